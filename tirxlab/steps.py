@@ -1,0 +1,89 @@
+"""The ten steps of a kernels file: find their text, load their builders, tell what is still a skeleton.
+
+A kernels file defines `hgemm_v1(M, N, K)` .. `hgemm_v10(M, N, K)`. The section of step N is the text from its `def` up
+to the next step's `def` (or the end), so that the text of a broken file can still be taken apart. Needs no TVM.
+"""
+
+import linecache
+import re
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+STEPS = tuple(range(1, 11))
+SKELETON = Path(__file__).parent / "data" / "gemm_kernels.skeleton"
+_DEF = re.compile(r"^def hgemm_v(\d+)\(", re.MULTILINE)
+
+
+class StepError(ValueError):
+    """A kernels file that cannot be used; the message is one line that says what to do."""
+
+
+def read_text(path: Path) -> str:
+    """The file's text; StepError in place of every way in which reading can fail."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise StepError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StepError(f"{path}: cannot be read: {error}") from None
+
+
+def sections(text: str) -> dict[int, str]:
+    """Step -> its text. The text before the first step is under 0, so that joining all values gives the file."""
+    starts = [(int(match[1]), match.start()) for match in _DEF.finditer(text)]
+    numbers = [step for step, _ in starts]
+    for step in numbers:
+        if step not in STEPS or numbers.count(step) > 1:
+            raise StepError(
+                f"hgemm_v{step} is {'defined twice' if step in STEPS else 'not one of the ten steps'}"
+            )
+    ends = [begin for _, begin in starts[1:]] + [len(text)]
+    found = {0: text[: starts[0][1]] if starts else text}
+    return found | {step: text[begin:end] for (step, begin), end in zip(starts, ends, strict=True)}
+
+
+def is_untouched(text: str, step: int, skeleton: str | None = None) -> bool:
+    """Whether the step still reads as its skeleton does (spaces at line ends and empty lines do not count)."""
+    if skeleton is None:
+        skeleton = SKELETON.read_text(encoding="utf-8") if SKELETON.exists() else ""
+    mine, original = sections(text).get(step), sections(skeleton).get(step)
+    return mine is not None and original is not None and _squeezed(mine) == _squeezed(original)
+
+
+def _squeezed(text: str) -> list[str]:
+    return [line.rstrip() for line in text.splitlines() if line.strip()]
+
+
+def load_kernels(path: Path) -> ModuleType:
+    """Run a kernels file as a module, from its present text. StepError names the line of an error in it."""
+    path = Path(path).resolve()
+    text = read_text(path)
+    linecache.checkcache(str(path))
+    module = ModuleType(path.stem)
+    module.__file__ = str(path)
+    sys.modules[path.stem] = module
+    try:
+        exec(compile(text, str(path), "exec"), module.__dict__)
+    except SyntaxError as error:
+        raise StepError(f"{path.name}:{error.lineno}: {error.msg}") from error
+    except Exception as error:
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        line = f":{frames[-1].lineno}" if frames else ""
+        raise StepError(f"{path.name}{line}: {type(error).__name__}: {error}") from error
+    return module
+
+
+def builder(path: Path, step: int) -> Callable:
+    """The function hgemm_vN of a kernels file; StepError if the step is unknown, missing or still a skeleton."""
+    if step not in STEPS:
+        raise StepError(f"step {step} does not exist; the steps are 1 to 10")
+    text = read_text(path)
+    if is_untouched(text, step):
+        raise StepError(f"step {step} is not implemented yet")
+    function = getattr(load_kernels(path), f"hgemm_v{step}", None)
+    if not callable(function):
+        raise StepError(f"{Path(path).name} has no hgemm_v{step}(M, N, K)")
+    return function
