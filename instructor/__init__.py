@@ -1,0 +1,1 @@
+"""Instructor side: reference kernels, grading, exploits. Absent from the students' handout."""

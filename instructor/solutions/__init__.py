@@ -1,0 +1,1 @@
+"""Reference solutions, from which the students' files are generated."""

@@ -1,0 +1,72 @@
+"""One-screen errors: what is wrong, on which line of the student's own file.
+
+TVM reports the innermost line it was parsing, which is often inside TVM or inside this package.
+Its traceback still holds every line on the way there; the deepest one that belongs to the student wins.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import tvm
+from tvm.script.parser.core.parser import Parser
+from tvm.tirx.script.parser.entry import TIRInline
+
+_OUR_ROOTS = tuple(os.path.dirname(os.path.abspath(path)) + os.sep for path in (tvm.__file__, __file__))
+_MAX_MESSAGE = 600
+
+
+class KernelError(ValueError):
+    """A kernel that cannot be built. `file`, `line` (1-based) name the student's line; `reason` says why."""
+
+    def __init__(self, reason: str, file: str = "<unknown>", line: int = 0, text: str = ""):
+        self.reason, self.file, self.line, self.text = reason, file, line, text
+        shown = f"{os.path.basename(file)}:{line}: {reason}"
+        super().__init__(f"{shown}\n    {text.strip()}" if text.strip() else shown)
+
+
+@dataclass(frozen=True)
+class _Place:
+    file: str
+    line: int
+    text: str
+
+
+def is_students(file: str | None) -> bool:
+    """True for a source file that is neither TVM's nor this package's."""
+    return bool(file) and not os.path.abspath(file).startswith(_OUR_ROOTS)
+
+
+def _places(error: BaseException) -> Iterator[_Place]:
+    """The source lines the parser was visiting when `error` was raised, outermost first."""
+    source = None
+    trace = error.__traceback__
+    while trace is not None:
+        code, local = trace.tb_frame.f_code, trace.tb_frame.f_locals
+        owner = local.get("self")
+        if code is TIRInline.__call__.__code__:
+            source = owner.source
+        elif code is Parser.visit.__code__ and getattr(local.get("node"), "lineno", None) is not None:
+            source = source or owner.diag.source
+            line = source.location(local["node"])[0]
+            lines = source.full_source.splitlines()
+            yield _Place(source.source_name, line, lines[line - 1] if line <= len(lines) else "")
+        trace = trace.tb_next
+
+
+def _reason(error: BaseException) -> str:
+    """TVM's message without its own location block, cut to what fits a screen."""
+    text = str(error)
+    if text.startswith("error: "):
+        text = text[len("error: ") :].split("\n --> ")[0]
+    text = text.split("\nStack trace")[0].strip() or type(error).__name__
+    return text if len(text) <= _MAX_MESSAGE else text[:_MAX_MESSAGE].rstrip() + " ..."
+
+
+def kernel_error(error: BaseException, file: str, line: int) -> KernelError:
+    """Turn an exception raised while parsing a kernel that starts at `file`:`line` into a KernelError."""
+    place = _Place(file, line, "")
+    for candidate in _places(error):
+        if is_students(candidate.file):
+            place = candidate
+    return KernelError(_reason(error), place.file, place.line, place.text)

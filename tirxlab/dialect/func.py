@@ -1,0 +1,172 @@
+"""`@Tx.prim_func(tirx=True)`: parse a kernel, and remember what later stages want to know about it.
+
+The result is TVM's PrimFunc. `info_of(kernel)` gives the names of its shared-memory objects and the
+roles of its parameters, kept as JSON in the attribute `tirxlab.info`, which survives TVM's passes.
+"""
+
+import inspect
+import json
+from dataclasses import asdict, dataclass
+
+from tvm import DataType
+from tvm.ir import Call
+from tvm.script.parser._core import parse, utils
+from tvm.tirx import BufferLoad, BufferRegion, BufferStore, DeclBuffer, IntImm, PrimFunc, is_buffer_var
+from tvm.tirx.stmt_functor import post_order_visit
+from tvm.tirx.tile_primitive import TilePrimitiveCall
+
+from .errors import KernelError, kernel_error
+from .state import ParseState, new_state
+
+INFO_ATTR = "tirxlab.info"
+
+
+@dataclass(frozen=True)
+class SharedName:
+    """A named object in dynamic shared memory: offset in bytes from its start, shape in elements of dtype."""
+
+    name: str
+    dtype: str
+    offset: int
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class BufferRole:
+    """A buffer parameter of the kernel. role: "in", "out" or "inout" ("in" also if it is never used)."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    role: str
+
+
+@dataclass(frozen=True)
+class KernelInfo:
+    """What the dialect knows about a kernel. line: first line (1-based) of its source in `file` (base name)."""
+
+    name: str
+    file: str
+    line: int
+    names: tuple[SharedName, ...]
+    buffers: tuple[BufferRole, ...]
+
+
+def prim_func(func=None, *, tirx: bool = True, private: bool = False, check_well_formed: bool = True):
+    """Decorator: a Python function in the course's language becomes a TIRX PrimFunc.
+
+    Raises KernelError, naming the student's file and line, for anything the language does not allow.
+    """
+    if not tirx:
+        raise ValueError("this lab's kernels are TIRX: write @Tx.prim_func(tirx=True)")
+    stack = inspect.stack()
+
+    def decorate(function):
+        return _parse(function, stack, check_well_formed)
+
+    decorate.dispatch_token = "tirx"
+    return decorate if func is None else decorate(func)
+
+
+prim_func.dispatch_token = "tirx"  # TVM's parser reads it off the decorator
+
+
+def _parse(function, stack, check_well_formed: bool) -> PrimFunc:
+    file = inspect.getsourcefile(function) or "<unknown>"
+    line = function.__code__.co_firstlineno
+    variables = utils.inspect_function_capture(function)
+    utils.resolve_closure_vars(function, variables, stack)
+    with new_state() as parsed:
+        try:
+            kernel = parse(function, variables, check_well_formed=check_well_formed)
+        except KernelError:
+            raise
+        except Exception as error:
+            raise kernel_error(error, file, line) from None
+    info = {
+        "name": function.__name__,
+        "names": [asdict(name) for name in _shared_names(kernel, parsed)],
+        "buffers": [asdict(role) for role in _roles(kernel)],
+    }
+    kernel = kernel.with_attr(INFO_ATTR, json.dumps(info))
+    kernel.__name__, kernel.source_file, kernel.source_line = function.__name__, file, line
+    return kernel
+
+
+def _ints(shape) -> tuple[int, ...] | None:
+    return tuple(int(s) for s in shape) if all(isinstance(s, int | IntImm) for s in shape) else None
+
+
+def _shared_names(kernel: PrimFunc, parsed: ParseState) -> list[SharedName]:
+    """Pool buffers by their Python variable, barriers by their `name` argument or variable; in order."""
+    found: list[SharedName] = []
+
+    def visit(node):
+        if not isinstance(node, DeclBuffer) or node.buffer.scope() != "shared.dyn":
+            return
+        buffer, offset, shape = node.buffer, node.buffer.elem_offset, _ints(node.buffer.shape)
+        if not isinstance(offset, IntImm) or shape is None:
+            return
+        name = buffer.name
+        for barrier, given in parsed.barriers:
+            if barrier.same_as(buffer):
+                name = given or name.removesuffix("_buf")
+        dtype = str(buffer.dtype)
+        found.append(SharedName(name, dtype, int(offset) * DataType(dtype).bits // 8, shape))
+
+    post_order_visit(kernel.body, visit)
+    return sorted(set(found), key=lambda n: (n.offset, n.name))
+
+
+def _roles(kernel: PrimFunc) -> list[BufferRole]:
+    """Which parameters the body reads and writes, also through views and pointers (a pointer may do both)."""
+    owners = [(param, param.name) for param in kernel.params if is_buffer_var(param)]
+    reads, writes = set(), set()
+
+    def owner(buffer) -> str | None:
+        return next((name for known, name in owners if known.same_as(buffer)), None)
+
+    def find_views(node):
+        if isinstance(node, DeclBuffer):
+            inside = []
+            post_order_visit(node.data, lambda part: inside.append(owner(part)))
+            owners.extend((node.buffer, name) for name in inside if name)
+
+    def find_uses(node):
+        if isinstance(node, TilePrimitiveCall):
+            for i, arg in enumerate(node.args):
+                if isinstance(arg, BufferRegion):
+                    (writes if i == 0 else reads).add(owner(arg.buffer))
+        elif isinstance(node, BufferStore):
+            writes.add(owner(node.buffer))
+        elif isinstance(node, BufferLoad):
+            reads.add(owner(node.buffer))
+        elif isinstance(node, Call) and node.op.name == "tirx.address_of":
+            writes.add(owner(node.args[0].buffer) if isinstance(node.args[0], BufferLoad) else None)
+
+    post_order_visit(kernel.body, find_views)
+    post_order_visit(kernel.body, find_uses)
+    roles = {(True, True): "inout", (False, True): "out"}
+    return [
+        BufferRole(
+            p.name, str(p.dtype), _ints(p.shape) or (), roles.get((p.name in reads, p.name in writes), "in")
+        )
+        for p in kernel.params
+        if is_buffer_var(p)
+    ]
+
+
+def info_of(kernel: PrimFunc) -> KernelInfo:
+    """The names and roles recorded when `kernel` was parsed; KernelError for a PrimFunc from elsewhere."""
+    if kernel.attrs is None or INFO_ATTR not in kernel.attrs:
+        raise KernelError("not a kernel of this lab: make it with @Tx.prim_func(tirx=True) from tirxlab")
+    info = json.loads(str(kernel.attrs[INFO_ATTR]))
+    names = [SharedName(**{**n, "shape": tuple(n["shape"])}) for n in info["names"]]
+    buffers = [BufferRole(**{**b, "shape": tuple(b["shape"])}) for b in info["buffers"]]
+    file, line = getattr(kernel, "source_file", "<unknown>"), getattr(kernel, "source_line", 0)
+    return KernelInfo(info["name"], file, line, tuple(names), tuple(buffers))
+
+
+def names_of(kernel: PrimFunc) -> list[tuple[str, str, int, tuple[int, ...]]]:
+    """(name, dtype, byte offset, shape) of everything named in the kernel's dynamic shared memory."""
+    return [(n.name, n.dtype, n.offset, n.shape) for n in info_of(kernel).names]

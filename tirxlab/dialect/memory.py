@@ -1,0 +1,83 @@
+"""Memory: the shared-memory pool, per-thread registers, TMEM declarations.
+
+Offsets are bytes from the start of the CTA's dynamic shared memory.
+"""
+
+import math
+
+from tvm import DataType
+from tvm.backend.cuda.lang.alloc_pool import SMEMPool
+from tvm.backend.cuda.tile_primitive.tma_utils import SwizzleMode, mma_shared_layout
+from tvm.script import tirx as T
+from tvm.tirx import is_buffer_var
+
+SHARED_LIMIT = (
+    227 * 1024
+)  # bytes of dynamic shared memory one CTA may use (CUDA guide, compute capability 10.0)
+
+
+class PoolAllocator(SMEMPool):
+    """Hands out shared memory in the order of the calls; `commit()` fixes the total size."""
+
+    def __init__(self):
+        self.buf = T.alloc_buffer([0], "uint8", scope="shared.dyn")
+        self.ptr = self.buf.data
+        self._owns_buffer = True
+        self.offset = self.max_offset = 0
+        self._committed = False
+
+    def alloc(self, shape, dtype="float32", *, align=0, layout="default", scope="shared.dyn"):
+        """Next buffer of the pool, padded up to `align` bytes (swizzled layouts: to 1024, which TMA and MMA need)."""
+        if self._committed:
+            raise ValueError("pool.alloc() after pool.commit(): the buffer would lie outside the pool")
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        swizzled = layout not in ("default", None) and hasattr(layout, "swizzle_len")
+        align = max(align, 1024 if swizzled else math.ceil(DataType(dtype).bits / 8))
+        return SMEMPool.alloc(self, shape, dtype, align=align, layout=layout, scope=scope)
+
+    def move_base_to(self, offset: int):
+        """Continue allocating at byte `offset`, which may overlap buffers that are no longer needed."""
+        if self._committed:
+            raise ValueError("pool.move_base_to() after pool.commit()")
+        SMEMPool.move_base_to(self, offset)
+
+    def commit(self):
+        """Fix the pool's size; no allocation may follow."""
+        if self._committed:
+            raise ValueError("pool.commit() is called twice")
+        if self.max_offset > SHARED_LIMIT:
+            raise ValueError(
+                f"the pool needs {self.max_offset} B of shared memory; a CTA has {SHARED_LIMIT} B"
+            )
+        self._committed = True
+        SMEMPool.commit(self)
+
+
+def tma_shared_layout(dtype: str, swizzle_mode: SwizzleMode, shape):
+    """Layout of a shared-memory buffer that TMA writes and tcgen05.mma reads (last two dimensions are tiled)."""
+    return mma_shared_layout(dtype, swizzle_mode, tuple(shape))
+
+
+def alloc_local(shape, dtype="float32", **options):
+    """Registers of one thread; `.view(rows, cols, layout=...)` makes the warpgroup's tile of them."""
+    return T.alloc_local(shape, dtype, **options)
+
+
+def decl_buffer(shape, dtype="float32", *, scope="global", allocated_addr=None, **options):
+    """Declare memory that hardware manages. TMEM: scope="tmem", allocated_addr=tmem_addr[0] (or a first column)."""
+    if scope in ("local", "shared", "shared.dyn") and "data" not in options:
+        raise ValueError(
+            f"Tx.decl_buffer(scope={scope!r}): use Tx.alloc_local for registers, pool.alloc for shared"
+        )
+    if scope == "tmem" and allocated_addr is None:
+        raise ValueError(
+            "a TMEM buffer needs allocated_addr: tmem_addr[0], where tcgen05.alloc wrote its address"
+        )
+    if is_buffer_var(allocated_addr):
+        allocated_addr = allocated_addr[0]
+    return T.decl_buffer(shape, dtype, scope=scope, allocated_addr=allocated_addr, **options)
+
+
+def address_of(buffer):
+    """Pointer to a buffer's first element (what tcgen05.alloc writes to), or to `buffer[i]`."""
+    return T.address_of(buffer)

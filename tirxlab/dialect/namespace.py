@@ -1,0 +1,49 @@
+"""The `Tx` object: the course's spelling of TIRX. What is not listed here is TVM's own, unchanged."""
+
+import difflib
+
+from tvm.script import tirx as T
+
+from . import memory, ops
+from .func import prim_func
+from .scopes import id_maker, scope_maker
+
+_SCOPES = ("kernel", "cluster", "cta", "warpgroup", "warp", "thread")
+_IDS = ("cta_id", "warpgroup_id", "warp_id", "thread_id")
+_NAMES = {
+    "prim_func": prim_func,
+    "PoolAllocator": memory.PoolAllocator,
+    "alloc_local": memory.alloc_local,
+    "decl_buffer": memory.decl_buffer,
+    "address_of": memory.address_of,
+    "copy": ops.copy,
+    "copy_async": ops.copy_async,
+    "cast": ops.cast,
+    "gemm_async": ops.gemm_async,
+}
+
+
+class _Tx:
+    """Attributes are looked up in the course's names first, then in TVM's."""
+
+    def __init__(self):
+        for name in ops.TILE_OPS:
+            setattr(self, name, ops.other(name))
+        for name in _SCOPES:
+            setattr(self, name, scope_maker(name))
+        for name in _IDS:
+            setattr(self, name, id_maker(name))
+        for name, value in _NAMES.items():
+            setattr(self, name, value)
+
+    def __getattr__(self, name: str):
+        try:
+            return getattr(T, name)
+        except AttributeError:
+            pass
+        close = difflib.get_close_matches(name, [*vars(self), *T.__dict__], 1)
+        hint = f"; did you mean Tx.{close[0]}?" if close else ""
+        raise AttributeError(f"Tx has no {name!r}{hint}")
+
+
+Tx = _Tx()

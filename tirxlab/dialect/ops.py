@@ -1,0 +1,160 @@
+"""Tile operations (`Tx.copy`, `Tx.copy_async`, `Tx.cast`, `Tx.gemm_async`, and TVM's others).
+
+Each takes its scope from the enclosing `with` block. Options are checked here, because TVM accepts
+any keyword and ignores those it does not know: a misspelt `acum=False` would silently accumulate.
+"""
+
+import difflib
+
+from tvm.script import tirx as T
+from tvm.tirx import BufferRegion, is_buffer_var
+from tvm.tirx.script import tile as _tile
+
+from .scopes import current_scope
+
+_TMA = frozenset(
+    "mbar cta_group cta_mask cache_hint oob prefetch_tensormap tensormap_l2_promotion "
+    "tma_dtype use_tma_reduce mbarrier_addr".split()
+)
+_GEMM = frozenset(
+    "SFA SFB transA transB accum cta_group mma_m mma_n descI is_AB_tf32 weight_stationary smem_desc".split()
+)
+_OPTIONS = {"copy": frozenset(), "copy_async": _TMA, "cast": frozenset(), "gemm_async": _GEMM}
+_DISPATCHES = {
+    "copy_async": {"tma": "tma_auto", "tma_auto": "tma_auto", "tcgen05": None, None: None},
+    "gemm_async": {"tcgen05": "tcgen05", None: None},
+    "cast": {None: None},
+}
+TILE_OPS = tuple(_tile._SCOPED_TILE_OP_NAMES)
+
+
+def _check_options(op: str, options: dict) -> None:
+    allowed = _OPTIONS[op]
+    for name in options:
+        if name in allowed:
+            continue
+        close = difflib.get_close_matches(name, allowed, 1)
+        hint = f"did you mean {close[0]!r}?" if close else f"it knows {sorted(allowed) or 'none'}"
+        raise TypeError(f"Tx.{op} has no option {name!r}; {hint}")
+
+
+def _dispatch(op: str, given: str | None) -> str | None:
+    known = _DISPATCHES[op]
+    if given not in known:
+        raise ValueError(f"Tx.{op}(dispatch={given!r}): dispatch is one of {[k for k in known if k]}")
+    return known[given]
+
+
+def _scope(op: str) -> str:
+    scope = current_scope()
+    if scope in (None, "kernel"):
+        raise ValueError(
+            f"Tx.{op} needs an execution scope: put it inside `with Tx.cta():`, `with Tx.warpgroup():`, "
+            "`with Tx.warp():` or `with Tx.thread():`"
+        )
+    return scope
+
+
+def _is_tile(value) -> bool:
+    return is_buffer_var(value) or isinstance(value, BufferRegion)
+
+
+def _tiles(op: str, **operands) -> None:
+    for name, value in operands.items():
+        if not _is_tile(value):
+            raise TypeError(
+                f"Tx.{op}: {name} must be a buffer or a slice of one, not {type(value).__name__} "
+                f"(write buf[row, :] or buf[a:b, c:d], not buf[row, col])"
+            )
+
+
+def _memory(value) -> str:
+    return (value.buffer if isinstance(value, BufferRegion) else value).scope()
+
+
+def _call(op: str, *args, **kwargs):
+    return getattr(getattr(_tile, _scope(op)), op)(*args, **kwargs)
+
+
+def copy(dst, src, dispatch: str | None = None, **options):
+    """Synchronous copy, shared out among the threads of the enclosing scope; shapes must match.
+
+    Reading or writing TMEM needs `with Tx.warpgroup():` and returns after tcgen05.wait.
+    """
+    _check_options("copy", options)
+    _tiles("copy", dst=dst, src=src)
+    if "tmem" not in (_memory(dst), _memory(src)):
+        return _call("copy", dst, src, dispatch=dispatch)
+    if _scope("copy") != "warpgroup":
+        raise ValueError("Tx.copy from or to TMEM needs all 128 threads: put it in `with Tx.warpgroup():`")
+    _call("copy_async", dst, src)
+    return T.ptx.tcgen05.wait.ld() if _memory(src) == "tmem" else T.ptx.tcgen05.wait.st()
+
+
+def copy_async(dst, src, dispatch: str | None = None, **options):
+    """Asynchronous copy. `dispatch="tma"`: one thread issues a TMA load (needs `mbar=`) or store (no mbar).
+
+    Options of a load: mbar (pointer to the barrier that counts the bytes), cta_group (1 or 2), cta_mask.
+    """
+    _check_options("copy_async", options)
+    _tiles("copy_async", dst=dst, src=src)
+    variant = _dispatch("copy_async", dispatch)
+    if variant == "tma_auto":
+        _check_tma(dst, src, options)
+    return _call("copy_async", dst, src, dispatch=variant, **options)
+
+
+def _check_tma(dst, src, options: dict) -> None:
+    pair = _memory(src), _memory(dst)
+    load = pair[0] == "global" and pair[1].startswith("shared")
+    if not load and not (pair[0].startswith("shared") and pair[1] == "global"):
+        raise ValueError(f'Tx.copy_async(dispatch="tma") moves global <-> shared, not {pair[0]} -> {pair[1]}')
+    if load and options.get("mbar") is None:
+        raise ValueError("a TMA load needs mbar=bar.ptr_to([stage]): the barrier that counts its bytes")
+    if not load and "mbar" in options:
+        raise ValueError("a TMA store takes no mbar: it completes through commit_group() and wait_group(0)")
+    if options.get("cta_group", 1) not in (1, 2):
+        raise ValueError(f"cta_group is 1 or 2, not {options['cta_group']}")
+
+
+def cast(dst, src=None, dispatch: str | None = None, **options):
+    """`Tx.cast(dst, src)`: element-wise conversion between buffers; `Tx.cast(value, dtype)` converts a scalar."""
+    if not _is_tile(dst):
+        return _tile.cast._fn(dst, src, **options)
+    _check_options("cast", options)
+    _tiles("cast", dst=dst, src=src)
+    return _call("cast", dst, src, dispatch=_dispatch("cast", dispatch))
+
+
+def gemm_async(C, A, B, *args, accum=False, dispatch: str | None = None, cta_group: int = 1, **options):
+    """tcgen05.mma: C (TMEM, fp32) = or += A @ B.T, with A (m, k) and B (n, k) in shared memory.
+
+    accum: False or True, or a boolean expression; issued by one thread, complete after a commit.
+    """
+    if args:
+        raise TypeError(
+            "Tx.gemm_async takes C, A, B; write the others by name: accum=, dispatch=, cta_group="
+        )
+    _check_options("gemm_async", options)
+    _tiles("gemm_async", C=C, A=A, B=B)
+    dtype = getattr(getattr(accum, "ty", None), "dtype", None)
+    if not isinstance(accum, bool) and str(dtype) != "bool":
+        raise TypeError(
+            f"accum must be a boolean (False, True or a comparison such as k != 0), not {accum!r}"
+        )
+    if cta_group not in (1, 2):
+        raise ValueError(f"cta_group is 1 or 2, not {cta_group}")
+    variant = _dispatch("gemm_async", dispatch)
+    return _call("gemm_async", C, A, B, accum=accum, dispatch=variant, cta_group=cta_group, **options)
+
+
+def other(op: str):
+    """TVM's remaining tile operations, with the enclosing scope; on scalars they stay expressions."""
+
+    def call(*args, **kwargs):
+        if args and _is_tile(args[0]):
+            return _call(op, *args, **kwargs)
+        return getattr(T, op)(*args, **kwargs)
+
+    call.__name__ = call.__qualname__ = op
+    return call

@@ -1,0 +1,85 @@
+"""Execution scopes: `with Tx.cta():` says which threads execute a block together.
+
+TVM 0.26 spells the scope on every operation (`Tx.cta.copy`). Here an operation takes it from the
+innermost `with`, also inside `@Tx.inline` helpers.
+"""
+
+from tvm.script import tirx as T
+
+from .state import state
+
+SCOPES = ("kernel", "cluster", "cta", "warpgroup", "warp", "thread")
+_IDS = {
+    ("cta_id", "kernel"): T.cta_id,
+    ("cta_id", "cluster"): T.cta_id_in_cluster,
+    ("warpgroup_id", "cta"): T.warpgroup_id,
+    ("warp_id", "warpgroup"): T.warp_id_in_wg,
+    ("warp_id", "cta"): T.warp_id,
+    ("thread_id", "warp"): T.lane_id,
+    ("thread_id", "warpgroup"): T.thread_id_in_wg,
+    ("thread_id", "cta"): T.thread_id,
+}
+
+
+def current_scope() -> str | None:
+    """Name of the innermost scope block being parsed, or None."""
+    scopes = state().scopes
+    return scopes[-1] if scopes else None
+
+
+class Scope:
+    """`with Tx.warp():`, or with a condition in brackets: `with Tx.thread(parent="warp")[cond]:`."""
+
+    def __init__(self, name: str, condition=None):
+        self.name, self.condition, self.frames = name, condition, []
+
+    def __getitem__(self, condition):
+        if isinstance(condition, slice | tuple):
+            raise TypeError(f"Tx.{self.name}()[...] takes one condition, for example [warp_id == 0]")
+        return Scope(self.name, condition)
+
+    def __enter__(self):
+        if self.name == "kernel":
+            T.device_entry()
+        elif not state().scopes:
+            raise ValueError(f"Tx.{self.name}() must be written inside `with Tx.kernel():`")
+        if self.condition is not None:
+            self.frames = [T.If(self.condition), T.Then()]
+            for frame in self.frames:
+                frame.__enter__()
+        state().scopes.append(self.name)
+        return self
+
+    def __exit__(self, *error):
+        state().scopes.pop()
+        for frame in reversed(self.frames):
+            frame.__exit__(*error)
+
+
+def scope_maker(name: str):
+    """The function behind `Tx.<name>(parent=...)`."""
+
+    def make(*, parent: str | None = None) -> Scope:
+        if parent is not None and parent not in SCOPES[: SCOPES.index(name)]:
+            raise ValueError(f"Tx.{name}(parent={parent!r}): parent is one of {SCOPES[: SCOPES.index(name)]}")
+        return Scope(name)
+
+    make.__name__ = make.__qualname__ = name
+    return make
+
+
+def id_maker(name: str):
+    """The function behind `Tx.<name>(shape, parent=...)`, for example `Tx.warp_id([4], parent="warpgroup")`."""
+    parents = [parent for kind, parent in _IDS if kind == name]
+
+    def make(shape, parent: str):
+        if parent not in parents:
+            raise ValueError(f"Tx.{name}(parent={parent!r}): parent is one of {parents}")
+        if not isinstance(shape, list | tuple):
+            raise TypeError(
+                f"Tx.{name} takes a list of extents, for example Tx.{name}([4], parent={parent!r})"
+            )
+        return _IDS[name, parent](list(shape))
+
+    make.__name__ = make.__qualname__ = name
+    return make

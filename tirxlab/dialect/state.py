@@ -1,0 +1,37 @@
+"""What the dialect must remember while one kernel is parsed; each parse has its own, so threads do not mix."""
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class ParseState:
+    """scopes: names of the open `with` blocks, outermost first. barriers: (buffer, name given or None)."""
+
+    scopes: list[str] = field(default_factory=list)
+    barriers: list[tuple[Any, str | None]] = field(default_factory=list)
+
+
+_current: ContextVar[ParseState] = ContextVar("tirxlab_parse")
+
+
+def state() -> ParseState:
+    """The state of the kernel being parsed; RuntimeError outside one."""
+    try:
+        return _current.get()
+    except LookupError:
+        raise RuntimeError(
+            "Tx operations can be used only inside a @Tx.prim_func(tirx=True) kernel"
+        ) from None
+
+
+@contextmanager
+def new_state():
+    """A fresh state for the parse inside this block."""
+    token = _current.set(ParseState())
+    try:
+        yield _current.get()
+    finally:
+        _current.reset(token)
