@@ -1,11 +1,11 @@
-"""Variable declarations and their initialisers (PTX ISA 5.1-5.4): tokens -> Var."""
+"""Variables and their initialisers (PTX ISA 5.1-5.4), parameter lists, function directives: tokens -> Var."""
 
 from __future__ import annotations
 
 import struct
 from math import prod
 
-from .syntax import Imm, Sym, Var
+from .syntax import Function, Imm, Sym, Var
 from .tokens import Tokens, constant
 
 TYPE_BYTES = {
@@ -15,6 +15,15 @@ TYPE_BYTES = {
     **{"texref": 8, "samplerref": 8, "surfref": 8},
 }
 SPACES = ("reg", "param", "shared", "local", "const", "global", "sreg", "tex")
+FUNCTION_DIRECTIVES = {"maxntid", "reqntid", "minnctapersm", "maxnctapersm", "maxnreg", "noreturn", "pragma"}
+FUNCTION_DIRECTIVES |= {
+    "attribute",
+    "explicitcluster",
+    "reqnctapercluster",
+    "maxclusterrank",
+    "blocksareclusters",
+}
+FUNCTION_DIRECTIVES |= {"abi_preserve", "abi_preserve_control"}
 _MAX_REGS = 1 << 18
 _MAX_INIT = 1 << 28
 _VECTOR = {"v2": 2, "v4": 4, "v8": 8}
@@ -23,7 +32,7 @@ _VECTOR = {"v2": 2, "v4": 4, "v8": 8}
 def declaration(tokens: Tokens, linkage: tuple[str, ...] = (), single: bool = False) -> list[Var]:
     """Parse `.space qualifiers .type name<N>[dims] = init, ...`, the cursor on the space.
 
-    A range `%r<8>` gives eight Vars. `single` stops after one name (parameters). The `;` is left to the caller.
+    A range `%r<8>` gives eight Vars. `single` stops after one name (parameters). The `;` stays unread.
     """
     space = tokens.take("dot", "a state space")[1:]
     align, lanes, kind, attributes = 0, 1, "", linkage
@@ -140,7 +149,7 @@ def _items(tokens: Tokens, shape: list[int], first: int, values: dict) -> int:
 
 
 def _item(tokens: Tokens) -> Imm | Sym:
-    if tokens.kind() == "word":
+    if tokens.kind() == "word" and tokens.peek() != "WARP_SZ":
         return symbol_expression(tokens)
     if tokens.kind() == "int" and tokens.values[tokens.i + 1] == "(":
         mask = tokens.number()
@@ -179,3 +188,48 @@ def _encode(tokens: Tokens, value: Imm, kind: str, at: int) -> bytes:
     if raw and raw != size:
         raise tokens.error(f"a floating-point initialiser for .{kind}", at)
     return (value.bits & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+
+
+def parameters(tokens: Tokens) -> list[Var]:
+    """`( declaration, ... )`."""
+    found = []
+    tokens.expect("(")
+    while tokens.peek() != ")":
+        found += declaration(tokens, single=True)
+        if not tokens.accept(","):
+            break
+    tokens.expect(")")
+    return found
+
+
+def function_directive(tokens: Tokens, fn: Function) -> None:
+    """`.maxntid 128, 1, 1`, `.noreturn`, `.pragma "..."`, ...: into fn.directives."""
+    name = tokens.peek()[1:]
+    if name not in FUNCTION_DIRECTIVES:
+        raise tokens.error(f"unknown function directive '.{name}'")
+    tokens.i += 1
+    first, values = tokens.i, []
+    if tokens.peek() == "(":
+        tokens.skip_group("(", ")")
+        values.append(tokens.slice(first, tokens.i - 1))
+    while tokens.kind() in ("int", "str"):
+        values.append(tokens.number() if tokens.kind() == "int" else tokens.take("str", "").strip('"'))
+        if not tokens.accept(","):
+            break
+    if name == "pragma":
+        tokens.accept(";")
+        values = [*fn.directives.get(name, ()), *values]
+    fn.directives[name] = tuple(values)
+
+
+def prototype(tokens: Tokens, name: str) -> Function:
+    """`(returns) _ (params) directives` of a .callprototype."""
+    fn = Function(name, False, extern=True, line=tokens.line(tokens.i))
+    if tokens.peek() == "(":
+        fn.returns = parameters(tokens)
+    tokens.take("word", "'_'")
+    if tokens.peek() == "(":
+        fn.params = parameters(tokens)
+    while tokens.kind() == "dot":
+        function_directive(tokens, fn)
+    return fn

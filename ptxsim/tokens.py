@@ -131,9 +131,16 @@ class Tokens:
                 return
         raise self.error(f"no matching '{closing}'", start)
 
+    def skip_past(self, value: str) -> None:
+        """Step behind the next token that is `value`."""
+        while not self.accept(value):
+            if self.kind() == "end":
+                raise self.error(f"expected '{value}'")
+            self.i += 1
 
-# --- constant expressions -------------------------------------------------------------------------------------
-# Inside an expression a value is (number, type): type "s" or "u" (64-bit integers), "f32" or "f64" (raw bits).
+
+# --- constant expressions ---
+# Inside an expression a value is (number, type); type "s", "u" (64-bit integers), "f32", "f64" (raw bits).
 
 _PRECEDENCE = {
     "||": 1,
