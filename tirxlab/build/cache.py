@@ -1,0 +1,41 @@
+"""Compiled artifacts on disk, found again by what went into them.
+
+The folder is $LAB_CACHE or `~/.cache/tirx-lab`; deleting it is always safe. A broken entry counts as absent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+from tirxlab.artifact import FORMAT, Artifact, ArtifactError
+
+
+def folder() -> Path:
+    """Where artifacts are kept."""
+    return Path(os.environ.get("LAB_CACHE") or Path.home() / ".cache" / "tirx-lab") / "artifacts"
+
+
+def key(**parts) -> str:
+    """A name for everything that decides the outcome; the parts must hold no absolute path."""
+    text = json.dumps({"format": FORMAT, **parts}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def get(name: str) -> Artifact | None:
+    """The artifact kept under `name`, if there is a sound one."""
+    try:
+        return Artifact.load(folder() / f"{name}.lab")
+    except ArtifactError:
+        return None
+
+
+def put(name: str, artifact: Artifact) -> None:
+    """Keep `artifact`; on a full or read-only disk the lab goes on without the cache."""
+    try:
+        folder().mkdir(parents=True, exist_ok=True)
+        artifact.save(folder() / f"{name}.lab")
+    except OSError:
+        pass

@@ -1,0 +1,58 @@
+"""Errors of TVM's lowering and of NVRTC, cut to one screen and to the student's line."""
+
+from __future__ import annotations
+
+import linecache
+import re
+from pathlib import Path
+
+from tvm.tirx.stmt_functor import post_order_visit
+from tvm.tirx.tile_primitive import TilePrimitiveCall
+
+from .markers import line_of
+
+_MAX_LINES, _MAX_WIDTH = 12, 160
+
+
+class BuildError(ValueError):
+    """A kernel that cannot be compiled. `file` and `line` (1-based, 0 if unknown) are the student's."""
+
+    def __init__(self, reason: str, file: str = "", line: int = 0):
+        self.reason, self.file, self.line = reason, file, line
+        where = f"{Path(file).name}:{line}: " if file and line else f"{Path(file).name}: " if file else ""
+        text = linecache.getline(file, line).strip() if file and line else ""
+        super().__init__(f"{where}{reason}" + (f"\n    {text}" if text else ""))
+
+
+def lowering_message(error: Exception, kernel, info) -> BuildError:
+    """What TVM said, without the whole program that it prints, at the statement that it complains about."""
+    text = str(error)
+    line = _mentioned(text, kernel, info.file)
+    return BuildError(_cut(text), info.file, line or info.line)
+
+
+def compile_message(error, cuda: str, info, source_line) -> BuildError:
+    """NVRTC's first errors, each at the student's line that its CUDA line belongs to."""
+    if not error.errors:
+        return BuildError("the generated CUDA does not assemble: " + _cut(error.log), info.file, info.line)
+    line, message = error.errors[0]
+    text = cuda.splitlines()[line - 1].strip() if 0 < line <= cuda.count("\n") + 1 else ""
+    reason = f"the generated CUDA does not compile: {message}\n    CUDA line {line}: {text[:_MAX_WIDTH]}"
+    return BuildError(reason, info.file, source_line(cuda, line) or info.line)
+
+
+def _cut(text: str) -> str:
+    """The lines of a message that say something, at most a dozen."""
+    text = text.split("\nStack trace")[0].split("\nTraceback")[0]
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    shown = [line if len(line) <= _MAX_WIDTH else line[:_MAX_WIDTH] + " ..." for line in lines[:_MAX_LINES]]
+    return "\n".join(shown + ["..."] * (len(lines) > _MAX_LINES)) or "TVM gives no reason"
+
+
+def _mentioned(text: str, kernel, file: str) -> int | None:
+    """The line of the statement whose text the message quotes."""
+    compact = re.sub(r"\s+", "", text)
+    calls: list[TilePrimitiveCall] = []
+    post_order_visit(kernel.body, lambda n: calls.append(n) if isinstance(n, TilePrimitiveCall) else None)
+    quoted = [c for c in calls if line_of(c, file) and re.sub(r"\s+", "", str(c)) in compact]
+    return line_of(quoted[0], file) if quoted else None
