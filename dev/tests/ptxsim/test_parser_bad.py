@@ -90,9 +90,9 @@ def parse_or_error(text: str) -> None:
 
 
 VOCABULARY = """.entry .func k ( ) { } [ ] ; , : @ ! | - + * / % < > << ? = == ~ 0 1 7U 0x1F 1.5 0f3F800000
-0dZ 09 9e9 _ %r1 %r2 %tid.x v.x ld.global.u32 call.uni mov .reg .b32 .v4 .f32 .align .global .shared .param .u64
-.pred p L .loc .pragma "s" " // /* @src .branchtargets .callprototype .extern .visible .version .target .section
-generic WARP_SZ .file .alias"""
+0dZ 09 9e9 _ %r1 %r2 %tid.x v.x ld.global.u32 call.uni mov .reg .b32 .v4 .f32 .align .global .shared .param
+.u64 .pred p L .loc .pragma "s" " // /* @src .branchtargets .callprototype .extern .visible .version .target
+.section generic WARP_SZ .file .alias"""
 WORDS = [*VOCABULARY.split(), "\n", "é", "\0", "٣", "// @src 5\n"]
 
 
