@@ -1,7 +1,7 @@
 """The ten steps of a kernels file: find their text, load their builders, tell what is still a skeleton.
 
-A kernels file defines `hgemm_v1(M, N, K)` .. `hgemm_v10(M, N, K)`. The section of step N is the text from its `def` up
-to the next step's `def` (or the end), so that the text of a broken file can still be taken apart. Needs no TVM.
+A kernels file defines `hgemm_v1(M, N, K)` .. `hgemm_v10(M, N, K)`. The section of step N is the text from its
+`def` up to the next step's `def` (or the end): a file with syntax errors can be taken apart too. No TVM here.
 """
 
 import linecache
@@ -32,7 +32,7 @@ def read_text(path: Path) -> str:
 
 
 def sections(text: str) -> dict[int, str]:
-    """Step -> its text. The text before the first step is under 0, so that joining all values gives the file."""
+    """Step -> its text; the text before the first step is under 0. All values joined give the file."""
     starts = [(int(match[1]), match.start()) for match in _DEF.finditer(text)]
     numbers = [step for step, _ in starts]
     for step in numbers:
@@ -46,7 +46,7 @@ def sections(text: str) -> dict[int, str]:
 
 
 def is_untouched(text: str, step: int, skeleton: str | None = None) -> bool:
-    """Whether the step still reads as its skeleton does (spaces at line ends and empty lines do not count)."""
+    """Whether the step still reads as its skeleton (empty lines and spaces at line ends do not count)."""
     if skeleton is None:
         skeleton = SKELETON.read_text(encoding="utf-8") if SKELETON.exists() else ""
     mine, original = sections(text).get(step), sections(skeleton).get(step)
@@ -77,7 +77,7 @@ def load_kernels(path: Path) -> ModuleType:
 
 
 def builder(path: Path, step: int) -> Callable:
-    """The function hgemm_vN of a kernels file; StepError if the step is unknown, missing or still a skeleton."""
+    """The function hgemm_vN of a kernels file; StepError if unknown, missing or still a skeleton."""
     if step not in STEPS:
         raise StepError(f"step {step} does not exist; the steps are 1 to 10")
     text = read_text(path)

@@ -1,0 +1,82 @@
+"""Who may import whom: lab_cli -> {instructor} -> utils -> tirxlab -> ptxsim; TVM in two places only.
+
+Imports are read from the syntax trees, so that lazy imports inside functions count too.
+"""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPTS = ("utils", "inspect_cuda", "run_modal", "gemm_kernels")
+LAYERS = ("ptxsim", "tirxlab", "utils", "instructor", "lab_cli")
+OURS = {*LAYERS, *SCRIPTS, "tests", "dev", "tracks"}
+MAY_IMPORT = {
+    "ptxsim": set(),
+    "tirxlab": {"ptxsim"},
+    "utils": {"tirxlab", "ptxsim"},
+    "inspect_cuda": {"utils", "tirxlab", "ptxsim"},
+    "gemm_kernels": {"tirxlab"},
+    "instructor": {*SCRIPTS, "tirxlab", "ptxsim"},
+    "run_modal": {"inspect_cuda", "utils", "lab_cli", "tirxlab", "ptxsim"},
+    "lab_cli": {*SCRIPTS, "instructor", "tirxlab", "ptxsim"},
+}
+MAY_IMPORT_TVM = ("tirxlab/dialect/", "tirxlab/build.py", "tirxlab/build/")
+
+
+def imported(tree: ast.AST) -> set[str]:
+    """Top-level names of every absolute import in the tree."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names.add(node.module.split(".")[0])
+    return names
+
+
+def violations(unit: str, path: str, source: str) -> list[str]:
+    """What one file of one unit imports and must not."""
+    names = imported(ast.parse(source))
+    wrong = (names & OURS) - MAY_IMPORT[unit] - {unit}
+    if names & {"tvm", "tvm_ffi"} and not path.startswith(MAY_IMPORT_TVM):
+        wrong.add("tvm")
+    return sorted(wrong)
+
+
+def files(unit: str) -> list[Path]:
+    single = ROOT / f"{unit}.py"
+    return [single] if single.exists() else sorted((ROOT / unit).rglob("*.py"))
+
+
+@pytest.mark.parametrize("unit", MAY_IMPORT)
+def test_a_unit_imports_only_what_lies_below_it(unit):
+    found = {}
+    for file in files(unit):
+        path = file.relative_to(ROOT).as_posix()
+        wrong = violations(unit, path, file.read_text(encoding="utf-8"))
+        if wrong:
+            found[path] = wrong
+    assert not found
+
+
+def test_instructor_is_imported_by_the_command_line_alone():
+    allowed = {unit for unit, names in MAY_IMPORT.items() if "instructor" in names}
+    assert allowed == {"lab_cli"}
+
+
+@pytest.mark.parametrize(
+    "unit, path, source, wrong",
+    [
+        ("ptxsim", "ptxsim/x.py", "import numpy\nfrom ptxsim import isa", []),
+        ("ptxsim", "ptxsim/x.py", "def f():\n    from tirxlab.artifact import Artifact", ["tirxlab"]),
+        ("tirxlab", "tirxlab/devices/sim.py", "import ptxsim", []),
+        ("tirxlab", "tirxlab/devices/sim.py", "import tvm.tirx", ["tvm"]),
+        ("tirxlab", "tirxlab/dialect/ops.py", "import tvm.tirx", []),
+        ("tirxlab", "tirxlab/artifact.py", "import utils", ["utils"]),
+        ("utils", "utils.py", "import lab_cli.app", ["lab_cli"]),
+    ],
+)
+def test_the_rule_sees_both_good_and_bad_imports(unit, path, source, wrong):
+    assert violations(unit, path, source) == wrong

@@ -1,0 +1,68 @@
+"""The table of commands, and the one place that turns exceptions into exit codes."""
+
+import importlib
+import importlib.util
+import os
+import sys
+
+import typer
+
+from lab_cli.common import ROOT, UserError, fold
+from tirxlab.steps import StepError
+
+EVERYONE = ("demo", "test", "check", "inspect", "trace", "compare", "bench", "doctor")
+STUDENTS = ("score", "handin", "reset", "port")
+INSTRUCTORS = ("skeleton", "grade", "grade-all", "package", "release", "figures")
+
+HELP = (
+    "Ten progressive Blackwell GEMM kernels in TIRX. First time here: `./lab doctor`, then `./lab demo`. "
+    "Write step 1 in gemm_kernels.py, then `./lab check 1`. S is a step (1..10, `all`, or `1,3,5`)."
+)
+
+
+def build_app() -> typer.Typer:
+    """The application, with instructor commands only where `instructor/` is."""
+    app = typer.Typer(
+        name="lab",
+        help=HELP,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(lambda: None)
+    names = EVERYONE + STUDENTS + (INSTRUCTORS if (ROOT / "instructor").is_dir() else ())
+    for name in names:
+        module_name = "lab_cli." + name.replace("-", "_")
+        if importlib.util.find_spec(module_name):
+            module = importlib.import_module(module_name)
+            app.command(name, **getattr(module, "COMMAND_OPTIONS", {}))(module.run)
+    return app
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command and return its exit status; never shows a traceback for bad input."""
+    command = typer.main.get_command(build_app())
+    try:
+        status = command.main(arguments, prog_name="lab", standalone_mode=False)
+    except (UserError, StepError) as error:
+        return complain(fold(str(error)))
+    except (typer.Abort, KeyboardInterrupt):
+        return complain("stopped")
+    except BrokenPipeError:
+        # `./lab inspect 7 | head` closes our output early: no error, and the flush at exit must not fail.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # click's own usage errors carry it, under any vendored name
+            raise
+        if not error.format_message():  # no arguments at all: the help text has been printed
+            return 0
+        return complain(f"{error.format_message()} (see ./lab --help)")
+    return status if isinstance(status, int) else 0
+
+
+def complain(message: str) -> int:
+    print(f"lab: {message}", file=sys.stderr)
+    return 2
