@@ -69,7 +69,9 @@ def _shows(statement) -> bool:
         touched = [statement.buffer, *(load.buffer for load in _inside(statement.value, BufferLoad))]
         return not all(buffer.scope().startswith("local") for buffer in touched)
     if isinstance(statement, IfThenElse):
-        return bool(_inside(statement.condition, Call))
+        # A collective waits for its lanes. Other conditions stay bare: markers would keep NVRTC from joining
+        # neighbouring ifs on the same condition.
+        return any("sync" in call.op.name for call in _inside(statement.condition, Call))
     return True
 
 
