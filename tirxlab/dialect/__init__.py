@@ -4,7 +4,6 @@ Students write against these names; TVM renames its own from release to release.
 package and `tirxlab.build` import TVM.
 """
 
-from tvm.backend.cuda.lang.tile_scheduler import ClusterPersistentScheduler2D
 from tvm.backend.cuda.tile_primitive.tma_utils import SwizzleMode
 from tvm.tirx.layout import S, TCol, TileLayout, TLane
 from tvm.tirx.layout import tid_in_wg as axis_tid_in_wg
@@ -13,7 +12,7 @@ from .errors import KernelError
 from .func import KernelInfo, SharedName, info_of, names_of
 from .memory import tma_shared_layout
 from .namespace import Tx
-from .sync import MBarrier, PipelineState, TCGen05Bar, TMABar
+from .sync import ClusterPersistentScheduler2D, MBarrier, PipelineState, TCGen05Bar, TMABar
 
 __all__ = [
     "ClusterPersistentScheduler2D",

@@ -6,45 +6,46 @@ An mbarrier starts in phase 0. `wait(stage, p)` returns once phase p has complet
 """
 
 from tvm.backend.cuda.lang import pipeline as _tvm
+from tvm.backend.cuda.lang import tile_scheduler as _tvm_scheduler
 from tvm.script import tirx as T
 
 from .state import state
 
 
-def _setup(bar, pool, depth: int, name: str | None, leader) -> None:
-    if not isinstance(depth, int) or depth < 1:
-        raise ValueError(
-            f"{type(bar).__name__}(pool, depth, name): depth is a positive integer, not {depth!r}"
-        )
-    if name is not None and not isinstance(name, str):
-        raise TypeError(f"{type(bar).__name__}(pool, depth, name): name is a string, not {name!r}")
-    bar.buf = pool.alloc((depth,), "uint64", align=8)
-    bar._local_buf = bar.buf
-    bar._remote_cta_id = None
-    bar.depth = depth
-    bar.phase_offset = 0
-    bar.leader = T.cuda.thread_rank() == 0 if leader is None else leader
-    state().barriers.append((bar.buf, name))
-
-
-class MBarrier(_tvm.MBarrier):
-    """`depth` mbarriers that threads arrive on. `init(count)` runs on thread 0 of the CTA, whatever encloses it."""
+class _Array:
+    """What the three kinds of barrier array share; `_tvm.MBarrier` supplies init, ptr_to and remote_view."""
 
     def __init__(self, pool, depth: int, name: str | None = None, leader=None):
-        _setup(self, pool, depth, name, leader)
+        kind = type(self).__name__
+        if not isinstance(depth, int) or depth < 1:
+            raise ValueError(f"{kind}(pool, depth, name): depth is a positive integer, not {depth!r}")
+        if name is not None and not isinstance(name, str):
+            raise TypeError(f"{kind}(pool, depth, name): name is a string, not {name!r}")
+        self.buf = pool.alloc((depth,), "uint64", align=8)
+        self._local_buf = self.buf
+        self._remote_cta_id = None
+        self.depth = depth
+        self.phase_offset = 0
+        self.leader = T.cuda.thread_rank() == 0 if leader is None else leader
+        state().barriers.append((self.buf, name))
+
+    @T.inline
+    def _wait(self, stage, phase):
+        T.ptx.mbarrier.try_wait(self.buf.ptr_to([stage]), phase)
+
+
+class MBarrier(_Array, _tvm.MBarrier):
+    """`depth` mbarriers that threads arrive on. `init(count)` acts in thread 0 of the CTA only."""
 
     def arrive(self, stage, cta_id=0, pred=None, count=None):
-        """Each executing thread arrives once, on the barrier of CTA `cta_id` of the cluster (default: CTA 0)."""
+        """Each executing thread arrives once, on the barrier of the cluster's CTA `cta_id` (default: CTA 0)."""
         if self._remote_cta_id is not None:
             cta_id = self._remote_cta_id
         self._arrive(self._local_buf.ptr_to([stage]), cta_id, pred, count)
 
 
-class TMABar(_tvm.TMABar):
+class TMABar(_Array, _tvm.TMABar):
     """`depth` mbarriers that count bytes delivered by TMA loads."""
-
-    def __init__(self, pool, depth: int, name: str | None = None, leader=None):
-        _setup(self, pool, depth, name, leader)
 
     def arrive(self, stage, bytes=None, cta_id=None, pred=None):
         """Arrive once and expect `bytes` more from TMA in this phase."""
@@ -53,11 +54,8 @@ class TMABar(_tvm.TMABar):
         self._arrive_tma(self._local_buf.ptr_to([stage]), bytes, cta_id, pred)
 
 
-class TCGen05Bar(_tvm.TCGen05Bar):
+class TCGen05Bar(_Array, _tvm.TCGen05Bar):
     """`depth` mbarriers on which the tensor core arrives when the MMAs committed so far are complete."""
-
-    def __init__(self, pool, depth: int, name: str | None = None, leader=None):
-        _setup(self, pool, depth, name, leader)
 
 
 @T.meta_class
@@ -74,7 +72,7 @@ class PipelineState:
         self.depth = depth
 
     def init(self, is_producer: bool):
-        """Start at stage 0; a producer finds its buffers empty (phase 1), a consumer waits for data (phase 0)."""
+        """Stage 0; a producer's first wait passes (phase 1), a consumer's blocks until data is there (phase 0)."""
         self._init(int(is_producer))
 
     @T.inline
@@ -92,3 +90,28 @@ class PipelineState:
                 self.phase = self.phase ^ 1
         else:
             self.phase = self.phase ^ 1
+
+
+class ClusterPersistentScheduler2D(_tvm_scheduler.ClusterPersistentScheduler2D):
+    """Output tiles for one cluster out of `num_clusters`, in groups of `l2_group_size` rows that share L2.
+
+    `init(cluster)`, `valid()`, `m_idx`, `n_idx`, `next_tile()`; each thread keeps its own state.
+    """
+
+    def __init__(self, prefix, num_m_tiles: int, num_n_tiles: int, num_clusters: int, l2_group_size: int = 8):
+        for name, value in {"num_m_tiles": num_m_tiles, "num_n_tiles": num_n_tiles}.items():
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(f"ClusterPersistentScheduler2D: {name} is a positive integer, not {value!r}")
+        self.m_idx = T.local_scalar("int32")
+        self.n_idx = T.local_scalar("int32")
+        self.linear_idx = T.local_scalar("int32")
+        self.tile_count = T.local_scalar("int32")
+        self.work_idx, self.tile_idx = self.linear_idx, self.tile_count
+        self._num_m_tiles, self._num_n_tiles = num_m_tiles, num_n_tiles
+        self._num_clusters, self._l2_group_size = num_clusters, l2_group_size
+        self._cluster_m = self._cluster_n = 1
+        self._serpentine = False
+        self._M_TILE_ROWS, self._N_TILE_COLS = num_m_tiles, num_n_tiles
+        self._FULL_GROUPS = num_m_tiles // l2_group_size
+        self._TAIL_ROWS = num_m_tiles % l2_group_size
+        self._TOTAL_TILES = num_m_tiles * num_n_tiles
