@@ -4,6 +4,7 @@ TVM reports the innermost line it was parsing, which is often inside TVM or insi
 Its traceback still holds every line on the way there; the deepest one that belongs to the student wins.
 """
 
+import linecache
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -49,8 +50,7 @@ def _places(error: BaseException) -> Iterator[_Place]:
         elif code is Parser.visit.__code__ and getattr(local.get("node"), "lineno", None) is not None:
             source = source or owner.diag.source
             line = source.location(local["node"])[0]
-            lines = source.full_source.splitlines()
-            yield _Place(source.source_name, line, lines[line - 1] if line <= len(lines) else "")
+            yield _Place(source.source_name, line, linecache.getline(source.source_name, line))
         trace = trace.tb_next
 
 

@@ -43,7 +43,7 @@ class BufferRole:
 
 @dataclass(frozen=True)
 class KernelInfo:
-    """What the dialect knows about a kernel. line: first line (1-based) of its source in `file` (base name)."""
+    """What the dialect knows about a kernel. file, line: where its source starts (line 1-based)."""
 
     name: str
     file: str

@@ -27,7 +27,7 @@ class PoolAllocator(SMEMPool):
         self._committed = False
 
     def alloc(self, shape, dtype="float32", *, align=0, layout="default", scope="shared.dyn"):
-        """Next buffer of the pool, padded up to `align` bytes (swizzled layouts: to 1024, which TMA and MMA need)."""
+        """Next buffer of the pool, aligned to `align` bytes (swizzled: to 1024, the swizzle's period)."""
         if self._committed:
             raise ValueError("pool.alloc() after pool.commit(): the buffer would lie outside the pool")
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
@@ -54,7 +54,7 @@ class PoolAllocator(SMEMPool):
 
 
 def tma_shared_layout(dtype: str, swizzle_mode: SwizzleMode, shape):
-    """Layout of a shared-memory buffer that TMA writes and tcgen05.mma reads (last two dimensions are tiled)."""
+    """Layout of a shared-memory buffer for TMA and tcgen05.mma; the last two dimensions are tiled."""
     return mma_shared_layout(dtype, swizzle_mode, tuple(shape))
 
 
@@ -64,7 +64,7 @@ def alloc_local(shape, dtype="float32", **options):
 
 
 def decl_buffer(shape, dtype="float32", *, scope="global", allocated_addr=None, **options):
-    """Declare memory that hardware manages. TMEM: scope="tmem", allocated_addr=tmem_addr[0] (or a first column)."""
+    """Declare hardware-managed memory: scope="tmem", allocated_addr=tmem_addr[0] (or a first column)."""
     if scope in ("local", "shared", "shared.dyn") and "data" not in options:
         raise ValueError(
             f"Tx.decl_buffer(scope={scope!r}): use Tx.alloc_local for registers, pool.alloc for shared"

@@ -5,6 +5,7 @@ import difflib
 from tvm.script import tirx as T
 
 from . import memory, ops
+from .checked import Checked
 from .func import prim_func
 from .scopes import id_maker, scope_maker
 
@@ -35,6 +36,7 @@ class _Tx:
             setattr(self, name, id_maker(name))
         for name, value in _NAMES.items():
             setattr(self, name, value)
+        self.ptx, self.cuda = Checked(T.ptx, "ptx"), Checked(T.cuda, "cuda")
 
     def __getattr__(self, name: str):
         try:

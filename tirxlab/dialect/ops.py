@@ -12,14 +12,18 @@ from tvm.tirx.script import tile as _tile
 
 from .scopes import current_scope
 
-_TMA = frozenset(
-    "mbar cta_group cta_mask cache_hint oob prefetch_tensormap tensormap_l2_promotion "
-    "tma_dtype use_tma_reduce mbarrier_addr".split()
-)
-_GEMM = frozenset(
-    "SFA SFB transA transB accum cta_group mma_m mma_n descI is_AB_tf32 weight_stationary smem_desc".split()
-)
-_OPTIONS = {"copy": frozenset(), "copy_async": _TMA, "cast": frozenset(), "gemm_async": _GEMM}
+_OPTIONS = {
+    "copy": (),
+    "copy_async": (
+        *("mbar", "cta_group", "cta_mask", "cache_hint", "use_tma_reduce", "prefetch_tensormap"),
+        *("tensormap_l2_promotion", "tma_dtype", "mbarrier_addr"),
+    ),
+    "cast": (),
+    "gemm_async": (
+        *("accum", "cta_group", "transA", "transB", "SFA", "SFB", "mma_m", "mma_n"),
+        *("descI", "is_AB_tf32", "weight_stationary", "smem_desc"),
+    ),
+}
 _DISPATCHES = {
     "copy_async": {"tma": "tma_auto", "tma_auto": "tma_auto", "tcgen05": None, None: None},
     "gemm_async": {"tcgen05": "tcgen05", None: None},
@@ -68,6 +72,25 @@ def _tiles(op: str, **operands) -> None:
             )
 
 
+def _one_issuer(op: str) -> None:
+    if _scope(op) not in ("thread", "warp"):
+        raise ValueError(
+            f"Tx.{op} is issued by one thread: put it inside "
+            '`with Tx.thread(parent="warp")[Tx.ptx.elect_sync()]:` of one warp'
+        )
+
+
+def _no_warpgroup_view(op: str, **operands) -> None:
+    """A tile spread over the warpgroup's threads has no meaning for one thread."""
+    for name, value in operands.items():
+        buffer = value.buffer if isinstance(value, BufferRegion) else value
+        if _scope(op) == "thread" and "tid_in_wg" in str(buffer.layout):
+            raise ValueError(
+                f"Tx.{op}: {name} is a warpgroup's view (128 rows over 128 threads), but this scope is "
+                "one thread: use the Tx.alloc_local buffer that the view was made from"
+            )
+
+
 def _memory(value) -> str:
     return (value.buffer if isinstance(value, BufferRegion) else value).scope()
 
@@ -84,6 +107,7 @@ def copy(dst, src, dispatch: str | None = None, **options):
     _check_options("copy", options)
     _tiles("copy", dst=dst, src=src)
     if "tmem" not in (_memory(dst), _memory(src)):
+        _no_warpgroup_view("copy", dst=dst, src=src)
         return _call("copy", dst, src, dispatch=dispatch)
     if _scope("copy") != "warpgroup":
         raise ValueError("Tx.copy from or to TMEM needs all 128 threads: put it in `with Tx.warpgroup():`")
@@ -105,6 +129,7 @@ def copy_async(dst, src, dispatch: str | None = None, **options):
 
 
 def _check_tma(dst, src, options: dict) -> None:
+    _one_issuer('copy_async(dispatch="tma")')
     pair = _memory(src), _memory(dst)
     load = pair[0] == "global" and pair[1].startswith("shared")
     if not load and not (pair[0].startswith("shared") and pair[1] == "global"):
@@ -118,11 +143,12 @@ def _check_tma(dst, src, options: dict) -> None:
 
 
 def cast(dst, src=None, dispatch: str | None = None, **options):
-    """`Tx.cast(dst, src)`: element-wise conversion between buffers; `Tx.cast(value, dtype)` converts a scalar."""
+    """`Tx.cast(dst, src)` converts a buffer element by element; `Tx.cast(value, dtype)` a scalar."""
     if not _is_tile(dst):
         return _tile.cast._fn(dst, src, **options)
     _check_options("cast", options)
     _tiles("cast", dst=dst, src=src)
+    _no_warpgroup_view("cast", dst=dst, src=src)
     return _call("cast", dst, src, dispatch=_dispatch("cast", dispatch))
 
 
@@ -137,6 +163,7 @@ def gemm_async(C, A, B, *args, accum=False, dispatch: str | None = None, cta_gro
         )
     _check_options("gemm_async", options)
     _tiles("gemm_async", C=C, A=A, B=B)
+    _one_issuer("gemm_async")
     dtype = getattr(getattr(accum, "ty", None), "dtype", None)
     if not isinstance(accum, bool) and str(dtype) != "bool":
         raise TypeError(

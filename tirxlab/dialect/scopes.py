@@ -69,7 +69,7 @@ def scope_maker(name: str):
 
 
 def id_maker(name: str):
-    """The function behind `Tx.<name>(shape, parent=...)`, for example `Tx.warp_id([4], parent="warpgroup")`."""
+    """The function behind `Tx.<name>(shape, parent=...)`: `Tx.warp_id([4], parent="warpgroup")`."""
     parents = [parent for kind, parent in _IDS if kind == name]
 
     def make(shape, parent: str):

@@ -1,4 +1,4 @@
-"""What the dialect must remember while one kernel is parsed; each parse has its own, so threads do not mix."""
+"""What the dialect remembers while one kernel is parsed; each parse has its own, so threads do not mix."""
 
 from contextlib import contextmanager
 from contextvars import ContextVar

@@ -29,6 +29,17 @@ class _Array:
         self.leader = T.cuda.thread_rank() == 0 if leader is None else leader
         state().barriers.append((self.buf, name))
 
+    def init(self, count):
+        """Expect `count` arrivals per phase, on every barrier of the array."""
+        kind = type(self).__name__
+        if self._remote_cta_id is not None:
+            raise ValueError(f"{kind}.remote_view(...) cannot be initialised; each CTA initialises its own")
+        if isinstance(count, bool) or not (isinstance(count, int) and 1 <= count < 1 << 20):
+            raise ValueError(
+                f"{kind}.init(count): count is a number of arrivals from 1 to 1048575, not {count!r}"
+            )
+        self._init(count)
+
     @T.inline
     def _wait(self, stage, phase):
         T.ptx.mbarrier.try_wait(self.buf.ptr_to([stage]), phase)
@@ -38,7 +49,7 @@ class MBarrier(_Array, _tvm.MBarrier):
     """`depth` mbarriers that threads arrive on. `init(count)` acts in thread 0 of the CTA only."""
 
     def arrive(self, stage, cta_id=0, pred=None, count=None):
-        """Each executing thread arrives once, on the barrier of the cluster's CTA `cta_id` (default: CTA 0)."""
+        """Each executing thread arrives once, on the barrier of CTA `cta_id` of the cluster (default 0)."""
         if self._remote_cta_id is not None:
             cta_id = self._remote_cta_id
         self._arrive(self._local_buf.ptr_to([stage]), cta_id, pred, count)
@@ -72,7 +83,7 @@ class PipelineState:
         self.depth = depth
 
     def init(self, is_producer: bool):
-        """Stage 0; a producer's first wait passes (phase 1), a consumer's blocks until data is there (phase 0)."""
+        """Stage 0; a producer's first wait passes (phase 1), a consumer's blocks (phase 0)."""
         self._init(int(is_producer))
 
     @T.inline
