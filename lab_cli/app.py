@@ -25,7 +25,6 @@ def build_app() -> typer.Typer:
     app = typer.Typer(
         name="lab",
         help=HELP,
-        no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
@@ -45,7 +44,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit status; never shows a traceback for bad input."""
     command = typer.main.get_command(build_app())
     try:
-        status = command.main(arguments, prog_name="lab", standalone_mode=False)
+        arguments = sys.argv[1:] if arguments is None else arguments
+        status = command.main(arguments or ["--help"], prog_name="lab", standalone_mode=False)
     except (UserError, StepError) as error:
         return complain(fold(str(error)))
     except (typer.Abort, KeyboardInterrupt):
@@ -57,9 +57,7 @@ def main(arguments: list[str] | None = None) -> int:
     except Exception as error:
         if not hasattr(error, "format_message"):  # click's own usage errors carry it, under any vendored name
             raise
-        if not error.format_message():  # no arguments at all: the help text has been printed
-            return 0
-        return complain(f"{error.format_message()} (see ./lab --help)")
+        return complain(f"{fold(error.format_message())} (see ./lab --help)")
     return status if isinstance(status, int) else 0
 
 

@@ -1,7 +1,6 @@
 """What the commands share: where things are, how steps and sizes are written, how results are printed."""
 
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -61,15 +60,6 @@ def parse_step(text: str) -> int:
     return steps[0]
 
 
-def parse_size(text: str) -> tuple[int, int, int]:
-    """`1024` or `MxNxK` -> (M, N, K)."""
-    match = re.fullmatch(r"(\d+)(?:x(\d+)x(\d+))?", text)
-    numbers = [int(part or match[1]) for part in match.groups()] if match else [0]
-    if min(numbers) < 1:
-        raise UserError(f"{text!r} is not a size: write 1024 or MxNxK, for example 384x640x192")
-    return tuple(numbers)
-
-
 def parse_order(text: str) -> str | int:
     """`program`, `adverse` or a seed."""
     if text in ("program", "adverse"):
@@ -77,11 +67,6 @@ def parse_order(text: str) -> str | int:
     if text.isdigit():
         return int(text)
     raise UserError(f"{text!r} is not an order: write program, adverse, or a whole number as a seed")
-
-
-def size_text(size: tuple[int, int, int]) -> str:
-    """(M, N, K) as the user would write it: `1024` for a cube, else `MxNxK`."""
-    return str(size[0]) if len(set(size)) == 1 else "x".join(map(str, size))
 
 
 def kernels_file(path: Path | None, *, reference: bool = False) -> Path:

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from lab_cli.common import STUDENT, JsonOption, KernelsOption, kernels_file, print_json
-from tirxlab.rubric import load_rubric
 from tirxlab.steps import STEPS, StepError, is_untouched, read_text, sections
 
 MEMBER = "gemm_kernels.py"
@@ -64,6 +63,8 @@ def list_tar(target: Path) -> list[str]:
 
 def step_states(text: str) -> tuple[list[dict], str]:
     """Per step its points and whether it is written; and what is wrong with the file as a whole."""
+    from tirxlab.rubric import load_rubric
+
     points = load_rubric().points
     problem = ""
     try:

@@ -21,6 +21,20 @@ class StepError(ValueError):
     """A kernels file that cannot be used; the message is one line that says what to do."""
 
 
+def parse_size(text: str) -> tuple[int, int, int]:
+    """`1024` or `MxNxK` -> (M, N, K); StepError for anything else."""
+    match = re.fullmatch(r"(\d+)(?:x(\d+)x(\d+))?", text)
+    numbers = [int(part or match[1]) for part in match.groups()] if match else [0]
+    if min(numbers) < 1:
+        raise StepError(f"{text!r} is not a size: write 1024 or MxNxK, for example 384x640x192")
+    return tuple(numbers)
+
+
+def size_text(size: tuple[int, int, int]) -> str:
+    """(M, N, K) as one would write it: `1024` for a cube, else `MxNxK`."""
+    return str(size[0]) if len(set(size)) == 1 else "x".join(map(str, size))
+
+
 def read_text(path: Path) -> str:
     """The file's text; StepError in place of every way in which reading can fail."""
     try:
@@ -42,7 +56,7 @@ def sections(text: str) -> dict[int, str]:
             )
     ends = [begin for _, begin in starts[1:]] + [len(text)]
     found = {0: text[: starts[0][1]] if starts else text}
-    return found | {step: text[begin:end] for (step, begin), end in zip(starts, ends, strict=True)}
+    return found | {step: text[begin:end] for (step, begin), end in zip(starts, ends, strict=False)}
 
 
 def is_untouched(text: str, step: int, skeleton: str | None = None) -> bool:

@@ -1,0 +1,36 @@
+"""`./lab inspect S`: the CUDA, PTX, SASS or resources of a step; the same as inspect_cuda.py."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+import inspect_cuda
+from lab_cli.common import KernelsOption, StepArgument, UserError, fold, kernels_file, parse_step
+from tirxlab.steps import parse_size
+
+
+def run(
+    step: StepArgument,
+    size: Annotated[
+        str | None, typer.Argument(metavar="[SIZE]", help="1024 or MxNxK [1024; steps 1, 2: one tile]")
+    ] = None,
+    view: Annotated[str, typer.Option("--as", metavar="VIEW", help="cuda, ptx, sass or regs")] = "cuda",
+    body: Annotated[
+        bool, typer.Option("--body", help="the kernel alone, without the helper functions")
+    ] = False,
+    lines: Annotated[bool, typer.Option("--lines", help="your file and line before each statement")] = False,
+    kernels: KernelsOption = None,
+) -> None:
+    """Show what the compiler made of a step, as clean text on standard output: `./lab inspect 7 > v7.cu`."""
+    number, shape = parse_step(step), parse_size(size) if size else None
+    path = kernels_file(kernels)
+    try:
+        text = inspect_cuda.inspect(path, number, shape, view, body=body, lines=lines)
+    except ValueError as error:
+        if type(error).__name__ != "BuildError":
+            raise UserError(fold(str(error))) from error
+        print(error, file=sys.stderr)
+        raise typer.Exit(1) from None
+    sys.stdout.write(text)
+    sys.stdout.flush()
