@@ -1,0 +1,97 @@
+"""Run an artifact on ptxsim: numpy arrays, written in place, every launch checked. Needs no GPU."""
+
+from __future__ import annotations
+
+import functools
+import time
+
+import ml_dtypes  # noqa: F401  (teaches numpy "bfloat16" and the 8-bit floats)
+import numpy as np
+
+import ptxsim
+from tirxlab.artifact import Artifact
+from tirxlab.devices import DeviceError, Run, by_name
+
+NAME = "sim"
+
+
+def run(
+    artifact: Artifact, arrays, *, order: str | int = "program", checks: bool = True, trace: bool = False
+) -> Run:
+    """Launch once. `order` is "program", "adverse" or a seed (ptxsim); `arrays` as `by_name` takes them.
+
+    Raises DeviceError for arrays that do not fit. A kernel with an instruction that ptxsim does not model is not
+    run at all: no outputs, verdict "incomplete".
+    """
+    buffers = by_name(artifact, arrays)
+    for name, array in buffers.items():
+        if not isinstance(array, np.ndarray):
+            raise DeviceError(f"{name} must be a numpy array on sim, not {type(array).__name__}")
+    args = [_argument(param, buffers) for param in artifact.params]
+    start = time.perf_counter()
+    try:
+        module = _load(artifact.ptx)
+    except ptxsim.PtxError as error:
+        finding = ptxsim.Finding("unsupported", "incomplete", f"ptxsim cannot run this kernel: {error}")
+        return Run({}, 0.0, "incomplete", [finding], ["everything: the kernel was not run"])
+    result = module.launch(
+        artifact.entry,
+        grid=artifact.grid,
+        block=artifact.block,
+        cluster=artifact.cluster,
+        shared_bytes=artifact.shared_bytes,
+        args=args,
+        checks=checks,
+        order=order,
+        names=[(n.name, n.dtype, n.offset, n.size) for n in artifact.names],
+        trace=trace,
+    )
+    return Run(
+        outputs={b.name: buffers[b.name] for b in artifact.outputs},
+        seconds=time.perf_counter() - start,
+        verdict=result.verdict,
+        findings=result.findings,
+        not_checked=[] if checks else ["everything: checks were switched off"],
+        stats=result.stats,
+        stdout="\n".join(getattr(result, "printed", [])),
+        trace=getattr(result, "trace", None),
+    )
+
+
+def measure(artifact: Artifact, arrays, *, warmup: int = 10, repeat: int = 30) -> None:
+    """None: the simulator has no clock that says anything about a GPU."""
+    return None
+
+
+@functools.lru_cache(maxsize=16)
+def _load(ptx: str):
+    return ptxsim.load(ptx)
+
+
+def _argument(param, buffers: dict):
+    """A kernel parameter as `ptxsim` takes it."""
+    if param.kind == "scalar":
+        return np.dtype(param.dtype).type(param.value)
+    if param.kind == "buffer":
+        if param.byte_offset:
+            raise DeviceError(
+                f"a pointer into the middle of {param.buffer} ({param.byte_offset} B) is not modelled"
+            )
+        return buffers[param.buffer]
+    if param.interleave:
+        raise DeviceError(f"the interleaved tensor map of {param.buffer} is not modelled")
+    try:
+        return ptxsim.TensorMap(
+            buffers[param.buffer],
+            box=param.box,
+            swizzle=param.swizzle,
+            dims=param.dims,
+            strides=param.strides,
+            element_strides=param.element_strides,
+            fill=param.fill,
+            byte_offset=param.byte_offset,
+            dtype=np.dtype(param.dtype),
+            name=param.buffer,
+        )
+    except ValueError as error:
+        raise DeviceError(f"the tensor map of {param.buffer} is not valid: {error}") from None

@@ -1,0 +1,116 @@
+"""The process that runs kernels for `cuda.py`, so that a kernel that hangs or faults takes nothing else down.
+
+Messages are one JSON line and then the bytes that it announces. The process ends after any error: a CUDA
+context that has seen a fault is of no further use.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import time
+from typing import BinaryIO
+
+
+def send(pipe: BinaryIO, head: dict, blobs=()) -> None:
+    """Write one message; `blobs` are bytes-like."""
+    blobs = [memoryview(b).cast("B") for b in blobs]
+    pipe.write(json.dumps({**head, "sizes": [b.nbytes for b in blobs]}).encode() + b"\n")
+    for blob in blobs:
+        pipe.write(blob)
+    pipe.flush()
+
+
+def receive(pipe: BinaryIO) -> tuple[dict, list[bytearray]] | None:
+    """Read one message; None at the end of the stream."""
+    line = pipe.readline()
+    if not line.endswith(b"\n"):
+        return None
+    head = json.loads(line)
+    blobs = []
+    for size in head.pop("sizes"):
+        blob = bytearray(size)
+        view = memoryview(blob)
+        while view.nbytes:
+            count = pipe.readinto(view)
+            if not count:
+                return None
+            view = view[count:]
+        blobs.append(blob)
+    return head, blobs
+
+
+def main(requests: BinaryIO, replies: BinaryIO) -> None:
+    """Serve until the parent closes the pipe."""
+    from tirxlab.devices import DeviceError
+    from tirxlab.devices.driver import LaunchError
+
+    while (message := receive(requests)) is not None:
+        try:
+            send(replies, *_serve(*message, replies))
+        except (DeviceError, LaunchError) as error:
+            kind = "device" if isinstance(error, DeviceError) else "launch"
+            send(replies, {"event": "error", "kind": kind, "message": str(error)})
+            return
+
+
+def _serve(head: dict, blobs: list[bytearray], replies: BinaryIO) -> tuple[dict, list]:
+    """Run or time one artifact. Its first blob is the artifact, the others are the buffers in order."""
+    from tirxlab.artifact import Artifact
+    from tirxlab.devices.driver import Kernel, call
+
+    with tempfile.NamedTemporaryFile(suffix=".lab") as file:
+        file.write(blobs[0])
+        file.flush()
+        artifact = Artifact.load(file.name)
+    kernel = Kernel(artifact, head["device"])
+    driver = kernel.driver
+    pointers = {}
+    for buffer, data in zip(artifact.buffers, blobs[1:], strict=True):
+        pointers[buffer.name] = int(call(driver.cuMemAlloc, len(data)))
+        call(driver.cuMemcpyHtoD, pointers[buffer.name], bytes(data), len(data))
+    send(replies, {"event": "launched"})
+    start = time.perf_counter()
+    kernel.launch(pointers)
+    with _captured_stdout() as printed:
+        call(driver.cuCtxSynchronize)  # also writes out what the kernel printed
+    reply = {"event": "done", "seconds": time.perf_counter() - start, "stdout": printed.text, "ms": None}
+    if head["repeat"]:
+        reply["ms"] = kernel.timed(pointers, head["warmup"], head["repeat"])
+    results = []
+    for buffer, data in zip(artifact.buffers, blobs[1:], strict=True):
+        if buffer.role != "in" and not head["repeat"]:
+            call(driver.cuMemcpyDtoH, data, pointers[buffer.name], len(data))
+            results.append(data)
+    for pointer in pointers.values():
+        call(driver.cuMemFree, pointer)
+    call(driver.cuModuleUnload, kernel.module)
+    return reply, results
+
+
+class _captured_stdout:
+    """File descriptor 1 into a file: the driver writes printf output there, past Python."""
+
+    text = ""
+
+    def __enter__(self):
+        sys.stdout.flush()
+        self.kept, self.file = os.dup(1), tempfile.TemporaryFile()
+        os.dup2(self.file.fileno(), 1)
+        return self
+
+    def __exit__(self, *_):
+        os.dup2(self.kept, 1)
+        os.close(self.kept)
+        self.file.seek(0)
+        self.text = self.file.read().decode(errors="replace")
+        self.file.close()
+
+
+if __name__ == "__main__":
+    # Replies take over stdout's descriptor; whatever is printed by accident goes to stderr.
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    main(sys.stdin.buffer, replies)
