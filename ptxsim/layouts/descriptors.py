@@ -9,11 +9,13 @@ Decoders raise ValueError with one line that says which field is wrong.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
 from .swizzle import SPAN, Mode, swizzle
+from .tables import table
 
 # value of the swizzle field (bits 62-63 on sm_90, 61-63 on sm_100) -> mode
 _SWIZZLE_FIELD: dict[str, dict[int, Mode]] = {
@@ -76,6 +78,12 @@ def operand_addresses(
     `span` contiguous bytes along K (K-major) or along M/N (MN-major), eight rows make one atom. The swizzle
     acts on the final address, so a start address inside an atom (the next K step) needs no care.
     """
+    inside = desc.start % 1024  # no pattern is longer
+    return _offsets(replace(desc, start=inside), rows, depth, itemsize, mn_major) + (desc.start - inside)
+
+
+@lru_cache(maxsize=256)
+def _offsets(desc: MatrixDescriptor, rows: int, depth: int, itemsize: int, mn_major: bool) -> np.ndarray:
     span = SPAN[desc.swizzle] or 16
     if desc.absolute:
         raise ValueError("matrix descriptor: absolute leading dimension (bit 52) is not modelled")
@@ -95,7 +103,7 @@ def operand_addresses(
     else:
         next_span, next_atom = desc.leading, desc.stride
     linear = fast % span + fast // span * next_span + slow % atom * span + slow // atom * next_atom
-    return swizzle(desc.start + linear, desc.swizzle, desc.base)
+    return table(swizzle(desc.start + linear, desc.swizzle, desc.base))[0]
 
 
 # --- instruction descriptor ---

@@ -3,12 +3,16 @@
 * `load_layout`: registers of tcgen05.ld / .st (PTX ISA 9.7.16.2.3);
 * `result_layout`, `operand_layout`: matrix D, and matrix A, of tcgen05.mma (PTX ISA 9.7.16.10.5).
 
-Lanes and columns are relative to the address that the instruction gives.
+Lanes and columns are relative to the address that the instruction gives. Results are cached and read-only.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
+
+from .tables import table
 
 # shape -> (registers per .x1, columns per .x1, largest .num)
 LOAD_SHAPES = {
@@ -20,6 +24,7 @@ LOAD_SHAPES = {
 }
 
 
+@lru_cache(maxsize=64)
 def load_layout(shape: str, num: int, split: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """(lane, column) of [thread of the warp, register] in tcgen05.ld / .st: int64[32, registers] each.
 
@@ -34,14 +39,14 @@ def load_layout(shape: str, num: int, split: int = 0) -> tuple[np.ndarray, np.nd
         raise ValueError(f"tcgen05.ld/.st.{shape} takes .x1 to .x{largest} (powers of two), not .x{num}")
     thread, reg = np.arange(32)[:, None], np.arange(each * num)[None, :]
     if shape == "32x32b":
-        return np.broadcast_arrays(thread, reg)
+        return table(thread, reg)
     if shape == "16x32bx2":
-        return np.broadcast_arrays(thread % 16, reg + thread // 16 * split)
+        return table(thread % 16, reg + thread // 16 * split)
     if shape == "16x64b":
-        return np.broadcast_arrays(thread // 4 + 8 * (thread % 2), thread // 2 % 2 + 2 * reg)
+        return table(thread // 4 + 8 * (thread % 2), thread // 2 % 2 + 2 * reg)
     if shape == "16x128b":
-        return np.broadcast_arrays(thread // 4 + 8 * (reg % 2), thread % 4 + 4 * (reg // 2))
-    return np.broadcast_arrays(thread // 4 + 8 * (reg // 2 % 2), reg % 2 + 2 * (thread % 4) + 8 * (reg // 4))
+        return table(thread // 4 + 8 * (reg % 2), thread % 4 + 4 * (reg // 2))
+    return table(thread // 4 + 8 * (reg // 2 % 2), reg % 2 + 2 * (thread % 4) + 8 * (reg // 4))
 
 
 def data_path(m: int, cta_group: int = 1, ws: bool = False, sparse: bool = False) -> str:
@@ -57,6 +62,7 @@ def data_path(m: int, cta_group: int = 1, ws: bool = False, sparse: bool = False
     return letter
 
 
+@lru_cache(maxsize=64)
 def result_layout(
     m: int, n: int, cta_group: int = 1, ws: bool = False, sparse: bool = False
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -76,9 +82,10 @@ def result_layout(
         rows = 32 if letter == "G" else 64
         fold, col = np.divmod(col, n * rows // 128)
         lane = row + rows * fold
-    return tuple(np.broadcast_arrays(cta, lane, col))
+    return table(cta, lane, col)
 
 
+@lru_cache(maxsize=64)
 def operand_layout(m: int, k: int, itemsize: int, cta_group: int = 1) -> tuple[np.ndarray, ...]:
     """(CTA of the pair, lane, byte) of A[row, k] read from tensor memory: int64[m, k] each.
 
@@ -92,4 +99,4 @@ def operand_layout(m: int, k: int, itemsize: int, cta_group: int = 1) -> tuple[n
         )
     row, byte = np.arange(m)[:, None], np.arange(k)[None, :] * itemsize
     cta, lane = np.divmod(row, m // cta_group)
-    return tuple(np.broadcast_arrays(cta, lane, byte))
+    return table(cta, lane, byte)
