@@ -35,7 +35,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(artifact: Artifact, arrays, *, order="program", checks: bool = True, trace: bool = False) -> Run:
-    """Launch once; outputs are written into the given tensors. `order`, `checks` and `trace` are for sim alone.
+    """Launch once; outputs are written into the given arrays. `order`, `checks` and `trace` are for sim.
 
     Raises DeviceError if the arrays or the GPU do not fit. A launch that faults or does not end within
     $LAB_TIMEOUT seconds (default 20) is an "error" with a finding; its process is killed.

@@ -104,7 +104,7 @@ def use_device(index: int = 0) -> str:
 
 
 def image_for(arch: str, major: int, minor: int, gpu: str) -> str:
-    """What of an artifact for `arch` this GPU can load, "cubin" or "ptx"; DeviceError, in one line, if neither.
+    """What of an artifact for `arch` this GPU can load: "cubin" or "ptx". DeviceError, one line, if neither.
 
     sm_XYa code runs on X.Y alone; plain code runs as cubin on X.Y and later of the same X, and as PTX
     (compiled by the driver) on anything later (CUDA guide, "Compute Capability" and PTX ISA, `.target`).

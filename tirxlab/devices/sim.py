@@ -20,8 +20,8 @@ def run(
 ) -> Run:
     """Launch once. `order` is "program", "adverse" or a seed (ptxsim); `arrays` as `by_name` takes them.
 
-    Raises DeviceError for arrays that do not fit. A kernel with an instruction that ptxsim does not model is not
-    run at all: no outputs, verdict "incomplete".
+    Raises DeviceError for arrays that do not fit. A kernel with an instruction that ptxsim does not model
+    is not run at all: no outputs, verdict "incomplete".
     """
     buffers = by_name(artifact, arrays)
     for name, array in buffers.items():

@@ -1,0 +1,66 @@
+"""The public rubric as plain data: points, sizes, tolerances and reference times of the ten steps.
+
+Read from `data/rubric.toml` and `data/b200_reference_ms.csv`. A size is (M, N, K).
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+DATA = Path(__file__).parent / "data"
+Size = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Rubric:
+    """Everything public about grading; dictionaries are by step number."""
+
+    titles: dict[int, str]
+    points: dict[int, int]
+    reference_ms: dict[int, dict[Size, float]]  # published B200 milliseconds per size; also the test sizes
+    uneven: dict[int, tuple[Size, ...]]  # further sizes, for correctness alone
+    rtol: float
+    atol: float
+    speed_factor: float  # passes at >= reference TFLOP/s / speed_factor
+
+    def sizes(self, step: int) -> list[Size]:
+        """Every size at which the step's result is tested."""
+        return [*self.reference_ms[step], *self.uneven[step]]
+
+
+@functools.cache
+def load_rubric() -> Rubric:
+    """The rubric; ValueError if the two files disagree about the steps."""
+    with open(DATA / "rubric.toml", "rb") as file:
+        data = tomllib.load(file)
+    steps = {row["number"]: row for row in data["step"]}
+    times = _reference_times()
+    if set(steps) != set(times):
+        raise ValueError(f"rubric.toml has steps {sorted(steps)}, b200_reference_ms.csv has {sorted(times)}")
+    return Rubric(
+        titles={n: row["title"] for n, row in steps.items()},
+        points={n: row["points"] for n, row in steps.items()},
+        reference_ms=times,
+        uneven={n: tuple(tuple(size) for size in row["uneven"]) for n, row in steps.items()},
+        rtol=data["tolerance"]["rtol"],
+        atol=data["tolerance"]["atol"],
+        speed_factor=data["speed_factor"],
+    )
+
+
+def _reference_times() -> dict[int, dict[Size, float]]:
+    times: dict[int, dict[Size, float]] = {}
+    with open(DATA / "b200_reference_ms.csv", newline="") as file:
+        for row in csv.DictReader(line for line in file if not line.startswith("#")):
+            size = (int(row["M"]), int(row["N"]), int(row["K"]))
+            times.setdefault(int(row["step"]), {})[size] = float(row["ms"])
+    return times

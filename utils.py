@@ -1,0 +1,269 @@
+"""Helpers for tests and experiments: make data, run a kernel, compare with the reference, measure.
+
+    kernel = hgemm_v4(1024, 1024, 1024)
+    A, B, C = prepare_data(1024, 1024, 1024, seed=0)
+    C_out = compile_and_run(kernel, A, B, C)
+    verify(C_out, A, B)
+
+D = A @ B.T: A (M, K), B (N, K), C and D (M, N), row-major. Arrays are numpy on the simulator and torch tensors on
+a GPU. The device is the argument `device`, else $LAB_DEVICE, else "cuda" if a tcgen05-capable GPU is present, else
+"sim".
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+
+from tirxlab.artifact import Artifact
+from tirxlab.devices import Run, get_device
+from tirxlab.rubric import load_rubric
+
+DTYPES = {"fp16": "float16", "bf16": "bfloat16"}
+TILE = 128  # rows and columns of the tiles that `verify` speaks of
+# Outputs start as these NaNs, whose payload no arithmetic produces: what still holds them was never written.
+CANARY = {"float16": 0x7E5A, "bfloat16": 0x7FDA, "float32": 0x7FC05A5A}
+
+
+class KernelError(AssertionError):
+    """The kernel ran wrong (or could not run); the text holds the findings, most fundamental first."""
+
+    def __init__(self, message: str, run: Run):
+        super().__init__(message)
+        self.run = run
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Outcome of `check_timing`. status: "passed" or "not measured" (too slow raises)."""
+
+    status: str
+    ms: float | None
+    tflops: float | None
+    reference_tflops: float
+
+
+def prepare_data(M: int, N: int, K: int, dtype: str = "fp16", seed: int | None = None, *, device=None):
+    """Inputs A (M, K), B (N, K), standard normal, and C (M, N), the output, filled with canaries.
+
+    dtype is "fp16" or "bf16". The same seed gives the same numbers on every device.
+    """
+    if dtype not in DTYPES:
+        raise ValueError(f"dtype {dtype!r} is not known: use {' or '.join(DTYPES)}")
+    for name, size in (("M", M), ("N", N), ("K", K)):
+        if not isinstance(size, int) or size < 1:
+            raise ValueError(f"{name} must be a positive integer (got {size!r})")
+    rng = np.random.default_rng(seed)
+    kind = np.dtype(DTYPES[dtype])
+    A, B = (rng.standard_normal(shape, dtype=np.float32).astype(kind) for shape in ((M, K), (N, K)))
+    arrays = A, B, canaries((M, N), DTYPES[dtype])
+    return tuple(map(_to_torch, arrays)) if get_device(device).NAME == "cuda" else arrays
+
+
+def canaries(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """An array that holds nothing but the canary of its dtype."""
+    kind = np.dtype(dtype)
+    return np.full(shape, CANARY[dtype], f"u{kind.itemsize}").view(kind)
+
+
+def launch(kernel, A, B, C, *, device=None, order="program", checks=True, trace=False, arch="sm_100a"):
+    """Build (an Artifact is taken as it is), run once, judge nothing: (Run, Artifact).
+
+    C is not touched: the outputs are new arrays, filled with canaries (with C where the kernel reads it too).
+    """
+    artifact = kernel if isinstance(kernel, Artifact) else _build(kernel, arch)
+    arrays = {}
+    for info, array in zip(artifact.buffers, (A, B, C), strict=False):
+        arrays[info.name] = _output(info, array) if info.role != "in" else array
+    if len(arrays) != len(artifact.buffers):
+        raise ValueError(f"the kernel takes {len(artifact.buffers)} arrays, not A, B and C")
+    run = get_device(device).run(artifact, arrays, order=order, checks=checks, trace=trace)
+    return run, artifact
+
+
+def compile_and_run(kernel, A, B, C, *, device=None, order="program", checks=True):
+    """Build the kernel, run it once, return its output C_out (M, N) as a new array.
+
+    `order` is the simulator's order of completion: "program", "adverse" or a seed. Raises KernelError if the run
+    found an error or could not run the kernel; prints what it only wants reviewed.
+    """
+    __tracebackhide__ = True
+    run, artifact = launch(kernel, A, B, C, device=device, order=order, checks=checks)
+    if run.verdict == "error" or not run.outputs:
+        raise KernelError(f"{run.verdict}:\n{report(run, artifact)}", run)
+    if run.findings:
+        print(report(run, artifact), file=sys.stderr)
+    if run.stdout:
+        print(run.stdout)
+    (output,) = run.outputs.values()
+    return output
+
+
+def report(run: Run, artifact: Artifact) -> str:
+    """The findings of a run, each with the student's line."""
+    lines = artifact.source.get("text", "").splitlines()
+    parts = []
+    for finding in run.findings:
+        times = f" ({finding.count} times)" if finding.count > 1 else ""
+        parts.append(f"{finding.severity}: {finding.kind}: {finding.message}{times}")
+        number = finding.where.get("line")
+        if number:
+            text = lines[number - 1].strip() if number <= len(lines) else ""
+            parts.append(f"  at {artifact.source.get('file', 'kernel')}:{number}: {text}")
+        if finding.hint:
+            parts.append(f"  hint: {finding.hint}")
+    return "\n".join(parts) or f"{run.verdict}: no findings"
+
+
+def verify(C_out, A, B, rtol: float = 1e-3, atol: float = 1e-2) -> None:
+    """Compare with A @ B.T; AssertionError says which elements are wrong, where they lie, which are unwritten.
+
+    An element is right if |D - R| <= atol + rtol * |R|; R is cuBLAS's product on a GPU, else numpy's float32 one.
+    """
+    __tracebackhide__ = True
+    expected = _numpy(reference(A, B))
+    actual = _numpy(C_out)
+    if actual.shape != expected.shape or actual.dtype != expected.dtype:
+        raise AssertionError(
+            f"the output is {actual.dtype}{actual.shape}, expected {expected.dtype}{expected.shape}"
+        )
+    wrong = np.concatenate(
+        [
+            _wrong(actual[i : i + 1024], expected[i : i + 1024], rtol, atol)
+            for i in range(0, len(actual), 1024)
+        ]
+    )
+    if wrong.any():
+        raise AssertionError(_describe(wrong, actual, expected, rtol, atol))
+
+
+def reference(A, B):
+    """A @ B.T, accumulated in float32 and rounded once to the inputs' dtype."""
+    if isinstance(A, np.ndarray):
+        return (A.astype(np.float32) @ B.astype(np.float32).T).astype(A.dtype)
+    import torch
+
+    return torch.matmul(A, B.T)
+
+
+def benchmark(kernel, M, N, K, dtype="fp16", warmup=10, repeat=30, *, device=None):
+    """(median milliseconds, TFLOP/s) of one launch; (None, None), and a word about it, on the simulator."""
+    target = get_device(device)
+    if target.NAME == "sim":
+        print("speed not measured: the simulator has no clock, run on a GPU")
+        return None, None
+    artifact = kernel if isinstance(kernel, Artifact) else _build(kernel, "sm_100a")
+    ms = target.measure(
+        artifact, prepare_data(M, N, K, dtype, 0, device=device), warmup=warmup, repeat=repeat
+    )
+    return ms, tflops(M, N, K, ms)
+
+
+def benchmark_flops(kernel, M, N, K, dtype="fp16", warmup=10, repeat=30, *, device=None):
+    """TFLOP/s of the kernel, None on the simulator."""
+    return benchmark(kernel, M, N, K, dtype, warmup, repeat, device=device)[1]
+
+
+def tflops(M: int, N: int, K: int, ms: float) -> float:
+    """2 * M * N * K operations in `ms` milliseconds, as 10^12 a second."""
+    return 2 * M * N * K / (ms * 1e-3) / 1e12
+
+
+def check_timing(kernel, step, M, N, K, dtype="fp16", warmup=10, repeat=30, *, device=None) -> Timing:
+    """Compare with the published B200 time of the step at this size; AssertionError if too slow.
+
+    Passes at >= reference TFLOP/s / 1.30. On the simulator the status is "not measured". ValueError if there is
+    no published time for the size.
+    """
+    __tracebackhide__ = True
+    rubric = load_rubric()
+    reference_ms = rubric.reference_ms.get(step, {}).get((M, N, K))
+    if reference_ms is None:
+        raise ValueError(f"there is no reference time for step {step} at {M}x{N}x{K}")
+    published = tflops(M, N, K, reference_ms)
+    ms, rate = benchmark(kernel, M, N, K, dtype, warmup, repeat, device=device)
+    if ms is None:
+        return Timing("not measured", None, None, published)
+    least = published / rubric.speed_factor
+    if rate < least:
+        raise AssertionError(
+            f"step {step} at {M}x{N}x{K} takes {ms:.3f} ms, {rate:.1f} TFLOP/s: at least {least:.1f} are needed "
+            f"(reference {published:.1f} / {rubric.speed_factor})"
+        )
+    return Timing("passed", ms, rate, published)
+
+
+def _build(kernel, arch: str) -> Artifact:
+    from tirxlab.build import build  # TVM is needed for this alone
+
+    return build(kernel, arch)
+
+
+def _output(info, given):
+    """A fresh array for one output, of the kind (numpy, torch) of `given`."""
+    if info.role == "inout":
+        return given.copy() if isinstance(given, np.ndarray) else given.clone()
+    fresh = canaries(info.shape, info.dtype)
+    return fresh if isinstance(given, np.ndarray) else _to_torch(fresh)
+
+
+def _to_torch(array: np.ndarray):
+    import torch
+
+    bits = torch.from_numpy(array.view(f"i{array.itemsize}"))
+    return bits.view(getattr(torch, array.dtype.name)).cuda()
+
+
+def _numpy(array) -> np.ndarray:
+    if isinstance(array, np.ndarray):
+        return array
+    import torch
+
+    kind = {torch.float16: "f2", torch.float32: "f4", torch.bfloat16: ml_dtypes.bfloat16}[array.dtype]
+    bits = {2: torch.int16, 4: torch.int32}[array.element_size()]
+    return array.detach().view(bits).cpu().numpy().view(kind)
+
+
+def _wrong(actual: np.ndarray, expected: np.ndarray, rtol: float, atol: float) -> np.ndarray:
+    a, e = actual.astype(np.float32), expected.astype(np.float32)
+    with np.errstate(invalid="ignore"):
+        near = np.abs(a - e) <= atol + rtol * np.abs(e)
+    return ~(near | (a == e))
+
+
+def _describe(wrong, actual, expected, rtol: float, atol: float) -> str:
+    """Which elements are wrong, for a person who has to find out why."""
+    rows, columns = np.nonzero(wrong)
+    i, j = int(rows[0]), int(columns[0])
+    got, want = float(actual[i, j]), float(expected[i, j])
+    bits = actual.view(f"u{actual.itemsize}")
+    unwritten = int((bits == CANARY[actual.dtype.name]).sum())
+    tiles = np.unique(np.stack([rows // TILE, columns // TILE], 1), axis=0)
+    total = -(-wrong.shape[0] // TILE) * -(-wrong.shape[1] // TILE)
+    shown = ", ".join(f"({r}, {c})" for r, c in tiles[:8].tolist()) + (", ..." if len(tiles) > 8 else "")
+    allowed = atol + rtol * abs(want)
+    first = f"D[{i}, {j}] = {got:g}, expected {want:g} (off by {abs(got - want):g}, allowed {allowed:g})"
+    if bits[i, j] == CANARY[actual.dtype.name]:
+        first = f"D[{i}, {j}] was never written, expected {want:g}"
+    return "\n".join(
+        [
+            f"{len(rows)} of {wrong.size} elements are wrong ({100 * len(rows) / wrong.size:.2g} %); "
+            + (f"{unwritten} of them were never written" if unwritten else "all were written"),
+            f"  first: {first}",
+            f"  {TILE}x{TILE} tiles with wrong elements: {len(tiles)} of {total}: {shown}",
+            f"  rows: {_ranges(np.unique(rows))}",
+            f"  columns: {_ranges(np.unique(columns))}",
+        ]
+    )
+
+
+def _ranges(numbers: np.ndarray, most: int = 8) -> str:
+    """Sorted numbers as ranges: 0-31, 64, 96-127."""
+    breaks = np.flatnonzero(np.diff(numbers) > 1)
+    first = numbers[np.concatenate([[0], breaks + 1])]
+    last = numbers[np.concatenate([breaks, [len(numbers) - 1]])]
+    parts = [f"{a}" if a == b else f"{a}-{b}" for a, b in zip(first[:most], last[:most], strict=True)]
+    return ", ".join(parts) + (f", ... ({len(numbers)} in all)" if len(first) > most else "")
