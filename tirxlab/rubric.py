@@ -36,6 +36,10 @@ class Rubric:
         """Every size at which the step's result is tested."""
         return [*self.reference_ms[step], *self.uneven[step]]
 
+    def quick_sizes(self, step: int) -> list[Size]:
+        """The sizes that the simulator runs by default: those up to 1024, and the uneven ones."""
+        return [size for size in self.reference_ms[step] if max(size) <= 1024] + list(self.uneven[step])
+
 
 @functools.cache
 def load_rubric() -> Rubric:
