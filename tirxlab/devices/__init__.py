@@ -22,13 +22,14 @@ class DeviceError(ValueError):
 class Run:
     """What one launch did."""
 
-    outputs: dict  # buffer name -> array, the very one that was passed in, now written; empty if nothing ran
+    outputs: dict  # buffer name -> array, the very one that was passed in, now written
     seconds: float  # wall time, set-up excluded
     verdict: str  # "clean" | "review" | "error" | "incomplete" | "not checked"
     findings: list = field(default_factory=list)  # ptxsim.Finding, most fundamental first
     not_checked: list[str] = field(default_factory=list)  # what this run could not have noticed
     stats: dict = field(default_factory=dict)
     stdout: str = ""  # what the kernel printed
+    ran: bool = True  # False: the device could not run the kernel to its end, the arrays mean nothing
     trace: object = None  # events, where they were asked for
 
 

@@ -44,7 +44,7 @@ def run(artifact: Artifact, arrays, *, order="program", checks: bool = True, tra
     try:
         reply, blobs = _ask(artifact, buffers, warmup=0, repeat=0)
     except _Failed as error:
-        return Run({}, 0.0, "error", [_finding(error)], list(NOT_CHECKED))
+        return Run({}, 0.0, "error", [_finding(error)], list(NOT_CHECKED), ran=False)
     outputs = {b.name: buffers[b.name] for b in artifact.outputs}
     for array, data in zip(outputs.values(), blobs, strict=True):
         _write(array, data)

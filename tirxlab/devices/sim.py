@@ -33,7 +33,7 @@ def run(
         module = _load(artifact.ptx)
     except ptxsim.PtxError as error:
         finding = ptxsim.Finding("unsupported", "incomplete", f"ptxsim cannot run this kernel: {error}")
-        return Run({}, 0.0, "incomplete", [finding], ["everything: the kernel was not run"])
+        return Run({}, 0.0, "incomplete", [finding], ["everything: the kernel was not run"], ran=False)
     result = module.launch(
         artifact.entry,
         grid=artifact.grid,

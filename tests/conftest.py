@@ -1,0 +1,111 @@
+"""Options and fixtures of the step tests.
+
+    pytest tests/test_step03.py -xvs            all default sizes of step 3
+    pytest tests -k 1024 --device cuda          one size, on a GPU
+    pytest tests --kernels other.py --order adverse --full
+
+A test gets its sizes from the rubric; the ids contain them. Sizes above 1024x1024x1024 run on the simulator only
+with --full, except the uneven ones, which are there to show what square sizes hide.
+"""
+
+from pathlib import Path
+
+import pytest
+
+import utils
+from tirxlab.devices import DEVICES, get_device
+from tirxlab.rubric import load_rubric
+from tirxlab.steps import StepError, builder
+
+ROOT = Path(__file__).resolve().parents[1]
+SECONDS = {False: 120, True: 600}  # limit per test, by --full: a kernel that never ends is a failed test
+LARGE = 1024**3  # M * N * K
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("lab", "the GEMM lab")
+    group.addoption("--device", choices=DEVICES, help="sim or cuda [$LAB_DEVICE, else what the machine has]")
+    group.addoption("--kernels", type=Path, default=ROOT / "gemm_kernels.py", help="the kernels file to test")
+    group.addoption("--order", default="program", help="the simulator's order: program, adverse or a seed")
+    group.addoption("--full", action="store_true", help="sizes over 1024 too, also on the simulator")
+
+
+def pytest_configure(config):
+    order = config.getoption("--order")
+    if order not in ("program", "adverse") and not order.isdigit():
+        raise pytest.UsageError(f"--order {order}: write program, adverse, or a whole number as a seed")
+    if not config.getoption("--kernels").is_file():
+        raise pytest.UsageError(f"--kernels {config.getoption('--kernels')}: no such file")
+
+
+def pytest_generate_tests(metafunc):
+    if "size" in metafunc.fixturenames:
+        rubric, step = load_rubric(), metafunc.module.STEP
+        timed = "check_speed" in metafunc.fixturenames
+        sizes = list(rubric.reference_ms[step]) if timed else rubric.sizes(step)
+        metafunc.parametrize("size", sizes, ids=[_text(s) for s in sizes])
+
+
+def _text(size):
+    """1024 for a cube, else MxNxK; `-k 1024` finds it."""
+    return str(size[0]) if len(set(size)) == 1 else "x".join(map(str, size))
+
+
+def pytest_collection_modifyitems(config, items):
+    limit = pytest.mark.timeout(SECONDS[config.getoption("--full")])
+    for item in items:
+        if Path(item.path).parent == Path(__file__).parent:
+            item.add_marker(limit)
+
+
+@pytest.fixture
+def device(request):
+    """The name of the device under test."""
+    return get_device(request.config.getoption("--device")).NAME
+
+
+@pytest.fixture
+def kernel(request, device, size):
+    """The kernel of the test's step and size, built by the file under test."""
+    config, step = request.config, request.module.STEP
+    M, N, K = size
+    large = M * N * K > LARGE and size not in load_rubric().uneven[step]
+    if device == "sim" and large and not config.getoption("--full"):
+        pytest.skip("larger than 1024: add --full")
+    try:
+        return builder(config.getoption("--kernels"), step)(M, N, K)
+    except (StepError, ValueError) as error:
+        pytest.fail(str(error), pytrace=False)
+
+
+@pytest.fixture
+def check_result(request, device, kernel, size):
+    """Run the kernel on random data; fails on findings of severity error and on any wrong element."""
+
+    def check():
+        order = request.config.getoption("--order")
+        A, B, C = utils.prepare_data(*size, seed=0, device=device)
+        try:
+            order = int(order) if order.isdigit() else order
+            C_out = utils.compile_and_run(kernel, A, B, C, device=device, order=order)
+            utils.verify(C_out, A, B)
+        except (AssertionError, ValueError) as error:
+            pytest.fail(str(error), pytrace=False)
+
+    return check
+
+
+@pytest.fixture
+def check_speed(request, device, size):
+    """Time the kernel against the published reference; skipped, and counted as such, on the simulator."""
+    if device == "sim":
+        pytest.skip("speed not measured on the simulator")
+    kernel = request.getfixturevalue("kernel")
+
+    def check():
+        try:
+            utils.check_timing(kernel, request.module.STEP, *size, device=device)
+        except (AssertionError, ValueError) as error:
+            pytest.fail(str(error), pytrace=False)
+
+    return check
