@@ -155,15 +155,15 @@ def decode_instruction_descriptor(
     if reserved:
         raise ValueError(f"{where}: reserved bits 0x{reserved:x} are set")
     types = []
-    for name, low, width, table in (
+    for name, low, width, names in (
         ("A", 7, 3, _INPUT_TYPES[kind]),
         ("B", 10, 3, _INPUT_TYPES[kind]),
         ("D", 4, 2, _RESULT_TYPES[kind]),
     ):
         value = _field(bits, low, width)
-        if value not in table:
-            raise ValueError(f"{where}: matrix {name} has type {value}, expected one of {table}")
-        types.append(table[value])
+        if value not in names:
+            raise ValueError(f"{where}: matrix {name} has type {value}, expected one of {names}")
+        types.append(names[value])
     m, n, sparse = _field(bits, 24, 5) << 4, _field(bits, 17, 6) << 3, bool(_field(bits, 2, 1))
     _check_shape(where, m, n, kind, cta_group, ws)
     flags = [bool(_field(bits, low, 1)) for low in (15, 16, 13, 14, 3)]
