@@ -1,0 +1,82 @@
+"""Runs a ScalarOp on arrays, for tests: the loop that the interpreter generates, in its plainest form."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numba import njit
+
+from ptxsim.isa import mathlib, scalar
+from ptxsim.syntax import Imm, Instr, Pair, Reg
+
+LOAD = {
+    "f32": "as_f32({})",
+    "f64": "as_f64({})",
+    "pred": "({} != ZERO)",
+    "s8": "sext8({})",
+    "s16": "sext16({})",
+    "s32": "sext32({})",
+    "s64": "np.int64({})",
+    "u8": "({} & M8)",
+    "b8": "({} & M8)",
+}
+STORE = {"f32": "f32_bits({})", "f64": "f64_bits({})", "pred": "(ONE if {} else ZERO)"}
+MASK = {"8": 0xFF, "16": 0xFFFF, "32": 0xFFFFFFFF, "64": 2**64 - 1}
+
+
+def instr(name: str, count: int = 3, pair: bool = False) -> Instr:
+    """An instruction of that spelling with `count` register operands, the first one `p|q` if `pair`."""
+    op, *mods = name.split(".")
+    operands = [Reg(f"%r{i}") for i in range(count)]
+    if pair:
+        operands[0] = Pair(Reg("%p1"), Reg("%p2"))
+    return Instr(None, op, tuple(mods), tuple(operands), 7, name)
+
+
+def find(name: str, sources: int | None = None, pair: bool = False) -> scalar.ScalarOp:
+    """The operation of a spelling; `sources` picks among forms that differ in the number of operands."""
+    one = instr(name, pair=pair)
+    ops = scalar._lookup(one.op, one.mods + ("|",) * pair)
+    picked = [op for op in ops if sources is None or len(op.src) == sources]
+    assert picked, f"{name} is not in the table"
+    return picked[0]
+
+
+def store(kind: str, text: str) -> str:
+    """Raw bits of a value, cut to the width of its type."""
+    text = STORE.get(kind, "np.uint64({})").format(text)
+    digits = "".join(c for c in kind if c.isdigit())[-2:] if kind != "pred" else "64"
+    return f"{text} & np.uint64({MASK[digits.lstrip('f')]:#x})"
+
+
+@lru_cache(maxsize=None)
+def compiled(op: scalar.ScalarOp):
+    """`f(sources (k, n) uint64, carry (n,), results (m, n))`, compiled."""
+    names = "abcde"[: len(op.src)]
+    lines = [
+        "def run(sources, carry, results):",
+        "    for i in range(sources.shape[1]):",
+        "        cc = carry[i]",
+    ]
+    for k, (name, kind) in enumerate(zip(names, op.src, strict=True)):
+        lines.append(f"        {name} = " + LOAD.get(kind, "{}").format(f"sources[{k}, i]"))
+    outs = [f"v{k}" for k in range(len(op.dst) + (op.carry in ("out", "both")))]
+    lines.append(f"        {', '.join(outs)} = {op.expr}")
+    for k, (out, kind) in enumerate(zip(outs, (*op.dst, "u64"), strict=False)):
+        lines.append(f"        results[{k}, i] = {store(kind, out)}")
+    scope = {**vars(mathlib), "np": np}
+    exec("\n".join(lines), scope)
+    return njit(scope["run"]), len(outs)
+
+
+def run(name_or_op, *sources, carry=None, pair: bool = False):
+    """Results of an operation on arrays of raw bits: one uint64 array, or a tuple of them."""
+    sources = [np.atleast_1d(np.asarray(s, dtype=np.uint64)) for s in sources]
+    op = name_or_op if isinstance(name_or_op, scalar.ScalarOp) else find(name_or_op, len(sources), pair)
+    function, count = compiled(op)
+    stacked = np.stack(np.broadcast_arrays(*sources))
+    carry = np.broadcast_to(np.asarray(0 if carry is None else carry, np.uint64), stacked.shape[1:]).copy()
+    results = np.zeros((count, stacked.shape[1]), np.uint64)
+    function(stacked, carry, results)
+    return results[0] if count == 1 else tuple(results)
