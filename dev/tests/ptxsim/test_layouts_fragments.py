@@ -1,4 +1,4 @@
-"""ptxsim.layouts.fragments against the ISA's case-by-case formulas, bijection, TVM, and a product by parts."""
+"""ptxsim.layouts.fragments: ISA formulas shape by shape, bijection, TVM, and a product by parts."""
 
 from __future__ import annotations
 
