@@ -1,0 +1,347 @@
+"""One cluster of CTAs while it runs: registers, shared and tensor memory, barriers, and the scheduler of its warps.
+
+A split is a set of lanes of one warp that stand at the same instruction; splits are what gets scheduled. The main
+loop (loop_template.py) runs a split up to its next unit instruction; the handler of that instruction then runs here.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import deque
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ptxsim import machine_layout as ml
+from ptxsim.engine import Engine
+from ptxsim.findings import Reporter
+from ptxsim.interp import cold_operation, main_loop
+from ptxsim.isa.units import BLOCK, PARK
+from ptxsim.mbarrier import MBarrier
+from ptxsim.tmem import TensorMemory
+
+BUDGET = 200_000  # instructions a split runs before others get a turn
+SPIN_ROUNDS = 64  # turns without any effect after which polling splits count as stuck
+LOG_CAPACITY = 1 << 16
+
+
+@functools.lru_cache(maxsize=4096)
+def lane_list(mask: int) -> np.ndarray:
+    """Lanes of a mask, ascending."""
+    return np.flatnonzero([(mask >> lane) & 1 for lane in range(32)])
+
+
+@dataclass
+class Wait:
+    """Why a split sleeps: `kind` and what a report needs to explain it."""
+
+    kind: str  # "mbarrier", "bar", "cluster", "tmem-alloc", "collective", "group"
+    key: object  # who wakes it: Cluster.wake(key)
+    detail: dict = field(default_factory=dict)
+
+
+class Split:
+    """View of one split for handlers. `mask` holds the lanes for which the current instruction's guard is true."""
+
+    __slots__ = ("cluster", "index", "warp", "cta", "mask", "row")
+
+    def __init__(self, cluster: Cluster, index: int):
+        self.cluster, self.index = cluster, index
+        self.warp = index // 32
+        self.cta = self.warp // cluster.warps_per_cta
+        self.mask = 0
+        self.row = 0
+
+    @property
+    def lanes(self) -> np.ndarray:
+        return lane_list(self.mask)
+
+    @property
+    def leader(self) -> int:
+        """The lowest active lane."""
+        return (self.mask & -self.mask).bit_length() - 1
+
+    @property
+    def thread(self) -> int:
+        """Number of the leader thread in the cluster."""
+        return self.warp * 32 + self.leader
+
+    @property
+    def full_mask(self) -> int:
+        """All lanes of the split, whatever the guard says."""
+        return int(self.cluster.SP[self.index, ml.SP_MASK])
+
+    @property
+    def instr(self):
+        return self.cluster.program.instrs[self.row]
+
+
+class Cluster:
+    def __init__(self, launch, order: str | int, reporter: Reporter, checks=None):
+        self.launch, self.program = launch, launch.program
+        self.reporter, self.checks = reporter, checks
+        self.order = order
+        self.ctas = launch.ctas_per_cluster
+        self.threads_per_cta = launch.threads
+        self.warps_per_cta = -(-launch.threads // 32)
+        self.warps = self.ctas * self.warps_per_cta
+        self._allocate()
+        self.splits = [Split(self, i) for i in range(self.warps * 32)]
+        self._loop = main_loop()
+        self.instructions = 0
+        self.tensor_operations = 0
+        self.tma_bytes = 0
+
+    def _allocate(self) -> None:
+        launch, slots = self.launch, self.program.slots
+        self.R = np.zeros((self.warps, max(slots.count, 1), 32), np.uint64)
+        self.P = np.zeros((self.warps, len(slots.predicates) + 1), np.int64)
+        self.SP = np.zeros((self.warps * 32, 5), np.int64)
+        self.G = np.zeros((self.warps * 32, 5), np.int64)
+        self.CT = np.zeros((self.ctas, 2), np.int64)
+        self.LOG = np.zeros((LOG_CAPACITY if self.checks else 32, 4), np.int64)
+        self.CTL = np.zeros(ml.CONTROL_WORDS, np.int64)
+        self.SEG = launch.memory.table()
+        self.shared = np.zeros((self.ctas, -(-launch.shared_end // 1024) * 1024), np.uint8)
+        self.local = np.zeros((self.warps * 32, max(self.program.local_bytes, 1)), np.uint8)
+        for rank in range(self.ctas):
+            self.CT[rank] = rank, self.shared[rank].ctypes.data
+        control = self.CTL
+        control[ml.WARPS_PER_CTA] = self.warps_per_cta
+        control[ml.CLUSTER_SIZE] = self.ctas
+        control[ml.SHARED_LIMIT] = launch.shared_end
+        control[ml.LOCAL_PTR] = self.local.ctypes.data
+        control[ml.LOCAL_BYTES] = self.program.local_bytes
+        control[ml.LOG_ON] = int(self.checks is not None)
+
+    def start(self, index: int) -> None:
+        """Resets everything for cluster number `index` of the grid."""
+        self.index = index
+        self.cta_ids = self.launch.cluster_cta_ids(index)
+        self.R[:] = 0
+        self.P[:] = 0
+        self.P[:, 0] = 0xFFFF_FFFF
+        self.SP[:] = 0
+        self.SP[:, ml.SP_GROUP] = -1
+        self.G[:] = 0
+        self.shared[:] = 0xFF  # NaN in every floating type: what was never written shows
+        self.launch.fill_fixed(self)
+        self.mbarriers: dict[tuple[int, int], MBarrier] = {}
+        self.tmem = [TensorMemory() for _ in range(self.ctas)] if self.launch.uses_tmem else []
+        self.engine = Engine(self.order)
+        self.unit_state: dict[object, object] = {}  # bar, bulk groups, ...: state that units keep per cluster
+        self.waiting: dict[object, list[int]] = {}
+        self.waits: dict[int, Wait] = {}
+        self.alive = [self._start_warp(w) for w in range(self.warps)]
+        self.queue = deque(w * 32 for w in range(self.warps) if self.alive[w])
+        self.effects = 0  # changes that could let a polling split go on
+        self.timeouts = False
+        if self.checks:
+            self.checks.start(self)
+
+    def _start_warp(self, w: int) -> int:
+        first = (w % self.warps_per_cta) * 32
+        lanes = min(32, self.threads_per_cta - first)
+        mask = (1 << lanes) - 1
+        self.SP[w * 32, [ml.SP_STATE, ml.SP_MASK, ml.SP_WARP, ml.SP_GROUP]] = ml.RUNNABLE, mask, w, -1
+        return mask
+
+    # ---- registers, as handlers see them ----
+
+    def read(self, split: Split, slot: int) -> np.ndarray:
+        """uint64 (32,) of a slot, all lanes."""
+        return self.R[split.warp, slot]
+
+    def scalar(self, split: Split, slot: int) -> int:
+        """The leader lane's value."""
+        return int(self.R[split.warp, slot, split.leader])
+
+    def write(self, split: Split, slot: int, values) -> None:
+        """Writes active lanes: a value per active lane, or one for all. Slot -1 is the sink."""
+        if slot >= 0:
+            self.R[split.warp, slot, split.lanes] = values
+
+    def predicate(self, split: Split, code: int) -> int:
+        """Mask of a predicate operand."""
+        value = int(self.P[split.warp, code >> 1])
+        return (~value if code & 1 else value) & 0xFFFF_FFFF
+
+    def set_predicate(self, split: Split, code: int, mask: int) -> None:
+        old = int(self.P[split.warp, code >> 1])
+        self.P[split.warp, code >> 1] = (old & ~split.mask) | (mask & split.mask)
+
+    def address(self, split: Split, arg) -> int:
+        """The leader lane's address of a MemArg."""
+        return self.scalar(split, arg.slot) + arg.offset
+
+    def addresses(self, split: Split, arg) -> np.ndarray:
+        """int64 address of every active lane."""
+        return self.read(split, arg.slot)[split.lanes].astype(np.int64) + arg.offset
+
+    # ---- sleeping and waking ----
+
+    def wait(self, split: Split, wait: Wait, park: bool = False) -> str:
+        """Puts the split to sleep until wake(wait.key); with `park` it then goes on behind the instruction."""
+        self.waiting.setdefault(wait.key, []).append(split.index)
+        self.waits[split.index] = wait
+        return PARK if park else BLOCK
+
+    def wake(self, key: object) -> None:
+        """Makes every split that waits for `key` runnable."""
+        self.effects += 1
+        for g in self.waiting.pop(key, ()):
+            self.waits.pop(g, None)
+            self.SP[g, ml.SP_STATE] = ml.RUNNABLE
+            self.queue.append(g)
+
+    # ---- running ----
+
+    def run(self) -> None:
+        """Runs all threads to their end, or until nothing can move any more."""
+        idle_rounds = 0
+        while True:
+            if not self.queue:
+                if self.engine.complete_one():
+                    continue
+                if not self.waits:
+                    break
+                if not self._time_out():
+                    self.reporter.deadlock(self)
+                    break
+                continue
+            before = self.effects
+            spun = self._step(self._next())
+            if self.engine.eager:
+                self.engine.flush()
+            elif self.engine.random and self.engine.random.random() < 0.5:
+                self.engine.complete_one()
+            idle_rounds = idle_rounds + 1 if spun and self.effects == before else 0
+            if idle_rounds > SPIN_ROUNDS * max(1, len(self.queue)) and not self._unstick():
+                self.reporter.deadlock(self)
+                break
+        self.engine.flush()
+        if self.checks:
+            self.checks.finish(self)
+
+    def _next(self) -> int:
+        if self.engine.random and len(self.queue) > 1:
+            self.queue.rotate(self.engine.random.randrange(len(self.queue)))
+        return self.queue.popleft()
+
+    def _unstick(self) -> bool:
+        """Polling splits see nothing new: let a pending piece of work complete."""
+        if self.engine.complete_one():
+            self.effects += 1
+            return True
+        return False
+
+    def _time_out(self) -> bool:
+        """try_wait may give up after a time limit (PTX ISA 9.7.13.15.16): let it, once per standstill."""
+        if self.timeouts == self.effects + 1:
+            return False
+        self.timeouts = self.effects + 1
+        polls = [(g, w) for g, w in self.waits.items() if w.detail.get("may_time_out")]
+        for g, wait in polls:
+            self.waiting[wait.key].remove(g)
+            del self.waits[g]
+            self.SP[g, ml.SP_STATE] = ml.RUNNABLE
+            self.unit_state[("timed-out", g)] = True
+            self.queue.append(g)
+        return bool(polls)
+
+    def _step(self, g: int) -> bool:
+        """Runs split g until it sleeps, ends or has used its budget. True if it used its whole budget."""
+        control, split, handlers = self.CTL, self.splits[g], self.program.handlers
+        control[ml.SPLIT], control[ml.BUDGET] = g, BUDGET
+        arrays = (self.program.code, self.program.lists, self.R, self.P, self.SP, self.G, self.SEG, self.CT, self.LOG)
+        loop, polls = self._loop, 0
+        while True:
+            control[ml.NEW_COUNT] = 0
+            reason = loop(*arrays, control)
+            if control[ml.NEW_COUNT]:
+                self._adopt()
+            if control[ml.LOG_USED]:
+                self._drain_log()
+            if reason == ml.REASON_UNIT:
+                split.row = row = int(self.SP[g, ml.SP_PC])
+                split.mask = int(control[ml.UNIT_MASK])
+                before = self.effects
+                outcome = handlers[row](self, split, self.program.args[row])
+                if outcome is None:
+                    self.SP[g, ml.SP_PC] = row + 1
+                    polls = polls + 1 if self.effects == before else 0
+                    if polls > 10_000:
+                        self.queue.append(g)
+                        return True
+                    continue
+                if outcome is PARK:
+                    self.SP[g, ml.SP_PC] = row + 1
+                if self.waits.get(g) is not None:
+                    self.SP[g, ml.SP_STATE] = ml.BLOCKED
+                return False
+            if reason == ml.REASON_COLD:
+                self._cold(g)
+            elif reason == ml.REASON_FAULT:
+                if control[ml.FAULTS]:
+                    self._fault(split)
+            elif reason == ml.REASON_BUDGET:
+                self.queue.append(g)
+                return True
+            elif reason == ml.REASON_BAD_INDEX:
+                split.row = int(self.SP[g, ml.SP_PC])
+                self.reporter.add("illegal", "error", "brx.idx: index outside its table", split=split)
+                self.SP[g, ml.SP_STATE] = ml.FREE
+                return False
+            else:
+                if reason == ml.REASON_EXIT:
+                    self._exited(split)
+                return False
+
+    def _adopt(self) -> None:
+        """Queues splits that a branch created."""
+        created = self.CTL[ml.NEW_FIRST : ml.NEW_FIRST + int(self.CTL[ml.NEW_COUNT])]
+        for g in dict.fromkeys(created.tolist()):
+            if self.SP[g, ml.SP_STATE] == ml.RUNNABLE and g not in self.queue:
+                self.queue.append(g)
+
+    def _cold(self, g: int) -> None:
+        row = int(self.SP[g, ml.SP_PC])
+        c = self.program.code[row]
+        op = self.program.cold[int(c[ml.IMM])]
+        cold_operation(op)(c, int(self.CTL[ml.UNIT_MASK]), g // 32, self.R, self.P)
+        self.SP[g, ml.SP_PC] = row + 1
+
+    def _drain_log(self) -> None:
+        if self.checks:
+            self.checks.accesses(self, self.LOG[: int(self.CTL[ml.LOG_USED])])
+        self.CTL[ml.LOG_USED] = 0
+
+    def _fault(self, split: Split) -> None:
+        """A load or store left its memory: report it; the loop has skipped the access."""
+        control = self.CTL
+        split.row = int(self.SP[split.index, ml.SP_PC]) - 1
+        self.reporter.fault(
+            self, split, int(control[ml.FIRST_KIND]), int(control[ml.FAULT_LANE]), int(control[ml.FAULT_ADDRESS]),
+            int(control[ml.FAULTS]),
+        )  # fmt: skip
+        control[ml.FAULTS] = 0
+
+    def _exited(self, split: Split) -> None:
+        """Lanes have left the kernel; barriers of a CTA count only threads that are still there (bar.sync)."""
+        w = split.warp
+        live = 0
+        for k in range(w * 32, w * 32 + 32):
+            if self.SP[k, ml.SP_STATE] != ml.FREE:
+                live |= int(self.SP[k, ml.SP_MASK])
+        for k in range(w * 32, w * 32 + 32):
+            if self.G[k, ml.G_LIVE]:
+                live |= int(self.G[k, ml.G_ARRIVED])
+        self.alive[w] = live
+        self.effects += 1
+        for hook in self.launch.exit_hooks:
+            hook(self, split.cta)
+
+    def cta_alive(self, cta: int) -> int:
+        """Threads of a CTA that have not exited."""
+        first = cta * self.warps_per_cta
+        return sum(bin(m).count("1") for m in self.alive[first : first + self.warps_per_cta])

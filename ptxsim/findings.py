@@ -1,0 +1,133 @@
+"""What a run found: `Finding`, and the Reporter that collects them (each once, with a count)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ptxsim import machine_layout as ml
+
+KINDS = (
+    "deadlock", "race", "proxy-fence", "mbarrier", "tx-count", "uninitialized", "out-of-bounds", "misaligned", "tmem-alloc",
+    "tmem-leak", "collective", "async-pending", "descriptor", "cluster", "illegal", "unsupported",
+)  # fmt: skip
+SEVERITIES = ("error", "incomplete", "review")
+
+
+@dataclass
+class Finding:
+    kind: str  # one of KINDS
+    severity: str  # "error" | "review" | "incomplete"
+    message: str  # what happened, with the arithmetic
+    hint: str = ""  # what to look at, in the handout's words
+    where: dict = field(default_factory=dict)  # cta, warp, lanes, line (student's), ptx_line, ptx
+    evidence: dict = field(default_factory=dict)  # numbers behind the message
+    count: int = 1  # times it happened
+
+    def __str__(self) -> str:
+        place = f" [line {self.where['line']}]" if self.where.get("line") else ""
+        times = f" ({self.count} times)" if self.count > 1 else ""
+        hint = f"\n  hint: {self.hint}" if self.hint else ""
+        return f"{self.severity}: {self.kind}: {self.message}{times}{place}{hint}"
+
+
+class Reporter:
+    """Collects findings of one launch. `names` are (name, dtype, offset, size) of shared buffers."""
+
+    def __init__(self, names: list | None = None, memory=None, dynamic_start: int = 0):
+        self.found: dict[tuple, Finding] = {}
+        self.names = [_name_range(n, dynamic_start) for n in names or []]
+        self.memory = memory
+        self.printed: list[str] = []
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Most fundamental first: in order of KINDS' severity, then of appearance."""
+        return sorted(self.found.values(), key=lambda f: SEVERITIES.index(f.severity))
+
+    def verdict(self) -> str:
+        severities = {f.severity for f in self.found.values()}
+        return next((s for s in SEVERITIES if s in severities), "clean")
+
+    def add(self, kind: str, severity: str, message: str, hint: str = "", split=None, key=None, **evidence) -> Finding:
+        """Records a finding; the same one (same kind, place and `key`, or message) only counts up."""
+        where = self.place(split) if split is not None else {}
+        identity = (kind, where.get("ptx_line"), key if key is not None else message)
+        known = self.found.get(identity)
+        if known is not None:
+            known.count += 1
+            return known
+        self.found[identity] = Finding(kind, severity, message, hint, where, evidence)
+        return self.found[identity]
+
+    def place(self, split, row: int | None = None) -> dict:
+        """Where a split stands: CTA, warp, lanes, the student's line and the PTX line."""
+        cluster = split.cluster
+        instr = cluster.program.instrs[split.row if row is None else row]
+        place = {
+            "cta": cluster.cta_ids[split.cta], "rank": split.cta, "warp": split.warp % cluster.warps_per_cta,
+            "lanes": lanes_text(split.mask),
+        }  # fmt: skip
+        if instr is not None:
+            place |= {"line": instr.src, "ptx_line": instr.line, "ptx": instr.text}
+        return place
+
+    def shared_name(self, offset: int) -> str:
+        """`Asmem + 2048 B` or `mma2tma[1]` for a window offset; the bare offset where no name is known."""
+        for name, dtype, start, size in self.names:
+            if start <= offset < start + size:
+                inside = offset - start
+                if dtype == "uint64" and inside % 8 == 0:
+                    return f"{name}[{inside // 8}]"
+                return f"{name} + {inside} B" if inside else name
+        return f"shared memory + {offset - ml.SHARED_START} B"
+
+    def fault(self, cluster, split, kind: int, lane: int, address: int, lanes: int) -> None:
+        """A generic load or store that left its memory."""
+        instr = split.instr
+        what = "load" if instr.op == "ld" else "store"
+        split.mask = 1 << lane
+        place = self._address_text(address)
+        if kind == ml.FAULT_MISALIGNED:
+            self.add("misaligned", "error", f"{what} at an address that is not a multiple of its size: {place}",
+                     "vector accesses need addresses aligned to the whole vector", split, key=kind)  # fmt: skip
+        elif kind == ml.FAULT_OTHER_CTA:
+            self.add("cluster", "error", f"{what} at another CTA's shared memory: {place}",
+                     "use mapa and .shared::cluster, and only ranks of this cluster", split, key=kind)  # fmt: skip
+        else:
+            self.add("out-of-bounds", "error", f"{what} out of bounds: {place}",
+                     "check the tile's coordinates against the buffer's shape", split, key=kind, lanes=lanes)  # fmt: skip
+
+    def _address_text(self, address: int) -> str:
+        if ml.SHARED_BASE <= address < ml.SHARED_END:
+            address -= ml.SHARED_BASE
+        if 0 <= address < 1 << 32:
+            return self.shared_name(address & ml.OFFSET_MASK)
+        return self.memory.describe(address) if self.memory else hex(address)
+
+    def deadlock(self, cluster) -> None:
+        """Nothing can move: one finding that lists who waits for what."""
+        from ptxsim.checks.deadlock import explain
+
+        finding = explain(cluster, self)
+        self.found[("deadlock", cluster.index)] = finding
+
+
+def lanes_text(mask: int) -> str:
+    """`all`, `lane 3`, or a list of ranges."""
+    if mask == 0xFFFF_FFFF:
+        return "all"
+    lanes = [i for i in range(32) if (mask >> i) & 1]
+    runs: list[list[int]] = []
+    for lane in lanes:
+        if runs and runs[-1][1] == lane - 1:
+            runs[-1][1] = lane
+        else:
+            runs.append([lane, lane])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def _name_range(entry, dynamic_start: int) -> tuple[str, str, int, int]:
+    name, dtype, offset, size = (
+        entry[:4] if isinstance(entry, tuple | list) else (entry.name, entry.dtype, entry.offset, entry.size)
+    )
+    return name, dtype, offset + dynamic_start, size

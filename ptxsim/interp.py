@@ -1,0 +1,154 @@
+"""Compiled code for scalar operations: the main loop with its hot operations, and the rest on demand.
+
+Both are generated from `ScalarOp.expr`, written to a file named by the hash of its content in the cache directory,
+and imported from there, so that numba's own disk cache is never stale.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numba
+
+from ptxsim.isa import scalar
+from ptxsim.isa.forms import ScalarOp
+from ptxsim.machine_layout import FIRST_SCALAR
+
+_HERE = Path(__file__).parent
+_SOURCES = ["loop_template.py", "machine_layout.py", "native.py", "interp.py"]
+_LETTERS = "abcefx"  # column names of the sources, in operand order
+
+_MASKS = {8: "M8", 16: "M16", 32: "M32"}
+_BITS = {
+    "u8": 8, "b8": 8, "s8": 8, "u16": 16, "b16": 16, "s16": 16, "f16": 16, "bf16": 16, "u64": 64, "b64": 64, "s64": 64,
+    "f64": 64, "f32x2": 64,
+}  # fmt: skip
+
+
+@functools.cache
+def hot_operations() -> tuple[ScalarOp, ...]:
+    """The scalar operations of the main loop, in the order of their numbers."""
+    found: dict[str, ScalarOp] = {}
+    for family in scalar.FAMILIES:
+        for form in family.forms:
+            for _, mods in form.expand():
+                op = form.build(mods, scalar.HOT)
+                if op.hot:
+                    found.setdefault(op.key, op)
+    return tuple(found[key] for key in sorted(found))
+
+
+@functools.cache
+def hot_numbers() -> dict[str, int]:
+    return {op.key: FIRST_SCALAR + i for i, op in enumerate(hot_operations())}
+
+
+@functools.cache
+def main_loop() -> Callable:
+    """The compiled `run` of loop_template.py with all hot operations in it."""
+    template = (_HERE / "loop_template.py").read_text()
+    branches = []
+    for op in hot_operations():
+        branches.append(f"        elif op == {hot_numbers()[op.key]}:  # {op.key}")
+        branches += ["            " + line for line in operation_lines(op)]
+    branches[0] = branches[0].replace("elif", "if", 1)
+    return _import(template.replace("        # {{scalar}}", "\n".join(branches))).run
+
+
+@functools.lru_cache(maxsize=64)
+def cold_operation(op: ScalarOp) -> Callable:
+    """`cold(c, m, w, R, P)` for one operation outside the main loop; compiled on first use, then cached."""
+    head = "import numpy as np\nfrom numba import njit\n\nfrom ptxsim.isa.mathlib import *\nfrom ptxsim.native import *\n"
+    head += "from ptxsim.machine_layout import *\n\n"
+    lines = ["@njit(cache=True)", f"def cold(c, m, w, R, P):  # {op.key}"]
+    return _import(head + "\n".join(lines + ["    " + line for line in operation_lines(op)]) + "\n").cold
+
+
+def operation_lines(op: ScalarOp) -> list[str]:
+    """Numba statements for one operation under mask `m` of warp `w`, operands in row `c`."""
+    values = "abcdefgh"
+    lines, loads = [], []
+    for i, kind in enumerate(op.src):
+        column = _LETTERS[i].upper()
+        if kind == "pred":
+            lines.append(f"s{i} = P[w, c[{column}] >> 1] ^ -(c[{column}] & 1)")
+            loads.append(f"{values[i]} = ((s{i} >> l) & 1) != 0")
+        else:
+            lines.append(f"s{i} = c[{column}]")
+            loads.append(f"{values[i]} = {_read(kind, f'R[w, s{i}, l]')}")
+    if op.carry in ("in", "both"):
+        lines.append(f"sc = c[{_LETTERS[len(op.src)].upper()}]")
+        loads.append("cc = R[w, sc, l]")
+    results = list(op.dst) + (["u64"] if op.carry in ("out", "both") else [])
+    targets = [("D", "d0"), ("AUX", "d1")][: len(results)]
+    lines += [f"{name} = c[{column}]" for column, name in targets]
+    lines += [f"r{i} = 0" for i, kind in enumerate(results) if kind == "pred"]
+    body = [*loads, f"{', '.join(f'v{i}' for i in range(len(results)))} = {op.expr}"]
+    for i, kind in enumerate(results):
+        body.append(f"r{i} |= int(v{i}) << l" if kind == "pred" else f"R[w, d{i}, l] = {_write(kind, f'v{i}')}")
+    lines += ["for l in range(32):", "    if (m >> l) & 1:", *("        " + line for line in body)]
+    lines += [f"P[w, d{i}] = (P[w, d{i}] & ~m) | r{i}" for i, kind in enumerate(results) if kind == "pred"]
+    return lines
+
+
+def _read(kind: str, value: str) -> str:
+    bits = _BITS.get(kind, 32)
+    if kind == "f32":
+        return f"as_f32({value})"
+    if kind == "f64":
+        return f"as_f64({value})"
+    if kind[0] == "s" and "x" not in kind:
+        return f"np.int64({value})" if bits == 64 else f"np.int64(np.int{bits}({value}))"
+    return value if bits == 64 else f"({value} & {_MASKS[bits]})"
+
+
+def _write(kind: str, value: str) -> str:
+    bits = _BITS.get(kind, 32)
+    if kind == "f32":
+        return f"f32_bits(np.float32({value}))"
+    if kind == "f64":
+        return f"f64_bits(np.float64({value}))"
+    return f"np.uint64({value})" if bits == 64 else f"np.uint64({value}) & {_MASKS[bits]}"
+
+
+def cache_directory() -> Path:
+    """Where generated code lives: $LAB_CACHE/ptxsim, else the user's cache directory, else a temporary one."""
+    root = os.environ.get("LAB_CACHE")
+    base = Path(root) if root else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tirx-lab"
+    path = base / "ptxsim"
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="ptxsim-"))
+
+
+def _import(text: str):
+    """Imports generated source from its content-named file; helpers it calls count as content."""
+    digest = hashlib.sha256(text.encode())
+    for name in _SOURCES:
+        digest.update((_HERE / name).read_bytes())
+    for path in sorted((_HERE / "isa").glob("mathlib*.py")):
+        digest.update(path.read_bytes())
+    digest.update(f"{numba.__version__} {sys.version}".encode())
+    name = f"ptxsim_{digest.hexdigest()[:24]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    path = cache_directory() / f"{name}.py"
+    if not path.exists():
+        handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        os.replace(part, path)
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module

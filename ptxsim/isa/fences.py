@@ -1,0 +1,52 @@
+"""Fences and instructions that only order or hint: fence, membar, griddepcontrol, nanosleep, prefetch, setmaxnreg.
+
+They move no data; the happens-before checker (checks/) gives them their meaning.
+"""
+
+from __future__ import annotations
+
+from ptxsim.isa.units import check_mods, refuse, unit
+
+_FENCE_MODS = {
+    "sc", "acq_rel", "acquire", "release", "cta", "cluster", "gpu", "sys", "proxy", "alias", "async", "async::generic",
+    "async::global", "async::shared::cta", "async::shared::cluster", "global", "shared::cta", "shared::cluster",
+    "mbarrier_init", "sync_restrict::shared::cta", "sync_restrict::shared::cluster", "tensormap::generic", "to_proxy::async",
+    "from_proxy::generic", "proxy::async", "gl",
+}  # fmt: skip
+
+
+@unit("fence", "membar", section="9.7.13.4")
+def fence(instr):
+    mods = check_mods(instr, _FENCE_MODS)
+    if instr.mods[:1] == ("proxy",) and len(instr.mods) == 1:
+        raise refuse(instr, "fence.proxy needs a proxy kind")
+
+    def run(cluster, split, args):
+        if cluster.checks:
+            cluster.checks.fence(cluster, split, mods)
+
+    return run
+
+
+@unit(
+    "nanosleep", "griddepcontrol", "prefetch", "prefetchu", "discard", "applypriority", "pmevent", "setmaxnreg",
+    "createpolicy", "cp.async.bulk.prefetch", section="9.7.9",
+)  # fmt: skip
+def hint(instr):
+    def run(cluster, split, args):
+        return None
+
+    return run
+
+
+@unit("trap", section="9.7.19.3")
+def trap(instr):
+    def run(cluster, split, args):
+        cluster.reporter.add("illegal", "error", "the kernel executed trap", split=split)
+
+    return run
+
+
+@unit("brkpt", section="9.7.19.1")
+def breakpoint_(instr):
+    return hint(instr)

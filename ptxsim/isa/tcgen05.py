@@ -1,0 +1,276 @@
+"""tcgen05 (PTX ISA 9.7.16): tensor memory allocation and access, commit, fences; mma lives in tcgen05_mma.py."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptxsim.cluster import Wait
+from ptxsim.engine import Work
+from ptxsim.isa import tcgen05_mma  # noqa: F401  (registers tcgen05.mma)
+from ptxsim.isa.barriers import find_barrier, guarded, place_of
+from ptxsim.isa.units import check_mods, refuse, unit
+from ptxsim.isa.warp_ops import require_aligned
+from ptxsim.tmem import COLUMNS, split_address
+
+_GROUPS = {"cta_group::1": 1, "cta_group::2": 2}
+
+
+def group_of(instr) -> int:
+    """CTAs of the instruction's .cta_group."""
+    found = [_GROUPS[m] for m in instr.mods if m in _GROUPS]
+    if not found:
+        raise refuse(instr, f"{instr.op}.{instr.mods[0]} needs .cta_group::1 or .cta_group::2")
+    return found[0]
+
+
+@unit("tcgen05.alloc", section="9.7.16.7.1")
+def alloc(instr):
+    mods = check_mods(instr, {"alloc", "sync", "aligned", "shared::cta", "b32", *_GROUPS})
+    group_of(instr)
+
+    def run(cluster, split, args):
+        require_aligned(cluster, split)
+        columns = cluster.scalar(split, args[1]) & 0xFFFF_FFFF
+        tmem = cluster.tmem[split.cta]
+        if columns < 32 or columns > COLUMNS or columns & (columns - 1):
+            cluster.reporter.add("tmem-alloc", "error", f"tcgen05.alloc of {columns} columns: must be a power of two in 32..512",
+                                 "", split)  # fmt: skip
+            return None
+        if not tmem.permit:
+            cluster.reporter.add("tmem-alloc", "error", "tcgen05.alloc after this CTA gave up its allocation permit",
+                                 "relinquish_alloc_permit comes after the last alloc", split)  # fmt: skip
+        start = tmem.allocate(columns)
+        if start is None:
+            return cluster.wait(split, Wait("tmem-alloc", ("tmem", split.cta), {"columns": columns}))
+        address = cluster.address(split, args[0])
+        place = place_of(cluster, split, address, "shared::cta" not in mods)
+        if place is not None:
+            cluster.shared[place[0], place[1] : place[1] + 4].view(np.uint32)[0] = start
+        cluster.effects += 1
+        if cluster.checks:
+            cluster.checks.tmem_alloc(cluster, split, start, columns, place, group_of(instr))
+        return None
+
+    return run
+
+
+@unit("tcgen05.dealloc", section="9.7.16.7.1")
+def dealloc(instr):
+    check_mods(instr, {"dealloc", "sync", "aligned", "b32", *_GROUPS})
+    group = group_of(instr)
+
+    def run(cluster, split, args):
+        require_aligned(cluster, split)
+        _, start = split_address(cluster.scalar(split, args[0]))
+        columns = cluster.scalar(split, args[1]) & 0xFFFF_FFFF
+        tmem = cluster.tmem[split.cta]
+        if tmem.sizes.get(start) != columns:
+            live = ", ".join(f"{n} at column {c}" for c, n in tmem.sizes.items()) or "none"
+            cluster.reporter.add("tmem-alloc", "error",
+                                 f"tcgen05.dealloc of {columns} columns at column {start}; live allocations: {live}",
+                                 "give dealloc the address and size that alloc returned, once", split)  # fmt: skip
+            return None
+        if cluster.checks:
+            cluster.checks.tmem_free(cluster, split, start, columns, group)
+        tmem.free(start)
+        cluster.wake(("tmem", split.cta))
+        return None
+
+    return run
+
+
+@unit("tcgen05.relinquish_alloc_permit", section="9.7.16.7.1")
+def relinquish(instr):
+    check_mods(instr, {"relinquish_alloc_permit", "sync", "aligned", *_GROUPS})
+    group_of(instr)
+
+    def run(cluster, split, args):
+        require_aligned(cluster, split)
+        cluster.tmem[split.cta].permit = False
+
+    return run
+
+
+# ---- ld, st, wait ----
+
+_COUNTS = {f"x{1 << i}": 1 << i for i in range(8)}
+_SHAPES = {"32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2"}
+
+
+def _shape(instr) -> tuple[str, int]:
+    shape = next((m for m in instr.mods if m in _SHAPES), None)
+    count = next((_COUNTS[m] for m in instr.mods if m in _COUNTS), None)
+    if shape is None or count is None:
+        raise refuse(instr, "tcgen05.ld / st needs a shape and a .num")
+    return shape, count
+
+
+def _cells(shape: str, count: int, split_column: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """(TMEM lane offset, column offset), each (registers, 32), of a warp's ld / st."""
+    from ptxsim.operand_layout import tcgen05_ld_map
+
+    return tcgen05_ld_map(shape, count, split_column)
+
+
+def _target(cluster, split, arg, lanes: np.ndarray, columns: np.ndarray, what: str):
+    """Absolute (lanes, columns) of an access; None, with a finding, if the warp may not touch them."""
+    lane, column = split_address(cluster.address(split, arg))
+    quarter = 32 * (split.warp % cluster.warps_per_cta % 4)
+    own = lane // 32 * 32 in (0, quarter)  # chips take lane 0 as the first lane that the warp can reach
+    lanes, columns = lanes + lane % 32 + (quarter if own else lane // 32 * 32), columns + column
+    if not own or lanes.max() >= quarter + 32:
+        cluster.reporter.add("tmem-alloc", "error",
+                             f"{what} of TMEM lanes {lanes.min()}..{lanes.max()} by warp {split.warp % cluster.warps_per_cta}; "
+                             f"a warp reaches lanes {quarter}..{quarter + 31} (warp number modulo 4)",
+                             "the row of a TMEM address must be 32 * (warp_id % 4)", split, key="lanes")  # fmt: skip
+        return None
+    first, last = int(columns.min()), int(columns.max())
+    if not cluster.tmem[split.cta].allocated(first, last - first + 1):
+        cluster.reporter.add("tmem-alloc", "error",
+                             f"{what} of TMEM columns {first}..{last}, which are not (all) allocated",
+                             "TMEM must stay allocated until everybody has read it", split, key="columns")  # fmt: skip
+        if last >= COLUMNS:
+            return None
+    return lanes, columns
+
+
+@unit("tcgen05.ld", writes=(0,), keeps=True, section="9.7.16.8.1")
+def load(instr):
+    mods = check_mods(instr, {"ld", "sync", "aligned", "b32", "pack::16b", *_SHAPES, *_COUNTS})
+    shape, count = _shape(instr)
+    packed = "pack::16b" in mods
+
+    def run(cluster, split, args):
+        require_aligned(cluster, split)
+        split_column = cluster.scalar(split, args[2]) if len(args) > 2 else 0
+        lanes, columns = _cells(shape, count, split_column)
+        if packed:
+            columns = np.stack([2 * columns, 2 * columns + 1])
+        place = _target(cluster, split, args[1], lanes, columns, "tcgen05.ld")
+        if place is None:
+            return
+        targets = args[0] if isinstance(args[0], tuple) else (args[0],)
+        cells, row = cluster.tmem[split.cta].cells, split.row
+
+        def finish():
+            if cluster.checks:
+                cluster.checks.tmem_access(cluster, split, place, False, row)
+            values = cells[place]
+            if packed:
+                values = (values[0] & 0xFFFF) | (values[1] << 16)
+            cluster.R[split.warp, list(targets)] = values
+
+        _defer(cluster, split, "ld", targets, finish)
+
+    return run
+
+
+@unit("tcgen05.st", section="9.7.16.8.2")
+def store(instr):
+    mods = check_mods(instr, {"st", "sync", "aligned", "b32", "unpack::16b", *_SHAPES, *_COUNTS})
+    shape, count = _shape(instr)
+    packed = "unpack::16b" in mods
+
+    def run(cluster, split, args):
+        require_aligned(cluster, split)
+        split_column = cluster.scalar(split, args[1]) if len(args) > 2 else 0
+        lanes, columns = _cells(shape, count, split_column)
+        if packed:
+            columns = np.stack([2 * columns, 2 * columns + 1])
+        place = _target(cluster, split, args[0], lanes, columns, "tcgen05.st")
+        if place is None:
+            return
+        sources = args[-1] if isinstance(args[-1], tuple) else (args[-1],)
+        values = cluster.R[split.warp, list(sources)].astype(np.uint32)
+        if packed:
+            values = np.stack([values & 0xFFFF, values >> 16])
+        cells, row = cluster.tmem[split.cta].cells, split.row
+
+        def finish():
+            if cluster.checks:
+                cluster.checks.tmem_access(cluster, split, place, True, row)
+            cells[place] = values
+
+        _defer(cluster, split, "st", (), finish)
+
+    return run
+
+
+def _defer(cluster, split, kind: str, targets: tuple, finish) -> None:
+    """ld and st complete at their wait: now, or as late as that wait."""
+    if cluster.checks:
+        cluster.checks.tmem_issue(cluster, split, kind, targets)
+    if cluster.engine.eager:
+        finish()
+        return
+    if targets:
+        cluster.R[split.warp, list(targets)] = np.uint64(0x7FFF_DEAD)
+    cluster.unit_state.setdefault(("tmem", kind, split.warp), []).append(finish)
+
+
+@unit("tcgen05.wait::ld", "tcgen05.wait::st", section="9.7.16.8.3")
+def wait(instr):
+    kind = instr.mods[0].split("::")[1]
+    check_mods(instr, {"wait::ld", "wait::st", "sync", "aligned"})
+
+    def run(cluster, split, args):
+        require_aligned(cluster, split)
+        for finish in cluster.unit_state.pop(("tmem", kind, split.warp), []):
+            finish()
+        if cluster.checks:
+            cluster.checks.tmem_wait(cluster, split, kind)
+
+    return run
+
+
+# ---- commit, fences ----
+
+
+@unit("tcgen05.commit", section="9.7.16.9.4")
+def commit(instr):
+    known = {"commit", "mbarrier::arrive::one", "shared::cluster", "multicast::cluster", "b64", *_GROUPS}
+    mods = check_mods(instr, known)
+    group_of(instr)
+
+    def run(cluster, split, args):
+        address = cluster.address(split, args[0])
+        place = place_of(cluster, split, address, "shared::cluster" not in mods)
+        if place is None:
+            return
+        mask = cluster.scalar(split, args[1]) & 0xFFFF if "multicast::cluster" in mods else 1 << place[0]
+        ranks = [r for r in range(16) if (mask >> r) & 1]
+        beyond = [r for r in ranks if r >= cluster.ctas]
+        if beyond:
+            cluster.reporter.add("cluster", "error", f"tcgen05.commit signals CTA rank {beyond[0]} of a cluster of {cluster.ctas}",
+                                 "cta_mask has one bit per CTA of the cluster", split)  # fmt: skip
+        clock = cluster.checks.commit_issue(cluster, split) if cluster.checks else None
+        row, mask_now = split.row, split.mask
+
+        def finish():
+            split.row, split.mask = row, mask_now
+            for rank in ranks:
+                if rank < cluster.ctas:
+                    _signal(cluster, split, (rank, place[1]), clock)
+
+        cluster.engine.submit(Work(("tensor", split.thread), finish, "tcgen05.commit", split))
+
+    return run
+
+
+def _signal(cluster, split, place, clock) -> None:
+    barrier = find_barrier(cluster, split, place, "tcgen05.commit")
+    if barrier is not None:
+        if cluster.checks:
+            cluster.checks.async_arrive(cluster, place, clock)
+        guarded(cluster, split, place, barrier.arrive)
+
+
+@unit("tcgen05.fence::before_thread_sync", "tcgen05.fence::after_thread_sync", section="9.7.16.10")
+def thread_sync_fence(instr):
+    after = "after" in instr.mods[0]
+
+    def run(cluster, split, args):
+        if cluster.checks:
+            cluster.checks.tcgen05_fence(cluster, split, after)
+
+    return run

@@ -1,0 +1,326 @@
+"""TMA: bulk and tensor copies, their groups and reductions (PTX ISA 9.7.9.25 - 9.7.9.27)."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from ptxsim.cluster import Wait
+from ptxsim.engine import Work
+from ptxsim.isa.barriers import find_barrier, guarded, place_of
+from ptxsim.isa.units import check_mods, refuse, unit
+from ptxsim.tensor_map import TensorMap
+
+_ELEMENT_BITS = {0: 0, 32: 1, 64: 3, 128: 7}  # address bits 7.. that a swizzle folds onto bits 4..
+
+
+@functools.lru_cache(maxsize=256)
+def _box_chunks(phase: int, rows: int, inner: int, swizzle: int) -> np.ndarray:
+    """16-byte chunk numbers (rows, inner / 16) of a box that starts `phase` bytes behind a 1024-byte boundary."""
+    address = phase + np.arange(rows)[:, None] * inner + np.arange(0, inner, 16)[None, :]
+    return (address ^ (((address >> 7) & _ELEMENT_BITS[swizzle]) << 4)) >> 4
+
+
+def shared_chunks(offset: int, tmap: TensorMap) -> np.ndarray:
+    """Where the box of a tensor map lies in shared memory: chunk numbers (rows, chunks of a row)."""
+    inner = -(-tmap.box[0] // tmap.element_strides[0]) * tmap.dtype.itemsize
+    rows = tmap.box_bytes // inner
+    phase = offset & 1023
+    return _box_chunks(phase, rows, inner, tmap.swizzle) + ((offset - phase) >> 4)
+
+
+def box_index(tmap: TensorMap, start: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """(byte offsets, inside?) of every row of a box, and of elements along the innermost dimension.
+
+    Returns offsets (rows, inner elements) into the tensor's memory and a mask of the same shape.
+    """
+    size = tmap.dtype.itemsize
+    offsets, inside = np.zeros(1, np.int64), np.ones(1, bool)
+    for axis in reversed(range(tmap.rank)):
+        position = start[axis] + np.arange(0, tmap.box[axis], tmap.element_strides[axis])
+        step = size if axis == 0 else tmap.strides[axis - 1]
+        good = (position >= 0) & (position < tmap.dims[axis])
+        offsets = (offsets[:, None] + position * step).reshape(-1)
+        inside = (inside[:, None] & good).reshape(-1)
+    inner = -(-tmap.box[0] // tmap.element_strides[0])
+    return offsets.reshape(-1, inner), inside.reshape(-1, inner)
+
+
+def read_box(cluster, tmap: TensorMap, start: tuple[int, ...]) -> np.ndarray:
+    """uint8 (rows, bytes of a row) of a box in global memory; outside elements are the map's fill value."""
+    memory = tmap.array.reshape(-1).view(np.uint8)[tmap.byte_offset :]
+    size = tmap.dtype.itemsize
+    if tmap.rank == 2 and tmap.element_strides == (1, 1) and _within(tmap, start):
+        rows, inner = tmap.box[1], tmap.box[0] * size
+        first = start[1] * tmap.strides[0] + start[0] * size
+        return np.lib.stride_tricks.as_strided(memory[first:], (rows, inner), (tmap.strides[0], 1))
+    offsets, inside = box_index(tmap, start)
+    elements = np.full(offsets.shape, 0, f"V{size}").view(f"u{size}") if size <= 8 else None
+    elements = np.zeros(offsets.shape, f"u{size}")
+    if tmap.fill == "nan":
+        elements[:] = _nan_bits(tmap.dtype)
+    flat = memory[: len(memory) // size * size].view(f"u{size}")
+    elements[inside] = flat[offsets[inside] // size]
+    return elements.view(np.uint8).reshape(len(offsets), -1)
+
+
+def _nan_bits(dtype) -> int:
+    """The special NaN that CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN writes for floating types."""
+    return {2: 0x7FFF, 4: 0x7FFF_FFFF, 8: 0x7FFF_FFFF_FFFF_FFFF}.get(np.dtype(dtype).itemsize, 0x7F)
+
+
+def _within(tmap: TensorMap, start: tuple[int, ...]) -> bool:
+    return all(0 <= s and s + b <= d for s, b, d in zip(start, tmap.box, tmap.dims, strict=True))
+
+
+def write_box(tmap: TensorMap, start: tuple[int, ...], data: np.ndarray, reduce=None) -> None:
+    """Writes uint8 (rows, bytes of a row) to a box of global memory; outside elements are dropped."""
+    memory = tmap.array.reshape(-1).view(np.uint8)[tmap.byte_offset :]
+    size = tmap.dtype.itemsize
+    offsets, inside = box_index(tmap, start)
+    flat = memory[: len(memory) // size * size].view(tmap.dtype if reduce else f"u{size}")
+    values = np.ascontiguousarray(data).view(flat.dtype).reshape(offsets.shape)
+    index = offsets[inside] // size
+    flat[index] = reduce(flat[index], values[inside]) if reduce else values[inside]
+
+
+# ---- operands ----
+
+_LOAD_MODS = {"async", "bulk", "tensor", "1d", "2d", "3d", "4d", "5d", "shared::cluster", "shared::cta", "global",
+              "mbarrier::complete_tx::bytes", "tile", "multicast::cluster", "cta_group::1", "cta_group::2",
+              "L2::cache_hint"}  # fmt: skip
+_STORE_MODS = {"async", "bulk", "tensor", "1d", "2d", "3d", "4d", "5d", "global", "shared::cta", "tile", "bulk_group",
+               "L2::cache_hint", "reduce"}  # fmt: skip
+
+
+def _tensor(cluster, split, arg) -> tuple[TensorMap | None, tuple[int, ...]]:
+    """The tensor map at an address operand `[map, {coordinates}]` and the signed coordinates."""
+    address = cluster.address(split, arg)
+    tmap = cluster.launch.maps.get(address)
+    if tmap is None:
+        cluster.reporter.add("descriptor", "error", f"address {address:#x} holds no tensor map",
+                             "pass the TensorMap as a grid-constant kernel parameter", split)  # fmt: skip
+        return None, ()
+    coordinates = np.array([cluster.scalar(split, s) for s in arg.parts[0]], np.uint32).view(np.int32)
+    if len(coordinates) != tmap.rank:
+        cluster.reporter.add("descriptor", "error", f"{len(coordinates)} coordinates for a tensor map of rank {tmap.rank}", "", split)
+        return None, ()
+    return tmap, tuple(int(c) for c in coordinates)
+
+
+def _check_alignment(cluster, split, offset: int, tmap: TensorMap) -> None:
+    """Shared addresses of tensor copies are 128-byte aligned, swizzled ones to their pattern (PTX ISA 5.5.7)."""
+    need = 128 if tmap.swizzle in (0, 32) else {64: 512, 128: 1024}[tmap.swizzle]
+    if offset % 128:
+        cluster.reporter.add("misaligned", "error",
+                             f"TMA at {cluster.reporter.shared_name(offset)}: shared address is not a multiple of 128 B", "", split)  # fmt: skip
+    elif offset % need:
+        cluster.reporter.add("misaligned", "review",
+                             f"TMA with {tmap.swizzle} B swizzle at {cluster.reporter.shared_name(offset)}, which is not "
+                             f"{need}-byte aligned: the swizzle pattern is cut in the middle", "", split)  # fmt: skip
+
+
+def _warn_lanes(cluster, split) -> None:
+    if len(split.lanes) > 1:
+        cluster.reporter.add("illegal", "error",
+                             f"TMA copy issued by {len(split.lanes)} lanes: the tile is copied {len(split.lanes)} times",
+                             "one elected thread issues a TMA copy", split, key="tma-lanes")  # fmt: skip
+
+
+def each_lane(cluster, split):
+    """The split with one active lane at a time: these instructions act per thread."""
+    mask = split.mask
+    for lane in split.lanes:
+        split.mask = 1 << int(lane)
+        yield
+    split.mask = mask
+
+
+# ---- tensor copies ----
+
+
+@unit("cp.async.bulk.tensor", section="9.7.9.27.1")
+def tensor_copy(instr):
+    spaces = [m for m in instr.mods if m == "global" or m.startswith("shared")]
+    if spaces and spaces[0].startswith("shared"):
+        return _tensor_load(instr)
+    return _tensor_store(instr, None)
+
+
+def _tensor_load(instr):
+    mods = check_mods(instr, _LOAD_MODS)
+    if "mbarrier::complete_tx::bytes" not in mods:
+        raise refuse(instr, "a TMA load completes through .mbarrier::complete_tx::bytes")
+    multicast, pair = "multicast::cluster" in mods, "cta_group::2" in mods
+    generic_bar = False
+
+    def run(cluster, split, args):
+        _warn_lanes(cluster, split)
+        for _ in each_lane(cluster, split):
+            _load_one(cluster, split, args, multicast, pair, generic_bar)
+
+    return run
+
+
+def _load_one(cluster, split, args, multicast: bool, pair: bool, generic: bool) -> None:
+    tmap, start = _tensor(cluster, split, args[1])
+    place = place_of(cluster, split, cluster.address(split, args[0]), generic)
+    bar = place_of(cluster, split, cluster.address(split, args[2]), generic)
+    if tmap is None or place is None or bar is None:
+        return
+    _check_alignment(cluster, split, place[1], tmap)
+    mask = cluster.scalar(split, args[3]) & 0xFFFF if multicast else 1 << place[0]
+    ranks = [r for r in range(cluster.ctas) if (mask >> r) & 1]
+    chunks = shared_chunks(place[1], tmap)
+    if int(chunks.max()) * 16 + 16 > cluster.launch.shared_end:
+        cluster.reporter.add("out-of-bounds", "error",
+                             f"TMA load of {tmap.box_bytes} B to {cluster.reporter.shared_name(place[1])} passes the end of "
+                             f"shared memory", "", split)  # fmt: skip
+        return
+    token = cluster.checks.tma_issue(cluster, split, "load", tmap, start, ranks, place[1]) if cluster.checks else None
+    row, lane_mask = split.row, split.mask
+
+    def finish():
+        data = np.ascontiguousarray(read_box(cluster, tmap, start)).view(np.complex128)
+        for rank in ranks:
+            cluster.shared[rank].view(np.complex128)[chunks] = data
+            if cluster.checks:
+                cluster.checks.tma_write(cluster, token, rank, chunks)
+        cluster.tma_bytes += tmap.box_bytes
+        split.row, split.mask = row, lane_mask
+        for rank in ranks:
+            target = (rank if multicast else bar[0], bar[1])
+            if multicast and pair:
+                target = (rank & ~1 | bar[0] & 1, bar[1])
+            _complete(cluster, split, target, tmap.box_bytes, token)
+
+    cluster.engine.submit(Work(None, finish, f"TMA load of {tmap.name or 'a tensor'}", split))
+
+
+def _complete(cluster, split, place, size: int, token) -> None:
+    barrier = find_barrier(cluster, split, place, "complete_tx")
+    if barrier is not None:
+        if cluster.checks:
+            cluster.checks.async_arrive(cluster, place, token)
+        guarded(cluster, split, place, lambda: barrier.complete_tx(size))
+
+
+_REDUCTIONS = {
+    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+}  # fmt: skip
+
+
+@unit("cp.reduce.async.bulk.tensor", section="9.7.9.27.2")
+def tensor_reduce(instr):
+    operation = next((m for m in instr.mods if m in _REDUCTIONS), None)
+    if operation is None:
+        raise refuse(instr, "this reduction of cp.reduce.async.bulk.tensor is not modelled")
+    return _tensor_store(instr, operation)
+
+
+def _tensor_store(instr, reduction: str | None):
+    check_mods(instr, _STORE_MODS | ({reduction} if reduction else set()))
+    operation = _REDUCTIONS[reduction] if reduction else None
+
+    def run(cluster, split, args):
+        _warn_lanes(cluster, split)
+        for _ in each_lane(cluster, split):
+            _store_one(cluster, split, args, operation)
+
+    return run
+
+
+def _store_one(cluster, split, args, operation) -> None:
+    tmap, start = _tensor(cluster, split, args[0])
+    place = place_of(cluster, split, cluster.address(split, args[1]), False)
+    if tmap is None or place is None:
+        return
+    _check_alignment(cluster, split, place[1], tmap)
+    chunks = shared_chunks(place[1], tmap)
+    if int(chunks.max()) * 16 + 16 > cluster.launch.shared_end:
+        cluster.reporter.add("out-of-bounds", "error", "TMA store reads behind the end of shared memory", "", split)
+        return
+    group = open_group(cluster, split)
+    token = cluster.checks.tma_issue(cluster, split, "store", tmap, start, [place[0]], place[1]) if cluster.checks else None
+
+    def read():
+        data = cluster.shared[place[0]].view(np.complex128)[chunks].view(np.uint8)
+        if cluster.checks:
+            cluster.checks.tma_read(cluster, token, place[0], chunks)
+        group.reads -= 1
+        notify(cluster, split)
+        cluster.engine.submit(Work(None, lambda: write(data), "TMA store (write)", split))
+
+    def write(data):
+        write_box(tmap, start, data, operation)
+        if cluster.checks:
+            cluster.checks.tma_global(cluster, token, tmap, start)
+        cluster.tma_bytes += tmap.box_bytes
+        group.writes -= 1
+        notify(cluster, split)
+
+    cluster.engine.submit(Work(None, read, "TMA store (read)", split))
+
+
+# ---- bulk groups ----
+
+
+class BulkGroup:
+    """Copies of one bulk async-group: how many have still to read their source, and to write."""
+
+    __slots__ = ("reads", "writes", "committed")
+
+    def __init__(self):
+        self.reads = self.writes = 0
+        self.committed = False
+
+
+def _groups(cluster, split) -> list[BulkGroup]:
+    return cluster.unit_state.setdefault(("bulk", split.thread), [])
+
+
+def open_group(cluster, split) -> BulkGroup:
+    """The uncommitted group of a thread, with one more copy in it."""
+    groups = _groups(cluster, split)
+    if not groups or groups[-1].committed:
+        groups.append(BulkGroup())
+    groups[-1].reads += 1
+    groups[-1].writes += 1
+    return groups[-1]
+
+
+def notify(cluster, split) -> None:
+    cluster.wake(("bulk", split.warp))
+
+
+@unit("cp.async.bulk.commit_group", section="9.7.9.25.4")
+def commit_group(instr):
+    def run(cluster, split, args):
+        for _ in each_lane(cluster, split):
+            groups = _groups(cluster, split)
+            if not groups or groups[-1].committed:
+                groups.append(BulkGroup())
+            groups[-1].committed = True
+
+    return run
+
+
+@unit("cp.async.bulk.wait_group", section="9.7.9.25.4")
+def wait_group(instr):
+    mods = check_mods(instr, {"async", "bulk", "wait_group", "read"})
+    reading = "read" in mods
+
+    def run(cluster, split, args):
+        allowed = cluster.scalar(split, args[0])
+        for lane in split.lanes:
+            groups = [g for g in cluster.unit_state.get(("bulk", split.warp * 32 + int(lane)), []) if g.committed]
+            pending = [g for g in groups if (g.reads if reading else g.writes)]
+            recent = groups[len(groups) - allowed :] if allowed else []
+            if any(g not in recent for g in pending):
+                return cluster.wait(split, Wait("group", ("bulk", split.warp), {"allowed": allowed, "pending": len(pending)}))
+        if cluster.checks:
+            cluster.checks.bulk_wait(cluster, split, allowed, reading)
+        return None
+
+    return run

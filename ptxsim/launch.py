@@ -1,0 +1,252 @@
+"""Module.launch: arguments -> simulated memory, the grid cluster by cluster, one Result."""
+
+from __future__ import annotations
+
+import struct
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ptxsim import machine_layout as ml
+from ptxsim.cluster import Cluster
+from ptxsim.findings import Finding, Reporter
+from ptxsim.interp import hot_numbers
+from ptxsim.isa.barriers import after_exit
+from ptxsim.lower import Program, lower
+from ptxsim.memory import GlobalMemory, shared_layout
+from ptxsim.parser import Function, Module, Var
+from ptxsim.tensor_map import TensorMap
+
+MAX_SHARED = 227 * 1024  # bytes a CTA can have on sm_90 and sm_100 (CUDA C++ guide, compute capabilities)
+_WARP_SIZE = 32
+
+
+@dataclass
+class Result:
+    verdict: str  # "clean" | "review" | "error" | "incomplete" | "not checked"
+    findings: list[Finding]
+    stats: dict  # warp_instructions, ctas, tma_bytes, tensor_operations, seconds
+    printed: list[str] = field(default_factory=list)  # lines written by vprintf, with CTA, warp and lane
+    trace: object = None  # events, where asked for
+
+
+class LoadedModule:
+    """A parsed module, ready to launch its kernels."""
+
+    def __init__(self, module: Module):
+        self.module = module
+        self.programs: dict[str, Program] = {
+            name: lower(function, module, hot_numbers())
+            for name, function in module.functions.items()
+            if function.is_kernel and not function.extern
+        }
+
+    def launch(
+        self, name: str, *, grid=(1, 1, 1), block=(1, 1, 1), cluster=(1, 1, 1), shared_bytes: int = 0, args=(),
+        checks: bool = True, order: str | int = "program", names: list | None = None, trace: bool = False,
+    ) -> Result:  # fmt: skip
+        """Runs a kernel; numpy arrays among `args` are written in place.
+
+        args: TensorMap, numpy array (a pointer to it), int, float or numpy scalar, in parameter order.
+        order: "program", "adverse" or an int seed. names: (name, dtype, offset, size) of dynamic shared buffers.
+        Raises ValueError for arguments that do not fit the kernel.
+        """
+        if name not in self.programs:
+            known = ", ".join(self.programs) or "none"
+            raise ValueError(f"no kernel named {name} in this module (kernels: {known})")
+        launch = Launch(self, self.programs[name], _triple(grid), _triple(block), _triple(cluster), shared_bytes)
+        launch.bind(list(args))
+        return launch.run(checks, order, names or [], trace)
+
+
+def _triple(shape) -> tuple[int, int, int]:
+    shape = (shape,) if isinstance(shape, int) else tuple(int(x) for x in shape)
+    if len(shape) > 3 or any(x < 1 for x in shape):
+        raise ValueError(f"grid, block and cluster have up to three positive extents (got {shape})")
+    return (*shape, *(1,) * (3 - len(shape)))
+
+
+class Launch:
+    """One launch: geometry, memory, the values of constants and special registers."""
+
+    def __init__(self, loaded: LoadedModule, program: Program, grid, block, cluster, shared_bytes: int):
+        self.module, self.program = loaded.module, program
+        self.grid, self.block, self.cluster = grid, block, _explicit_cluster(program.function, cluster)
+        self.threads = block[0] * block[1] * block[2]
+        self.ctas_per_cluster = self.cluster[0] * self.cluster[1] * self.cluster[2]
+        self.clusters = tuple(g // c for g, c in zip(grid, self.cluster, strict=True))
+        self._check_geometry(shared_bytes)
+        function_shared = [v for v in program.function.vars if v.space == "shared"]
+        module_shared = [v for v in self.module.vars.values() if v.space == "shared"]
+        self.shared_offsets, self.shared_dynamic, self.shared_end = shared_layout(
+            [*module_shared, *function_shared], shared_bytes
+        )
+        self.shared_bytes = shared_bytes
+        self.memory = GlobalMemory()
+        self.symbols: dict[str, int] = {}
+        self.maps: dict[int, TensorMap] = {}  # address of a tensor map -> it
+        self.uses_tmem = any(i is not None and i.op == "tcgen05" for i in program.instrs)
+
+    exit_hooks = (after_exit,)
+
+    def _check_geometry(self, shared_bytes: int) -> None:
+        if self.threads > 1024:
+            raise ValueError(f"block {self.block} has {self.threads} threads; a CTA has at most 1024")
+        if any(g % c for g, c in zip(self.grid, self.cluster, strict=True)):
+            raise ValueError(f"grid {self.grid} is not a multiple of cluster {self.cluster} (in CTAs)")
+        if self.ctas_per_cluster > 16:
+            raise ValueError(f"cluster {self.cluster} has {self.ctas_per_cluster} CTAs; at most 16 are possible")
+        if not 0 <= shared_bytes <= MAX_SHARED:
+            raise ValueError(f"{shared_bytes} B of dynamic shared memory; a CTA has at most {MAX_SHARED}")
+        limit = self.program.function.directives.get("maxntid") or self.program.function.directives.get("reqntid")
+        if limit and self.threads > int(np.prod(limit)):
+            raise ValueError(f"block of {self.threads} threads exceeds the kernel's .maxntid {limit}")
+
+    # ---- arguments ----
+
+    def bind(self, args: list) -> None:
+        """Lays out module variables and the parameter block."""
+        for var in self.module.vars.values():
+            if var.space in ("global", "const"):
+                self.symbols[var.name] = self.memory.add(np.zeros(max(var.size, 1), np.uint8), var.name, logged=False)
+        for var in self.module.vars.values():
+            if var.space in ("global", "const") and var.init is not None:
+                self._initialise(var)
+        params = self.program.function.params
+        if len(args) != len(params):
+            raise ValueError(f"{self.program.name} takes {len(params)} arguments (got {len(args)})")
+        offsets, end = _param_layout(params)
+        block = np.zeros(max(end, 16), np.uint8)
+        base = self.memory.add(block, "kernel parameters", logged=False)
+        for i, (param, offset, arg) in enumerate(zip(params, offsets, args, strict=True)):
+            self.symbols[param.name] = base + offset
+            data = self._argument(i, param, arg, base + offset)
+            block[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
+
+    def _initialise(self, var: Var) -> None:
+        data = bytearray(var.init)
+        for offset, sym in var.relocs:
+            value = self.symbols.get(sym.name, 0) + sym.offset
+            data[offset : offset + 8] = struct.pack("<Q", value)
+        self.memory.view(self.symbols[var.name], len(data))[:] = np.frombuffer(bytes(data), np.uint8)
+
+    def _argument(self, number: int, param: Var, arg, address: int) -> bytes:
+        """Bytes of one argument in the parameter block."""
+        if isinstance(arg, TensorMap):
+            if param.size < 128:
+                raise ValueError(f"argument {number} is a TensorMap, but {param.name} is no 128-byte parameter")
+            base = self.memory.add(arg.array, arg.name or f"argument {number}")
+            arg.base = base + arg.byte_offset
+            self.maps[address] = arg
+            return b"\0" * 128
+        if isinstance(arg, np.ndarray):
+            if not arg.flags.c_contiguous:
+                raise ValueError(f"argument {number} is not C-contiguous: pass numpy.ascontiguousarray(x)")
+            return struct.pack("<Q", self.memory.add(arg, f"argument {number}"))
+        if isinstance(arg, bytes):
+            if len(arg) != param.size:
+                raise ValueError(f"argument {number} has {len(arg)} bytes, {param.name} has {param.size}")
+            return arg
+        return _scalar_bytes(number, param, arg)
+
+    # ---- clusters ----
+
+    def cluster_cta_ids(self, index: int) -> list[tuple[int, int, int]]:
+        """%ctaid of every CTA of a cluster, by rank."""
+        cx, cy, cz = self.cluster_id(index)
+        sx, sy, sz = self.cluster
+        return [(cx * sx + x, cy * sy + y, cz * sz + z) for z in range(sz) for y in range(sy) for x in range(sx)]
+
+    def cluster_id(self, index: int) -> tuple[int, int, int]:
+        nx, ny, _ = self.clusters
+        return index % nx, index // nx % ny, index // (nx * ny)
+
+    def fill_fixed(self, cluster: Cluster) -> None:
+        """Constants, symbols and special registers of every warp of a cluster."""
+        first = self.program.slots.register_slots
+        for key, position in self.program.slots.fixed.items():
+            column = cluster.R[:, first + position]
+            if key[0] == "const":
+                column[:] = np.uint64(key[1])
+            elif key[0] == "special":
+                self._special(cluster, key[1], column)
+            else:
+                self._symbol(cluster, key[1], key[2], column)
+
+    def _symbol(self, cluster: Cluster, name: str, offset: int, column: np.ndarray) -> None:
+        if name in self.shared_offsets:
+            for w in range(cluster.warps):
+                rank = w // cluster.warps_per_cta
+                column[w] = (rank << ml.RANK_SHIFT) + self.shared_offsets[name] + offset
+        elif name in self.program.local_offsets:
+            column[:] = self.program.local_offsets[name] + offset
+        else:
+            column[:] = self.symbols[name] + offset
+
+    def _special(self, cluster: Cluster, name: str, column: np.ndarray) -> None:
+        from ptxsim.specials import special_value
+
+        lanes = np.arange(_WARP_SIZE)
+        for w in range(cluster.warps):
+            thread = (w % cluster.warps_per_cta) * _WARP_SIZE + lanes
+            column[w] = special_value(name, self, cluster, w, thread)
+
+    # ---- running ----
+
+    def run(self, checks: bool, order: str | int, names: list, trace: bool) -> Result:
+        start = time.perf_counter()
+        reporter = Reporter(names, self.memory, self.shared_dynamic - 0)
+        observer = None
+        if checks:
+            from ptxsim.checks import Checker
+
+            observer = Checker(self, reporter)
+        cluster = Cluster(self, order, reporter, observer)
+        count = self.clusters[0] * self.clusters[1] * self.clusters[2]
+        done = 0
+        for index in range(count):
+            cluster.start(index)
+            cluster.run()
+            done += 1
+            if any(f.kind == "deadlock" for f in reporter.found.values()):
+                break
+        stats = {
+            "warp_instructions": int(cluster.CTL[ml.EXECUTED]), "ctas": done * self.ctas_per_cluster,
+            "tma_bytes": cluster.tma_bytes, "tensor_operations": cluster.tensor_operations,
+            "seconds": time.perf_counter() - start,
+        }  # fmt: skip
+        verdict = reporter.verdict() if checks or reporter.found else "not checked"
+        return Result(verdict, reporter.findings, stats, reporter.printed)
+
+
+def _explicit_cluster(function: Function, cluster) -> tuple[int, int, int]:
+    required = function.directives.get("reqnctapercluster")
+    if required and cluster == (1, 1, 1):
+        return _triple(required)
+    return cluster
+
+
+def _param_layout(params: list[Var]) -> tuple[list[int], int]:
+    offsets, end = [], 0
+    for param in params:
+        align = max(param.align or 1, 1)
+        end = -(-end // align) * align
+        offsets.append(end)
+        end += param.size
+    return offsets, end
+
+
+def _scalar_bytes(number: int, param: Var, arg) -> bytes:
+    floats = {"f32": np.float32, "f64": np.float64, "f16": np.float16}
+    if isinstance(arg, np.generic):
+        data = arg.tobytes()
+    elif isinstance(arg, bool | int):
+        data = (int(arg) & ((1 << 8 * param.size) - 1)).to_bytes(param.size, "little")
+    elif isinstance(arg, float) and param.type in floats:
+        data = floats[param.type](arg).tobytes()
+    else:
+        raise ValueError(f"argument {number} of type {type(arg).__name__} does not fit parameter {param.name}")
+    if len(data) != param.size:
+        raise ValueError(f"argument {number} has {len(data)} bytes, {param.name} has {param.size}")
+    return data

@@ -1,0 +1,350 @@
+"""A parsed PTX function -> Program: register slots, one row of integers per instruction, decoded unit handlers.
+
+Registers, constants and special registers all become slots of one register file, so that every operand of every
+instruction is read the same way. Registers whose lives do not overlap share a slot. A row JOIN stands wherever
+diverged lanes of a warp must meet again (the immediate post-dominator of a conditional branch).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ptxsim import cfg
+from ptxsim.isa import address, scalar
+from ptxsim.isa.units import UnitSpec, find_unit
+from ptxsim.machine_layout import (
+    AUX, BRA, BRX, COLD, COLUMNS, EXIT, GUARD, IMM, JOIN, LD, OP, RPC, ST, UNIT, A, B, C, D, E, F, X,
+)  # fmt: skip
+from ptxsim.operands import CARRY, SHORT_TYPES, SINK, Slots, constant_bits, type_bits
+from ptxsim.parser import Function, Instr, Label, LabelDef, Mem, Module, Pair, PtxError, Reg, Sink, Sym, Vec
+
+SPACES = {"global": 0, "const": 0, "param": 0, "shared": 1, "shared::cta": 1, "shared::cluster": 2, "local": 3}
+GENERIC = 4
+UNPACK = -1  # mov {a, b}, c: one scalar row per register
+
+
+@dataclass
+class Row:
+    """One instruction on its way to bytecode; `jumps` and `label` hold positions until rows are numbered."""
+
+    instr: Instr | None
+    kind: int
+    label: str | None = None
+    op: scalar.ScalarOp | None = None
+    unit: UnitSpec | None = None
+    reads: list = field(default_factory=list)
+    writes: list = field(default_factory=list)
+
+
+@dataclass
+class Program:
+    name: str
+    code: np.ndarray  # int64 (rows, COLUMNS)
+    lists: np.ndarray  # int32, slot lists of vector loads and stores, and brx targets
+    instrs: list[Instr | None]  # per row
+    handlers: list[Callable | None]  # per row, of unit instructions
+    args: list[tuple]  # per row, resolved operands of unit instructions
+    cold: list[scalar.ScalarOp]  # scalar operations outside the main loop, numbered by column AUX of COLD rows
+    slots: Slots
+    function: Function
+    local_offsets: dict[str, int]
+    local_bytes: int
+
+    def where(self, row: int) -> Instr | None:
+        """The instruction of a row (None for JOIN markers)."""
+        return self.instrs[row]
+
+
+def lower(function: Function, module: Module, hot: dict[str, int]) -> Program:
+    """Lowers one kernel. `hot` numbers the scalar operations of the main loop. PtxError names what is not modelled."""
+    rows, labels = _classify(function)
+    targets, falls = _jumps(rows, labels, function)
+    blocks = cfg.build_blocks(len(rows), targets, falls)
+    slots = Slots(function, module)
+    slots.allocate(blocks, rows)
+    return _Emitter(function, rows, labels, blocks, slots, hot).emit()
+
+
+def _classify(function: Function) -> tuple[list[Row], dict[str, int]]:
+    rows: list[Row] = []
+    labels: dict[str, int] = {}
+    for item in function.body:
+        if isinstance(item, LabelDef):
+            labels[item.name] = len(rows)
+        else:
+            rows.append(_row(item))
+    rows.append(Row(None, EXIT))
+    return rows, labels
+
+
+def _row(instr: Instr) -> Row:
+    if instr.op in ("ret", "exit"):
+        return Row(instr, EXIT)
+    if instr.op == "bra":
+        return Row(instr, BRA)
+    if instr.op == "brx":
+        return Row(instr, BRX, reads=[instr.operands[0]])
+    spec = find_unit(instr)
+    if spec is not None:
+        written = [i for i in spec.writes if i < len(instr.operands) and not isinstance(instr.operands[i], Mem)]
+        writes = [instr.operands[i] for i in written]
+        reads = [o for i, o in enumerate(instr.operands) if i not in written]
+        return Row(instr, UNIT, unit=spec, reads=reads, writes=writes)
+    if instr.op in ("ld", "ldu") or (instr.op == "ld" and "nc" in instr.mods):
+        return Row(instr, LD, reads=[instr.operands[1]], writes=[instr.operands[0]])
+    if instr.op == "st":
+        return Row(instr, ST, reads=list(instr.operands[:2]))
+    if instr.op == "mov" and isinstance(instr.operands[0], Vec):
+        return Row(instr, UNPACK, writes=[instr.operands[0]], reads=[instr.operands[1]])
+    op = address.resolve(instr) or scalar.resolve(instr)
+    if op is None:
+        raise PtxError(f"instruction {instr.op} is not modelled", instr.line, instr.text)
+    wide = 1 if len(op.dst) == 1 or isinstance(instr.operands[0], Pair) else len(op.dst)
+    return Row(instr, COLD, op=op, writes=list(instr.operands[:wide]), reads=list(instr.operands[wide:]))
+
+
+def _jumps(rows: list[Row], labels: dict[str, int], function: Function) -> tuple[dict[int, list[int]], dict[int, bool]]:
+    targets: dict[int, list[int]] = {}
+    falls: dict[int, bool] = {}
+    for position, row in enumerate(rows):
+        if row.kind == EXIT:
+            targets[position] = []
+            falls[position] = row.instr is not None and row.instr.pred is not None
+        elif row.kind == BRA:
+            targets[position] = [_target(row.instr, row.instr.operands[0], labels)]
+            falls[position] = row.instr.pred is not None
+        elif row.kind == BRX:
+            targets[position] = [_target(row.instr, t, labels) for t in _table(function, row.instr)]
+            falls[position] = row.instr.pred is not None
+    return targets, falls
+
+
+def _table(function: Function, instr: Instr) -> list[Label]:
+    """Targets of brx.idx."""
+    if instr.pred is not None:
+        raise PtxError("a guarded brx.idx is not modelled", instr.line, instr.text)
+    return function.branchtargets[instr.operands[1].name]
+
+
+def _target(instr: Instr, operand, labels: dict[str, int]) -> int:
+    name = operand.name if isinstance(operand, Label | Sym) else None
+    if name not in labels:
+        raise PtxError(f"branch to unknown label {name}", instr.line, instr.text)
+    return labels[name]
+
+
+class _Emitter:
+    """Numbers the rows and fills in the bytecode."""
+
+    def __init__(self, function, rows, labels, blocks, slots: Slots, hot: dict[str, int]):
+        self.function, self.rows, self.labels, self.blocks = function, rows, labels, blocks
+        self.slots, self.hot = slots, hot
+        self.code: list[list[int]] = []
+        self.lists: list[int] = []
+        self.instrs: list[Instr | None] = []
+        self.handlers: list[Callable | None] = []
+        self.args: list[tuple] = []
+        self.cold: dict[str, int] = {}
+        self.cold_ops: list[scalar.ScalarOp] = []
+        self.join_rows: dict[int, int] = {}  # block -> row of its JOIN
+        self.row_of: dict[int, int] = {}  # position -> row
+        self._emit_of = {UNPACK: self._unpack, EXIT: self._exit, BRA: self._bra, BRX: self._brx, UNIT: self._unit, LD: self._ld,
+                         ST: self._st, COLD: self._scalar}  # fmt: skip
+
+    def emit(self) -> Program:
+        self._number()
+        for b, block in enumerate(self.blocks):
+            if b in self.join_rows:
+                self._put(None, JOIN)
+            for position in range(block.start, block.end):
+                row = self.rows[position]
+                self._emit_of[row.kind](row, block)
+        code = np.array(self.code, dtype=np.int64).reshape(-1, COLUMNS)
+        lists = np.array(self.lists or [0], dtype=np.int32)
+        return Program(
+            self.function.name, code, lists, self.instrs, self.handlers, self.args, self.cold_ops,
+            self.slots, self.function, self.slots.local_offsets, self.slots.local_bytes,
+        )  # fmt: skip
+
+    def _number(self) -> None:
+        joins = {b.post for b in self.blocks if len(b.next) > 1 and b.post != cfg.EXIT}
+        row = 0
+        for b, block in enumerate(self.blocks):
+            if b in joins:
+                self.join_rows[b] = row
+                self.row_of[block.start] = row
+                row += 1
+            for position in range(block.start, block.end):
+                self.row_of.setdefault(position, row)
+                row += self._lines(self.rows[position])
+
+    def _lines(self, row: Row) -> int:
+        """Bytecode rows that an instruction becomes."""
+        if row.kind == UNPACK:
+            return len(row.writes[0].items)
+        return 2 if row.op is not None and self._needs_widening(row) else 1
+
+    def _put(self, instr: Instr | None, op: int, handler=None, args: tuple = (), **columns: int) -> list[int]:
+        line = [0] * COLUMNS
+        line[OP] = op
+        line[GUARD] = self.slots.predicate(instr.pred) if instr is not None and instr.pred is not None else 0
+        for name, value in columns.items():
+            line[_COLUMN[name]] = value
+        self.code.append(line)
+        self.instrs.append(instr)
+        self.handlers.append(handler)
+        self.args.append(args)
+        return line
+
+    def _exit(self, row: Row, block) -> None:
+        self._put(row.instr, EXIT)
+
+    def _rpc(self, block) -> int:
+        return self.join_rows.get(block.post, -1)
+
+    def _bra(self, row: Row, block) -> None:
+        target = self.row_of[_target(row.instr, row.instr.operands[0], self.labels)]
+        self._put(row.instr, BRA, imm=target, rpc=self._rpc(block))
+
+    def _brx(self, row: Row, block) -> None:
+        start = len(self.lists)
+        items = _table(self.function, row.instr)
+        self.lists += [self.row_of[_target(row.instr, t, self.labels)] for t in items]
+        index = self.slots.value(row.instr.operands[0], "u32")
+        self._put(row.instr, BRX, a=index, d=start, b=len(items), rpc=self._rpc(block))
+
+    def _unit(self, row: Row, block) -> None:
+        handler = row.unit.factory(row.instr)
+        types = _value_type(row.instr)
+        args = tuple(self._resolve(o, types) for o in row.instr.operands)
+        self._put(row.instr, UNIT, handler, args)
+
+    def _resolve(self, operand, kind: str):
+        return self.slots.resolve(operand, kind, self.labels, self.row_of)
+
+    def _scalar(self, row: Row, block) -> None:
+        op = row.op
+        d, d2 = self._destinations(row)
+        reads = [i for o in row.reads for i in (o.items if isinstance(o, Vec) else (o,))]
+        sources = [self._source(o, t, row.instr) for o, t in zip(reads, op.src, strict=False)]
+        if getattr(op, "carry", "") in ("in", "both"):
+            sources.append(CARRY)
+        if getattr(op, "carry", "") in ("out", "both"):
+            d2 = CARRY
+        columns = dict(zip("abcefx", sources, strict=False), d=d, aux=d2)
+        if op.key in self.hot:
+            self._put(row.instr, self.hot[op.key], **columns)
+        else:
+            number = self.cold.setdefault(op.key, len(self.cold))
+            if number == len(self.cold_ops):
+                self.cold_ops.append(op)
+            self._put(row.instr, COLD, imm=number, **columns)
+        if self._needs_widening(row):
+            self._widen(row)
+
+    def _unpack(self, row: Row, block) -> None:
+        for op, target in zip(address.unpack(row.instr), row.writes[0].items, strict=True):
+            self._scalar(Row(row.instr, COLD, op=op, writes=[target], reads=row.reads), block)
+
+    def _needs_widening(self, row: Row) -> bool:
+        target, kind = row.writes[0], row.op.dst[0]
+        narrow = kind in ("s8", "s16", "s32") and isinstance(target, Reg)
+        return narrow and self.slots.width(target) > type_bits(kind)
+
+    def _widen(self, row: Row) -> None:
+        """Sign-extends a signed result that is narrower than its destination register (PTX ISA 6.4.1)."""
+        target, instr = row.writes[0], row.instr
+        name = f"cvt.s{self.slots.width(target)}.{row.op.dst[0]}"
+        extend = Instr(instr.pred, "cvt", tuple(name.split(".")[1:]), (target, target), instr.line, instr.text)
+        self._scalar(_row(extend), None)
+
+    def _destinations(self, row: Row) -> tuple[int, int]:
+        first = row.writes[0]
+        if isinstance(first, Pair):
+            return self._destination(first.first), self._destination(first.second)
+        second = self._destination(row.writes[1]) if len(row.writes) > 1 else 0
+        return self._destination(first), second
+
+    def _destination(self, operand) -> int:
+        if isinstance(operand, Sink):
+            return SINK
+        return self.slots.destination(operand)
+
+    def _source(self, operand, kind: str, instr: Instr) -> int:
+        if kind == "pred":
+            return self.slots.predicate(operand)
+        return self.slots.value(operand, kind, instr)
+
+    def _ld(self, row: Row, block) -> None:
+        width, signed, space, vector = _access(row.instr)
+        start = self._list(row.writes[0], vector, row.instr, destination=True)
+        extend = self._sign_target(row.writes[0]) if signed else 0
+        base, offset, space = self._address(row.instr, row.instr.operands[1], space)
+        self._put(row.instr, LD, d=start, a=base, b=vector, c=width, e=extend, imm=offset, aux=space)
+
+    def _st(self, row: Row, block) -> None:
+        width, _, space, vector = _access(row.instr)
+        start = self._list(row.instr.operands[1], vector, row.instr, destination=False)
+        base, offset, space = self._address(row.instr, row.instr.operands[0], space)
+        self._put(row.instr, ST, d=start, a=base, b=vector, c=width, imm=offset, aux=space)
+
+    def _sign_target(self, operand) -> int:
+        first = operand.items[0] if isinstance(operand, Vec) else operand
+        return self.slots.width(first) if isinstance(first, Reg) else 0
+
+    def _list(self, operand, count: int, instr: Instr, destination: bool) -> int:
+        items = operand.items if isinstance(operand, Vec) else (operand,)
+        if len(items) != count:
+            raise PtxError(f"expected {count} registers, found {len(items)}", instr.line, instr.text)
+        start = len(self.lists)
+        kind = _value_type(instr)
+        for item in items:
+            self.lists.append(self._destination(item) if destination else self.slots.value(item, kind, instr))
+        return start
+
+    def _address(self, instr: Instr, operand, space: int) -> tuple[int, int, int]:
+        if not isinstance(operand, Mem):
+            raise PtxError("expected an address in brackets", instr.line, instr.text)
+        if "param" in "".join(instr.mods) and isinstance(operand.base, Sym):
+            space = self.slots.param_space(operand.base.name)
+        base, offset = self.slots.address(operand)
+        return base, offset, space
+
+
+_COLUMN = {
+    "d": D, "a": A, "b": B, "c": C, "e": E, "f": F, "x": X, "imm": IMM, "aux": AUX, "rpc": RPC,
+}  # fmt: skip
+_VECTORS = {"v2": 2, "v4": 4, "v8": 8}
+_ACCESS_MODS = {
+    "weak", "relaxed", "acquire", "release", "volatile", "mmio", "cta", "cluster", "gpu", "sys", "ca", "cg", "cs", "lu", "cv",
+    "wb", "wt", "nc", "unified", "v2", "v4", "v8", *SPACES, "param::entry", "param::func",
+}  # fmt: skip
+
+
+def _access(instr: Instr) -> tuple[int, bool, int, int]:
+    """(bytes of an element, sign-extended?, space, elements) of a load or store; refuses unknown modifiers."""
+    space, vector = GENERIC, 1
+    for mod in instr.mods[:-1]:
+        if mod.startswith(("L1::", "L2::", "level::")):
+            continue
+        base = "param" if mod.startswith("param::") else mod
+        if mod not in _ACCESS_MODS:
+            raise PtxError(f"modifier .{mod} of {instr.op} is not modelled", instr.line, instr.text)
+        space = SPACES.get(base, space)
+        vector = _VECTORS.get(mod, vector)
+    kind = instr.mods[-1]
+    if kind not in SHORT_TYPES or type_bits(kind) > 64:
+        raise PtxError(f"type .{kind} of {instr.op} is not modelled", instr.line, instr.text)
+    return type_bits(kind) // 8, kind[0] == "s", space, vector
+
+
+def _value_type(instr: Instr) -> str:
+    """The type that immediates of an instruction take: its last type modifier, else 64 bits."""
+    kinds = [m for m in instr.mods if m in SHORT_TYPES]
+    return kinds[-1] if kinds else "b64"
+
+
+__all__ = ["Program", "lower", "constant_bits"]

@@ -1,0 +1,40 @@
+"""Numbers shared by the compiled main loop and Python: columns of its arrays, reasons, address windows."""
+
+# columns of a bytecode row (lower.py) and its operation codes
+OP, D, A, B, C, E, GUARD, IMM, AUX, RPC, F, X = range(12)
+COLUMNS = 12
+EXIT, BRA, JOIN, BRX, UNIT, COLD, LD, ST = range(1, 9)
+FIRST_SCALAR = 16
+
+# state spaces of a load or store
+SPACE_GLOBAL, SPACE_SHARED, SPACE_CLUSTER, SPACE_LOCAL, SPACE_GENERIC = range(5)
+
+# address windows. A shared address carries its CTA's rank in the cluster at RANK_SHIFT, so that a CTA's own
+# addresses are also right as shared::cluster addresses; the first 1 KB of the window belongs to the system.
+SHARED_BASE, SHARED_END = 1 << 40, (1 << 40) + (1 << 32)
+LOCAL_BASE, LOCAL_END = 1 << 41, (1 << 41) + (1 << 32)
+GLOBAL_BASE = 0x7000_0000_0000
+RANK_SHIFT = 24
+OFFSET_MASK = (1 << RANK_SHIFT) - 1
+SHARED_START = 1024
+
+# splits, groups, segments, CTAs
+SP_PC, SP_MASK, SP_STATE, SP_GROUP, SP_WARP = range(5)
+FREE, RUNNABLE, BLOCKED = range(3)
+G_LIVE, G_RPC, G_NEED, G_ARRIVED, G_PARENT = range(5)
+SEG_BASE, SEG_END, SEG_HOST, SEG_LOGGED = range(4)
+CT_RANK, CT_SHARED = range(2)
+LOG_ROW, LOG_THREAD, LOG_PLACE, LOG_SIZE = range(4)
+
+# control words
+(
+    SPLIT, BUDGET, EXECUTED, WARPS_PER_CTA, CLUSTER_SIZE, SHARED_LIMIT, LOCAL_PTR, LOCAL_BYTES, LAST_SEGMENT, PLACE,
+    FAULT_KIND, FAULTS, FIRST_KIND, FAULT_LANE, FAULT_ADDRESS, LOG_ON, LOG_USED, UNIT_MASK, EXITED, NEW_COUNT, NEW_FIRST,
+) = range(21)  # fmt: skip
+CONTROL_WORDS = NEW_FIRST + 64
+
+FAULT_BOUNDS, FAULT_MISALIGNED, FAULT_OTHER_CTA = range(1, 4)
+
+(
+    REASON_BUDGET, REASON_UNIT, REASON_COLD, REASON_FAULT, REASON_EXIT, REASON_GONE, REASON_BAD_INDEX,
+) = range(7)  # fmt: skip

@@ -1,0 +1,89 @@
+"""Simulated addresses: global segments backed by numpy arrays, shared memory windows, per-thread local memory."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptxsim.machine_layout import GLOBAL_BASE, OFFSET_MASK, SHARED_START
+
+SEGMENT_ALIGN = 1 << 20  # distance between segments, so that a stray access never lands in a neighbour
+SHARED_ALIGN = 1024
+
+
+class GlobalMemory:
+    """Address space of one launch: arrays, module variables, constants, the parameter block."""
+
+    def __init__(self):
+        self.rows: list[tuple[int, int, int, int]] = []
+        self.arrays: list[np.ndarray] = []  # uint8 views, kept alive
+        self.names: list[str] = []
+        self._next = GLOBAL_BASE
+
+    def add(self, array: np.ndarray, name: str, logged: bool = True) -> int:
+        """Maps a C-contiguous array; returns its address. The same memory is mapped once."""
+        raw = array.reshape(-1).view(np.uint8)
+        for row, known in zip(self.rows, self.arrays, strict=True):
+            if known.ctypes.data == raw.ctypes.data and known.nbytes == raw.nbytes and raw.nbytes:
+                return row[0]
+        base = self._next
+        self.rows.append((base, base + raw.nbytes, raw.ctypes.data, int(logged)))
+        self.arrays.append(raw)
+        self.names.append(name)
+        self._next += -(-max(raw.nbytes, 1) // SEGMENT_ALIGN) * SEGMENT_ALIGN + SEGMENT_ALIGN
+        return base
+
+    def table(self) -> np.ndarray:
+        """int64 (segments, 4) for the main loop."""
+        return np.array(self.rows or [(0, 0, 0, 0)], dtype=np.int64)
+
+    def find(self, address: int, size: int = 1) -> int | None:
+        """Index of the segment holding [address, address + size)."""
+        for i, (base, end, _, _) in enumerate(self.rows):
+            if base <= address and address + size <= end:
+                return i
+        return None
+
+    def view(self, address: int, size: int) -> np.ndarray | None:
+        """uint8 view of [address, address + size), or None where that is not one mapped range."""
+        i = self.find(address, size)
+        if i is None:
+            return None
+        start = address - self.rows[i][0]
+        return self.arrays[i][start : start + size]
+
+    def describe(self, address: int) -> str:
+        """`A + 4096 B`, or the nearest buffer and by how much the address misses it."""
+        best = None
+        for (base, end, _, logged), name in zip(self.rows, self.names, strict=True):
+            if base <= address < end:
+                return f"{name} + {address - base} B"
+            distance = base - address if address < base else address - end
+            if logged and distance < SEGMENT_ALIGN and (best is None or distance < best[0]):
+                side = f"{distance} B before {name}" if address < base else f"{distance} B behind the end of {name}"
+                best = (distance, side)
+        return best[1] if best else f"address 0x{address & (2**64 - 1):x}, which no buffer holds"
+
+
+def shared_layout(variables: list, dynamic_bytes: int) -> tuple[dict[str, int], int, int]:
+    """Window offsets of shared variables: static ones first, then the dynamic part, 1024-aligned.
+
+    Returns (offset per name, offset of the dynamic part, end of the window).
+    """
+    offsets, end = {}, SHARED_START
+    for var in variables:
+        if not var.extern:
+            align = max(var.align or 1, 1)
+            end = -(-end // align) * align
+            offsets[var.name] = end
+            end += var.size
+    dynamic = -(-end // SHARED_ALIGN) * SHARED_ALIGN
+    for var in variables:
+        if var.extern:
+            offsets[var.name] = dynamic
+    return offsets, dynamic, dynamic + dynamic_bytes if dynamic_bytes else max(end, SHARED_START)
+
+
+def shared_place(address: int) -> tuple[int, int]:
+    """(CTA rank, window offset) of a 32-bit shared address."""
+    address &= 0xFFFF_FFFF
+    return address >> 24, address & OFFSET_MASK

@@ -1,0 +1,68 @@
+"""Raw memory access for compiled code: typed loads and stores at a host address.
+
+Every address given here has been checked by `translate` (loop.py); nothing else may call these.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core.extending import intrinsic
+
+
+def _loader(bits: int):
+    @intrinsic
+    def load(typingctx, address):
+        def codegen(context, builder, signature, args):
+            pointer = builder.inttoptr(args[0], ir.IntType(bits).as_pointer())
+            value = builder.load(pointer, typ=ir.IntType(bits), align=1)
+            return builder.zext(value, ir.IntType(64)) if bits < 64 else value
+
+        return types.uint64(types.uint64), codegen
+
+    return load
+
+
+def _storer(bits: int):
+    @intrinsic
+    def store(typingctx, address, value):
+        def codegen(context, builder, signature, args):
+            pointer = builder.inttoptr(args[0], ir.IntType(bits).as_pointer())
+            narrow = builder.trunc(args[1], ir.IntType(bits)) if bits < 64 else args[1]
+            builder.store(narrow, pointer, align=1)
+            return context.get_dummy_value()
+
+        return types.void(types.uint64, types.uint64), codegen
+
+    return store
+
+
+load8, load16, load32, load64 = (_loader(bits) for bits in (8, 16, 32, 64))
+store8, store16, store32, store64 = (_storer(bits) for bits in (8, 16, 32, 64))
+
+
+def _bitcast(source, target, bits: int, to_float: bool):
+    """Reinterprets the low `bits` of a uint64 as a float, or back."""
+
+    @intrinsic
+    def cast(typingctx, value):
+        def codegen(context, builder, signature, args):
+            floating = ir.FloatType() if bits == 32 else ir.DoubleType()
+            if to_float:
+                narrow = builder.trunc(args[0], ir.IntType(bits)) if bits < 64 else args[0]
+                return builder.bitcast(narrow, floating)
+            raw = builder.bitcast(args[0], ir.IntType(bits))
+            return builder.zext(raw, ir.IntType(64)) if bits < 64 else raw
+
+        return target(source), codegen
+
+    return cast
+
+
+as_f32 = _bitcast(types.uint64, types.float32, 32, True)
+as_f64 = _bitcast(types.uint64, types.float64, 64, True)
+f32_bits = _bitcast(types.float32, types.uint64, 32, False)
+f64_bits = _bitcast(types.float64, types.uint64, 64, False)
+
+M8, M16, M32 = np.uint64(0xFF), np.uint64(0xFFFF), np.uint64(0xFFFF_FFFF)

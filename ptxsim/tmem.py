@@ -1,0 +1,43 @@
+"""Tensor memory of one CTA (PTX ISA 9.7.16.1): 128 lanes x 512 columns of 32 bits, allocated by columns.
+
+An address is lane << 16 | column. Allocation is in powers of two from 32; the first one gets column 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+LANES, COLUMNS = 128, 512
+POISON = 0xFFFF_DEAD  # a NaN: what was never written shows
+
+
+class TensorMemory:
+    def __init__(self):
+        self.cells = np.full((LANES, COLUMNS), POISON, np.uint32)
+        self.owner = np.zeros(COLUMNS, np.int32)  # number of the allocation that holds a column, 0: free
+        self.sizes: dict[int, int] = {}  # first column -> columns
+        self.permit = True  # tcgen05.relinquish_alloc_permit gives it up
+        self._count = 0
+
+    def allocate(self, columns: int) -> int | None:
+        """First column of a new allocation, or None while no room is free."""
+        for start in range(0, COLUMNS - columns + 1, 32):
+            if not self.owner[start : start + columns].any():
+                self._count += 1
+                self.owner[start : start + columns] = self._count
+                self.sizes[start] = columns
+                return start
+        return None
+
+    def free(self, start: int) -> None:
+        columns = self.sizes.pop(start)
+        self.owner[start : start + columns] = 0
+
+    def allocated(self, start: int, columns: int) -> bool:
+        """True if columns [start, start + columns) all belong to live allocations."""
+        return start + columns <= COLUMNS and bool(self.owner[start : start + columns].all())
+
+
+def split_address(address: int) -> tuple[int, int]:
+    """(lane, column) of a tensor memory address."""
+    return (address >> 16) & 0xFFFF, address & 0xFFFF
