@@ -1,6 +1,9 @@
 """Where things lie: swizzles, matrix descriptors, register fragments, tensor memory.
 
-Pure functions of numpy index arrays; nothing here keeps state.
+Pure functions of numpy index arrays; nothing here keeps state. Compared with an H100, all equal: 6000 random
+pairs of wgmma descriptors (every swizzle, K- and MN-major, start inside an atom, base offset), every mma.sync
+shape, ldmatrix, movmatrix, and what TMA writes with swizzle 0, 32, 64 and 128. Not compared with hardware:
+tensor memory, the sm_100 bit fields, and the 128 B swizzles with 32 B or 64 B atoms.
 """
 
 from .descriptors import (
