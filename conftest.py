@@ -1,0 +1,14 @@
+"""Bare `pytest` here means the project's tests: those of dev/tests, and the student's ones on the reference kernels.
+
+`pytest tests/...` means what it means to a student: gemm_kernels.py. A handout does not have this file.
+"""
+
+from pathlib import Path
+
+REFERENCE = Path(__file__).parent / "instructor" / "solutions" / "gemm_kernels.py"
+
+
+def pytest_configure(config):
+    option, default = getattr(config.option, "kernels", None), Path(__file__).parent / "gemm_kernels.py"
+    if config.args_source is config.ArgsSource.TESTPATHS and option == default and REFERENCE.exists():
+        config.option.kernels = REFERENCE

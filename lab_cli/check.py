@@ -1,0 +1,105 @@
+"""`./lab check S`: build and run a step and say what is wrong with it; the thing to do after each change."""
+
+from typing import Annotated
+
+import typer
+
+from lab_cli import show
+from lab_cli.common import (
+    DeviceOption,
+    JsonOption,
+    KernelsOption,
+    OrderOption,
+    SizesOption,
+    StepsArgument,
+    UserError,
+    kernels_file,
+    notes,
+    output,
+    parse_order,
+    parse_steps,
+    print_json,
+)
+from lab_cli.runs import Job, Outcome, quick_or_all, require_written, run_job
+from tirxlab.steps import parse_size
+
+
+def run(
+    step: StepsArgument,
+    size: SizesOption = None,
+    orders: Annotated[int, typer.Option("--orders", metavar="N", help="N more orders, seeds 0 .. N-1")] = 0,
+    full: Annotated[bool, typer.Option("--full", help="sizes over 1024 too, also on sim")] = False,
+    kernels: KernelsOption = None,
+    device: DeviceOption = None,
+    order: OrderOption = "program",
+    json: JsonOption = False,
+) -> None:
+    """Build and run a step, smallest size first, and show what is wrong. Stops at the first failure."""
+    path, steps, chosen = kernels_file(kernels), parse_steps(step), parse_order(order)
+    if orders < 0:
+        raise UserError("--orders takes the number of further orders to try, 0 or more")
+    sizes = [parse_size(text) for text in size or []]
+    require_written(path, steps)
+    outcomes: list[Outcome] = []
+    for number in steps:
+        jobs = [
+            Job(path, number, shape, device, each)
+            for shape in sizes or quick_or_all(number, device, full)
+            for each in (chosen, *range(orders))
+        ]
+        done = run_until_failure(jobs, bool(sizes))
+        outcomes += done
+        if not json:
+            report(done, len(jobs))
+        if not done[-1].passed:
+            break
+    passed = all(outcome.passed for outcome in outcomes)
+    if json:
+        print_json({"passed": passed, "runs": show.plain(outcomes)})
+    elif passed:
+        output().print(what_next(steps[-1], outcomes[-1].device), markup=False)
+    raise typer.Exit(0 if passed else 1)
+
+
+def run_until_failure(jobs: list[Job], named: bool) -> list[Outcome]:
+    """Run jobs up to the first that fails. Orders of one size must give equal bytes.
+
+    UserError if a size that the user has `named` does not fit the step.
+    """
+    done: list[Outcome] = []
+    with notes().status("") as status:
+        for job in jobs:
+            status.update(f"step {job.step}, {len(done) + 1} of {len(jobs)} runs")
+            done.append(run_job(job))
+            if named and done[-1].misfit:
+                raise UserError(done[-1].message)
+            same_size = [other for other in done if other.size == done[-1].size and other.digest]
+            if done[-1].passed and len({other.digest for other in same_size}) > 1:
+                done[-1].right = False
+                done[-1].message = f"the result depends on the order: {same_size[0].order} gave other numbers"
+            if not done[-1].passed:
+                break
+    return done
+
+
+def report(done: list[Outcome], planned: int) -> None:
+    """The table, each different message once, and what was not run."""
+    output().print(show.table(done))
+    seen: set[str] = set()
+    for outcome in done:
+        if outcome.message not in seen or outcome.printed:
+            seen.add(outcome.message)
+            show.details(outcome)
+    if not done[-1].passed and len(done) < planned:
+        output().print(f"stopped here; {planned - len(done)} more runs were not made", markup=False)
+
+
+def what_next(step: int, device: str) -> str:
+    """What a student does after a passing step."""
+    from tirxlab.rubric import load_rubric
+
+    where = "on this GPU" if device == "cuda" else "on the simulator (its speed needs a GPU)"
+    if step == 10:
+        return f"Step 10 passes {where}. Next: ./lab score, then ./lab handin"
+    title = load_rubric().titles[step + 1]
+    return f"Step {step} passes {where}. Next: step {step + 1}, {title}; then ./lab check {step + 1}"

@@ -1,0 +1,49 @@
+"""`./lab demo`: the reference kernels on the simulator, at every size that it runs by default."""
+
+import time
+
+import typer
+
+from lab_cli import show
+from lab_cli.common import (
+    DeviceOption,
+    JsonOption,
+    KernelsOption,
+    OrderOption,
+    kernels_file,
+    notes,
+    output,
+    parse_order,
+    print_json,
+)
+from lab_cli.runs import Job, quick_or_all, run_jobs
+from tirxlab.steps import STEPS, is_untouched, read_text, sections
+
+
+def run(
+    kernels: KernelsOption = None,
+    device: DeviceOption = "sim",
+    order: OrderOption = "program",
+    json: JsonOption = False,
+) -> None:
+    """Run the reference kernels (in a handout: yours) on the simulator and show what came of it."""
+    path, chosen = kernels_file(kernels, reference=True), parse_order(order)
+    text = read_text(path)
+    steps = [step for step in STEPS if step in sections(text) and not is_untouched(text, step)]
+    if not steps:
+        notes().print(f"{path.name} has no finished step yet; write step 1, then ./lab check 1", markup=False)
+        raise typer.Exit(1)
+    jobs = [Job(path, step, size, device, chosen) for step in steps for size in quick_or_all(step, device)]
+    start = time.perf_counter()
+    outcomes = run_jobs(jobs, "reference kernels")
+    seconds = time.perf_counter() - start
+    failed = [outcome for outcome in outcomes if not outcome.passed]
+    if json:
+        print_json({"seconds": seconds, "runs": show.plain(outcomes)})
+        raise typer.Exit(1 if failed else 0)
+    output().print(show.table(outcomes))
+    for outcome in failed:
+        show.details(outcome)
+    good = f"{len(outcomes) - len(failed)} of {len(outcomes)} runs right"
+    output().print(f"{good}, {seconds:.0f} s in all ({path.name}, device {outcomes[0].device})", markup=False)
+    raise typer.Exit(1 if failed else 0)
