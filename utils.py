@@ -6,8 +6,8 @@
     verify(C_out, A, B)
 
 D = A @ B.T: A (M, K), B (N, K), C and D (M, N), row-major. Arrays are numpy on the simulator and torch
-tensors on a GPU. The device is the argument `device`, else $LAB_DEVICE, else "cuda" if a tcgen05-capable GPU is
-present, else "sim".
+tensors on a GPU. The device is the argument `device`, else $LAB_DEVICE, else "cuda" if a tcgen05-capable GPU
+is present, else "sim".
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     pytest tests -k 1024 --device cuda          one size, on a GPU
     pytest tests --kernels other.py --order adverse --full
 
-A test gets its sizes from the rubric; the ids contain them. Sizes above 1024x1024x1024 run on the simulator only
-with --full, except the uneven ones, which are there to show what square sizes hide.
+A test gets its sizes from the rubric; the ids contain them. Sizes above 1024x1024x1024 run on the simulator
+only with --full, except the uneven ones, which are there to show what square sizes hide.
 """
 
 from pathlib import Path
