@@ -105,10 +105,10 @@ def _limit() -> float:
 class _Worker:
     """A child process with a thread that reads its replies, so that waiting can have a limit."""
 
-    def __init__(self):
+    def __init__(self, command: list[str]):
         path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tirxlab.devices.worker"],
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": path},
@@ -134,13 +134,13 @@ class _Worker:
 class _Pool:
     """The one worker of this process, started when first needed and again after it was lost."""
 
-    def __init__(self):
-        self.lock = threading.Lock()
+    def __init__(self, command: list[str]):
+        self.command, self.lock = command, threading.Lock()
         self.worker: _Worker | None = None
 
     def get(self) -> _Worker:
         if self.worker is None or self.worker.process.poll() is not None:
-            self.worker = _Worker()
+            self.worker = _Worker(self.command)
         return self.worker
 
     def drop(self) -> None:
@@ -151,7 +151,7 @@ class _Pool:
 
 @functools.cache
 def _pool() -> _Pool:
-    return _Pool()
+    return _Pool([sys.executable, "-m", "tirxlab.devices.worker"])
 
 
 def _ask(artifact: Artifact, buffers: dict, warmup: int, repeat: int) -> tuple[dict, list[bytearray]]:
@@ -172,6 +172,8 @@ def _ask(artifact: Artifact, buffers: dict, warmup: int, repeat: int) -> tuple[d
                 f"the kernel did not finish within {limit:g} s and its process was killed",
                 "run `./lab check S --device sim`: the simulator names who waits for whom",
             ) from None
+        except BrokenPipeError:
+            reply = None
         except BaseException:  # also Ctrl-C: what is left in the pipe belongs to nobody
             _pool().drop()
             raise
@@ -196,7 +198,8 @@ def _checked(reply) -> tuple[dict, list[bytearray]]:
 
 
 def _device_of(buffers: dict) -> int:
-    indices = {getattr(getattr(array, "device", None), "index", None) for array in buffers.values()} - {None}
+    tensors = [array for array in buffers.values() if not isinstance(array, np.ndarray)]
+    indices = {tensor.device.index for tensor in tensors} - {None}
     if len(indices) > 1:
         raise DeviceError(f"the arrays are on several GPUs: {sorted(indices)}")
     return indices.pop() if indices else 0
