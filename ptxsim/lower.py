@@ -37,6 +37,7 @@ class Row:
     unit: UnitSpec | None = None
     reads: list = field(default_factory=list)
     writes: list = field(default_factory=list)
+    copies: dict = field(default_factory=dict)  # register filled later -> registers that `mov` copies it to
 
 
 @dataclass
@@ -52,6 +53,7 @@ class Program:
     function: Function
     local_offsets: dict[str, int]
     local_bytes: int
+    copies: dict[int, list[tuple[int, int]]]  # row of a deferred load -> (its slot, slot of a copy)
 
     def where(self, row: int) -> Instr | None:
         """The instruction of a row (None for JOIN markers)."""
@@ -63,6 +65,7 @@ def lower(function: Function, module: Module, hot: dict[str, int]) -> Program:
     rows, labels = _classify(function)
     targets, falls = _jumps(rows, labels, function)
     blocks = cfg.build_blocks(len(rows), targets, falls)
+    _find_copies(rows, blocks)
     slots = Slots(function, module)
     slots.allocate(blocks, rows)
     return _Emitter(function, rows, labels, blocks, slots, hot).emit()
@@ -122,6 +125,25 @@ def _jumps(rows: list[Row], labels: dict[str, int], function: Function) -> tuple
     return targets, falls
 
 
+def _find_copies(rows: list[Row], blocks: list[cfg.Block]) -> None:
+    """Compilers put plain `mov` copies between tcgen05.ld and its wait; ptxas makes them the same register.
+
+    So the value that arrives at the wait goes to the copies too. Any other use before the wait reads garbage.
+    """
+    for block in blocks:
+        pending: dict[str, dict] = {}
+        for row in rows[block.start : block.end]:
+            if row.unit is not None and row.unit.keeps:
+                items = row.writes[0].items if isinstance(row.writes[0], Vec) else row.writes
+                pending |= {r.name: row.copies.setdefault(r.name, []) for r in items if isinstance(r, Reg)}
+            elif row.instr is not None and row.instr.op == "mov" and row.instr.pred is None and row.op is not None:
+                source = row.reads[0]
+                if isinstance(source, Reg) and source.name in pending and isinstance(row.writes[0], Reg):
+                    pending[source.name].append(row.writes[0].name)
+            elif row.unit is not None and row.unit.name.startswith("tcgen05.wait"):
+                pending = {}
+
+
 def _table(function: Function, instr: Instr) -> list[Label]:
     """Targets of brx.idx."""
     if instr.pred is not None:
@@ -151,6 +173,7 @@ class _Emitter:
         self.cold_ops: list[scalar.ScalarOp] = []
         self.join_rows: dict[int, int] = {}  # block -> row of its JOIN
         self.row_of: dict[int, int] = {}  # position -> row
+        self.copies: dict[int, list[tuple[int, int]]] = {}
         self._emit_of = {UNPACK: self._unpack, EXIT: self._exit, BRA: self._bra, BRX: self._brx, UNIT: self._unit, LD: self._ld,
                          ST: self._st, COLD: self._scalar}  # fmt: skip
 
@@ -167,6 +190,7 @@ class _Emitter:
         return Program(
             self.function.name, code, lists, self.instrs, self.handlers, self.args, self.cold_ops,
             self.slots, self.function, self.slots.local_offsets, self.slots.local_bytes,
+            self.copies,
         )  # fmt: skip
 
     def _number(self) -> None:
@@ -220,6 +244,10 @@ class _Emitter:
         handler = row.unit.factory(row.instr)
         types = _value_type(row.instr)
         args = tuple(self._resolve(o, types) for o in row.instr.operands)
+        registers = self.slots.registers
+        pairs = [(registers[a], registers[b]) for a, copies in row.copies.items() for b in copies]
+        if pairs:
+            self.copies[len(self.code)] = pairs
         self._put(row.instr, UNIT, handler, args)
 
     def _resolve(self, operand, kind: str):

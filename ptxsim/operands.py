@@ -85,7 +85,7 @@ class Slots:
             kills.append(kill if guard is None else 0)
             defs.append(kill)
             if row.unit is not None and row.unit.keeps:
-                kept |= written
+                kept |= written | {name for copies in row.copies.values() for name in copies}
         ranges = cfg.live_ranges(blocks, uses, kills, defs)
         self._assign({name: ranges[i] for name, i in index.items() if i in ranges}, kept)
 

@@ -1,7 +1,7 @@
 """How the table of scalar instructions is written: patterns in the notation of the PTX ISA's syntax boxes.
 
-A `Form` such as `add{.rnd}{.ftz}{.sat}.f32` with `rnd="rn rz rm rp"` stands for every spelling it expands to. Types,
-value and key of the operation are templates filled with the modifiers of that spelling.
+A `Form` such as `add{.rnd}{.ftz}{.sat}.f32` with `rnd="rn rz rm rp"` stands for every spelling it expands
+to. Types, value and key of the operation are templates filled with the modifiers of that spelling.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ Mods = dict[str, str]  # part of the pattern -> modifier as written, "" where an
 class ScalarOp:
     """One register-to-register operation.
 
-    `expr` is numba text over the sources `a, b, c, d, e` (and `cc`, the carry in). Sources arrive as: u* and b*
-    uint64 (zero-extended), s* int64 (sign-extended), f32 float32, f64 float64, f16 / bf16 and all packed types
-    uint64 raw bits, pred boolean. Its value is of the same kind for the type in `dst`, not yet cut to that width;
-    it is a tuple where there are two destinations or a carry out (the carry, a uint64, comes last).
+    `expr` is numba text over the sources `a, b, c, d, e` (and `cc`, the carry in). Sources arrive as: u*
+    and b* uint64 (zero-extended), s* int64 (sign-extended), f32 float32, f64 float64, f16 / bf16 and all
+    packed types uint64 raw bits, pred boolean. Its value is of the same kind for the type in `dst`, not
+    yet cut to that width; it is a tuple where there are two destinations or a carry out (the carry, a
+    uint64, comes last).
     """
 
     key: str  # spellings that mean the same share one key

@@ -1,4 +1,5 @@
-"""Bit patterns of floats, and the float32 / float64 helpers whose rounding is the host's own (to nearest even).
+"""Bit patterns of floats, and the float32 / float64 helpers whose rounding is the host's own (to nearest
+even).
 
 Correct rounding in other directions, and to other formats, is in mathlib_soft.py.
 """

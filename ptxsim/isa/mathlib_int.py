@@ -1,7 +1,7 @@
 """Integer helpers of the scalar instructions: what numba's operators do not say exactly as PTX does.
 
-Unsigned and untyped values are uint64 (zero-extended), signed ones int64 (sign-extended); W is the width in bits as
-uint64. Results may carry bits above W: the caller cuts them off.
+Unsigned and untyped values are uint64 (zero-extended), signed ones int64 (sign-extended); W is the width
+in bits as uint64. Results may carry bits above W: the caller cuts them off.
 """
 
 from __future__ import annotations

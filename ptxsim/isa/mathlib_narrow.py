@@ -1,7 +1,9 @@
-"""Numbers of 16 bits and fewer, as raw bits in a uint64: conversion to and from float64, half-precision arithmetic.
+"""Numbers of 16 bits and fewer, as raw bits in a uint64: conversion to and from float64, half-precision
+arithmetic.
 
-Each of them is a float64 exactly, so results are computed there and rounded once. Formats (PTX ISA 5.2.3): f16, bf16,
-tf32 (high bits of a float32), e4m3, e5m2, e2m3, e3m2, e2m1, and ue8m0, which holds powers of two.
+Each of them is a float64 exactly, so results are computed there and rounded once. Formats (PTX ISA
+5.2.3): f16, bf16, tf32 (high bits of a float32), e4m3, e5m2, e2m3, e3m2, e2m1, and ue8m0, which holds
+powers of two.
 """
 
 from __future__ import annotations
@@ -31,10 +33,11 @@ INF16, INF_B16, INF32 = np.uint64(0x7C00), np.uint64(0x7F80), np.uint64(0x7F8000
 
 
 def _format(mbits: int, emin: int, largest: int, infinity: int, nan: int, sign_at: int):
-    """The writers of a format: fraction bits, exponent of the smallest normal number, three codes, sign position.
+    """The writers of a format: fraction bits, exponent of the smallest normal number, three codes, sign
+    position.
 
-    `encode(sign, sig, exp, mode, finite)` and `of(x, mode, finite)` give the bits of sig * 2**exp and of a float64
-    x; what is too large becomes `largest` instead of `infinity` if `finite` (.satfinite).
+    `encode(sign, sig, exp, mode, finite)` and `of(x, mode, finite)` give the bits of sig * 2**exp and of
+    a float64 x; what is too large becomes `largest` instead of `infinity` if `finite` (.satfinite).
     """
     m, e, at = np.int64(mbits), np.int64(emin), np.uint64(sign_at)
     top, over, canonical = np.uint64(largest), np.uint64(infinity), np.uint64(nan)

@@ -1,9 +1,10 @@
-"""Rounding done in integers: any IEEE-like format up to 53 significant bits, in every rounding direction of PTX.
+"""Rounding done in integers: any IEEE-like format up to 53 significant bits, in every rounding direction
+of PTX.
 
-A number is unpacked into sign, significand, exponent (value = significand * 2**exponent). Results with more digits
-than fit keep a sticky lowest bit, so each operation rounds exactly once, in `round_code`. A format is given by
-`mbits` (stored fraction bits) and `emin` (exponent of its smallest normal number); a "code" is its bit pattern
-without the sign, which may run past the largest finite one.
+A number is unpacked into sign, significand, exponent (value = significand * 2**exponent). Results with
+more digits than fit keep a sticky lowest bit, so each operation rounds exactly once, in `round_code`. A
+format is given by `mbits` (stored fraction bits) and `emin` (exponent of its smallest normal number); a
+"code" is its bit pattern without the sign, which may run past the largest finite one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The table of scalar instructions: every register-to-register operation of PTX, from its spelling to its meaning.
+"""The table of scalar instructions: every register-to-register operation of PTX, from its spelling to its
+meaning.
 
-`resolve(instr)` gives the `ScalarOp` of an instruction, `FAMILIES` the whole table (for documentation and tests).
-Legal is what some target of PTX ISA 9.0 accepts; which target that is, is not checked. Values are computed by the
-numba text in `ScalarOp.expr`, over the helpers of `ptxsim.isa.mathlib`.
+`resolve(instr)` gives the `ScalarOp` of an instruction, `FAMILIES` the whole table (for documentation and
+tests). Legal is what some target of PTX ISA 9.0 accepts; which target that is, is not checked. Values are
+computed by the numba text in `ScalarOp.expr`, over the helpers of `ptxsim.isa.mathlib`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,18 @@ FAMILIES: tuple[Family, ...] = (
 OPCODES = frozenset(family.name for family in FAMILIES)
 
 
+FLAGS = frozenset("rn rz rm rp rna rni rzi rmi rpi ftz sat satfinite relu NaN".split())
+NOT_MODELLED = {
+    ("cvt", "rs"): "stochastic rounding: PTX shows how the random bits are used in pictures only",
+    ("fma", "oob"): "PTX does not give the bits of the out-of-bounds NaN",
+}
+
+
+def ordered(spelling: tuple[str, ...]) -> tuple[str, ...]:
+    """The modifiers with those last that may stand anywhere."""
+    return (*(m for m in spelling if m not in FLAGS), *sorted(m for m in spelling if m in FLAGS))
+
+
 @cache
 def spellings(opcode: str) -> dict[tuple[str, ...], list[tuple[Form, Mods]]]:
     """All legal modifier lists of an opcode; several forms share one where they differ in the operands only."""
@@ -31,15 +44,15 @@ def spellings(opcode: str) -> dict[tuple[str, ...], list[tuple[Form, Mods]]]:
         if family.name == opcode:
             for form in family.forms:
                 for spelling, mods in form.expand():
-                    table.setdefault(spelling, []).append((form, mods))
+                    table.setdefault(ordered(spelling), []).append((form, mods))
     return table
 
 
 def resolve(instr: Instr) -> ScalarOp | None:
     """The operation of an instruction, None if its opcode is no scalar one.
 
-    A second destination after a bar makes a form of its own (`p|q`). Raises PtxError for a combination of modifiers
-    or a number of operands that the opcode does not have.
+    A second destination after a bar makes a form of its own (`p|q`). Raises PtxError for a combination of
+    modifiers or a number of operands that the opcode does not have.
     """
     if instr.op not in OPCODES:
         return None
@@ -57,16 +70,19 @@ def resolve(instr: Instr) -> ScalarOp | None:
 
 @cache
 def _lookup(opcode: str, spelling: tuple[str, ...]) -> tuple[ScalarOp, ...]:
-    return tuple(form.build(mods, HOT) for form, mods in spellings(opcode).get(spelling, ()))
+    return tuple(form.build(mods, HOT) for form, mods in spellings(opcode).get(ordered(spelling), ()))
 
 
 def _why_not(instr: Instr, pair: bool) -> str:
     """What is wrong with the modifiers of an instruction."""
     table = spellings(instr.op)
-    if pair and instr.mods in table:
+    if pair and ordered(instr.mods) in table:
         return f"{instr.name} has one destination"
-    if not pair and (*instr.mods, "|") in table:
+    if not pair and ordered((*instr.mods, "|")) in table:
         return f"{instr.name} has two destinations, written d|p"
+    for mod in instr.mods:
+        if (instr.op, mod) in NOT_MODELLED:
+            return f"{instr.op}.{mod} is not modelled ({NOT_MODELLED[instr.op, mod]})"
     known = {mod for spelling in table for mod in spelling}
     unknown = [mod for mod in instr.mods if mod not in known]
     if unknown:

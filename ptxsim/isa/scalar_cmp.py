@@ -85,6 +85,15 @@ def setp_packed(mods: Mods) -> str:
     return "({}, {})".format(*(combined(mods, compare(mods, half)) for half in ("lo16", "hi16")))
 
 
+def setp_low(mods: Mods) -> str:
+    """A packed comparison with one destination."""
+    return combined(mods, compare(mods, "lo16"))
+
+
+def without_ftz(mods: Mods) -> bool:
+    return is_legal(mods) and not mods["ftz"]
+
+
 TRUE = {  # what `set` writes for true; 1.0 for floats
     **{"u16": 0xFFFF, "s16": 0xFFFF, "u32": 0xFFFFFFFF, "s32": 0xFFFFFFFF},
     **{"f16": 0x3C00, "bf16": 0x3F80, "f32": 0x3F800000},
@@ -112,10 +121,10 @@ def set_type(mods: Mods) -> str:
 BOOL = "and or xor"
 
 
-def _set(dtype: str, kinds: str, value=set_value):
+def _set(dtype: str, kinds: str, value=set_value, where=is_legal):
     """`set` with and without a Boolean operator."""
     sets = {"cmp": OPS, "dtype": dtype, "type": kinds, "bool": BOOL}
-    return form("set.cmp{.bool}{.ftz}.dtype.type", set_type, source, value, where=is_legal, **sets)
+    return form("set.cmp{.bool}{.ftz}.dtype.type", set_type, source, value, where=where, **sets)
 
 
 def _setp(tail: str, dst: str, kinds: str, value=setp):
@@ -138,13 +147,15 @@ COMPARE = (
 )
 
 COMPARE_HALF = (
-    _set("f16 bf16", TYPES),
+    _set("f16", TYPES),
+    _set("bf16", TYPES, where=without_ftz),
     _set("f16 u16 s16 u32 s32", "f16"),
+    _set("bf16", "f16", where=without_ftz),
     _set("bf16 u16 s16 u32 s32", "bf16"),
     _set("f16x2 u32 s32", "f16x2", set_packed),
     _set("bf16x2 u32 s32", "bf16x2", set_packed),
     _setp("", "pred", "f16 bf16"),
-    _setp("|", "pred pred", "f16 bf16"),
+    _setp("", "pred", "f16x2 bf16x2", setp_low),
     _setp("|", "pred pred", "f16x2 bf16x2", setp_packed),
 )
 

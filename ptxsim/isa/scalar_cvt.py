@@ -1,7 +1,7 @@
 """Conversion between number formats, and mov of one register (PTX ISA 9.7.9: cvt, cvt.pack, mov).
 
-A float source is read as the float64 it is, worked on there, and rounded once into the destination. Stochastic
-rounding (`cvt.rs`) is refused: PTX shows its use of the random bits in pictures only.
+A float source is read as the float64 it is, worked on there, and rounded once into the destination.
+Stochastic rounding (`cvt.rs`) is refused: PTX shows its use of the random bits in pictures only.
 """
 
 from __future__ import annotations
@@ -113,23 +113,32 @@ def float_key(mods: Mods) -> str:
     return mods["name"].replace(f".{mods['frnd']}.", ".") if exact and mods["frnd"] else mods["name"]
 
 
+def result(mods: Mods) -> str:
+    """Type of the destination: s8 and s16 are sign-extended into a wider register (PTX ISA 9.4.1)."""
+    return "s32" if mods["dtype"] in ("s8", "s16") else mods["dtype"]
+
+
+def int_result(mods: Mods) -> str:
+    return result({"dtype": int_key(mods).split(".")[1]})
+
+
+def int_source(mods: Mods) -> str:
+    return int_key(mods).split(".")[2]
+
+
 def _float(pattern: str, dtype: str, kind: str, value=float_float, key="{name}", **sets) -> Form:
-    return form(f"cvt{pattern}.dtype.type", "{dtype}", "{type}", value, key, dtype=dtype, type=kind, **sets)
-
-
-def _int_type(part: int):
-    return lambda mods: int_key(mods).split(".")[part]
+    return form(f"cvt{pattern}.dtype.type", result, "{type}", value, key, dtype=dtype, type=kind, **sets)
 
 
 NUMBERS = (
     form(
         "cvt.dtype.type",
-        *(_int_type(1), _int_type(2), lambda m: as_kind(m["dtype"], "a"), int_key),
+        *(int_result, int_source, lambda m: as_kind(m["dtype"], "a"), int_key),
         **{"dtype": INTS, "type": INTS},
     ),
     form(
         "cvt.sat.dtype.type",
-        *("{dtype}", "{type}", lambda m: clamped(m["dtype"], m["type"], "a")),
+        *(result, "{type}", lambda m: clamped(m["dtype"], m["type"], "a")),
         **{"dtype": INTS, "type": INTS, "where": sat_matters},
     ),
     _float(".irnd{.ftz}{.sat}", INTS, "f32", float_int, irnd=IRND),
@@ -211,7 +220,7 @@ PACKING = (
         **{"frnd": "rn rz", "dtype": "tf32", "type": "f32"},
     ),
     form("cvt.rn.satfinite{.relu}.dtype.type", _small, "f32 f32", pack_two, dtype=NARROW, type="f32"),
-    form("cvt.rn.satfinite{.relu}.dtype.type", _small, "b32", pack_two, dtype=F8, type="f16x2"),
+    form("cvt.rn.satfinite{.relu}.dtype.type", _small, "b32", pack_two, dtype=f"{F8} {F4}", type="f16x2"),
     form("cvt.rn{.relu}.dtype.type", "b32", _small, unpack_two, dtype="f16x2", type=NARROW),
     form("cvt.rnd{.satfinite}.ue8m0x2.type", "b16", "f32 f32", pack_scale, rnd="rz rp", type="f32"),
     form("cvt.rnd{.satfinite}.ue8m0x2.type", "b16", "b32", pack_scale, rnd="rz rp", type="bf16x2"),
@@ -229,11 +238,11 @@ def pack_ints(mods: Mods) -> str:
 
 
 CVT_PACK = (
-    form("cvt.pack.sat.to.type", "b32", "{type} {type}", pack_ints, to="u16 s16", type="u32 s32"),
+    form("cvt.pack.sat.to.type", "b32", "{type} {type}", pack_ints, to="u16 s16", type="s32"),
     form(
         "cvt.pack.sat.to.type.b32",
         *("b32", "{type} {type} b32", pack_ints),
-        **{"to": "u2 s2 u4 s4 u8 s8", "type": "u32 s32"},
+        **{"to": "u2 s2 u4 s4 u8 s8", "type": "s32"},
     ),
 )
 

@@ -1,7 +1,7 @@
 """Single and double precision arithmetic (PTX ISA 9.7.3).
 
-`.approx` operations are rounded correctly, or as the host's libm does: a GPU may differ in the last bits. NaN results
-carry the host's payload, except where PTX fixes it (min, max).
+`.approx` operations are rounded correctly, or as the host's libm does: a GPU may differ in the last bits.
+NaN results carry the host's payload, except where PTX fixes it (min, max).
 """
 
 from __future__ import annotations

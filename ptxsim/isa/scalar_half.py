@@ -1,7 +1,7 @@
 """Half-precision and mixed-precision arithmetic: f16, bf16 and their pairs (PTX ISA 9.7.4, 9.7.5).
 
-Every operation is computed on the exact float64 values and rounded once. `.oob` (fma) is not listed: PTX names the
-NaN it looks for only as what tensor copies fill in.
+Every operation is computed on the exact float64 values and rounded once. `.oob` (fma) is not listed: PTX
+names the NaN it looks for only as what tensor copies fill in.
 """
 
 from __future__ import annotations

@@ -39,11 +39,9 @@ def wide_mad(mods: Mods) -> str:
 
 
 def _add_sub(name: str, sign: str) -> tuple[Form, ...]:
-    pairs = pairwise(f"{{a}} {sign} {{b}}")
     return (
         form(f"{name}.type", "{u}", "{u} {u}", f"a {sign} b", f"{name}.{{u}}", type=INT),
         form(f"{name}.sat.s32", "s32", "s32 s32", f"clamp_s32(a {sign} b)"),
-        form(f"{name}.type", "b32", "b32 b32", pairs, f"{name}.u16x2", type="u16x2 s16x2"),
     )
 
 
@@ -60,6 +58,7 @@ def _min_max(name: str) -> tuple[Form, ...]:
 INTEGER = (
     *_add_sub("add", "+"),
     *_add_sub("sub", "-"),
+    form("add.type", "b32", "b32 b32", pairwise("{a} + {b}"), "add.u16x2", type="u16x2 s16x2"),
     form("mul.lo.type", "{u}", "{u} {u}", "a * b", "mul.lo.{u}", type=INT),
     form("mul.hi.type", "{u}", "{type} {type}", "mulhi_{type}(a, b)", type=INT),
     form("mul.wide.type", wide, "{type} {type}", "a * b", type=NARROW),

@@ -159,6 +159,8 @@ def load(instr):
             if packed:
                 values = (values[0] & 0xFFFF) | (values[1] << 16)
             cluster.R[split.warp, list(targets)] = values
+            for source, copy in () if cluster.engine.eager else cluster.program.copies.get(row, ()):
+                cluster.R[split.warp, copy] = cluster.R[split.warp, source]
 
         _defer(cluster, split, "ld", targets, finish)
 
