@@ -9,7 +9,7 @@ from tvm import DataType
 from tvm.backend.cuda.lang.alloc_pool import SMEMPool
 from tvm.backend.cuda.tile_primitive.tma_utils import SwizzleMode, mma_shared_layout
 from tvm.script import tirx as T
-from tvm.tirx import is_buffer_var
+from tvm.tirx import _buffer_view, is_buffer_var
 
 SHARED_LIMIT = (
     227 * 1024
@@ -51,6 +51,19 @@ class PoolAllocator(SMEMPool):
             )
         self._committed = True
         SMEMPool.commit(self)
+
+
+_tvm_view = _buffer_view.view
+
+
+def _view(buffer, *shape, **options):
+    """`buf.view(shape, layout=...)`: TVM takes the extents one by one, the course's table writes a shape."""
+    if len(shape) == 1 and isinstance(shape[0], tuple | list):
+        shape = tuple(shape[0])
+    return _tvm_view(buffer, *shape, **options)
+
+
+_buffer_view.view = _view
 
 
 def tma_shared_layout(dtype: str, swizzle_mode: SwizzleMode, shape):

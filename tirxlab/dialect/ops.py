@@ -7,7 +7,7 @@ any keyword and ignores those it does not know: a misspelt `acum=False` would si
 import difflib
 
 from tvm.script import tirx as T
-from tvm.tirx import BufferRegion, is_buffer_var
+from tvm.tirx import BufferRegion, IntImm, is_buffer_var
 from tvm.tirx.script import tile as _tile
 
 from .scopes import current_scope
@@ -59,8 +59,19 @@ def _scope(op: str) -> str:
     return scope
 
 
+def _shape(value) -> str:
+    return " x ".join(map(str, _extents(value))) or "1"
+
+
 def _is_tile(value) -> bool:
     return is_buffer_var(value) or isinstance(value, BufferRegion)
+
+
+def _extents(value) -> list:
+    """Extents of a buffer or slice, without those that are 1; an int where it is constant."""
+    parts = [r.extent for r in value.region] if isinstance(value, BufferRegion) else value.shape
+    sizes = [int(p) if isinstance(p, int | IntImm) else p for p in parts]
+    return [s for s in sizes if not isinstance(s, int) or s != 1]
 
 
 def _tiles(op: str, **operands) -> None:
@@ -70,6 +81,12 @@ def _tiles(op: str, **operands) -> None:
                 f"Tx.{op}: {name} must be a buffer or a slice of one, not {type(value).__name__} "
                 f"(write buf[row, :] or buf[a:b, c:d], not buf[row, col])"
             )
+        for extent in _extents(value):
+            if not isinstance(extent, int):
+                raise ValueError(
+                    f"Tx.{op}: a slice of {name} has the length {extent}, which is not a constant: slice "
+                    "lengths come from Python constants defined outside @Tx.prim_func; only starts may vary"
+                )
 
 
 def _one_issuer(op: str) -> None:
@@ -106,6 +123,10 @@ def copy(dst, src, dispatch: str | None = None, **options):
     """
     _check_options("copy", options)
     _tiles("copy", dst=dst, src=src)
+    if _extents(dst) != _extents(src):
+        raise ValueError(
+            f"Tx.copy: dst is {_shape(dst)}, src is {_shape(src)}; both must cover the same shape"
+        )
     if "tmem" not in (_memory(dst), _memory(src)):
         _no_warpgroup_view("copy", dst=dst, src=src)
         return _call("copy", dst, src, dispatch=dispatch)

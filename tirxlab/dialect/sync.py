@@ -12,7 +12,7 @@ from tvm.script import tirx as T
 from .state import state
 
 
-class _Array:
+class BarrierArray:
     """What the three kinds of barrier array share; `_tvm.MBarrier` supplies init, ptr_to and remote_view."""
 
     def __init__(self, pool, depth: int, name: str | None = None, leader=None):
@@ -40,12 +40,18 @@ class _Array:
             )
         self._init(count)
 
+    def wait(self, stage, phase):
+        """Block until phase `phase` (0 or 1) of barrier `stage` has completed."""
+        if self._remote_cta_id is not None:
+            raise ValueError(f"{type(self).__name__}.remote_view(...) cannot be waited on")
+        self._wait(stage, phase)
+
     @T.inline
     def _wait(self, stage, phase):
         T.ptx.mbarrier.try_wait(self.buf.ptr_to([stage]), phase)
 
 
-class MBarrier(_Array, _tvm.MBarrier):
+class MBarrier(BarrierArray, _tvm.MBarrier):
     """`depth` mbarriers that threads arrive on. `init(count)` acts in thread 0 of the CTA only."""
 
     def arrive(self, stage, cta_id=0, pred=None, count=None):
@@ -55,7 +61,7 @@ class MBarrier(_Array, _tvm.MBarrier):
         self._arrive(self._local_buf.ptr_to([stage]), cta_id, pred, count)
 
 
-class TMABar(_Array, _tvm.TMABar):
+class TMABar(BarrierArray, _tvm.TMABar):
     """`depth` mbarriers that count bytes delivered by TMA loads."""
 
     def arrive(self, stage, bytes=None, cta_id=None, pred=None):
@@ -65,7 +71,7 @@ class TMABar(_Array, _tvm.TMABar):
         self._arrive_tma(self._local_buf.ptr_to([stage]), bytes, cta_id, pred)
 
 
-class TCGen05Bar(_Array, _tvm.TCGen05Bar):
+class TCGen05Bar(BarrierArray, _tvm.TCGen05Bar):
     """`depth` mbarriers on which the tensor core arrives when the MMAs committed so far are complete."""
 
 

@@ -1,0 +1,169 @@
+"""Wrong use names the student's file and line; the kernel's names and roles; several threads at once."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from kernel_text import load_text, make_kernel, source
+from test_dialect_rows import BAR, GEMM, OUTER, TILES
+from tvm.tirx import Evaluate, PrimFunc
+
+import tirxlab
+from tirxlab.dialect import KernelError, SharedName, info_of, names_of
+
+WRONG = {
+    "no scope": ("Tx.copy(As[:, :], A[:, :])", "Tx.copy needs an execution scope"),
+    "misspelt option": (
+        "with Tx.thread():\n    Tx.gemm_async(tmem[:, :64], As[:, :], Bs[:, :], acum=False)  # here",
+        "Tx.gemm_async has no option 'acum'; did you mean 'accum'?",
+    ),
+    "option of nothing": (
+        'with Tx.thread():\n    Tx.copy_async(As[:], A[:], dispatch="tma", mbr=bar.ptr_to([0]))  # here',
+        "did you mean 'mbar'?",
+    ),
+    "unknown dispatch": (
+        'with Tx.thread():\n    Tx.copy_async(As[:], A[:], dispatch="tmaa", mbar=bar.ptr_to([0]))  # here',
+        "Tx.copy_async(dispatch='tmaa'): dispatch is one of",
+    ),
+    "load without barrier": (
+        'with Tx.thread():\n    Tx.copy_async(As[:, :], A[:, :], dispatch="tma")  # here',
+        "a TMA load needs mbar=",
+    ),
+    "store with barrier": (
+        'with Tx.thread():\n    Tx.copy_async(D[:], As[:], dispatch="tma", mbar=bar.ptr_to([0]))  # here',
+        "a TMA store takes no mbar",
+    ),
+    "tma by everyone": (
+        'with Tx.cta():\n    Tx.copy_async(As[:, :], A[:, :], dispatch="tma", mbar=bar.ptr_to([0]))  # here',
+        "is issued by one thread",
+    ),
+    "shapes differ": (
+        "with Tx.cta():\n    Tx.copy(As[:, :], A[:, 0:32])  # here",
+        "dst is 128 x 64, src is 128 x 32",
+    ),
+    "element, not slice": (
+        "with Tx.thread():\n    Tx.copy(D[warp_id, lane_id], As[0, 0])  # here",
+        "dst must be a buffer or a slice of one",
+    ),
+    "inside a helper": (
+        "@Tx.inline\ndef load():\n    Tx.copy(As[:, :], A[:, 0:32])  # here\nwith Tx.cta():\n    load()",
+        "dst is 128 x 64, src is 128 x 32",
+    ),
+    "tmem by one thread": (
+        'r = Tx.alloc_local((64,), "float32")\nwith Tx.thread():\n    Tx.copy(r[:], tmem[0, :64])  # here',
+        "with Tx.warpgroup():",
+    ),
+    "buffer for pointer": (
+        "Tx.ptx.tcgen05.alloc(tmem_addr, n_cols=512, cta_group=1)",
+        "the first argument is a pointer: Tx.address_of(tmem_addr)",
+    ),
+    "barrier for pointer": (
+        "Tx.ptx.mbarrier.try_wait(bar, 0)",
+        "the first argument is a pointer: bar.ptr_to([i])",
+    ),
+    "columns": (
+        "Tx.ptx.tcgen05.alloc(Tx.address_of(tmem_addr), n_cols=500, cta_group=1)",
+        "n_cols is one of (32, 64, 128, 256, 512), not 500",
+    ),
+    "unknown instruction": (
+        "Tx.cuda.cta_syncc()",
+        "Tx.cuda has no 'cta_syncc'; did you mean Tx.cuda.cta_sync?",
+    ),
+    "unknown name": ("r = Tx.alloc_lokal((4,))", "Tx has no 'alloc_lokal'; did you mean Tx.alloc_local?"),
+    "undefined variable": ("R[tid] = foo", "foo"),
+    "group, not instruction": ("Tx.ptx.mbarrier()", "is a group of instructions"),
+    "argument missing": ("bar.wait(0)", "missing 1 required positional argument: 'phase'"),
+    "arrival count": ("bar.init(0)", "count is a number of arrivals from 1 to 1048575, not 0"),
+    "alloc after commit": ('b = pool.alloc((2,), "uint32")', "pool.alloc() after pool.commit()"),
+    "commit twice": ("pool.commit()  # here", "pool.commit() is called twice"),
+    "wrong parent": ('x = Tx.warp_id([4], parent="thread")', "parent is one of ['warpgroup', 'cta']"),
+    "parent not above": (
+        'with Tx.warp(parent="thread"):\n    R[tid] = 1',
+        "Tx.warp(parent='thread'): parent is one of",
+    ),
+    "slice of threads": ("with Tx.thread()[0:4]:\n    R[tid] = 1", "Tx.thread()[...] takes one condition"),
+    "depth": ('b = TMABar(pool, 0, "b")', "depth is a positive integer, not 0"),
+    "pipeline without name": ("p = PipelineState(2)", "PipelineState"),
+    "tmem without address": (
+        't = Tx.decl_buffer((128, 512), "float32", scope="tmem", layout=TMEM)',
+        "a TMEM buffer needs allocated_addr",
+    ),
+    "remote wait": ("b0 = bar.remote_view(0)\nb0.wait(0, 0)  # here", "cannot be waited on"),
+}
+TMEM = (
+    'tmem = Tx.decl_buffer((128, 512), "float32", scope="tmem", allocated_addr=tmem_addr[0], layout=TMEM)\n'
+)
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_use_names_the_students_line(case, tmp_path):
+    body, reason = WRONG[case]
+    wrong = next(line for line in body.splitlines() if "# here" in line or "# here" not in body)
+    text = source(TMEM + body, decl='bar = TMABar(pool, 1, "bar")\n' + TILES, outer=OUTER)
+    with pytest.raises(KernelError) as error:
+        load_text(tmp_path, text)
+    message = str(error.value)
+    line = 1 + next(i for i, given in enumerate(text.splitlines()) if given.strip() == wrong.strip())
+    assert reason in message
+    assert message.startswith(f"kernel_{error.value.file.split('kernel_')[-1]}:{line}: ")
+    assert error.value.line == line and error.value.file.endswith(".py")
+    assert len(message) < 1000 and message.count("\n") <= 2
+
+
+def test_a_failed_kernel_leaves_nothing_behind(tmp_path):
+    with pytest.raises(KernelError):
+        make_kernel(tmp_path, "with Tx.cta():\n    Tx.copy(As[:, :], A[:, 0:32])", decl=TILES, outer=OUTER)
+    with pytest.raises(KernelError, match="needs an execution scope"):
+        make_kernel(tmp_path, "Tx.copy(As[:, :], A[:, :])", decl=TILES, outer=OUTER)
+
+
+def test_names_and_offsets(tmp_path):
+    decl = 'full = TMABar(pool, 2, "load")\nempty = MBarrier(pool, 1)\n' + TILES
+    kernel = make_kernel(tmp_path, "R[tid] = tid", decl=decl, outer=OUTER)
+    assert names_of(kernel) == [
+        ("tmem_addr", "uint32", 0, (1,)),
+        ("load", "uint64", 8, (2,)),
+        ("empty", "uint64", 24, (1,)),
+        ("As", "float16", 1024, (128, 64)),
+        ("Bs", "float16", 1024 + 16384, (64, 64)),
+    ]
+    assert SharedName("load", "uint64", 8, (2,)) in info_of(kernel).names
+
+
+def test_roles(tmp_path):
+    kernel = make_kernel(tmp_path, GEMM, decl=BAR + "\n" + TILES, outer=OUTER)
+    assert [(b.name, b.role, b.shape) for b in info_of(kernel).buffers] == [
+        ("A", "in", (128, 64)),
+        ("B", "in", (64, 64)),
+        ("D", "out", (128, 64)),
+        ("R", "in", (128,)),
+    ]
+    both = make_kernel(tmp_path, "R[tid] = R[tid] + 1")
+    assert info_of(both).buffers[3].role == "inout"
+
+
+def test_info_names_the_source(tmp_path):
+    kernel = make_kernel(tmp_path, "R[tid] = tid")
+    info = info_of(kernel)
+    assert info.name == "kernel" and info.file.startswith(str(tmp_path))
+    assert "prim_func" in Path(info.file).read_text().splitlines()[info.line - 1]
+
+
+def test_a_foreign_kernel_has_no_info():
+    with pytest.raises(KernelError, match="not a kernel of this lab"):
+        info_of(PrimFunc([], Evaluate(0)))
+
+
+def test_threads_do_not_mix(tmp_path):
+    text = source(GEMM, decl=BAR + "\n" + TILES, outer=OUTER)
+    alone = load_text(tmp_path, text).kernel.script()
+    with ThreadPoolExecutor(4) as pool:
+        for script in pool.map(lambda _: load_text(tmp_path, text).kernel.script(), range(8)):
+            assert script == alone
+
+
+def test_exports():
+    for name in tirxlab.__all__:
+        assert getattr(tirxlab, name) is not None
+    with pytest.raises(AttributeError, match="tirxlab"):
+        _ = tirxlab.nothing
