@@ -35,7 +35,7 @@ class ScalarOp:
 
 @dataclass(frozen=True)
 class Form:
-    """One line of a syntax box. `dst`, `src`, `expr`, `key` are `str.format` templates or functions of Mods."""
+    """One line of a syntax box; `dst`, `src`, `expr`, `key`: `str.format` templates or functions of Mods."""
 
     pattern: str  # "add{.sat}.s32"; `{.x}`: optional; `|`: a second destination after a bar
     dst: str | Callable[[Mods], str]  # types, space separated
@@ -91,7 +91,7 @@ def families(section: str, forms: tuple[Form, ...]) -> tuple[Family, ...]:
 
 
 def _widths(mods: Mods) -> Mods:
-    """For templates: {w} bits of {type}; {u}, {s}, {b} the unsigned, signed, untyped type of that width; {sign}."""
+    """For templates: {w} bits of {type}, its letter {sign}, and {u}, {s}, {b}: other types of that width."""
     match = re.fullmatch(r"([a-z]+)(\d+)", mods.get("type", ""))
     if match is None:
         return {}

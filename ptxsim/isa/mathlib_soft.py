@@ -25,7 +25,7 @@ U63 = np.uint64(63)
 
 @njit
 def _rounds_up(sign, odd, rest, half, mode):
-    """Whether a magnitude goes up by one; `rest` of 2 * `half` was dropped, `odd` says if its last bit is 1."""
+    """Whether a magnitude goes up by one; `rest` of 2 * `half` was dropped, `odd`: its last bit is 1."""
     if rest == ZERO or mode == RZ:
         return False
     if mode == RN:
@@ -287,7 +287,7 @@ def f64_sat(x):
 
 @njit
 def int_parts(magnitude):
-    """Significand and exponent of a 64-bit magnitude, which loses two bits to a sticky one where it is too long."""
+    """Significand and exponent of a 64-bit magnitude; a long one loses two bits to a sticky one."""
     if magnitude >> np.uint64(62) == ZERO:
         return magnitude, I0
     return (magnitude >> TWO) | np.uint64(magnitude & np.uint64(3) != ZERO), I2

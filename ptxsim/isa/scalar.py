@@ -24,7 +24,8 @@ FAMILIES: tuple[Family, ...] = (
 OPCODES = frozenset(family.name for family in FAMILIES)
 
 
-FLAGS = frozenset("rn rz rm rp rna rni rzi rmi rpi ftz sat satfinite relu NaN".split())
+ANYWHERE = "rn rz rm rp rna rni rzi rmi rpi ftz sat satfinite relu NaN"
+FLAGS = frozenset(ANYWHERE.split())  # modifiers whose place among the others is free
 NOT_MODELLED = {
     ("cvt", "rs"): "stochastic rounding: PTX shows how the random bits are used in pictures only",
     ("fma", "oob"): "PTX does not give the bits of the out-of-bounds NaN",
@@ -38,7 +39,7 @@ def ordered(spelling: tuple[str, ...]) -> tuple[str, ...]:
 
 @cache
 def spellings(opcode: str) -> dict[tuple[str, ...], list[tuple[Form, Mods]]]:
-    """All legal modifier lists of an opcode; several forms share one where they differ in the operands only."""
+    """All legal modifier lists of an opcode; forms that differ in the operands only share one."""
     table: dict[tuple[str, ...], list[tuple[Form, Mods]]] = {}
     for family in FAMILIES:
         if family.name == opcode:

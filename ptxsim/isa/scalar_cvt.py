@@ -47,7 +47,7 @@ def clamped(kind: str, source: str, text: str) -> str:
 
 
 def int_key(mods: Mods) -> str:
-    """Cutting off does not look at the sign of the source, widening an unsigned one not at that of the result."""
+    """Cutting off ignores the sign of the source, widening an unsigned one that of the result."""
     (d, d_bits), (a, a_bits) = ((kind[0], int(kind[1:])) for kind in (mods["dtype"], mods["type"]))
     if d_bits <= a_bits:
         a = "u" if d == "u" else "s"

@@ -17,7 +17,7 @@ def key(mods: Mods) -> str:
 
 
 def f32(native: str, directed: str = ""):
-    """A template over {a}, {b}, {c}: `native` rounds to nearest, `directed` as {mode} says; then .ftz and .sat."""
+    """A template over {a}, {b}, {c}: `native` rounds to nearest, `directed` as {mode}; then .ftz, .sat."""
 
     def build(mods: Mods, read: str = "{}") -> str:
         read = f"ftz({read})" if mods.get("ftz") else read

@@ -13,7 +13,7 @@ MODES = "clamp wrap"
 
 
 def pairwise(expr: str):
-    """A template that applies `expr` to both 16-bit halves, extended as {type} says, and packs the results."""
+    """A template that applies `expr` to both 16-bit halves, extended as {type} says, and packs them."""
 
     def build(mods: Mods) -> str:
         extend = "sext16" if mods["type"].startswith("s") else ""
@@ -95,7 +95,7 @@ INTEGER = (
 
 
 def _carry(op: str, half: str, helper: str, carry: str) -> Form:
-    """One extended-precision form. Its value is `helper(x, y)` of the two numbers that are added or subtracted."""
+    """One extended-precision form: `helper(x, y)` of the two numbers that are added or subtracted."""
     head = ".".join(filter(None, (op, half, "cc" if carry != "in" else "")))
     x, y = (f"mul{half}_{{type}}(a, b)", "c") if half else ("a", "b")
     flag = "" if carry == "out" else ", cc"

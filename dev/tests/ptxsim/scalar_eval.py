@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 from numba import njit
 
 from ptxsim.isa import mathlib, scalar
-from ptxsim.syntax import Imm, Instr, Pair, Reg
+from ptxsim.syntax import Instr, Pair, Reg
 
 LOAD = {
     "f32": "as_f32({})",
@@ -50,7 +50,7 @@ def store(kind: str, text: str) -> str:
     return f"{text} & np.uint64({MASK[digits.lstrip('f')]:#x})"
 
 
-@lru_cache(maxsize=None)
+@cache
 def compiled(op: scalar.ScalarOp):
     """`f(sources (k, n) uint64, carry (n,), results (m, n))`, compiled."""
     names = "abcde"[: len(op.src)]
