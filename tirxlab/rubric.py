@@ -37,10 +37,9 @@ class Rubric:
         return [*self.reference_ms[step], *self.uneven[step]]
 
     def quick_sizes(self, step: int) -> list[Size]:
-        """The sizes that the simulator runs by default: up to the volume of 1024 cubed, and the uneven ones."""
-        return [(M, N, K) for M, N, K in self.reference_ms[step] if M * N * K <= 1024**3] + list(
-            self.uneven[step]
-        )
+        """The sizes that the simulator runs by default: up to 1024 cubed in volume, and the uneven ones."""
+        small = [(M, N, K) for M, N, K in self.reference_ms[step] if M * N * K <= 1024**3]
+        return [*small, *self.uneven[step]]
 
 
 @functools.cache

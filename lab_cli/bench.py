@@ -1,0 +1,57 @@
+"""`./lab bench [S]`: speed on a real GPU against the published B200 times. The simulator has no clock."""
+
+import typer
+from rich.table import Table
+
+from lab_cli.common import (
+    DeviceOption,
+    JsonOption,
+    KernelsOption,
+    SizesOption,
+    StepsArgument,
+    kernels_file,
+    output,
+    parse_steps,
+    print_json,
+)
+from lab_cli.runs import require_written
+from tirxlab.steps import builder, parse_size, size_text
+
+
+def run(
+    step: StepsArgument = "all",
+    size: SizesOption = None,
+    kernels: KernelsOption = None,
+    device: DeviceOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Measure steps on a GPU and compare with the published B200 times. On the simulator: not measured."""
+    import utils
+    from tirxlab.devices import get_device
+    from tirxlab.rubric import load_rubric
+
+    path, steps, sizes = kernels_file(kernels), parse_steps(step), [parse_size(text) for text in size or []]
+    require_written(path, steps)
+    if get_device(device).NAME == "sim":
+        if json:
+            print_json({"device": "sim", "measured": False, "rows": []})
+        else:
+            print("speed not measured: the simulator has no clock; a B200 is needed (here, or run_modal.py)")
+        raise typer.Exit(0)
+    rows = []
+    for number in steps:
+        published = load_rubric().reference_ms[number]
+        for shape in sizes or published:
+            ms, tflops = utils.benchmark(builder(path, number)(*shape), *shape, device=device)
+            rows.append([number, size_text(shape), ms, tflops, published.get(shape)])
+    if json:
+        names = ("step", "size", "ms", "tflops", "reference_ms")
+        print_json({"measured": True, "rows": [dict(zip(names, row, strict=True)) for row in rows]})
+        return
+    made = Table(
+        "step", "size", "ms", "TFLOP/s", "reference ms", "reference / yours", box=None, pad_edge=False
+    )
+    for number, shape, ms, tflops, reference in rows:
+        ratio = f"{reference / ms:.2f}" if reference else "-"
+        made.add_row(str(number), shape, f"{ms:.4f}", f"{tflops:.0f}", str(reference or "-"), ratio)
+    output().print(made)
