@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numba
 
-from ptxsim.isa import scalar
+from ptxsim.isa import address, scalar
 from ptxsim.isa.forms import ScalarOp
 from ptxsim.machine_layout import FIRST_SCALAR
 
@@ -35,7 +35,7 @@ _BITS = {
 @functools.cache
 def hot_operations() -> tuple[ScalarOp, ...]:
     """The scalar operations of the main loop, in the order of their numbers."""
-    found: dict[str, ScalarOp] = {}
+    found: dict[str, ScalarOp] = {op.key: op for op in address.hot_operations()}
     for family in scalar.FAMILIES:
         for form in family.forms:
             for _, mods in form.expand():

@@ -84,3 +84,17 @@ def unpack(instr: Instr) -> list[ScalarOp]:
 
 
 _BUILDERS = {"cvta": _cvta, "isspacep": _isspacep, "mapa": _mapa, "getctarank": _getctarank, "mov": _mov}
+
+
+def hot_operations() -> list[ScalarOp]:
+    """Those that belong in the main loop: generic address conversions, mapa, packing and unpacking."""
+    spellings = ["cvta.global.u64", "cvta.shared.u64", "cvta.to.shared.u64", "mapa.shared::cluster.u32", "mapa.u64"]
+    found = [_BUILDERS[name.split(".")[0]](_bare(name)) for name in spellings]
+    pairs = [("b64", 2), ("b32", 2), ("b64", 4)]
+    vectors = [Instr(None, "mov", (kind,), (Vec((0,) * n), Vec((0,) * n)), 0, "") for kind, n in pairs]
+    return found + [_mov(instr) for instr in vectors] + [op for instr in vectors for op in unpack(instr)]
+
+
+def _bare(name: str) -> Instr:
+    op, *mods = name.split(".")
+    return Instr(None, op, tuple(mods), (), 0, name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from ptxsim.cluster import Wait
@@ -10,6 +12,7 @@ from ptxsim.isa import tcgen05_mma  # noqa: F401  (registers tcgen05.mma)
 from ptxsim.isa.barriers import find_barrier, guarded, place_of
 from ptxsim.isa.units import check_mods, refuse, unit
 from ptxsim.isa.warp_ops import require_aligned
+from ptxsim.layouts import load_layout
 from ptxsim.tmem import COLUMNS, split_address
 
 _GROUPS = {"cta_group::1": 1, "cta_group::2": 2}
@@ -105,11 +108,11 @@ def _shape(instr) -> tuple[str, int]:
     return shape, count
 
 
+@functools.lru_cache(maxsize=64)
 def _cells(shape: str, count: int, split_column: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """(TMEM lane offset, column offset), each (registers, 32), of a warp's ld / st."""
-    from ptxsim.operand_layout import tcgen05_ld_map
-
-    return tcgen05_ld_map(shape, count, split_column)
+    lane, column = np.broadcast_arrays(*load_layout(shape, count, split_column))
+    return np.ascontiguousarray(lane.T), np.ascontiguousarray(column.T)
 
 
 def _target(cluster, split, arg, lanes: np.ndarray, columns: np.ndarray, what: str):

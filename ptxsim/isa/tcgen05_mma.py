@@ -5,67 +5,31 @@ Products are computed in float32 by numpy's BLAS on the values that the descript
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import functools
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ptxsim.engine import Work
-from ptxsim.formats import DECODERS
+from ptxsim.formats import DECODERS, Decoder
 from ptxsim.isa.units import check_mods, refuse, unit
 from ptxsim.machine_layout import SHARED_START
-from ptxsim.operand_layout import mma_d_rows, operand_chunks, smem_descriptor
+from ptxsim.layouts import (
+    InstructionDescriptor, MatrixDescriptor, decode_instruction_descriptor, decode_matrix_descriptor, operand_addresses,
+    operand_layout, result_layout,
+)  # fmt: skip
 from ptxsim.tmem import COLUMNS, split_address
 
-_KINDS = {  # kind -> (bytes of K per instruction, {format number: decoder of A and B})
-    "kind::f16": (32, {0: "f16", 1: "bf16"}),
-    "kind::tf32": (32, {2: "tf32"}),
-    "kind::f8f6f4": (32, {0: "e4m3", 1: "e5m2", 3: "e2m3", 4: "e3m2", 5: "e2m1"}),
-    "kind::i8": (32, {0: "u8", 1: "s8"}),
-}
-_D_FORMATS = {"kind::f16": {0: "f16", 1: "f32"}, "kind::tf32": {1: "f32"}, "kind::f8f6f4": {0: "f16", 1: "f32"},
-              "kind::i8": {2: "s32"}}  # fmt: skip
+_KINDS = ("f16", "tf32", "f8f6f4", "i8")
+_K_BYTES = 32  # of every dense kind
 _COLLECTORS = {f"collector::a::{use}" for use in ("fill", "use", "lastuse", "discard")}
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What the instruction descriptor says (PTX ISA 9.7.16.4.2)."""
-
-    m: int
-    n: int
-    a: str  # format of A
-    b: str
-    d: str
-    a_mn: bool  # A is MN-major ("transposed")
-    b_mn: bool
-    negate_a: bool
-    negate_b: bool
-
-
-def decode_shape(kind: str, bits: int, group: int) -> Shape:
-    """Decodes an instruction descriptor; ValueError, naming the field, if it is not legal for this kind."""
-    formats, d_formats = _KINDS[kind][1], _D_FORMATS[kind]
-    a, b, d = (bits >> 7) & 7, (bits >> 10) & 7, (bits >> 4) & 3
-    m, n = ((bits >> 24) & 31) * 16, ((bits >> 17) & 63) * 8
-    if a not in formats or b not in formats or d not in d_formats:
-        raise ValueError(f"instruction descriptor {bits:#x}: formats A={a} B={b} D={d} are not legal for .{kind}")
-    if (bits >> 2) & 1:
-        raise ValueError("sparse MMA is not modelled")
-    legal_m = (64, 128) if group == 1 else (128, 256)
-    step = 16 if m in (128, 256) else 8
-    step = 32 if group == 2 and m == 256 else step
-    step = 16 if group == 2 and m == 256 else step
-    if m not in legal_m or not n or n % step or n > 256:
-        raise ValueError(f"instruction descriptor {bits:#x}: M={m} N={n} is not a legal shape for .cta_group::{group}")
-    flag = [bool((bits >> i) & 1) for i in range(32)]
-    return Shape(m, n, formats[a], formats[b], d_formats[d], flag[15], flag[16], flag[13], flag[14])
 
 
 @dataclass
 class Mma:
     """One issued instruction, as the tensor core will see it."""
 
-    shape: Shape
+    shape: InstructionDescriptor
     group: int
     cta: int  # rank of the CTA that issued it
     a: object  # descriptor (int), or ("tmem", column) of A in tensor memory
@@ -74,7 +38,6 @@ class Mma:
     column: int
     accumulate: bool
     disabled: tuple  # masks of output lanes that are not written
-    kbytes: int
     split: object
     row: int
 
@@ -84,23 +47,19 @@ class Mma:
 
 @unit("tcgen05.mma", section="9.7.16.9.1")
 def mma(instr):
-    kind = next((m for m in instr.mods if m.startswith("kind::")), "")
+    kind = next((m[6:] for m in instr.mods if m.startswith("kind::")), "")
     if kind not in _KINDS:
-        raise refuse(instr, f"tcgen05.mma {'.' + kind if kind else 'without a kind'} is not modelled")
-    check_mods(instr, {"mma", kind, "cta_group::1", "cta_group::2", *_COLLECTORS})
+        raise refuse(instr, f"tcgen05.mma {'.kind::' + kind if kind else 'without a kind'} is not modelled")
+    check_mods(instr, {"mma", f"kind::{kind}", "cta_group::1", "cta_group::2", *_COLLECTORS})
     group = 2 if "cta_group::2" in instr.mods else 1
-    kbytes = _KINDS[kind][0]
 
     def run(cluster, split, args):
         d, a, b, descriptor, *rest = args
         lane, column = split_address(cluster.address(split, d))
         masks = next((r for r in rest if isinstance(r, tuple)), ())
         enable = next(r for r in rest if hasattr(r, "code"))
-        try:
-            shape = decode_shape(kind, cluster.scalar(split, descriptor) & 0xFFFF_FFFF, group)
-        except ValueError as error:
-            severity = "incomplete" if "not modelled" in str(error) else "error"
-            cluster.reporter.add("descriptor", severity, str(error), "", split)
+        shape = _shape(cluster, split, cluster.scalar(split, descriptor) & 0xFFFF_FFFF, kind, group)
+        if shape is None:
             return
         _check_issue(cluster, split, group)
         for lane_of in split.lanes[:32]:
@@ -109,11 +68,26 @@ def mma(instr):
                 shape, group, split.cta,
                 ("tmem", cluster.address(split, a) & 0xFFFF_FFFF) if hasattr(a, "slot") else cluster.scalar(split, a),
                 cluster.scalar(split, b), lane, column, bool(cluster.predicate(split, enable.code) & one),
-                tuple(cluster.scalar(split, s) & 0xFFFF_FFFF for s in masks), kbytes, split, split.row,
+                tuple(cluster.scalar(split, s) & 0xFFFF_FFFF for s in masks), split, split.row,
             )  # fmt: skip
             _issue(cluster, split, op)
 
     return run
+
+
+def _shape(cluster, split, bits: int, kind: str, group: int) -> InstructionDescriptor | None:
+    """The decoded instruction descriptor; None, with a finding, if it is not legal or not modelled."""
+    try:
+        shape = decode_instruction_descriptor(bits, kind, group)
+    except ValueError as error:
+        cluster.reporter.add("descriptor", "error", str(error), "", split)
+        return None
+    narrow = {"e2m3", "e3m2", "e2m1"} & {shape.a_type, shape.b_type}
+    if shape.sparse or shape.saturate or narrow:
+        what = "sparse MMA" if shape.sparse else "saturation" if shape.saturate else f"{narrow.pop()} operands"
+        cluster.reporter.add("unsupported", "incomplete", f"tcgen05.mma: {what} are not modelled", "", split)
+        return None
+    return shape
 
 
 def _check_issue(cluster, split, group: int) -> None:
@@ -162,11 +136,11 @@ def execute(cluster, ops: list[Mma]) -> None:
     b = np.concatenate([_operand(cluster, ops, rank, "b") for rank in ranks])
     for i, rank in enumerate(ranks):
         a = _operand(cluster, ops, rank, "a")
-        if shape.d == "s32":
+        if shape.d_type == "s32":
             product = (a.astype(np.float64) @ b.T.astype(np.float64)).astype(np.int64).astype(np.int32)
         else:
             product = a @ b.T
-        _write_d(cluster, first, rank, i, len(ranks), product)
+        _write_d(cluster, first, rank, i, product)
 
 
 def _operand(cluster, ops: list[Mma], rank: int, which: str) -> np.ndarray:
@@ -179,62 +153,91 @@ def _operand(cluster, ops: list[Mma], rank: int, which: str) -> np.ndarray:
         if isinstance(source, tuple):
             parts.append(_from_tmem(cluster, rank, source[1], rows, op))
         else:
-            mn = shape.a_mn if which == "a" else shape.b_mn
-            parts.append(_from_shared(cluster, rank, source, rows, mn, shape.a if which == "a" else shape.b, op))
+            mn, fmt = (shape.a_mn_major, shape.a_type) if which == "a" else (shape.b_mn_major, shape.b_type)
+            parts.append(_from_shared(cluster, rank, source, rows, mn, DECODERS[fmt], op))
     values = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
     negate = shape.negate_a if which == "a" else shape.negate_b
     return -values if negate else values
 
 
-def _from_shared(cluster, rank: int, descriptor: int, rows: int, mn: bool, fmt: str, op: Mma) -> np.ndarray:
-    decoder = DECODERS[fmt]
-    width = decoder.bytes
+@functools.lru_cache(maxsize=512)
+def _chunks(desc: MatrixDescriptor, rows: int, depth: int, width: int, mn: bool) -> np.ndarray:
+    """16-byte chunk numbers that hold an operand: (rows, chunks of K), or (K, chunks of rows) if MN-major."""
+    addresses = operand_addresses(desc, rows, depth, width, mn)
+    per = 16 // width
+    return np.ascontiguousarray(addresses[::per].T if mn else addresses[:, ::per]) >> 4
+
+
+def operand_chunks(descriptor: int, rows: int, width: int, mn: bool) -> np.ndarray:
+    """_chunks of a raw descriptor, computed once for all addresses with the same position in a swizzle pattern."""
+    desc = decode_matrix_descriptor(descriptor)
+    inside = desc.start % 1024
+    return _chunks(replace(desc, start=inside), rows, _K_BYTES // width, width, mn) + ((desc.start - inside) >> 4)
+
+
+def _from_shared(cluster, rank: int, descriptor: int, rows: int, mn: bool, decoder: Decoder, op: Mma) -> np.ndarray:
+    problem, chunks = "", None
     try:
-        fields = smem_descriptor(descriptor)
-        chunks = operand_chunks(fields, rows, op.kbytes // width, width, mn)
+        chunks = operand_chunks(descriptor, rows, decoder.bytes, mn)
     except ValueError as error:
+        problem = str(error)
+    if chunks is not None and (chunks.max() * 16 + 16 > cluster.launch.shared_end or chunks.min() * 16 < SHARED_START):
+        problem = (
+            f"matrix descriptor {descriptor:#x} reaches bytes {int(chunks.min()) * 16}..{int(chunks.max()) * 16 + 15} of a "
+            f"shared memory window of {SHARED_START}..{cluster.launch.shared_end - 1}"
+        )
+    if problem:
         op.split.row = op.row
-        cluster.reporter.add("descriptor", "error", str(error), "", op.split)
-        return np.zeros((rows, op.kbytes // width), np.float32)
-    shared = cluster.shared[rank].view(np.complex128)
-    if chunks.max() >= len(shared) or chunks.min() * 16 < SHARED_START:
-        op.split.row = op.row
-        cluster.reporter.add("out-of-bounds", "error",
-                             f"the shared memory descriptor {descriptor:#x} reaches byte {int(chunks.max()) * 16 + 15} "
-                             f"of a CTA that has {cluster.launch.shared_end}", "", op.split)  # fmt: skip
-        return np.zeros((rows, op.kbytes // width), np.float32)
-    raw = shared[chunks]
-    values = decoder.decode(raw.view(decoder.raw))
+        cluster.reporter.add("descriptor", "error", problem, "", op.split)
+        return np.zeros((rows, _K_BYTES // decoder.bytes), np.float32)
+    values = decoder.decode(cluster.shared[rank].view(np.complex128)[chunks].view(decoder.raw))
     return np.ascontiguousarray(values.reshape(-1, rows).T) if mn else values.reshape(rows, -1)
 
 
 def _from_tmem(cluster, rank: int, address: int, rows: int, op: Mma) -> np.ndarray:
-    decoder = DECODERS[op.shape.a]
+    decoder = DECODERS[op.shape.a_type]
     lane, column = split_address(address)
-    columns = op.kbytes // 4
-    cells = np.ascontiguousarray(cluster.tmem[rank].cells[lane : lane + rows, column : column + columns])
-    return decoder.decode(cells.view(decoder.raw)).reshape(rows, -1)
+    try:
+        operand_layout(op.shape.m, op.shape.k, decoder.bytes, op.group)
+    except ValueError as error:
+        op.split.row = op.row
+        cluster.reporter.add("unsupported", "incomplete", str(error), "", op.split)
+    cells = cluster.tmem[rank].cells[lane : lane + rows, column : column + _K_BYTES // 4]
+    return decoder.decode(np.ascontiguousarray(cells).view(decoder.raw)).reshape(rows, -1)
 
 
-def _write_d(cluster, op: Mma, rank: int, index: int, count: int, product: np.ndarray) -> None:
+@functools.lru_cache(maxsize=64)
+def result_blocks(m: int, n: int, group: int) -> tuple:
+    """D of one CTA as rectangles: (first lane, first row, rows, first TMEM column, first column of D, columns)."""
+    _, lane, column = result_layout(m, n, group)
+    lane, column = lane[: m // group], column[: m // group]
+    row_cuts = [0, *(np.flatnonzero(np.diff(lane[:, 0]) != 1) + 1), m // group]
+    column_cuts = [0, *(np.flatnonzero(np.diff(column[0]) != 1) + 1), n]
+    return tuple(
+        (int(lane[r, c]), int(r), int(r_end - r), int(column[r, c]), int(c), int(c_end - c))
+        for r, r_end in zip(row_cuts, row_cuts[1:], strict=False)
+        for c, c_end in zip(column_cuts, column_cuts[1:], strict=False)
+    )
+
+
+def _write_d(cluster, op: Mma, rank: int, index: int, product: np.ndarray) -> None:
     """Adds to or overwrites D in the tensor memory of one CTA."""
     shape, cells = op.shape, cluster.tmem[rank].cells
-    for lanes, rows, columns, offset in mma_d_rows(shape.m, shape.n, op.group):
-        start = op.column + offset
-        stop = start + columns.stop - columns.start
-        if stop > COLUMNS or not cluster.tmem[rank].allocated(start, stop - start):
+    for lane, row, rows, tmem_column, column, columns in result_blocks(shape.m, shape.n, op.group):
+        start, first = op.column + tmem_column, op.lane + lane
+        stop = start + columns
+        if stop > COLUMNS or not cluster.tmem[rank].allocated(start, columns):
             op.split.row = op.row
             cluster.reporter.add("tmem-alloc", "error",
                                  f"tcgen05.mma writes TMEM columns {start}..{stop - 1} of CTA {rank}, which are not (all) allocated",
                                  "allocate before the first MMA, free after the last read", op.split, key="mma-d")  # fmt: skip
             if stop > COLUMNS:
                 return
-        block = slice(op.lane + lanes.start, op.lane + lanes.stop)
-        keep = _enabled(op, index, count, block)
-        _store(cells[block, start:stop], product[rows, columns], op, keep)
+        keep = _enabled(op, index, slice(first, first + rows))
+        _store(cells[first : first + rows, start:stop], product[row : row + rows, column : column + columns], op, keep)
 
 
-def _enabled(op: Mma, index: int, count: int, block: slice) -> np.ndarray | None:
+def _enabled(op: Mma, index: int, block: slice) -> np.ndarray | None:
     if not any(op.disabled):
         return None
     masks = op.disabled[index * 4 : index * 4 + 4] if len(op.disabled) == 8 else op.disabled
@@ -247,13 +250,13 @@ def _store(target: np.ndarray, product: np.ndarray, op: Mma, keep: np.ndarray | 
         for row in np.flatnonzero(keep):
             _store(target[row : row + 1], product[row : row + 1], op, None)
         return
-    if op.shape.d == "f32":
+    if op.shape.d_type == "f32":
         view = target.view(np.float32)
         if op.accumulate:
             np.add(view, product, out=view)
         else:
             view[:] = product
-    elif op.shape.d == "s32":
+    elif op.shape.d_type == "s32":
         view = target.view(np.int32)
         view[:] = view + product if op.accumulate else product
     else:
