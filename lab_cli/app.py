@@ -8,6 +8,8 @@ import sys
 import typer
 
 from lab_cli.common import ROOT, UserError, fold
+from tirxlab.artifact import ArtifactError
+from tirxlab.devices import DeviceError
 from tirxlab.steps import StepError
 
 EVERYONE = ("demo", "test", "check", "inspect", "trace", "compare", "bench", "doctor")
@@ -46,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         arguments = sys.argv[1:] if arguments is None else arguments
         status = command.main(arguments or ["--help"], prog_name="lab", standalone_mode=False)
-    except (UserError, StepError) as error:
+    except (UserError, StepError, DeviceError, ArtifactError) as error:
         return complain(fold(str(error)))
     except (typer.Abort, KeyboardInterrupt):
         return complain("stopped")

@@ -13,6 +13,7 @@ from lab_cli.common import (
     output,
     parse_steps,
     print_json,
+    usable_device,
 )
 from lab_cli.runs import require_written
 from tirxlab.steps import builder, parse_size, size_text
@@ -27,12 +28,11 @@ def run(
 ) -> None:
     """Measure steps on a GPU and compare with the published B200 times. On the simulator: not measured."""
     import utils
-    from tirxlab.devices import get_device
     from tirxlab.rubric import load_rubric
 
     path, steps, sizes = kernels_file(kernels), parse_steps(step), [parse_size(text) for text in size or []]
     require_written(path, steps)
-    if get_device(device).NAME == "sim":
+    if usable_device(device) == "sim":
         if json:
             print_json({"device": "sim", "measured": False, "rows": []})
         else:

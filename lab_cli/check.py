@@ -19,6 +19,7 @@ from lab_cli.common import (
     parse_order,
     parse_steps,
     print_json,
+    usable_device,
 )
 from lab_cli.runs import Job, Outcome, quick_or_all, require_written, run_job
 from tirxlab.steps import parse_size
@@ -40,6 +41,7 @@ def run(
         raise UserError("--orders takes the number of further orders to try, 0 or more")
     sizes = [parse_size(text) for text in size or []]
     require_written(path, steps)
+    device = usable_device(device)
     outcomes: list[Outcome] = []
     for number in steps:
         jobs = [

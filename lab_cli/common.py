@@ -1,5 +1,6 @@
 """What the commands share: where things are, how steps and sizes are written, how results are printed."""
 
+import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -76,6 +77,18 @@ def kernels_file(path: Path | None, *, reference: bool = False) -> Path:
     if not path.is_file():
         raise UserError(f"{path}: no such file; name a kernels file with --kernels FILE")
     return path
+
+
+def usable_device(name: str | None) -> str:
+    """The name of the device to use; DeviceError or UserError if it cannot be used here."""
+    from tirxlab.devices import driver, get_device
+
+    device = get_device(name).NAME
+    if device == "cuda":
+        driver.api()
+        if importlib.util.find_spec("torch") is None:
+            raise UserError("--device cuda needs torch: .venv/bin/python -m pip install 'torch>=2.9'")
+    return device
 
 
 def print_json(value: object) -> None:

@@ -15,6 +15,7 @@ from lab_cli.common import (
     output,
     parse_steps,
     print_json,
+    usable_device,
 )
 from lab_cli.runs import require_written
 from tirxlab.steps import builder, parse_size, size_text
@@ -47,6 +48,7 @@ def run(
     if len(numbers) < 2:
         raise UserError("compare takes two steps or more, for example ./lab compare 7 8")
     require_written(path, numbers)
+    device = usable_device(device)
     columns = {number: measure(path, number, shape, device) for number in dict.fromkeys(numbers)}
     if json:
         print_json({"size": size_text(shape), "steps": columns})

@@ -15,6 +15,7 @@ from lab_cli.common import (
     output,
     parse_order,
     print_json,
+    usable_device,
 )
 from lab_cli.runs import Job, quick_or_all, run_jobs
 from tirxlab.steps import STEPS, is_untouched, read_text, sections
@@ -28,7 +29,7 @@ def run(
 ) -> None:
     """Run the reference kernels (in a handout: yours) on the simulator and show what came of it."""
     path, chosen = kernels_file(kernels, reference=True), parse_order(order)
-    text = read_text(path)
+    device, text = usable_device(device), read_text(path)
     steps = [step for step in STEPS if step in sections(text) and not is_untouched(text, step)]
     if not steps:
         notes().print(f"{path.name} has no finished step yet; write step 1, then ./lab check 1", markup=False)

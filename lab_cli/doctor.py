@@ -132,19 +132,10 @@ def gpu() -> Finding:
 
 
 def first_gpu() -> tuple[str, tuple[int, int]]:
-    """Name and compute capability of GPU 0, asked of the driver; RuntimeError says why there is none."""
-    from cuda.bindings import driver
+    """Name and compute capability of GPU 0, asked of the driver; DeviceError says why there is none."""
+    from tirxlab.devices import driver
 
-    try:
-        status = driver.cuInit(0)[0]
-    except RuntimeError:
-        raise RuntimeError("no NVIDIA driver") from None
-    if status != driver.CUresult.CUDA_SUCCESS:
-        raise RuntimeError(f"the driver says {status.name}")
-    attribute = driver.CUdevice_attribute
-    wanted = ("CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR", "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR")
-    major, minor = (driver.cuDeviceGetAttribute(getattr(attribute, name), 0)[1] for name in wanted)
-    return driver.cuDeviceGetName(100, 0)[1].split(b"\0")[0].decode(), (major, minor)
+    return driver.use_device(0), driver.capability(driver.api(), 0)
 
 
 def nvdisasm() -> Finding:

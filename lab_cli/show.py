@@ -19,14 +19,16 @@ COLOURS = {
 
 
 def table(outcomes: list[Outcome]) -> Table:
-    """step, size, right?, verdict, seconds."""
+    """step, size, right?, verdict, seconds; the order too where there are several."""
     made = Table(box=None, pad_edge=False)
-    for name in ("step", "size", "right?", "verdict", "seconds"):
+    several = len({outcome.order for outcome in outcomes}) > 1
+    for name in ("step", "size", *["order"] * several, "right?", "verdict", "seconds"):
         made.add_column(name, justify="right" if name in ("step", "seconds") else "left", no_wrap=True)
     for outcome in outcomes:
         made.add_row(
             str(outcome.step),
             outcome.size,
+            *[str(outcome.order)] * several,
             right_text(outcome.right),
             Text(outcome.verdict, COLOURS.get(outcome.verdict, "")),
             f"{outcome.seconds:.1f}",
