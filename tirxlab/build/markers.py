@@ -1,7 +1,8 @@
 """Comments `// @src N` in the PTX: which line of the student's file the instructions after it come from.
 
 A marker is an empty `asm volatile`. Volatile statements keep their order and are cloned with the code around
-them, so markers survive every optimisation, and no instruction changes. (`#line` would drift.)
+them, so markers survive every optimisation; the instructions stay the same, only arithmetic on registers may
+be scheduled elsewhere. (`#line` would drift.)
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from tvm.tirx.tile_primitive import TilePrimitiveCall
 
 from .markers import line_of
 
-_MAX_LINES, _MAX_WIDTH = 12, 160
+_MAX_LINES, _MAX_WIDTH = 12, 400
 
 
 class BuildError(ValueError):
@@ -42,17 +42,35 @@ def compile_message(error, cuda: str, info, source_line) -> BuildError:
 
 
 def _cut(text: str) -> str:
-    """The lines of a message that say something, at most a dozen."""
+    """The part of a message that says something, at most a dozen lines."""
     text = text.split("\nStack trace")[0].split("\nTraceback")[0]
-    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    lines = _reasons(text) or [line.rstrip() for line in text.splitlines() if line.strip()]
     shown = [line if len(line) <= _MAX_WIDTH else line[:_MAX_WIDTH] + " ..." for line in lines[:_MAX_LINES]]
     return "\n".join(shown + ["..."] * (len(lines) > _MAX_LINES)) or "TVM gives no reason"
 
 
+def _reasons(text: str) -> list[str]:
+    """What TVM's table of tried lowerings says of a tile operation: its name, then a line for each reason."""
+    operation = re.search(r"dispatch failed: op=tirx\.tile\.(\w+)", text)
+    rows = re.findall(r"^\| *([\w.]+) \(prio=.*?\) *\| *(.*?) *\|$", text, re.MULTILINE)
+    if not operation:
+        return []
+    return [f"Tx.{operation[1]} cannot be lowered"] + [f"  {variant}: {reason}" for variant, reason in rows]
+
+
 def _mentioned(text: str, kernel, file: str) -> int | None:
-    """The line of the statement whose text the message quotes."""
-    compact = re.sub(r"\s+", "", text)
+    """The line of the tile operation that the message quotes, else of the first one on the same buffers."""
+    quoted = re.search(r"T\.tile\.\w+\(.*\)", text)
     calls: list[TilePrimitiveCall] = []
     post_order_visit(kernel.body, lambda n: calls.append(n) if isinstance(n, TilePrimitiveCall) else None)
-    quoted = [c for c in calls if line_of(c, file) and re.sub(r"\s+", "", str(c)) in compact]
-    return line_of(quoted[0], file) if quoted else None
+    printed = {line: str(call).splitlines()[-1] for call in calls if (line := line_of(call, file))}
+    for same in (str, _names):
+        for line, call in printed.items():
+            if quoted and same(call) == same(quoted[0]):
+                return line
+    return None
+
+
+def _names(call: str) -> list[str]:
+    """The operation and the buffers of a printed tile operation."""
+    return re.findall(r"T\.tile\.\w+|\w+(?=\[)", call)

@@ -57,7 +57,7 @@ def launches(kernel, tensors, entry):
 
     def record(name):
         def fake(*args):
-            calls.append((name, list(args)))
+            calls.append((name, [a.value if isinstance(a, ctypes.c_void_p) else a for a in args]))
 
         tvm.register_global_func(name, fake, override=True)
 
