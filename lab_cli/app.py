@@ -10,7 +10,7 @@ import typer
 from lab_cli.common import ROOT, UserError, fold
 from tirxlab.artifact import ArtifactError
 from tirxlab.devices import DeviceError
-from tirxlab.steps import StepError
+from tirxlab.steps import StepError, UntouchedStep
 
 EVERYONE = ("demo", "test", "check", "inspect", "trace", "compare", "bench", "doctor")
 STUDENTS = ("score", "handin", "reset", "port")
@@ -48,6 +48,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         arguments = sys.argv[1:] if arguments is None else arguments
         status = command.main(arguments or ["--help"], prog_name="lab", standalone_mode=False)
+    except UntouchedStep as error:
+        return complain(str(error), status=1)
     except (UserError, StepError, DeviceError, ArtifactError) as error:
         return complain(fold(str(error)))
     except (typer.Abort, KeyboardInterrupt):
@@ -63,6 +65,6 @@ def main(arguments: list[str] | None = None) -> int:
     return status if isinstance(status, int) else 0
 
 
-def complain(message: str) -> int:
+def complain(message: str, status: int = 2) -> int:
     print(f"lab: {message}", file=sys.stderr)
-    return 2
+    return status

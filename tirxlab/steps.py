@@ -21,6 +21,10 @@ class StepError(ValueError):
     """A kernels file that cannot be used; the message is one line that says what to do."""
 
 
+class UntouchedStep(StepError):
+    """The step asked for still reads as its skeleton."""
+
+
 def parse_size(text: str) -> tuple[int, int, int]:
     """`1024` or `MxNxK` -> (M, N, K); StepError for anything else."""
     match = re.fullmatch(r"(\d+)(?:x(\d+)x(\d+))?", text)
@@ -96,7 +100,7 @@ def builder(path: Path, step: int) -> Callable:
         raise StepError(f"step {step} does not exist; the steps are 1 to 10")
     text = read_text(path)
     if is_untouched(text, step):
-        raise StepError(f"step {step} is not implemented yet")
+        raise UntouchedStep(f"step {step} is not implemented yet")
     function = getattr(load_kernels(path), f"hgemm_v{step}", None)
     if not callable(function):
         raise StepError(f"{Path(path).name} has no hgemm_v{step}(M, N, K)")
