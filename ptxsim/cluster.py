@@ -103,6 +103,7 @@ class Cluster:
         self.CTL = np.zeros(ml.CONTROL_WORDS, np.int64)
         self.SEG = launch.memory.table()
         self.shared = np.zeros((self.ctas, -(-launch.shared_end // 1024) * 1024), np.uint8)
+        self.shared_chunks = [window.view(np.complex128) for window in self.shared]  # 16-byte units, to gather
         self.local = np.zeros((self.warps * 32, max(self.program.local_bytes, 1)), np.uint8)
         for rank in range(self.ctas):
             self.CT[rank] = rank, self.shared[rank].ctypes.data
@@ -138,6 +139,11 @@ class Cluster:
         self.timeouts = False
         if self.checks:
             self.checks.start(self)
+
+    def forget_counts(self) -> None:
+        """Starts counts and findings afresh, in a process that runs part of a launch."""
+        self.CTL[ml.EXECUTED] = self.tma_bytes = self.tensor_operations = 0
+        self.reporter.found, self.reporter.printed = {}, []
 
     def _start_warp(self, w: int) -> int:
         first = (w % self.warps_per_cta) * 32

@@ -30,6 +30,9 @@ class Finding:
         return f"{self.severity}: {self.kind}: {self.message}{times}{place}{hint}"
 
 
+_ACCESS = {"ld": "load", "st": "store", "atom": "atomic access", "red": "reduction", "cp": "cp.async"}
+
+
 class Reporter:
     """Collects findings of one launch. `names` are (name, dtype, offset, size) of shared buffers."""
 
@@ -38,6 +41,21 @@ class Reporter:
         self.names = [_name_range(n, dynamic_start) for n in names or []]
         self.memory = memory
         self.printed: list[str] = []
+
+    @classmethod
+    def of(cls, found: dict, printed: list[str]) -> Reporter:
+        """A reporter that only carries results, to be absorbed by another."""
+        reporter = cls()
+        reporter.found, reporter.printed = found, printed
+        return reporter
+
+    def absorb(self, other: Reporter) -> None:
+        """Adds what another part of the same launch found."""
+        for identity, finding in other.found.items():
+            known = self.found.setdefault(identity, finding)
+            if known is not finding:
+                known.count += finding.count
+        self.printed += other.printed
 
     @property
     def findings(self) -> list[Finding]:
@@ -48,7 +66,9 @@ class Reporter:
         severities = {f.severity for f in self.found.values()}
         return next((s for s in SEVERITIES if s in severities), "clean")
 
-    def add(self, kind: str, severity: str, message: str, hint: str = "", split=None, key=None, **evidence) -> Finding:
+    def add(
+        self, kind: str, severity: str, message: str, hint: str = "", split=None, key=None, **evidence
+    ) -> Finding:
         """Records a finding; the same one (same kind, place and `key`, or message) only counts up."""
         where = self.place(split) if split is not None else {}
         identity = (kind, where.get("ptx_line"), key if key is not None else message)
@@ -84,7 +104,7 @@ class Reporter:
     def fault(self, cluster, split, kind: int, lane: int, address: int, lanes: int) -> None:
         """A generic load or store that left its memory."""
         instr = split.instr
-        what = "load" if instr.op == "ld" else "store"
+        what = _ACCESS.get(instr.op, instr.op)
         split.mask = 1 << lane
         place = self._address_text(address)
         if kind == ml.FAULT_MISALIGNED:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import struct
 import time
 from dataclasses import dataclass, field
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from ptxsim import machine_layout as ml
+from ptxsim import parallel
 from ptxsim.cluster import Cluster
-from ptxsim.findings import Finding, Reporter
+from ptxsim.findings import Finding
 from ptxsim.interp import hot_numbers
 from ptxsim.isa.barriers import after_exit
 from ptxsim.lower import Program, lower
@@ -45,11 +48,13 @@ class LoadedModule:
     def launch(
         self, name: str, *, grid=(1, 1, 1), block=(1, 1, 1), cluster=(1, 1, 1), shared_bytes: int = 0, args=(),
         checks: bool = True, order: str | int = "program", names: list | None = None, trace: bool = False,
+        jobs: int | None = None,
     ) -> Result:  # fmt: skip
         """Runs a kernel; numpy arrays among `args` are written in place.
 
         args: TensorMap, numpy array (a pointer to it), int, float or numpy scalar, in parameter order.
         order: "program", "adverse" or an int seed. names: (name, dtype, offset, size) of dynamic shared buffers.
+        jobs: processes at most (default: one per core where that pays).
         Raises ValueError for arguments that do not fit the kernel.
         """
         if name not in self.programs:
@@ -57,7 +62,7 @@ class LoadedModule:
             raise ValueError(f"no kernel named {name} in this module (kernels: {known})")
         launch = Launch(self, self.programs[name], _triple(grid), _triple(block), _triple(cluster), shared_bytes)
         launch.bind(list(args))
-        return launch.run(checks, order, names or [], trace)
+        return launch.run(checks, order, names or [], trace, jobs)
 
 
 def _triple(shape) -> tuple[int, int, int]:
@@ -107,11 +112,11 @@ class Launch:
 
     def bind(self, args: list) -> None:
         """Lays out module variables and the parameter block."""
-        for var in self.module.vars.values():
-            if var.space in ("global", "const"):
-                self.symbols[var.name] = self.memory.add(np.zeros(max(var.size, 1), np.uint8), var.name, logged=False)
-        for var in self.module.vars.values():
-            if var.space in ("global", "const") and var.init is not None:
+        used = self._used_variables()
+        for var in used:
+            self.symbols[var.name] = self.memory.add(np.zeros(max(var.size, 1), np.uint8), var.name, logged=False)
+        for var in used:
+            if var.init is not None:
                 self._initialise(var)
         params = self.program.function.params
         if len(args) != len(params):
@@ -123,6 +128,17 @@ class Launch:
             self.symbols[param.name] = base + offset
             data = self._argument(i, param, arg, base + offset)
             block[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
+
+    def _used_variables(self) -> list[Var]:
+        """Module variables that the kernel names, and those whose addresses these hold."""
+        names = [key[1] for key in self.program.slots.fixed if key[0] == "sym"]
+        found: dict[str, Var] = {}
+        while names:
+            var = self.module.vars.get(names.pop())
+            if var is not None and var.space in ("global", "const") and var.name not in found:
+                found[var.name] = var
+                names += [sym.name for _, sym in var.relocs]
+        return list(found.values())
 
     def _initialise(self, var: Var) -> None:
         data = bytearray(var.init)
@@ -137,8 +153,8 @@ class Launch:
             if param.size < 128:
                 raise ValueError(f"argument {number} is a TensorMap, but {param.name} is no 128-byte parameter")
             base = self.memory.add(arg.array, arg.name or f"argument {number}")
-            arg.base = base + arg.byte_offset
-            self.maps[address] = arg
+            self.maps[address] = copy.copy(arg)
+            self.maps[address].segment = self.memory.find(base)
             return b"\0" * 128
         if isinstance(arg, np.ndarray):
             if not arg.flags.c_contiguous:
@@ -194,30 +210,15 @@ class Launch:
 
     # ---- running ----
 
-    def run(self, checks: bool, order: str | int, names: list, trace: bool) -> Result:
+    def run(self, checks: bool, order: str | int, names: list, trace: bool, jobs: int | None) -> Result:
         start = time.perf_counter()
-        reporter = Reporter(names, self.memory, self.shared_dynamic - 0)
-        observer = None
-        if checks:
-            from ptxsim.checks import Checker
-
-            observer = Checker(self, reporter)
-        cluster = Cluster(self, order, reporter, observer)
         count = self.clusters[0] * self.clusters[1] * self.clusters[2]
-        done = 0
-        for index in range(count):
-            cluster.start(index)
-            cluster.run()
-            done += 1
-            if any(f.kind == "deadlock" for f in reporter.found.values()):
-                break
-        stats = {
-            "warp_instructions": int(cluster.CTL[ml.EXECUTED]), "ctas": done * self.ctas_per_cluster,
-            "tma_bytes": cluster.tma_bytes, "tensor_operations": cluster.tensor_operations,
-            "seconds": time.perf_counter() - start,
-        }  # fmt: skip
-        verdict = reporter.verdict() if checks or reporter.found else "not checked"
-        return Result(verdict, reporter.findings, stats, reporter.printed)
+        with threadpool_limits(1):  # parallel work is whole clusters, not BLAS calls
+            part = parallel.run_clusters(self, count, checks, order, names, jobs)
+        stats = part.stats | {"ctas": part.stats["clusters"] * self.ctas_per_cluster, "grid_ctas": count * self.ctas_per_cluster}
+        stats["seconds"] = time.perf_counter() - start
+        verdict = part.reporter.verdict() if checks or part.reporter.found else "not checked"
+        return Result(verdict, part.reporter.findings, stats, part.reporter.printed)
 
 
 def _explicit_cluster(function: Function, cluster) -> tuple[int, int, int]:

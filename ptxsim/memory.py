@@ -22,15 +22,22 @@ class GlobalMemory:
     def add(self, array: np.ndarray, name: str, logged: bool = True) -> int:
         """Maps a C-contiguous array; returns its address. The same memory is mapped once."""
         raw = array.reshape(-1).view(np.uint8)
-        for row, known in zip(self.rows, self.arrays, strict=True):
-            if known.ctypes.data == raw.ctypes.data and known.nbytes == raw.nbytes and raw.nbytes:
-                return row[0]
+        host = raw.ctypes.data
+        for base, end, known, _ in self.rows:
+            if known == host and end - base == raw.nbytes and raw.nbytes:
+                return base
         base = self._next
-        self.rows.append((base, base + raw.nbytes, raw.ctypes.data, int(logged)))
+        self.rows.append((base, base + raw.nbytes, host, int(logged)))
         self.arrays.append(raw)
         self.names.append(name)
         self._next += -(-max(raw.nbytes, 1) // SEGMENT_ALIGN) * SEGMENT_ALIGN + SEGMENT_ALIGN
         return base
+
+    def replace(self, index: int, array: np.ndarray) -> None:
+        """Backs a segment with other memory of the same size (uint8)."""
+        base, end, _, logged = self.rows[index]
+        self.rows[index] = (base, end, array.ctypes.data, logged)
+        self.arrays[index] = array
 
     def table(self) -> np.ndarray:
         """int64 (segments, 4) for the main loop."""

@@ -30,7 +30,7 @@ class TensorMap:
     fill: str = "zero"
     byte_offset: int = 0
     dtype: object = None
-    base: int = 0  # simulated address; set when launched
+    segment: int = -1  # of global memory; set in the copy that a launch keeps
     name: str = ""
 
     def __post_init__(self):

@@ -51,7 +51,9 @@ def _what(cluster, reporter, wait) -> str:
     if wait.kind == "tmem-alloc":
         return f"{detail['columns']} free TMEM columns"
     if wait.kind == "collective":
-        return f"lanes {lanes_text(detail['members'] & ~detail['present'])} of its warp at a .sync instruction"
+        return (
+            f"lanes {lanes_text(detail['members'] & ~detail['present'])} of its warp at a .sync instruction"
+        )
     return f"bulk copies ({detail.get('pending')} group(s) pending)"
 
 

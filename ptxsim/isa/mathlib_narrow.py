@@ -75,8 +75,8 @@ _, e2m1_of = _format(1, 0, 0x7, 0x7, 0x7, 3)
 
 @njit
 def tf32_of(x, mode, finite):
-    """tf32 as the float32 that holds it, its 13 low bits zero; canonical NaN as for float32."""
-    return np.uint64(0x7FFFFFFF) if x != x else _tf32_of(x, mode, finite) << U13
+    """tf32 as the float32 that holds it, its 13 low bits zero."""
+    return _tf32_of(x, mode, finite) << U13
 
 
 @njit

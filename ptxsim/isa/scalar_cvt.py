@@ -38,12 +38,11 @@ def sat_matters(mods: Mods) -> bool:
 
 
 def clamped(kind: str, source: str, text: str) -> str:
-    """An integer of type `source` clamped to the range of type `kind`."""
+    """Text of an integer of type `source` clamped to the range of type `kind`; its own type stays `source`."""
     number = "np.uint64" if source[0] == "u" else "np.int64"
     (low, high), (bottom, top) = span(source), span(kind)
     text = f"max({text}, {number}({bottom}))" if low < bottom else text
-    text = f"min({text}, {number}({top}))" if top < high else text
-    return as_kind(kind, text)
+    return f"min({text}, {number}({top}))" if top < high else text
 
 
 def int_key(mods: Mods) -> str:
@@ -138,7 +137,7 @@ NUMBERS = (
     ),
     form(
         "cvt.sat.dtype.type",
-        *(result, "{type}", lambda m: clamped(m["dtype"], m["type"], "a")),
+        *(result, "{type}", lambda m: as_kind(m["dtype"], clamped(m["dtype"], m["type"], "a"))),
         **{"dtype": INTS, "type": INTS, "where": sat_matters},
     ),
     _float(".irnd{.ftz}{.sat}", INTS, "f32", float_int, irnd=IRND),

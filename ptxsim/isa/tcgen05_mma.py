@@ -6,7 +6,7 @@ Products are computed in float32 by numpy's BLAS on the values that the descript
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ptxsim.formats import DECODERS, Decoder
 from ptxsim.isa.units import check_mods, refuse, unit
 from ptxsim.machine_layout import SHARED_START
 from ptxsim.layouts import (
-    InstructionDescriptor, MatrixDescriptor, decode_instruction_descriptor, decode_matrix_descriptor, operand_addresses,
+    InstructionDescriptor, decode_instruction_descriptor, decode_matrix_descriptor, operand_addresses,
     operand_layout, result_layout,
 )  # fmt: skip
 from ptxsim.tmem import COLUMNS, split_address
@@ -75,10 +75,13 @@ def mma(instr):
     return run
 
 
+_decode = functools.lru_cache(maxsize=256)(decode_instruction_descriptor)
+
+
 def _shape(cluster, split, bits: int, kind: str, group: int) -> InstructionDescriptor | None:
     """The decoded instruction descriptor; None, with a finding, if it is not legal or not modelled."""
     try:
-        shape = decode_instruction_descriptor(bits, kind, group)
+        shape = _decode(bits, kind, group)
     except ValueError as error:
         cluster.reporter.add("descriptor", "error", str(error), "", split)
         return None
@@ -144,53 +147,53 @@ def execute(cluster, ops: list[Mma]) -> None:
 
 
 def _operand(cluster, ops: list[Mma], rank: int, which: str) -> np.ndarray:
-    """float32 (rows, K) of A or B as CTA `rank` holds it."""
+    """float32 (rows, K) of A or B as CTA `rank` holds it, the K steps of all `ops` side by side."""
     shape = ops[0].shape
-    rows = (shape.m if which == "a" else shape.n) // ops[0].group
-    parts = []
-    for op in ops:
-        source = op.a if which == "a" else op.b
-        if isinstance(source, tuple):
-            parts.append(_from_tmem(cluster, rank, source[1], rows, op))
-        else:
-            mn, fmt = (shape.a_mn_major, shape.a_type) if which == "a" else (shape.b_mn_major, shape.b_type)
-            parts.append(_from_shared(cluster, rank, source, rows, mn, DECODERS[fmt], op))
-    values = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
-    negate = shape.negate_a if which == "a" else shape.negate_b
+    if which == "a":
+        sources, rows, mn, fmt, negate = [op.a for op in ops], shape.m, shape.a_mn_major, shape.a_type, shape.negate_a
+    else:
+        sources, rows, mn, fmt, negate = [op.b for op in ops], shape.n, shape.b_mn_major, shape.b_type, shape.negate_b
+    rows //= ops[0].group
+    if isinstance(sources[0], tuple):
+        parts = [_from_tmem(cluster, rank, s[1], rows, op) for s, op in zip(sources, ops, strict=True)]
+        values = np.concatenate(parts, axis=1)
+    else:
+        values = _from_shared(cluster, rank, tuple(sources), rows, mn, DECODERS[fmt], ops[0])
     return -values if negate else values
 
 
-@functools.lru_cache(maxsize=512)
-def _chunks(desc: MatrixDescriptor, rows: int, depth: int, width: int, mn: bool) -> np.ndarray:
-    """16-byte chunk numbers that hold an operand: (rows, chunks of K), or (K, chunks of rows) if MN-major."""
-    addresses = operand_addresses(desc, rows, depth, width, mn)
-    per = 16 // width
-    return np.ascontiguousarray(addresses[::per].T if mn else addresses[:, ::per]) >> 4
+@dataclass(frozen=True)
+class Chunks:
+    """The 16-byte chunks of shared memory that an operand occupies; `index` is (rows, K) or, MN-major, (K, rows)."""
+
+    index: np.ndarray
+    first: int  # bytes of the window touched
+    last: int
 
 
-def operand_chunks(descriptor: int, rows: int, width: int, mn: bool) -> np.ndarray:
-    """_chunks of a raw descriptor, computed once for all addresses with the same position in a swizzle pattern."""
-    desc = decode_matrix_descriptor(descriptor)
-    inside = desc.start % 1024
-    return _chunks(replace(desc, start=inside), rows, _K_BYTES // width, width, mn) + ((desc.start - inside) >> 4)
+@functools.lru_cache(maxsize=1024)
+def operand_chunks(descriptors: tuple[int, ...], rows: int, width: int, mn: bool) -> Chunks:
+    """Chunks of consecutive K steps. ValueError for a descriptor that is not legal."""
+    depth, per = _K_BYTES // width, 16 // width
+    parts = [operand_addresses(decode_matrix_descriptor(d), rows, depth, width, mn) for d in descriptors]
+    addresses = np.concatenate(parts, axis=1)
+    index = np.ascontiguousarray(addresses[::per].T if mn else addresses[:, ::per]) >> 4
+    return Chunks(index, int(index.min()) * 16, int(index.max()) * 16 + 15)
 
 
-def _from_shared(cluster, rank: int, descriptor: int, rows: int, mn: bool, decoder: Decoder, op: Mma) -> np.ndarray:
-    problem, chunks = "", None
+def _from_shared(cluster, rank: int, descriptors: tuple, rows: int, mn: bool, decoder: Decoder, op: Mma) -> np.ndarray:
     try:
-        chunks = operand_chunks(descriptor, rows, decoder.bytes, mn)
+        chunks = operand_chunks(descriptors, rows, decoder.bytes, mn)
+        if chunks.first < SHARED_START or chunks.last >= cluster.launch.shared_end:
+            raise ValueError(
+                f"matrix descriptor {descriptors[0]:#x} reaches bytes {chunks.first}..{chunks.last} of a shared memory window "
+                f"of {SHARED_START}..{cluster.launch.shared_end - 1}"
+            )
     except ValueError as error:
-        problem = str(error)
-    if chunks is not None and (chunks.max() * 16 + 16 > cluster.launch.shared_end or chunks.min() * 16 < SHARED_START):
-        problem = (
-            f"matrix descriptor {descriptor:#x} reaches bytes {int(chunks.min()) * 16}..{int(chunks.max()) * 16 + 15} of a "
-            f"shared memory window of {SHARED_START}..{cluster.launch.shared_end - 1}"
-        )
-    if problem:
         op.split.row = op.row
-        cluster.reporter.add("descriptor", "error", problem, "", op.split)
-        return np.zeros((rows, _K_BYTES // decoder.bytes), np.float32)
-    values = decoder.decode(cluster.shared[rank].view(np.complex128)[chunks].view(decoder.raw))
+        cluster.reporter.add("descriptor", "error", str(error), "", op.split)
+        return np.zeros((rows, len(descriptors) * _K_BYTES // decoder.bytes), np.float32)
+    values = decoder.decode(cluster.shared_chunks[rank][chunks.index].view(decoder.raw))
     return np.ascontiguousarray(values.reshape(-1, rows).T) if mn else values.reshape(rows, -1)
 
 

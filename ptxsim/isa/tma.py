@@ -49,14 +49,13 @@ def box_index(tmap: TensorMap, start: tuple[int, ...]) -> tuple[np.ndarray, np.n
 
 def read_box(cluster, tmap: TensorMap, start: tuple[int, ...]) -> np.ndarray:
     """uint8 (rows, bytes of a row) of a box in global memory; outside elements are the map's fill value."""
-    memory = tmap.array.reshape(-1).view(np.uint8)[tmap.byte_offset :]
+    memory = cluster.launch.memory.arrays[tmap.segment][tmap.byte_offset :]
     size = tmap.dtype.itemsize
     if tmap.rank == 2 and tmap.element_strides == (1, 1) and _within(tmap, start):
         rows, inner = tmap.box[1], tmap.box[0] * size
         first = start[1] * tmap.strides[0] + start[0] * size
         return np.lib.stride_tricks.as_strided(memory[first:], (rows, inner), (tmap.strides[0], 1))
     offsets, inside = box_index(tmap, start)
-    elements = np.full(offsets.shape, 0, f"V{size}").view(f"u{size}") if size <= 8 else None
     elements = np.zeros(offsets.shape, f"u{size}")
     if tmap.fill == "nan":
         elements[:] = _nan_bits(tmap.dtype)
@@ -74,9 +73,9 @@ def _within(tmap: TensorMap, start: tuple[int, ...]) -> bool:
     return all(0 <= s and s + b <= d for s, b, d in zip(start, tmap.box, tmap.dims, strict=True))
 
 
-def write_box(tmap: TensorMap, start: tuple[int, ...], data: np.ndarray, reduce=None) -> None:
+def write_box(cluster, tmap: TensorMap, start: tuple[int, ...], data: np.ndarray, reduce=None) -> None:
     """Writes uint8 (rows, bytes of a row) to a box of global memory; outside elements are dropped."""
-    memory = tmap.array.reshape(-1).view(np.uint8)[tmap.byte_offset :]
+    memory = cluster.launch.memory.arrays[tmap.segment][tmap.byte_offset :]
     size = tmap.dtype.itemsize
     offsets, inside = box_index(tmap, start)
     flat = memory[: len(memory) // size * size].view(tmap.dtype if reduce else f"u{size}")
@@ -184,7 +183,7 @@ def _load_one(cluster, split, args, multicast: bool, pair: bool, generic: bool) 
     def finish():
         data = np.ascontiguousarray(read_box(cluster, tmap, start)).view(np.complex128)
         for rank in ranks:
-            cluster.shared[rank].view(np.complex128)[chunks] = data
+            cluster.shared_chunks[rank][chunks] = data
             if cluster.checks:
                 cluster.checks.tma_write(cluster, token, rank, chunks)
         cluster.tma_bytes += tmap.box_bytes
@@ -245,7 +244,7 @@ def _store_one(cluster, split, args, operation) -> None:
     token = cluster.checks.tma_issue(cluster, split, "store", tmap, start, [place[0]], place[1]) if cluster.checks else None
 
     def read():
-        data = cluster.shared[place[0]].view(np.complex128)[chunks].view(np.uint8)
+        data = cluster.shared_chunks[place[0]][chunks].view(np.uint8)
         if cluster.checks:
             cluster.checks.tma_read(cluster, token, place[0], chunks)
         group.reads -= 1
@@ -253,7 +252,7 @@ def _store_one(cluster, split, args, operation) -> None:
         cluster.engine.submit(Work(None, lambda: write(data), "TMA store (write)", split))
 
     def write(data):
-        write_box(tmap, start, data, operation)
+        write_box(cluster, tmap, start, data, operation)
         if cluster.checks:
             cluster.checks.tma_global(cluster, token, tmap, start)
         cluster.tma_bytes += tmap.box_bytes
