@@ -15,7 +15,8 @@ TENSOR_MAP = (
     "struct alignas(64) CUtensorMap_st { unsigned long long opaque[16]; };\n"
     "typedef struct CUtensorMap_st CUtensorMap;\n"
 )
-FLAGS = ("--std=c++17", "-default-device", "--disable-warnings", "--ptxas-options=-v")
+# Without --no-cache NVRTC may answer from a cache of its own, whose log is empty.
+FLAGS = ("--std=c++17", "-default-device", "--disable-warnings", "--ptxas-options=-v", "--no-cache")
 
 
 class CompileError(ValueError):

@@ -24,7 +24,7 @@ extern __shared__ int scratch[];
 extern "C" __global__ void kernel(int* D, int n, int words) {
   scratch[words - 1] = n + rank();
   D[blockIdx.x] = scratch[words - 1];
-  if (blockIdx.x == 1) printf("rank %d of CTA %d\\n", rank(), blockIdx.x);
+  if (blockIdx.x == 1 && threadIdx.x == 0) printf("rank %d of CTA %d\\n", rank(), blockIdx.x);
 }"""
 # One box of A by TMA into shared memory, from there to D as it lies.
 BOX = """
