@@ -268,6 +268,8 @@ class Cluster:
                 self._adopt()
             if control[ml.LOG_USED]:
                 self._drain_log()
+            if control[ml.EXITED]:
+                self._exited(split)
             if reason == ml.REASON_UNIT:
                 split.row = row = int(self.SP[g, ml.SP_PC])
                 split.mask = int(control[ml.UNIT_MASK])
@@ -299,8 +301,6 @@ class Cluster:
                 self.SP[g, ml.SP_STATE] = ml.FREE
                 return False
             else:
-                if reason == ml.REASON_EXIT:
-                    self._exited(split)
                 return False
 
     def _adopt(self) -> None:
@@ -335,7 +335,7 @@ class Cluster:
     def _exited(self, split: Split) -> None:
         """Lanes have left the kernel; barriers of a CTA count only threads that are still there (bar.sync)."""
         w = split.warp
-        live = 0
+        self.CTL[ml.EXITED] = live = 0
         for k in range(w * 32, w * 32 + 32):
             if self.SP[k, ml.SP_STATE] != ml.FREE:
                 live |= int(self.SP[k, ml.SP_MASK])
@@ -344,10 +344,12 @@ class Cluster:
                 live |= int(self.G[k, ml.G_ARRIVED])
         self.alive[w] = live
         self.effects += 1
+        for key in [k for k in self.waiting if k[0] == "meet" and k[1] == w]:
+            self.wake(key)
         for hook in self.launch.exit_hooks:
             hook(self, split.cta)
 
     def cta_alive(self, cta: int) -> int:
-        """Threads of a CTA that have not exited."""
+        """Threads of a CTA that have not exited, whole warps counted (as CTA barriers count, PTX ISA 9.7.13.1)."""
         first = cta * self.warps_per_cta
-        return sum(bin(m).count("1") for m in self.alive[first : first + self.warps_per_cta])
+        return 32 * sum(m != 0 for m in self.alive[first : first + self.warps_per_cta])

@@ -238,7 +238,7 @@ class _Emitter:
         items = _table(self.function, row.instr)
         self.lists += [self.row_of[_target(row.instr, t, self.labels)] for t in items]
         index = self.slots.value(row.instr.operands[0], "u32")
-        self._put(row.instr, BRX, a=index, d=start, b=len(items), rpc=self._rpc(block))
+        self._put(row.instr, BRX, d=index, a=start, b=len(items), rpc=self._rpc(block))
 
     def _unit(self, row: Row, block) -> None:
         handler = row.unit.factory(row.instr)

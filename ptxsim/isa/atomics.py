@@ -58,7 +58,6 @@ def _update(instr, returns: bool):
         third = cluster.read(split, sources[1]) if operation == "cas" else None
         width = 2 if kind == "bf16" else np.dtype(kind).itemsize
         size = width * lanes_per
-        cluster.effects += 1
         for lane, address in zip(split.lanes, cluster.addresses(split, arg), strict=True):
             for v in range(vector):
                 view = bytes_at(cluster, split, int(lane), int(address) + v * size, size, space, write=True)
@@ -68,7 +67,9 @@ def _update(instr, returns: bool):
                 b = int(cluster.R[split.warp, items[v], lane])
                 c = int(third[lane]) if third is not None else 0
                 new = combine(operation, kind, lanes_per, old, b, c, size)
-                view[:] = np.frombuffer(new, np.uint8)
+                if new != view.tobytes():  # a failed compare-and-swap is no progress
+                    cluster.effects += 1
+                    view[:] = np.frombuffer(new, np.uint8)
                 if returns:
                     outputs = targets if isinstance(targets, tuple) else (targets,)
                     if outputs[v] != -1:

@@ -24,6 +24,7 @@ class CtaBarrier:
     expected: int | None = None  # threads; None: all of the CTA
     waiting: list = field(default_factory=list)  # (split, lanes)
     votes: list = field(default_factory=list)  # (lanes, mask of true) for .red
+    partial: dict = field(default_factory=dict)  # warp -> lanes that arrived while others of it have still to
     generation: int = 0
 
 
@@ -58,7 +59,8 @@ def _arrive_cta(cluster, split, number: int, threads, aligned: bool, arrive_only
         cluster.reporter.add("illegal", "error", f"barrier {number}: thread count {threads} is not a multiple of 32",
                              "count whole warps", split)  # fmt: skip
     barrier.expected = threads
-    barrier.arrived += 32 if aligned else bin(split.mask).count("1")
+    barrier.partial[split.warp] = barrier.partial.get(split.warp, 0) | split.mask
+    _count_warp(cluster, barrier, split.warp, aligned)
     if vote is not None:
         barrier.votes.append(vote)
     if cluster.checks:
@@ -74,11 +76,17 @@ def _arrive_cta(cluster, split, number: int, threads, aligned: bool, arrive_only
     return cluster.wait(split, Wait("bar", key, detail), park=True)
 
 
+def _count_warp(cluster, barrier: CtaBarrier, warp: int, together: bool) -> None:
+    """A warp counts as 32 threads once all its lanes have arrived; .aligned says that they do so together."""
+    if together or not cluster.alive[warp] & ~barrier.partial[warp]:
+        barrier.arrived += 32
+        del barrier.partial[warp]
+
+
 def _complete_cta(cluster, cta: int, number: int) -> bool:
     """Opens the barrier if all its threads have arrived."""
     barrier = _cta_barrier(cluster, cta, number)
-    alive = -(-cluster.cta_alive(cta) // 32) * 32
-    expected = barrier.expected if barrier.expected is not None else alive
+    expected = barrier.expected if barrier.expected is not None else cluster.cta_alive(cta)
     if not barrier.arrived or barrier.arrived < expected:
         return False
     if cluster.checks:
@@ -93,7 +101,10 @@ def _complete_cta(cluster, cta: int, number: int) -> bool:
 
 def _barriers_after_exit(cluster, cta: int) -> None:
     for key in [k for k in cluster.unit_state if k[0] == "bar" and k[1] == cta]:
-        if cluster.unit_state[key].expected is None:
+        barrier = cluster.unit_state[key]
+        for warp in list(barrier.partial):
+            _count_warp(cluster, barrier, warp, False)
+        if barrier.expected is None:
             _complete_cta(cluster, cta, key[2])
 
 
@@ -126,6 +137,11 @@ def _deliver_votes(cluster, barrier: CtaBarrier) -> None:
 # ---- barrier.cluster ----
 
 
+def _cluster_barrier(cluster) -> dict:
+    """phase: phases completed; arrived: threads, lanes: per warp, in this one; seen: thread -> phase it arrived in."""
+    return cluster.unit_state.setdefault(("cluster-bar",), {"phase": 0, "arrived": 0, "lanes": {}, "seen": {}})
+
+
 @unit("barrier.cluster.arrive", section="9.7.13.3")
 def cluster_arrive(instr):
     mods = check_mods(instr, {"cluster", "arrive", "release", "relaxed", "aligned"})
@@ -133,7 +149,11 @@ def cluster_arrive(instr):
     def run(cluster, split, args):
         if "aligned" in mods:
             require_aligned(cluster, split)
-        state = cluster.unit_state.setdefault(("cluster-bar",), {"phase": 0, "arrived": 0, "seen": {}})
+        state = _cluster_barrier(cluster)
+        if state["lanes"].get(split.warp, 0) & split.mask:
+            cluster.reporter.add("cluster", "error", "barrier.cluster.arrive twice without barrier.cluster.wait between",
+                                 "each arrive of a thread is followed by its wait", split)  # fmt: skip
+        state["lanes"][split.warp] = state["lanes"].get(split.warp, 0) | split.mask
         state["arrived"] += bin(split.mask).count("1")
         for lane in split.lanes:
             state["seen"][split.warp * 32 + int(lane)] = state["phase"]
@@ -146,10 +166,9 @@ def cluster_arrive(instr):
 
 def _complete_cluster(cluster) -> None:
     state = cluster.unit_state.get(("cluster-bar",))
-    alive = sum(bin(m).count("1") for m in cluster.alive)
-    if state and state["arrived"] and state["arrived"] >= alive:
+    if state and state["arrived"] and all(not m & ~state["lanes"].get(w, 0) for w, m in enumerate(cluster.alive)):
         state["phase"] += 1
-        state["arrived"] = 0
+        state["arrived"], state["lanes"] = 0, {}
         if cluster.checks:
             cluster.checks.cluster_complete(cluster)
         cluster.wake(("cluster-bar", state["phase"] - 1))
@@ -162,7 +181,7 @@ def cluster_wait(instr):
     def run(cluster, split, args):
         if "aligned" in mods:
             require_aligned(cluster, split)
-        state = cluster.unit_state.setdefault(("cluster-bar",), {"phase": 0, "arrived": 0, "seen": {}})
+        state = _cluster_barrier(cluster)
         phase = state["seen"].get(split.thread)
         if phase is None:
             cluster.reporter.add("cluster", "error", "barrier.cluster.wait without an arrive before it", split=split)

@@ -31,10 +31,10 @@ def meet(cluster, split, members: int, payload: np.ndarray):
 
     Returns (lanes present, their payload by lane), or None when the split must sleep until the others come.
     """
+    key = ("meet", split.warp, members, split.instr.name)
     members &= cluster.alive[split.warp]
     if members & ~split.mask == 0:
         return split.mask & members, payload
-    key = ("meet", split.warp, members)
     done = cluster.unit_state.pop(("met", split.index), None)
     if done is not None:
         return done
