@@ -1,8 +1,8 @@
 """Observers of a run: what is wrong although, or because, the machine went on.
 
-A check is a class `Check(launch, reporter)` derived from `protocol.Observer` and listed in OBSERVERS. `Checker`
-hands every event to the observers that listen to it. What an observer's `*_issue` returned is its own token: the
-machine gives it back to that observer alone.
+A check is a class `Check(launch, reporter)` derived from `protocol.Observer` and listed in OBSERVERS.
+`Checker` hands every event to the observers that listen to it. What an observer's `*_issue` returned is
+its own token: the machine gives it back to that observer alone.
 """
 
 from __future__ import annotations

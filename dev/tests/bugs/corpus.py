@@ -1,8 +1,8 @@
 """The bug corpus: reference kernels with one mistake each, and what a run must say about it.
 
-A `Bug` is an edit of one `hgemm_vN` of instructor/solutions/gemm_kernels.py. What is expected was written down,
-and committed, before the checks were run on it. `build_bug` compiles the mutant or, with mutated=False, its
-correct twin at the same size; `run_bug` runs it on ptxsim with random data.
+A `Bug` is an edit of one `hgemm_vN` of instructor/solutions/gemm_kernels.py. What is expected was written
+down, and committed, before the checks were run on it. `build_bug` compiles the mutant or, with
+mutated=False, its correct twin at the same size; `run_bug` runs it on ptxsim with random data.
 """
 
 from __future__ import annotations
