@@ -1,6 +1,8 @@
 """The ten reference kernels compile without spills, and the CUDA shows each step's technique."""
 
 import csv
+import difflib
+import inspect
 import re
 from pathlib import Path
 
@@ -152,12 +154,15 @@ def test_a_shape_that_does_not_fit(step, size, rule):
         _kernel(step, *size)
 
 
-def test_steps_differ_little():
-    """The aim of 160 changed lines from one step to the next."""
-    import difflib
-    import inspect
+def _code(step: int) -> list[str]:
+    """The step's lines, without the markers from which the students' skeleton is generated."""
+    lines = inspect.getsource(getattr(gemm_kernels, f"hgemm_v{step}")).splitlines()
+    return [line for line in lines if not line.strip().startswith(("# TODO[", "# |"))]
 
-    texts = [inspect.getsource(getattr(gemm_kernels, f"hgemm_v{s}")).splitlines() for s in range(1, 11)]
+
+def test_steps_differ_little():
+    """At most 160 changed lines from one step to the next."""
+    texts = [_code(step) for step in range(1, 11)]
     for step, (before, after) in enumerate(zip(texts, texts[1:], strict=False), start=2):
         changed = [
             d
