@@ -9,6 +9,8 @@ import inspect
 
 from tvm.tirx import BufferLoad, is_buffer_var
 
+from .sync import BarrierArray
+
 _POINTER_FIRST = {
     "ptx.mbarrier.init": "bar.ptr_to([i])",
     "ptx.mbarrier.try_wait": "bar.ptr_to([i])",
@@ -56,7 +58,7 @@ class Checked:
         if expected is None or not args:
             return
         given = args[0]
-        if is_buffer_var(given) or isinstance(given, BufferLoad) or hasattr(given, "ptr_to"):
+        if is_buffer_var(given) or isinstance(given, BufferLoad | BarrierArray):
             raise TypeError(f"Tx.{self._path}: the first argument is a pointer: {expected}")
 
 

@@ -17,12 +17,15 @@ SHARED_LIMIT = (
 
 
 class PoolAllocator(SMEMPool):
-    """Hands out shared memory in the order of the calls; `commit()` fixes the total size."""
+    """Hands out shared memory in the order of the calls; `commit()` fixes the total size.
 
-    def __init__(self):
-        self.buf = T.alloc_buffer([0], "uint8", scope="shared.dyn")
-        self.ptr = self.buf.data
-        self._owns_buffer = True
+    ptr: data of a buffer of your own to hand out instead; then its size is yours to choose.
+    """
+
+    def __init__(self, ptr=None):
+        self.buf = T.alloc_buffer([0], "uint8", scope="shared.dyn") if ptr is None else None
+        self.ptr = self.buf.data if ptr is None else ptr
+        self._owns_buffer = ptr is None
         self.offset = self.max_offset = 0
         self._committed = False
 
@@ -68,6 +71,19 @@ _buffer_view.view = _view
 
 def tma_shared_layout(dtype: str, swizzle_mode: SwizzleMode, shape):
     """Layout of a shared-memory buffer for TMA and tcgen05.mma; the last two dimensions are tiled."""
+    if not isinstance(swizzle_mode, SwizzleMode):
+        raise TypeError(
+            f"tma_shared_layout(dtype, SwizzleMode, shape): {swizzle_mode!r} is not a SwizzleMode"
+        )
+    row, width = (
+        shape[-1] * DataType(dtype).bits // 8,
+        (16 << swizzle_mode.value) if swizzle_mode.value else 1,
+    )
+    if row % width or (width > 1 and shape[-2] % 8):
+        raise ValueError(
+            f"tma_shared_layout: {swizzle_mode.name} tiles 8 rows of {width} B; {tuple(shape)} {dtype} has "
+            f"{shape[-2]} rows of {row} B"
+        )
     return mma_shared_layout(dtype, swizzle_mode, tuple(shape))
 
 

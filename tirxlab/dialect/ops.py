@@ -173,27 +173,29 @@ def cast(dst, src=None, dispatch: str | None = None, **options):
     return _call("cast", dst, src, dispatch=_dispatch("cast", dispatch))
 
 
-def gemm_async(C, A, B, *args, accum=False, dispatch: str | None = None, cta_group: int = 1, **options):
+def gemm_async(C, A, B, accum=False, dispatch: str | None = None, cta_group: int = 1, **options):
     """tcgen05.mma: C (TMEM, fp32) = or += A @ B.T, with A (m, k) and B (n, k) in shared memory.
 
-    accum: False or True, or a boolean expression; issued by one thread, complete after a commit.
+    accum: False (overwrite), True (add) or a condition. One thread issues it; a commit tells its end.
     """
-    if args:
-        raise TypeError(
-            "Tx.gemm_async takes C, A, B; write the others by name: accum=, dispatch=, cta_group="
-        )
     _check_options("gemm_async", options)
     _tiles("gemm_async", C=C, A=A, B=B)
     _one_issuer("gemm_async")
-    dtype = getattr(getattr(accum, "ty", None), "dtype", None)
-    if not isinstance(accum, bool) and str(dtype) != "bool":
-        raise TypeError(
-            f"accum must be a boolean (False, True or a comparison such as k != 0), not {accum!r}"
-        )
     if cta_group not in (1, 2):
         raise ValueError(f"cta_group is 1 or 2, not {cta_group}")
     variant = _dispatch("gemm_async", dispatch)
-    return _call("gemm_async", C, A, B, accum=accum, dispatch=variant, cta_group=cta_group, **options)
+    return _call(
+        "gemm_async", C, A, B, accum=_boolean(accum), dispatch=variant, cta_group=cta_group, **options
+    )
+
+
+def _boolean(accum):
+    dtype = str(getattr(getattr(accum, "ty", None), "dtype", ""))
+    if isinstance(accum, bool) or dtype == "bool":
+        return accum
+    if dtype.startswith(("int", "uint")):
+        return accum != 0
+    raise TypeError(f"accum must be a boolean (False, True or a comparison such as k != 0), not {accum!r}")
 
 
 def other(op: str):

@@ -9,6 +9,7 @@ from test_dialect_rows import BAR, GEMM, OUTER, TILES
 from tvm.tirx import Evaluate, PrimFunc
 
 import tirxlab
+from tirxlab.build import build
 from tirxlab.dialect import KernelError, SharedName, info_of, names_of
 
 WRONG = {
@@ -115,6 +116,39 @@ def test_a_failed_kernel_leaves_nothing_behind(tmp_path):
         make_kernel(tmp_path, "with Tx.cta():\n    Tx.copy(As[:, :], A[:, 0:32])", decl=TILES, outer=OUTER)
     with pytest.raises(KernelError, match="needs an execution scope"):
         make_kernel(tmp_path, "Tx.copy(As[:, :], A[:, :])", decl=TILES, outer=OUTER)
+
+
+def test_a_pointer_may_have_a_name(tmp_path):
+    body = "p = bar.ptr_to([0])\nif warp_id == 0:\n    if lane_id == 0:\n        Tx.ptx.mbarrier.init(p, 1)"
+    assert "mbarrier_init" in build(make_kernel(tmp_path, body, decl=BAR)).cuda
+
+
+@pytest.mark.parametrize("accum", ["True", "flag", "count", "wg_id != 0"])
+def test_what_accum_may_be(accum, tmp_path):
+    set_up = "flag = wg_id == 0\ncount = 0\n"
+    kernel = make_kernel(
+        tmp_path, set_up + GEMM.replace("accum=False", accum), decl=BAR + "\n" + TILES, outer=OUTER
+    )
+    assert "tcgen05_mma_cta_1" in build(kernel).cuda
+
+
+def test_a_pool_over_a_buffer_of_ones_own(tmp_path):
+    decl = """
+        mine = Tx.alloc_buffer((4096,), "uint8", scope="shared.dyn")
+        other = Tx.PoolAllocator(mine.data)
+        bars = TMABar(other, 2, "bars")
+    """
+    kernel = make_kernel(tmp_path, "bars.init(1)\nR[tid] = tid", decl=decl)
+    assert ("bars", "uint64", 0, (2,)) in names_of(kernel)
+
+
+LAYOUTS = [((128, 32), "128 rows of 64 B"), ((100, 64), "100 rows of 128 B")]
+
+
+@pytest.mark.parametrize("shape,reason", LAYOUTS)
+def test_a_layout_that_does_not_tile(shape, reason):
+    with pytest.raises(ValueError, match="SWIZZLE_128B_ATOM tiles 8 rows of 128 B.*" + reason):
+        tirxlab.tma_shared_layout("float16", tirxlab.SwizzleMode.SWIZZLE_128B_ATOM, shape)
 
 
 def test_names_and_offsets(tmp_path):

@@ -2,11 +2,13 @@
 
 import re
 
+import numpy as np
 import pytest
 from kernel_text import make_kernel
 from test_dialect_rows import BAR, DRAIN, ELECT, GEMM, OUTER, TILES, TMA_STORE
 
 from tirxlab.build import build
+from tirxlab.devices import sim
 from tirxlab.dialect import KernelError, names_of
 
 AFTER = "Tx.ptx.tcgen05.fence.after_thread_sync()\n"
@@ -69,6 +71,17 @@ def test_6_cta_sync_in_an_elected_thread_is_compiled_as_written(tmp_path):
     assert re.search(
         r"if \(tvm_builtin_elect_one_sync_op\(\)\) \{\s*tvm_builtin_cuda_cta_sync\(\);\s*\}", cuda
     )
+
+
+def _run(folder, body, **parts):
+    artifact = build(make_kernel(folder, body, outer=OUTER, **parts))
+    arrays = {b.name: np.ones(b.shape, b.dtype) for b in artifact.buffers}
+    return sim.run(artifact, arrays)
+
+
+def test_6_and_is_an_error_when_it_runs(tmp_path):
+    run = _run(tmp_path, ELECT + "        Tx.cuda.cta_sync()\nR[tid] = tid")
+    assert run.verdict == "error" and run.findings[0].kind in ("collective", "deadlock")
 
 
 def test_7_registers_come_from_alloc_local_and_casts_use_it_not_its_view(tmp_path):
