@@ -11,8 +11,9 @@ from pathlib import Path
 import tvm
 from tvm import DataType
 from tvm.target import Target
-from tvm.tirx import PrimFunc
+from tvm.tirx import PrimFunc, StringImm
 from tvm.tirx.build import codegen_build, split_host_device_mods
+from tvm.tirx.stmt_functor import post_order_visit
 
 from tirxlab import nvrtc
 from tirxlab.artifact import Artifact, BufferInfo, SharedName
@@ -35,7 +36,7 @@ def build(kernel: PrimFunc, arch: str = "sm_100a", *, use_cache: bool = True) ->
     """
     info = _checked(kernel, arch)
     marked = with_markers(kernel, info.file)
-    name = cache.key(tir=marked.script(show_meta=True), arch=arch, flags=nvrtc.FLAGS, tools=_versions())
+    name = cache.key(tir=_script(marked), arch=arch, flags=nvrtc.FLAGS, tools=_versions())
     artifact = cache.get(name) if use_cache else None
     if artifact is None:
         artifact = _compile(marked, info, arch)
@@ -55,6 +56,13 @@ def _checked(kernel, arch: str) -> KernelInfo:
         return info_of(kernel)
     except KernelError as error:
         raise BuildError(error.reason) from None
+
+
+def _script(kernel: PrimFunc) -> str:
+    """The kernel as text and its strings, which TVM leaves out (with show_meta a "\\n" in one crashes it)."""
+    strings = []
+    post_order_visit(kernel.body, lambda n: strings.append(n.value) if isinstance(n, StringImm) else None)
+    return "\0".join([kernel.script(), *map(str, strings)])
 
 
 def _versions() -> dict[str, str]:

@@ -166,7 +166,7 @@ def _check_tma(dst, src, options: dict) -> None:
 def cast(dst, src=None, dispatch: str | None = None, **options):
     """`Tx.cast(dst, src)` converts a buffer element by element; `Tx.cast(value, dtype)` a scalar."""
     if not _is_tile(dst):
-        return _tile.cast._fn(dst, src, **options)
+        return T.cast(dst, src, **options)
     _check_options("cast", options)
     _tiles("cast", dst=dst, src=src)
     _no_warpgroup_view("cast", dst=dst, src=src)

@@ -123,6 +123,20 @@ def test_a_pointer_may_have_a_name(tmp_path):
     assert "mbarrier_init" in build(make_kernel(tmp_path, body, decl=BAR)).cuda
 
 
+def test_scalars_are_cast_too(tmp_path):
+    cuda = build(make_kernel(tmp_path, 'R[tid] = Tx.cast(Tx.cast(tid, "float32") * 2.5, "int32")')).cuda
+    assert "((int)(" in cuda and "((float)(" in cuda
+
+
+def test_a_string_of_several_lines(tmp_path):
+    """TVM crashes when it prints such a string as metadata; two texts must not share a cache entry either."""
+    one, two = (
+        build(make_kernel(tmp_path, f'if tid == 0:\n    Tx.cuda.printf("{text}\\n", tid)')).cuda
+        for text in ("first %d", "other %d")
+    )
+    assert "first" in one and "other" in two
+
+
 @pytest.mark.parametrize("accum", ["True", "flag", "count", "wg_id != 0"])
 def test_what_accum_may_be(accum, tmp_path):
     set_up = "flag = wg_id == 0\ncount = 0\n"
