@@ -172,7 +172,8 @@ def testp_notanumber(a, tiny):
 
 @njit
 def testp_normal(a, tiny):
-    return abs(a) < np.inf and abs(a) >= tiny
+    """Zeros count as normal (PTX ISA 9.7.3, testp)."""
+    return abs(a) < np.inf and (a == 0 or abs(a) >= tiny)
 
 
 @njit

@@ -164,14 +164,14 @@ def _udiv(a, b):
 
 @njit
 def div_u(a, b, W):
-    """Quotient; all ones for a zero divisor (PTX leaves that to the machine)."""
+    """Quotient; all ones for a zero divisor, as an H200 gives (PTX leaves it to the machine)."""
     return ALL >> (W64 - W) if b == ZERO else _udiv(a, b)
 
 
 @njit
-def rem_u(a, b):
-    """Remainder; the dividend for a zero divisor (PTX leaves that to the machine)."""
-    return a if b == ZERO else a - _udiv(a, b) * b
+def rem_u(a, b, W):
+    """Remainder; all ones for a zero divisor, as an H200 gives."""
+    return ALL >> (W64 - W) if b == ZERO else a - _udiv(a, b) * b
 
 
 @njit
@@ -181,7 +181,7 @@ def magnitude(a):
 
 @njit
 def div_s(a, b, W):
-    """Quotient towards zero; minimum / -1 wraps; -1 for a zero divisor (PTX leaves that to the machine)."""
+    """Quotient towards zero; minimum / -1 wraps; -1 for a zero divisor, as an H200 gives."""
     if b == S_ZERO:
         return np.int64(-1)
     q = np.int64(_udiv(magnitude(a), magnitude(b)))
@@ -189,9 +189,9 @@ def div_s(a, b, W):
 
 
 @njit
-def rem_s(a, b):
-    """Remainder with the sign of the dividend; the dividend for a zero divisor."""
-    return a if b == S_ZERO else a - div_s(a, b, W64) * b
+def rem_s(a, b, W):
+    """Remainder with the sign of the dividend; -1 for a zero divisor, as an H200 gives."""
+    return np.int64(-1) if b == S_ZERO else a - div_s(a, b, W64) * b
 
 
 @njit

@@ -154,6 +154,22 @@ def int_bf16(negative, magnitude, mode):
     return bf16_encode(negative, sig, exp, mode, False)
 
 
+@njit
+def f16_encode_ftz(sign, sig, exp, mode, finite):
+    """The f16 of sig * 2**exp, zero if it is subnormal once rounded to 11 digits whatever its exponent."""
+    if round_code(sign, sig, exp, np.int64(10), np.int64(-15), mode) < np.uint64(2 << 10):
+        return SIGN16 if sign else ZERO
+    return f16_encode(sign, sig, exp, mode, finite)
+
+
+@njit
+def f16_of_ftz(x, mode, finite):
+    if not is_finite(x):
+        return f16_of(x, mode, finite)
+    sign, sig, exp = unpack(x)
+    return f16_encode_ftz(sign, sig, exp, mode, finite)
+
+
 def _fused(encode, of, read):
     """a * b + c of raw bits, rounded once to nearest even."""
 
@@ -169,6 +185,7 @@ def _fused(encode, of, read):
 
 
 f16_fma = _fused(f16_encode, f16_of, f16_f64)
+f16_fma_ftz = _fused(f16_encode_ftz, f16_of, f16_f64)
 bf16_fma = _fused(bf16_encode, bf16_of, bf16_f64)
 
 

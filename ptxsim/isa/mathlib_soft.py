@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from ptxsim.isa.mathlib_float import as_f32, as_f64, f64_bits, fma_f32, fma_f64
+from ptxsim.isa.mathlib_float import TINY32, as_f32, as_f64, f64_bits, fma_f32, fma_f64, ftz
 from ptxsim.isa.mathlib_int import ALL, ONE, TWO, W64, ZERO, clz, mulhi_u64
 
 # Rounding directions: nearest even, to zero, down, up, nearest with ties away from zero
@@ -246,6 +246,43 @@ def div32(a, b, mode):
         return a / b
     sign, sig, exp = div_parts(np.float64(a), np.float64(b))
     return pack32(sign, sig, exp, mode)
+
+
+@njit
+def _flushed(x, parts, mode):
+    """x, a result equal to the smallest normal number, or zero if `parts` lie below it.
+
+    Underflow is seen after rounding to 24 digits whatever the exponent, as on an H200.
+    """
+    sign, sig, exp = parts
+    below = round_code(sign, sig, exp, np.int64(23), np.int64(-127), mode) < np.uint64(2 << 23)
+    return np.copysign(np.float32(0), x) if below else x
+
+
+@njit
+def mul32_ftz(a, b, mode):
+    x = a * b if mode == RN else mul32(a, b, mode)
+    return ftz(x) if abs(x) != TINY32 else _flushed(x, unpack(np.float64(a) * np.float64(b)), mode)
+
+
+@njit
+def fma32_ftz(a, b, c, mode):
+    x = fma_f32(a, b, c) if mode == RN else fma32(a, b, c, mode)
+    if abs(x) != TINY32:
+        return ftz(x)
+    return _flushed(x, fma_parts(np.float64(a), np.float64(b), np.float64(c), mode), mode)
+
+
+@njit
+def div32_ftz(a, b, mode):
+    x = div32(a, b, mode)
+    return ftz(x) if abs(x) != TINY32 else _flushed(x, div_parts(np.float64(a), np.float64(b)), mode)
+
+
+@njit
+def f32_of_ftz(a, mode):
+    x = f32_of(a, mode)
+    return ftz(x) if abs(x) != TINY32 else _flushed(x, unpack(a), mode)
 
 
 @njit

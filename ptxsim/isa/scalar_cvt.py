@@ -38,7 +38,7 @@ def sat_matters(mods: Mods) -> bool:
 
 
 def clamped(kind: str, source: str, text: str) -> str:
-    """Text of an integer of type `source` clamped to the range of type `kind`; its own type stays `source`."""
+    """Text of an integer of type `source` clamped to the range of `kind`; it stays a `source`."""
     number = "np.uint64" if source[0] == "u" else "np.int64"
     (low, high), (bottom, top) = span(source), span(kind)
     text = f"max({text}, {number}({bottom}))" if low < bottom else text
@@ -94,6 +94,8 @@ def write(kind: str, mods: Mods, text: str) -> str:
     if kind == "f64":
         return text
     if kind == "f32":
+        if mods.get("ftz") and mods["type"] == "f64":
+            return f"f32_of_ftz({text}, {mode})"
         return f"np.float32({text})" if mode == "RN" else f"f32_of({text}, {mode})"
     return f"{kind}_of({text}, {mode}, {bool(mods.get('satfinite'))})"
 

@@ -16,23 +16,27 @@ def key(mods: Mods) -> str:
     return mods["name"].replace(".rn", "").replace("mad.", "fma.")
 
 
-def f32(native: str, directed: str = ""):
-    """A template over {a}, {b}, {c}: `native` rounds to nearest, `directed` as {mode}; then .ftz, .sat."""
+def f32(native: str, directed: str = "", flushed: str = ""):
+    """A template over {a}, {b}, {c}: `native` rounds to nearest, `directed` as {mode}; then .ftz, .sat.
+
+    `flushed` replaces both under .ftz, where a result may be rounded up to the smallest normal number.
+    """
 
     def build(mods: Mods, read: str = "{}") -> str:
         read = f"ftz({read})" if mods.get("ftz") else read
         mode = mods.get("rnd") or "rn"
         text = native if mode == "rn" else directed
+        text = flushed if flushed and mods.get("ftz") else text
         text = text.format(mode=mode.upper(), **{n: read.format(n) for n in "abc"})
-        text = f"ftz({text})" if mods.get("ftz") else text
+        text = f"ftz({text})" if mods.get("ftz") and not flushed else text
         return f"f32_sat({text})" if mods.get("sat") else text
 
     return build
 
 
-def f32x2(native: str, directed: str):
+def f32x2(native: str, directed: str, flushed: str):
     """The same for both elements of packed float32 pairs."""
-    one = f32(native, directed)
+    one = f32(native, directed, flushed)
     return lambda mods: f"pack_f32({one(mods, 'lo_f32({})')}, {one(mods, 'hi_f32({})')})"
 
 
@@ -41,9 +45,9 @@ def f64(native: str, directed: str = ""):
     return lambda mods: f32(native, directed)({"rnd": mods.get("rnd", "")})
 
 
-def _rounded(op: str, count: int, native: str, directed: str, packed: bool = True) -> list[Form]:
+def _rounded(op: str, count: int, native: str, directed: str, flushed: str = "", packed: bool = True):
     """The f32, f32x2 and f64 forms of an operation in any rounding direction; # stands for 32 or 64."""
-    single = native.replace("#", "32"), directed.replace("#", "32")
+    single = native.replace("#", "32"), directed.replace("#", "32"), flushed
     double = native.replace("#", "64"), directed.replace("#", "64")
     src32, src64, pairs = (" ".join([kind] * count) for kind in ("f32", "f64", "b64"))
     return [
@@ -59,9 +63,10 @@ def _quotient(op: str, src: str, directed: str) -> list[Form]:
     kinds = "approx full" if op == "div" else "approx"
     src32, src64 = src.replace("#", "32"), src.replace("#", "64")
     single, double = directed.replace("#", "32"), directed.replace("#", "64")
+    flushed = single.replace("div32(", "div32_ftz(") if "div" in single else ""
     return [
         form(f"{op}.kind{{.ftz}}.f32", "f32", src32, f32(approx), kind=kinds),
-        form(f"{op}.rnd{{.ftz}}.f32", "f32", src32, f32(approx, single), key, rnd=RND),
+        form(f"{op}.rnd{{.ftz}}.f32", "f32", src32, f32(approx, single, flushed), key, rnd=RND),
         form(f"{op}.rnd.f64", "f64", src64, f64(approx.replace("32", "64"), double), key, rnd=RND),
     ]
 
@@ -99,12 +104,13 @@ def _function(op: str) -> Form:
     return form(f"{op}.approx{{.ftz}}.f32", "f32", "f32", f32(f"{op}_f32({{a}})"))
 
 
+FUSED = ("fma_f#({a}, {b}, {c})", "fma#({a}, {b}, {c}, {mode})", "fma32_ftz({a}, {b}, {c}, {mode})")
 FLOAT = (
     *_rounded("add{.rnd}", 2, "{a} + {b}", "fma#({a}, ONE#, {b}, {mode})"),
     *_rounded("sub{.rnd}", 2, "{a} - {b}", "fma#({a}, ONE#, -{b}, {mode})"),
-    *_rounded("mul{.rnd}", 2, "{a} * {b}", "mul#({a}, {b}, {mode})"),
-    *_rounded("fma.rnd", 3, "fma_f#({a}, {b}, {c})", "fma#({a}, {b}, {c}, {mode})"),
-    *_rounded("mad.rnd", 3, "fma_f#({a}, {b}, {c})", "fma#({a}, {b}, {c}, {mode})", packed=False),
+    *_rounded("mul{.rnd}", 2, "{a} * {b}", "mul#({a}, {b}, {mode})", "mul32_ftz({a}, {b}, {mode})"),
+    *_rounded("fma.rnd", 3, *FUSED),
+    *_rounded("mad.rnd", 3, *FUSED, packed=False),
     *_quotient("div", "f# f#", "div#({a}, {b}, {mode})"),
     *_quotient("rcp", "f#", "div#(ONE#, {a}, {mode})"),
     *_quotient("sqrt", "f#", "sqrt#({a}, {mode})"),

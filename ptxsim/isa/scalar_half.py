@@ -15,13 +15,16 @@ HALVES = "f16 f16x2 bf16 bf16x2"
 def half(text: str):
     """A template of raw operands {a}, {b}, {c} in the format {t}, for one value or for both of a pair.
 
+    {z} is "_ftz" under .ftz, where a result may be rounded up to the smallest normal number.
+
     .ftz flushes operands and result, then .sat clamps to [0, 1] and .relu at zero.
     """
 
     def lane(mods: Mods, read: str) -> str:
         kind = mods["type"].removesuffix("x2")
         wrap = f"{kind}_ftz({{}})" if mods.get("ftz") else "{}"
-        value = wrap.format(text.format(t=kind, **{n: wrap.format(read.format(n)) for n in "abc"}))
+        z = "_ftz" if mods.get("ftz") else ""
+        value = wrap.format(text.format(t=kind, z=z, **{n: wrap.format(read.format(n)) for n in "abc"}))
         for step in ("sat", "relu"):
             value = f"{kind}_{step}({value})" if mods.get(step) else value
         return value
@@ -80,11 +83,11 @@ def _function(op: str, pattern: str, kinds: str) -> Form:
     )
 
 
-FMA = "{t}_fma({a}, {b}, {c})"
+FMA = "{t}_fma{z}({a}, {b}, {c})"
 HALF = (
     *_two("add", "{t}_of({t}_f64({a}) + {t}_f64({b}), RN, False)"),
     *_two("sub", "{t}_of({t}_f64({a}) - {t}_f64({b}), RN, False)"),
-    *_two("mul", "{t}_of({t}_f64({a}) * {t}_f64({b}), RN, False)"),
+    *_two("mul", "{t}_of{z}({t}_f64({a}) * {t}_f64({b}), RN, False)"),
     form("fma.rn{.ftz}{.sat}.type", _raw, _operands(3), half(FMA), key, type="f16 f16x2"),
     form("fma.rn{.ftz}.relu.type", _raw, _operands(3), half(FMA), key, type="f16 f16x2"),
     form("fma.rn{.relu}.type", _raw, _operands(3), half(FMA), key, type="bf16 bf16x2"),

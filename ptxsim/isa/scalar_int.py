@@ -58,7 +58,7 @@ def _min_max(name: str) -> tuple[Form, ...]:
 INTEGER = (
     *_add_sub("add", "+"),
     *_add_sub("sub", "-"),
-    form("add.type", "b32", "b32 b32", pairwise("{a} + {b}"), "add.u16x2", type="u16x2 s16x2"),
+    form("add.type", "b32", "b32 b32", "pack16(a + b, hi16(a) + hi16(b))", "add.u16x2", type="u16x2 s16x2"),
     form("mul.lo.type", "{u}", "{u} {u}", "a * b", "mul.lo.{u}", type=INT),
     form("mul.hi.type", "{u}", "{type} {type}", "mulhi_{type}(a, b)", type=INT),
     form("mul.wide.type", wide, "{type} {type}", "a * b", type=NARROW),
@@ -73,7 +73,7 @@ INTEGER = (
     form("mad24.hi.sat.s32", "s32", "b32 b32 s32", "clamp_s32(sext32(mul24_hi_s32(a, b)) + c)"),
     form("sad.type", "{u}", "{type} {type} {u}", "absdiff(a, b) + c", type=INT),
     form("div.type", "{type}", "{type} {type}", "div_{sign}(a, b, W{w})", type=INT),
-    form("rem.type", "{type}", "{type} {type}", "rem_{sign}(a, b)", type=INT),
+    form("rem.type", "{type}", "{type} {type}", "rem_{sign}(a, b, W{w})", type=INT),
     form("abs.type", "{type}", "{type}", "abs(a)", type="s16 s32 s64"),
     form("neg.type", "{type}", "{type}", "-a", type="s16 s32 s64"),
     *_min_max("min"),
