@@ -9,6 +9,7 @@ import inspect
 
 from tvm.tirx import BufferLoad, is_buffer_var
 
+from .debug import printf
 from .sync import BarrierArray
 
 _POINTER_FIRST = {
@@ -19,6 +20,7 @@ _POINTER_FIRST = {
     "ptx.tcgen05.commit": "bar.ptr_to([i])",
     "ptx.tcgen05.alloc": "Tx.address_of(tmem_addr)",
 }
+_OURS = {"cuda.printf": printf}  # in place of TVM's
 _TMEM_COLUMNS = (32, 64, 128, 256, 512)  # PTX ISA 9.7.16.7.1
 
 
@@ -35,7 +37,8 @@ class Checked:
         if name.startswith("__") and name.endswith("__") and not hasattr(self._target, name):
             raise AttributeError(name)
         try:
-            return Checked(getattr(self._target, name), f"{self._path}.{name}")
+            target = _OURS.get(f"{self._path}.{name}") or getattr(self._target, name)
+            return Checked(target, f"{self._path}.{name}")
         except AttributeError:
             known = [n for n in dir(self._target) if not n.startswith("_")]
             close = difflib.get_close_matches(name, known, 1)

@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 from kernel_text import load_text, make_kernel, source
 from test_dialect_rows import BAR, GEMM, OUTER, TILES
@@ -10,6 +11,7 @@ from tvm.tirx import Evaluate, PrimFunc
 
 import tirxlab
 from tirxlab.build import build
+from tirxlab.devices import sim
 from tirxlab.dialect import KernelError, SharedName, info_of, names_of
 
 WRONG = {
@@ -89,6 +91,7 @@ WRONG = {
         't = Tx.decl_buffer((128, 512), "float32", scope="tmem", layout=TMEM)',
         "a TMEM buffer needs allocated_addr",
     ),
+    "printf of a buffer": ('Tx.cuda.printf("%d", As)', "Tx.cuda.printf: argument 1 is"),
     "remote wait": ("b0 = bar.remote_view(0)\nb0.wait(0, 0)  # here", "cannot be waited on"),
 }
 TMEM = (
@@ -126,6 +129,20 @@ def test_a_pointer_may_have_a_name(tmp_path):
 def test_scalars_are_cast_too(tmp_path):
     cuda = build(make_kernel(tmp_path, 'R[tid] = Tx.cast(Tx.cast(tid, "float32") * 2.5, "int32")')).cuda
     assert "((int)(" in cuda and "((float)(" in cuda
+
+
+def test_printf(tmp_path):
+    body = """
+    if tid < 2:
+        Tx.cuda.printf("i %d h %.2f f %.1f \\"quoted\\" 100%%\\n", tid, A[tid, 1], Tx.float32(0.5))
+    """
+    artifact = build(make_kernel(tmp_path, body))
+    A = np.arange(128 * 64, dtype=np.float16).reshape(128, 64)
+    run = sim.run(artifact, {b.name: np.zeros(b.shape, b.dtype) for b in artifact.buffers} | {"A": A})
+    assert [line.split("] ")[1] for line in run.stdout.splitlines()] == [
+        'i 0 h 1.00 f 0.5 "quoted" 100%',
+        'i 1 h 65.00 f 0.5 "quoted" 100%',
+    ]
 
 
 def test_a_string_of_several_lines(tmp_path):
