@@ -1,6 +1,14 @@
-"""Entry of `python -m lab_cli`."""
+"""Entry of `python -m lab_cli` and of the `lab` script, which names this file: wherever the user stands,
+this copy of the lab is the one that runs.
+"""
 
-from lab_cli.app import main
+import os
+import sys
+
+if not __package__:
+    sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 if __name__ == "__main__":
+    from lab_cli.app import main
+
     raise SystemExit(main())

@@ -96,8 +96,8 @@ def test_reset_works_on_a_file_that_does_not_parse(mine):
         ("from tvm.script import tirx as Tx", "from tirxlab import Tx"),
         ("from tvm.script import tirx as T", "from tirxlab import Tx as T"),
         (
-            "from tvm.tirx.layout import (TileLayout, tid_in_wg as axis_tid_in_wg,\n  TLane, TCol, S)  # note",
-            "from tirxlab import TileLayout, axis_tid_in_wg, TLane, TCol, S  # note",
+            "from tvm.tirx.layout import (TileLayout, tid_in_wg as axis_tid_in_wg,\n  TLane, S)  # note",
+            "from tirxlab import TileLayout, axis_tid_in_wg, TLane, S  # note",
         ),
         ("from tvm.tirx.pipeline import TMABar; x = 1", "from tirxlab import TMABar; x = 1"),
         ("x = 1; from tvm.tirx.pipeline import TMABar", "x = 1; from tirxlab import TMABar"),
