@@ -13,15 +13,12 @@ ROOT = Path(__file__).resolve().parents[2]
 SOLUTIONS = ROOT / "instructor" / "solutions" / "gemm_kernels.py"
 WAIT = r"^( *)ld2mma\.wait\(0, ld_phase\.phase\)\n"
 # What is done to step 7: (name, [(pattern, replacement)], words of the report).
+SWAP = [(r"(num_m_tiles)=M // BLK_M", r"\1=N // BLK_N"), (r"(num_n_tiles)=N // BLK_N", r"\1=M // BLK_M")]
 MUTANTS = [
     ("ld2mma dropped", [(WAIT, "")], "error: "),
     ("phase reset for each tile", [(WAIT, r"\g<0>\1mma_phase.init(is_producer=False)\n")], "error: deadlock"),
-    (
-        "M and N swapped in the scheduler",
-        [(r"num_m_tiles=M // BLK_M", "num_m_tiles=N // BLK_N"), (r"num_n_tiles=N // BLK_N", "num_n_tiles=M // BLK_M")],
-        "never written",
-    ),
-]  # fmt: skip
+    ("M and N swapped in the scheduler", SWAP, "never written"),
+]
 
 
 @pytest.mark.slow
