@@ -113,6 +113,9 @@ class Cluster:
         control[ml.SHARED_LIMIT] = launch.shared_end
         control[ml.LOCAL_PTR] = self.local.ctypes.data
         control[ml.LOCAL_BYTES] = self.program.local_bytes
+        control[ml.CODE_PTR] = self.program.code.ctypes.data
+        control[ml.R_PTR], control[ml.R_STRIDE] = self.R.ctypes.data, self.R.strides[0]
+        control[ml.P_PTR], control[ml.P_STRIDE] = self.P.ctypes.data, self.P.strides[0]
         control[ml.LOG_ON] = int(self.checks is not None)
 
     def start(self, index: int) -> None:
@@ -137,6 +140,7 @@ class Cluster:
         self.queue = deque(w * 32 for w in range(self.warps) if self.alive[w])
         self.effects = 0  # changes that could let a polling split go on
         self.timeouts = False
+        self.stuck = False
         if self.checks:
             self.checks.start(self)
 
@@ -212,7 +216,7 @@ class Cluster:
                 if not self.waits:
                     break
                 if not self._time_out():
-                    self.reporter.deadlock(self)
+                    self._give_up()
                     break
                 continue
             before = self.effects
@@ -223,11 +227,16 @@ class Cluster:
                 self.engine.complete_one()
             idle_rounds = idle_rounds + 1 if spun and self.effects == before else 0
             if idle_rounds > SPIN_ROUNDS * max(1, len(self.queue)) and not self._unstick():
-                self.reporter.deadlock(self)
+                self._give_up()
                 break
         self.engine.flush()
         if self.checks:
             self.checks.finish(self)
+
+    def _give_up(self) -> None:
+        """Nothing can move any more."""
+        self.stuck = True
+        self.reporter.deadlock(self)
 
     def _next(self) -> int:
         if self.engine.random and len(self.queue) > 1:
@@ -312,9 +321,11 @@ class Cluster:
 
     def _cold(self, g: int) -> None:
         row = int(self.SP[g, ml.SP_PC])
-        c = self.program.code[row]
-        op = self.program.cold[int(c[ml.IMM])]
-        cold_operation(op)(c, int(self.CTL[ml.UNIT_MASK]), g // 32, self.R, self.P)
+        control, w = self.CTL, g // 32
+        cold_operation(self.program.cold[int(self.program.code[row, ml.IMM])])(
+            int(control[ml.CODE_PTR]) + row * ml.ROW_BYTES, int(control[ml.UNIT_MASK]),
+            int(control[ml.R_PTR]) + w * int(control[ml.R_STRIDE]), int(control[ml.P_PTR]) + w * int(control[ml.P_STRIDE]),
+        )  # fmt: skip
         self.SP[g, ml.SP_PC] = row + 1
 
     def _drain_log(self) -> None:

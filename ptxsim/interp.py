@@ -23,6 +23,7 @@ from ptxsim.machine_layout import FIRST_SCALAR
 
 _HERE = Path(__file__).parent
 _SOURCES = ["loop_template.py", "machine_layout.py", "native.py", "interp.py"]
+GROUP = 24  # operations in one compiled function
 _LETTERS = "abcefx"  # column names of the sources, in operand order
 
 _MASKS = {8: "M8", 16: "M16", 32: "M32"}
@@ -54,47 +55,61 @@ def hot_numbers() -> dict[str, int]:
 def main_loop() -> Callable:
     """The compiled `run` of loop_template.py with all hot operations in it."""
     template = (_HERE / "loop_template.py").read_text()
-    branches = []
-    for op in hot_operations():
-        branches.append(f"        elif op == {hot_numbers()[op.key]}:  # {op.key}")
-        branches += ["            " + line for line in operation_lines(op)]
-    branches[0] = branches[0].replace("elif", "if", 1)
-    return _import(template.replace("        # {{scalar}}", "\n".join(branches))).run
+    functions, dispatch = [], []
+    operations = hot_operations()
+    for start in range(0, len(operations), GROUP):
+        group = operations[start : start + GROUP]
+        functions.append(_group(f"scalar_{start}", group))
+        limit = FIRST_SCALAR + start + len(group)
+        dispatch.append(f"        elif op < {limit}:\n            scalar_{start}(op, row, m, registers, predicates)")
+    text = template.replace("# {{functions}}", "\n\n".join(functions))
+    text = text.replace("        # {{scalar}}", "\n".join(dispatch).replace("elif", "if", 1))
+    return _import(text).run
 
 
-@functools.lru_cache(maxsize=64)
+def _group(name: str, operations: tuple[ScalarOp, ...]) -> str:
+    """One function that does any of a few operations: numba's compile time grows faster than a function's size."""
+    lines = ["@njit", f"def {name}(op, row, m, registers, predicates):"]
+    for i, op in enumerate(operations):
+        lines.append(f"    {'elif' if i else 'if'} op == {hot_numbers()[op.key]}:  # {op.key}")
+        lines += ["        " + line for line in operation_lines(op)]
+    return "\n".join(lines) + "\n"
+
+
+@functools.lru_cache(maxsize=512)
 def cold_operation(op: ScalarOp) -> Callable:
-    """`cold(c, m, w, R, P)` for one operation outside the main loop; compiled on first use, then cached."""
-    head = "import numpy as np\nfrom numba import njit\n\nfrom ptxsim.isa.mathlib import *\nfrom ptxsim.native import *\n"
-    head += "from ptxsim.machine_layout import *\n\n"
-    lines = ["@njit(cache=True)", f"def cold(c, m, w, R, P):  # {op.key}"]
+    """`cold(row, m, registers, predicates)` for one operation outside the main loop; compiled on first use."""
+    head = "import numpy as np\nfrom numba import njit\n\nfrom ptxsim.isa.mathlib import *\n"
+    head += "from ptxsim.machine_layout import *\nfrom ptxsim.native import *\n\n"
+    types = "(types.uint64, types.int64, types.uint64, types.uint64)"
+    lines = [f"@njit({types}, cache=True)", f"def cold(row, m, registers, predicates):  # {op.key}"]
     return _import(head + "\n".join(lines + ["    " + line for line in operation_lines(op)]) + "\n").cold
 
 
 def operation_lines(op: ScalarOp) -> list[str]:
-    """Numba statements for one operation under mask `m` of warp `w`, operands in row `c`."""
+    """Numba statements for one operation: operands named in the row at address `row`, lanes in mask `m`."""
     values = "abcdefgh"
     lines, loads = [], []
     for i, kind in enumerate(op.src):
-        column = _LETTERS[i].upper()
+        column = f"column(row, {_LETTERS[i].upper()})"
         if kind == "pred":
-            lines.append(f"s{i} = P[w, c[{column}] >> 1] ^ -(c[{column}] & 1)")
+            lines.append(f"s{i} = mask_of(predicates, {column})")
             loads.append(f"{values[i]} = ((s{i} >> l) & 1) != 0")
         else:
-            lines.append(f"s{i} = c[{column}]")
-            loads.append(f"{values[i]} = {_read(kind, f'R[w, s{i}, l]')}")
+            lines.append(f"s{i} = {column}")
+            loads.append(f"{values[i]} = {_read(kind, f'lane_value(registers, s{i}, l)')}")
     if op.carry in ("in", "both"):
-        lines.append(f"sc = c[{_LETTERS[len(op.src)].upper()}]")
-        loads.append("cc = R[w, sc, l]")
+        lines.append(f"sc = column(row, {_LETTERS[len(op.src)].upper()})")
+        loads.append("cc = lane_value(registers, sc, l)")
     results = list(op.dst) + (["u64"] if op.carry in ("out", "both") else [])
-    targets = [("D", "d0"), ("AUX", "d1")][: len(results)]
-    lines += [f"{name} = c[{column}]" for column, name in targets]
+    lines += [f"{name} = column(row, {column})" for column, name in [("D", "d0"), ("AUX", "d1")][: len(results)]]
     lines += [f"r{i} = 0" for i, kind in enumerate(results) if kind == "pred"]
     body = [*loads, f"{', '.join(f'v{i}' for i in range(len(results)))} = {op.expr}"]
     for i, kind in enumerate(results):
-        body.append(f"r{i} |= int(v{i}) << l" if kind == "pred" else f"R[w, d{i}, l] = {_write(kind, f'v{i}')}")
+        value = f"r{i} |= np.int64(v{i}) << l" if kind == "pred" else ""
+        body.append(value or f"set_lane_value(registers, d{i}, l, {_write(kind, f'v{i}')})")
     lines += ["for l in range(32):", "    if (m >> l) & 1:", *("        " + line for line in body)]
-    lines += [f"P[w, d{i}] = (P[w, d{i}] & ~m) | r{i}" for i, kind in enumerate(results) if kind == "pred"]
+    lines += [f"set_mask(predicates, d{i}, m, r{i})" for i, kind in enumerate(results) if kind == "pred"]
     return lines
 
 

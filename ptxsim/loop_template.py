@@ -1,7 +1,7 @@
 """The main loop: runs one split (lanes of a warp that stand at the same instruction) until something outside is needed.
 
-This file is a template: `interp.py` replaces the line `# {{scalar}}` by one branch per scalar operation, writes the
-result to the cache directory and imports it there. Column and reason numbers come from `machine_layout.py`.
+This file is a template: `interp.py` replaces the marked lines by functions for scalar operations and calls of them, writes
+the result to the cache directory and imports it there. Column and reason numbers come from `machine_layout.py`.
 
 Arrays: code (rows, COLUMNS), lists, R uint64 (warps, slots, 32), P int64 masks (warps, predicates), SP (splits, ..),
 G (groups, ..), SEG (segments, ..), CT (CTAs, ..), LOG (capacity, 4), CTL control words.
@@ -273,6 +273,9 @@ def branch_index(c, m, w, g, pc, lists, R, SP, G, CTL):
         rest &= ~same
 
 
+# {{functions}}
+
+
 @njit(nogil=True, cache=True)
 def run(code, lists, R, P, SP, G, SEG, CT, LOG, CTL):
     """Runs split CTL[SPLIT] for at most CTL[BUDGET] instructions; returns the reason it stopped."""
@@ -282,6 +285,8 @@ def run(code, lists, R, P, SP, G, SEG, CT, LOG, CTL):
     pc = SP[g, SP_PC]
     mask = SP[g, SP_MASK]
     left = CTL[BUDGET]
+    registers = np.uint64(CTL[R_PTR] + w * CTL[R_STRIDE])
+    predicates = np.uint64(CTL[P_PTR] + w * CTL[P_STRIDE])
     log_room = LOG.shape[0] - 32
     reason = REASON_BUDGET
     while left > 0 and CTL[NEW_COUNT] < 24:
@@ -355,6 +360,7 @@ def run(code, lists, R, P, SP, G, SEG, CT, LOG, CTL):
             mask = SP[g, SP_MASK]
             pc = SP[g, SP_PC] if m != 0 else pc + 1
             continue
+        row = np.uint64(CTL[CODE_PTR] + pc * ROW_BYTES)
         # {{scalar}}
         pc += 1
     CTL[EXECUTED] += CTL[BUDGET] - left
