@@ -19,7 +19,7 @@ import ml_dtypes
 import numpy as np
 
 from tirxlab.artifact import Artifact
-from tirxlab.devices import Run, get_device
+from tirxlab.devices import DeviceError, Run, get_device
 from tirxlab.rubric import load_rubric
 
 DTYPES = {"fp16": "float16", "bf16": "bfloat16"}
@@ -212,8 +212,12 @@ def _output(info, given):
 
 
 def _to_torch(array: np.ndarray):
-    import torch
-
+    try:
+        import torch
+    except ImportError:
+        raise DeviceError(
+            "the cuda device needs torch: pip install 'torch>=2.9', or use --device sim"
+        ) from None
     bits = torch.from_numpy(array.view(f"i{array.itemsize}"))
     return bits.view(getattr(torch, array.dtype.name)).cuda()
 

@@ -10,6 +10,7 @@ import io
 import json
 import os
 import re
+import threading
 import zipfile
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -120,7 +121,7 @@ class Artifact:
     def save(self, path: str | os.PathLike) -> None:
         """Write the artifact to `path` in one step: a reader never sees half a file."""
         path = Path(path)
-        scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        scratch = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
         try:
             scratch.write_bytes(self.to_bytes())
             os.replace(scratch, path)

@@ -47,6 +47,12 @@ def test_bad_data(arguments, words):
         utils.prepare_data(*arguments)
 
 
+def test_cuda_without_torch_is_one_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ValueError, match="needs torch: pip install"):
+        utils.prepare_data(2, 3, 4, device="cuda")
+
+
 def test_no_arithmetic_makes_a_canary():
     for dtype, bits in utils.CANARY.items():
         canary = utils.canaries((1,), dtype)

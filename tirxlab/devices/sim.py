@@ -23,10 +23,7 @@ def run(
     Raises DeviceError for arrays that do not fit. A kernel with an instruction that ptxsim does not model
     is not run at all: no outputs, verdict "incomplete".
     """
-    buffers = by_name(artifact, arrays)
-    for name, array in buffers.items():
-        if not isinstance(array, np.ndarray):
-            raise DeviceError(f"{name} must be a numpy array on sim, not {type(array).__name__}")
+    buffers = _numpy_only(by_name(artifact, arrays))
     args = [_argument(param, buffers) for param in artifact.params]
     start = time.perf_counter()
     try:
@@ -61,6 +58,13 @@ def run(
 def measure(artifact: Artifact, arrays, *, warmup: int = 10, repeat: int = 30) -> None:
     """None: the simulator has no clock that says anything about a GPU."""
     return None
+
+
+def _numpy_only(buffers: dict) -> dict:
+    for name, array in buffers.items():
+        if not isinstance(array, np.ndarray):
+            raise DeviceError(f"{name} must be a numpy array on sim, not {type(array).__name__}")
+    return buffers
 
 
 @functools.lru_cache(maxsize=16)
