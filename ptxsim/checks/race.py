@@ -1,0 +1,172 @@
+"""Races by happens-before: conflicting accesses to shared, global and tensor memory that nothing orders.
+
+`Races` follows who knows what (order.py), looks every access up in the shadow of its memory, and hands what it finds to
+race_report.py. Asynchronous units act as agents of their own (race_async.py).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptxsim import machine_layout as ml
+from ptxsim.checks import race_report
+from ptxsim.checks.order import Stamp
+from ptxsim.checks.proxies import MEMORY, SHARED, ProxyFences, is_async_fence
+from ptxsim.checks.race_async import AsyncUnits
+from ptxsim.checks.shadow import (
+    AGENT, AGENT_SHIFT, CODE, MAX_CONFLICTS, NO_FENCE_READ, NO_FENCE_WRITE, PAGE_BITS, PREVIOUS, STRONG, cleared, grown,
+    new_shadow, touch_log,
+)  # fmt: skip
+from ptxsim.checks.shadow_tmem import TmemShadow
+
+SHARED_READERS, MEMORY_READERS = 4, 2
+_STRONG = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"}  # PTX ISA 8.4: strong operations
+
+
+class Races(AsyncUnits):
+    """The observer: one per launch."""
+
+    def __init__(self, launch, reporter):
+        self.launch, self.reporter = launch, reporter
+        self.segments, self.positions, size = _segments(launch.memory)
+        clusters = launch.clusters[0] * launch.clusters[1] * launch.clusters[2]
+        self.memory = new_shadow(size, MEMORY_READERS)
+        self.window = -(-launch.shared_end // 1024) * 1024
+        self.shared = new_shadow(self.window * launch.ctas_per_cluster, SHARED_READERS)
+        self.others = np.zeros(clusters + 2, np.uint8)  # clusters whose accesses this one comes after
+        self.flags: dict[int, set[int]] = {}  # global place -> clusters that released through it
+        self.stops = np.array([_is_strong(i) for i in launch.program.instrs], np.int8)
+        self.out = np.zeros((MAX_CONFLICTS + 1, 7), np.int64)
+        self.now = 0
+
+    def start(self, cluster) -> None:
+        super().start(cluster)
+        self.now = cluster.index + 1
+        self.others[:] = 0
+        self.others[self.now] = 1
+        self.fences = ProxyFences(self)
+        self.shared = cleared(self.shared)
+        self.tmem = TmemShadow(cluster.ctas)
+        self.start_units()
+        self.pairs: dict[tuple, race_report.Pair] = {}
+        self.sync_places: dict[int, Stamp] = {}
+
+    def finish(self, cluster) -> None:
+        race_report.report(self, self.pairs)
+
+    def fence(self, cluster, split, mods: set[str]) -> None:
+        if is_async_fence(mods):
+            self.fences.record(self.rows(split), mods)
+        elif "proxy" not in mods and "mbarrier_init" not in mods:
+            self.memory_fence(self.rows(split))
+
+    # ---- accesses of threads ----
+
+    def accesses(self, cluster, log: np.ndarray) -> None:
+        self._log(log, self.clocks, 0, 0)
+
+    def _log(self, log: np.ndarray, clocks: np.ndarray, agents: int, base_thread: int) -> None:
+        """Looks up logged accesses; `agents` is added to a thread's number to give the agent that acts."""
+        at, forced = 0, -1
+        while at < len(log):
+            then = touch_log(
+                self.shared, self.memory, log, at, self.stops, forced, clocks, self.lanes, agents, base_thread,
+                self.segments, self.window, ml.SHARED_BASE, ml.RANK_SHIFT, self.now, self.threads, self.others,
+                self.fences.epochs[SHARED], self.fences.counts[SHARED], self.fences.epochs[MEMORY],
+                self.fences.counts[MEMORY], self.out,
+            )  # fmt: skip
+            self.collect()
+            if forced >= 0 and then > forced:
+                self._after_strong(log[forced])
+                forced = -1
+            at = then
+            if at < len(log) and self.stops[log[at, ml.LOG_ROW]] and forced != at:
+                self._before_strong(log[at])
+                forced = at
+            elif at < len(log):
+                self.grow()
+
+    def grow(self) -> None:
+        """Makes room in whichever shadow is full."""
+        full = (1 << PAGE_BITS) + 1
+        if self.shared.used[0] + full > len(self.shared.write):
+            self.shared = grown(self.shared)
+        if self.memory.used[0] + full > len(self.memory.write):
+            self.memory = grown(self.memory)
+
+    # ---- synchronisation through memory (PTX ISA 8.8) ----
+
+    def _before_strong(self, entry) -> None:
+        """A strong read may acquire what was released at its place."""
+        instr = self.cluster.program.instrs[int(entry[ml.LOG_ROW])]
+        if instr.op not in ("ld", "atom"):
+            return
+        place, row = int(entry[ml.LOG_PLACE]), int(entry[ml.LOG_THREAD]) // self.lanes
+        acquires = bool({"acquire", "acq_rel"} & set(instr.mods))
+        self.acquire(row, self.sync_places.get(place), clock=acquires)
+        for number in self.flags.get(place, ()):
+            self.others[number] = 1
+
+    def _after_strong(self, entry) -> None:
+        """A strong write releases."""
+        instr = self.cluster.program.instrs[int(entry[ml.LOG_ROW])]
+        if instr.op not in ("st", "atom", "red"):
+            return
+        place, row = int(entry[ml.LOG_PLACE]), int(entry[ml.LOG_THREAD]) // self.lanes
+        releases = bool({"release", "acq_rel"} & set(instr.mods))
+        stamp = self.release(row, clock=releases)
+        known = self.sync_places.get(place)
+        if known is None:
+            self.sync_places[place] = Stamp(stamp.clock.copy(), stamp.known.copy())
+        else:
+            known.join(stamp)
+        relaxed = self.relaxed.get(row)
+        if place >= ml.GLOBAL_BASE and (releases or (relaxed and relaxed.fence is not None)):
+            self.flags.setdefault(place, set()).update(np.flatnonzero(self.others).tolist())
+
+    # ---- conflicts ----
+
+    def collect(self, space: str = "", clock: np.ndarray | None = None, detail: object = None) -> None:
+        """Keeps what the last look-ups noted, one entry per pair of places in the program."""
+        count = int(self.out[0, 0])
+        if not count:
+            return
+        for line in self.out[1 : 1 + min(count, MAX_CONFLICTS)]:
+            pair = race_report.Pair.of(self, line.tolist(), space, clock, detail)
+            if pair is not None:
+                known = self.pairs.setdefault(pair.key, pair)
+                known.count += 1
+        self.out[0, 0] = 0
+
+    def fenced_elsewhere(self, space: str, line: list[int], clock: np.ndarray) -> int | None:
+        """The thread whose fence, behind the synchronisation, stands in for the writer's."""
+        if line[CODE] not in (NO_FENCE_READ, NO_FENCE_WRITE) or clock is None:
+            return None
+        thread = line[PREVIOUS] >> AGENT_SHIFT
+        epoch = (line[PREVIOUS] >> 20) & ((1 << 28) - 1)
+        return self.fences.elsewhere(space, thread, epoch, clock)
+
+    def kind_of(self, agent: int) -> str:
+        return "thread" if agent < self.threads else self.agent(agent).kind
+
+    def agent_of(self, line: list[int]) -> int:
+        return line[AGENT]
+
+
+def _is_strong(instr) -> int:
+    if instr is None:
+        return 0
+    strong = instr.op in ("atom", "red") or (instr.op in ("ld", "st") and _STRONG & set(instr.mods))
+    return STRONG if strong else 0
+
+
+def _segments(memory) -> tuple[np.ndarray, list[int], int]:
+    """The buffers whose accesses count: int64 (n, 3) of base, end, position in the shadow; that position per segment of
+    the memory; and their total size."""
+    rows, positions, position = [], [], 0
+    for base, end, _, logged in memory.rows:
+        positions.append(position)
+        if logged:
+            rows.append((base, end, position))
+            position += -(-(end - base) // 1024) * 1024
+    return np.array(rows or [(0, 0, 0)], np.int64), positions, position

@@ -1,0 +1,278 @@
+"""Turns pairs of unordered accesses into findings: both accesses, and the edge that is missing between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+from ptxsim.checks.proxies import SHARED
+from ptxsim.checks.shadow import (
+    AGENT, AGENT_SHIFT, CODE, EPOCH, EPOCH_MASK, EPOCH_SHIFT, NO_FENCE_READ, NO_FENCE_WRITE, NO_TCGEN05_FENCE, POSITION,
+    PREVIOUS, PREVIOUS_CLUSTER, READ_WRITE, ROW, ROW_MASK, WRITE_READ, WRITE_WRITE,
+)  # fmt: skip
+from ptxsim.checks.shadow_tmem import place_of
+
+_VERBS = {  # code -> (what the earlier access did, what the later one does)
+    WRITE_WRITE: ("write", "write"), WRITE_READ: ("write", "read"), READ_WRITE: ("read", "write"),
+    NO_FENCE_READ: ("write", "read"), NO_FENCE_WRITE: ("write", "write"), NO_TCGEN05_FENCE: ("access", "access"),
+}  # fmt: skip
+_UNITS = {
+    "bytes": "TMA load", "source": "TMA store", "result": "TMA store", "mma": "tensor core (tcgen05.mma)", "ld": "tcgen05.ld",
+    "st": "tcgen05.st", "cp.async": "cp.async",
+}  # fmt: skip
+
+
+@dataclass
+class Access:
+    """One side of a pair."""
+
+    kind: str  # "thread" or the kind of a queue
+    agent: int
+    epoch: int
+    row: int
+    verb: str
+    cluster: int = 0  # number + 1
+    detail: str = ""  # tile coordinates
+
+
+@dataclass
+class Pair:
+    """Two accesses that nothing orders; the first of its kind stands for all."""
+
+    code: int
+    space: str  # "shared", "memory", "tmem"
+    place: str  # name of the buffer, with the offset
+    buffer: str  # its name alone
+    first: Access
+    second: Access
+    key: tuple
+    cta: int = 0
+    elsewhere: int | None = None  # thread whose proxy fence came behind the synchronisation
+    waited: bool = True  # first is a tcgen05.ld / st: has its warp waited for it?
+    count: int = 0
+    evidence: dict = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, races, line: list[int], space: str, clock, detail) -> Pair:
+        """From a conflict as the shadows note it. space: "" for accesses of threads."""
+        previous, position = line[PREVIOUS], line[POSITION]
+        if not space:
+            space, position = (SHARED, position) if position >= 0 else ("memory", -1 - position)
+        before, after = _VERBS[line[CODE]]
+        agent, epoch, row = (
+            previous >> AGENT_SHIFT,
+            (previous >> EPOCH_SHIFT) & EPOCH_MASK,
+            previous & ROW_MASK,
+        )
+        same = not line[PREVIOUS_CLUSTER] or line[PREVIOUS_CLUSTER] == races.now
+        first = Access(
+            races.kind_of(agent) if same else "other", agent, epoch, row, before, line[PREVIOUS_CLUSTER]
+        )
+        second = Access(races.kind_of(line[AGENT]), line[AGENT], line[EPOCH], line[ROW], after, races.now)
+        place, buffer, cta = _place(races, space, position)
+        key = (line[CODE], first.kind, _line(races, row), second.kind, _line(races, line[ROW]), buffer)
+        known = races.pairs.get(key)
+        if known is not None:
+            return known
+        pair = cls(line[CODE], space, place, buffer, first, second, key, cta)
+        first.detail, second.detail = (_coordinates(races, a) for a in (first, second))
+        pair.elsewhere = races.fenced_elsewhere(space, line, clock)
+        if first.kind in ("ld", "st"):
+            warp = races.agent(agent).owner
+            pair.waited = bool((races.clocks[warp * 32 // races.lanes, agent]) >= epoch)
+        return pair
+
+
+def report(races, pairs: dict[tuple, Pair]) -> None:
+    """Adds a finding per pair."""
+    for pair in sorted(pairs.values(), key=lambda p: _weight(p)):
+        kind, severity = _class(pair)
+        edge = _missing(races, pair)
+        what = f"{pair.place}: {_text(races, pair.second)} and {_text(races, pair.first)} are not ordered: {edge}"
+        if kind == "proxy-fence":
+            what = (
+                f"{pair.place}: {_text(races, pair.second)} may miss what {_text(races, pair.first)}: {edge}"
+            )
+        elif severity == "review":
+            what = f"{pair.place}: {_text(races, pair.second)} after {_text(races, pair.first)}: {edge}"
+        evidence = {
+            "place": pair.place, "missing": edge, "first": _side(races, pair.first), "second": _side(races, pair.second),
+        }  # fmt: skip
+        finding = races.reporter.add(
+            kind, severity, what, _hint(pair), _split(races, pair.second), pair.key, **evidence
+        )
+        finding.count += pair.count - 1
+
+
+def _weight(pair: Pair) -> tuple:
+    """Order of report: races before fences, shared memory before its consequences in tensor and global memory."""
+    return (pair.code > READ_WRITE, ("shared", "tmem", "memory").index(pair.space), -pair.count)
+
+
+def _class(pair: Pair) -> tuple[str, str]:
+    if pair.code in (NO_FENCE_READ, NO_FENCE_WRITE):
+        strict = pair.code == NO_FENCE_READ and pair.second.kind != "mma" and pair.elsewhere is None
+        return "proxy-fence", "error" if strict else "review"
+    return "race", "review" if pair.code == NO_TCGEN05_FENCE else "error"
+
+
+# ---- the missing edge ----
+
+
+def _missing(races, pair: Pair) -> str:
+    first, second = pair.first, pair.second
+    if pair.code in (NO_FENCE_READ, NO_FENCE_WRITE):
+        if pair.elsewhere is not None:
+            return (
+                "fence.proxy.async was executed behind the barrier, not by the threads that write before it"
+            )
+        where = "shared::cta" if pair.space == "shared" else "global"
+        return f"no fence.proxy.async for .{where} between the write and the barrier"
+    if pair.code == NO_TCGEN05_FENCE:
+        return "the synchronisation between them has no tcgen05.fence::before_thread_sync / after_thread_sync pair"
+    if first.kind == "other":
+        return "they are in different clusters of the grid"
+    if first.kind in ("ld", "st") and not pair.waited:
+        return f"its warp has not executed tcgen05.wait::{first.kind}"
+    if first.kind in ("source", "result"):
+        return f"no cp.async.bulk.commit_group and wait_group{'.read' if first.kind == 'source' else ''} in between"
+    if first.kind == "bytes":
+        return f"{_barrier(races, races.agent(first.agent).owner)} was not waited for"
+    forward, backward = _carriers(races, first), _carriers(races, second)
+    unused = [p for p in forward if not races.signals[p].waits] or [
+        p for p in backward if not races.signals[p].waits
+    ]
+    chosen = (unused or forward or [None])[0]
+    if chosen is not None:
+        return f"{_barrier(races, chosen)} was not waited for"
+    return "no barrier between them"
+
+
+def _carriers(races, access: Access) -> list[tuple[int, int]]:
+    """mbarriers that hand on an access, the first to do so first."""
+    if access.kind == "other":
+        return []
+    found = []
+    for place, signal in races.signals.items():
+        if not isinstance(place, tuple) or len(place) != 2 or signal.gathered is None:
+            continue
+        clock = signal.gathered.clock
+        at = int(clock[access.agent]) if access.agent < len(clock) else 0
+        if at >= access.epoch:
+            found.append((at, place))
+    planned = [(at, place) for at, place in races.commits.get(access.agent, ()) if at >= access.epoch]
+    return [place for _, place in sorted({*found, *planned})]
+
+
+def _barrier(races, place: tuple[int, int]) -> str:
+    name = races.reporter.shared_name(place[1])
+    return f"{name} of CTA {place[0]}" if races.cluster.ctas > 1 else name
+
+
+def _hint(pair: Pair) -> str:
+    if pair.code in (NO_FENCE_READ, NO_FENCE_WRITE):
+        return "every thread that writes runs fence.proxy_async after its writes, then the barrier, then TMA or MMA"
+    if pair.code == NO_TCGEN05_FENCE:
+        return "tensor memory: before_thread_sync, barrier, after_thread_sync on both sides of the hand-over"
+    hints = {
+        "bytes": "wait for the barrier that counts the bytes of this load",
+        "mma": "the tensor core works on its own: commit to an mbarrier, and wait for that barrier",
+        "source": "the copy reads shared memory later: commit_group, wait_group, then a barrier for the other threads",
+        "ld": "wait::ld, then tell the MMA thread that tensor memory is free",
+    }
+    return hints.get(pair.first.kind, "synchronise the two: a barrier that both take part in, or an mbarrier")
+
+
+# ---- texts ----
+
+
+def _text(races, access: Access) -> str:
+    row = _instr(races, access.row)
+    line = (
+        f" (line {row.src})"
+        if row is not None and row.src
+        else f" (PTX line {row.line})"
+        if row is not None
+        else ""
+    )
+    if access.kind == "thread":
+        return f"the {access.verb} by {_thread(races, access.agent)}{line}"
+    if access.kind == "other":
+        return f"the {access.verb} by cluster {access.cluster - 1}{line}"
+    return f"the {access.verb} by {_UNITS[access.kind]}{line}"
+
+
+def _thread(races, agent: int) -> str:
+    per_cta = races.cluster.warps_per_cta * 32 // races.lanes
+    cta, inside = divmod(agent, per_cta)
+    if races.lanes > 1:
+        return f"warp {inside} of CTA {cta}"
+    owner = f" of CTA {cta}" if races.cluster.ctas > 1 else ""
+    return f"thread {inside}{owner}"
+
+
+def _side(races, access: Access) -> dict:
+    row = _instr(races, access.row)
+    side = {"what": _text(races, access), "kind": access.kind, "verb": access.verb, "detail": access.detail}
+    if row is not None:
+        side |= {"line": row.src, "ptx_line": row.line, "ptx": row.text}
+    return side
+
+
+def _instr(races, row: int):
+    return races.launch.program.instrs[row]
+
+
+def _line(races, row: int):
+    instr = _instr(races, row)
+    return (instr.src or ("ptx", instr.line)) if instr is not None else row
+
+
+def _coordinates(races, access: Access) -> str:
+    if access.kind not in ("bytes", "source", "result"):
+        return ""
+    op = races.transfer_of(access.agent, access.epoch, access.row)
+    if op is None or op.tmap is None:
+        return ""
+    return f"box {op.tmap.box} at {op.start} of {op.tmap.name or 'a tensor'}"
+
+
+def _place(races, space: str, position: int) -> tuple[str, str, int]:
+    """(place, buffer, CTA rank)."""
+    if space == "tmem":
+        rank, lane, column = place_of(position)
+        where = f" of CTA {rank}" if races.cluster.ctas > 1 else ""
+        return f"tensor memory{where}, column {column}, lane {lane}", "tensor memory", rank
+    if space == SHARED:
+        rank, offset = divmod(position, races.window)
+        name = races.reporter.shared_name(offset)
+        where = f" of CTA {rank}" if races.cluster.ctas > 1 else ""
+        return name + where, name.split(" + ")[0], rank
+    for base, end, start in races.segments.tolist():
+        if start <= position < start + end - base:
+            name = races.launch.memory.describe(base + position - start)
+            return name, name.split(" + ")[0], 0
+    return "global memory", "global memory", 0
+
+
+def _split(races, access: Access):
+    """Something a Reporter can place: the issuer of the later access."""
+    agent, cluster = access.agent, races.cluster
+    if access.kind == "thread":
+        thread = agent * races.lanes
+    else:
+        owner = races.agent(agent).owner
+        thread = (
+            owner * 32
+            if access.kind in ("ld", "st")
+            else owner * races.lanes
+            if isinstance(owner, int)
+            else 0
+        )
+        op = races.transfer_of(agent, access.epoch, access.row) if access.kind == "bytes" else None
+        thread = op.thread * races.lanes if op is not None else thread
+    warp = thread // 32
+    mask = 0xFFFF_FFFF if access.kind in ("ld", "st") or races.lanes > 1 else 1 << thread % 32
+    return SimpleNamespace(
+        cluster=cluster, cta=warp // cluster.warps_per_cta, warp=warp, mask=mask, row=access.row
+    )
