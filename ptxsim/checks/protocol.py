@@ -38,6 +38,12 @@ class Observer:
     def mbarrier_wait(self, cluster, split, lane: int, place, relaxed: bool) -> None:
         """A wait found the phase it asked for completed."""
 
+    def mbarrier_blocked(self, cluster, split, lane: int, place, parity: int) -> None:
+        """A wait found the phase it asked for open; called again each time that it looks."""
+
+    def will_signal(self, cluster, split, kind: str, places: list) -> None:
+        """A copy ("load") or tcgen05.commit ("commit") was issued that will arrive on these barriers."""
+
     def phase_complete(self, cluster, place) -> None: ...
     def async_arrive(self, cluster, place, token) -> None:
         """TMA bytes or a tcgen05.commit reach a barrier."""
@@ -69,3 +75,12 @@ class Observer:
 
     def cp_async_wait(self, cluster, split, token) -> None:
         """A wait of the split's lanes covers these copies, which are done."""
+
+    # wgmma; each warp of a warpgroup issues its share
+    def wgmma_fence(self, cluster, split) -> None: ...
+    def wgmma_issue(self, cluster, split): ...
+    def wgmma_read(self, cluster, token, rank: int, chunks: np.ndarray) -> None:
+        """The tensor core reads these 16-byte chunks of a CTA's shared memory window for a warp's share."""
+
+    def wgmma_wait(self, cluster, split, token) -> None:
+        """A wait of the split covers this share, which is complete."""
