@@ -4,9 +4,13 @@ Imports are read from the syntax trees, so that lazy imports inside functions co
 """
 
 import ast
+import re
+import sys
 from pathlib import Path
 
 import pytest
+
+from lab_cli.requirements import requirements
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ("utils", "inspect_cuda", "run_modal", "gemm_kernels")
@@ -80,3 +84,35 @@ def test_instructor_is_imported_by_the_command_line_alone():
 )
 def test_the_rule_sees_both_good_and_bad_imports(unit, path, source, wrong):
     assert violations(unit, path, source) == wrong
+
+
+PROVIDES = {
+    "apache_tvm": "tvm",
+    "cuda_bindings": "cuda",
+    "ml_dtypes": "ml_dtypes",
+}  # package: what one imports
+OPTIONAL = {
+    "torch",
+    "modal",
+    "jax",
+    "jax_tvm_ffi",
+}  # extras: only ever imported inside functions or under a guard
+WITH_OTHERS = {
+    "tvm_ffi": "tvm",
+    "llvmlite": "numba",
+    "pip": "venv",
+    "nvidia": "cuda",
+}  # come with what is declared
+
+
+def declared() -> set[str]:
+    """What may be imported on a machine that has the declared dependencies and no extra."""
+    names = {re.split(r"[^A-Za-z0-9_-]", line)[0].replace("-", "_") for line in requirements()}
+    return {PROVIDES.get(name, name) for name in names} | set(WITH_OTHERS) | OPTIONAL | OURS
+
+
+@pytest.mark.parametrize("unit", [*MAY_IMPORT, "tests"])
+def test_every_import_is_declared_in_pyproject(unit):
+    known = declared() | set(sys.stdlib_module_names)
+    found = {file.name: imported(ast.parse(file.read_text(encoding="utf-8"))) - known for file in files(unit)}
+    assert {name: missing for name, missing in found.items() if missing} == {}
