@@ -229,9 +229,9 @@ def find_barrier(cluster, split, place: tuple[int, int] | None, action: str) -> 
     if barrier is None:
         name = cluster.reporter.shared_name(place[1])
         cluster.reporter.add(
-            "mbarrier", "error", f"{action} on {name} of CTA {place[0]}, which was never initialised",
-            "init must be executed by a thread that exists: not under a guard that thread 0 never enters", split,
-            key=("uninit", place[1]), barrier=name,
+            "mbarrier", "error", f"{action} on {name} of CTA {place[0]}, which nobody has initialised",
+            ".init() acts in thread 0 of the CTA: it must not stand under a condition that thread 0 does not meet; "
+            "every stage needs its own init", split, key=("uninit", place[1]), barrier=name,
         )  # fmt: skip
     return barrier
 
@@ -393,7 +393,10 @@ def wait(instr):
                 if cluster.checks and barrier is not None:
                     cluster.checks.mbarrier_wait(cluster, split, lane, place, relaxed="relaxed" in mods)
             else:
-                open_places.append((place, token & 1 if parity else barrier.phase & 1))
+                asked = token & 1 if parity else barrier.phase & 1
+                open_places.append((place, asked))
+                if cluster.checks:
+                    cluster.checks.mbarrier_blocked(cluster, split, lane, place, asked)
         timed_out = cluster.unit_state.pop(("timed-out", split.index), False)
         if blocking and open_places and not passed and not timed_out:
             place, asked = open_places[0]

@@ -249,6 +249,8 @@ def commit(instr):
             cluster.reporter.add("cluster", "error", f"tcgen05.commit signals CTA rank {beyond[0]} of a cluster of {cluster.ctas}",
                                  "cta_mask has one bit per CTA of the cluster", split)  # fmt: skip
         clock = cluster.checks.commit_issue(cluster, split) if cluster.checks else None
+        if cluster.checks:
+            cluster.checks.will_signal(cluster, split, "commit", [(r, place[1]) for r in ranks if r < cluster.ctas])
         row, mask_now = split.row, split.mask
 
         def finish():

@@ -178,6 +178,9 @@ def _load_one(cluster, split, args, multicast: bool, pair: bool, generic: bool) 
                              f"shared memory", "", split)  # fmt: skip
         return
     token = cluster.checks.tma_issue(cluster, split, "load", tmap, start, ranks, place[1]) if cluster.checks else None
+    targets = [_signalled(rank, bar, multicast, pair) for rank in ranks]
+    if cluster.checks:
+        cluster.checks.will_signal(cluster, split, "load", targets)
     row, lane_mask = split.row, split.mask
 
     def finish():
@@ -188,13 +191,17 @@ def _load_one(cluster, split, args, multicast: bool, pair: bool, generic: bool) 
                 cluster.checks.tma_write(cluster, token, rank, chunks)
         cluster.tma_bytes += tmap.box_bytes
         split.row, split.mask = row, lane_mask
-        for rank in ranks:
-            target = (rank if multicast else bar[0], bar[1])
-            if multicast and pair:
-                target = (rank & ~1 | bar[0] & 1, bar[1])
+        for target in targets:
             _complete(cluster, split, target, tmap.box_bytes, token)
 
     cluster.engine.submit(Work(None, finish, f"TMA load of {tmap.name or 'a tensor'}", split))
+
+
+def _signalled(rank: int, bar: tuple[int, int], multicast: bool, pair: bool) -> tuple[int, int]:
+    """The barrier that hears of the bytes which arrive in CTA `rank`."""
+    if not multicast:
+        return bar
+    return (rank & ~1 | bar[0] & 1 if pair else rank, bar[1])
 
 
 def _complete(cluster, split, place, size: int, token) -> None:
