@@ -97,15 +97,16 @@ def _section(opcode: str) -> str:
 
 # What compiled kernels use all the time, by key: about 110, for each one slows the main loop's compilation
 HOT_KEYS = """
-add.u32 add.u64 sub.u32 sub.u64 mul.lo.u32 mul.lo.u64 mul.wide.u32 mul.wide.s32 mul.wide.u16 mul.hi.u32 mad.lo.u32
-mad.lo.u64 mad.wide.u32 mad.wide.s32 div.u32 div.s32 rem.u32 rem.s32 min.u32 min.s32 max.u32 max.s32 abs.s32 neg.s32
-and.b16 and.b32 and.b64 or.b16 or.b32 or.b64 xor.b32 xor.b64 not.b32 and.pred or.pred xor.pred not.pred bfe.u32 bfi.b32
-shl.b32 shl.b64 shr.u16 shr.u32 shr.s32 shr.u64 shr.s64 shf.l.wrap.b32 shf.r.wrap.b32 lop3.b32 prmt.b32 popc.b32 brev.b32
-setp.eq.u16 setp.ne.u16 setp.eq.u32 setp.ne.u32 setp.lt.u32 setp.le.u32 setp.gt.u32 setp.ge.u32 setp.lt.s32 setp.le.s32
-setp.gt.s32 setp.ge.s32 setp.eq.u64 setp.ne.u64 setp.lt.u64 setp.gt.u64 setp.lt.s64 setp.gt.s64 setp.lt.f32 setp.gt.f32
-selp.b16 selp.b32 selp.b64 mov.pred mov.b16 mov.b32 mov.b64 cvt.u16.u32 cvt.u32.u64 cvt.u64.u32 cvt.u32.u16 cvt.u16.u64
-cvt.s64.s32 cvt.s32.s16 cvt.rn.f32.s32 cvt.rn.f32.u32 cvt.rzi.s32.f32 cvt.f32.f16 cvt.f32.bf16 cvt.rn.f16.f32
-cvt.rn.f16x2.f32 cvt.rn.bf16x2.f32 cvt.rn.bf16.f32 add.f32 sub.f32 mul.f32 fma.f32 min.f32 max.f32 neg.f32 abs.f32
-ex2.approx.ftz.f32 add.f16x2 mul.f16x2 fma.f16x2
+add.u32 add.u64 sub.u32 sub.u64 mul.lo.u32 mul.lo.u64 mul.wide.u32 mul.wide.s32 mul.wide.u16 mul.hi.u32
+mad.lo.u32 mad.lo.u64 mad.wide.u32 mad.wide.s32 div.u32 div.s32 rem.u32 rem.s32 min.u32 min.s32 max.u32
+max.s32 abs.s32 neg.s32 and.b16 and.b32 and.b64 or.b16 or.b32 or.b64 xor.b32 xor.b64 not.b32 and.pred
+or.pred xor.pred not.pred bfe.u32 bfi.b32 shl.b32 shl.b64 shr.u16 shr.u32 shr.s32 shr.u64 shr.s64
+shf.l.wrap.b32 shf.r.wrap.b32 lop3.b32 prmt.b32 popc.b32 brev.b32 setp.eq.u16 setp.ne.u16 setp.eq.u32
+setp.ne.u32 setp.lt.u32 setp.le.u32 setp.gt.u32 setp.ge.u32 setp.lt.s32 setp.le.s32 setp.gt.s32 setp.ge.s32
+setp.eq.u64 setp.ne.u64 setp.lt.u64 setp.gt.u64 setp.lt.s64 setp.gt.s64 setp.lt.f32 setp.gt.f32 selp.b16
+selp.b32 selp.b64 mov.pred mov.b16 mov.b32 mov.b64 cvt.u16.u32 cvt.u32.u64 cvt.u64.u32 cvt.u32.u16
+cvt.u16.u64 cvt.s64.s32 cvt.s32.s16 cvt.rn.f32.s32 cvt.rn.f32.u32 cvt.rzi.s32.f32 cvt.f32.f16 cvt.f32.bf16
+cvt.rn.f16.f32 cvt.rn.f16x2.f32 cvt.rn.bf16x2.f32 cvt.rn.bf16.f32 add.f32 sub.f32 mul.f32 fma.f32 min.f32
+max.f32 neg.f32 abs.f32 ex2.approx.ftz.f32 add.f16x2 mul.f16x2 fma.f16x2
 """
 HOT = frozenset(HOT_KEYS.split())

@@ -10,6 +10,7 @@ from ptxsim.isa.forms import Form, Mods, families, form
 
 INTS = "u8 u16 u32 u64 s8 s16 s32 s64"
 IRND, FRND = "rni rzi rmi rpi", "rn rz rm rp"
+WIDER = {("f16", "f32"), ("bf16", "f32")}
 ROUND = {"rni": "np.rint({})", "rzi": "np.trunc({})", "rmi": "np.floor({})", "rpi": "np.ceil({})"}
 F8, F6, F4 = "e4m3x2 e5m2x2", "e2m3x2 e3m2x2", "e2m1x2"
 PACKED = {"e2m1x2": ("b8", "4"), **dict.fromkeys(f"{F8} {F6} ue8m0x2".split(), ("b16", "8"))}  # type, shift
@@ -101,9 +102,9 @@ def write(kind: str, mods: Mods, text: str) -> str:
 
 
 def float_float(mods: Mods) -> str:
-    kind = mods["dtype"]
-    text = ROUND[mods["irnd"]].format(read(mods)) if mods.get("irnd") else read(mods)
-    text = write(kind, mods, text)
+    kind, text = mods["dtype"], read(mods)
+    text = ROUND[mods["irnd"]].format(text) if mods.get("irnd") else text
+    text = f"{mods['type']}_f32(a)" if (mods["type"], kind) in WIDER else write(kind, mods, text)
     text = f"ftz({text})" if mods.get("ftz") and kind == "f32" else text
     return f"{kind}_sat({text})" if mods.get("sat") else text
 
@@ -134,7 +135,7 @@ def _float(pattern: str, dtype: str, kind: str, value=float_float, key="{name}",
 NUMBERS = (
     form(
         "cvt.dtype.type",
-        *(int_result, int_source, lambda m: as_kind(m["dtype"], "a"), int_key),
+        *(int_result, int_source, lambda m: as_kind(int_key(m).split(".")[1], "a"), int_key),
         **{"dtype": INTS, "type": INTS},
     ),
     form(

@@ -97,9 +97,9 @@ INTEGER = (
 def _carry(op: str, half: str, helper: str, carry: str) -> Form:
     """One extended-precision form: `helper(x, y)` of the two numbers that are added or subtracted."""
     head = ".".join(filter(None, (op, half, "cc" if carry != "in" else "")))
-    x, y = (f"mul{half}_{{type}}(a, b)", "c") if half else ("a", "b")
+    x, y = {"": ("a", "b"), "lo": ("a * b", "c"), "hi": ("mulhi_{type}(a, b)", "c")}[half]
     flag = "" if carry == "out" else ", cc"
-    src = "{type} {type} {u}" if half else "{u} {u}"
+    src = {"": "{u} {u}", "lo": "{u} {u} {u}", "hi": "{type} {type} {u}"}[half]
     key = "{name}" if half == "hi" else head + ".{u}"
     return form(f"{head}.type", "{u}", src, f"{helper}({x}, {y}{flag}, W{{w}})", key, carry, type=WORDS)
 
@@ -154,7 +154,7 @@ LOGIC = (
     form("shf.dir.mode.b32", "b32", "b32 b32 u32", "shf_{dir}(a, b, shift_{mode}(c))", dir="l r", mode=MODES),
     form("shl.type", "{type}", "{type} u32", "shl(a, b)", type=BITS),
     form("shr.type", "{type}", "{type} u32", "shr_{sign}(a, b)", "shr.{type}", type=INT),
-    form("shr.type", "{type}", "{u} u32", "shr_u(a, b)", "shr.{u}", type=BITS),
+    form("shr.type", "{u}", "{u} u32", "shr_u(a, b)", "shr.{u}", type=BITS),
 )
 
 PERMUTE = (

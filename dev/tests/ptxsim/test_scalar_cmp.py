@@ -40,16 +40,8 @@ def test_of(cmp: str, a, b) -> bool:
 
 test_of.__test__ = False
 BOOLEAN = {"and": operator.and_, "or": operator.or_, "xor": operator.xor}
-INTEGER = [(c, t) for t in ("u32", "s32", "u64", "s64") for c in ("eq", "ne", "lt", "le", "gt", "ge")]
-INTEGER += [
-    ("lo", "u16"),
-    ("hs", "u32"),
-    ("hi", "u64"),
-    ("ls", "u32"),
-    ("eq", "b16"),
-    ("ne", "b64"),
-    ("lt", "s16"),
-]
+INTEGER = [f"{c}.{t}" for t in ("u32", "s32", "u64", "s64") for c in ("eq", "ne", "lt", "le", "gt", "ge")]
+INTEGER += ["lo.u16", "hs.u32", "hi.u64", "ls.u32", "eq.b16", "ne.b64", "lt.s16"]
 
 
 @pytest.mark.parametrize("name", INTEGER)
