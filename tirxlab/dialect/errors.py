@@ -54,7 +54,7 @@ def _places(error: BaseException) -> Iterator[_Place]:
         trace = trace.tb_next
 
 
-def _reason(error: BaseException) -> str:
+def short(error: BaseException) -> str:
     """TVM's message without its own location block, cut to what fits a screen."""
     text = str(error)
     if text.startswith("error: "):
@@ -69,4 +69,4 @@ def kernel_error(error: BaseException, file: str, line: int) -> KernelError:
     for candidate in _places(error):
         if is_students(candidate.file):
             place = candidate
-    return KernelError(_reason(error), place.file, place.line, place.text)
+    return KernelError(short(error), place.file, place.line, place.text)

@@ -6,17 +6,20 @@ roles of its parameters, kept as JSON in the attribute `tirxlab.info`, which sur
 
 import inspect
 import json
+import linecache
 from dataclasses import asdict, dataclass
 
 from tvm import DataType
-from tvm.ir import Call
+from tvm.ir import Call, IRModule
 from tvm.script.parser._core import parse, utils
 from tvm.tirx import BufferLoad, BufferRegion, BufferStore, DeclBuffer, IntImm, PrimFunc, is_buffer_var
+from tvm.tirx.analysis import verify_tirx_well_formed
 from tvm.tirx.stmt_functor import post_order_visit
 from tvm.tirx.tile_primitive import TilePrimitiveCall
 
-from .errors import KernelError, kernel_error
+from .errors import KernelError, kernel_error, short
 from .state import ParseState, new_state
+from .whole import problem
 
 INFO_ATTR = "tirxlab.info"
 
@@ -78,11 +81,16 @@ def _parse(function, stack, check_well_formed: bool) -> PrimFunc:
     utils.resolve_closure_vars(function, variables, stack)
     with new_state() as parsed:
         try:
-            kernel = parse(function, variables, check_well_formed=check_well_formed)
+            kernel = parse(function, variables, check_well_formed=False)
         except KernelError:
             raise
         except Exception as error:
             raise kernel_error(error, file, line) from None
+    wrong = problem(parsed, [p.name for p in kernel.params])
+    if wrong is None and check_well_formed:
+        wrong = _ill_formed(kernel)
+    if wrong:
+        raise KernelError(wrong, file, line, linecache.getline(file, line))
     info = {
         "name": function.__name__,
         "names": [asdict(name) for name in _shared_names(kernel, parsed)],
@@ -91,6 +99,15 @@ def _parse(function, stack, check_well_formed: bool) -> PrimFunc:
     kernel = kernel.with_attr(INFO_ATTR, json.dumps(info))
     kernel.__name__, kernel.source_file, kernel.source_line = function.__name__, file, line
     return kernel
+
+
+def _ill_formed(kernel: PrimFunc) -> str | None:
+    """What TVM's own check of the kernel objects to."""
+    try:
+        verify_tirx_well_formed(IRModule({kernel.attrs["global_symbol"]: kernel}))
+    except Exception as error:  # TVM raises several types
+        return f"TVM cannot use this kernel: {short(error)}"
+    return None
 
 
 def _ints(shape) -> tuple[int, ...] | None:

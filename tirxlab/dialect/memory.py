@@ -11,6 +11,8 @@ from tvm.backend.cuda.tile_primitive.tma_utils import SwizzleMode, mma_shared_la
 from tvm.script import tirx as T
 from tvm.tirx import _buffer_view, is_buffer_var
 
+from .state import state
+
 SHARED_LIMIT = (
     227 * 1024
 )  # bytes of dynamic shared memory one CTA may use (CUDA guide, compute capability 10.0)
@@ -27,11 +29,13 @@ class PoolAllocator(SMEMPool):
         self.ptr = self.buf.data if ptr is None else ptr
         self._owns_buffer = ptr is None
         self.offset = self.max_offset = 0
-        self._committed = False
+        self.committed = False
+        if ptr is None:
+            state().pools.append(self)
 
     def alloc(self, shape, dtype="float32", *, align=0, layout="default", scope="shared.dyn"):
         """Next buffer of the pool, aligned to `align` bytes (swizzled: to 1024, the swizzle's period)."""
-        if self._committed:
+        if self.committed:
             raise ValueError("pool.alloc() after pool.commit(): the buffer would lie outside the pool")
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         swizzled = layout not in ("default", None) and hasattr(layout, "swizzle_len")
@@ -40,19 +44,19 @@ class PoolAllocator(SMEMPool):
 
     def move_base_to(self, offset: int):
         """Continue allocating at byte `offset`, which may overlap buffers that are no longer needed."""
-        if self._committed:
+        if self.committed:
             raise ValueError("pool.move_base_to() after pool.commit()")
         SMEMPool.move_base_to(self, offset)
 
     def commit(self):
         """Fix the pool's size; no allocation may follow."""
-        if self._committed:
+        if self.committed:
             raise ValueError("pool.commit() is called twice")
         if self.max_offset > SHARED_LIMIT:
             raise ValueError(
                 f"the pool needs {self.max_offset} B of shared memory; a CTA has {SHARED_LIMIT} B"
             )
-        self._committed = True
+        self.committed = True
         SMEMPool.commit(self)
 
 

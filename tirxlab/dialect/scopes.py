@@ -79,6 +79,8 @@ def id_maker(name: str):
             raise TypeError(
                 f"Tx.{name} takes a list of extents, for example Tx.{name}([4], parent={parent!r})"
             )
+        if all(isinstance(extent, int) for extent in shape):
+            state().ids[name, parent] = tuple(shape)
         return _IDS[name, parent](list(shape))
 
     make.__name__ = make.__qualname__ = name

@@ -8,10 +8,15 @@ from typing import Any
 
 @dataclass
 class ParseState:
-    """scopes: names of the open `with` blocks, outermost first. barriers: (buffer, name given or None)."""
+    """scopes: the open `with` blocks, outermost first. barriers: (buffer, name given or None).
+
+    ids: (function, parent) -> extents, of the declared ids. pools: those to be committed.
+    """
 
     scopes: list[str] = field(default_factory=list)
     barriers: list[tuple[Any, str | None]] = field(default_factory=list)
+    ids: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
+    pools: list[Any] = field(default_factory=list)
 
 
 _current: ContextVar[ParseState] = ContextVar("tirxlab_parse")

@@ -114,6 +114,26 @@ def test_wrong_use_names_the_students_line(case, tmp_path):
     assert len(message) < 1000 and message.count("\n") <= 2
 
 
+WHOLE = {
+    "threads disagree": (
+        ['threads = Tx.thread_id([256], parent="cta")'],
+        "the numbers of threads per CTA disagree: 128 by Tx.warpgroup_id([1]), 256 by Tx.thread_id([256])",
+    ),
+    "eight warps": (['w = Tx.warp_id([8], parent="warpgroup")'], "a warpgroup has 4, not 8"),
+    "two grids": (['b2 = Tx.cta_id([2], parent="kernel")'], "TVM cannot use this kernel: "),
+    "no commit": (["other = Tx.PoolAllocator()", "b = other.alloc((4,))"], "pool.commit() is missing"),
+    "renamed parameter": (["D = A"], "a buffer parameter was given another's name"),
+}
+
+
+@pytest.mark.parametrize("case", WHOLE)
+def test_the_kernel_as_a_whole(case, tmp_path):
+    lines, reason = WHOLE[case]
+    with pytest.raises(KernelError) as error:
+        make_kernel(tmp_path, "R[tid] = tid", decl="\n".join(lines))
+    assert reason in str(error.value) and "@Tx.prim_func" in str(error.value)
+
+
 def test_a_failed_kernel_leaves_nothing_behind(tmp_path):
     with pytest.raises(KernelError):
         make_kernel(tmp_path, "with Tx.cta():\n    Tx.copy(As[:, :], A[:, 0:32])", decl=TILES, outer=OUTER)
