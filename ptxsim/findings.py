@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from ptxsim import machine_layout as ml
 
-KINDS = (
-    "deadlock", "race", "proxy-fence", "mbarrier", "tx-count", "uninitialized", "out-of-bounds", "misaligned", "tmem-alloc",
-    "tmem-leak", "collective", "async-pending", "descriptor", "cluster", "illegal", "unsupported",
+KINDS = (  # the most fundamental first: those in front tend to be causes of those behind
+    "collective", "illegal", "mbarrier", "tx-count", "descriptor", "misaligned", "out-of-bounds", "cluster",
+    "tmem-alloc", "deadlock", "proxy-fence", "race", "uninitialized", "async-pending", "tmem-leak", "unsupported",
 )  # fmt: skip
 SEVERITIES = ("error", "incomplete", "review")
 
@@ -36,8 +36,9 @@ _ACCESS = {"ld": "load", "st": "store", "atom": "atomic access", "red": "reducti
 class Reporter:
     """Collects findings of one launch. `names` are (name, dtype, offset, size) of shared buffers."""
 
-    def __init__(self, names: list | None = None, memory=None, dynamic_start: int = 0):
+    def __init__(self, names: list | None = None, memory=None, dynamic_start: int = 0, source: str = ""):
         self.found: dict[tuple, Finding] = {}
+        self.source = source  # name of the student's file
         self.names = [_name_range(n, dynamic_start) for n in names or []]
         self.memory = memory
         self.printed: list[str] = []
@@ -59,8 +60,10 @@ class Reporter:
 
     @property
     def findings(self) -> list[Finding]:
-        """Most fundamental first: in order of KINDS' severity, then of appearance."""
-        return sorted(self.found.values(), key=lambda f: SEVERITIES.index(f.severity))
+        """By severity, then the most fundamental kind first, then in order of appearance."""
+        return sorted(
+            self.found.values(), key=lambda f: (SEVERITIES.index(f.severity), KINDS.index(f.kind))
+        )
 
     def verdict(self) -> str:
         severities = {f.severity for f in self.found.values()}
@@ -90,6 +93,21 @@ class Reporter:
         if instr is not None:
             place |= {"line": instr.src, "ptx_line": instr.line, "ptx": instr.text}
         return place
+
+    def row_place(self, cluster, rank: int, row: int) -> dict:
+        """The same for a row of the program, whoever executed it, in the CTA of this rank."""
+        instr = cluster.program.instrs[row]
+        return {"cta": cluster.cta_ids[rank], "rank": rank, "line": instr.src, "ptx_line": instr.line,
+                "ptx": instr.text}  # fmt: skip
+
+    def line_text(self, instr) -> str:
+        """`gemm_kernels.py:123`, `line 123` where the file is not known, else the line of the PTX text."""
+        if instr is None:
+            return "an unknown line"
+        if instr.src is None:
+            return f"PTX line {instr.line}"
+        file = instr.src_file or self.source
+        return f"{file}:{instr.src}" if file else f"line {instr.src}"
 
     def shared_name(self, offset: int) -> str:
         """`Asmem + 2048 B` or `mma2tma[1]` for a window offset; the bare offset where no name is known."""

@@ -48,19 +48,21 @@ class LoadedModule:
     def launch(
         self, name: str, *, grid=(1, 1, 1), block=(1, 1, 1), cluster=(1, 1, 1), shared_bytes: int = 0, args=(),
         checks: bool = True, order: str | int = "program", names: list | None = None, trace: bool = False,
-        jobs: int | None = None,
+        jobs: int | None = None, arg_names=(), source: str = "",
     ) -> Result:  # fmt: skip
         """Runs a kernel; numpy arrays among `args` are written in place.
 
         args: TensorMap, numpy array (a pointer to it), int, float or numpy scalar, in parameter order.
         order: "program", "adverse" or an int seed. names: (name, dtype, offset, size) of dynamic shared buffers.
-        jobs: processes at most (default: one per core where that pays).
+        jobs: processes at most (default: one per core where that pays). For reports: arg_names, one per argument,
+        and source, the file that the PTX's `// @src N` lines number.
         Raises ValueError for arguments that do not fit the kernel.
         """
         if name not in self.programs:
             known = ", ".join(self.programs) or "none"
             raise ValueError(f"no kernel named {name} in this module (kernels: {known})")
         launch = Launch(self, self.programs[name], _triple(grid), _triple(block), _triple(cluster), shared_bytes)
+        launch.source, launch.arg_names = source, tuple(arg_names)
         launch.bind(list(args))
         return launch.run(checks, order, names or [], trace, jobs)
 
@@ -91,6 +93,7 @@ class Launch:
         self.memory = GlobalMemory()
         self.symbols: dict[str, int] = {}
         self.maps: dict[int, TensorMap] = {}  # address of a tensor map -> it
+        self.source, self.arg_names = "", ()  # for reports
         self.uses_tmem = any(i is not None and i.op == "tcgen05" for i in program.instrs)
 
     exit_hooks = (after_exit,)
@@ -147,19 +150,22 @@ class Launch:
             data[offset : offset + 8] = struct.pack("<Q", value)
         self.memory.view(self.symbols[var.name], len(data))[:] = np.frombuffer(bytes(data), np.uint8)
 
+    def _arg_name(self, number: int) -> str:
+        return self.arg_names[number] if number < len(self.arg_names) else f"argument {number}"
+
     def _argument(self, number: int, param: Var, arg, address: int) -> bytes:
         """Bytes of one argument in the parameter block."""
         if isinstance(arg, TensorMap):
             if param.size < 128:
                 raise ValueError(f"argument {number} is a TensorMap, but {param.name} is no 128-byte parameter")
-            base = self.memory.add(arg.array, arg.name or f"argument {number}")
+            base = self.memory.add(arg.array, arg.name or self._arg_name(number))
             self.maps[address] = copy.copy(arg)
             self.maps[address].segment = self.memory.find(base)
             return b"\0" * 128
         if isinstance(arg, np.ndarray):
             if not arg.flags.c_contiguous:
                 raise ValueError(f"argument {number} is not C-contiguous: pass numpy.ascontiguousarray(x)")
-            return struct.pack("<Q", self.memory.add(arg, f"argument {number}"))
+            return struct.pack("<Q", self.memory.add(arg, self._arg_name(number)))
         if isinstance(arg, bytes):
             if len(arg) != param.size:
                 raise ValueError(f"argument {number} has {len(arg)} bytes, {param.name} has {param.size}")

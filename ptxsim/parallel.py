@@ -35,7 +35,7 @@ class Part:
 
 def run_clusters(launch, count: int, checks: bool, order, names: list, jobs: int | None) -> Part:
     """Runs clusters 0 .. count - 1. A deadlock ends the launch, as it would on a chip."""
-    reporter = Reporter(names, launch.memory, launch.shared_dynamic)
+    reporter = Reporter(names, launch.memory, launch.shared_dynamic, launch.source)
     cluster = Cluster(launch, order, reporter, Checker(launch, reporter) if checks else None)
     jobs = min(jobs or cores(), count)
     start = time.perf_counter()
@@ -80,7 +80,7 @@ def _fork(cluster: Cluster, rest: range, jobs: int) -> list[Part]:
     """Runs the remaining clusters in `jobs` processes."""
     launch = cluster.launch
     originals = _share(launch.memory)
-    cluster.SEG = launch.memory.table()
+    cluster.map_memory()
     context = multiprocessing.get_context("fork")
     workers = []
     for number in range(jobs):
@@ -99,7 +99,7 @@ def _fork(cluster: Cluster, rest: range, jobs: int) -> list[Part]:
             if process.is_alive():
                 process.kill()
         _unshare(launch.memory, originals)
-        cluster.SEG = launch.memory.table()
+        cluster.map_memory()
     failed = next((part for part in parts if isinstance(part, BaseException)), None)
     if failed is not None:
         raise failed

@@ -42,6 +42,8 @@ def run(
         order=order,
         names=[(n.name, n.dtype, n.offset, n.size) for n in artifact.names],
         trace=trace,
+        arg_names=[getattr(p, "buffer", None) or p.name for p in artifact.params],
+        source=artifact.source.get("file", ""),
     )
     return Run(
         outputs={b.name: buffers[b.name] for b in artifact.outputs},
