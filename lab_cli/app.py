@@ -12,9 +12,31 @@ from tirxlab.artifact import ArtifactError
 from tirxlab.devices import DeviceError
 from tirxlab.steps import StepError, UntouchedStep
 
-EVERYONE = ("demo", "test", "check", "inspect", "trace", "compare", "bench", "doctor")
-STUDENTS = ("score", "handin", "reset", "port")
-INSTRUCTORS = ("skeleton", "grade", "grade-all", "package", "release", "figures")
+# What `./lab --help` says of each command; the command's own help says more.
+EVERYONE = {
+    "demo": "run the reference kernels on the simulator",
+    "test": "run the tests",
+    "check": "build and run a step, say what is wrong with it",
+    "inspect": "show a step's CUDA, PTX, SASS or resources",
+    "trace": "show when each part of a run was busy",
+    "compare": "put steps side by side",
+    "bench": "measure speed on a GPU",
+    "doctor": "say what this machine can do and what to install",
+}
+STUDENTS = {
+    "score": "apply the public rubric",
+    "handin": "write handin.tar",
+    "reset": "put a step back to its skeleton",
+    "port": "rewrite the imports of a preview-wheel kernel",
+}
+INSTRUCTORS = {
+    "skeleton": "generate gemm_kernels.py from the solutions",
+    "grade": "grade one submission",
+    "grade-all": "grade a folder of submissions",
+    "package": "pack the autograder",
+    "release": "write the students' handout",
+    "figures": "draw the figures of docs and slides",
+}
 
 HELP = (
     "Ten progressive Blackwell GEMM kernels in TIRX. First time here: `./lab doctor`, then `./lab demo`. "
@@ -33,12 +55,13 @@ def build_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(lambda: None)
-    names = EVERYONE + STUDENTS + (INSTRUCTORS if (ROOT / "instructor").is_dir() else ())
-    for name in names:
+    instructors = INSTRUCTORS if (ROOT / "instructor").is_dir() else {}
+    for name, summary in {**EVERYONE, **STUDENTS, **instructors}.items():
         module_name = "lab_cli." + name.replace("-", "_")
         if importlib.util.find_spec(module_name):
             module = importlib.import_module(module_name)
-            app.command(name, **getattr(module, "COMMAND_OPTIONS", {}))(module.run)
+            options = getattr(module, "COMMAND_OPTIONS", {})
+            app.command(name, short_help=summary, **options)(module.run)
     return app
 
 

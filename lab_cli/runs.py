@@ -105,7 +105,9 @@ def _run_kernel(job: Job, kernel, outcome: Outcome) -> None:
             outcome.right = True
         except AssertionError as error:
             outcome.right = False
-            outcome.message = "\n".join(filter(None, [outcome.message, str(error)]))
+            # The cause first, on one screen: after an error the places of wrong elements say nothing new.
+            said = str(error).splitlines()[: 1 if run.verdict == "error" else None]
+            outcome.message = "\n".join(filter(None, [outcome.message, *said]))
         data = result if isinstance(result, np.ndarray) else result.cpu().numpy()
         outcome.digest = hashlib.sha256(data.tobytes()).hexdigest()[:16]
 

@@ -13,6 +13,7 @@ import typer
 from lab_cli.common import REFERENCE, ROOT, DeviceOption, KernelsOption, kernels_file
 
 COMMAND_OPTIONS = {"context_settings": {"ignore_unknown_options": True, "allow_extra_args": True}}
+USAGE = 4  # pytest's status for options that it does not know
 STYLE = (["check", "--quiet", "."], ["format", "--check", "--quiet", "."])
 
 
@@ -33,7 +34,7 @@ def run(
     status = subprocess.run([sys.executable, "-m", "pytest", *arguments], cwd=ROOT).returncode
     if not styled:
         print("lab: the style check failed, see the top of this output", file=sys.stderr)
-    raise typer.Exit(0 if status == 0 and styled else 1)
+    raise typer.Exit(2 if status == USAGE else 0 if status == 0 and styled else 1)
 
 
 def check_style() -> bool:
