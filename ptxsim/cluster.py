@@ -101,7 +101,6 @@ class Cluster:
         self.CT = np.zeros((self.ctas, 2), np.int64)
         self.LOG = np.zeros((LOG_CAPACITY if self.checks else 32, 4), np.int64)
         self.CTL = np.zeros(ml.CONTROL_WORDS, np.int64)
-        self.SEG = launch.memory.table()
         self.shared = np.zeros((self.ctas, -(-launch.shared_end // 1024) * 1024), np.uint8)
         self.shared_chunks = [window.view(np.complex128) for window in self.shared]  # 16-byte units, to gather
         self.local = np.zeros((self.warps * 32, max(self.program.local_bytes, 1)), np.uint8)
@@ -116,7 +115,19 @@ class Cluster:
         control[ml.CODE_PTR] = self.program.code.ctypes.data
         control[ml.R_PTR], control[ml.R_STRIDE] = self.R.ctypes.data, self.R.strides[0]
         control[ml.P_PTR], control[ml.P_STRIDE] = self.P.ctypes.data, self.P.strides[0]
+        for pointer, array in ((ml.SP_PTR, self.SP), (ml.G_PTR, self.G), (ml.CT_PTR, self.CT), (ml.LOG_PTR, self.LOG),
+                               (ml.LISTS_PTR, self.program.lists)):  # fmt: skip
+            control[pointer] = array.ctypes.data
+        control[ml.ROWS], control[ml.LISTS] = len(self.program.code), len(self.program.lists)
+        control[ml.SPLITS], control[ml.LOG_ROOM] = len(self.SP), len(self.LOG)
+        self.map_memory()
         control[ml.LOG_ON] = int(self.checks is not None)
+
+    def map_memory(self) -> None:
+        """Tells the main loop where global memory is now."""
+        self.SEG = self.launch.memory.table()
+        self.CTL[ml.SEG_PTR], self.CTL[ml.SEGMENTS] = self.SEG.ctypes.data, len(self.SEG)
+        self.CTL[ml.LAST_SEGMENT] = 0
 
     def start(self, index: int) -> None:
         """Resets everything for cluster number `index` of the grid."""
@@ -268,11 +279,10 @@ class Cluster:
         """Runs split g until it sleeps, ends or has used its budget. True if it used its whole budget."""
         control, split, handlers = self.CTL, self.splits[g], self.program.handlers
         control[ml.SPLIT], control[ml.BUDGET] = g, BUDGET
-        arrays = (self.program.code, self.program.lists, self.R, self.P, self.SP, self.G, self.SEG, self.CT, self.LOG)
-        loop, polls = self._loop, 0
+        loop, words, polls = self._loop, control.ctypes.data, 0
         while True:
             control[ml.NEW_COUNT] = 0
-            reason = loop(*arrays, control)
+            reason = loop(words)
             if control[ml.NEW_COUNT]:
                 self._adopt()
             if control[ml.LOG_USED]:

@@ -20,9 +20,10 @@ import numba
 from ptxsim.isa import address, scalar
 from ptxsim.isa.forms import ScalarOp
 from ptxsim.machine_layout import FIRST_SCALAR
+from ptxsim.vector_ir import vector_operation
 
 _HERE = Path(__file__).parent
-_SOURCES = ["loop_template.py", "machine_layout.py", "native.py", "interp.py"]
+_SOURCES = ["loop_template.py", "machine_layout.py", "native.py", "interp.py", "vector_ir.py"]
 GROUP = 24  # operations in one compiled function
 _LETTERS = "abcefx"  # column names of the sources, in operand order
 
@@ -43,7 +44,7 @@ def hot_operations() -> tuple[ScalarOp, ...]:
                 op = form.build(mods, scalar.HOT)
                 if op.hot:
                     found.setdefault(op.key, op)
-    return tuple(found[key] for key in sorted(found))
+    return tuple(found[key] for key in sorted(found, key=lambda key: (not _vectorises(found[key]), key)))
 
 
 @functools.cache
@@ -55,16 +56,26 @@ def hot_numbers() -> dict[str, int]:
 def main_loop() -> Callable:
     """The compiled `run` of loop_template.py with all hot operations in it."""
     template = (_HERE / "loop_template.py").read_text()
-    functions, dispatch = [], []
-    operations = hot_operations()
-    for start in range(0, len(operations), GROUP):
-        group = operations[start : start + GROUP]
+    functions, dispatch, loops = [], [], []
+    for op in hot_operations():
+        number = hot_numbers()[op.key]
+        if _vectorises(op):
+            functions.append(f"vector_{number} = vector_operation({op.dst}, {op.src}, {op.expr!r})  # {op.key}\n")
+            dispatch.append(f"        elif op == {number}:\n            vector_{number}(row, m, registers, predicates)")
+        else:
+            loops.append(op)
+    for start in range(0, len(loops), GROUP):
+        group = loops[start : start + GROUP]
         functions.append(_group(f"scalar_{start}", group))
-        limit = FIRST_SCALAR + start + len(group)
+        limit = hot_numbers()[group[-1].key] + 1
         dispatch.append(f"        elif op < {limit}:\n            scalar_{start}(op, row, m, registers, predicates)")
-    text = template.replace("# {{functions}}", "\n\n".join(functions))
+    text = template.replace("# {{functions}}", "\n".join(functions))
     text = text.replace("        # {{scalar}}", "\n".join(dispatch).replace("elif", "if", 1))
     return _import(text).run
+
+
+def _vectorises(op: ScalarOp) -> bool:
+    return not op.carry and vector_operation(op.dst, op.src, op.expr) is not None
 
 
 def _group(name: str, operations: tuple[ScalarOp, ...]) -> str:

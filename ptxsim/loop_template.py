@@ -3,16 +3,17 @@
 This file is a template: `interp.py` replaces the marked lines by functions for scalar operations and calls of them, writes
 the result to the cache directory and imports it there. Column and reason numbers come from `machine_layout.py`.
 
-Arrays: code (rows, COLUMNS), lists, R uint64 (warps, slots, 32), P int64 masks (warps, predicates), SP (splits, ..),
-G (groups, ..), SEG (segments, ..), CT (CTAs, ..), LOG (capacity, 4), CTL control words.
+Arrays: code (rows, COLUMNS), lists, SP (splits, ..), G (groups, ..), SEG (segments, ..), CT (CTAs, ..), LOG (capacity, 4),
+CTL control words. `registers` and `predicates` are addresses of the warp's files: uint64 (slots, 32) and int64 masks.
 """
 
 import numpy as np
-from numba import njit
+from numba import carray, njit, types
 
 from ptxsim.isa.mathlib import *  # noqa: F403
 from ptxsim.machine_layout import *  # noqa: F403
 from ptxsim.native import *  # noqa: F403
+from ptxsim.vector_ir import vector_operation  # noqa: F401
 
 
 @njit(inline="always")
@@ -124,37 +125,121 @@ def write_element(host, width, x):
 
 
 @njit
-def load_row(c, m, w, cta, lists, R, SEG, CT, LOG, CTL, row):
+def whole_range(c, size, cta, registers, SEG, CT, CTL):
+    """For all 32 lanes of a global or shared access: puts host addresses into CTL[HOST..]; False if not that simple.
+
+    Simple is: every address aligned, all in one segment or in one CTA's window. CTL[PLACE] is then the log name of
+    the address CTL[HOST_BASE].
+    """
+    space = c[AUX]
     base = c[A]
-    count = c[B]
-    width = c[C]
-    first = c[D]
-    size = count * width
+    first = np.int64(lane_value(registers, base, 0)) + c[IMM]
+    low = first
+    high = first
+    bits = 0
     for l in range(32):
-        if (m >> l) & 1:
-            address = np.int64(R[w, base, l]) + c[IMM]
-            host = translate(address, size, c[AUX], w * 32 + l, cta, SEG, CT, CTL)
-            if host == 0:
-                fault(CTL, l, address)
-                for v in range(count):
-                    R[w, lists[first + v], l] = 0
-            else:
-                if CTL[LOG_ON] != 0:
-                    log_access(LOG, CTL, row, w * 32 + l, size, 0)
-                for v in range(count):
-                    R[w, lists[first + v], l] = read_element(host + v * width, width, c[E])
+        address = np.int64(lane_value(registers, base, l)) + c[IMM]
+        low = min(low, address)
+        high = max(high, address)
+        bits |= address
+    if bits & (size - 1):
+        return False
+    if space == SPACE_GENERIC and low >= GLOBAL_BASE:
+        space = SPACE_GLOBAL
+    if space == SPACE_GLOBAL:
+        i = CTL[LAST_SEGMENT]
+        if not (SEG[i, SEG_BASE] <= low and high + size <= SEG[i, SEG_END]):
+            i = find_segment(SEG, low, high - low + size)
+            if i < 0:
+                return False
+            CTL[LAST_SEGMENT] = i
+        CTL[HOST_BASE] = low
+        CTL[PLACE] = low if SEG[i, SEG_LOGGED] != 0 else 0
+        delta = SEG[i, SEG_HOST] - SEG[i, SEG_BASE]
+    elif space == SPACE_SHARED:
+        start = CT[cta, CT_RANK] << RANK_SHIFT
+        if low < start + SHARED_START or high + size > start + CTL[SHARED_LIMIT]:
+            return False
+        CTL[HOST_BASE] = low
+        CTL[PLACE] = SHARED_BASE + low
+        delta = CT[cta, CT_SHARED] - start
+    else:
+        return False
+    for l in range(32):
+        CTL[HOST + l] = np.int64(lane_value(registers, base, l)) + c[IMM] + delta
+    CTL[HOST_BASE] += delta
+    return True
 
 
 @njit
-def store_row(c, m, w, cta, lists, R, SEG, CT, LOG, CTL, row):
+def log_warp(LOG, CTL, row, thread, size, write):
+    """Logs an access of all 32 lanes whose host addresses are in CTL[HOST..]."""
+    if CTL[PLACE] != 0:
+        n = CTL[LOG_USED]
+        offset = CTL[PLACE] - CTL[HOST_BASE]
+        for l in range(32):
+            LOG[n + l, LOG_ROW] = row
+            LOG[n + l, LOG_THREAD] = thread + l
+            LOG[n + l, LOG_PLACE] = CTL[HOST + l] + offset
+            LOG[n + l, LOG_SIZE] = 2 * size + write
+        CTL[LOG_USED] = n + 32
+
+
+@njit
+def load_row(c, m, w, cta, lists, registers, SEG, CT, LOG, CTL, row):
     base = c[A]
     count = c[B]
     width = c[C]
     first = c[D]
     size = count * width
+    if m == FULL and whole_range(c, size, cta, registers, SEG, CT, CTL):
+        if CTL[LOG_ON] != 0:
+            log_warp(LOG, CTL, row, w * 32, size, 0)
+        for v in range(count):
+            slot = np.int64(lists[first + v])
+            if width == 4 and c[E] == 0:
+                for l in range(32):
+                    set_lane_value(registers, slot, l, load32(u64(CTL[HOST + l] + 4 * v)))
+            else:
+                for l in range(32):
+                    value = read_element(CTL[HOST + l] + v * width, width, c[E])
+                    set_lane_value(registers, slot, l, value)
+        return
     for l in range(32):
         if (m >> l) & 1:
-            address = np.int64(R[w, base, l]) + c[IMM]
+            address = np.int64(lane_value(registers, base, l)) + c[IMM]
+            host = translate(address, size, c[AUX], w * 32 + l, cta, SEG, CT, CTL)
+            if host == 0:
+                fault(CTL, l, address)
+            elif CTL[LOG_ON] != 0:
+                log_access(LOG, CTL, row, w * 32 + l, size, 0)
+            for v in range(count):
+                value = read_element(host + v * width, width, c[E]) if host != 0 else u64(0)
+                set_lane_value(registers, np.int64(lists[first + v]), l, value)
+
+
+@njit
+def store_row(c, m, w, cta, lists, registers, SEG, CT, LOG, CTL, row):
+    base = c[A]
+    count = c[B]
+    width = c[C]
+    first = c[D]
+    size = count * width
+    if m == FULL and whole_range(c, size, cta, registers, SEG, CT, CTL):
+        if CTL[LOG_ON] != 0:
+            log_warp(LOG, CTL, row, w * 32, size, 1)
+        for v in range(count):
+            slot = np.int64(lists[first + v])
+            if width == 4:
+                for l in range(32):
+                    store32(u64(CTL[HOST + l] + 4 * v), lane_value(registers, slot, l))
+            else:
+                for l in range(32):
+                    write_element(CTL[HOST + l] + v * width, width, lane_value(registers, slot, l))
+        return
+    for l in range(32):
+        if (m >> l) & 1:
+            address = np.int64(lane_value(registers, base, l)) + c[IMM]
             host = translate(address, size, c[AUX], w * 32 + l, cta, SEG, CT, CTL)
             if host == 0:
                 fault(CTL, l, address)
@@ -162,7 +247,7 @@ def store_row(c, m, w, cta, lists, R, SEG, CT, LOG, CTL, row):
                 if CTL[LOG_ON] != 0:
                     log_access(LOG, CTL, row, w * 32 + l, size, 1)
                 for v in range(count):
-                    write_element(host + v * width, width, R[w, lists[first + v], l])
+                    write_element(host + v * width, width, lane_value(registers, np.int64(lists[first + v]), l))
 
 
 @njit
@@ -251,19 +336,19 @@ def leave(SP, G, g):
 
 
 @njit
-def branch_index(c, m, w, g, pc, lists, R, SP, G, CTL):
+def branch_index(c, m, w, g, pc, lists, registers, SP, G, CTL):
     """brx.idx: the lanes with the lowest pending index go on in g, every other index gets a split."""
     rest = m
     while True:
         lane = 0
         while not (rest >> lane) & 1:
             lane += 1
-        index = np.int64(R[w, c[D], lane])
+        index = np.int64(lane_value(registers, c[D], lane))
         if index < 0 or index >= c[B]:
             return False
         same = 0
         for l in range(32):
-            if (rest >> l) & 1 and np.int64(R[w, c[D], l]) == index:
+            if (rest >> l) & 1 and np.int64(lane_value(registers, c[D], l)) == index:
                 same |= 1 << l
         target = lists[c[A] + index]
         if same == rest:
@@ -276,9 +361,20 @@ def branch_index(c, m, w, g, pc, lists, R, SP, G, CTL):
 # {{functions}}
 
 
-@njit(nogil=True, cache=True)
-def run(code, lists, R, P, SP, G, SEG, CT, LOG, CTL):
-    """Runs split CTL[SPLIT] for at most CTL[BUDGET] instructions; returns the reason it stopped."""
+@njit(types.int64(types.int64), nogil=True, cache=True)
+def run(control):
+    """Runs split CTL[SPLIT] for at most CTL[BUDGET] instructions; returns the reason it stopped.
+
+    control: address of the control words, which hold the addresses and sizes of all other arrays.
+    """
+    CTL = carray(pointer(control), (CONTROL_WORDS,), dtype=np.int64)
+    code = carray(pointer(CTL[CODE_PTR]), (CTL[ROWS], COLUMNS), dtype=np.int64)
+    lists = carray(pointer(CTL[LISTS_PTR]), (CTL[LISTS],), dtype=np.int32)
+    SP = carray(pointer(CTL[SP_PTR]), (CTL[SPLITS], 5), dtype=np.int64)
+    G = carray(pointer(CTL[G_PTR]), (CTL[SPLITS], 5), dtype=np.int64)
+    SEG = carray(pointer(CTL[SEG_PTR]), (CTL[SEGMENTS], 4), dtype=np.int64)
+    CT = carray(pointer(CTL[CT_PTR]), (CTL[CLUSTER_SIZE], 2), dtype=np.int64)
+    LOG = carray(pointer(CTL[LOG_PTR]), (CTL[LOG_ROOM], 4), dtype=np.int64)
     g = CTL[SPLIT]
     w = SP[g, SP_WARP]
     cta = w // CTL[WARPS_PER_CTA]
@@ -287,13 +383,14 @@ def run(code, lists, R, P, SP, G, SEG, CT, LOG, CTL):
     left = CTL[BUDGET]
     registers = np.uint64(CTL[R_PTR] + w * CTL[R_STRIDE])
     predicates = np.uint64(CTL[P_PTR] + w * CTL[P_STRIDE])
-    log_room = LOG.shape[0] - 32
+    log_room = CTL[LOG_ROOM] - 32
+    observed = CTL[LOG_ON] != 0
     reason = REASON_BUDGET
     while left > 0 and CTL[NEW_COUNT] < 24:
         left -= 1
         c = code[pc]
         guard = c[GUARD]
-        m = mask & (P[w, guard >> 1] ^ -(guard & 1))
+        m = mask & mask_of(predicates, guard)
         op = c[OP]
         if op == BRA:
             if m == 0:
@@ -306,21 +403,21 @@ def run(code, lists, R, P, SP, G, SEG, CT, LOG, CTL):
                 mask = SP[g, SP_MASK]
             continue
         elif op == LD:
-            load_row(c, m, w, cta, lists, R, SEG, CT, LOG, CTL, pc)
+            load_row(c, m, w, cta, lists, registers, SEG, CT, LOG, CTL, pc)
             pc += 1
             if CTL[FAULTS] != 0 or CTL[LOG_USED] > log_room:
                 reason = REASON_FAULT
                 break
             continue
         elif op == ST:
-            store_row(c, m, w, cta, lists, R, SEG, CT, LOG, CTL, pc)
+            store_row(c, m, w, cta, lists, registers, SEG, CT, LOG, CTL, pc)
             pc += 1
             if CTL[FAULTS] != 0 or CTL[LOG_USED] > log_room:
                 reason = REASON_FAULT
                 break
             continue
         elif op == UNIT or op == COLD:
-            if m == 0:
+            if m == 0 or (c[AUX] == ONLY_OBSERVED and not observed and op == UNIT):
                 pc += 1
                 continue
             CTL[UNIT_MASK] = m
@@ -354,7 +451,7 @@ def run(code, lists, R, P, SP, G, SEG, CT, LOG, CTL):
             continue
         elif op == BRX:
             SP[g, SP_MASK] = mask
-            if m != 0 and not branch_index(c, m, w, g, pc, lists, R, SP, G, CTL):
+            if m != 0 and not branch_index(c, m, w, g, pc, lists, registers, SP, G, CTL):
                 reason = REASON_BAD_INDEX
                 break
             mask = SP[g, SP_MASK]

@@ -16,7 +16,7 @@ from ptxsim import cfg
 from ptxsim.isa import address, scalar
 from ptxsim.isa.units import UnitSpec, find_unit
 from ptxsim.machine_layout import (
-    AUX, BRA, BRX, COLD, COLUMNS, EXIT, GUARD, IMM, JOIN, LD, OP, RPC, ST, UNIT, A, B, C, D, E, F, X,
+    AUX, BRA, BRX, COLD, COLUMNS, EXIT, GUARD, IMM, JOIN, LD, ONLY_OBSERVED, OP, RPC, ST, UNIT, A, B, C, D, E, F, X,
 )  # fmt: skip
 from ptxsim.operands import CARRY, SHORT_TYPES, SINK, Slots, constant_bits, type_bits
 from ptxsim.parser import Function, Instr, Label, LabelDef, Mem, Module, Pair, PtxError, Reg, Sink, Sym, Vec
@@ -248,7 +248,7 @@ class _Emitter:
         pairs = [(registers[a], registers[b]) for a, copies in row.copies.items() for b in copies]
         if pairs:
             self.copies[len(self.code)] = pairs
-        self._put(row.instr, UNIT, handler, args)
+        self._put(row.instr, UNIT, handler, args, aux=ONLY_OBSERVED if row.unit.silent else 0)
 
     def _resolve(self, operand, kind: str):
         return self.slots.resolve(operand, kind, self.labels, self.row_of)

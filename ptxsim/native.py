@@ -50,6 +50,16 @@ def _at(builder, base, index):
 
 
 @intrinsic
+def pointer(typingctx, address):
+    """Address as the pointer that numba.carray takes."""
+
+    def codegen(context, builder, signature, args):
+        return builder.inttoptr(args[0], context.get_value_type(types.voidptr))
+
+    return types.voidptr(types.int64), codegen
+
+
+@intrinsic
 def column(typingctx, row, number):
     """int64 number `number` of the bytecode row at address `row`."""
 

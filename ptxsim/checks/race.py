@@ -14,7 +14,7 @@ from ptxsim.checks.order import Stamp
 from ptxsim.checks.proxies import MEMORY, SHARED, ProxyFences, is_async_fence
 from ptxsim.checks.race_async import AsyncUnits
 from ptxsim.checks.shadow import (
-    AGENT, AGENT_SHIFT, CODE, MAX_CONFLICTS, NO_FENCE_READ, NO_FENCE_WRITE, PAGE_BITS, PREVIOUS, STRONG, cleared, grown,
+    AGENT, AGENT_SHIFT, CODE, MAX_CONFLICTS, NO_FENCE_READ, NO_FENCE_WRITE, PAGE_BITS, PREVIOUS, SERIAL, STRONG, cleared, grown,
     new_shadow, touch_log,
 )  # fmt: skip
 from ptxsim.checks.shadow_tmem import TmemShadow
@@ -73,7 +73,7 @@ class Races(AsyncUnits):
                 self.shared, self.memory, log, at, self.stops, forced, clocks, self.lanes, agents, base_thread,
                 self.segments, self.window, ml.SHARED_BASE, ml.RANK_SHIFT, self.now, self.threads, self.others,
                 self.fences.epochs[SHARED], self.fences.counts[SHARED], self.fences.epochs[MEMORY],
-                self.fences.counts[MEMORY], self.out,
+                self.fences.counts[MEMORY], SERIAL if not agents else 0, self.out,
             )  # fmt: skip
             self.collect()
             if forced >= 0 and then > forced:

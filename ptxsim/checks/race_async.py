@@ -15,7 +15,7 @@ from ptxsim import machine_layout as ml
 from ptxsim.checks.order import Order, Stamp, _join
 from ptxsim.checks.proxies import MEMORY, SHARED
 from ptxsim.checks.race_boxes import box_rows
-from ptxsim.checks.shadow import ASYNC, STRONG, touch_ranges
+from ptxsim.checks.shadow import ASYNC, SERIAL, STRONG, touch_ranges
 from ptxsim.checks.shadow_tmem import rectangle, touch_cells
 from ptxsim.formats import DECODERS
 from ptxsim.isa.tcgen05_mma import operand_chunks, result_blocks
@@ -189,6 +189,7 @@ class AsyncUnits(Order):
 
     def mma_issue(self, cluster, split, op) -> None:
         item = self._issue("mma", split)
+        item.flags |= SERIAL
         item.queue = self._mma_queue(item.thread)
         agent = self.agent(item.queue)
         agent.count += 1

@@ -136,13 +136,10 @@ def _missing(races, pair: Pair) -> str:
         return f"its warp has not executed tcgen05.wait::{first.kind}"
     if first.kind in ("source", "result"):
         return f"no cp.async.bulk.commit_group and wait_group{'.read' if first.kind == 'source' else ''} in between"
-    if first.kind == "bytes":
-        return f"{_barrier(races, races.agent(first.agent).owner)} was not waited for"
     forward, backward = _carriers(races, first), _carriers(races, second)
-    unused = [p for p in forward if not races.signals[p].waits] or [
-        p for p in backward if not races.signals[p].waits
-    ]
-    chosen = (unused or forward or [None])[0]
+    unused = [p for p in forward + backward if not races.signals[p].waits]
+    own = [races.agent(first.agent).owner] if first.kind == "bytes" else []
+    chosen = (unused or own or forward or [None])[0]
     if chosen is not None:
         return f"{_barrier(races, chosen)} was not waited for"
     return "no barrier between them"

@@ -21,7 +21,7 @@ WRITE_WRITE, WRITE_READ, READ_WRITE, NO_FENCE_READ, NO_FENCE_WRITE, NO_TCGEN05_F
 CODE, PREVIOUS, PREVIOUS_CLUSTER, POSITION, AGENT, EPOCH, ROW = range(7)  # columns of a conflict
 MAX_CONFLICTS = 64
 
-STRONG, ASYNC = 1, 2  # flags of an access
+STRONG, ASYNC, SERIAL = 1, 2, 4  # flags of an access; SERIAL: what its agent did before, it comes after
 FENCES = 16  # proxy fences remembered per thread
 
 
@@ -125,14 +125,16 @@ def known_epoch(clock, agent):
 
 
 @njit(cache=True)
-def ordered(previous, tag, now, me, strong, row, clock, threads, others):
+def ordered(previous, tag, now, me, flags, row, clock, threads, others):
     """Is an earlier access ordered before this one (or no conflict with it)?"""
     agent = previous >> AGENT_SHIFT
-    if strong and previous & STRONG_BIT:
+    if flags & STRONG and previous & STRONG_BIT:
         return True
     if tag != now:
         return others[tag] != 0
-    if agent == me or (previous >> EPOCH_SHIFT) & EPOCH_MASK <= known_epoch(clock, agent):
+    if agent == me and flags & SERIAL:
+        return True
+    if (previous >> EPOCH_SHIFT) & EPOCH_MASK <= known_epoch(clock, agent):
         return True
     # lanes of one warp in one instruction: which of them ends up in memory is open, but it is no race
     return agent < threads and me < threads and agent >> 5 == me >> 5 and previous & ROW_MASK == row
@@ -144,7 +146,7 @@ def touch_write(s, i, position, now, me, epoch, row, flags, clock, threads, othe
     strong = flags & STRONG
     if previous:
         tag = s.write_tag[i]
-        if not ordered(previous, tag, now, me, strong, row, clock, threads, others):
+        if not ordered(previous, tag, now, me, flags, row, clock, threads, others):
             note(out, WRITE_WRITE, previous, tag, position, me, epoch, row)
         elif flags & ASYNC and previous >> AGENT_SHIFT < threads and tag == now:
             agent = previous >> AGENT_SHIFT
@@ -156,7 +158,7 @@ def touch_write(s, i, position, now, me, epoch, row, flags, clock, threads, othe
             tag = s.read_tag[k, i]
             same_lane_group = previous >> AGENT_SHIFT < threads and previous & ROW_MASK == row
             if (
-                not ordered(previous, tag, now, me, strong, row, clock, threads, others)
+                not ordered(previous, tag, now, me, flags, row, clock, threads, others)
                 and not same_lane_group
             ):
                 note(out, READ_WRITE, previous, tag, position, me, epoch, row)
@@ -171,7 +173,7 @@ def touch_read(s, i, position, now, me, epoch, row, flags, clock, threads, other
     strong = flags & STRONG
     if previous:
         tag = s.write_tag[i]
-        if not ordered(previous, tag, now, me, strong, row, clock, threads, others):
+        if not ordered(previous, tag, now, me, flags, row, clock, threads, others):
             note(out, WRITE_READ, previous, tag, position, me, epoch, row)
         elif flags & ASYNC and previous >> AGENT_SHIFT < threads and tag == now:
             agent = previous >> AGENT_SHIFT
@@ -194,15 +196,16 @@ def touch_read(s, i, position, now, me, epoch, row, flags, clock, threads, other
 
 @njit(cache=True)
 def touch(s, first, last, write, now, me, epoch, row, flags, clock, threads, others, fences, counts, out):
-    """An access to bytes [first, last). False, with nothing lost, if the shadow must grow first."""
+    """An access to bytes [first, last). False, with nothing done, if the shadow must grow first."""
+    edges = first | last
+    level = 0 if edges & 15 == 0 else (1 if edges & 3 == 0 else 2)
+    for page in range(first >> PAGE_BITS, ((last - 1) >> PAGE_BITS) + 1):
+        if (s.start[page] < 0 or s.level[page] < level) and not refine(s, page, level):
+            return False
     position = first
     while position < last:
         page = position >> PAGE_BITS
         end = min(last, (page + 1) << PAGE_BITS)
-        edges = position | end
-        level = 0 if edges & 15 == 0 else (1 if edges & 3 == 0 else 2)
-        if (s.start[page] < 0 or s.level[page] < level) and not refine(s, page, level):
-            return False
         shift = shift_of(s.level[page])
         base = s.start[page] - ((page << PAGE_BITS) >> shift)
         for g in range(position >> shift, ((end - 1) >> shift) + 1):
@@ -273,7 +276,7 @@ def position_of(place, segments, window, base, rank_shift):
 @njit(cache=True)
 def touch_log(
     shared, memory, log, begin, stops, forced, clocks, lanes, agents, base_thread, segments, window, base, rank_shift, now,
-    threads, others, shared_fences, shared_counts, memory_fences, memory_counts, out,
+    threads, others, shared_fences, shared_counts, memory_fences, memory_counts, serial, out,
 ):  # fmt: skip
     """Generic accesses log[begin:] (rows of protocol.accesses) of threads; how far it came.
 
@@ -293,7 +296,7 @@ def touch_log(
         clock = clocks[thread - base_thread]
         me = thread + agents
         epoch = clock[me] if me < len(clock) else 1
-        flags = stops[row] & STRONG
+        flags = (stops[row] & STRONG) | serial
         last = position + (code >> 1)
         if is_shared:
             done = touch(shared, position, last, code & 1, now, me, epoch, row, flags, clock, threads, others,

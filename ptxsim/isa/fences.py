@@ -15,7 +15,7 @@ _FENCE_MODS = {
 }  # fmt: skip
 
 
-@unit("fence", "membar", section="9.7.13.4")
+@unit("fence", "membar", section="9.7.13.4", silent=True)
 def fence(instr):
     mods = check_mods(instr, _FENCE_MODS)
     if instr.mods[:1] == ("proxy",) and len(instr.mods) == 1:
@@ -31,6 +31,7 @@ def fence(instr):
 @unit(
     "nanosleep", "griddepcontrol", "prefetch", "prefetchu", "discard", "applypriority", "pmevent", "setmaxnreg",
     "createpolicy", "cp.async.bulk.prefetch", section="9.7.9",
+    silent=True,
 )  # fmt: skip
 def hint(instr):
     def run(cluster, split, args):

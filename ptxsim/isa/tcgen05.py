@@ -272,7 +272,7 @@ def _signal(cluster, split, place, clock) -> None:
         guarded(cluster, split, place, barrier.arrive)
 
 
-@unit("tcgen05.fence::before_thread_sync", "tcgen05.fence::after_thread_sync", section="9.7.16.10")
+@unit("tcgen05.fence::before_thread_sync", "tcgen05.fence::after_thread_sync", section="9.7.16.10", silent=True)
 def thread_sync_fence(instr):
     after = "after" in instr.mods[0]
 

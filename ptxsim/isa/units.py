@@ -23,17 +23,18 @@ class UnitSpec:
     writes: tuple[int, ...]  # positions of destination operands
     keeps: bool  # destinations are filled later by a hardware unit: their registers are never shared
     section: str  # PTX ISA section
+    silent: bool = False  # moves no data: run only when a check watches
 
 
 UNITS: dict[str, UnitSpec] = {}
 
 
-def unit(*names: str, writes: tuple[int, ...] = (), keeps: bool = False, section: str = ""):
+def unit(*names: str, writes: tuple[int, ...] = (), keeps: bool = False, section: str = "", silent: bool = False):
     """Registers a factory for opcodes that start with one of `names`."""
 
     def register(factory):
         for name in names:
-            UNITS[name] = UnitSpec(name, factory, writes, keeps, section)
+            UNITS[name] = UnitSpec(name, factory, writes, keeps, section, silent)
         return factory
 
     return register
