@@ -12,7 +12,9 @@ _SPACES = {
 }  # fmt: skip
 
 
-def bytes_at(cluster, split, lane: int, address: int, size: int, space: str, write: bool) -> np.ndarray | None:
+def bytes_at(
+    cluster, split, lane: int, address: int, size: int, space: str, write: bool
+) -> np.ndarray | None:
     """uint8 (size,) view of simulated memory; None, with a finding, if the access is not legal.
 
     The access is logged for the checks as one of this lane.

@@ -88,7 +88,9 @@ def _reverse_postorder(blocks: list[Block]) -> list[int]:
     return order[::-1]
 
 
-def live_ranges(blocks: list[Block], uses: list[int], kills: list[int], defs: list[int]) -> dict[int, list[int]]:
+def live_ranges(
+    blocks: list[Block], uses: list[int], kills: list[int], defs: list[int]
+) -> dict[int, list[int]]:
     """First and last position at which each register (a bit index) must keep its value.
 
     uses, kills, defs: per position, bit sets (Python ints) of registers read, surely overwritten, written at all.

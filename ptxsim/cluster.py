@@ -102,7 +102,9 @@ class Cluster:
         self.LOG = np.zeros((LOG_CAPACITY if self.checks else 32, 4), np.int64)
         self.CTL = np.zeros(ml.CONTROL_WORDS, np.int64)
         self.shared = np.zeros((self.ctas, -(-launch.shared_end // 1024) * 1024), np.uint8)
-        self.shared_chunks = [window.view(np.complex128) for window in self.shared]  # 16-byte units, to gather
+        self.shared_chunks = [
+            window.view(np.complex128) for window in self.shared
+        ]  # 16-byte units, to gather
         self.local = np.zeros((self.warps * 32, max(self.program.local_bytes, 1)), np.uint8)
         for rank in range(self.ctas):
             self.CT[rank] = rank, self.shared[rank].ctypes.data

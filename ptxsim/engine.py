@@ -17,7 +17,9 @@ class Work:
 
     __slots__ = ("queue", "finish", "label", "owner", "batch", "op")
 
-    def __init__(self, queue: object, finish: Callable[[], None], label: str, owner: object = None, batch=None):
+    def __init__(
+        self, queue: object, finish: Callable[[], None], label: str, owner: object = None, batch=None
+    ):
         self.queue = queue  # pieces with an equal queue complete in order; None: in any order
         self.finish = finish
         self.label = label

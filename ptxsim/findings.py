@@ -61,9 +61,7 @@ class Reporter:
     @property
     def findings(self) -> list[Finding]:
         """By severity, then the most fundamental kind first, then in order of appearance."""
-        return sorted(
-            self.found.values(), key=lambda f: (SEVERITIES.index(f.severity), KINDS.index(f.kind))
-        )
+        return sorted(self.found.values(), key=lambda f: (SEVERITIES.index(f.severity), KINDS.index(f.kind)))
 
     def verdict(self) -> str:
         severities = {f.severity for f in self.found.values()}

@@ -60,15 +60,21 @@ def main_loop() -> Callable:
     for op in hot_operations():
         number = hot_numbers()[op.key]
         if _vectorises(op):
-            functions.append(f"vector_{number} = vector_operation({op.dst}, {op.src}, {op.expr!r})  # {op.key}\n")
-            dispatch.append(f"        elif op == {number}:\n            vector_{number}(row, m, registers, predicates)")
+            functions.append(
+                f"vector_{number} = vector_operation({op.dst}, {op.src}, {op.expr!r})  # {op.key}\n"
+            )
+            dispatch.append(
+                f"        elif op == {number}:\n            vector_{number}(row, m, registers, predicates)"
+            )
         else:
             loops.append(op)
     for start in range(0, len(loops), GROUP):
         group = loops[start : start + GROUP]
         functions.append(_group(f"scalar_{start}", group))
         limit = hot_numbers()[group[-1].key] + 1
-        dispatch.append(f"        elif op < {limit}:\n            scalar_{start}(op, row, m, registers, predicates)")
+        dispatch.append(
+            f"        elif op < {limit}:\n            scalar_{start}(op, row, m, registers, predicates)"
+        )
     text = template.replace("# {{functions}}", "\n".join(functions))
     text = text.replace("        # {{scalar}}", "\n".join(dispatch).replace("elif", "if", 1))
     return _import(text).run
@@ -113,7 +119,9 @@ def operation_lines(op: ScalarOp) -> list[str]:
         lines.append(f"sc = column(row, {_LETTERS[len(op.src)].upper()})")
         loads.append("cc = lane_value(registers, sc, l)")
     results = list(op.dst) + (["u64"] if op.carry in ("out", "both") else [])
-    lines += [f"{name} = column(row, {column})" for column, name in [("D", "d0"), ("AUX", "d1")][: len(results)]]
+    lines += [
+        f"{name} = column(row, {column})" for column, name in [("D", "d0"), ("AUX", "d1")][: len(results)]
+    ]
     lines += [f"r{i} = 0" for i, kind in enumerate(results) if kind == "pred"]
     body = [*loads, f"{', '.join(f'v{i}' for i in range(len(results)))} = {op.expr}"]
     for i, kind in enumerate(results):
@@ -147,7 +155,9 @@ def _write(kind: str, value: str) -> str:
 def cache_directory() -> Path:
     """Where generated code lives: $LAB_CACHE/ptxsim, else the user's cache directory, else a temporary one."""
     root = os.environ.get("LAB_CACHE")
-    base = Path(root) if root else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tirx-lab"
+    base = (
+        Path(root) if root else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tirx-lab"
+    )
     path = base / "ptxsim"
     try:
         path.mkdir(parents=True, exist_ok=True)

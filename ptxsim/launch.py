@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from ptxsim import machine_layout as ml
 from ptxsim import parallel
+from ptxsim.checks.lifecycle_output import marked_arrays, report_unwritten
 from ptxsim.cluster import Cluster
 from ptxsim.findings import Finding
 from ptxsim.interp import hot_numbers
@@ -52,7 +53,8 @@ class LoadedModule:
     ) -> Result:  # fmt: skip
         """Runs a kernel; numpy arrays among `args` are written in place.
 
-        args: TensorMap, numpy array (a pointer to it), int, float or numpy scalar, in parameter order.
+        args: TensorMap, numpy array (a pointer to it), int, float or numpy scalar, in parameter order. An array that
+        holds nothing but one NaN is taken for an output: the checks report what the kernel leaves of it unwritten.
         order: "program", "adverse" or an int seed. names: (name, dtype, offset, size) of dynamic shared buffers.
         jobs: processes at most (default: one per core where that pays). For reports: arg_names, one per argument,
         and source, the file that the PTX's `// @src N` lines number.
@@ -61,7 +63,9 @@ class LoadedModule:
         if name not in self.programs:
             known = ", ".join(self.programs) or "none"
             raise ValueError(f"no kernel named {name} in this module (kernels: {known})")
-        launch = Launch(self, self.programs[name], _triple(grid), _triple(block), _triple(cluster), shared_bytes)
+        launch = Launch(
+            self, self.programs[name], _triple(grid), _triple(block), _triple(cluster), shared_bytes
+        )
         launch.source, launch.arg_names = source, tuple(arg_names)
         launch.bind(list(args))
         return launch.run(checks, order, names or [], trace, jobs)
@@ -94,6 +98,7 @@ class Launch:
         self.symbols: dict[str, int] = {}
         self.maps: dict[int, TensorMap] = {}  # address of a tensor map -> it
         self.source, self.arg_names = "", ()  # for reports
+        self.arrays: dict[str, np.ndarray] = {}  # the arguments in global memory
         self.uses_tmem = any(i is not None and i.op == "tcgen05" for i in program.instrs)
 
     exit_hooks = (after_exit,)
@@ -104,10 +109,14 @@ class Launch:
         if any(g % c for g, c in zip(self.grid, self.cluster, strict=True)):
             raise ValueError(f"grid {self.grid} is not a multiple of cluster {self.cluster} (in CTAs)")
         if self.ctas_per_cluster > 16:
-            raise ValueError(f"cluster {self.cluster} has {self.ctas_per_cluster} CTAs; at most 16 are possible")
+            raise ValueError(
+                f"cluster {self.cluster} has {self.ctas_per_cluster} CTAs; at most 16 are possible"
+            )
         if not 0 <= shared_bytes <= MAX_SHARED:
             raise ValueError(f"{shared_bytes} B of dynamic shared memory; a CTA has at most {MAX_SHARED}")
-        limit = self.program.function.directives.get("maxntid") or self.program.function.directives.get("reqntid")
+        limit = self.program.function.directives.get("maxntid") or self.program.function.directives.get(
+            "reqntid"
+        )
         if limit and self.threads > int(np.prod(limit)):
             raise ValueError(f"block of {self.threads} threads exceeds the kernel's .maxntid {limit}")
 
@@ -117,7 +126,9 @@ class Launch:
         """Lays out module variables and the parameter block."""
         used = self._used_variables()
         for var in used:
-            self.symbols[var.name] = self.memory.add(np.zeros(max(var.size, 1), np.uint8), var.name, logged=False)
+            self.symbols[var.name] = self.memory.add(
+                np.zeros(max(var.size, 1), np.uint8), var.name, logged=False
+            )
         for var in used:
             if var.init is not None:
                 self._initialise(var)
@@ -157,7 +168,10 @@ class Launch:
         """Bytes of one argument in the parameter block."""
         if isinstance(arg, TensorMap):
             if param.size < 128:
-                raise ValueError(f"argument {number} is a TensorMap, but {param.name} is no 128-byte parameter")
+                raise ValueError(
+                    f"argument {number} is a TensorMap, but {param.name} is no 128-byte parameter"
+                )
+            self.arrays[arg.name or self._arg_name(number)] = arg.array
             base = self.memory.add(arg.array, arg.name or self._arg_name(number))
             self.maps[address] = copy.copy(arg)
             self.maps[address].segment = self.memory.find(base)
@@ -165,6 +179,7 @@ class Launch:
         if isinstance(arg, np.ndarray):
             if not arg.flags.c_contiguous:
                 raise ValueError(f"argument {number} is not C-contiguous: pass numpy.ascontiguousarray(x)")
+            self.arrays[self._arg_name(number)] = arg
             return struct.pack("<Q", self.memory.add(arg, self._arg_name(number)))
         if isinstance(arg, bytes):
             if len(arg) != param.size:
@@ -178,7 +193,9 @@ class Launch:
         """%ctaid of every CTA of a cluster, by rank."""
         cx, cy, cz = self.cluster_id(index)
         sx, sy, sz = self.cluster
-        return [(cx * sx + x, cy * sy + y, cz * sz + z) for z in range(sz) for y in range(sy) for x in range(sx)]
+        return [
+            (cx * sx + x, cy * sy + y, cz * sz + z) for z in range(sz) for y in range(sy) for x in range(sx)
+        ]
 
     def cluster_id(self, index: int) -> tuple[int, int, int]:
         nx, ny, _ = self.clusters
@@ -219,9 +236,15 @@ class Launch:
     def run(self, checks: bool, order: str | int, names: list, trace: bool, jobs: int | None) -> Result:
         start = time.perf_counter()
         count = self.clusters[0] * self.clusters[1] * self.clusters[2]
+        marked = marked_arrays(self.arrays) if checks else []
         with threadpool_limits(1):  # parallel work is whole clusters, not BLAS calls
             part = parallel.run_clusters(self, count, checks, order, names, jobs)
-        stats = part.stats | {"ctas": part.stats["clusters"] * self.ctas_per_cluster, "grid_ctas": count * self.ctas_per_cluster}
+        stats = part.stats | {
+            "ctas": part.stats["clusters"] * self.ctas_per_cluster,
+            "grid_ctas": count * self.ctas_per_cluster,
+        }
+        if part.stats["clusters"] == count:
+            report_unwritten(marked, part.reporter)
         stats["seconds"] = time.perf_counter() - start
         verdict = part.reporter.verdict() if checks or part.reporter.found else "not checked"
         return Result(verdict, part.reporter.findings, stats, part.reporter.printed)
@@ -253,7 +276,9 @@ def _scalar_bytes(number: int, param: Var, arg) -> bytes:
     elif isinstance(arg, float) and param.type in floats:
         data = floats[param.type](arg).tobytes()
     else:
-        raise ValueError(f"argument {number} of type {type(arg).__name__} does not fit parameter {param.name}")
+        raise ValueError(
+            f"argument {number} of type {type(arg).__name__} does not fit parameter {param.name}"
+        )
     if len(data) != param.size:
         raise ValueError(f"argument {number} has {len(data)} bytes, {param.name} has {param.size}")
     return data

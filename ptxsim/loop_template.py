@@ -247,7 +247,9 @@ def store_row(c, m, w, cta, lists, registers, SEG, CT, LOG, CTL, row):
                 if CTL[LOG_ON] != 0:
                     log_access(LOG, CTL, row, w * 32 + l, size, 1)
                 for v in range(count):
-                    write_element(host + v * width, width, lane_value(registers, np.int64(lists[first + v]), l))
+                    write_element(
+                        host + v * width, width, lane_value(registers, np.int64(lists[first + v]), l)
+                    )
 
 
 @njit

@@ -21,7 +21,15 @@ from ptxsim.machine_layout import (
 from ptxsim.operands import CARRY, SHORT_TYPES, SINK, Slots, constant_bits, type_bits
 from ptxsim.parser import Function, Instr, Label, LabelDef, Mem, Module, Pair, PtxError, Reg, Sink, Sym, Vec
 
-SPACES = {"global": 0, "const": 0, "param": 0, "shared": 1, "shared::cta": 1, "shared::cluster": 2, "local": 3}
+SPACES = {
+    "global": 0,
+    "const": 0,
+    "param": 0,
+    "shared": 1,
+    "shared::cta": 1,
+    "shared::cluster": 2,
+    "local": 3,
+}
 GENERIC = 4
 UNPACK = -1  # mov {a, b}, c: one scalar row per register
 
@@ -48,7 +56,9 @@ class Program:
     instrs: list[Instr | None]  # per row
     handlers: list[Callable | None]  # per row, of unit instructions
     args: list[tuple]  # per row, resolved operands of unit instructions
-    cold: list[scalar.ScalarOp]  # scalar operations outside the main loop, numbered by column AUX of COLD rows
+    cold: list[
+        scalar.ScalarOp
+    ]  # scalar operations outside the main loop, numbered by column AUX of COLD rows
     slots: Slots
     function: Function
     local_offsets: dict[str, int]
@@ -92,7 +102,9 @@ def _row(instr: Instr) -> Row:
         return Row(instr, BRX, reads=[instr.operands[0]])
     spec = find_unit(instr)
     if spec is not None:
-        written = [i for i in spec.writes if i < len(instr.operands) and not isinstance(instr.operands[i], Mem)]
+        written = [
+            i for i in spec.writes if i < len(instr.operands) and not isinstance(instr.operands[i], Mem)
+        ]
         writes = [instr.operands[i] for i in written]
         reads = [o for i, o in enumerate(instr.operands) if i not in written]
         return Row(instr, UNIT, unit=spec, reads=reads, writes=writes)
@@ -109,7 +121,9 @@ def _row(instr: Instr) -> Row:
     return Row(instr, COLD, op=op, writes=list(instr.operands[:wide]), reads=list(instr.operands[wide:]))
 
 
-def _jumps(rows: list[Row], labels: dict[str, int], function: Function) -> tuple[dict[int, list[int]], dict[int, bool]]:
+def _jumps(
+    rows: list[Row], labels: dict[str, int], function: Function
+) -> tuple[dict[int, list[int]], dict[int, bool]]:
     targets: dict[int, list[int]] = {}
     falls: dict[int, bool] = {}
     for position, row in enumerate(rows):
@@ -136,7 +150,12 @@ def _find_copies(rows: list[Row], blocks: list[cfg.Block]) -> None:
             if row.unit is not None and row.unit.keeps:
                 items = row.writes[0].items if isinstance(row.writes[0], Vec) else row.writes
                 pending |= {r.name: row.copies.setdefault(r.name, []) for r in items if isinstance(r, Reg)}
-            elif row.instr is not None and row.instr.op == "mov" and row.instr.pred is None and row.op is not None:
+            elif (
+                row.instr is not None
+                and row.instr.op == "mov"
+                and row.instr.pred is None
+                and row.op is not None
+            ):
                 source = row.reads[0]
                 if isinstance(source, Reg) and source.name in pending and isinstance(row.writes[0], Reg):
                     pending[source.name].append(row.writes[0].name)
@@ -286,7 +305,9 @@ class _Emitter:
         """Sign-extends a signed result that is narrower than its destination register (PTX ISA 6.4.1)."""
         target, instr = row.writes[0], row.instr
         name = f"cvt.s{self.slots.width(target)}.{row.op.dst[0]}"
-        extend = Instr(instr.pred, "cvt", tuple(name.split(".")[1:]), (target, target), instr.line, instr.text)
+        extend = Instr(
+            instr.pred, "cvt", tuple(name.split(".")[1:]), (target, target), instr.line, instr.text
+        )
         self._scalar(_row(extend), None)
 
     def _destinations(self, row: Row) -> tuple[int, int]:

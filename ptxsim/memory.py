@@ -66,7 +66,11 @@ class GlobalMemory:
                 return f"{name} + {address - base} B"
             distance = base - address if address < base else address - end
             if logged and distance < SEGMENT_ALIGN and (best is None or distance < best[0]):
-                side = f"{distance} B before {name}" if address < base else f"{distance} B behind the end of {name}"
+                side = (
+                    f"{distance} B before {name}"
+                    if address < base
+                    else f"{distance} B behind the end of {name}"
+                )
                 best = (distance, side)
         return best[1] if best else f"address 0x{address & (2**64 - 1):x}, which no buffer holds"
 

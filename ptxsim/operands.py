@@ -59,7 +59,9 @@ class PredArg:
 class Slots:
     def __init__(self, function: Function, module: Module):
         self.function, self.module = function, module
-        self.fixed: dict[object, int] = {}  # ("const", bits) | ("special", name) | ("sym", name, offset) -> slot
+        self.fixed: dict[
+            object, int
+        ] = {}  # ("const", bits) | ("special", name) | ("sym", name, offset) -> slot
         self.registers: dict[str, int] = {}
         self.predicates: dict[str, int] = {}
         self.register_slots = 2  # SINK and CARRY; final after allocate()
@@ -168,12 +170,17 @@ class Slots:
         if isinstance(operand, Vec | Paren):
             return tuple(self.resolve(o, kind, labels, rows) for o in operand.items)
         if isinstance(operand, Pair):
-            return (self.resolve(operand.first, kind, labels, rows), self.resolve(operand.second, kind, labels, rows))
+            return (
+                self.resolve(operand.first, kind, labels, rows),
+                self.resolve(operand.second, kind, labels, rows),
+            )
         if isinstance(operand, Sink):
             return -1
         if isinstance(operand, Label):
             return rows[labels[operand.name]]
-        if isinstance(operand, Pred) or (isinstance(operand, Reg) and self.function.regs.get(operand.name) == "pred"):
+        if isinstance(operand, Pred) or (
+            isinstance(operand, Reg) and self.function.regs.get(operand.name) == "pred"
+        ):
             return PredArg(self.predicate(operand))
         if isinstance(operand, Sym) and not self.knows(operand.name):
             return operand

@@ -56,25 +56,44 @@ class TensorMap:
         inner = self.box[0] * size
         rules = [
             (1 <= rank <= 5, f"rank {rank} is not 1..5"),
-            (len(self.box) == rank and len(self.strides) == rank - 1, "box and strides do not match the rank"),
+            (
+                len(self.box) == rank and len(self.strides) == rank - 1,
+                "box and strides do not match the rank",
+            ),
             (all(1 <= b <= 256 for b in self.box), f"box {self.box} has an extent outside 1..256"),
             (all(1 <= d <= 1 << 32 for d in self.dims), f"dims {self.dims} have an extent outside 1..2^32"),
-            (all(s % 16 == 0 and 0 < s < 1 << 40 for s in self.strides), f"strides {self.strides} are not multiples of 16 B"),
-            (all(1 <= e <= 8 for e in self.element_strides), f"element strides {self.element_strides} outside 1..8"),
+            (
+                all(s % 16 == 0 and 0 < s < 1 << 40 for s in self.strides),
+                f"strides {self.strides} are not multiples of 16 B",
+            ),
+            (
+                all(1 <= e <= 8 for e in self.element_strides),
+                f"element strides {self.element_strides} outside 1..8",
+            ),
             (self.swizzle in SWIZZLES, f"swizzle {self.swizzle} is not one of {SWIZZLES}"),
             (inner % 16 == 0, f"inner box of {inner} B is not a multiple of 16 B"),
-            (not self.swizzle or inner <= self.swizzle, f"inner box of {inner} B exceeds the {self.swizzle} B swizzle"),
+            (
+                not self.swizzle or inner <= self.swizzle,
+                f"inner box of {inner} B exceeds the {self.swizzle} B swizzle",
+            ),
             (self.fill in ("zero", "nan"), f'fill must be "zero" or "nan" (got {self.fill!r})'),
-            (self.byte_offset % 16 == 0, f"global address offset {self.byte_offset} is not a multiple of 16 B"),
+            (
+                self.byte_offset % 16 == 0,
+                f"global address offset {self.byte_offset} is not a multiple of 16 B",
+            ),
         ]
         for good, message in rules:
             if not good:
                 raise ValueError(f"TensorMap: {message}")
-        extent = self.byte_offset + size + sum(
-            (d - 1) * s for d, s in zip(self.dims, (size, *self.strides), strict=True)
+        extent = (
+            self.byte_offset
+            + size
+            + sum((d - 1) * s for d, s in zip(self.dims, (size, *self.strides), strict=True))
         )
         if extent > self.array.nbytes:
-            raise ValueError(f"TensorMap: dims and strides reach {extent} B of an array of {self.array.nbytes} B")
+            raise ValueError(
+                f"TensorMap: dims and strides reach {extent} B of an array of {self.array.nbytes} B"
+            )
 
     @property
     def rank(self) -> int:

@@ -65,7 +65,9 @@ def _vectorises(tree, kinds: dict) -> bool:
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * 4), "probe")
     builder = ir.IRBuilder(function.append_basic_block())
     try:
-        values = {name: Value(_kind_of(kind), ir.Constant(_vector_of(kind), None)) for name, kind in kinds.items()}
+        values = {
+            name: Value(_kind_of(kind), ir.Constant(_vector_of(kind), None)) for name, kind in kinds.items()
+        }
         _Translator(builder, values).visit(tree)
     except NoVectorForm:
         return False
@@ -93,9 +95,13 @@ def _emit(builder, dst: str, sources: tuple[str, ...], tree, row, m, registers, 
     for name, kind, number in zip("abcd", sources, columns, strict=False):
         slot = _column(builder, row, number)
         if kind == "pred":
-            values[name] = Value("p", builder.bitcast(builder.trunc(_mask(builder, predicates, slot), I32), V1))
+            values[name] = Value(
+                "p", builder.bitcast(builder.trunc(_mask(builder, predicates, slot), I32), V1)
+            )
         else:
-            values[name] = _typed(builder, kind, builder.load(_lanes(builder, registers, slot), align=8, typ=V64))
+            values[name] = _typed(
+                builder, kind, builder.load(_lanes(builder, registers, slot), align=8, typ=V64)
+            )
     result = _Translator(builder, values).visit(tree)
     target = _column(builder, row, 1)
     if dst == "pred":

@@ -42,8 +42,8 @@ class Barriers(Observer):
         arrivals = sum(s.total for s in history.sources.values())
         message = (
             f"{self._name(place)} runs ahead: phases {history.seen + 1} to {barrier.phase - 1} completed "
-            f"before the wait for phase {missed} could see it, and parity {parity} cannot tell phase {missed} "
-            f"from phase {barrier.phase}. {arrivals} arrivals came; with init({barrier.expected}) every "
+            f"before the wait for phase {missed} could see it, and parity {parity} cannot tell phase "
+            f"{missed} from phase {barrier.phase}. {arrivals} arrivals came; with init({barrier.expected}) every "
             f"{barrier.expected} complete a phase"
         )
         self._at(split, "mbarrier", ("ahead", place[1]), place, message, _COUNT)

@@ -23,7 +23,7 @@ _BASE, _END, _SHIFT, _MASK = ml.SHARED_BASE, ml.SHARED_END, ml.RANK_SHIFT, ml.OF
 
 @njit(cache=True)
 def follow_log(log, written, found):
-    """Marks the stores of a log; notes loads of unwritten bytes in `found` (log index, byte). Their number."""
+    """Marks the stores of a log; notes loads of unwritten bytes as (log index, byte) in `found`."""
     count = 0
     for i in range(len(log)):
         place = log[i, _PLACE]

@@ -60,7 +60,9 @@ def _mapa(instr: Instr) -> ScalarOp:
 
 def _getctarank(instr: Instr) -> ScalarOp:
     kind = instr.mods[-1]
-    return ScalarOp(f"getctarank.{kind}", ("u32",), (kind,), f"(a >> np.uint64({RANK_SHIFT})) & np.uint64(255)")
+    return ScalarOp(
+        f"getctarank.{kind}", ("u32",), (kind,), f"(a >> np.uint64({RANK_SHIFT})) & np.uint64(255)"
+    )
 
 
 def _mov(instr: Instr) -> ScalarOp | None:
@@ -78,7 +80,9 @@ def unpack(instr: Instr) -> list[ScalarOp]:
     count, kind = len(instr.operands[0].items), instr.mods[-1]
     width = int(kind[1:]) // count
     return [
-        ScalarOp(f"unpack{i}.{count}.{kind}", (f"b{width}",), (kind,), f"a >> np.uint64({i * width})" if i else "a")
+        ScalarOp(
+            f"unpack{i}.{count}.{kind}", (f"b{width}",), (kind,), f"a >> np.uint64({i * width})" if i else "a"
+        )
         for i in range(count)
     ]
 
@@ -88,7 +92,13 @@ _BUILDERS = {"cvta": _cvta, "isspacep": _isspacep, "mapa": _mapa, "getctarank": 
 
 def hot_operations() -> list[ScalarOp]:
     """Those that belong in the main loop: generic address conversions, mapa, packing and unpacking."""
-    spellings = ["cvta.global.u64", "cvta.shared.u64", "cvta.to.shared.u64", "mapa.shared::cluster.u32", "mapa.u64"]
+    spellings = [
+        "cvta.global.u64",
+        "cvta.shared.u64",
+        "cvta.to.shared.u64",
+        "mapa.shared::cluster.u32",
+        "mapa.u64",
+    ]
     found = [_BUILDERS[name.split(".")[0]](_bare(name)) for name in spellings]
     pairs = [("b64", 2), ("b32", 2), ("b64", 4)]
     vectors = [Instr(None, "mov", (kind,), (Vec((0,) * n), Vec((0,) * n)), 0, "") for kind, n in pairs]

@@ -81,7 +81,10 @@ def _update(instr, returns: bool):
 def combine(operation: str, kind, count: int, old: int, b: int, c: int, size: int) -> bytes:
     """New bytes of an element; packed types act on each half. bf16 rounds to nearest even once."""
     mask = (1 << 8 * size) - 1
-    raw = [np.frombuffer((x & mask).to_bytes(size, "little"), np.uint16 if kind == "bf16" else kind) for x in (old, b, c)]
+    raw = [
+        np.frombuffer((x & mask).to_bytes(size, "little"), np.uint16 if kind == "bf16" else kind)
+        for x in (old, b, c)
+    ]
     if kind == "bf16":
         raw = [(r.astype(np.uint32) << 16).view(np.float32) for r in raw]
     with np.errstate(over="ignore", invalid="ignore"):

@@ -139,7 +139,9 @@ def _deliver_votes(cluster, barrier: CtaBarrier) -> None:
 
 def _cluster_barrier(cluster) -> dict:
     """phase: phases completed; arrived: threads, lanes: per warp, in this one; seen: thread -> phase it arrived in."""
-    return cluster.unit_state.setdefault(("cluster-bar",), {"phase": 0, "arrived": 0, "lanes": {}, "seen": {}})
+    return cluster.unit_state.setdefault(
+        ("cluster-bar",), {"phase": 0, "arrived": 0, "lanes": {}, "seen": {}}
+    )
 
 
 @unit("barrier.cluster.arrive", section="9.7.13.3")
@@ -166,7 +168,11 @@ def cluster_arrive(instr):
 
 def _complete_cluster(cluster) -> None:
     state = cluster.unit_state.get(("cluster-bar",))
-    if state and state["arrived"] and all(not m & ~state["lanes"].get(w, 0) for w, m in enumerate(cluster.alive)):
+    if (
+        state
+        and state["arrived"]
+        and all(not m & ~state["lanes"].get(w, 0) for w, m in enumerate(cluster.alive))
+    ):
         state["phase"] += 1
         state["arrived"], state["lanes"] = 0, {}
         if cluster.checks:
@@ -184,7 +190,9 @@ def cluster_wait(instr):
         state = _cluster_barrier(cluster)
         phase = state["seen"].get(split.thread)
         if phase is None:
-            cluster.reporter.add("cluster", "error", "barrier.cluster.wait without an arrive before it", split=split)
+            cluster.reporter.add(
+                "cluster", "error", "barrier.cluster.wait without an arrive before it", split=split
+            )
             return None
         if state["phase"] > phase:
             if cluster.checks:
@@ -211,7 +219,9 @@ def place_of(cluster, split, address: int, generic: bool) -> tuple[int, int] | N
     """(rank, offset) of a shared address; None, with a finding, if it is not shared memory of this cluster."""
     if generic:
         if not ml.SHARED_BASE <= address < ml.SHARED_END:
-            cluster.reporter.add("mbarrier", "error", f"address {address:#x} is not in shared memory", split=split)
+            cluster.reporter.add(
+                "mbarrier", "error", f"address {address:#x} is not in shared memory", split=split
+            )
             return None
         address -= ml.SHARED_BASE
     rank, offset = shared_place(address)
@@ -359,7 +369,9 @@ def expect_tx(instr):
             barrier = find_barrier(cluster, split, place, "expect_tx")
             if barrier is not None:
                 move = barrier.expect_tx if announce else barrier.complete_tx
-                guarded(cluster, split, place, lambda move=move, lane=lane: move(int(sizes[lane]) & 0xFFFF_FFFF))
+                guarded(
+                    cluster, split, place, lambda move=move, lane=lane: move(int(sizes[lane]) & 0xFFFF_FFFF)
+                )
 
     return run
 

@@ -250,7 +250,9 @@ def commit(instr):
                                  "cta_mask has one bit per CTA of the cluster", split)  # fmt: skip
         clock = cluster.checks.commit_issue(cluster, split) if cluster.checks else None
         if cluster.checks:
-            cluster.checks.will_signal(cluster, split, "commit", [(r, place[1]) for r in ranks if r < cluster.ctas])
+            cluster.checks.will_signal(
+                cluster, split, "commit", [(r, place[1]) for r in ranks if r < cluster.ctas]
+            )
         row, mask_now = split.row, split.mask
 
         def finish():
@@ -272,7 +274,9 @@ def _signal(cluster, split, place, clock) -> None:
         guarded(cluster, split, place, barrier.arrive)
 
 
-@unit("tcgen05.fence::before_thread_sync", "tcgen05.fence::after_thread_sync", section="9.7.16.10", silent=True)
+@unit(
+    "tcgen05.fence::before_thread_sync", "tcgen05.fence::after_thread_sync", section="9.7.16.10", silent=True
+)
 def thread_sync_fence(instr):
     after = "after" in instr.mods[0]
 

@@ -87,7 +87,9 @@ def _shape(cluster, split, bits: int, kind: str, group: int) -> InstructionDescr
         return None
     narrow = {"e2m3", "e3m2", "e2m1"} & {shape.a_type, shape.b_type}
     if shape.sparse or shape.saturate or narrow:
-        what = "sparse MMA" if shape.sparse else "saturation" if shape.saturate else f"{narrow.pop()} operands"
+        what = (
+            "sparse MMA" if shape.sparse else "saturation" if shape.saturate else f"{narrow.pop()} operands"
+        )
         cluster.reporter.add("unsupported", "incomplete", f"tcgen05.mma: {what} are not modelled", "", split)
         return None
     return shape
@@ -107,7 +109,9 @@ def _issue(cluster, split, op: Mma) -> None:
     if cluster.checks:
         cluster.checks.mma_issue(cluster, split, op)
     cluster.tensor_operations += 1
-    work = Work(("tensor", split.thread), lambda: execute(cluster, [op]), "tcgen05.mma", split, _batch(cluster))
+    work = Work(
+        ("tensor", split.thread), lambda: execute(cluster, [op]), "tcgen05.mma", split, _batch(cluster)
+    )
     work.op = op
     cluster.engine.submit(work)
 
@@ -150,9 +154,21 @@ def _operand(cluster, ops: list[Mma], rank: int, which: str) -> np.ndarray:
     """float32 (rows, K) of A or B as CTA `rank` holds it, the K steps of all `ops` side by side."""
     shape = ops[0].shape
     if which == "a":
-        sources, rows, mn, fmt, negate = [op.a for op in ops], shape.m, shape.a_mn_major, shape.a_type, shape.negate_a
+        sources, rows, mn, fmt, negate = (
+            [op.a for op in ops],
+            shape.m,
+            shape.a_mn_major,
+            shape.a_type,
+            shape.negate_a,
+        )
     else:
-        sources, rows, mn, fmt, negate = [op.b for op in ops], shape.n, shape.b_mn_major, shape.b_type, shape.negate_b
+        sources, rows, mn, fmt, negate = (
+            [op.b for op in ops],
+            shape.n,
+            shape.b_mn_major,
+            shape.b_type,
+            shape.negate_b,
+        )
     rows //= ops[0].group
     if isinstance(sources[0], tuple):
         parts = [_from_tmem(cluster, rank, s[1], rows, op) for s, op in zip(sources, ops, strict=True)]
@@ -181,7 +197,9 @@ def operand_chunks(descriptors: tuple[int, ...], rows: int, width: int, mn: bool
     return Chunks(index, int(index.min()) * 16, int(index.max()) * 16 + 15)
 
 
-def _from_shared(cluster, rank: int, descriptors: tuple, rows: int, mn: bool, decoder: Decoder, op: Mma) -> np.ndarray:
+def _from_shared(
+    cluster, rank: int, descriptors: tuple, rows: int, mn: bool, decoder: Decoder, op: Mma
+) -> np.ndarray:
     try:
         chunks = operand_chunks(descriptors, rows, decoder.bytes, mn)
         if chunks.first < SHARED_START or chunks.last >= cluster.launch.shared_end:
@@ -237,7 +255,12 @@ def _write_d(cluster, op: Mma, rank: int, index: int, product: np.ndarray) -> No
             if stop > COLUMNS:
                 return
         keep = _enabled(op, index, slice(first, first + rows))
-        _store(cells[first : first + rows, start:stop], product[row : row + rows, column : column + columns], op, keep)
+        _store(
+            cells[first : first + rows, start:stop],
+            product[row : row + rows, column : column + columns],
+            op,
+            keep,
+        )
 
 
 def _enabled(op: Mma, index: int, block: slice) -> np.ndarray | None:

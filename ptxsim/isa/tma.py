@@ -103,7 +103,13 @@ def _tensor(cluster, split, arg) -> tuple[TensorMap | None, tuple[int, ...]]:
         return None, ()
     coordinates = np.array([cluster.scalar(split, s) for s in arg.parts[0]], np.uint32).view(np.int32)
     if len(coordinates) != tmap.rank:
-        cluster.reporter.add("descriptor", "error", f"{len(coordinates)} coordinates for a tensor map of rank {tmap.rank}", "", split)
+        cluster.reporter.add(
+            "descriptor",
+            "error",
+            f"{len(coordinates)} coordinates for a tensor map of rank {tmap.rank}",
+            "",
+            split,
+        )
         return None, ()
     return tmap, tuple(int(c) for c in coordinates)
 
@@ -177,7 +183,11 @@ def _load_one(cluster, split, args, multicast: bool, pair: bool, generic: bool) 
                              f"TMA load of {tmap.box_bytes} B to {cluster.reporter.shared_name(place[1])} passes the end of "
                              f"shared memory", "", split)  # fmt: skip
         return
-    token = cluster.checks.tma_issue(cluster, split, "load", tmap, start, ranks, place[1]) if cluster.checks else None
+    token = (
+        cluster.checks.tma_issue(cluster, split, "load", tmap, start, ranks, place[1])
+        if cluster.checks
+        else None
+    )
     targets = [_signalled(rank, bar, multicast, pair) for rank in ranks]
     if cluster.checks:
         cluster.checks.will_signal(cluster, split, "load", targets)
@@ -245,10 +255,16 @@ def _store_one(cluster, split, args, operation) -> None:
     _check_alignment(cluster, split, place[1], tmap)
     chunks = shared_chunks(place[1], tmap)
     if int(chunks.max()) * 16 + 16 > cluster.launch.shared_end:
-        cluster.reporter.add("out-of-bounds", "error", "TMA store reads behind the end of shared memory", "", split)
+        cluster.reporter.add(
+            "out-of-bounds", "error", "TMA store reads behind the end of shared memory", "", split
+        )
         return
     group = open_group(cluster, split)
-    token = cluster.checks.tma_issue(cluster, split, "store", tmap, start, [place[0]], place[1]) if cluster.checks else None
+    token = (
+        cluster.checks.tma_issue(cluster, split, "store", tmap, start, [place[0]], place[1])
+        if cluster.checks
+        else None
+    )
 
     def read():
         data = cluster.shared_chunks[place[0]][chunks].view(np.uint8)
@@ -320,11 +336,15 @@ def wait_group(instr):
     def run(cluster, split, args):
         allowed = cluster.scalar(split, args[0])
         for lane in split.lanes:
-            groups = [g for g in cluster.unit_state.get(("bulk", split.warp * 32 + int(lane)), []) if g.committed]
+            groups = [
+                g for g in cluster.unit_state.get(("bulk", split.warp * 32 + int(lane)), []) if g.committed
+            ]
             pending = [g for g in groups if (g.reads if reading else g.writes)]
             recent = groups[len(groups) - allowed :] if allowed else []
             if any(g not in recent for g in pending):
-                return cluster.wait(split, Wait("group", ("bulk", split.warp), {"allowed": allowed, "pending": len(pending)}))
+                return cluster.wait(
+                    split, Wait("group", ("bulk", split.warp), {"allowed": allowed, "pending": len(pending)})
+                )
         if cluster.checks:
             cluster.checks.bulk_wait(cluster, split, allowed, reading)
         return None

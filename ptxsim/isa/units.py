@@ -29,7 +29,9 @@ class UnitSpec:
 UNITS: dict[str, UnitSpec] = {}
 
 
-def unit(*names: str, writes: tuple[int, ...] = (), keeps: bool = False, section: str = "", silent: bool = False):
+def unit(
+    *names: str, writes: tuple[int, ...] = (), keeps: bool = False, section: str = "", silent: bool = False
+):
     """Registers a factory for opcodes that start with one of `names`."""
 
     def register(factory):
