@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lab_cli.common import ROOT
+from lab_cli.common import REFERENCE, ROOT
 from lab_cli.requirements import requirements
 
 FILES = ("lab", "pyproject.toml", "lab_cli/requirements.py")
@@ -108,3 +108,30 @@ def test_requirements_are_pinned_and_extras_are_extra():
     assert "apache-tvm==0.26.0" in core and all(any(sign in line for sign in "=<") for line in core)
     assert not any(line.startswith(("torch", "modal", "jax")) for line in core)
     assert any(line.startswith("torch") for line in requirements(("cuda",)))
+
+
+NO_TOOLKIT = """
+import sys
+from pathlib import Path
+from tirxlab.build import build
+from tirxlab.steps import builder
+artifact = build(builder(Path(sys.argv[1]), 1)(128, 128, 64), use_cache=False)
+from tirxlab.devices import sim
+import numpy as np
+A, B = np.ones((128, 64), "f2"), np.ones((128, 64), "f2")
+D = np.zeros((128, 128), "f2")
+sim.run(artifact, [A, B, D])
+assert (D == 64).all()
+maps = Path("/proc/self/maps").read_text().splitlines()
+words = ("cuda", "nvrtc", "nvvm")
+print("\\n".join({line.split()[-1] for line in maps if any(word in line.lower() for word in words)}))
+"""
+
+
+def test_build_and_run_use_nothing_of_an_installed_cuda_toolkit():
+    """Without PATH and CUDA variables it works, and all of CUDA that is mapped lies in the environment."""
+    env = {"HOME": os.environ.get("HOME", "/"), "PYTHONPATH": str(ROOT), "PATH": ""}
+    command = [sys.executable, "-c", NO_TOOLKIT, str(REFERENCE)]
+    done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=280)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() and all(path.startswith(sys.prefix) for path in done.stdout.split())
