@@ -10,9 +10,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 
+from ptxsim.checks.history import History
+from ptxsim.checks.lifecycle_cluster import Peers
+from ptxsim.checks.lifecycle_mbarrier import Barriers
+from ptxsim.checks.lifecycle_pending import BulkCopies
+from ptxsim.checks.lifecycle_shared import SharedMemory
+from ptxsim.checks.lifecycle_tmem import TmemLife
 from ptxsim.checks.protocol import Observer
 
-OBSERVERS: tuple[type[Observer], ...] = ()
+OBSERVERS: tuple[type[Observer], ...] = (Barriers, History, Peers, SharedMemory, TmemLife, BulkCopies)
 
 _EVENTS = {
     name: list(inspect.signature(method).parameters)[1:]

@@ -324,6 +324,8 @@ def commit_group(instr):
             if not groups or groups[-1].committed:
                 groups.append(BulkGroup())
             groups[-1].committed = True
+            if cluster.checks:
+                cluster.checks.bulk_commit(cluster, split)
 
     return run
 

@@ -1,0 +1,147 @@
+"""Life cycle of tensor memory: who allocates and frees, reads before the first write, columns left allocated.
+
+PTX ISA 9.7.16.5, .7: alloc, dealloc and relinquish are for one whole warp of a CTA, with .cta_group::2 for one
+of each CTA of the pair; all tcgen05 instructions of a kernel use one .cta_group; what is allocated is freed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ptxsim.checks.protocol import Observer
+from ptxsim.isa.tcgen05_mma import result_blocks
+from ptxsim.tmem import COLUMNS, LANES
+
+_ONE_WARP = "one warp, with all its 32 lanes, does alloc, relinquish_alloc_permit and dealloc"
+_ACCUMULATE = "the first MMA of a tile must overwrite: accum=False, or accum=(k != 0) in the K loop"
+_READ = "wait until an MMA has written the accumulator; does the MMA write all columns that are read?"
+
+
+@dataclass
+class Allocation:
+    columns: int
+    warp: int
+    row: int
+    group: int
+
+
+class TmemLife(Observer):
+    def __init__(self, launch, reporter):
+        self.launch, self.reporter = launch, reporter
+
+    def start(self, cluster) -> None:
+        self.live: list[dict[int, Allocation]] = [{} for _ in range(cluster.ctas)]
+        self.freed: list[set[int]] = [set() for _ in range(cluster.ctas)]  # groups of the deallocs
+        self.written = np.zeros((cluster.ctas, LANES, COLUMNS), bool)
+        self.good: set[tuple] = set()  # accumulators known to be written
+
+    # ---- allocation ----
+
+    def tmem_alloc(self, cluster, split, start: int, columns: int, place, group: int) -> None:
+        others = [a for a in self.live[split.cta].values() if a.warp != split.warp]
+        if others:
+            self._two_warps(cluster, split, "tcgen05.alloc", others[0])
+        self.live[split.cta][start] = Allocation(columns, split.warp, split.row, group)
+        self._forget(split.cta, start, columns)
+
+    def tmem_free(self, cluster, split, start: int, columns: int, group: int) -> None:
+        allocation = self.live[split.cta].pop(start, None)
+        if allocation is None:
+            return
+        self.freed[split.cta].add(group)
+        if allocation.warp != split.warp:
+            self._two_warps(cluster, split, "tcgen05.dealloc", allocation)
+        if allocation.group != group:
+            self.reporter.add(
+                "tmem-alloc", "error",
+                f"tcgen05.dealloc with cta_group {group} of columns allocated with cta_group {allocation.group}",
+                "alloc, relinquish_alloc_permit, dealloc, MMA and commit of a kernel use the same cta_group", split,
+            )  # fmt: skip
+        self._in_use(cluster, split, start, columns)
+        self._forget(split.cta, start, columns)
+
+    def _forget(self, cta: int, start: int, columns: int) -> None:
+        self.written[cta, :, start : start + columns] = False
+        self.good.clear()
+
+    def _two_warps(self, cluster, split, what: str, first: Allocation) -> None:
+        line = self.reporter.line_text(cluster.program.instrs[first.row])
+        names = [f"warp {w % cluster.warps_per_cta}" for w in (split.warp, first.warp)]
+        self.reporter.add(
+            "tmem-alloc", "review",
+            f"{what} by {names[0]}, while {names[1]} has allocated ({line})", _ONE_WARP, split, key=(what, "warps"),
+        )  # fmt: skip
+
+    def _in_use(self, cluster, split, start: int, columns: int) -> None:
+        """MMAs still under way that write these columns."""
+        for work in cluster.engine.pending():
+            op = work.op
+            if not hasattr(op, "shape") or op.cta != split.cta:
+                continue
+            for _, _, _, column, _, width in result_blocks(op.shape.m, op.shape.n, op.group):
+                if op.column + column < start + columns and start < op.column + column + width:
+                    line = self.reporter.line_text(cluster.program.instrs[op.row])
+                    self.reporter.add(
+                        "tmem-alloc", "error",
+                        f"tcgen05.dealloc of columns {start}..{start + columns - 1} while an MMA ({line}) still "
+                        f"writes them", "wait for the last MMA before TMEM is freed", split, key="in use",
+                    )  # fmt: skip
+                    return
+
+    def finish(self, cluster) -> None:
+        if cluster.stuck:
+            return
+        for cta, live in enumerate(self.live):
+            for start, allocation in live.items():
+                finding = self.reporter.add(
+                    "tmem-leak", "error",
+                    f"{allocation.columns} columns of tensor memory (from column {start}) are still allocated when "
+                    f"CTA {cta} ends: the next kernel that allocates waits for ever",
+                    "tcgen05.dealloc at the end, by the warp that allocated, once everybody is done", key="leak",
+                )  # fmt: skip
+                finding.where = finding.where or self.reporter.row_place(cluster, cta, allocation.row)
+
+    # ---- contents ----
+
+    def tmem_access(self, cluster, split, cells, write: bool, row: int) -> None:
+        lanes, columns = cells
+        if write:
+            self.written[split.cta, lanes, columns] = True
+            return
+        used = np.unique(columns)
+        first = int(lanes.min()) // 32 * 32
+        bare = used[
+            ~self.written[split.cta, first : first + 32, used[0] : used[-1] + 1].any(0)[used - used[0]]
+        ]
+        if len(bare):
+            before, split.row = split.row, row
+            self.reporter.add(
+                "uninitialized", "error",
+                f"tcgen05.ld reads tensor memory columns {bare[0]}..{bare[-1]}, which nothing has written "
+                f"since they were allocated", _READ, split, key="tmem-ld",
+            )  # fmt: skip
+            split.row = before
+
+    def mma_execute(self, cluster, op, ranks: list[int]) -> None:
+        key = (op.cta, op.lane, op.column, op.shape, op.group, op.disabled)
+        if key in self.good:
+            return
+        for rank in ranks:
+            for lane, _, rows, column, _, columns in result_blocks(op.shape.m, op.shape.n, op.group):
+                first, start = op.lane + lane, op.column + column
+                block = self.written[rank, first : first + rows, start : start + columns]
+                if op.accumulate and not block.all() and not any(op.disabled):
+                    self._accumulates(cluster, op, start, columns)
+                block[:] = True
+        self.good.add(key)
+
+    def _accumulates(self, cluster, op, start: int, columns: int) -> None:
+        before, op.split.row = op.split.row, op.row
+        self.reporter.add(
+            "uninitialized", "error",
+            f"tcgen05.mma adds to tensor memory columns {start}..{start + columns - 1}, which nothing has written "
+            f"since they were allocated", _ACCUMULATE, op.split, key="tmem-mma",
+        )  # fmt: skip
+        op.split.row = before
