@@ -6,6 +6,8 @@ import itertools
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scalar_eval import run
 
 BITS = {"8": 8, "16": 16, "32": 32, "64": 64}
@@ -347,3 +349,26 @@ def test_against_python(name):
         assert int(got[row]) == expected, (
             f"{name} {[hex(x) for x in raw]}: {int(got[row]):#x}, not {expected:#x}"
         )
+
+
+words = st.integers(0, 2**64 - 1)
+ANY = [
+    "mul.hi.s64",
+    "mad.hi.sat.s32",
+    "lop3.b32",
+    "prmt.b32",
+    "bfe.s64",
+    "bfi.b32",
+    "shf.l.clamp.b32",
+    "div.s64",
+]
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.sampled_from(ANY), st.tuples(words, words, words, words))
+def test_any_integers(name, patterns):
+    kinds, result, meaning = ORACLE[name]
+    sizes = {"small": 8, "count": 32, "table": 8}
+    raw = [x & ((1 << (sizes.get(k) or width(k))) - 1) for x, k in zip(patterns, kinds, strict=False)]
+    args = [x if k in sizes else value(x, k) for x, k in zip(raw, kinds, strict=True)]
+    assert int(run(name, *([x] for x in raw))[0]) == meaning(*args) & ((1 << width(result)) - 1)
