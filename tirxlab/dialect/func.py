@@ -135,10 +135,13 @@ def _shared_names(kernel: PrimFunc, parsed: ParseState) -> list[SharedName]:
     return sorted(set(found), key=lambda n: (n.offset, n.name))
 
 
+_SOURCES = {"tirx.ptx.cp_async": 1}  # instruction -> which argument is a pointer that it only reads from
+
+
 def _roles(kernel: PrimFunc) -> list[BufferRole]:
     """Which parameters the body reads and writes, also through views and pointers (a pointer may do both)."""
     owners = [(param, param.name) for param in kernel.params if is_buffer_var(param)]
-    reads, writes = set(), set()
+    reads, writes, sources = set(), set(), []
 
     def owner(buffer) -> str | None:
         return next((name for known, name in owners if known.same_as(buffer)), None)
@@ -149,6 +152,10 @@ def _roles(kernel: PrimFunc) -> list[BufferRole]:
             post_order_visit(node.data, lambda part: inside.append(owner(part)))
             owners.extend((node.buffer, name) for name in inside if name)
 
+    def find_sources(node):
+        if isinstance(node, Call) and node.op.name in _SOURCES:
+            sources.append(node.args[_SOURCES[node.op.name]])
+
     def find_uses(node):
         if isinstance(node, TilePrimitiveCall):
             for i, arg in enumerate(node.args):
@@ -158,10 +165,11 @@ def _roles(kernel: PrimFunc) -> list[BufferRole]:
             writes.add(owner(node.buffer))
         elif isinstance(node, BufferLoad):
             reads.add(owner(node.buffer))
-        elif isinstance(node, Call) and node.op.name == "tirx.address_of":
+        elif isinstance(node, Call) and node.op.name == "tirx.address_of" and not _among(node, sources):
             writes.add(owner(node.args[0].buffer) if isinstance(node.args[0], BufferLoad) else None)
 
     post_order_visit(kernel.body, find_views)
+    post_order_visit(kernel.body, find_sources)
     post_order_visit(kernel.body, find_uses)
     roles = {(True, True): "inout", (False, True): "out"}
     return [
@@ -171,6 +179,10 @@ def _roles(kernel: PrimFunc) -> list[BufferRole]:
         for p in kernel.params
         if is_buffer_var(p)
     ]
+
+
+def _among(node, others: list) -> bool:
+    return any(node.same_as(other) for other in others)
 
 
 def info_of(kernel: PrimFunc) -> KernelInfo:
