@@ -93,14 +93,34 @@ def _group(name: str, operations: tuple[ScalarOp, ...]) -> str:
     return "\n".join(lines) + "\n"
 
 
+_COLD_HEAD = """import numpy as np
+from numba import njit, types
+
+from ptxsim.isa.mathlib import *
+from ptxsim.machine_layout import *
+from ptxsim.native import *
+from ptxsim.vector_ir import vector_operation
+
+"""
+_COLD_TYPES = "(types.uint64, types.int64, types.uint64, types.uint64)"
+
+
 @functools.lru_cache(maxsize=512)
 def cold_operation(op: ScalarOp) -> Callable:
-    """`cold(row, m, registers, predicates)` for one operation outside the main loop; compiled on first use."""
-    head = "import numpy as np\nfrom numba import njit\n\nfrom ptxsim.isa.mathlib import *\n"
-    head += "from ptxsim.machine_layout import *\nfrom ptxsim.native import *\n\n"
-    types = "(types.uint64, types.int64, types.uint64, types.uint64)"
-    lines = [f"@njit({types}, cache=True)", f"def cold(row, m, registers, predicates):  # {op.key}"]
-    return _import(head + "\n".join(lines + ["    " + line for line in operation_lines(op)]) + "\n").cold
+    """`cold(row, m, registers, predicates)` of one operation by the lane loop; compiled on first use."""
+    lines = [f"@njit({_COLD_TYPES}, cache=True)", f"def cold(row, m, registers, predicates):  # {op.key}"]
+    return _import(_COLD_HEAD + "\n".join(lines + ["    " + line for line in operation_lines(op)]) + "\n").cold
+
+
+def vector_cold_operation(op: ScalarOp) -> Callable:
+    """The same by vector code, for an operation that has it."""
+    operation = vector_operation(op.dst, op.src, op.expr)
+
+    @numba.njit(numba.void(numba.uint64, numba.int64, numba.uint64, numba.uint64))
+    def cold(row, m, registers, predicates):
+        operation(row, m, registers, predicates)
+
+    return cold
 
 
 def operation_lines(op: ScalarOp) -> list[str]:
