@@ -51,7 +51,7 @@ def test_a_skeleton_step_builds_runs_and_is_not_right(step, tmp_path):
 
 @pytest.mark.parametrize("k", (0, *STEPS))
 def test_pasting_k_solutions_makes_exactly_k_steps_pass(k, tmp_path):
-    """Steps up to k are the solutions' very text; step k is run (the others were, for less); the rest refuse."""
+    """Steps up to k are the solutions' text; step k is run (others were, for smaller k); the rest refuse."""
     file = tmp_path / "gemm_kernels.py"
     file.write_text(pasted(k))
     parts, theirs = sections(file.read_text()), sections(SOLUTIONS)
