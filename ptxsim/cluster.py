@@ -18,10 +18,12 @@ from ptxsim.findings import Reporter
 from ptxsim.interp import cold_operation, main_loop
 from ptxsim.isa.units import BLOCK, PARK
 from ptxsim.mbarrier import MBarrier
+from ptxsim.progress import Progress, gather, is_for_warp, release, time_out
 from ptxsim.tmem import TensorMemory
 
-BUDGET = 200_000  # instructions a split runs before others get a turn
-SPIN_ROUNDS = 64  # turns without any effect after which polling splits count as stuck
+BUDGET = 80 * 2520  # instructions a split runs before others get a turn; most polling loops divide it
+POLLS = 20  # unit instructions in a row without an effect that end a turn
+POLL_WORK = 2000  # main loop instructions that one of them takes as long as
 LOG_CAPACITY = 1 << 16
 
 
@@ -151,6 +153,7 @@ class Cluster:
         self.waits: dict[int, Wait] = {}
         self.alive = [self._start_warp(w) for w in range(self.warps)]
         self.queue = deque(w * 32 for w in range(self.warps) if self.alive[w])
+        self.progress = Progress()
         self.effects = 0  # changes that could let a polling split go on
         self.timeouts = False
         self.stuck = False
@@ -219,32 +222,38 @@ class Cluster:
 
     # ---- running ----
 
-    def run(self) -> None:
-        """Runs all threads to their end, or until nothing can move any more."""
-        idle_rounds = 0
+    def run(self, alone: bool = True) -> bool:
+        """Runs all threads to their end, or until nothing can move any more.
+
+        False: threads poll, and only another cluster can help them (not with `alone`: that is a deadlock).
+        """
+        self.progress.clear()
         while True:
             if not self.queue:
                 if self.engine.complete_one():
                     continue
                 if not self.waits:
                     break
-                if not self._time_out():
+                if not time_out(self):
                     self._give_up()
                     break
                 continue
-            before = self.effects
-            spun = self._step(self._next())
+            before, g = self.effects, self._next()
+            spun = self._step(g)
             if self.engine.eager:
                 self.engine.flush()
             elif self.engine.random and self.engine.random.random() < 0.5:
                 self.engine.complete_one()
-            idle_rounds = idle_rounds + 1 if spun and self.effects == before else 0
-            if idle_rounds > SPIN_ROUNDS * max(1, len(self.queue)) and not self._unstick():
+            self.progress.turn(self, g, spun if self.effects == before else 0)
+            if self.progress.stuck(self.queue) and not self._unstick():
+                if not alone:
+                    return False
                 self._give_up()
                 break
         self.engine.flush()
         if self.checks:
             self.checks.finish(self)
+        return True
 
     def _give_up(self) -> None:
         """Nothing can move any more."""
@@ -257,28 +266,16 @@ class Cluster:
         return self.queue.popleft()
 
     def _unstick(self) -> bool:
-        """Polling splits see nothing new: let a pending piece of work complete."""
+        """Polling splits see nothing new: let a pending piece of work complete, or other lanes go on."""
         if self.engine.complete_one():
             self.effects += 1
-            return True
-        return False
-
-    def _time_out(self) -> bool:
-        """try_wait may give up after a time limit (PTX ISA 9.7.13.15.16): let it, once per standstill."""
-        if self.timeouts == self.effects + 1:
+        elif not (time_out(self) or release(self)):
             return False
-        self.timeouts = self.effects + 1
-        polls = [(g, w) for g, w in self.waits.items() if w.detail.get("may_time_out")]
-        for g, wait in polls:
-            self.waiting[wait.key].remove(g)
-            del self.waits[g]
-            self.SP[g, ml.SP_STATE] = ml.RUNNABLE
-            self.unit_state[("timed-out", g)] = True
-            self.queue.append(g)
-        return bool(polls)
+        self.progress.clear()
+        return True
 
-    def _step(self, g: int) -> bool:
-        """Runs split g until it sleeps, ends or has used its budget. True if it used its whole budget."""
+    def _step(self, g: int) -> int:
+        """Runs split g until it sleeps or ends (0), or has had its turn (the work done, in instructions)."""
         control, split, handlers = self.CTL, self.splits[g], self.program.handlers
         control[ml.SPLIT], control[ml.BUDGET] = g, BUDGET
         loop, words, polls = self._loop, control.ctypes.data, 0
@@ -295,34 +292,43 @@ class Cluster:
                 split.row = row = int(self.SP[g, ml.SP_PC])
                 split.mask = int(control[ml.UNIT_MASK])
                 before = self.effects
+                if split.warp in self.progress.loose and is_for_warp(split.instr) and gather(self, split):
+                    return self._sleep(g)
                 outcome = handlers[row](self, split, self.program.args[row])
                 if outcome is None:
                     self.SP[g, ml.SP_PC] = row + 1
                     polls = polls + 1 if self.effects == before else 0
-                    if polls > 10_000:
+                    if polls > POLLS:
                         self.queue.append(g)
-                        return True
+                        return polls * POLL_WORK
                     continue
                 if outcome is PARK:
                     self.SP[g, ml.SP_PC] = row + 1
-                if self.waits.get(g) is not None:
-                    self.SP[g, ml.SP_STATE] = ml.BLOCKED
-                return False
+                return self._sleep(g)
             if reason == ml.REASON_COLD:
                 self._cold(g)
-            elif reason == ml.REASON_FAULT:
-                if control[ml.FAULTS]:
-                    self._fault(split)
-            elif reason == ml.REASON_BUDGET:
+            elif reason == ml.REASON_FAULT and control[ml.FAULTS]:
+                self._fault(split)
+                polls += 1
+                if polls > POLLS:
+                    self.queue.append(g)
+                    return polls * POLL_WORK
+            elif reason in (ml.REASON_FAULT, ml.REASON_BUDGET):  # the first: its log is full
                 self.queue.append(g)
-                return True
+                return BUDGET
             elif reason == ml.REASON_BAD_INDEX:
                 split.row = int(self.SP[g, ml.SP_PC])
                 self.reporter.add("illegal", "error", "brx.idx: index outside its table", split=split)
                 self.SP[g, ml.SP_STATE] = ml.FREE
-                return False
+                self._exited(split)
+                return 0
             else:
-                return False
+                return 0
+
+    def _sleep(self, g: int) -> int:
+        if self.waits.get(g) is not None:
+            self.SP[g, ml.SP_STATE] = ml.BLOCKED
+        return 0
 
     def _adopt(self) -> None:
         """Queues splits that a branch created."""
@@ -367,10 +373,14 @@ class Cluster:
                 live |= int(self.G[k, ml.G_ARRIVED])
         self.alive[w] = live
         self.effects += 1
-        for key in [k for k in self.waiting if k[0] == "meet" and k[1] == w]:
+        for key in [k for k in self.waiting if k[0] in ("meet", "gather") and k[1] == w]:
             self.wake(key)
         for hook in self.launch.exit_hooks:
             hook(self, split.cta)
+
+    def executed(self) -> int:
+        """Warp instructions that this machine has run so far."""
+        return int(self.CTL[ml.EXECUTED])
 
     def cta_alive(self, cta: int) -> int:
         """Threads of a CTA that have not exited, whole warps counted (as CTA barriers count, PTX ISA 9.7.13.1)."""

@@ -212,6 +212,9 @@ class Launch:
                 self._special(cluster, key[1], column)
             else:
                 self._symbol(cluster, key[1], key[2], column)
+        explicit = self.program.slots.predicates.get("%is_explicit_cluster")
+        if explicit is not None:
+            cluster.P[:, explicit] = 0xFFFF_FFFF * int(self.ctas_per_cluster > 1)
 
     def _symbol(self, cluster: Cluster, name: str, offset: int, column: np.ndarray) -> None:
         if name in self.shared_offsets:

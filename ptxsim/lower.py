@@ -13,24 +13,18 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ptxsim import cfg
+from ptxsim.inline import expand
 from ptxsim.isa import address, scalar
-from ptxsim.isa.units import UnitSpec, find_unit
+from ptxsim.isa.loads import access_form
+from ptxsim.isa.units import UNITS, UnitSpec, find_unit
 from ptxsim.machine_layout import (
     AUX, BRA, BRX, COLD, COLUMNS, EXIT, GUARD, IMM, JOIN, LD, ONLY_OBSERVED, OP, RPC, ST, UNIT, A, B, C, D, E, F, X,
 )  # fmt: skip
 from ptxsim.operands import CARRY, SHORT_TYPES, SINK, Slots, constant_bits, type_bits
 from ptxsim.parser import Function, Instr, Label, LabelDef, Mem, Module, Pair, PtxError, Reg, Sink, Sym, Vec
+from ptxsim.specials import CLOCKS
+from ptxsim.wide import split_wide
 
-SPACES = {
-    "global": 0,
-    "const": 0,
-    "param": 0,
-    "shared": 1,
-    "shared::cta": 1,
-    "shared::cluster": 2,
-    "local": 3,
-}
-GENERIC = 4
 UNPACK = -1  # mov {a, b}, c: one scalar row per register
 
 
@@ -72,6 +66,7 @@ class Program:
 
 def lower(function: Function, module: Module, hot: dict[str, int]) -> Program:
     """Lowers one kernel. `hot` numbers the scalar operations of the main loop. PtxError names what is not modelled."""
+    function = split_wide(expand(function, module))
     rows, labels = _classify(function)
     targets, falls = _jumps(rows, labels, function)
     blocks = cfg.build_blocks(len(rows), targets, falls)
@@ -100,7 +95,8 @@ def _row(instr: Instr) -> Row:
         return Row(instr, BRA)
     if instr.op == "brx":
         return Row(instr, BRX, reads=[instr.operands[0]])
-    spec = find_unit(instr)
+    clock = instr.op == "mov" and isinstance(instr.operands[1], Reg) and instr.operands[1].name[1:] in CLOCKS
+    spec = UNITS["clock"] if clock else find_unit(instr)
     if spec is not None:
         written = [
             i for i in spec.writes if i < len(instr.operands) and not isinstance(instr.operands[i], Mem)
@@ -328,14 +324,14 @@ class _Emitter:
         return self.slots.value(operand, kind, instr)
 
     def _ld(self, row: Row, block) -> None:
-        width, signed, space, vector = _access(row.instr)
+        width, signed, space, vector = access_form(row.instr)
         start = self._list(row.writes[0], vector, row.instr, destination=True)
         extend = self._sign_target(row.writes[0]) if signed else 0
         base, offset, space = self._address(row.instr, row.instr.operands[1], space)
         self._put(row.instr, LD, d=start, a=base, b=vector, c=width, e=extend, imm=offset, aux=space)
 
     def _st(self, row: Row, block) -> None:
-        width, _, space, vector = _access(row.instr)
+        width, _, space, vector = access_form(row.instr)
         start = self._list(row.instr.operands[1], vector, row.instr, destination=False)
         base, offset, space = self._address(row.instr, row.instr.operands[0], space)
         self._put(row.instr, ST, d=start, a=base, b=vector, c=width, imm=offset, aux=space)
@@ -366,30 +362,6 @@ class _Emitter:
 _COLUMN = {
     "d": D, "a": A, "b": B, "c": C, "e": E, "f": F, "x": X, "imm": IMM, "aux": AUX, "rpc": RPC,
 }  # fmt: skip
-_VECTORS = {"v2": 2, "v4": 4, "v8": 8}
-_ACCESS_MODS = {
-    "weak", "relaxed", "acquire", "release", "volatile", "mmio", "cta", "cluster", "gpu", "sys", "ca", "cg", "cs", "lu", "cv",
-    "wb", "wt", "nc", "unified", "v2", "v4", "v8", *SPACES, "param::entry", "param::func",
-}  # fmt: skip
-
-
-def _access(instr: Instr) -> tuple[int, bool, int, int]:
-    """(bytes of an element, sign-extended?, space, elements) of a load or store; refuses unknown modifiers."""
-    space, vector = GENERIC, 1
-    for mod in instr.mods[:-1]:
-        if mod.startswith(("L1::", "L2::", "level::")):
-            continue
-        base = "param" if mod.startswith("param::") else mod
-        if mod not in _ACCESS_MODS:
-            raise PtxError(f"modifier .{mod} of {instr.op} is not modelled", instr.line, instr.text)
-        space = SPACES.get(base, space)
-        vector = _VECTORS.get(mod, vector)
-    kind = instr.mods[-1]
-    if kind not in SHORT_TYPES or type_bits(kind) > 64:
-        raise PtxError(f"type .{kind} of {instr.op} is not modelled", instr.line, instr.text)
-    return type_bits(kind) // 8, kind[0] == "s", space, vector
-
-
 def _value_type(instr: Instr) -> str:
     """The type that immediates of an instruction take: its last type modifier, else 64 bits."""
     kinds = [m for m in instr.mods if m in SHORT_TYPES]

@@ -14,6 +14,7 @@ from ptxsim import cfg
 from ptxsim.parser import (
     Function, Imm, Instr, Label, Mem, Module, Pair, Paren, Pred, PtxError, Reg, Sink, Sym, Vec,
 )  # fmt: skip
+from ptxsim.specials import known_special
 
 SHORT_TYPES = {
     "b8": 8, "u8": 8, "s8": 8, "b16": 16, "u16": 16, "s16": 16, "f16": 16, "bf16": 16, "b32": 32, "u32": 32, "s32": 32,
@@ -63,9 +64,10 @@ class Slots:
             object, int
         ] = {}  # ("const", bits) | ("special", name) | ("sym", name, offset) -> slot
         self.registers: dict[str, int] = {}
-        self.predicates: dict[str, int] = {}
+        self.predicates: dict[str, int] = {}  # special ones too: %is_explicit_cluster
         self.register_slots = 2  # SINK and CARRY; final after allocate()
         self.local_offsets, self.local_bytes = _local_layout(function)
+        self._inner = {v.name for v in (*function.vars, *function.params)}
 
     @property
     def count(self) -> int:
@@ -122,6 +124,8 @@ class Slots:
         return self.registers[operand.name]
 
     def _predicate_index(self, name: str) -> int:
+        if name not in self.function.regs and not known_special(name):
+            raise PtxError(f"register {name} is not modelled", self.function.line, name)
         return self.predicates.setdefault(name, len(self.predicates) + 1)
 
     def predicate(self, operand) -> int:
@@ -136,15 +140,19 @@ class Slots:
         """Slot of a source operand of type `kind`."""
         if isinstance(operand, Imm):
             return self._fix(("const", constant_bits(operand, kind)))
+        line, text = (instr.line, instr.text) if instr else (self.function.line, str(operand))
         if isinstance(operand, Sym):
+            if not self.knows(operand.name):
+                raise PtxError(f"the address of {operand.name} is not modelled", line, text)
             return self._fix(("sym", operand.name, operand.offset))
         if isinstance(operand, Reg):
             if operand.name in self.function.regs:
                 return self.destination(operand)
+            if not known_special(operand.name):
+                raise PtxError(f"register {operand.name} is not modelled", line, text)
             return self._fix(("special", operand.name))
         if isinstance(operand, Vec):
             return self._fix(("const", 0)) if not operand.items else self.value(operand.items[0], kind, instr)
-        line, text = (instr.line, instr.text) if instr else (self.function.line, str(operand))
         raise PtxError(f"operand {operand} is not modelled here", line, text)
 
     def _fix(self, key: object) -> int:
@@ -188,8 +196,7 @@ class Slots:
 
     def knows(self, name: str) -> bool:
         """True for variables and parameters, False for functions and other names."""
-        inner = {v.name for v in (*self.function.vars, *self.function.params)}
-        return name in inner or name in self.module.vars
+        return name in self._inner or name in self.module.vars
 
 
 SINK, CARRY = 0, 1  # the slot behind `_`, and the condition code register CC.CF (PTX ISA 9.7.2)

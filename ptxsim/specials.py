@@ -6,8 +6,15 @@ import numpy as np
 
 from ptxsim.parser import PtxError
 
+CLOCKS = ("clock", "clock_hi", "clock64", "globaltimer", "globaltimer_lo", "globaltimer_hi")  # warp_ops
 _AXES = {"x": 0, "y": 1, "z": 2}
 _LANES = np.arange(32)
+
+
+def known_special(name: str) -> bool:
+    """Whether special register `name` has a value here; clocks have theirs when they are read."""
+    base, _, axis = name.lstrip("%").partition(".")
+    return base in (_VECTORS if axis else _SCALARS) and (axis in _AXES or not axis)
 
 
 def special_value(name: str, launch, cluster, warp: int, thread: np.ndarray):
@@ -69,4 +76,5 @@ _SCALARS = {
     "reserved_smem_offset_begin": lambda *_: 0,
     "reserved_smem_offset_end": lambda *_: 1024,
     "WARP_SZ": lambda *_: 32,
+    **dict.fromkeys(CLOCKS, lambda *_: 0),
 }

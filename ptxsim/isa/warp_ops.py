@@ -232,6 +232,17 @@ def warp_sync(instr):
     return run
 
 
+@unit("clock", writes=(0,), section="10.22 - 10.29")
+def clock(instr):
+    """`mov` from a clock: the machine has no time, so they count instructions of the cluster; they only increase."""
+    high = instr.operands[1].name.endswith("_hi")
+
+    def run(cluster, split, args):
+        cluster.write(split, args[0], np.uint64(cluster.executed() >> 32 if high else cluster.executed()))
+
+    return run
+
+
 @unit("call", section="9.7.12.5")
 def call(instr):
     names = [o.name for o in instr.operands if hasattr(o, "name")]
