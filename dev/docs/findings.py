@@ -1,0 +1,91 @@
+"""Refreshes the findings shown in README and docs: runs `./lab check` on the mistake that each one names.
+
+    python dev/docs/findings.py [NAME ..]       only these; no name: all
+
+A place in a page is `<!-- finding: NAME -->`, with or without a fenced block after it; NAME is a bug of
+dev/tests/bugs. The block becomes what the command prints about the reference kernel with that one mistake in it,
+cut after a few lines. If the simulator says something else than the corpus expects, the block is taken away, so
+that no page shows what is not printed, and the exit status is 1.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import subprocess
+import sys
+import tempfile
+import textwrap
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUGS = ROOT / "dev" / "tests" / "bugs"
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PLACE = r"<!-- finding: ({}) -->\n(?:```text\n.*?```\n)?"  # of one name
+SECONDS = 300  # for one run
+LINES = 9  # shown of one mistake
+
+
+def all_bugs() -> dict[str, object]:
+    """The corpus by name."""
+    sys.path.insert(0, str(BUGS))
+    modules = [importlib.import_module(path.stem) for path in sorted(BUGS.glob("*.py"))]
+    groups = [value for module in modules for value in vars(module).values() if isinstance(value, tuple)]
+    return {bug.name: bug for group in groups for bug in group if hasattr(bug, "edits")}
+
+
+def said_about(bug) -> str:
+    """What `./lab check` prints about the bug, from its first finding on; "" if that is not the expected one."""
+    from corpus import bug_source
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "gemm_kernels.py"
+        file.write_text(bug_source(bug))
+        size = "x".join(map(str, bug.size))
+        command = [sys.executable, "-m", "lab_cli", "check", str(bug.step), "--size", size]
+        command += ["--order", str(bug.order), "--kernels", str(file), "--device", "sim"]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS)
+    lines = [line[2:] for line in done.stdout.splitlines() if line.startswith("  ")]
+    first = next((i for i, line in enumerate(lines) if line.startswith(("error: ", "review: "))), None)
+    if first is None or not lines[first].startswith(f"{bug.severity}: {bug.kind}: "):
+        return ""
+    return shown(lines[first:]) if bug.names in lines[first] else ""
+
+
+def shown(lines: list[str]) -> str:
+    """At most LINES lines, none of them longer than a screen is wide."""
+    folded = [
+        part
+        for line in lines
+        for part in textwrap.wrap(line, 116, subsequent_indent=" " * (indent(line) + 4)) or [""]
+    ]
+    return "\n".join(folded[:LINES] + ["..."] * (len(folded) > LINES)) + "\n"
+
+
+def indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def refresh(page: Path, bugs: dict, names: list[str]) -> list[str]:
+    """Runs the mistakes that a page names and rewrites it; those that were not reported as expected."""
+    text, failed = page.read_text(), []
+    for name in re.findall(PLACE.format(r"[\w-]+"), text, re.DOTALL):
+        if names and name not in names:
+            continue
+        said = said_about(bugs[name])
+        failed += [] if said else [name]
+        print(f"{page.relative_to(ROOT)}: {name}: {'refreshed' if said else 'NOT AS EXPECTED'}", flush=True)
+        block = f"<!-- finding: {name} -->\n" + (f"```text\n{said}```\n" if said else "")
+        text = re.sub(PLACE.format(name), lambda _, new=block: new, text, flags=re.DOTALL)
+        page.write_text(text)
+    return failed
+
+
+def main(names: list[str]) -> int:
+    bugs = all_bugs()
+    failed = [name for page in PAGES for name in refresh(page, bugs, names)]
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
