@@ -1,4 +1,6 @@
-"""ptxsim: a functional simulator of compiled PTX. `load(text)` gives a module, `module.launch(...)` runs a kernel."""
+"""ptxsim: a functional simulator of compiled PTX. `load(text)` gives a module, `module.launch(...)` runs a
+kernel.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ __all__ = ["Finding", "LoadedModule", "PtxError", "Result", "TensorMap", "load"]
 def load(ptx_text: str) -> LoadedModule:
     """Parses and lowers a PTX module.
 
-    Raises PtxError, naming line and text, for text that is not PTX and for instructions that are not modelled.
+    Raises PtxError, naming line and text, for text that is not PTX and for instructions that are not
+    modelled.
     """
     import ptxsim.isa.all_units  # noqa: F401  (registers the unit instructions)
 

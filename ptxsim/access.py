@@ -1,4 +1,4 @@
-"""Memory as unit instructions see it: the bytes behind one lane's address, checked, logged, as a numpy view."""
+"""Memory as unit instructions see it: the checked and logged bytes behind one lane's address."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ import numpy as np
 from ptxsim import machine_layout as ml
 
 _SPACES = {
-    "global": ml.SPACE_GLOBAL, "shared": ml.SPACE_SHARED, "shared::cta": ml.SPACE_SHARED, "local": ml.SPACE_LOCAL,
-    "shared::cluster": ml.SPACE_CLUSTER, "generic": ml.SPACE_GENERIC,
-}  # fmt: skip
+    "global": ml.SPACE_GLOBAL,
+    "shared": ml.SPACE_SHARED,
+    "shared::cta": ml.SPACE_SHARED,
+    "local": ml.SPACE_LOCAL,
+    "shared::cluster": ml.SPACE_CLUSTER,
+    "generic": ml.SPACE_GENERIC,
+}
 
 
 def bytes_at(

@@ -70,7 +70,7 @@ def _post_dominators(blocks: list[Block]) -> None:
 
 
 def _reverse_postorder(blocks: list[Block]) -> list[int]:
-    """Blocks in reverse postorder of the reversed graph, from the exit; blocks in endless loops are left out."""
+    """Blocks in reverse postorder of the reversed graph, from the exit; endless loops are left out."""
     back: dict[int, list[int]] = {b: [] for b in range(-1, len(blocks))}
     for b, block in enumerate(blocks):
         for s in block.next:
@@ -93,7 +93,8 @@ def live_ranges(
 ) -> dict[int, list[int]]:
     """First and last position at which each register (a bit index) must keep its value.
 
-    uses, kills, defs: per position, bit sets (Python ints) of registers read, surely overwritten, written at all.
+    uses, kills, defs: per position, bit sets (Python ints) of registers read, surely overwritten, written at
+    all.
     """
     live_in = _live_in(blocks, uses, kills)
     ranges: dict[int, list[int]] = {}

@@ -1,7 +1,9 @@
-"""One cluster of CTAs while it runs: registers, shared and tensor memory, barriers, and the scheduler of its warps.
+"""One cluster of CTAs while it runs: registers, shared and tensor memory, barriers, and the scheduler of its
+warps.
 
-A split is a set of lanes of one warp that stand at the same instruction; splits are what gets scheduled. The main
-loop (loop_template.py) runs a split up to its next unit instruction; the handler of that instruction then runs here.
+A split is a set of lanes of one warp that stand at the same instruction; splits are what gets scheduled. The
+main loop (loop_template.py) runs a split up to its next unit instruction; the handler of that instruction
+then runs here.
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ class Wait:
 
 
 class Split:
-    """View of one split for handlers. `mask` holds the lanes for which the current instruction's guard is true."""
+    """View of one split for handlers. `mask` holds the lanes for which the current instruction's guard is
+    true.
+    """
 
     __slots__ = ("cluster", "index", "warp", "cta", "mask", "row")
 
@@ -119,8 +123,13 @@ class Cluster:
         control[ml.CODE_PTR] = self.program.code.ctypes.data
         control[ml.R_PTR], control[ml.R_STRIDE] = self.R.ctypes.data, self.R.strides[0]
         control[ml.P_PTR], control[ml.P_STRIDE] = self.P.ctypes.data, self.P.strides[0]
-        for pointer, array in ((ml.SP_PTR, self.SP), (ml.G_PTR, self.G), (ml.CT_PTR, self.CT), (ml.LOG_PTR, self.LOG),
-                               (ml.LISTS_PTR, self.program.lists)):  # fmt: skip
+        for pointer, array in (
+            (ml.SP_PTR, self.SP),
+            (ml.G_PTR, self.G),
+            (ml.CT_PTR, self.CT),
+            (ml.LOG_PTR, self.LOG),
+            (ml.LISTS_PTR, self.program.lists),
+        ):
             control[pointer] = array.ctypes.data
         control[ml.ROWS], control[ml.LISTS] = len(self.program.code), len(self.program.lists)
         control[ml.SPLITS], control[ml.LOG_ROOM] = len(self.SP), len(self.LOG)
@@ -207,7 +216,7 @@ class Cluster:
     # ---- sleeping and waking ----
 
     def wait(self, split: Split, wait: Wait, park: bool = False) -> str:
-        """Puts the split to sleep until wake(wait.key); with `park` it then goes on behind the instruction."""
+        """Puts the split to sleep until wake(wait.key); with `park` it goes on behind the instruction."""
         self.waiting.setdefault(wait.key, []).append(split.index)
         self.waits[split.index] = wait
         return PARK if park else BLOCK
@@ -341,9 +350,11 @@ class Cluster:
         row = int(self.SP[g, ml.SP_PC])
         control, w = self.CTL, g // 32
         cold_operation(self.program.cold[int(self.program.code[row, ml.IMM])])(
-            int(control[ml.CODE_PTR]) + row * ml.ROW_BYTES, int(control[ml.UNIT_MASK]),
-            int(control[ml.R_PTR]) + w * int(control[ml.R_STRIDE]), int(control[ml.P_PTR]) + w * int(control[ml.P_STRIDE]),
-        )  # fmt: skip
+            int(control[ml.CODE_PTR]) + row * ml.ROW_BYTES,
+            int(control[ml.UNIT_MASK]),
+            int(control[ml.R_PTR]) + w * int(control[ml.R_STRIDE]),
+            int(control[ml.P_PTR]) + w * int(control[ml.P_STRIDE]),
+        )
         self.SP[g, ml.SP_PC] = row + 1
 
     def _drain_log(self) -> None:
@@ -356,13 +367,17 @@ class Cluster:
         control = self.CTL
         split.row = int(self.SP[split.index, ml.SP_PC]) - 1
         self.reporter.fault(
-            self, split, int(control[ml.FIRST_KIND]), int(control[ml.FAULT_LANE]), int(control[ml.FAULT_ADDRESS]),
+            self,
+            split,
+            int(control[ml.FIRST_KIND]),
+            int(control[ml.FAULT_LANE]),
+            int(control[ml.FAULT_ADDRESS]),
             int(control[ml.FAULTS]),
-        )  # fmt: skip
+        )
         control[ml.FAULTS] = 0
 
     def _exited(self, split: Split) -> None:
-        """Lanes have left the kernel; barriers of a CTA count only threads that are still there (bar.sync)."""
+        """Lanes have left the kernel; barriers of a CTA count only threads that are still there."""
         w = split.warp
         self.CTL[ml.EXITED] = live = 0
         for k in range(w * 32, w * 32 + 32):
@@ -383,6 +398,8 @@ class Cluster:
         return int(self.CTL[ml.EXECUTED])
 
     def cta_alive(self, cta: int) -> int:
-        """Threads of a CTA that have not exited, whole warps counted (as CTA barriers count, PTX ISA 9.7.13.1)."""
+        """Threads of a CTA that have not exited, whole warps counted (as CTA barriers count, PTX ISA
+        9.7.13.1).
+        """
         first = cta * self.warps_per_cta
         return 32 * sum(m != 0 for m in self.alive[first : first + self.warps_per_cta])

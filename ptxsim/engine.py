@@ -1,7 +1,7 @@
 """Work that hardware units do on their own: when it completes is the one thing a run may choose.
 
-`order="program"` completes everything at once; `"adverse"` completes nothing until every thread waits, then one
-piece at a time, youngest unit first; an int seeds a random choice between running and completing.
+`order="program"` completes everything at once; `"adverse"` completes nothing until every thread waits, then
+one piece at a time, youngest unit first; an int seeds a random choice between running and completing.
 Pieces of one queue (the tensor core's work from one thread) complete in the order they were issued.
 """
 

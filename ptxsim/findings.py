@@ -7,9 +7,23 @@ from dataclasses import dataclass, field
 from ptxsim import machine_layout as ml
 
 KINDS = (  # the most fundamental first: those in front tend to be causes of those behind
-    "collective", "illegal", "mbarrier", "tx-count", "descriptor", "misaligned", "out-of-bounds", "cluster",
-    "tmem-alloc", "deadlock", "proxy-fence", "race", "uninitialized", "async-pending", "tmem-leak", "unsupported",
-)  # fmt: skip
+    "collective",
+    "illegal",
+    "mbarrier",
+    "tx-count",
+    "descriptor",
+    "misaligned",
+    "out-of-bounds",
+    "cluster",
+    "tmem-alloc",
+    "deadlock",
+    "proxy-fence",
+    "race",
+    "uninitialized",
+    "async-pending",
+    "tmem-leak",
+    "unsupported",
+)
 SEVERITIES = ("error", "incomplete", "review")
 
 
@@ -85,9 +99,11 @@ class Reporter:
         cluster = split.cluster
         instr = cluster.program.instrs[split.row if row is None else row]
         place = {
-            "cta": cluster.cta_ids[split.cta], "rank": split.cta, "warp": split.warp % cluster.warps_per_cta,
+            "cta": cluster.cta_ids[split.cta],
+            "rank": split.cta,
+            "warp": split.warp % cluster.warps_per_cta,
             "lanes": lanes_text(split.mask),
-        }  # fmt: skip
+        }
         if instr is not None:
             place |= {"line": instr.src, "ptx_line": instr.line, "ptx": instr.text}
         return place
@@ -95,8 +111,13 @@ class Reporter:
     def row_place(self, cluster, rank: int, row: int) -> dict:
         """The same for a row of the program, whoever executed it, in the CTA of this rank."""
         instr = cluster.program.instrs[row]
-        return {"cta": cluster.cta_ids[rank], "rank": rank, "line": instr.src, "ptx_line": instr.line,
-                "ptx": instr.text}  # fmt: skip
+        return {
+            "cta": cluster.cta_ids[rank],
+            "rank": rank,
+            "line": instr.src,
+            "ptx_line": instr.line,
+            "ptx": instr.text,
+        }
 
     def line_text(self, instr) -> str:
         """`gemm_kernels.py:123`, `line 123` where the file is not known, else the line of the PTX text."""
@@ -124,14 +145,33 @@ class Reporter:
         split.mask = 1 << lane
         place = self._address_text(address)
         if kind == ml.FAULT_MISALIGNED:
-            self.add("misaligned", "error", f"{what} at an address that is not a multiple of its size: {place}",
-                     "vector accesses need addresses aligned to the whole vector", split, key=kind)  # fmt: skip
+            self.add(
+                "misaligned",
+                "error",
+                f"{what} at an address that is not a multiple of its size: {place}",
+                "vector accesses need addresses aligned to the whole vector",
+                split,
+                key=kind,
+            )
         elif kind == ml.FAULT_OTHER_CTA:
-            self.add("cluster", "error", f"{what} at another CTA's shared memory: {place}",
-                     "use mapa and .shared::cluster, and only ranks of this cluster", split, key=kind)  # fmt: skip
+            self.add(
+                "cluster",
+                "error",
+                f"{what} at another CTA's shared memory: {place}",
+                "use mapa and .shared::cluster, and only ranks of this cluster",
+                split,
+                key=kind,
+            )
         else:
-            self.add("out-of-bounds", "error", f"{what} out of bounds: {place}",
-                     "check the tile's coordinates against the buffer's shape", split, key=kind, lanes=lanes)  # fmt: skip
+            self.add(
+                "out-of-bounds",
+                "error",
+                f"{what} out of bounds: {place}",
+                "check the tile's coordinates against the buffer's shape",
+                split,
+                key=kind,
+                lanes=lanes,
+            )
 
     def _address_text(self, address: int) -> str:
         if ml.SHARED_BASE <= address < ml.SHARED_END:

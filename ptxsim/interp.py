@@ -1,7 +1,7 @@
 """Compiled code for scalar operations: the main loop with its hot operations, and the rest on demand.
 
-Both are generated from `ScalarOp.expr`, written to a file named by the hash of its content in the cache directory,
-and imported from there, so that numba's own disk cache is never stale.
+Both are generated from `ScalarOp.expr`, written to a file named by the hash of its content in the cache
+directory, and imported from there, so that numba's own disk cache is never stale.
 """
 
 from __future__ import annotations
@@ -29,9 +29,20 @@ _LETTERS = "abcefx"  # column names of the sources, in operand order
 
 _MASKS = {8: "M8", 16: "M16", 32: "M32"}
 _BITS = {
-    "u8": 8, "b8": 8, "s8": 8, "u16": 16, "b16": 16, "s16": 16, "f16": 16, "bf16": 16, "u64": 64, "b64": 64, "s64": 64,
-    "f64": 64, "f32x2": 64,
-}  # fmt: skip
+    "u8": 8,
+    "b8": 8,
+    "s8": 8,
+    "u16": 16,
+    "b16": 16,
+    "s16": 16,
+    "f16": 16,
+    "bf16": 16,
+    "u64": 64,
+    "b64": 64,
+    "s64": 64,
+    "f64": 64,
+    "f32x2": 64,
+}
 
 
 @functools.cache
@@ -85,7 +96,9 @@ def _vectorises(op: ScalarOp) -> bool:
 
 
 def _group(name: str, operations: tuple[ScalarOp, ...]) -> str:
-    """One function that does any of a few operations: numba's compile time grows faster than a function's size."""
+    """One function that does any of a few operations: numba's compile time grows faster than a function's
+    size.
+    """
     lines = ["@njit", f"def {name}(op, row, m, registers, predicates):"]
     for i, op in enumerate(operations):
         lines.append(f"    {'elif' if i else 'if'} op == {hot_numbers()[op.key]}:  # {op.key}")
@@ -109,7 +122,9 @@ _COLD_TYPES = "(types.uint64, types.int64, types.uint64, types.uint64)"
 def cold_operation(op: ScalarOp) -> Callable:
     """`cold(row, m, registers, predicates)` of one operation by the lane loop; compiled on first use."""
     lines = [f"@njit({_COLD_TYPES}, cache=True)", f"def cold(row, m, registers, predicates):  # {op.key}"]
-    return _import(_COLD_HEAD + "\n".join(lines + ["    " + line for line in operation_lines(op)]) + "\n").cold
+    return _import(
+        _COLD_HEAD + "\n".join(lines + ["    " + line for line in operation_lines(op)]) + "\n"
+    ).cold
 
 
 def vector_cold_operation(op: ScalarOp) -> Callable:
@@ -173,7 +188,7 @@ def _write(kind: str, value: str) -> str:
 
 
 def cache_directory() -> Path:
-    """Where generated code lives: $LAB_CACHE/ptxsim, else the user's cache directory, else a temporary one."""
+    """Where generated code lives: $LAB_CACHE/ptxsim, the user's cache directory, or a temporary one."""
     root = os.environ.get("LAB_CACHE")
     base = (
         Path(root) if root else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tirx-lab"

@@ -47,17 +47,31 @@ class LoadedModule:
         }
 
     def launch(
-        self, name: str, *, grid=(1, 1, 1), block=(1, 1, 1), cluster=(1, 1, 1), shared_bytes: int = 0, args=(),
-        checks: bool = True, order: str | int = "program", names: list | None = None, trace: bool = False,
-        jobs: int | None = None, arg_names=(), source: str = "",
-    ) -> Result:  # fmt: skip
+        self,
+        name: str,
+        *,
+        grid=(1, 1, 1),
+        block=(1, 1, 1),
+        cluster=(1, 1, 1),
+        shared_bytes: int = 0,
+        args=(),
+        checks: bool = True,
+        order: str | int = "program",
+        names: list | None = None,
+        trace: bool = False,
+        jobs: int | None = None,
+        arg_names=(),
+        source: str = "",
+    ) -> Result:
         """Runs a kernel; numpy arrays among `args` are written in place.
 
-        args: TensorMap, numpy array (a pointer to it), int, float or numpy scalar, in parameter order. An array that
-        holds nothing but one NaN is taken for an output: the checks report what the kernel leaves of it unwritten.
-        order: "program", "adverse" or an int seed. names: (name, dtype, offset, size) of dynamic shared buffers.
-        jobs: processes at most (default: one per core where that pays). For reports: arg_names, one per argument,
-        and source, the file that the PTX's `// @src N` lines number.
+        args: TensorMap, numpy array (a pointer to it), int, float or numpy scalar, in parameter order. An
+        array that holds nothing but one NaN is taken for an output: the checks report what the kernel leaves
+        of it unwritten.
+        order: "program", "adverse" or an int seed. names: (name, dtype, offset, size) of dynamic shared
+        buffers.
+        jobs: processes at most (default: one per core where that pays). For reports: arg_names, one per
+        argument, and source, the file that the PTX's `// @src N` lines number.
         Raises ValueError for arguments that do not fit the kernel.
         """
         if name not in self.programs:

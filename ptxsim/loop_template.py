@@ -1,12 +1,15 @@
-"""The main loop: runs one split (lanes of a warp that stand at the same instruction) until something outside is needed.
+"""The main loop: runs one split (lanes of a warp at the same instruction) until something outside is needed.
 
-This file is a template: `interp.py` replaces the marked lines by functions for scalar operations and calls of them, writes
-the result to the cache directory and imports it there. Column and reason numbers come from `machine_layout.py`.
+This file is a template: `interp.py` replaces the marked lines by functions for scalar operations and calls of
+them, writes the result to the cache directory and imports it there. Column and reason numbers come from
+`machine_layout.py`.
 
-Arrays: code (rows, COLUMNS), lists, SP (splits, ..), G (groups, ..), SEG (segments, ..), CT (CTAs, ..), LOG (capacity, 4),
-CTL control words. `registers` and `predicates` are addresses of the warp's files: uint64 (slots, 32) and int64 masks.
+Arrays: code (rows, COLUMNS), lists, SP (splits, ..), G (groups, ..), SEG (segments, ..), CT (CTAs, ..), LOG
+(capacity, 4), CTL control words. `registers` and `predicates` are addresses of the warp's files: uint64
+(slots, 32) and int64 masks.
 """
 
+# ruff: noqa: F405, F841, SIM109
 import numpy as np
 from numba import carray, njit, types
 
@@ -32,7 +35,7 @@ def find_segment(SEG, address, size):
 
 @njit
 def translate(address, size, space, thread, cta, SEG, CT, CTL):
-    """Host address of a simulated one, or 0 with the reason in CTL[FAULT_KIND]. Also sets CTL[PLACE], its log name."""
+    """Host address of a simulated one, or 0 with the reason in CTL[FAULT_KIND]; its log name in CTL[PLACE]."""
     if space == SPACE_GENERIC:
         if SHARED_BASE <= address < SHARED_END:
             address -= SHARED_BASE
@@ -126,10 +129,10 @@ def write_element(host, width, x):
 
 @njit
 def whole_range(c, size, cta, registers, SEG, CT, CTL):
-    """For all 32 lanes of a global or shared access: puts host addresses into CTL[HOST..]; False if not that simple.
+    """Host addresses of a global or shared access of all 32 lanes, in CTL[HOST..]; False if not that simple.
 
-    Simple is: every address aligned, all in one segment or in one CTA's window. CTL[PLACE] is then the log name of
-    the address CTL[HOST_BASE].
+    Simple is: every address aligned, all in one segment or in one CTA's window. CTL[PLACE] is then the log
+    name of the address CTL[HOST_BASE].
     """
     space = c[AUX]
     base = c[A]
@@ -296,7 +299,9 @@ def diverge(SP, G, CTL, g, taken, other, target, fall, rpc):
 
 @njit
 def join(SP, G, g, row):
-    """Lanes of g reach a meeting point. True: go on (perhaps with more lanes); False: g is gone, its lanes wait."""
+    """Lanes of g reach a meeting point. True: go on (perhaps with more lanes); False: g is gone, its lanes
+    wait.
+    """
     while True:
         group = SP[g, SP_GROUP]
         if group < 0 or G[group, G_RPC] != row:

@@ -1,8 +1,9 @@
-"""A parsed PTX function -> Program: register slots, one row of integers per instruction, decoded unit handlers.
+"""A parsed PTX function -> Program: register slots, one row of integers per instruction, decoded unit
+handlers.
 
-Registers, constants and special registers all become slots of one register file, so that every operand of every
-instruction is read the same way. Registers whose lives do not overlap share a slot. A row JOIN stands wherever
-diverged lanes of a warp must meet again (the immediate post-dominator of a conditional branch).
+Registers, constants and special registers all become slots of one register file, so that every operand of
+every instruction is read the same way. Registers whose lives do not overlap share a slot. A row JOIN stands
+wherever diverged lanes of a warp must meet again (the immediate post-dominator of a conditional branch).
 """
 
 from __future__ import annotations
@@ -18,8 +19,29 @@ from ptxsim.isa import address, scalar
 from ptxsim.isa.loads import access_form
 from ptxsim.isa.units import UNITS, UnitSpec, find_unit
 from ptxsim.machine_layout import (
-    AUX, BRA, BRX, COLD, COLUMNS, EXIT, GUARD, IMM, JOIN, LD, ONLY_OBSERVED, OP, RPC, ST, UNIT, A, B, C, D, E, F, X,
-)  # fmt: skip
+    AUX,
+    BRA,
+    BRX,
+    COLD,
+    COLUMNS,
+    EXIT,
+    GUARD,
+    IMM,
+    JOIN,
+    LD,
+    ONLY_OBSERVED,
+    OP,
+    RPC,
+    ST,
+    UNIT,
+    A,
+    B,
+    C,
+    D,
+    E,
+    F,
+    X,
+)
 from ptxsim.operands import CARRY, SHORT_TYPES, SINK, Slots, constant_bits, type_bits
 from ptxsim.parser import Function, Instr, Label, LabelDef, Mem, Module, Pair, PtxError, Reg, Sink, Sym, Vec
 from ptxsim.specials import CLOCKS
@@ -65,7 +87,9 @@ class Program:
 
 
 def lower(function: Function, module: Module, hot: dict[str, int]) -> Program:
-    """Lowers one kernel. `hot` numbers the scalar operations of the main loop. PtxError names what is not modelled."""
+    """Lowers one kernel. `hot` numbers the scalar operations of the main loop. PtxError names what is not
+    modelled.
+    """
     function = split_wide(expand(function, module))
     rows, labels = _classify(function)
     targets, falls = _jumps(rows, labels, function)
@@ -189,8 +213,16 @@ class _Emitter:
         self.join_rows: dict[int, int] = {}  # block -> row of its JOIN
         self.row_of: dict[int, int] = {}  # position -> row
         self.copies: dict[int, list[tuple[int, int]]] = {}
-        self._emit_of = {UNPACK: self._unpack, EXIT: self._exit, BRA: self._bra, BRX: self._brx, UNIT: self._unit, LD: self._ld,
-                         ST: self._st, COLD: self._scalar}  # fmt: skip
+        self._emit_of = {
+            UNPACK: self._unpack,
+            EXIT: self._exit,
+            BRA: self._bra,
+            BRX: self._brx,
+            UNIT: self._unit,
+            LD: self._ld,
+            ST: self._st,
+            COLD: self._scalar,
+        }
 
     def emit(self) -> Program:
         self._number()
@@ -203,10 +235,19 @@ class _Emitter:
         code = np.array(self.code, dtype=np.int64).reshape(-1, COLUMNS)
         lists = np.array(self.lists or [0], dtype=np.int32)
         return Program(
-            self.function.name, code, lists, self.instrs, self.handlers, self.args, self.cold_ops,
-            self.slots, self.function, self.slots.local_offsets, self.slots.local_bytes,
+            self.function.name,
+            code,
+            lists,
+            self.instrs,
+            self.handlers,
+            self.args,
+            self.cold_ops,
+            self.slots,
+            self.function,
+            self.slots.local_offsets,
+            self.slots.local_bytes,
             self.copies,
-        )  # fmt: skip
+        )
 
     def _number(self) -> None:
         joins = {b.post for b in self.blocks if len(b.next) > 1 and b.post != cfg.EXIT}
@@ -360,8 +401,19 @@ class _Emitter:
 
 
 _COLUMN = {
-    "d": D, "a": A, "b": B, "c": C, "e": E, "f": F, "x": X, "imm": IMM, "aux": AUX, "rpc": RPC,
-}  # fmt: skip
+    "d": D,
+    "a": A,
+    "b": B,
+    "c": C,
+    "e": E,
+    "f": F,
+    "x": X,
+    "imm": IMM,
+    "aux": AUX,
+    "rpc": RPC,
+}
+
+
 def _value_type(instr: Instr) -> str:
     """The type that immediates of an instruction take: its last type modifier, else 64 bits."""
     kinds = [m for m in instr.mods if m in SHORT_TYPES]

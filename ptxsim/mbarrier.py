@@ -34,7 +34,8 @@ class MBarrier:
         """`count` arrivals; with `drop` later phases expect as many fewer."""
         if count > self.pending:
             raise MBarrierError(
-                f"{count} arrival(s) while only {self.pending} of {self.expected} were still expected in phase {self.phase}"
+                f"{count} arrival(s) while only {self.pending} of {self.expected} were still expected "
+                f"in phase {self.phase}"
             )
         self.pending -= count
         if drop:

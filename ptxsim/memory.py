@@ -1,4 +1,6 @@
-"""Simulated addresses: global segments backed by numpy arrays, shared memory windows, per-thread local memory."""
+"""Simulated addresses: global segments backed by numpy arrays, shared memory windows, per-thread local
+memory.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Operands -> slots of the register file: registers (shared by lifetime), constants, special registers, symbols.
+"""Operands -> slots of the register file: registers (shared by lifetime), constants, special registers,
+symbols.
 
 Slot order: first the registers, then the constants and specials (filled in once per warp).
-Predicates live in a file of their own, one 32-bit mask each; predicate 0 is always true. A predicate operand is
-coded as 2 * index + negated.
+Predicates live in a file of their own, one 32-bit mask each; predicate 0 is always true. A predicate operand
+is coded as 2 * index + negated.
 """
 
 from __future__ import annotations
@@ -12,15 +13,49 @@ from dataclasses import dataclass
 
 from ptxsim import cfg
 from ptxsim.parser import (
-    Function, Imm, Instr, Label, Mem, Module, Pair, Paren, Pred, PtxError, Reg, Sink, Sym, Vec,
-)  # fmt: skip
+    Function,
+    Imm,
+    Instr,
+    Label,
+    Mem,
+    Module,
+    Pair,
+    Paren,
+    Pred,
+    PtxError,
+    Reg,
+    Sink,
+    Sym,
+    Vec,
+)
 from ptxsim.specials import known_special
 
 SHORT_TYPES = {
-    "b8": 8, "u8": 8, "s8": 8, "b16": 16, "u16": 16, "s16": 16, "f16": 16, "bf16": 16, "b32": 32, "u32": 32, "s32": 32,
-    "f32": 32, "f16x2": 32, "bf16x2": 32, "u16x2": 32, "s16x2": 32, "tf32": 32, "b64": 64, "u64": 64, "s64": 64, "f64": 64,
-    "f32x2": 64, "b128": 128, "pred": 1,
-}  # fmt: skip
+    "b8": 8,
+    "u8": 8,
+    "s8": 8,
+    "b16": 16,
+    "u16": 16,
+    "s16": 16,
+    "f16": 16,
+    "bf16": 16,
+    "b32": 32,
+    "u32": 32,
+    "s32": 32,
+    "f32": 32,
+    "f16x2": 32,
+    "bf16x2": 32,
+    "u16x2": 32,
+    "s16x2": 32,
+    "tf32": 32,
+    "b64": 64,
+    "u64": 64,
+    "s64": 64,
+    "f64": 64,
+    "f32x2": 64,
+    "b128": 128,
+    "pred": 1,
+}
 
 
 def type_bits(kind: str) -> int:

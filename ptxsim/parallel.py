@@ -1,7 +1,7 @@
 """Runs the clusters of a launch: one after another, or the rest of a long grid in forked processes.
 
-Clusters do not talk to each other, so each process takes every n-th one. Global arrays move into shared mappings
-first; findings, counts and printed lines come back through a pipe.
+Clusters do not talk to each other, so each process takes every n-th one. Global arrays move into shared
+mappings first; findings, counts and printed lines come back through a pipe.
 """
 
 from __future__ import annotations

@@ -11,7 +11,9 @@ _SPEC = re.compile(r"%([-+ #0]*\d*(?:\.\d+)?)(hh|h|ll|l|z|j|t)?([diouxXcsfFeEgGa
 
 
 def render(cluster, split, lane: int, format_slot: int, values_slot: int) -> str:
-    """One printed line: `[CTA (x, y, z) warp w lane l] text`. The slots hold addresses of the call's parameters."""
+    """One printed line: `[CTA (x, y, z) warp w lane l] text`. The slots hold addresses of the call's
+    parameters.
+    """
     thread = split.warp * 32 + lane
     pattern = _string(cluster, _word(cluster, thread, int(cluster.R[split.warp, format_slot, lane])))
     values = _word(cluster, thread, int(cluster.R[split.warp, values_slot, lane]))

@@ -17,7 +17,8 @@ class TensorMap:
     box: elements per dimension that one copy moves, innermost first.
     dims: extent per dimension, innermost first; default: the array's shape reversed.
     strides: byte strides of dimensions 1.., default: C order. element_strides: traversal steps (default 1).
-    swizzle: 0, 32, 64 or 128 (bytes). fill: "zero" or "nan" for elements outside. byte_offset: of the first element.
+    swizzle: 0, 32, 64 or 128 (bytes). fill: "zero" or "nan" for elements outside. byte_offset: of the first
+    element.
     dtype: numpy dtype, default the array's. Raises ValueError where cuTensorMapEncodeTiled would refuse.
     """
 

@@ -1,8 +1,8 @@
 """Scalar operations as LLVM vector code: all 32 lanes of a warp at once, from the text of `ScalarOp.expr`.
 
-`vector_operation(dst, sources, expr)` gives a numba intrinsic `f(row, m, registers, predicates)`, or None where the
-text uses something that has no vector form here; interp.py then generates the lane loop instead. Both read the same
-text, and a test compares them.
+`vector_operation(dst, sources, expr)` gives a numba intrinsic `f(row, m, registers, predicates)`, or None
+where the text uses something that has no vector form here; interp.py then generates the lane loop instead.
+Both read the same text, and a test compares them.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class _Translator(ast.NodeVisitor):
 
     def _shift(self, node, a: Value, b: Value) -> Value:
         """Shifts by constants only: those of variables go through shl(), shr_u(), shr_s()."""
-        constant = isinstance(node.right, ast.Call) or isinstance(node.right, ast.Constant | ast.Name)
+        constant = isinstance(node.right, ast.Call | ast.Constant | ast.Name)
         if a.kind == b.kind == "u" and constant and isinstance(b.ir, ir.Constant):
             if isinstance(node.op, ast.LShift):
                 return Value("u", self.builder.shl(a.ir, b.ir))
@@ -258,9 +258,13 @@ class _Translator(ast.NodeVisitor):
 
 
 _ARITHMETIC = {
-    ast.Add: ("add", "fadd"), ast.Sub: ("sub", "fsub"), ast.Mult: ("mul", "fmul"), ast.BitAnd: ("and_", None),
-    ast.BitOr: ("or_", None), ast.BitXor: ("xor", None),
-}  # fmt: skip
+    ast.Add: ("add", "fadd"),
+    ast.Sub: ("sub", "fsub"),
+    ast.Mult: ("mul", "fmul"),
+    ast.BitAnd: ("and_", None),
+    ast.BitOr: ("or_", None),
+    ast.BitXor: ("xor", None),
+}
 
 
 def _reinterpret(kind: str):
@@ -313,8 +317,15 @@ def _fma(t: _Translator, args: list[Value]) -> Value:
 
 
 _CALLS = {
-    ("np.uint64", 1): _reinterpret("u"), ("np.int64", 1): _reinterpret("s"), ("sext8", 1): _sign_extend(8),
-    ("sext16", 1): _sign_extend(16), ("sext32", 1): _sign_extend(32), ("min", 2): _pick("<"), ("max", 2): _pick(">"),
-    ("shl", 2): _shift_by("shl", False), ("shr_u", 2): _shift_by("lshr", False), ("shr_s", 2): _shift_by("ashr", True),
+    ("np.uint64", 1): _reinterpret("u"),
+    ("np.int64", 1): _reinterpret("s"),
+    ("sext8", 1): _sign_extend(8),
+    ("sext16", 1): _sign_extend(16),
+    ("sext32", 1): _sign_extend(32),
+    ("min", 2): _pick("<"),
+    ("max", 2): _pick(">"),
+    ("shl", 2): _shift_by("shl", False),
+    ("shr_u", 2): _shift_by("lshr", False),
+    ("shr_s", 2): _shift_by("ashr", True),
     ("fma_f32", 3): _fma,
-}  # fmt: skip
+}

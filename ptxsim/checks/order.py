@@ -48,7 +48,7 @@ class Signal:
     gathered: Stamp | None = None  # by everyone who has arrived
     published: Stamp | None = None  # what a completed wait may rely on
     initialised: tuple[int, int] | None = None  # (agent, epoch) of mbarrier.init
-    waits: int = 0  # successful waits
+    waits: int = 0  # waits, successful or not
     arrivals: int = 0
 
     def add(self, stamp: Stamp) -> None:
@@ -237,6 +237,9 @@ class Order(Observer):
         signal = self.signal(place)
         signal.waits += 1
         self.acquire(self.lane_row(split, lane), signal.published, clock=not relaxed)
+
+    def mbarrier_blocked(self, cluster, split, lane: int, place, parity: int) -> None:
+        self.signal(place).waits += 1
 
     def phase_complete(self, cluster, place) -> None:
         signal = self.signal(place)

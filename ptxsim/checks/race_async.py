@@ -61,6 +61,7 @@ class AsyncUnits(Order):
         self.is_mma = np.zeros(1, np.int8)
         self.copies = np.zeros(self.threads, np.int64)
         self.initialised: set[tuple] = set()  # (place, agent) known to come after the barrier's init
+        self.early: dict[str, object] = {}  # findings: barriers used before their init is visible
         self.commits: dict[int, list] = {}  # queue -> (epoch, barrier places) of its commits
 
     def _issue(self, kind: str, split, lane: int | None = None) -> Issued:
@@ -115,13 +116,21 @@ class AsyncUnits(Order):
             return
         agent, epoch = signal.initialised
         if agent != row and self.clocks[row, agent] < epoch:
-            name = self.reporter.shared_name(place[1])
-            self.reporter.add(
-                "mbarrier", "error",
-                f"{name} of CTA {place[0]} is used ({what}) while nothing orders this after its mbarrier.init",
-                "fence.mbarrier_init and cta_sync (cluster_sync for another CTA's barrier) come between init and use",
-                split, key=("init-order", place[1]), barrier=name,
-            )  # fmt: skip
+            self._used_early(split, place, what)
+
+    def _used_early(self, split, place, what: str) -> None:
+        """One finding for all barriers of a name."""
+        name = self.reporter.shared_name(place[1])
+        known = self.early.get(name.partition("[")[0])
+        if known is not None:
+            known.count += 1
+            return
+        self.early[name.partition("[")[0]] = self.reporter.add(
+            "mbarrier", "error",
+            f"{name} of CTA {place[0]} is used ({what}) while nothing orders this after its mbarrier.init",
+            "between init and use: fence.mbarrier_init and cta_sync, or cluster_sync for another CTA's barrier",
+            split, key=("init-order", place[1]), barrier=name,
+        )  # fmt: skip
 
     def async_arrive(self, cluster, place, token) -> None:
         if token is not None:

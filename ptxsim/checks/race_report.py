@@ -32,7 +32,7 @@ class Access:
     row: int
     verb: str
     cluster: int = 0  # number + 1
-    detail: str = ""  # tile coordinates
+    detail: str = ""  # tensor and tile coordinates of a TMA copy
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Pair:
     key: tuple
     cta: int = 0
     elsewhere: int | None = None  # thread whose proxy fence came behind the synchronisation
-    waited: bool = True  # first is a tcgen05.ld / st: has its warp waited for it?
+    waited: bool = True  # first is a tcgen05.ld / st or a bulk copy: has its issuer waited for it?
     count: int = 0
     evidence: dict = field(default_factory=dict)
 
@@ -77,10 +77,17 @@ class Pair:
         pair = cls(line[CODE], space, place, buffer, first, second, key, cta)
         first.detail, second.detail = (_coordinates(races, a) for a in (first, second))
         pair.elsewhere = races.fenced_elsewhere(space, line, clock)
-        if first.kind in ("ld", "st"):
-            warp = races.agent(agent).owner
-            pair.waited = bool((races.clocks[warp * 32 // races.lanes, agent]) >= epoch)
+        pair.waited = _has_waited(races, first)
         return pair
+
+
+def _has_waited(races, access: Access) -> bool:
+    """Has the issuer of a tcgen05.ld / st or a bulk copy waited for its completion?"""
+    if access.kind not in ("ld", "st", "source", "result"):
+        return True
+    owner = races.agent(access.agent).owner
+    row = owner * 32 // races.lanes if access.kind in ("ld", "st") else owner
+    return bool(races.clocks[row, access.agent] >= access.epoch)
 
 
 def report(races, pairs: dict[tuple, Pair]) -> None:
@@ -134,31 +141,43 @@ def _missing(races, pair: Pair) -> str:
         return "they are in different clusters of the grid"
     if first.kind in ("ld", "st") and not pair.waited:
         return f"its warp has not executed tcgen05.wait::{first.kind}"
-    if first.kind in ("source", "result"):
-        return f"no cp.async.bulk.commit_group and wait_group{'.read' if first.kind == 'source' else ''} in between"
+    if not pair.waited:
+        return "its thread has not waited for it (cp.async.bulk.commit_group, then wait_group)"
     forward, backward = _carriers(races, first), _carriers(races, second)
-    unused = [p for p in forward + backward if not races.signals[p].waits]
+    ignored = _never_waited_for(races)
+    unused = [p for p in forward + backward if not races.signals[p].waits] or (ignored if _is_queue(first) else [])
     own = [races.agent(first.agent).owner] if first.kind == "bytes" else []
-    chosen = (unused or own or forward or [None])[0]
+    chosen = (unused or own or (forward if _is_queue(first) else []) or [None])[0]
     if chosen is not None:
         return f"{_barrier(races, chosen)} was not waited for"
     return "no barrier between them"
 
 
+def _is_queue(access: Access) -> bool:
+    return access.kind in ("bytes", "mma", "ld")
+
+
+def _never_waited_for(races) -> list[tuple[int, int]]:
+    """Initialised barriers of a name that no thread of the cluster has waited for, at any index."""
+    places = [p for p, s in races.signals.items() if s.initialised is not None]
+    names = {p: races.reporter.shared_name(p[1]).partition("[") for p in places}
+    awaited = {names[p][0] for p in places if races.signals[p].waits}
+    return [p for p in places if names[p][1] and names[p][0] not in awaited]
+
+
 def _carriers(races, access: Access) -> list[tuple[int, int]]:
-    """mbarriers that hand on an access, the first to do so first."""
+    """mbarriers that hand on an access, the first to do so first; commits before what came of them."""
     if access.kind == "other":
         return []
+    planned = sorted((at, p) for at, p in races.commits.get(access.agent, ()) if at >= access.epoch)
     found = []
     for place, signal in races.signals.items():
-        if not isinstance(place, tuple) or len(place) != 2 or signal.gathered is None:
-            continue
-        clock = signal.gathered.clock
-        at = int(clock[access.agent]) if access.agent < len(clock) else 0
-        if at >= access.epoch:
-            found.append((at, place))
-    planned = [(at, place) for at, place in races.commits.get(access.agent, ()) if at >= access.epoch]
-    return [place for _, place in sorted({*found, *planned})]
+        if signal.initialised is not None and signal.gathered is not None:
+            clock = signal.gathered.clock
+            at = int(clock[access.agent]) if access.agent < len(clock) else 0
+            if at >= access.epoch:
+                found.append((at, place))
+    return [place for _, place in planned + sorted(found) if place in races.signals]
 
 
 def _barrier(races, place: tuple[int, int]) -> str:
@@ -168,16 +187,12 @@ def _barrier(races, place: tuple[int, int]) -> str:
 
 def _hint(pair: Pair) -> str:
     if pair.code in (NO_FENCE_READ, NO_FENCE_WRITE):
-        return "every thread that writes runs fence.proxy_async after its writes, then the barrier, then TMA or MMA"
+        return "every thread that writes runs fence.proxy_async after its writes; then the barrier, then TMA or MMA"
     if pair.code == NO_TCGEN05_FENCE:
-        return "tensor memory: before_thread_sync, barrier, after_thread_sync on both sides of the hand-over"
-    hints = {
-        "bytes": "wait for the barrier that counts the bytes of this load",
-        "mma": "the tensor core works on its own: commit to an mbarrier, and wait for that barrier",
-        "source": "the copy reads shared memory later: commit_group, wait_group, then a barrier for the other threads",
-        "ld": "wait::ld, then tell the MMA thread that tensor memory is free",
-    }
-    return hints.get(pair.first.kind, "synchronise the two: a barrier that both take part in, or an mbarrier")
+        return "tensor memory is handed over by before_thread_sync, the barrier, after_thread_sync"
+    if pair.first.verb == "write" and pair.second.verb == "read":
+        return "who reads waits for the barrier that says that the data is there"
+    return "who overwrites a buffer waits for the barrier that says that it is free"
 
 
 # ---- texts ----
@@ -196,7 +211,7 @@ def _text(races, access: Access) -> str:
         return f"the {access.verb} by {_thread(races, access.agent)}{line}"
     if access.kind == "other":
         return f"the {access.verb} by cluster {access.cluster - 1}{line}"
-    return f"the {access.verb} by {_UNITS[access.kind]}{line}"
+    return f"the {access.verb} by {_UNITS[access.kind]}{access.detail}{line}"
 
 
 def _thread(races, agent: int) -> str:
@@ -210,7 +225,7 @@ def _thread(races, agent: int) -> str:
 
 def _side(races, access: Access) -> dict:
     row = _instr(races, access.row)
-    side = {"what": _text(races, access), "kind": access.kind, "verb": access.verb, "detail": access.detail}
+    side = {"what": _text(races, access), "kind": access.kind, "verb": access.verb}
     if row is not None:
         side |= {"line": row.src, "ptx_line": row.line, "ptx": row.text}
     return side
@@ -231,7 +246,8 @@ def _coordinates(races, access: Access) -> str:
     op = races.transfer_of(access.agent, access.epoch, access.row)
     if op is None or op.tmap is None:
         return ""
-    return f"box {op.tmap.box} at {op.start} of {op.tmap.name or 'a tensor'}"
+    name = f" of {op.tmap.name}" if op.tmap.name else ""
+    return f"{name} at {op.start}"
 
 
 def _place(races, space: str, position: int) -> tuple[str, str, int]:

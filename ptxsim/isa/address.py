@@ -17,8 +17,16 @@ from ptxsim.machine_layout import (
 )
 from ptxsim.parser import Instr, PtxError, Vec
 
-_WINDOW = {"global": 0, "const": 0, "param": 0, "param::entry": 0, "shared": SHARED_BASE, "shared::cta": SHARED_BASE,
-           "shared::cluster": SHARED_BASE, "local": LOCAL_BASE}  # fmt: skip
+_WINDOW = {
+    "global": 0,
+    "const": 0,
+    "param": 0,
+    "param::entry": 0,
+    "shared": SHARED_BASE,
+    "shared::cta": SHARED_BASE,
+    "shared::cluster": SHARED_BASE,
+    "local": LOCAL_BASE,
+}
 _TESTS = {
     "global": f"a >= np.uint64({GLOBAL_BASE})",
     "shared": f"np.uint64({SHARED_BASE}) <= a and a < np.uint64({SHARED_END})",

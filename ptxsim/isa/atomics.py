@@ -1,4 +1,6 @@
-"""atom and red: read-modify-write of one memory element per lane, lanes in ascending order (PTX ISA 9.7.13.6, .7)."""
+"""atom and red: read-modify-write of one memory element per lane, lanes in ascending order (PTX ISA 9.7.13.6,
+.7).
+"""
 
 from __future__ import annotations
 
@@ -20,15 +22,40 @@ _OPERATIONS = {
     "dec": lambda old, b, c: b if old == 0 or old > b else old - old.dtype.type(1),
 }
 _TYPES = {
-    "b16": (np.uint16, 1), "b32": (np.uint32, 1), "b64": (np.uint64, 1), "u32": (np.uint32, 1), "u64": (np.uint64, 1),
-    "s32": (np.int32, 1), "s64": (np.int64, 1), "f32": (np.float32, 1), "f64": (np.float64, 1), "f16": (np.float16, 1),
-    "f16x2": (np.float16, 2), "bf16": ("bf16", 1), "bf16x2": ("bf16", 2),
-}  # fmt: skip
+    "b16": (np.uint16, 1),
+    "b32": (np.uint32, 1),
+    "b64": (np.uint64, 1),
+    "u32": (np.uint32, 1),
+    "u64": (np.uint64, 1),
+    "s32": (np.int32, 1),
+    "s64": (np.int64, 1),
+    "f32": (np.float32, 1),
+    "f64": (np.float64, 1),
+    "f16": (np.float16, 1),
+    "f16x2": (np.float16, 2),
+    "bf16": ("bf16", 1),
+    "bf16x2": ("bf16", 2),
+}
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 _MODS = {
-    "relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys", "global", "shared", "shared::cta",
-    "shared::cluster", "noftz", "L2::cache_hint", *_OPERATIONS, *_TYPES, *_VECTORS,
-}  # fmt: skip
+    "relaxed",
+    "acquire",
+    "release",
+    "acq_rel",
+    "cta",
+    "cluster",
+    "gpu",
+    "sys",
+    "global",
+    "shared",
+    "shared::cta",
+    "shared::cluster",
+    "noftz",
+    "L2::cache_hint",
+    *_OPERATIONS,
+    *_TYPES,
+    *_VECTORS,
+}
 
 
 @unit("atom", writes=(0,), section="9.7.13.6")

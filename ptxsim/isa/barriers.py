@@ -32,8 +32,17 @@ def _cta_barrier(cluster, cta: int, number: int) -> CtaBarrier:
     return cluster.unit_state.setdefault(("bar", cta, number), CtaBarrier())
 
 
-@unit("bar.sync", "bar.arrive", "bar.red", "bar.cta", "barrier.sync", "barrier.arrive", "barrier.red", "barrier.cta",
-      section="9.7.13.1")  # fmt: skip
+@unit(
+    "bar.sync",
+    "bar.arrive",
+    "bar.red",
+    "bar.cta",
+    "barrier.sync",
+    "barrier.arrive",
+    "barrier.red",
+    "barrier.cta",
+    section="9.7.13.1",
+)
 def cta_barrier(instr):
     mods = check_mods(instr, {"cta", "sync", "arrive", "red", "aligned", "popc", "and", "or", "u32", "pred"})
     aligned = instr.op == "bar" or "aligned" in mods
@@ -56,8 +65,13 @@ def _arrive_cta(cluster, split, number: int, threads, aligned: bool, arrive_only
         return None
     barrier = _cta_barrier(cluster, split.cta, number)
     if threads is not None and threads % 32:
-        cluster.reporter.add("illegal", "error", f"barrier {number}: thread count {threads} is not a multiple of 32",
-                             "count whole warps", split)  # fmt: skip
+        cluster.reporter.add(
+            "illegal",
+            "error",
+            f"barrier {number}: thread count {threads} is not a multiple of 32",
+            "count whole warps",
+            split,
+        )
     barrier.expected = threads
     barrier.partial[split.warp] = barrier.partial.get(split.warp, 0) | split.mask
     _count_warp(cluster, barrier, split.warp, aligned)
@@ -138,7 +152,9 @@ def _deliver_votes(cluster, barrier: CtaBarrier) -> None:
 
 
 def _cluster_barrier(cluster) -> dict:
-    """phase: phases completed; arrived: threads, lanes: per warp, in this one; seen: thread -> phase it arrived in."""
+    """phase: phases completed; arrived: threads, lanes: per warp, in this one; seen: thread -> phase it
+    arrived in.
+    """
     return cluster.unit_state.setdefault(
         ("cluster-bar",), {"phase": 0, "arrived": 0, "lanes": {}, "seen": {}}
     )
@@ -153,8 +169,13 @@ def cluster_arrive(instr):
             require_aligned(cluster, split)
         state = _cluster_barrier(cluster)
         if state["lanes"].get(split.warp, 0) & split.mask:
-            cluster.reporter.add("cluster", "error", "barrier.cluster.arrive twice without barrier.cluster.wait between",
-                                 "each arrive of a thread is followed by its wait", split)  # fmt: skip
+            cluster.reporter.add(
+                "cluster",
+                "error",
+                "barrier.cluster.arrive twice without barrier.cluster.wait between",
+                "each arrive of a thread is followed by its wait",
+                split,
+            )
         state["lanes"][split.warp] = state["lanes"].get(split.warp, 0) | split.mask
         state["arrived"] += bin(split.mask).count("1")
         for lane in split.lanes:
@@ -216,7 +237,7 @@ _SEMANTICS = {"release", "acquire", "relaxed", "cta", "cluster", "b64", *_SPACES
 
 
 def place_of(cluster, split, address: int, generic: bool) -> tuple[int, int] | None:
-    """(rank, offset) of a shared address; None, with a finding, if it is not shared memory of this cluster."""
+    """(rank, offset) of a shared address; None, with a finding, if this cluster has no such place."""
     if generic:
         if not ml.SHARED_BASE <= address < ml.SHARED_END:
             cluster.reporter.add(
@@ -226,8 +247,12 @@ def place_of(cluster, split, address: int, generic: bool) -> tuple[int, int] | N
         address -= ml.SHARED_BASE
     rank, offset = shared_place(address)
     if rank >= cluster.ctas or not ml.SHARED_START <= offset < cluster.launch.shared_end:
-        cluster.reporter.add("out-of-bounds", "error",
-                             f"address {address:#x} is outside the shared memory of this cluster", split=split)  # fmt: skip
+        cluster.reporter.add(
+            "out-of-bounds",
+            "error",
+            f"address {address:#x} is outside the shared memory of this cluster",
+            split=split,
+        )
         return None
     return rank, offset
 
@@ -239,22 +264,36 @@ def find_barrier(cluster, split, place: tuple[int, int] | None, action: str) -> 
     if barrier is None:
         name = cluster.reporter.shared_name(place[1])
         cluster.reporter.add(
-            "mbarrier", "error", f"{action} on {name} of CTA {place[0]}, which nobody has initialised",
-            ".init() acts in thread 0 of the CTA: it must not stand under a condition that thread 0 does not meet; "
-            "every stage needs its own init", split, key=("uninit", place[1]), barrier=name,
-        )  # fmt: skip
+            "mbarrier",
+            "error",
+            f"{action} on {name} of CTA {place[0]}, which nobody has initialised",
+            ".init() acts in thread 0 of the CTA: it must not stand under a condition that thread 0 "
+            "does not meet; "
+            "every stage needs its own init",
+            split,
+            key=("uninit", place[1]),
+            barrier=name,
+        )
     return barrier
 
 
 def guarded(cluster, split, place: tuple[int, int], change) -> None:
-    """Applies `change()` to a barrier; a count that leaves its range is a finding. Completes the phase if due."""
+    """Applies `change()` to a barrier; a count that leaves its range is a finding. Completes the phase if
+    due.
+    """
     try:
         change()
     except MBarrierError as error:
         name = cluster.reporter.shared_name(place[1])
-        cluster.reporter.add("mbarrier", "error", f"{name} of CTA {place[0]}: {error}",
-                             "compare the count given to init with who arrives in a phase", split,
-                             key=("count", place[1]), barrier=name)  # fmt: skip
+        cluster.reporter.add(
+            "mbarrier",
+            "error",
+            f"{name} of CTA {place[0]}: {error}",
+            "compare the count given to init with who arrives in a phase",
+            split,
+            key=("count", place[1]),
+            barrier=name,
+        )
     settle(cluster, place)
 
 
@@ -300,8 +339,15 @@ def _init_one(cluster, split, lane: int, place: tuple[int, int], count: int) -> 
     if place[1] % 8:
         cluster.reporter.add("misaligned", "error", f"mbarrier at {name} is not 8-byte aligned", split=split)
     if place in cluster.mbarriers:
-        cluster.reporter.add("mbarrier", "error", f"{name} is initialised twice without mbarrier.inval between",
-                             "one thread initialises each barrier once", split, key=("twice", place[1]), barrier=name)  # fmt: skip
+        cluster.reporter.add(
+            "mbarrier",
+            "error",
+            f"{name} is initialised twice without mbarrier.inval between",
+            "one thread initialises each barrier once",
+            split,
+            key=("twice", place[1]),
+            barrier=name,
+        )
     try:
         barrier = MBarrier.with_count(count)
     except MBarrierError as error:
@@ -396,8 +442,13 @@ def wait(instr):
         passed, open_places = 0, []
         for lane, place in _places(cluster, split, args[1], generic):
             if place[0] != split.cta:
-                cluster.reporter.add("cluster", "error", "waits on an mbarrier of another CTA; only the own CTA's can be waited on",
-                                     "wait on the local barrier; arrive on the remote one", split)  # fmt: skip
+                cluster.reporter.add(
+                    "cluster",
+                    "error",
+                    "waits on an mbarrier of another CTA; only the own CTA's can be waited on",
+                    "wait on the local barrier; arrive on the remote one",
+                    split,
+                )
             barrier = find_barrier(cluster, split, place, "wait")
             token = int(tokens[lane])
             if barrier is None or (barrier.passed(token) if parity else barrier.passed_state(token)):

@@ -91,8 +91,21 @@ def _move(shared, memory, targets, sources, sizes, size, base):
 
 @unit("cp.async.ca", "cp.async.cg", section="9.7.9.25.3.1")
 def copy(instr):
-    mods = check_mods(instr, {"async", "ca", "cg", "shared", "shared::cta", "global", "L2::cache_hint",
-                              "L2::64B", "L2::128B", "L2::256B"})  # fmt: skip
+    mods = check_mods(
+        instr,
+        {
+            "async",
+            "ca",
+            "cg",
+            "shared",
+            "shared::cta",
+            "global",
+            "L2::cache_hint",
+            "L2::64B",
+            "L2::128B",
+            "L2::256B",
+        },
+    )
     size = getattr(instr.operands[2], "bits", None)
     if size not in ((16,) if "cg" in mods else (4, 8, 16)):
         raise refuse(instr, "cp.async.ca copies 4, 8 or 16 bytes, cp.async.cg 16 (the size is a constant)")
@@ -104,9 +117,14 @@ def copy(instr):
         if optional:
             sizes = _sizes(cluster, split, args[3], sizes)
         op = Copy(
-            split.mask, lanes, state_of(cluster, split).committed[lanes],
-            cluster.addresses(split, args[0]) & 0xFFFF_FFFF, cluster.addresses(split, args[1]), sizes, size,
-        )  # fmt: skip
+            split.mask,
+            lanes,
+            state_of(cluster, split).committed[lanes],
+            cluster.addresses(split, args[0]) & 0xFFFF_FFFF,
+            cluster.addresses(split, args[1]),
+            sizes,
+            size,
+        )
         _issue(cluster, split, op)
 
     return run
@@ -119,8 +137,14 @@ def _sizes(cluster, split, arg, full: np.ndarray) -> np.ndarray:
         return np.where(ignored, 0, full)
     wanted = cluster.read(split, arg)[split.lanes].astype(np.int64) & 0xFFFF_FFFF
     if (wanted > full).any():
-        cluster.reporter.add("illegal", "error", f"cp.async with src-size {wanted.max()} of {full[0]} bytes",
-                             "src-size is at most cp-size", split, key="src-size")  # fmt: skip
+        cluster.reporter.add(
+            "illegal",
+            "error",
+            f"cp.async with src-size {wanted.max()} of {full[0]} bytes",
+            "src-size is at most cp-size",
+            split,
+            key="src-size",
+        )
     return np.minimum(wanted, full)
 
 

@@ -1,4 +1,5 @@
-"""Fences and instructions that only order or hint: fence, membar, griddepcontrol, nanosleep, prefetch, setmaxnreg.
+"""Fences and instructions that only order or hint: fence, membar, griddepcontrol, nanosleep, prefetch,
+setmaxnreg.
 
 They move no data; the happens-before checker (checks/) gives them their meaning.
 """
@@ -8,11 +9,33 @@ from __future__ import annotations
 from ptxsim.isa.units import check_mods, refuse, unit
 
 _FENCE_MODS = {
-    "sc", "acq_rel", "acquire", "release", "cta", "cluster", "gpu", "sys", "proxy", "alias", "async", "async::generic",
-    "async::global", "async::shared::cta", "async::shared::cluster", "global", "shared::cta", "shared::cluster",
-    "mbarrier_init", "sync_restrict::shared::cta", "sync_restrict::shared::cluster", "tensormap::generic", "to_proxy::async",
-    "from_proxy::generic", "proxy::async", "gl",
-}  # fmt: skip
+    "sc",
+    "acq_rel",
+    "acquire",
+    "release",
+    "cta",
+    "cluster",
+    "gpu",
+    "sys",
+    "proxy",
+    "alias",
+    "async",
+    "async::generic",
+    "async::global",
+    "async::shared::cta",
+    "async::shared::cluster",
+    "global",
+    "shared::cta",
+    "shared::cluster",
+    "mbarrier_init",
+    "sync_restrict::shared::cta",
+    "sync_restrict::shared::cluster",
+    "tensormap::generic",
+    "to_proxy::async",
+    "from_proxy::generic",
+    "proxy::async",
+    "gl",
+}
 
 
 @unit("fence", "membar", section="9.7.13.4", silent=True)
@@ -29,10 +52,19 @@ def fence(instr):
 
 
 @unit(
-    "nanosleep", "griddepcontrol", "prefetch", "prefetchu", "discard", "applypriority", "pmevent", "setmaxnreg",
-    "createpolicy", "cp.async.bulk.prefetch", section="9.7.9",
+    "nanosleep",
+    "griddepcontrol",
+    "prefetch",
+    "prefetchu",
+    "discard",
+    "applypriority",
+    "pmevent",
+    "setmaxnreg",
+    "createpolicy",
+    "cp.async.bulk.prefetch",
+    section="9.7.9",
     silent=True,
-)  # fmt: skip
+)
 def hint(instr):
     def run(cluster, split, args):
         return None

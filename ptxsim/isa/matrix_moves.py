@@ -47,17 +47,36 @@ class Form:
 
 # (shape, transposed, type) -> (element bytes, most matrices); packed types are loads only
 _LOADS = {
-    ("m8n8", False, "b16"): (2, 4), ("m8n8", True, "b16"): (2, 4), ("m16n16", True, "b8"): (1, 2),
-    ("m16n16", True, "b8x16"): (1, 2), ("m8n16", False, "b8x16"): (1, 4),
-}  # fmt: skip
+    ("m8n8", False, "b16"): (2, 4),
+    ("m8n8", True, "b16"): (2, 4),
+    ("m16n16", True, "b8"): (1, 2),
+    ("m16n16", True, "b8x16"): (1, 2),
+    ("m8n16", False, "b8x16"): (1, 4),
+}
 _STORES = {("m8n8", False, "b16"): (2, 4), ("m8n8", True, "b16"): (2, 4), ("m16n8", True, "b8"): (1, 4)}
 
 
 def decode_form(instr) -> Form:
     """The form of an ldmatrix or stmatrix; PtxError for one that does not exist."""
     table = _LOADS if instr.op == "ldmatrix" else _STORES
-    check_mods(instr, {"sync", "aligned", "m8n8", "m16n16", "m8n16", "m16n8", "trans", "b16", "b8", "b8x16",
-                       *_COUNTS, *_SPACES, *_PACKED})  # fmt: skip
+    check_mods(
+        instr,
+        {
+            "sync",
+            "aligned",
+            "m8n8",
+            "m16n16",
+            "m8n16",
+            "m16n8",
+            "trans",
+            "b16",
+            "b8",
+            "b8x16",
+            *_COUNTS,
+            *_SPACES,
+            *_PACKED,
+        },
+    )
     shape = next((m for m in instr.mods if m[0] == "m"), "")
     kind = next((m for m in instr.mods if m in ("b16", "b8", "b8x16")), "")
     count = next((_COUNTS[m] for m in instr.mods if m in _COUNTS), 0)

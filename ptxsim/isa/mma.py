@@ -18,9 +18,18 @@ from ptxsim.isa.warp_ops import require_aligned
 from ptxsim.layouts import mma_a, mma_b, mma_d
 
 BITS = {
-    "f16": 16, "bf16": 16, "tf32": 32, "f64": 64, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8, "s4": 4, "u4": 4,
+    "f16": 16,
+    "bf16": 16,
+    "tf32": 32,
+    "f64": 64,
+    "e4m3": 8,
+    "e5m2": 8,
+    "s8": 8,
+    "u8": 8,
+    "s4": 4,
+    "u4": 4,
     "b1": 1,
-}  # fmt: skip
+}
 # types of A and B -> (shapes, types of C and D)
 _INT4, _INT8, _FP8 = ("s4", "u4"), ("s8", "u8"), ("e4m3", "e5m2")
 _LEGAL = {

@@ -1,4 +1,4 @@
-"""tcgen05 (PTX ISA 9.7.16): tensor memory allocation and access, commit, fences; mma lives in tcgen05_mma.py."""
+"""tcgen05 (PTX ISA 9.7.16): tensor memory allocation and access, commit, fences (mma: tcgen05_mma.py)."""
 
 from __future__ import annotations
 
@@ -36,12 +36,22 @@ def alloc(instr):
         columns = cluster.scalar(split, args[1]) & 0xFFFF_FFFF
         tmem = cluster.tmem[split.cta]
         if columns < 32 or columns > COLUMNS or columns & (columns - 1):
-            cluster.reporter.add("tmem-alloc", "error", f"tcgen05.alloc of {columns} columns: must be a power of two in 32..512",
-                                 "", split)  # fmt: skip
+            cluster.reporter.add(
+                "tmem-alloc",
+                "error",
+                f"tcgen05.alloc of {columns} columns: must be a power of two in 32..512",
+                "",
+                split,
+            )
             return None
         if not tmem.permit:
-            cluster.reporter.add("tmem-alloc", "error", "tcgen05.alloc after this CTA gave up its allocation permit",
-                                 "relinquish_alloc_permit comes after the last alloc", split)  # fmt: skip
+            cluster.reporter.add(
+                "tmem-alloc",
+                "error",
+                "tcgen05.alloc after this CTA gave up its allocation permit",
+                "relinquish_alloc_permit comes after the last alloc",
+                split,
+            )
         start = tmem.allocate(columns)
         if start is None:
             return cluster.wait(split, Wait("tmem-alloc", ("tmem", split.cta), {"columns": columns}))
@@ -69,9 +79,13 @@ def dealloc(instr):
         tmem = cluster.tmem[split.cta]
         if tmem.sizes.get(start) != columns:
             live = ", ".join(f"{n} at column {c}" for c, n in tmem.sizes.items()) or "none"
-            cluster.reporter.add("tmem-alloc", "error",
-                                 f"tcgen05.dealloc of {columns} columns at column {start}; live allocations: {live}",
-                                 "give dealloc the address and size that alloc returned, once", split)  # fmt: skip
+            cluster.reporter.add(
+                "tmem-alloc",
+                "error",
+                f"tcgen05.dealloc of {columns} columns at column {start}; live allocations: {live}",
+                "give dealloc the address and size that alloc returned, once",
+                split,
+            )
             return None
         if cluster.checks:
             cluster.checks.tmem_free(cluster, split, start, columns, group)
@@ -122,16 +136,27 @@ def _target(cluster, split, arg, lanes: np.ndarray, columns: np.ndarray, what: s
     own = lane // 32 * 32 in (0, quarter)  # chips take lane 0 as the first lane that the warp can reach
     lanes, columns = lanes + lane % 32 + (quarter if own else lane // 32 * 32), columns + column
     if not own or lanes.max() >= quarter + 32:
-        cluster.reporter.add("tmem-alloc", "error",
-                             f"{what} of TMEM lanes {lanes.min()}..{lanes.max()} by warp {split.warp % cluster.warps_per_cta}; "
-                             f"a warp reaches lanes {quarter}..{quarter + 31} (warp number modulo 4)",
-                             "the row of a TMEM address must be 32 * (warp_id % 4)", split, key="lanes")  # fmt: skip
+        cluster.reporter.add(
+            "tmem-alloc",
+            "error",
+            f"{what} of TMEM lanes {lanes.min()}..{lanes.max()} by warp "
+            f"{split.warp % cluster.warps_per_cta}; "
+            f"a warp reaches lanes {quarter}..{quarter + 31} (warp number modulo 4)",
+            "the row of a TMEM address must be 32 * (warp_id % 4)",
+            split,
+            key="lanes",
+        )
         return None
     first, last = int(columns.min()), int(columns.max())
     if not cluster.tmem[split.cta].allocated(first, last - first + 1):
-        cluster.reporter.add("tmem-alloc", "error",
-                             f"{what} of TMEM columns {first}..{last}, which are not (all) allocated",
-                             "TMEM must stay allocated until everybody has read it", split, key="columns")  # fmt: skip
+        cluster.reporter.add(
+            "tmem-alloc",
+            "error",
+            f"{what} of TMEM columns {first}..{last}, which are not (all) allocated",
+            "TMEM must stay allocated until everybody has read it",
+            split,
+            key="columns",
+        )
         if last >= COLUMNS:
             return None
     return lanes, columns
@@ -246,8 +271,13 @@ def commit(instr):
         ranks = [r for r in range(16) if (mask >> r) & 1]
         beyond = [r for r in ranks if r >= cluster.ctas]
         if beyond:
-            cluster.reporter.add("cluster", "error", f"tcgen05.commit signals CTA rank {beyond[0]} of a cluster of {cluster.ctas}",
-                                 "cta_mask has one bit per CTA of the cluster", split)  # fmt: skip
+            cluster.reporter.add(
+                "cluster",
+                "error",
+                f"tcgen05.commit signals CTA rank {beyond[0]} of a cluster of {cluster.ctas}",
+                "cta_mask has one bit per CTA of the cluster",
+                split,
+            )
         clock = cluster.checks.commit_issue(cluster, split) if cluster.checks else None
         if cluster.checks:
             cluster.checks.will_signal(

@@ -1,4 +1,5 @@
-"""tcgen05.mma (PTX ISA 9.7.16.9): D[tensor memory] = A * B (+ D), operands found through the descriptors given.
+"""tcgen05.mma (PTX ISA 9.7.16.9): D[tensor memory] = A * B (+ D), operands found through the descriptors
+given.
 
 Products are computed in float32 by numpy's BLAS on the values that the descriptors really point at.
 """
@@ -13,11 +14,15 @@ import numpy as np
 from ptxsim.engine import Work
 from ptxsim.formats import DECODERS, Decoder
 from ptxsim.isa.units import check_mods, refuse, unit
-from ptxsim.machine_layout import SHARED_START
 from ptxsim.layouts import (
-    InstructionDescriptor, decode_instruction_descriptor, decode_matrix_descriptor, operand_addresses,
-    operand_layout, result_layout,
-)  # fmt: skip
+    InstructionDescriptor,
+    decode_instruction_descriptor,
+    decode_matrix_descriptor,
+    operand_addresses,
+    operand_layout,
+    result_layout,
+)
+from ptxsim.machine_layout import SHARED_START
 from ptxsim.tmem import COLUMNS, split_address
 
 _KINDS = ("f16", "tf32", "f8f6f4", "i8")
@@ -65,11 +70,20 @@ def mma(instr):
         for lane_of in split.lanes[:32]:
             one = 1 << int(lane_of)
             op = Mma(
-                shape, group, split.cta,
-                ("tmem", cluster.address(split, a) & 0xFFFF_FFFF) if hasattr(a, "slot") else cluster.scalar(split, a),
-                cluster.scalar(split, b), lane, column, bool(cluster.predicate(split, enable.code) & one),
-                tuple(cluster.scalar(split, s) & 0xFFFF_FFFF for s in masks), split, split.row,
-            )  # fmt: skip
+                shape,
+                group,
+                split.cta,
+                ("tmem", cluster.address(split, a) & 0xFFFF_FFFF)
+                if hasattr(a, "slot")
+                else cluster.scalar(split, a),
+                cluster.scalar(split, b),
+                lane,
+                column,
+                bool(cluster.predicate(split, enable.code) & one),
+                tuple(cluster.scalar(split, s) & 0xFFFF_FFFF for s in masks),
+                split,
+                split.row,
+            )
             _issue(cluster, split, op)
 
     return run
@@ -97,10 +111,14 @@ def _shape(cluster, split, bits: int, kind: str, group: int) -> InstructionDescr
 
 def _check_issue(cluster, split, group: int) -> None:
     if len(split.lanes) > 1:
-        cluster.reporter.add("illegal", "error",
-                             f"tcgen05.mma issued by {len(split.lanes)} lanes: the product is computed {len(split.lanes)} times",
-                             "one elected thread issues it: with Tx.thread(parent=\"warp\")[Tx.ptx.elect_sync()]",
-                             split, key="mma-lanes")  # fmt: skip
+        cluster.reporter.add(
+            "illegal",
+            "error",
+            f"tcgen05.mma issued by {len(split.lanes)} lanes: the product is computed as many times",
+            'one elected thread issues it: with Tx.thread(parent="warp")[Tx.ptx.elect_sync()]',
+            split,
+            key="mma-lanes",
+        )
     if group == 2 and cluster.ctas < 2:
         cluster.reporter.add("cluster", "error", "cta_group::2 in a kernel without CTA clusters", "", split)
 
@@ -180,7 +198,9 @@ def _operand(cluster, ops: list[Mma], rank: int, which: str) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Chunks:
-    """The 16-byte chunks of shared memory that an operand occupies; `index` is (rows, K) or, MN-major, (K, rows)."""
+    """The 16-byte chunks of shared memory that an operand occupies; `index` is (rows, K) or, MN-major, (K,
+    rows).
+    """
 
     index: np.ndarray
     first: int  # bytes of the window touched
@@ -204,7 +224,8 @@ def _from_shared(
         chunks = operand_chunks(descriptors, rows, decoder.bytes, mn)
         if chunks.first < SHARED_START or chunks.last >= cluster.launch.shared_end:
             raise ValueError(
-                f"matrix descriptor {descriptors[0]:#x} reaches bytes {chunks.first}..{chunks.last} of a shared memory window "
+                f"matrix descriptor {descriptors[0]:#x} reaches bytes {chunks.first}..{chunks.last} of "
+                f"a shared memory window "
                 f"of {SHARED_START}..{cluster.launch.shared_end - 1}"
             )
     except ValueError as error:
@@ -229,7 +250,9 @@ def _from_tmem(cluster, rank: int, address: int, rows: int, op: Mma) -> np.ndarr
 
 @functools.lru_cache(maxsize=64)
 def result_blocks(m: int, n: int, group: int) -> tuple:
-    """D of one CTA as rectangles: (first lane, first row, rows, first TMEM column, first column of D, columns)."""
+    """D of one CTA as rectangles: (first lane, first row, rows, first TMEM column, first column of D,
+    columns).
+    """
     _, lane, column = result_layout(m, n, group)
     lane, column = lane[: m // group], column[: m // group]
     row_cuts = [0, *(np.flatnonzero(np.diff(lane[:, 0]) != 1) + 1), m // group]
@@ -249,9 +272,15 @@ def _write_d(cluster, op: Mma, rank: int, index: int, product: np.ndarray) -> No
         stop = start + columns
         if stop > COLUMNS or not cluster.tmem[rank].allocated(start, columns):
             op.split.row = op.row
-            cluster.reporter.add("tmem-alloc", "error",
-                                 f"tcgen05.mma writes TMEM columns {start}..{stop - 1} of CTA {rank}, which are not (all) allocated",
-                                 "allocate before the first MMA, free after the last read", op.split, key="mma-d")  # fmt: skip
+            cluster.reporter.add(
+                "tmem-alloc",
+                "error",
+                f"tcgen05.mma writes TMEM columns {start}..{stop - 1} of CTA {rank}, "
+                "which are not (all) allocated",
+                "allocate before the first MMA, free after the last read",
+                op.split,
+                key="mma-d",
+            )
             if stop > COLUMNS:
                 return
         keep = _enabled(op, index, slice(first, first + rows))

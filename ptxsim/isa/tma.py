@@ -17,7 +17,9 @@ _ELEMENT_BITS = {0: 0, 32: 1, 64: 3, 128: 7}  # address bits 7.. that a swizzle 
 
 @functools.lru_cache(maxsize=256)
 def _box_chunks(phase: int, rows: int, inner: int, swizzle: int) -> np.ndarray:
-    """16-byte chunk numbers (rows, inner / 16) of a box that starts `phase` bytes behind a 1024-byte boundary."""
+    """16-byte chunk numbers (rows, inner / 16) of a box that starts `phase` bytes behind a 1024-byte
+    boundary.
+    """
     address = phase + np.arange(rows)[:, None] * inner + np.arange(0, inner, 16)[None, :]
     return (address ^ (((address >> 7) & _ELEMENT_BITS[swizzle]) << 4)) >> 4
 
@@ -86,11 +88,41 @@ def write_box(cluster, tmap: TensorMap, start: tuple[int, ...], data: np.ndarray
 
 # ---- operands ----
 
-_LOAD_MODS = {"async", "bulk", "tensor", "1d", "2d", "3d", "4d", "5d", "shared::cluster", "shared::cta", "global",
-              "mbarrier::complete_tx::bytes", "tile", "multicast::cluster", "cta_group::1", "cta_group::2",
-              "L2::cache_hint"}  # fmt: skip
-_STORE_MODS = {"async", "bulk", "tensor", "1d", "2d", "3d", "4d", "5d", "global", "shared::cta", "tile", "bulk_group",
-               "L2::cache_hint", "reduce"}  # fmt: skip
+_LOAD_MODS = {
+    "async",
+    "bulk",
+    "tensor",
+    "1d",
+    "2d",
+    "3d",
+    "4d",
+    "5d",
+    "shared::cluster",
+    "shared::cta",
+    "global",
+    "mbarrier::complete_tx::bytes",
+    "tile",
+    "multicast::cluster",
+    "cta_group::1",
+    "cta_group::2",
+    "L2::cache_hint",
+}
+_STORE_MODS = {
+    "async",
+    "bulk",
+    "tensor",
+    "1d",
+    "2d",
+    "3d",
+    "4d",
+    "5d",
+    "global",
+    "shared::cta",
+    "tile",
+    "bulk_group",
+    "L2::cache_hint",
+    "reduce",
+}
 
 
 def _tensor(cluster, split, arg) -> tuple[TensorMap | None, tuple[int, ...]]:
@@ -98,8 +130,13 @@ def _tensor(cluster, split, arg) -> tuple[TensorMap | None, tuple[int, ...]]:
     address = cluster.address(split, arg)
     tmap = cluster.launch.maps.get(address)
     if tmap is None:
-        cluster.reporter.add("descriptor", "error", f"address {address:#x} holds no tensor map",
-                             "pass the TensorMap as a grid-constant kernel parameter", split)  # fmt: skip
+        cluster.reporter.add(
+            "descriptor",
+            "error",
+            f"address {address:#x} holds no tensor map",
+            "pass the TensorMap as a grid-constant kernel parameter",
+            split,
+        )
         return None, ()
     coordinates = np.array([cluster.scalar(split, s) for s in arg.parts[0]], np.uint32).view(np.int32)
     if len(coordinates) != tmap.rank:
@@ -115,22 +152,37 @@ def _tensor(cluster, split, arg) -> tuple[TensorMap | None, tuple[int, ...]]:
 
 
 def _check_alignment(cluster, split, offset: int, tmap: TensorMap) -> None:
-    """Shared addresses of tensor copies are 128-byte aligned, swizzled ones to their pattern (PTX ISA 5.5.7)."""
+    """Shared addresses of tensor copies are aligned to 128 B, swizzled ones to their pattern (5.5.7)."""
     need = 128 if tmap.swizzle in (0, 32) else {64: 512, 128: 1024}[tmap.swizzle]
     if offset % 128:
-        cluster.reporter.add("misaligned", "error",
-                             f"TMA at {cluster.reporter.shared_name(offset)}: shared address is not a multiple of 128 B", "", split)  # fmt: skip
+        cluster.reporter.add(
+            "misaligned",
+            "error",
+            f"TMA at {cluster.reporter.shared_name(offset)}: shared address is not a multiple of 128 B",
+            "",
+            split,
+        )
     elif offset % need:
-        cluster.reporter.add("misaligned", "review",
-                             f"TMA with {tmap.swizzle} B swizzle at {cluster.reporter.shared_name(offset)}, which is not "
-                             f"{need}-byte aligned: the swizzle pattern is cut in the middle", "", split)  # fmt: skip
+        cluster.reporter.add(
+            "misaligned",
+            "review",
+            f"TMA with {tmap.swizzle} B swizzle at {cluster.reporter.shared_name(offset)}, which is not "
+            f"{need}-byte aligned: the swizzle pattern is cut in the middle",
+            "",
+            split,
+        )
 
 
 def _warn_lanes(cluster, split) -> None:
     if len(split.lanes) > 1:
-        cluster.reporter.add("illegal", "error",
-                             f"TMA copy issued by {len(split.lanes)} lanes: the tile is copied {len(split.lanes)} times",
-                             "one elected thread issues a TMA copy", split, key="tma-lanes")  # fmt: skip
+        cluster.reporter.add(
+            "illegal",
+            "error",
+            f"TMA copy issued by {len(split.lanes)} lanes: the tile is copied {len(split.lanes)} times",
+            "one elected thread issues a TMA copy",
+            split,
+            key="tma-lanes",
+        )
 
 
 def each_lane(cluster, split):
@@ -179,9 +231,14 @@ def _load_one(cluster, split, args, multicast: bool, pair: bool, generic: bool) 
     ranks = [r for r in range(cluster.ctas) if (mask >> r) & 1]
     chunks = shared_chunks(place[1], tmap)
     if int(chunks.max()) * 16 + 16 > cluster.launch.shared_end:
-        cluster.reporter.add("out-of-bounds", "error",
-                             f"TMA load of {tmap.box_bytes} B to {cluster.reporter.shared_name(place[1])} passes the end of "
-                             f"shared memory", "", split)  # fmt: skip
+        cluster.reporter.add(
+            "out-of-bounds",
+            "error",
+            f"TMA load of {tmap.box_bytes} B to {cluster.reporter.shared_name(place[1])} passes the end of "
+            f"shared memory",
+            "",
+            split,
+        )
         return
     token = (
         cluster.checks.tma_issue(cluster, split, "load", tmap, start, ranks, place[1])
@@ -223,8 +280,13 @@ def _complete(cluster, split, place, size: int, token) -> None:
 
 
 _REDUCTIONS = {
-    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
-}  # fmt: skip
+    "add": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}
 
 
 @unit("cp.reduce.async.bulk.tensor", section="9.7.9.27.2")

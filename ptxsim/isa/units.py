@@ -1,8 +1,9 @@
 """Registry of unit instructions: everything that is not a scalar operation, a plain load / store or a jump.
 
-A unit instruction is decoded once, when the module is loaded: its factory checks every modifier and returns the
-handler that runs it. Handlers are called as `handler(cluster, split, args)`; `args` are the resolved operands.
-They return None (done, go on), BLOCK (run me again when woken) or PARK (done, but sleep until woken).
+A unit instruction is decoded once, when the module is loaded: its factory checks every modifier and returns
+the handler that runs it. Handlers are called as `handler(cluster, split, args)`; `args` are the resolved
+operands. They return None (done, go on), BLOCK (run me again when woken) or PARK (done, but sleep until
+woken).
 """
 
 from __future__ import annotations

@@ -19,11 +19,14 @@ def require_aligned(cluster, split) -> None:
 
         instr = split.instr
         cluster.reporter.add(
-            "collective", "error",
+            "collective",
+            "error",
             f"{instr.op}.{instr.mods[0]} is for the whole warp, but lanes {lanes_text(missing)} of warp "
             f"{split.warp % cluster.warps_per_cta} do not take part",
-            "all 32 lanes must execute it: no elect_sync, lane or divergent guard around it", split, key="aligned",
-        )  # fmt: skip
+            "all 32 lanes must execute it: no elect_sync, lane or divergent guard around it",
+            split,
+            key="aligned",
+        )
 
 
 def meet(cluster, split, members: int, payload: np.ndarray):
@@ -184,8 +187,13 @@ def activemask(instr):
 
 
 _REDUCE = {
-    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
-}  # fmt: skip
+    "add": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}
 
 
 @unit("redux.sync", writes=(0,), section="9.7.13.12")
@@ -234,7 +242,9 @@ def warp_sync(instr):
 
 @unit("clock", writes=(0,), section="10.22 - 10.29")
 def clock(instr):
-    """`mov` from a clock: the machine has no time, so they count instructions of the cluster; they only increase."""
+    """`mov` from a clock: the machine has no time, so they count instructions of the cluster; they only
+    increase.
+    """
     high = instr.operands[1].name.endswith("_hi")
 
     def run(cluster, split, args):

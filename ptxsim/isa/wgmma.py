@@ -124,11 +124,13 @@ def _check_fence(cluster, split, warp: Warp, slots: list[int], held: np.ndarray)
     changed = known is not None and not np.array_equal(known, held)
     if changed or not warp.fenced:
         cluster.reporter.add(
-            "race", "error",
+            "race",
+            "error",
             "wgmma.mma_async accumulates into registers that were written with no wgmma.fence behind",
             "execute wgmma.fence.sync.aligned after the last write of accumulators, before the first wgmma",
-            split, key="wgmma-fence",
-        )  # fmt: skip
+            split,
+            key="wgmma-fence",
+        )
 
 
 # ---- wgmma.mma_async ----
@@ -164,9 +166,12 @@ def _uniform(cluster, split, slot: int) -> int:
     values = cluster.read(split, slot)
     if cluster.checks and (values != values[0]).any():
         cluster.reporter.add(
-            "collective", "error", "lanes of a warp give different matrix descriptors to one wgmma",
-            "compute descriptors from values that are the same in all threads", split,
-        )  # fmt: skip
+            "collective",
+            "error",
+            "lanes of a warp give different matrix descriptors to one wgmma",
+            "compute descriptors from values that are the same in all threads",
+            split,
+        )
     return int(values[0])
 
 
@@ -175,9 +180,13 @@ def _join(cluster, split, warp: Warp, part: Part) -> None:
     number = split.warp % cluster.warps_per_cta // 4
     if 4 * number + 4 > cluster.warps_per_cta:
         cluster.reporter.add(
-            "collective", "error", f"wgmma in a warpgroup of {cluster.warps_per_cta % 4} warps",
-            "a warpgroup is four warps, the first of them a multiple of four", split, key="warpgroup",
-        )  # fmt: skip
+            "collective",
+            "error",
+            f"wgmma in a warpgroup of {cluster.warps_per_cta % 4} warps",
+            "a warpgroup is four warps, the first of them a multiple of four",
+            split,
+            key="warpgroup",
+        )
     key = ("wgmma-group", split.cta, number)
     operations = cluster.unit_state.setdefault(key, {})
     number = warp.issued
@@ -187,9 +196,12 @@ def _join(cluster, split, warp: Warp, part: Part) -> None:
     warp.parts.append((part, operation))
     if operation.parts[0].row != part.row:
         cluster.reporter.add(
-            "collective", "error", "warps of a warpgroup execute different wgmma instructions",
-            "all four warps execute the same wgmma instructions in the same order", split,
-        )  # fmt: skip
+            "collective",
+            "error",
+            "warps of a warpgroup execute different wgmma instructions",
+            "all four warps execute the same wgmma instructions in the same order",
+            split,
+        )
     if len(operation.parts) < 4:
         return
     del operations[number]
