@@ -23,7 +23,7 @@ from ptxsim.mbarrier import MBarrier
 from ptxsim.progress import Progress, gather, is_for_warp, release, time_out
 from ptxsim.tmem import TensorMemory
 
-BUDGET = 80 * 2520  # instructions a split runs before others get a turn; most polling loops divide it
+BUDGET = 16 * 2520  # instructions a split runs before others get a turn; most polling loops divide it
 POLLS = 20  # unit instructions in a row without an effect that end a turn
 POLL_WORK = 2000  # main loop instructions that one of them takes as long as
 LOG_CAPACITY = 1 << 16
@@ -153,6 +153,7 @@ class Cluster:
         self.SP[:, ml.SP_GROUP] = -1
         self.G[:] = 0
         self.shared[:] = 0xFF  # NaN in every floating type: what was never written shows
+        self.local[:] = 0xFF
         self.launch.fill_fixed(self)
         self.mbarriers: dict[tuple[int, int], MBarrier] = {}
         self.tmem = [TensorMemory() for _ in range(self.ctas)] if self.launch.uses_tmem else []
@@ -278,6 +279,7 @@ class Cluster:
         """Polling splits see nothing new: let a pending piece of work complete, or other lanes go on."""
         if self.engine.complete_one():
             self.effects += 1
+            self.progress.moved = True
         elif not (time_out(self) or release(self)):
             return False
         self.progress.clear()

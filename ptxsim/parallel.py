@@ -1,6 +1,10 @@
 """Runs the clusters of a launch: one after another, or the rest of a long grid in forked processes.
 
+<<<<<<< ours
 Clusters do not talk to each other, so each process takes every n-th one. Global arrays move into shared
+=======
+Each process takes every n-th one, unless they talk to each other (resident.py). Global arrays move into shared
+>>>>>>> theirs
 mappings first; findings, counts and printed lines come back through a pipe.
 """
 
@@ -20,6 +24,7 @@ from ptxsim import machine_layout as ml
 from ptxsim.checks import Checker
 from ptxsim.cluster import Cluster
 from ptxsim.findings import Reporter
+from ptxsim.resident import run_together, talks
 
 WORTHWHILE = 2.0  # seconds of remaining work below which forking does not pay
 _COUNTS = ("warp_instructions", "tma_bytes", "tensor_operations", "clusters")
@@ -37,12 +42,14 @@ def run_clusters(launch, count: int, checks: bool, order, names: list, jobs: int
     """Runs clusters 0 .. count - 1. A deadlock ends the launch, as it would on a chip."""
     reporter = Reporter(names, launch.memory, launch.shared_dynamic, launch.source)
     cluster = Cluster(launch, order, reporter, Checker(launch, reporter) if checks else None)
-    jobs = min(jobs or cores(), count)
-    start = time.perf_counter()
+    talkative, start = talks(launch.program), time.perf_counter()
+    jobs = 1 if talkative else min(jobs or cores(), count)
     done = 0
     while done < count:
         cluster.start(done)
-        cluster.run()
+        if not cluster.run(alone=not talkative or count == 1):
+            used, ended = run_together(cluster, range(done + 1, count))
+            return _merge(Part(reporter, _stats(cluster, done + ended)), [_extra(c) for c in used[1:]])
         done += 1
         if _stuck(reporter):
             break
@@ -74,6 +81,11 @@ def _stuck(reporter: Reporter) -> bool:
 def _stats(cluster: Cluster, done: int) -> dict:
     executed = int(cluster.CTL[ml.EXECUTED])
     return dict(zip(_COUNTS, (executed, cluster.tma_bytes, cluster.tensor_operations, done), strict=True))
+
+
+def _extra(cluster: Cluster) -> Part:
+    """What another Cluster of the same launch adds to the counts."""
+    return Part(Reporter.of({}, []), _stats(cluster, 0))
 
 
 def _fork(cluster: Cluster, rest: range, jobs: int) -> list[Part]:

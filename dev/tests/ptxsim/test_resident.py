@@ -1,0 +1,114 @@
+"""Clusters that wait for each other through global memory: as many run together as fit on the chip."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from ptx_samples import compile_ptx
+
+import ptxsim
+from ptxsim import resident
+
+BARRIER = r"""
+extern "C" __global__ void k(int* count, int* data, int* out) {
+  int id = blockIdx.x, t = threadIdx.x;
+  data[id * blockDim.x + t] = id * 100 + t;
+  __threadfence();
+  __syncthreads();
+  if (t == 0) {
+    atomicAdd(count, 1);
+    while (*(volatile int*)count < gridDim.x) {}
+    __threadfence();
+  }
+  __syncthreads();
+  out[id * blockDim.x + t] = data[(gridDim.x - 1 - id) * blockDim.x + t];
+}"""
+
+CHAIN = r"""
+extern "C" __global__ void k(int* flag, int* sum, const int* x) {
+  int id = gridDim.x - 1 - blockIdx.x;  // the last CTA must be first
+  if (threadIdx.x != 0) return;
+  int f;
+  do { asm volatile("ld.acquire.gpu.global.b32 %0, [%1];" : "=r"(f) : "l"(flag)); } while (f != id);
+  *sum += x[id] * (id + 1);
+  asm volatile("st.release.gpu.global.b32 [%0], %1;" :: "l"(flag), "r"(id + 1));
+}"""
+
+COUNT = r"""
+extern "C" __global__ void k(int* total, float* part) {
+  atomicAdd(total, 1 + (int)threadIdx.x);
+  atomicAdd(part + blockIdx.x % 4, 0.5f);
+}"""
+
+
+def launch(source: str, **options):
+    return ptxsim.load(compile_ptx(source, "sm_100a")).launch("k", **options)
+
+
+@pytest.mark.parametrize("order", ["program", "adverse", 5])
+def test_grid_barrier(order):
+    grid, block = 20, 64
+    data, out = np.zeros((grid, block), np.int32), np.zeros((grid, block), np.int32)
+    result = launch(
+        BARRIER, grid=grid, block=block, args=[np.zeros(1, np.int32), data, out], order=order, checks=False
+    )
+    assert np.array_equal(out, data[::-1]) and out[0, 3] == 1903
+    assert result.stats["ctas"] == grid and not result.findings
+
+
+def test_checks_say_what_they_did_not_see():
+    out = np.zeros((3, 32), np.int32)
+    result = launch(BARRIER, grid=3, block=32, args=[np.zeros(1, np.int32), np.zeros_like(out), out])
+    assert result.verdict == "incomplete"
+    assert any("not checked" in f.message for f in result.findings)
+
+
+def test_chain_in_reverse_order():
+    x = np.arange(1, 31, dtype=np.int32)
+    total, flag = np.zeros(1, np.int32), np.zeros(1, np.int32)
+    result = launch(CHAIN, grid=30, block=32, args=[flag, total, x], checks=False)
+    assert total[0] == (x * x).sum() and flag[0] == 30 and result.stats["ctas"] == 30
+
+
+def test_more_clusters_than_fit_deadlock():
+    """A barrier of the whole grid hangs on a chip if the grid does not fit on it."""
+    fit = resident.SMS * 2  # 1024 threads each
+    args = [np.zeros(1, np.int32), np.zeros((fit + 1, 1024), np.int32), np.zeros((fit + 1, 1024), np.int32)]
+    result = launch(BARRIER, grid=fit + 1, block=1024, args=args, checks=False)
+    assert "deadlock" in [f.kind for f in result.findings]
+    assert result.stats["ctas"] < fit + 1
+
+
+def test_flag_that_nobody_sets():
+    args = [np.full(1, 99, np.int32), np.zeros(1, np.int32), np.ones(3, np.int32)]
+    result = launch(CHAIN, grid=3, block=32, args=args, checks=False)
+    assert [f.kind for f in result.findings] == ["deadlock"]
+
+
+def test_atomics_of_all_clusters_count(monkeypatch):
+    """Also where there are many processes: kernels with global atomics stay in one."""
+    monkeypatch.setattr("ptxsim.parallel.WORTHWHILE", 0)
+    total, part = np.zeros(1, np.int32), np.zeros(4, np.float32)
+    result = launch(COUNT, grid=40, block=96, args=[total, part], checks=False, jobs=4)
+    assert total[0] == 40 * 96 * 97 // 2 and (part == 10 * 96 * 0.5).all()
+    assert result.stats["ctas"] == 40
+
+
+@pytest.mark.parametrize("text, expected", [
+    ("atom.global.add.u32 %r1, [%rd1], 1;", True),
+    ("red.relaxed.gpu.global.add.f32 [%rd1], %f1;", True),
+    ("atom.shared.add.u32 %r1, [%r2], 1;", False),
+    ("ld.acquire.gpu.global.b32 %r1, [%rd1];", True),
+    ("ld.volatile.shared.b32 %r1, [%r2];", False),
+    ("ld.global.b32 %r1, [%rd1];", False),
+    ("st.release.gpu.global.b32 [%rd1], %r1;", False),
+])  # fmt: skip
+def test_which_kernels_talk(text, expected):
+    ptx = f""".version 9.0
+    .target sm_100a
+    .address_size 64
+    .visible .entry k() {{ .reg .b32 %r<3>; .reg .b64 %rd<2>; .reg .f32 %f<2>;
+    mov.b32 %r2, 0; mov.b64 %rd1, 0; mov.b32 %f1, 0; mov.b32 %r1, 0;
+    {text}
+    ret; }}"""
+    assert resident.talks(ptxsim.load(ptx).programs["k"]) == expected
