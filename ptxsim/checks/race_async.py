@@ -55,6 +55,7 @@ class AsyncUnits(Order):
     def start_units(self) -> None:
         self.mmas: dict[int, Issued] = {}
         self.tmem_pending: dict[tuple, deque] = {}
+        self.tmem_latest: dict[tuple, Issued] = {}
         self.transfers: dict[int, deque] = {}  # queue -> (epoch, Issued), for reports
         self.operands: dict[tuple, tuple] = {}
         self.cells: dict[tuple, np.ndarray] = {}
@@ -299,6 +300,7 @@ class AsyncUnits(Order):
         agent.count += 1
         op.epoch = agent.count
         self.tmem_pending.setdefault((kind, split.warp), deque()).append(op)
+        self.tmem_latest[kind, split.warp] = op
 
     def tmem_access(self, cluster, split, cells, write: bool, row: int) -> None:
         op = self.tmem_pending["st" if write else "ld", split.warp].popleft()
@@ -311,6 +313,7 @@ class AsyncUnits(Order):
 
     def tmem_alloc(self, cluster, split, start: int, columns: int, place, group: int) -> None:
         """alloc writes the address to shared memory, as all threads of the warp (it is .sync.aligned)."""
+        self.tmem.forget(rectangle(split.cta, 0, LANES, start, columns))
         if place is None:
             return
         row = self.lane_row(split, split.leader)
@@ -327,7 +330,14 @@ class AsyncUnits(Order):
         op.queue, op.epoch = row, int(self.clocks[row, row])
         op.clock[rows] = self.clocks[rows, rows]
         self._cells(cells, True, op)
-        self.tmem.forget(cells)
+
+    def never_waited(self) -> list[tuple[str, int, Issued]]:
+        """(kind, warp, last instruction) of the tcgen05.ld / st that no wait covers."""
+        found = []
+        for (kind, warp), op in self.tmem_latest.items():
+            if self.clocks[warp * 32 // self.lanes, op.queue] < op.epoch:
+                found.append((kind, warp, op))
+        return found
 
     # ---- cp.async ----
 

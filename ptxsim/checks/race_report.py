@@ -16,6 +16,9 @@ _VERBS = {  # code -> (what the earlier access did, what the later one does)
     WRITE_WRITE: ("write", "write"), WRITE_READ: ("write", "read"), READ_WRITE: ("read", "write"),
     NO_FENCE_READ: ("write", "read"), NO_FENCE_WRITE: ("write", "write"), NO_TCGEN05_FENCE: ("access", "access"),
 }  # fmt: skip
+_SWAPPED = {WRITE_WRITE: WRITE_WRITE, WRITE_READ: READ_WRITE, READ_WRITE: WRITE_READ, NO_FENCE_READ: NO_FENCE_READ,
+            NO_FENCE_WRITE: NO_FENCE_WRITE, NO_TCGEN05_FENCE: NO_TCGEN05_FENCE}  # fmt: skip
+_COPIES = ("bytes", "source", "result")
 _UNITS = {
     "bytes": "TMA load", "source": "TMA store", "result": "TMA store", "mma": "tensor core (tcgen05.mma)", "ld": "tcgen05.ld",
     "st": "tcgen05.st", "cp.async": "cp.async",
@@ -76,9 +79,19 @@ class Pair:
             return known
         pair = cls(line[CODE], space, place, buffer, first, second, key, cta)
         first.detail, second.detail = (_coordinates(races, a) for a in (first, second))
+        if _issued_first(races, first, second, detail):
+            pair.first, pair.second, pair.code = second, first, _SWAPPED[line[CODE]]
         pair.elsewhere = races.fenced_elsewhere(space, line, clock)
-        pair.waited = _has_waited(races, first)
+        pair.waited = _has_waited(races, pair.first)
         return pair
+
+
+def _issued_first(races, first: Access, second: Access, op) -> bool:
+    """Did the access that came later belong to work that was issued before the other's?"""
+    earlier = races.transfer_of(first.agent, first.epoch, first.row) if first.kind in _COPIES else None
+    if op is None or earlier is None or earlier is op or op.kind not in ("mma", "load", "store"):
+        return False
+    return bool(earlier.clock[op.thread] >= op.clock[op.thread])
 
 
 def _has_waited(races, access: Access) -> bool:
@@ -91,7 +104,13 @@ def _has_waited(races, access: Access) -> bool:
 
 
 def report(races, pairs: dict[tuple, Pair]) -> None:
-    """Adds a finding per pair."""
+    """Adds a finding per pair, and one for tcgen05.ld / st that nothing waits for."""
+    for kind, warp, op in races.never_waited():
+        who = f"warp {warp % races.cluster.warps_per_cta}"
+        message = f"tensor memory: nothing waits for tcgen05.{kind} by {who}: no tcgen05.wait::{kind} behind it"
+        access = Access(kind, op.queue, op.epoch, op.row, "access")
+        hint = f"tcgen05.{kind} is asynchronous: wait::{kind} before its registers are used or TMEM is handed on"
+        races.reporter.add("race", "error", message, hint, _split(races, access), ("never", kind))
     for pair in sorted(pairs.values(), key=lambda p: _weight(p)):
         kind, severity = _class(pair)
         edge = _missing(races, pair)
@@ -150,6 +169,8 @@ def _missing(races, pair: Pair) -> str:
     chosen = (unused or own or (forward if _is_queue(first) else []) or [None])[0]
     if chosen is not None:
         return f"{_barrier(races, chosen)} was not waited for"
+    if second.kind == "mma" and backward:
+        return f"no barrier between them, nor was {_barrier(races, backward[0])} waited for"
     return "no barrier between them"
 
 
@@ -208,7 +229,8 @@ def _text(races, access: Access) -> str:
         else ""
     )
     if access.kind == "thread":
-        return f"the {access.verb} by {_thread(races, access.agent)}{line}"
+        verb = "dealloc" if row is not None and row.mods[:1] == ("dealloc",) else access.verb
+        return f"the {verb} by {_thread(races, access.agent)}{line}"
     if access.kind == "other":
         return f"the {access.verb} by cluster {access.cluster - 1}{line}"
     return f"the {access.verb} by {_UNITS[access.kind]}{access.detail}{line}"
@@ -241,7 +263,7 @@ def _line(races, row: int):
 
 
 def _coordinates(races, access: Access) -> str:
-    if access.kind not in ("bytes", "source", "result"):
+    if access.kind not in _COPIES:
         return ""
     op = races.transfer_of(access.agent, access.epoch, access.row)
     if op is None or op.tmap is None:
