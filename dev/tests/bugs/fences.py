@@ -1,8 +1,8 @@
 """Mistakes with proxies, tcgen05 fences and waits, bulk groups, and buffers that overlap.
 
 What PTX demands and known chips forgive is a `review`: no proxy fence between a thread's stores to shared
-memory and tcgen05.mma behind a barrier, no tcgen05.fence around a hand-over of tensor memory that is otherwise
-complete.
+memory and tcgen05.mma behind a barrier, no tcgen05.fence around a hand-over of tensor memory that is
+otherwise complete.
 """
 
 from __future__ import annotations
@@ -305,7 +305,7 @@ OVERLAPS = (
     ),
 )
 
-# Nothing is out of order in these: the checks stay silent, and D is wrong. `names`: a word of verify's message.
+# Nothing is out of order in these: the checks stay silent, D is wrong. `names`: a word of verify's message.
 WRONG_RESULTS = (
     Bug(
         "both-consumers-same-rows",

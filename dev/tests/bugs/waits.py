@@ -222,8 +222,8 @@ MISPLACED = (
 CTA_BARRIERS = (
     _race(
         "no-sync-after-alloc",
-        1,
-        {"size": SINGLE},
+        8,
+        EIGHT,
         (drop("Tx.cuda.cta_sync()", 0),),
         "tmem_addr",
         "The address that alloc wrote is read before the warps have met.",
@@ -277,12 +277,12 @@ CTA_BARRIERS = (
         "The second: threads that did not wait for the store write the next chunk over it.",
     ),
     _race(
-        "no-sync-after-store-persistent",
+        "no-sync-before-store-persistent",
         6,
         EIGHT,
-        (drop("Tx.cuda.cta_sync()", 3),),
+        (drop("Tx.cuda.cta_sync()", 2),),
         "Dsmem",
-        "The next tile is written into Dsmem while TMA reads this one.",
+        "TMA reads Dsmem while other threads still write their rows of this tile.",
     ),
     _race(
         "shared-barrier-id",
