@@ -1,10 +1,6 @@
 """Runs the clusters of a launch: one after another, or the rest of a long grid in forked processes.
 
-<<<<<<< ours
-Clusters do not talk to each other, so each process takes every n-th one. Global arrays move into shared
-=======
-Each process takes every n-th one, unless they talk to each other (resident.py). Global arrays move into shared
->>>>>>> theirs
+Each process takes every n-th one, unless they talk to each other (resident.py). Global arrays go to shared
 mappings first; findings, counts and printed lines come back through a pipe.
 """
 
