@@ -1,0 +1,85 @@
+"""The tracks: students' files are what the solutions make, and the solutions are right under every order."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from instructor.solutions.hopper_kernels import build_gemm_m64n64
+from instructor.tracks import FILES, ROOT, differing
+from tirxlab.steps import load_kernels
+from tracks.ampere.reference import TRACK as AMPERE
+from tracks.common import inputs, run_checked
+from tracks.hopper.reference import TRACK as HOPPER
+
+
+def solution(track):
+    return ROOT / f"instructor/solutions/{track.name}_kernels.py"
+
+
+def test_students_files_are_up_to_date():
+    assert differing() == []
+
+
+@pytest.mark.parametrize("order", ["program", "adverse", 1, 2])
+@pytest.mark.parametrize("size", [(64, 64, 64), (128, 192, 80)], ids=str)
+@pytest.mark.parametrize("track", [AMPERE, HOPPER], ids=["ampere", "hopper"])
+def test_solutions(track, size, order):
+    assert run_checked(track, size, order, solution(track)) == []
+
+
+@pytest.mark.parametrize("tile_k", [32, 64])
+def test_hopper_with_longer_slices(tile_k):
+    a, b = inputs(HOPPER, (64, 128, 192))
+    d = build_gemm_m64n64(64, 128, 192, tile_k=tile_k)(a, b)
+    assert np.allclose(d, HOPPER.reference(a, b), atol=1e-5)
+
+
+@pytest.mark.parametrize("track", [AMPERE, HOPPER], ids=["ampere", "hopper"])
+def test_shapes_that_do_not_fit(track):
+    builder = getattr(load_kernels(solution(track)), track.builder)
+    for size, name in (((65, 64, 64), "M"), ((64, 0, 64), "N"), ((64, 64, 24), "K")):
+        with pytest.raises(ValueError, match=f"{name} must be a multiple of"):
+            builder(*size)
+
+
+def test_an_untouched_file_says_so():
+    for student in FILES.values():
+        command = [sys.executable, student.parent / "run.py", "--sizes", "64"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 2 and "is not implemented yet" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_the_script_prints_one_line_per_size_and_framework():
+    script = [sys.executable, ROOT / "tracks/hopper/run.py", "--frameworks", "numpy"]
+    options = ["--kernels", solution(HOPPER), "--sizes", "64", "64x128x96"]
+    done = subprocess.run([*script, *options], capture_output=True, text=True)
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0
+    assert [line.startswith("[numpy OK  ] M=   64") for line in lines] == [True, True]
+
+
+BUGS = {
+    "the last tile is not waited for": ("wait_group(0)", "wait_group(STAGES - 1)"),
+    "no barrier before the prefetch": (
+        "Tx.cuda.cta_sync()  # every warp has read this stage: now it may be overwritten",
+        "pass",
+    ),
+    "no barrier behind the wait": (
+        "Tx.cuda.cta_sync()  # a thread waits for its own copies only; the others' are there now too",
+        "pass",
+    ),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_broken_pipeline_does_not_pass(bug, tmp_path):
+    """The tail's wait and both barriers are needed: without one, some order shows it."""
+    text = solution(AMPERE).read_text()
+    good, bad = BUGS[bug]
+    assert text.count(good) == 1
+    file = tmp_path / "kernels.py"
+    file.write_text(text.replace(good, bad))
+    assert any(run_checked(AMPERE, (64, 64, 128), order, file) for order in ("adverse", "program", 1, 2, 3))

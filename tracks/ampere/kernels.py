@@ -1,0 +1,69 @@
+"""GEMM on Ampere (sm_80): cp.async into shared memory, mma.sync on registers.
+
+`build_gemm_pipelined(M, N, K)` gives a function: D = function(A, B_T) = A @ B_T.T with A (M, K) and B_T
+(N, K) bfloat16, D (M, N) float32, all row-major. Shapes that do not fit raise ValueError.
+"""
+
+# ruff: noqa: F821, F841
+# (names that only a solution defines or uses)
+
+from tirxlab import Tx
+from tirxlab.functions import compiled
+
+BF16, U32, F32 = "bfloat16", "uint32", "float32"
+BM, BN, BK = 64, 64, 16  # one CTA computes BM x BN of D, in steps of BK
+WARPS = 4  # warp w computes rows 16 w .. 16 w + 15 of the tile
+STAGES = 2
+WORDS = BK // 2  # a row of a staged tile: BK bf16, two to a 32-bit word
+N_FRAGS = BN // 8  # mma.sync m16n8k16 tiles side by side in a warp's 16 x 64
+
+
+def build_gemm_pipelined(M, N, K, *, arch="sm_80"):
+    """The kernel for one problem size. What is built for "sm_80" runs on every later GPU too."""
+    for name, given, unit in (("M", M, BM), ("N", N, BN), ("K", K, BK)):
+        if not isinstance(given, int) or given <= 0 or given % unit:
+            raise ValueError(f"{name} must be a multiple of {unit} (got {given})")
+    # TODO: K_TILES: in how many steps the kernel walks along K. (Then delete the `raise`.)
+    raise NotImplementedError("build_gemm_pipelined is not implemented yet")
+
+    @Tx.prim_func(tirx=True)
+    def kernel(A: Tx.Buffer((M, K), BF16), B_T: Tx.Buffer((N, K), BF16), D: Tx.Buffer((M, N), F32)):
+        with Tx.kernel():
+            n_tile, m_tile = Tx.cta_id([N // BN, M // BM], parent="kernel")
+            warp_id = Tx.warp_id([WARPS], parent="cta")
+            lane_id = Tx.thread_id([32], parent="warp")
+            tid = Tx.thread_id([32 * WARPS], parent="cta")
+            m_st = Tx.meta_var(m_tile * BM)
+            n_st = Tx.meta_var(n_tile * BN)
+
+            pool = Tx.PoolAllocator()
+            Asmem = pool.alloc((STAGES, BM, WORDS), U32, align=128)
+            Bsmem = pool.alloc((STAGES, BN, WORDS), U32, align=128)
+            pool.commit()
+            a_frag = Tx.alloc_local((4,), U32)
+            b_frag = Tx.alloc_local((N_FRAGS, 2), U32)
+            acc = Tx.alloc_local((N_FRAGS, 4), F32)
+
+            # TODO: Write `@Tx.inline def prefetch(stage, k)`: every thread copies 16 bytes of K tile k
+            #       of A and 16 of B_T to `stage` with Tx.ptx.cp_async(to, from, 16), where both are
+            #       pointers (buf.ptr_to([...])), and closes the group (Tx.ptx.cp_async.commit_group).
+            #       128 threads x 16 B = one stage of one matrix: thread t takes half of row t // 2.
+
+            for i in Tx.unroll(N_FRAGS):
+                for j in Tx.unroll(4):
+                    acc[i, j] = Tx.float32(0)
+            # TODO: Fill the ring: prefetch the first tiles, one per stage (there may be fewer tiles).
+
+            group = Tx.meta_var(lane_id // 4)  # the fragment's row (A, D) or column (B)
+            pair = Tx.meta_var(lane_id % 4)  # which 32-bit word of four
+            # TODO: The main loop over K tiles. Wait until tile k is there: wait_group(n) returns when
+            #       at most the n youngest groups of this thread are pending; think of the last tile.
+            #       The other threads' copies need a barrier. Load the fragments, 32 bits at a time:
+            #       a_frag[i] is rows group and group + 8, words pair and pair + 4 of the warp's 16
+            #       rows; b_frag[n, i] column n * 8 + group. Eight Tx.ptx.mma("m16n8k16", ...), each
+            #       operand a list of pointers. Then a barrier (why?) and the next prefetch, if any.
+
+            # TODO: Write D: acc[n, i] is row group (i < 2) or group + 8, column
+            #       n * 8 + 2 * pair + i % 2 of the warp's 16 x 64.
+
+    return compiled(kernel, arch)

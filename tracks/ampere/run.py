@@ -1,0 +1,12 @@
+"""Run the track's first kernel at all sizes: `python tracks/ampere/run.py --help`."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tracks.ampere.reference import TRACK  # noqa: E402
+from tracks.common import run_script  # noqa: E402
+
+if __name__ == "__main__":
+    run_script(TRACK)
