@@ -287,59 +287,64 @@ class Cluster:
 
     def _step(self, g: int) -> int:
         """Runs split g until it sleeps or ends (0), or has had its turn (the work done, in instructions)."""
-        control, split, handlers = self.CTL, self.splits[g], self.program.handlers
+        control, split = self.CTL, self.splits[g]
         control[ml.SPLIT], control[ml.BUDGET] = g, BUDGET
         loop, words, polls = self._loop, control.ctypes.data, 0
-        while True:
+        while polls <= POLLS:
             control[ml.NEW_COUNT] = 0
             reason = loop(words)
-            if control[ml.NEW_COUNT]:
-                self._adopt()
-            if control[ml.LOG_USED]:
-                self._drain_log()
-            if control[ml.EXITED]:
-                self._exited(split)
+            self._settle(split)
             if reason == ml.REASON_UNIT:
-                split.row = row = int(self.SP[g, ml.SP_PC])
-                split.mask = int(control[ml.UNIT_MASK])
                 before = self.effects
-                if split.warp in self.progress.loose and is_for_warp(split.instr) and gather(self, split):
-                    return self._sleep(g)
-                outcome = handlers[row](self, split, self.program.args[row])
-                if outcome is None:
-                    self.SP[g, ml.SP_PC] = row + 1
-                    polls = polls + 1 if self.effects == before else 0
-                    if polls > POLLS:
-                        self.queue.append(g)
-                        return polls * POLL_WORK
-                    continue
-                if outcome is PARK:
-                    self.SP[g, ml.SP_PC] = row + 1
-                return self._sleep(g)
-            if reason == ml.REASON_COLD:
+                if not self._unit(split):
+                    return 0
+                polls = polls + 1 if self.effects == before else 0
+            elif reason == ml.REASON_COLD:
                 self._cold(g)
             elif reason == ml.REASON_FAULT and control[ml.FAULTS]:
                 self._fault(split)
                 polls += 1
-                if polls > POLLS:
-                    self.queue.append(g)
-                    return polls * POLL_WORK
             elif reason in (ml.REASON_FAULT, ml.REASON_BUDGET):  # the first: its log is full
                 self.queue.append(g)
                 return BUDGET
             elif reason == ml.REASON_BAD_INDEX:
-                split.row = int(self.SP[g, ml.SP_PC])
-                self.reporter.add("illegal", "error", "brx.idx: index outside its table", split=split)
-                self.SP[g, ml.SP_STATE] = ml.FREE
-                self._exited(split)
+                self._bad_index(split)
                 return 0
             else:
                 return 0
+        self.queue.append(g)
+        return polls * POLL_WORK
 
-    def _sleep(self, g: int) -> int:
+    def _settle(self, split: Split) -> None:
+        """What the main loop left behind besides its reason."""
+        if self.CTL[ml.NEW_COUNT]:
+            self._adopt()
+        if self.CTL[ml.LOG_USED]:
+            self._drain_log()
+        if self.CTL[ml.EXITED]:
+            self._exited(split)
+
+    def _unit(self, split: Split) -> bool:
+        """Runs the unit instruction at which a split stands; False if the split must sleep."""
+        g = split.index
+        split.row = row = int(self.SP[g, ml.SP_PC])
+        split.mask = int(self.CTL[ml.UNIT_MASK])
+        outcome = BLOCK
+        if not (split.warp in self.progress.loose and is_for_warp(split.instr) and gather(self, split)):
+            outcome = self.program.handlers[row](self, split, self.program.args[row])
+        if outcome is not BLOCK:
+            self.SP[g, ml.SP_PC] = row + 1
+        if outcome is None:
+            return True
         if self.waits.get(g) is not None:
             self.SP[g, ml.SP_STATE] = ml.BLOCKED
-        return 0
+        return False
+
+    def _bad_index(self, split: Split) -> None:
+        split.row = int(self.SP[split.index, ml.SP_PC])
+        self.reporter.add("illegal", "error", "brx.idx: index outside its table", split=split)
+        self.SP[split.index, ml.SP_STATE] = ml.FREE
+        self._exited(split)
 
     def _adopt(self) -> None:
         """Queues splits that a branch created."""

@@ -23,7 +23,15 @@ from ptxsim.machine_layout import FIRST_SCALAR
 from ptxsim.vector_ir import vector_operation
 
 _HERE = Path(__file__).parent
-_SOURCES = ["loop_template.py", "machine_layout.py", "native.py", "interp.py", "vector_ir.py"]
+_SOURCES = [
+    "loop_template.py",
+    "loop_memory.py",
+    "loop_splits.py",
+    "machine_layout.py",
+    "native.py",
+    "interp.py",
+    "vector_ir.py",
+]
 GROUP = 24  # operations in one compiled function
 _LETTERS = "abcefx"  # column names of the sources, in operand order
 
