@@ -10,6 +10,7 @@ import inspect
 from tvm.tirx import BufferLoad, is_buffer_var
 
 from .debug import printf
+from .docs import documented
 from .sync import BarrierArray
 
 _POINTER_FIRST = {
@@ -29,6 +30,7 @@ class Checked:
 
     def __init__(self, target, path: str):
         self._target, self._path = target, path
+        self.__doc__ = documented().get(f"Tx.{path}", getattr(target, "__doc__", None))
 
     def __repr__(self):
         return f"Tx.{self._path}"

@@ -1,11 +1,13 @@
 """The `Tx` object: the course's spelling of TIRX. What is not listed here is TVM's own, unchanged."""
 
 import difflib
+import inspect
 
 from tvm.script import tirx as T
 
 from . import memory, ops
 from .checked import Checked
+from .docs import documented
 from .func import prim_func
 from .scopes import id_maker, scope_maker
 
@@ -37,6 +39,9 @@ class _Tx:
         for name, value in _NAMES.items():
             setattr(self, name, value)
         self.ptx, self.cuda = Checked(T.ptx, "ptx"), Checked(T.cuda, "cuda")
+        for name, value in vars(self).items():
+            if inspect.isfunction(value):
+                value.__doc__ = documented().get(f"Tx.{name}", value.__doc__)
 
     def __getattr__(self, name: str):
         try:
