@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
+import pytest
 from numba import njit
 
 from ptxsim.isa import mathlib, scalar
@@ -68,6 +69,20 @@ def compiled(op: scalar.ScalarOp):
     scope = {**vars(mathlib), "np": np}
     exec("\n".join(lines), scope)
     return njit(scope["run"]), len(outs)
+
+
+def thin(cases, step: int) -> list:
+    """Test cases of which every `step`-th always runs; the rest are slow: each is compiled anew."""
+    return [
+        pytest.param(
+            *(c if isinstance(c, tuple) else (c,)), marks=[pytest.mark.slow] * bool(i % step), id=_id(c)
+        )
+        for i, c in enumerate(cases)
+    ]
+
+
+def _id(case) -> str:
+    return "-".join(map(str, case)) if isinstance(case, tuple) else str(case)
 
 
 def run(name_or_op, *sources, carry=None, pair: bool = False):
