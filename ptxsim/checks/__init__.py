@@ -17,8 +17,17 @@ from ptxsim.checks.lifecycle_pending import BulkCopies
 from ptxsim.checks.lifecycle_shared import SharedMemory
 from ptxsim.checks.lifecycle_tmem import TmemLife
 from ptxsim.checks.protocol import Observer
+from ptxsim.checks.race import Races
 
-OBSERVERS: tuple[type[Observer], ...] = (Barriers, History, Peers, SharedMemory, TmemLife, BulkCopies)
+OBSERVERS: tuple[type[Observer], ...] = (
+    Barriers,
+    History,
+    Peers,
+    SharedMemory,
+    TmemLife,
+    BulkCopies,
+    Races,
+)
 
 _EVENTS = {
     name: list(inspect.signature(method).parameters)[1:]
