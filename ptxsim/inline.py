@@ -79,14 +79,14 @@ class _Expander:
     def _call(self, call: Instr, callee: Function, stack: tuple[str, ...]) -> None:
         self.copies += 1
         copy = _Copy(self.out, call, callee, self.copies, self.placed)
-        end = LabelDef(f"{callee.name}.end@{self.copies}", call.line)
+        end, behind = (LabelDef(f"{callee.name}.{n}@{self.copies}", call.line) for n in ("end", "behind"))
         if call.pred is not None:
             skip = Pred(call.pred.reg, not call.pred.negated)
-            self.out.body.append(_made(call, "bra", (Label(end.name),), pred=skip))
+            self.out.body.append(_made(call, "bra", (Label(behind.name),), pred=skip))
         before, after = copy.bind()
         self.out.body += before
         self._body(copy.body(end.name), stack)
-        self.out.body += [*after, end]
+        self.out.body += [end, *after, behind]
 
 
 class _Copy:

@@ -1,0 +1,231 @@
+"""Device functions, printf and assert, clocks: calls as NVRTC and by hand; what is refused, and where."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from ptx_samples import HEAD, compile_ptx
+from warp_kernels import register_kernel, run_registers
+
+import ptxsim
+
+FUNCTIONS = r"""
+struct Pair { int a; float b[3]; };
+__noinline__ __device__ int twice(int x) { return x < 0 ? -7 : 2 * x; }
+__noinline__ __device__ int steps(int x) {
+  int n = 0;
+  while (x > 1) { if (n > 50) return -1; x = x & 1 ? 3 * x + 1 : x / 2; n++; }
+  return n + twice(n);
+}
+__noinline__ __device__ Pair swap(Pair p, int i) {
+  Pair q = p;
+  q.b[i] = p.a;
+  q.a = (int)p.b[i];
+  return q;
+}
+__noinline__ __device__ void put(int* out, int v) { if (v == 3) return; *out = v; }
+extern "C" __global__ void k(const int* x, int* out) {
+  int t = threadIdx.x, v = x[t];
+  Pair p = {v, {1.f * t, 2.f * t, 3.f * t}};
+  int r = steps(v);
+  if (v & 1) p = swap(p, v % 3);
+  put(out + t, r + twice(p.a) + (int)p.b[2]);
+}"""
+
+
+def steps(x: int) -> int:
+    n = 0
+    while x > 1:
+        if n > 50:
+            return -1
+        x, n = (3 * x + 1 if x & 1 else x // 2), n + 1
+    return n + 2 * n
+
+
+def functions(t: int, v: int) -> int:
+    a, b = v, [t, 2 * t, 3 * t]
+    if v & 1:
+        a, b[v % 3] = b[v % 3], a
+    r = steps(v) + (-7 if a < 0 else 2 * a) + b[2]
+    return 0 if r == 3 else r
+
+
+@pytest.mark.parametrize("extra", [(), ("-G",)])
+def test_device_functions(extra):
+    x = np.random.default_rng(1).integers(0, 60, 96).astype(np.int32)
+    out = np.zeros(96, np.int32)
+    ptx = compile_ptx(FUNCTIONS, "sm_90a", extra)
+    assert ptx.count("call") >= 4
+    result = ptxsim.load(ptx).launch("k", block=96, args=[x, out])
+    assert result.verdict == "clean", result.findings
+    assert out.tolist() == [functions(t, int(v)) for t, v in enumerate(x)]
+
+
+OLD_STYLE = """
+.func (.reg .b32 %res) add3(.reg .b32 %x, .reg .b32 %y, .param .b32 z)
+{ .reg .b32 %q<2>; .reg .pred %p;
+  ld.param.b32 %q0, [z]; add.u32 %res, %x, %y; setp.gt.u32 %p, %res, 40; @%p ret;
+  add.u32 %res, %res, %q0; }
+"""
+
+
+def test_register_parameters_and_guarded_calls():
+    text = (
+        "mov.u32 %o0, 1; and.b32 %x0, %r0, 1; setp.eq.u32 %p, %x0, 1; @%p call (%o0), add3, (%r0, %t, 1000);"
+    )
+    ptx = register_kernel(text, 1, 1).replace(".visible .entry", OLD_STYLE + ".visible .entry")
+    x = np.arange(32, dtype=np.uint32)[None]
+    out = run_registers(ptx, x, 1)
+    expected = [(2 * v if 2 * v > 40 else 2 * v + 1000) if v & 1 else 1 for v in range(32)]
+    assert out[0].tolist() == expected
+
+
+def test_shared_variables_of_a_function_exist_once():
+    before = """
+.func bump(.param .b32 by)
+{ .shared .align 4 .b8 cell[4]; .reg .b32 %q<3>; .reg .pred %p;
+  mov.u32 %q0, cell; ld.param.b32 %q1, [by]; setp.eq.u32 %p, %q1, 0; @%p st.shared.b32 [%q0], 0; @%p ret;
+  ld.shared.b32 %q2, [%q0]; add.u32 %q2, %q2, %q1; st.shared.b32 [%q0], %q2; ret; }
+.func (.param .b32 r) peek() { .reg .b32 %q; bump_cell: mov.u32 %q, 1; st.param.b32 [r], %q; ret; }
+"""
+    text = """
+    { .param .b32 a; st.param.b32 [a], 0; call.uni bump, (a); }
+    { .param .b32 a; st.param.b32 [a], 5; call.uni bump, (a); }
+    { .param .b32 a; st.param.b32 [a], 6; call.uni bump, (a); }
+    { .param .b32 a; call.uni (a), peek; ld.param.b32 %o0, [a]; }
+    ld.shared.b32 %x0, [1024]; add.u32 %o0, %o0, %x0;
+    """
+    ptx = register_kernel(text, 1, 1).replace(".visible .entry", before + ".visible .entry")
+    assert run_registers(ptx, np.zeros((1, 1), np.uint32), 1)[0, 0] == 12
+
+
+@pytest.mark.parametrize("functions, body, message", [
+    (".func f() { call f; ret; }", "call f;", "f calls itself"),
+    (".func g(); .func f() { call g; ret; } .func g() { call f; ret; }", "call f;", "calls itself"),
+    (".extern .func f();", "call f;", "no body here"),
+    (".func f() { ret; }", "P: .callprototype _ (); mov.u64 %rd1, f; call %rd1, P;", "through a register"),
+    (".func f() { ret; }", "mov.u64 %rd1, f;", "address of f"),
+    (".func f(.param .b32 a) { ret; }", "call f;", "takes 1 arguments"),
+])  # fmt: skip
+def test_refused_calls(functions, body, message):
+    text = f"{HEAD}{functions}\n.visible .entry k() {{ .reg .b64 %rd<2>; {body} ret; }}"
+    with pytest.raises(ptxsim.PtxError, match=message) as error:
+        ptxsim.load(text)
+    assert error.value.line > 3
+
+
+# ---- printf, assert ----
+
+PRINT = r"""
+extern "C" int printf(const char*, ...);
+extern "C" __global__ void k(int n) {
+  int t = threadIdx.x;
+  const char* name = t == 3 ? "ab" : "c";
+  if (t % 16 == 3) printf("t=%d %5.2f|%-4s|%c|%x %llu %%\n", t, t * 0.5, name, 'A' + t, 255, 1ull << 40);
+  if (t == n) printf("no arguments\n");
+}"""
+
+
+def test_printf():
+    module = ptxsim.load(compile_ptx(PRINT, "sm_90a"))
+    result = module.launch("k", grid=(2, 1, 1), block=40, args=[39])
+    one = [
+        "warp 0 lane 3] t=3  1.50|ab  |D|ff 1099511627776 %",
+        "warp 0 lane 19] t=19  9.50|c   |T|ff 1099511627776 %",
+        "warp 1 lane 3] t=35 17.50|c   |d|ff 1099511627776 %",
+        "warp 1 lane 7] no arguments",
+    ]
+    assert sorted(result.printed) == sorted(f"[CTA ({c},0,0) {line}" for c in (0, 1) for line in one)
+
+
+def test_assert_is_a_finding():
+    source = r"""
+    extern "C" __device__ void __assertfail(const char*, const char*, unsigned, const char*, size_t);
+    extern "C" __global__ void k(int n) { if (threadIdx.x == n) __assertfail("n > 0", "f.cu", 3, "k", 1); }"""
+    module = ptxsim.load(compile_ptx(source, "sm_90a"))
+    assert module.launch("k", block=32, args=[40]).verdict == "clean"
+    assert [f.kind for f in module.launch("k", block=32, args=[4]).findings] == ["illegal"]
+
+
+# ---- clocks and special registers ----
+
+
+def test_clocks_only_increase():
+    text = """mov.u32 %o0, %clock; mov.u64 %y0, %clock64; cvt.u32.u64 %o1, %y0; add.u32 %x0, %o0, 1;
+    mov.u64 %y1, %globaltimer; cvt.u32.u64 %o2, %y1; mov.u32 %o3, %globaltimer_lo;
+    mov.u32 %o4, %globaltimer_hi;"""
+    out = run_registers(register_kernel(text, 0, 5), np.zeros((1, 64), np.uint32), 5)
+    assert (np.diff(out[:4].astype(np.int64), axis=0) > 0).all() and not out[4].any()
+
+
+def specials(names: list[str], **options) -> np.ndarray:
+    """uint32 (threads, names): threads in order of CTA (x fastest), then of thread (x fastest)."""
+    moves = "\n".join(f"mov.u32 %r, %{n}; st.global.u32 [%p + {4 * i}], %r;" for i, n in enumerate(names))
+    ptx = f"""{HEAD}.visible .entry k(.param .u64 out) {{
+    .reg .b32 %r, %n, %i; .reg .b64 %p, %o; .reg .b32 %s<12>;
+    ld.param.u64 %p, [out]; cvta.to.global.u64 %p, %p;
+    mov.u32 %s0, %tid.x; mov.u32 %s1, %tid.y; mov.u32 %s2, %tid.z;
+    mov.u32 %s3, %ntid.x; mov.u32 %s4, %ntid.y; mov.u32 %s5, %ntid.z;
+    mov.u32 %s6, %ctaid.x; mov.u32 %s7, %ctaid.y; mov.u32 %s8, %ctaid.z;
+    mov.u32 %s9, %nctaid.x; mov.u32 %s10, %nctaid.y;
+    mad.lo.u32 %i, %s8, %s10, %s7; mad.lo.u32 %i, %i, %s9, %s6;
+    mul.lo.u32 %n, %s3, %s4; mul.lo.u32 %n, %n, %s5; mul.lo.u32 %i, %i, %n;
+    mad.lo.u32 %n, %s2, %s4, %s1; mad.lo.u32 %n, %n, %s3, %s0; add.u32 %i, %i, %n;
+    mul.wide.u32 %o, %i, {4 * len(names)}; add.u64 %p, %p, %o;
+    {moves}
+    ret; }}"""
+    out = np.zeros((int(np.prod(options["grid"]) * np.prod(options["block"])), len(names)), np.uint32)
+    result = ptxsim.load(ptx).launch("k", args=[out], **options)
+    assert result.verdict == "clean"
+    return out
+
+
+def test_special_registers():
+    grid, block, cluster = (4, 2, 3), (5, 4, 2), (2, 1, 3)
+    names = [f"{base}.{axis}" for base in ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid",
+             "cluster_ctaid", "cluster_nctaid") for axis in "xyz"]  # fmt: skip
+    names += ["laneid", "warpid", "cluster_ctarank", "cluster_nctarank", "lanemask_lt", "lanemask_ge"]
+    out = specials(names, grid=grid, block=block, cluster=cluster)
+    rows = iter(out.tolist())
+    for cz, cy, cx in np.ndindex(*grid[::-1]):
+        for thread, (tz, ty, tx) in enumerate(np.ndindex(*block[::-1])):
+            inside = (cx % 2, cy % 1, cz % 3)
+            lane = thread % 32
+            expected = [
+                tx,
+                ty,
+                tz,
+                *block,
+                cx,
+                cy,
+                cz,
+                *grid,
+                cx // 2,
+                cy,
+                cz // 3,
+                2,
+                2,
+                1,
+                *inside,
+                *cluster,
+            ]
+            expected += [lane, thread // 32, inside[0] + 2 * (inside[1] + inside[2]), 6]
+            expected += [(1 << lane) - 1, 2**32 - (1 << lane)]
+            assert next(rows) == expected
+
+
+@pytest.mark.parametrize("cluster, expected", [((1, 1, 1), 0), ((2, 1, 1), 1)])
+def test_is_explicit_cluster(cluster, expected):
+    ptx = f"""{HEAD}.visible .entry k(.param .u64 out) {{ .reg .b32 %r; .reg .b64 %p; .reg .pred %q;
+    ld.param.u64 %p, [out]; mov.pred %q, %is_explicit_cluster; selp.u32 %r, 1, 0, %q;
+    st.global.u32 [%p], %r; ret; }}"""
+    out = np.full(1, 9, np.uint32)
+    ptxsim.load(ptx).launch("k", grid=(2, 1, 1), cluster=cluster, args=[out], checks=False)
+    assert out[0] == expected
+
+
+@pytest.mark.parametrize("text", ["mov.u32 %r1, %envreg3;", "mov.u64 %rd1, %pm0_64;", "mov.u32 %r1, %tid.w;"])
+def test_unknown_special_registers_are_refused_when_loading(text):
+    ptx = f"{HEAD}.visible .entry k() {{ .reg .b32 %r<2>; .reg .b64 %rd<2>; {text} ret; }}"
+    with pytest.raises(ptxsim.PtxError, match="not modelled"):
+        ptxsim.load(ptx)
