@@ -3,9 +3,9 @@
     python dev/docs/findings.py [NAME ..]       only these; no name: all
 
 A place in a page is `<!-- finding: NAME -->`, with or without a fenced block after it; NAME is a bug of
-dev/tests/bugs. The block becomes what the command prints about the reference kernel with that one mistake in it,
-cut after a few lines. If the simulator says something else than the corpus expects, the block is taken away, so
-that no page shows what is not printed, and the exit status is 1.
+dev/tests/bugs. The block becomes what the command prints about the reference kernel with that one mistake
+in it, cut after a few lines. If the simulator says something else than the corpus expects, the block is taken
+away, so that no page shows what is not printed, and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def all_bugs() -> dict[str, object]:
 
 
 def said_about(bug) -> str:
-    """What `./lab check` prints about the bug, from its first finding on; "" if that is not the expected one."""
+    """What `./lab check` prints about the bug, from its first finding on; "" if that is another one."""
     from corpus import bug_source
 
     with tempfile.TemporaryDirectory() as folder:
@@ -53,7 +53,8 @@ def said_about(bug) -> str:
 
 
 def shown(lines: list[str]) -> str:
-    """At most LINES lines, none of them longer than a screen is wide."""
+    """At most LINES lines, none of them longer than a screen is wide, without the solution's own text."""
+    lines = [re.sub(r"^(\s*at gemm_kernels\.py:\d+): .*", r"\1: ...", line) for line in lines]
     folded = [
         part
         for line in lines
