@@ -6,6 +6,7 @@ from ptxsim.isa import (  # noqa: F401
     cp_async,
     fences,
     matrix_moves,
+    mbarriers,
     mma,
     tcgen05,
     tma,

@@ -14,7 +14,7 @@ from numba import njit
 from ptxsim import machine_layout as ml
 from ptxsim.cluster import Wait
 from ptxsim.engine import Work
-from ptxsim.isa.barriers import find_barrier, guarded, place_of
+from ptxsim.isa.mbarriers import find_barrier, guarded, place_of
 from ptxsim.isa.units import check_mods, refuse, unit
 from ptxsim.mbarrier import MAX_COUNT
 

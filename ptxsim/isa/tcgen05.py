@@ -9,7 +9,7 @@ import numpy as np
 from ptxsim.cluster import Wait
 from ptxsim.engine import Work
 from ptxsim.isa import tcgen05_mma  # noqa: F401  (registers tcgen05.mma)
-from ptxsim.isa.barriers import find_barrier, guarded, place_of
+from ptxsim.isa.mbarriers import find_barrier, guarded, place_of
 from ptxsim.isa.units import check_mods, refuse, unit
 from ptxsim.isa.warp_ops import require_aligned
 from ptxsim.layouts import load_layout

@@ -8,7 +8,7 @@ import numpy as np
 
 from ptxsim.cluster import Wait
 from ptxsim.engine import Work
-from ptxsim.isa.barriers import find_barrier, guarded, place_of
+from ptxsim.isa.mbarriers import find_barrier, guarded, place_of
 from ptxsim.isa.units import check_mods, refuse, unit
 from ptxsim.tensor_map import TensorMap
 
