@@ -35,7 +35,7 @@ def all_bugs() -> dict[str, object]:
 
 
 def said_about(bug) -> str:
-    """What `./lab check` prints about the bug, from its first finding on; "" if that is another one."""
+    """What `./lab check` prints about the bug, from the expected finding on; "" if it is not there."""
     from corpus import bug_source
 
     with tempfile.TemporaryDirectory() as folder:
@@ -46,10 +46,15 @@ def said_about(bug) -> str:
         command += ["--order", str(bug.order), "--kernels", str(file), "--device", "sim"]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS)
     lines = [line[2:] for line in done.stdout.splitlines() if line.startswith("  ")]
-    first = next((i for i, line in enumerate(lines) if line.startswith(("error: ", "review: "))), None)
-    if first is None or not lines[first].startswith(f"{bug.severity}: {bug.kind}: "):
+    expected = f"{bug.severity}: {bug.kind}: "
+    start = next((i for i, l in enumerate(lines) if l.startswith(expected) and bug.names in l), None)
+    if start is None:
         return ""
-    return shown(lines[first:]) if bug.names in lines[first] else ""
+    return "...\n" * (not is_first(lines, start)) + shown(lines[start:])
+
+
+def is_first(lines: list[str], start: int) -> bool:
+    return not any(line.startswith(("error: ", "review: ")) for line in lines[:start])
 
 
 def shown(lines: list[str]) -> str:
@@ -69,15 +74,15 @@ def indent(line: str) -> int:
 
 def refresh(page: Path, bugs: dict, names: list[str]) -> list[str]:
     """Runs the mistakes that a page names and rewrites it; those that were not reported as expected."""
-    text, failed = page.read_text(), []
-    for name in re.findall(PLACE.format(r"[\w-]+"), text, re.DOTALL):
+    failed = []
+    for name in re.findall(PLACE.format(r"[\w-]+"), page.read_text(), re.DOTALL):
         if names and name not in names:
             continue
         said = said_about(bugs[name])
         failed += [] if said else [name]
         print(f"{page.relative_to(ROOT)}: {name}: {'refreshed' if said else 'NOT AS EXPECTED'}", flush=True)
         block = f"<!-- finding: {name} -->\n" + (f"```text\n{said}```\n" if said else "")
-        text = re.sub(PLACE.format(name), lambda _, new=block: new, text, flags=re.DOTALL)
+        text = re.sub(PLACE.format(name), lambda _, new=block: new, page.read_text(), flags=re.DOTALL)
         page.write_text(text)
     return failed
 
