@@ -1,0 +1,180 @@
+"""Figures from simulated runs: who does what in which order, the order of tiles, and findings about mistakes.
+
+The simulator has no clock: the horizontal axis counts events of one run, it does not measure time.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+import instructor
+import ptxsim.checks
+from instructor.figures.svg import document, line, rect, text
+from ptxsim.checks.protocol import Observer
+from tirxlab.build import build
+from tirxlab.devices import sim
+
+SOLUTIONS = Path(instructor.__file__).parent / "solutions" / "gemm_kernels.py"
+ROWS = {
+    "TMA load": "tma", "MMA": "mma", "read TMEM": "threads", "TMA store": "store",
+}  # fmt: skip
+MISTAKES = {  # name -> step, size, text of the kernel and what stands in its place
+    "deadlock":
+        (7, (19072, 128, 64), "ld2mma.arrive(0)", "if lane_id == 0:\n" + " " * 24 + "ld2mma.arrive(0)"),
+    "bytes": (4, (128, 128, 128), "(BLK_M * BLK_K + BLK_N * BLK_K) * F16_BYTES", "BLK_M * BLK_K * F16_BYTES"),
+    "init": (7, (128, 128, 128), "tma2mma.init(1)", "if wg_id == 1:\n" + 16 * " " + "tma2mma.init(1)"),
+}  # fmt: skip
+
+
+@functools.cache
+def artifact(step: int, size: tuple[int, int, int]):
+    """The compiled reference kernel of a step."""
+    return compiled(SOLUTIONS.read_text(encoding="utf-8"), step, size)
+
+
+def compiled(source: str, step: int, size: tuple[int, int, int]):
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "gemm_kernels.py"
+        file.write_text(source, encoding="utf-8")
+        spec = importlib.util.spec_from_file_location(f"figure_kernels_{step}", file)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return build(getattr(module, f"hgemm_v{step}")(*size))
+
+
+def arrays(size: tuple[int, int, int]) -> dict[str, np.ndarray]:
+    m, n, k = size
+    random = np.random.default_rng(0)
+    A, B = (random.integers(-2, 3, shape).astype(np.float16) for shape in ((m, k), (n, k)))
+    return {"A": A, "B": B, "D": np.full((m, n), np.nan, np.float16)}
+
+
+@functools.cache
+def simulate(step: int, size: tuple[int, int, int]):
+    """One checked run of a step."""
+    return sim.run(artifact(step, size), arrays(size))
+
+
+class Recorder(Observer):
+    """Notes when each piece of work of one CTA begins and ends, counted in such events."""
+
+    wanted: tuple | None = None  # %ctaid, or None for every CTA
+    log: list  # [row, label, begin, end]
+
+    def __init__(self, launch, reporter):
+        self.clock, self.mmas = 0, {}
+
+    def begin(self, cluster, split, row: str, label) -> list | None:
+        if self.wanted is not None and cluster.cta_ids[split.cta] != self.wanted:
+            return None
+        self.clock += 1
+        entry = [row, label, self.clock, self.clock, cluster.cta_ids[split.cta]]
+        self.log.append(entry)
+        return entry
+
+    def end(self, entry: list | None) -> None:
+        if entry is not None:
+            self.clock += 1
+            entry[3] = self.clock
+
+    def tma_issue(self, cluster, split, kind, tmap, start, ranks, offset):
+        return self.begin(cluster, split, f"TMA {kind}", (tmap.name, tuple(map(int, start))))
+
+    def tma_write(self, cluster, token, rank, chunks):
+        self.end(token)
+
+    def tma_global(self, cluster, token, tmap, start):
+        self.end(token)
+
+    def mma_issue(self, cluster, split, op):
+        self.mmas[id(op)] = self.begin(cluster, split, "MMA", "")
+
+    def mma_execute(self, cluster, op, ranks):
+        self.end(self.mmas.pop(id(op), None))
+
+    def tmem_access(self, cluster, split, cells, write, row):
+        self.begin(cluster, split, "read TMEM", split.warp % cluster.warps_per_cta)
+
+
+def record(step: int, size, order, wanted=None) -> list:
+    """The log of a run on one process."""
+    log: list = []
+    recorder = type("OneRun", (Recorder,), {"wanted": wanted, "log": log})
+    built, data, known = artifact(step, size), arrays(size), ptxsim.checks.OBSERVERS
+    args = [sim._argument(p, data) for p in built.params]
+    ptxsim.checks.OBSERVERS = (*known, recorder)
+    try:
+        ptxsim.load(built.ptx).launch(
+            built.entry, grid=built.grid, block=built.block, cluster=built.cluster, args=args, order=order,
+            shared_bytes=built.shared_bytes, jobs=1,
+        )  # fmt: skip
+    finally:
+        ptxsim.checks.OBSERVERS = known
+    return log
+
+
+def timeline(step: int, size, order=3) -> str:
+    """What the first CTA had in flight between which events of a run."""
+    log = record(step, size, order, (0, 0, 0))
+    last = max(entry[3] for entry in log)
+    left, width, top, height = 70, 425, 22, 26
+    parts = [text(left, 13, f"step {step}, {'x'.join(map(str, size))}, order={order}", 9, bold=True)]
+    for i, (row, fill) in enumerate(ROWS.items()):
+        y = top + i * height
+        parts += [
+            text(left - 6, y + 16, row, 9, "end"),
+            line(left, y + height, left + width, y + height, "light"),
+        ]
+        for name, label, begin, end, _ in log:
+            if name == row:
+                x, w = left + (begin - 1) / last * width, max((end - begin) / last * width, 1.2)
+                shift, h = (11 * (label[0] == "B"), 9) if row == "TMA load" else (0, 20)
+                parts.append(rect(x, y + 3 + shift, w, h, fill, fill, 0.35, 0.4))
+    bottom = top + len(ROWS) * height + 12
+    parts.append(text(left + width, bottom, f"events of the run, 1 to {last} (not time)", 8, "end"))
+    return document(500, bottom + 6, parts)
+
+
+def tile_order(size=(2048, 1920, 64)) -> str:
+    """Which tiles the 148 CTAs of step 6 take first and second."""
+    m, n, _ = size
+    log = record(6, size, "program")  # D's tensor map counts (column % 64, row, column // 64)
+    stores = [(entry[1][1], entry[4][0]) for entry in log if entry[0] == "TMA store"]
+    parts, cell, left, top = [], 17, 30, 24
+    seen: dict[int, int] = {}
+    for (_, row, half), cta in stores:
+        turn = seen[cta] = seen.get(cta, 0) + 1
+        x, y = left + half // 2 * cell, top + row // 128 * cell
+        parts.append(rect(x, y, cell, cell, "tma" if turn == 1 else "mma", opacity=0.45))
+        parts.append(text(x + cell / 2, y + 11.5, cta, 7, "middle"))
+    parts.append(text(left, 14, f"D of {m}x{n}: CTA of each 128x128 tile", 9, bold=True))
+    x = left + n // 128 * cell + 14
+    for i, (name, fill) in enumerate((("first tile of a CTA", "tma"), ("second tile", "mma"))):
+        parts += [rect(x, top + 20 * i, 12, 12, fill, opacity=0.45), text(x + 17, top + 20 * i + 10, name, 8)]
+    return document(430, top + m // 128 * cell + 8, parts)
+
+
+def said_about(name: str) -> str:
+    """The first finding of a run of the reference kernel with one mistake in it."""
+    step, size, old, new = MISTAKES[name]
+    whole = SOLUTIONS.read_text(encoding="utf-8")
+    start = whole.index(f"def hgemm_v{step}(")
+    if old not in whole[start:]:
+        raise ValueError(f"mistake {name!r}: {old!r} is not in step {step}")
+    run = sim.run(compiled(whole[:start] + whole[start:].replace(old, new, 1), step, size), arrays(size))
+    if not run.findings:
+        raise ValueError(f"mistake {name!r} was not found")
+    return str(run.findings[0]) + "\n"
+
+
+FIGURES = {
+    "events4.svg": lambda: timeline(4, (128, 128, 512)),
+    "events7.svg": lambda: timeline(7, (128, 128, 512)),
+    "tiles.svg": tile_order,
+    **{f"finding-{name}.txt": functools.partial(said_about, name) for name in MISTAKES},
+}

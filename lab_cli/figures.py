@@ -1,0 +1,35 @@
+"""`./lab figures`: draw the figures of the slides from this project's runs, and build the PDFs with typst."""
+
+from typing import Annotated
+
+import typer
+
+from lab_cli.common import ROOT, UserError, notes
+
+SLIDES = ROOT / "slides"
+INSTALL = "pip install typst (the project's extra `slides`)"
+
+
+def run(
+    slides_only: Annotated[
+        bool, typer.Option("--slides-only", help="keep the figures, build the PDFs")
+    ] = False,
+) -> None:
+    """Draw slides/figures/ from simulated runs and build slides/lecture1.pdf and slides/lecture2.pdf."""
+    try:
+        import typst
+    except ModuleNotFoundError:
+        raise UserError(f"the slides are built with typst, which is not installed: {INSTALL}") from None
+    if not slides_only:
+        draw()
+    for source in sorted(SLIDES.glob("lecture*.typ")):
+        typst.compile(str(source), output=str(source.with_suffix(".pdf")), root=str(SLIDES))
+        print(f"wrote {source.with_suffix('.pdf').relative_to(ROOT)}")
+
+
+def draw() -> None:
+    from instructor.figures import draw_all
+
+    with notes().status("") as status:
+        files = draw_all(SLIDES / "figures", lambda name: status.update(f"drawing {name}"))
+    print(f"wrote {len(files)} files in slides/figures")
