@@ -2,7 +2,7 @@
 
     python dev/bench/inner_loop.py [SIZE]
 
-The rate is instructions over the time spent inside the compiled loop; the baseline is one 32-lane numpy operation,
+The rate counts time inside the compiled loop only; the baseline is one 32-lane numpy operation,
 what an interpreter without compiled code would pay for each instruction at the very least.
 """
 
