@@ -4,8 +4,8 @@
 
 A place in a page is `<!-- finding: NAME -->`, with or without a fenced block after it; NAME is a bug of
 dev/tests/bugs. The block becomes what the command prints about the reference kernel with that one mistake
-in it, cut after a few lines. If the simulator says something else than the corpus expects, the block is taken
-away, so that no page shows what is not printed, and the exit status is 1.
+in it: the finding that the corpus expects, and "..." for others before and behind it. If the simulator says
+something else, the block is taken away, so that no page shows what is not printed, and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def all_bugs() -> dict[str, object]:
 
 
 def said_about(bug) -> str:
-    """What `./lab check` prints about the bug, from the expected finding on; "" if it is not there."""
+    """The expected finding, out of what `./lab check` prints about the bug; "" if it is not there."""
     from corpus import bug_source
 
     with tempfile.TemporaryDirectory() as folder:
@@ -50,11 +50,9 @@ def said_about(bug) -> str:
     start = next((i for i, l in enumerate(lines) if l.startswith(expected) and bug.names in l), None)
     if start is None:
         return ""
-    return "...\n" * (not is_first(lines, start)) + shown(lines[start:])
-
-
-def is_first(lines: list[str], start: int) -> bool:
-    return not any(line.startswith(("error: ", "review: ")) for line in lines[:start])
+    begins = [i for i, line in enumerate(lines) if re.match(r"(error|review|incomplete): |\d+ of \d+ ", line)]
+    end = min([i for i in begins if i > start], default=len(lines))
+    return "...\n" * (begins[0] < start) + shown(lines[start:end]) + "...\n" * (end < len(lines))
 
 
 def shown(lines: list[str]) -> str:
@@ -65,7 +63,7 @@ def shown(lines: list[str]) -> str:
         for line in lines
         for part in textwrap.wrap(line, 116, subsequent_indent=" " * (indent(line) + 4)) or [""]
     ]
-    return "\n".join(folded[:LINES] + ["..."] * (len(folded) > LINES)) + "\n"
+    return "\n".join(folded[:LINES] + ["  ..."] * (len(folded) > LINES)) + "\n"
 
 
 def indent(line: str) -> int:
