@@ -280,6 +280,14 @@ def div32_ftz(a, b, mode):
 
 
 @njit
+def div_approx(a, b):
+    """A divisor beyond 2**126 gives zero, or NaN under infinity (PTX ISA 9.7.3, div)."""
+    if np.float32(2.0**126) < abs(b) < np.inf:
+        return np.copysign(np.float32(0), a) * np.copysign(np.float32(1), b) if abs(a) < np.inf else a - a
+    return div32(a, b, RN)
+
+
+@njit
 def f32_of_ftz(a, mode):
     x = f32_of(a, mode)
     return ftz(x) if abs(x) != TINY32 else _flushed(x, unpack(a), mode)

@@ -1,7 +1,8 @@
 """Single and double precision arithmetic (PTX ISA 9.7.3).
 
-`.approx` operations are rounded correctly, or as the host's libm does: a GPU may differ in the last bits.
-NaN results carry the host's payload, except where PTX fixes it (min, max).
+`.approx` and `.full` operations are rounded correctly, or as the host's libm does, where a GPU may differ:
+on an H200 by one unit in the last place for rcp, sqrt, rsqrt and div, by more for lg2 near 1, sin, cos and
+tanh. NaN results carry the host's payload, except where PTX fixes it (min, max).
 """
 
 from __future__ import annotations
@@ -58,14 +59,13 @@ def _rounded(op: str, count: int, native: str, directed: str, flushed: str = "",
 
 
 def _quotient(op: str, src: str, directed: str) -> list[Form]:
-    """div, rcp and sqrt: .approx (and .full) or a rounding direction."""
+    """div.full, rcp.approx, sqrt.approx, and all three in a rounding direction."""
     approx = directed.format(a="{a}", b="{b}", mode="RN").replace("#", "32")
-    kinds = "approx full" if op == "div" else "approx"
     src32, src64 = src.replace("#", "32"), src.replace("#", "64")
     single, double = directed.replace("#", "32"), directed.replace("#", "64")
     flushed = single.replace("div32(", "div32_ftz(") if "div" in single else ""
     return [
-        form(f"{op}.kind{{.ftz}}.f32", "f32", src32, f32(approx), kind=kinds),
+        form(f"{op}.{'full' if op == 'div' else 'approx'}{{.ftz}}.f32", "f32", src32, f32(approx)),
         form(f"{op}.rnd{{.ftz}}.f32", "f32", src32, f32(approx, single, flushed), key, rnd=RND),
         form(f"{op}.rnd.f64", "f64", src64, f64(approx.replace("32", "64"), double), key, rnd=RND),
     ]
@@ -112,6 +112,7 @@ FLOAT = (
     *_rounded("fma.rnd", 3, *FUSED),
     *_rounded("mad.rnd", 3, *FUSED, packed=False),
     *_quotient("div", "f# f#", "div#({a}, {b}, {mode})"),
+    form("div.approx{.ftz}.f32", "f32", "f32 f32", f32("div_approx({a}, {b})")),
     *_quotient("rcp", "f#", "div#(ONE#, {a}, {mode})"),
     *_quotient("sqrt", "f#", "sqrt#({a}, {mode})"),
     form("rcp.approx.ftz.f64", "f64", "f64", "high64(div64(ONE64, high64(a), RN))"),

@@ -357,6 +357,13 @@ def test_outside_the_domain_is_nan(name):
     assert ref.decode(int(run(name, [bits])[0]), ref.F32).is_nan
 
 
+def test_approximate_division_by_huge_numbers_is_zero():
+    a, b = [0x3F800000, 0xBF800000, 0x7F800000, 0x40400000], [0x7E800001, 0x7F7FFFFF, 0x7F000000, 0x7E800000]
+    got = run("div.approx.f32", a, b).tolist()
+    assert got[:2] == [0, 0x80000000] and ref.decode(got[2], ref.F32).is_nan and got[3] == 0x01400000
+    assert run("div.full.f32", a[:1], b[1:2]).tolist() == [0x00200000]
+
+
 @pytest.mark.parametrize("op, count", [("add", 2), ("sub", 2), ("fma", 3)])
 def test_mixed_precision(op, count):
     """A half-precision operand of a float32 operation counts as the number it is."""
