@@ -16,10 +16,10 @@ KINDS = (  # the most fundamental first: those in front tend to be causes of tho
     "out-of-bounds",
     "cluster",
     "tmem-alloc",
+    "uninitialized",
     "deadlock",
     "proxy-fence",
     "race",
-    "uninitialized",
     "async-pending",
     "tmem-leak",
     "unsupported",
@@ -84,9 +84,14 @@ class Reporter:
     def add(
         self, kind: str, severity: str, message: str, hint: str = "", split=None, key=None, **evidence
     ) -> Finding:
-        """Records a finding; the same one (same kind, place and `key`, or message) only counts up."""
+        """Records a finding; the same one only counts up.
+
+        The same: of one kind and one key. A key that is no tuple, or the message where there is none, counts
+        per line of the student's file (of the PTX where that is not known).
+        """
         where = self.place(split) if split is not None else {}
-        identity = (kind, where.get("ptx_line"), key if key is not None else message)
+        line = where.get("line") or -where.get("ptx_line", 0)
+        identity = (kind, key) if isinstance(key, tuple) else (kind, line, message if key is None else key)
         known = self.found.get(identity)
         if known is not None:
             known.count += 1

@@ -1,64 +1,63 @@
-"""Nothing can move any more: who waits for what, as one finding."""
+"""Nothing can move any more: one finding that says why, then who waits for what and who was to end it."""
 
 from __future__ import annotations
 
-from ptxsim import machine_layout as ml
-from ptxsim.findings import Finding, lanes_text
+from ptxsim.checks.deadlock_causes import find_cause, find_cycle
+from ptxsim.checks.deadlock_model import Model, Waiter
+from ptxsim.findings import Finding
+
+_GROUPS, _HELPERS = 7, 2  # shown at most, so that a report fits one screen
 
 
 def explain(cluster, reporter) -> Finding:
-    """The deadlock finding of a stuck cluster."""
-    waits = [_describe(cluster, reporter, g, wait) for g, wait in sorted(cluster.waits.items())]
-    spinning = [g for g in range(len(cluster.SP)) if cluster.SP[g, ml.SP_STATE] == ml.RUNNABLE]
-    waits += [_polls(cluster, g) for g in spinning]
-    first = waits[0]["text"] if waits else "no thread can run"
-    rest = f"; {len(waits) - 1} more group(s) wait" if len(waits) > 1 else ""
-    split = cluster.splits[next(iter(sorted(cluster.waits)), spinning[0] if spinning else 0)]
-    split.row = int(cluster.SP[split.index, ml.SP_PC])
-    split.mask = int(cluster.SP[split.index, ml.SP_MASK])
-    where = reporter.place(split)
-    return Finding("deadlock", "error", first + rest, "", where, {"waits": waits})
+    """The finding for a stuck cluster. evidence: "waits", one dictionary per group; "cycle", their roles."""
+    model = Model(cluster, reporter)
+    if not model.waiters:
+        return Finding("deadlock", "error", "no thread can run, and none waits for anything")
+    cause = find_cause(model)
+    cycle = find_cycle(model)
+    lines = [cause.sentence]
+    first = [w for w in model.waiters if w is cause.waiter]
+    first += [w for w in model.waiters if w in cycle and w is not cause.waiter]
+    rest = [w for w in model.waiters if w not in first]
+    rest.sort(key=lambda w: (w.kind in ("bar", "cluster"), w.cta != cause.waiter.cta, w.row))
+    shown = [*first, *rest][:_GROUPS]
+    for waiter in shown:
+        lines += _text(waiter, waiter in first or waiter.kind not in ("bar", "cluster"))
+    if len(model.waiters) > len(shown):
+        lines.append(f"  and {len(model.waiters) - len(shown)} more groups that wait")
+    if len(cycle) > 1:
+        lines.append("  ring: " + " -> ".join(w.who for w in [*cycle, cycle[0]]))
+    where = reporter.row_place(cluster, cause.waiter.cta, cause.waiter.row)
+    evidence = {"waits": [_data(model, w) for w in model.waiters], "cycle": [w.who for w in cycle]}
+    return Finding("deadlock", "error", "\n".join(lines), cause.hint, where, evidence)
 
 
-def _describe(cluster, reporter, g: int, wait) -> dict:
-    split = cluster.splits[g]
-    row = split.row
-    who = (
-        f"CTA {cluster.cta_ids[split.cta]} warp {split.warp % cluster.warps_per_cta} "
-        f"lanes {lanes_text(int(cluster.SP[g, ml.SP_MASK]))}"
-    )
-    instr = cluster.program.instrs[row]
-    text = f"{who} waits for {_what(cluster, reporter, wait)}"
-    return {"text": text, "line": instr.src if instr else None, "kind": wait.kind, **wait.detail}
+def _text(waiter: Waiter, helpers: bool) -> list[str]:
+    state = f": {waiter.state}" if waiter.state else ""
+    lines = [f"  {waiter.who}, {waiter.line}: waiting for {waiter.wants}{state}"]
+    if not helpers:
+        return lines
+    for helper in waiter.helpers[:_HELPERS]:
+        lines.append(f"    <- {helper.what}; it {helper.state}")
+    if len(waiter.helpers) > _HELPERS:
+        lines[-1] += f" (and {len(waiter.helpers) - _HELPERS} more)"
+    if not waiter.helpers and waiter.kind == "mbarrier":
+        lines.append("    <- no thread that is left can signal it")
+    return lines
 
 
-def _what(cluster, reporter, wait) -> str:
-    detail = wait.detail
-    if wait.kind == "mbarrier":
-        rank, offset = detail["place"]
-        barrier = cluster.mbarriers[detail["place"]]
-        arrived = barrier.expected - barrier.pending
-        missing = f", {barrier.tx} B still to come" if barrier.tx else ""
-        return (
-            f"{reporter.shared_name(offset)} of CTA {rank} to complete the phase of parity {detail['parity']}: it is in "
-            f"phase {barrier.phase}, {arrived}/{barrier.expected} arrived{missing}"
-        )
-    if wait.kind == "bar":
-        expected = detail["expected"] or "all threads of the CTA"
-        return f"CTA barrier {detail['number']}: {detail['arrived']} threads arrived, expected {expected}"
-    if wait.kind == "cluster":
-        return f"the cluster barrier: {detail['arrived']} threads arrived"
-    if wait.kind == "tmem-alloc":
-        return f"{detail['columns']} free TMEM columns"
-    if wait.kind == "collective":
-        return (
-            f"lanes {lanes_text(detail['members'] & ~detail['present'])} of its warp at a .sync instruction"
-        )
-    return f"bulk copies ({detail.get('pending')} group(s) pending)"
-
-
-def _polls(cluster, g: int) -> dict:
-    split = cluster.splits[g]
-    instr = cluster.program.instrs[int(cluster.SP[g, ml.SP_PC])]
-    text = f"CTA {cluster.cta_ids[split.cta]} warp {split.warp % cluster.warps_per_cta} polls without end"
-    return {"text": text, "line": instr.src if instr else None, "kind": "poll"}
+def _data(model: Model, waiter: Waiter) -> dict:
+    """One group as plain data."""
+    data = {
+        "who": waiter.who, "cta": waiter.cta, "line": model.program.instrs[waiter.row].src, "kind": waiter.kind,
+        "for": waiter.wants, "state": waiter.state, "helpers": [f"{h.what}; it {h.state}" for h in waiter.helpers],
+    }  # fmt: skip
+    barrier = model.cluster.mbarriers.get(waiter.place)
+    if barrier is not None:
+        data |= {
+            "barrier": model.reporter.shared_name(waiter.place[1]), "barrier_cta": waiter.place[0],
+            "parity": waiter.detail["parity"], "phase": barrier.phase, "expected": barrier.expected,
+            "arrived": barrier.expected - barrier.pending, "tx_missing": barrier.tx,
+        }  # fmt: skip
+    return data

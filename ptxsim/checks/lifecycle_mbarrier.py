@@ -7,6 +7,8 @@ whoever starts a copy must see it complete before the CTA ends.
 
 from __future__ import annotations
 
+from ptxsim.checks.deadlock_causes import loads_to_come
+from ptxsim.checks.deadlock_model import Model
 from ptxsim.checks.history import BarrierHistory, history_of
 from ptxsim.checks.protocol import Observer
 
@@ -75,7 +77,7 @@ class Barriers(Observer):
     def _bytes(self, cluster, place, history: BarrierHistory) -> None:
         """All arrivals are there, the bytes are not."""
         barrier = cluster.mbarriers[place]
-        if barrier.pending or not barrier.tx:
+        if barrier.pending or not barrier.tx or loads_to_come(Model(cluster, self.reporter), place):
             return
         parts: dict[str, int] = {}
         for buffer, size, _ in history.parts:
@@ -113,5 +115,5 @@ class Barriers(Observer):
         copies = history.parts or history.before
         row = copies[-1][2] if copies else next((r for _, _, r in reversed(history.sources)), history.row)
         name = self.reporter.shared_name(place[1])
-        finding = self.reporter.add(kind, severity, message, hint, key=(kind, place[1]), barrier=name)
+        finding = self.reporter.add(kind, severity, message, hint, key=(kind, name.split("[")[0]), barrier=name)
         finding.where = finding.where or self.reporter.row_place(cluster, place[0], row)

@@ -1,0 +1,247 @@
+"""The likely cause of a standstill: what is wrong with the first wait that no other wait explains.
+
+Each detector looks at one group that waits and says what is wrong with what it waits for, or nothing. The first
+detector of CAUSES that answers for any group gives the cause.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxsim.checks.deadlock_model import Model, Waiter
+
+_COUNT_HINT = "init(count) is the number of arrivals per round: all threads that arrive, of both CTAs, or 1 per commit"
+_BYTES_HINT = "the bytes given to arrive are the sum of all copies that signal this barrier in a phase"
+_FLIP_HINT = "flip the phase after each wait, keep it from tile to tile, and start it once"
+_LOOP_HINT = "both sides of a barrier must run the same number of rounds: compare their loops over K and over tiles"
+_ROUTE_HINT = "look at the slot index, at cta_id, and at cta_mask (one bit per CTA that is to hear it)"
+_START_HINT = "one side must start: PipelineState.init(is_producer=True) lets the first wait pass"
+_ORDER_HINT = "both sides must go through stages and phases in the same order, from the same start"
+_SYNC_HINT = "every thread of the CTA (every CTA of the cluster) must come to the same sync: none may skip it"
+_WARP_HINT = "all lanes named by the instruction must come to it: no divergent guard around it"
+_ALLOC_HINT = "one warp of the CTA allocates, once: warp_id counts within a warpgroup, so name wg_id too"
+
+
+@dataclass(frozen=True)
+class Cause:
+    sentence: str
+    hint: str
+    waiter: Waiter
+
+
+def find_cause(model: Model) -> Cause:
+    """The first answer of the detectors; the first wait itself where none has one."""
+    for detect in CAUSES:
+        for waiter in model.waiters:
+            cause = detect(model, waiter)
+            if cause is not None:
+                return cause
+    waiter = next((w for w in model.waiters if w.kind != "poll"), model.waiters[0])
+    return Cause(f"{waiter.who} waits for {waiter.wants} for ever", "", waiter)
+
+
+def find_cycle(model: Model, start: Waiter | None = None) -> list[Waiter]:
+    """Groups that wait for each other in a ring, the shortest; empty if there is none."""
+    best: list[Waiter] = []
+    for first in [start] if start else model.waiters:
+        paths = [[first]]
+        seen = {id(first)}
+        while paths:
+            path = paths.pop(0)
+            for helper in path[-1].helpers:
+                if helper.waiter is first and (not best or len(path) < len(best)):
+                    best = path
+                if helper.waiter is not None and id(helper.waiter) not in seen:
+                    seen.add(id(helper.waiter))
+                    paths.append([*path, helper.waiter])
+    return best
+
+
+# ---- detectors ----
+
+
+def _barrier(model: Model, waiter: Waiter):
+    """(barrier, history) of a wait on an initialised mbarrier, else (None, None)."""
+    if waiter.kind != "mbarrier" or waiter.place not in model.cluster.mbarriers:
+        return None, None
+    return model.cluster.mbarriers[waiter.place], model.histories.get(waiter.place)
+
+
+def _no_init(model: Model, waiter: Waiter) -> Cause | None:
+    if waiter.kind != "mbarrier" or waiter.place in model.cluster.mbarriers:
+        return None
+    return Cause(f"{model.name(waiter.place)} is waited on and was never initialised", "", waiter)
+
+
+def _collective(model: Model, waiter: Waiter) -> Cause | None:
+    if waiter.kind != "collective":
+        return None
+    others = ", ".join(h.state for h in waiter.helpers) or "have ended"
+    return Cause(f"{waiter.who} waits for {waiter.wants}, which {others}", _WARP_HINT, waiter)
+
+
+def _alloc(model: Model, waiter: Waiter) -> Cause | None:
+    if waiter.kind != "tmem-alloc":
+        return None
+    return Cause(f"{waiter.who} waits for {waiter.wants}: all are allocated, nobody frees them", _ALLOC_HINT, waiter)
+
+
+def _bytes(model: Model, waiter: Waiter) -> Cause | None:
+    barrier, _ = _barrier(model, waiter)
+    if barrier is None or barrier.pending or not barrier.tx or loads_to_come(model, waiter.place):
+        return None
+    text = (
+        f"{model.name(waiter.place)} expects {barrier.announced} B in phase {barrier.phase} and gets "
+        f"{barrier.delivered} B: it never completes"
+    )
+    return Cause(text, _BYTES_HINT, waiter)
+
+
+def loads_to_come(model: Model, place: tuple[int, int]) -> bool:
+    """Whether a group that stands still would, once it goes on, load to a barrier that misses bytes."""
+    barrier, history = model.cluster.mbarriers[place], model.histories.get(place)
+    if barrier.tx < 0 or history is None:
+        return False
+    now = {warp for (how, warp, _), s in history.sources.items() if how == "load" and s.phase == barrier.phase}
+    rows = {r for r in model.rows_for(place) if model.program.instrs[r].op == "cp"}
+    return any(rows & model.reach(w) and not now & set(w.lanes) for w in model.waiters)
+
+
+def _ahead(model: Model, waiter: Waiter) -> Cause | None:
+    barrier, history = _barrier(model, waiter)
+    if history is None or barrier.phase < 2 or history.seen >= barrier.phase - 2:
+        return None
+    text = (
+        f"{model.name(waiter.place)} completed phases {history.seen + 1} to {barrier.phase - 1} before the wait "
+        f"for phase {barrier.phase - 2} saw it: it gets more than init({barrier.expected}) arrivals per round"
+    )
+    return Cause(text, _COUNT_HINT, waiter)
+
+
+def _not_flipped(model: Model, waiter: Waiter) -> Cause | None:
+    barrier, history = _barrier(model, waiter)
+    if history is None:
+        return None
+    warp, mask = next(iter(waiter.lanes.items()))
+    thread = warp * 32 + (mask & -mask).bit_length() - 1
+    seen, asked = history.threads.get(thread, -1), waiter.detail["parity"]
+    if seen < 0 or seen & 1 != asked or barrier.phase <= seen + 1:
+        return None
+    text = (
+        f"{waiter.who} asks {model.name(waiter.place)} for parity {asked} again: it has seen phase {seen}, phase "
+        f"{seen + 1} has completed too, so this waits for phase {barrier.phase}; the phase was not flipped"
+    )
+    return Cause(text, _FLIP_HINT, waiter)
+
+
+def _bytes_only(model: Model, waiter: Waiter) -> Cause | None:
+    barrier, _ = _barrier(model, waiter)
+    if barrier is None or barrier.pending != barrier.expected or barrier.tx >= 0:
+        return None
+    if any(not h.done for h in waiter.helpers if "loads" not in h.what and "would" not in h.what):
+        return None
+    text = (
+        f"{model.name(waiter.place)}: TMA has delivered {-barrier.tx} B, but nobody has arrived "
+        f"(0/{barrier.expected}) to expect them"
+    )
+    return Cause(text, "after issuing the copies, the same thread executes arrive(bytes) once per phase", waiter)
+
+
+def _partial(model: Model, waiter: Waiter) -> Cause | None:
+    """Some arrivals came, and everybody who could arrive has done so."""
+    barrier, history = _barrier(model, waiter)
+    if history is None or not 0 < barrier.pending < barrier.expected:
+        return None
+    arrived = {w for (how, w, _), s in history.sources.items() if how != "load" and s.phase == barrier.phase}
+    rows = {r for r in model.rows_for(waiter.place) if model.program.instrs[r].op != "cp"}
+    late = [w for w in model.waiters if w is not waiter and rows & model.reach(w) and not arrived & set(w.lanes)]
+    known = {w for (how, w, _) in history.sources if how != "load"}
+    if any(known & set(w.lanes) for w in late):
+        return None
+    count = barrier.expected - barrier.pending
+    text = (
+        f"{model.name(waiter.place)} never completes phase {barrier.phase}: init({barrier.expected}), but "
+        f"{count} arrival{'s' * (count != 1)} came, and everybody who signals it has"
+    )
+    elsewhere = _elsewhere(model, waiter)
+    if elsewhere:
+        text += f" (others went to {elsewhere})"
+    return Cause(text, _COUNT_HINT, waiter)
+
+
+def _elsewhere(model: Model, waiter: Waiter) -> str:
+    """Barriers that the lines meant for this one signal in its place."""
+    rank, offset = waiter.place
+    rows, found = model.rows_for(waiter.place), []
+    for place, history in model.histories.items():
+        if place == waiter.place or not any(row in rows for _, _, row in history.sources):
+            continue
+        if place[1] == offset and place[0] != rank:
+            found.append(place)
+        elif model.array(place[1]) != model.array(offset):
+            found.append(place)
+        elif place[0] == rank and model.cluster.mbarriers[place].phase - 2 > history.seen:
+            found.append(place)
+    return ", ".join(model.name(p) for p in found)
+
+
+def _misrouted(model: Model, waiter: Waiter) -> Cause | None:
+    barrier, history = _barrier(model, waiter)
+    if history is None or any(how != "load" for how, _, _ in history.sources):
+        return None
+    elsewhere = _elsewhere(model, waiter)
+    if not elsewhere:
+        return None
+    text = f"nobody ever signals {model.name(waiter.place)}; what is meant for it goes to {elsewhere}"
+    return Cause(text, _ROUTE_HINT, waiter)
+
+
+def _ended(model: Model, waiter: Waiter) -> Cause | None:
+    barrier, history = _barrier(model, waiter)
+    if history is None or not history.sources or not all(h.done for h in waiter.helpers):
+        return None
+    rounds = barrier.phase
+    who = waiter.helpers[0].what.split(" (")[0]
+    text = (
+        f"{waiter.who} waits for phase {rounds} of {model.name(waiter.place)}, but {who} no more: it has done "
+        f"so for {rounds} round{'s' * (rounds != 1)} and is through with its loop"
+    )
+    return Cause(text, _LOOP_HINT, waiter)
+
+
+def _sync(model: Model, waiter: Waiter) -> Cause | None:
+    """A CTA or cluster barrier in a ring of waits, or one that the missing threads have left behind."""
+    if waiter.kind not in ("bar", "cluster"):
+        return None
+    missing = [h for h in waiter.helpers if h.waiter is not None]
+    ring = find_cycle(model, waiter)
+    apart = waiter.kind == "bar" and all(h.waiter.kind == "bar" for h in missing)
+    if missing and not ring and not apart:
+        return None
+    others = f"; {missing[0].what} {missing[0].state}" if missing else ""
+    return Cause(f"{waiter.who} waits at {waiter.wants}: {waiter.state}{others}", _SYNC_HINT, waiter)
+
+
+def _fresh(model: Model, waiter: Waiter) -> Cause | None:
+    """A ring of waits for the first phase of barriers that nobody has signalled."""
+    ring = find_cycle(model, waiter)
+    if not ring or any(w.kind != "mbarrier" or w.place not in model.cluster.mbarriers for w in ring):
+        return None
+    if any(model.cluster.mbarriers[w.place].phase or w.detail["parity"] for w in ring):
+        return None
+    text = " and ".join(f"{w.who} for phase 0 of {model.name(w.place)}" for w in ring[:3])
+    return Cause(f"nobody starts: {text} wait for each other", _START_HINT, ring[0])
+
+
+def _ring(model: Model, waiter: Waiter) -> Cause | None:
+    ring = find_cycle(model)
+    if not ring or waiter is not ring[0]:
+        return None
+    text = ", ".join(f"{w.who} for {w.wants}" for w in ring[:4])
+    return Cause(f"a ring of waits: {text}; each would be ended by the next", _ORDER_HINT, ring[0])
+
+
+CAUSES = (
+    _no_init, _collective, _alloc, _bytes, _misrouted, _ahead, _not_flipped, _bytes_only, _partial, _ended, _sync,
+    _fresh, _ring,
+)  # fmt: skip
