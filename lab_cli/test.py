@@ -3,6 +3,7 @@
 pytest runs last, so that its closing line ends the output.
 """
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -28,6 +29,7 @@ def run(
     project = (ROOT / "dev" / "tests").is_dir()
     styled = not project or check_style()
     arguments = pytest_arguments(context.args, kernels, project)
+    arguments += parallel(context.args) if project else []
     arguments += ["-m", ""] if everything else []
     arguments += ["--full"] if full or everything else []
     arguments += ["--device", device] if device else []
@@ -35,6 +37,12 @@ def run(
     if not styled:
         print("lab: the style check failed, see the top of this output", file=sys.stderr)
     raise typer.Exit(2 if status == USAGE else 0 if status == 0 and styled else 1)
+
+
+def parallel(named: list[str]) -> list[str]:
+    """pytest-xdist's options for a run of the whole project: one worker per core."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return ["-n", str(cores), "--dist", "worksteal"] if not named and cores > 1 else []
 
 
 def check_style() -> bool:

@@ -28,7 +28,7 @@ class ProxyFences:
         shape = order.threads, FENCES
         self.epochs = {space: np.zeros(shape, np.int32) for space in (SHARED, MEMORY)}
         self.counts = {space: np.zeros(order.threads, np.int32) for space in (SHARED, MEMORY)}
-        self.snapshots: dict[str, dict[int, deque]] = {SHARED: {}, MEMORY: {}}
+        self.snapshots: dict[str, dict[int, deque]] = {SHARED: {}, MEMORY: {}}  # per first lane: lanes, epochs, knew
 
     def record(self, rows: np.ndarray, mods: set[str]) -> None:
         """These threads execute fence.proxy.async with these modifiers."""
@@ -40,16 +40,16 @@ class ProxyFences:
             counts = self.counts[space]
             self.epochs[space][rows, counts[rows] % FENCES] = clocks[rows, rows]
             counts[rows] += 1
-            kept = self.snapshots[space]
-            for row, clock in zip(rows.tolist(), before, strict=True):
-                kept.setdefault(row, deque(maxlen=_REMEMBERED)).append((int(clocks[row, row]), clock))
+            kept = self.snapshots[space].setdefault(int(rows[0]), deque(maxlen=_REMEMBERED))
+            kept.append((rows, clocks[rows, rows], before))
 
     def elsewhere(self, space: str, thread: int, epoch: int, clock: np.ndarray) -> int | None:
         """Another thread that executed the fence when it knew of the write and that `clock` knows of."""
-        for row, fences in self.snapshots[space].items():
-            for at, knew in fences:
-                if row != thread and at <= clock[row] and knew[thread] >= epoch:
-                    return row
+        for fences in self.snapshots[space].values():
+            for rows, at, knew in fences:
+                good = (rows != thread) & (at <= clock[rows]) & (knew[:, thread] >= epoch)
+                if good.any():
+                    return int(rows[good][0])
         return None
 
 

@@ -14,8 +14,20 @@ from ptxsim.checks.order import Stamp
 from ptxsim.checks.proxies import MEMORY, SHARED, ProxyFences, is_async_fence
 from ptxsim.checks.race_async import AsyncUnits
 from ptxsim.checks.shadow import (
-    AGENT, AGENT_SHIFT, CODE, MAX_CONFLICTS, NO_FENCE_READ, NO_FENCE_WRITE, PAGE_BITS, PREVIOUS, SERIAL, STRONG, cleared, grown,
-    new_shadow, touch_log,
+    AGENT,
+    AGENT_SHIFT,
+    CODE,
+    MAX_CONFLICTS,
+    NO_FENCE_READ,
+    NO_FENCE_WRITE,
+    PAGE_BITS,
+    PREVIOUS,
+    SERIAL,
+    STRONG,
+    cleared,
+    grown,
+    new_shadow,
+    touch_log,
 )  # fmt: skip
 from ptxsim.checks.shadow_tmem import TmemShadow
 
@@ -30,12 +42,13 @@ class Races(AsyncUnits):
         self.launch, self.reporter = launch, reporter
         self.segments, self.positions, size = _segments(launch.memory)
         clusters = launch.clusters[0] * launch.clusters[1] * launch.clusters[2]
-        self.memory = new_shadow(size, MEMORY_READERS)
+        self.memory = new_shadow(size, MEMORY_READERS, tagged=True)
         self.window = -(-launch.shared_end // 1024) * 1024
-        self.shared = new_shadow(self.window * launch.ctas_per_cluster, SHARED_READERS)
+        self.shared = new_shadow(self.window * launch.ctas_per_cluster, SHARED_READERS, tagged=False)
         self.others = np.zeros(clusters + 2, np.uint8)  # clusters whose accesses this one comes after
         self.flags: dict[int, set[int]] = {}  # global place -> clusters that released through it
-        self.stops = np.array([_is_strong(i) for i in launch.program.instrs], np.int8)
+        self.strong = np.array([_is_strong(i) for i in launch.program.instrs], np.int64)
+        self.synchronises = bool(self.strong.any())
         self.out = np.zeros((MAX_CONFLICTS + 1, 7), np.int64)
         self.now = 0
 
@@ -66,32 +79,40 @@ class Races(AsyncUnits):
         self._log(log, self.clocks, 0, 0)
 
     def _log(self, log: np.ndarray, clocks: np.ndarray, agents: int, base_thread: int) -> None:
-        """Looks up logged accesses; `agents` is added to a thread's number to give the agent that acts."""
-        at, forced = 0, -1
-        while at < len(log):
-            then = touch_log(
-                self.shared, self.memory, log, at, self.stops, forced, clocks, self.lanes, agents, base_thread,
-                self.segments, self.window, ml.SHARED_BASE, ml.RANK_SHIFT, self.now, self.threads, self.others,
-                self.fences.epochs[SHARED], self.fences.counts[SHARED], self.fences.epochs[MEMORY],
-                self.fences.counts[MEMORY], SERIAL if not agents else 0, self.out,
-            )  # fmt: skip
-            self.collect()
-            if forced >= 0 and then > forced:
-                self._after_strong(log[forced])
-                forced = -1
-            at = then
-            if at < len(log) and self.stops[log[at, ml.LOG_ROW]] and forced != at:
-                self._before_strong(log[at])
-                forced = at
-            elif at < len(log):
-                self.grow()
+        """Looks up logged accesses; `agents` is added to a thread's number to give the agent that acts.
+
+        Strong accesses synchronise: they cut the log into pieces.
+        """
+        cuts = np.flatnonzero(self.strong[log[:, ml.LOG_ROW]]) if self.synchronises else ()
+        at = 0
+        for cut in cuts:
+            self._piece(log, at, cut, clocks, agents, base_thread)
+            self._before_strong(log[cut])
+            self._piece(log, cut, cut + 1, clocks, agents, base_thread)
+            self._after_strong(log[cut])
+            at = cut + 1
+        self._piece(log, at, len(log), clocks, agents, base_thread)
+
+    def _piece(self, log, begin: int, until: int, clocks, agents: int, base_thread: int) -> None:
+        for space in (SHARED, MEMORY):
+            at = begin
+            while at < until:
+                shadow = self.shared if space == SHARED else self.memory
+                at = touch_log(
+                    shadow, space == SHARED, log, at, until, clocks, self.lanes, agents, base_thread, self.strong,
+                    self.segments, self.window, ml.SHARED_BASE, ml.RANK_SHIFT, self.now, self.threads, self.others,
+                    self.fences.epochs[space], self.fences.counts[space], 0 if agents else SERIAL, self.out,
+                )  # fmt: skip
+                if at < until:
+                    self.grow()
+            self.collect(space)
 
     def grow(self) -> None:
         """Makes room in whichever shadow is full."""
-        full = (1 << PAGE_BITS) + 1
-        if self.shared.used[0] + full > len(self.shared.write):
+        page = 1 << PAGE_BITS
+        if self.shared.used[0] + page > len(self.shared.records):
             self.shared = grown(self.shared)
-        if self.memory.used[0] + full > len(self.memory.write):
+        if self.memory.used[0] + page > len(self.memory.records):
             self.memory = grown(self.memory)
 
     # ---- synchronisation through memory (PTX ISA 8.8) ----
@@ -126,7 +147,7 @@ class Races(AsyncUnits):
 
     # ---- conflicts ----
 
-    def collect(self, space: str = "", clock: np.ndarray | None = None, detail: object = None) -> None:
+    def collect(self, space: str, clock: np.ndarray | None = None, detail: object = None) -> None:
         """Keeps what the last look-ups noted, one entry per pair of places in the program."""
         count = int(self.out[0, 0])
         if not count:

@@ -7,8 +7,23 @@ from types import SimpleNamespace
 
 from ptxsim.checks.proxies import SHARED
 from ptxsim.checks.shadow import (
-    AGENT, AGENT_SHIFT, CODE, EPOCH, EPOCH_MASK, EPOCH_SHIFT, NO_FENCE_READ, NO_FENCE_WRITE, NO_TCGEN05_FENCE, POSITION,
-    PREVIOUS, PREVIOUS_CLUSTER, READ_WRITE, ROW, ROW_MASK, WRITE_READ, WRITE_WRITE,
+    AGENT,
+    AGENT_SHIFT,
+    CODE,
+    EPOCH,
+    EPOCH_MASK,
+    EPOCH_SHIFT,
+    NO_FENCE_READ,
+    NO_FENCE_WRITE,
+    NO_TCGEN05_FENCE,
+    POSITION,
+    PREVIOUS,
+    PREVIOUS_CLUSTER,
+    READ_WRITE,
+    ROW,
+    ROW_MASK,
+    WRITE_READ,
+    WRITE_WRITE,
 )  # fmt: skip
 from ptxsim.checks.shadow_tmem import place_of
 
@@ -57,10 +72,8 @@ class Pair:
 
     @classmethod
     def of(cls, races, line: list[int], space: str, clock, detail) -> Pair:
-        """From a conflict as the shadows note it. space: "" for accesses of threads."""
+        """From a conflict as the shadows note it."""
         previous, position = line[PREVIOUS], line[POSITION]
-        if not space:
-            space, position = (SHARED, position) if position >= 0 else ("memory", -1 - position)
         before, after = _VERBS[line[CODE]]
         agent, epoch, row = (
             previous >> AGENT_SHIFT,

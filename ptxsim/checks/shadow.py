@@ -1,8 +1,10 @@
 """Shadow of byte-addressed memory: who wrote each granule last, and who has read it since.
 
-A granule is 16 bytes; a page (1 KB) in which somebody touches less is refined to 4 bytes or to single bytes. A record
-packs agent (15 bits), epoch (28), strong? (1) and row of the instruction (19); 0 is "nobody". An agent is a thread or
-one queue of asynchronous work (order.py); epoch e of agent a happened before whoever knows a clock >= e for a.
+A granule is 16 bytes; a page (1 KB) in which somebody touches less is refined to 4 bytes or to single bytes.
+An entry packs agent (15 bits), epoch (28), strong? (1) and row of the instruction (19); 0 is "nobody". An agent
+is a thread or one queue of asynchronous work (order.py); epoch e of agent a happened before whoever knows a
+clock >= e for a. A record is [tags, last write, readers ..]; tags hold the cluster number + 1 of the write and of
+the first two readers, 21 bits each. Shared memory is forgotten between clusters, so its tags do not count.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from numba import njit
 PAGE_BITS = 10
 AGENT_SHIFT, EPOCH_SHIFT, STRONG_BIT = 48, 20, 1 << 19
 EPOCH_MASK, ROW_MASK = (1 << 28) - 1, (1 << 19) - 1
+TAG_BITS, TAG_MASK = 21, (1 << 21) - 1
 
 # what a conflict is; the earlier access comes first in the name
 WRITE_WRITE, WRITE_READ, READ_WRITE, NO_FENCE_READ, NO_FENCE_WRITE, NO_TCGEN05_FENCE = range(1, 7)
@@ -30,71 +33,51 @@ class Shadow(NamedTuple):
 
     level: np.ndarray  # int8 per page: 0 (16-byte granules), 1 (4), 2 (1)
     start: np.ndarray  # int64 per page: its first record, -1 before the first access
-    write: np.ndarray  # int64 per record: the last write
-    write_tag: np.ndarray  # int32: cluster number + 1 of that write
-    reads: np.ndarray  # int64 (slots, records): reads since
-    read_tag: np.ndarray  # int32 (slots, records)
+    records: np.ndarray  # int64 (n, 2 + readers)
     used: np.ndarray  # int64 [1]: records handed out
+    tagged: bool  # do tags count?
 
 
-def new_shadow(size: int, slots: int) -> Shadow:
-    """A shadow of `size` bytes that remembers `slots` readers per granule."""
+def new_shadow(size: int, readers: int, tagged: bool) -> Shadow:
+    """A shadow of `size` bytes that remembers `readers` readers per granule (two, if tagged)."""
     pages = (size >> PAGE_BITS) + 1
-    records = 64 * min(pages, 1 << 12)
-    return Shadow(
-        np.zeros(pages, np.int8), np.full(pages, -1, np.int64), np.zeros(records, np.int64), np.zeros(records, np.int32),
-        np.zeros((slots, records), np.int64), np.zeros((slots, records), np.int32), np.zeros(1, np.int64),
-    )  # fmt: skip
+    records = np.zeros((64 * min(pages, 1 << 12), 2 + readers), np.int64)
+    return Shadow(np.zeros(pages, np.int8), np.full(pages, -1, np.int64), records, np.zeros(1, np.int64), tagged)
 
 
 def grown(s: Shadow) -> Shadow:
     """The same shadow with room for twice as many records, at least 1024 more."""
-    old = len(s.write)
-    size = max(2 * old, old + 1024)
-    slots = len(s.reads)
-    new = s._replace(
-        write=np.zeros(size, np.int64), write_tag=np.zeros(size, np.int32),
-        reads=np.zeros((slots, size), np.int64), read_tag=np.zeros((slots, size), np.int32),
-    )  # fmt: skip
-    for name in ("write", "write_tag", "reads", "read_tag"):
-        getattr(new, name)[..., :old] = getattr(s, name)
-    return new
+    old, columns = s.records.shape
+    records = np.zeros((max(2 * old, old + 1024), columns), np.int64)
+    records[: s.used[0]] = s.records[: s.used[0]]
+    return s._replace(records=records)
 
 
 def cleared(s: Shadow) -> Shadow:
     """Forgets everything, for the next cluster."""
     s.start[:] = -1
     s.level[:] = 0
-    s.write[: s.used[0]] = 0
-    s.reads[:, : s.used[0]] = 0
+    s.records[: s.used[0]] = 0
     s.used[0] = 0
     return s
 
 
-@njit(cache=True, inline="always")
-def shift_of(level):
-    return 4 - 2 * level
-
-
 @njit(cache=True)
-def refine(s, page, level):
+def refine(level_of, start, records, used, page, level):
     """Gives a page records of at most that granule; False while there is no room for them."""
-    count = (1 << PAGE_BITS) >> shift_of(level)
-    first = s.used[0]
-    if first + count > len(s.write):
+    count = (1 << PAGE_BITS) >> (4 - 2 * level)
+    first = used[0]
+    if first + count > len(records):
         return False
-    old = s.start[page]
+    old = start[page]
     if old >= 0:
-        step = 2 * (level - s.level[page])
+        step = 2 * (level - level_of[page])
         for i in range(count):
-            s.write[first + i] = s.write[old + (i >> step)]
-            s.write_tag[first + i] = s.write_tag[old + (i >> step)]
-            for k in range(s.reads.shape[0]):
-                s.reads[k, first + i] = s.reads[k, old + (i >> step)]
-                s.read_tag[k, first + i] = s.read_tag[k, old + (i >> step)]
-    s.used[0] += count
-    s.start[page] = first
-    s.level[page] = level
+            for k in range(records.shape[1]):
+                records[first + i, k] = records[old + (i >> step), k]
+    used[0] += count
+    start[page] = first
+    level_of[page] = level
     return True
 
 
@@ -125,8 +108,8 @@ def known_epoch(clock, agent):
 
 
 @njit(cache=True)
-def ordered(previous, tag, now, me, flags, row, clock, threads, others):
-    """Is an earlier access ordered before this one (or no conflict with it)?"""
+def excused(previous, tag, now, me, flags, row, threads, others):
+    """Is an earlier access that `clock` does not cover no conflict all the same?"""
     agent = previous >> AGENT_SHIFT
     if flags & STRONG and previous & STRONG_BIT:
         return True
@@ -134,117 +117,81 @@ def ordered(previous, tag, now, me, flags, row, clock, threads, others):
         return others[tag] != 0
     if agent == me and flags & SERIAL:
         return True
-    if (previous >> EPOCH_SHIFT) & EPOCH_MASK <= known_epoch(clock, agent):
-        return True
     # lanes of one warp in one instruction: which of them ends up in memory is open, but it is no race
     return agent < threads and me < threads and agent >> 5 == me >> 5 and previous & ROW_MASK == row
 
 
 @njit(cache=True)
-def touch_write(s, i, position, now, me, epoch, row, flags, clock, threads, others, fences, counts, out):
-    previous = s.write[i]
-    strong = flags & STRONG
-    if previous:
-        tag = s.write_tag[i]
-        if not ordered(previous, tag, now, me, flags, row, clock, threads, others):
-            note(out, WRITE_WRITE, previous, tag, position, me, epoch, row)
-        elif flags & ASYNC and previous >> AGENT_SHIFT < threads and tag == now:
-            agent = previous >> AGENT_SHIFT
-            if not fenced(fences, counts, agent, (previous >> EPOCH_SHIFT) & EPOCH_MASK, clock[agent]):
-                note(out, NO_FENCE_WRITE, previous, tag, position, me, epoch, row)
-    for k in range(s.reads.shape[0]):
-        previous = s.reads[k, i]
-        if previous:
-            tag = s.read_tag[k, i]
-            same_lane_group = previous >> AGENT_SHIFT < threads and previous & ROW_MASK == row
-            if (
-                not ordered(previous, tag, now, me, flags, row, clock, threads, others)
-                and not same_lane_group
-            ):
-                note(out, READ_WRITE, previous, tag, position, me, epoch, row)
-            s.reads[k, i] = 0
-    s.write[i] = (me << AGENT_SHIFT) | (epoch << EPOCH_SHIFT) | (STRONG_BIT if strong else 0) | row
-    s.write_tag[i] = now
+def look(code, previous, tag, position, now, me, epoch, row, flags, clock, threads, others, fences, counts, out):
+    """Notes a conflict with one earlier access, if there is one."""
+    agent, at = previous >> AGENT_SHIFT, (previous >> EPOCH_SHIFT) & EPOCH_MASK
+    if tag != now or at > known_epoch(clock, agent):
+        if not excused(previous, tag, now, me, flags, row, threads, others):
+            note(out, code, previous, tag, position, me, epoch, row)
+    elif code != READ_WRITE and flags & ASYNC and agent < threads and not fenced(
+        fences, counts, agent, at, clock[agent]
+    ):
+        note(out, NO_FENCE_READ if code == WRITE_READ else NO_FENCE_WRITE, previous, tag, position, me, epoch, row)
 
 
-@njit(cache=True)
-def touch_read(s, i, position, now, me, epoch, row, flags, clock, threads, others, fences, counts, out):
-    previous = s.write[i]
-    strong = flags & STRONG
-    if previous:
-        tag = s.write_tag[i]
-        if not ordered(previous, tag, now, me, flags, row, clock, threads, others):
-            note(out, WRITE_READ, previous, tag, position, me, epoch, row)
-        elif flags & ASYNC and previous >> AGENT_SHIFT < threads and tag == now:
-            agent = previous >> AGENT_SHIFT
-            if not fenced(fences, counts, agent, (previous >> EPOCH_SHIFT) & EPOCH_MASK, clock[agent]):
-                note(out, NO_FENCE_READ, previous, tag, position, me, epoch, row)
-    slots = s.reads.shape[0]
-    slot = slots - 1
-    for k in range(slots):
-        r = s.reads[k, i]
-        if r == 0 or s.read_tag[k, i] != now:
-            slot = k
-            break
-        agent = r >> AGENT_SHIFT
-        if agent == me or (r >> EPOCH_SHIFT) & EPOCH_MASK <= known_epoch(clock, agent):
-            slot = k
-            break
-    s.reads[slot, i] = (me << AGENT_SHIFT) | (epoch << EPOCH_SHIFT) | (STRONG_BIT if strong else 0) | row
-    s.read_tag[slot, i] = now
+@njit(inline="always")
+def touch_span(
+    records, first, count, position, step, tagged, write, now, me, epoch, row, flags, clock, threads, others,
+    fences, counts, out,
+):  # fmt: skip
+    """An access to `count` records from `first` on, whose granules begin at `position` and are `step` bytes."""
+    entry = (me << AGENT_SHIFT) | (epoch << EPOCH_SHIFT) | (STRONG_BIT if flags & STRONG else 0) | row
+    plain = flags & (ASYNC | SERIAL) == SERIAL  # nothing but order to check, and its own past is in order
+    readers = records.shape[1] - 2
+    for i in range(first, first + count):
+        tags = records[i, 0] if tagged else 0
+        previous = records[i, 1]
+        if previous and not (plain and previous >> AGENT_SHIFT == me and (not tagged or tags & TAG_MASK == now)):
+            tag = tags & TAG_MASK if tagged else now
+            code = WRITE_WRITE if write else WRITE_READ
+            look(code, previous, tag, position + (i - first) * step, now, me, epoch, row, flags, clock, threads,
+                 others, fences, counts, out)  # fmt: skip
+        if write:
+            for k in range(readers):
+                previous = records[i, 2 + k]
+                if previous:
+                    tag = (tags >> (TAG_BITS * (k + 1))) & TAG_MASK if tagged else now
+                    if not (tag == now and previous >> AGENT_SHIFT == me):
+                        look(READ_WRITE, previous, tag, position + (i - first) * step, now, me, epoch, row, flags,
+                             clock, threads, others, fences, counts, out)  # fmt: skip
+                    records[i, 2 + k] = 0
+            records[i, 1] = entry
+            if tagged:
+                records[i, 0] = now
+        else:
+            slot = readers - 1
+            for k in range(readers):
+                r = records[i, 2 + k]
+                if r == 0 or r >> AGENT_SHIFT == me:
+                    slot = k
+                    break
+                if tagged and (tags >> (TAG_BITS * (k + 1))) & TAG_MASK != now:
+                    slot = k
+                    break
+                if (r >> EPOCH_SHIFT) & EPOCH_MASK <= known_epoch(clock, r >> AGENT_SHIFT):
+                    slot = k
+                    break
+            records[i, 2 + slot] = entry
+            if tagged:
+                shift = TAG_BITS * (slot + 1)
+                records[i, 0] = (tags & ~(TAG_MASK << shift)) | (now << shift)
 
 
-@njit(cache=True)
-def touch(s, first, last, write, now, me, epoch, row, flags, clock, threads, others, fences, counts, out):
-    """An access to bytes [first, last). False, with nothing done, if the shadow must grow first."""
+@njit(inline="always")
+def prepared(level_of, start, records, used, first, last):
+    """Makes sure that bytes [first, last) have records; False if the shadow must grow first."""
     edges = first | last
     level = 0 if edges & 15 == 0 else (1 if edges & 3 == 0 else 2)
+    good = True
     for page in range(first >> PAGE_BITS, ((last - 1) >> PAGE_BITS) + 1):
-        if (s.start[page] < 0 or s.level[page] < level) and not refine(s, page, level):
-            return False
-    position = first
-    while position < last:
-        page = position >> PAGE_BITS
-        end = min(last, (page + 1) << PAGE_BITS)
-        shift = shift_of(s.level[page])
-        base = s.start[page] - ((page << PAGE_BITS) >> shift)
-        for g in range(position >> shift, ((end - 1) >> shift) + 1):
-            if write:
-                touch_write(
-                    s,
-                    base + g,
-                    g << shift,
-                    now,
-                    me,
-                    epoch,
-                    row,
-                    flags,
-                    clock,
-                    threads,
-                    others,
-                    fences,
-                    counts,
-                    out,
-                )
-            else:
-                touch_read(
-                    s,
-                    base + g,
-                    g << shift,
-                    now,
-                    me,
-                    epoch,
-                    row,
-                    flags,
-                    clock,
-                    threads,
-                    others,
-                    fences,
-                    counts,
-                    out,
-                )
-        position = end
-    return True
+        if start[page] < 0 or level_of[page] < level:
+            good = good and refine(level_of, start, records, used, page, level)
+    return good
 
 
 @njit(cache=True)
@@ -252,61 +199,66 @@ def touch_ranges(
     s, starts, size, begin, write, now, me, epoch, row, flags, clock, threads, others, fences, counts, out
 ):
     """Accesses to [start, start + size) for starts[begin:]; how far it came (len(starts): all done)."""
-    for i in range(begin, len(starts)):
-        a = starts[i]
-        if not touch(
-            s, a, a + size, write, now, me, epoch, row, flags, clock, threads, others, fences, counts, out
-        ):
-            return i
+    level_of, start, records, used, tagged = s
+    for n in range(begin, len(starts)):
+        position, last = starts[n], starts[n] + size
+        if not prepared(level_of, start, records, used, position, last):
+            return n
+        while position < last:
+            page = position >> PAGE_BITS
+            end = min(last, (page + 1) << PAGE_BITS)
+            shift = 4 - 2 * level_of[page]
+            first = start[page] + ((position & ((1 << PAGE_BITS) - 1)) >> shift)
+            count = ((end - 1) >> shift) + 1 - (position >> shift)
+            touch_span(records, first, count, position, 1 << shift, tagged, write, now, me, epoch, row, flags, clock,
+                       threads, others, fences, counts, out)  # fmt: skip
+            position = end
     return len(starts)
 
 
-@njit(cache=True)
+@njit(inline="always")
 def position_of(place, segments, window, base, rank_shift):
     """(is shared?, byte position in its shadow) of a logged place; -1 where no segment holds it."""
+    shared, position = False, np.int64(-1)
     if base <= place < base + (1 << 32):
         offset = place - base
-        return True, (offset >> rank_shift) * window + (offset & ((1 << rank_shift) - 1))
-    for i in range(len(segments)):
-        if segments[i, 0] <= place < segments[i, 1]:
-            return False, segments[i, 2] + place - segments[i, 0]
-    return False, np.int64(-1)
+        shared, position = True, (offset >> rank_shift) * window + (offset & ((1 << rank_shift) - 1))
+    else:
+        for i in range(len(segments)):
+            if segments[i, 0] <= place < segments[i, 1]:
+                position = segments[i, 2] + place - segments[i, 0]
+    return shared, position
 
 
 @njit(cache=True)
 def touch_log(
-    shared, memory, log, begin, stops, forced, clocks, lanes, agents, base_thread, segments, window, base, rank_shift, now,
-    threads, others, shared_fences, shared_counts, memory_fences, memory_counts, serial, out,
+    s, want_shared, log, begin, until, clocks, lanes, agents, base_thread, strong, segments, window, base, rank_shift,
+    now, threads, others, fences, counts, serial, out,
 ):  # fmt: skip
-    """Generic accesses log[begin:] (rows of protocol.accesses) of threads; how far it came.
+    """Accesses log[begin:until] (rows of protocol.accesses) of threads to one of the two memories; how far it came.
 
-    clocks[t - base_thread] is what thread t knows; agents and lanes turn it into the agent that acts. Stops in front
-    of rows marked in `stops` (they synchronise), except at index `forced`. Conflicts in global memory are noted at
-    -1 - position.
+    clocks[t - base_thread] is what thread t knows; agents and lanes turn it into the agent that acts.
     """
-    for i in range(begin, len(log)):
-        row = log[i, 0]
-        if stops[row] and i != forced:
-            return i
-        thread = log[i, 1] // lanes
-        place, code = log[i, 2], log[i, 3]
-        is_shared, position = position_of(place, segments, window, base, rank_shift)
-        if position < 0:
+    level_of, start, records, used, tagged = s
+    for i in range(begin, until):
+        is_shared, position = position_of(log[i, 2], segments, window, base, rank_shift)
+        if position < 0 or is_shared != want_shared:
             continue
+        row, thread, code = log[i, 0], log[i, 1] // lanes, log[i, 3]
         clock = clocks[thread - base_thread]
         me = thread + agents
         epoch = clock[me] if me < len(clock) else 1
-        flags = (stops[row] & STRONG) | serial
+        flags = strong[row] | serial
         last = position + (code >> 1)
-        if is_shared:
-            done = touch(shared, position, last, code & 1, now, me, epoch, row, flags, clock, threads, others,
-                         shared_fences, shared_counts, out)  # fmt: skip
-        else:
-            noted = out[0, 0]
-            done = touch(memory, position, last, code & 1, now, me, epoch, row, flags, clock, threads, others,
-                         memory_fences, memory_counts, out)  # fmt: skip
-            for n in range(noted + 1, min(out[0, 0] + 1, len(out))):
-                out[n, POSITION] = -1 - out[n, POSITION]
-        if not done:
+        if not prepared(level_of, start, records, used, position, last):
             return i
-    return len(log)
+        while position < last:
+            page = position >> PAGE_BITS
+            end = min(last, (page + 1) << PAGE_BITS)
+            shift = 4 - 2 * level_of[page]
+            first = start[page] + ((position & ((1 << PAGE_BITS) - 1)) >> shift)
+            count = ((end - 1) >> shift) + 1 - (position >> shift)
+            touch_span(records, first, count, position, 1 << shift, tagged, code & 1, now, me, epoch, row, flags,
+                       clock, threads, others, fences, counts, out)  # fmt: skip
+            position = end
+    return until
