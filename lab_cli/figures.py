@@ -23,7 +23,8 @@ def run(
     if not slides_only:
         draw()
     for source in sorted(SLIDES.glob("lecture*.typ")):
-        typst.compile(str(source), output=str(source.with_suffix(".pdf")), root=str(SLIDES))
+        pdf = str(source.with_suffix(".pdf"))
+        typst.compile(str(source), output=pdf, root=str(SLIDES), ignore_system_fonts=True)
         print(f"wrote {source.with_suffix('.pdf').relative_to(ROOT)}")
 
 

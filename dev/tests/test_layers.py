@@ -92,6 +92,7 @@ PROVIDES = {
     "ml_dtypes": "ml_dtypes",
 }  # package: what one imports
 OPTIONAL = {
+    "typst",
     "torch",
     "modal",
     "jax",
