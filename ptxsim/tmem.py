@@ -22,12 +22,20 @@ class TensorMemory:
     def allocate(self, columns: int) -> int | None:
         """First column of a new allocation, or None while no room is free."""
         for start in range(0, COLUMNS - columns + 1, 32):
-            if not self.owner[start : start + columns].any():
-                self._count += 1
-                self.owner[start : start + columns] = self._count
-                self.sizes[start] = columns
+            if self.fits(start, columns):
+                self.take(start, columns)
                 return start
         return None
+
+    def fits(self, start: int, columns: int) -> bool:
+        """True if columns [start, start + columns) exist and are free."""
+        return start + columns <= COLUMNS and not self.owner[start : start + columns].any()
+
+    def take(self, start: int, columns: int) -> None:
+        """Allocates these columns, which are free."""
+        self._count += 1
+        self.owner[start : start + columns] = self._count
+        self.sizes[start] = columns
 
     def free(self, start: int) -> None:
         columns = self.sizes.pop(start)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from ptxsim.checks.history import History
 from ptxsim.checks.lifecycle_cluster import Peers
+from ptxsim.checks.lifecycle_descriptor import Descriptors
 from ptxsim.checks.lifecycle_mbarrier import Barriers
 from ptxsim.checks.lifecycle_pending import BulkCopies
 from ptxsim.checks.lifecycle_shared import SharedMemory
@@ -26,6 +27,7 @@ OBSERVERS: tuple[type[Observer], ...] = (
     SharedMemory,
     TmemLife,
     BulkCopies,
+    Descriptors,
     Races,
 )
 

@@ -20,6 +20,7 @@ _ORDER_HINT = "both sides must go through stages and phases in the same order, f
 _SYNC_HINT = "every thread of the CTA (every CTA of the cluster) must come to the same sync: none may skip it"
 _WARP_HINT = "all lanes named by the instruction must come to it: no divergent guard around it"
 _ALLOC_HINT = "one warp of the CTA allocates, once: warp_id counts within a warpgroup, so name wg_id too"
+_PAIR_HINT = "with cta_group 2 one warp of each CTA of the pair executes alloc: no condition on the CTA around it"
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,12 @@ def _alloc(model: Model, waiter: Waiter) -> Cause | None:
     if waiter.kind != "tmem-alloc":
         return None
     return Cause(f"{waiter.who} waits for {waiter.wants}: all are allocated, nobody frees them", _ALLOC_HINT, waiter)
+
+
+def _pair(model: Model, waiter: Waiter) -> Cause | None:
+    if waiter.kind != "tmem-pair":
+        return None
+    return Cause(f"{waiter.who} waits in {waiter.detail['what']} for {waiter.wants}", _PAIR_HINT, waiter)
 
 
 def _bytes(model: Model, waiter: Waiter) -> Cause | None:
@@ -242,6 +249,6 @@ def _ring(model: Model, waiter: Waiter) -> Cause | None:
 
 
 CAUSES = (
-    _no_init, _collective, _alloc, _bytes, _misrouted, _ahead, _not_flipped, _bytes_only, _partial, _ended, _sync,
+    _no_init, _collective, _alloc, _pair, _bytes, _misrouted, _ahead, _not_flipped, _bytes_only, _partial, _ended, _sync,
     _fresh, _ring,
 )  # fmt: skip

@@ -228,7 +228,7 @@ class Model:
         helpers = []
         for (how, row), lanes in self._sources(history).items():
             line = self._short(row)
-            helpers += self._agents(f"{_VERBS[how]} ({line})", lanes, {row})
+            helpers += self._agents(f"{_VERBS[how]} ({line})", lanes, self._copies(row))
         if not helpers:
             rows = self.rows_for(waiter.place)
             for other in self.waiters:
@@ -237,6 +237,14 @@ class Model:
                     what = f"{other.who} would signal it ({self._short(min(able))})"
                     helpers.append(Helper(what, f"waits for {other.object}", other))
         return _distinct(helpers)
+
+    def _copies(self, row: int) -> set[int]:
+        """The rows that an unrolled line became."""
+        instr = self.program.instrs[row]
+        if instr.src is None:
+            return {row}
+        alike = enumerate(self.program.instrs)
+        return {r for r, i in alike if i is not None and i.src == instr.src and i.name == instr.name}
 
     def _short(self, row: int) -> str:
         instr = self.program.instrs[row]

@@ -1,4 +1,4 @@
-"""tcgen05 (PTX ISA 9.7.16): tensor memory allocation and access, commit, fences (mma: tcgen05_mma.py)."""
+"""tcgen05 (PTX ISA 9.7.16): ld, st, their waits, commit, fences (mma: tcgen05_mma.py, alloc: tcgen05_alloc.py)."""
 
 from __future__ import annotations
 
@@ -6,107 +6,14 @@ import functools
 
 import numpy as np
 
-from ptxsim.cluster import Wait
 from ptxsim.engine import Work
 from ptxsim.isa import tcgen05_mma  # noqa: F401  (registers tcgen05.mma)
 from ptxsim.isa.mbarriers import find_barrier, guarded, place_of
+from ptxsim.isa.tcgen05_alloc import GROUPS, group_of
 from ptxsim.isa.units import check_mods, refuse, unit
 from ptxsim.isa.warp_ops import require_aligned
 from ptxsim.layouts import load_layout
 from ptxsim.tmem import COLUMNS, split_address
-
-_GROUPS = {"cta_group::1": 1, "cta_group::2": 2}
-
-
-def group_of(instr) -> int:
-    """CTAs of the instruction's .cta_group."""
-    found = [_GROUPS[m] for m in instr.mods if m in _GROUPS]
-    if not found:
-        raise refuse(instr, f"{instr.op}.{instr.mods[0]} needs .cta_group::1 or .cta_group::2")
-    return found[0]
-
-
-@unit("tcgen05.alloc", section="9.7.16.7.1")
-def alloc(instr):
-    mods = check_mods(instr, {"alloc", "sync", "aligned", "shared::cta", "b32", *_GROUPS})
-    group_of(instr)
-
-    def run(cluster, split, args):
-        require_aligned(cluster, split)
-        columns = cluster.scalar(split, args[1]) & 0xFFFF_FFFF
-        tmem = cluster.tmem[split.cta]
-        if columns < 32 or columns > COLUMNS or columns & (columns - 1):
-            cluster.reporter.add(
-                "tmem-alloc",
-                "error",
-                f"tcgen05.alloc of {columns} columns: must be a power of two in 32..512",
-                "",
-                split,
-            )
-            return None
-        if not tmem.permit:
-            cluster.reporter.add(
-                "tmem-alloc",
-                "error",
-                "tcgen05.alloc after this CTA gave up its allocation permit",
-                "relinquish_alloc_permit comes after the last alloc",
-                split,
-            )
-        start = tmem.allocate(columns)
-        if start is None:
-            return cluster.wait(split, Wait("tmem-alloc", ("tmem", split.cta), {"columns": columns}))
-        address = cluster.address(split, args[0])
-        place = place_of(cluster, split, address, "shared::cta" not in mods)
-        if place is not None:
-            cluster.shared[place[0], place[1] : place[1] + 4].view(np.uint32)[0] = start
-        cluster.effects += 1
-        if cluster.checks:
-            cluster.checks.tmem_alloc(cluster, split, start, columns, place, group_of(instr))
-        return None
-
-    return run
-
-
-@unit("tcgen05.dealloc", section="9.7.16.7.1")
-def dealloc(instr):
-    check_mods(instr, {"dealloc", "sync", "aligned", "b32", *_GROUPS})
-    group = group_of(instr)
-
-    def run(cluster, split, args):
-        require_aligned(cluster, split)
-        _, start = split_address(cluster.scalar(split, args[0]))
-        columns = cluster.scalar(split, args[1]) & 0xFFFF_FFFF
-        tmem = cluster.tmem[split.cta]
-        if tmem.sizes.get(start) != columns:
-            live = ", ".join(f"{n} at column {c}" for c, n in tmem.sizes.items()) or "none"
-            cluster.reporter.add(
-                "tmem-alloc",
-                "error",
-                f"tcgen05.dealloc of {columns} columns at column {start}; live allocations: {live}",
-                "give dealloc the address and size that alloc returned, once",
-                split,
-            )
-            return None
-        if cluster.checks:
-            cluster.checks.tmem_free(cluster, split, start, columns, group)
-        tmem.free(start)
-        cluster.wake(("tmem", split.cta))
-        return None
-
-    return run
-
-
-@unit("tcgen05.relinquish_alloc_permit", section="9.7.16.7.1")
-def relinquish(instr):
-    check_mods(instr, {"relinquish_alloc_permit", "sync", "aligned", *_GROUPS})
-    group_of(instr)
-
-    def run(cluster, split, args):
-        require_aligned(cluster, split)
-        cluster.tmem[split.cta].permit = False
-
-    return run
-
 
 # ---- ld, st, wait ----
 
@@ -258,7 +165,7 @@ def wait(instr):
 
 @unit("tcgen05.commit", section="9.7.16.9.4")
 def commit(instr):
-    known = {"commit", "mbarrier::arrive::one", "shared::cluster", "multicast::cluster", "b64", *_GROUPS}
+    known = {"commit", "mbarrier::arrive::one", "shared::cluster", "multicast::cluster", "b64", *GROUPS}
     mods = check_mods(instr, known)
     group_of(instr)
 
@@ -267,6 +174,16 @@ def commit(instr):
         place = place_of(cluster, split, address, "shared::cluster" not in mods)
         if place is None:
             return
+        if len(split.lanes) > 1:
+            cluster.reporter.add(
+                "illegal",
+                "error",
+                f"tcgen05.commit to {cluster.reporter.shared_name(place[1])} issued by {len(split.lanes)} lanes: "
+                "each is an arrival",
+                "the one elected thread that issued the MMAs commits them",
+                split,
+                key="commit-lanes",
+            )
         mask = cluster.scalar(split, args[1]) & 0xFFFF if "multicast::cluster" in mods else 1 << place[0]
         ranks = [r for r in range(16) if (mask >> r) & 1]
         beyond = [r for r in ranks if r >= cluster.ctas]

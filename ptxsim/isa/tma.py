@@ -10,6 +10,7 @@ from ptxsim.cluster import Wait
 from ptxsim.engine import Work
 from ptxsim.isa.mbarriers import find_barrier, guarded, place_of
 from ptxsim.isa.units import check_mods, refuse, unit
+from ptxsim.machine_layout import OFFSET_MASK
 from ptxsim.tensor_map import TensorMap
 
 _ELEMENT_BITS = {0: 0, 32: 1, 64: 3, 128: 7}  # address bits 7.. that a swizzle folds onto bits 4..
@@ -173,12 +174,28 @@ def _check_alignment(cluster, split, offset: int, tmap: TensorMap) -> None:
         )
 
 
-def _warn_lanes(cluster, split) -> None:
+def _check_barrier(cluster, split, place, bar, multicast: bool, pair: bool) -> None:
+    """The barrier of a load lies in the CTA that it writes to; with .cta_group::2, in its pair (9.7.9.27.1)."""
+    near = place[0] // 2 == bar[0] // 2 if pair else place[0] == bar[0]
+    if not near and not multicast:
+        cluster.reporter.add(
+            "cluster",
+            "error",
+            f"a TMA load to CTA {place[0]} signals {cluster.reporter.shared_name(bar[1])} of CTA {bar[0]} without "
+            "cta_group 2",
+            "give every load that reports to the other CTA's barrier the cta_group of the pair",
+            split,
+            key=("load-group", place[1]),
+        )
+
+
+def _warn_lanes(cluster, split, shared, what: str) -> None:
     if len(split.lanes) > 1:
+        name = cluster.reporter.shared_name(cluster.address(split, shared) & OFFSET_MASK)
         cluster.reporter.add(
             "illegal",
             "error",
-            f"TMA copy issued by {len(split.lanes)} lanes: the tile is copied {len(split.lanes)} times",
+            f"TMA {what} {name} issued by {len(split.lanes)} lanes: the tile is copied as many times",
             "one elected thread issues a TMA copy",
             split,
             key="tma-lanes",
@@ -213,7 +230,7 @@ def _tensor_load(instr):
     generic_bar = False
 
     def run(cluster, split, args):
-        _warn_lanes(cluster, split)
+        _warn_lanes(cluster, split, args[0], "load to")
         for _ in each_lane(cluster, split):
             _load_one(cluster, split, args, multicast, pair, generic_bar)
 
@@ -227,6 +244,7 @@ def _load_one(cluster, split, args, multicast: bool, pair: bool, generic: bool) 
     if tmap is None or place is None or bar is None:
         return
     _check_alignment(cluster, split, place[1], tmap)
+    _check_barrier(cluster, split, place, bar, multicast, pair)
     mask = cluster.scalar(split, args[3]) & 0xFFFF if multicast else 1 << place[0]
     ranks = [r for r in range(cluster.ctas) if (mask >> r) & 1]
     chunks = shared_chunks(place[1], tmap)
@@ -302,7 +320,7 @@ def _tensor_store(instr, reduction: str | None):
     operation = _REDUCTIONS[reduction] if reduction else None
 
     def run(cluster, split, args):
-        _warn_lanes(cluster, split)
+        _warn_lanes(cluster, split, args[1], "store from")
         for _ in each_lane(cluster, split):
             _store_one(cluster, split, args, operation)
 
