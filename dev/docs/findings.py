@@ -45,6 +45,8 @@ def said_about(bug) -> str:
         command = [sys.executable, "-m", "lab_cli", "check", str(bug.step), "--size", size]
         command += ["--order", str(bug.order), "--kernels", str(file), "--device", "sim"]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS)
+    if "Traceback" in done.stderr or done.returncode not in (0, 1):
+        sys.exit(f"{bug.name}: {' '.join(command)} does not run:\n{done.stderr[-2000:]}")
     lines = [line[2:] for line in done.stdout.splitlines() if line.startswith("  ")]
     expected = f"{bug.severity}: {bug.kind}: "
     start = next((i for i, l in enumerate(lines) if l.startswith(expected) and bug.names in l), None)
