@@ -159,11 +159,19 @@ class AsyncUnits(Order):
         else:
             self.commits.setdefault(op.queue, []).extend((op.epoch, place) for place in places)
 
-    def tma_write(self, cluster, token: Issued, rank: int, chunks: np.ndarray) -> None:
+    def async_write(self, cluster, token: Issued, rank: int, offset: int, size: int) -> None:
+        self._arrives_on(cluster, token, rank)
+        self._ranges(SHARED, np.array([offset + rank * self.window], np.int64), size, True, token)
+
+    def _arrives_on(self, cluster, token: Issued, rank: int) -> None:
+        """The agent of a write is the barrier that its bytes reach, in its present phase."""
         place = token.bars[rank]
         barrier = cluster.mbarriers.get(place)
         token.queue, token.epoch = self.column("bytes", place), barrier.phase + 1 if barrier else 1
         self._remember(token)
+
+    def tma_write(self, cluster, token: Issued, rank: int, chunks: np.ndarray) -> None:
+        self._arrives_on(cluster, token, rank)
         starts = (chunks.reshape(-1).astype(np.int64) << 4) + rank * self.window
         self._ranges(SHARED, starts, 16, True, token)
         if rank == token.ranks[0]:

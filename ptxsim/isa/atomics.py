@@ -65,8 +65,6 @@ def atom(instr):
 
 @unit("red", section="9.7.13.7")
 def red(instr):
-    if instr.mods[:1] == ("async",):
-        raise refuse(instr, "red.async is not modelled")
     return _update(instr, returns=False)
 
 
