@@ -37,8 +37,9 @@ def build_gemm_pipelined(M, N, K, *, arch="sm_80"):
             n_st = Tx.meta_var(n_tile * BN)
 
             pool = Tx.PoolAllocator()
-            Asmem = pool.alloc((STAGES, BM, WORDS), U32, align=128)
+            # B first: the compiler then reads all B fragments with one address and constant offsets.
             Bsmem = pool.alloc((STAGES, BN, WORDS), U32, align=128)
+            Asmem = pool.alloc((STAGES, BM, WORDS), U32, align=128)
             pool.commit()
             a_frag = Tx.alloc_local((4,), U32)
             b_frag = Tx.alloc_local((N_FRAGS, 2), U32)
