@@ -73,7 +73,9 @@ def test_stmatrix_then_read(data, modifiers, count):
     """What stmatrix wrote is read back row by row, 4 registers each; rows it does not name keep 0xFF."""
     store = f"{REVERSED} stmatrix.sync.aligned.{modifiers} [%x2], {vector('r', 0, count)}; bar.sync 0;"
     read = "shl.b32 %x0, %t, 4; add.u32 %x1, %sm, %x0; ld.shared.v4.b32 {%o0, %o1, %o2, %o3}, [%x1];"
-    out = run_registers(register_kernel(f"{store} {read}", 4, 4, shared=512, target="sm_100a"), data, 4)
+    ptx = register_kernel(f"{store} {read}", 4, 4, shared=512, target="sm_100a")
+    # where fewer rows are stored than read, the checks say that the others hold nothing
+    out = run_registers(ptx, data, 4, expect="clean" if count == 4 else None)
     rows = rows_of(out)
     assert (rows[8 * count :] == 0xFF).all()
     for i in range(count):
