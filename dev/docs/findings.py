@@ -23,7 +23,7 @@ BUGS = ROOT / "dev" / "tests" / "bugs"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PLACE = r"<!-- finding: ({}) -->\n(?:```text\n.*?```\n)?"  # of one name
 SECONDS = 300  # for one run
-LINES = 9  # shown of one mistake
+LINES = 14  # shown of one mistake
 
 
 def all_bugs() -> dict[str, object]:
