@@ -1,11 +1,13 @@
 """What has happened before what: vector clocks of threads and of queues of asynchronous work.
 
-An agent is a thread, or a queue of work that hardware units do: all copies that complete on one mbarrier, all MMAs of
-one thread, the bulk groups of a thread, the tcgen05.ld of a warp. `clocks[t, a]` is the last epoch of agent a that
-thread t can rely on. A thread's epoch ends when it releases; a queue's epoch is its phase, group or instruction number.
+An agent is a thread, or a queue of work that hardware units do: all copies that complete on one mbarrier, all
+MMAs of one thread, the bulk groups of a thread, the tcgen05.ld of a warp. `clocks[t, a]` is the last epoch of
+agent a that thread t can rely on. A thread's epoch ends when it releases; a queue's epoch is its phase, group
+or instruction number.
 
-`known` and `usable` are the same for tensor memory, whose instructions order themselves by tcgen05.fence (PTX ISA
-9.7.16.6): `known[t]` follows every synchronisation of threads, `usable[t]` is what t's own tcgen05 instructions come
+`known` and `usable` are the same for tensor memory, whose instructions order themselves by tcgen05.fence (PTX
+ISA 9.7.16.6): `known[t]` follows every synchronisation of threads, `usable[t]` is what t's own tcgen05
+instructions come
 after: known at its last fence::after_thread_sync, and its own work.
 """
 
@@ -65,7 +67,9 @@ class Signal:
 
 @dataclass
 class Relaxed:
-    """What fence-based synchronisation of one thread needs (PTX ISA 8.8): its last fence, and reads without acquire."""
+    """What fence-based synchronisation of one thread needs (PTX ISA 8.8): its last fence, and reads without
+    acquire.
+    """
 
     fence: Stamp | None = None
     pending: Stamp | None = None
@@ -100,7 +104,7 @@ class Order(Observer):
         self.signals: dict[object, Signal] = {}
         self.meetings: dict[object, list] = {}
         self.relaxed: dict[int, Relaxed] = {}
-        self.fence_seen = False
+        self.lane_rows: dict[tuple[int, int], np.ndarray] = {}
 
     # ---- agents ----
 
@@ -125,7 +129,10 @@ class Order(Observer):
 
     def rows(self, split) -> np.ndarray:
         """Agents of a split's active lanes."""
-        return split.warp * 32 + split.lanes if self.lanes == 1 else np.array([split.warp])
+        key = split.warp, split.mask
+        if key not in self.lane_rows:
+            self.lane_rows[key] = split.warp * 32 + split.lanes if self.lanes == 1 else np.array([split.warp])
+        return self.lane_rows[key]
 
     def lane_row(self, split, lane: int) -> int:
         return (split.warp * 32 + lane) // self.lanes
@@ -211,7 +218,7 @@ class Order(Observer):
         waits = {split.index for split in waiting}
         rows = [r for index, r in self.meetings.pop(key, []) if index in waits]
         if rows:
-            self.acquire(np.concatenate(rows), signal.gathered)
+            self.acquire(np.sort(np.concatenate(rows)), signal.gathered)
 
     def cluster_arrive(self, cluster, split, relaxed: bool) -> None:
         self.signal("cluster").add(self.release(self.rows(split), clock=not relaxed))
@@ -268,9 +275,10 @@ class Order(Observer):
 def _raise(matrix: np.ndarray, rows, values: np.ndarray) -> None:
     """Joins `values` into rows of a matrix that may have become wider since they were taken."""
     n = len(values)
-    if isinstance(rows, int | np.integer):
-        np.maximum(matrix[rows, :n], values, out=matrix[rows, :n])
-    elif len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
+    if not isinstance(rows, np.ndarray):
+        row = matrix[rows, :n]
+        np.maximum(row, values, out=row)
+    elif len(rows) and rows[-1] - rows[0] == len(rows) - 1:  # rows ascend
         block = matrix[rows[0] : rows[-1] + 1, :n]
         np.maximum(block, values, out=block)
     else:

@@ -1,10 +1,10 @@
 """Proxy fences: which generic writes the asynchronous units may see (PTX ISA 9.7.13.4, 9.7.9.25.2).
 
 A unit that reads through the async proxy (TMA, tensor core) sees a thread's write if that thread executed
-fence.proxy.async, for that state space, after the write and before the synchronisation that leads to the unit's
-instruction. PTX does not say whether a fence of another thread, behind that synchronisation, is enough: `elsewhere`
-tells such a fence from none at all. Completion of an asynchronous operation includes the fence in the other
-direction, so that only generic -> async needs one.
+fence.proxy.async, for that state space, after the write and before the synchronisation that leads to the
+unit's instruction. PTX does not say whether a fence of another thread, behind that synchronisation, is
+enough: `elsewhere` tells such a fence from none at all. Completion of an asynchronous operation includes the
+fence in the other direction, so that only generic -> async needs one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class ProxyFences:
         shape = order.threads, FENCES
         self.epochs = {space: np.zeros(shape, np.int32) for space in (SHARED, MEMORY)}
         self.counts = {space: np.zeros(order.threads, np.int32) for space in (SHARED, MEMORY)}
-        self.snapshots: dict[str, dict[int, deque]] = {SHARED: {}, MEMORY: {}}  # per first lane: lanes, epochs, knew
+        # per first lane: lanes, epochs, knew
+        self.snapshots: dict[str, dict[int, deque]] = {SHARED: {}, MEMORY: {}}
 
     def record(self, rows: np.ndarray, mods: set[str]) -> None:
         """These threads execute fence.proxy.async with these modifiers."""

@@ -1,7 +1,7 @@
 """Races by happens-before: conflicting accesses to shared, global and tensor memory that nothing orders.
 
-`Races` follows who knows what (order.py), looks every access up in the shadow of its memory, and hands what it finds to
-race_report.py. Asynchronous units act as agents of their own (race_async.py).
+`Races` follows who knows what (order.py), looks every access up in the shadow of its memory, and hands what
+it finds to race_report.py. Asynchronous units act as agents of their own (race_async.py).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ptxsim.checks.shadow import (
     grown,
     new_shadow,
     touch_log,
-)  # fmt: skip
+)
 from ptxsim.checks.shadow_tmem import TmemShadow
 
 SHARED_READERS, MEMORY_READERS = 4, 2
@@ -51,6 +51,8 @@ class Races(AsyncUnits):
         self.synchronises = bool(self.strong.any())
         self.out = np.zeros((MAX_CONFLICTS + 1, 7), np.int64)
         self.now = 0
+        self.operands: dict[tuple, tuple | None] = {}  # byte ranges of MMA operands, by descriptor
+        self.cells: dict[tuple, np.ndarray] = {}  # TMEM cells of instructions and results
 
     def start(self, cluster) -> None:
         super().start(cluster)
@@ -99,10 +101,28 @@ class Races(AsyncUnits):
             while at < until:
                 shadow = self.shared if space == SHARED else self.memory
                 at = touch_log(
-                    shadow, space == SHARED, log, at, until, clocks, self.lanes, agents, base_thread, self.strong,
-                    self.segments, self.window, ml.SHARED_BASE, ml.RANK_SHIFT, self.now, self.threads, self.others,
-                    self.fences.epochs[space], self.fences.counts[space], 0 if agents else SERIAL, self.out,
-                )  # fmt: skip
+                    shadow,
+                    space == SHARED,
+                    log,
+                    at,
+                    until,
+                    clocks,
+                    self.lanes,
+                    agents,
+                    base_thread,
+                    self.strong,
+                    self.segments,
+                    self.window,
+                    ml.SHARED_BASE,
+                    ml.RANK_SHIFT,
+                    self.now,
+                    self.threads,
+                    self.others,
+                    self.fences.epochs[space],
+                    self.fences.counts[space],
+                    0 if agents else SERIAL,
+                    self.out,
+                )
                 if at < until:
                     self.grow()
             self.collect(space)
@@ -182,8 +202,9 @@ def _is_strong(instr) -> int:
 
 
 def _segments(memory) -> tuple[np.ndarray, list[int], int]:
-    """The buffers whose accesses count: int64 (n, 3) of base, end, position in the shadow; that position per segment of
-    the memory; and their total size."""
+    """The buffers whose accesses count: int64 (n, 3) of base, end, position in the shadow; that position per
+    segment of the memory; and their total size.
+    """
     rows, positions, position = [], [], 0
     for base, end, _, logged in memory.rows:
         positions.append(position)

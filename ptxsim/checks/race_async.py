@@ -1,7 +1,7 @@
 """Accesses of the asynchronous units: TMA copies, tcgen05.mma / ld / st, cp.async.
 
-A copy or an MMA comes after all that its issuer knew when it issued it, and nobody comes after it but who learned of
-its completion: through the mbarrier it reports to, a commit, or a wait for its group.
+A copy or an MMA comes after all that its issuer knew when it issued it, and nobody comes after it but who
+learned of its completion: through the mbarrier it reports to, a commit, or a wait for its group.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ptxsim.checks.order import Order, Stamp, _join
 from ptxsim.checks.proxies import MEMORY, SHARED
 from ptxsim.checks.race_boxes import box_rows
 from ptxsim.checks.shadow import ASYNC, SERIAL, STRONG, touch_ranges
-from ptxsim.checks.shadow_tmem import rectangle, touch_cells
+from ptxsim.checks.shadow_tmem import enter, rectangle, touch_cells
 from ptxsim.formats import DECODERS
 from ptxsim.isa.tcgen05_mma import operand_chunks, result_blocks
 from ptxsim.tmem import COLUMNS, LANES, split_address
@@ -57,8 +57,7 @@ class AsyncUnits(Order):
         self.tmem_pending: dict[tuple, deque] = {}
         self.tmem_latest: dict[tuple, Issued] = {}
         self.transfers: dict[int, deque] = {}  # queue -> (epoch, Issued), for reports
-        self.operands: dict[tuple, tuple] = {}
-        self.cells: dict[tuple, np.ndarray] = {}
+        self.open_results: dict[tuple, list] = {}
         self.is_mma = np.zeros(1, np.int8)
         self.copies = np.zeros(self.threads, np.int64)
         self.initialised: set[tuple] = set()  # (place, agent) known to come after the barrier's init
@@ -77,9 +76,23 @@ class AsyncUnits(Order):
         while True:
             shadow = self.shared if space == SHARED else self.memory
             at = touch_ranges(
-                shadow, starts, size, at, write, self.now, op.queue, op.epoch, op.row, op.flags, op.clock, self.threads,
-                self.others, self.fences.epochs[space], self.fences.counts[space], self.out,
-            )  # fmt: skip
+                shadow,
+                starts,
+                size,
+                at,
+                write,
+                self.now,
+                op.queue,
+                op.epoch,
+                op.row,
+                op.flags,
+                op.clock,
+                self.threads,
+                self.others,
+                self.fences.epochs[space],
+                self.fences.counts[space],
+                self.out,
+            )
             if at == len(starts):
                 break
             self.grow()
@@ -127,11 +140,15 @@ class AsyncUnits(Order):
             known.count += 1
             return
         self.early[name.partition("[")[0]] = self.reporter.add(
-            "mbarrier", "error",
+            "mbarrier",
+            "error",
             f"{name} of CTA {place[0]} is used ({what}) while nothing orders this after its mbarrier.init",
-            "between init and use: fence.mbarrier_init and cta_sync, or cluster_sync for another CTA's barrier",
-            split, key=("init-order", place[1]), barrier=name,
-        )  # fmt: skip
+            "between init and use: fence.mbarrier_init and cta_sync, or cluster_sync for another CTA's "
+            "barrier",
+            split,
+            key=("init-order", place[1]),
+            barrier=name,
+        )
 
     def async_arrive(self, cluster, place, token) -> None:
         if token is not None:
@@ -190,7 +207,7 @@ class AsyncUnits(Order):
 
     def _global_box(self, op: Issued, tmap, start, write: bool) -> None:
         starts, size = box_rows(tmap, start)
-        if len(starts):
+        if size:
             self._ranges(MEMORY, starts + self.positions[tmap.segment] + tmap.byte_offset, size, write, op)
 
     def bulk_wait(self, cluster, split, allowed: int, reading: bool) -> None:
@@ -228,8 +245,10 @@ class AsyncUnits(Order):
         item = self.latest = self._issue("commit", split)
         queue = item.queue = self._mma_queue(item.thread)
         count = item.epoch = self.agent(queue).count
-        item.clock, item.known = (_join(x, np.zeros(n, np.int32)) for x, n in (
-            (item.clock, queue + 1), (item.known, queue + 1 - self.threads)))  # fmt: skip
+        item.clock, item.known = (
+            _join(x, np.zeros(n, np.int32))
+            for x, n in ((item.clock, queue + 1), (item.known, queue + 1 - self.threads))
+        )
         item.clock[queue] = item.known[queue - self.threads] = count
         return item
 
@@ -245,7 +264,28 @@ class AsyncUnits(Order):
                 found = self._operand(source, op, which, rank)
                 if found is not None:
                     self._ranges(SHARED, *found, False, item)
-        self._cells(self._d_cells(op, ranks), True, item)
+        self._result(op, ranks, item)
+
+    def _result(self, op, ranks: list[int], item: Issued) -> None:
+        """D is written. While only MMAs of one thread go to it, in order, looking at the last one is enough."""
+        key = (op.shape, op.group, op.lane, op.column, tuple(ranks))
+        last = self.open_results.get(key)
+        if last is not None and last[0].queue == item.queue:
+            last[0] = item
+            return
+        cells = self._d_cells(key)
+        self._cells(cells, True, item)
+        first = op.column
+        self.open_results[key] = [item, cells, first, first + op.shape.n]
+
+    def _close_results(self, cells: np.ndarray) -> None:
+        """Somebody else comes to these cells: enters the last MMA of each result that may overlap with them."""
+        columns = cells % COLUMNS
+        low, high = int(columns.min()), int(columns.max())
+        for key, (item, known, first, last) in list(self.open_results.items()):
+            if first <= high and low < last:
+                enter(self.tmem.write, known, item.queue, item.epoch, item.row)
+                del self.open_results[key]
 
     def _operand(self, descriptor: int, op, which: str, rank: int):
         """(starts, size) of the byte ranges of an operand; None for a descriptor that is not legal."""
@@ -265,13 +305,13 @@ class AsyncUnits(Order):
                 self.operands[key] = None
         return self.operands[key]
 
-    def _d_cells(self, op, ranks: list[int]) -> np.ndarray:
-        key = ("d", op.shape, op.group, op.lane, op.column, tuple(ranks))
+    def _d_cells(self, key: tuple) -> np.ndarray:
         if key not in self.cells:
+            shape, group, first_lane, first_column, ranks = key
             parts = []
             for rank in ranks:
-                for lane, _, rows, tmem_column, _, columns in result_blocks(op.shape.m, op.shape.n, op.group):
-                    column, first = op.column + tmem_column, op.lane + lane
+                for lane, _, rows, tmem_column, _, columns in result_blocks(shape.m, shape.n, group):
+                    column, first = first_column + tmem_column, first_lane + lane
                     columns, rows = min(columns, COLUMNS - column), min(rows, LANES - first)
                     if columns > 0 and rows > 0:
                         parts.append(rectangle(rank, first, rows, column, columns))
@@ -289,11 +329,25 @@ class AsyncUnits(Order):
         )
 
     def _cells(self, cells: np.ndarray, write: bool, op: Issued, usable: np.ndarray | None = None) -> None:
+        if not len(cells):
+            return
+        if self.open_results:
+            self._close_results(cells)
         self.is_mma[0] = op.kind == "mma"
         touch_cells(
-            self.tmem.write, self.tmem.reads, cells, write, op.queue, op.epoch, op.row, op.clock,
-            op.usable if usable is None else usable, self.threads, self.is_mma, self.out,
-        )  # fmt: skip
+            self.tmem.write,
+            self.tmem.reads,
+            cells,
+            write,
+            op.queue,
+            op.epoch,
+            op.row,
+            op.clock,
+            op.usable if usable is None else usable,
+            self.threads,
+            self.is_mma,
+            self.out,
+        )
         self.collect("tmem", op.clock, op)
 
     # ---- tensor memory as threads see it ----

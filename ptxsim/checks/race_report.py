@@ -24,20 +24,35 @@ from ptxsim.checks.shadow import (
     ROW_MASK,
     WRITE_READ,
     WRITE_WRITE,
-)  # fmt: skip
+)
 from ptxsim.checks.shadow_tmem import place_of
 
 _VERBS = {  # code -> (what the earlier access did, what the later one does)
-    WRITE_WRITE: ("write", "write"), WRITE_READ: ("write", "read"), READ_WRITE: ("read", "write"),
-    NO_FENCE_READ: ("write", "read"), NO_FENCE_WRITE: ("write", "write"), NO_TCGEN05_FENCE: ("access", "access"),
-}  # fmt: skip
-_SWAPPED = {WRITE_WRITE: WRITE_WRITE, WRITE_READ: READ_WRITE, READ_WRITE: WRITE_READ, NO_FENCE_READ: NO_FENCE_READ,
-            NO_FENCE_WRITE: NO_FENCE_WRITE, NO_TCGEN05_FENCE: NO_TCGEN05_FENCE}  # fmt: skip
+    WRITE_WRITE: ("write", "write"),
+    WRITE_READ: ("write", "read"),
+    READ_WRITE: ("read", "write"),
+    NO_FENCE_READ: ("write", "read"),
+    NO_FENCE_WRITE: ("write", "write"),
+    NO_TCGEN05_FENCE: ("access", "access"),
+}
+_SWAPPED = {
+    WRITE_WRITE: WRITE_WRITE,
+    WRITE_READ: READ_WRITE,
+    READ_WRITE: WRITE_READ,
+    NO_FENCE_READ: NO_FENCE_READ,
+    NO_FENCE_WRITE: NO_FENCE_WRITE,
+    NO_TCGEN05_FENCE: NO_TCGEN05_FENCE,
+}
 _COPIES = ("bytes", "source", "result")
 _UNITS = {
-    "bytes": "TMA load", "source": "TMA store", "result": "TMA store", "mma": "tensor core (tcgen05.mma)", "ld": "tcgen05.ld",
-    "st": "tcgen05.st", "cp.async": "cp.async",
-}  # fmt: skip
+    "bytes": "TMA load",
+    "source": "TMA store",
+    "result": "TMA store",
+    "mma": "tensor core (tcgen05.mma)",
+    "ld": "tcgen05.ld",
+    "st": "tcgen05.st",
+    "cp.async": "cp.async",
+}
 
 
 @dataclass
@@ -120,9 +135,13 @@ def report(races, pairs: dict[tuple, Pair]) -> None:
     """Adds a finding per pair, and one for tcgen05.ld / st that nothing waits for."""
     for kind, warp, op in races.never_waited():
         who = f"warp {warp % races.cluster.warps_per_cta}"
-        message = f"tensor memory: nothing waits for tcgen05.{kind} by {who}: no tcgen05.wait::{kind} behind it"
+        message = (
+            f"tensor memory: nothing waits for tcgen05.{kind} by {who}: no tcgen05.wait::{kind} behind it"
+        )
         access = Access(kind, op.queue, op.epoch, op.row, "access")
-        hint = f"tcgen05.{kind} is asynchronous: wait::{kind} before its registers are used or TMEM is handed on"
+        hint = (
+            f"tcgen05.{kind} is asynchronous: wait::{kind} before its registers are used or TMEM is handed on"
+        )
         races.reporter.add("race", "error", message, hint, _split(races, access), ("never", kind))
     for pair in sorted(pairs.values(), key=lambda p: _weight(p)):
         kind, severity = _class(pair)
@@ -135,8 +154,11 @@ def report(races, pairs: dict[tuple, Pair]) -> None:
         elif severity == "review":
             what = f"{pair.place}: {_text(races, pair.second)} after {_text(races, pair.first)}: {edge}"
         evidence = {
-            "place": pair.place, "missing": edge, "first": _side(races, pair.first), "second": _side(races, pair.second),
-        }  # fmt: skip
+            "place": pair.place,
+            "missing": edge,
+            "first": _side(races, pair.first),
+            "second": _side(races, pair.second),
+        }
         finding = races.reporter.add(
             kind, severity, what, _hint(pair), _split(races, pair.second), pair.key, **evidence
         )
@@ -144,7 +166,9 @@ def report(races, pairs: dict[tuple, Pair]) -> None:
 
 
 def _weight(pair: Pair) -> tuple:
-    """Order of report: races before fences, shared memory before its consequences in tensor and global memory."""
+    """Order of report: races before fences, shared memory before its consequences in tensor and global
+    memory.
+    """
     return (pair.code > READ_WRITE, ("shared", "tmem", "memory").index(pair.space), -pair.count)
 
 
@@ -177,7 +201,9 @@ def _missing(races, pair: Pair) -> str:
         return "its thread has not waited for it (cp.async.bulk.commit_group, then wait_group)"
     forward, backward = _carriers(races, first), _carriers(races, second)
     ignored = _never_waited_for(races)
-    unused = [p for p in forward + backward if not races.signals[p].waits] or (ignored if _is_queue(first) else [])
+    unused = [p for p in forward + backward if not races.signals[p].waits] or (
+        ignored if _is_queue(first) else []
+    )
     own = [races.agent(first.agent).owner] if first.kind == "bytes" else []
     chosen = (unused or own or (forward if _is_queue(first) else []) or [None])[0]
     if chosen is not None:

@@ -1,10 +1,11 @@
 """Shadow of byte-addressed memory: who wrote each granule last, and who has read it since.
 
 A granule is 16 bytes; a page (1 KB) in which somebody touches less is refined to 4 bytes or to single bytes.
-An entry packs agent (15 bits), epoch (28), strong? (1) and row of the instruction (19); 0 is "nobody". An agent
-is a thread or one queue of asynchronous work (order.py); epoch e of agent a happened before whoever knows a
-clock >= e for a. A record is [tags, last write, readers ..]; tags hold the cluster number + 1 of the write and of
-the first two readers, 21 bits each. Shared memory is forgotten between clusters, so its tags do not count.
+An entry packs agent (15 bits), epoch (28), strong? (1) and row of the instruction (19); 0 is "nobody". An
+agent is a thread or one queue of asynchronous work (order.py); epoch e of agent a happened before whoever
+knows a clock >= e for a. A record is [tags, last write, readers ..]; tags hold the cluster number + 1 of the
+write and of the first two readers, 21 bits each. Shared memory is forgotten between clusters, so its tags do
+not count.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ def new_shadow(size: int, readers: int, tagged: bool) -> Shadow:
     """A shadow of `size` bytes that remembers `readers` readers per granule (two, if tagged)."""
     pages = (size >> PAGE_BITS) + 1
     records = np.zeros((64 * min(pages, 1 << 12), 2 + readers), np.int64)
-    return Shadow(np.zeros(pages, np.int8), np.full(pages, -1, np.int64), records, np.zeros(1, np.int64), tagged)
+    return Shadow(
+        np.zeros(pages, np.int8), np.full(pages, -1, np.int64), records, np.zeros(1, np.int64), tagged
+    )
 
 
 def grown(s: Shadow) -> Shadow:
@@ -122,60 +125,122 @@ def excused(previous, tag, now, me, flags, row, threads, others):
 
 
 @njit(cache=True)
-def look(code, previous, tag, position, now, me, epoch, row, flags, clock, threads, others, fences, counts, out):
+def look(
+    code, previous, tag, position, now, me, epoch, row, flags, clock, threads, others, fences, counts, out
+):
     """Notes a conflict with one earlier access, if there is one."""
     agent, at = previous >> AGENT_SHIFT, (previous >> EPOCH_SHIFT) & EPOCH_MASK
     if tag != now or at > known_epoch(clock, agent):
         if not excused(previous, tag, now, me, flags, row, threads, others):
             note(out, code, previous, tag, position, me, epoch, row)
-    elif code != READ_WRITE and flags & ASYNC and agent < threads and not fenced(
-        fences, counts, agent, at, clock[agent]
+    elif (
+        code != READ_WRITE
+        and flags & ASYNC
+        and agent < threads
+        and not fenced(fences, counts, agent, at, clock[agent])
     ):
-        note(out, NO_FENCE_READ if code == WRITE_READ else NO_FENCE_WRITE, previous, tag, position, me, epoch, row)
+        note(
+            out,
+            NO_FENCE_READ if code == WRITE_READ else NO_FENCE_WRITE,
+            previous,
+            tag,
+            position,
+            me,
+            epoch,
+            row,
+        )
 
 
 @njit(inline="always")
 def touch_span(
-    records, first, count, position, step, tagged, write, now, me, epoch, row, flags, clock, threads, others,
-    fences, counts, out,
-):  # fmt: skip
+    records,
+    first,
+    count,
+    position,
+    step,
+    tagged,
+    write,
+    now,
+    me,
+    epoch,
+    row,
+    flags,
+    clock,
+    threads,
+    others,
+    fences,
+    counts,
+    out,
+):
     """An access to `count` records from `first` on, whose granules begin at `position` and are `step` bytes."""
     entry = (me << AGENT_SHIFT) | (epoch << EPOCH_SHIFT) | (STRONG_BIT if flags & STRONG else 0) | row
-    plain = flags & (ASYNC | SERIAL) == SERIAL  # nothing but order to check, and its own past is in order
-    readers = records.shape[1] - 2
+    fencing = threads if flags & ASYNC else 0  # writes of agents below this need a proxy fence
+    code, known, readers = WRITE_WRITE if write else WRITE_READ, len(clock), records.shape[1] - 2
     for i in range(first, first + count):
-        tags = records[i, 0] if tagged else 0
+        tags, tag = now, now
+        if tagged:
+            tags = records[i, 0]
+            tag = tags & TAG_MASK
         previous = records[i, 1]
-        if previous and not (plain and previous >> AGENT_SHIFT == me and (not tagged or tags & TAG_MASK == now)):
-            tag = tags & TAG_MASK if tagged else now
-            code = WRITE_WRITE if write else WRITE_READ
-            look(code, previous, tag, position + (i - first) * step, now, me, epoch, row, flags, clock, threads,
-                 others, fences, counts, out)  # fmt: skip
+        if previous:
+            agent = previous >> AGENT_SHIFT
+            covered = agent < known and (previous >> EPOCH_SHIFT) & EPOCH_MASK <= clock[agent]
+            if not covered or tag != now or agent < fencing:
+                look(
+                    code,
+                    previous,
+                    tag,
+                    position + (i - first) * step,
+                    now,
+                    me,
+                    epoch,
+                    row,
+                    flags,
+                    clock,
+                    threads,
+                    others,
+                    fences,
+                    counts,
+                    out,
+                )
+        slot = readers - 1
+        for k in range(readers):
+            r = records[i, 2 + k]
+            if r == 0:
+                slot = min(slot, k)
+                break
+            agent = r >> AGENT_SHIFT
+            tag = (tags >> (TAG_BITS * (k + 1))) & TAG_MASK if tagged else now
+            mine = tag == now and agent == me
+            covered = tag == now and agent < known and (r >> EPOCH_SHIFT) & EPOCH_MASK <= clock[agent]
+            if write:
+                if not covered and not mine:
+                    look(
+                        READ_WRITE,
+                        r,
+                        tag,
+                        position + (i - first) * step,
+                        now,
+                        me,
+                        epoch,
+                        row,
+                        flags,
+                        clock,
+                        threads,
+                        others,
+                        fences,
+                        counts,
+                        out,
+                    )
+                records[i, 2 + k] = 0
+            elif mine or covered or tag != now:
+                slot = k
+                break
         if write:
-            for k in range(readers):
-                previous = records[i, 2 + k]
-                if previous:
-                    tag = (tags >> (TAG_BITS * (k + 1))) & TAG_MASK if tagged else now
-                    if not (tag == now and previous >> AGENT_SHIFT == me):
-                        look(READ_WRITE, previous, tag, position + (i - first) * step, now, me, epoch, row, flags,
-                             clock, threads, others, fences, counts, out)  # fmt: skip
-                    records[i, 2 + k] = 0
             records[i, 1] = entry
             if tagged:
                 records[i, 0] = now
         else:
-            slot = readers - 1
-            for k in range(readers):
-                r = records[i, 2 + k]
-                if r == 0 or r >> AGENT_SHIFT == me:
-                    slot = k
-                    break
-                if tagged and (tags >> (TAG_BITS * (k + 1))) & TAG_MASK != now:
-                    slot = k
-                    break
-                if (r >> EPOCH_SHIFT) & EPOCH_MASK <= known_epoch(clock, r >> AGENT_SHIFT):
-                    slot = k
-                    break
             records[i, 2 + slot] = entry
             if tagged:
                 shift = TAG_BITS * (slot + 1)
@@ -210,8 +275,26 @@ def touch_ranges(
             shift = 4 - 2 * level_of[page]
             first = start[page] + ((position & ((1 << PAGE_BITS) - 1)) >> shift)
             count = ((end - 1) >> shift) + 1 - (position >> shift)
-            touch_span(records, first, count, position, 1 << shift, tagged, write, now, me, epoch, row, flags, clock,
-                       threads, others, fences, counts, out)  # fmt: skip
+            touch_span(
+                records,
+                first,
+                count,
+                position,
+                1 << shift,
+                tagged,
+                write,
+                now,
+                me,
+                epoch,
+                row,
+                flags,
+                clock,
+                threads,
+                others,
+                fences,
+                counts,
+                out,
+            )
             position = end
     return len(starts)
 
@@ -232,10 +315,30 @@ def position_of(place, segments, window, base, rank_shift):
 
 @njit(cache=True)
 def touch_log(
-    s, want_shared, log, begin, until, clocks, lanes, agents, base_thread, strong, segments, window, base, rank_shift,
-    now, threads, others, fences, counts, serial, out,
-):  # fmt: skip
-    """Accesses log[begin:until] (rows of protocol.accesses) of threads to one of the two memories; how far it came.
+    s,
+    want_shared,
+    log,
+    begin,
+    until,
+    clocks,
+    lanes,
+    agents,
+    base_thread,
+    strong,
+    segments,
+    window,
+    base,
+    rank_shift,
+    now,
+    threads,
+    others,
+    fences,
+    counts,
+    serial,
+    out,
+):
+    """Accesses log[begin:until] (rows of protocol.accesses) of threads to one of the two memories; how far it
+    came.
 
     clocks[t - base_thread] is what thread t knows; agents and lanes turn it into the agent that acts.
     """
@@ -258,7 +361,25 @@ def touch_log(
             shift = 4 - 2 * level_of[page]
             first = start[page] + ((position & ((1 << PAGE_BITS) - 1)) >> shift)
             count = ((end - 1) >> shift) + 1 - (position >> shift)
-            touch_span(records, first, count, position, 1 << shift, tagged, code & 1, now, me, epoch, row, flags,
-                       clock, threads, others, fences, counts, out)  # fmt: skip
+            touch_span(
+                records,
+                first,
+                count,
+                position,
+                1 << shift,
+                tagged,
+                code & 1,
+                now,
+                me,
+                epoch,
+                row,
+                flags,
+                clock,
+                threads,
+                others,
+                fences,
+                counts,
+                out,
+            )
             position = end
     return until

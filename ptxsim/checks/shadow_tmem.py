@@ -1,7 +1,8 @@
 """Shadow of tensor memory: last writer and readers of every column, by blocks of 16 lanes.
 
-Records are those of shadow.py. An access is ordered if its `usable` clock (fences included) covers the earlier one;
-if only the plain clock does, the order rests on synchronisation without tcgen05.fence (NO_TCGEN05_FENCE).
+Records are those of shadow.py. An access is ordered if its `usable` clock (fences included) covers the
+earlier one; if only the plain clock does, the order rests on synchronisation without tcgen05.fence
+(NO_TCGEN05_FENCE).
 """
 
 from __future__ import annotations
@@ -10,7 +11,15 @@ import numpy as np
 from numba import njit
 
 from ptxsim.checks.shadow import (
-    AGENT_SHIFT, EPOCH_MASK, EPOCH_SHIFT, NO_TCGEN05_FENCE, READ_WRITE, WRITE_READ, WRITE_WRITE, known_epoch, note,
+    AGENT_SHIFT,
+    EPOCH_MASK,
+    EPOCH_SHIFT,
+    NO_TCGEN05_FENCE,
+    READ_WRITE,
+    WRITE_READ,
+    WRITE_WRITE,
+    known_epoch,
+    note,
 )  # fmt: skip
 from ptxsim.tmem import COLUMNS, LANES
 
@@ -20,7 +29,9 @@ READERS = 4
 
 
 class TmemShadow:
-    """Tensor memory of all CTAs of a cluster; a cell is (rank, block of lanes, column), numbered in that order."""
+    """Tensor memory of all CTAs of a cluster; a cell is (rank, block of lanes, column), numbered in that
+    order.
+    """
 
     def __init__(self, ctas: int):
         self.write = np.zeros(ctas * BLOCKS * COLUMNS, np.int64)
@@ -45,10 +56,19 @@ def place_of(cell: int) -> tuple[int, int, int]:
 
 
 @njit(cache=True)
+def enter(write, cells, me, epoch, row):
+    """Makes this the last write of cells that nobody has read since."""
+    record = (me << AGENT_SHIFT) | (epoch << EPOCH_SHIFT) | row
+    for c in cells:
+        write[c] = record
+
+
+@njit(cache=True)
 def missing_order(previous, me, clock, usable, threads, issued):
     """0: ordered; 1: ordered, but without tcgen05.fence; 2: not ordered.
 
-    issued: 1 if `me` is a queue of MMAs. Then another queue's earlier MMA only has to be issued before (its next column).
+    issued: 1 if `me` is a queue of MMAs. Then another queue's earlier MMA only has to be issued before (its
+    next column).
     """
     agent, epoch = previous >> AGENT_SHIFT, (previous >> EPOCH_SHIFT) & EPOCH_MASK
     if agent == me:
