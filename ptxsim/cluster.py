@@ -288,7 +288,7 @@ class Cluster:
     def _step(self, g: int) -> int:
         """Runs split g until it sleeps or ends (0), or has had its turn (the work done, in instructions)."""
         control, split = self.CTL, self.splits[g]
-        control[ml.SPLIT], control[ml.BUDGET] = g, BUDGET
+        control[ml.SPLIT], control[ml.BUDGET] = g, self.progress.budget(g, BUDGET) if self.checks else BUDGET
         loop, words, polls = self._loop, control.ctypes.data, 0
         while polls <= POLLS:
             control[ml.NEW_COUNT] = 0

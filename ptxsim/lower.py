@@ -9,7 +9,7 @@ wherever diverged lanes of a warp must meet again (the immediate post-dominator 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from ptxsim import cfg
 from ptxsim.inline import expand
 from ptxsim.isa import address, scalar
 from ptxsim.isa.loads import access_form
-from ptxsim.isa.units import UNITS, UnitSpec, find_unit
 from ptxsim.machine_layout import (
     AUX,
     BRA,
@@ -43,25 +42,19 @@ from ptxsim.machine_layout import (
     X,
 )
 from ptxsim.operands import CARRY, SHORT_TYPES, SINK, Slots, constant_bits, type_bits
-from ptxsim.parser import Function, Instr, Label, LabelDef, Mem, Module, Pair, PtxError, Reg, Sink, Sym, Vec
-from ptxsim.specials import CLOCKS
+from ptxsim.parser import Function, Instr, Mem, Module, Pair, PtxError, Reg, Sink, Sym, Vec
+from ptxsim.rows import (
+    UNPACK,
+    Row,
+    branch_table,
+    classify,
+    find_copies,
+    jump_position,
+    jumps,
+    make_row,
+    well_formed,
+)
 from ptxsim.wide import split_wide
-
-UNPACK = -1  # mov {a, b}, c: one scalar row per register
-
-
-@dataclass
-class Row:
-    """One instruction on its way to bytecode; `jumps` and `label` hold positions until rows are numbered."""
-
-    instr: Instr | None
-    kind: int
-    label: str | None = None
-    op: scalar.ScalarOp | None = None
-    unit: UnitSpec | None = None
-    reads: list = field(default_factory=list)
-    writes: list = field(default_factory=list)
-    copies: dict = field(default_factory=dict)  # register filled later -> registers that `mov` copies it to
 
 
 @dataclass
@@ -91,110 +84,13 @@ def lower(function: Function, module: Module, hot: dict[str, int]) -> Program:
     modelled.
     """
     function = split_wide(expand(function, module))
-    rows, labels = _classify(function)
-    targets, falls = _jumps(rows, labels, function)
+    rows, labels = classify(function)
+    targets, falls = jumps(rows, labels, function)
     blocks = cfg.build_blocks(len(rows), targets, falls)
-    _find_copies(rows, blocks)
+    find_copies(rows, blocks)
     slots = Slots(function, module)
     slots.allocate(blocks, rows)
     return _Emitter(function, rows, labels, blocks, slots, hot).emit()
-
-
-def _classify(function: Function) -> tuple[list[Row], dict[str, int]]:
-    rows: list[Row] = []
-    labels: dict[str, int] = {}
-    for item in function.body:
-        if isinstance(item, LabelDef):
-            labels[item.name] = len(rows)
-        else:
-            rows.append(_row(item))
-    rows.append(Row(None, EXIT))
-    return rows, labels
-
-
-def _row(instr: Instr) -> Row:
-    if instr.op in ("ret", "exit"):
-        return Row(instr, EXIT)
-    if instr.op == "bra":
-        return Row(instr, BRA)
-    if instr.op == "brx":
-        return Row(instr, BRX, reads=[instr.operands[0]])
-    clock = instr.op == "mov" and isinstance(instr.operands[1], Reg) and instr.operands[1].name[1:] in CLOCKS
-    spec = UNITS["clock"] if clock else find_unit(instr)
-    if spec is not None:
-        written = [
-            i for i in spec.writes if i < len(instr.operands) and not isinstance(instr.operands[i], Mem)
-        ]
-        writes = [instr.operands[i] for i in written]
-        reads = [o for i, o in enumerate(instr.operands) if i not in written]
-        return Row(instr, UNIT, unit=spec, reads=reads, writes=writes)
-    if instr.op in ("ld", "ldu") or (instr.op == "ld" and "nc" in instr.mods):
-        return Row(instr, LD, reads=[instr.operands[1]], writes=[instr.operands[0]])
-    if instr.op == "st":
-        return Row(instr, ST, reads=list(instr.operands[:2]))
-    if instr.op == "mov" and isinstance(instr.operands[0], Vec):
-        return Row(instr, UNPACK, writes=[instr.operands[0]], reads=[instr.operands[1]])
-    op = address.resolve(instr) or scalar.resolve(instr)
-    if op is None:
-        raise PtxError(f"instruction {instr.op} is not modelled", instr.line, instr.text)
-    wide = 1 if len(op.dst) == 1 or isinstance(instr.operands[0], Pair) else len(op.dst)
-    return Row(instr, COLD, op=op, writes=list(instr.operands[:wide]), reads=list(instr.operands[wide:]))
-
-
-def _jumps(
-    rows: list[Row], labels: dict[str, int], function: Function
-) -> tuple[dict[int, list[int]], dict[int, bool]]:
-    targets: dict[int, list[int]] = {}
-    falls: dict[int, bool] = {}
-    for position, row in enumerate(rows):
-        if row.kind == EXIT:
-            targets[position] = []
-            falls[position] = row.instr is not None and row.instr.pred is not None
-        elif row.kind == BRA:
-            targets[position] = [_target(row.instr, row.instr.operands[0], labels)]
-            falls[position] = row.instr.pred is not None
-        elif row.kind == BRX:
-            targets[position] = [_target(row.instr, t, labels) for t in _table(function, row.instr)]
-            falls[position] = row.instr.pred is not None
-    return targets, falls
-
-
-def _find_copies(rows: list[Row], blocks: list[cfg.Block]) -> None:
-    """Compilers put plain `mov` copies between tcgen05.ld and its wait; ptxas makes them the same register.
-
-    So the value that arrives at the wait goes to the copies too. Any other use before the wait reads garbage.
-    """
-    for block in blocks:
-        pending: dict[str, dict] = {}
-        for row in rows[block.start : block.end]:
-            if row.unit is not None and row.unit.keeps:
-                items = row.writes[0].items if isinstance(row.writes[0], Vec) else row.writes
-                pending |= {r.name: row.copies.setdefault(r.name, []) for r in items if isinstance(r, Reg)}
-            elif (
-                row.instr is not None
-                and row.instr.op == "mov"
-                and row.instr.pred is None
-                and row.op is not None
-            ):
-                source = row.reads[0]
-                if isinstance(source, Reg) and source.name in pending and isinstance(row.writes[0], Reg):
-                    pending[source.name].append(row.writes[0].name)
-            elif row.unit is not None and row.unit.name.startswith("tcgen05.wait"):
-                pending = {}
-
-
-def _table(function: Function, instr: Instr) -> list[Label]:
-    """Targets of brx.idx."""
-    if instr.pred is not None:
-        raise PtxError("a guarded brx.idx is not modelled", instr.line, instr.text)
-    return function.branchtargets[instr.operands[1].name]
-
-
-def _target(instr: Instr, operand, labels: dict[str, int]) -> int:
-    name = operand.name if isinstance(operand, Label | Sym) else None
-    if name not in labels:
-        raise PtxError(f"branch to unknown label {name}", instr.line, instr.text)
-    return labels[name]
 
 
 class _Emitter:
@@ -231,7 +127,8 @@ class _Emitter:
                 self._put(None, JOIN)
             for position in range(block.start, block.end):
                 row = self.rows[position]
-                self._emit_of[row.kind](row, block)
+                with well_formed(row.instr):
+                    self._emit_of[row.kind](row, block)
         code = np.array(self.code, dtype=np.int64).reshape(-1, COLUMNS)
         lists = np.array(self.lists or [0], dtype=np.int32)
         return Program(
@@ -286,13 +183,13 @@ class _Emitter:
         return self.join_rows.get(block.post, -1)
 
     def _bra(self, row: Row, block) -> None:
-        target = self.row_of[_target(row.instr, row.instr.operands[0], self.labels)]
+        target = self.row_of[jump_position(row.instr, row.instr.operands[0], self.labels)]
         self._put(row.instr, BRA, imm=target, rpc=self._rpc(block))
 
     def _brx(self, row: Row, block) -> None:
         start = len(self.lists)
-        items = _table(self.function, row.instr)
-        self.lists += [self.row_of[_target(row.instr, t, self.labels)] for t in items]
+        items = branch_table(self.function, row.instr)
+        self.lists += [self.row_of[jump_position(row.instr, t, self.labels)] for t in items]
         index = self.slots.value(row.instr.operands[0], "u32")
         self._put(row.instr, BRX, d=index, a=start, b=len(items), rpc=self._rpc(block))
 
@@ -345,7 +242,7 @@ class _Emitter:
         extend = Instr(
             instr.pred, "cvt", tuple(name.split(".")[1:]), (target, target), instr.line, instr.text
         )
-        self._scalar(_row(extend), None)
+        self._scalar(make_row(extend), None)
 
     def _destinations(self, row: Row) -> tuple[int, int]:
         first = row.writes[0]
@@ -416,7 +313,7 @@ _COLUMN = {
 
 def _value_type(instr: Instr) -> str:
     """The type that immediates of an instruction take: its last type modifier, else 64 bits."""
-    kinds = [m for m in instr.mods if m in SHORT_TYPES]
+    kinds = [m for m in instr.mods if m in SHORT_TYPES and m != "pred"]  # masks and numbers are no predicates
     return kinds[-1] if kinds else "b64"
 
 

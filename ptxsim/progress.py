@@ -15,6 +15,7 @@ import numpy as np
 from ptxsim import machine_layout as ml
 from ptxsim.isa.units import BLOCK
 
+FIRST = 1260  # instructions of a checked split's first turn without an effect
 ENDLESS = 4_000_000_000  # instructions per split without an effect after which a run counts as stuck
 
 
@@ -45,6 +46,10 @@ class Progress:
         else:
             known.add(state)
             self.polling.clear()
+
+    def budget(self, g: int, most: int) -> int:
+        """Instructions of the next turn where each access is checked: few at first, polls should cost little."""
+        return min(most, FIRST << len(self.states.get(g, ())))
 
     def stuck(self, queue) -> bool:
         """Whether no split that can run will get anywhere by itself."""

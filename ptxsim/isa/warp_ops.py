@@ -6,6 +6,7 @@ import numpy as np
 
 from ptxsim import printf
 from ptxsim.cluster import Wait
+from ptxsim.findings import lanes_text
 from ptxsim.isa.units import BLOCK, check_mods, refuse, unit
 
 _LANES = np.arange(32)
@@ -15,8 +16,6 @@ def require_aligned(cluster, split) -> None:
     """`.aligned`: all threads of the warp must execute this instruction together."""
     missing = cluster.alive[split.warp] & ~split.mask
     if missing:
-        from ptxsim.findings import lanes_text
-
         instr = split.instr
         cluster.reporter.add(
             "collective",
@@ -35,6 +34,7 @@ def meet(cluster, split, members: int, payload: np.ndarray):
     Returns (lanes present, their payload by lane), or None when the split must sleep until the others come.
     """
     key = ("meet", split.warp, members, split.instr.name)
+    _require_member(cluster, split, members)
     members &= cluster.alive[split.warp]
     if members & ~split.mask == 0:
         return split.mask & members, payload
@@ -57,6 +57,17 @@ def meet(cluster, split, members: int, payload: np.ndarray):
             cluster.unit_state[("met", other)] = (present & members, combined)
     cluster.wake(key)
     return present & members, combined
+
+
+def _require_member(cluster, split, members: int) -> None:
+    outside = split.mask & ~members
+    if outside:
+        cluster.reporter.add(
+            "collective", "error",
+            f"lanes {lanes_text(outside)} execute {split.instr.op}.sync with mask {members:#010x}, which leaves "
+            f"them out",
+            "the mask has a bit for every lane that takes part", split, key="member",
+        )  # fmt: skip
 
 
 def _members(cluster, split, slot: int) -> int:
@@ -121,10 +132,6 @@ def shfl(instr):
         return None
 
     return run
-
-
-def _ballot(mask: int, lanes: int) -> int:
-    return mask & lanes
 
 
 @unit("vote.sync", writes=(0,), section="9.7.13.8")

@@ -135,7 +135,7 @@ __constant__ short table[4] = {-1, 300, -3000, 7};
 __device__ int counter[3] = {5, 6, 7};
 __device__ const float* pointer = nullptr;
 struct Args { char c; short s; double d; int v[5]; };
-extern "C" __global__ void 
+extern "C" __global__ void
 k(const __grid_constant__ Args a, const Args b, int* out, unsigned char u, long long w) {
   extern __shared__ int dynamic[];
   __shared__ int fixed[33];
