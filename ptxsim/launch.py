@@ -260,7 +260,9 @@ class Launch:
             "ctas": part.stats["clusters"] * self.ctas_per_cluster,
             "grid_ctas": count * self.ctas_per_cluster,
         }
-        if part.stats["clusters"] == count and not any(f.kind == "deadlock" for f in part.reporter.found.values()):
+        if part.stats["clusters"] == count and not any(
+            f.kind == "deadlock" for f in part.reporter.found.values()
+        ):
             report_unwritten(marked, part.reporter)
         stats["seconds"] = time.perf_counter() - start
         verdict = part.reporter.verdict() if checks or part.reporter.found else "not checked"

@@ -50,14 +50,23 @@ def _text(waiter: Waiter, helpers: bool) -> list[str]:
 def _data(model: Model, waiter: Waiter) -> dict:
     """One group as plain data."""
     data = {
-        "who": waiter.who, "cta": waiter.cta, "line": model.program.instrs[waiter.row].src, "kind": waiter.kind,
-        "for": waiter.wants, "state": waiter.state, "helpers": [f"{h.what}; it {h.state}" for h in waiter.helpers],
-    }  # fmt: skip
+        "who": waiter.who,
+        "cta": waiter.cta,
+        "line": model.program.instrs[waiter.row].src,
+        "kind": waiter.kind,
+        "for": waiter.wants,
+        "state": waiter.state,
+        "helpers": [f"{h.what}; it {h.state}" for h in waiter.helpers],
+    }
     barrier = model.cluster.mbarriers.get(waiter.place)
     if barrier is not None:
         data |= {
-            "barrier": model.reporter.shared_name(waiter.place[1]), "barrier_cta": waiter.place[0],
-            "parity": waiter.detail["parity"], "phase": barrier.phase, "expected": barrier.expected,
-            "arrived": barrier.expected - barrier.pending, "tx_missing": barrier.tx,
-        }  # fmt: skip
+            "barrier": model.reporter.shared_name(waiter.place[1]),
+            "barrier_cta": waiter.place[0],
+            "parity": waiter.detail["parity"],
+            "phase": barrier.phase,
+            "expected": barrier.expected,
+            "arrived": barrier.expected - barrier.pending,
+            "tx_missing": barrier.tx,
+        }
     return data

@@ -1,7 +1,7 @@
 """The likely cause of a standstill: what is wrong with the first wait that no other wait explains.
 
-Each detector looks at one group that waits and says what is wrong with what it waits for, or nothing. The first
-detector of CAUSES that answers for any group gives the cause.
+Each detector looks at one group that waits and says what is wrong with what it waits for, or nothing. The
+first detector of CAUSES that answers for any group gives the cause.
 """
 
 from __future__ import annotations
@@ -10,17 +10,23 @@ from dataclasses import dataclass
 
 from ptxsim.checks.deadlock_model import Model, Waiter
 
-_COUNT_HINT = "init(count) is the number of arrivals per round: all threads that arrive, of both CTAs, or 1 per commit"
+_COUNT_HINT = (
+    "init(count) is the number of arrivals per round: all threads that arrive, of both CTAs, or 1 per commit"
+)
 _BYTES_HINT = "the bytes given to arrive are the sum of all copies that signal this barrier in a phase"
 _FLIP_HINT = "flip the phase after each wait, keep it from tile to tile, and start it once"
-_LOOP_HINT = "both sides of a barrier must run the same number of rounds: compare their loops over K and over tiles"
+_LOOP_HINT = (
+    "both sides of a barrier must run the same number of rounds: compare their loops over K and over tiles"
+)
 _ROUTE_HINT = "look at the slot index, at cta_id, and at cta_mask (one bit per CTA that is to hear it)"
 _START_HINT = "one side must start: PipelineState.init(is_producer=True) lets the first wait pass"
 _ORDER_HINT = "both sides must go through stages and phases in the same order, from the same start"
 _SYNC_HINT = "every thread of the CTA (every CTA of the cluster) must come to the same sync: none may skip it"
 _WARP_HINT = "all lanes named by the instruction must come to it: no divergent guard around it"
 _ALLOC_HINT = "one warp of the CTA allocates, once: warp_id counts within a warpgroup, so name wg_id too"
-_PAIR_HINT = "with cta_group 2 one warp of each CTA of the pair executes alloc: no condition on the CTA around it"
+_PAIR_HINT = (
+    "with cta_group 2 one warp of each CTA of the pair executes alloc: no condition on the CTA around it"
+)
 
 
 @dataclass(frozen=True)
@@ -84,7 +90,9 @@ def _collective(model: Model, waiter: Waiter) -> Cause | None:
 def _alloc(model: Model, waiter: Waiter) -> Cause | None:
     if waiter.kind != "tmem-alloc":
         return None
-    return Cause(f"{waiter.who} waits for {waiter.wants}: all are allocated, nobody frees them", _ALLOC_HINT, waiter)
+    return Cause(
+        f"{waiter.who} waits for {waiter.wants}: all are allocated, nobody frees them", _ALLOC_HINT, waiter
+    )
 
 
 def _pair(model: Model, waiter: Waiter) -> Cause | None:
@@ -109,7 +117,9 @@ def loads_to_come(model: Model, place: tuple[int, int]) -> bool:
     barrier, history = model.cluster.mbarriers[place], model.histories.get(place)
     if barrier.tx < 0 or history is None:
         return False
-    now = {warp for (how, warp, _), s in history.sources.items() if how == "load" and s.phase == barrier.phase}
+    now = {
+        warp for (how, warp, _), s in history.sources.items() if how == "load" and s.phase == barrier.phase
+    }
     rows = {r for r in model.rows_for(place) if model.program.instrs[r].op == "cp"}
     return any(rows & model.reach(w) and not now & set(w.lanes) for w in model.waiters)
 
@@ -119,7 +129,8 @@ def _ahead(model: Model, waiter: Waiter) -> Cause | None:
     if history is None or barrier.phase < 2 or history.seen >= barrier.phase - 2:
         return None
     text = (
-        f"{model.name(waiter.place)} completed phases {history.seen + 1} to {barrier.phase - 1} before the wait "
+        f"{model.name(waiter.place)} completed phases {history.seen + 1} to {barrier.phase - 1} before "
+        "the wait "
         f"for phase {barrier.phase - 2} saw it: it gets more than init({barrier.expected}) arrivals per round"
     )
     return Cause(text, _COUNT_HINT, waiter)
@@ -135,7 +146,8 @@ def _not_flipped(model: Model, waiter: Waiter) -> Cause | None:
     if seen < 0 or seen & 1 != asked or barrier.phase <= seen + 1:
         return None
     text = (
-        f"{waiter.who} asks {model.name(waiter.place)} for parity {asked} again: it has seen phase {seen}, phase "
+        f"{waiter.who} asks {model.name(waiter.place)} for parity {asked} again: it has seen phase "
+        f"{seen}, phase "
         f"{seen + 1} has completed too, so this waits for phase {barrier.phase}; the phase was not flipped"
     )
     return Cause(text, _FLIP_HINT, waiter)
@@ -151,7 +163,9 @@ def _bytes_only(model: Model, waiter: Waiter) -> Cause | None:
         f"{model.name(waiter.place)}: TMA has delivered {-barrier.tx} B, but nobody has arrived "
         f"(0/{barrier.expected}) to expect them"
     )
-    return Cause(text, "after issuing the copies, the same thread executes arrive(bytes) once per phase", waiter)
+    return Cause(
+        text, "after issuing the copies, the same thread executes arrive(bytes) once per phase", waiter
+    )
 
 
 def _partial(model: Model, waiter: Waiter) -> Cause | None:
@@ -161,7 +175,9 @@ def _partial(model: Model, waiter: Waiter) -> Cause | None:
         return None
     arrived = {w for (how, w, _), s in history.sources.items() if how != "load" and s.phase == barrier.phase}
     rows = {r for r in model.rows_for(waiter.place) if model.program.instrs[r].op != "cp"}
-    late = [w for w in model.waiters if w is not waiter and rows & model.reach(w) and not arrived & set(w.lanes)]
+    late = [
+        w for w in model.waiters if w is not waiter and rows & model.reach(w) and not arrived & set(w.lanes)
+    ]
     known = {w for (how, w, _) in history.sources if how != "load"}
     if any(known & set(w.lanes) for w in late):
         return None
@@ -183,11 +199,13 @@ def _elsewhere(model: Model, waiter: Waiter) -> str:
     for place, history in model.histories.items():
         if place == waiter.place or not any(row in rows for _, _, row in history.sources):
             continue
-        if place[1] == offset and place[0] != rank:
-            found.append(place)
-        elif model.array(place[1]) != model.array(offset):
-            found.append(place)
-        elif place[0] == rank and model.cluster.mbarriers[place].phase - 2 > history.seen:
+        if (
+            place[1] == offset
+            and place[0] != rank
+            or model.array(place[1]) != model.array(offset)
+            or place[0] == rank
+            and model.cluster.mbarriers[place].phase - 2 > history.seen
+        ):
             found.append(place)
     return ", ".join(model.name(p) for p in found)
 
@@ -210,7 +228,8 @@ def _ended(model: Model, waiter: Waiter) -> Cause | None:
     rounds = barrier.phase
     who = waiter.helpers[0].what.split(" (")[0]
     text = (
-        f"{waiter.who} waits for phase {rounds} of {model.name(waiter.place)}, but {who} no more: it has done "
+        f"{waiter.who} waits for phase {rounds} of {model.name(waiter.place)}, but {who} no more: it has "
+        "done "
         f"so for {rounds} round{'s' * (rounds != 1)} and is through with its loop"
     )
     return Cause(text, _LOOP_HINT, waiter)
@@ -249,6 +268,18 @@ def _ring(model: Model, waiter: Waiter) -> Cause | None:
 
 
 CAUSES = (
-    _no_init, _collective, _alloc, _pair, _bytes, _misrouted, _ahead, _not_flipped, _bytes_only, _partial, _ended, _sync,
-    _fresh, _ring,
-)  # fmt: skip
+    _no_init,
+    _collective,
+    _alloc,
+    _pair,
+    _bytes,
+    _misrouted,
+    _ahead,
+    _not_flipped,
+    _bytes_only,
+    _partial,
+    _ended,
+    _sync,
+    _fresh,
+    _ring,
+)

@@ -91,7 +91,7 @@ class Model:
         return sorted(found.values(), key=lambda w: (w.cta, w.row))
 
     def role(self, cta: int, lanes: dict[int, int]) -> str:
-        """`CTA 1 WG0`, `WG1 warp 3 lane 0`: warps in the handout's words, with the CTA's rank in a cluster."""
+        """`CTA 1 WG0`, `WG1 warp 3 lane 0`: warps in the handout's words, with the CTA's rank."""
         cluster = self.cluster
         warps = sorted(w % cluster.warps_per_cta for w in lanes)
         grouped = cluster.warps_per_cta > 4 and cluster.warps_per_cta % 4 == 0
@@ -129,7 +129,9 @@ class Model:
             if barrier is None:
                 return self.name(waiter.place), "not initialised"
             arrived = f"{barrier.expected - barrier.pending}/{barrier.expected} arrived"
-            missing = f", {abs(barrier.tx)} B {'missing' if barrier.tx > 0 else 'too many'}" if barrier.tx else ""
+            missing = (
+                f", {abs(barrier.tx)} B {'missing' if barrier.tx > 0 else 'too many'}" if barrier.tx else ""
+            )
             wants = f"{self.name(waiter.place)}, parity {detail['parity']}"
             return wants, f"it is in phase {barrier.phase} (parity {barrier.phase & 1}), {arrived}{missing}"
         if waiter.kind == "bar":
@@ -175,7 +177,9 @@ class Model:
     def rows_for(self, place: tuple[int, int]) -> set[int]:
         """Rows that signal barriers of the same array, by the program's text."""
         array = self.array(place[1])
-        return {row for row, offsets in self.signal_rows.items() if any(self.array(o) == array for o in offsets)}
+        return {
+            row for row, offsets in self.signal_rows.items() if any(self.array(o) == array for o in offsets)
+        }
 
     def waiter_of(self, warp: int, mask: int) -> Waiter | None:
         """The group that these lanes are in, or that they wait for at a meeting point of their warp."""
@@ -191,9 +195,12 @@ class Model:
         if waiter.kind == "cluster":
             state = self.cluster.unit_state.get(("cluster-bar",), {})
             return [
-                self._standing(w) for w in self.waiters
-                if any(self.cluster.alive[k] & m & ~state.get("lanes", {}).get(k, 0) for k, m in w.lanes.items())
-            ]  # fmt: skip
+                self._standing(w)
+                for w in self.waiters
+                if any(
+                    self.cluster.alive[k] & m & ~state.get("lanes", {}).get(k, 0) for k, m in w.lanes.items()
+                )
+            ]
         if waiter.kind in ("tmem-alloc", "tmem-pair", "collective"):
             return [self._standing(w) for w in self._blockers(waiter)]
         return []
@@ -207,8 +214,14 @@ class Model:
         others = [w for w in self.waiters if w.cta == waiter.cta and id(w) not in here]
         if waiter.detail["expected"] is None:
             return others
-        rows = {r for r, i in enumerate(self.program.instrs) if i is not None and i.op in ("bar", "barrier")
-                and "cluster" not in i.mods and getattr(i.operands[0], "bits", number) == number}  # fmt: skip
+        rows = {
+            r
+            for r, i in enumerate(self.program.instrs)
+            if i is not None
+            and i.op in ("bar", "barrier")
+            and "cluster" not in i.mods
+            and getattr(i.operands[0], "bits", number) == number
+        }
         return [w for w in others if rows & self.reach(w)]
 
     def _blockers(self, waiter: Waiter) -> list[Waiter]:
@@ -218,8 +231,11 @@ class Model:
             return [w for w in self.waiters if w is not waiter and warp in w.lanes]
         cta = waiter.cta ^ 1 if waiter.kind == "tmem-pair" else waiter.cta
         wanted = "dealloc" if waiter.kind == "tmem-alloc" else waiter.detail["what"].split(".")[1]
-        rows = {r for r, i in enumerate(self.program.instrs) if i is not None and i.op == "tcgen05"
-                and i.mods[0] == wanted}  # fmt: skip
+        rows = {
+            r
+            for r, i in enumerate(self.program.instrs)
+            if i is not None and i.op == "tcgen05" and i.mods[0] == wanted
+        }
         return [w for w in self.waiters if w.cta == cta and w is not waiter and rows & self.reach(w)]
 
     def _signallers(self, waiter: Waiter) -> list[Helper]:
@@ -265,7 +281,9 @@ class Model:
         by_waiter: dict[int, tuple] = {}
         for warp, mask in lanes.items():
             other = self.waiter_of(warp, mask)
-            group = by_waiter.setdefault(id(other) if other else warp // self.cluster.warps_per_cta, (other, {}))
+            group = by_waiter.setdefault(
+                id(other) if other else warp // self.cluster.warps_per_cta, (other, {})
+            )
             group[1][warp] = mask
         helpers = []
         for other, mine in by_waiter.values():

@@ -1,9 +1,10 @@
 """A CTA must live, and its tensor memory stay allocated, until its peers are done with them.
 
-Each CTA of a cluster is one clock. A CTA's clock ticks when it releases (arrives, commits, starts a copy); what
-it then waits for tells it the clocks of those who signalled. A peer that touches this CTA at its time t must be
-known here, at time t or later, when this CTA ends (shared memory, mbarriers: PTX ISA 5.1.4, 9.7.13.15) and when
-it frees tensor memory of a pair (9.7.16.5). Coarser than threads, so it misses cases but invents none.
+Each CTA of a cluster is one clock. A CTA's clock ticks when it releases (arrives, commits, starts a copy);
+what it then waits for tells it the clocks of those who signalled. A peer that touches this CTA at its time t
+must be known here, at time t or later, when this CTA ends (shared memory, mbarriers: PTX ISA 5.1.4,
+9.7.13.15) and when it frees tensor memory of a pair (9.7.16.5). Coarser than threads, so it misses cases but
+invents none.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ class Freed:
 
 @njit(cache=True)
 def remote_rows(log, warps, rows):
-    """rows[cta, rank]: the last row at which a thread of `cta` accesses the shared memory of `rank`, its peer."""
+    """rows[cta, rank]: the last row at which a thread of `cta` accesses the shared memory of `rank`, its
+    peer.
+    """
     for i in range(len(log)):
         place = log[i, ml.LOG_PLACE]
         if ml.SHARED_BASE <= place < ml.SHARED_END:
@@ -53,7 +56,9 @@ def remote_rows(log, warps, rows):
 class Peers(Observer):
     def __init__(self, launch, reporter):
         self.reporter = reporter
-        flags = any(i is not None and i.op in ("ld", "atom") and _FLAGS & set(i.mods) for i in launch.program.instrs)
+        flags = any(
+            i is not None and i.op in ("ld", "atom") and _FLAGS & set(i.mods) for i in launch.program.instrs
+        )
         self.on = launch.ctas_per_cluster > 1 and not flags
 
     def start(self, cluster) -> None:
@@ -164,17 +169,27 @@ class Peers(Observer):
         for (source, target, _), touch in self.touches.items():
             if self.knows[target, source] < touch.time:
                 self._report(
-                    cluster, "cluster", source, touch.row, touch.what,
-                    f"CTA {source} {touch.what} of CTA {target}, but nothing keeps CTA {target} from having ended",
-                )  # fmt: skip
+                    cluster,
+                    "cluster",
+                    source,
+                    touch.row,
+                    touch.what,
+                    f"CTA {source} {touch.what} of CTA {target}, but nothing keeps CTA {target} from "
+                    "having ended",
+                )
         for cta, freed in self.freed.items():
             peer = cta ^ 1
             if peer < cluster.ctas and freed.knew[peer] < self.tmem[peer]:
                 self._report(
-                    cluster, "tmem-alloc", cta, freed.row, "free",
-                    f"tcgen05.dealloc of {freed.text} in CTA {cta} with cta_group 2, while CTA {peer} may still "
+                    cluster,
+                    "tmem-alloc",
+                    cta,
+                    freed.row,
+                    "free",
+                    f"tcgen05.dealloc of {freed.text} in CTA {cta} with cta_group 2, while CTA {peer} may "
+                    "still "
                     f"read its half of them",
-                )  # fmt: skip
+                )
 
     def _report(self, cluster, kind: str, cta: int, row: int, key: str, message: str) -> None:
         finding = self.reporter.add(kind, "error", message, _STAY, key=(kind, key))

@@ -1,7 +1,7 @@
 """Shared-memory operands of tcgen05.mma start where their descriptor says that the swizzle pattern starts.
 
-PTX ISA 9.7.16.4.1: a swizzle pattern repeats every 1024, 512 or 256 B; a matrix that does not start at the first
-row of a pattern needs the matrix base offset in its descriptor.
+PTX ISA 9.7.16.4.1: a swizzle pattern repeats every 1024, 512 or 256 B; a matrix that does not start at the
+first row of a pattern needs the matrix base offset in its descriptor.
 """
 
 from __future__ import annotations
@@ -34,9 +34,14 @@ class Descriptors(Observer):
         row = (fields.start >> 7) % rows
         if row != fields.base % rows:
             self.reporter.add(
-                "misaligned", "error",
-                f"the MMA reads {self.reporter.shared_name(fields.start)} with a {rows * 16} B swizzle, but its "
-                f"address is {row * 128} B behind a multiple of {rows * 128} B: the pattern does not start there",
-                f"swizzled buffers start on multiples of {rows * 128} B: pool.move_base_to(1024), or align=1024",
-                split, key=("descriptor", self.reporter.shared_name(fields.start).split(" + ")[0]),
-            )  # fmt: skip
+                "misaligned",
+                "error",
+                f"the MMA reads {self.reporter.shared_name(fields.start)} with a {rows * 16} B swizzle, "
+                "but its "
+                f"address is {row * 128} B behind a multiple of {rows * 128} B: the pattern does not "
+                "start there",
+                f"swizzled buffers start on multiples of {rows * 128} B: pool.move_base_to(1024), or "
+                "align=1024",
+                split,
+                key=("descriptor", self.reporter.shared_name(fields.start).split(" + ")[0]),
+            )

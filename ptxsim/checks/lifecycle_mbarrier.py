@@ -45,7 +45,8 @@ class Barriers(Observer):
         message = (
             f"{self._name(place)} runs ahead: phases {history.seen + 1} to {barrier.phase - 1} completed "
             f"before the wait for phase {missed} could see it, and parity {parity} cannot tell phase "
-            f"{missed} from phase {barrier.phase}. {arrivals} arrivals came; with init({barrier.expected}) every "
+            f"{missed} from phase {barrier.phase}. {arrivals} arrivals came; with "
+            f"init({barrier.expected}) every "
             f"{barrier.expected} complete a phase"
         )
         self._at(split, "mbarrier", ("ahead", place[1]), place, message, _COUNT)
@@ -115,5 +116,7 @@ class Barriers(Observer):
         copies = history.parts or history.before
         row = copies[-1][2] if copies else next((r for _, _, r in reversed(history.sources)), history.row)
         name = self.reporter.shared_name(place[1])
-        finding = self.reporter.add(kind, severity, message, hint, key=(kind, name.split("[")[0]), barrier=name)
+        finding = self.reporter.add(
+            kind, severity, message, hint, key=(kind, name.split("[")[0]), barrier=name
+        )
         finding.where = finding.where or self.reporter.row_place(cluster, place[0], row)

@@ -1,7 +1,7 @@
 """Bulk copies that a thread starts and never waits for: the CTA may end while TMA still reads its memory.
 
-PTX ISA 9.7.9.25.2: a bulk copy belongs to the open group of its thread, commit_group closes it, wait_group waits
-for closed groups. Shared memory lives as long as the CTA.
+PTX ISA 9.7.9.25.2: a bulk copy belongs to the open group of its thread, commit_group closes it, wait_group
+waits for closed groups. Shared memory lives as long as the CTA.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ from dataclasses import dataclass, field
 
 from ptxsim.checks.protocol import Observer
 
-_COMMIT = "cp_async.bulk.commit_group() after the store, then cp_async.bulk.wait_group(0), by the thread that stored"
+_COMMIT = (
+    "cp_async.bulk.commit_group() after the store, then cp_async.bulk.wait_group(0), "
+    "by the thread that stored"
+)
 
 
 @dataclass
@@ -55,11 +58,18 @@ class BulkCopies(Observer):
                     self._report(cluster, thread, buffer, row, group.committed)
 
     def _report(self, cluster, thread: int, buffer: str, row: int, committed: bool) -> None:
-        state = "never waited for" if committed else "in no committed group, so that no wait_group waits for it"
+        state = (
+            "never waited for" if committed else "in no committed group, so that no wait_group waits for it"
+        )
         finding = self.reporter.add(
-            "async-pending", "error",
-            f"the TMA store from {buffer} is {state}: the CTA may end, and its shared memory with it, while TMA "
-            f"still reads", _COMMIT, key=("store", buffer), buffer=buffer,
-        )  # fmt: skip
+            "async-pending",
+            "error",
+            f"the TMA store from {buffer} is {state}: the CTA may end, and its shared memory with it, "
+            "while TMA "
+            f"still reads",
+            _COMMIT,
+            key=("store", buffer),
+            buffer=buffer,
+        )
         rank = thread // 32 // cluster.warps_per_cta
         finding.where = finding.where or self.reporter.row_place(cluster, rank, row)

@@ -79,7 +79,9 @@ class TmemLife(Observer):
             for _, _, _, column, _, width in result_blocks(op.shape.m, op.shape.n, op.group):
                 if op.column + column < start + columns and start < op.column + column + width:
                     line = self.reporter.line_text(cluster.program.instrs[op.row])
-                    message = f"tcgen05.dealloc of columns from {start} while an MMA ({line}) still writes them"
+                    message = (
+                        f"tcgen05.dealloc of columns from {start} while an MMA ({line}) still writes them"
+                    )
                     hint = "wait for the last MMA before TMEM is freed"
                     self.reporter.add("tmem-alloc", "error", message, hint, split, key=("in use",))
                     return
@@ -91,7 +93,8 @@ class TmemLife(Observer):
         for cta, live in enumerate(self.live):
             for start, allocation in live.items():
                 message = (
-                    f"{allocation.columns} columns of tensor memory (from column {start}) are still allocated "
+                    f"{allocation.columns} columns of tensor memory (from column {start}) are still "
+                    "allocated "
                     f"when the CTA ends: the next kernel that allocates waits for ever"
                 )
                 hint = "tcgen05.dealloc at the end, by the warp that allocated, once everybody is done"
@@ -103,11 +106,15 @@ class TmemLife(Observer):
         for index, wait in cluster.waits.items():
             if wait.kind == "tmem-alloc":
                 split = cluster.splits[index]
-                held = [f"{a.columns} by warp {a.warp % cluster.warps_per_cta}" for a in self.live[split.cta].values()]
+                held = [
+                    f"{a.columns} by warp {a.warp % cluster.warps_per_cta}"
+                    for a in self.live[split.cta].values()
+                ]
                 split.mask = split.full_mask
                 message = (
                     f"tcgen05.alloc of {wait.detail['columns']} columns by warp "
-                    f"{split.warp % cluster.warps_per_cta} waits for ever: {', '.join(held)} of {COLUMNS} are held"
+                    f"{split.warp % cluster.warps_per_cta} waits for ever: {', '.join(held)} of {COLUMNS} "
+                    "are held"
                 )
                 self.reporter.add("tmem-alloc", "error", message, _ONE_WARP, split, key=("blocked",))
 
@@ -135,7 +142,9 @@ class TmemLife(Observer):
     def mma_issue(self, cluster, split, op) -> None:
         groups = {a.group for a in self.live[op.cta].values()}
         if groups and op.group not in groups:
-            message = f"tcgen05.mma with cta_group {op.group} on columns allocated with cta_group {groups.pop()}"
+            message = (
+                f"tcgen05.mma with cta_group {op.group} on columns allocated with cta_group {groups.pop()}"
+            )
             self.reporter.add("tmem-alloc", "error", message, _ONE_GROUP, split, key=("mma group",))
 
     def mma_execute(self, cluster, op, ranks: list[int]) -> None:

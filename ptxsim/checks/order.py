@@ -140,7 +140,7 @@ class Order(Observer):
     # ---- release and acquire ----
 
     def release(self, rows, clock: bool = True) -> Stamp:
-        """What these threads hand over now; their next accesses belong to a new epoch. clock=False: relaxed."""
+        """What these threads hand over now; their next accesses are of a new epoch. clock=False: relaxed."""
         known = self.known[rows]
         known = known.copy() if known.ndim == 1 else known.max(0)
         if not clock:

@@ -1,8 +1,8 @@
 """What a run tells its observers. Every method is called by the machine; an observer overrides what it needs.
 
-Places of barriers are (CTA rank, window offset). A token is what `*_issue` returned: the machine hands it back when
-the work it belongs to reads, writes or completes. Handlers call these before the state changes, except where the
-name says `complete`.
+Places of barriers are (CTA rank, window offset). A token is what `*_issue` returned: the machine hands it
+back when the work it belongs to reads, writes or completes. Handlers call these before the state changes,
+except where the name says `complete`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ class Observer:
         """All threads of the cluster have ended, or are stuck."""
 
     def accesses(self, cluster, log: np.ndarray) -> None:
-        """Generic loads and stores since the last call: int64 (n, 4) of row, thread, place, 2 * bytes + is write.
+        """Generic loads and stores since the last call: int64 (n, 4) of row, thread, place, 2 * bytes + is
+        write.
 
         place: address of global memory, or SHARED_BASE + (rank << RANK_SHIFT) + window offset.
         """

@@ -195,8 +195,11 @@ class AsyncUnits(Order):
             self._global_box(token, token.tmap, token.start, False)
 
     def tma_read(self, cluster, token: Issued, rank: int, chunks: np.ndarray) -> None:
-        token.queue = self.column("source", token.thread)
-        self._remember(token)
+        if token.kind == "load":  # a copy between CTAs is done, source and all, when its bytes are announced
+            self._arrives_on(cluster, token, token.ranks[0])
+        else:
+            token.queue = self.column("source", token.thread)
+            self._remember(token)
         starts = (chunks.reshape(-1).astype(np.int64) << 4) + rank * self.window
         self._ranges(SHARED, starts, 16, False, token)
 
@@ -267,7 +270,7 @@ class AsyncUnits(Order):
         self._result(op, ranks, item)
 
     def _result(self, op, ranks: list[int], item: Issued) -> None:
-        """D is written. While only MMAs of one thread go to it, in order, looking at the last one is enough."""
+        """D is written. While only MMAs of one thread go to it, in order, the last one is enough."""
         key = (op.shape, op.group, op.lane, op.column, tuple(ranks))
         last = self.open_results.get(key)
         if last is not None and last[0].queue == item.queue:
@@ -279,7 +282,7 @@ class AsyncUnits(Order):
         self.open_results[key] = [item, cells, first, first + op.shape.n]
 
     def _close_results(self, cells: np.ndarray) -> None:
-        """Somebody else comes to these cells: enters the last MMA of each result that may overlap with them."""
+        """Somebody else comes to these cells: enters the last MMA of each result that may overlap."""
         columns = cells % COLUMNS
         low, high = int(columns.min()), int(columns.max())
         for key, (item, known, first, last) in list(self.open_results.items()):
@@ -400,6 +403,28 @@ class AsyncUnits(Order):
             if self.clocks[warp * 32 // self.lanes, op.queue] < op.epoch:
                 found.append((kind, warp, op))
         return found
+
+    # ---- wgmma ----
+
+    def wgmma_issue(self, cluster, split) -> Issued:
+        """One warp's share. Its clock is what all lanes know, and what each has done itself."""
+        rows = self.rows(split)
+        op = Issued("wgmma", split.row, int(rows[0]), self.clocks[rows].min(0), _NOTHING, _NOTHING)
+        op.clock[rows] = self.clocks[rows, rows]
+        self.clocks[rows, rows] += 1
+        op.queue = self.column("wgmma", split.warp)
+        agent = self.agent(op.queue)
+        agent.count += 1
+        op.epoch = agent.count
+        return op
+
+    def wgmma_read(self, cluster, token: Issued, rank: int, chunks: np.ndarray) -> None:
+        if len(chunks):
+            self._ranges(SHARED, *_runs(chunks, rank * self.window), False, token)
+
+    def wgmma_wait(self, cluster, split, token: Issued) -> None:
+        rows = self.rows(split)
+        self.clocks[rows, token.queue] = np.maximum(self.clocks[rows, token.queue], token.epoch)
 
     # ---- cp.async ----
 

@@ -1,4 +1,4 @@
-"""Turns pairs of unordered accesses into findings: both accesses, and the edge that is missing between them."""
+"""Turns pairs of unordered accesses into findings: both accesses, and the edge missing between them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _UNITS = {
     "result": "TMA store",
     "mma": "tensor core (tcgen05.mma)",
     "ld": "tcgen05.ld",
-    "st": "tcgen05.st",
+    "st": "tcgen05.st", "wgmma": "wgmma",
     "cp.async": "cp.async",
 }
 
@@ -146,7 +146,8 @@ def report(races, pairs: dict[tuple, Pair]) -> None:
     for pair in sorted(pairs.values(), key=lambda p: _weight(p)):
         kind, severity = _class(pair)
         edge = _missing(races, pair)
-        what = f"{pair.place}: {_text(races, pair.second)} and {_text(races, pair.first)} are not ordered: {edge}"
+        both = f"{_text(races, pair.second)} and {_text(races, pair.first)}"
+        what = f"{pair.place}: {both} are not ordered: {edge}"
         if kind == "proxy-fence":
             what = (
                 f"{pair.place}: {_text(races, pair.second)} may miss what {_text(races, pair.first)}: {edge}"
@@ -192,7 +193,10 @@ def _missing(races, pair: Pair) -> str:
         where = "shared::cta" if pair.space == "shared" else "global"
         return f"no fence.proxy.async for .{where} between the write and the barrier"
     if pair.code == NO_TCGEN05_FENCE:
-        return "the synchronisation between them has no tcgen05.fence::before_thread_sync / after_thread_sync pair"
+        return (
+            "the synchronisation between them has no tcgen05.fence::before_thread_sync / "
+            "after_thread_sync pair"
+        )
     if first.kind == "other":
         return "they are in different clusters of the grid"
     if first.kind in ("ld", "st") and not pair.waited:
@@ -247,7 +251,10 @@ def _barrier(races, place: tuple[int, int]) -> str:
 
 def _hint(pair: Pair) -> str:
     if pair.code in (NO_FENCE_READ, NO_FENCE_WRITE):
-        return "every thread that writes runs fence.proxy_async after its writes; then the barrier, then TMA or MMA"
+        return (
+            "every thread that writes runs fence.proxy_async after its writes; "
+            "then the barrier, then TMA or MMA"
+        )
     if pair.code == NO_TCGEN05_FENCE:
         return "tensor memory is handed over by before_thread_sync, the barrier, after_thread_sync"
     if pair.first.verb == "write" and pair.second.verb == "read":

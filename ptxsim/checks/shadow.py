@@ -172,7 +172,7 @@ def touch_span(
     counts,
     out,
 ):
-    """An access to `count` records from `first` on, whose granules begin at `position` and are `step` bytes."""
+    """An access to `count` records from `first` on; granules begin at `position` and have `step` bytes."""
     entry = (me << AGENT_SHIFT) | (epoch << EPOCH_SHIFT) | (STRONG_BIT if flags & STRONG else 0) | row
     fencing = threads if flags & ASYNC else 0  # writes of agents below this need a proxy fence
     code, known, readers = WRITE_WRITE if write else WRITE_READ, len(clock), records.shape[1] - 2

@@ -1,7 +1,7 @@
 """What the text of a program says about barriers: which rows can signal which, and where control can get to.
 
-Addresses are followed backwards through the text as shared symbol + constant; what is not constant (the stage)
-counts as 0, so that a row is known by the first element of the barrier array that it signals.
+Addresses are followed backwards through the text as shared symbol + constant; what is not constant (the
+stage) counts as 0, so that a row is known by the first element of the barrier array that it signals.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""tcgen05 (PTX ISA 9.7.16): ld, st, their waits, commit, fences (mma: tcgen05_mma.py, alloc: tcgen05_alloc.py)."""
+"""tcgen05 (PTX ISA 9.7.16): ld, st, their waits, commit, fences (mma: tcgen05_mma.py, alloc:
+tcgen05_alloc.py).
+"""
 
 from __future__ import annotations
 
@@ -178,7 +180,8 @@ def commit(instr):
             cluster.reporter.add(
                 "illegal",
                 "error",
-                f"tcgen05.commit to {cluster.reporter.shared_name(place[1])} issued by {len(split.lanes)} lanes: "
+                f"tcgen05.commit to {cluster.reporter.shared_name(place[1])} issued by {len(split.lanes)} "
+                "lanes: "
                 "each is an arrival",
                 "the one elected thread that issued the MMAs commits them",
                 split,

@@ -1,7 +1,7 @@
 """Allocation of tensor memory: tcgen05.alloc, dealloc, relinquish_alloc_permit (PTX ISA 9.7.16.7.1).
 
-With .cta_group::2 one warp of each CTA of the pair allocates, and both get the same columns: the first waits for
-the second, as 9.7.16.5 allows. dealloc does not wait; the checks see whether the peer was done.
+With .cta_group::2 one warp of each CTA of the pair allocates, and both get the same columns: the first waits
+for the second, as 9.7.16.5 allows. dealloc does not wait; the checks see whether the peer was done.
 """
 
 from __future__ import annotations

@@ -175,13 +175,14 @@ def _check_alignment(cluster, split, offset: int, tmap: TensorMap) -> None:
 
 
 def _check_barrier(cluster, split, place, bar, multicast: bool, pair: bool) -> None:
-    """The barrier of a load lies in the CTA that it writes to; with .cta_group::2, in its pair (9.7.9.27.1)."""
+    """The barrier of a load lies in the CTA that it writes to; .cta_group::2: in its pair (9.7.9.27.1)."""
     near = place[0] // 2 == bar[0] // 2 if pair else place[0] == bar[0]
     if not near and not multicast:
         cluster.reporter.add(
             "cluster",
             "error",
-            f"a TMA load to CTA {place[0]} signals {cluster.reporter.shared_name(bar[1])} of CTA {bar[0]} without "
+            f"a TMA load to CTA {place[0]} signals {cluster.reporter.shared_name(bar[1])} of CTA {bar[0]} "
+            "without "
             "cta_group 2",
             "give every load that reports to the other CTA's barrier the cta_group of the pair",
             split,

@@ -7,7 +7,23 @@ from ptxsim import machine_layout as ml
 from ptxsim.interp import _vectorises, cold_operation, hot_operations, vector_cold_operation
 
 VECTOR = [op for op in hot_operations() if _vectorises(op)]
-EDGES = [0, 1, 31, 32, 33, 63, 64, 255, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF, 0x3F80_0000, 0x7FC0_0000, 2**63, 2**64 - 1]
+EDGES = [
+    0,
+    1,
+    31,
+    32,
+    33,
+    63,
+    64,
+    255,
+    0x7FFF_FFFF,
+    0x8000_0000,
+    0xFFFF_FFFF,
+    0x3F80_0000,
+    0x7FC0_0000,
+    2**63,
+    2**64 - 1,
+]
 
 
 def register_file(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
