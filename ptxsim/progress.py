@@ -48,7 +48,7 @@ class Progress:
             self.polling.clear()
 
     def budget(self, g: int, most: int) -> int:
-        """Instructions of the next turn where each access is checked: few at first, polls should cost little."""
+        """Instructions of the next turn where each access is checked: few at first, for cheap polls."""
         return min(most, FIRST << len(self.states.get(g, ())))
 
     def stuck(self, queue) -> bool:
@@ -113,7 +113,7 @@ def gather(cluster, split):
 
     None: there is nothing to do. BLOCK: the split sleeps, or shall run again with more lanes.
     """
-    from ptxsim.cluster import Wait
+    from ptxsim.splits import Wait
 
     w, g = split.warp, split.index
     key = ("gather", w, split.row)

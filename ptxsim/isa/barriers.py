@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ptxsim.cluster import Wait
 from ptxsim.isa.units import check_mods, unit
 from ptxsim.isa.warp_ops import require_aligned
+from ptxsim.splits import Wait
 
 # ---- bar, barrier ----
 

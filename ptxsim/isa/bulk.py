@@ -13,8 +13,8 @@ import numpy as np
 from ptxsim import machine_layout as ml
 from ptxsim.engine import Work
 from ptxsim.isa.atomics import combine
+from ptxsim.isa.bulk_groups import each_lane, notify, open_group
 from ptxsim.isa.mbarriers import find_barrier, guarded, place_of
-from ptxsim.isa.tma import each_lane, notify, open_group
 from ptxsim.isa.units import check_mods, refuse, unit
 from ptxsim.tensor_map import TensorMap
 

@@ -12,11 +12,11 @@ import numpy as np
 from numba import njit
 
 from ptxsim import machine_layout as ml
-from ptxsim.cluster import Wait
 from ptxsim.engine import Work
 from ptxsim.isa.mbarriers import find_barrier, guarded, place_of
 from ptxsim.isa.units import check_mods, refuse, unit
 from ptxsim.mbarrier import MAX_COUNT
+from ptxsim.splits import Wait
 
 # what `_check` finds -> (fault, is it the shared address?)
 _FAULTS = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ptxsim import machine_layout as ml
-from ptxsim.cluster import Wait, lane_list
 from ptxsim.isa.units import check_mods, refuse, unit
 from ptxsim.mbarrier import MBarrier, MBarrierError
 from ptxsim.memory import shared_place
+from ptxsim.splits import Wait, lane_list
 
 _SPACES = {"shared", "shared::cta", "shared::cluster"}
 _SEMANTICS = {"release", "acquire", "relaxed", "cta", "cluster", "b64", *_SPACES}

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ptxsim.cluster import Wait
 from ptxsim.isa.mbarriers import place_of
 from ptxsim.isa.units import check_mods, refuse, unit
 from ptxsim.isa.warp_ops import require_aligned
+from ptxsim.splits import Wait
 from ptxsim.tmem import COLUMNS, split_address
 
 GROUPS = {"cta_group::1": 1, "cta_group::2": 2}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ptxsim import printf
-from ptxsim.cluster import Wait
 from ptxsim.findings import lanes_text
 from ptxsim.isa.units import BLOCK, check_mods, refuse, unit
+from ptxsim.splits import Wait
 
 _LANES = np.arange(32)
 
@@ -64,7 +64,8 @@ def _require_member(cluster, split, members: int) -> None:
     if outside:
         cluster.reporter.add(
             "collective", "error",
-            f"lanes {lanes_text(outside)} execute {split.instr.op}.sync with mask {members:#010x}, which leaves "
+            f"lanes {lanes_text(outside)} execute {split.instr.op}.sync with mask {members:#010x}, "
+            "which leaves "
             f"them out",
             "the mask has a bit for every lane that takes part", split, key="member",
         )  # fmt: skip

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
-from ptxsim.cluster import Wait
 from ptxsim.engine import Work
 from ptxsim.formats import DECODERS
 from ptxsim.isa.mma import registers_of
@@ -21,6 +20,7 @@ from ptxsim.isa.warp_ops import require_aligned
 from ptxsim.isa.wgmma_form import Form, decode_form
 from ptxsim.layouts import decode_matrix_descriptor, operand_addresses, wgmma_a, wgmma_d
 from ptxsim.machine_layout import SHARED_START
+from ptxsim.splits import Wait
 
 # ---- accumulators ----
 
