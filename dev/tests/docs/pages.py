@@ -8,6 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 STUDENTS = ("README.md", "docs/steps/", "docs/debugging.md")  # pages that belong to the handout
+SHELL = ("", "sh", "bash", "shell", "console")  # languages of blocks that may hold commands
 _FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 _FINDING = re.compile(r"<!-- finding: ([\w-]+) -->\n(?:```text\n(.*?)```\n)?", re.DOTALL)
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
@@ -24,7 +25,12 @@ class Command:
 
     @property
     def kind(self) -> str:
-        """run, cuda or modal; "" for a line that is not about this project (git clone, docker, ...)."""
+        """run, cuda or modal; "" for a line that is not about this project (git clone, docker, ...).
+
+        In the project's own pages `./lab test` is the command that runs these tests: it cannot be run by them.
+        """
+        if not self.student and self.text in ("./lab test", "./lab test --all"):
+            return ""
         if re.search(r"\bmodal (run|setup)\b", self.text):
             return "modal"
         if not _OURS.match(self.text):
@@ -52,7 +58,7 @@ def commands() -> list[Command]:
     found: dict[str, Command] = {}
     for page in pages():
         text = page.read_text(encoding="utf-8")
-        blocks = [body for _, language, body in _FENCE.findall(text) if language in ("sh", "bash", "console")]
+        blocks = [body for _, language, body in _FENCE.findall(text) if language in SHELL]
         if page.name == "README.md":
             blocks.append(text.split("\n\n")[0])
         for line in "\n".join(blocks).replace("\\\n", " ").splitlines():

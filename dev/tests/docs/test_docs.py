@@ -25,7 +25,8 @@ STUDENT_FILES += ("lab_cli", "ptxsim", "tirxlab", "tests")
 QUICK_LAB = r"(--help|doctor|inspect|handin|port|reset|bench|check 1\b)"
 QUICK = re.compile(rf"\./lab {QUICK_LAB}|python inspect_cuda\.py|.*tests/test_step01\.py")
 WHEEL = "from tvm.script import tirx as Tx\nfrom tvm.tirx.layout import S, TileLayout\n"
-SECONDS = 280
+SECONDS = 1800  # for one slow command
+SLOW = (pytest.mark.slow, pytest.mark.timeout(SECONDS))
 
 
 def has_blackwell() -> bool:
@@ -36,7 +37,7 @@ def has_blackwell() -> bool:
 
 def parameters() -> list:
     return [
-        pytest.param(c, id=c.text, marks=[pytest.mark.slow] * (c.kind == "run" and not QUICK.match(c.text)))
+        pytest.param(c, id=c.text, marks=SLOW * (c.kind == "run" and not QUICK.match(c.text)))
         for c in pages.commands()
         if c.kind
     ]
@@ -83,6 +84,8 @@ def run(text: str, folder: Path, venv: Path) -> None:
         REFERENCE if "handout" in folder.name else ROOT / "gemm_kernels.py", folder / "gemm_kernels.py"
     )
     (folder / "old_kernels.py").write_text(WHEEL)
+    (folder / "submission").mkdir(exist_ok=True)
+    shutil.copy(REFERENCE, folder / "submission")
     env = {**os.environ, "LAB_VENV": str(venv), "PATH": f"{venv / 'bin'}{os.pathsep}{os.environ['PATH']}"}
     env.pop("PYTHONPATH", None)
     command = ["bash", "-o", "pipefail", "-c", text]
