@@ -27,7 +27,7 @@ class Command:
     def kind(self) -> str:
         """run, cuda or modal; "" for a line that is not about this project (git clone, docker, ...).
 
-        In the project's own pages `./lab test` is the command that runs these tests: it cannot be run by them.
+        In the project's own pages `./lab test` is the command that runs these tests; they cannot run it.
         """
         if not self.student and self.text in ("./lab test", "./lab test --all"):
             return ""
