@@ -18,7 +18,7 @@ from ptxsim.findings import Reporter
 from ptxsim.interp import cold_operation, main_loop
 from ptxsim.isa.units import BLOCK, PARK
 from ptxsim.mbarrier import MBarrier
-from ptxsim.progress import Progress, gather, is_for_warp, release, time_out
+from ptxsim.progress import Progress, held_back, release, time_out
 from ptxsim.splits import Split, Wait
 from ptxsim.tmem import TensorMemory
 
@@ -276,7 +276,7 @@ class Cluster:
         split.row = row = int(self.SP[g, ml.SP_PC])
         split.mask = int(self.CTL[ml.UNIT_MASK])
         outcome = BLOCK
-        if not (split.warp in self.progress.loose and is_for_warp(split.instr) and gather(self, split)):
+        if split.mask == self.alive[split.warp] or not held_back(self, split):
             outcome = self.program.handlers[row](self, split, self.program.args[row])
         if outcome is not BLOCK:
             self.SP[g, ml.SP_PC] = row + 1

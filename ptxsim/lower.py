@@ -147,7 +147,8 @@ class _Emitter:
         )
 
     def _number(self) -> None:
-        joins = {b.post for b in self.blocks if len(b.next) > 1 and b.post != cfg.EXIT}
+        meetings = {b.post for b in self.blocks if len(b.next) > 1 and b.post != cfg.EXIT}
+        joins = {b for b in meetings if not self._only_leaves(self.blocks[b])}
         row = 0
         for b, block in enumerate(self.blocks):
             if b in joins:
@@ -157,6 +158,11 @@ class _Emitter:
             for position in range(block.start, block.end):
                 self.row_of.setdefault(position, row)
                 row += self._lines(self.rows[position])
+
+    def _only_leaves(self, block: cfg.Block) -> bool:
+        """Lanes that would meet only to leave the kernel do not wait: barriers must not wait for them."""
+        first = self.rows[block.start]
+        return first.kind == EXIT and (first.instr is None or first.instr.pred is None)
 
     def _lines(self, row: Row) -> int:
         """Bytecode rows that an instruction becomes."""

@@ -16,6 +16,7 @@ from ptxsim import machine_layout as ml
 from ptxsim.isa.units import BLOCK
 
 FIRST = 1260  # instructions of a checked split's first turn without an effect
+PATIENCE = 64  # turns that an instruction for the whole warp waits for lanes that still run
 ENDLESS = 4_000_000_000  # instructions per split without an effect after which a run counts as stuck
 
 
@@ -137,6 +138,18 @@ def gather(cluster, split):
     return BLOCK
 
 
-def is_for_warp(instr) -> bool:
-    """Whether all lanes of a warp must execute an instruction together."""
-    return "aligned" in instr.mods or (instr.op == "bar" and instr.mods[:1] != ("warp",))
+def held_back(cluster, split) -> bool:
+    """Whether an instruction for the whole warp waits for lanes that are apart, or still on their way."""
+    instr, g = split.instr, split.index
+    if not ("aligned" in instr.mods or (instr.op == "bar" and instr.mods[:1] != ("warp",))):
+        return False
+    if split.warp in cluster.progress.loose:
+        return gather(cluster, split) is not None
+    rows = range(split.warp * 32, split.warp * 32 + 32)
+    coming = any(cluster.SP[k, ml.SP_STATE] == ml.RUNNABLE for k in rows if k != g)
+    turns = cluster.unit_state.pop(("held", g), 0)
+    if not coming or turns >= PATIENCE:
+        return False
+    cluster.unit_state["held", g] = turns + 1
+    cluster.queue.append(g)
+    return True

@@ -155,6 +155,7 @@ def inval(instr):
 def arrive(instr):
     mods = check_mods(instr, {"arrive", "arrive_drop", "expect_tx", "noComplete", *_SEMANTICS})
     generic, drop, announce = _is_generic(instr), "arrive_drop" in mods, "expect_tx" in mods
+    keeps = "noComplete" in mods
     returns = len(instr.operands) > 1 and not hasattr(instr.operands[0], "base")
 
     def run(cluster, split, args):
@@ -175,11 +176,22 @@ def arrive(instr):
                     barrier.expect_tx(number)
                 barrier.arrive(1 if announce else number, drop)
 
+            phase = barrier.phase
             guarded(cluster, split, place, change)
+            if keeps and barrier.phase != phase:
+                _completed(cluster, split, place)
         if isinstance(target, int) and target >= 0:
             cluster.write(split, target, states[split.lanes])
 
     return run
+
+
+def _completed(cluster, split, place: tuple[int, int]) -> None:
+    name = cluster.reporter.shared_name(place[1])
+    cluster.reporter.add(
+        "mbarrier", "error", f"arrive.noComplete completed the phase of {name}; it must not",
+        "use arrive without .noComplete for the last arrival", split, barrier=name,
+    )  # fmt: skip
 
 
 @unit("mbarrier.expect_tx", "mbarrier.complete_tx", section="9.7.13.15.11")
