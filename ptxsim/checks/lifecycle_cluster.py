@@ -41,9 +41,11 @@ class Freed:
 
 @njit(cache=True)
 def remote_rows(log, warps, rows):
-    """rows[cta, rank]: the last row at which a thread of `cta` accesses the shared memory of `rank`, its
-    peer.
+    """rows[cta, rank]: the last row at which a thread of `cta` accesses the shared memory of `rank`.
+
+    True if there is any such access.
     """
+    found = False
     for i in range(len(log)):
         place = log[i, ml.LOG_PLACE]
         if ml.SHARED_BASE <= place < ml.SHARED_END:
@@ -51,6 +53,8 @@ def remote_rows(log, warps, rows):
             cta = log[i, ml.LOG_THREAD] // 32 // warps
             if rank != cta:
                 rows[cta, rank] = log[i, ml.LOG_ROW]
+                found = True
+    return found
 
 
 class Peers(Observer):
@@ -71,6 +75,7 @@ class Peers(Observer):
         self.tmem = np.zeros(n, np.int64)  # time of each CTA's last access to its tensor memory
         self.freed: dict[int, Freed] = {}
         self.rows = np.full((n, n), -1, np.int64)
+        self.place: object = None  # barrier of the last arrival or wait
 
     # ---- clocks ----
 
@@ -93,19 +98,27 @@ class Peers(Observer):
             np.maximum(self.knows[cta], self.done[key], out=self.knows[cta])
 
     def _touch(self, source: int, target: int, what: str, row: int) -> None:
-        if source != target:
-            self.touches[source, target, what] = Touch(int(self.now[source]), what, row)
+        self.touches[source, target, what] = Touch(int(self.now[source]), what, row)
 
     # ---- events ----
 
     def mbarrier_arrive(self, cluster, split, lane: int, place, relaxed: bool) -> None:
-        if self.on:
+        if not self.on or self._repeats(split, lane, place):
+            return
+        if split.cta != place[0]:
             self._touch(split.cta, place[0], f"arrives on {self.reporter.shared_name(place[1])}", split.row)
-            self._signal(place, self._release(split.cta))
+        self._signal(place, self._release(split.cta))
+
+    def _repeats(self, split, lane: int, place) -> bool:
+        """A further lane does what the leader of its split has just done."""
+        if lane == split.leader or place != self.place:
+            self.place = place
+            return False
+        return True
 
     def will_signal(self, cluster, split, kind: str, places: list) -> None:
         if self.on:
-            for place in places:
+            for place in (p for p in places if p[0] != split.cta):
                 name = self.reporter.shared_name(place[1])
                 self._touch(split.cta, place[0], f"signals {name} ({kind})", split.row)
 
@@ -115,7 +128,7 @@ class Peers(Observer):
     def tma_issue(self, cluster, split, kind: str, tmap, start, ranks: list[int], offset: int):
         if not self.on:
             return None
-        for rank in ranks:
+        for rank in (r for r in ranks if r != split.cta):
             self._touch(split.cta, rank, f"copies to {self.reporter.shared_name(offset)}", split.row)
         return self._release(split.cta)
 
@@ -127,7 +140,7 @@ class Peers(Observer):
         self._complete(place)
 
     def mbarrier_wait(self, cluster, split, lane: int, place, relaxed: bool) -> None:
-        if self.on:
+        if self.on and not self._repeats(split, lane, place):
             self._learn(split.cta, place)
 
     def cluster_arrive(self, cluster, split, relaxed: bool) -> None:
@@ -144,10 +157,10 @@ class Peers(Observer):
     def accesses(self, cluster, log: np.ndarray) -> None:
         if not self.on:
             return
-        self.rows[:] = -1
-        remote_rows(log, cluster.warps_per_cta, self.rows)
-        for source, target in np.argwhere(self.rows >= 0).tolist():
-            self._touch(source, target, "accesses its shared memory", int(self.rows[source, target]))
+        if remote_rows(log, cluster.warps_per_cta, self.rows):
+            for source, target in np.argwhere(self.rows >= 0).tolist():
+                self._touch(source, target, "accesses the shared memory", int(self.rows[source, target]))
+            self.rows[:] = -1
 
     def mma_issue(self, cluster, split, op) -> None:
         if self.on and op.group == 2:

@@ -87,18 +87,20 @@ class SharedMemory(Observer):
 
     def tma_read(self, cluster, token, rank: int, chunks: np.ndarray) -> None:
         split, row, mask, tmap, start, offset = token
-        key = (rank, offset, id(tmap), start)
-        if key not in self.good:
-            inside = box_index(tmap, start)[1]
-            width = tmap.dtype.itemsize
-            flags = self.chunks[rank][chunks].view(np.uint8).reshape(len(inside), -1, width)
-            bad = (flags.min(2) == 0) & inside
-            if not bad.any():
-                self.good.add(key)
-                return
-            first = int(np.argmax(bad.reshape(-1))) * width
+        key = (rank, offset, id(tmap))
+        if key in self.good:
+            return
+        if all(0 <= s and s + b <= d for s, b, d in zip(start, tmap.box, tmap.dims, strict=True)):
+            self.chunks_read(split, row, rank, chunks, "a TMA store", key, mask)
+            return
+        inside = box_index(tmap, start)[1]  # what lies outside the tensor is not stored
+        width = tmap.dtype.itemsize
+        flags = self.chunks[rank][chunks].view(np.uint8).reshape(len(inside), -1, width)
+        bad = ((flags.min(2) == 0) & inside).reshape(-1)
+        if bad.any():
+            first = int(np.argmax(bad)) * width
             byte = int(chunks.reshape(-1)[first // 16]) * 16 + first % 16
-            self._unread(split, row, mask, "a TMA store", int(bad.sum()) * width, inside.size * width, byte)
+            self._unread(split, row, mask, "a TMA store", int(bad.sum()) * width, bad.size * width, byte)
 
     def mma_execute(self, cluster, op, ranks: list[int]) -> None:
         shape = op.shape

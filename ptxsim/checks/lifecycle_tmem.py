@@ -125,12 +125,12 @@ class TmemLife(Observer):
         if write:
             self.written[split.cta, lanes, columns] = True
             return
-        used = np.unique(columns)
-        first = int(lanes.min()) // 32 * 32
-        bare = used[
-            ~self.written[split.cta, first : first + 32, used[0] : used[-1] + 1].any(0)[used - used[0]]
-        ]
-        if len(bare):
+        first, low, high = int(lanes.min()) // 32 * 32, int(columns.min()), int(columns.max())
+        filled = self.written[split.cta, first : first + 32, low : high + 1].any(0)
+        if filled.all():
+            return
+        bare = [c for c in np.unique(columns).tolist() if not filled[c - low]]
+        if bare:
             before, split.row = split.row, row
             message = (
                 f"tcgen05.ld reads tensor memory columns {bare[0]}..{bare[-1]}, which nothing has written "
