@@ -51,6 +51,7 @@ class TensorMap:
         self.strides = tuple(int(s) for s in self.strides)
         self.element_strides = tuple(self.element_strides or (1,) * rank)
         self._check(rank, size)
+        self.element_strides = (1, *self.element_strides[1:])  # the driver ignores the innermost one
 
     def _check(self, rank: int, size: int) -> None:
         """The rules of cuTensorMapEncodeTiled (CUDA driver API, tensor map management)."""
