@@ -87,6 +87,10 @@ class TensorMap:
         for good, message in rules:
             if not good:
                 raise ValueError(f"TensorMap: {message}")
+        self._check_extent(size)
+
+    def _check_extent(self, size: int) -> None:
+        """All elements lie in the array."""
         extent = (
             self.byte_offset
             + size

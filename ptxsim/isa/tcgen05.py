@@ -176,44 +176,45 @@ def commit(instr):
         place = place_of(cluster, split, address, "shared::cluster" not in mods)
         if place is None:
             return
-        if len(split.lanes) > 1:
-            cluster.reporter.add(
-                "illegal",
-                "error",
-                f"tcgen05.commit to {cluster.reporter.shared_name(place[1])} issued by {len(split.lanes)} "
-                "lanes: "
-                "each is an arrival",
-                "the one elected thread that issued the MMAs commits them",
-                split,
-                key="commit-lanes",
-            )
         mask = cluster.scalar(split, args[1]) & 0xFFFF if "multicast::cluster" in mods else 1 << place[0]
-        ranks = [r for r in range(16) if (mask >> r) & 1]
-        beyond = [r for r in ranks if r >= cluster.ctas]
-        if beyond:
-            cluster.reporter.add(
-                "cluster",
-                "error",
-                f"tcgen05.commit signals CTA rank {beyond[0]} of a cluster of {cluster.ctas}",
-                "cta_mask has one bit per CTA of the cluster",
-                split,
-            )
+        ranks = _commit_ranks(cluster, split, place, mask)
         clock = cluster.checks.commit_issue(cluster, split) if cluster.checks else None
         if cluster.checks:
-            cluster.checks.will_signal(
-                cluster, split, "commit", [(r, place[1]) for r in ranks if r < cluster.ctas]
-            )
+            cluster.checks.will_signal(cluster, split, "commit", [(r, place[1]) for r in ranks])
         row, mask_now = split.row, split.mask
 
         def finish():
             split.row, split.mask = row, mask_now
             for rank in ranks:
-                if rank < cluster.ctas:
-                    _signal(cluster, split, (rank, place[1]), clock)
+                _signal(cluster, split, (rank, place[1]), clock)
 
         cluster.engine.submit(Work(("tensor", split.thread), finish, "tcgen05.commit", split))
 
     return run
+
+
+def _commit_ranks(cluster, split, place, mask: int) -> list[int]:
+    """CTAs of the cluster that a commit signals, after looking at who issues it and at its mask."""
+    if len(split.lanes) > 1:
+        name = cluster.reporter.shared_name(place[1])
+        cluster.reporter.add(
+            "illegal",
+            "error",
+            f"tcgen05.commit to {name} issued by {len(split.lanes)} lanes: each is an arrival",
+            "the one elected thread that issued the MMAs commits them",
+            split,
+            key="commit-lanes",
+        )
+    beyond = [r for r in range(16) if (mask >> r) & 1 and r >= cluster.ctas]
+    if beyond:
+        cluster.reporter.add(
+            "cluster",
+            "error",
+            f"tcgen05.commit signals CTA rank {beyond[0]} of a cluster of {cluster.ctas}",
+            "cta_mask has one bit per CTA of the cluster",
+            split,
+        )
+    return [r for r in range(cluster.ctas) if (mask >> r) & 1]
 
 
 def _signal(cluster, split, place, clock) -> None:

@@ -241,22 +241,14 @@ def _load_one(cluster, split, args, multicast: bool, pair: bool, generic: bool) 
     ranks = [r for r in range(cluster.ctas) if (mask >> r) & 1]
     chunks = shared_chunks(place[1], tmap)
     if int(chunks.max()) * 16 + 16 > cluster.launch.shared_end:
-        cluster.reporter.add(
-            "out-of-bounds",
-            "error",
-            f"TMA load of {tmap.box_bytes} B to {cluster.reporter.shared_name(place[1])} passes the end of "
-            f"shared memory",
-            "",
-            split,
-        )
+        name = cluster.reporter.shared_name(place[1])
+        text = f"TMA load of {tmap.box_bytes} B to {name} passes the end of shared memory"
+        cluster.reporter.add("out-of-bounds", "error", text, "", split)
         return
-    token = (
-        cluster.checks.tma_issue(cluster, split, "load", tmap, start, ranks, place[1])
-        if cluster.checks
-        else None
-    )
     targets = [_signalled(rank, bar, multicast, pair) for rank in ranks]
+    token = None
     if cluster.checks:
+        token = cluster.checks.tma_issue(cluster, split, "load", tmap, start, ranks, place[1])
         cluster.checks.will_signal(cluster, split, "load", targets)
     row, lane_mask = split.row, split.mask
 
