@@ -15,6 +15,7 @@ from ptxsim.checks.lifecycle_cluster import Peers
 from ptxsim.checks.lifecycle_descriptor import Descriptors
 from ptxsim.checks.lifecycle_mbarrier import Barriers
 from ptxsim.checks.lifecycle_pending import BulkCopies
+from ptxsim.checks.lifecycle_registers import LoadedRegisters
 from ptxsim.checks.lifecycle_shared import SharedMemory
 from ptxsim.checks.lifecycle_tmem import TmemLife
 from ptxsim.checks.protocol import Observer
@@ -28,6 +29,7 @@ OBSERVERS: tuple[type[Observer], ...] = (
     TmemLife,
     BulkCopies,
     Descriptors,
+    LoadedRegisters,
     Races,
 )
 

@@ -97,14 +97,15 @@ def reachable(program, row: int, decide=None) -> set[int]:
         if at in seen or at >= len(program.code):
             continue
         seen.add(at)
-        todo += _next(program, at, decide)
+        todo += next_rows(program, at, decide)
     return seen
 
 
-def _next(program, row: int, decide) -> list[int]:
+def next_rows(program, row: int, decide=None) -> list[int]:
+    """Rows that may follow a row."""
     line = program.code[row]
     kind, guarded = int(line[ml.OP]), int(line[ml.GUARD]) != 0
-    after = [row + 1]
+    after = [row + 1] if row + 1 < len(program.code) else []
     if kind == ml.BRA:
         target = [int(line[ml.IMM])]
         taken = True if not guarded else decide(row) if decide else None
