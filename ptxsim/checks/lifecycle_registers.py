@@ -23,7 +23,9 @@ class LoadedRegisters(Observer):
         row = self.early.get(split.row) if kind == "ld" else None
         if row is not None:
             line = self.reporter.line_text(cluster.program.instrs[row])
-            message = f"a register of this tcgen05.ld is read ({line}) before tcgen05.wait::ld, without a value"
+            message = (
+                f"a register of this tcgen05.ld is read ({line}) before tcgen05.wait::ld, without a value"
+            )
             self.reporter.add("async-pending", "error", message, _HINT, split, key="early")
 
 

@@ -67,6 +67,9 @@ class SharedMemory(Observer):
     def tma_write(self, cluster, token, rank: int, chunks: np.ndarray) -> None:
         self.chunks[rank][chunks] = self.full
 
+    def async_write(self, cluster, token, rank: int, offset: int, size: int) -> None:
+        self.written[rank, offset : offset + size] = 1
+
     def cp_async_issue(self, cluster, split, reads: np.ndarray, writes: np.ndarray) -> np.ndarray:
         return writes
 
@@ -87,10 +90,11 @@ class SharedMemory(Observer):
 
     def tma_read(self, cluster, token, rank: int, chunks: np.ndarray) -> None:
         split, row, mask, tmap, start, offset = token
-        key = (rank, offset, id(tmap))
+        key = (rank, offset, tmap.box, tmap.swizzle, tmap.dtype.itemsize)
         if key in self.good:
             return
-        if all(0 <= s and s + b <= d for s, b, d in zip(start, tmap.box, tmap.dims, strict=True)):
+        whole = all(0 <= s and s + b <= d for s, b, d in zip(start, tmap.box, tmap.dims, strict=True))
+        if whole or not tmap.array.size:  # empty: a copy from shared to shared memory
             self.chunks_read(split, row, rank, chunks, "a TMA store", key, mask)
             return
         inside = box_index(tmap, start)[1]  # what lies outside the tensor is not stored

@@ -40,7 +40,7 @@ class Stamp:
     known: np.ndarray
 
     def join(self, other: Stamp) -> None:
-        self.clock, self.known = _join(self.clock, other.clock), _join(self.known, other.known)
+        self.clock, self.known = joined(self.clock, other.clock), joined(self.known, other.known)
 
 
 @dataclass
@@ -75,7 +75,7 @@ class Relaxed:
     pending: Stamp | None = None
 
 
-def _join(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def joined(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if len(a) < len(b):
         a, b = b.copy(), a
     np.maximum(a[: len(b)], b, out=a[: len(b)])
@@ -129,10 +129,16 @@ class Order(Observer):
 
     def rows(self, split) -> np.ndarray:
         """Agents of a split's active lanes."""
-        key = split.warp, split.mask
-        if key not in self.lane_rows:
-            self.lane_rows[key] = split.warp * 32 + split.lanes if self.lanes == 1 else np.array([split.warp])
-        return self.lane_rows[key]
+        return self.rows_of(split.warp, split.mask)
+
+    def rows_of(self, warp: int, mask: int) -> np.ndarray:
+        """Agents of the lanes of a mask, ascending."""
+        rows = self.lane_rows.get((warp, mask))
+        if rows is None:
+            lanes = np.flatnonzero([(mask >> lane) & 1 for lane in range(32)])
+            rows = warp * 32 + lanes if self.lanes == 1 else np.array([warp])
+            self.lane_rows[warp, mask] = rows
+        return rows
 
     def lane_row(self, split, lane: int) -> int:
         return (split.warp * 32 + lane) // self.lanes
@@ -199,8 +205,7 @@ class Order(Observer):
         key = ("warp", split.warp, members)
         seen = self.meetings.pop(key, [0])[0]
         if not seen:
-            lanes = [lane for lane in range(32) if (members >> lane) & 1]
-            rows = split.warp * 32 + np.array(lanes) if self.lanes == 1 else np.array([split.warp])
+            rows = self.rows_of(split.warp, members)
             self.acquire(rows, self.release(rows))
         seen |= split.mask
         if members & ~seen:
@@ -240,10 +245,10 @@ class Order(Observer):
     def mbarrier_arrive(self, cluster, split, lane: int, place, relaxed: bool) -> None:
         self.signal(place).add(self.release(self.lane_row(split, lane), clock=not relaxed))
 
-    def mbarrier_wait(self, cluster, split, lane: int, place, relaxed: bool) -> None:
+    def mbarrier_passed(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
         signal = self.signal(place)
         signal.waits += 1
-        self.acquire(self.lane_row(split, lane), signal.published, clock=not relaxed)
+        self.acquire(self.rows_of(split.warp, lanes), signal.published, clock=not relaxed)
 
     def mbarrier_blocked(self, cluster, split, lane: int, place, parity: int) -> None:
         self.signal(place).waits += 1
@@ -253,7 +258,7 @@ class Order(Observer):
         column = self.columns.get(("bytes", place))
         if column is not None and signal.gathered is not None:
             stamp = signal.gathered
-            stamp.clock = _join(stamp.clock, np.zeros(column + 1, np.int32))
+            stamp.clock = joined(stamp.clock, np.zeros(column + 1, np.int32))
             stamp.clock[column] = cluster.mbarriers[place].phase
         signal.publish()
 

@@ -22,7 +22,6 @@ from ptxsim.checks.shadow import (
     NO_FENCE_WRITE,
     PAGE_BITS,
     PREVIOUS,
-    SERIAL,
     STRONG,
     cleared,
     grown,
@@ -101,31 +100,17 @@ class Races(AsyncUnits):
             while at < until:
                 shadow = self.shared if space == SHARED else self.memory
                 at = touch_log(
-                    shadow,
-                    space == SHARED,
-                    log,
-                    at,
-                    until,
-                    clocks,
-                    self.lanes,
-                    agents,
-                    base_thread,
-                    self.strong,
-                    self.segments,
-                    self.window,
-                    ml.SHARED_BASE,
-                    ml.RANK_SHIFT,
-                    self.now,
-                    self.threads,
-                    self.others,
-                    self.fences.epochs[space],
-                    self.fences.counts[space],
-                    0 if agents else SERIAL,
-                    self.out,
-                )
+                    *shadow, int(space == SHARED), log, at, until, clocks, self.lanes, agents, base_thread,
+                    self.strong, self.segments, self.window, ml.SHARED_BASE, ml.RANK_SHIFT, self.now,
+                    *self.common(space),
+                )  # fmt: skip
                 if at < until:
                     self.grow()
             self.collect(space)
+
+    def common(self, space: str) -> tuple:
+        """What every look-up in a memory needs besides the clock of who acts."""
+        return self.threads, self.others, self.fences.epochs[space], self.fences.counts[space], self.out
 
     def grow(self) -> None:
         """Makes room in whichever shadow is full."""

@@ -50,7 +50,8 @@ _UNITS = {
     "result": "TMA store",
     "mma": "tensor core (tcgen05.mma)",
     "ld": "tcgen05.ld",
-    "st": "tcgen05.st", "wgmma": "wgmma",
+    "st": "tcgen05.st",
+    "wgmma": "tensor core (wgmma)",
     "cp.async": "cp.async",
 }
 
@@ -175,7 +176,9 @@ def _weight(pair: Pair) -> tuple:
 
 def _class(pair: Pair) -> tuple[str, str]:
     if pair.code in (NO_FENCE_READ, NO_FENCE_WRITE):
-        strict = pair.code == NO_FENCE_READ and pair.second.kind != "mma" and pair.elsewhere is None
+        strict = (
+            pair.code == NO_FENCE_READ and pair.second.kind not in ("mma", "wgmma") and pair.elsewhere is None
+        )
         return "proxy-fence", "error" if strict else "review"
     return "race", "review" if pair.code == NO_TCGEN05_FENCE else "error"
 

@@ -36,7 +36,7 @@ class Shadow(NamedTuple):
     start: np.ndarray  # int64 per page: its first record, -1 before the first access
     records: np.ndarray  # int64 (n, 2 + readers)
     used: np.ndarray  # int64 [1]: records handed out
-    tagged: bool  # do tags count?
+    tagged: int  # 1: tags count
 
 
 def new_shadow(size: int, readers: int, tagged: bool) -> Shadow:
@@ -111,8 +111,8 @@ def known_epoch(clock, agent):
 
 
 @njit(cache=True)
-def excused(previous, tag, now, me, flags, row, threads, others):
-    """Is an earlier access that `clock` does not cover no conflict all the same?"""
+def excused(previous, tag, now, me, row, flags, threads, others):
+    """Is an earlier access that the clock does not cover no conflict all the same?"""
     agent = previous >> AGENT_SHIFT
     if flags & STRONG and previous & STRONG_BIT:
         return True
@@ -131,24 +131,26 @@ def look(
     """Notes a conflict with one earlier access, if there is one."""
     agent, at = previous >> AGENT_SHIFT, (previous >> EPOCH_SHIFT) & EPOCH_MASK
     if tag != now or at > known_epoch(clock, agent):
-        if not excused(previous, tag, now, me, flags, row, threads, others):
+        if not excused(previous, tag, now, me, row, flags, threads, others):
             note(out, code, previous, tag, position, me, epoch, row)
-    elif (
-        code != READ_WRITE
-        and flags & ASYNC
-        and agent < threads
-        and not fenced(fences, counts, agent, at, clock[agent])
-    ):
-        note(
-            out,
-            NO_FENCE_READ if code == WRITE_READ else NO_FENCE_WRITE,
-            previous,
-            tag,
-            position,
-            me,
-            epoch,
-            row,
-        )
+        return
+    if code == READ_WRITE or not flags & ASYNC or agent >= threads:
+        return
+    if not fenced(fences, counts, agent, at, clock[agent]):
+        fence = NO_FENCE_READ if code == WRITE_READ else NO_FENCE_WRITE
+        note(out, fence, previous, tag, position, me, epoch, row)
+
+
+@njit(inline="always")
+def prepared(level_of, start, records, used, first, last):
+    """Makes sure that bytes [first, last) have records; False if the shadow must grow first."""
+    edges = first | last
+    level = 0 if edges & 15 == 0 else (1 if edges & 3 == 0 else 2)
+    good = True
+    for page in range(first >> PAGE_BITS, ((last - 1) >> PAGE_BITS) + 1):
+        if start[page] < 0 or level_of[page] < level:
+            good = good and refine(level_of, start, records, used, page, level)
+    return good
 
 
 @njit(inline="always")
@@ -177,10 +179,8 @@ def touch_span(
     fencing = threads if flags & ASYNC else 0  # writes of agents below this need a proxy fence
     code, known, readers = WRITE_WRITE if write else WRITE_READ, len(clock), records.shape[1] - 2
     for i in range(first, first + count):
-        tags, tag = now, now
-        if tagged:
-            tags = records[i, 0]
-            tag = tags & TAG_MASK
+        tags = records[i, 0] if tagged else now
+        tag = tags & TAG_MASK
         previous = records[i, 1]
         if previous:
             agent = previous >> AGENT_SHIFT
@@ -211,10 +211,10 @@ def touch_span(
                 break
             agent = r >> AGENT_SHIFT
             tag = (tags >> (TAG_BITS * (k + 1))) & TAG_MASK if tagged else now
-            mine = tag == now and agent == me
-            covered = tag == now and agent < known and (r >> EPOCH_SHIFT) & EPOCH_MASK <= clock[agent]
+            covered = agent < known and (r >> EPOCH_SHIFT) & EPOCH_MASK <= clock[agent]
+            mine = tag == now and (agent == me or covered)
             if write:
-                if not covered and not mine:
+                if not mine:
                     look(
                         READ_WRITE,
                         r,
@@ -233,53 +233,56 @@ def touch_span(
                         out,
                     )
                 records[i, 2 + k] = 0
-            elif mine or covered or tag != now:
+            elif mine or tag != now:
                 slot = k
                 break
-        if write:
-            records[i, 1] = entry
-            if tagged:
-                records[i, 0] = now
-        else:
-            records[i, 2 + slot] = entry
-            if tagged:
-                shift = TAG_BITS * (slot + 1)
-                records[i, 0] = (tags & ~(TAG_MASK << shift)) | (now << shift)
+        records[i, 1 if write else 2 + slot] = entry
+        if tagged:
+            shift = TAG_BITS * (slot + 1)
+            records[i, 0] = now if write else (tags & ~(TAG_MASK << shift)) | (now << shift)
 
 
-@njit(inline="always")
-def prepared(level_of, start, records, used, first, last):
-    """Makes sure that bytes [first, last) have records; False if the shadow must grow first."""
-    edges = first | last
-    level = 0 if edges & 15 == 0 else (1 if edges & 3 == 0 else 2)
-    good = True
-    for page in range(first >> PAGE_BITS, ((last - 1) >> PAGE_BITS) + 1):
-        if start[page] < 0 or level_of[page] < level:
-            good = good and refine(level_of, start, records, used, page, level)
-    return good
+# The two entry points take arrays and integers one by one: numba takes 0.1 ms to find the types in a tuple.
 
 
 @njit(cache=True)
 def touch_ranges(
-    s, starts, size, begin, write, now, me, epoch, row, flags, clock, threads, others, fences, counts, out
+    level_of,
+    start,
+    records,
+    used,
+    tagged,
+    starts,
+    size,
+    begin,
+    write,
+    now,
+    me,
+    epoch,
+    row,
+    flags,
+    clock,
+    threads,
+    others,
+    fences,
+    counts,
+    out,
 ):
     """Accesses to [start, start + size) for starts[begin:]; how far it came (len(starts): all done)."""
-    level_of, start, records, used, tagged = s
     for n in range(begin, len(starts)):
-        position, last = starts[n], starts[n] + size
-        if not prepared(level_of, start, records, used, position, last):
+        first, last = starts[n], starts[n] + size
+        if not prepared(level_of, start, records, used, first, last):
             return n
-        while position < last:
-            page = position >> PAGE_BITS
-            end = min(last, (page + 1) << PAGE_BITS)
-            shift = 4 - 2 * level_of[page]
-            first = start[page] + ((position & ((1 << PAGE_BITS) - 1)) >> shift)
-            count = ((end - 1) >> shift) + 1 - (position >> shift)
+        while first < last:
+            end = min(last, ((first >> PAGE_BITS) + 1) << PAGE_BITS)
+            shift = 4 - 2 * level_of[first >> PAGE_BITS]
+            at = start[first >> PAGE_BITS] + ((first & ((1 << PAGE_BITS) - 1)) >> shift)
+            count = ((end - 1) >> shift) + 1 - (first >> shift)
             touch_span(
                 records,
-                first,
+                at,
                 count,
-                position,
+                first,
                 1 << shift,
                 tagged,
                 write,
@@ -295,7 +298,7 @@ def touch_ranges(
                 counts,
                 out,
             )
-            position = end
+            first = end
     return len(starts)
 
 
@@ -315,7 +318,11 @@ def position_of(place, segments, window, base, rank_shift):
 
 @njit(cache=True)
 def touch_log(
-    s,
+    level_of,
+    start,
+    records,
+    used,
+    tagged,
     want_shared,
     log,
     begin,
@@ -334,38 +341,35 @@ def touch_log(
     others,
     fences,
     counts,
-    serial,
     out,
 ):
-    """Accesses log[begin:until] (rows of protocol.accesses) of threads to one of the two memories; how far it
-    came.
+    """Accesses log[begin:until] (rows of protocol.accesses) of threads to one memory; how far it came.
 
     clocks[t - base_thread] is what thread t knows; agents and lanes turn it into the agent that acts.
+    segments: int64 (n, 3) of base, end, position of global buffers; window, base, rank_shift: where shared
+    windows lie.
     """
-    level_of, start, records, used, tagged = s
     for i in range(begin, until):
-        is_shared, position = position_of(log[i, 2], segments, window, base, rank_shift)
-        if position < 0 or is_shared != want_shared:
+        is_shared, first = position_of(log[i, 2], segments, window, base, rank_shift)
+        if first < 0 or is_shared != (want_shared != 0):
             continue
         row, thread, code = log[i, 0], log[i, 1] // lanes, log[i, 3]
-        clock = clocks[thread - base_thread]
-        me = thread + agents
-        epoch = clock[me] if me < len(clock) else 1
-        flags = strong[row] | serial
-        last = position + (code >> 1)
-        if not prepared(level_of, start, records, used, position, last):
+        last = first + (code >> 1)
+        if not prepared(level_of, start, records, used, first, last):
             return i
-        while position < last:
-            page = position >> PAGE_BITS
-            end = min(last, (page + 1) << PAGE_BITS)
-            shift = 4 - 2 * level_of[page]
-            first = start[page] + ((position & ((1 << PAGE_BITS) - 1)) >> shift)
-            count = ((end - 1) >> shift) + 1 - (position >> shift)
+        clock, me = clocks[thread - base_thread], thread + agents
+        epoch = np.int64(clock[me]) if me < len(clock) else 1
+        flags = strong[row] | (0 if agents else SERIAL)
+        while first < last:
+            end = min(last, ((first >> PAGE_BITS) + 1) << PAGE_BITS)
+            shift = 4 - 2 * level_of[first >> PAGE_BITS]
+            at = start[first >> PAGE_BITS] + ((first & ((1 << PAGE_BITS) - 1)) >> shift)
+            count = ((end - 1) >> shift) + 1 - (first >> shift)
             touch_span(
                 records,
-                first,
+                at,
                 count,
-                position,
+                first,
                 1 << shift,
                 tagged,
                 code & 1,
@@ -381,5 +385,5 @@ def touch_log(
                 counts,
                 out,
             )
-            position = end
+            first = end
     return until

@@ -74,7 +74,7 @@ def decode_form(instr) -> Form:
     for family, (shapes, results) in _LEGAL.items():
         if a in family:
             good = b in family and shape in shapes and c in results and d in results
-            if not good or (c != d and a not in ("f16", *_FP8)):
+            if not good or c != d:
                 what = "sm_70's" if (shape, a) == ("m8n8k4", "f16") else "no such form, or"
                 raise refuse(instr, f"mma.{shape}.{'.'.join(types)}: {what} not modelled (PTX ISA 9.7.14.5)")
     m, n, k = (int(x) for x in shape[1:].replace("n", " ").replace("k", " ").split())

@@ -130,7 +130,7 @@ class Kernel:
         self.artifact, self.driver = artifact, api()
         gpu = use_device(device)
         kind = image_for(artifact.arch, *capability(self.driver, device), gpu)
-        image = artifact.cubin if kind == "cubin" else artifact.ptx.encode() + b"\0"
+        image = artifact.cubin if kind == "cubin" and artifact.cubin else artifact.ptx.encode() + b"\0"
         self.module = call(self.driver.cuModuleLoadData, image)
         self.function = call(self.driver.cuModuleGetFunction, self.module, artifact.entry.encode())
         if artifact.shared_bytes > _OPTIONAL_SHARED:
