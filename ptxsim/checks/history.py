@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ptxsim.checks.protocol import Observer
+from ptxsim.splits import lane_list
 
 Source = tuple[str, int, int]
 
@@ -111,10 +112,10 @@ class History(Observer):
         history = self.barriers[place]
         history.before, history.parts = history.parts, []
 
-    def mbarrier_wait(self, cluster, split, lane: int, place, relaxed: bool) -> None:
+    def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
         history, done = self.barriers[place], cluster.mbarriers[place].phase - 1
         history.seen = max(history.seen, done)
-        history.threads[split.warp * 32 + lane] = done
+        history.threads.update(dict.fromkeys((split.warp * 32 + lane_list(lanes)).tolist(), done))
 
 
 def history_of(cluster) -> dict[tuple[int, int], BarrierHistory]:

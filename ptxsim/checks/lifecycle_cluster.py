@@ -139,8 +139,8 @@ class Peers(Observer):
     def phase_complete(self, cluster, place) -> None:
         self._complete(place)
 
-    def mbarrier_wait(self, cluster, split, lane: int, place, relaxed: bool) -> None:
-        if self.on and not self._repeats(split, lane, place):
+    def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+        if self.on:
             self._learn(split.cta, place)
 
     def cluster_arrive(self, cluster, split, relaxed: bool) -> None:

@@ -11,6 +11,7 @@ from ptxsim.checks.deadlock_causes import loads_to_come
 from ptxsim.checks.deadlock_model import Model
 from ptxsim.checks.history import BarrierHistory, history_of
 from ptxsim.checks.protocol import Observer
+from ptxsim.splits import lane_list
 
 _COUNT = "compare init(count) with how many threads or commits arrive per round; each arrives once per round"
 _FLIP = "flip the phase after each wait: phase ^= 1, or move_to_next_stage()"
@@ -51,12 +52,14 @@ class Barriers(Observer):
         )
         self._at(split, "mbarrier", ("ahead", place[1]), place, message, _COUNT)
 
-    def mbarrier_wait(self, cluster, split, lane: int, place, relaxed: bool) -> None:
+    def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
         history, barrier = self.histories.get(place), cluster.mbarriers[place]
-        if history is None:
+        if history is None or barrier.phase not in history.armed.values():
             return
-        thread, done = split.warp * 32 + lane, barrier.phase - 1
-        if history.threads.get(thread, -2) == done and history.armed.get(thread, -1) == barrier.phase:
+        done = barrier.phase - 1
+        for thread in (split.warp * 32 + lane_list(lanes)).tolist():
+            if history.threads.get(thread, -2) != done or history.armed.get(thread, -1) != barrier.phase:
+                continue
             message = (
                 f"the wait on {self._name(place)} does not wait: it asks again for phase {done} (parity "
                 f"{done & 1}), which this thread has seen complete; what it started since belongs to phase "

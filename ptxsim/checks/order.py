@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ptxsim.checks.protocol import Observer
+from ptxsim.splits import lane_list
 
 BLOCK = 64  # columns added at a time
 MAX_THREADS = 2048  # in a cluster; above that, a warp counts as one agent
@@ -135,7 +136,7 @@ class Order(Observer):
         """Agents of the lanes of a mask, ascending."""
         rows = self.lane_rows.get((warp, mask))
         if rows is None:
-            lanes = np.flatnonzero([(mask >> lane) & 1 for lane in range(32)])
+            lanes = lane_list(mask)
             rows = warp * 32 + lanes if self.lanes == 1 else np.array([warp])
             self.lane_rows[warp, mask] = rows
         return rows
@@ -245,7 +246,7 @@ class Order(Observer):
     def mbarrier_arrive(self, cluster, split, lane: int, place, relaxed: bool) -> None:
         self.signal(place).add(self.release(self.lane_row(split, lane), clock=not relaxed))
 
-    def mbarrier_passed(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+    def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
         signal = self.signal(place)
         signal.waits += 1
         self.acquire(self.rows_of(split.warp, lanes), signal.published, clock=not relaxed)

@@ -36,11 +36,8 @@ class Observer:
     # mbarriers
     def mbarrier_init(self, cluster, split, lane: int, place) -> None: ...
     def mbarrier_arrive(self, cluster, split, lane: int, place, relaxed: bool) -> None: ...
-    def mbarrier_wait(self, cluster, split, lane: int, place, relaxed: bool) -> None:
-        """A wait found the phase it asked for completed."""
-
-    def mbarrier_passed(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
-        """The same once for all lanes (a mask) that wait for one barrier, before mbarrier_wait of each."""
+    def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+        """A wait of these lanes (a mask) found the phase it asked for completed."""
 
     def mbarrier_blocked(self, cluster, split, lane: int, place, parity: int) -> None:
         """A wait found the phase it asked for open; called again each time that it looks."""

@@ -25,10 +25,10 @@ class AsyncUnits(TensorCores):
         self._after_init(split, self.lane_row(split, lane), place, "arrive")
         super().mbarrier_arrive(cluster, split, lane, place, relaxed)
 
-    def mbarrier_passed(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+    def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
         for row in self.rows_of(split.warp, lanes & ~self.initialised.get((place, split.warp), 0)):
             self._after_init(split, int(row), place, "wait")
-        super().mbarrier_passed(cluster, split, lanes, place, relaxed)
+        super().mbarrier_wait(cluster, split, lanes, place, relaxed)
 
     def mbarrier_init(self, cluster, split, lane: int, place) -> None:
         super().mbarrier_init(cluster, split, lane, place)

@@ -238,9 +238,7 @@ def wait(instr):
             if barrier is None or (barrier.passed(token) if parity else barrier.passed_state(token)):
                 passed |= lanes
                 if cluster.checks and barrier is not None:
-                    cluster.checks.mbarrier_passed(cluster, split, lanes, place, relaxed)
-                    for lane in lane_list(lanes):
-                        cluster.checks.mbarrier_wait(cluster, split, int(lane), place, relaxed=relaxed)
+                    cluster.checks.mbarrier_wait(cluster, split, lanes, place, relaxed)
                 continue
             asked = token & 1 if parity else barrier.phase & 1
             first_open = first_open or (place, asked)
