@@ -90,7 +90,7 @@ class SharedMemory(Observer):
 
     def tma_read(self, cluster, token, rank: int, chunks: np.ndarray) -> None:
         split, row, mask, tmap, start, offset = token
-        key = (rank, offset, tmap.box, tmap.swizzle, tmap.dtype.itemsize)
+        key = (rank, offset, chunks.size, tmap.box, tmap.swizzle)
         if key in self.good:
             return
         whole = all(0 <= s and s + b <= d for s, b, d in zip(start, tmap.box, tmap.dims, strict=True))

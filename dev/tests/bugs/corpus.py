@@ -29,7 +29,7 @@ class Bug:
     step: int
     size: tuple[int, int, int]  # M, N, K at which the mistake shows
     edits: tuple[Edit, ...]
-    kind: str  # of the finding that must be there; "build": the dialect refuses the kernel
+    kind: str  # of the finding that must be there; "build": the dialect refuses it; "result": verify does
     names: str  # the barrier or buffer: must be in the first line of this finding's message
     why: str  # why it is a bug
     ctas: int | None = None  # persistent kernels: this many CTAs, so that each gets several tiles
@@ -159,10 +159,28 @@ def run_bug(bug: Bug, artifact, order: str | int | None = None):
     """Runs an artifact at the bug's size with all checks on; the device's Run. D is NaN before."""
     from tirxlab.devices import sim
 
+    M, N, _ = bug.size
+    return sim.run(artifact, [*inputs(bug), np.full((M, N), np.nan, np.float16)], order=order or bug.order)
+
+
+def inputs(bug: Bug) -> tuple[np.ndarray, np.ndarray]:
+    """A (M, K) and B (N, K), float16, random."""
     M, N, K = bug.size
     rng = np.random.default_rng(0)
     A, B = (rng.standard_normal(shape).astype(np.float16) for shape in ((M, K), (N, K)))
-    return sim.run(artifact, [A, B, np.full((M, N), np.nan, np.float16)], order=order or bug.order)
+    return A, B
+
+
+def wrong_result(bug: Bug, run) -> str:
+    """What `verify` says about the run's output; empty if it is right."""
+    import utils
+
+    (D,) = run.outputs.values()
+    try:
+        utils.verify(D, *inputs(bug))
+    except AssertionError as error:
+        return str(error)
+    return ""
 
 
 def matches(bug: Bug, finding) -> bool:

@@ -1,0 +1,75 @@
+"""Every bug of the corpus leads to its finding, on one screen, and its correct twin is clean in both orders.
+
+By default one bug of each group and one twin; all of them with `./lab test --all` (marked slow).
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import barriers
+import fences
+import issue
+import memory
+import phases
+import waits
+from corpus import Bug, bug_source, build_bug, matches, run_bug, wrong_result
+
+SCREEN = 30  # lines
+GROUPS = [
+    value
+    for module in (barriers, phases, memory, issue, waits, fences)
+    for value in vars(module).values()
+    if isinstance(value, tuple) and value and isinstance(value[0], Bug)
+]
+ALL = {id(bug): bug for group in GROUPS for bug in group}  # modules import groups from each other
+BUGS = list(ALL.values())
+FIRST = {group[0].name for group in GROUPS}
+
+
+def _twins() -> list[Bug]:
+    """One bug for each correct kernel that the corpus compares with."""
+    return list({(bug.step, bug.size, bug.ctas): bug for bug in reversed(BUGS)}.values())
+
+
+def _parameters(bugs: list[Bug], quick: set[str]) -> list:
+    slow = pytest.mark.slow
+    return [pytest.param(bug, id=bug.name, marks=() if bug.name in quick else slow) for bug in bugs]
+
+
+def test_corpus_is_large_and_names_are_unique():
+    assert len({bug.name for bug in BUGS}) == len(BUGS) >= 75
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_edits_fit_the_reference(bug):
+    assert bug_source(bug) != bug_source(bug, mutated=False)
+    assert bug.why and bug.names
+
+
+@pytest.mark.parametrize("bug", _parameters(BUGS, FIRST))
+def test_bug_is_found(bug):
+    if bug.kind == "build":
+        with pytest.raises(Exception) as refused:
+            build_bug(bug)
+        assert bug.names in str(refused.value)
+        return
+    run = run_bug(bug, build_bug(bug))
+    if bug.kind == "result":
+        assert bug.names in wrong_result(bug, run)
+        return
+    assert any(matches(bug, finding) for finding in run.findings), [str(f) for f in run.findings]
+    for finding in run.findings:
+        assert len(str(finding).splitlines()) <= SCREEN
+
+
+@pytest.mark.parametrize("order", ["program", "adverse"])
+@pytest.mark.parametrize("bug", _parameters(_twins(), {_twins()[0].name, _twins()[-1].name}))
+def test_correct_twin_is_clean(bug, order):
+    run = run_bug(bug, build_bug(bug, mutated=False), order)
+    assert run.verdict == "clean", [str(f) for f in run.findings]
