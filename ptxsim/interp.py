@@ -30,7 +30,9 @@ _SOURCES = [
     "machine_layout.py",
     "native.py",
     "interp.py",
+    "vector_half.py",
     "vector_ir.py",
+    "vector_memory.py",
 ]
 GROUP = 24  # operations in one compiled function
 _LETTERS = "abcefx"  # column names of the sources, in operand order

@@ -10,6 +10,7 @@ from numba import njit
 
 from ptxsim.machine_layout import *  # noqa: F403
 from ptxsim.native import *  # noqa: F403
+from ptxsim.vector_memory import *  # noqa: F403
 
 
 @njit(inline="always")
@@ -128,43 +129,34 @@ def whole_range(c, size, cta, registers, SEG, CT, CTL):
     name of the address CTL[HOST_BASE].
     """
     space = c[AUX]
-    base = c[A]
-    first = np.int64(lane_value(registers, base, 0)) + c[IMM]
-    low = first
-    high = first
-    bits = 0
-    for l in range(32):
-        address = np.int64(lane_value(registers, base, l)) + c[IMM]
-        low = min(low, address)
-        high = max(high, address)
-        bits |= address
-    if bits & (size - 1):
-        return False
-    if space == SPACE_GENERIC and low >= GLOBAL_BASE:
+    first = np.int64(lane_value(registers, c[A], 0)) + c[IMM]
+    if space == SPACE_GENERIC and first >= GLOBAL_BASE:
         space = SPACE_GLOBAL
     if space == SPACE_GLOBAL:
         i = CTL[LAST_SEGMENT]
-        if not (SEG[i, SEG_BASE] <= low and high + size <= SEG[i, SEG_END]):
-            i = find_segment(SEG, low, high - low + size)
+        if not (SEG[i, SEG_BASE] <= first and first + size <= SEG[i, SEG_END]):
+            i = find_segment(SEG, first, size)
             if i < 0:
                 return False
             CTL[LAST_SEGMENT] = i
-        CTL[HOST_BASE] = low
-        CTL[PLACE] = low if SEG[i, SEG_LOGGED] != 0 else 0
-        delta = SEG[i, SEG_HOST] - SEG[i, SEG_BASE]
+        base, end, host = SEG[i, SEG_BASE], SEG[i, SEG_END], SEG[i, SEG_HOST]
+        CTL[PLACE] = base if SEG[i, SEG_LOGGED] != 0 else 0
     elif space == SPACE_SHARED:
         start = CT[cta, CT_RANK] << RANK_SHIFT
-        if low < start + SHARED_START or high + size > start + CTL[SHARED_LIMIT]:
-            return False
-        CTL[HOST_BASE] = low
-        CTL[PLACE] = SHARED_BASE + low
-        delta = CT[cta, CT_SHARED] - start
+        base, end = start + SHARED_START, start + CTL[SHARED_LIMIT]
+        host = CT[cta, CT_SHARED] + SHARED_START
+        CTL[PLACE] = SHARED_BASE + base
     else:
         return False
-    for l in range(32):
-        CTL[HOST + l] = np.int64(lane_value(registers, base, l)) + c[IMM] + delta
-    CTL[HOST_BASE] += delta
-    return True
+    CTL[HOST_BASE] = host
+    bits = place_lanes(registers, c[A], c[IMM] - base, end - size - base, host, hosts(CTL))
+    return bits >= 0 and ((bits | base) & (size - 1)) == 0
+
+
+@njit(inline="always")
+def hosts(CTL):
+    """Address of CTL[HOST]."""
+    return CTL[CONTROL_PTR] + 8 * HOST
 
 
 @njit
@@ -182,6 +174,52 @@ def log_warp(LOG, CTL, row, thread, size, write):
 
 
 @njit
+def load_warp(registers, lists, first, count, width, extend, CTL):
+    """Loads for all 32 lanes from the addresses in CTL[HOST..]."""
+    names, places = CTL[LISTS_PTR] + 4 * first, hosts(CTL)
+    if extend:
+        pass
+    elif width == 4 and count == 4:
+        return load_4x4(registers, names, places)
+    elif width == 4 and count == 1:
+        return load_1x4(registers, names, places)
+    elif width == 4 and count == 2:
+        return load_2x4(registers, names, places)
+    elif width == 8 and count == 1:
+        return load_1x8(registers, names, places)
+    elif width == 8 and count == 2:
+        return load_2x8(registers, names, places)
+    elif width == 2 and count == 1:
+        return load_1x2(registers, names, places)
+    for v in range(count):
+        slot = np.int64(lists[first + v])
+        for l in range(32):
+            set_lane_value(registers, slot, l, read_element(CTL[HOST + l] + v * width, width, extend))
+
+
+@njit
+def store_warp(registers, lists, first, count, width, CTL):
+    """Stores for all 32 lanes to the addresses in CTL[HOST..]."""
+    names, places = CTL[LISTS_PTR] + 4 * first, hosts(CTL)
+    if width == 4 and count == 4:
+        return store_4x4(registers, names, places)
+    if width == 4 and count == 1:
+        return store_1x4(registers, names, places)
+    if width == 4 and count == 2:
+        return store_2x4(registers, names, places)
+    if width == 8 and count == 1:
+        return store_1x8(registers, names, places)
+    if width == 8 and count == 2:
+        return store_2x8(registers, names, places)
+    if width == 2 and count == 1:
+        return store_1x2(registers, names, places)
+    for v in range(count):
+        slot = np.int64(lists[first + v])
+        for l in range(32):
+            write_element(CTL[HOST + l] + v * width, width, lane_value(registers, slot, l))
+
+
+@njit
 def load_row(c, m, w, cta, lists, registers, SEG, CT, LOG, CTL, row):
     base = c[A]
     count = c[B]
@@ -191,15 +229,7 @@ def load_row(c, m, w, cta, lists, registers, SEG, CT, LOG, CTL, row):
     if m == FULL and whole_range(c, size, cta, registers, SEG, CT, CTL):
         if CTL[LOG_ON] != 0:
             log_warp(LOG, CTL, row, w * 32, size, 0)
-        for v in range(count):
-            slot = np.int64(lists[first + v])
-            if width == 4 and c[E] == 0:
-                for l in range(32):
-                    set_lane_value(registers, slot, l, load32(u64(CTL[HOST + l] + 4 * v)))
-            else:
-                for l in range(32):
-                    value = read_element(CTL[HOST + l] + v * width, width, c[E])
-                    set_lane_value(registers, slot, l, value)
+        load_warp(registers, lists, first, count, width, c[E], CTL)
         return
     for l in range(32):
         if (m >> l) & 1:
@@ -224,14 +254,7 @@ def store_row(c, m, w, cta, lists, registers, SEG, CT, LOG, CTL, row):
     if m == FULL and whole_range(c, size, cta, registers, SEG, CT, CTL):
         if CTL[LOG_ON] != 0:
             log_warp(LOG, CTL, row, w * 32, size, 1)
-        for v in range(count):
-            slot = np.int64(lists[first + v])
-            if width == 4:
-                for l in range(32):
-                    store32(u64(CTL[HOST + l] + 4 * v), lane_value(registers, slot, l))
-            else:
-                for l in range(32):
-                    write_element(CTL[HOST + l] + v * width, width, lane_value(registers, slot, l))
+        store_warp(registers, lists, first, count, width, CTL)
         return
     for l in range(32):
         if (m >> l) & 1:

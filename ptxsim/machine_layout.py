@@ -64,9 +64,10 @@ LOG_ROW, LOG_THREAD, LOG_PLACE, LOG_SIZE = range(4)
     SEGMENTS,
     LOG_ROOM,
     HOST_BASE,
+    CONTROL_PTR,
     NEW_COUNT,
     NEW_FIRST,
-) = range(38)
+) = range(39)
 HOST = NEW_FIRST + 64  # host addresses of the 32 lanes of one access
 CONTROL_WORDS = HOST + 32
 FULL = 0xFFFF_FFFF  # all lanes

@@ -14,6 +14,8 @@ from llvmlite import ir
 from numba import types
 from numba.core.extending import intrinsic
 
+from ptxsim import vector_half
+
 LANES = 32
 I1, I32, I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 V1, V32, V64 = (ir.VectorType(t, LANES) for t in (I1, I32, I64))
@@ -29,7 +31,7 @@ class NoVectorForm(Exception):
 
 @dataclass
 class Value:
-    kind: str  # "u" uint64, "s" int64, "f" float32, "p" predicate
+    kind: str  # "u" uint64, "s" int64, "f" float32, "w" float64 that came from float32, "p" predicate
     ir: object
 
 
@@ -251,10 +253,19 @@ class _Translator(ast.NodeVisitor):
 
     def visit_Call(self, node) -> Value:
         name = ast.unparse(node.func)
+        if name in _ROUNDED:
+            return self._round_to_nearest(name, node.args)
         handler = _CALLS.get((name, len(node.args)))
         if handler is None:
             raise NoVectorForm(name)
         return handler(self, [self.visit(arg) for arg in node.args])
+
+    def _round_to_nearest(self, name: str, args: list) -> Value:
+        """f16_of(np.float64(x), RN, False) of a float32 x."""
+        value = self.visit(args[0])
+        if value.kind != "w" or [ast.unparse(a) for a in args[1:]] != ["RN", "False"]:
+            raise NoVectorForm("rounding")
+        return Value("u", self.builder.zext(_ROUNDED[name](self.builder, value.ir), V64))
 
 
 _ARITHMETIC = {
@@ -272,6 +283,21 @@ def _reinterpret(kind: str):
         if args[0].kind not in "us":
             raise NoVectorForm("conversion")
         return Value(kind, args[0].ir)
+
+    return call
+
+
+def _widen(t: _Translator, args: list[Value]) -> Value:
+    if args[0].kind != "f":
+        raise NoVectorForm("float64")
+    return Value("w", args[0].ir)
+
+
+def _from_half(convert):
+    def call(t: _Translator, args: list[Value]) -> Value:
+        if args[0].kind != "u":
+            raise NoVectorForm("conversion")
+        return Value("f", convert(t.builder, t.builder.trunc(args[0].ir, V32)))
 
     return call
 
@@ -316,9 +342,13 @@ def _fma(t: _Translator, args: list[Value]) -> Value:
     return Value("f", t.builder.call(function, [a.ir for a in args]))
 
 
+_ROUNDED = {"f16_of": vector_half.f16_of_f32, "bf16_of": vector_half.bf16_of_f32}
 _CALLS = {
     ("np.uint64", 1): _reinterpret("u"),
     ("np.int64", 1): _reinterpret("s"),
+    ("np.float64", 1): _widen,
+    ("f16_f32", 1): _from_half(vector_half.f32_of_f16),
+    ("bf16_f32", 1): _from_half(vector_half.f32_of_bf16),
     ("sext8", 1): _sign_extend(8),
     ("sext16", 1): _sign_extend(16),
     ("sext32", 1): _sign_extend(32),

@@ -38,7 +38,8 @@ class Function:
         self.artifact = artifact
         self.inputs = tuple(b for b in artifact.buffers if b.role == "in")
         self.outputs = tuple(b for b in artifact.buffers if b.role == "out")
-        self._launchers: dict[int, object] = {}
+        self._launchers: dict[int, object] = {}  # by device, for torch
+        self._kernels: dict[int, driver.Kernel] = {}  # by device, for JAX
 
     def __call__(self, *arrays):
         if len(arrays) != len(self.inputs):
@@ -78,6 +79,14 @@ class Function:
             self._simulate(self._in_order(*([_torch_view(t, torch) for t in x] for x in (tensors, outputs))))
         return outputs
 
+    def _kernel(self, device: int) -> driver.Kernel:
+        """The kernel loaded on a GPU, whose context is made current in this thread."""
+        if device not in self._kernels:
+            self._kernels[device] = driver.Kernel(self.artifact, device)
+        else:
+            driver.use_device(device)
+        return self._kernels[device]
+
     def _launcher(self, device: int):
         if device not in self._launchers:
             from tirxlab.devices import cuda
@@ -105,21 +114,22 @@ class Function:
         import tvm_ffi
         from jax_tvm_ffi import register_ffi_target
 
-        kernel = driver.Kernel(self.artifact) if platform == "cuda" else None
+        names = [b.name for b in self.artifact.buffers]
 
-        def handler(*tensors):
-            # XLA passes inputs, then outputs
+        def simulate(*tensors):
             ordered = self._in_order(tensors[: len(self.inputs)], tensors[len(self.inputs) :])
-            if kernel is None:
-                self._simulate(
-                    [_host_view(t, b) for t, b in zip(ordered, self.artifact.buffers, strict=True)]
-                )
-                return
-            stream = tvm_ffi.get_raw_stream(tensors[0].device)
-            kernel.launch(
-                {b.name: t.data_ptr() for t, b in zip(ordered, self.artifact.buffers, strict=True)}, stream
-            )
+            self._simulate([_host_view(*pair) for pair in zip(ordered, self.artifact.buffers, strict=True)])
 
+        def launch(*tensors):  # XLA passes inputs, then outputs
+            ordered = self._in_order(tensors[: len(self.inputs)], tensors[len(self.inputs) :])
+            device = tensors[0].device
+            pointers = {name: tensor.data_ptr() for name, tensor in zip(names, ordered, strict=True)}
+            self._kernel(device.index).launch(pointers, tvm_ffi.get_raw_stream(device))
+
+        handler = simulate
+        if platform == "cuda":
+            handler = launch
+            self._kernel(0)  # loads the module now, not while XLA runs
         name = {"cuda": "gpu"}.get(platform, platform)
         register_ffi_target(self._target, tvm_ffi.convert(handler), ["args", "rets"], platform=name)
         _REGISTERED.add((platform, self._target))

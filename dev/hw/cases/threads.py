@@ -54,6 +54,7 @@ def cases() -> list[Case]:
         block("bar.arrive", ARRIVE),
         block("barrier.cta", BAR.replace("bar.sync 0", "barrier.sync 3")),
     ]
+    found += [block(f"{op}.cta.sync", BAR.replace("bar.sync", f"{op}.cta.sync")) for op in ("bar", "barrier")]
     found += [block("barrier.arrive", ARRIVE.replace("bar.", "barrier."))]
     found += [block(f"bar.red.{m}", RED.format(op="bar.red", mode=m)) for m in ("and", "or")]
     found += [
@@ -127,7 +128,8 @@ fence.mbarrier_init.release.cluster; bar.sync 0; {OTHER}"""
 HINTS = f"""{WORD} nanosleep.u32 20; prefetch.global.L2 [%in]; prefetchu.L1 [%in]; pmevent 1;
 griddepcontrol.launch_dependents; griddepcontrol.wait;
 createpolicy.fractional.L2::evict_first.b64 %y0, 1.0; applypriority.global.L2::evict_normal [%in], 128;
-cp.async.bulk.prefetch.L2.global [%in], 64; bar.sync 0; {OTHER}"""
+cp.async.bulk.prefetch.L2.global [%in], 64; ld.param.u64 %y1, [p_out]; discard.global.L2 [%y1], 128;
+bar.sync 0; {OTHER}"""
 REGISTERS = f"{WORD} bar.sync 0; {OTHER} setmaxnreg.dec.sync.aligned.u32 64;"
 
 

@@ -94,7 +94,8 @@ def load(name, dims, box, kind=np.float32, swizzle=0, at=None, fill="zero", step
     if swizzle or kind is np.uint8:
         array = (np.arange(math.prod(dims)) * 7 % 251).astype(kind).reshape(dims)
     at = at or (0,) * len(dims)
-    counts = [-(-b // s) for b, s in zip(box, steps or (1,) * len(box), strict=True)]
+    counts = [box[0]]  # the innermost element stride is ignored (CUDA driver API, cuTensorMapEncodeTiled)
+    counts += [-(-b // s) for b, s in zip(box[1:], (steps or (1,) * len(box))[1:], strict=True)]
     size = math.prod(counts) * array.itemsize
     padded = -(-size // 512) * 512
     body = f"""{START}{_moves(at)}

@@ -27,7 +27,10 @@ def run(
     out = np.zeros((outputs, threads), np.uint32)
     ptx = register_kernel(SETUP + text, 0, outputs, shared=32768)
     result = ptxsim.load(ptx).launch("k", block=threads, args=[source, out], order=order)
-    assert {f.kind for f in result.findings} == set(expect or [])
+    expect = set(expect or [])
+    if "race" in expect and order != "program":
+        expect.add("uninitialized")  # what is read too early has never been written
+    assert {f.kind for f in result.findings} == expect
     return out, source
 
 
@@ -40,7 +43,8 @@ def read(first: int, offset: int = 0) -> str:
 @pytest.mark.parametrize("level, size", [("ca", 4), ("ca", 8), ("ca", 16), ("cg", 16)])
 def test_copies_its_bytes_and_no_more(order, level, size):
     copy = f"cp.async.{level}.shared.global.L2::128B [%x1], [%y0], {size};"
-    out, source = run(f"{copy} cp.async.commit_group; cp.async.wait_group 0; {read(0)}", 4, order)
+    text = f"{copy} cp.async.commit_group; cp.async.wait_group 0; {read(0)}"
+    out, source = run(text, 4, order, expect=["uninitialized"] if size < 16 else [])
     expected = np.where(np.arange(4)[:, None] < size // 4, source.T, OLD)
     assert np.array_equal(out, expected)
 

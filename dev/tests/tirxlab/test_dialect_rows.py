@@ -226,7 +226,8 @@ ROWS = {
     "Tx.warp_id(shape, parent=...)": tid("R[tid] = warp_id", r"warp_id_in_cta & 3", R=THREADS // 32),
     "Tx.thread_id(shape, parent=...)": tid("R[tid] = lane_id", r"threadIdx.x\) & 31", R=THREADS % 32),
     "Tx.ptx.elect_sync()": tid(
-        'R[tid] = 0\nwith Tx.thread(parent="warp")[Tx.ptx.elect_sync()]:\n    R[warp_id] = 1',
+        "R[tid] = 0\nTx.cuda.cta_sync()\n"
+        'with Tx.thread(parent="warp")[Tx.ptx.elect_sync()]:\n    R[warp_id] = 1',
         r"if \(tvm_builtin_elect_one_sync_op\(\)\)",
         R=np.where(THREADS < 4, 1, 0),
     ),
