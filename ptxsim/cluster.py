@@ -66,7 +66,6 @@ class Cluster:
         control[ml.SHARED_LIMIT] = launch.shared_end
         control[ml.LOCAL_PTR] = self.local.ctypes.data
         control[ml.LOCAL_BYTES] = self.program.local_bytes
-        control[ml.CONTROL_PTR] = control.ctypes.data
         control[ml.CODE_PTR] = self.program.code.ctypes.data
         control[ml.R_PTR], control[ml.R_STRIDE] = self.R.ctypes.data, self.R.strides[0]
         control[ml.P_PTR], control[ml.P_STRIDE] = self.P.ctypes.data, self.P.strides[0]

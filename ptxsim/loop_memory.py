@@ -121,116 +121,143 @@ def write_element(host, width, x):
         store8(u64(host), x)
 
 
-@njit
-def whole_range(c, size, cta, registers, SEG, CT, CTL):
-    """Host addresses of a global or shared access of all 32 lanes, in CTL[HOST..]; False if not that simple.
-
-    Simple is: every address aligned, all in one segment or in one CTA's window. CTL[PLACE] is then the log
-    name of the address CTL[HOST_BASE].
-    """
-    space = c[AUX]
-    first = np.int64(lane_value(registers, c[A], 0)) + c[IMM]
-    if space == SPACE_GENERIC and first >= GLOBAL_BASE:
-        space = SPACE_GLOBAL
-    if space == SPACE_GLOBAL:
-        i = CTL[LAST_SEGMENT]
-        if not (SEG[i, SEG_BASE] <= first and first + size <= SEG[i, SEG_END]):
-            i = find_segment(SEG, first, size)
-            if i < 0:
-                return False
-            CTL[LAST_SEGMENT] = i
-        base, end, host = SEG[i, SEG_BASE], SEG[i, SEG_END], SEG[i, SEG_HOST]
-        CTL[PLACE] = base if SEG[i, SEG_LOGGED] != 0 else 0
-    elif space == SPACE_SHARED:
-        start = CT[cta, CT_RANK] << RANK_SHIFT
-        base, end = start + SHARED_START, start + CTL[SHARED_LIMIT]
-        host = CT[cta, CT_SHARED] + SHARED_START
-        CTL[PLACE] = SHARED_BASE + base
-    else:
-        return False
-    CTL[HOST_BASE] = host
-    bits = place_lanes(registers, c[A], c[IMM] - base, end - size - base, host, hosts(CTL))
-    return bits >= 0 and ((bits | base) & (size - 1)) == 0
+# ---- all 32 lanes at once; `row`, `registers` and `control` are addresses, which cost less to pass than arrays
 
 
 @njit(inline="always")
-def hosts(CTL):
-    """Address of CTL[HOST]."""
-    return CTL[CONTROL_PTR] + 8 * HOST
+def word(base, number):
+    """int64 number `number` behind an address."""
+    return column(u64(base), number)
+
+
+@njit(inline="always")
+def set_word(base, number, value):
+    store64(u64(base + 8 * number), u64(value))
+
+
+@njit(inline="always")
+def within(segment, address, size):
+    return word(segment, SEG_BASE) <= address and address + size <= word(segment, SEG_END)
 
 
 @njit
-def log_warp(LOG, CTL, row, thread, size, write):
+def segment_of(control, address, size):
+    """Address of the global segment's row that holds [address, address + size), or 0."""
+    table = word(control, SEG_PTR)
+    if within(table + SEG_BYTES * word(control, LAST_SEGMENT), address, size):
+        return table + SEG_BYTES * word(control, LAST_SEGMENT)
+    for i in range(word(control, SEGMENTS)):
+        if within(table + SEG_BYTES * i, address, size):
+            set_word(control, LAST_SEGMENT, i)
+            return table + SEG_BYTES * i
+    return 0
+
+
+@njit
+def place_warp(row, cta, registers, control):
+    """Host addresses of a global or shared access of all 32 lanes, in CTL[HOST..]; False if not that simple.
+
+    Simple is: every address aligned, all in one segment or in one CTA's window. CTL[PLACE] is then the log
+    name of the host address CTL[HOST_BASE].
+    """
+    space, size = column(row, AUX), column(row, B) * column(row, C)
+    slot, offset = column(row, A), column(row, IMM)
+    first = np.int64(lane_value(registers, slot, 0)) + offset
+    if space == SPACE_GLOBAL or (space == SPACE_GENERIC and first >= GLOBAL_BASE):
+        segment = segment_of(control, first, size)
+        if segment == 0:
+            return False
+        base, host = word(segment, SEG_BASE), word(segment, SEG_HOST)
+        room = word(segment, SEG_END) - size - base
+        set_word(control, PLACE, base if word(segment, SEG_LOGGED) != 0 else 0)
+    elif space == SPACE_SHARED:
+        window = word(control, CT_PTR) + CT_BYTES * cta
+        base = (word(window, CT_RANK) << RANK_SHIFT) + SHARED_START
+        host = word(window, CT_SHARED) + SHARED_START
+        room = word(control, SHARED_LIMIT) - SHARED_START - size
+        set_word(control, PLACE, SHARED_BASE + base)
+    else:
+        return False
+    set_word(control, HOST_BASE, host)
+    bits = place_lanes(registers, slot, offset - base, room, host, control + 8 * HOST)
+    return bits >= 0 and ((bits | base) & (size - 1)) == 0
+
+
+@njit
+def log_warp(row, pc, thread, write, control):
     """Logs an access of all 32 lanes whose host addresses are in CTL[HOST..]."""
-    if CTL[PLACE] != 0:
-        n = CTL[LOG_USED]
-        offset = CTL[PLACE] - CTL[HOST_BASE]
+    if word(control, PLACE) != 0:
+        used, size = word(control, LOG_USED), column(row, B) * column(row, C)
+        entry = word(control, LOG_PTR) + LOG_BYTES * used
+        offset = word(control, PLACE) - word(control, HOST_BASE)
         for l in range(32):
-            LOG[n + l, LOG_ROW] = row
-            LOG[n + l, LOG_THREAD] = thread + l
-            LOG[n + l, LOG_PLACE] = CTL[HOST + l] + offset
-            LOG[n + l, LOG_SIZE] = 2 * size + write
-        CTL[LOG_USED] = n + 32
+            set_word(entry, LOG_ROW, pc)
+            set_word(entry, LOG_THREAD, thread + l)
+            set_word(entry, LOG_PLACE, word(control, HOST + l) + offset)
+            set_word(entry, LOG_SIZE, 2 * size + write)
+            entry += LOG_BYTES
+        set_word(control, LOG_USED, used + 32)
 
 
 @njit
-def load_warp(registers, lists, first, count, width, extend, CTL):
+def load_warp(row, registers, control):
     """Loads for all 32 lanes from the addresses in CTL[HOST..]."""
-    names, places = CTL[LISTS_PTR] + 4 * first, hosts(CTL)
+    count, width, extend = column(row, B), column(row, C), column(row, E)
+    names, hosts = word(control, LISTS_PTR) + 4 * column(row, D), control + 8 * HOST
     if extend:
         pass
     elif width == 4 and count == 4:
-        return load_4x4(registers, names, places)
+        return load_4x4(registers, names, hosts)
     elif width == 4 and count == 1:
-        return load_1x4(registers, names, places)
+        return load_1x4(registers, names, hosts)
     elif width == 4 and count == 2:
-        return load_2x4(registers, names, places)
+        return load_2x4(registers, names, hosts)
     elif width == 8 and count == 1:
-        return load_1x8(registers, names, places)
+        return load_1x8(registers, names, hosts)
     elif width == 8 and count == 2:
-        return load_2x8(registers, names, places)
+        return load_2x8(registers, names, hosts)
     elif width == 2 and count == 1:
-        return load_1x2(registers, names, places)
+        return load_1x2(registers, names, hosts)
     for v in range(count):
-        slot = np.int64(lists[first + v])
+        slot = np.int64(load32(u64(names + 4 * v)))
         for l in range(32):
-            set_lane_value(registers, slot, l, read_element(CTL[HOST + l] + v * width, width, extend))
+            value = read_element(word(control, HOST + l) + v * width, width, extend)
+            set_lane_value(registers, slot, l, value)
 
 
 @njit
-def store_warp(registers, lists, first, count, width, CTL):
+def store_warp(row, registers, control):
     """Stores for all 32 lanes to the addresses in CTL[HOST..]."""
-    names, places = CTL[LISTS_PTR] + 4 * first, hosts(CTL)
+    count, width = column(row, B), column(row, C)
+    names, hosts = word(control, LISTS_PTR) + 4 * column(row, D), control + 8 * HOST
     if width == 4 and count == 4:
-        return store_4x4(registers, names, places)
+        return store_4x4(registers, names, hosts)
     if width == 4 and count == 1:
-        return store_1x4(registers, names, places)
+        return store_1x4(registers, names, hosts)
     if width == 4 and count == 2:
-        return store_2x4(registers, names, places)
+        return store_2x4(registers, names, hosts)
     if width == 8 and count == 1:
-        return store_1x8(registers, names, places)
+        return store_1x8(registers, names, hosts)
     if width == 8 and count == 2:
-        return store_2x8(registers, names, places)
+        return store_2x8(registers, names, hosts)
     if width == 2 and count == 1:
-        return store_1x2(registers, names, places)
+        return store_1x2(registers, names, hosts)
     for v in range(count):
-        slot = np.int64(lists[first + v])
+        slot = np.int64(load32(u64(names + 4 * v)))
         for l in range(32):
-            write_element(CTL[HOST + l] + v * width, width, lane_value(registers, slot, l))
+            write_element(word(control, HOST + l) + v * width, width, lane_value(registers, slot, l))
+
+
+# ---- lane by lane: some lanes, or addresses of several windows ----
 
 
 @njit
-def load_row(c, m, w, cta, lists, registers, SEG, CT, LOG, CTL, row):
+def load_lanes(c, m, w, cta, lists, registers, SEG, CT, LOG, CTL, row):
     base = c[A]
     count = c[B]
     width = c[C]
     first = c[D]
     size = count * width
-    if m == FULL and whole_range(c, size, cta, registers, SEG, CT, CTL):
-        if CTL[LOG_ON] != 0:
-            log_warp(LOG, CTL, row, w * 32, size, 0)
-        load_warp(registers, lists, first, count, width, c[E], CTL)
-        return
     for l in range(32):
         if (m >> l) & 1:
             address = np.int64(lane_value(registers, base, l)) + c[IMM]
@@ -245,17 +272,12 @@ def load_row(c, m, w, cta, lists, registers, SEG, CT, LOG, CTL, row):
 
 
 @njit
-def store_row(c, m, w, cta, lists, registers, SEG, CT, LOG, CTL, row):
+def store_lanes(c, m, w, cta, lists, registers, SEG, CT, LOG, CTL, row):
     base = c[A]
     count = c[B]
     width = c[C]
     first = c[D]
     size = count * width
-    if m == FULL and whole_range(c, size, cta, registers, SEG, CT, CTL):
-        if CTL[LOG_ON] != 0:
-            log_warp(LOG, CTL, row, w * 32, size, 1)
-        store_warp(registers, lists, first, count, width, CTL)
-        return
     for l in range(32):
         if (m >> l) & 1:
             address = np.int64(lane_value(registers, base, l)) + c[IMM]

@@ -14,7 +14,7 @@ import numpy as np
 from numba import carray, njit, types
 
 from ptxsim.isa.mathlib import *  # noqa: F403
-from ptxsim.loop_memory import load_row, store_row
+from ptxsim.loop_memory import load_lanes, load_warp, log_warp, place_warp, store_lanes, store_warp
 from ptxsim.loop_splits import branch_index, diverge, join, leave
 from ptxsim.machine_layout import *  # noqa: F403
 from ptxsim.native import *  # noqa: F403
@@ -51,6 +51,7 @@ def run(control):
     while left > 0 and CTL[NEW_COUNT] < 24:
         left -= 1
         c = code[pc]
+        row = np.uint64(CTL[CODE_PTR] + pc * ROW_BYTES)
         guard = c[GUARD]
         m = mask & mask_of(predicates, guard)
         op = c[OP]
@@ -65,14 +66,32 @@ def run(control):
                 mask = SP[g, SP_MASK]
             continue
         elif op == LD:
-            load_row(c, m, w, cta, lists, registers, SEG, CT, LOG, CTL, pc)
+            if m == FULL and place_warp(row, cta, registers, control):
+                if observed:
+                    log_warp(row, pc, w * 32, 0, control)
+                load_warp(row, registers, control)
+                pc += 1
+                if observed and CTL[LOG_USED] > log_room:
+                    reason = REASON_FAULT
+                    break
+                continue
+            load_lanes(c, m, w, cta, lists, registers, SEG, CT, LOG, CTL, pc)
             pc += 1
             if CTL[FAULTS] != 0 or CTL[LOG_USED] > log_room:
                 reason = REASON_FAULT
                 break
             continue
         elif op == ST:
-            store_row(c, m, w, cta, lists, registers, SEG, CT, LOG, CTL, pc)
+            if m == FULL and place_warp(row, cta, registers, control):
+                if observed:
+                    log_warp(row, pc, w * 32, 1, control)
+                store_warp(row, registers, control)
+                pc += 1
+                if observed and CTL[LOG_USED] > log_room:
+                    reason = REASON_FAULT
+                    break
+                continue
+            store_lanes(c, m, w, cta, lists, registers, SEG, CT, LOG, CTL, pc)
             pc += 1
             if CTL[FAULTS] != 0 or CTL[LOG_USED] > log_room:
                 reason = REASON_FAULT
@@ -119,7 +138,6 @@ def run(control):
             mask = SP[g, SP_MASK]
             pc = SP[g, SP_PC] if m != 0 else pc + 1
             continue
-        row = np.uint64(CTL[CODE_PTR] + pc * ROW_BYTES)
         # {{scalar}}
         pc += 1
     CTL[EXECUTED] += CTL[BUDGET] - left

@@ -64,10 +64,9 @@ LOG_ROW, LOG_THREAD, LOG_PLACE, LOG_SIZE = range(4)
     SEGMENTS,
     LOG_ROOM,
     HOST_BASE,
-    CONTROL_PTR,
     NEW_COUNT,
     NEW_FIRST,
-) = range(39)
+) = range(38)
 HOST = NEW_FIRST + 64  # host addresses of the 32 lanes of one access
 CONTROL_WORDS = HOST + 32
 FULL = 0xFFFF_FFFF  # all lanes
@@ -84,4 +83,5 @@ FAULT_BOUNDS, FAULT_MISALIGNED, FAULT_OTHER_CTA = range(1, 4)
     REASON_BAD_INDEX,
 ) = range(7)
 ROW_BYTES = 8 * COLUMNS
+SEG_BYTES, CT_BYTES, LOG_BYTES = 8 * 4, 8 * 2, 8 * 4  # a row of the tables of segments, CTAs, log entries
 ONLY_OBSERVED = 1  # AUX of a UNIT row that does nothing unless somebody watches (fences, hints)

@@ -1,4 +1,4 @@
-"""Loads and stores of a full warp as LLVM vector code: addresses of all lanes at once, then four lanes a step.
+"""Loads and stores of a full warp as LLVM vector code: all addresses at once, then four lanes a step.
 
 An access of `count` elements of `width` bytes per lane is a small transposition: memory holds one lane's
 elements side by side, the register file holds one element of all lanes side by side.
