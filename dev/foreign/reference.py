@@ -1,0 +1,104 @@
+"""What the kernels of other compilers compute, in numpy: inputs by name -> {output: (expected, rtol, atol)}."""
+
+from __future__ import annotations
+
+import math
+
+import ml_dtypes
+import numpy as np
+
+_SINGLE = (1e-5, 1e-6)  # float32 results of a few operations
+
+
+def _f64(array: np.ndarray) -> np.ndarray:
+    return array.astype(np.float64)
+
+
+def add(v):
+    return {"out": (_f64(v["x"]) + v["y"], *_SINGLE)}
+
+
+def softmax(v):
+    grown = np.exp(_f64(v["x"]) - v["x"].max(axis=1, keepdims=True))
+    return {"out": (grown / grown.sum(axis=1, keepdims=True), *_SINGLE)}
+
+
+def layer_norm(v):
+    x = _f64(v["x"])
+    centred = x - x.mean(axis=1, keepdims=True)
+    normal = centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + float(v["eps"]))
+    return {"out": (normal * v["weight"] + v["bias"], 1e-4, 1e-5)}
+
+
+def histogram(v):
+    return {"bins": (np.bincount(v["x"].ravel(), minlength=len(v["bins"])), 0, 0)}
+
+
+def scan(v):
+    return {"out": (np.cumsum(_f64(v["x"]), axis=1), 1e-5, 1e-5), "best": (v["x"].argmax(axis=1), 0, 0)}
+
+
+def sort(v):
+    return {"out": (np.sort(v["x"], axis=1), 0, 0)}
+
+
+def fp8(v):
+    small, wide = (_f64(v["x"].astype(t)) for t in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2))
+    return {"e4m3": (small, 0, 0), "e5m2": (wide, 0, 0), "back": (small + wide, 0, 0)}
+
+
+def _c_divide(a: np.ndarray, b: int) -> tuple[np.ndarray, np.ndarray]:
+    """Quotient and remainder of C: towards zero."""
+    quotient = np.sign(a) * (np.abs(a) // b)
+    return quotient, a - quotient * b
+
+
+def special(v):
+    x = _f64(v["x"])
+    erf = np.array([math.erf(value) for value in x])
+    out = np.sin(x) + np.log(x + 3) + np.sqrt(x + 3) + np.exp2(x) + erf + np.floor(x)
+    number = (v["x"] * np.float32(1000)).astype(np.int32).astype(np.int64)
+    at = np.arange(len(x), dtype=np.int64)
+    high = (at * number) >> 32
+    whole = _c_divide(number, 7)[0] + _c_divide(number, 13)[1] + high
+    return {"out": (out, 1e-4, 1e-5), "whole": (whole, 0, 0)}
+
+
+def philox(v):
+    """Philox 4x32, ten rounds (Salmon et al., 2011), first word; counter (i, 0, 0, 0), key (seed, 0)."""
+    count = len(v["out"])
+    c = [np.arange(count, dtype=np.uint64), *(np.zeros(count, np.uint64) for _ in range(3))]
+    k = [int(v["seed"]), 0]
+    for _ in range(10):
+        first, second = c[0] * np.uint64(0xD2511F53), c[2] * np.uint64(0xCD9E8D57)
+        low, high = np.uint64(0xFFFFFFFF), np.uint64(32)
+        c = [(second >> high) ^ c[1] ^ np.uint64(k[0]), second & low,
+             (first >> high) ^ c[3] ^ np.uint64(k[1]), first & low]  # fmt: skip
+        k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
+    return {"out": (c[0].astype(np.uint32).view(np.int32), 0, 0)}
+
+
+def matmul(v):
+    exact = np.issubdtype(v["a"].dtype, np.integer)
+    tolerance = (0, 0) if exact else (1e-2, 3e-2) if v["a"].dtype == np.float32 else (1e-3, 1e-3)
+    return {"c": (_f64(v["a"]) @ _f64(v["b"]), *tolerance)}
+
+
+def matmul_nt(v):
+    return {"c": (_f64(v["a"]) @ _f64(v["b"]).T, 2e-3, 1e-2)}
+
+
+def attention(v):
+    """Causal, with the scale in units of log2."""
+    score = _f64(v["q"]) @ _f64(v["k"]).T * float(v["scale"])
+    score[np.triu_indices_from(score, 1)] = -np.inf
+    weight = np.exp2(score - score.max(axis=1, keepdims=True))
+    return {"out": (weight @ _f64(v["v"]) / weight.sum(axis=1, keepdims=True), 1e-2, 1e-2)}
+
+
+REFERENCES = {
+    f.__name__: f
+    for f in (
+        add, softmax, layer_norm, histogram, scan, sort, fp8, special, philox, matmul, matmul_nt, attention,
+    )
+}  # fmt: skip
