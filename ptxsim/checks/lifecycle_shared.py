@@ -164,9 +164,9 @@ class SharedMemory(Observer):
         split = cluster.splits[thread // 32 * 32]
         before = split.row, split.mask
         split.row, split.mask = row, 1 << thread % 32
+        name = self.reporter.shared_name(byte)
         self.reporter.add(
-            "uninitialized", "review",
-            f"a thread loads {self.reporter.shared_name(byte)}, which nobody has written",
-            _WRITE_FIRST, split, key="load",
+            "uninitialized", "review", f"a thread loads {name}, which nobody has written",
+            _WRITE_FIRST, split, key="load", buffer=name.split(" + ")[0],
         )  # fmt: skip
         split.row, split.mask = before

@@ -136,7 +136,8 @@ class TmemLife(Observer):
                 f"tcgen05.ld reads tensor memory columns {bare[0]}..{bare[-1]}, which nothing has written "
                 f"since they were allocated"
             )
-            self.reporter.add("uninitialized", "error", message, _READ, split, key=("tmem-ld",))
+            key, buffer = ("tmem-ld",), "tensor memory"
+            self.reporter.add("uninitialized", "error", message, _READ, split, key, buffer=buffer)
             split.row = before
 
     def mma_issue(self, cluster, split, op) -> None:

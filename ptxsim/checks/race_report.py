@@ -165,6 +165,22 @@ def report(races, pairs: dict[tuple, Pair]) -> None:
             kind, severity, what, _hint(pair), _split(races, pair.second), pair.key, **evidence
         )
         finding.count += pair.count - 1
+        if kind == "race":
+            _drop_consequence(races, pair)
+
+
+def _drop_consequence(races, pair: Pair) -> None:
+    """Who reads what an asynchronous write has not brought yet reads unwritten memory; the race says it."""
+    accesses = pair.first, pair.second
+    read = next((a for a in accesses if a.verb == "read"), None)
+    if read is None or any(a.kind in ("thread", "other") for a in accesses if a is not read):
+        return
+    found = races.reporter.found
+    for identity, finding in list(found.items()):
+        line = finding.where.get("line") or ("ptx", finding.where.get("ptx_line"))
+        buffer = finding.evidence.get("buffer")
+        if finding.kind == "uninitialized" and (line, buffer) == (_line(races, read.row), pair.buffer):
+            del found[identity]
 
 
 def _weight(pair: Pair) -> tuple:
