@@ -51,6 +51,7 @@ class Signal:
     gathered: Stamp | None = None  # by everyone who has arrived
     published: Stamp | None = None  # what a completed wait may rely on
     initialised: tuple[int, int] | None = None  # (agent, epoch) of mbarrier.init
+    init_fence: tuple[int, int] | None = None  # (agent, epoch) of a fence.mbarrier_init behind it
     waits: int = 0  # waits, successful or not
     arrivals: int = 0
 

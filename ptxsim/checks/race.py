@@ -71,7 +71,9 @@ class Races(AsyncUnits):
     def fence(self, cluster, split, mods: set[str]) -> None:
         if is_async_fence(mods):
             self.fences.record(self.rows(split), mods)
-        elif "proxy" not in mods and "mbarrier_init" not in mods:
+        elif "mbarrier_init" in mods:
+            self.init_fence(self.rows(split))
+        elif "proxy" not in mods:
             self.memory_fence(self.rows(split))
 
     # ---- accesses of threads ----

@@ -34,6 +34,16 @@ class AsyncUnits(TensorCores):
         super().mbarrier_init(cluster, split, lane, place)
         self.initialised = {key: lanes for key, lanes in self.initialised.items() if key[0] != place}
 
+    def init_fence(self, rows: np.ndarray) -> None:
+        """fence.mbarrier_init: any synchronisation behind it, relaxed too, hands on the inits of its thread."""
+        for signal in self.signals.values():
+            if signal.initialised is not None and signal.init_fence is None and signal.initialised[0] in rows:
+                column = self.column("init", signal.initialised[0])
+                agent = self.agent(column)
+                agent.count += 1
+                signal.init_fence = column, agent.count
+                self.known[agent.owner, column - self.threads] = agent.count
+
     def _after_init(self, split, row: int, place, what: str) -> None:
         """A barrier may be used by whoever comes after its mbarrier.init."""
         key, lane = (place, row * self.lanes // 32), 1 << row * self.lanes % 32
@@ -43,7 +53,9 @@ class AsyncUnits(TensorCores):
             return
         self.initialised[key] = known | lane
         agent, epoch = signal.initialised
-        if agent != row and self.clocks[row, agent] < epoch:
+        fence = signal.init_fence
+        fenced = fence is not None and self.known[row, fence[0] - self.threads] >= fence[1]
+        if agent != row and self.clocks[row, agent] < epoch and not fenced:
             self._used_early(split, place, what)
 
     def _used_early(self, split, place, what: str) -> None:

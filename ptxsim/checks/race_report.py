@@ -170,10 +170,9 @@ def report(races, pairs: dict[tuple, Pair]) -> None:
 
 
 def _drop_consequence(races, pair: Pair) -> None:
-    """Who reads what an asynchronous write has not brought yet reads unwritten memory; the race says it."""
-    accesses = pair.first, pair.second
-    read = next((a for a in accesses if a.verb == "read"), None)
-    if read is None or any(a.kind in ("thread", "other") for a in accesses if a is not read):
+    """Who reads what another one has not written yet reads unwritten memory; the race says it all."""
+    read = next((a for a in (pair.first, pair.second) if a.verb == "read"), None)
+    if read is None:
         return
     found = races.reporter.found
     for identity, finding in list(found.items()):

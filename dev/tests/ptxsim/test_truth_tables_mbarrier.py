@@ -1,0 +1,216 @@
+"""Truth table of mbarriers: init, counts, bytes, phases, barriers of other CTAs (PTX ISA 9.7.13.15)."""
+
+from __future__ import annotations
+
+from truth import Rule, check_broken, check_kept, each, lines, wait
+
+INIT = "@%lead mbarrier.init.shared.b64 [%bar], 1;"
+INIT_ALL = "@%lead mbarrier.init.shared.b64 [%bar], 64;"
+ARRIVE = "mbarrier.arrive.shared.b64 _, [%bar];"
+EXPECT = "@%lead mbarrier.arrive.expect_tx.shared.b64 _, [%bar], 256;"
+BULK = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+LOAD = f"@%lead {BULK} [%sm], [%in], 256, [%bar];"
+READ = "ld.shared.u32 %r0, [%mine]; st.global.u32 [%myout], %r0;"
+PEER = "xor.b32 %x1, %rank, 1; mapa.shared::cluster.u32 %peer, %bar, %x1;"
+MEET = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
+RELAXED = "barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.acquire.aligned;"
+ARRIVE_PEER = "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%peer];"
+ACQUIRE = wait(0).replace(".parity", ".parity.acquire.cluster")
+ONE_PHASE = (INIT_ALL, "bar.sync 0;", ARRIVE, wait(0))
+LOADED = (INIT, "bar.sync 0;", EXPECT, LOAD, wait(0))
+ONE_WARP = wait(0).replace("AGAIN:", "@!%w0 bra PAST; AGAIN:").replace("}", "PAST: }")
+
+RULES = (
+    Rule(
+        "init-before-use",
+        lines(*ONE_PHASE),
+        (INIT_ALL, ""),
+        "mbarrier",
+        also=("deadlock",),
+    ),
+    Rule(
+        "init-visible-to-other-warps",
+        lines(*ONE_PHASE),
+        ("bar.sync 0;", ""),
+        "mbarrier",
+        also=("deadlock",),
+    ),
+    Rule(
+        "init-visible-to-peer",
+        lines(PEER, INIT_ALL, MEET + " // start", ARRIVE_PEER, ACQUIRE, MEET),
+        (MEET + " // start", "bar.sync 0;"),
+        "mbarrier",
+        also=("deadlock",),
+        cluster=2,
+    ),
+    Rule(
+        "init-fence-before-relaxed-cluster-barrier",
+        lines(PEER, INIT_ALL, "fence.mbarrier_init.release.cluster;", RELAXED, ARRIVE_PEER, ACQUIRE, MEET),
+        ("fence.mbarrier_init.release.cluster;", ""),
+        "mbarrier",
+        words="nothing orders",
+        cluster=2,
+    ),
+    Rule(
+        "init-once",
+        lines(INIT_ALL, "// once", "bar.sync 0;", ARRIVE, wait(0)),
+        ("// once", INIT_ALL),
+        "mbarrier",
+        words="init",
+    ),
+    Rule(
+        "inval-before-init-again",
+        lines(INIT, "@%lead mbarrier.inval.shared.b64 [%bar];", *ONE_PHASE),
+        ("@%lead mbarrier.inval.shared.b64 [%bar];", ""),
+        "mbarrier",
+        words="init",
+    ),
+    Rule(
+        "count-not-above-arrivals",
+        lines(*ONE_PHASE),
+        ("[%bar], 64;", "[%bar], 65;"),
+        "deadlock",
+        words="64",
+    ),
+    Rule(
+        "count-not-below-arrivals",
+        lines(*ONE_PHASE),
+        ("[%bar], 64;", "[%bar], 16;"),
+        "mbarrier",
+        also=("deadlock",),
+    ),
+    Rule(
+        "arrivals-not-above-pending",
+        lines(INIT, "bar.sync 0;", "@%lead mbarrier.arrive.shared.b64 %y1, [%bar], 1;", wait(0)),
+        ("%y1, [%bar], 1;", "%y1, [%bar], 2;"),
+        "mbarrier",
+        also=("deadlock",),
+    ),
+    Rule("count-in-range", lines(INIT), ("[%bar], 1;", "[%bar], 1048576;"), "mbarrier"),
+    Rule("count-not-zero", lines(INIT), ("[%bar], 1;", "[%bar], 0;"), "mbarrier"),
+    Rule("barrier-aligned", lines(INIT), ("[%bar], 1;", "[%bar+4], 1;"), "misaligned"),
+    Rule(
+        "bytes-not-below-announced",
+        lines(*LOADED),
+        ("_, [%bar], 256;", "_, [%bar], 512;"),
+        "tx-count",
+        words="512 B",
+        also=("deadlock",),
+    ),
+    Rule(
+        "bytes-not-above-announced",
+        lines(*LOADED),
+        ("_, [%bar], 256;", "_, [%bar], 128;"),
+        "tx-count",
+        words="128 B",
+        also=("deadlock",),
+    ),
+    Rule(
+        "load-awaited-before-exit",
+        lines(*LOADED),
+        (wait(0), ""),
+        "async-pending",
+        words="in flight",
+    ),
+    Rule(
+        "load-awaited-by-every-reader",
+        lines(*LOADED, READ),
+        (wait(0), ONE_WARP),
+        "race",
+        words="not ordered",
+    ),
+    Rule(
+        "bytes-need-an-arrival",
+        lines(*LOADED),
+        ("mbarrier.arrive.expect_tx.shared.b64 _,", "mbarrier.expect_tx.relaxed.cta.shared.b64"),
+        "deadlock",
+    ),
+    Rule(
+        "phase-flipped",
+        lines(*LOADED, EXPECT.replace("_,", "%y1,"), LOAD.replace("[%sm]", "[%sm+256]"), wait(1)),
+        (wait(1), wait(0).replace("AGAIN", "ONCE")),
+        "mbarrier",
+        also=("deadlock", "async-pending"),
+        orders=("adverse",),
+        threads=32,
+    ),
+    Rule(
+        "arrival-releases-to-waiters",
+        lines(INIT_ALL, "bar.sync 0;", "st.shared.u32 [%mine], %t;", ARRIVE, wait(0),
+              "ld.shared.u32 %r0, [%other];"),
+        (wait(0), ""),
+        "race",
+    ),
+    Rule(
+        "relaxed-arrival-releases-nothing",
+        lines(INIT_ALL, "bar.sync 0;", "st.shared.u32 [%mine], %t;",
+              "mbarrier.arrive.release.cta.shared::cta.b64 _, [%bar];", wait(0),
+              "ld.shared.u32 %r0, [%other];"),
+        (".arrive.release.cta", ".arrive.relaxed.cta"),
+        "race",
+    ),
+)  # fmt: skip
+
+TO_ZERO = "mapa.shared::cluster.u32 %peer, %bar, 0; mapa.shared::cluster.u32 %x2, %sm, 0;"
+SECOND = f"@%p {BULK} [%x2], [%in], 256, [%peer];"
+
+LEGAL = (
+    Rule("copy-before-expect", lines(INIT, "bar.sync 0;", LOAD, EXPECT, wait(0), READ)),
+    Rule(
+        "arrive-then-expect",
+        lines(
+            "@%lead mbarrier.init.shared.b64 [%bar], 2;", "bar.sync 0;",
+            "@%lead mbarrier.arrive.shared.b64 _, [%bar];", EXPECT, LOAD, wait(0), READ,
+        ),
+    ),
+    Rule(
+        "bytes-of-peer-before-local-expect",  # CTA 1 loads into CTA 0, which announces the bytes afterwards
+        lines(
+            TO_ZERO, INIT, "fence.mbarrier_init.release.cluster;", MEET,
+            "setp.eq.and.u32 %p, %rank, 1, %lead;", SECOND, MEET,
+            "setp.eq.u32 %q, %rank, 1; @%q bra END;", EXPECT, wait(0), READ, "END:", MEET,
+        ),
+        cluster=2,
+    ),
+    Rule(
+        "ring-of-two-stages",  # thread 0 fills two stages in turn, all threads read and hand them back
+        lines(
+            "add.u32 %x1, %bar, 16;",
+            *(f"@%lead mbarrier.init.shared.b64 [%bar+{8 * i}], {1 if i < 2 else 64};" for i in range(4)),
+            "bar.sync 0;",
+            *(
+                step
+                for k in range(6)
+                for step in (
+                    "@!%lead bra L{k};".replace("{k}", str(k)),
+                    wait((k // 2 & 1) ^ 1, at=16 + 8 * (k % 2)) if k > 1 else "",
+                    f"mbarrier.arrive.expect_tx.shared.b64 _, [%bar+{8 * (k % 2)}], 256;",
+                    f"add.u32 %x2, %sm, {256 * (k % 2)}; add.u32 %x3, %bar, {8 * (k % 2)};",
+                    f"{BULK} [%x2], [%in], 256, [%x3];",
+                    f"L{k}:",
+                    wait(k // 2 & 1, at=8 * (k % 2)),
+                    f"ld.shared.u32 %r0, [%mine+{256 * (k % 2)}];",
+                    f"mbarrier.arrive.shared.b64 _, [%bar+{16 + 8 * (k % 2)}];",
+                )
+            ),
+            "st.global.u32 [%myout], %r0;",
+        ),
+    ),
+    Rule(
+        "inval-and-other-use",
+        lines(
+            *ONE_PHASE, "bar.sync 0;", "@%lead mbarrier.inval.shared.b64 [%bar];", "bar.sync 0;",
+            "st.shared.u32 [%mine+8192], %t;", "ld.shared.u32 %r0, [%mine+8192];",
+        ),
+    ),
+)  # fmt: skip
+
+
+@each(RULES + LEGAL)
+def test_kept(rule, order):
+    check_kept(rule, order)
+
+
+@each(RULES)
+def test_broken(rule, order):
+    check_broken(rule, order)

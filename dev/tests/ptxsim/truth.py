@@ -1,0 +1,106 @@
+"""Truth tables of the checks: a program that keeps a rule, and the one line that breaks it.
+
+A `Rule` is a program of a few lines and a change of one of them. `check_kept` wants the program clean under
+every order, `check_broken` wants the changed one to lead to its finding, and to no other.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import ptxsim
+
+ORDERS = ("program", "adverse", 7)
+
+# %t: thread; %lead: thread 0; %rank: CTA in the cluster; %sm: 16 KB of shared memory; %bar: two mbarriers
+# behind its first 8 KB; %mine, %other: shared words of this thread and of thread %t ^ 32; %in, %out: global
+# arrays of 4096 words; %myin, %myout: this thread's words there; %w0: warp 0; %w4: warp 4
+START = """.version 9.0
+.target {target}
+.address_size 64
+.visible .entry k(.param .u64 pin, .param .u64 pout) {{
+.reg .b32 %t, %rank, %sm, %bar, %peer, %mine, %other, %x<16>, %r<8>, %o<8>;
+.reg .b64 %in, %out, %myin, %myout, %y<16>; .reg .f32 %f<8>; .reg .pred %lead, %p, %q, %w0, %w4;
+.shared .align 1024 .b8 buffer[32768];
+mov.u32 %t, %tid.x; mov.u32 %rank, %cluster_ctarank; mov.u32 %sm, buffer; add.u32 %bar, %sm, 8192;
+shl.b32 %x0, %t, 2; add.u32 %mine, %sm, %x0; xor.b32 %other, %x0, 128; add.u32 %other, %sm, %other;
+setp.eq.u32 %lead, %t, 0; setp.lt.u32 %w0, %t, 32; setp.ge.u32 %w4, %t, 128;
+ld.param.u64 %in, [pin]; ld.param.u64 %out, [pout];
+cvta.to.global.u64 %in, %in; cvta.to.global.u64 %out, %out;
+cvt.u64.u32 %y0, %x0; add.u64 %myin, %in, %y0; add.u64 %myout, %out, %y0;
+"""
+
+
+@dataclass(frozen=True)
+class Rule:
+    name: str
+    text: str  # one step per line
+    change: tuple[str, str] = ("", "")  # part of one line, and what stands there in the broken program
+    kind: str = ""  # of the finding that the broken program leads to
+    severity: str = "error"
+    words: str = ""  # in its message
+    also: tuple[str, ...] = ()  # kinds that come with it, in some order
+    orders: tuple = ORDERS  # in which the broken program shows it
+    threads: int = 64
+    ctas: int = 1  # of the grid
+    cluster: int = 1
+    target: str = "sm_100a"
+
+    @property
+    def broken(self) -> str:
+        old, new = self.change
+        if self.text.count(old) != 1:
+            raise ValueError(f"{self.name}: {old!r} occurs {self.text.count(old)} times")
+        return self.text.replace(old, new)
+
+
+def wait(parity: int, at: int = 0) -> str:
+    """A loop on an mbarrier of this CTA."""
+    test = f"mbarrier.try_wait.parity.shared::cta.b64 %loop, [%bar+{at}], {parity}"
+    return f"{{ .reg .pred %loop; AGAIN: {test}; @!%loop bra AGAIN; }}"
+
+
+def lines(*steps: str) -> str:
+    return "\n".join(steps)
+
+
+def run_rule(rule: Rule, text: str, order) -> ptxsim.Result:
+    data, out = np.arange(4096, dtype=np.uint32), np.zeros(4096, np.uint32)
+    shape = {"grid": max(rule.ctas, rule.cluster), "cluster": rule.cluster, "block": rule.threads}
+    return _module(text, rule.target).launch("k", **shape, args=[data, out], order=order)
+
+
+@functools.lru_cache(maxsize=4)
+def _module(text: str, target: str):
+    return ptxsim.load(START.format(target=target) + text + "\nret;\n}\n")
+
+
+def check_kept(rule: Rule, order) -> None:
+    result = run_rule(rule, rule.text, order)
+    assert result.verdict == "clean", [str(f) for f in result.findings]
+
+
+def check_broken(rule: Rule, order) -> None:
+    if order not in rule.orders:
+        pytest.skip("it takes another order to show")
+    changed = [a != b for a, b in zip(rule.text.split("\n"), rule.broken.split("\n"), strict=True)]
+    assert sum(changed) == 1
+    result = run_rule(rule, rule.broken, order)
+    texts = [str(f) for f in result.findings]
+    found = [f for f in result.findings if (f.kind, f.severity) == (rule.kind, rule.severity)]
+    assert any(rule.words in f.message for f in found), texts
+    assert {f.kind for f in result.findings} <= {rule.kind, *rule.also}, texts
+
+
+def each(rules: tuple[Rule, ...]):
+    """Parametrizes a test over rules and orders."""
+
+    def decorate(test):
+        by_order = pytest.mark.parametrize("order", ORDERS)
+        return pytest.mark.parametrize("rule", rules, ids=lambda rule: rule.name)(by_order(test))
+
+    return decorate
