@@ -35,7 +35,7 @@ class AsyncUnits(TensorCores):
         self.initialised = {key: lanes for key, lanes in self.initialised.items() if key[0] != place}
 
     def init_fence(self, rows: np.ndarray) -> None:
-        """fence.mbarrier_init: any synchronisation behind it, relaxed too, hands on the inits of its thread."""
+        """fence.mbarrier_init: whatever synchronises behind it, relaxed too, hands on its thread's inits."""
         for signal in self.signals.values():
             if signal.initialised is not None and signal.init_fence is None and signal.initialised[0] in rows:
                 column = self.column("init", signal.initialised[0])

@@ -134,8 +134,8 @@ TMEM = (
                 "dealloc(tmem_addr[0], n_cols=TMEM_COLS, cta_group=1)",
             ),
         ),  # fmt: skip
-        kind="tmem-alloc",
-        names="tcgen05.dealloc",
+        kind="build",
+        names="cta_group::1",
         why="What was allocated with cta_group 2 is freed with cta_group 2.",
     ),
     Bug(
@@ -143,8 +143,8 @@ TMEM = (
         10,
         **FOUR_OF_PAIR,
         edits=(replace("n_cols=TMEM_COLS, cta_group=CTA_GROUP", "n_cols=TMEM_COLS, cta_group=1", 2),),
-        kind="tmem-alloc",
-        names="tcgen05.mma",
+        kind="build",
+        names="cta_group::1",
         why="The MMA of a pair of CTAs needs columns that were allocated with cta_group 2.",
     ),
     Bug(
