@@ -18,17 +18,18 @@ ORDERS = ("program", "adverse", 7)
 
 # %t: thread; %lead: thread 0; %rank: CTA in the cluster; %sm: 16 KB of shared memory; %bar: two mbarriers
 # behind its first 8 KB; %mine, %other: shared words of this thread and of thread %t ^ 32; %in, %out: global
-# arrays of 4096 words; %myin, %myout: this thread's words there; %w0: warp 0; %w4: warp 4
+# arrays of 4096 words; %myin, %myout: this thread's words there; %w0, %w1, %w4: thread of that warp
 START = """.version 9.0
 .target {target}
 .address_size 64
 .visible .entry k(.param .u64 pin, .param .u64 pout) {{
 .reg .b32 %t, %rank, %sm, %bar, %peer, %mine, %other, %x<16>, %r<8>, %o<8>;
-.reg .b64 %in, %out, %myin, %myout, %y<16>; .reg .f32 %f<8>; .reg .pred %lead, %p, %q, %w0, %w4;
+.reg .b64 %in, %out, %myin, %myout, %y<16>; .reg .f32 %f<16>; .reg .pred %lead, %p, %q, %w0, %w1, %w4;
 .shared .align 1024 .b8 buffer[32768];
 mov.u32 %t, %tid.x; mov.u32 %rank, %cluster_ctarank; mov.u32 %sm, buffer; add.u32 %bar, %sm, 8192;
 shl.b32 %x0, %t, 2; add.u32 %mine, %sm, %x0; xor.b32 %other, %x0, 128; add.u32 %other, %sm, %other;
 setp.eq.u32 %lead, %t, 0; setp.lt.u32 %w0, %t, 32; setp.ge.u32 %w4, %t, 128;
+shr.u32 %x1, %t, 5; setp.eq.u32 %w1, %x1, 1;
 ld.param.u64 %in, [pin]; ld.param.u64 %out, [pout];
 cvta.to.global.u64 %in, %in; cvta.to.global.u64 %out, %out;
 cvt.u64.u32 %y0, %x0; add.u64 %myin, %in, %y0; add.u64 %myout, %out, %y0;
