@@ -121,7 +121,7 @@ def write_element(host, width, x):
         store8(u64(host), x)
 
 
-# ---- all 32 lanes at once; `row`, `registers` and `control` are addresses, which cost less to pass than arrays
+# ---- all 32 lanes at once: `row`, `registers`, `control` are addresses, which cost less to pass than arrays
 
 
 @njit(inline="always")

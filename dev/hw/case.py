@@ -226,7 +226,7 @@ def _scalar_difference(case: Loaded, expected: np.ndarray, got: np.ndarray) -> s
         width, name = SCALARS[held]
         a, b = (as_float(x.astype(f"u{width}"), name) for x in (expected, got))
         with np.errstate(invalid="ignore"):
-            good |= np.isclose(b, a, rtol=case.rtol, atol=case.atol) & (case.rtol > 0)
+            good |= np.isclose(b, a, rtol=case.rtol, atol=case.atol) & (case.rtol + case.atol > 0)
         good |= np.isnan(a) & np.isnan(b)
     if good.all():
         return ""

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptxsim import machine_layout as ml
 from ptxsim.access import bytes_at
 from ptxsim.isa.units import check_mods, refuse, unit
 
@@ -91,7 +92,8 @@ def _update(instr, returns: bool):
                 old = int.from_bytes(view.tobytes(), "little")
                 b = int(cluster.R[split.warp, items[v], lane])
                 c = int(third[lane]) if third is not None else 0
-                new = combine(operation, kind, lanes_per, old, b, c, size)
+                flushes = operation == "add" and kind is np.float32 and is_global(space, int(address))
+                new = (flushed_sum if flushes else combine)(operation, kind, lanes_per, old, b, c, size)
                 if new != view.tobytes():  # a failed compare-and-swap is no progress
                     cluster.effects += 1
                     view[:] = np.frombuffer(new, np.uint8)
@@ -101,6 +103,20 @@ def _update(instr, returns: bool):
                         cluster.R[split.warp, outputs[v], lane] = old
 
     return run
+
+
+def is_global(space: str, address: int) -> bool:
+    return space == "global" or (space == "generic" and address >= ml.GLOBAL_BASE)
+
+
+def flushed_sum(operation: str, kind, count: int, old: int, b: int, c: int, size: int) -> bytes:
+    """add.f32 in global memory: subnormal numbers count as zeros of their sign (PTX ISA 9.7.13.6, .add)."""
+    total = int.from_bytes(combine(operation, kind, count, _flush(old), _flush(b), c, size), "little")
+    return _flush(total).to_bytes(size, "little")
+
+
+def _flush(bits: int) -> int:
+    return bits & 0x8000_0000 if bits & 0x7F80_0000 == 0 else bits
 
 
 def combine(operation: str, kind, count: int, old: int, b: int, c: int, size: int) -> bytes:

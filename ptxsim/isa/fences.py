@@ -56,8 +56,6 @@ def fence(instr):
     "griddepcontrol",
     "prefetch",
     "prefetchu",
-    "discard",
-    "applypriority",
     "pmevent",
     "setmaxnreg",
     "createpolicy",
@@ -68,6 +66,20 @@ def fence(instr):
 def hint(instr):
     def run(cluster, split, args):
         return None
+
+    return run
+
+
+@unit("discard", "applypriority", section="9.7.9", silent=True)
+def cache_line(instr):
+    """Both name a line of 128 bytes by its first address."""
+
+    def run(cluster, split, args):
+        pointer = next(a for a in args if hasattr(a, "slot"))
+        if (cluster.addresses(split, pointer) % 128).any():
+            cluster.reporter.add(
+                "misaligned", "error", f"{instr.op} of an address that is not a multiple of 128", split=split
+            )
 
     return run
 

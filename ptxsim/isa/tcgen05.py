@@ -136,10 +136,10 @@ def store(instr):
 
 
 def _defer(cluster, split, kind: str, targets: tuple, finish) -> None:
-    """ld and st complete at their wait: now, or as late as that wait."""
+    """ld and st complete at their wait: now, or as late as that wait or the first use of a register."""
     if cluster.checks:
         cluster.checks.tmem_issue(cluster, split, kind, targets)
-    if cluster.engine.eager:
+    if cluster.engine.eager or split.row in cluster.launch.early_uses:
         finish()
         return
     if targets:

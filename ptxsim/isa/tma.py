@@ -68,8 +68,11 @@ def read_box(cluster, tmap: TensorMap, start: tuple[int, ...]) -> np.ndarray:
 
 
 def _nan_bits(dtype) -> int:
-    """The special NaN that CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN writes for floating types."""
-    return {2: 0x7FFF, 4: 0x7FFF_FFFF, 8: 0x7FFF_FFFF_FFFF_FFFF}.get(np.dtype(dtype).itemsize, 0x7F)
+    """The special NaN that CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN writes for floating types.
+
+    An H200 fills with 0x7FF7, whatever the type (seen with float16 and float32).
+    """
+    return {2: 0x7FF7, 4: 0x7FF7_7FF7, 8: 0x7FF7_7FF7_7FF7_7FF7}.get(np.dtype(dtype).itemsize, 0x7F)
 
 
 def _within(tmap: TensorMap, start: tuple[int, ...]) -> bool:

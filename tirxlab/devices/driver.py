@@ -216,7 +216,7 @@ def encode(driver, param: TensorMapParam, address: int):
         len(param.dims),
         address,
         [wide(d) for d in param.dims],
-        [wide(s) for s in param.strides],
+        [wide(s) for s in param.strides] or [wide(16)],  # rank 1 has none, but the driver wants a pointer
         [narrow(b) for b in param.box],
         [narrow(e) for e in param.element_strides],
         driver.CUtensorMapInterleave(param.interleave),

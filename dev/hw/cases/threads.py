@@ -127,8 +127,8 @@ fence.proxy.async; fence.proxy.async.global; fence.proxy.async.shared::cta; fenc
 fence.mbarrier_init.release.cluster; bar.sync 0; {OTHER}"""
 HINTS = f"""{WORD} nanosleep.u32 20; prefetch.global.L2 [%in]; prefetchu.L1 [%in]; pmevent 1;
 griddepcontrol.launch_dependents; griddepcontrol.wait;
-createpolicy.fractional.L2::evict_first.b64 %y0, 1.0; applypriority.global.L2::evict_normal [%in], 128;
-cp.async.bulk.prefetch.L2.global [%in], 64; ld.param.u64 %y1, [p_out]; discard.global.L2 [%y1], 128;
+createpolicy.fractional.L2::evict_first.b64 %y0, 1.0; ld.param.u64 %y1, [p_in]; applypriority.global.L2::evict_normal [%y1], 128;
+cp.async.bulk.prefetch.L2.global [%y1], 64; ld.param.u64 %y1, [p_out]; discard.global.L2 [%y1], 128;
 bar.sync 0; {OTHER}"""
 REGISTERS = f"{WORD} bar.sync 0; {OTHER} setmaxnreg.dec.sync.aligned.u32 64;"
 
