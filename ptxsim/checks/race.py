@@ -64,6 +64,7 @@ class Races(AsyncUnits):
         self.start_units()
         self.pairs: dict[tuple, race_report.Pair] = {}
         self.sync_places: dict[int, Stamp] = {}
+        self.flags_seen: dict[int, set[int]] = {}  # thread -> clusters whose flags it saw, without acquire
 
     def finish(self, cluster) -> None:
         race_report.report(self, self.pairs)
@@ -132,8 +133,15 @@ class Races(AsyncUnits):
         place, row = int(entry[ml.LOG_PLACE]), int(entry[ml.LOG_THREAD]) // self.lanes
         acquires = bool({"acquire", "acq_rel"} & set(instr.mods))
         self.acquire(row, self.sync_places.get(place), clock=acquires)
-        for number in self.flags.get(place, ()):
-            self.others[number] = 1
+        if acquires:
+            self.others[list(self.flags.get(place, ()))] = 1
+        else:
+            self.flags_seen.setdefault(row, set()).update(self.flags.get(place, ()))
+
+    def memory_fence(self, rows: np.ndarray) -> None:
+        super().memory_fence(rows)
+        for row in rows:
+            self.others[list(self.flags_seen.pop(int(row), ()))] = 1
 
     def _after_strong(self, entry) -> None:
         """A strong write releases."""

@@ -19,21 +19,55 @@ SENT = (WRITE, FENCE, "bar.sync 0;", SEND, COMMIT, WAIT)
 PROXIES = (
     Rule("fence-before-store", lines(*SENT), (FENCE, ""), "proxy-fence", words="fence.proxy.async"),
     Rule("fence-of-that-space", lines(*SENT), (FENCE, "fence.proxy.async.global;"), "proxy-fence"),
-    Rule("fence-for-all-spaces", lines(*SENT).replace(FENCE, "fence.proxy.async;"), ("fence.proxy.async;", ""),
-         "proxy-fence"),
+    Rule(
+        "fence-for-all-spaces",
+        lines(*SENT).replace(FENCE, "fence.proxy.async;"),
+        ("fence.proxy.async;", ""),
+        "proxy-fence",
+    ),
     Rule("fence-by-each-writer", lines(*SENT), (FENCE, f"@%w1 {FENCE}"), "proxy-fence"),
-    Rule("fence-behind-the-write", lines("// first", WRITE, f"{FENCE} // then", *SENT[2:]),
-         (f"{FENCE} // then", "membar.cta;"), "proxy-fence"),
-    Rule("fence-before-the-barrier", lines(WRITE, f"{FENCE} bar.sync 0; // both", *SENT[3:]),
-         (f"{FENCE} bar.sync 0; // both", f"bar.sync 0; {FENCE}"), "proxy-fence", "review"),
-    Rule("barrier-before-store", lines(*SENT), ("bar.sync 0;", ""), "race", also=("uninitialized", "proxy-fence")),
-    Rule("fence-before-load-of-global-writes",
-         lines(INIT, "st.global.u32 [%myin], %t;", "fence.proxy.async.global;", "bar.sync 0;", EXPECT, LOAD,
-               wait(0)),
-         ("fence.proxy.async.global;", ""), "proxy-fence"),
-    Rule("fence-before-load-over-own-writes",
-         lines(INIT, WRITE, FENCE, "bar.sync 0;", EXPECT, LOAD, wait(0)), (FENCE, ""), "proxy-fence", "review"),
-)  # fmt: skip
+    Rule(
+        "fence-behind-the-write",
+        lines("// first", WRITE, f"{FENCE} // then", *SENT[2:]),
+        (f"{FENCE} // then", "membar.cta;"),
+        "proxy-fence",
+    ),
+    Rule(
+        "fence-before-the-barrier",
+        lines(WRITE, f"{FENCE} bar.sync 0; // both", *SENT[3:]),
+        (f"{FENCE} bar.sync 0; // both", f"bar.sync 0; {FENCE}"),
+        "proxy-fence",
+        "review",
+    ),
+    Rule(
+        "barrier-before-store",
+        lines(*SENT),
+        ("bar.sync 0;", ""),
+        "race",
+        also=("uninitialized", "proxy-fence"),
+    ),
+    Rule(
+        "fence-before-load-of-global-writes",
+        lines(
+            INIT,
+            "st.global.u32 [%myin], %t;",
+            "fence.proxy.async.global;",
+            "bar.sync 0;",
+            EXPECT,
+            LOAD,
+            wait(0),
+        ),
+        ("fence.proxy.async.global;", ""),
+        "proxy-fence",
+    ),
+    Rule(
+        "fence-before-load-over-own-writes",
+        lines(INIT, WRITE, FENCE, "bar.sync 0;", EXPECT, LOAD, wait(0)),
+        (FENCE, ""),
+        "proxy-fence",
+        "review",
+    ),
+)
 
 AGAIN = "bar.sync 0;\nst.shared.u32 [%mine], 7; // again"
 BACK = "ld.global.u32 %r0, [%out]; // back"
@@ -41,13 +75,27 @@ BACK = "ld.global.u32 %r0, [%out]; // back"
 GROUPS = (
     Rule("store-committed", lines(*SENT), (COMMIT, ""), "async-pending", words="no committed group"),
     Rule("store-awaited", lines(*SENT), (WAIT, ""), "async-pending", words="never waited for"),
-    Rule("read-done-before-overwritten",
-         lines(*SENT[:-1], "@%lead cp.async.bulk.wait_group.read 0;", AGAIN),
-         (".read 0;", ".read 1;"), "race", also=("async-pending",)),
-    Rule("written-before-read-back", lines(*SENT, f"@%lead {BACK}"), ("wait_group 0;", "wait_group.read 0;"), "race"),
-    Rule("group-belongs-to-its-thread", lines(*SENT, AGAIN),
-         (WAIT, "@%w1 cp.async.bulk.wait_group 0;"), "race", also=("async-pending",)),
-)  # fmt: skip
+    Rule(
+        "read-done-before-overwritten",
+        lines(*SENT[:-1], "@%lead cp.async.bulk.wait_group.read 0;", AGAIN),
+        (".read 0;", ".read 1;"),
+        "race",
+        also=("async-pending",),
+    ),
+    Rule(
+        "written-before-read-back",
+        lines(*SENT, f"@%lead {BACK}"),
+        ("wait_group 0;", "wait_group.read 0;"),
+        "race",
+    ),
+    Rule(
+        "group-belongs-to-its-thread",
+        lines(*SENT, AGAIN),
+        (WAIT, "@%w1 cp.async.bulk.wait_group 0;"),
+        "race",
+        also=("async-pending",),
+    ),
+)
 
 SETUP = "shl.b32 %x1, %t, 4; add.u32 %x1, %sm, %x1; mul.wide.u32 %y1, %t, 16; add.u64 %y1, %in, %y1;"
 COPY = "cp.async.ca.shared.global [%x1], [%y1], 16;"
@@ -55,19 +103,48 @@ READ = "ld.shared.u32 %r0, [%x1]; st.global.u32 [%myout], %r0;"
 GROUP = "cp.async.commit_group;"
 
 CP_ASYNC = (
-    Rule("copy-awaited", lines(SETUP, COPY, GROUP, "cp.async.wait_group 0;", READ),
-         ("cp.async.wait_group 0;", ""), "race"),
+    Rule(
+        "copy-awaited",
+        lines(SETUP, COPY, GROUP, "cp.async.wait_group 0;", READ),
+        ("cp.async.wait_group 0;", ""),
+        "race",
+    ),
     Rule("copy-committed", lines(SETUP, COPY, GROUP, "cp.async.wait_group 0;", READ), (GROUP, ""), "race"),
-    Rule("youngest-group-too",
-         lines(SETUP, COPY, GROUP, COPY.replace("%x1", "%x1+1024"), GROUP + " // 2", "cp.async.wait_group 1;", READ),
-         ("wait_group 1;", "wait_group 2;"), "race"),
-    Rule("barrier-for-other-threads-copies",
-         lines(SETUP, COPY, "cp.async.wait_all;", "bar.sync 0;", "ld.shared.u32 %r0, [%other];"),
-         ("bar.sync 0;", ""), "race"),
-    Rule("read-before-copied-over",
-         lines(WRITE, "bar.sync 0;", "ld.shared.u32 %r0, [%other];", "bar.sync 1;", SETUP, COPY, "cp.async.wait_all;"),
-         ("bar.sync 1;", ""), "race"),
-)  # fmt: skip
+    Rule(
+        "youngest-group-too",
+        lines(
+            SETUP,
+            COPY,
+            GROUP,
+            COPY.replace("%x1", "%x1+1024"),
+            GROUP + " // 2",
+            "cp.async.wait_group 1;",
+            READ,
+        ),
+        ("wait_group 1;", "wait_group 2;"),
+        "race",
+    ),
+    Rule(
+        "barrier-for-other-threads-copies",
+        lines(SETUP, COPY, "cp.async.wait_all;", "bar.sync 0;", "ld.shared.u32 %r0, [%other];"),
+        ("bar.sync 0;", ""),
+        "race",
+    ),
+    Rule(
+        "read-before-copied-over",
+        lines(
+            WRITE,
+            "bar.sync 0;",
+            "ld.shared.u32 %r0, [%other];",
+            "bar.sync 1;",
+            SETUP,
+            COPY,
+            "cp.async.wait_all;",
+        ),
+        ("bar.sync 1;", ""),
+        "race",
+    ),
+)
 
 ONES = "mov.b32 %x4, 0x3c003c00; shl.b32 %x1, %t, 4; add.u32 %x1, %sm, %x1;\n" + "\n".join(
     f"st.shared.v4.b32 [%x1+{at}], {{%x4, %x4, %x4, %x4}};" for at in range(0, 8192, 2048)
@@ -77,42 +154,105 @@ DESC = f"mov.b64 %y2, {1 << 62 | 64 << 32 | 1 << 16 | 64}; setp.eq.u32 %p, %t, %
 ZERO = " ".join(f"mov.f32 %f{i}, 0f00000000;" for i in range(4))
 MMA = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %y2, %y2, %p, 1, 1, 0, 0;"
 RESULT = "st.global.f32 [%myout], %f0;"
-PRODUCT = (ONES, DESC, ZERO, FENCE, "bar.sync 0;", "wgmma.fence.sync.aligned;", MMA,
-           "wgmma.commit_group.sync.aligned;", "wgmma.wait_group.sync.aligned 0;")  # fmt: skip
+PRODUCT = (
+    ONES,
+    DESC,
+    ZERO,
+    FENCE,
+    "bar.sync 0;",
+    "wgmma.fence.sync.aligned;",
+    MMA,
+    "wgmma.commit_group.sync.aligned;",
+    "wgmma.wait_group.sync.aligned 0;",
+)
 HOPPER = {"threads": 128, "target": "sm_90a"}
 
 WGMMA = (
     Rule("registers-fenced", lines(*PRODUCT, RESULT), ("wgmma.fence.sync.aligned;", ""), "race", **HOPPER),
-    Rule("product-committed", lines(*PRODUCT, RESULT), ("wgmma.commit_group.sync.aligned;", ""),
-         "async-pending", **HOPPER),
-    Rule("product-awaited", lines(*PRODUCT, RESULT), ("wgmma.wait_group.sync.aligned 0;", ""),
-         "async-pending", **HOPPER),
-    Rule("no-group-left-pending", lines(*PRODUCT, RESULT), ("aligned 0;", "aligned 1;"),
-         "async-pending", **HOPPER),
+    Rule(
+        "product-committed",
+        lines(*PRODUCT, RESULT),
+        ("wgmma.commit_group.sync.aligned;", ""),
+        "async-pending",
+        **HOPPER,
+    ),
+    Rule(
+        "product-awaited",
+        lines(*PRODUCT, RESULT),
+        ("wgmma.wait_group.sync.aligned 0;", ""),
+        "async-pending",
+        **HOPPER,
+    ),
+    Rule(
+        "no-group-left-pending",
+        lines(*PRODUCT, RESULT),
+        ("aligned 0;", "aligned 1;"),
+        "async-pending",
+        **HOPPER,
+    ),
     Rule("operands-fenced", lines(*PRODUCT, RESULT), (FENCE, ""), "proxy-fence", "review", **HOPPER),
-    Rule("operands-complete", lines(*PRODUCT, RESULT), ("bar.sync 0;", ""), "race", also=("proxy-fence",), **HOPPER),
-    Rule("operands-read-before-overwritten", lines(*PRODUCT, "bar.sync 0; // free", WRITE, RESULT),
-         ("wait_group.sync.aligned 0;", "wait_group.sync.aligned 1;"), "race", also=("async-pending",), **HOPPER),
-    Rule("whole-warpgroup", lines(*PRODUCT), (MMA, f"@%lead {MMA}"), "collective", also=("deadlock",), **HOPPER),
-)  # fmt: skip
+    Rule(
+        "operands-complete",
+        lines(*PRODUCT, RESULT),
+        ("bar.sync 0;", ""),
+        "race",
+        also=("proxy-fence",),
+        **HOPPER,
+    ),
+    Rule(
+        "operands-read-before-overwritten",
+        lines(*PRODUCT, "bar.sync 0; // free", WRITE, RESULT),
+        ("wait_group.sync.aligned 0;", "wait_group.sync.aligned 1;"),
+        "race",
+        also=("async-pending",),
+        **HOPPER,
+    ),
+    Rule(
+        "whole-warpgroup", lines(*PRODUCT), (MMA, f"@%lead {MMA}"), "collective", also=("deadlock",), **HOPPER
+    ),
+)
 
 LEGAL = (
-    Rule("loaded-then-read-without-fence",
-         lines(INIT, "bar.sync 0;", EXPECT, LOAD, wait(0), "ld.shared.u32 %r0, [%mine];")),
-    Rule("read-then-loaded-over-without-fence",
-         lines(INIT, WRITE, FENCE, "bar.sync 0;", "ld.shared.u32 %r0, [%other];", "bar.sync 1;", EXPECT, LOAD,
-               wait(0))),
-    Rule("loaded-then-stored-without-fence",
-         lines(INIT, "bar.sync 0;", EXPECT, LOAD, wait(0), SEND, COMMIT, WAIT)),
+    Rule(
+        "loaded-then-read-without-fence",
+        lines(INIT, "bar.sync 0;", EXPECT, LOAD, wait(0), "ld.shared.u32 %r0, [%mine];"),
+    ),
+    Rule(
+        "read-then-loaded-over-without-fence",
+        lines(
+            INIT,
+            WRITE,
+            FENCE,
+            "bar.sync 0;",
+            "ld.shared.u32 %r0, [%other];",
+            "bar.sync 1;",
+            EXPECT,
+            LOAD,
+            wait(0),
+        ),
+    ),
+    Rule(
+        "loaded-then-stored-without-fence",
+        lines(INIT, "bar.sync 0;", EXPECT, LOAD, wait(0), SEND, COMMIT, WAIT),
+    ),
     Rule("exit-after-read-only-wait", lines(*SENT[:-1], "@%lead cp.async.bulk.wait_group.read 0;")),
     Rule("own-copy-read-by-own-thread", lines(SETUP, COPY, "cp.async.wait_all;", READ)),
     Rule("empty-groups-count", lines(SETUP, COPY, GROUP, GROUP, "cp.async.wait_group 1;", READ)),
     Rule("pipelined-wgmma", lines(*PRODUCT[:-2], MMA, *PRODUCT[-2:], RESULT), **HOPPER),
-    Rule("older-group-awaited",
-         lines(*PRODUCT[:-1], ZERO.replace("%f", "%f1"),
-               MMA.replace("%f0, %f1, %f2, %f3", "%f10, %f11, %f12, %f13"),
-               PRODUCT[-2], "wgmma.wait_group.sync.aligned 1;", RESULT, PRODUCT[-1]), **HOPPER),
-)  # fmt: skip
+    Rule(
+        "older-group-awaited",
+        lines(
+            *PRODUCT[:-1],
+            ZERO.replace("%f", "%f1"),
+            MMA.replace("%f0, %f1, %f2, %f3", "%f10, %f11, %f12, %f13"),
+            PRODUCT[-2],
+            "wgmma.wait_group.sync.aligned 1;",
+            RESULT,
+            PRODUCT[-1],
+        ),
+        **HOPPER,
+    ),
+)
 RULES = PROXIES + GROUPS + CP_ASYNC + WGMMA
 
 
