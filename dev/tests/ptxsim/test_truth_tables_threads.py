@@ -181,13 +181,6 @@ CLUSTERS = (
         **PAIR,
     ),
     Rule(
-        "both-ctas-at-the-barrier",
-        lines(*REMOTE, "setp.ne.u32 %q, %rank, 0;", MEET + " // end"),
-        (MEET + " // end", "@!%q bra PAST; " + MEET + " PAST:"),
-        "deadlock",
-        **PAIR,
-    ),
-    Rule(
         "address-mapped",
         lines(*REMOTE),
         ("mapa.shared::cluster.u32 %peer, %mine, %x1;", "add.u32 %peer, %mine, 50331648;"),
@@ -206,6 +199,11 @@ CLUSTERS = (
 )
 
 LEGAL = (
+    Rule(
+        "exited-cta-counts-at-the-cluster-barrier",
+        lines(*REMOTE, "setp.ne.u32 %q, %rank, 0;", "@!%q bra PAST;", MEET, "PAST:"),
+        **PAIR,
+    ),
     Rule("own-word-without-barrier", lines(WRITE, "ld.shared.u32 %r0, [%mine];", RESULT)),
     Rule("lanes-of-one-store-to-one-word", lines("@%w0 st.global.u32 [%out], 1;")),
     Rule(
