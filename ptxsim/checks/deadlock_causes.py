@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ptxsim.checks.deadlock_model import Model, Waiter
+from ptxsim.checks.history import never_waited
 
 _COUNT_HINT = (
     "init(count) is the number of arrivals per round: all threads that arrive, of both CTAs, or 1 per commit"
@@ -18,6 +19,8 @@ _FLIP_HINT = "flip the phase after each wait, keep it from tile to tile, and sta
 _LOOP_HINT = (
     "both sides of a barrier must run the same number of rounds: compare their loops over K and over tiles"
 )
+_IGNORED_HINT = "who signals a barrier round after round waits, in each round, for the one that answers it"
+_SILENT_HINT = "the arrive, commit or load for it is missing, or under a condition that no thread meets"
 _ROUTE_HINT = "look at the slot index, at cta_id, and at cta_mask (one bit per CTA that is to hear it)"
 _START_HINT = "one side must start: PipelineState.init(is_producer=True) lets the first wait pass"
 _ORDER_HINT = "both sides must go through stages and phases in the same order, from the same start"
@@ -131,8 +134,13 @@ def _ahead(model: Model, waiter: Waiter) -> Cause | None:
     text = (
         f"{model.name(waiter.place)} completed phases {history.seen + 1} to {barrier.phase - 1} before "
         "the wait "
-        f"for phase {barrier.phase - 2} saw it: it gets more than init({barrier.expected}) arrivals per round"
+        f"for phase {barrier.phase - 2} saw it: "
     )
+    ignored = never_waited(model.cluster, model.histories, model.reporter.shared_name)
+    if ignored:
+        text += f"who signals it runs ahead, as nobody ever waits for {' or '.join(ignored)}"
+        return Cause(text, _IGNORED_HINT, waiter)
+    text += f"it gets more than init({barrier.expected}) arrivals per round"
     return Cause(text, _COUNT_HINT, waiter)
 
 
@@ -221,6 +229,18 @@ def _misrouted(model: Model, waiter: Waiter) -> Cause | None:
     return Cause(text, _ROUTE_HINT, waiter)
 
 
+def _silent(model: Model, waiter: Waiter) -> Cause | None:
+    """Nobody has signalled the barrier, and nobody who is left can."""
+    barrier, history = _barrier(model, waiter)
+    if history is None or history.sources or waiter.helpers:
+        return None
+    text = (
+        f"nobody signals {model.name(waiter.place)}: {waiter.who} waits for its phase {barrier.phase}, "
+        f"0/{barrier.expected} arrived"
+    )
+    return Cause(text, _SILENT_HINT, waiter)
+
+
 def _ended(model: Model, waiter: Waiter) -> Cause | None:
     barrier, history = _barrier(model, waiter)
     if history is None or not history.sources or not all(h.done for h in waiter.helpers):
@@ -278,6 +298,7 @@ CAUSES = (
     _not_flipped,
     _bytes_only,
     _partial,
+    _silent,
     _ended,
     _sync,
     _fresh,

@@ -118,6 +118,22 @@ class History(Observer):
         history.threads.update(dict.fromkeys((split.warp * 32 + lane_list(lanes)).tolist(), done))
 
 
+def never_waited(cluster, histories: dict, name_of) -> list[str]:
+    """Names of the barrier arrays that are signalled, but that no thread has waited for, at any index.
+
+    name_of: window offset -> name.
+    """
+    waiting = {w.detail["place"] for w in cluster.waits.values() if w.kind == "mbarrier"}
+    signalled, waited = {}, set()
+    for place, history in histories.items():
+        array = name_of(place[1]).partition("[")[0]
+        if history.threads or place in waiting:
+            waited.add(array)
+        elif history.sources:
+            signalled.setdefault(array, name_of(place[1]))
+    return [name for array, name in signalled.items() if array not in waited]
+
+
 def history_of(cluster) -> dict[tuple[int, int], BarrierHistory]:
     """The histories of a cluster's barriers; empty when it runs without checks."""
     observers = getattr(cluster.checks, "observers", ())

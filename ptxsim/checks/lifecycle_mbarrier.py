@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from ptxsim.checks.deadlock_causes import loads_to_come
 from ptxsim.checks.deadlock_model import Model
-from ptxsim.checks.history import BarrierHistory, history_of
+from ptxsim.checks.history import BarrierHistory, history_of, never_waited
 from ptxsim.checks.protocol import Observer
+from ptxsim.findings import Finding
 from ptxsim.splits import lane_list
 
 _COUNT = "compare init(count) with how many threads or commits arrive per round; each arrives once per round"
+_IGNORED = "who signals a barrier round after round waits, in each round, for the barrier that answers it"
 _FLIP = "flip the phase after each wait: phase ^= 1, or move_to_next_stage()"
 _BYTES = (
     "the bytes given to arrive are the sum of all copies that signal this barrier in a phase: every buffer, "
@@ -31,9 +33,12 @@ class Barriers(Observer):
 
     def start(self, cluster) -> None:
         self.histories = history_of(cluster)
+        self.pair = cluster.ctas > 1
+        self.ahead: list = []  # findings of barriers that run ahead
 
     def _name(self, place) -> str:
-        return f"{self.reporter.shared_name(place[1])} of CTA {place[0]}"
+        name = self.reporter.shared_name(place[1])
+        return f"{name} of CTA {place[0]}" if self.pair else name
 
     # ---- while it runs ----
 
@@ -46,11 +51,10 @@ class Barriers(Observer):
         message = (
             f"{self._name(place)} runs ahead: phases {history.seen + 1} to {barrier.phase - 1} completed "
             f"before the wait for phase {missed} could see it, and parity {parity} cannot tell phase "
-            f"{missed} from phase {barrier.phase}. {arrivals} arrivals came; with "
-            f"init({barrier.expected}) every "
-            f"{barrier.expected} complete a phase"
+            f"{missed} from phase {barrier.phase}. {arrivals} arrivals came, and init({barrier.expected}) "
+            f"makes {barrier.expected} of them a phase"
         )
-        self._at(split, "mbarrier", ("ahead", place[1]), place, message, _COUNT)
+        self.ahead.append(self._at(split, "mbarrier", ("ahead", place[1]), place, message, _COUNT))
 
     def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
         history, barrier = self.histories.get(place), cluster.mbarriers[place]
@@ -67,13 +71,18 @@ class Barriers(Observer):
             )
             self._at(split, "mbarrier", ("stale", place[1]), place, message, _FLIP)
 
-    def _at(self, split, kind: str, key: tuple, place, message: str, hint: str) -> None:
+    def _at(self, split, kind: str, key: tuple, place, message: str, hint: str) -> Finding:
         name = self.reporter.shared_name(place[1])
-        self.reporter.add(kind, "error", message, hint, split, key, barrier=name)
+        return self.reporter.add(kind, "error", message, hint, split, key, barrier=name)
 
     # ---- at the end ----
 
     def finish(self, cluster) -> None:
+        ignored = never_waited(cluster, self.histories, self.reporter.shared_name) if self.ahead else []
+        for finding in self.ahead if ignored else ():
+            if finding.hint == _COUNT:
+                finding.message += f". Nobody ever waits for {' or '.join(ignored)}"
+                finding.hint = _IGNORED
         for place, history in self.histories.items():
             if place in cluster.mbarriers:
                 (self._bytes if cluster.stuck else self._left_open)(cluster, place, history)

@@ -107,6 +107,8 @@ class Pair:
         if known is not None:
             return known
         pair = cls(line[CODE], space, place, buffer, first, second, key, cta)
+        if line[CODE] == NO_TCGEN05_FENCE:
+            first.verb, second.verb = _tmem_verb(first, second), _tmem_verb(second, first)
         first.detail, second.detail = (_coordinates(races, a) for a in (first, second))
         if _issued_first(races, first, second, detail):
             pair.first, pair.second, pair.code = second, first, _SWAPPED[line[CODE]]
@@ -121,6 +123,13 @@ def _issued_first(races, first: Access, second: Access, op) -> bool:
     if op is None or earlier is None or earlier is op or op.kind not in ("mma", "load", "store"):
         return False
     return bool(earlier.clock[op.thread] >= op.clock[op.thread])
+
+
+def _tmem_verb(access: Access, other: Access) -> str:
+    """What one side of a conflict in tensor memory did, as far as its instruction tells."""
+    if access.kind == "mma":
+        return "write" if other.kind == "ld" else "access"
+    return {"ld": "read", "st": "write"}.get(access.kind, "access")
 
 
 def _has_waited(races, access: Access) -> bool:
@@ -144,7 +153,9 @@ def report(races, pairs: dict[tuple, Pair]) -> None:
             f"tcgen05.{kind} is asynchronous: wait::{kind} before its registers are used or TMEM is handed on"
         )
         races.reporter.add("race", "error", message, hint, _split(races, access), ("never", kind))
-    for pair in sorted(pairs.values(), key=lambda p: _weight(p)):
+    for pair in sorted(pairs.values(), key=_weight):
+        if _without_barrier(races, pair):
+            continue
         kind, severity = _class(pair)
         edge = _missing(races, pair)
         both = f"{_text(races, pair.second)} and {_text(races, pair.first)}"
@@ -165,8 +176,14 @@ def report(races, pairs: dict[tuple, Pair]) -> None:
             kind, severity, what, _hint(pair), _split(races, pair.second), pair.key, **evidence
         )
         finding.count += pair.count - 1
-        if kind == "race":
+        if (kind, severity) == ("race", "error"):
             _drop_consequence(races, pair)
+
+
+def _without_barrier(races, pair: Pair) -> bool:
+    """Does a load report to a barrier that nobody initialised? Then that is the finding, not its races."""
+    loads = [races.agent(a.agent).owner for a in (pair.first, pair.second) if a.kind == "bytes"]
+    return any(p not in races.signals or races.signals[p].initialised is None for p in loads)
 
 
 def _drop_consequence(races, pair: Pair) -> None:
@@ -211,10 +228,10 @@ def _missing(races, pair: Pair) -> str:
         where = "shared::cta" if pair.space == "shared" else "global"
         return f"no fence.proxy.async for .{where} between the write and the barrier"
     if pair.code == NO_TCGEN05_FENCE:
-        return (
-            "the synchronisation between them has no tcgen05.fence::before_thread_sync / "
-            "after_thread_sync pair"
-        )
+        if first.kind == "mma":  # its commit includes the other fence
+            later = _UNITS.get(second.kind, "what comes later")
+            return f"no tcgen05.fence::after_thread_sync between the wait and {later}"
+        return "their synchronisation has no tcgen05.fence::before_thread_sync / after_thread_sync pair"
     if first.kind == "other":
         return "they are in different clusters of the grid"
     if first.kind in ("ld", "st") and not pair.waited:
