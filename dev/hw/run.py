@@ -11,6 +11,7 @@ import argparse
 import datetime
 import json
 import queue
+import re
 import subprocess
 import sys
 import threading
@@ -70,9 +71,11 @@ def gpu() -> dict:
 
 def _driver_version() -> str:
     try:
-        return Path("/proc/driver/nvidia/version").read_text().split("Module")[1].split()[0]
-    except (OSError, IndexError):
-        return "unknown"
+        text = Path("/proc/driver/nvidia/version").read_text()
+    except OSError:
+        text = ""
+    found = re.search(r"\b\d{3}\.\d+(\.\d+)?\b", text)
+    return found.group() if found else "unknown"
 
 
 def work(path: Path, only: str) -> None:
