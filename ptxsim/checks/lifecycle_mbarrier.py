@@ -33,12 +33,10 @@ class Barriers(Observer):
 
     def start(self, cluster) -> None:
         self.histories = history_of(cluster)
-        self.pair = cluster.ctas > 1
         self.ahead: list = []  # findings of barriers that run ahead
 
     def _name(self, place) -> str:
-        name = self.reporter.shared_name(place[1])
-        return f"{name} of CTA {place[0]}" if self.pair else name
+        return f"{self.reporter.shared_name(place[1])} of CTA {place[0]}"
 
     # ---- while it runs ----
 
