@@ -40,7 +40,10 @@ def declaration(tokens: Tokens, linkage: tuple[str, ...] = (), single: bool = Fa
         word = tokens.peek()[1:]
         tokens.i += 1
         if word == "align":
-            align = tokens.integer()
+            multiple = tokens.integer()
+            if multiple & (multiple - 1) or multiple < 0:
+                raise tokens.error(f"alignment {multiple} is not a power of two")
+            align = align if "ptr" in attributes else multiple  # behind .ptr: of what it points at (5.4.7)
         elif word in _VECTOR:
             lanes = _VECTOR[word]
         elif word in TYPE_BYTES:
@@ -53,8 +56,6 @@ def declaration(tokens: Tokens, linkage: tuple[str, ...] = (), single: bool = Fa
             raise tokens.error(f"'.{word}' does not belong in a declaration", tokens.i - 1)
     if not kind:
         raise tokens.error(f"the .{space} declaration names no type")
-    if align & (align - 1) or align < 0:
-        raise tokens.error(f"alignment {align} is not a power of two")
     found = []
     while True:
         found += _declarator(tokens, Var("", space, kind, align, lanes, 0, attributes=attributes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import struct
 import time
 from dataclasses import dataclass, field
@@ -13,10 +14,12 @@ from threadpoolctl import threadpool_limits
 from ptxsim import machine_layout as ml
 from ptxsim import parallel
 from ptxsim.checks.lifecycle_output import marked_arrays, report_unwritten
+from ptxsim.checks.lifecycle_registers import early_uses
 from ptxsim.cluster import Cluster
 from ptxsim.findings import Finding
 from ptxsim.interp import hot_numbers
 from ptxsim.isa.barriers import after_exit
+from ptxsim.isa.tensormap import encoded
 from ptxsim.lower import Program, lower
 from ptxsim.memory import GlobalMemory, shared_layout
 from ptxsim.parser import Function, Module, Var
@@ -117,6 +120,10 @@ class Launch:
 
     exit_hooks = (after_exit,)
 
+    @functools.cached_property
+    def early_uses(self) -> dict[int, int]:
+        return early_uses(self.program)
+
     def _check_geometry(self, shared_bytes: int) -> None:
         if self.threads > 1024:
             raise ValueError(f"block {self.block} has {self.threads} threads; a CTA has at most 1024")
@@ -141,7 +148,7 @@ class Launch:
         used = self._used_variables()
         for var in used:
             self.symbols[var.name] = self.memory.add(
-                np.zeros(max(var.size, 1), np.uint8), var.name, logged=False
+                np.zeros(max(var.size, 1), np.uint8), var.name, logged=False, short=var.space == "const"
             )
         for var in used:
             if var.init is not None:
@@ -151,7 +158,7 @@ class Launch:
             raise ValueError(f"{self.program.name} takes {len(params)} arguments (got {len(args)})")
         offsets, end = _param_layout(params)
         block = np.zeros(max(end, 16), np.uint8)
-        base = self.memory.add(block, "kernel parameters", logged=False)
+        base = self.memory.add(block, "kernel parameters", logged=False, short=True)
         for i, (param, offset, arg) in enumerate(zip(params, offsets, args, strict=True)):
             self.symbols[param.name] = base + offset
             data = self._argument(i, param, arg, base + offset)
@@ -189,7 +196,7 @@ class Launch:
             base = self.memory.add(arg.array, arg.name or self._arg_name(number))
             self.maps[address] = copy.copy(arg)
             self.maps[address].segment = self.memory.find(base)
-            return b"\0" * 128
+            return encoded(arg, base)
         if isinstance(arg, np.ndarray):
             if not arg.flags.c_contiguous:
                 raise ValueError(f"argument {number} is not C-contiguous: pass numpy.ascontiguousarray(x)")

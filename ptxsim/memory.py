@@ -10,6 +10,7 @@ from ptxsim.machine_layout import GLOBAL_BASE, OFFSET_MASK, SHARED_START
 
 SEGMENT_ALIGN = 1 << 20  # distance between segments, so that a stray access never lands in a neighbour
 SHARED_ALIGN = 1024
+SHORT_BASE = 1 << 30  # parameters and constants: their addresses fit the 32-bit pointers that LLVM may make
 
 
 class GlobalMemory:
@@ -19,20 +20,23 @@ class GlobalMemory:
         self.rows: list[tuple[int, int, int, int]] = []
         self.arrays: list[np.ndarray] = []  # uint8 views, kept alive
         self.names: list[str] = []
-        self._next = GLOBAL_BASE
+        self._next = {False: GLOBAL_BASE, True: SHORT_BASE}
 
-    def add(self, array: np.ndarray, name: str, logged: bool = True) -> int:
-        """Maps a C-contiguous array; returns its address. The same memory is mapped once."""
+    def add(self, array: np.ndarray, name: str, logged: bool = True, short: bool = False) -> int:
+        """Maps a C-contiguous array; returns its address. The same memory is mapped once.
+
+        short: at an address below 2^32, as parameters and constants have.
+        """
         raw = array.reshape(-1).view(np.uint8)
         host = raw.ctypes.data
         for base, end, known, _ in self.rows:
             if known == host and end - base == raw.nbytes and raw.nbytes:
                 return base
-        base = self._next
+        base = self._next[short]
         self.rows.append((base, base + raw.nbytes, host, int(logged)))
         self.arrays.append(raw)
         self.names.append(name)
-        self._next += -(-max(raw.nbytes, 1) // SEGMENT_ALIGN) * SEGMENT_ALIGN + SEGMENT_ALIGN
+        self._next[short] += -(-max(raw.nbytes, 1) // SEGMENT_ALIGN) * SEGMENT_ALIGN + SEGMENT_ALIGN
         return base
 
     def replace(self, index: int, array: np.ndarray) -> None:

@@ -1,9 +1,9 @@
 """Kernels of other compilers: the PTX in kernels.zip, how each is launched, and what it computes.
 
-index.json of the archive: name -> {compiler, entry, grid, block, cluster, shared, args, computes}. An argument is
-{"array": name, dtype, shape, fill}, a pointer to an array; {"map": name, dtype, shape, fill, box, swizzle}, a
-tensor map of one; {"scalar": name, dtype, value}; or {"bytes": hex}, a parameter as it is. `computes` names a function
-of reference.py.
+index.json of the archive: name -> {compiler, entry, grid, block, cluster, shared, args, computes}. An
+argument is {"array": name, dtype, shape, fill}, a pointer to an array; {"map": name, dtype, shape, fill, box,
+swizzle}, a tensor map of one; {"scalar": name, dtype, value}; or {"bytes": hex}, a parameter as it is.
+`computes` names a function of reference.py.
 """
 
 from __future__ import annotations
@@ -35,14 +35,16 @@ class Case:
         self.values = {}
         args = [self._argument(argument) for argument in spec["args"]]
         return ptxsim.load(self.ptx).launch(
-            spec["entry"], grid=tuple(spec["grid"]), block=tuple(spec["block"]), cluster=tuple(spec["cluster"]),
-            shared_bytes=spec["shared"], args=args, order=order, checks=checks, jobs=1,
+            spec["entry"], grid=tuple(spec["grid"]), block=tuple(spec["block"]),
+            cluster=tuple(spec["cluster"]), shared_bytes=spec["shared"], args=args, order=order, checks=checks, jobs=1,
             arg_names=[a.get("array") or a.get("map") or a.get("scalar") or "" for a in spec["args"]],
         )  # fmt: skip
 
     def mismatch(self) -> str:
         """What differs from numpy after a run; "" if nothing does."""
-        fresh = {a["array" if "array" in a else "map"]: _filled(a) for a in self.launch["args"] if "shape" in a}
+        fresh = {
+            a["array" if "array" in a else "map"]: _filled(a) for a in self.launch["args"] if "shape" in a
+        }
         scalars = {k: v for k, v in self.values.items() if not isinstance(v, np.ndarray)}
         for name, (expected, rtol, atol) in REFERENCES[self.launch["computes"]](fresh | scalars).items():
             got = self.values[name].astype(np.float64)
@@ -50,7 +52,7 @@ class Case:
             wrong = ~np.isclose(got, expected, rtol, atol)
             if wrong.any():
                 at = tuple(int(i) for i in np.argwhere(wrong)[0])
-                return f"{name}: {wrong.sum()} of {wrong.size} differ, {name}{list(at)} = {got[at]}, not {expected[at]}"
+                return f"{name}: {wrong.sum()} differ; {name}{list(at)} = {got[at]}, not {expected[at]}"
         return ""
 
     def _argument(self, argument: dict):

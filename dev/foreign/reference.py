@@ -1,4 +1,4 @@
-"""What the kernels of other compilers compute, in numpy: inputs by name -> {output: (expected, rtol, atol)}."""
+"""What the kernels of other compilers compute, in numpy: inputs -> {output: (expected, rtol, atol)}."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ def _c_divide(a: np.ndarray, b: int) -> tuple[np.ndarray, np.ndarray]:
 def special(v):
     x = _f64(v["x"])
     erf = np.array([math.erf(value) for value in x])
-    out = np.sin(x) + np.log(x + 3) + np.sqrt(x + 3) + np.exp2(x) + erf + np.floor(x)
+    out = np.sin(x) + np.log(x + 5) + np.sqrt(x + 5) + np.exp2(x) + erf + np.floor(x)
     number = (v["x"] * np.float32(1000)).astype(np.int32).astype(np.int64)
     at = np.arange(len(x), dtype=np.int64)
-    high = (at * number) >> 32
+    high = (at * (number & 0xFFFFFFFF)) >> 32  # of an unsigned product
     whole = _c_divide(number, 7)[0] + _c_divide(number, 13)[1] + high
     return {"out": (out, 1e-4, 1e-5), "whole": (whole, 0, 0)}
 

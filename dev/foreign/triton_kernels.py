@@ -1,15 +1,15 @@
 """Kernels in Triton, compiled for three architectures without a GPU: `python triton_kernels.py OUT_DIR`.
 
-Run by make.py with the Python of a virtual environment that has Triton. Writes NAME.ptx per kernel and architecture and
-index.json, the launches. Arguments are described as in cases.py.
+Run by make.py with the Python of a virtual environment that has Triton. Writes NAME.ptx per kernel and
+architecture and index.json, the launches. Arguments are described as in cases.py.
 """
 
-import json
 import sys
 from pathlib import Path
 
 import triton
 import triton.language as tl
+from spec import array, launch, output, save, scalar
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
@@ -99,7 +99,7 @@ def through_fp8(x_ptr, e4m3_ptr, e5m2_ptr, back_ptr, BLOCK: tl.constexpr):
 def special_functions(x_ptr, out_ptr, whole_ptr, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + at, mask=at < n, other=1.0)
-    y = tl.sin(x) + tl.log(x + 3.0) + tl.sqrt(x + 3.0) + tl.exp2(x) + tl.erf(x) + tl.floor(x)
+    y = tl.sin(x) + tl.log(x + 5.0) + tl.sqrt(x + 5.0) + tl.exp2(x) + tl.erf(x) + tl.floor(x)
     tl.store(out_ptr + at, y, mask=at < n)
     number = (x * 1000).to(tl.int32)
     tl.store(whole_ptr + at, number // 7 + number % 13 + tl.umulhi(at, number), mask=at < n)
@@ -148,7 +148,9 @@ def matmul_persistent(
 ):  # fmt: skip
     tiles_n = tl.cdiv(N, BN)
     tiles = tl.cdiv(M, BM) * tiles_n
-    for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), flatten=not ROLES, warp_specialize=ROLES):
+    for tile in tl.range(
+        tl.program_id(0), tiles, tl.num_programs(0), flatten=not ROLES, warp_specialize=ROLES
+    ):
         row, column = tile // tiles_n * BM, tile % tiles_n * BN
         acc = tl.zeros((BM, BN), tl.float32)
         for k in tl.range(0, K, BK, num_stages=STAGES):
@@ -195,32 +197,20 @@ def attention(
     tl.store(out_ptr + rows[:, None] * DIM + dims[None, :], (acc / total[:, None]).to(tl.float16))
 
 
-def array(name, dtype, *shape, fill="normal"):
-    return {"array": name, "dtype": dtype, "shape": shape, "fill": fill}
-
-
-def output(name, dtype, *shape):
-    return array(name, dtype, *shape, fill="zeros")
-
-
-def scalar(name, value, dtype="int32"):
-    return {"scalar": name, "dtype": dtype, "value": value}
-
-
 def described(name, dtype, rows, columns, fill="normal"):
     """A tensor descriptor of the host: tensor map, extents (i32) and strides (i64)."""
     return {"map": name, "dtype": dtype, "shape": [rows, columns], "fill": fill}
 
 
-POINTERS = {"float32": "*fp32", "float16": "*fp16", "int32": "*i32", "bfloat16": "*bf16", "uint32": "*u32",
-            "float8_e4m3fn": "*fp8e4nv", "float8_e5m2": "*fp8e5", "int8": "*i8", "float64": "*fp64"}  # fmt: skip
+POINTERS = {"float32": "*fp32", "float16": "*fp16", "int32": "*i32", "bfloat16": "*bf16", "int8": "*i8",
+            "float8_e4m3fn": "*fp8e4nv", "float8_e5m2": "*fp8e5"}  # fmt: skip
 SCALARS = {"int32": "i32", "float32": "fp32"}
 ALL = (80, 90, 100)
 
 
-def case(kernel, computes, args, constants, grid, archs=ALL, warps=4, stages=3, suffix="", blocks=None, **options):
+def case(kernel, computes, args, constants, grid, archs=ALL, suffix="", blocks=None):
     return dict(kernel=kernel, computes=computes, args=args, constants=constants, grid=grid, archs=archs,
-                options={"num_warps": warps, "num_stages": stages, **options}, suffix=suffix, blocks=blocks or {})  # fmt: skip
+                suffix=suffix, blocks=blocks or {})  # fmt: skip
 
 
 def gemm(m, n, k, bm, bn, bk, dtype="float16", out="float32", stages=3, **more):
@@ -236,7 +226,9 @@ def described_gemm(kernel, m, n, k, bm, bn, bk, grid=None, roles=None, stages=3,
     own = kernel is matmul_own_maps
     make = array if own else described
     args = [make("a", "float16", m, k), make("b", "float16", n, k), make("c", "float16", m, n, fill="zeros")]
-    args += [scalar("K", k)] if kernel is matmul_described else [scalar("M", m), scalar("N", n), scalar("K", k)]
+    args += (
+        [scalar("K", k)] if kernel is matmul_described else [scalar("M", m), scalar("N", n), scalar("K", k)]
+    )
     constants = dict(BM=bm, BN=bn, BK=bk, STAGES=stages) | ({} if roles is None else {"ROLES": roles})
     blocks = {"a": [bm, bk], "b": [bn, bk], "c": [bm, bn]}
     grid = grid or [m // bm, n // bn, 1]
@@ -247,11 +239,13 @@ def elementwise_cases():
     x, y = array("x", "float32", 1000), array("y", "float32", 1000)
     wide = array("x", "float32", 6, 781)
     norm = [array("x", "float16", 5, 700), array("weight", "float32", 700), array("bias", "float32", 700),
-            output("out", "float32", 5, 700), scalar("columns", 700), scalar("eps", 1e-5, "float32")]  # fmt: skip
+            output("out", "float32", 5, 700), scalar("columns", 700),
+            scalar("eps", 1e-5, "float32")]  # fmt: skip
     numbers = array("x", "int32", 1000, fill="below 32")
     bins = output("bins", "int32", 32)
     return [
-        case(add_masked, "add", [x, y, output("out", "float32", 1000), scalar("n", 1000)], dict(BLOCK=256), [4, 1, 1]),
+        case(add_masked, "add", [x, y, output("out", "float32", 1000), scalar("n", 1000)], dict(BLOCK=256),
+             [4, 1, 1]),
         case(softmax_rows, "softmax", [wide, output("out", "float32", 6, 781), scalar("columns", 781)],
              dict(BLOCK=1024), [6, 1, 1]),
         case(layer_norm, "layer_norm", norm, dict(BLOCK=256), [5, 1, 1]),
@@ -260,14 +254,15 @@ def elementwise_cases():
              dict(BLOCK=512, BINS=32), [2, 1, 1]),
         case(scan_rows, "scan", [array("x", "float32", 16, 64), output("out", "float32", 16, 64),
                                  output("best", "int32", 16)], dict(ROWS=16, COLUMNS=64), [1, 1, 1]),
-        case(sort_rows, "sort", [array("x", "int32", 3, 128, fill="below 1000"), output("out", "int32", 3, 128)],
-             dict(COLUMNS=128), [3, 1, 1]),
+        case(sort_rows, "sort", [array("x", "int32", 3, 128, fill="below 1000"),
+                                 output("out", "int32", 3, 128)], dict(COLUMNS=128), [3, 1, 1]),
         case(through_fp8, "fp8", [array("x", "float32", 512), output("e4m3", "float8_e4m3fn", 512),
              output("e5m2", "float8_e5m2", 512), output("back", "float32", 512)], dict(BLOCK=512), [1, 1, 1],
              archs=(90, 100)),
         case(special_functions, "special", [x, output("out", "float32", 1000), output("whole", "int32", 1000),
              scalar("n", 1000)], dict(BLOCK=512), [2, 1, 1]),
-        case(random_numbers, "philox", [output("out", "int32", 256), scalar("seed", 7)], dict(BLOCK=256), [1, 1, 1]),
+        case(random_numbers, "philox", [output("out", "int32", 256), scalar("seed", 7)], dict(BLOCK=256),
+             [1, 1, 1]),
     ]  # fmt: skip
 
 
@@ -282,11 +277,15 @@ def tensor_cases():
         gemm(64, 64, 128, 64, 64, 64, dtype="float8_e4m3fn", suffix="_fp8", archs=(90, 100)),
         gemm(64, 64, 64, 64, 64, 32, dtype="int8", out="int32", suffix="_int8", archs=(80,)),
         case(attention, "attention", attend, dict(ROWS=64, KEYS=32, DIM=64, STAGES=2), [2, 1, 1]),
+        case(attention, "attention", attend, dict(ROWS=128, KEYS=32, DIM=64, STAGES=2), [1, 1, 1],
+             suffix="_128", archs=(90, 100)),
         described_gemm(matmul_described, 128, 128, 192, 128, 64, 64),
         described_gemm(matmul_persistent, 256, 128, 128, 128, 64, 64, grid=[2, 1, 1], roles=False),
-        described_gemm(matmul_persistent, 256, 128, 128, 128, 128, 64, grid=[1, 1, 1], roles=True, suffix="_roles"),
+        described_gemm(
+            matmul_persistent, 256, 128, 128, 128, 128, 64, grid=[1, 1, 1], roles=True, suffix="_roles"
+        ),
         described_gemm(matmul_own_maps, 128, 128, 128, 128, 64, 64),
-    ]
+    ]  # fmt: skip
 
 
 def scalars_of(argument) -> list[str]:
@@ -330,30 +329,22 @@ def launch_args(entry, compiled) -> list[dict]:
     return [*found, output("scratch", "uint8", max(scratch, 16)), output("profile", "uint8", 16)]
 
 
-def build(entry, arch: int, folder: Path) -> tuple[str, dict]:
+def build(entry, arch: int) -> tuple[str, str, dict]:
+    """(name, PTX, launch) of a kernel."""
     types, attributes = signature(entry)
     source = ASTSource(entry["kernel"], types, entry["constants"], attributes)
-    compiled = triton.compile(source, target=GPUTarget("cuda", arch, 32), options=entry["options"])
-    name = f"triton_{entry['kernel'].__name__}{entry['suffix']}_sm{arch}"
-    (folder / f"{name}.ptx").write_text(compiled.asm["ptx"])
-    return name, {
-        "compiler": f"Triton {triton.__version__}", "entry": compiled.metadata.name, "computes": entry["computes"],
-        "grid": entry["grid"], "block": [32 * compiled.metadata.num_warps, 1, 1], "cluster": [1, 1, 1],
-        "shared": compiled.metadata.shared, "args": launch_args(entry, compiled),
-    }  # fmt: skip
+    compiled = triton.compile(source, target=GPUTarget("cuda", arch, 32), options={"num_warps": 4})
+    meta = compiled.metadata
+    spec = launch(
+        f"Triton {triton.__version__}", meta.name, entry["computes"], entry["grid"], [32 * meta.num_warps, 1, 1],
+        launch_args(entry, compiled), shared=meta.shared,
+    )  # fmt: skip
+    return f"triton_{entry['kernel'].__name__}{entry['suffix']}_sm{arch}", compiled.asm["ptx"], spec
 
 
 def main(folder: Path) -> None:
-    index = {}
-    for entry in elementwise_cases() + tensor_cases():
-        for arch in entry["archs"]:
-            try:
-                name, launch = build(entry, arch, folder)
-            except Exception as error:  # one kernel that a version cannot compile must not hide the others
-                print(f"{entry['kernel'].__name__}{entry['suffix']} sm_{arch}: {type(error).__name__}: {error}")
-                continue
-            index[name] = launch
-    (folder / "index.json").write_text(json.dumps(index, indent=1))
+    built = [build(e, arch) for e in elementwise_cases() + tensor_cases() for arch in e["archs"]]
+    save(folder, {name: (ptx, spec) for name, ptx, spec in built})
 
 
 if __name__ == "__main__":

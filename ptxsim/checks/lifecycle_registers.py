@@ -1,7 +1,8 @@
 """Registers of a tcgen05.ld or wgmma that are read before its wait (PTX ISA 9.7.16.8.1, 9.7.15.7.3).
 
 Found in the text, reported when the instruction runs. A plain `mov` is no use: ptxas makes such copies one
-register.
+register. A tcgen05.ld whose wait comes, but late, is `review`: ptxas 13.4 makes the reader of its registers
+wait, and Triton 3.9 relies on that.
 """
 
 from __future__ import annotations
@@ -20,21 +21,23 @@ _MANY = 8  # groups in flight, hardware aside; no wait_group has a larger number
 class LoadedRegisters(Observer):
     def __init__(self, launch, reporter):
         self.reporter = reporter
-        self.early = early_uses(launch.program)
+        self.early = launch.early_uses
+        self.awaited = {row for row in self.early if _waited_for(launch.program, row)}
 
     def tmem_issue(self, cluster, split, kind: str, registers: tuple) -> None:
         if kind == "ld":
-            self._report(cluster, split, "tcgen05.ld", "tcgen05.wait::ld", _LD_HINT)
+            severity = "review" if split.row in self.awaited else "error"
+            self._report(cluster, split, severity, "tcgen05.ld", "tcgen05.wait::ld", _LD_HINT)
 
     def wgmma_issue(self, cluster, split) -> None:
-        self._report(cluster, split, "wgmma", "a wgmma.wait_group that covers it", _WGMMA_HINT)
+        self._report(cluster, split, "error", "wgmma", "a wgmma.wait_group that covers it", _WGMMA_HINT)
 
-    def _report(self, cluster, split, what: str, wait: str, hint: str) -> None:
+    def _report(self, cluster, split, severity: str, what: str, wait: str, hint: str) -> None:
         row = self.early.get(split.row)
         if row is not None:
             line = self.reporter.line_text(cluster.program.instrs[row])
-            message = f"a register of this {what} is read ({line}) before {wait}, without a value"
-            self.reporter.add("async-pending", "error", message, hint, split, key="early")
+            message = f"a register of this {what} is read ({line}) before {wait}"
+            self.reporter.add("async-pending", severity, message, hint, split, key="early")
 
 
 def early_uses(program) -> dict[int, int]:
@@ -75,6 +78,21 @@ def _first_use(program, start: int, names: frozenset) -> int | None:
                 arriving[after] = known | pending, min(commits, fewest)
                 todo.append(after)
     return None
+
+
+def _waited_for(program, load: int) -> bool:
+    """Does a wait::ld follow on every way from a load to the end?"""
+    seen, todo = set(), [load]
+    while todo:
+        after = next_rows(program, todo.pop())
+        if not after:
+            return False
+        for row in set(after) - seen:
+            seen.add(row)
+            instr = program.instrs[row]
+            if instr is None or not _is_wait(instr, True, 0):
+                todo.append(row)
+    return True
 
 
 def _is_wait(instr: Instr, loads: bool, commits: int) -> bool:

@@ -6,6 +6,8 @@ it finds to race_report.py. Asynchronous units act as agents of their own (race_
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from ptxsim import machine_layout as ml
@@ -17,6 +19,7 @@ from ptxsim.checks.shadow import (
     AGENT,
     AGENT_SHIFT,
     CODE,
+    CONSTANT,
     MAX_CONFLICTS,
     NO_FENCE_READ,
     NO_FENCE_WRITE,
@@ -29,6 +32,8 @@ from ptxsim.checks.shadow import (
     touch_log,
 )
 from ptxsim.checks.shadow_tmem import TmemShadow
+from ptxsim.checks.signals import targets
+from ptxsim.parser import Imm, Reg, Vec
 
 SHARED_READERS, MEMORY_READERS = 4, 2
 _STRONG = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"}  # PTX ISA 8.4: strong operations
@@ -47,6 +52,7 @@ class Races(AsyncUnits):
         self.others = np.zeros(clusters + 2, np.uint8)  # clusters whose accesses this one comes after
         self.flags: dict[int, set[int]] = {}  # global place -> clusters that released through it
         self.strong = np.array([_is_strong(i) for i in launch.program.instrs], np.int64)
+        self.kinds = self.strong | constant_stores(launch.program.instrs)
         self.synchronises = bool(self.strong.any())
         self.out = np.zeros((MAX_CONFLICTS + 1, 7), np.int64)
         self.now = 0
@@ -104,7 +110,7 @@ class Races(AsyncUnits):
                 shadow = self.shared if space == SHARED else self.memory
                 at = touch_log(
                     *shadow, int(space == SHARED), log, at, until, clocks, self.lanes, agents, base_thread,
-                    self.strong, self.segments, self.window, ml.SHARED_BASE, ml.RANK_SHIFT, self.now,
+                    self.kinds, self.segments, self.window, ml.SHARED_BASE, ml.RANK_SHIFT, self.now,
                     *self.common(space),
                 )  # fmt: skip
                 if at < until:
@@ -194,6 +200,27 @@ def _is_strong(instr) -> int:
         return 0
     strong = instr.op in ("atom", "red") or (instr.op in ("ld", "st") and _STRONG & set(instr.mods))
     return STRONG if strong else 0
+
+
+def constant_stores(instrs: list) -> np.ndarray:
+    """CONSTANT for every plain store whose values the text fixes: numbers, or registers that are only ever
+    set to one.
+    """
+    written = Counter(name for i in instrs if i is not None for name in targets(i))
+    known = {
+        i.operands[0].name
+        for i in instrs
+        if i is not None and i.op == "mov" and i.pred is None and isinstance(i.operands[0], Reg)
+        and isinstance(i.operands[1], Imm) and written[i.operands[0].name] == 1
+    }  # fmt: skip
+    flags = np.zeros(len(instrs), np.int64)
+    for row, instr in enumerate(instrs):
+        if instr is not None and instr.op == "st" and "async" not in instr.mods:
+            source = instr.operands[-1]
+            values = source.items if isinstance(source, Vec) else [source]
+            if all(isinstance(v, Imm) or isinstance(v, Reg) and v.name in known for v in values):
+                flags[row] = CONSTANT
+    return flags
 
 
 def _segments(memory) -> tuple[np.ndarray, list[int], int]:

@@ -25,7 +25,9 @@ WRITE_WRITE, WRITE_READ, READ_WRITE, NO_FENCE_READ, NO_FENCE_WRITE, NO_TCGEN05_F
 CODE, PREVIOUS, PREVIOUS_CLUSTER, POSITION, AGENT, EPOCH, ROW = range(7)  # columns of a conflict
 MAX_CONFLICTS = 64
 
-STRONG, ASYNC, SERIAL = 1, 2, 4  # flags of an access; SERIAL: what its agent did before, it comes after
+# flags of an access. SERIAL: what its agent did before, it comes after. CONSTANT: a store of the same value
+# by all
+STRONG, ASYNC, SERIAL, CONSTANT = 1, 2, 4, 8
 FENCES = 16  # proxy fences remembered per thread
 
 
@@ -116,6 +118,8 @@ def excused(previous, tag, now, me, row, flags, threads, others):
     agent = previous >> AGENT_SHIFT
     if flags & STRONG and previous & STRONG_BIT:
         return True
+    if flags & CONSTANT and agent < threads and previous & ROW_MASK == row:
+        return True  # whichever store comes last, the memory holds the same value
     if tag != now:
         return others[tag] != 0
     if agent == me and flags & SERIAL:

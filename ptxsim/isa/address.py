@@ -28,7 +28,7 @@ _WINDOW = {
     "local": LOCAL_BASE,
 }
 _TESTS = {
-    "global": f"a >= np.uint64({GLOBAL_BASE})",
+    "global": f"a < np.uint64({SHARED_BASE}) or a >= np.uint64({GLOBAL_BASE})",  # parameters too: 6.4.1.1
     "shared": f"np.uint64({SHARED_BASE}) <= a and a < np.uint64({SHARED_END})",
     "local": f"np.uint64({LOCAL_BASE}) <= a and a < np.uint64({LOCAL_END})",
 }

@@ -11,6 +11,7 @@ from ptxsim.isa import (  # noqa: F401
     mma,
     tcgen05,
     tcgen05_alloc,
+    tensormap,
     tma,
     warp_ops,
     wgmma,

@@ -1,7 +1,7 @@
 """Tensor maps that a kernel makes or changes itself: tensormap.replace, tensormap.cp_fenceproxy.
 
-The 128 bytes of a map are opaque (PTX ISA 5.5.8); RECORD is what they hold here. A map may be made in shared memory,
-copied like any 128 bytes, and used from global memory.
+The 128 bytes of a map are opaque (PTX ISA 5.5.8); RECORD is what they hold here. A map may be made in shared
+memory, copied like any 128 bytes, and used from global memory.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ MAP_BYTES = 128
 MARK = 0x70616D74  # tells a map from other bytes
 RECORD = np.dtype(
     [
-        ("global_address", "<u8"), ("global_stride", "<u8", 4), ("global_dim", "<u4", 5), ("box_dim", "<u4", 5),
-        ("mark", "<u4"), ("element_stride", "u1", 5), ("rank", "u1"), ("elemtype", "u1"),
+        ("global_address", "<u8"), ("global_stride", "<u8", 4), ("global_dim", "<u4", 5),
+        ("box_dim", "<u4", 5), ("mark", "<u4"), ("element_stride", "u1", 5), ("rank", "u1"), ("elemtype", "u1"),
         ("interleave_layout", "u1"), ("swizzle_mode", "u1"), ("swizzle_atomicity", "u1"), ("fill_mode", "u1"),
     ]
 )  # fmt: skip
@@ -65,7 +65,9 @@ def _type_number(dtype: np.dtype) -> int:
 
 
 def decoded(data: np.ndarray, memory) -> TensorMap | None:
-    """The map that 128 bytes hold, None if they hold none. ValueError, saying why, for a map that is not legal."""
+    """The map that 128 bytes hold, None if they hold none. ValueError, saying why, for a map that is not
+    legal.
+    """
     record = np.frombuffer(data.tobytes()[: RECORD.itemsize], RECORD)[0]
     if record["mark"] != MARK:
         return None
@@ -82,8 +84,8 @@ def decoded(data: np.ndarray, memory) -> TensorMap | None:
     if segment is None or rank > 5:
         raise ValueError(f"TensorMap: rank {rank}, global address {memory.describe(address)}")
     made = TensorMap(
-        memory.arrays[segment], box=tuple(record["box_dim"][:rank]), swizzle=_SWIZZLES[record["swizzle_mode"]],
-        dims=tuple(record["global_dim"][:rank]), strides=tuple(record["global_stride"][: rank - 1]),
+        memory.arrays[segment], box=tuple(record["box_dim"][:rank]),
+        swizzle=_SWIZZLES[record["swizzle_mode"]], dims=tuple(record["global_dim"][:rank]), strides=tuple(record["global_stride"][: rank - 1]),
         element_strides=tuple(int(e) for e in record["element_stride"][:rank]),
         fill="nan" if record["fill_mode"] else "zero", byte_offset=address - memory.rows[segment][0],
         dtype=_TYPES[record["elemtype"]],
@@ -93,7 +95,7 @@ def decoded(data: np.ndarray, memory) -> TensorMap | None:
 
 
 def find_map(cluster, split, address: int) -> TensorMap | None:
-    """The map at an address: a parameter, or bytes in global memory. None, with a finding, if there is none."""
+    """The map at an address: a parameter, or bytes in global memory. None, with a finding, if none is there."""
     launch = cluster.launch
     known = launch.maps.get(address)
     if known is not None:
@@ -121,8 +123,7 @@ def replace(instr):
     shared, ordinal = "shared::cta" in mods, field in _ORDINAL
 
     def run(cluster, split, args):
-        for lane in split.lanes:
-            address = int(cluster.addresses(split, args[0])[lane])
+        for lane, address in zip(split.lanes, cluster.addresses(split, args[0]).tolist(), strict=True):
             data = _bytes(cluster, split, int(lane), address, shared, write=True)
             if data is None:
                 return
@@ -139,7 +140,9 @@ def replace(instr):
 
 
 def _bytes(cluster, split, lane: int, address: int, shared: bool, write: bool) -> np.ndarray | None:
-    """The 128 bytes of a map, told to the checks as an access of one lane; None, with a finding, if not there."""
+    """The 128 bytes of a map, told to the checks as an access of one lane; None, with a finding, if not
+    there.
+    """
     offset = (address - ml.SHARED_BASE if address >= ml.SHARED_BASE else address) & 0xFFFF_FFFF
     if shared or ml.SHARED_BASE <= address < ml.SHARED_END:
         start, place = offset & ml.OFFSET_MASK, ml.SHARED_BASE + offset
@@ -163,7 +166,7 @@ def _bytes(cluster, split, lane: int, address: int, shared: bool, write: bool) -
 
 @unit("tensormap.cp_fenceproxy", section="9.7.13.16")
 def copy_and_fence(instr):
-    """The warp copies one map from shared to global memory; a release to the tensormap proxy comes with it."""
+    """The warp copies a map from shared to global memory, and releases it to the tensormap proxy."""
     wanted = ("cp_fenceproxy", "global", "shared::cta", "tensormap::generic", "release")
     if instr.mods[:5] != wanted or instr.mods[6:] != ("sync", "aligned"):
         raise refuse(

@@ -9,6 +9,7 @@ import numpy as np
 from ptxsim.engine import Work
 from ptxsim.isa.bulk_groups import each_lane, notify, open_group
 from ptxsim.isa.mbarriers import find_barrier, guarded, place_of
+from ptxsim.isa.tensormap import find_map
 from ptxsim.isa.units import check_mods, refuse, unit
 from ptxsim.machine_layout import OFFSET_MASK
 from ptxsim.tensor_map import TensorMap
@@ -132,15 +133,8 @@ _STORE_MODS = {
 def _tensor(cluster, split, arg) -> tuple[TensorMap | None, tuple[int, ...]]:
     """The tensor map at an address operand `[map, {coordinates}]` and the signed coordinates."""
     address = cluster.address(split, arg)
-    tmap = cluster.launch.maps.get(address)
+    tmap = find_map(cluster, split, address)
     if tmap is None:
-        cluster.reporter.add(
-            "descriptor",
-            "error",
-            f"address {address:#x} holds no tensor map",
-            "pass the TensorMap as a grid-constant kernel parameter",
-            split,
-        )
         return None, ()
     coordinates = np.array([cluster.scalar(split, s) for s in arg.parts[0]], np.uint32).view(np.int32)
     if len(coordinates) != tmap.rank:

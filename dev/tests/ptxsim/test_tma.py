@@ -235,7 +235,8 @@ def test_without_the_group_the_other_cta_is_out_of_reach():
     "cp.reduce.async.bulk.tensor.1d.global.shared::cta.inc.tile.bulk_group [%rd1, {%r1}], [%r1];",
     "cp.async.bulk.tensor.1d.shared::cluster.global.bulk_group [%r1], [%rd1, {%r1}], [%r1];",
     "multimem.ld_reduce.relaxed.gpu.global.add.u32 %r1, [%rd1];",
-    "tensormap.replace.tile.global_address.global.b1024.b64 [%rd1], %rd1;",
+    "tensormap.replace.im2col.global_address.global.b1024.b64 [%rd1], %rd1;",
+    "tensormap.replace.tile.rank.global.b1024.b64 [%rd1], %rd1;",
 ])  # fmt: skip
 def test_refused_when_loading(forms):
     ptx = f"{HEAD}.visible .entry k() {{ .reg .b32 %r<3>; .reg .b64 %rd<3>; .reg .b16 %h; {forms} ret; }}"
