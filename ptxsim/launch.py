@@ -68,9 +68,9 @@ class LoadedModule:
     ) -> Result:
         """Runs a kernel; numpy arrays among `args` are written in place.
 
-        args: TensorMap, numpy array (a pointer to it), int, float or numpy scalar, in parameter order. An
-        array that holds nothing but one NaN is taken for an output: the checks report what the kernel leaves
-        of it unwritten.
+        args: TensorMap, numpy array (a pointer to it), int, float, numpy scalar or bytes, in parameter order;
+        a struct is a list of (offset, numpy array or scalar). An array that holds nothing but one NaN is taken
+        for an output: the checks report what the kernel leaves of it unwritten.
         order: "program", "adverse" or an int seed. names: (name, dtype, offset, size) of dynamic shared
         buffers.
         jobs: processes at most (default: one per core where that pays). For reports: arg_names, one per
@@ -202,11 +202,27 @@ class Launch:
                 raise ValueError(f"argument {number} is not C-contiguous: pass numpy.ascontiguousarray(x)")
             self.arrays[self._arg_name(number)] = arg
             return struct.pack("<Q", self.memory.add(arg, self._arg_name(number)))
+        if isinstance(arg, list):
+            return self._struct(number, param, arg)
         if isinstance(arg, bytes):
             if len(arg) != param.size:
                 raise ValueError(f"argument {number} has {len(arg)} bytes, {param.name} has {param.size}")
             return arg
         return _scalar_bytes(number, param, arg)
+
+    def _struct(self, number: int, param: Var, fields: list) -> bytes:
+        """A parameter that is a struct, given as [(offset in bytes, numpy array or scalar) ..]."""
+        data = bytearray(param.size)
+        for offset, value in fields:
+            if not isinstance(value, np.ndarray | np.generic):
+                raise ValueError(f"argument {number}: a struct holds numpy arrays and scalars")
+            field = self._argument(number, Var("", "param", "b8", 1, 0, value.itemsize), value, 0)
+            if offset + len(field) > param.size:
+                raise ValueError(
+                    f"argument {number} has a field at {offset}, {param.name} {param.size} bytes"
+                )
+            data[offset : offset + len(field)] = field
+        return bytes(data)
 
     # ---- clusters ----
 

@@ -35,10 +35,15 @@ class Case:
         self.values = {}
         args = [self._argument(argument) for argument in spec["args"]]
         return ptxsim.load(self.ptx).launch(
-            spec["entry"], grid=tuple(spec["grid"]), block=tuple(spec["block"]),
-            cluster=tuple(spec["cluster"]), shared_bytes=spec["shared"], args=args, order=order, checks=checks, jobs=1,
+            spec["entry"],
+            **{shape: tuple(spec[shape]) for shape in ("grid", "block", "cluster")},
+            shared_bytes=spec["shared"],
+            args=args,
             arg_names=[a.get("array") or a.get("map") or a.get("scalar") or "" for a in spec["args"]],
-        )  # fmt: skip
+            order=order,
+            checks=checks,
+            jobs=1,
+        )
 
     def mismatch(self) -> str:
         """What differs from numpy after a run; "" if nothing does."""
@@ -56,8 +61,8 @@ class Case:
         return ""
 
     def _argument(self, argument: dict):
-        if "bytes" in argument:
-            return bytes.fromhex(argument["bytes"])
+        if "struct" in argument:
+            return [(offset, self._argument(field)) for offset, field in argument["struct"]]
         if "scalar" in argument:
             value = np.dtype(argument["dtype"]).type(argument["value"])
             self.values[argument["scalar"]] = value
@@ -67,6 +72,12 @@ class Case:
         if "array" in argument:
             return data
         return ptxsim.TensorMap(data, box=tuple(argument["box"]), swizzle=argument["swizzle"])
+
+
+def _arrays(args: list[dict]) -> list[dict]:
+    """The arguments that have a shape, those in structs too."""
+    inside = [field for a in args for _, field in a.get("struct", ())]
+    return [a for a in (*args, *inside) if "shape" in a]
 
 
 def _filled(argument: dict) -> np.ndarray:

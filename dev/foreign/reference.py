@@ -72,8 +72,12 @@ def philox(v):
     for _ in range(10):
         first, second = c[0] * np.uint64(0xD2511F53), c[2] * np.uint64(0xCD9E8D57)
         low, high = np.uint64(0xFFFFFFFF), np.uint64(32)
-        c = [(second >> high) ^ c[1] ^ np.uint64(k[0]), second & low,
-             (first >> high) ^ c[3] ^ np.uint64(k[1]), first & low]  # fmt: skip
+        c = [
+            (second >> high) ^ c[1] ^ np.uint64(k[0]),
+            second & low,
+            (first >> high) ^ c[3] ^ np.uint64(k[1]),
+            first & low,
+        ]
         k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
     return {"out": (c[0].astype(np.uint32).view(np.int32), 0, 0)}
 
@@ -99,6 +103,17 @@ def attention(v):
 REFERENCES = {
     f.__name__: f
     for f in (
-        add, softmax, layer_norm, histogram, scan, sort, fp8, special, philox, matmul, matmul_nt, attention,
+        add,
+        softmax,
+        layer_norm,
+        histogram,
+        scan,
+        sort,
+        fp8,
+        special,
+        philox,
+        matmul,
+        matmul_nt,
+        attention,
     )
-}  # fmt: skip
+}

@@ -19,9 +19,15 @@ def scalar(name, value, dtype="int32"):
 def launch(compiler, entry, computes, grid, block, args, shared=0, cluster=(1, 1, 1)):
     """One value of index.json."""
     return {
-        "compiler": compiler, "entry": entry, "computes": computes, "grid": grid, "block": block,
-        "cluster": cluster, "shared": shared, "args": args,
-    }  # fmt: skip
+        "compiler": compiler,
+        "entry": entry,
+        "computes": computes,
+        "grid": grid,
+        "block": block,
+        "cluster": cluster,
+        "shared": shared,
+        "args": args,
+    }
 
 
 def save(folder: Path, kernels: dict[str, tuple[str, dict]]) -> None:

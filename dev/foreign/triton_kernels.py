@@ -117,7 +117,7 @@ def matmul(
 ):
     rows = tl.program_id(0) * BM + tl.arange(0, BM)
     columns = tl.program_id(1) * BN + tl.arange(0, BN)
-    acc = tl.zeros((BM, BN), tl.float32)
+    acc = tl.zeros((BM, BN), tl.int32 if a_ptr.dtype.element_ty == tl.int8 else tl.float32)
     for k in tl.range(0, K, BK, num_stages=STAGES):
         depth = k + tl.arange(0, BK)
         in_a = (rows[:, None] < M) & (depth[None, :] < K)
@@ -143,9 +143,18 @@ def matmul_described(
 
 @triton.jit
 def matmul_persistent(
-    a_map, b_map, c_map, M, N, K,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr, ROLES: tl.constexpr,
-):  # fmt: skip
+    a_map,
+    b_map,
+    c_map,
+    M,
+    N,
+    K,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
+    STAGES: tl.constexpr,
+    ROLES: tl.constexpr,
+):
     tiles_n = tl.cdiv(N, BN)
     tiles = tl.cdiv(M, BM) * tiles_n
     for tile in tl.range(
@@ -174,9 +183,17 @@ def matmul_own_maps(
 
 @triton.jit
 def attention(
-    q_ptr, k_ptr, v_ptr, out_ptr, length, scale, ROWS: tl.constexpr, KEYS: tl.constexpr, DIM: tl.constexpr,
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    out_ptr,
+    length,
+    scale,
+    ROWS: tl.constexpr,
+    KEYS: tl.constexpr,
+    DIM: tl.constexpr,
     STAGES: tl.constexpr,
-):  # fmt: skip
+):
     rows, dims = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, DIM)
     q = tl.load(q_ptr + rows[:, None] * DIM + dims[None, :])
     top = tl.full((ROWS,), float("-inf"), tl.float32)
@@ -202,21 +219,42 @@ def described(name, dtype, rows, columns, fill="normal"):
     return {"map": name, "dtype": dtype, "shape": [rows, columns], "fill": fill}
 
 
-POINTERS = {"float32": "*fp32", "float16": "*fp16", "int32": "*i32", "bfloat16": "*bf16", "int8": "*i8",
-            "float8_e4m3fn": "*fp8e4nv", "float8_e5m2": "*fp8e5"}  # fmt: skip
+POINTERS = {
+    "float32": "*fp32",
+    "float16": "*fp16",
+    "int32": "*i32",
+    "bfloat16": "*bf16",
+    "int8": "*i8",
+    "float8_e4m3fn": "*fp8e4nv",
+    "float8_e5m2": "*fp8e5",
+}
 SCALARS = {"int32": "i32", "float32": "fp32"}
 ALL = (80, 90, 100)
 
 
 def case(kernel, computes, args, constants, grid, archs=ALL, suffix="", blocks=None):
-    return dict(kernel=kernel, computes=computes, args=args, constants=constants, grid=grid, archs=archs,
-                suffix=suffix, blocks=blocks or {})  # fmt: skip
+    return dict(
+        kernel=kernel,
+        computes=computes,
+        args=args,
+        constants=constants,
+        grid=grid,
+        archs=archs,
+        suffix=suffix,
+        blocks=blocks or {},
+    )
 
 
 def gemm(m, n, k, bm, bn, bk, dtype="float16", out="float32", stages=3, **more):
     """matmul over plain pointers."""
-    args = [array("a", dtype, m, k), array("b", dtype, k, n), output("c", out, m, n),
-            scalar("M", m), scalar("N", n), scalar("K", k)]  # fmt: skip
+    args = [
+        array("a", dtype, m, k),
+        array("b", dtype, k, n),
+        output("c", out, m, n),
+        scalar("M", m),
+        scalar("N", n),
+        scalar("K", k),
+    ]
     grid = [-(-m // bm), -(-n // bn), 1]
     return case(matmul, "matmul", args, dict(BM=bm, BN=bn, BK=bk, STAGES=stages), grid, **more)
 
@@ -238,37 +276,91 @@ def described_gemm(kernel, m, n, k, bm, bn, bk, grid=None, roles=None, stages=3,
 def elementwise_cases():
     x, y = array("x", "float32", 1000), array("y", "float32", 1000)
     wide = array("x", "float32", 6, 781)
-    norm = [array("x", "float16", 5, 700), array("weight", "float32", 700), array("bias", "float32", 700),
-            output("out", "float32", 5, 700), scalar("columns", 700),
-            scalar("eps", 1e-5, "float32")]  # fmt: skip
+    norm = [
+        array("x", "float16", 5, 700),
+        array("weight", "float32", 700),
+        array("bias", "float32", 700),
+        output("out", "float32", 5, 700),
+        scalar("columns", 700),
+        scalar("eps", 1e-5, "float32"),
+    ]
     numbers = array("x", "int32", 1000, fill="below 32")
     bins = output("bins", "int32", 32)
     return [
-        case(add_masked, "add", [x, y, output("out", "float32", 1000), scalar("n", 1000)], dict(BLOCK=256),
-             [4, 1, 1]),
-        case(softmax_rows, "softmax", [wide, output("out", "float32", 6, 781), scalar("columns", 781)],
-             dict(BLOCK=1024), [6, 1, 1]),
+        case(
+            add_masked,
+            "add",
+            [x, y, output("out", "float32", 1000), scalar("n", 1000)],
+            dict(BLOCK=256),
+            [4, 1, 1],
+        ),
+        case(
+            softmax_rows,
+            "softmax",
+            [wide, output("out", "float32", 6, 781), scalar("columns", 781)],
+            dict(BLOCK=1024),
+            [6, 1, 1],
+        ),
         case(layer_norm, "layer_norm", norm, dict(BLOCK=256), [5, 1, 1]),
         case(histogram, "histogram", [numbers, bins, scalar("n", 1000)], dict(BLOCK=256), [4, 1, 1]),
-        case(histogram_block, "histogram", [array("x", "int32", 1024, fill="below 32"), bins],
-             dict(BLOCK=512, BINS=32), [2, 1, 1]),
-        case(scan_rows, "scan", [array("x", "float32", 16, 64), output("out", "float32", 16, 64),
-                                 output("best", "int32", 16)], dict(ROWS=16, COLUMNS=64), [1, 1, 1]),
-        case(sort_rows, "sort", [array("x", "int32", 3, 128, fill="below 1000"),
-                                 output("out", "int32", 3, 128)], dict(COLUMNS=128), [3, 1, 1]),
-        case(through_fp8, "fp8", [array("x", "float32", 512), output("e4m3", "float8_e4m3fn", 512),
-             output("e5m2", "float8_e5m2", 512), output("back", "float32", 512)], dict(BLOCK=512), [1, 1, 1],
-             archs=(90, 100)),
-        case(special_functions, "special", [x, output("out", "float32", 1000), output("whole", "int32", 1000),
-             scalar("n", 1000)], dict(BLOCK=512), [2, 1, 1]),
-        case(random_numbers, "philox", [output("out", "int32", 256), scalar("seed", 7)], dict(BLOCK=256),
-             [1, 1, 1]),
-    ]  # fmt: skip
+        case(
+            histogram_block,
+            "histogram",
+            [array("x", "int32", 1024, fill="below 32"), bins],
+            dict(BLOCK=512, BINS=32),
+            [2, 1, 1],
+        ),
+        case(
+            scan_rows,
+            "scan",
+            [array("x", "float32", 16, 64), output("out", "float32", 16, 64), output("best", "int32", 16)],
+            dict(ROWS=16, COLUMNS=64),
+            [1, 1, 1],
+        ),
+        case(
+            sort_rows,
+            "sort",
+            [array("x", "int32", 3, 128, fill="below 1000"), output("out", "int32", 3, 128)],
+            dict(COLUMNS=128),
+            [3, 1, 1],
+        ),
+        case(
+            through_fp8,
+            "fp8",
+            [
+                array("x", "float32", 512),
+                output("e4m3", "float8_e4m3fn", 512),
+                output("e5m2", "float8_e5m2", 512),
+                output("back", "float32", 512),
+            ],
+            dict(BLOCK=512),
+            [1, 1, 1],
+            archs=(90, 100),
+        ),
+        case(
+            special_functions,
+            "special",
+            [x, output("out", "float32", 1000), output("whole", "int32", 1000), scalar("n", 1000)],
+            dict(BLOCK=512),
+            [2, 1, 1],
+        ),
+        case(
+            random_numbers,
+            "philox",
+            [output("out", "int32", 256), scalar("seed", 7)],
+            dict(BLOCK=256),
+            [1, 1, 1],
+        ),
+    ]
 
 
 def tensor_cases():
-    attend = [*(array(name, "float16", 128, 64) for name in "qkv"), output("out", "float16", 128, 64),
-              scalar("length", 128), scalar("scale", 0.18, "float32")]  # fmt: skip
+    attend = [
+        *(array(name, "float16", 128, 64) for name in "qkv"),
+        output("out", "float16", 128, 64),
+        scalar("length", 128),
+        scalar("scale", 0.18, "float32"),
+    ]
     return [
         gemm(100, 72, 96, 64, 64, 32),
         gemm(128, 128, 192, 128, 128, 64, suffix="_full"),
@@ -277,15 +369,32 @@ def tensor_cases():
         gemm(64, 64, 128, 64, 64, 64, dtype="float8_e4m3fn", suffix="_fp8", archs=(90, 100)),
         gemm(64, 64, 64, 64, 64, 32, dtype="int8", out="int32", suffix="_int8", archs=(80,)),
         case(attention, "attention", attend, dict(ROWS=64, KEYS=32, DIM=64, STAGES=2), [2, 1, 1]),
-        case(attention, "attention", attend, dict(ROWS=128, KEYS=32, DIM=64, STAGES=2), [1, 1, 1],
-             suffix="_128", archs=(90, 100)),
+        case(
+            attention,
+            "attention",
+            attend,
+            dict(ROWS=128, KEYS=32, DIM=64, STAGES=2),
+            [1, 1, 1],
+            suffix="_128",
+            archs=(90, 100),
+        ),
         described_gemm(matmul_described, 128, 128, 192, 128, 64, 64),
         described_gemm(matmul_persistent, 256, 128, 128, 128, 64, 64, grid=[2, 1, 1], roles=False),
         described_gemm(
-            matmul_persistent, 256, 128, 128, 128, 128, 64, grid=[1, 1, 1], roles=True, suffix="_roles"
-        ),
+            matmul_persistent,
+            256,
+            128,
+            128,
+            128,
+            128,
+            64,
+            grid=[1, 1, 1],
+            roles=True,
+            suffix="_roles",
+            archs=(100,),
+        ),  # Triton 3.9 fails to compile it for sm_90
         described_gemm(matmul_own_maps, 128, 128, 128, 128, 64, 64),
-    ]  # fmt: skip
+    ]
 
 
 def scalars_of(argument) -> list[str]:
@@ -336,9 +445,14 @@ def build(entry, arch: int) -> tuple[str, str, dict]:
     compiled = triton.compile(source, target=GPUTarget("cuda", arch, 32), options={"num_warps": 4})
     meta = compiled.metadata
     spec = launch(
-        f"Triton {triton.__version__}", meta.name, entry["computes"], entry["grid"], [32 * meta.num_warps, 1, 1],
-        launch_args(entry, compiled), shared=meta.shared,
-    )  # fmt: skip
+        f"Triton {triton.__version__}",
+        meta.name,
+        entry["computes"],
+        entry["grid"],
+        [32 * meta.num_warps, 1, 1],
+        launch_args(entry, compiled),
+        shared=meta.shared,
+    )
     return f"triton_{entry['kernel'].__name__}{entry['suffix']}_sm{arch}", compiled.asm["ptx"], spec
 
 

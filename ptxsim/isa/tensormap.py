@@ -18,11 +18,20 @@ MAP_BYTES = 128
 MARK = 0x70616D74  # tells a map from other bytes
 RECORD = np.dtype(
     [
-        ("global_address", "<u8"), ("global_stride", "<u8", 4), ("global_dim", "<u4", 5),
-        ("box_dim", "<u4", 5), ("mark", "<u4"), ("element_stride", "u1", 5), ("rank", "u1"), ("elemtype", "u1"),
-        ("interleave_layout", "u1"), ("swizzle_mode", "u1"), ("swizzle_atomicity", "u1"), ("fill_mode", "u1"),
+        ("global_address", "<u8"),
+        ("global_stride", "<u8", 4),
+        ("global_dim", "<u4", 5),
+        ("box_dim", "<u4", 5),
+        ("mark", "<u4"),
+        ("element_stride", "u1", 5),
+        ("rank", "u1"),
+        ("elemtype", "u1"),
+        ("interleave_layout", "u1"),
+        ("swizzle_mode", "u1"),
+        ("swizzle_atomicity", "u1"),
+        ("fill_mode", "u1"),
     ]
-)  # fmt: skip
+)
 _ORDINAL = {"box_dim", "global_dim", "global_stride", "element_stride"}
 _FIELDS = {name for name in RECORD.names if name != "mark"}
 _TYPES = (
@@ -84,18 +93,22 @@ def decoded(data: np.ndarray, memory) -> TensorMap | None:
     if segment is None or rank > 5:
         raise ValueError(f"TensorMap: rank {rank}, global address {memory.describe(address)}")
     made = TensorMap(
-        memory.arrays[segment], box=tuple(record["box_dim"][:rank]),
-        swizzle=_SWIZZLES[record["swizzle_mode"]], dims=tuple(record["global_dim"][:rank]), strides=tuple(record["global_stride"][: rank - 1]),
+        memory.arrays[segment],
+        box=tuple(record["box_dim"][:rank]),
+        swizzle=_SWIZZLES[record["swizzle_mode"]],
+        dims=tuple(record["global_dim"][:rank]),
+        strides=tuple(record["global_stride"][: rank - 1]),
         element_strides=tuple(int(e) for e in record["element_stride"][:rank]),
-        fill="nan" if record["fill_mode"] else "zero", byte_offset=address - memory.rows[segment][0],
+        fill="nan" if record["fill_mode"] else "zero",
+        byte_offset=address - memory.rows[segment][0],
         dtype=_TYPES[record["elemtype"]],
-    )  # fmt: skip
+    )
     made.segment, made.name = segment, memory.names[segment]
     return made
 
 
 def find_map(cluster, split, address: int) -> TensorMap | None:
-    """The map at an address: a parameter, or bytes in global memory. None, with a finding, if none is there."""
+    """The map at an address, a parameter's or in global memory; None, with a finding, if there is none."""
     launch = cluster.launch
     known = launch.maps.get(address)
     if known is not None:

@@ -75,6 +75,29 @@ def _members(cluster, split, slot: int) -> int:
     return cluster.scalar(split, slot) & 0xFFFF_FFFF
 
 
+def by_group(run):
+    """Lanes that give different member masks, as the tiles of a warp do, act group by group.
+
+    The mask is the last operand. Groups that are not all there are left to `run`, which takes one mask.
+    """
+
+    def grouped(cluster, split, args):
+        masks = cluster.read(split, args[-1])[split.lanes] & np.uint64(0xFFFF_FFFF)
+        if (masks == masks[0]).all():
+            return run(cluster, split, args)
+        whole, alive = split.mask, cluster.alive[split.warp]
+        groups = {int(m): sum(1 << int(k) for k in split.lanes[masks == m]) for m in np.unique(masks)}
+        if any(members & alive != there for members, there in groups.items()):
+            return run(cluster, split, args)
+        for there in groups.values():
+            split.mask = there
+            run(cluster, split, args)
+        split.mask = whole
+        return None
+
+    return grouped
+
+
 @unit("elect.sync", writes=(0,), section="9.7.13.14")
 def elect(instr):
     def run(cluster, split, args):
@@ -88,7 +111,7 @@ def elect(instr):
         cluster.set_predicate(split, chosen.code, 1 << leader if leader >= 0 else 0)
         return None
 
-    return run
+    return by_group(run)
 
 
 def _source_lane(mode: str, b: np.ndarray, c: np.ndarray):
@@ -132,7 +155,7 @@ def shfl(instr):
             cluster.set_predicate(split, chosen.code, int((good.astype(np.int64) << _LANES).sum()))
         return None
 
-    return run
+    return by_group(run)
 
 
 @unit("vote.sync", writes=(0,), section="9.7.13.8")
@@ -157,7 +180,7 @@ def vote(instr):
         cluster.set_predicate(split, target.code, 0xFFFF_FFFF if outcome else 0)
         return None
 
-    return run
+    return by_group(run)
 
 
 @unit("match.any.sync", "match.all.sync", writes=(0,), section="9.7.13.10")
@@ -183,7 +206,7 @@ def match(instr):
         cluster.write(split, target, np.array([groups[values[k]] for k in split.lanes], np.uint64))
         return None
 
-    return run
+    return by_group(run)
 
 
 @unit("activemask", writes=(0,), section="9.7.13.11")
@@ -220,7 +243,7 @@ def redux(instr):
         cluster.write(split, target, np.uint64(_reduce(operation, values, kind, mods)))
         return None
 
-    return run
+    return by_group(run)
 
 
 def _reduce(operation, values: np.ndarray, kind: str, mods: set[str]) -> int:
@@ -245,7 +268,7 @@ def warp_sync(instr):
             cluster.checks.warp_sync(cluster, split, members)
         return None
 
-    return run
+    return by_group(run)
 
 
 @unit("clock", writes=(0,), section="10.22 - 10.29")
