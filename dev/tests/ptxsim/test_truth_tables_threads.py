@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
 from truth import Rule, check_broken, check_kept, each, lines
+from warp_kernels import register_kernel, run_registers
 
 WRITE, READ = "st.shared.u32 [%mine], %t;", "ld.shared.u32 %r0, [%other];"
 RESULT = "st.global.u32 [%myout], %r0;"
@@ -198,7 +201,12 @@ CLUSTERS = (
     ),
 )
 
+HALF = "and.b32 %x2, %t, 16; shl.b32 %x3, 0xffff, %x2;"  # lanes 0-15 or 16-31
 LEGAL = (
+    Rule(
+        "tiles-with-masks-of-their-own",
+        lines(NEAR, HALF, WRITE, "bar.warp.sync %x3;", "ld.shared.u32 %r0, [%x1];", RESULT),
+    ),
     Rule(
         "exited-cta-counts-at-the-cluster-barrier",
         lines(*REMOTE, "setp.ne.u32 %q, %rank, 0;", "@!%q bra PAST;", MEET, "PAST:"),
@@ -240,3 +248,16 @@ def test_kept(rule, order):
 @each(RULES)
 def test_broken(rule, order):
     check_broken(rule, order)
+
+
+@pytest.mark.parametrize("order", ["program", "adverse"])
+def test_tiles_with_masks_of_their_own_act_apart(order):
+    """Each half of a warp votes, reduces and shuffles for itself."""
+    text = """and.b32 %x0, %t, 16; mov.b32 %x1, 0xffff; shl.b32 %x1, %x1, %x0; setp.lt.u32 %p, %t, 3;
+    vote.sync.ballot.b32 %o0, %p, %x1; redux.sync.add.u32 %o1, %t, %x1;
+    shfl.sync.bfly.b32 %o2, %t, 1, 0x101f, %x1;"""
+    out = run_registers(register_kernel(text, 0, 3), np.zeros((1, 32), np.uint32), 3, order)
+    halves = np.arange(32) < 16
+    assert np.array_equal(out[0], np.where(halves, 7, 0))
+    assert np.array_equal(out[1], np.where(halves, sum(range(16)), sum(range(16, 32))))
+    assert np.array_equal(out[2], np.arange(32) ^ 1)
