@@ -69,8 +69,8 @@ class LoadedModule:
         """Runs a kernel; numpy arrays among `args` are written in place.
 
         args: TensorMap, numpy array (a pointer to it), int, float, numpy scalar or bytes, in parameter order;
-        a struct is a list of (offset, numpy array or scalar). An array that holds nothing but one NaN is taken
-        for an output: the checks report what the kernel leaves of it unwritten.
+        a struct is a list of (offset, numpy array or scalar). An array that holds nothing but one NaN counts
+        as an output: the checks report what the kernel leaves of it unwritten.
         order: "program", "adverse" or an int seed. names: (name, dtype, offset, size) of dynamic shared
         buffers.
         jobs: processes at most (default: one per core where that pays). For reports: arg_names, one per

@@ -1,7 +1,8 @@
-"""Builds kernels.zip, the PTX of other compilers: `python dev/foreign/make.py FOLDER [NAME ..]`. Needs no GPU.
+"""Builds kernels.zip, the PTX of other compilers: `python dev/foreign/make.py FOLDER [NAME ..]`.
 
-FOLDER gets one virtual environment per compiler, with the versions in COMPILERS. Each compiles its kernels into
-FOLDER/NAME; kernels of compilers that are not named stay as they are. Run by hand, never by the tests.
+Needs no GPU. FOLDER gets one virtual environment per compiler, with the versions in COMPILERS. Each compiles its
+kernels into FOLDER/NAME; kernels of compilers that are not named stay as they are. Run by hand, never by the
+tests.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ COMPILERS = {  # name -> packages; NAME_kernels.py holds the kernels
     "triton": ["triton==3.9.0", "numpy"],
     "cute": ["nvidia-cutlass-dsl==4.8.1", "numpy"],
     "numba": ["numba-cuda[cu13]==0.30.4", "numpy"],
-    "warp": ["warp-lang==1.19.0", "numpy"],
 }
 SIZE_LIMIT = 1_000_000  # bytes
 

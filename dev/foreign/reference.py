@@ -100,20 +100,52 @@ def attention(v):
     return {"out": (weight @ _f64(v["v"]) / weight.sum(axis=1, keepdims=True), 1e-2, 1e-2)}
 
 
-REFERENCES = {
-    f.__name__: f
-    for f in (
-        add,
-        softmax,
-        layer_norm,
-        histogram,
-        scan,
-        sort,
-        fp8,
-        special,
-        philox,
-        matmul,
-        matmul_nt,
-        attention,
-    )
-}
+def total(v):
+    return {"out": (_f64(v["x"]).sum(), 1e-4, 1e-3)}
+
+
+def divisors(v):
+    quotient = v["a"] // np.maximum(v["b"], 1) + v["a"] % 1000003
+    return {"out": (np.gcd(v["a"], v["b"]), 0, 0), "quotient": (quotient, 0, 0)}
+
+
+def escape(v):
+    width, height, limit = (int(v[name]) for name in ("width", "height", "limit"))
+    c = 3.0 * np.arange(width)[None, :] / width - 2 + 1j * (2.0 * np.arange(height)[:, None] / height - 1)
+    z, out = np.zeros_like(c), np.full(c.shape, limit)
+    for i in range(limit):
+        z = np.where(out == limit, z * z + c, z)
+        out[(out == limit) & (z.real**2 + z.imag**2 >= 4)] = i
+    return {"out": (out, 0, 0)}
+
+
+def median(v):
+    n = len(v["x"])
+    window = np.clip(np.arange(n)[:, None] + np.arange(-3, 4)[None, :], 0, n - 1)
+    return {"out": (np.median(v["x"][window], axis=1), 0, 0)}
+
+
+def double_math(v):
+    x = v["x"]
+    y = np.exp(-x * x) * np.cos(x) + np.log(x * x + 1.5) + np.arctan2(x, 2.0) + 1.5**x
+    return {"out": (y, 1e-13, 1e-13)}
+
+
+def interpreter(v):
+    value, number = v["x"].astype(np.int64), np.arange(len(v["x"]))
+    for k, op in enumerate(v["code"]):
+        bits = np.array([bin(int(x) & 0xFFFFFFFF).count("1") for x in value])
+        steps = (value + number, value * 3, value ^ (value >> 3), -value, value - k, bits + (value << 2))
+        value = steps[op].astype(np.int32).astype(np.int64)
+    return {"out": (value, 0, 0)}
+
+
+def tickets(v):
+    return {"best": (v["x"].max(), 0, 0), "taken": (np.bincount(v["x"] & 3, minlength=4), 0, 0)}
+
+
+_ALL = (
+    add, softmax, layer_norm, histogram, scan, sort, fp8, special, philox, matmul, matmul_nt, attention,
+    total, divisors, escape, median, double_math, interpreter, tickets,
+)  # fmt: skip
+REFERENCES = {function.__name__: function for function in _ALL}
