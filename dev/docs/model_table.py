@@ -54,6 +54,8 @@ def main() -> int:
     _, tail = rest.split(END)
     new = f"{head}{BEGIN}\n{table()}\n{END}{tail}"
     if "--check" in sys.argv:
+        if new != text:
+            print("docs/ptxsim-model.md is old: run python dev/docs/model_table.py", file=sys.stderr)
         return int(new != text)
     PAGE.write_text(new)
     return 0

@@ -1,8 +1,8 @@
 """Builds kernels.zip, the PTX of other compilers: `python dev/foreign/make.py FOLDER [NAME ..]`.
 
-Needs no GPU. FOLDER gets one virtual environment per compiler, with the versions in COMPILERS. Each compiles its
-kernels into FOLDER/NAME; kernels of compilers that are not named stay as they are. Run by hand, never by the
-tests.
+Needs no GPU. FOLDER gets one virtual environment per compiler, with the versions in COMPILERS. Each compiles
+its kernels into FOLDER/NAME; kernels of compilers that are not named stay as they are. Run by hand, never by
+the tests.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def test_commands_exist(page):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_named_files_exist(page):
     roots = r"(?:ptxsim|tirxlab|dev|instructor|slides|lab_cli|tests|docs)"
-    named = re.findall(rf"[`/ ]({roots}/[\w/.*]+)", text_of(page))
+    named = re.findall(rf"[`/ ]({roots}/[\w/.*-]+)", text_of(page))
     missing = [name for name in named if not list(ROOT.glob(name.rstrip("./")))]
     assert missing == []
 
