@@ -109,10 +109,11 @@ def tickets(x, best, taken, n):
     i = cuda.grid(1)
     if i < n:
         cuda.atomic.max(best, 0, x[i])
-        done = False
-        while not done:
-            old = taken[x[i] & 3]
-            done = cuda.atomic.cas(taken, x[i] & 3, old, old + 1) == old
+        place, expected, done = x[i] & 3, 0, False
+        while not done:  # the word is never read plainly: that would be a data race
+            old = cuda.atomic.cas(taken, place, expected, expected + 1)
+            done = old == expected
+            expected = old
 
 
 def tiled_matmul(a, b, c, n):
