@@ -127,9 +127,9 @@ def measure(call: Function, track: Track, size) -> None:
     m, n, k = size
     a, b = (torch.from_numpy(x.view(np.int16)).view(torch.bfloat16).cuda() for x in inputs(track, size))
     sets = [(a.clone(), b.clone()) for _ in range(max(1, min(8, (256 << 20) // (a.nbytes + b.nbytes))))]
-    mine = _milliseconds(lambda i: call(*sets[i % len(sets)]))
+    mine = milliseconds(lambda i: call(*sets[i % len(sets)]))
     pairs = [(x, y.T if track.b_transposed else y) for x, y in sets]
-    library = _milliseconds(lambda i: torch.matmul(*pairs[i % len(pairs)]))
+    library = milliseconds(lambda i: torch.matmul(*pairs[i % len(pairs)]))
     flops = 2 * m * n * k * 1e-9
     print(
         f"[time     ] M={m:5} N={n:5} K={k:5} {mine:.4f} ms, {flops / mine:.1f} TFLOP/s; "
@@ -138,7 +138,7 @@ def measure(call: Function, track: Track, size) -> None:
     )
 
 
-def _milliseconds(action, warmup: int = 10, repeat: int = 50) -> float:
+def milliseconds(action, warmup: int = 10, repeat: int = 50) -> float:
     import torch
 
     for i in range(warmup):

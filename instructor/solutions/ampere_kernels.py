@@ -14,6 +14,7 @@ BF16, U32, F32 = "bfloat16", "uint32", "float32"
 BM, BN, BK = 64, 64, 16  # one CTA computes BM x BN of D, in steps of BK
 WARPS = 4  # warp w computes rows 16 w .. 16 w + 15 of the tile
 STAGES = 2
+UNROLL = 4  # K tiles in a row without a loop: stages are constants, loads move up past the MMAs
 WORDS = BK // 2  # a row of a staged tile: BK bf16, two to a 32-bit word
 N_FRAGS = BN // 8  # mma.sync m16n8k16 tiles side by side in a warp's 16 x 64
 
@@ -23,9 +24,11 @@ def build_gemm_pipelined(M, N, K, *, arch="sm_80"):
     for name, given, unit in (("M", M, BM), ("N", N, BN), ("K", K, BK)):
         if not isinstance(given, int) or given <= 0 or given % unit:
             raise ValueError(f"{name} must be a multiple of {unit} (got {given})")
-    # TODO[begin] K_TILES: in how many steps the kernel walks along K. (Then delete the `raise`.)
+    # TODO[begin] K_TILES: in how many steps the kernel walks along K. (Then delete the `raise`.) Later, for
+    # | speed: ROUNDS: how often the main loop runs if it takes UNROLL steps that all prefetch.
     # > raise NotImplementedError("build_gemm_pipelined is not implemented yet")
     K_TILES = K // BK
+    ROUNDS = max(0, K_TILES - STAGES) // UNROLL
     # TODO[end]
 
     @Tx.prim_func(tirx=True)
@@ -73,13 +76,17 @@ def build_gemm_pipelined(M, N, K, *, arch="sm_80"):
 
             group = Tx.meta_var(lane_id // 4)  # the fragment's row (A, D) or column (B)
             pair = Tx.meta_var(lane_id % 4)  # which 32-bit word of four
+
             # TODO[begin] The main loop over K tiles. Wait until tile k is there: wait_group(n) returns when
             # | at most the n youngest groups of this thread are pending; think of the last tile.
             # | The other threads' copies need a barrier. Load the fragments, 32 bits at a time:
             # | a_frag[i] is rows group and group + 8, words pair and pair + 4 of the warp's 16
             # | rows; b_frag[n, i] column n * 8 + group. Eight Tx.ptx.mma("m16n8k16", ...), each
             # | operand a list of pointers. Then a barrier (why?) and the next prefetch, if any.
-            for k in range(K_TILES):
+            # | Once it is right, make one step an `@Tx.inline def step(k)` and unroll the loop by UNROLL:
+            # | ROUNDS rounds of UNROLL steps, then the steps that are left.
+            @Tx.inline
+            def step(k):
                 stage = Tx.meta_var(k % STAGES)
                 # In the steady state the youngest group may still be in flight. The last tile is itself the
                 # youngest: the same count would let it be in flight too.
@@ -106,6 +113,12 @@ def build_gemm_pipelined(M, N, K, *, arch="sm_80"):
                 Tx.cuda.cta_sync()  # every warp has read this stage: now it may be overwritten
                 if k + STAGES < K_TILES:
                     prefetch(stage, k + STAGES)
+
+            for i in range(ROUNDS):  # never the last tiles: no branches
+                for j in Tx.unroll(UNROLL):
+                    step(i * UNROLL + j)
+            for k in Tx.unroll(ROUNDS * UNROLL, K_TILES):
+                step(k)
             # TODO[end]
 
             # TODO[begin] Write D: acc[n, i] is row group (i < 2) or group + 8, column

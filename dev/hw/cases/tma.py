@@ -43,7 +43,7 @@ def cases() -> list[Case]:
         store("tma.store.edge", "", 0, (20, 13)),
     ]
     found += [store(f"tma.reduce.{op}", op, 0, (0, 0), kind) for op, kind in REDUCTIONS]
-    return [*found, multicast()]
+    return [*found, multicast(), *own_maps()]
 
 
 REDUCTIONS = [
@@ -155,3 +155,66 @@ def multicast() -> Case:
     maps = {"A": tensor_map(array, (16, 4))}
     text = program(body, ("A", "out"), maps=("A",))
     return Case("tma.multicast", text, arrays, ("out",), grid=2, cluster=2, shared=SHARED, maps=maps)
+
+
+# ---- maps that the kernel makes or changes ----
+
+# %y7 a map's place in global memory, %x8 in shared memory; the warp releases and acquires it
+PUBLISH = """bar.warp.sync -1;
+tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%y7], [%x8], 128;
+fence.proxy.tensormap::generic.acquire.gpu [%y7], 128;
+"""
+FIELDS = {  # of a map of 64 rows of 32 words at %in; one that is copied has other values
+    "address": "global_address.shared::cta.b1024.b64 [%x8], %in",
+    "rank": "rank.shared::cta.b1024.b32 [%x8], 1",
+    "box0": "box_dim.shared::cta.b1024.b32 [%x8], 0, 32",
+    "box1": "box_dim.shared::cta.b1024.b32 [%x8], 1, 8",
+    "dim0": "global_dim.shared::cta.b1024.b32 [%x8], 0, 32",
+    "dim1": "global_dim.shared::cta.b1024.b32 [%x8], 1, 6",
+    "stride": "global_stride.shared::cta.b1024.b64 [%x8], 0, %y6",
+    "step0": "element_stride.shared::cta.b1024.b32 [%x8], 0, 1",
+    "step1": "element_stride.shared::cta.b1024.b32 [%x8], 1, 1",
+    "type": "elemtype.shared::cta.b1024.b32 [%x8], 2",
+    "interleave": "interleave_layout.shared::cta.b1024.b32 [%x8], 0",
+    "swizzle": "swizzle_mode.shared::cta.b1024.b32 [%x8], 3",
+    "fill": "fill_mode.shared::cta.b1024.b32 [%x8], 0",
+}
+
+
+def own_maps() -> list[Case]:
+    """A map of zeros with every field set, and copies of a parameter with some fields changed."""
+    zeros = "mov.b32 %x6, 0;"
+    copied = (
+        "mov.b64 %y5, A_map; shl.b32 %x7, %t, 2; cvt.u64.u32 %y4, %x7; add.u64 %y5, %y5, %y4;"
+        "ld.param.b32 %x6, [%y5];"
+    )
+    return [
+        _own_map("tensormap.made", zeros, FIELDS),
+        _own_map("tensormap.address", copied, ["address"]),
+        _own_map("tensormap.rows", copied, ["address", "dim1"]),
+        _own_map("tensormap.stride", copied, ["address", "dim1", "stride"]),
+        _own_map("tensormap.box", copied, ["address", "box1", "swizzle"]),
+    ]
+
+
+def _own_map(name: str, word: str, fields) -> Case:
+    """Lane i writes word i of the map, lane 0 replaces fields, all publish it, and a box is loaded by it."""
+    changes = "\n".join(f"@%s0 tensormap.replace.tile.{FIELDS[field]};" for field in fields)
+    body = f"""{_clear(1024)} {START} {_moves((0, 0))} ld.param.u64 %y7, [p_desc]; cvta.to.global.u64 %y7, %y7;
+    {word} mov.b64 %y6, 256; add.u32 %x8, %sm, 5120; shl.b32 %x7, %t, 2; add.u32 %x7, %x7, %x8;
+    st.shared.b32 [%x7], %x6; bar.warp.sync -1;
+    {changes}
+    {PUBLISH} cvta.global.u64 %y8, %y7; add.u32 %x9, %sm, 8192;
+    @%s0 mbarrier.arrive.expect_tx.shared.b64 _, [%x1], 1024;
+    @%s0 cp.async.bulk.tensor.2d.shared::cluster.global.{TX} [%x9], [%y8, {coordinates((0, 0))}], [%x1];
+    {WAIT} mov.u32 %sm, %x9;
+    {READ.format(bytes=1024)}"""
+    arrays = {
+        "A": tensor((64, 32), np.uint32),
+        "in": np.arange(64 * 32, dtype=np.uint32).reshape(64, 32),
+        "desc": np.zeros(32, np.uint32),
+        "out": np.zeros(256, np.uint32),
+    }
+    text = program(body, ("A", "in", "desc", "out"), maps=("A",))
+    maps = {"A": tensor_map(arrays["A"], (32, 4 if "box1" in fields else 8))}
+    return Case(name, text, arrays, ("out",), shared=SHARED, maps=maps)
