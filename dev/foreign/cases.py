@@ -63,6 +63,8 @@ class Case:
     def _argument(self, argument: dict):
         if "struct" in argument:
             return [(offset, self._argument(field)) for offset, field in argument["struct"]]
+        if "bytes" in argument:
+            return bytes.fromhex(argument["bytes"])
         if "scalar" in argument:
             value = np.dtype(argument["dtype"]).type(argument["value"])
             self.values[argument["scalar"]] = value

@@ -9,6 +9,8 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
@@ -17,19 +19,87 @@ from spec import array, launch, output, save
 TARGETS = {"sm80": "sm_80", "sm90": "sm_90a", "sm100": "sm_100a"}
 
 
-def kernels_of(arch: str) -> list[tuple]:
-    """(name, function, arguments, computes, grid, block, shared, cluster) of an architecture."""
+@dataclass
+class Entry:
+    """A kernel: its function, the arrays, and the launch that its host function would make."""
+
+    name: str
+    function: Callable
+    arrays: list[dict]
+    computes: str
+    grid: list[int]
+    block: list[int]
+    shared: int = 0  # bytes
+    cluster: tuple = (1, 1, 1)
+    boxes: tuple = ()  # (columns, rows) of the tensor maps that the host function makes of the first arrays
+
+
+def simple() -> list[Entry]:
     import cute_simple
 
-    x, y = array("x", "float32", 1024), array("y", "float32", 1024)
-    a, b = array("a", "float16", 128, 96), array("b", "float16", 128, 96)
+    x, y, out = array("x", "float32", 1024), array("y", "float32", 1024), output("out", "float32", 1024)
+    rows = [array("x", "float32", 5, 781), output("out", "float32", 5, 781)]
     return [
-        ("add", cute_simple.add, [x, y, output("out", "float32", 1024)], "add", [2, 1, 1], [128, 1, 1], {}),
-        ("softmax", cute_simple.softmax, [array("x", "float32", 5, 781), output("out", "float32", 5, 781)],
-         "softmax", [5, 1, 1], [128, 1, 1], {"shared": 16}),
-        ("matmul", cute_simple.matmul, [a, b, output("c", "float32", 128, 128)], "matmul_nt", [2, 2, 1],
-         [128, 1, 1], {"shared": 24576}),
+        Entry("add", cute_simple.add, [x, y, out], "add", [2, 1, 1], [128, 1, 1]),
+        Entry("softmax", cute_simple.softmax, rows, "softmax", [5, 1, 1], [128, 1, 1], 16),
+        Entry(
+            "matmul", cute_simple.matmul, factors(128, 128, 96), "matmul_nt", [2, 2, 1], [128, 1, 1], 24576
+        ),
+    ]
+
+
+def hopper() -> list[Entry]:
+    import cute_tma
+
+    return [with_maps("wgmma", cute_tma.wgmma, (128, 256, 320), [2, 2, 1], 160, (64, 128))]
+
+
+def blackwell() -> list[Entry]:
+    import cute_tma as k
+
+    return [
+        with_maps("tcgen05", k.one_cta, (128, 128, 320), [1, 2, 1], 128, (128, 64)),
+        with_maps("multicast", k.multicast, (256, 128, 320), [2, 2, 1], 128, (128, 64), (2, 2, 1), (64, 32)),
+        with_maps("pair", k.two_ctas, (512, 128, 320), [4, 1, 1], 128, (128, 64), (2, 1, 1)),
+        with_maps(
+            "pair_multicast",
+            k.two_ctas_multicast,
+            (256, 128, 320),
+            [2, 2, 1],
+            128,
+            (128, 32),
+            (2, 2, 1),
+            (64, 32),
+        ),
+    ]
+
+
+def factors(m: int, n: int, k: int) -> list[dict]:
+    return [array("a", "float16", m, k), array("b", "float16", n, k), output("c", "float32", m, n)]
+
+
+def with_maps(name, function, mnk, grid, threads, rows, cluster=(1, 1, 1), loads=None) -> Entry:
+    """A product: `rows` of A and of B that a CTA holds, `loads` rows that one TMA load brings."""
+    import cute_tma
+
+    shared = 1024 + cute_tma.STAGES * cute_tma.BK * 2 * sum(rows)
+    boxes = tuple((cute_tma.BK, n) for n in loads or rows)
+    return Entry(name, function, factors(*mnk), "matmul_nt", grid, [threads, 1, 1], shared, cluster, boxes)
+
+
+KERNELS = {"sm80": [simple], "sm90": [simple, hopper], "sm100": [simple, blackwell]}
+
+
+def parameters(entry: Entry, ptx: str) -> list[dict]:
+    """The PTX parameters: tensor maps, pointers, and the state of the MMA, which starts as zeros."""
+    sizes = [int(size) for size in re.findall(r"\.param [^\n]*\[(\d+)\]", ptx)]
+    maps = [
+        {"map": a["array"], "dtype": a["dtype"], "shape": a["shape"], "fill": a["fill"], "box": box,
+         "swizzle": 128}
+        for a, box in zip(entry.arrays, entry.boxes, strict=False)
     ]  # fmt: skip
+    found = [*maps, *entry.arrays[len(maps) :]]
+    return [*found, *({"bytes": "00" * size} for size in sizes[len(found) :])]
 
 
 def compile_here(arch: str, folder: Path) -> None:
@@ -41,7 +111,7 @@ def compile_here(arch: str, folder: Path) -> None:
     types = {"float32": cutlass.Float32, "float16": cutlass.Float16}
     kernels = {}
     version = f"nvidia-cutlass-dsl {metadata.version('nvidia-cutlass-dsl')}"
-    for name, function, args, computes, grid, block, more in kernels_of(arch):
+    for e in [entry for group in KERNELS[arch] for entry in group()]:
         tensors = [
             make_fake_compact_tensor(
                 types[a["dtype"]],
@@ -49,11 +119,13 @@ def compile_here(arch: str, folder: Path) -> None:
                 stride_order=tuple(reversed(range(len(a["shape"])))),
                 assumed_align=16,
             )
-            for a in args
+            for a in e.arrays
         ]
-        ptx = cute.compile(function, *tensors).__ptx__
+        ptx = cute.compile(e.function, *tensors).__ptx__
         entry = re.search(r"\.entry (\w+)", ptx).group(1)
-        kernels[f"cute_{name}_{arch}"] = ptx, launch(version, entry, computes, grid, block, args, **more)
+        args = parameters(e, ptx)
+        spec = launch(version, entry, e.computes, e.grid, e.block, args, e.shared, e.cluster)
+        kernels[f"cute_{e.name}_{arch}"] = ptx, spec
     save(folder, kernels)
 
 

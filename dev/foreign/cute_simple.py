@@ -1,4 +1,4 @@
-"""Kernels in CuTe DSL without TMA, for all architectures: elementwise, reductions, a product on the tensor cores."""
+"""Kernels in CuTe DSL without TMA, for all architectures: elementwise, softmax, a product by mma.sync."""
 
 import cutlass
 import cutlass.cute as cute
