@@ -185,7 +185,7 @@ def _tcgen05(
         ra, rb = mma.make_fragment_A(sa), mma.make_fragment_B(sb)
         result = computed.acquire_and_advance()
         mma.set(tcgen05.Field.ACCUMULATE, False)
-        for k in cutlass.range(steps, unroll=1):
+        for _ in cutlass.range(steps, unroll=1):
             slot = consumer.wait_and_advance()
             for part in cutlass.range_constexpr(cute.size(ra, mode=[2])):
                 at = (None, None, part, slot.index)

@@ -97,8 +97,9 @@ class Peers(Observer):
         if key in self.done:
             np.maximum(self.knows[cta], self.done[key], out=self.knows[cta])
 
-    def _touch(self, source: int, target: int, what: str, row: int) -> None:
-        self.touches[source, target, what] = Touch(int(self.now[source]), what, row)
+    def _touch(self, source: int, target: int, what: str, row: int, age: int = 0) -> None:
+        """`age`: releases of the source since."""
+        self.touches[source, target, what] = Touch(int(self.now[source]) - age, what, row)
 
     # ---- events ----
 
@@ -117,10 +118,11 @@ class Peers(Observer):
         return True
 
     def will_signal(self, cluster, split, kind: str, places: list) -> None:
+        """Comes after the load or commit was issued, which released."""
         if self.on:
             for place in (p for p in places if p[0] != split.cta):
                 name = self.reporter.shared_name(place[1])
-                self._touch(split.cta, place[0], f"signals {name} ({kind})", split.row)
+                self._touch(split.cta, place[0], f"signals {name} ({kind})", split.row, age=1)
 
     def commit_issue(self, cluster, split) -> np.ndarray | None:
         return self._release(split.cta) if self.on else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from truth import Rule, check_broken, check_kept, each, lines
+from truth import Rule, check_broken, check_kept, each, lines, wait
 from warp_kernels import register_kernel, run_registers
 
 WRITE, READ = "st.shared.u32 [%mine], %t;", "ld.shared.u32 %r0, [%other];"
@@ -172,8 +172,24 @@ RESULTS = "mul.wide.u32 %y1, %rank, 4096; add.u64 %y1, %myout, %y1; st.global.u3
 FETCH = "ld.shared::cluster.u32 %r0, [%peer];"
 REMOTE = (PEER, WRITE, MEET + " // written", FETCH, MEET + " // read", RESULTS)
 PAIR = {"cluster": 2}
+SIGNAL_BOTH = (
+    "@%lead mbarrier.init.shared.b64 [%bar], 1;",
+    "fence.mbarrier_init.release.cluster; " + MEET,
+    "setp.eq.u32 %p, %rank, 0; and.pred %p, %p, %lead; mov.u16 %both, 3;",
+    "@%p tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 "
+    "[%bar], %both;",
+)
 
 CLUSTERS = (
+    Rule(
+        "last-signal-of-a-peer-waited-for",
+        lines(".reg .b16 %both;", *SIGNAL_BOTH, wait(0)),
+        (wait(0), "// ends"),
+        "cluster",
+        words="ended",
+        also=("async-pending",),
+        **PAIR,
+    ),
     Rule("peer-alive-while-read", lines(*REMOTE), (MEET + " // read", ""), "cluster", words="ended", **PAIR),
     Rule(
         "cluster-barrier-between",
