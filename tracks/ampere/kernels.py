@@ -14,7 +14,6 @@ BF16, U32, F32 = "bfloat16", "uint32", "float32"
 BM, BN, BK = 64, 64, 16  # one CTA computes BM x BN of D, in steps of BK
 WARPS = 4  # warp w computes rows 16 w .. 16 w + 15 of the tile
 STAGES = 2
-UNROLL = 4  # K tiles in a row without a loop: stages are constants, loads move up past the MMAs
 WORDS = BK // 2  # a row of a staged tile: BK bf16, two to a 32-bit word
 N_FRAGS = BN // 8  # mma.sync m16n8k16 tiles side by side in a warp's 16 x 64
 
@@ -25,7 +24,8 @@ def build_gemm_pipelined(M, N, K, *, arch="sm_80"):
         if not isinstance(given, int) or given <= 0 or given % unit:
             raise ValueError(f"{name} must be a multiple of {unit} (got {given})")
     # TODO: K_TILES: in how many steps the kernel walks along K. (Then delete the `raise`.) Later, for
-    #       speed: ROUNDS: how often the main loop runs if it takes UNROLL steps that all prefetch.
+    #       speed: UNROLL, how many steps stand in a row without a loop, and ROUNDS, how often the main
+    #       loop then runs.
     raise NotImplementedError("build_gemm_pipelined is not implemented yet")
 
     @Tx.prim_func(tirx=True)
