@@ -1,8 +1,8 @@
 """Registers of a tcgen05.ld or wgmma that are read before its wait (PTX ISA 9.7.16.8.1, 9.7.15.7.3).
 
 Found in the text, reported when the instruction runs. A plain `mov` is no use: ptxas makes such copies one
-register. A tcgen05.ld whose wait comes, but late, is `review`: ptxas 13.4 makes the reader of its registers
-wait, and Triton 3.9 relies on that.
+register. A tcgen05.ld whose wait comes, but late, is `review`: a true dependency through a register is kept
+without it (PTX ISA 9.7.16.6.4.5), which Triton 3.9 relies on; nothing else is ordered before the wait.
 """
 
 from __future__ import annotations

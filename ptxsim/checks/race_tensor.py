@@ -13,7 +13,7 @@ from ptxsim.checks.race_work import AsyncWork, Issued, runs_of
 from ptxsim.checks.shadow import SERIAL
 from ptxsim.checks.shadow_tmem import enter, rectangle, touch_cells
 from ptxsim.formats import DECODERS
-from ptxsim.isa.tcgen05_mma import operand_chunks, result_blocks
+from ptxsim.isa.tcgen05_mma import operand_chunks, operand_lanes, result_blocks
 from ptxsim.tmem import COLUMNS, LANES, split_address
 
 MMA_K_BYTES = 32
@@ -122,14 +122,13 @@ class TensorCores(AsyncWork):
         return self.cells[key]
 
     def _a_cells(self, op, rank: int) -> np.ndarray:
-        lane, column = split_address(op.a[1])
-        rows = min(op.shape.m // op.group, LANES - lane)
-        columns = min(MMA_K_BYTES // 4, COLUMNS - column)
-        return (
-            rectangle(rank, lane, rows, column, columns)
-            if rows > 0 and columns > 0
-            else np.zeros(0, np.int64)
-        )
+        _, column = split_address(op.a[1])
+        lanes, columns = operand_lanes(op), min(MMA_K_BYTES // 4, COLUMNS - column)
+        lanes = lanes[lanes < LANES]
+        if not len(lanes) or columns <= 0:
+            return np.zeros(0, np.int64)
+        runs = np.split(lanes, np.flatnonzero(np.diff(lanes) != 1) + 1)
+        return np.concatenate([rectangle(rank, int(r[0]), len(r), column, columns) for r in runs])
 
     def _cells(self, cells: np.ndarray, write: bool, op: Issued, usable: np.ndarray | None = None) -> None:
         if not len(cells):

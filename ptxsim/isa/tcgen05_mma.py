@@ -16,6 +16,7 @@ from ptxsim.formats import DECODERS, Decoder
 from ptxsim.isa.units import check_mods, refuse, unit
 from ptxsim.layouts import (
     InstructionDescriptor,
+    data_path,
     decode_instruction_descriptor,
     decode_matrix_descriptor,
     operand_addresses,
@@ -23,7 +24,7 @@ from ptxsim.layouts import (
     result_layout,
 )
 from ptxsim.machine_layout import SHARED_START
-from ptxsim.tmem import COLUMNS, split_address
+from ptxsim.tmem import COLUMNS, LANES, split_address
 
 _KINDS = ("f16", "tf32", "f8f6f4", "i8")
 _K_BYTES = 32  # of every dense kind
@@ -236,15 +237,27 @@ def _from_shared(
     return np.ascontiguousarray(values.reshape(-1, rows).T) if mn else values.reshape(rows, -1)
 
 
+def operand_lanes(op: Mma) -> np.ndarray:
+    """Lanes of tensor memory that hold the rows of A of one CTA; may pass the last one."""
+    lane = operand_layout(op.shape.m, 1, 1, op.group)[1][: op.shape.m // op.group, 0]
+    return lane + split_address(op.a[1])[0]
+
+
 def _from_tmem(cluster, rank: int, address: int, rows: int, op: Mma) -> np.ndarray:
     decoder = DECODERS[op.shape.a_type]
-    lane, column = split_address(address)
-    try:
-        operand_layout(op.shape.m, op.shape.k, decoder.bytes, op.group)
-    except ValueError as error:
+    first, column = split_address(address)
+    lanes, end = operand_lanes(op), column + _K_BYTES // 4
+    problem = ""
+    if lanes[-1] >= LANES or end > COLUMNS:
+        problem = f"A at lane {first}, column {column} passes the end of tensor memory"
+    elif data_path(op.shape.m, op.group) == "F" and first != op.lane:
+        problem = f"A at lane {first}, D at lane {op.lane}: M=64 wants the same for both"
+    if problem:
         op.split.row = op.row
-        cluster.reporter.add("unsupported", "incomplete", str(error), "", op.split)
-    cells = cluster.tmem[rank].cells[lane : lane + rows, column : column + _K_BYTES // 4]
+        hint = "with M=64 both start at lane 0, or both at lane 16 (PTX ISA 9.7.16.10.5)"
+        cluster.reporter.add("illegal", "error", f"tcgen05.mma: {problem}", hint, op.split)
+        return np.zeros((rows, _K_BYTES // decoder.bytes), np.float32)
+    cells = cluster.tmem[rank].cells[lanes, column:end]
     return decoder.decode(np.ascontiguousarray(cells).view(decoder.raw)).reshape(rows, -1)
 
 

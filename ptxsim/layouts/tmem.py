@@ -90,13 +90,11 @@ def operand_layout(m: int, k: int, itemsize: int, cta_group: int = 1) -> tuple[n
     """(CTA of the pair, lane, byte) of A[row, k] read from tensor memory: int64[m, k] each.
 
     Elements are packed, `4 // itemsize` to a column: byte counts along the columns of a lane. M=128 of a pair
-    reads lanes 0-63 for the first half of N and lanes 64-127 for the second, which must hold a copy.
-    M=64 of one CTA is refused: the public descriptions of it contradict each other.
+    reads lanes 0-63 for the first half of N and lanes 64-127 for the second, which must hold a copy. M=64
+    lies as D does, in 16 of each warp's lanes, and from the same of lanes 0 and 16 on as D.
     """
-    if data_path(m, cta_group) not in "ABD":
-        raise ValueError(
-            f"tcgen05.mma: A in tensor memory with M={m}, cta_group::{cta_group} is not modelled"
-        )
     row, byte = np.arange(m)[:, None], np.arange(k)[None, :] * itemsize
     cta, lane = np.divmod(row, m // cta_group)
+    if data_path(m, cta_group) == "F":
+        lane = lane // 16 * 32 + lane % 16
     return table(cta, lane, byte)

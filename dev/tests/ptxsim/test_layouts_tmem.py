@@ -116,8 +116,9 @@ def test_result_refuses(m, pair, ws):
 def test_operand_in_tensor_memory():
     cta, lane, byte = layouts.operand_layout(256, 16, 2, cta_group=2)
     assert (cta[129, 3], lane[129, 3], byte[129, 3]) == (1, 1, 6)
-    with pytest.raises(ValueError, match="not modelled"):
-        layouts.operand_layout(64, 16, 2)
+    cta, lane, byte = layouts.operand_layout(64, 16, 2)
+    assert (cta[20, 3], lane[20, 3], byte[20, 3]) == (0, 36, 6)
+    assert np.array_equal(lane[:, 0], layouts.result_layout(64, 16)[1][:, 0])
 
 
 # --- TVM's own layout objects ---
