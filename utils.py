@@ -255,7 +255,7 @@ def _describe(wrong, actual, expected, rtol: float, atol: float) -> str:
         first = f"D[{i}, {j}] was never written, expected {want:g}"
     return "\n".join(
         [
-            f"{len(rows)} of {wrong.size} elements are wrong ({100 * len(rows) / wrong.size:.2g} %); "
+            f"{len(rows)} of {wrong.size} elements are wrong ({100 * len(rows) / wrong.size:.3g} %); "
             + (f"{unwritten} of them were never written" if unwritten else "all were written"),
             f"  first: {first}",
             f"  {TILE}x{TILE} tiles with wrong elements: {len(tiles)} of {total}: {shown}",

@@ -84,7 +84,8 @@ def main(arguments: list[str] | None = None) -> int:
     except Exception as error:
         if not hasattr(error, "format_message"):  # click's own usage errors carry it, under any vendored name
             raise
-        return complain(f"{fold(error.format_message())} (see ./lab --help)")
+        path = error.ctx.command_path if getattr(error, "ctx", None) else "lab"
+        return complain(f"{fold(error.format_message())} (see ./{path} --help)")
     return status if isinstance(status, int) else 0
 
 

@@ -59,7 +59,7 @@ def run(
     if json:
         print_json({"passed": passed, "runs": show.plain(outcomes)})
     elif passed:
-        output().print(what_next(steps[-1], outcomes[-1].device), markup=False)
+        output().print(what_next(steps[-1], outcomes), markup=False)
     raise typer.Exit(0 if passed else 1)
 
 
@@ -96,11 +96,14 @@ def report(done: list[Outcome], planned: int) -> None:
         output().print(f"stopped here; {planned - len(done)} more runs were not made", markup=False)
 
 
-def what_next(step: int, device: str) -> str:
-    """What a student does after a passing step."""
+def what_next(step: int, outcomes: list[Outcome]) -> str:
+    """What a student does after a passing step: mend what is to be reviewed, then the next step."""
     from tirxlab.rubric import load_rubric
 
-    where = "on this GPU" if device == "cuda" else "on the simulator (its speed needs a GPU)"
+    on_gpu = outcomes[-1].device == "cuda"
+    where = "on this GPU" if on_gpu else "on the simulator (its speed needs a GPU)"
+    if any(outcome.verdict == "review" for outcome in outcomes):
+        return f"Step {step} passes {where}, but is not clean: mend what is listed above, then go on"
     if step == 10:
         return f"Step 10 passes {where}. Next: ./lab score, then ./lab handin"
     title = load_rubric().titles[step + 1]

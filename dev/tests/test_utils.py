@@ -95,7 +95,7 @@ def test_one_wrong_element():
     expected = float(utils.reference(A, B)[130, 257])
     allowed = 0.01 + 0.001 * abs(expected)
     assert text.splitlines() == [
-        "2 of 98304 elements are wrong (0.002 %); all were written",
+        "2 of 98304 elements are wrong (0.00203 %); all were written",
         f"  first: D[130, 257] = 2, expected {expected:g} "
         f"(off by {abs(expected - 2):g}, allowed {allowed:g})",
         "  128x128 tiles with wrong elements: 1 of 6: (1, 2)",

@@ -15,6 +15,11 @@ from tvm.tirx.script.parser.entry import TIRInline
 
 _OUR_ROOTS = tuple(os.path.dirname(os.path.abspath(path)) + os.sep for path in (tvm.__file__, __file__))
 _MAX_MESSAGE = 600
+# What TVM says by the name of an internal check -> what it means for the student.
+_EXPLAINED = {
+    "MatchesCode(DLDataTypeCode::kDLBool)": "`and`, `or`, `not` take conditions, and this is a number: "
+    "write `Tx.ptx.elect_sync() != 0`, or put one `if` into the other",
+}
 
 
 class KernelError(ValueError):
@@ -60,6 +65,7 @@ def short(error: BaseException) -> str:
     if text.startswith("error: "):
         text = text[len("error: ") :].split("\n --> ")[0]
     text = text.split("\nStack trace")[0].strip() or type(error).__name__
+    text = next((plain for check, plain in _EXPLAINED.items() if check in text), text)
     return text if len(text) <= _MAX_MESSAGE else text[:_MAX_MESSAGE].rstrip() + " ..."
 
 

@@ -7,10 +7,11 @@ any keyword and ignores those it does not know: a misspelt `acum=False` would si
 import difflib
 
 from tvm.script import tirx as T
-from tvm.tirx import BufferRegion, IntImm, is_buffer_var
+from tvm.tirx import BufferLoad, BufferRegion, IntImm, is_buffer_var
 from tvm.tirx.script import tile as _tile
 
 from .scopes import current_scope
+from .sync import BarrierArray
 
 _OPTIONS = {
     "copy": (),
@@ -100,16 +101,19 @@ def _one_issuer(op: str) -> None:
 def _no_warpgroup_view(op: str, **operands) -> None:
     """A tile spread over the warpgroup's threads has no meaning for one thread."""
     for name, value in operands.items():
-        buffer = value.buffer if isinstance(value, BufferRegion) else value
-        if _scope(op) == "thread" and "tid_in_wg" in str(buffer.layout):
+        if _scope(op) == "thread" and "tid_in_wg" in str(_buffer(value).layout):
             raise ValueError(
                 f"Tx.{op}: {name} is a warpgroup's view (128 rows over 128 threads), but this scope is "
                 "one thread: use the Tx.alloc_local buffer that the view was made from"
             )
 
 
+def _buffer(value):
+    return value.buffer if isinstance(value, BufferRegion) else value
+
+
 def _memory(value) -> str:
-    return (value.buffer if isinstance(value, BufferRegion) else value).scope()
+    return _buffer(value).scope()
 
 
 def _call(op: str, *args, **kwargs):
@@ -129,6 +133,11 @@ def copy(dst, src, dispatch: str | None = None, **options):
         )
     if "tmem" not in (_memory(dst), _memory(src)):
         _no_warpgroup_view("copy", dst=dst, src=src)
+        types = [str(_buffer(value).dtype) for value in (dst, src)]
+        if types[0] != types[1]:
+            raise TypeError(
+                f"Tx.copy: dst is {types[0]}, src is {types[1]}; Tx.cast converts, Tx.copy does not"
+            )
         return _call("copy", dst, src, dispatch=dispatch)
     if _scope("copy") != "warpgroup":
         raise ValueError("Tx.copy from or to TMEM needs all 128 threads: put it in `with Tx.warpgroup():`")
@@ -144,9 +153,19 @@ def copy_async(dst, src, dispatch: str | None = None, **options):
     _check_options("copy_async", options)
     _tiles("copy_async", dst=dst, src=src)
     variant = _dispatch("copy_async", dispatch)
+    _check_mbar(options.get("mbar"), variant)
     if variant == "tma_auto":
         _check_tma(dst, src, options)
     return _call("copy_async", dst, src, dispatch=variant, **options)
+
+
+def _check_mbar(mbar, variant: str | None) -> None:
+    if mbar is None:
+        return
+    if variant != "tma_auto":
+        raise ValueError('Tx.copy_async: only TMA signals mbar=: add dispatch="tma"')
+    if is_buffer_var(mbar) or isinstance(mbar, BufferLoad | BarrierArray):
+        raise TypeError("Tx.copy_async: mbar is a pointer: mbar=bar.ptr_to([i])")
 
 
 def _check_tma(dst, src, options: dict) -> None:

@@ -74,6 +74,12 @@ class TMABar(BarrierArray, _tvm.TMABar):
 class TCGen05Bar(BarrierArray, _tvm.TCGen05Bar):
     """`depth` mbarriers on which the tensor core arrives when the MMAs committed so far are complete."""
 
+    def arrive(self, stage, cta_group=1, cta_mask=0, pred=None):
+        """Commit this thread's MMAs: to the own CTA's barrier (mask 0), else to CTA i's for each bit i."""
+        # TVM 0.26 hands a missing mask on as None when cta_group is 2, and crashes on it.
+        mask = 0 if cta_mask is None else cta_mask
+        return T.ptx.tcgen05.commit(self.buf.ptr_to([stage]), cta_group, mask, pred=pred)
+
 
 @T.meta_class
 class PipelineState:

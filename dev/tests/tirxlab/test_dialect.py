@@ -36,6 +36,22 @@ WRONG = {
         'with Tx.thread():\n    Tx.copy_async(D[:], As[:], dispatch="tma", mbar=bar.ptr_to([0]))  # here',
         "a TMA store takes no mbar",
     ),
+    "barrier for mbar": (
+        'with Tx.thread():\n    Tx.copy_async(As[:, :], A[:, :], dispatch="tma", mbar=bar)  # here',
+        "mbar is a pointer: mbar=bar.ptr_to([i])",
+    ),
+    "mbar without tma": (
+        "with Tx.thread():\n    Tx.copy_async(As[:, :], A[:, :], mbar=bar.ptr_to([0]))  # here",
+        'only TMA signals mbar=: add dispatch="tma"',
+    ),
+    "copy that converts": (
+        'r = Tx.alloc_local((64,), "float32")\nwith Tx.thread():\n    Tx.copy(As[0, :], r[:])  # here',
+        "dst is float16, src is float32; Tx.cast converts",
+    ),
+    "number as condition": (
+        "if warp_id == 0 and Tx.ptx.elect_sync():\n    R[tid] = 1",
+        "write `Tx.ptx.elect_sync() != 0`",
+    ),
     "tma by everyone": (
         'with Tx.cta():\n    Tx.copy_async(As[:, :], A[:, :], dispatch="tma", mbar=bar.ptr_to([0]))  # here',
         "is issued by one thread",
@@ -97,6 +113,12 @@ WRONG = {
 TMEM = (
     'tmem = Tx.decl_buffer((128, 512), "float32", scope="tmem", allocated_addr=tmem_addr[0], layout=TMEM)\n'
 )
+
+
+def test_a_pair_may_commit_without_a_mask(tmp_path):
+    commit = "with Tx.thread():\n    bar.arrive(0, cta_group=2)"
+    kernel = make_kernel(tmp_path, commit, decl='bar = TCGen05Bar(pool, 1, "bar")\n' + TILES, outer=OUTER)
+    assert "tcgen05.commit(T.address_of(bar_buf[0]), 2, 0)" in str(kernel)
 
 
 @pytest.mark.parametrize("case", WRONG)
