@@ -90,8 +90,9 @@ def _reverse_postorder(blocks: list[Block]) -> list[int]:
 
 def live_ranges(
     blocks: list[Block], uses: list[int], kills: list[int], defs: list[int]
-) -> dict[int, list[int]]:
-    """First and last position at which each register (a bit index) must keep its value.
+) -> tuple[dict[int, list[int]], int]:
+    """First and last position at which each register (a bit index) must keep its value; and the bit set of
+    those that some way from the entry reads before anything has written them.
 
     uses, kills, defs: per position, bit sets (Python ints) of registers read, surely overwritten, written at
     all.
@@ -107,7 +108,7 @@ def live_ranges(
             _extend(ranges, uses[position] | defs[position], position)
     for b, block in enumerate(blocks):
         _extend(ranges, live_in[b], block.start)
-    return ranges
+    return ranges, live_in[0]
 
 
 def _live_in(blocks: list[Block], uses: list[int], kills: list[int]) -> list[int]:

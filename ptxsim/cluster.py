@@ -18,6 +18,7 @@ from ptxsim.findings import Reporter
 from ptxsim.interp import cold_operation, main_loop
 from ptxsim.isa.units import BLOCK, PARK
 from ptxsim.mbarrier import MBarrier
+from ptxsim.operands import UNSET
 from ptxsim.progress import Progress, held_back, release, time_out
 from ptxsim.splits import Split, Wait
 from ptxsim.tmem import TensorMemory
@@ -93,6 +94,8 @@ class Cluster:
         self.index = index
         self.cta_ids = self.launch.cluster_cta_ids(index)
         self.R[:] = 0
+        for slot, bits in self.launch.program.slots.unset.items():
+            self.R[:, slot] = UNSET & (1 << bits) - 1
         self.P[:] = 0
         self.P[:, 0] = 0xFFFF_FFFF
         self.SP[:] = 0

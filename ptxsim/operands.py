@@ -101,6 +101,7 @@ class Slots:
         self.registers: dict[str, int] = {}
         self.predicates: dict[str, int] = {}  # special ones too: %is_explicit_cluster
         self.register_slots = 2  # SINK and CARRY; final after allocate()
+        self.unset: dict[int, int] = {}  # slot of a register that may be read before it is written -> bits
         self.local_offsets, self.local_bytes = _local_layout(function)
         self._inner = {v.name for v in (*function.vars, *function.params)}
 
@@ -120,13 +121,20 @@ class Slots:
             for name in sorted(read | written):
                 index.setdefault(name, len(index))
             use, kill = _bits(read, index), _bits(written, index)
-            uses.append(use | (kill if guard is not None else 0))
+            keeps = row.unit is not None and row.unit.keeps
+            uses.append(use | (kill if guard is not None or keeps else 0))
             kills.append(kill if guard is None else 0)
             defs.append(kill)
-            if row.unit is not None and row.unit.keeps:
+            if keeps:
                 kept |= written | {name for copies in row.copies.values() for name in copies}
-        ranges = cfg.live_ranges(blocks, uses, kills, defs)
+        ranges, unset = cfg.live_ranges(blocks, uses, kills, defs)
         self._assign({name: ranges[i] for name, i in index.items() if i in ranges}, kept)
+        types = self.function.regs
+        self.unset = {
+            self.registers[name]: type_bits(types.get(name, "b64"))
+            for name, i in index.items()
+            if unset >> i & 1 and name in self.registers
+        }
 
     def _assign(self, ranges: dict[str, list[int]], kept: set[str]) -> None:
         free: list[int] = []
@@ -234,6 +242,8 @@ class Slots:
         return name in self._inner or name in self.module.vars
 
 
+# what a register holds before it is written: NaN as f16, bf16, f32 and f64, and no likely integer
+UNSET = 0xFFFB_7FFB_FFFB_7FFB
 SINK, CARRY = 0, 1  # the slot behind `_`, and the condition code register CC.CF (PTX ISA 9.7.2)
 
 

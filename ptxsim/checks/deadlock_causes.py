@@ -26,6 +26,7 @@ _START_HINT = "one side must start: PipelineState.init(is_producer=True) lets th
 _ORDER_HINT = "both sides must go through stages and phases in the same order, from the same start"
 _SYNC_HINT = "every thread of the CTA (every CTA of the cluster) must come to the same sync: none may skip it"
 _WARP_HINT = "all lanes named by the instruction must come to it: no divergent guard around it"
+_GROUP_HINT = "all four warps of a warpgroup execute every wgmma: no condition on the warp or lane around it"
 _ALLOC_HINT = "one warp of the CTA allocates, once: warp_id counts within a warpgroup, so name wg_id too"
 _PAIR_HINT = (
     "with cta_group 2 one warp of each CTA of the pair executes alloc: no condition on the CTA around it"
@@ -102,6 +103,15 @@ def _pair(model: Model, waiter: Waiter) -> Cause | None:
     if waiter.kind != "tmem-pair":
         return None
     return Cause(f"{waiter.who} waits in {waiter.detail['what']} for {waiter.wants}", _PAIR_HINT, waiter)
+
+
+def _warpgroup(model: Model, waiter: Waiter) -> Cause | None:
+    if waiter.kind != "wgmma":
+        return None
+    lanes = dict.fromkeys(model.absent_warps(waiter), 0xFFFF_FFFF)
+    others = ", ".join(dict.fromkeys(h.state for h in waiter.helpers)) or "has ended"
+    absent = model.role(waiter.cta, lanes)
+    return Cause(f"{waiter.who} waits for a wgmma that {absent} never issues ({others})", _GROUP_HINT, waiter)
 
 
 def _bytes(model: Model, waiter: Waiter) -> Cause | None:
@@ -292,6 +302,7 @@ CAUSES = (
     _collective,
     _alloc,
     _pair,
+    _warpgroup,
     _bytes,
     _misrouted,
     _ahead,

@@ -149,9 +149,17 @@ class Model:
         if waiter.kind == "collective":
             missing = detail["members"] & ~detail["present"]
             return f"lanes {lanes_text(missing)} of its warp at a .sync instruction", ""
+        if waiter.kind == "wgmma":
+            return "wgmma", f"{detail['pending']} instructions that not all four warps have issued"
         if waiter.kind == "group":
-            return "its own bulk copies", f"{detail.get('pending')} groups pending"
+            return "its own copies", f"{detail.get('pending')} groups pending"
         return "something that never changes (it polls)", ""
+
+    def absent_warps(self, waiter: Waiter) -> set[int]:
+        """Warps that have still to issue the wgmma that a group waits for."""
+        warp, count = next(iter(waiter.lanes)), self.cluster.warps_per_cta
+        base = warp - warp % count % 4
+        return set(range(base, base + 4)) - {part.split.warp for part in waiter.detail["parts"]}
 
     def _absent_ctas(self) -> str:
         state = self.cluster.unit_state.get(("cluster-bar",), {})
@@ -201,6 +209,8 @@ class Model:
                     self.cluster.alive[k] & m & ~state.get("lanes", {}).get(k, 0) for k, m in w.lanes.items()
                 )
             ]
+        if waiter.kind == "wgmma":
+            return [self._standing(w) for w in self.waiters if self.absent_warps(waiter) & set(w.lanes)]
         if waiter.kind in ("tmem-alloc", "tmem-pair", "collective"):
             return [self._standing(w) for w in self._blockers(waiter)]
         return []

@@ -104,7 +104,13 @@ class Barriers(Observer):
 
     def _left_open(self, cluster, place, history: BarrierHistory) -> None:
         barrier = cluster.mbarriers[place]
-        if barrier.tx or history.bytes_phase > history.seen:
+        if barrier.tx < 0:
+            message = (
+                f"{self._name(place)}: TMA delivered {-barrier.tx} B more than it was told to expect "
+                f"(phase {barrier.phase}): a wait returns before its bytes are there, or never"
+            )
+            self._afterwards(cluster, "tx-count", "error", place, history, message, _BYTES)
+        elif barrier.tx or history.bytes_phase > history.seen:
             copies = history.parts or history.before
             names = ", ".join(dict.fromkeys(name for name, _, _ in copies)) or "a buffer"
             state = f"{barrier.tx} B are outstanding" if barrier.tx else "nobody waits for it"

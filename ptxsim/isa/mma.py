@@ -14,7 +14,7 @@ from numba import njit
 
 from ptxsim.formats import DECODERS
 from ptxsim.isa.units import check_mods, refuse, unit
-from ptxsim.isa.warp_ops import require_aligned
+from ptxsim.isa.warp_ops import require_aligned, require_set
 from ptxsim.layouts import mma_a, mma_b, mma_d
 
 BITS = {
@@ -209,10 +209,11 @@ def registers_of(values: np.ndarray, kind: str, saturate: bool = False) -> np.nd
 class _Plan:
     """Slots and tables of one instruction of a program, found once."""
 
-    def __init__(self, form: Form, args):
+    def __init__(self, form: Form, args, unset):
         d, a, b, c = (np.array(x if isinstance(x, tuple) else (x,), np.int64) for x in args[:4])
         oa, ob = _operand("a", form.m, form.k, form.a), _operand("b", form.n, form.k, form.b)
         self.d, self.c = d, c
+        self.suspect = [int(s) for s in (*a, *b, *c) if s in unset]
         self.row, self.column = mma_d(form.m, form.n)
         self.inputs = (
             *(form.m, form.n, form.k),
@@ -235,8 +236,10 @@ def mma(instr):
     def run(cluster, split, args):
         require_aligned(cluster, split)
         if not plans:
-            plans.append(_Plan(form, args))
+            plans.append(_Plan(form, args, cluster.launch.program.slots.unset))
         plan, R, w = plans[0], cluster.R, split.warp
+        if plan.suspect and cluster.checks:
+            require_set(cluster, split, plan.suspect)
         cluster.tensor_operations += 1
         if form.bitwise:
             d = _bit_product(R, w, form, args)

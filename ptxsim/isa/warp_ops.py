@@ -7,6 +7,7 @@ import numpy as np
 from ptxsim import printf
 from ptxsim.findings import lanes_text
 from ptxsim.isa.units import BLOCK, check_mods, refuse, unit
+from ptxsim.operands import UNSET
 from ptxsim.splits import Wait
 
 _LANES = np.arange(32)
@@ -25,6 +26,26 @@ def require_aligned(cluster, split) -> None:
             "all 32 lanes must execute it: no elect_sync, lane or divergent guard around it",
             split,
             key="aligned",
+        )
+
+
+def require_set(cluster, split, slots) -> None:
+    """The registers of a matrix operand must have been written (some way from the entry does not do it)."""
+    unset = cluster.launch.program.slots.unset
+    missing = [
+        s for s in slots if s in unset and (cluster.R[split.warp, s] == UNSET & (1 << unset[s]) - 1).all()
+    ]
+    if missing:
+        instr, registers = split.instr, cluster.launch.program.slots.registers
+        name = next(n for n, s in registers.items() if s == missing[0])
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        cluster.reporter.add(
+            "uninitialized",
+            "error",
+            f"{instr.op}.{instr.mods[0]} reads registers that were never written: {name}{more}",
+            "set the accumulators to zero before the loop, or do not add to them in the first K step",
+            split,
+            key="unset",
         )
 
 

@@ -16,7 +16,7 @@ from ptxsim.engine import Work
 from ptxsim.formats import DECODERS
 from ptxsim.isa.mma import registers_of
 from ptxsim.isa.units import check_mods, refuse, unit
-from ptxsim.isa.warp_ops import require_aligned
+from ptxsim.isa.warp_ops import require_aligned, require_set
 from ptxsim.isa.wgmma_form import Form, decode_form
 from ptxsim.layouts import decode_matrix_descriptor, operand_addresses, wgmma_a, wgmma_d
 from ptxsim.machine_layout import SHARED_START
@@ -98,6 +98,7 @@ def _open(cluster, split, warp: Warp, slots: list[int], form: Form, accumulate: 
     found = warp.accumulators.get(serial)
     if found is None:
         if accumulate and cluster.checks:
+            require_set(cluster, split, slots)
             _check_fence(cluster, split, warp, slots, held)
         serial = cluster.unit_state.get("wgmma-serial", 0) % 0x7FFF + 1
         cluster.unit_state["wgmma-serial"] = serial
@@ -346,8 +347,9 @@ def wait_group(instr):
         needed = [(part, op) for part, op in warp.parts if part.group < warp.committed - allowed]
         missing = sum(not op.done for _, op in needed)
         if missing:
-            detail = {"allowed": allowed, "pending": missing}
-            return cluster.wait(split, Wait("group", ("wgmma", split.warp), detail))
+            first = next(op for _, op in needed if not op.done)
+            detail = {"pending": missing, "parts": first.parts}
+            return cluster.wait(split, Wait("wgmma", ("wgmma", split.warp), detail))
         warp.parts = warp.parts[len(needed) :]
         if cluster.checks:
             for part, _ in needed:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import ml_dtypes
 import numpy as np
 import pytest
@@ -163,16 +161,14 @@ def test_a_part_of_the_warp_is_reported():
     assert [f.kind for f in result.findings] == ["collective"]
 
 
-def test_speed_of_one_instruction():
-    """At most 60 us, three times what is meant, so that a busy machine passes too."""
-    operands = OPERANDS.replace("%o0, %o1, %o2, %o3", "%r6, %r7, %r8, %r9")
-    loop = f"""mov.u32 %x0, 0;
-    L: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {operands};
-    add.u32 %x0, %x0, 1; setp.lt.u32 %p, %x0, 5000; @%p bra L;
-    mov.b32 %o0, %r6;"""
-    module = ptxsim.load(register_kernel(loop, 10, 1))
-    args = [np.zeros((10, 32), np.uint32), np.zeros((1, 32), np.uint32)]
-    module.launch("k", block=32, args=args, checks=False)
-    start = time.perf_counter()
-    module.launch("k", block=32, args=args, checks=False)
-    assert (time.perf_counter() - start) / 5000 < 60e-6
+def test_accumulators_that_were_never_set():
+    """A chip adds to what the registers happen to hold."""
+    operands = OPERANDS.replace("%r6, %r7, %r8, %r9", "%o0, %o1, %o2, %o3")
+    text = f"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {operands};"
+    zero = "".join(f"mov.b32 %o{i}, 0;" for i in range(4))
+    for before, kinds, result in (("", ["uninitialized"], np.nan), (zero, [], 0)):
+        data, out = np.zeros((10, 32), np.uint32), np.zeros((4, 32), np.float32)
+        module = ptxsim.load(register_kernel(before + text, 10, 4))
+        run = module.launch("k", block=32, args=[data, out.view(np.uint32)])
+        assert [f.kind for f in run.findings] == kinds
+        assert np.array_equal(out, np.full_like(out, result), equal_nan=True)

@@ -10,6 +10,8 @@ ARRIVE = "mbarrier.arrive.shared.b64 _, [%bar];"
 EXPECT = "@%lead mbarrier.arrive.expect_tx.shared.b64 _, [%bar], 256;"
 BULK = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
 LOAD = f"@%lead {BULK} [%sm], [%in], 256, [%bar];"
+LOAD_MORE = LOAD.replace("[%sm], [%in]", "[%sm+256], [%in+256]")
+BOTH = EXPECT.replace("256", "512")
 READ = "ld.shared.u32 %r0, [%mine]; st.global.u32 [%myout], %r0;"
 PEER = "xor.b32 %x1, %rank, 1; mapa.shared::cluster.u32 %peer, %bar, %x1;"
 MEET = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
@@ -104,6 +106,13 @@ RULES = (
         "tx-count",
         words="128 B",
         also=("deadlock",),
+    ),
+    Rule(
+        "bytes-of-all-copies-announced",
+        lines(INIT, "bar.sync 0;", BOTH, LOAD, LOAD_MORE, wait(0)),
+        ("_, [%bar], 512;", "_, [%bar], 256;"),
+        "tx-count",
+        words="256 B more",
     ),
     Rule(
         "load-awaited-before-exit",

@@ -268,6 +268,16 @@ def test_a_warp_that_stays_away_is_a_deadlock():
     skip = "setp.lt.u32 %q, %t, 96; @!%q bra END;"
     _, result = run_ones(f"{ZERO} {FENCE} {skip} {MMA} {COMMIT} {wait(0)} END:")
     assert {f.kind for f in result.findings} == {"deadlock"}
+    assert "wgmma that warp 3 never issues" in result.findings[0].message
+
+
+def test_accumulators_that_were_never_set():
+    """A chip adds to what the registers happen to hold; the first K step must not add, or they are zeroed."""
+    out, result = run_ones(f"{FENCE} {MMA} {COMMIT} {wait(0)}")
+    assert [f.kind for f in result.findings] == ["uninitialized"] and np.isnan(out).all()
+    assert "never written: %o0 and 3 more" in result.findings[0].message
+    out, result = run_ones(f"{FENCE} {MMA.replace('p, 1', 'q, 1')} {COMMIT} {wait(0)}")
+    assert result.verdict == "clean" and (out == 16).all()
 
 
 @pytest.mark.parametrize("change, kind", [
