@@ -110,6 +110,18 @@ def read_element(host, width, extend):
 
 
 @njit
+def same_element(host, width, x):
+    """Are the low bytes of x those in memory?"""
+    if width == 4:
+        return load32(u64(host)) == x & u64(0xFFFF_FFFF)
+    if width == 8:
+        return load64(u64(host)) == x
+    if width == 2:
+        return load16(u64(host)) == x & u64(0xFFFF)
+    return load8(u64(host)) == x & u64(0xFF)
+
+
+@njit
 def write_element(host, width, x):
     if width == 4:
         store32(u64(host), x)
@@ -184,7 +196,19 @@ def place_warp(row, cta, registers, control):
 
 
 @njit
-def log_warp(row, pc, thread, write, control):
+def held_already(row, registers, control, lane):
+    """LOG_SAME if memory holds what a lane is about to store, else 0."""
+    width = column(row, C)
+    names, host = word(control, LISTS_PTR) + 4 * column(row, D), word(control, HOST + lane)
+    for v in range(column(row, B)):
+        value = lane_value(registers, np.int64(load32(u64(names + 4 * v))), lane)
+        if not same_element(host + v * width, width, value):
+            return 0
+    return LOG_SAME
+
+
+@njit
+def log_warp(row, pc, thread, write, registers, control):
     """Logs an access of all 32 lanes whose host addresses are in CTL[HOST..]."""
     if word(control, PLACE) != 0:
         used, size = word(control, LOG_USED), column(row, B) * column(row, C)
@@ -194,7 +218,8 @@ def log_warp(row, pc, thread, write, control):
             set_word(entry, LOG_ROW, pc)
             set_word(entry, LOG_THREAD, thread + l)
             set_word(entry, LOG_PLACE, word(control, HOST + l) + offset)
-            set_word(entry, LOG_SIZE, 2 * size + write)
+            same = held_already(row, registers, control, l) if write else 0
+            set_word(entry, LOG_SIZE, 2 * size + write + same)
             entry += LOG_BYTES
         set_word(control, LOG_USED, used + 32)
 
@@ -286,7 +311,12 @@ def store_lanes(c, m, w, cta, lists, registers, SEG, CT, LOG, CTL, row):
                 fault(CTL, l, address)
             else:
                 if CTL[LOG_ON] != 0:
-                    log_access(LOG, CTL, row, w * 32 + l, size, 1)
+                    same = LOG_SAME
+                    for v in range(count):
+                        value = lane_value(registers, np.int64(lists[first + v]), l)
+                        if not same_element(host + v * width, width, value):
+                            same = 0
+                    log_access(LOG, CTL, row, w * 32 + l, size, 1 + same)
                 for v in range(count):
                     write_element(
                         host + v * width, width, lane_value(registers, np.int64(lists[first + v]), l)

@@ -68,7 +68,7 @@ def run(control):
         elif op == LD:
             if m == FULL and place_warp(row, cta, registers, control):
                 if observed:
-                    log_warp(row, pc, w * 32, 0, control)
+                    log_warp(row, pc, w * 32, 0, registers, control)
                 load_warp(row, registers, control)
                 pc += 1
                 if observed and CTL[LOG_USED] > log_room:
@@ -84,7 +84,7 @@ def run(control):
         elif op == ST:
             if m == FULL and place_warp(row, cta, registers, control):
                 if observed:
-                    log_warp(row, pc, w * 32, 1, control)
+                    log_warp(row, pc, w * 32, 1, registers, control)
                 store_warp(row, registers, control)
                 pc += 1
                 if observed and CTL[LOG_USED] > log_room:

@@ -25,6 +25,8 @@ G_LIVE, G_RPC, G_NEED, G_ARRIVED, G_PARENT = range(5)
 SEG_BASE, SEG_END, SEG_HOST, SEG_LOGGED = range(4)
 CT_RANK, CT_SHARED = range(2)
 LOG_ROW, LOG_THREAD, LOG_PLACE, LOG_SIZE = range(4)
+# LOG_SIZE holds 2 * bytes + (is it a write?) + (does it write what is already there?) * LOG_SAME
+LOG_SAME, LOG_SIZE_MASK = 1 << 40, (1 << 40) - 1
 
 # control words
 (

@@ -144,8 +144,29 @@ def tickets(v):
     return {"best": (v["x"].max(), 0, 0), "taken": (np.bincount(v["x"] & 3, minlength=4), 0, 0)}
 
 
+def tile_sums(v):
+    x = _f64(v["x"])
+    return {"out": (x * x.sum(axis=1, keepdims=True) + x.max(axis=0), *_SINGLE)}
+
+
+def largest(v):
+    return {"out": (np.sort(v["x"])[::-1][: len(v["out"])], 0, 0)}
+
+
+def gathered(v):
+    return {"out": (v["x"][v["index"]], 0, 0)}
+
+
+def tile_total(v):
+    out = np.zeros(v["out"].shape)
+    total_of_tiles = _f64(v["x"]).sum(axis=0)
+    out[-total_of_tiles.shape[0] :, -total_of_tiles.shape[1] :] = total_of_tiles
+    return {"out": (out, *_SINGLE)}
+
+
 _ALL = (
     add, softmax, layer_norm, histogram, scan, sort, fp8, special, philox, matmul, matmul_nt, attention,
     total, divisors, escape, median, double_math, interpreter, tickets,
+    tile_sums, largest, gathered, tile_total,
 )  # fmt: skip
 REFERENCES = {function.__name__: function for function in _ALL}

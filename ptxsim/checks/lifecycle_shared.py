@@ -30,7 +30,7 @@ def follow_log(log, written, found):
         if place < _BASE or place >= _END:
             continue
         rank, offset = (place - _BASE) >> _SHIFT, place & _MASK
-        size = log[i, _SIZE] >> 1
+        size = (log[i, _SIZE] & ml.LOG_SIZE_MASK) >> 1
         if log[i, _SIZE] & 1:
             for b in range(size):
                 written[rank, offset + b] = 1

@@ -22,6 +22,7 @@ from ptxsim.checks.shadow import (
     READ_WRITE,
     ROW,
     ROW_MASK,
+    SAME_VALUE,
     WRITE_READ,
     WRITE_WRITE,
 )
@@ -34,6 +35,7 @@ _VERBS = {  # code -> (what the earlier access did, what the later one does)
     NO_FENCE_READ: ("write", "read"),
     NO_FENCE_WRITE: ("write", "write"),
     NO_TCGEN05_FENCE: ("access", "access"),
+    SAME_VALUE: ("write", "write"),
 }
 _SWAPPED = {
     WRITE_WRITE: WRITE_WRITE,
@@ -42,6 +44,7 @@ _SWAPPED = {
     NO_FENCE_READ: NO_FENCE_READ,
     NO_FENCE_WRITE: NO_FENCE_WRITE,
     NO_TCGEN05_FENCE: NO_TCGEN05_FENCE,
+    SAME_VALUE: SAME_VALUE,
 }
 _COPIES = ("bytes", "source", "result")
 _UNITS = {
@@ -212,7 +215,7 @@ def _class(pair: Pair) -> tuple[str, str]:
             pair.code == NO_FENCE_READ and pair.second.kind not in ("mma", "wgmma") and pair.elsewhere is None
         )
         return "proxy-fence", "error" if strict else "review"
-    return "race", "review" if pair.code == NO_TCGEN05_FENCE else "error"
+    return "race", "review" if pair.code in (NO_TCGEN05_FENCE, SAME_VALUE) else "error"
 
 
 # ---- the missing edge ----
@@ -232,6 +235,8 @@ def _missing(races, pair: Pair) -> str:
             later = _UNITS.get(second.kind, "what comes later")
             return f"no tcgen05.fence::after_thread_sync between the wait and {later}"
         return "their synchronisation has no tcgen05.fence::before_thread_sync / after_thread_sync pair"
+    if pair.code == SAME_VALUE:
+        return "no barrier between them, but both write the same value"
     if first.kind == "other":
         return "they are in different clusters of the grid"
     if first.kind in ("ld", "st") and not pair.waited:

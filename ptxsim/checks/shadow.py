@@ -15,6 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from ptxsim import machine_layout as ml
+
 PAGE_BITS = 10
 AGENT_SHIFT, EPOCH_SHIFT, STRONG_BIT = 48, 20, 1 << 19
 EPOCH_MASK, ROW_MASK = (1 << 28) - 1, (1 << 19) - 1
@@ -22,12 +24,15 @@ TAG_BITS, TAG_MASK = 21, (1 << 21) - 1
 
 # what a conflict is; the earlier access comes first in the name
 WRITE_WRITE, WRITE_READ, READ_WRITE, NO_FENCE_READ, NO_FENCE_WRITE, NO_TCGEN05_FENCE = range(1, 7)
+SAME_VALUE = 7  # WRITE_WRITE by one instruction, and both have written the same
 CODE, PREVIOUS, PREVIOUS_CLUSTER, POSITION, AGENT, EPOCH, ROW = range(7)  # columns of a conflict
 MAX_CONFLICTS = 64
 
 # flags of an access. SERIAL: what its agent did before, it comes after. CONSTANT: a store of the same value
 # by all
 STRONG, ASYNC, SERIAL, CONSTANT = 1, 2, 4, 8
+SAME = 16  # of a store to shared memory, which held the same bytes before
+LOG_SIZE_MASK, LOG_SAME = ml.LOG_SIZE_MASK, ml.LOG_SAME
 FENCES = 16  # proxy fences remembered per thread
 
 
@@ -136,6 +141,8 @@ def look(
     agent, at = previous >> AGENT_SHIFT, (previous >> EPOCH_SHIFT) & EPOCH_MASK
     if tag != now or at > known_epoch(clock, agent):
         if not excused(previous, tag, now, me, row, flags, threads, others):
+            if code == WRITE_WRITE and flags & SAME and agent < threads and previous & ROW_MASK == row:
+                code = SAME_VALUE
             note(out, code, previous, tag, position, me, epoch, row)
         return
     if code == READ_WRITE or not flags & ASYNC or agent >= threads:
@@ -358,12 +365,12 @@ def touch_log(
         if first < 0 or is_shared != (want_shared != 0):
             continue
         row, thread, code = log[i, 0], log[i, 1] // lanes, log[i, 3]
-        last = first + (code >> 1)
+        last = first + ((code & LOG_SIZE_MASK) >> 1)
         if not prepared(level_of, start, records, used, first, last):
             return i
         clock, me = clocks[thread - base_thread], thread + agents
         epoch = np.int64(clock[me]) if me < len(clock) else 1
-        flags = strong[row] | (0 if agents else SERIAL)
+        flags = strong[row] | (0 if agents else SERIAL) | (SAME if want_shared and code & LOG_SAME else 0)
         while first < last:
             end = min(last, ((first >> PAGE_BITS) + 1) << PAGE_BITS)
             shift = 4 - 2 * level_of[first >> PAGE_BITS]

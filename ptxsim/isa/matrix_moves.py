@@ -111,8 +111,11 @@ def places(form: Form) -> np.ndarray:
     return row * ROW + column
 
 
-def row_offsets(cluster, split, arg, count: int, generic: bool, write: bool) -> np.ndarray | None:
-    """Window offsets of `count` rows, whose addresses the first lanes give; None, with a finding, if bad."""
+def row_offsets(cluster, split, arg, count: int, generic: bool, stored=None) -> np.ndarray | None:
+    """Window offsets of `count` rows, whose addresses the first lanes give; None, with a finding, if bad.
+
+    stored: uint8 (count, 16) that will be written there, or None for a load.
+    """
     addresses = cluster.read(split, arg.slot)[:count].astype(np.int64) + arg.offset
     plain = addresses - ml.SHARED_BASE if generic else addresses & 0xFFFF_FFFF
     offsets = plain & ml.OFFSET_MASK
@@ -130,7 +133,10 @@ def row_offsets(cluster, split, arg, count: int, generic: bool, write: bool) -> 
             return None
     if cluster.checks:
         log = np.empty((count, 4), np.int64)
-        log[:, ml.LOG_ROW], log[:, ml.LOG_SIZE] = split.row, 2 * ROW + int(write)
+        log[:, ml.LOG_ROW], log[:, ml.LOG_SIZE] = split.row, 2 * ROW
+        if stored is not None:
+            held = cluster.shared[split.cta][offsets[:, None] + np.arange(ROW)]
+            log[:, ml.LOG_SIZE] += 1 + ml.LOG_SAME * (held == stored).all(axis=1)
         log[:, ml.LOG_THREAD] = split.warp * 32 + np.arange(count)
         log[:, ml.LOG_PLACE] = ml.SHARED_BASE + (split.cta << ml.RANK_SHIFT) + offsets
         cluster.checks.accesses(cluster, log)
@@ -151,7 +157,7 @@ def load_matrix(instr):
     def run(cluster, split, args):
         require_aligned(cluster, split)
         targets = [max(slot, SINK) for slot in (args[0] if isinstance(args[0], tuple) else (args[0],))]
-        offsets = row_offsets(cluster, split, args[1], form.rows, generic, write=False)
+        offsets = row_offsets(cluster, split, args[1], form.rows, generic)
         if offsets is None:
             cluster.R[split.warp, targets] = 0
             return
@@ -172,13 +178,14 @@ def store_matrix(instr):
     def run(cluster, split, args):
         require_aligned(cluster, split)
         sources = list(args[1]) if isinstance(args[1], tuple) else [args[1]]
-        offsets = row_offsets(cluster, split, args[0], form.rows, generic, write=True)
-        if offsets is None:
-            return
         rows = np.empty(form.rows * ROW // form.width, element)
         registers = np.ascontiguousarray(cluster.R[split.warp, sources].astype(np.uint32).T)
         rows[index] = registers.view(element)
-        cluster.shared[split.cta].view(np.complex128)[offsets >> 4] = rows.view(np.complex128)
+        offsets = row_offsets(
+            cluster, split, args[0], form.rows, generic, rows.view(np.uint8).reshape(-1, ROW)
+        )
+        if offsets is not None:
+            cluster.shared[split.cta].view(np.complex128)[offsets >> 4] = rows.view(np.complex128)
 
     return run
 

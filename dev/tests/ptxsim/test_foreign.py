@@ -17,6 +17,7 @@ REVIEWS = {  # compiler -> (kind, words) of what its kernels leave to review
     "Triton": {
         ("race", "no tcgen05.fence::after_thread_sync between the wait"),
         ("race", "no tcgen05.fence::before_thread_sync / after_thread_sync pair"),
+        ("race", "no barrier between them, but both write the same value"),
         ("async-pending", "before tcgen05.wait::ld"),
         ("proxy-fence", "no fence.proxy.async for .shared::cta"),
         ("proxy-fence", "fence.proxy.async was executed behind the barrier"),
@@ -86,6 +87,28 @@ mov.u32 %r1, %tid.x; mov.b32 %r2, 7; """
     assert module.launch("k", block=128).findings == []
     module = ptxsim.load(head + "st.shared.b32 [word], %r1; ret; }")
     assert [f.kind for f in module.launch("k", block=128).findings] == ["race"]
+
+
+STORE = "st.shared.b32 [%r2], %r3;"
+STORE_ROWS = "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r2], {%r3};"
+
+
+@pytest.mark.parametrize(("store", "step"), [(STORE, 4), (STORE_ROWS, 16)])
+def test_the_same_values_from_many_warps_are_left_to_review(store, step):
+    """Triton lets each warp store its copy of a small tile. What each leaves in memory is the same."""
+    text = f""".version 9.0
+.target sm_90a
+.address_size 64
+.visible .entry k() {{
+.reg .b32 %r<4>; .shared .align 128 .b8 tile[512];
+mov.u32 %r1, %tid.x; mov.u32 %r2, tile; and.b32 %r3, %r1, 31;
+mad.lo.u32 %r2, %r3, {step}, %r2; // the copy
+{store} ret; }}"""
+    (finding,) = ptxsim.load(text).launch("k", block=64).findings
+    assert (finding.kind, finding.severity) == ("race", "review")
+    assert "both write the same value" in finding.message
+    other = text.replace("// the copy", "add.u32 %r3, %r1, 1;")
+    assert {f.severity for f in ptxsim.load(other).launch("k", block=64).findings} == {"error"}
 
 
 def test_a_struct_parameter_with_a_pointer():
