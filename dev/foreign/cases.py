@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import zipfile
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import ml_dtypes
@@ -29,12 +30,16 @@ class Case:
     launch: dict  # one value of index.json
     values: dict = field(default_factory=dict)  # arrays by name, as numpy arrays; scalars
 
+    @cached_property
+    def module(self) -> ptxsim.LoadedModule:
+        return ptxsim.load(self.ptx)
+
     def run(self, order: str | int = "program", checks: bool = True) -> ptxsim.Result:
         """Runs on fresh inputs; `values` then holds the inputs and what the kernel wrote."""
         spec = self.launch
         self.values = {}
         args = [self._argument(argument) for argument in spec["args"]]
-        return ptxsim.load(self.ptx).launch(
+        return self.module.launch(
             spec["entry"],
             **{shape: tuple(spec[shape]) for shape in ("grid", "block", "cluster")},
             shared_bytes=spec["shared"],
@@ -61,8 +66,6 @@ class Case:
         return ""
 
     def _argument(self, argument: dict):
-        if "struct" in argument:
-            return [(offset, self._argument(field)) for offset, field in argument["struct"]]
         if "bytes" in argument:
             return bytes.fromhex(argument["bytes"])
         if "scalar" in argument:
@@ -74,12 +77,6 @@ class Case:
         if "array" in argument:
             return data
         return ptxsim.TensorMap(data, box=tuple(argument["box"]), swizzle=argument["swizzle"])
-
-
-def _arrays(args: list[dict]) -> list[dict]:
-    """The arguments that have a shape, those in structs too."""
-    inside = [field for a in args for _, field in a.get("struct", ())]
-    return [a for a in (*args, *inside) if "shape" in a]
 
 
 def _filled(argument: dict) -> np.ndarray:

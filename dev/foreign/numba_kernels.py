@@ -165,8 +165,9 @@ def cases():
          "double_math", [4, 1, 1], [128, 1, 1]),
         (interpreter, (uint8[::1], i32, i32, int32), [array("code", "uint8", 20, fill="below 6"),
          small, output("out", "int32", 256), scalar("steps", 20)], "interpreter", [2, 1, 1], [128, 1, 1]),
-        (tickets, (i32, i32, i32, int32), [array("x", "int32", 500, fill="below 1000"),
-         output("best", "int32", 1), output("taken", "int32", 4), n], "tickets", [4, 1, 1], [128, 1, 1]),
+        (tickets, (i32, i32, i32, int32), [array("x", "int32", 150, fill="below 1000"),
+         output("best", "int32", 1), output("taken", "int32", 4), scalar("n", 150)], "tickets",
+         [2, 1, 1], [128, 1, 1]),
         (tiled_matmul, (f32, f32, f32, int32), [array("a", "float32", 32, 32), array("b", "float32", 32, 32),
          output("c", "float32", 32, 32), scalar("n", 32)], "matmul", [2, 2, 1], [16, 16, 1]),
     ]  # fmt: skip
