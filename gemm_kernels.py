@@ -406,8 +406,8 @@ def hgemm_v6(M, N, K):
             Dreg_16b = Tx.alloc_local((BLK_N,), F16)
             Dreg_wg = Dreg.view(128, BLK_N, layout=ROW_PER_THREAD)
             # TODO: While the scheduler has a tile for this CTA: the K loop of step 5 (its first loads
-            #       go on from the present stage), write-back as in step 5, a barrier before Dsmem is
-            #       written again, next_tile().
+            #       go on from the present stage); write-back as in step 5, before_thread_sync included; a
+            #       barrier before Dsmem is written again; next_tile().
 
             if warp_id == 0:
                 Tx.ptx.tcgen05.relinquish_alloc_permit(cta_group=1)
@@ -456,8 +456,8 @@ def hgemm_v7(M, N, K):
             # TODO: The tile scheduler, m_st and n_st, as in step 6.
 
             # TODO: Four PipelineState: "tma" and "mma" with PIPE_DEPTH stages, "ld" and "wb" with
-            #       one. Who finds its buffer empty and may go ahead is the producer
-            #       (is_producer=True); who has to wait first is the consumer.
+            #       one ("ld": the MMA warp's, for TMEM; "wb": the write-back's). Who may go ahead is the
+            #       producer (is_producer=True); who has to wait first is the consumer.
 
             # TODO: tma_load(k, stage): the copies report to tma2mma; tma2mma.arrive(stage, bytes)
             #       announces them.

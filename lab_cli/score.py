@@ -57,7 +57,7 @@ def run(
                 output().print(f"step {score.step}: {problem}", markup=False)
         measured = any(score.speed == "not measured" for score in scores)
         remark = ", speed not measured: that needs a B200" if measured else ""
-        output().print(f"{earned} of {possible} points{remark}", markup=False)
+        output().print(f"{earned} of {possible} points{remark}; techniques are not checked", markup=False)
     raise typer.Exit(0 if earned == possible else 1)
 
 

@@ -647,8 +647,8 @@ def hgemm_v6(M, N, K):
             Dreg_16b = Tx.alloc_local((BLK_N,), F16)
             Dreg_wg = Dreg.view(128, BLK_N, layout=ROW_PER_THREAD)
             # TODO[begin] While the scheduler has a tile for this CTA: the K loop of step 5 (its first loads
-            # | go on from the present stage), write-back as in step 5, a barrier before Dsmem is
-            # | written again, next_tile().
+            # | go on from the present stage); write-back as in step 5, before_thread_sync included; a
+            # | barrier before Dsmem is written again; next_tile().
             while tile_scheduler.valid():
                 if warp_id == 0:
                     with Tx.thread(parent="warp")[Tx.ptx.elect_sync()]:
@@ -750,8 +750,8 @@ def hgemm_v7(M, N, K):
             # TODO[end]
 
             # TODO[begin] Four PipelineState: "tma" and "mma" with PIPE_DEPTH stages, "ld" and "wb" with
-            # | one. Who finds its buffer empty and may go ahead is the producer
-            # | (is_producer=True); who has to wait first is the consumer.
+            # | one ("ld": the MMA warp's, for TMEM; "wb": the write-back's). Who may go ahead is the
+            # | producer (is_producer=True); who has to wait first is the consumer.
             tma_phase = PipelineState("tma", PIPE_DEPTH)
             mma_phase = PipelineState("mma", PIPE_DEPTH)
             ld_phase = PipelineState("ld", 1)
