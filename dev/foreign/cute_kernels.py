@@ -31,7 +31,7 @@ class Entry:
     block: list[int]
     shared: int = 0  # bytes
     cluster: tuple = (1, 1, 1)
-    boxes: tuple = ()  # (columns, rows) of the tensor maps that the host function makes of the first arrays
+    boxes: tuple = ()  # (columns, rows) of the tensor maps that the host makes of the first arrays
 
 
 def simple() -> list[Entry]:
@@ -49,9 +49,14 @@ def simple() -> list[Entry]:
 
 
 def hopper() -> list[Entry]:
+    import cute_cluster
     import cute_tma
 
-    return [with_maps("wgmma", cute_tma.wgmma, (128, 256, 320), [2, 2, 1], 160, (64, 128))]
+    clusters = Entry(
+        "clusters", cute_cluster.clusters, factors(256, 128, 320, "float16"), "matmul_nt", [2, 2, 1],
+        [384, 1, 1], 91136, (2, 1, 1), ((64, 128), (64, 32), (64, 128)),
+    )  # fmt: skip
+    return [with_maps("wgmma", cute_tma.wgmma, (128, 256, 320), [2, 2, 1], 160, (64, 128)), clusters]
 
 
 def blackwell() -> list[Entry]:
@@ -74,8 +79,8 @@ def blackwell() -> list[Entry]:
     ]
 
 
-def factors(m: int, n: int, k: int) -> list[dict]:
-    return [array("a", "float16", m, k), array("b", "float16", n, k), output("c", "float32", m, n)]
+def factors(m: int, n: int, k: int, result: str = "float32") -> list[dict]:
+    return [array("a", "float16", m, k), array("b", "float16", n, k), output("c", result, m, n)]
 
 
 def with_maps(name, function, mnk, grid, threads, rows, cluster=(1, 1, 1), loads=None) -> Entry:

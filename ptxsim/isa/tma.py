@@ -187,12 +187,12 @@ def _check_barrier(cluster, split, place, bar, multicast: bool, pair: bool) -> N
         )
 
 
-def _warn_lanes(cluster, split, shared, what: str) -> None:
+def _warn_lanes(cluster, split, shared, what: str, severity: str = "error") -> None:
     if len(split.lanes) > 1:
         name = cluster.reporter.shared_name(cluster.address(split, shared) & OFFSET_MASK)
         cluster.reporter.add(
             "illegal",
-            "error",
+            severity,
             f"TMA {what} {name} issued by {len(split.lanes)} lanes: the tile is copied as many times",
             "one elected thread issues a TMA copy",
             split,
@@ -301,18 +301,40 @@ def _tensor_store(instr, reduction: str | None):
     operation = _REDUCTIONS[reduction] if reduction else None
 
     def run(cluster, split, args):
-        _warn_lanes(cluster, split, args[1], "store from")
-        for _ in each_lane(cluster, split):
-            _store_one(cluster, split, args, operation)
+        mask, copies = split.mask, _copies(cluster, split, args, operation is None)
+        # the same bytes to the same place, as CuTe DSL 4.8 has it: slow, but right
+        severity = "review" if operation is None and len(copies) == 1 else "error"
+        _warn_lanes(cluster, split, args[1], "store from", severity)
+        for what, lanes in copies:
+            _store_one(cluster, split, what, lanes, operation)
+        split.mask = mask
 
     return run
 
 
-def _store_one(cluster, split, args, operation) -> None:
-    tmap, start = _tensor(cluster, split, args[0])
-    place = place_of(cluster, split, cluster.address(split, args[1]), False)
-    if tmap is None or place is None:
-        return
+def _copies(cluster, split, args, merge: bool) -> list[tuple[tuple, list[int]]]:
+    """((tensor map, coordinates, shared place), lanes) of what lanes store; equal ones are merged."""
+    found: list[tuple[tuple, list[int]]] = []
+    for lane in [int(x) for x in split.lanes]:
+        mask, split.mask = split.mask, 1 << lane
+        tmap, start = _tensor(cluster, split, args[0])
+        place = place_of(cluster, split, cluster.address(split, args[1]), False)
+        split.mask = mask
+        if tmap is None or place is None:
+            continue
+        same = (lanes for what, lanes in found if what[0] is tmap and what[1:] == (start, place))
+        lanes = next(same, None) if merge else None
+        if lanes is None:
+            found.append(((tmap, start, place), [lane]))
+        else:
+            lanes.append(lane)
+    return found
+
+
+def _store_one(cluster, split, what: tuple, lanes: list[int], operation) -> None:
+    """One copy, in the bulk group of each of the lanes; the first of them issues it."""
+    tmap, start, place = what
+    split.mask = 1 << lanes[0]
     _check_alignment(cluster, split, place[1], tmap)
     chunks = shared_chunks(place[1], tmap)
     if int(chunks.max()) * 16 + 16 > cluster.launch.shared_end:
@@ -320,7 +342,10 @@ def _store_one(cluster, split, args, operation) -> None:
             "out-of-bounds", "error", "TMA store reads behind the end of shared memory", "", split
         )
         return
-    group = open_group(cluster, split)
+    groups = []
+    for lane in reversed(lanes):
+        split.mask = 1 << lane
+        groups.append(open_group(cluster, split))
     token = (
         cluster.checks.tma_issue(cluster, split, "store", tmap, start, [place[0]], place[1])
         if cluster.checks
@@ -331,7 +356,8 @@ def _store_one(cluster, split, args, operation) -> None:
         data = cluster.shared_chunks[place[0]][chunks].view(np.uint8)
         if cluster.checks:
             cluster.checks.tma_read(cluster, token, place[0], chunks)
-        group.reads -= 1
+        for group in groups:
+            group.reads -= 1
         notify(cluster, split)
         cluster.engine.submit(Work(None, lambda: write(data), "TMA store (write)", split))
 
@@ -340,7 +366,8 @@ def _store_one(cluster, split, args, operation) -> None:
         if cluster.checks:
             cluster.checks.tma_global(cluster, token, tmap, start)
         cluster.tma_bytes += tmap.box_bytes
-        group.writes -= 1
+        for group in groups:
+            group.writes -= 1
         notify(cluster, split)
 
     cluster.engine.submit(Work(None, read, "TMA store (read)", split))

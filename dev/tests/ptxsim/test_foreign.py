@@ -6,6 +6,7 @@ kernels leave to review is listed too; docs/contributing/validation.md says why.
 
 import re
 
+import numpy as np
 import pytest
 
 import ptxsim
@@ -22,7 +23,10 @@ REVIEWS = {  # compiler -> (kind, words) of what its kernels leave to review
         ("proxy-fence", "no fence.proxy.async for .shared::cta"),
         ("proxy-fence", "fence.proxy.async was executed behind the barrier"),
     },
-    "nvidia-cutlass-dsl": {("race", "no tcgen05.fence::after_thread_sync between the wait")},
+    "nvidia-cutlass-dsl": {
+        ("race", "no tcgen05.fence::after_thread_sync between the wait"),
+        ("illegal", "TMA store from shared memory"),  # by all lanes of a warp
+    },
     "numba-cuda": set(),
 }
 
@@ -89,6 +93,18 @@ mov.u32 %r1, %tid.x; mov.b32 %r2, 7; """
     assert [f.kind for f in module.launch("k", block=128).findings] == ["race"]
 
 
+def test_a_warp_that_adds_by_tma_adds_32_times():
+    """CuTe DSL lets all lanes of a warp store the same tile. That is right for a store, not for a sum."""
+    case = CASES["cute_clusters_sm90"]
+    store, add = "cp.async.bulk.tensor.2d.global.shared::cta.tile", "cp.reduce.async.bulk.tensor.2d.global"
+    assert case.ptx.count(store) == 1
+    sums = Case(case.name, case.ptx.replace(store, f"{add}.shared::cta.add.tile"), case.launch)
+    assert ("illegal", "error") in {(f.kind, f.severity) for f in sums.run().findings}
+    fresh = sums.values["c"].astype(np.float32)
+    case.run()
+    assert np.allclose(fresh, 32 * case.values["c"].astype(np.float32), rtol=2e-2, atol=1)
+
+
 STORE = "st.shared.b32 [%r2], %r3;"
 STORE_ROWS = "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r2], {%r3};"
 
@@ -112,8 +128,6 @@ mad.lo.u32 %r2, %r3, {step}, %r2; // the copy
 
 
 def test_a_struct_parameter_with_a_pointer():
-    import numpy as np
-
     text = """.version 9.0
 .target sm_80
 .address_size 64
