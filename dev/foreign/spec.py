@@ -1,6 +1,7 @@
 """How a launch is written down (see cases.py). Needs nothing, so that every compiler's environment has it."""
 
 import json
+import re
 from pathlib import Path
 
 
@@ -30,9 +31,18 @@ def launch(compiler, entry, computes, grid, block, args, shared=0, cluster=(1, 1
     }
 
 
+def without_folders(ptx: str) -> str:
+    """Takes this folder's path out of `.file` and, byte by byte, out of the debug sections."""
+    ptx = re.sub(r'(\.file\s+\d+ )"[^"]*/', r'\1"', ptx)
+    place = str(Path(__file__).resolve().parent).encode()
+    line = r"\s*\.b8 {}\b[^\n]*\n"
+    path = "".join(line.format(byte) for byte in place)
+    return re.sub(path, "\n" + ".b8 46\n" * len(place), ptx)
+
+
 def save(folder: Path, kernels: dict[str, tuple[str, dict]]) -> None:
     """Writes NAME.ptx and index.json for name -> (PTX, launch)."""
     for name, (ptx, _) in kernels.items():
-        (folder / f"{name}.ptx").write_text(ptx)
+        (folder / f"{name}.ptx").write_text(without_folders(ptx))
     index = {name: spec for name, (_, spec) in kernels.items()}
     (folder / "index.json").write_text(json.dumps(index, indent=1))
