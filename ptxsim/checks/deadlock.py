@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ptxsim.checks.deadlock_causes import find_cause, find_cycle
 from ptxsim.checks.deadlock_model import Model, Waiter
+from ptxsim.checks.wording import agree
 from ptxsim.findings import Finding
 
 _GROUPS, _HELPERS = 7, 2  # shown at most, so that a report fits one screen
@@ -39,7 +40,7 @@ def _text(waiter: Waiter, helpers: bool) -> list[str]:
     if not helpers:
         return lines
     for helper in waiter.helpers[:_HELPERS]:
-        lines.append(f"    <- {helper.what}; it {helper.state}")
+        lines.append(f"    <- {helper.what}; {agree(helper.what, 'it')} {helper.state}")
     if len(waiter.helpers) > _HELPERS:
         lines[-1] += f" (and {len(waiter.helpers) - _HELPERS} more)"
     if not waiter.helpers and waiter.kind == "mbarrier":
@@ -56,7 +57,7 @@ def _data(model: Model, waiter: Waiter) -> dict:
         "kind": waiter.kind,
         "for": waiter.wants,
         "state": waiter.state,
-        "helpers": [f"{h.what}; it {h.state}" for h in waiter.helpers],
+        "helpers": [f"{h.what}; {agree(h.what, 'it')} {h.state}" for h in waiter.helpers],
     }
     barrier = model.cluster.mbarriers.get(waiter.place)
     if barrier is not None:

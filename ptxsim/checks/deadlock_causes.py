@@ -10,12 +10,15 @@ from dataclasses import dataclass
 
 from ptxsim.checks.deadlock_model import Model, Waiter
 from ptxsim.checks.history import never_waited
+from ptxsim.checks.wording import agree
+from ptxsim.splits import lane_list
 
 _COUNT_HINT = (
     "init(count) is the number of arrivals per round: all threads that arrive, of both CTAs, or 1 per commit"
 )
 _BYTES_HINT = "the bytes given to arrive are the sum of all copies that signal this barrier in a phase"
 _FLIP_HINT = "flip the phase after each wait, keep it from tile to tile, and start it once"
+_WRAP_HINT = "a phase that all stages share flips when the stage wraps to 0, not from stage to stage"
 _LOOP_HINT = (
     "both sides of a barrier must run the same number of rounds: compare their loops over K and over tiles"
 )
@@ -24,6 +27,7 @@ _SILENT_HINT = "the arrive, commit or load for it is missing, or under a conditi
 _ROUTE_HINT = "look at the slot index, at cta_id, and at cta_mask (one bit per CTA that is to hear it)"
 _START_HINT = "one side must start: PipelineState.init(is_producer=True) lets the first wait pass"
 _ORDER_HINT = "both sides must go through stages and phases in the same order, from the same start"
+_SELF_HINT = "who signals a barrier and waits for it signals first: look at their order, then at the phase"
 _SYNC_HINT = "every thread of the CTA (every CTA of the cluster) must come to the same sync: none may skip it"
 _WARP_HINT = "all lanes named by the instruction must come to it: no divergent guard around it"
 _GROUP_HINT = "all four warps of a warpgroup execute every wgmma: no condition on the warp or lane around it"
@@ -48,7 +52,7 @@ def find_cause(model: Model) -> Cause:
             if cause is not None:
                 return cause
     waiter = next((w for w in model.waiters if w.kind != "poll"), model.waiters[0])
-    return Cause(f"{waiter.who} waits for {waiter.wants} for ever", "", waiter)
+    return Cause(f"{_says(waiter, 'waits')} for {waiter.wants} for ever", "", waiter)
 
 
 def find_cycle(model: Model, start: Waiter | None = None) -> list[Waiter]:
@@ -71,6 +75,11 @@ def find_cycle(model: Model, start: Waiter | None = None) -> list[Waiter]:
 # ---- detectors ----
 
 
+def _says(waiter: Waiter, verb: str) -> str:
+    """`warp 0 waits`, `warps 1-3 wait`."""
+    return f"{waiter.who} {agree(waiter.who, verb)}"
+
+
 def _barrier(model: Model, waiter: Waiter):
     """(barrier, history) of a wait on an initialised mbarrier, else (None, None)."""
     if waiter.kind != "mbarrier" or waiter.place not in model.cluster.mbarriers:
@@ -88,21 +97,25 @@ def _collective(model: Model, waiter: Waiter) -> Cause | None:
     if waiter.kind != "collective":
         return None
     others = ", ".join(h.state for h in waiter.helpers) or "have ended"
-    return Cause(f"{waiter.who} waits for {waiter.wants}, which {others}", _WARP_HINT, waiter)
+    return Cause(f"{_says(waiter, 'waits')} for {waiter.wants}, which {others}", _WARP_HINT, waiter)
 
 
 def _alloc(model: Model, waiter: Waiter) -> Cause | None:
     if waiter.kind != "tmem-alloc":
         return None
     return Cause(
-        f"{waiter.who} waits for {waiter.wants}: all are allocated, nobody frees them", _ALLOC_HINT, waiter
+        f"{_says(waiter, 'waits')} for {waiter.wants}: all are allocated, nobody frees them",
+        _ALLOC_HINT,
+        waiter,
     )
 
 
 def _pair(model: Model, waiter: Waiter) -> Cause | None:
     if waiter.kind != "tmem-pair":
         return None
-    return Cause(f"{waiter.who} waits in {waiter.detail['what']} for {waiter.wants}", _PAIR_HINT, waiter)
+    return Cause(
+        f"{_says(waiter, 'waits')} in {waiter.detail['what']} for {waiter.wants}", _PAIR_HINT, waiter
+    )
 
 
 def _warpgroup(model: Model, waiter: Waiter) -> Cause | None:
@@ -111,7 +124,11 @@ def _warpgroup(model: Model, waiter: Waiter) -> Cause | None:
     lanes = dict.fromkeys(model.absent_warps(waiter), 0xFFFF_FFFF)
     others = ", ".join(dict.fromkeys(h.state for h in waiter.helpers)) or "has ended"
     absent = model.role(waiter.cta, lanes)
-    return Cause(f"{waiter.who} waits for a wgmma that {absent} never issues ({others})", _GROUP_HINT, waiter)
+    return Cause(
+        f"{_says(waiter, 'waits')} for a wgmma that {absent} never {agree(absent, 'issues')} ({others})",
+        _GROUP_HINT,
+        waiter,
+    )
 
 
 def _bytes(model: Model, waiter: Waiter) -> Cause | None:
@@ -164,9 +181,9 @@ def _not_flipped(model: Model, waiter: Waiter) -> Cause | None:
     if seen < 0 or seen & 1 != asked or barrier.phase <= seen + 1:
         return None
     text = (
-        f"{waiter.who} asks {model.name(waiter.place)} for parity {asked} again: it has seen phase "
-        f"{seen}, phase "
-        f"{seen + 1} has completed too, so this waits for phase {barrier.phase}; the phase was not flipped"
+        f"{_says(waiter, 'asks')} {model.name(waiter.place)} for parity {asked} again: "
+        f"{agree(waiter.who, 'it has')} seen phase {seen}, phase {seen + 1} has completed too, "
+        f"so this waits for phase {barrier.phase}; the phase was not flipped"
     )
     return Cause(text, _FLIP_HINT, waiter)
 
@@ -245,7 +262,7 @@ def _silent(model: Model, waiter: Waiter) -> Cause | None:
     if history is None or history.sources or waiter.helpers:
         return None
     text = (
-        f"nobody signals {model.name(waiter.place)}: {waiter.who} waits for its phase {barrier.phase}, "
+        f"nobody signals {model.name(waiter.place)}: {_says(waiter, 'waits')} for its phase {barrier.phase}, "
         f"0/{barrier.expected} arrived"
     )
     return Cause(text, _SILENT_HINT, waiter)
@@ -258,11 +275,37 @@ def _ended(model: Model, waiter: Waiter) -> Cause | None:
     rounds = barrier.phase
     who = waiter.helpers[0].what.split(" (")[0]
     text = (
-        f"{waiter.who} waits for phase {rounds} of {model.name(waiter.place)}, but {who} no more: it has "
-        "done "
-        f"so for {rounds} round{'s' * (rounds != 1)} and is through with its loop"
+        f"{_says(waiter, 'waits')} for phase {rounds} of {model.name(waiter.place)}, but {who} no more: "
+        f"{agree(who, 'it has')} done so for {rounds} round{'s' * (rounds != 1)} and "
+        + agree(who, "is through with its loop")
     )
     return Cause(text, _LOOP_HINT, waiter)
+
+
+def _flipped_early(model: Model, waiter: Waiter) -> Cause | None:
+    """In a ring, perhaps of itself alone: it waits for the open phase and has never seen the one before."""
+    barrier, history = _barrier(model, waiter)
+    if history is None or not barrier.phase or waiter.detail["parity"] != barrier.phase & 1:
+        return None
+    seen, missed = max(history.threads.get(t, -1) for t in _threads(waiter)), barrier.phase - 1
+    ring = find_cycle(model, waiter)
+    if seen >= missed or not ring:
+        return None
+    text = (
+        f"{_says(waiter, 'waits')} for phase {barrier.phase} of {model.name(waiter.place)}, but "
+        f"{agree(waiter.who, 'has')} never waited for phase {missed}, which is complete: the phase was "
+        f"flipped too early{'' if missed else ' or began at 1'}"
+    )
+    return Cause(text + (f"; {_itself(waiter)}" if len(ring) == 1 else ""), _WRAP_HINT, waiter)
+
+
+def _threads(waiter: Waiter) -> list[int]:
+    return [warp * 32 + int(lane) for warp, mask in waiter.lanes.items() for lane in lane_list(mask)]
+
+
+def _itself(waiter: Waiter) -> str:
+    ends = next(h.what for h in waiter.helpers if h.waiter is waiter)
+    return f"what would end this wait comes behind it: {ends}"
 
 
 def _sync(model: Model, waiter: Waiter) -> Cause | None:
@@ -275,13 +318,13 @@ def _sync(model: Model, waiter: Waiter) -> Cause | None:
     if missing and not ring and not apart:
         return None
     others = f"; {missing[0].what} {missing[0].state}" if missing else ""
-    return Cause(f"{waiter.who} waits at {waiter.wants}: {waiter.state}{others}", _SYNC_HINT, waiter)
+    return Cause(f"{_says(waiter, 'waits')} at {waiter.wants}: {waiter.state}{others}", _SYNC_HINT, waiter)
 
 
 def _fresh(model: Model, waiter: Waiter) -> Cause | None:
     """A ring of waits for the first phase of barriers that nobody has signalled."""
     ring = find_cycle(model, waiter)
-    if not ring or any(w.kind != "mbarrier" or w.place not in model.cluster.mbarriers for w in ring):
+    if len(ring) < 2 or any(w.kind != "mbarrier" or w.place not in model.cluster.mbarriers for w in ring):
         return None
     if any(model.cluster.mbarriers[w.place].phase or w.detail["parity"] for w in ring):
         return None
@@ -293,6 +336,9 @@ def _ring(model: Model, waiter: Waiter) -> Cause | None:
     ring = find_cycle(model)
     if not ring or waiter is not ring[0]:
         return None
+    if len(ring) == 1:
+        text = f"{_says(waiter, 'waits')} for {waiter.wants}: {_itself(waiter)}"
+        return Cause(text, _SELF_HINT, waiter)
     text = ", ".join(f"{w.who} for {w.wants}" for w in ring[:4])
     return Cause(f"a ring of waits: {text}; each would be ended by the next", _ORDER_HINT, ring[0])
 
@@ -311,6 +357,7 @@ CAUSES = (
     _partial,
     _silent,
     _ended,
+    _flipped_early,
     _sync,
     _fresh,
     _ring,

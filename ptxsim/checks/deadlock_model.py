@@ -11,6 +11,7 @@ from ptxsim import machine_layout as ml
 from ptxsim.checks.guards import Guards
 from ptxsim.checks.history import BarrierHistory, history_of
 from ptxsim.checks.signals import signal_rows
+from ptxsim.checks.wording import agree
 from ptxsim.findings import lanes_text
 
 _JOBS = {
@@ -216,7 +217,7 @@ class Model:
         return []
 
     def _standing(self, other: Waiter) -> Helper:
-        return Helper(f"{other.who}", f"waits for {other.object}", other)
+        return Helper(other.who, f"{agree(other.who, 'waits')} for {other.object}", other)
 
     def _missing_at_bar(self, waiter: Waiter) -> list[Waiter]:
         number = waiter.detail["number"]
@@ -254,15 +255,17 @@ class Model:
         helpers = []
         for (how, row), lanes in self._sources(history).items():
             line = self._short(row)
-            helpers += self._agents(f"{_VERBS[how]} ({line})", lanes, self._copies(row))
+            helpers += self._agents(_VERBS[how], line, lanes, self._copies(row))
         if not helpers:
             rows = self.rows_for(waiter.place)
-            for other in self.waiters:
-                able = rows & self.reach(other)
-                if other is not waiter and able:
-                    what = f"{other.who} would signal it ({self._short(min(able))})"
-                    helpers.append(Helper(what, f"waits for {other.object}", other))
+            able = {id(w): rows & self.reach(w) for w in self.waiters}
+            others = [w for w in self.waiters if w is not waiter and able[id(w)]]
+            helpers = [self._would(w, able[id(w)]) for w in others or [waiter] if able[id(w)]]
         return _distinct(helpers)
+
+    def _would(self, other: Waiter, rows: set[int]) -> Helper:
+        what = f"{other.who} would signal it ({self._short(min(rows))})"
+        return Helper(what, f"{agree(other.who, 'waits')} for {other.object}", other)
 
     def _copies(self, row: int) -> set[int]:
         """The rows that an unrolled line became."""
@@ -287,7 +290,7 @@ class Model:
             lanes[warp] = lanes.get(warp, 0) | signals.lanes
         return {(key[0], row): lanes for key, (row, lanes) in grouped.items()}
 
-    def _agents(self, what: str, lanes: dict[int, int], rows: set[int]) -> list[Helper]:
+    def _agents(self, verb: str, line: str, lanes: dict[int, int], rows: set[int]) -> list[Helper]:
         by_waiter: dict[int, tuple] = {}
         for warp, mask in lanes.items():
             other = self.waiter_of(warp, mask)
@@ -299,9 +302,10 @@ class Model:
         for other, mine in by_waiter.values():
             cta = next(iter(mine)) // self.cluster.warps_per_cta
             done = other is None or not rows & self.reach(other)
-            state = f"waits for {other.object}" if other else "has ended"
-            state = f"is past its loop and {state}" if other and done else state
-            helpers.append(Helper(f"{self.role(cta, mine)} {what}", state, other, done))
+            who = self.role(cta, mine)
+            state = f"{agree(who, 'waits')} for {other.object}" if other else agree(who, "has ended")
+            state = f"{agree(who, 'is past its loop')} and {state}" if other and done else state
+            helpers.append(Helper(f"{who} {agree(who, verb)} ({line})", state, other, done))
         return helpers
 
 

@@ -62,6 +62,15 @@ PHASES = (
         order="adverse",
     ),
     Bug(
+        "phase-flips-with-every-stage",
+        5,
+        size=(128, 128, 320),
+        edits=(head("if stage == 0:", "if True:"),),
+        kind="deadlock",
+        names="tma_bar[1], but has never waited for phase 0",
+        why="Both stages share the phase: stage 1 is first waited for with the parity of its second use.",
+    ),
+    Bug(
         "phase-reset-per-tile",
         6,
         **EIGHT,

@@ -7,6 +7,7 @@ from truth import Rule, check_broken, check_kept, each, lines, wait
 INIT = "@%lead mbarrier.init.shared.b64 [%bar], 1;"
 INIT_ALL = "@%lead mbarrier.init.shared.b64 [%bar], 64;"
 ARRIVE = "mbarrier.arrive.shared.b64 _, [%bar];"
+ONE_ARRIVE = f"@%lead {ARRIVE}"
 EXPECT = "@%lead mbarrier.arrive.expect_tx.shared.b64 _, [%bar], 256;"
 BULK = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
 LOAD = f"@%lead {BULK} [%sm], [%in], 256, [%bar];"
@@ -87,6 +88,13 @@ RULES = (
         ("%y1, [%bar], 1;", "%y1, [%bar], 2;"),
         "mbarrier",
         also=("deadlock",),
+    ),
+    Rule(
+        "own-arrive-before-own-wait",
+        lines(INIT, "bar.sync 0;", f"{ONE_ARRIVE} {wait(0)}"),
+        (f"{ONE_ARRIVE} {wait(0)}", f"{wait(0)} {ONE_ARRIVE}"),
+        "deadlock",
+        words="what would end this wait comes behind it",
     ),
     Rule("count-in-range", lines(INIT), ("[%bar], 1;", "[%bar], 1048576;"), "mbarrier"),
     Rule("count-not-zero", lines(INIT), ("[%bar], 1;", "[%bar], 0;"), "mbarrier"),
