@@ -15,6 +15,7 @@ from ptxsim.checks import race_report
 from ptxsim.checks.order import Stamp
 from ptxsim.checks.proxies import MEMORY, SHARED, ProxyFences, is_async_fence
 from ptxsim.checks.race_async import AsyncUnits
+from ptxsim.checks.race_pair import Pair
 from ptxsim.checks.shadow import (
     AGENT,
     AGENT_SHIFT,
@@ -68,7 +69,7 @@ class Races(AsyncUnits):
         self.shared = cleared(self.shared)
         self.tmem = TmemShadow(cluster.ctas)
         self.start_units()
-        self.pairs: dict[tuple, race_report.Pair] = {}
+        self.pairs: dict[tuple, Pair] = {}
         self.sync_places: dict[int, Stamp] = {}
         self.flags_seen: dict[int, set[int]] = {}  # thread -> clusters whose flags it saw, without acquire
 
@@ -174,7 +175,7 @@ class Races(AsyncUnits):
         if not count:
             return
         for line in self.out[1 : 1 + min(count, MAX_CONFLICTS)]:
-            pair = race_report.Pair.of(self, line.tolist(), space, clock, detail)
+            pair = Pair.of(self, line.tolist(), space, clock, detail)
             if pair is not None:
                 known = self.pairs.setdefault(pair.key, pair)
                 known.count += 1

@@ -34,6 +34,7 @@ class TensorCores(AsyncWork):
         item.epoch = agent.count
         self.usable[item.thread, item.queue + 1 - self.threads] = agent.count
         self.mmas[id(op)] = item
+        self._remember(item)
 
     def _mma_queue(self, thread: int) -> int:
         """Two agents in a row: MMAs completed, and MMAs issued (what tcgen05.fence orders)."""

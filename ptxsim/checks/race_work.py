@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ptxsim.checks.order import Order, Stamp
+from ptxsim.checks.order import Stamp
 from ptxsim.checks.proxies import SHARED
+from ptxsim.checks.race_waits import Handshakes
 from ptxsim.checks.shadow import ASYNC, touch_ranges
 
 REMEMBERED = 64  # transfers per queue whose coordinates a report can still give
@@ -41,14 +42,14 @@ class Issued:
         return Stamp(self.clock, self.known)
 
 
-class AsyncWork(Order):
+class AsyncWork(Handshakes):
     """Observer part of Races: what all hardware units share."""
 
     def start_units(self) -> None:
         self.mmas: dict[int, Issued] = {}
         self.tmem_pending: dict[tuple, deque] = {}
         self.tmem_latest: dict[tuple, Issued] = {}
-        self.transfers: dict[int, deque] = {}  # queue -> (epoch, Issued), for reports
+        self.transfers: dict[int, deque] = {}  # queue -> (epoch, Issued), for reports: copies and MMAs
         self.open_results: dict[tuple, list] = {}
         self.is_mma = np.zeros(1, np.int8)
         self.copies = np.zeros(self.threads, np.int64)
@@ -76,10 +77,10 @@ class AsyncWork(Order):
     def _remember(self, op: Issued) -> None:
         self.transfers.setdefault(op.queue, deque(maxlen=REMEMBERED)).append((op.epoch, op))
 
-    def transfer_of(self, queue: int, epoch: int, row: int) -> Issued | None:
-        """The transfer behind an epoch of a queue, if it is recent."""
-        found = self.transfers.get(queue, ())
-        return next((op for at, op in reversed(found) if at == epoch and op.row == row), None)
+    def transfer_of(self, queue: int, epoch: int, row: int, other: Issued | None = None) -> Issued | None:
+        """The transfer or MMA behind an epoch of a queue, if it is recent and not `other`."""
+        found = reversed(self.transfers.get(queue, ()))
+        return next((op for at, op in found if at == epoch and op.row == row and op is not other), None)
 
 
 def runs_of(index: np.ndarray, base: int) -> tuple[np.ndarray, int]:

@@ -103,6 +103,36 @@ ISSUE = (
     ),
 )
 
+REPEATED = (
+    Bug(
+        "store-elected-in-each-warp",
+        7,
+        **EIGHT,
+        edits=(head("if warp_id == 0:", "if True:", nth=2),),
+        kind="race",
+        names="threads 0, 32, 64 and 96 each issue this copy",
+        why="elect_sync elects one thread per warp: four store the same tile.",
+    ),
+    Bug(
+        "load-elected-in-three-warps",
+        7,
+        **EIGHT,
+        edits=(head("if warp_id == 3:", "if warp_id > 0:"),),
+        kind="race",
+        names="threads 160, 192 and 224 each issue this copy",
+        why="Three warps of WG1 load every tile.",
+    ),
+    Bug(
+        "mma-elected-in-two-warps",
+        7,
+        **EIGHT,
+        edits=(head("if warp_id == 0:", "if warp_id < 2:", nth=1),),
+        kind="race",
+        names="threads 128 and 160 each issue this MMA",
+        why="Two warps of WG1 issue every MMA, and each accumulates.",
+    ),
+)
+
 PENDING = (
     Bug(
         "store-not-awaited",

@@ -80,6 +80,15 @@ PHASES = (
         why="Three K tiles per output tile leave the barriers in the middle: phases must live on.",
     ),
     Bug(
+        "tmem-phase-not-advanced",
+        7,
+        **EIGHT,
+        edits=(drop("ld_phase.move_to_next_stage()"),),
+        kind="race",
+        names="the wait for ld2mma[0]",
+        why="The second wait of the MMA warp passes as the first one did: TMEM may still be read.",
+    ),
+    Bug(
         "state-reset-per-tile",
         7,
         **EIGHT,

@@ -219,6 +219,25 @@ MISPLACED = (
     ),
 )
 
+EARLY = (
+    _race(
+        "tmem-handed-back-before-last-read",
+        10,
+        FOUR_OF_PAIR,
+        (replace("if i == MMA_N // EPI_N - 1:", "if i == 0:"),),
+        "ld2mma[0] of CTA 0 was signalled",
+        "All threads arrive on ld2mma once the first of four chunks of TMEM is read.",
+    ),
+    _race(
+        "tmem-handed-back-before-first-read",
+        7,
+        EIGHT,
+        (drop("ld2mma.arrive(0)"), before("for i in Tx.unroll(BLK_N // EPI_N):", "ld2mma.arrive(0)")),
+        "ld2mma[0] was signalled",
+        "The arrive stands in front of the loop that reads TMEM.",
+    ),
+)
+
 CTA_BARRIERS = (
     _race(
         "no-sync-after-alloc",
@@ -339,4 +358,4 @@ OUTPUT = (
     ),
 )
 
-BUGS = DROPPED + MISPLACED + CTA_BARRIERS + OUTPUT
+BUGS = DROPPED + MISPLACED + EARLY + CTA_BARRIERS + OUTPUT

@@ -21,6 +21,8 @@ ARRIVE_PEER = "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%peer];"
 ACQUIRE = wait(0).replace(".parity", ".parity.acquire.cluster")
 ONE_PHASE = (INIT_ALL, "bar.sync 0;", ARRIVE, wait(0))
 LOADED = (INIT, "bar.sync 0;", EXPECT, LOAD, wait(0))
+READ_LATE = "@%lead ld.shared.u32 %r0, [%sm+128];"
+SECOND_WARP = wait(0).replace("AGAIN:", "@!%w1 bra PAST; AGAIN:").replace("}", "PAST: }")
 ONE_WARP = wait(0).replace("AGAIN:", "@!%w0 bra PAST; AGAIN:").replace("}", "PAST: }")
 
 RULES = (
@@ -95,6 +97,17 @@ RULES = (
         (f"{ONE_ARRIVE} {wait(0)}", f"{wait(0)} {ONE_ARRIVE}"),
         "deadlock",
         words="what would end this wait comes behind it",
+    ),
+    Rule(
+        "arrive-behind-last-read",
+        lines(
+            INIT, "@%w1 st.shared.u32 [%mine], %t;", "bar.sync 0;",
+            f"{READ_LATE} {ONE_ARRIVE}", SECOND_WARP, "@%w1 st.shared.u32 [%mine], 7;",
+        ),
+        (f"{READ_LATE} {ONE_ARRIVE}", f"{ONE_ARRIVE} {READ_LATE}"),
+        "race",
+        words="was signalled (PTX line",
+        orders=("program",),
     ),
     Rule("count-in-range", lines(INIT), ("[%bar], 1;", "[%bar], 1048576;"), "mbarrier"),
     Rule("count-not-zero", lines(INIT), ("[%bar], 1;", "[%bar], 0;"), "mbarrier"),
