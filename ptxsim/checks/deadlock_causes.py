@@ -282,6 +282,9 @@ def _ended(model: Model, waiter: Waiter) -> Cause | None:
     return Cause(text, _LOOP_HINT, waiter)
 
 
+_FIRST = (" or began at 1", ", or phase 0 was signalled too early")  # alone; in a ring with others
+
+
 def _flipped_early(model: Model, waiter: Waiter) -> Cause | None:
     """In a ring, perhaps of itself alone: it waits for the open phase and has never seen the one before."""
     barrier, history = _barrier(model, waiter)
@@ -289,14 +292,20 @@ def _flipped_early(model: Model, waiter: Waiter) -> Cause | None:
         return None
     seen, missed = max(history.threads.get(t, -1) for t in _threads(waiter)), barrier.phase - 1
     ring = find_cycle(model, waiter)
-    if seen >= missed or not ring:
+    if seen >= missed or not ring or _is_faulty(model, waiter):
         return None
     text = (
         f"{_says(waiter, 'waits')} for phase {barrier.phase} of {model.name(waiter.place)}, but "
         f"{agree(waiter.who, 'has')} never waited for phase {missed}, which is complete: the phase was "
-        f"flipped too early{'' if missed else ' or began at 1'}"
+        f"flipped too early{'' if missed else _FIRST[len(ring) > 1]}"
     )
     return Cause(text + (f"; {_itself(waiter)}" if len(ring) == 1 else ""), _WRAP_HINT, waiter)
+
+
+def _is_faulty(model: Model, waiter: Waiter) -> bool:
+    """Is something wrong with the barrier itself (initialised twice), so that its phases tell nothing?"""
+    name, found = model.reporter.shared_name(waiter.place[1]), model.reporter.found.values()
+    return any(f.kind == "mbarrier" and f.evidence.get("barrier") == name for f in found)
 
 
 def _threads(waiter: Waiter) -> list[int]:

@@ -17,10 +17,7 @@ _MMAS = (
     "elect one thread of one warp for the MMAs of a result (test warp_id); two results lie side by side",
 )
 _FLIP_HINT = "move on to the next phase after each wait (move_to_next_stage, or phase ^ 1)"
-_EARLY_HINTS = {
-    "read": "hand a buffer back (arrive) only behind the last read of it (its tcgen05.wait::ld)",
-    "write": "say that the data is there (arrive) only behind the last write",
-}
+_EARLY_HINT = "hand a buffer back (arrive) only behind the last read of it (for TMEM, tcgen05.wait::ld)"
 
 
 @dataclass(frozen=True)
@@ -82,10 +79,11 @@ def _wait(races, pair: Pair) -> Edge:
         if edge is not None:
             return edge
     if pair.early is not None:
-        access, place, row = pair.early
-        what = f"the {access.verb} by {UNITS.get(access.kind, thread_of(races, access.by))} was done"
+        place, row = pair.early
+        reader = first if first.verb == "read" else second
+        what = f"the read by {UNITS.get(reader.kind, thread_of(races, reader.by))} was done"
         text = f"{barrier_of(races, place)} was signalled{line_text(races, row)} before {what}"
-        return Edge(text, _EARLY_HINTS[access.verb])
+        return Edge(text, _EARLY_HINT)
     own = [races.agent(first.agent).owner] if first.kind == "bytes" else []
     chosen = (own or (_likely(races, pair, forward) if queue else []) or [None])[0]
     if chosen is not None:

@@ -89,7 +89,7 @@ class Pair:
     count: int = 0
     issuers: list[int] = field(default_factory=list)  # several agents of a CTA issue the same line
     seen: dict = field(default_factory=dict)  # (warp, barrier) -> its waits when the accesses met
-    early: tuple | None = None  # (access, barrier, row): signalled before this access was done
+    early: tuple | None = None  # (barrier, row): signalled before the one that reads was done
 
     @classmethod
     def of(cls, races, line: list[int], space: str, clock, detail) -> Pair:
@@ -138,9 +138,9 @@ class Pair:
             now = clock if clock is not None else races.clocks[second.by]
             then = earlier.clock if earlier is not None else None
             for access, other in ((second, then), (first, now)):
-                found = races.handed_early(access.by, other) if other is not None else None
-                if found is not None and access.kind != "bytes" and self.early is None:
-                    self.early = access, *found
+                if other is not None and access.verb == "read" and access.kind != "bytes":
+                    guest = (first if access is second else second).by * races.lanes // 32
+                    self.early = races.handed_early(access.by, guest, other) or self.early
 
     def add_issuers(self, races, *agents: int | None) -> None:
         """Other agents of the same CTA that issue the line too."""

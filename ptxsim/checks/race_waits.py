@@ -65,13 +65,14 @@ class Handshakes(Order):
             seen.lanes |= lanes
         super().mbarrier_wait(cluster, split, lanes, place, relaxed)
 
-    def handed_early(self, agent: int, clock) -> tuple[Place, int] | None:
-        """(barrier, row) of what this agent's warp has signalled since its last wait, if `clock` knows of it:
-        whoever acts with that clock was let in while the warp was still at work.
+    def handed_early(self, agent: int, guest: int, clock) -> tuple[Place, int] | None:
+        """(barrier, row) of what this agent's warp has signalled since its last wait, if warp `guest` waits
+        for it and its `clock` knows of this signal: it was let in while the other was still at work.
         """
         warp = agent * self.lanes // 32
         since = self.waited.get(warp, 0)
         for place, handed in self.handed.get(warp, {}).items():
-            if handed.tick > since and clock[handed.agent] >= handed.epoch:
+            known = (guest, place) in self.seen and clock[handed.agent] >= handed.epoch
+            if known and handed.tick > since:
                 return place, handed.row
         return None
