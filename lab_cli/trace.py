@@ -1,12 +1,170 @@
-"""`./lab trace S`: a timeline of one simulated run."""
+"""`./lab trace S`: the timeline of the first cluster of a run: what overlaps, who waits for what."""
 
-from lab_cli.common import KernelsOption, StepArgument, UserError, kernels_file, parse_step
+import json as jsonlib
+import os
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lab_cli import trace_chart
+from lab_cli.common import (
+    JsonOption,
+    KernelsOption,
+    OrderOption,
+    StepArgument,
+    UserError,
+    fold,
+    kernels_file,
+    output,
+    parse_order,
+    parse_step,
+    print_json,
+)
+from ptxsim.timeline import COST_NAMES, Costs
+from ptxsim.timeline_files import chrome, svg
+from tirxlab.steps import builder, parse_size, size_text
+
+# Without --size: the first CTA of steps 6 to 10 gets two tiles, so that write-back can meet the next tile.
+SIZES = {1: "128x128x64", 2: "128x128x512", 9: "2048x2560x512", 10: "4096x2560x512"}
+SIZE = "2048x2048x512"
+MODEL = (
+    "No clock: a tick is no unit of time. The events of the run are played again with fixed costs; what\n"
+    "overlaps was not ordered by the program. Arithmetic, caches and other CTAs are not in it. Costs:\n"
+    "{costs}."
+)
+WRITERS = {".json": lambda *about: jsonlib.dumps(chrome(*about)), ".svg": svg}
 
 
-def run(step: StepArgument, kernels: KernelsOption = None) -> None:
-    """Show when each warp, TMA copy and MMA of a simulated run was busy (needs the simulator's timeline)."""
-    parse_step(step)
-    kernels_file(kernels)
-    raise UserError(
-        "the simulator keeps no timeline yet; ./lab compare S S shows its counts, step beside step"
-    )
+def run(
+    step: StepArgument,
+    size: Annotated[
+        str | None,
+        typer.Option("--size", metavar="SIZE", help="1024 or MxNxK [two tiles per CTA where it can]"),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help=".json for ui.perfetto.dev, or .svg")
+    ] = None,
+    cost: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--cost", metavar="NAME=N", help=f"another cost: {', '.join(COST_NAMES)}; may be repeated"
+        ),
+    ] = None,
+    kernels: KernelsOption = None,
+    order: OrderOption = "program",
+    json: JsonOption = False,
+) -> None:
+    """Show what can run at the same time in the first CTA or cluster of a step, and who waits for what.
+
+    The simulator has no clock: ticks order events by what waits for what, they measure nothing. Only the
+    first cluster is run; ./lab check S runs all.
+    """
+    number, chosen, costs = parse_step(step), parse_order(order), parse_costs(cost or [])
+    path, shape = kernels_file(kernels), parse_size(size or SIZES.get(number, SIZE))
+    check_target(out)
+    done, artifact = traced_run(path, number, shape, chosen, costs)
+    timeline, title = done.trace, f"step {number} at {size_text(shape)}"
+    if out is not None:
+        write_whole(out, WRITERS[out.suffix](timeline, title))
+    if json:
+        print_json(plain(number, shape, done))
+    else:
+        show(timeline, title, out)
+        explain(done, artifact)
+    raise typer.Exit(1 if done.verdict == "error" else 0)
+
+
+def parse_costs(texts: list[str]) -> Costs:
+    """`latency=0` .. -> Costs."""
+    given = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if name not in COST_NAMES or not value.isdigit():
+            raise UserError(f"{text!r} is not a cost: write NAME=N with NAME one of {', '.join(COST_NAMES)}")
+        given[name] = int(value)
+    try:
+        return Costs(**given)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+
+
+def check_target(out: Path | None) -> None:
+    if out is None:
+        return
+    if out.suffix not in WRITERS:
+        raise UserError(f"--out {out}: the name must end in {' or '.join(WRITERS)}")
+    if out.is_dir() or not out.parent.is_dir():
+        raise UserError(
+            f"--out {out}: {'is a folder' if out.is_dir() else f'there is no folder {out.parent}'}"
+        )
+
+
+def traced_run(path: Path, step: int, size: tuple[int, int, int], order, costs: Costs):
+    """(Run of the first cluster, Artifact). UserError for a size that does not fit; exit 1 if not built."""
+    import utils
+    from tirxlab.build import BuildError, build
+    from tirxlab.devices import sim
+
+    make = builder(path, step)
+    try:
+        artifact = build(make(*size))
+    except BuildError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(1) from None
+    except ValueError as error:
+        raise UserError(f"step {step} at {size_text(size)}: {fold(str(error))}") from None
+    arrays = utils.prepare_data(*size, seed=0, device="sim")
+    done = sim.run(artifact, arrays, order=order, trace=costs, clusters=1)
+    if not done.ran:
+        typer.echo(utils.report(done, artifact), err=True)
+        raise typer.Exit(1)
+    return done, artifact
+
+
+def show(timeline, title: str, out: Path | None) -> None:
+    console = output()
+    end = "" if timeline.finished else ", up to the standstill"
+    console.print(f"{title}, cluster 0 of the grid{end}", markup=False)
+    for line in trace_chart.chart(timeline):
+        console.print(line)
+    console.print(trace_chart.LEGEND, markup=False)
+    console.print()
+    console.print(trace_chart.shares(timeline))
+    for name, both in trace_chart.overlaps(timeline).items():
+        console.print(
+            f"{name} overlap in {both['ticks']} ticks ({both['of_mma']:.0%} of the MMAs' time)", markup=False
+        )
+    for note in timeline.notes:
+        console.print(f"not in it: {note}", markup=False)
+    costs = ", ".join(f"{name} {value}" for name, value in asdict(timeline.costs).items())
+    console.print(MODEL.format(costs=costs), markup=False)
+    if out is not None:
+        console.print(f"written to {out}", markup=False)
+
+
+def explain(done, artifact) -> None:
+    """What is wrong with the run, if anything."""
+    import utils
+
+    if done.findings:
+        output().print(utils.report(done, artifact), markup=False)
+
+
+def plain(step: int, size: tuple[int, int, int], done) -> dict:
+    """For --json."""
+    about = {"step": step, "size": size_text(size), "verdict": done.verdict, "not_checked": done.not_checked}
+    return about | {"overlaps": trace_chart.overlaps(done.trace)} | asdict(done.trace)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Writes the file whole or not at all; UserError if that fails."""
+    try:
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            made = Path(folder) / path.name
+            made.write_text(text, encoding="utf-8")
+            os.replace(made, path)
+    except OSError as error:
+        raise UserError(f"--out {path}: {error.strerror}") from None

@@ -8,8 +8,9 @@ from ptxsim.findings import Finding
 from ptxsim.launch import LoadedModule, Result
 from ptxsim.parser import PtxError, parse
 from ptxsim.tensor_map import TensorMap
+from ptxsim.timeline import Costs, Timeline
 
-__all__ = ["Finding", "LoadedModule", "PtxError", "Result", "TensorMap", "load"]
+__all__ = ["Costs", "Finding", "LoadedModule", "PtxError", "Result", "TensorMap", "Timeline", "load"]
 
 
 def load(ptx_text: str) -> LoadedModule:

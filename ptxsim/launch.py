@@ -23,7 +23,9 @@ from ptxsim.isa.tensormap import encoded
 from ptxsim.lower import Program, lower
 from ptxsim.memory import GlobalMemory, shared_layout
 from ptxsim.parser import Function, Module, Var
+from ptxsim.resident import talks
 from ptxsim.tensor_map import TensorMap
+from ptxsim.timeline import Costs, Timeline
 
 MAX_SHARED = 227 * 1024  # bytes a CTA can have on sm_90 and sm_100 (CUDA C++ guide, compute capabilities)
 _WARP_SIZE = 32
@@ -35,7 +37,7 @@ class Result:
     findings: list[Finding]
     stats: dict  # warp_instructions, ctas, tma_bytes, tensor_operations, seconds
     printed: list[str] = field(default_factory=list)  # lines written by vprintf, with CTA, warp and lane
-    trace: object = None  # events, where asked for
+    trace: Timeline | None = None  # of the first cluster, where asked for (timeline.py)
 
 
 class LoadedModule:
@@ -61,8 +63,9 @@ class LoadedModule:
         checks: bool = True,
         order: str | int = "program",
         names: list | None = None,
-        trace: bool = False,
+        trace: bool | Costs = False,
         jobs: int | None = None,
+        clusters: int | None = None,
         arg_names=(),
         source: str = "",
     ) -> Result:
@@ -73,6 +76,8 @@ class LoadedModule:
         as an output: the checks report what the kernel leaves of it unwritten.
         order: "program", "adverse" or an int seed. names: (name, dtype, offset, size) of dynamic shared
         buffers.
+        trace: also give the first cluster's Timeline, scheduled with these Costs (True: the usual ones).
+        clusters: run only so many of the grid's clusters; ignored where they talk to each other.
         jobs: processes at most (default: one per core where that pays). For reports: arg_names, one per
         argument, and source, the file that the PTX's `// @src N` lines number.
         Raises ValueError for arguments that do not fit the kernel.
@@ -85,7 +90,7 @@ class LoadedModule:
         )
         launch.source, launch.arg_names = source, tuple(arg_names)
         launch.bind(list(args))
-        return launch.run(checks, order, names or [], trace, jobs)
+        return launch.run(checks, order, names or [], trace, jobs, clusters)
 
 
 def _triple(shape) -> tuple[int, int, int]:
@@ -273,12 +278,14 @@ class Launch:
 
     # ---- running ----
 
-    def run(self, checks: bool, order: str | int, names: list, trace: bool, jobs: int | None) -> Result:
+    def run(self, checks: bool, order: str | int, names: list, trace, jobs: int | None, clusters) -> Result:
         start = time.perf_counter()
         count = self.clusters[0] * self.clusters[1] * self.clusters[2]
+        chosen = min(clusters or count, count) if not talks(self.program) else count
         marked = marked_arrays(self.arrays) if checks else []
+        recorders = _recorders(self) if trace else ()
         with threadpool_limits(1):  # parallel work is whole clusters, not BLAS calls
-            part = parallel.run_clusters(self, count, checks, order, names, jobs)
+            part = parallel.run_clusters(self, chosen, checks, order, names, jobs, recorders)
         stats = part.stats | {
             "ctas": part.stats["clusters"] * self.ctas_per_cluster,
             "grid_ctas": count * self.ctas_per_cluster,
@@ -289,7 +296,15 @@ class Launch:
             report_unwritten(marked, part.reporter)
         stats["seconds"] = time.perf_counter() - start
         verdict = part.reporter.verdict() if checks or part.reporter.found else "not checked"
-        return Result(verdict, part.reporter.findings, stats, part.reporter.printed)
+        verdict = "not checked" if verdict == "clean" and chosen < count else verdict
+        made = [r.timeline(trace if isinstance(trace, Costs) else Costs()) for r in recorders]
+        return Result(verdict, part.reporter.findings, stats, part.reporter.printed, *made)
+
+
+def _recorders(launch: Launch) -> tuple:
+    from ptxsim.recorder import Recorder
+
+    return (Recorder(launch),)
 
 
 def _explicit_cluster(function: Function, cluster) -> tuple[int, int, int]:

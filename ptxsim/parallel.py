@@ -34,10 +34,14 @@ class Part:
     stats: dict
 
 
-def run_clusters(launch, count: int, checks: bool, order, names: list, jobs: int | None) -> Part:
-    """Runs clusters 0 .. count - 1. A deadlock ends the launch, as it would on a chip."""
+def run_clusters(launch, count: int, checks: bool, order, names: list, jobs: int | None, extra=()) -> Part:
+    """Runs clusters 0 .. count - 1. A deadlock ends the launch, as it would on a chip.
+
+    extra: observers besides the checks; cluster 0 runs in this process, so they see all of it.
+    """
     reporter = Reporter(names, launch.memory, launch.shared_dynamic, launch.source)
-    cluster = Cluster(launch, order, reporter, Checker(launch, reporter) if checks else None)
+    checker = Checker(launch, reporter, checks, extra) if checks or extra else None
+    cluster = Cluster(launch, order, reporter, checker)
     talkative, start = talks(launch.program), time.perf_counter()
     jobs = 1 if talkative else min(jobs or cores(), count)
     done = 0

@@ -41,10 +41,10 @@ _EVENTS = {
 
 
 class Checker:
-    """All checks of a launch. Has every method of Observer."""
+    """All checks of a launch (none of them with checks=False), then `extra`. Has every method of Observer."""
 
-    def __init__(self, launch, reporter):
-        self.observers = [check(launch, reporter) for check in OBSERVERS]
+    def __init__(self, launch, reporter, checks: bool = True, extra: tuple[Observer, ...] = ()):
+        self.observers = [check(launch, reporter) for check in OBSERVERS if checks] + [*extra]
         for name, parameters in _EVENTS.items():
             setattr(self, name, _spread(name, parameters, self.observers))
 

@@ -16,9 +16,17 @@ NAME = "sim"
 
 
 def run(
-    artifact: Artifact, arrays, *, order: str | int = "program", checks: bool = True, trace: bool = False
+    artifact: Artifact,
+    arrays,
+    *,
+    order: str | int = "program",
+    checks: bool = True,
+    trace: bool | ptxsim.Costs = False,
+    clusters: int | None = None,
 ) -> Run:
     """Launch once. `order` is "program", "adverse" or a seed (ptxsim); `arrays` as `by_name` takes them.
+
+    `trace` adds the first cluster's ptxsim.Timeline; `clusters` runs only so many of them, from the first on.
 
     Raises DeviceError for arrays that do not fit. A kernel with an instruction that ptxsim does not model
     is not run at all: no outputs, verdict "incomplete".
@@ -42,6 +50,7 @@ def run(
         order=order,
         names=[(n.name, n.dtype, n.offset, n.size) for n in artifact.names],
         trace=trace,
+        clusters=clusters,
         arg_names=[getattr(p, "buffer", None) or p.name for p in artifact.params],
         source=artifact.source.get("file", ""),
     )
@@ -50,11 +59,18 @@ def run(
         seconds=time.perf_counter() - start,
         verdict=result.verdict,
         findings=result.findings,
-        not_checked=[] if checks else ["everything: checks were switched off"],
+        not_checked=_not_checked(checks, result.stats),
         stats=result.stats,
         stdout="\n".join(getattr(result, "printed", [])),
-        trace=getattr(result, "trace", None),
+        trace=result.trace,
     )
+
+
+def _not_checked(checks: bool, stats: dict) -> list[str]:
+    if not checks:
+        return ["everything: checks were switched off"]
+    ran, grid = stats["ctas"], stats["grid_ctas"]
+    return [f"{grid - ran} of {grid} CTAs: they were not run"] if ran < grid else []
 
 
 def measure(artifact: Artifact, arrays, *, warmup: int = 10, repeat: int = 30) -> None:
