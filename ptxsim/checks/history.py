@@ -65,9 +65,10 @@ class History(Observer):
         count = cluster.mbarriers[place].expected
         self.barriers[place] = BarrierHistory(split.row, split.warp * 32 + lane, count)
 
-    def mbarrier_arrive(self, cluster, split, lane: int, place, relaxed: bool) -> None:
-        self._signalled(cluster, place, "arrive", split.warp, lane, split.row)
-        self._armed(cluster, split.warp * 32 + lane, place)
+    def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+        self._signalled(cluster, place, "arrive", split.warp, lanes, split.row)
+        for lane in lane_list(lanes).tolist():
+            self._armed(cluster, split.warp * 32 + lane, place)
 
     def will_signal(self, cluster, split, kind: str, places: list) -> None:
         for place in places:
@@ -83,13 +84,13 @@ class History(Observer):
     def async_arrive(self, cluster, place, token) -> None:
         if token is None or place not in self.barriers:
             return
-        self._signalled(cluster, place, token.how, token.warp, token.lane, token.row)
+        self._signalled(cluster, place, token.how, token.warp, 1 << token.lane, token.row)
         if token.how == "load":
             history = self.barriers[place]
             history.bytes_phase = cluster.mbarriers[place].phase
             history.parts.append((token.buffer, token.size, token.row))
 
-    def _signalled(self, cluster, place, how: str, warp: int, lane: int, row: int) -> None:
+    def _signalled(self, cluster, place, how: str, warp: int, lanes: int, row: int) -> None:
         history = self.barriers.get(place)
         if history is None:
             return
@@ -99,9 +100,9 @@ class History(Observer):
         phase = cluster.mbarriers[place].phase
         if signals.phase != phase:
             signals.phase, signals.now = phase, 0
-        signals.lanes |= 1 << lane
-        signals.total += 1
-        signals.now += 1
+        signals.lanes |= lanes
+        signals.total += lanes.bit_count()
+        signals.now += lanes.bit_count()
 
     def _armed(self, cluster, thread: int, place) -> None:
         history = self.barriers.get(place)

@@ -103,7 +103,8 @@ class Peers(Observer):
 
     # ---- events ----
 
-    def mbarrier_arrive(self, cluster, split, lane: int, place, relaxed: bool) -> None:
+    def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+        lane = (lanes & -lanes).bit_length() - 1
         if not self.on or self._repeats(split, lane, place):
             return
         if split.cta != place[0]:

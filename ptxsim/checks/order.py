@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 
 from ptxsim.checks.protocol import Observer
 from ptxsim.splits import lane_list
@@ -53,10 +54,8 @@ class Signal:
     initialised: tuple[int, int] | None = None  # (agent, epoch) of mbarrier.init
     init_fence: tuple[int, int] | None = None  # (agent, epoch) of a fence.mbarrier_init behind it
     waits: int = 0  # waits, successful or not
-    arrivals: int = 0
 
     def add(self, stamp: Stamp) -> None:
-        self.arrivals += 1
         if self.gathered is None:
             self.gathered = Stamp(stamp.clock.copy(), stamp.known.copy())
         else:
@@ -149,12 +148,10 @@ class Order(Observer):
 
     def release(self, rows, clock: bool = True) -> Stamp:
         """What these threads hand over now; their next accesses are of a new epoch. clock=False: relaxed."""
-        known = self.known[rows]
-        known = known.copy() if known.ndim == 1 else known.max(0)
+        known = most(self.known, rows)
         if not clock:
             return self._relaxed_stamp(rows, known)
-        clocks = self.clocks[rows]
-        clocks = clocks.copy() if clocks.ndim == 1 else clocks.max(0)
+        clocks = most(self.clocks, rows)
         self.clocks[rows, rows] += 1
         return Stamp(clocks, known)
 
@@ -244,8 +241,8 @@ class Order(Observer):
         row = self.lane_row(split, lane)
         self.signals[place] = Signal(initialised=(row, int(self.clocks[row, row])))
 
-    def mbarrier_arrive(self, cluster, split, lane: int, place, relaxed: bool) -> None:
-        self.signal(place).add(self.release(self.lane_row(split, lane), clock=not relaxed))
+    def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+        self.signal(place).add(self.release(self.rows_of(split.warp, lanes), clock=not relaxed))
 
     def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
         signal = self.signal(place)
@@ -279,14 +276,54 @@ class Order(Observer):
         self.clocks[rows, column] = self.usable[rows, column - self.threads] = self.agent(column).count
 
 
+def most(matrix: np.ndarray, rows) -> np.ndarray:
+    """The maximum of rows, which ascend, or a copy of one row."""
+    if not isinstance(rows, np.ndarray):
+        return matrix[rows].copy()
+    return _most(matrix, int(rows[0]), int(rows[-1]) + 1) if _dense(rows) else matrix[rows].max(0)
+
+
+def least(matrix: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The minimum of rows, which ascend."""
+    return _least(matrix, int(rows[0]), int(rows[-1]) + 1) if _dense(rows) else matrix[rows].min(0)
+
+
+def _dense(rows: np.ndarray) -> bool:
+    return len(rows) > 0 and int(rows[-1]) - int(rows[0]) == len(rows) - 1
+
+
+@njit(cache=True)
+def _most(matrix, first, last):
+    out = matrix[first].copy()
+    for r in range(first + 1, last):
+        for i in range(len(out)):
+            out[i] = max(out[i], matrix[r, i])
+    return out
+
+
+@njit(cache=True)
+def _least(matrix, first, last):
+    out = matrix[first].copy()
+    for r in range(first + 1, last):
+        for i in range(len(out)):
+            out[i] = min(out[i], matrix[r, i])
+    return out
+
+
+@njit(cache=True)
+def _raise_dense(matrix, first, last, values):
+    for r in range(first, last):
+        for i in range(len(values)):
+            matrix[r, i] = max(matrix[r, i], values[i])
+
+
 def _raise(matrix: np.ndarray, rows, values: np.ndarray) -> None:
     """Joins `values` into rows of a matrix that may have become wider since they were taken."""
     n = len(values)
     if not isinstance(rows, np.ndarray):
         row = matrix[rows, :n]
         np.maximum(row, values, out=row)
-    elif len(rows) and rows[-1] - rows[0] == len(rows) - 1:  # rows ascend
-        block = matrix[rows[0] : rows[-1] + 1, :n]
-        np.maximum(block, values, out=block)
+    elif _dense(rows):
+        _raise_dense(matrix, int(rows[0]), int(rows[-1]) + 1, values)
     else:
         matrix[rows, :n] = np.maximum(matrix[rows, :n], values)

@@ -35,7 +35,7 @@ class ProxyFences:
         """These threads execute fence.proxy.async with these modifiers."""
         spaces = fence_spaces(mods)
         clocks = self.order.clocks
-        before = clocks[rows].copy()
+        before = clocks[rows]
         clocks[rows, rows] += 1
         for space in spaces:
             counts = self.counts[space]

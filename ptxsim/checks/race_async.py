@@ -21,13 +21,12 @@ class AsyncUnits(TensorCores):
 
     # ---- mbarriers ----
 
-    def mbarrier_arrive(self, cluster, split, lane: int, place, relaxed: bool) -> None:
-        self._after_init(split, self.lane_row(split, lane), place, "arrive")
-        super().mbarrier_arrive(cluster, split, lane, place, relaxed)
+    def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+        self._after_init(split, lanes, place, "arrive")
+        super().mbarrier_arrive(cluster, split, lanes, place, relaxed)
 
     def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
-        for row in self.rows_of(split.warp, lanes & ~self.initialised.get((place, split.warp), 0)):
-            self._after_init(split, int(row), place, "wait")
+        self._after_init(split, lanes, place, "wait")
         super().mbarrier_wait(cluster, split, lanes, place, relaxed)
 
     def mbarrier_init(self, cluster, split, lane: int, place) -> None:
@@ -44,18 +43,19 @@ class AsyncUnits(TensorCores):
                 signal.init_fence = column, agent.count
                 self.known[agent.owner, column - self.threads] = agent.count
 
-    def _after_init(self, split, row: int, place, what: str) -> None:
+    def _after_init(self, split, lanes: int, place, what: str) -> None:
         """A barrier may be used by whoever comes after its mbarrier.init."""
-        key, lane = (place, row * self.lanes // 32), 1 << row * self.lanes % 32
-        known = self.initialised.get(key, 0)
+        known = self.initialised.get((place, split.warp), 0)
         signal = self.signals.get(place)
-        if known & lane or signal is None or signal.initialised is None:
+        if not lanes & ~known or signal is None or signal.initialised is None:
             return
-        self.initialised[key] = known | lane
-        agent, epoch = signal.initialised
-        fence = signal.init_fence
-        fenced = fence is not None and self.known[row, fence[0] - self.threads] >= fence[1]
-        if agent != row and self.clocks[row, agent] < epoch and not fenced:
+        self.initialised[place, split.warp] = known | lanes
+        rows, (agent, epoch) = self.rows_of(split.warp, lanes & ~known), signal.initialised
+        early = (self.clocks[rows, agent] < epoch) & (rows != agent)
+        if signal.init_fence is not None:
+            column, at = signal.init_fence
+            early &= self.known[rows, column - self.threads] < at
+        for _ in range(np.count_nonzero(early)):
             self._used_early(split, place, what)
 
     def _used_early(self, split, place, what: str) -> None:
@@ -96,7 +96,12 @@ class AsyncUnits(TensorCores):
         """The barriers of the load or commit that was just issued."""
         op = self.latest
         for place in places:
-            self._after_init(split, op.thread, place, "TMA load" if kind == "load" else "tcgen05.commit")
+            self._after_init(
+                split,
+                1 << op.thread * self.lanes % 32,
+                place,
+                "TMA load" if kind == "load" else "tcgen05.commit",
+            )
         if kind == "load":
             op.bars = dict(zip(op.ranks, places, strict=True))
         else:

@@ -7,7 +7,7 @@ from collections import deque
 import numpy as np
 
 from ptxsim import machine_layout as ml
-from ptxsim.checks.order import joined
+from ptxsim.checks.order import joined, least
 from ptxsim.checks.proxies import SHARED
 from ptxsim.checks.race_work import AsyncWork, Issued, runs_of
 from ptxsim.checks.shadow import SERIAL
@@ -158,7 +158,7 @@ class TensorCores(AsyncWork):
     def tmem_issue(self, cluster, split, kind: str, registers: tuple) -> None:
         rows = self.rows(split)
         op = Issued(
-            kind, split.row, int(rows[0]), self.clocks[rows].min(0), _NOTHING, self.usable[rows].min(0)
+            kind, split.row, int(rows[0]), least(self.clocks, rows), _NOTHING, least(self.usable, rows)
         )
         op.queue = self.column(kind, split.warp)
         agent = self.agent(op.queue)
@@ -191,7 +191,7 @@ class TensorCores(AsyncWork):
         rows = self.rows(split)
         row = int(rows[0])
         cells = rectangle(split.cta, 0, LANES, start, columns)
-        op = Issued("dealloc", split.row, row, self.clocks[rows].min(0), _NOTHING, _NOTHING)
+        op = Issued("dealloc", split.row, row, least(self.clocks, rows), _NOTHING, _NOTHING)
         op.queue, op.epoch = row, int(self.clocks[row, row])
         op.clock[rows] = self.clocks[rows, rows]
         self._cells(cells, True, op)

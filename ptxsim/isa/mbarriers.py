@@ -99,6 +99,18 @@ def _places(cluster, split, arg, generic: bool) -> list[tuple[int, tuple[int, in
     return found
 
 
+def _by_place(cluster, split, arg, generic: bool) -> dict[tuple[int, int], list[int]]:
+    """place -> active lanes that name it."""
+    addresses = cluster.addresses(split, arg)
+    if (addresses == addresses[0]).all():
+        place = place_of(cluster, split, int(addresses[0]), generic)
+        return {place: split.lanes.tolist()} if place is not None else {}
+    found: dict[tuple[int, int], list[int]] = {}
+    for lane, place in _places(cluster, split, arg, generic):
+        found.setdefault(place, []).append(lane)
+    return found
+
+
 @unit("mbarrier.init", section="9.7.13.15.9")
 def init(instr):
     check_mods(instr, {"init", "b64", "shared", "shared::cta"})
@@ -160,28 +172,31 @@ def arrive(instr):
 
     def run(cluster, split, args):
         target, rest = (args[0], args[1:]) if returns else (-1, args)
-        numbers = cluster.read(split, rest[1]) if len(rest) > 1 else None
+        numbers = cluster.read(split, rest[1]).tolist() if len(rest) > 1 else [0 if announce else 1] * 32
         states = np.zeros(32, np.uint64)
-        for lane, place in _places(cluster, split, rest[0], generic):
+        for place, lanes in _by_place(cluster, split, rest[0], generic).items():
             barrier = find_barrier(cluster, split, place, "arrive")
             if barrier is None:
                 continue
-            states[lane] = barrier.state()
-            number = int(numbers[lane]) & 0xFFFF_FFFF if numbers is not None else (0 if announce else 1)
-            if cluster.checks:
-                cluster.checks.mbarrier_arrive(cluster, split, lane, place, relaxed="relaxed" in mods)
-
-            def change(barrier=barrier, number=number):
-                if announce:
-                    barrier.expect_tx(number)
-                barrier.arrive(1 if announce else number, drop)
-
-            phase = barrier.phase
-            guarded(cluster, split, place, change)
-            if keeps and barrier.phase != phase:
-                _completed(cluster, split, place)
+            counts = [numbers[lane] & 0xFFFF_FFFF for lane in lanes]
+            at_once = not announce and sum(counts) <= barrier.pending
+            for part in [lanes] if at_once else [[lane] for lane in lanes]:
+                if cluster.checks:
+                    mask = sum(1 << lane for lane in part)
+                    cluster.checks.mbarrier_arrive(cluster, split, mask, place, relaxed="relaxed" in mods)
+                before, phase = barrier.state(), barrier.phase
+                number = sum(counts) if at_once else counts[lanes.index(part[0])]
+                guarded(cluster, split, place, lambda b=barrier, n=number: signal(b, n))
+                states[part] = before - np.cumsum([0, *counts[: len(part) - 1]], dtype=np.uint64)
+                if keeps and barrier.phase != phase:
+                    _completed(cluster, split, place)
         if isinstance(target, int) and target >= 0:
             cluster.write(split, target, states[split.lanes])
+
+    def signal(barrier: MBarrier, number: int) -> None:
+        if announce:
+            barrier.expect_tx(number)
+        barrier.arrive(1 if announce else number, drop)
 
     return run
 
