@@ -33,7 +33,11 @@ SIZE = "2048x2048x512"
 MODEL = (
     "No clock: a tick is no unit of time. The events of the run are played again with fixed costs; what\n"
     "overlaps was not ordered by the program. Arithmetic, caches and other CTAs are not in it. Costs:\n"
-    "{costs}."
+    "{costs}"
+)
+COSTS = (
+    "issue {issue}, latency {latency} ticks; in a tick: mma {mma} MACs, load {load} B, store {store} B,\n"
+    "shared {shared} B, threads {threads} B (a warp's own accesses to global memory). See --cost."
 )
 WRITERS = {".json": lambda *about: jsonlib.dumps(chrome(*about)), ".svg": svg}
 
@@ -129,6 +133,7 @@ def show(timeline, title: str, out: Path | None) -> None:
     end = "" if timeline.finished else ", up to the standstill"
     console.print(f"{title}, cluster 0 of the grid{end}", markup=False)
     for line in trace_chart.chart(timeline):
+        line.rstrip()
         console.print(line)
     console.print(trace_chart.LEGEND, markup=False)
     console.print()
@@ -139,8 +144,7 @@ def show(timeline, title: str, out: Path | None) -> None:
         )
     for note in timeline.notes:
         console.print(f"not in it: {note}", markup=False)
-    costs = ", ".join(f"{name} {value}" for name, value in asdict(timeline.costs).items())
-    console.print(MODEL.format(costs=costs), markup=False)
+    console.print(MODEL.format(costs=COSTS.format(**asdict(timeline.costs))), markup=False)
     if out is not None:
         console.print(f"written to {out}", markup=False)
 

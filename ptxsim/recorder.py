@@ -15,6 +15,7 @@ import numpy as np
 from ptxsim import machine_layout as ml
 from ptxsim.checks.protocol import Observer
 from ptxsim.isa.tcgen05_mma import pair
+from ptxsim.resident import talks
 from ptxsim.timeline import (
     BARRIERS,
     COPIES,
@@ -35,7 +36,8 @@ _SPACES = ("global read", "global write", "shared read", "shared write")
 _MERGED = (*_SPACES, *MOVES, "wait")
 _ROLES = ("TMA", "cp.async", "MMA", "write-back")
 _STAGE = {LOADS: 0, COPIES: 1, TENSOR: 2, STORES: 3}  # the role that the unit works for
-_UNSEEN = {"mma": "mma.sync: the tensor work of these warps is not recorded"}
+_NO_MMA_SYNC = "products by mma.sync: the tensor core's work for them is not recorded"
+_POLLS = "how often a thread looks at global memory that another writes: the simulator chose that"
 
 
 def _traced(handler):
@@ -310,8 +312,8 @@ class Recorder(Observer):
         """The events, scheduled with these costs."""
         ticks = schedule(self.events, costs)
         lanes = [summarise(self.events, ticks, lane) for lane in self._lanes()]
-        used = {i.op for i in self.program.instrs if i is not None}
-        notes = [text for op, text in _UNSEEN.items() if op in used]
+        notes = [_NO_MMA_SYNC] if any(i is not None and i.op == "mma" for i in self.program.instrs) else []
+        notes += [_POLLS] if talks(self.program) else []
         return Timeline(self.events, lanes, ticks, costs, self.finished, self.index, notes)
 
     def _lanes(self) -> list[Lane]:

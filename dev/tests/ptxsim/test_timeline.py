@@ -1,21 +1,23 @@
 """Timelines: the rules of the schedule on hand-made events, and what the steps let overlap."""
 
+import importlib
 import json
 from dataclasses import asdict
 
 import numpy as np
 import pytest
+from ptx_samples import compile_ptx
 
 import ptxsim
 import utils
 from lab_cli.common import REFERENCE
 from ptxsim import parallel
 from ptxsim.checks import Checker
-from ptxsim.timeline import LOADS, STORES, TENSOR, UNITS, WAITS, Costs, Event, schedule, spans
+from ptxsim.timeline import COPIES, LOADS, STORES, TENSOR, UNITS, WAITS, Costs, Event, schedule, spans
 from ptxsim.timeline_files import chrome, rows, svg
 from tirxlab.build import build
 from tirxlab.devices import sim
-from tirxlab.steps import builder, sections
+from tirxlab.steps import builder, load_kernels, sections
 
 SIZE = (128, 128, 512)
 TILES = (2048, 2048, 256)  # two tiles for the first CTA of steps 6 to 8
@@ -255,6 +257,36 @@ def test_part_of_a_grid_is_never_clean():
     assert launch(grid=8).verdict == "clean"
     part = launch(grid=8, clusters=2)
     assert part.verdict == "not checked" and (part.stats["ctas"], part.stats["grid_ctas"]) == (2, 8)
+
+
+GRID_BARRIER = r"""
+extern "C" __global__ void k(int* count) {
+  if (threadIdx.x == 0) {
+    atomicAdd(count, 1);
+    while (*(volatile int*)count < gridDim.x) {}
+  }
+}"""
+
+
+def test_clusters_that_wait_for_each_other_all_run():
+    count = np.zeros(1, np.int32)
+    module = ptxsim.load(compile_ptx(GRID_BARRIER, "sm_100a"))
+    result = module.launch("k", grid=4, block=32, args=[count], trace=True, clusters=1)
+    assert count[0] == result.stats["ctas"] == 4
+    assert result.trace.finished and "looks at global memory" in result.trace.notes[0]
+
+
+@pytest.mark.parametrize("name, lane", [("hopper", TENSOR), ("ampere", COPIES)])
+def test_the_other_tracks_have_their_units(name, lane):
+    track = importlib.import_module(f"tracks.{name}.reference").TRACK
+    kernels = load_kernels(REFERENCE.with_name(f"{name}_kernels.py"))
+    artifact = getattr(kernels, track.builder)(64, 64, 64).artifact
+    arrays = [np.zeros(b.shape, np.dtype(b.dtype)) for b in artifact.buffers]
+    timeline = sim.run(artifact, arrays, trace=True, clusters=1).trace
+    work = sum(e.amount for e in timeline.of(0, lane))
+    assert work == {"hopper": 64 * 64 * 64, "ampere": 2 * 2 * 64 * 64}[name]
+    assert all((e.end if e.kind in WAITS else e.begin) >= moment for e, moment in ends(timeline))
+    assert [note[:20] for note in timeline.notes] == (["products by mma.sync"] if name == "ampere" else [])
 
 
 PTX = """
