@@ -69,7 +69,7 @@ def run(
 def _not_checked(checks: bool, stats: dict) -> list[str]:
     if not checks:
         return ["everything: checks were switched off"]
-    ran, grid = stats["ctas"], stats["grid_ctas"]
+    ran, grid = stats.get("ctas", 0), stats.get("grid_ctas", 0)
     return [f"{grid - ran} of {grid} CTAs: they were not run"] if ran < grid else []
 
 
