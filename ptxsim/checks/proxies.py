@@ -13,7 +13,7 @@ from collections import deque
 
 import numpy as np
 
-from ptxsim.checks.order import Order
+from ptxsim.checks.order import Order, rows_copy
 from ptxsim.checks.shadow import FENCES
 
 SHARED, MEMORY = "shared", "memory"
@@ -35,7 +35,7 @@ class ProxyFences:
         """These threads execute fence.proxy.async with these modifiers."""
         spaces = fence_spaces(mods)
         clocks = self.order.clocks
-        before = clocks[rows]
+        before = rows_copy(clocks, rows)
         clocks[rows, rows] += 1
         for space in spaces:
             counts = self.counts[space]

@@ -49,16 +49,16 @@ class Shadow(NamedTuple):
 def new_shadow(size: int, readers: int, tagged: bool) -> Shadow:
     """A shadow of `size` bytes that remembers `readers` readers per granule (two, if tagged)."""
     pages = (size >> PAGE_BITS) + 1
-    records = np.zeros((64 * min(pages, 1 << 12), 2 + readers), np.int64)
+    records = np.zeros((64 * (pages + 64), 2 + readers), np.int64)  # memory is taken as it is touched
     return Shadow(
         np.zeros(pages, np.int8), np.full(pages, -1, np.int64), records, np.zeros(1, np.int64), tagged
     )
 
 
 def grown(s: Shadow) -> Shadow:
-    """The same shadow with room for twice as many records, at least 1024 more."""
+    """The same shadow with room for half as many records more, at least 1024."""
     old, columns = s.records.shape
-    records = np.zeros((max(2 * old, old + 1024), columns), np.int64)
+    records = np.zeros((old + max(old // 2, 1024), columns), np.int64)
     records[: s.used[0]] = s.records[: s.used[0]]
     return s._replace(records=records)
 
