@@ -18,7 +18,7 @@ EVERYONE = {
     "test": "run the tests",
     "check": "build and run a step, say what is wrong with it",
     "inspect": "show a step's CUDA, PTX, SASS or resources",
-    "trace": "show when each part of a run was busy",
+    "trace": "draw what can overlap in a run, and who waits",
     "compare": "put steps side by side",
     "bench": "measure speed on a GPU",
     "doctor": "say what this machine can do and what to install",

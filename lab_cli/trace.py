@@ -76,7 +76,7 @@ def run(
     if json:
         print_json(plain(number, shape, done))
     else:
-        show(timeline, title, out)
+        show(timeline, f"{title}, {ctas(done)}", out)
         explain(done, artifact)
     raise typer.Exit(1 if done.verdict == "error" else 0)
 
@@ -131,7 +131,7 @@ def traced_run(path: Path, step: int, size: tuple[int, int, int], order, costs: 
 def show(timeline, title: str, out: Path | None) -> None:
     console = output()
     end = "" if timeline.finished else ", up to the standstill"
-    console.print(f"{title}, cluster 0 of the grid{end}", markup=False)
+    console.print(f"{title}{end}", markup=False)
     for line in trace_chart.chart(timeline):
         line.rstrip()
         console.print(line)
@@ -147,6 +147,12 @@ def show(timeline, title: str, out: Path | None) -> None:
     console.print(MODEL.format(costs=COSTS.format(**asdict(timeline.costs))), markup=False)
     if out is not None:
         console.print(f"written to {out}", markup=False)
+
+
+def ctas(done) -> str:
+    """Who is drawn: `CTA 0 of 16`."""
+    last = max(lane.cta for lane in done.trace.lanes)
+    return f"{f'CTAs 0-{last}' if last else 'CTA 0'} of {done.stats['grid_ctas']}"
 
 
 def explain(done, artifact) -> None:
