@@ -134,4 +134,5 @@ def test_build_and_run_use_nothing_of_an_installed_cuda_toolkit():
     command = [sys.executable, "-c", NO_TOOLKIT, str(REFERENCE)]
     done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=280)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() and all(path.startswith(sys.prefix) for path in done.stdout.split())
+    environment = Path(sys.prefix).resolve()
+    assert done.stdout.strip() and all(Path(p).is_relative_to(environment) for p in done.stdout.split())
