@@ -155,6 +155,15 @@ def test_warp_specialisation_lets_stores_and_the_next_tile_overlap(trace):
     assert trace(7, TILES).trace.overlap(0, "store", "mma") > 0
 
 
+@pytest.mark.parametrize("step", [2, 4, 7])
+def test_all_warps_read_tensor_memory_behind_the_last_mma(trace, step):
+    timeline = trace(step).trace
+    done = max(e.end for e in timeline.of(0, TENSOR))
+    reads = [e for e in timeline.events if e.kind == "TMEM read"]
+    assert {e.lane for e in reads} == {f"warp {w}" for w in range(4)}
+    assert min(e.begin for e in reads) >= done
+
+
 def test_roles_and_waits_have_their_names(trace):
     lanes = {lane.title: lane for lane in trace(7).trace.lanes}
     assert {"WG1 warp 3 (TMA)", "WG1 warp 0 (MMA)", "WG0 warp 2 (write-back)", "WG1 warp 1", *UNITS} - set(
@@ -171,6 +180,7 @@ def test_a_pair_of_ctas_multiplies_together(trace):
     first, second = timeline.of(0, TENSOR), timeline.of(1, TENSOR)
     pairs = [(e.begin, e.end) for e in first if e.kind == "mma"]
     assert pairs == [(e.begin, e.end) for e in second if e.kind == "mma"] and len(pairs) == 32
+    assert sum(e.amount for e in first) == sum(e.amount for e in second) == 256 * 256 * 512 // 2
     issuers = {lane.cta for lane in timeline.lanes if "MMA" in lane.roles}
     assert issuers == {0}
 
@@ -250,7 +260,9 @@ def test_the_first_cluster_is_traced_where_others_run_in_processes(monkeypatch):
     monkeypatch.setattr(parallel, "_fork", lambda *args: forked.append(args) or real(*args))
     alone, many = launch(trace=True, grid=1), launch(trace=True, grid=8, jobs=2)
     assert forked and many.stats["ctas"] == 8
-    assert [asdict(e) for e in many.trace.events] == [asdict(e) for e in alone.trace.events]
+    inline = launch(trace=True, grid=8, jobs=1)
+    for other in (many, inline):
+        assert [asdict(e) for e in other.trace.events] == [asdict(e) for e in alone.trace.events]
 
 
 def test_part_of_a_grid_is_never_clean():
