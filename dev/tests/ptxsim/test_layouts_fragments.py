@@ -159,7 +159,9 @@ def test_tables_are_read_only():
         layouts.mma_d(16, 8)[0][0, 0] = 1
 
 
+@pytest.mark.slow
 def test_agrees_with_tvm():
+    """Slow: the import of TVM's table of intrinsics parses all of them, which takes a minute."""
     cuda = pytest.importorskip("tvm.s_tir.tensor_intrin.cuda")
     row, column = layouts.mma_a(16, 16, 16)
     for lane, i in np.ndindex(32, 8):
