@@ -133,7 +133,6 @@ def show(timeline, title: str, out: Path | None) -> None:
     end = "" if timeline.finished else ", up to the standstill"
     console.print(f"{title}{end}", markup=False)
     for line in trace_chart.chart(timeline):
-        line.rstrip()
         console.print(line)
     console.print(trace_chart.LEGEND, markup=False)
     console.print()

@@ -13,6 +13,7 @@ from collections import deque
 import numpy as np
 
 from ptxsim import machine_layout as ml
+from ptxsim.ahead import Ahead
 from ptxsim.engine import Engine
 from ptxsim.findings import Reporter
 from ptxsim.interp import cold_operation, main_loop
@@ -23,7 +24,6 @@ from ptxsim.progress import Progress, held_back, release, time_out
 from ptxsim.splits import Split, Wait
 from ptxsim.tmem import TensorMemory
 
-BUDGET = 16 * 2520  # instructions a split runs before others get a turn; most polling loops divide it
 POLLS = 20  # unit instructions in a row without an effect that end a turn
 POLL_WORK = 2000  # main loop instructions that one of them takes as long as
 LOG_CAPACITY = 1 << 16
@@ -40,15 +40,20 @@ class Cluster:
         self.warps = self.ctas * self.warps_per_cta
         self._allocate()
         self.splits = [Split(self, i) for i in range(self.warps * 32)]
-        self._loop = main_loop()
+        self.ahead = Ahead(self)
+        self.loop = main_loop()
         self.instructions = 0
         self.tensor_operations = 0
         self.tma_bytes = 0
 
     def _allocate(self) -> None:
         launch, slots = self.launch, self.program.slots
-        self.R = np.zeros((self.warps, max(slots.count, 1), 32), np.uint64)
-        self.P = np.zeros((self.warps, len(slots.predicates) + 1), np.int64)
+        files = self.warps + ml.ISSUE_ROOM  # those of the warps, then copies that issued instructions left
+        self.files = np.zeros((files, max(slots.count, 1), 32), np.uint64)
+        self.predicate_files = np.zeros((files, len(slots.predicates) + 1), np.int64)
+        self.R, self.P = self.files[: self.warps], self.predicate_files[: self.warps]
+        self.living = np.zeros(self.warps, np.int64)
+        self.phases = np.zeros((ml.PHASE_ROOM, 2), np.int64)
         self.SP = np.zeros((self.warps * 32, 5), np.int64)
         self.G = np.zeros((self.warps * 32, 5), np.int64)
         self.CT = np.zeros((self.ctas, 2), np.int64)
@@ -76,6 +81,8 @@ class Cluster:
             (ml.CT_PTR, self.CT),
             (ml.LOG_PTR, self.LOG),
             (ml.LISTS_PTR, self.program.lists),
+            (ml.ALIVE_PTR, self.living),
+            (ml.PHASE_PTR, self.phases),
         ):
             control[pointer] = array.ctypes.data
         control[ml.ROWS], control[ml.LISTS] = len(self.program.code), len(self.program.lists)
@@ -107,10 +114,13 @@ class Cluster:
         self.mbarriers: dict[tuple[int, int], MBarrier] = {}
         self.tmem = [TensorMemory() for _ in range(self.ctas)] if self.launch.uses_tmem else []
         self.engine = Engine(self.order)
+        self.runs_ahead = not self.checks and self.engine.random is None
         self.unit_state: dict[object, object] = {}  # bar, bulk groups, ...: state that units keep per cluster
         self.waiting: dict[object, list[int]] = {}
         self.waits: dict[int, Wait] = {}
         self.alive = [self._start_warp(w) for w in range(self.warps)]
+        self.living[:] = self.alive
+        self.CTL[ml.PHASES], self.phase_rows = 0, {}
         self.queue = deque(w * 32 for w in range(self.warps) if self.alive[w])
         self.progress = Progress()
         self.effects = 0  # changes that could let a polling split go on
@@ -135,11 +145,11 @@ class Cluster:
 
     def read(self, split: Split, slot: int) -> np.ndarray:
         """uint64 (32,) of a slot, all lanes."""
-        return self.R[split.warp, slot]
+        return self.files[split.file, slot]
 
     def scalar(self, split: Split, slot: int) -> int:
         """The leader lane's value."""
-        return int(self.R[split.warp, slot, split.leader])
+        return int(self.files[split.file, slot, split.leader])
 
     def write(self, split: Split, slot: int, values) -> None:
         """Writes active lanes: a value per active lane, or one for all. Slot -1 is the sink."""
@@ -148,7 +158,7 @@ class Cluster:
 
     def predicate(self, split: Split, code: int) -> int:
         """Mask of a predicate operand."""
-        value = int(self.P[split.warp, code >> 1])
+        value = int(self.predicate_files[split.file, code >> 1])
         return (~value if code & 1 else value) & 0xFFFF_FFFF
 
     def set_predicate(self, split: Split, code: int, mask: int) -> None:
@@ -187,7 +197,10 @@ class Cluster:
         False: threads poll, and only another cluster can help them (not with `alone`: that is a deadlock).
         """
         self.progress.clear()
+        standing = 0  # splits in the queue that cannot run ahead
         while True:
+            if not standing and self.runs_ahead:
+                standing = self.ahead.run()
             if not self.queue:
                 if self.engine.complete_one():
                     continue
@@ -197,7 +210,7 @@ class Cluster:
                     self._give_up()
                     break
                 continue
-            before, g = self.effects, self._next()
+            before, g, standing = self.effects, self._next(), max(0, standing - 1)
             spun = self._step(g)
             if self.engine.eager:
                 self.engine.flush()
@@ -236,36 +249,44 @@ class Cluster:
 
     def _step(self, g: int) -> int:
         """Runs split g until it sleeps or ends (0), or has had its turn (the work done, in instructions)."""
+        if self.ahead.had_turn(g):
+            self.queue.append(g)
+            return ml.TURN
         control, split = self.CTL, self.splits[g]
-        control[ml.SPLIT], control[ml.BUDGET] = g, self.progress.budget(g, BUDGET) if self.checks else BUDGET
-        loop, words, polls = self._loop, control.ctypes.data, 0
+        control[ml.SPLIT], control[ml.BUDGET] = (
+            g,
+            self.progress.budget(g, ml.TURN) if self.checks else ml.TURN,
+        )
+        loop, words, polls = self.loop, control.ctypes.data, 0
         while polls <= POLLS:
             control[ml.NEW_COUNT] = 0
             reason = loop(words)
-            self._settle(split)
+            self.settle(split)
             if reason == ml.REASON_UNIT:
                 before = self.effects
                 if not self._unit(split):
                     return 0
                 polls = polls + 1 if self.effects == before else 0
             elif reason == ml.REASON_COLD:
-                self._cold(g)
+                self.cold(g)
             elif reason == ml.REASON_FAULT and control[ml.FAULTS]:
-                self._fault(split)
+                self.fault(split)
                 polls += 1
             elif reason in (ml.REASON_FAULT, ml.REASON_BUDGET):  # the first: its log is full
                 self.queue.append(g)
-                return BUDGET
+                return ml.TURN
             elif reason == ml.REASON_BAD_INDEX:
-                self._bad_index(split)
+                self.bad_index(split)
                 return 0
             else:
                 return 0
         self.queue.append(g)
         return polls * POLL_WORK
 
-    def _settle(self, split: Split) -> None:
+    def settle(self, split: Split) -> None:
         """What the main loop left behind besides its reason."""
+        if self.CTL[ml.ISSUED]:
+            self.ahead.hand_over()
         if self.CTL[ml.NEW_COUNT]:
             self._adopt()
         if self.CTL[ml.LOG_USED]:
@@ -289,7 +310,7 @@ class Cluster:
             self.SP[g, ml.SP_STATE] = ml.BLOCKED
         return False
 
-    def _bad_index(self, split: Split) -> None:
+    def bad_index(self, split: Split) -> None:
         split.row = int(self.SP[split.index, ml.SP_PC])
         self.reporter.add("illegal", "error", "brx.idx: index outside its table", split=split)
         self.SP[split.index, ml.SP_STATE] = ml.FREE
@@ -302,7 +323,7 @@ class Cluster:
             if self.SP[g, ml.SP_STATE] == ml.RUNNABLE and g not in self.queue:
                 self.queue.append(g)
 
-    def _cold(self, g: int) -> None:
+    def cold(self, g: int) -> None:
         row = int(self.SP[g, ml.SP_PC])
         control, w = self.CTL, g // 32
         cold_operation(self.program.cold[int(self.program.code[row, ml.IMM])])(
@@ -318,7 +339,7 @@ class Cluster:
             self.checks.accesses(self, self.LOG[: int(self.CTL[ml.LOG_USED])])
         self.CTL[ml.LOG_USED] = 0
 
-    def _fault(self, split: Split) -> None:
+    def fault(self, split: Split) -> None:
         """A load or store left its memory: report it; the loop has skipped the access."""
         control = self.CTL
         split.row = int(self.SP[split.index, ml.SP_PC]) - 1
@@ -342,7 +363,7 @@ class Cluster:
         for k in range(w * 32, w * 32 + 32):
             if self.G[k, ml.G_LIVE]:
                 live |= int(self.G[k, ml.G_ARRIVED])
-        self.alive[w] = live
+        self.alive[w] = self.living[w] = live
         self.effects += 1
         for key in [k for k in self.waiting if k[0] in ("meet", "gather") and k[1] == w]:
             self.wake(key)

@@ -27,6 +27,7 @@ _SOURCES = [
     "loop_template.py",
     "loop_memory.py",
     "loop_splits.py",
+    "loop_units.py",
     "machine_layout.py",
     "native.py",
     "interp.py",

@@ -166,8 +166,8 @@ def segment_of(control, address, size):
 
 
 @njit
-def place_warp(row, cta, registers, control):
-    """Host addresses of a global or shared access of all 32 lanes, in CTL[HOST..]; False if not that simple.
+def place_warp(row, cta, registers, control, hosts):
+    """Host addresses of a global or shared access of all 32 lanes, in CTL[hosts..]; False if not that simple.
 
     Simple is: every address aligned, all in one segment or in one CTA's window. CTL[PLACE] is then the log
     name of the host address CTL[HOST_BASE].
@@ -191,7 +191,7 @@ def place_warp(row, cta, registers, control):
     else:
         return False
     set_word(control, HOST_BASE, host)
-    bits = place_lanes(registers, slot, offset - base, room, host, control + 8 * HOST)
+    bits = place_lanes(registers, slot, offset - base, room, host, control + 8 * hosts)
     return bits >= 0 and ((bits | base) & (size - 1)) == 0
 
 
@@ -271,6 +271,26 @@ def store_warp(row, registers, control):
         slot = np.int64(load32(u64(names + 4 * v)))
         for l in range(32):
             write_element(word(control, HOST + l) + v * width, width, lane_value(registers, slot, l))
+
+
+@njit
+def move_warp(row, cta, registers, control):
+    """A load and the store behind it, of all 32 lanes, past registers that nobody else reads; False if one of
+    them is not simple.
+    """
+    target = row + u64(ROW_BYTES)
+    if not place_warp(row, cta, registers, control, HOST):
+        return False
+    if not place_warp(target, cta, registers, control, TARGET):
+        return False
+    size = column(row, B) * column(row, C)
+    if size == 16:
+        move_16(control + 8 * HOST, control + 8 * TARGET)
+    elif size == 8:
+        move_8(control + 8 * HOST, control + 8 * TARGET)
+    else:
+        move_4(control + 8 * HOST, control + 8 * TARGET)
+    return True
 
 
 # ---- lane by lane: some lanes, or addresses of several windows ----

@@ -1,4 +1,4 @@
-"""The main loop: runs one split (lanes of a warp at the same instruction) until something outside is needed.
+"""The main loop: runs splits (lanes of a warp at the same instruction) until something outside is needed.
 
 This file is a template: `interp.py` replaces the marked lines by functions for scalar operations and calls of
 them, writes the result to the cache directory and imports it there. Column and reason numbers come from
@@ -14,8 +14,27 @@ import numpy as np
 from numba import carray, njit, types
 
 from ptxsim.isa.mathlib import *  # noqa: F403
-from ptxsim.loop_memory import load_lanes, load_warp, log_warp, place_warp, store_lanes, store_warp
+from ptxsim.loop_memory import (
+    load_lanes,
+    load_warp,
+    log_warp,
+    move_warp,
+    place_warp,
+    set_word,
+    store_lanes,
+    store_warp,
+    word,
+)
 from ptxsim.loop_splits import branch_index, diverge, join, leave
+from ptxsim.loop_units import (
+    crew_split,
+    crew_state,
+    enlist,
+    open_barriers,
+    quick_unit,
+    set_crew_state,
+    stir,
+)
 from ptxsim.machine_layout import *  # noqa: F403
 from ptxsim.native import *  # noqa: F403
 from ptxsim.vector_ir import vector_operation  # noqa: F401
@@ -23,8 +42,8 @@ from ptxsim.vector_ir import vector_operation  # noqa: F401
 # {{functions}}
 
 
-@njit(types.int64(types.int64), nogil=True, cache=True)
-def run(control):
+@njit(types.int64(types.int64), nogil=True)
+def run_split(control):
     """Runs split CTL[SPLIT] for at most CTL[BUDGET] instructions; returns the reason it stopped.
 
     control: address of the control words, which hold the addresses and sizes of all other arrays.
@@ -66,7 +85,11 @@ def run(control):
                 mask = SP[g, SP_MASK]
             continue
         elif op == LD:
-            if m == FULL and place_warp(row, cta, registers, control):
+            if c[F] and m == FULL and not observed and move_warp(row, cta, registers, control):
+                pc += 2
+                left -= 1
+                continue
+            if m == FULL and place_warp(row, cta, registers, control, HOST):
                 if observed:
                     log_warp(row, pc, w * 32, 0, registers, control)
                 load_warp(row, registers, control)
@@ -82,7 +105,7 @@ def run(control):
                 break
             continue
         elif op == ST:
-            if m == FULL and place_warp(row, cta, registers, control):
+            if m == FULL and place_warp(row, cta, registers, control, HOST):
                 if observed:
                     log_warp(row, pc, w * 32, 1, registers, control)
                 store_warp(row, registers, control)
@@ -99,6 +122,10 @@ def run(control):
             continue
         elif op == UNIT or op == COLD:
             if m == 0 or (c[AUX] == ONLY_OBSERVED and not observed and op == UNIT):
+                pc += 1
+                continue
+            quick = op == UNIT and c[AUX] > ONLY_OBSERVED and not observed
+            if quick and quick_unit(c, m, g, pc, lists, registers, predicates, CT[cta, CT_RANK], control):
                 pc += 1
                 continue
             CTL[UNIT_MASK] = m
@@ -144,3 +171,41 @@ def run(control):
     SP[g, SP_PC] = pc
     SP[g, SP_MASK] = mask
     return reason
+
+
+@njit(types.int64(types.int64), nogil=True)
+def run_crew(control):
+    """Runs the splits of a crew, one after the other, until all of them stand (REASON_STANDS) or one, then
+    CTL[SPLIT], needs Python at once.
+    """
+    stir(control)
+    while True:
+        moved = False
+        i = 0
+        while i < word(control, CREW):
+            g = crew_split(control, i)
+            i += 1
+            if crew_state(control, g) != MOVING:
+                continue
+            moved = True
+            set_word(control, SPLIT, g)
+            set_word(control, NEW_COUNT, 0)
+            reason = run_split(control)
+            enlist(control)
+            if reason == REASON_UNIT:
+                set_crew_state(control, g, STANDS)
+                set_word(control, EXECUTED, word(control, EXECUTED) - 1)  # it counts when it is done
+            elif reason == REASON_BUDGET:
+                set_crew_state(control, g, PAUSED)
+            elif reason == REASON_GONE or reason == REASON_EXIT or reason == REASON_BAD_INDEX:
+                set_crew_state(control, g, GONE)
+            if reason not in QUIET_REASONS or word(control, EXITED):
+                return reason
+        if not moved and not open_barriers(control):
+            return REASON_STANDS
+
+
+@njit(types.int64(types.int64), nogil=True, cache=True)
+def run(control):
+    """Runs split CTL[SPLIT], or the crew if there is one."""
+    return run_crew(control) if word(control, CREW) else run_split(control)

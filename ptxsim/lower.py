@@ -43,12 +43,14 @@ from ptxsim.machine_layout import (
 )
 from ptxsim.operands import CARRY, SHORT_TYPES, SINK, Slots, constant_bits, type_bits
 from ptxsim.parser import Function, Instr, Mem, Module, Pair, PtxError, Reg, Sink, Sym, Vec
+from ptxsim.quick import quick_columns
 from ptxsim.rows import (
     UNPACK,
     Row,
     branch_table,
     classify,
     find_copies,
+    find_moves,
     jump_position,
     jumps,
     make_row,
@@ -90,6 +92,7 @@ def lower(function: Function, module: Module, hot: dict[str, int]) -> Program:
     find_copies(rows, blocks)
     slots = Slots(function, module)
     slots.allocate(blocks, rows)
+    find_moves(rows, blocks, slots.last_use)
     return _Emitter(function, rows, labels, blocks, slots, hot).emit()
 
 
@@ -207,7 +210,8 @@ class _Emitter:
         pairs = [(registers[a], registers[b]) for a, copies in row.copies.items() for b in copies]
         if pairs:
             self.copies[len(self.code)] = pairs
-        self._put(row.instr, UNIT, handler, args, aux=ONLY_OBSERVED if row.unit.silent else 0)
+        columns = {"aux": ONLY_OBSERVED} if row.unit.silent else quick_columns(row, args, self.lists)
+        self._put(row.instr, UNIT, handler, args, **columns)
 
     def _resolve(self, operand, kind: str):
         return self.slots.resolve(operand, kind, self.labels, self.row_of)
@@ -272,7 +276,8 @@ class _Emitter:
         start = self._list(row.writes[0], vector, row.instr, destination=True)
         extend = self._sign_target(row.writes[0]) if signed else 0
         base, offset, space = self._address(row.instr, row.instr.operands[1], space)
-        self._put(row.instr, LD, d=start, a=base, b=vector, c=width, e=extend, imm=offset, aux=space)
+        columns = {"d": start, "a": base, "b": vector, "c": width, "e": extend, "f": int(row.moves)}
+        self._put(row.instr, LD, imm=offset, aux=space, **columns)
 
     def _st(self, row: Row, block) -> None:
         width, _, space, vector = access_form(row.instr)

@@ -66,12 +66,22 @@ LOG_SAME, LOG_SIZE_MASK = 1 << 40, (1 << 40) - 1
     SEGMENTS,
     LOG_ROOM,
     HOST_BASE,
+    CREW,
+    CREW_PTR,
+    ALIVE_PTR,
+    PHASES,
+    PHASE_PTR,
+    ISSUED,
+    ISSUED_PTR,
+    QUICK_DONE,
     NEW_COUNT,
     NEW_FIRST,
-) = range(38)
+) = range(46)
 HOST = NEW_FIRST + 64  # host addresses of the 32 lanes of one access
-CONTROL_WORDS = HOST + 32
+TARGET = HOST + 32  # those of a store that follows a load
+CONTROL_WORDS = TARGET + 32
 FULL = 0xFFFF_FFFF  # all lanes
+TURN = 16 * 2520  # instructions a split runs before others get a turn; most polling loops divide it
 
 FAULT_BOUNDS, FAULT_MISALIGNED, FAULT_OTHER_CTA = range(1, 4)
 
@@ -83,7 +93,22 @@ FAULT_BOUNDS, FAULT_MISALIGNED, FAULT_OTHER_CTA = range(1, 4)
     REASON_EXIT,
     REASON_GONE,
     REASON_BAD_INDEX,
-) = range(7)
+    REASON_STANDS,
+) = range(8)
+QUIET_REASONS = (REASON_UNIT, REASON_BUDGET, REASON_GONE)  # a crew goes on with its next split
 ROW_BYTES = 8 * COLUMNS
 SEG_BYTES, CT_BYTES, LOG_BYTES = 8 * 4, 8 * 2, 8 * 4  # a row of the tables of segments, CTAs, log entries
-ONLY_OBSERVED = 1  # AUX of a UNIT row that does nothing unless somebody watches (fences, hints)
+SPLIT_BYTES, PHASE_BYTES, ISSUE_BYTES = 8 * 5, 8 * 2, 8 * 3  # ... of splits, mbarriers, issued instructions
+
+# AUX of a UNIT row: it does nothing unless somebody watches (fences, hints), or what the main loop can do by
+# itself where nobody does (quick.py)
+ONLY_OBSERVED, QUICK_ELECT, QUICK_WAIT, QUICK_BAR, QUICK_ISSUE = range(1, 6)
+
+# a crew: splits that one call of the main loop runs, and where each is: not in it, moving, standing at
+# something that Python must do, out of instructions, or gone
+CREW_LIST, CREW_STATE = range(2)
+ABSENT, MOVING, STANDS, PAUSED, GONE = range(5)
+PHASE_PLACE, PHASE_NUMBER = range(2)  # table of mbarriers
+PHASE_ROOM = 64  # mbarriers of a cluster that the main loop knows
+ISSUE_ROW, ISSUE_SPLIT, ISSUE_MASK = range(3)  # table of instructions that left their operands behind
+ISSUE_ROOM = 16

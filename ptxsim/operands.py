@@ -101,6 +101,7 @@ class Slots:
         self.registers: dict[str, int] = {}
         self.predicates: dict[str, int] = {}  # special ones too: %is_explicit_cluster
         self.register_slots = 2  # SINK and CARRY; final after allocate()
+        self.last_use: dict[str, int] = {}  # register -> last position at which it must keep its value
         self.unset: dict[int, int] = {}  # slot of a register that may be read before it is written -> bits
         self.local_offsets, self.local_bytes = _local_layout(function)
         self._inner = {v.name for v in (*function.vars, *function.params)}
@@ -128,6 +129,7 @@ class Slots:
             if keeps:
                 kept |= written | {name for copies in row.copies.values() for name in copies}
         ranges, unset = cfg.live_ranges(blocks, uses, kills, defs)
+        self.last_use = {name: ranges[i][1] for name, i in index.items() if i in ranges}
         self._assign({name: ranges[i] for name, i in index.items() if i in ranges}, kept)
         types = self.function.regs
         self.unset = {

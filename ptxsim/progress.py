@@ -33,12 +33,16 @@ class Progress:
         self.polling: set[int] = set()
         self.work = 0  # instructions without an effect
 
+    def happened(self) -> None:
+        """Something that others may have waited for."""
+        self.moved = True
+        if self.states:
+            self.clear()
+
     def turn(self, cluster, g: int, work: int) -> None:
         """Split g had a turn of `work` instructions without an effect (0: with one, or cut short)."""
         if not work:
-            self.moved = True
-            if self.states:
-                self.clear()
+            self.happened()
             return
         self.work += work
         known, state = self.states.setdefault(g, set()), digest(cluster, g)

@@ -30,11 +30,12 @@ class Split:
     true.
     """
 
-    __slots__ = ("cluster", "index", "warp", "cta", "mask", "row")
+    __slots__ = ("cluster", "index", "warp", "cta", "file", "mask", "row")
 
     def __init__(self, cluster, index: int):
         self.cluster, self.index = cluster, index
         self.warp = index // 32
+        self.file = self.warp  # whose registers it reads
         self.cta = self.warp // cluster.warps_per_cta
         self.mask = 0
         self.row = 0

@@ -80,9 +80,20 @@ def settle(cluster, place: tuple[int, int]) -> None:
     barrier = cluster.mbarriers[place]
     cluster.effects += 1
     if barrier.turn():
+        publish(cluster, place)
         if cluster.checks:
             cluster.checks.phase_complete(cluster, place)
         cluster.wake(("mbarrier", place))
+
+
+def publish(cluster, place: tuple[int, int]) -> None:
+    """Tells the main loop the phase of a barrier, if it has room for it (loop_units.py)."""
+    barrier = cluster.mbarriers.get(place)
+    row = cluster.phase_rows.setdefault(place, len(cluster.phase_rows))
+    if row < ml.PHASE_ROOM:
+        name = (place[0] << ml.RANK_SHIFT) + place[1] if barrier else -1
+        cluster.phases[row] = name, barrier.phase if barrier else 0
+        cluster.CTL[ml.PHASES] = min(len(cluster.phase_rows), ml.PHASE_ROOM)
 
 
 def _is_generic(instr) -> bool:
@@ -144,6 +155,7 @@ def _init_one(cluster, split, lane: int, place: tuple[int, int], count: int) -> 
         cluster.reporter.add("mbarrier", "error", f"{name}: {error}", "", split, barrier=name)
         barrier = MBarrier(1, 1)
     cluster.mbarriers[place] = barrier
+    publish(cluster, place)
     rank, offset = place
     cluster.shared[rank, offset : offset + 8].view(np.uint64)[0] = barrier.state()
     cluster.effects += 1
@@ -159,6 +171,7 @@ def inval(instr):
         for _, place in _places(cluster, split, args[0], generic):
             if find_barrier(cluster, split, place, "mbarrier.inval"):
                 del cluster.mbarriers[place]
+                publish(cluster, place)
 
     return run
 

@@ -165,7 +165,7 @@ def wait(instr):
 # ---- commit, fences ----
 
 
-@unit("tcgen05.commit", section="9.7.16.9.4")
+@unit("tcgen05.commit", section="9.7.16.9.4", issued=True)
 def commit(instr):
     known = {"commit", "mbarrier::arrive::one", "shared::cluster", "multicast::cluster", "b64", *GROUPS}
     mods = check_mods(instr, known)

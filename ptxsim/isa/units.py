@@ -25,19 +25,25 @@ class UnitSpec:
     keeps: bool  # destinations are filled later by a hardware unit: their registers are never shared
     section: str  # PTX ISA section
     silent: bool = False  # moves no data: run only when a check watches
+    issued: bool = False  # the thread only hands it to another unit of the chip: nothing comes back to it
 
 
 UNITS: dict[str, UnitSpec] = {}
 
 
 def unit(
-    *names: str, writes: tuple[int, ...] = (), keeps: bool = False, section: str = "", silent: bool = False
+    *names: str,
+    writes: tuple[int, ...] = (),
+    keeps: bool = False,
+    section: str = "",
+    silent: bool = False,
+    issued: bool = False,
 ):
     """Registers a factory for opcodes that start with one of `names`."""
 
     def register(factory):
         for name in names:
-            UNITS[name] = UnitSpec(name, factory, writes, keeps, section, silent)
+            UNITS[name] = UnitSpec(name, factory, writes, keeps, section, silent, issued)
         return factory
 
     return register

@@ -4,24 +4,13 @@ import json
 
 import pytest
 
-from lab_cli import app, doctor
+from lab_cli import doctor
 from lab_cli.common import REFERENCE, output
 from lab_cli.runs import Job, quick_or_all, run_jobs
 from lab_cli.show import table
 from tirxlab.steps import SKELETON, sections
 
 K = ["--kernels", str(REFERENCE), "--device", "sim"]
-
-
-@pytest.fixture
-def run(capsys):
-    """Run a command: (exit status, output, notes)."""
-
-    def call(*arguments):
-        status = app.main(list(arguments))
-        return status, *capsys.readouterr()
-
-    return call
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lab_cli import app, trace, trace_chart
+from lab_cli import trace, trace_chart
 from lab_cli.common import REFERENCE
 from ptxsim.timeline import LOADS, TENSOR, Event, Lane, Timeline
 from ptxsim.timeline import Costs as Ticks
@@ -12,17 +12,6 @@ from tirxlab.steps import sections
 
 K = ["--kernels", str(REFERENCE)]
 SIZE = ["--size", "128x128x512"]
-
-
-@pytest.fixture
-def run(capsys):
-    """Run a command: (exit status, output, notes)."""
-
-    def call(*arguments):
-        status = app.main(list(arguments))
-        return status, *capsys.readouterr()
-
-    return call
 
 
 def test_the_chart_shows_loads_under_mmas_in_step_5_and_not_in_step_4(run):
