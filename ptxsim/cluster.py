@@ -39,6 +39,7 @@ class Cluster:
         self.warps_per_cta = -(-launch.threads // 32)
         self.warps = self.ctas * self.warps_per_cta
         self._allocate()
+        self._describe()
         self.splits = [Split(self, i) for i in range(self.warps * 32)]
         self.ahead = Ahead(self)
         self.loop = main_loop()
@@ -66,7 +67,10 @@ class Cluster:
         self.local = np.zeros((self.warps * 32, max(self.program.local_bytes, 1)), np.uint8)
         for rank in range(self.ctas):
             self.CT[rank] = rank, self.shared[rank].ctypes.data
-        control = self.CTL
+
+    def _describe(self) -> None:
+        """Tells the main loop sizes and places."""
+        control, launch = self.CTL, self.launch
         control[ml.WARPS_PER_CTA] = self.warps_per_cta
         control[ml.CLUSTER_SIZE] = self.ctas
         control[ml.SHARED_LIMIT] = launch.shared_end
