@@ -9,6 +9,7 @@ same matrices (the baseline), peak memory of this process. Exit code 1 if any pr
 from __future__ import annotations
 
 import argparse
+import functools
 import resource
 import sys
 import time
@@ -22,7 +23,7 @@ from instructor.solutions import gemm_kernels  # noqa: E402
 from tirxlab.build import build  # noqa: E402
 from tirxlab.devices import sim  # noqa: E402
 from tirxlab.rubric import load_rubric  # noqa: E402
-from utils import prepare_data, reference, verify  # noqa: E402
+from utils import prepare_data, reference  # noqa: E402
 
 
 def sizes_of(step: int) -> list[tuple[int, int, int]]:
@@ -31,29 +32,40 @@ def sizes_of(step: int) -> list[tuple[int, int, int]]:
     return sorted(rows, key=lambda s: s[0] * s[1] * s[2])
 
 
-def run_one(step: int, size: tuple[int, int, int], order: str, checks: bool) -> bool:
-    artifact = build(getattr(gemm_kernels, f"hgemm_v{step}")(*size))
-    a, b, c = prepare_data(*size, seed=1)
+@functools.lru_cache(maxsize=1)
+def problem(size: tuple[int, int, int]) -> tuple:
+    """A, B, their product by numpy, and the seconds it took."""
+    a, b, _ = prepare_data(*size, seed=1)
     start = time.perf_counter()
     expected = reference(a, b)
-    base = time.perf_counter() - start
+    return a, b, expected, time.perf_counter() - start
+
+
+def is_right(c: np.ndarray, expected: np.ndarray) -> bool:
+    """utils.verify's rule; NaN, where nothing was written, is wrong."""
+    for i in range(0, len(c), 1024):
+        wanted = expected[i : i + 1024].astype(np.float32)
+        if not (np.abs(c[i : i + 1024] - wanted) <= 1e-2 + 1e-3 * np.abs(wanted)).all():
+            return False
+    return True
+
+
+def run_one(step: int, size: tuple[int, int, int], order: str, checks: bool) -> bool:
+    artifact = build(getattr(gemm_kernels, f"hgemm_v{step}")(*size))
+    a, b, expected, base = problem(size)
+    c = np.full_like(expected, np.nan)
     start = time.perf_counter()
     run = sim.run(artifact, [a, b, c], order=order, checks=checks)
     seconds = time.perf_counter() - start
-    try:
-        verify(c, a, b)
-        right = True
-    except AssertionError:
-        right = False
+    right = is_right(c, expected)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    del expected
     name = "x".join(map(str, size))
     print(
         f"step {step:2} {name:>15} {order:8} {'right' if right else 'WRONG'} {run.verdict:12} "
         f"{run.stats['ctas']:5} CTAs {seconds:7.1f} s (numpy {base:6.2f} s) peak {peak:.2f} GB",
         flush=True,
     )
-    return right and np.isfinite(c.astype(np.float32)).all()
+    return right
 
 
 def main() -> int:
