@@ -27,7 +27,7 @@ class Ahead:
         cluster, control = self.cluster, self.cluster.CTL
         loop, words = cluster.loop, control.ctypes.data
         self.crew[ml.CREW_STATE] = ml.ABSENT
-        control[ml.CREW], control[ml.BUDGET] = 0, ml.TURN
+        control[ml.CREW], control[ml.NEW_COUNT], control[ml.BUDGET] = 0, 0, ml.TURN
         while True:
             self._enlist()
             if not control[ml.CREW]:

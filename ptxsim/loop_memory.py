@@ -275,21 +275,12 @@ def store_warp(row, registers, control):
 
 @njit
 def move_warp(row, cta, registers, control):
-    """A load and the store behind it, of all 32 lanes, past registers that nobody else reads; False if one of
-    them is not simple.
+    """Copies MOVE_BYTES per lane from CTL[HOST..] to where the next row stores them, past registers
+    that nobody else reads; False if that is not simple.
     """
-    target = row + u64(ROW_BYTES)
-    if not place_warp(row, cta, registers, control, HOST):
+    if not place_warp(row + u64(ROW_BYTES), cta, registers, control, TARGET):
         return False
-    if not place_warp(target, cta, registers, control, TARGET):
-        return False
-    size = column(row, B) * column(row, C)
-    if size == 16:
-        move_16(control + 8 * HOST, control + 8 * TARGET)
-    elif size == 8:
-        move_8(control + 8 * HOST, control + 8 * TARGET)
-    else:
-        move_4(control + 8 * HOST, control + 8 * TARGET)
+    move_chunks(control + 8 * HOST, control + 8 * TARGET)
     return True
 
 

@@ -20,21 +20,12 @@ from ptxsim.loop_memory import (
     log_warp,
     move_warp,
     place_warp,
-    set_word,
     store_lanes,
     store_warp,
     word,
 )
 from ptxsim.loop_splits import branch_index, diverge, join, leave
-from ptxsim.loop_units import (
-    crew_split,
-    crew_state,
-    enlist,
-    open_barriers,
-    quick_unit,
-    set_crew_state,
-    stir,
-)
+from ptxsim.loop_units import next_split, open_barriers, quick_unit, settle_split, stir
 from ptxsim.machine_layout import *  # noqa: F403
 from ptxsim.native import *  # noqa: F403
 from ptxsim.vector_ir import vector_operation  # noqa: F401
@@ -42,9 +33,9 @@ from ptxsim.vector_ir import vector_operation  # noqa: F401
 # {{functions}}
 
 
-@njit(types.int64(types.int64), nogil=True)
+@njit
 def run_split(control):
-    """Runs split CTL[SPLIT] for at most CTL[BUDGET] instructions; returns the reason it stopped.
+    """Runs split CTL[SPLIT] for at most CTL[BUDGET] instructions; the reason it stopped.
 
     control: address of the control words, which hold the addresses and sizes of all other arrays.
     """
@@ -84,37 +75,22 @@ def run_split(control):
                 pc += 1
                 mask = SP[g, SP_MASK]
             continue
-        elif op == LD:
-            if c[F] and m == FULL and not observed and move_warp(row, cta, registers, control):
-                pc += 2
-                left -= 1
-                continue
+        elif op == LD or op == ST:
             if m == FULL and place_warp(row, cta, registers, control, HOST):
                 if observed:
-                    log_warp(row, pc, w * 32, 0, registers, control)
-                load_warp(row, registers, control)
-                pc += 1
-                if observed and CTL[LOG_USED] > log_room:
-                    reason = REASON_FAULT
-                    break
-                continue
-            load_lanes(c, m, w, cta, lists, registers, SEG, CT, LOG, CTL, pc)
-            pc += 1
-            if CTL[FAULTS] != 0 or CTL[LOG_USED] > log_room:
-                reason = REASON_FAULT
-                break
-            continue
-        elif op == ST:
-            if m == FULL and place_warp(row, cta, registers, control, HOST):
-                if observed:
-                    log_warp(row, pc, w * 32, 1, registers, control)
-                store_warp(row, registers, control)
-                pc += 1
-                if observed and CTL[LOG_USED] > log_room:
-                    reason = REASON_FAULT
-                    break
-                continue
-            store_lanes(c, m, w, cta, lists, registers, SEG, CT, LOG, CTL, pc)
+                    log_warp(row, pc, w * 32, int(op == ST), registers, control)
+                elif op == LD and c[F] and move_warp(row, cta, registers, control):
+                    pc += 2
+                    left -= 1
+                    continue
+                if op == LD:
+                    load_warp(row, registers, control)
+                else:
+                    store_warp(row, registers, control)
+            elif op == LD:
+                load_lanes(c, m, w, cta, lists, registers, SEG, CT, LOG, CTL, pc)
+            else:
+                store_lanes(c, m, w, cta, lists, registers, SEG, CT, LOG, CTL, pc)
             pc += 1
             if CTL[FAULTS] != 0 or CTL[LOG_USED] > log_room:
                 reason = REASON_FAULT
@@ -173,39 +149,19 @@ def run_split(control):
     return reason
 
 
-@njit(types.int64(types.int64), nogil=True)
-def run_crew(control):
-    """Runs the splits of a crew, one after the other, until all of them stand (REASON_STANDS) or one, then
-    CTL[SPLIT], needs Python at once.
-    """
-    stir(control)
-    while True:
-        moved = False
-        i = 0
-        while i < word(control, CREW):
-            g = crew_split(control, i)
-            i += 1
-            if crew_state(control, g) != MOVING:
-                continue
-            moved = True
-            set_word(control, SPLIT, g)
-            set_word(control, NEW_COUNT, 0)
-            reason = run_split(control)
-            enlist(control)
-            if reason == REASON_UNIT:
-                set_crew_state(control, g, STANDS)
-                set_word(control, EXECUTED, word(control, EXECUTED) - 1)  # it counts when it is done
-            elif reason == REASON_BUDGET:
-                set_crew_state(control, g, PAUSED)
-            elif reason == REASON_GONE or reason == REASON_EXIT or reason == REASON_BAD_INDEX:
-                set_crew_state(control, g, GONE)
-            if reason not in QUIET_REASONS or word(control, EXITED):
-                return reason
-        if not moved and not open_barriers(control):
-            return REASON_STANDS
-
-
 @njit(types.int64(types.int64), nogil=True, cache=True)
 def run(control):
-    """Runs split CTL[SPLIT], or the crew if there is one."""
-    return run_crew(control) if word(control, CREW) else run_split(control)
+    """Runs split CTL[SPLIT]; or, if there is a crew, its splits, one after the other, until all of them stand
+    (REASON_STANDS) or one, then CTL[SPLIT], needs Python at once. Returns the reason it stopped.
+    """
+    crew = word(control, CREW) != 0
+    if crew:
+        stir(control)
+    while True:
+        if crew and not next_split(control):
+            if open_barriers(control):
+                continue
+            return REASON_STANDS
+        reason = run_split(control)
+        if not crew or not settle_split(control, reason):
+            return reason

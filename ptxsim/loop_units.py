@@ -145,6 +145,31 @@ def enlist(control):
 
 
 @njit
+def next_split(control):
+    """Makes CTL[SPLIT] the first split of the crew that moves; False if none does."""
+    for i in range(word(control, CREW)):
+        if crew_state(control, crew_split(control, i)) == MOVING:
+            set_word(control, SPLIT, crew_split(control, i))
+            return True
+    return False
+
+
+@njit
+def settle_split(control, reason):
+    """Notes where CTL[SPLIT] has come to, and what it created; False if Python is needed at once."""
+    g = word(control, SPLIT)
+    enlist(control)
+    if reason == REASON_UNIT:
+        set_crew_state(control, g, STANDS)
+        set_word(control, EXECUTED, word(control, EXECUTED) - 1)  # it counts when it is done
+    elif reason == REASON_BUDGET:
+        set_crew_state(control, g, PAUSED)
+    elif reason == REASON_GONE or reason == REASON_EXIT or reason == REASON_BAD_INDEX:
+        set_crew_state(control, g, GONE)
+    return reason in QUIET_REASONS and word(control, EXITED) == 0
+
+
+@njit
 def barrier_of(control, g):
     """Number of the CTA barrier at which a whole warp stands as split g, or -1."""
     split = word(control, SP_PTR) + SPLIT_BYTES * g

@@ -79,6 +79,7 @@ LOG_SAME, LOG_SIZE_MASK = 1 << 40, (1 << 40) - 1
 ) = range(46)
 HOST = NEW_FIRST + 64  # host addresses of the 32 lanes of one access
 TARGET = HOST + 32  # those of a store that follows a load
+MOVE_BYTES = 16  # per lane, of a load and the store behind it that are done at once
 CONTROL_WORDS = TARGET + 32
 FULL = 0xFFFF_FFFF  # all lanes
 TURN = 16 * 2520  # instructions a split runs before others get a turn; most polling loops divide it

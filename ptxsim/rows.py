@@ -9,7 +9,7 @@ from ptxsim import cfg
 from ptxsim.isa import address, scalar
 from ptxsim.isa.loads import access_form
 from ptxsim.isa.units import UNITS, UnitSpec, find_unit
-from ptxsim.machine_layout import BRA, BRX, COLD, EXIT, LD, SPACE_GLOBAL, SPACE_SHARED, ST, UNIT
+from ptxsim.machine_layout import BRA, BRX, COLD, EXIT, LD, MOVE_BYTES, SPACE_GLOBAL, SPACE_SHARED, ST, UNIT
 from ptxsim.parser import Function, Instr, Label, LabelDef, Mem, Pair, PtxError, Reg, Sym, Vec
 from ptxsim.specials import CLOCKS
 
@@ -146,7 +146,7 @@ def _moves(load: Row, store: Row) -> bool:
     return (
         value == target
         and (width, count) == (store_width, store_count)
-        and width * count in (4, 8, 16)
+        and width * count == MOVE_BYTES
         and {space, store_space} == {SPACE_GLOBAL, SPACE_SHARED}
         and not signed
         and load.instr.pred is None

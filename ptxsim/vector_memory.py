@@ -182,26 +182,25 @@ def storer(count: int, width: int):
     return store
 
 
-def mover(size: int):
-    """`move(sources, targets)`: size bytes per lane from one list of addresses to another."""
-    chunk = ir.VectorType(ir.IntType(8), size)
+@intrinsic
+def move_chunks(typingctx, sources, targets):
+    """Copies 16 bytes per lane from one list of addresses to another."""
 
-    @intrinsic
-    def move(typingctx, sources, targets):
-        def codegen(context, builder, signature, args):
-            sources, targets = args
-            for lane in range(0, LANES, STEP):
-                first = ir.Constant(I64, lane)
-                addresses = list(_addresses(builder, sources, first))
-                _prefetch(builder, builder.add(addresses[0], ir.Constant(I64, AHEAD)))
-                parts = [builder.load(_pointer(builder, a, chunk), align=1, typ=chunk) for a in addresses]
-                for address, part in zip(_addresses(builder, targets, first), parts, strict=True):
-                    builder.store(part, _pointer(builder, address, chunk), align=1)
-            return context.get_dummy_value()
+    def codegen(context, builder, signature, args):
+        chunk = ir.VectorType(I64, 2)
+        sources, targets = args
 
-        return types.void(types.int64, types.int64), codegen
+        def four_lanes(lane):
+            addresses = list(_addresses(builder, sources, lane))
+            _prefetch(builder, builder.add(addresses[0], ir.Constant(I64, AHEAD)))
+            parts = [builder.load(_pointer(builder, a, chunk), align=1, typ=chunk) for a in addresses]
+            for address, part in zip(_addresses(builder, targets, lane), parts, strict=True):
+                builder.store(part, _pointer(builder, address, chunk), align=1)
 
-    return move
+        _steps(builder, four_lanes)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), codegen
 
 
 def _single(builder, column):
@@ -215,4 +214,3 @@ load_1x2, load_1x4, load_2x4, load_4x4, load_1x8, load_2x8 = (
 store_1x2, store_1x4, store_2x4, store_4x4, store_1x8, store_2x8 = (
     storer(*shape) for shape in ((1, 2), (1, 4), (2, 4), (4, 4), (1, 8), (2, 8))
 )
-move_4, move_8, move_16 = mover(4), mover(8), mover(16)
