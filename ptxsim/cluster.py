@@ -257,10 +257,8 @@ class Cluster:
             self.queue.append(g)
             return ml.TURN
         control, split = self.CTL, self.splits[g]
-        control[ml.SPLIT], control[ml.BUDGET] = (
-            g,
-            self.progress.budget(g, ml.TURN) if self.checks else ml.TURN,
-        )
+        control[ml.SPLIT] = g
+        control[ml.BUDGET] = self.progress.budget(g, ml.TURN) if self.checks else ml.TURN
         loop, words, polls = self.loop, control.ctypes.data, 0
         while polls <= POLLS:
             control[ml.NEW_COUNT] = 0

@@ -134,15 +134,19 @@ def find_moves(rows: list[Row], blocks: list[cfg.Block], last_use: dict[str, int
         for position in range(block.start, block.end - 1):
             load, store = rows[position], rows[position + 1]
             if load.kind == LD and store.kind == ST and _moves(load, store):
-                items = load.writes[0].items if isinstance(load.writes[0], Vec) else load.writes
-                load.moves = all(last_use.get(r.name) == position + 1 for r in items)
+                load.moves = all(last_use.get(r.name) == position + 1 for r in _items(load))
+
+
+def _items(load: Row) -> tuple:
+    target = load.writes[0]
+    return target.items if isinstance(target, Vec) else (target,)
 
 
 def _moves(load: Row, store: Row) -> bool:
+    """Whether a store writes just what a load read, in another space."""
     target, (place, value) = load.instr.operands[0], store.instr.operands
     forms = [access_form(row.instr) for row in (load, store)]
     (width, signed, space, count), (store_width, _, store_space, store_count) = forms
-    items = target.items if isinstance(target, Vec) else (target,)
     return (
         value == target
         and (width, count) == (store_width, store_count)
@@ -151,8 +155,8 @@ def _moves(load: Row, store: Row) -> bool:
         and not signed
         and load.instr.pred is None
         and store.instr.pred is None
-        and all(isinstance(r, Reg) for r in items)
-        and place.base not in items
+        and all(isinstance(r, Reg) for r in _items(load))
+        and place.base not in _items(load)
     )
 
 
