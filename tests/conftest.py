@@ -15,11 +15,12 @@ import pytest
 import utils
 from tirxlab.devices import DEVICES, get_device
 from tirxlab.rubric import load_rubric
-from tirxlab.steps import builder
+from tirxlab.steps import UntouchedStep, builder
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = {False: 300, True: 900}  # limit per test, by --full: a kernel that never ends is a failed test
 LARGE = 1024**3  # M * N * K
+UNTOUCHED: set[int] = set()  # steps that have failed as not implemented: once each is enough
 
 
 def pytest_addoption(parser):
@@ -81,7 +82,17 @@ def kernel(request, device, size):
     large = M * N * K > LARGE and size not in load_rubric().uneven[step]
     if device == "sim" and large and not config.getoption("--full"):
         pytest.skip("larger than 1024: add --full")
-    return attempt(lambda: builder(config.getoption("--kernels"), step)(M, N, K))
+    if step in UNTOUCHED:
+        pytest.skip(f"step {step} is not implemented yet")
+
+    def build():
+        try:
+            return builder(config.getoption("--kernels"), step)(M, N, K)
+        except UntouchedStep:
+            UNTOUCHED.add(step)
+            raise
+
+    return attempt(build)
 
 
 @pytest.fixture
