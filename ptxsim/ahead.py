@@ -10,6 +10,9 @@ import numpy as np
 
 from ptxsim import machine_layout as ml
 
+POLLS = 20  # unit instructions in a row without an effect that end a turn
+POLL_WORK = 2000  # main loop instructions that one of them takes as long as
+
 
 class Ahead:
     """The crew of one cluster: its arrays, as the main loop sees them."""
@@ -18,9 +21,13 @@ class Ahead:
         self.cluster = cluster
         self.crew = np.zeros((2, cluster.warps * 32), np.int64)  # CREW_LIST, CREW_STATE
         self.issued = np.zeros((ml.ISSUE_ROOM, 3), np.int64)
-        self.paused: set[int] = set()  # splits that have used up a turn
         control = cluster.CTL
         control[ml.CREW_PTR], control[ml.ISSUED_PTR] = self.crew.ctypes.data, self.issued.ctypes.data
+
+    def start(self) -> None:
+        """Forgets the cluster before."""
+        self.paused: set[int] = set()  # splits that have used up a turn
+        self.polls: dict[int, int] = {}  # split -> unit instructions in a row without an effect
 
     def run(self) -> int:
         """Runs every queued split up to what only Python can do; how many then stand in the queue."""
@@ -73,6 +80,27 @@ class Ahead:
             return False
         self.paused.remove(g)
         return True
+
+    def turn(self, g: int) -> int | None:
+        """One unit instruction of a split that stands there; the crew then goes on together.
+
+        The work without an effect, in instructions; None while the split's turn is not over.
+        """
+        cluster, split = self.cluster, self.cluster.splits[g]
+        if self.had_turn(g):
+            cluster.queue.append(g)
+            return ml.TURN
+        row, before = int(cluster.SP[g, ml.SP_PC]), cluster.effects
+        guard = cluster.predicate(split, int(cluster.program.code[row, ml.GUARD]))
+        cluster.CTL[ml.EXECUTED] += 1
+        done = cluster.unit(split, guard & split.full_mask)
+        self.polls[g] = polls = self.polls.get(g, 0) + 1 if done and cluster.effects == before else 0
+        if done:
+            cluster.queue.append(g)
+        if 0 < polls <= POLLS:
+            return None
+        self.polls[g] = 0
+        return polls * POLL_WORK
 
     def hand_over(self) -> None:
         """Gives instructions that were issued in the main loop to their units, in order."""

@@ -13,7 +13,7 @@ from collections import deque
 import numpy as np
 
 from ptxsim import machine_layout as ml
-from ptxsim.ahead import Ahead
+from ptxsim.ahead import POLL_WORK, POLLS, Ahead
 from ptxsim.engine import Engine
 from ptxsim.findings import Reporter
 from ptxsim.interp import cold_operation, main_loop
@@ -24,8 +24,6 @@ from ptxsim.progress import Progress, held_back, release, time_out
 from ptxsim.splits import Split, Wait
 from ptxsim.tmem import TensorMemory
 
-POLLS = 20  # unit instructions in a row without an effect that end a turn
-POLL_WORK = 2000  # main loop instructions that one of them takes as long as
 LOG_CAPACITY = 1 << 16
 
 
@@ -40,6 +38,7 @@ class Cluster:
         self.warps = self.ctas * self.warps_per_cta
         self._allocate()
         self._describe()
+        launch.fill_fixed(self)
         self.splits = [Split(self, i) for i in range(self.warps * 32)]
         self.ahead = Ahead(self)
         self.loop = main_loop()
@@ -104,7 +103,7 @@ class Cluster:
         """Resets everything for cluster number `index` of the grid."""
         self.index = index
         self.cta_ids = self.launch.cluster_cta_ids(index)
-        self.R[:] = 0
+        self.R[:, : self.program.slots.register_slots] = 0
         for slot, bits in self.launch.program.slots.unset.items():
             self.R[:, slot] = UNSET & (1 << bits) - 1
         self.P[:] = 0
@@ -114,11 +113,12 @@ class Cluster:
         self.G[:] = 0
         self.shared[:] = 0xFF  # NaN in every floating type: what was never written shows
         self.local[:] = 0xFF
-        self.launch.fill_fixed(self)
+        self.launch.fill_changing(self)
         self.mbarriers: dict[tuple[int, int], MBarrier] = {}
         self.tmem = [TensorMemory() for _ in range(self.ctas)] if self.launch.uses_tmem else []
         self.engine = Engine(self.order)
         self.runs_ahead = not self.checks and self.engine.random is None
+        self.ahead.start()
         self.unit_state: dict[object, object] = {}  # bar, bulk groups, ...: state that units keep per cluster
         self.waiting: dict[object, list[int]] = {}
         self.waits: dict[int, Wait] = {}
@@ -154,6 +154,10 @@ class Cluster:
     def scalar(self, split: Split, slot: int) -> int:
         """The leader lane's value."""
         return int(self.files[split.file, slot, split.leader])
+
+    def scalars(self, split: Split, slots: list[int]) -> list[int]:
+        """The leader lane's values of several slots."""
+        return self.files[split.file, slots, split.leader].tolist()
 
     def write(self, split: Split, slot: int, values) -> None:
         """Writes active lanes: a value per active lane, or one for all. Slot -1 is the sink."""
@@ -201,10 +205,10 @@ class Cluster:
         False: threads poll, and only another cluster can help them (not with `alone`: that is a deadlock).
         """
         self.progress.clear()
-        standing = 0  # splits in the queue that cannot run ahead
+        crew = standing = 0  # splits that have run ahead, and those of them that still wait for their turn
         while True:
             if not standing and self.runs_ahead:
-                standing = self.ahead.run()
+                crew = standing = self.ahead.run()
             if not self.queue:
                 if self.engine.complete_one():
                     continue
@@ -214,13 +218,15 @@ class Cluster:
                     self._give_up()
                     break
                 continue
-            before, g, standing = self.effects, self._next(), max(0, standing - 1)
-            spun = self._step(g)
+            before, g = self.effects, self._next()
+            spun = self.ahead.turn(g) if crew > 1 else self._step(g)
+            standing = max(0, standing - 1)
             if self.engine.eager:
                 self.engine.flush()
             elif self.engine.random and self.engine.random.random() < 0.5:
                 self.engine.complete_one()
-            self.progress.turn(self, g, spun if self.effects == before else 0)
+            if spun is not None:
+                self.progress.turn(self, g, spun if self.effects == before else 0)
             if self.progress.stuck(self.queue) and not self._unstick():
                 if not alone:
                     return False
@@ -266,7 +272,7 @@ class Cluster:
             self.settle(split)
             if reason == ml.REASON_UNIT:
                 before = self.effects
-                if not self._unit(split):
+                if not self.unit(split, int(control[ml.UNIT_MASK])):
                     return 0
                 polls = polls + 1 if self.effects == before else 0
             elif reason == ml.REASON_COLD:
@@ -296,11 +302,11 @@ class Cluster:
         if self.CTL[ml.EXITED]:
             self._exited(split)
 
-    def _unit(self, split: Split) -> bool:
-        """Runs the unit instruction at which a split stands; False if the split must sleep."""
+    def unit(self, split: Split, mask: int) -> bool:
+        """Runs the unit instruction at which a split stands for the lanes in mask; False if it must sleep."""
         g = split.index
         split.row = row = int(self.SP[g, ml.SP_PC])
-        split.mask = int(self.CTL[ml.UNIT_MASK])
+        split.mask = mask
         outcome = BLOCK
         if split.mask == self.alive[split.warp] or not held_back(self, split):
             outcome = self.program.handlers[row](self, split, self.program.args[row])
@@ -358,13 +364,11 @@ class Cluster:
     def _exited(self, split: Split) -> None:
         """Lanes have left the kernel; barriers of a CTA count only threads that are still there."""
         w = split.warp
-        self.CTL[ml.EXITED] = live = 0
-        for k in range(w * 32, w * 32 + 32):
-            if self.SP[k, ml.SP_STATE] != ml.FREE:
-                live |= int(self.SP[k, ml.SP_MASK])
-        for k in range(w * 32, w * 32 + 32):
-            if self.G[k, ml.G_LIVE]:
-                live |= int(self.G[k, ml.G_ARRIVED])
+        self.CTL[ml.EXITED] = 0
+        rows = slice(w * 32, w * 32 + 32)
+        there = self.SP[rows, ml.SP_MASK] * (self.SP[rows, ml.SP_STATE] != ml.FREE)
+        gathered = self.G[rows, ml.G_ARRIVED] * (self.G[rows, ml.G_LIVE] != 0)
+        live = int(np.bitwise_or.reduce(there | gathered))
         self.alive[w] = self.living[w] = live
         self.effects += 1
         for key in [k for k in self.waiting if k[0] in ("meet", "gather") and k[1] == w]:

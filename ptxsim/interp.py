@@ -31,6 +31,7 @@ _SOURCES = [
     "machine_layout.py",
     "native.py",
     "interp.py",
+    "vector_gather.py",
     "vector_half.py",
     "vector_ir.py",
     "vector_memory.py",
@@ -99,7 +100,7 @@ def main_loop() -> Callable:
         )
     text = template.replace("# {{functions}}", "\n".join(functions))
     text = text.replace("        # {{scalar}}", "\n".join(dispatch).replace("elif", "if", 1))
-    return _import(text).run
+    return import_generated(text).run
 
 
 def _vectorises(op: ScalarOp) -> bool:
@@ -133,7 +134,7 @@ _COLD_TYPES = "(types.uint64, types.int64, types.uint64, types.uint64)"
 def cold_operation(op: ScalarOp) -> Callable:
     """`cold(row, m, registers, predicates)` of one operation by the lane loop; compiled on first use."""
     lines = [f"@njit({_COLD_TYPES}, cache=True)", f"def cold(row, m, registers, predicates):  # {op.key}"]
-    return _import(
+    return import_generated(
         _COLD_HEAD + "\n".join(lines + ["    " + line for line in operation_lines(op)]) + "\n"
     ).cold
 
@@ -212,7 +213,7 @@ def cache_directory() -> Path:
         return Path(tempfile.mkdtemp(prefix="ptxsim-"))
 
 
-def _import(text: str):
+def import_generated(text: str):
     """Imports generated source from its content-named file; helpers it calls count as content."""
     digest = hashlib.sha256(text.encode())
     for name in _SOURCES:

@@ -24,6 +24,7 @@ from ptxsim.lower import Program, lower
 from ptxsim.memory import GlobalMemory, shared_layout
 from ptxsim.parser import Function, Module, Var
 from ptxsim.resident import talks
+from ptxsim.specials import depends_on_cluster, special_value
 from ptxsim.tensor_map import TensorMap
 from ptxsim.timeline import Costs, Timeline
 
@@ -244,16 +245,22 @@ class Launch:
         return index % nx, index // nx % ny, index // (nx * ny)
 
     def fill_fixed(self, cluster: Cluster) -> None:
-        """Constants, symbols and special registers of every warp of a cluster."""
-        first = self.program.slots.register_slots
+        """Constants, symbols and special registers of every warp that are the same in every cluster."""
         for key, position in self.program.slots.fixed.items():
-            column = cluster.R[:, first + position]
+            column = cluster.R[:, self.program.slots.register_slots + position]
             if key[0] == "const":
                 column[:] = np.uint64(key[1])
-            elif key[0] == "special":
-                self._special(cluster, key[1], column)
-            else:
+            elif key[0] == "sym":
                 self._symbol(cluster, key[1], key[2], column)
+            elif not depends_on_cluster(key[1]):
+                self._special(cluster, key[1], column)
+
+    def fill_changing(self, cluster: Cluster) -> None:
+        """Special registers that tell a cluster from others, and special predicates."""
+        for key, position in self.program.slots.fixed.items():
+            if key[0] == "special" and depends_on_cluster(key[1]):
+                column = cluster.R[:, self.program.slots.register_slots + position]
+                self._special(cluster, key[1], column)
         explicit = self.program.slots.predicates.get("%is_explicit_cluster")
         if explicit is not None:
             cluster.P[:, explicit] = 0xFFFF_FFFF * int(self.ctas_per_cluster > 1)
@@ -269,8 +276,6 @@ class Launch:
             column[:] = self.symbols[name] + offset
 
     def _special(self, cluster: Cluster, name: str, column: np.ndarray) -> None:
-        from ptxsim.specials import special_value
-
         lanes = np.arange(_WARP_SIZE)
         for w in range(cluster.warps):
             thread = (w % cluster.warps_per_cta) * _WARP_SIZE + lanes

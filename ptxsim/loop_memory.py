@@ -166,40 +166,46 @@ def segment_of(control, address, size):
 
 
 @njit
-def place_warp(row, cta, registers, control, hosts):
-    """Host addresses of a global or shared access of all 32 lanes, in CTL[hosts..]; False if not that simple.
+def reach(row, size, cta, registers, control):
+    """Distance from the addresses of a global or shared access of all 32 lanes to those of the host; 0 if it
+    is not that simple.
 
-    Simple is: every address aligned, all in one segment or in one CTA's window. CTL[PLACE] is then the log
-    name of the host address CTL[HOST_BASE].
+    Simple is: every address aligned to `size`, and all in one segment or in the CTA's window.
     """
-    space, size = column(row, AUX), column(row, B) * column(row, C)
-    slot, offset = column(row, A), column(row, IMM)
-    first = np.int64(lane_value(registers, slot, 0)) + offset
-    if space == SPACE_GLOBAL or (space == SPACE_GENERIC and first >= GLOBAL_BASE):
-        segment = segment_of(control, first, size)
-        if segment == 0:
-            return False
-        base, host = word(segment, SEG_BASE), word(segment, SEG_HOST)
-        room = word(segment, SEG_END) - size - base
-        set_word(control, PLACE, base if word(segment, SEG_LOGGED) != 0 else 0)
-    elif space == SPACE_SHARED:
+    space, slot, offset = column(row, AUX), column(row, A), column(row, IMM)
+    if space == SPACE_SHARED:
         window = word(control, CT_PTR) + CT_BYTES * cta
         base = (word(window, CT_RANK) << RANK_SHIFT) + SHARED_START
         host = word(window, CT_SHARED) + SHARED_START
         room = word(control, SHARED_LIMIT) - SHARED_START - size
-        set_word(control, PLACE, SHARED_BASE + base)
+    elif space == SPACE_GLOBAL or space == SPACE_GENERIC:
+        first = np.int64(lane_value(registers, slot, 0)) + offset
+        if space == SPACE_GENERIC and first < GLOBAL_BASE:
+            return 0
+        segment = segment_of(control, first, size)
+        if segment == 0:
+            return 0
+        base, host = word(segment, SEG_BASE), word(segment, SEG_HOST)
+        room = word(segment, SEG_END) - size - base
     else:
-        return False
-    set_word(control, HOST_BASE, host)
-    bits = place_lanes(registers, slot, offset - base, room, host, control + 8 * hosts)
-    return bits >= 0 and ((bits | base) & (size - 1)) == 0
+        return 0
+    bits = check_lanes(registers, slot, offset - base, room)
+    if bits < 0 or (bits | base) & (size - 1):
+        return 0
+    return host - base + offset
 
 
 @njit
-def held_already(row, registers, control, lane):
+def access_size(row):
+    """Bytes per lane of a load or store."""
+    return column(row, B) * column(row, C)
+
+
+@njit
+def held_already(row, registers, control, lane, host):
     """LOG_SAME if memory holds what a lane is about to store, else 0."""
     width = column(row, C)
-    names, host = word(control, LISTS_PTR) + 4 * column(row, D), word(control, HOST + lane)
+    names = word(control, LISTS_PTR) + 4 * column(row, D)
     for v in range(column(row, B)):
         value = lane_value(registers, np.int64(load32(u64(names + 4 * v))), lane)
         if not same_element(host + v * width, width, value):
@@ -208,80 +214,106 @@ def held_already(row, registers, control, lane):
 
 
 @njit
-def log_warp(row, pc, thread, write, registers, control):
-    """Logs an access of all 32 lanes whose host addresses are in CTL[HOST..]."""
-    if word(control, PLACE) != 0:
-        used, size = word(control, LOG_USED), column(row, B) * column(row, C)
+def log_warp(row, pc, thread, write, distance, registers, control):
+    """Logs an access of all 32 lanes to the memory that `reach` has found."""
+    shift = column(row, IMM) + (SHARED_BASE if column(row, AUX) == SPACE_SHARED else 0)
+    segment = word(control, SEG_PTR) + SEG_BYTES * word(control, LAST_SEGMENT)
+    if column(row, AUX) == SPACE_SHARED or word(segment, SEG_LOGGED) != 0:
+        used, size = word(control, LOG_USED), access_size(row)
         entry = word(control, LOG_PTR) + LOG_BYTES * used
-        offset = word(control, PLACE) - word(control, HOST_BASE)
         for l in range(32):
+            address = np.int64(lane_value(registers, column(row, A), l))
             set_word(entry, LOG_ROW, pc)
             set_word(entry, LOG_THREAD, thread + l)
-            set_word(entry, LOG_PLACE, word(control, HOST + l) + offset)
-            same = held_already(row, registers, control, l) if write else 0
+            set_word(entry, LOG_PLACE, address + shift)
+            same = held_already(row, registers, control, l, address + distance) if write else 0
             set_word(entry, LOG_SIZE, 2 * size + write + same)
             entry += LOG_BYTES
         set_word(control, LOG_USED, used + 32)
 
 
 @njit
-def load_warp(row, registers, control):
-    """Loads for all 32 lanes from the addresses in CTL[HOST..]."""
+def load_warp(row, slot, distance, registers, control):
+    """Loads for all 32 lanes from the host addresses (value of `slot` + distance)."""
     count, width, extend = column(row, B), column(row, C), column(row, E)
-    names, hosts = word(control, LISTS_PTR) + 4 * column(row, D), control + 8 * HOST
+    names = word(control, LISTS_PTR) + 4 * column(row, D)
     if extend:
         pass
     elif width == 4 and count == 4:
-        return load_4x4(registers, names, hosts)
+        return load_4x4(registers, names, slot, distance)
     elif width == 4 and count == 1:
-        return load_1x4(registers, names, hosts)
+        return load_1x4(registers, names, slot, distance)
     elif width == 4 and count == 2:
-        return load_2x4(registers, names, hosts)
+        return load_2x4(registers, names, slot, distance)
     elif width == 8 and count == 1:
-        return load_1x8(registers, names, hosts)
+        return load_1x8(registers, names, slot, distance)
     elif width == 8 and count == 2:
-        return load_2x8(registers, names, hosts)
+        return load_2x8(registers, names, slot, distance)
     elif width == 2 and count == 1:
-        return load_1x2(registers, names, hosts)
-    for v in range(count):
-        slot = np.int64(load32(u64(names + 4 * v)))
-        for l in range(32):
-            value = read_element(word(control, HOST + l) + v * width, width, extend)
-            set_lane_value(registers, slot, l, value)
+        return load_1x2(registers, names, slot, distance)
+    for l in range(32):
+        host = np.int64(lane_value(registers, slot, l)) + distance
+        for v in range(count):
+            value = read_element(host + v * width, width, extend)
+            set_lane_value(registers, np.int64(load32(u64(names + 4 * v))), l, value)
 
 
 @njit
-def store_warp(row, registers, control):
-    """Stores for all 32 lanes to the addresses in CTL[HOST..]."""
+def store_warp(row, slot, distance, registers, control):
+    """Stores for all 32 lanes to the host addresses (value of `slot` + distance)."""
     count, width = column(row, B), column(row, C)
-    names, hosts = word(control, LISTS_PTR) + 4 * column(row, D), control + 8 * HOST
+    names = word(control, LISTS_PTR) + 4 * column(row, D)
     if width == 4 and count == 4:
-        return store_4x4(registers, names, hosts)
+        return store_4x4(registers, names, slot, distance)
     if width == 4 and count == 1:
-        return store_1x4(registers, names, hosts)
+        return store_1x4(registers, names, slot, distance)
     if width == 4 and count == 2:
-        return store_2x4(registers, names, hosts)
+        return store_2x4(registers, names, slot, distance)
     if width == 8 and count == 1:
-        return store_1x8(registers, names, hosts)
+        return store_1x8(registers, names, slot, distance)
     if width == 8 and count == 2:
-        return store_2x8(registers, names, hosts)
+        return store_2x8(registers, names, slot, distance)
     if width == 2 and count == 1:
-        return store_1x2(registers, names, hosts)
-    for v in range(count):
-        slot = np.int64(load32(u64(names + 4 * v)))
-        for l in range(32):
-            write_element(word(control, HOST + l) + v * width, width, lane_value(registers, slot, l))
+        return store_1x2(registers, names, slot, distance)
+    for l in range(32):
+        host = np.int64(lane_value(registers, slot, l)) + distance
+        for v in range(count):
+            value = lane_value(registers, np.int64(load32(u64(names + 4 * v))), l)
+            write_element(host + v * width, width, value)
 
 
 @njit
-def move_warp(row, cta, registers, control):
-    """Copies MOVE_BYTES per lane from CTL[HOST..] to where the next row stores them, past registers
-    that nobody else reads; False if that is not simple.
+def access_warp(row, slot, distance, cta, registers, control):
+    """Does the load or store of `row` where nobody watches; the rows done.
+
+    Those are two for a load that moves (fusion.find_moves): it and the store behind it copy past registers
+    that nobody else reads.
     """
-    if not place_warp(row + u64(ROW_BYTES), cta, registers, control, TARGET):
-        return False
-    move_chunks(control + 8 * HOST, control + 8 * TARGET)
-    return True
+    if column(row, OP) == ST:
+        store_warp(row, slot, distance, registers, control)
+        return 1
+    if column(row, F):
+        store = row + u64(ROW_BYTES)
+        target = reach(store, MOVE_BYTES, cta, registers, control)
+        if target != 0:
+            move_chunks(registers, slot, distance, column(store, A), target)
+            return 2
+    load_warp(row, slot, distance, registers, control)
+    return 1
+
+
+@njit
+def folded_access(row, cta, registers, control):
+    """An addition and the access behind it, which alone uses the sum, as its address (fusion.find_folds).
+
+    The rows done; 0 if that is not simple. `row` holds the first summand and the whole offset as an access
+    would.
+    """
+    access = row + u64(ROW_BYTES)
+    distance = reach(row, access_size(access), cta, registers, control)
+    if distance == 0:
+        return 0
+    return 1 + access_warp(access, column(row, A), distance, cta, registers, control)
 
 
 # ---- lane by lane: some lanes, or addresses of several windows ----

@@ -15,11 +15,13 @@ from numba import carray, njit, types
 
 from ptxsim.isa.mathlib import *  # noqa: F403
 from ptxsim.loop_memory import (
+    access_size,
+    access_warp,
+    folded_access,
     load_lanes,
     load_warp,
     log_warp,
-    move_warp,
-    place_warp,
+    reach,
     store_lanes,
     store_warp,
     word,
@@ -76,17 +78,18 @@ def run_split(control):
                 mask = SP[g, SP_MASK]
             continue
         elif op == LD or op == ST:
-            if m == FULL and place_warp(row, cta, registers, control, HOST):
-                if observed:
-                    log_warp(row, pc, w * 32, int(op == ST), registers, control)
-                elif op == LD and c[F] and move_warp(row, cta, registers, control):
-                    pc += 2
-                    left -= 1
-                    continue
+            distance = reach(row, access_size(row), cta, registers, control) if m == FULL else 0
+            if distance != 0 and not observed:
+                done = access_warp(row, c[A], distance, cta, registers, control)
+                pc += done
+                left -= done - 1
+                continue
+            if distance != 0:
+                log_warp(row, pc, w * 32, int(op == ST), distance, registers, control)
                 if op == LD:
-                    load_warp(row, registers, control)
+                    load_warp(row, c[A], distance, registers, control)
                 else:
-                    store_warp(row, registers, control)
+                    store_warp(row, c[A], distance, registers, control)
             elif op == LD:
                 load_lanes(c, m, w, cta, lists, registers, SEG, CT, LOG, CTL, pc)
             else:
@@ -141,6 +144,13 @@ def run_split(control):
             mask = SP[g, SP_MASK]
             pc = SP[g, SP_PC] if m != 0 else pc + 1
             continue
+        if op == FOLD:
+            done = folded_access(row, cta, registers, control) if mask == FULL and not observed else 0
+            if done != 0:
+                pc += done
+                left -= done - 1
+                continue
+            op = c[X]
         # {{scalar}}
         pc += 1
     CTL[EXECUTED] += CTL[BUDGET] - left

@@ -11,6 +11,7 @@ from numba import njit
 from ptxsim.loop_memory import set_word, word
 from ptxsim.machine_layout import *  # noqa: F403
 from ptxsim.native import *  # noqa: F403
+from ptxsim.vector_memory import lanes_differ
 
 
 @njit
@@ -38,6 +39,8 @@ def lowest_lane(m):
 @njit
 def same_in_all(registers, slot, m):
     """Whether all lanes of m hold the same value."""
+    if m == FULL:
+        return lanes_differ(registers, slot) == 0
     value = lane_value(registers, slot, lowest_lane(m))
     for l in range(32):
         if (m >> l) & 1 and lane_value(registers, slot, l) != value:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ptxsim import cfg
+from ptxsim.fusion import find_folds, find_moves
 from ptxsim.inline import expand
 from ptxsim.isa import address, scalar
 from ptxsim.isa.loads import access_form
@@ -24,6 +25,7 @@ from ptxsim.machine_layout import (
     COLD,
     COLUMNS,
     EXIT,
+    FOLD,
     GUARD,
     IMM,
     JOIN,
@@ -50,7 +52,6 @@ from ptxsim.rows import (
     branch_table,
     classify,
     find_copies,
-    find_moves,
     jump_position,
     jumps,
     make_row,
@@ -93,6 +94,7 @@ def lower(function: Function, module: Module, hot: dict[str, int]) -> Program:
     slots = Slots(function, module)
     slots.allocate(blocks, rows)
     find_moves(rows, blocks, slots.last_use)
+    find_folds(rows, blocks, slots.last_use)
     return _Emitter(function, rows, labels, blocks, slots, hot).emit()
 
 
@@ -112,6 +114,7 @@ class _Emitter:
         self.join_rows: dict[int, int] = {}  # block -> row of its JOIN
         self.row_of: dict[int, int] = {}  # position -> row
         self.copies: dict[int, list[tuple[int, int]]] = {}
+        self.addition: tuple[list[int], int] | None = None  # for the access behind it: line, constant
         self._emit_of = {
             UNPACK: self._unpack,
             EXIT: self._exit,
@@ -227,7 +230,9 @@ class _Emitter:
             d2 = CARRY
         columns = dict(zip("abcefx", sources, strict=False), d=d, aux=d2)
         if op.key in self.hot:
-            self._put(row.instr, self.hot[op.key], **columns)
+            line = self._put(row.instr, self.hot[op.key], **columns)
+            if row.folds is not None and not self._needs_widening(row):
+                self.addition = line, row.folds
         else:
             number = self.cold.setdefault(op.key, len(self.cold))
             if number == len(self.cold_ops):
@@ -277,13 +282,22 @@ class _Emitter:
         extend = self._sign_target(row.writes[0]) if signed else 0
         base, offset, space = self._address(row.instr, row.instr.operands[1], space)
         columns = {"d": start, "a": base, "b": vector, "c": width, "e": extend, "f": int(row.moves)}
+        self._fold(space, offset)
         self._put(row.instr, LD, imm=offset, aux=space, **columns)
 
     def _st(self, row: Row, block) -> None:
         width, _, space, vector = access_form(row.instr)
         start = self._list(row.instr.operands[1], vector, row.instr, destination=False)
         base, offset, space = self._address(row.instr, row.instr.operands[0], space)
+        self._fold(space, offset)
         self._put(row.instr, ST, d=start, a=base, b=vector, c=width, imm=offset, aux=space)
+
+    def _fold(self, space: int, offset: int) -> None:
+        """Tells the addition above an access (fusion.find_folds) what for; column X keeps its operation."""
+        if self.addition is not None:
+            line, constant = self.addition
+            line[X], line[OP], line[IMM], line[AUX] = line[OP], FOLD, constant + offset, space
+            self.addition = None
 
     def _sign_target(self, operand) -> int:
         first = operand.items[0] if isinstance(operand, Vec) else operand

@@ -3,7 +3,7 @@
 # columns of a bytecode row (lower.py) and its operation codes
 OP, D, A, B, C, E, GUARD, IMM, AUX, RPC, F, X = range(12)
 COLUMNS = 12
-EXIT, BRA, JOIN, BRX, UNIT, COLD, LD, ST = range(1, 9)
+EXIT, BRA, JOIN, BRX, UNIT, COLD, LD, ST, FOLD = range(1, 10)
 FIRST_SCALAR = 16
 
 # state spaces of a load or store
@@ -65,7 +65,6 @@ LOG_SAME, LOG_SIZE_MASK = 1 << 40, (1 << 40) - 1
     SPLITS,
     SEGMENTS,
     LOG_ROOM,
-    HOST_BASE,
     CREW,
     CREW_PTR,
     ALIVE_PTR,
@@ -76,11 +75,9 @@ LOG_SAME, LOG_SIZE_MASK = 1 << 40, (1 << 40) - 1
     QUICK_DONE,
     NEW_COUNT,
     NEW_FIRST,
-) = range(46)
-HOST = NEW_FIRST + 64  # host addresses of the 32 lanes of one access
-TARGET = HOST + 32  # those of a store that follows a load
+) = range(45)
+CONTROL_WORDS = NEW_FIRST + 64
 MOVE_BYTES = 16  # per lane, of a load and the store behind it that are done at once
-CONTROL_WORDS = TARGET + 32
 FULL = 0xFFFF_FFFF  # all lanes
 TURN = 16 * 2520  # instructions a split runs before others get a turn; most polling loops divide it
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 from ptxsim import cfg
 from ptxsim.isa import address, scalar
-from ptxsim.isa.loads import access_form
 from ptxsim.isa.units import UNITS, UnitSpec, find_unit
-from ptxsim.machine_layout import BRA, BRX, COLD, EXIT, LD, MOVE_BYTES, SPACE_GLOBAL, SPACE_SHARED, ST, UNIT
+from ptxsim.machine_layout import BRA, BRX, COLD, EXIT, LD, ST, UNIT
 from ptxsim.parser import Function, Instr, Label, LabelDef, Mem, Pair, PtxError, Reg, Sym, Vec
 from ptxsim.specials import CLOCKS
 
@@ -28,6 +27,7 @@ class Row:
     reads: list = field(default_factory=list)
     writes: list = field(default_factory=list)
     moves: bool = False  # a load whose registers only the next instruction reads, to store them
+    folds: int | None = None  # constant added to make a sum that only the next instruction reads, as address
     copies: dict = field(default_factory=dict)  # register filled later -> registers that `mov` copies it to
 
 
@@ -126,38 +126,6 @@ def find_copies(rows: list[Row], blocks: list[cfg.Block]) -> None:
                     pending[source.name].append(row.writes[0].name)
             elif row.unit is not None and row.unit.name.startswith("tcgen05.wait"):
                 pending = {}
-
-
-def find_moves(rows: list[Row], blocks: list[cfg.Block], last_use: dict[str, int]) -> None:
-    """Marks loads whose registers only the next instruction reads, to store them in another space."""
-    for block in blocks:
-        for position in range(block.start, block.end - 1):
-            load, store = rows[position], rows[position + 1]
-            if load.kind == LD and store.kind == ST and _moves(load, store):
-                load.moves = all(last_use.get(r.name) == position + 1 for r in _items(load))
-
-
-def _items(load: Row) -> tuple:
-    target = load.writes[0]
-    return target.items if isinstance(target, Vec) else (target,)
-
-
-def _moves(load: Row, store: Row) -> bool:
-    """Whether a store writes just what a load read, in another space."""
-    target, (place, value) = load.instr.operands[0], store.instr.operands
-    forms = [access_form(row.instr) for row in (load, store)]
-    (width, signed, space, count), (store_width, _, store_space, store_count) = forms
-    return (
-        value == target
-        and (width, count) == (store_width, store_count)
-        and width * count == MOVE_BYTES
-        and {space, store_space} == {SPACE_GLOBAL, SPACE_SHARED}
-        and not signed
-        and load.instr.pred is None
-        and store.instr.pred is None
-        and all(isinstance(r, Reg) for r in _items(load))
-        and place.base not in _items(load)
-    )
 
 
 def branch_table(function: Function, instr: Instr) -> list[Label]:

@@ -7,6 +7,7 @@ import numpy as np
 from ptxsim.parser import PtxError
 
 CLOCKS = ("clock", "clock_hi", "clock64", "globaltimer", "globaltimer_lo", "globaltimer_hi")  # warp_ops
+_CHANGING = {"%ctaid", "%clusterid", "%smid"}
 _AXES = {"x": 0, "y": 1, "z": 2}
 _LANES = np.arange(32)
 
@@ -15,6 +16,11 @@ def known_special(name: str) -> bool:
     """Whether special register `name` has a value here; clocks have theirs when they are read."""
     base, _, axis = name.lstrip("%").partition(".")
     return base in (_VECTORS if axis else _SCALARS) and (axis in _AXES or not axis)
+
+
+def depends_on_cluster(name: str) -> bool:
+    """Whether a special register differs between the clusters of a launch."""
+    return name.partition(".")[0] in _CHANGING
 
 
 def special_value(name: str, launch, cluster, warp: int, thread: np.ndarray):

@@ -1,4 +1,4 @@
-"""Loads and stores of a full warp as LLVM vector code: all addresses at once, then four lanes a step.
+"""Loads and stores of a full warp as LLVM vector code: all addresses checked at once, then four lanes a step.
 
 An access of `count` elements of `width` bytes per lane is a small transposition: memory holds one lane's
 elements side by side, the register file holds one element of all lanes side by side.
@@ -25,6 +25,11 @@ def _at(builder, base, words):
     return builder.add(base, builder.shl(words, ir.Constant(I64, 3)))
 
 
+def _slot(builder, registers, number):
+    """Address of lane 0 of a slot."""
+    return _at(builder, registers, builder.mul(number, ir.Constant(I64, LANES)))
+
+
 def _or_lanes(builder, vector):
     """The bits set in any lane."""
     half = LANES
@@ -40,32 +45,43 @@ def _or_lanes(builder, vector):
 
 
 @intrinsic
-def place_lanes(typingctx, registers, slot, shift, room, host, hosts):
-    """Writes host + (address + shift) of 32 lanes to `hosts`; says whether all of them may be accessed.
+def check_lanes(typingctx, registers, slot, shift, room):
+    """Says whether all lanes may access what is at their offsets (value of `slot` + shift).
 
-    The result is negative if an offset (address + shift) is outside 0 .. room; its low six bits are those
-    set in any offset, for the alignment check.
+    The result is negative if an offset is outside 0 .. room; its low six bits are those set in any offset,
+    for the alignment check.
     """
 
     def codegen(context, builder, signature, args):
-        registers, slot, shift, room, host, hosts = args
+        registers, slot, shift, room = args
 
         def all_lanes(value):
             one = builder.insert_element(ir.Constant(V64, ir.Undefined), value, ir.Constant(I32, 0))
             zeros = ir.Constant(ir.VectorType(I32, LANES), [0] * LANES)
             return builder.shuffle_vector(one, ir.Constant(V64, ir.Undefined), zeros)
 
-        source = _at(builder, registers, builder.mul(slot, ir.Constant(I64, LANES)))
+        source = _slot(builder, registers, slot)
         offsets = builder.load(_pointer(builder, source, V64), align=8, typ=V64)
         offsets = builder.add(offsets, all_lanes(shift))
         beyond = builder.or_(offsets, builder.sub(all_lanes(room), offsets))
-        builder.store(builder.add(offsets, all_lanes(host)), _pointer(builder, hosts, V64), align=8)
         sign = builder.and_(_or_lanes(builder, beyond), ir.Constant(I64, 1 << 63))
         low = builder.and_(_or_lanes(builder, offsets), ir.Constant(I64, LOW_BITS))
         return builder.or_(sign, low)
 
-    arguments = (types.uint64, types.int64, types.int64, types.int64, types.int64, types.int64)
-    return types.int64(*arguments), codegen
+    return types.int64(types.uint64, types.int64, types.int64, types.int64), codegen
+
+
+@intrinsic
+def lanes_differ(typingctx, registers, slot):
+    """The bits in which any lane of a slot differs from lane 0."""
+
+    def codegen(context, builder, signature, args):
+        source = _slot(builder, *args)
+        values = builder.load(_pointer(builder, source, V64), align=8, typ=V64)
+        undefined, zeros = ir.Constant(V64, ir.Undefined), ir.Constant(ir.VectorType(I32, LANES), [0] * LANES)
+        return _or_lanes(builder, builder.xor(values, builder.shuffle_vector(values, undefined, zeros)))
+
+    return types.int64(types.uint64, types.int64), codegen
 
 
 def _columns(builder, rows, count: int):
@@ -101,10 +117,12 @@ def _steps(builder, action) -> None:
     builder.position_at_end(done)
 
 
-def _addresses(builder, hosts, lane):
+def _addresses(builder, place, lane):
+    """Host addresses of four lanes: place = (address of the slot that holds the simulated ones, distance)."""
+    values, distance = place
     for i in range(STEP):
-        word = _at(builder, hosts, builder.add(lane, ir.Constant(I64, i)))
-        yield builder.load(_pointer(builder, word, I64), align=8, typ=I64)
+        word = _at(builder, values, builder.add(lane, ir.Constant(I64, i)))
+        yield builder.add(builder.load(_pointer(builder, word, I64), align=8, typ=I64), distance)
 
 
 def _register(builder, registers, lists, v: int, lane):
@@ -127,20 +145,23 @@ def _prefetch(builder, address):
     builder.call(function, [builder.inttoptr(address, byte), *(ir.Constant(I32, n) for n in (0, 2, 1))])
 
 
-_ARGUMENTS = (types.uint64, types.int64, types.int64)
+_ARGUMENTS = (types.uint64, types.int64, types.int64, types.int64)
 
 
 def loader(count: int, width: int):
-    """`load(registers, lists, hosts)`: count elements of width bytes per lane, zero-extended."""
+    """`load(registers, lists, slot, distance)`: count elements of width bytes per lane, zero-extended, from
+    the host addresses (value of `slot` + distance).
+    """
     element = ir.VectorType(ir.IntType(8 * width), count)
 
     @intrinsic
-    def load(typingctx, registers, lists, hosts):
+    def load(typingctx, registers, lists, slot, distance):
         def codegen(context, builder, signature, args):
-            registers, lists, hosts = args
+            registers, lists, slot, distance = args
+            place = _slot(builder, registers, slot), distance
 
             def four_lanes(lane):
-                addresses = list(_addresses(builder, hosts, lane))
+                addresses = list(_addresses(builder, place, lane))
                 _prefetch(builder, builder.add(addresses[0], ir.Constant(I64, AHEAD)))
                 rows = [builder.load(_pointer(builder, a, element), align=1, typ=element) for a in addresses]
                 for v, column in enumerate(_columns(builder, rows, count)):
@@ -156,13 +177,14 @@ def loader(count: int, width: int):
 
 
 def storer(count: int, width: int):
-    """`store(registers, lists, hosts)`: the low width bytes of count registers per lane."""
+    """`store(registers, lists, slot, distance)`: the low width bytes of count registers per lane."""
     narrow = ir.VectorType(ir.IntType(8 * width), STEP)
 
     @intrinsic
-    def store(typingctx, registers, lists, hosts):
+    def store(typingctx, registers, lists, slot, distance):
         def codegen(context, builder, signature, args):
-            registers, lists, hosts = args
+            registers, lists, slot, distance = args
+            place = _slot(builder, registers, slot), distance
 
             def four_lanes(lane):
                 columns = []
@@ -171,7 +193,7 @@ def storer(count: int, width: int):
                     lanes = builder.load(pointer, align=8, typ=STEP64)
                     columns.append(builder.trunc(lanes, narrow) if width < 8 else lanes)
                 rows = _columns(builder, columns, STEP) if count > 1 else _single(builder, columns[0])
-                for address, row in zip(_addresses(builder, hosts, lane), rows, strict=True):
+                for address, row in zip(_addresses(builder, place, lane), rows, strict=True):
                     builder.store(row, _pointer(builder, address, row.type), align=1)
 
             _steps(builder, four_lanes)
@@ -183,12 +205,14 @@ def storer(count: int, width: int):
 
 
 @intrinsic
-def move_chunks(typingctx, sources, targets):
-    """Copies 16 bytes per lane from one list of addresses to another."""
+def move_chunks(typingctx, registers, source, source_distance, target, target_distance):
+    """Copies 16 bytes per lane from the addresses in one slot to those in another."""
 
     def codegen(context, builder, signature, args):
         chunk = ir.VectorType(I64, 2)
-        sources, targets = args
+        registers, source, source_distance, target, target_distance = args
+        sources = _slot(builder, registers, source), source_distance
+        targets = _slot(builder, registers, target), target_distance
 
         def four_lanes(lane):
             addresses = list(_addresses(builder, sources, lane))
@@ -200,7 +224,7 @@ def move_chunks(typingctx, sources, targets):
         _steps(builder, four_lanes)
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64), codegen
+    return types.void(types.uint64, *[types.int64] * 4), codegen
 
 
 def _single(builder, column):

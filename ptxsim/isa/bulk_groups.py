@@ -43,7 +43,7 @@ def notify(cluster, split) -> None:
     cluster.wake(("bulk", split.warp))
 
 
-@unit("cp.async.bulk.commit_group", section="9.7.9.25.4")
+@unit("cp.async.bulk.commit_group", section="9.7.9.25.4", issued=True)
 def commit_group(instr):
     def run(cluster, split, args):
         for _ in each_lane(cluster, split):

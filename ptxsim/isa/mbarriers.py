@@ -176,7 +176,7 @@ def inval(instr):
     return run
 
 
-@unit("mbarrier.arrive", "mbarrier.arrive_drop", writes=(0,), section="9.7.13.15.13")
+@unit("mbarrier.arrive", "mbarrier.arrive_drop", writes=(0,), section="9.7.13.15.13", issued=True)
 def arrive(instr):
     mods = check_mods(instr, {"arrive", "arrive_drop", "expect_tx", "noComplete", *_SEMANTICS})
     generic, drop, announce = _is_generic(instr), "arrive_drop" in mods, "expect_tx" in mods
@@ -222,7 +222,7 @@ def _completed(cluster, split, place: tuple[int, int]) -> None:
     )  # fmt: skip
 
 
-@unit("mbarrier.expect_tx", "mbarrier.complete_tx", section="9.7.13.15.11")
+@unit("mbarrier.expect_tx", "mbarrier.complete_tx", section="9.7.13.15.11", issued=True)
 def expect_tx(instr):
     check_mods(instr, {"expect_tx", "complete_tx", *_SEMANTICS})
     generic, announce = _is_generic(instr), "expect_tx" in instr.mods

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ptxsim.engine import Work
-from ptxsim.formats import DECODERS, Decoder
+from ptxsim.formats import DECODERS
 from ptxsim.isa.units import check_mods, refuse, unit
 from ptxsim.layouts import (
     InstructionDescriptor,
@@ -24,7 +24,9 @@ from ptxsim.layouts import (
     result_layout,
 )
 from ptxsim.machine_layout import SHARED_START
+from ptxsim.operands import MemArg, PredArg
 from ptxsim.tmem import COLUMNS, LANES, split_address
+from ptxsim.vector_gather import gather_halves
 
 _KINDS = ("f16", "tf32", "f8f6f4", "i8")
 _K_BYTES = 32  # of every dense kind
@@ -60,34 +62,43 @@ def mma(instr):
     group = 2 if "cta_group::2" in instr.mods else 1
 
     def run(cluster, split, args):
-        d, a, b, descriptor, *rest = args
-        lane, column = split_address(cluster.address(split, d))
-        masks = next((r for r in rest if isinstance(r, tuple)), ())
-        enable = next(r for r in rest if hasattr(r, "code"))
-        shape = _shape(cluster, split, cluster.scalar(split, descriptor) & 0xFFFF_FFFF, kind, group)
+        operands = _operands(args)
+        d, a, b, descriptor, *masks = cluster.scalars(split, operands.slots)
+        lane, column = split_address(d + operands.d_offset)
+        shape = _shape(cluster, split, descriptor & 0xFFFF_FFFF, kind, group)
         if shape is None:
             return
         _check_issue(cluster, split, group)
-        for lane_of in split.lanes[:32]:
-            one = 1 << int(lane_of)
-            op = Mma(
-                shape,
-                group,
-                split.cta,
-                ("tmem", cluster.address(split, a) & 0xFFFF_FFFF)
-                if hasattr(a, "slot")
-                else cluster.scalar(split, a),
-                cluster.scalar(split, b),
-                lane,
-                column,
-                bool(cluster.predicate(split, enable.code) & one),
-                tuple(cluster.scalar(split, s) & 0xFFFF_FFFF for s in masks),
-                split,
-                split.row,
-            )
+        a = ("tmem", a + operands.a_offset & 0xFFFF_FFFF) if operands.a_in_tmem else a
+        disabled = tuple(mask & 0xFFFF_FFFF for mask in masks)
+        enabled = cluster.predicate(split, operands.enable)
+        for lane_of in split.lanes.tolist():
+            accumulate = bool(enabled >> lane_of & 1)
+            op = Mma(shape, group, split.cta, a, b, lane, column, accumulate, disabled, split, split.row)
             _issue(cluster, split, op)
 
     return run
+
+
+@dataclass(frozen=True)
+class Operands:
+    """Where an instruction finds what it needs."""
+
+    slots: list[int]  # of D's address, A, B, the instruction descriptor, the masks of disabled lanes
+    d_offset: int
+    a_in_tmem: bool
+    a_offset: int
+    enable: int  # code of the predicate that says whether D is an input
+
+
+@functools.lru_cache(maxsize=4096)
+def _operands(args: tuple) -> Operands:
+    d, a, b, descriptor, *rest = args
+    masks = next((r for r in rest if isinstance(r, tuple)), ())
+    enable = next(r.code for r in rest if isinstance(r, PredArg))
+    in_tmem = isinstance(a, MemArg)
+    slots = [d.slot, a.slot if in_tmem else a, b, descriptor, *masks]
+    return Operands(slots, d.offset, in_tmem, a.offset if in_tmem else 0, enable)
 
 
 _decode = functools.lru_cache(maxsize=256)(decode_instruction_descriptor)
@@ -194,7 +205,7 @@ def _operand(cluster, ops: list[Mma], rank: int, which: str) -> np.ndarray:
         parts = [_from_tmem(cluster, rank, s[1], rows, op) for s, op in zip(sources, ops, strict=True)]
         values = np.concatenate(parts, axis=1)
     else:
-        values = _from_shared(cluster, rank, tuple(sources), rows, mn, DECODERS[fmt], ops[0])
+        values = _from_shared(cluster, rank, tuple(sources), rows, mn, fmt, ops[0])
     return -values if negate else values
 
 
@@ -220,8 +231,9 @@ def operand_chunks(descriptors: tuple[int, ...], rows: int, width: int, mn: bool
 
 
 def _from_shared(
-    cluster, rank: int, descriptors: tuple, rows: int, mn: bool, decoder: Decoder, op: Mma
+    cluster, rank: int, descriptors: tuple, rows: int, mn: bool, fmt: str, op: Mma
 ) -> np.ndarray:
+    decoder = DECODERS[fmt]
     try:
         chunks = operand_chunks(descriptors, rows, decoder.bytes, mn)
         if chunks.first < SHARED_START or chunks.last >= cluster.launch.shared_end:
@@ -234,7 +246,10 @@ def _from_shared(
         op.split.row = op.row
         cluster.reporter.add("descriptor", "error", str(error), "", op.split)
         return np.zeros((rows, len(descriptors) * _K_BYTES // decoder.bytes), np.float32)
-    values = decoder.decode(cluster.shared_chunks[rank][chunks.index].view(decoder.raw))
+    if fmt in ("f16", "bf16"):
+        values = gather_halves(cluster.shared[rank], chunks.index, fmt)
+    else:
+        values = decoder.decode(cluster.shared_chunks[rank][chunks.index].view(decoder.raw))
     return np.ascontiguousarray(values.reshape(-1, rows).T) if mn else values.reshape(rows, -1)
 
 

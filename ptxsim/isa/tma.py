@@ -17,21 +17,19 @@ from ptxsim.tensor_map import TensorMap
 _ELEMENT_BITS = {0: 0, 32: 1, 64: 3, 128: 7}  # address bits 7.. that a swizzle folds onto bits 4..
 
 
-@functools.lru_cache(maxsize=256)
-def _box_chunks(phase: int, rows: int, inner: int, swizzle: int) -> np.ndarray:
-    """16-byte chunk numbers (rows, inner / 16) of a box that starts `phase` bytes behind a 1024-byte
-    boundary.
+@functools.lru_cache(maxsize=1024)
+def _box_chunks(offset: int, rows: int, inner: int, swizzle: int) -> tuple[np.ndarray, int]:
+    address = offset + np.arange(rows)[:, None] * inner + np.arange(0, inner, 16)[None, :]
+    chunks = (address ^ (((address >> 7) & _ELEMENT_BITS[swizzle]) << 4)) >> 4
+    return chunks, int(chunks.max()) * 16 + 16
+
+
+def shared_chunks(offset: int, tmap: TensorMap) -> tuple[np.ndarray, int]:
+    """Where the box of a tensor map lies in shared memory: numbers of its 16-byte chunks (rows, chunks of a
+    row), and where the last one ends.
     """
-    address = phase + np.arange(rows)[:, None] * inner + np.arange(0, inner, 16)[None, :]
-    return (address ^ (((address >> 7) & _ELEMENT_BITS[swizzle]) << 4)) >> 4
-
-
-def shared_chunks(offset: int, tmap: TensorMap) -> np.ndarray:
-    """Where the box of a tensor map lies in shared memory: chunk numbers (rows, chunks of a row)."""
     inner = -(-tmap.box[0] // tmap.element_strides[0]) * tmap.dtype.itemsize
-    rows = tmap.box_bytes // inner
-    phase = offset & 1023
-    return _box_chunks(phase, rows, inner, tmap.swizzle) + ((offset - phase) >> 4)
+    return _box_chunks(offset, tmap.box_bytes // inner, inner, tmap.swizzle)
 
 
 def box_index(tmap: TensorMap, start: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
@@ -58,7 +56,7 @@ def read_box(cluster, tmap: TensorMap, start: tuple[int, ...]) -> np.ndarray:
     if tmap.rank == 2 and tmap.element_strides == (1, 1) and _within(tmap, start):
         rows, inner = tmap.box[1], tmap.box[0] * size
         first = start[1] * tmap.strides[0] + start[0] * size
-        return np.lib.stride_tricks.as_strided(memory[first:], (rows, inner), (tmap.strides[0], 1))
+        return np.ndarray((rows, inner), np.uint8, memory, first, (tmap.strides[0], 1))
     offsets, inside = box_index(tmap, start)
     elements = np.zeros(offsets.shape, f"u{size}")
     if tmap.fill == "nan":
@@ -203,7 +201,7 @@ def _warn_lanes(cluster, split, shared, what: str, severity: str = "error") -> N
 # ---- tensor copies ----
 
 
-@unit("cp.async.bulk.tensor", section="9.7.9.27.1")
+@unit("cp.async.bulk.tensor", section="9.7.9.27.1", issued=True)
 def tensor_copy(instr):
     spaces = [m for m in instr.mods if m == "global" or m.startswith("shared")]
     if spaces and spaces[0].startswith("shared"):
@@ -236,8 +234,8 @@ def _load_one(cluster, split, args, multicast: bool, pair: bool, generic: bool) 
     _check_barrier(cluster, split, place, bar, multicast, pair)
     mask = cluster.scalar(split, args[3]) & 0xFFFF if multicast else 1 << place[0]
     ranks = [r for r in range(cluster.ctas) if (mask >> r) & 1]
-    chunks = shared_chunks(place[1], tmap)
-    if int(chunks.max()) * 16 + 16 > cluster.launch.shared_end:
+    chunks, end = shared_chunks(place[1], tmap)
+    if end > cluster.launch.shared_end:
         name = cluster.reporter.shared_name(place[1])
         text = f"TMA load of {tmap.box_bytes} B to {name} passes the end of shared memory"
         cluster.reporter.add("out-of-bounds", "error", text, "", split)
@@ -247,7 +245,7 @@ def _load_one(cluster, split, args, multicast: bool, pair: bool, generic: bool) 
     if cluster.checks:
         token = cluster.checks.tma_issue(cluster, split, "load", tmap, start, ranks, place[1])
         cluster.checks.will_signal(cluster, split, "load", targets)
-    row, lane_mask = split.row, split.mask
+    row, lane_mask, size = split.row, split.mask, tmap.box_bytes
 
     def finish():
         data = np.ascontiguousarray(read_box(cluster, tmap, start)).view(np.complex128)
@@ -255,10 +253,10 @@ def _load_one(cluster, split, args, multicast: bool, pair: bool, generic: bool) 
             cluster.shared_chunks[rank][chunks] = data
             if cluster.checks:
                 cluster.checks.tma_write(cluster, token, rank, chunks)
-        cluster.tma_bytes += tmap.box_bytes
+        cluster.tma_bytes += size
         split.row, split.mask = row, lane_mask
         for target in targets:
-            _complete(cluster, split, target, tmap.box_bytes, token)
+            _complete(cluster, split, target, size, token)
 
     cluster.engine.submit(Work(None, finish, f"TMA load of {tmap.name or 'a tensor'}", split))
 
@@ -288,7 +286,7 @@ _REDUCTIONS = {
 }
 
 
-@unit("cp.reduce.async.bulk.tensor", section="9.7.9.27.2")
+@unit("cp.reduce.async.bulk.tensor", section="9.7.9.27.2", issued=True)
 def tensor_reduce(instr):
     operation = next((m for m in instr.mods if m in _REDUCTIONS), None)
     if operation is None:
@@ -336,8 +334,8 @@ def _store_one(cluster, split, what: tuple, lanes: list[int], operation) -> None
     tmap, start, place = what
     split.mask = 1 << lanes[0]
     _check_alignment(cluster, split, place[1], tmap)
-    chunks = shared_chunks(place[1], tmap)
-    if int(chunks.max()) * 16 + 16 > cluster.launch.shared_end:
+    chunks, end = shared_chunks(place[1], tmap)
+    if end > cluster.launch.shared_end:
         cluster.reporter.add(
             "out-of-bounds", "error", "TMA store reads behind the end of shared memory", "", split
         )

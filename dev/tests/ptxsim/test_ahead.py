@@ -237,3 +237,39 @@ def test_mma_reads_its_registers_when_it_is_issued(order):
     result = sim.run(replace(kernel, ptx=text), [a, b, d], order=order, checks=False)
     wanted = a.astype(np.float32) @ b.astype(np.float32).T
     assert not result.findings and np.allclose(d, wanted, atol=0.05)
+
+
+# ---- warps that poll ----
+
+POLL = """setp.ne.u32 %p1, %r1, 0;
+@!%p1 mbarrier.init.shared.b64 [%r5], 1;
+@!%p1 mbarrier.init.shared.b64 [%r5+8], 1;
+bar.sync 0;
+setp.ge.u32 %p2, %r1, 64;
+@%p2 bra LAST;
+shr.u32 %r30, %r1, 5; shl.b32 %r30, %r30, 3; add.s32 %r30, %r30, %r5;
+L: mbarrier.test_wait.parity.shared.b64 %p4, [%r30], 0;
+@!%p4 bra L;
+bra END;
+LAST: mov.b32 %r31, 0;
+M: add.s32 %r31, %r31, 1; setp.ne.s32 %p5, %r31, 100000; @%p5 bra M;
+setp.ne.u32 %p6, %r1, 64;
+END:
+"""
+
+
+@pytest.mark.parametrize("order", ["program", "adverse", 3])
+def test_two_warps_poll_until_a_third_arrives(order):
+    arrive = (
+        "@!%p6 mbarrier.arrive.shared.b64 _, [%r5];\n@!%p6 mbarrier.arrive.shared.b64 _, [%r5+8];\nEND:\n"
+    )
+    body = POLL.replace("END:\n", arrive) + "st.global.u32 [%rd9], %r1;\n"
+    for checks in (True, False):
+        out, result = run(body, threads=96, order=order, checks=checks)
+        assert not result.findings and np.array_equal(out[:96], np.arange(96))
+
+
+@pytest.mark.parametrize("order", ["program", "adverse", 3])
+def test_two_warps_that_poll_for_ever_are_stuck(order):
+    _, result = run(POLL, threads=96, order=order)
+    assert [f.kind for f in result.findings] == ["deadlock"]
