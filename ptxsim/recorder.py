@@ -196,7 +196,7 @@ class Recorder(Observer):
         self.by_warp(split, "wait", self.barrier_name(place, split.cta), after, phase=phase)
 
     @_traced
-    def mbarrier_blocked(self, cluster, split, lane: int, place, parity: int) -> None:
+    def mbarrier_blocked(self, cluster, split, lanes: int, place, parity: int) -> None:
         self.looking[split.warp] = place, parity
 
     @_traced

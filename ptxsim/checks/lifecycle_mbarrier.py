@@ -40,7 +40,7 @@ class Barriers(Observer):
 
     # ---- while it runs ----
 
-    def mbarrier_blocked(self, cluster, split, lane: int, place, parity: int) -> None:
+    def mbarrier_blocked(self, cluster, split, lanes: int, place, parity: int) -> None:
         history, barrier = self.histories.get(place), cluster.mbarriers[place]
         missed = barrier.phase - 2  # the phase of this parity that completed last
         if history is None or missed < 0 or history.seen >= missed:
@@ -52,7 +52,8 @@ class Barriers(Observer):
             f"{missed} from phase {barrier.phase}. {arrivals} arrivals came, and init({barrier.expected}) "
             f"makes {barrier.expected} of them a phase"
         )
-        self.ahead.append(self._at(split, "mbarrier", ("ahead", place[1]), place, message, _COUNT))
+        for _ in range(lanes.bit_count()):  # a finding counts threads
+            self.ahead.append(self._at(split, "mbarrier", ("ahead", place[1]), place, message, _COUNT))
 
     def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
         history, barrier = self.histories.get(place), cluster.mbarriers[place]

@@ -41,8 +41,8 @@ class Observer:
     def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
         """A wait of these lanes (a mask) found the phase it asked for completed."""
 
-    def mbarrier_blocked(self, cluster, split, lane: int, place, parity: int) -> None:
-        """A wait found the phase it asked for open; called again each time that it looks."""
+    def mbarrier_blocked(self, cluster, split, lanes: int, place, parity: int) -> None:
+        """A wait of these lanes (a mask) found the phase it asked for open; called whenever it looks."""
 
     def will_signal(self, cluster, split, kind: str, places: list) -> None:
         """A copy ("load") or tcgen05.commit ("commit") was issued that will arrive on these barriers."""

@@ -8,7 +8,7 @@ from ptxsim import machine_layout as ml
 from ptxsim.isa.units import check_mods, refuse, unit
 from ptxsim.mbarrier import MBarrier, MBarrierError
 from ptxsim.memory import shared_place
-from ptxsim.splits import Wait, lane_list
+from ptxsim.splits import Wait
 
 _SPACES = {"shared", "shared::cta", "shared::cluster"}
 _SEMANTICS = {"release", "acquire", "relaxed", "cta", "cluster", "b64", *_SPACES}
@@ -271,8 +271,7 @@ def wait(instr):
             asked = token & 1 if parity else barrier.phase & 1
             first_open = first_open or (place, asked)
             if cluster.checks:
-                for lane in lane_list(lanes):
-                    cluster.checks.mbarrier_blocked(cluster, split, int(lane), place, asked)
+                cluster.checks.mbarrier_blocked(cluster, split, lanes, place, asked)
         timed_out = cluster.unit_state.pop(("timed-out", split.index), False)
         if blocking and first_open and not passed and not timed_out:
             place, asked = first_open
