@@ -53,6 +53,7 @@ class Signal:
     published: Stamp | None = None  # what a completed wait may rely on
     initialised: tuple[int, int] | None = None  # (agent, epoch) of mbarrier.init
     init_fence: tuple[int, int] | None = None  # (agent, epoch) of a fence.mbarrier_init behind it
+    awaited: bool = False  # somebody has waited, with success or not
 
     def add(self, stamp: Stamp) -> None:
         if self.gathered is None:
@@ -244,7 +245,12 @@ class Order(Observer):
         self.signal(place).add(self.release(self.rows_of(split.warp, lanes), clock=not relaxed))
 
     def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
-        self.acquire(self.rows_of(split.warp, lanes), self.signal(place).published, clock=not relaxed)
+        signal = self.signal(place)
+        signal.awaited = True
+        self.acquire(self.rows_of(split.warp, lanes), signal.published, clock=not relaxed)
+
+    def mbarrier_blocked(self, cluster, split, lanes: int, place, parity: int) -> None:
+        self.signal(place).awaited = True
 
     def phase_complete(self, cluster, place) -> None:
         signal = self.signal(place)

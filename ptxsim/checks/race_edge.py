@@ -70,7 +70,7 @@ def _wait(races, pair: Pair) -> Edge:
     first, second = pair.first, pair.second
     forward, backward = _carriers(races, first), _carriers(races, second)
     queue = first.kind in ("bytes", "mma", "ld")
-    unused = [p for p in forward + backward if not races.signals[p].waits]
+    unused = [p for p in forward + backward if not races.signals[p].awaited]
     unused = unused or (_never_waited_for(races) if queue else [])
     if unused:
         return Edge(f"{barrier_of(races, unused[0])} was not waited for", _hint(pair))
@@ -125,7 +125,7 @@ def _never_waited_for(races) -> list[tuple[int, int]]:
     """Initialised barriers of a name that no thread of the cluster has waited for, at any index."""
     places = [p for p, s in races.signals.items() if s.initialised is not None]
     names = {p: races.reporter.shared_name(p[1]).partition("[") for p in places}
-    awaited = {names[p][0] for p in places if races.signals[p].waits}
+    awaited = {names[p][0] for p in places if races.signals[p].awaited}
     return [p for p in places if names[p][1] and names[p][0] not in awaited]
 
 
