@@ -87,9 +87,6 @@ class Ahead:
         The work without an effect, in instructions; None while the split's turn is not over.
         """
         cluster, split = self.cluster, self.cluster.splits[g]
-        if self.had_turn(g):
-            cluster.queue.append(g)
-            return ml.TURN
         row, before = int(cluster.SP[g, ml.SP_PC]), cluster.effects
         guard = cluster.predicate(split, int(cluster.program.code[row, ml.GUARD]))
         cluster.CTL[ml.EXECUTED] += 1

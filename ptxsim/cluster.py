@@ -219,8 +219,7 @@ class Cluster:
                     break
                 continue
             before, g = self.effects, self._next()
-            spun = self.ahead.turn(g) if crew > 1 else self._step(g)
-            standing = max(0, standing - 1)
+            spun, standing = self._turn(g, crew > 1), max(0, standing - 1)
             if self.engine.eager:
                 self.engine.flush()
             elif self.engine.random and self.engine.random.random() < 0.5:
@@ -257,11 +256,15 @@ class Cluster:
         self.progress.clear()
         return True
 
-    def _step(self, g: int) -> int:
-        """Runs split g until it sleeps or ends (0), or has had its turn (the work done, in instructions)."""
+    def _turn(self, g: int, together: bool) -> int | None:
+        """Split g's turn, alone or as one of a crew: the work without an effect, None if it is not over."""
         if self.ahead.had_turn(g):
             self.queue.append(g)
             return ml.TURN
+        return self.ahead.turn(g) if together else self._step(g)
+
+    def _step(self, g: int) -> int:
+        """Runs split g until it sleeps or ends (0), or has had its turn (the work done, in instructions)."""
         control, split = self.CTL, self.splits[g]
         control[ml.SPLIT] = g
         control[ml.BUDGET] = self.progress.budget(g, ml.TURN) if self.checks else ml.TURN

@@ -134,7 +134,7 @@ def _tensor(cluster, split, arg) -> tuple[TensorMap | None, tuple[int, ...]]:
     tmap = find_map(cluster, split, address)
     if tmap is None:
         return None, ()
-    coordinates = np.array([cluster.scalar(split, s) for s in arg.parts[0]], np.uint32).view(np.int32)
+    coordinates = np.array(cluster.scalars(split, list(arg.parts[0])), np.uint32).view(np.int32)
     if len(coordinates) != tmap.rank:
         cluster.reporter.add(
             "descriptor",
