@@ -23,8 +23,8 @@ from lab_cli.common import (
     parse_step,
     print_json,
 )
-from ptxsim.timeline import COST_NAMES, Costs
-from ptxsim.timeline_files import chrome, svg
+from ptxsim.trace.export import chrome, svg
+from ptxsim.trace.schedule import COST_NAMES, Costs
 from tirxlab.steps import builder, parse_size, size_text
 
 # Without --size: the first CTA of steps 6 to 10 gets two tiles, so that write-back can meet the next tile.

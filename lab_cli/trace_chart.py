@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from rich.table import Table
 from rich.text import Text
 
-from ptxsim.timeline import UNITS, WAITS, Event, Lane, Timeline, spans
+from ptxsim.trace.schedule import UNITS, WAITS, Event, Lane, Timeline, spans
 
 WIDTH = 100
 LETTERS = {  # kind -> letter and colour

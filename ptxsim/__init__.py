@@ -4,11 +4,11 @@ kernel.
 
 from __future__ import annotations
 
-from ptxsim.findings import Finding
+from ptxsim.frontend.parser import PtxError, parse
 from ptxsim.launch import LoadedModule, Result
-from ptxsim.parser import PtxError, parse
-from ptxsim.tensor_map import TensorMap
-from ptxsim.timeline import Costs, Timeline
+from ptxsim.machine.tensor_map import TensorMap
+from ptxsim.report.findings import Finding
+from ptxsim.trace.schedule import Costs, Timeline
 
 __all__ = ["Costs", "Finding", "LoadedModule", "PtxError", "Result", "TensorMap", "Timeline", "load"]
 
@@ -19,6 +19,6 @@ def load(ptx_text: str) -> LoadedModule:
     Raises PtxError, naming line and text, for text that is not PTX and for instructions that are not
     modelled.
     """
-    import ptxsim.isa.all_units  # noqa: F401  (registers the unit instructions)
+    import ptxsim.units.all_units  # noqa: F401  (registers the unit instructions)
 
     return LoadedModule(parse(ptx_text))

@@ -11,22 +11,22 @@ from dataclasses import dataclass, field
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ptxsim import machine_layout as ml
-from ptxsim import parallel
-from ptxsim.checks.lifecycle_output import marked_arrays, report_unwritten
-from ptxsim.checks.lifecycle_registers import early_uses
-from ptxsim.cluster import Cluster
-from ptxsim.findings import Finding
-from ptxsim.interp import hot_numbers
-from ptxsim.isa.barriers import after_exit
-from ptxsim.isa.tensormap import encoded
-from ptxsim.lower import Program, lower
-from ptxsim.memory import GlobalMemory, shared_layout
-from ptxsim.parser import Function, Module, Var
-from ptxsim.resident import talks
-from ptxsim.specials import depends_on_cluster, special_value
-from ptxsim.tensor_map import TensorMap
-from ptxsim.timeline import Costs, Timeline
+from ptxsim.checks.lifecycle.early_register_reads import early_uses
+from ptxsim.checks.lifecycle.unwritten_outputs import marked_arrays, report_unwritten
+from ptxsim.frontend.parser import Function, Module, Var
+from ptxsim.grid import processes as parallel
+from ptxsim.grid.co_resident import talks
+from ptxsim.isa.special_registers import depends_on_cluster, special_value
+from ptxsim.jit import bytecode as ml
+from ptxsim.jit.codegen import hot_numbers
+from ptxsim.lowering.emit import Program, lower
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.global_memory import GlobalMemory, shared_layout
+from ptxsim.machine.tensor_map import TensorMap
+from ptxsim.report.findings import Finding
+from ptxsim.trace.schedule import Costs, Timeline
+from ptxsim.units.barriers import after_exit
+from ptxsim.units.tensormap import encoded
 
 MAX_SHARED = 227 * 1024  # bytes a CTA can have on sm_90 and sm_100 (CUDA C++ guide, compute capabilities)
 _WARP_SIZE = 32
@@ -38,7 +38,7 @@ class Result:
     findings: list[Finding]
     stats: dict  # warp_instructions, ctas, tma_bytes, tensor_operations, seconds
     printed: list[str] = field(default_factory=list)  # lines written by vprintf, with CTA, warp and lane
-    trace: Timeline | None = None  # of the first cluster, where asked for (timeline.py)
+    trace: Timeline | None = None  # of the first cluster, where asked for (trace/schedule.py)
 
 
 class LoadedModule:
@@ -307,7 +307,7 @@ class Launch:
 
 
 def _recorders(launch: Launch) -> tuple:
-    from ptxsim.recorder import Recorder
+    from ptxsim.trace.recorder import Recorder
 
     return (Recorder(launch),)
 

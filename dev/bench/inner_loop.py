@@ -17,9 +17,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-import ptxsim.cluster as cluster_module  # noqa: E402
+import ptxsim.machine.cluster as cluster_module  # noqa: E402
 from instructor.solutions import gemm_kernels  # noqa: E402
-from ptxsim import parallel  # noqa: E402
+from ptxsim.grid import processes as parallel  # noqa: E402
 from tirxlab.build import build  # noqa: E402
 from tirxlab.devices import sim  # noqa: E402
 from utils import prepare_data  # noqa: E402

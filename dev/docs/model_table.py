@@ -13,9 +13,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-import ptxsim.isa.all_units  # noqa: E402, F401
-from ptxsim.isa import scalar  # noqa: E402
-from ptxsim.isa.units import UNITS  # noqa: E402
+import ptxsim.units.all_units  # noqa: E402, F401
+from ptxsim.isa.scalar import table as scalar  # noqa: E402
+from ptxsim.units.registry import UNITS  # noqa: E402
 
 PAGE = ROOT / "docs" / "ptxsim-model.md"
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"

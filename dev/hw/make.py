@@ -16,12 +16,12 @@ from pathlib import Path
 
 import numpy as np
 
-import ptxsim.isa.all_units  # noqa: F401
+import ptxsim.units.all_units  # noqa: F401
 from dev.hw.case import save_set
 from dev.hw.cases import all_cases
-from ptxsim.isa import scalar
-from ptxsim.isa.units import UNITS, find_unit
-from ptxsim.parser import Instr, Pair, parse
+from ptxsim.frontend.parser import Instr, Pair, parse
+from ptxsim.isa.scalar import table as scalar
+from ptxsim.units.registry import UNITS, find_unit
 from tirxlab.devices import sim
 
 SET = Path(__file__).parent / "set.zip"

@@ -152,7 +152,7 @@ def pattern(name: str, k: int, kind: str, rng: random.Random) -> int:
 
 def make(folder: Path, arch: str) -> None:
     """Kernels and sources of every form."""
-    from ptxsim.isa import scalar
+    from ptxsim.isa.scalar import table as scalar
 
     text, sources = (
         [f".version 9.0\n.target {arch}\n.address_size 64\n"],

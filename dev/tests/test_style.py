@@ -17,7 +17,10 @@ KERNELS = (
     "dev/foreign/",
 )  # kernels may be long
 # inner loops: calls would cost what they save
-ONE_LOOP = {"ptxsim/loop_template.py": ["run_split"], "ptxsim/checks/shadow.py": ["touch_span"]}
+ONE_LOOP = {
+    "ptxsim/jit/loop_template.py": ["run_split"],
+    "ptxsim/checks/race/shadow_bytes.py": ["touch_span"],
+}
 FORBIDDEN = re.compile(r"\b(TODO: implement|FIXME|XXX|HACK)\b")
 
 

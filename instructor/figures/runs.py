@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 
 import instructor
-import ptxsim.checks
+import ptxsim
 from instructor.figures.svg import document, line, rect, text
-from ptxsim.checks.protocol import Observer
+from ptxsim.checks import all_checks
+from ptxsim.checks.observer import Observer
 from tirxlab.build import build
 from tirxlab.devices import sim
 
@@ -106,16 +107,16 @@ def record(step: int, size, order, wanted=None) -> list:
     """The log of a run on one process."""
     log: list = []
     recorder = type("OneRun", (Recorder,), {"wanted": wanted, "log": log})
-    built, data, known = artifact(step, size), arrays(size), ptxsim.checks.OBSERVERS
+    built, data, known = artifact(step, size), arrays(size), all_checks.OBSERVERS
     args = [sim._argument(p, data) for p in built.params]
-    ptxsim.checks.OBSERVERS = (*known, recorder)
+    all_checks.OBSERVERS = (*known, recorder)
     try:
         ptxsim.load(built.ptx).launch(
             built.entry, grid=built.grid, block=built.block, cluster=built.cluster, args=args, order=order,
             shared_bytes=built.shared_bytes, jobs=1,
         )  # fmt: skip
     finally:
-        ptxsim.checks.OBSERVERS = known
+        all_checks.OBSERVERS = known
     return log
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from dev.hw.case import HEAD, Case
-from ptxsim.isa import scalar
-from ptxsim.isa.forms import Form
+from ptxsim.isa.scalar import table as scalar
+from ptxsim.isa.scalar.forms import Form
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 

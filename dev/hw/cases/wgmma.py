@@ -6,7 +6,7 @@ import numpy as np
 
 from dev.hw.case import Case, names, program, rows, vector
 from dev.hw.cases.matrix import FLOAT, ROUNDING, bits_of, pack, random_matrix
-from ptxsim.layouts import MatrixDescriptor, encode_matrix_descriptor, operand_addresses, wgmma_a, wgmma_d
+from ptxsim.isa.layouts import MatrixDescriptor, encode_matrix_descriptor, operand_addresses, wgmma_a, wgmma_d
 
 A_AT, B_AT, SHARED = 0, 16384, 49152  # bytes from the start of dynamic shared memory
 DEPTH = {"f16": 16, "bf16": 16, "tf32": 8, "e4m3": 32, "e5m2": 32, "s8": 32, "u8": 32}

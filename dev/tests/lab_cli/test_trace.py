@@ -6,8 +6,8 @@ import pytest
 
 from lab_cli import trace, trace_chart
 from lab_cli.common import REFERENCE
-from ptxsim.timeline import LOADS, TENSOR, Event, Lane, Timeline
-from ptxsim.timeline import Costs as Ticks
+from ptxsim.trace.schedule import LOADS, TENSOR, Event, Lane, Timeline
+from ptxsim.trace.schedule import Costs as Ticks
 from tirxlab.steps import sections
 
 K = ["--kernels", str(REFERENCE)]

@@ -6,7 +6,7 @@ import functools
 
 import pytest
 
-from ptxsim import parser as p
+from ptxsim.frontend import parser as p
 
 LANGUAGE = r"""
 #include <cuda_fp16.h>

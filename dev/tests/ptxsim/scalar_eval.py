@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from numba import njit
 
-from ptxsim.isa import mathlib, scalar
-from ptxsim.syntax import Instr, Pair, Reg
+from ptxsim.frontend.ast import Instr, Pair, Reg
+from ptxsim.isa.mathlib import all as mathlib
+from ptxsim.isa.scalar import table as scalar
 
 LOAD = {
     "f32": "as_f32({})",

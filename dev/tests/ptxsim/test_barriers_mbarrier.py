@@ -10,7 +10,7 @@ from ptx_samples import HEAD
 from warp_kernels import register_kernel, run_registers
 
 import ptxsim
-from ptxsim.mbarrier import MAX_COUNT, MBarrier, MBarrierError
+from ptxsim.machine.mbarrier import MAX_COUNT, MBarrier, MBarrierError
 
 ORDERS = ["program", "adverse", 3, 11]
 WAIT = "{{ .reg .pred %w; AGAIN: mbarrier.{form} %w, [%sm{at}], {what}; @!%w bra AGAIN; }}"

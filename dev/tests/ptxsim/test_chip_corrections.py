@@ -7,7 +7,7 @@ import pytest
 from warp_kernels import register_kernel
 
 import ptxsim
-from ptxsim.isa.tma import _nan_bits
+from ptxsim.units.tma import _nan_bits
 
 TINY = np.float32(2.0**-140)
 

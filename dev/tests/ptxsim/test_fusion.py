@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ptxsim
-from ptxsim import machine_layout as ml
+from ptxsim.jit import bytecode as ml
 
 HEAD = """.version 8.7
 .target sm_100a

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ptxsim import layouts
-from ptxsim.layouts import MatrixDescriptor
-from ptxsim.layouts.swizzle import XORS
+from ptxsim.isa import layouts
+from ptxsim.isa.layouts import MatrixDescriptor
+from ptxsim.isa.layouts.swizzle import XORS
 
 SPANS = (32, 64, 128)
 

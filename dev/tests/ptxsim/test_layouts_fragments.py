@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptxsim import layouts
+from ptxsim.isa import layouts
 
 # (m, k, bits of an element): every m?n8k? of mma.sync but f16 m8n8k4
 SHAPES = [

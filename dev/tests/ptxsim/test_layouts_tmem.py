@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptxsim import layouts
+from ptxsim.isa import layouts
 
 NUMS = (1, 2, 4, 8, 16, 32, 64, 128)
 LOADS = [(shape, num) for shape, (_, _, top) in layouts.LOAD_SHAPES.items() for num in NUMS if num <= top]

@@ -8,8 +8,8 @@ import struct
 import pytest
 from ptx_samples import SAMPLES, instrs, kernel, module, one, sample_ptx
 
-from ptxsim import parser as p
-from ptxsim.tokens import Tokens
+from ptxsim.frontend import parser as p
+from ptxsim.frontend.lexer import Tokens
 
 # --- what is parsed prints back as it was written ---
 

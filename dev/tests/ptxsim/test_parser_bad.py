@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ptx_samples import HEAD, kernel, sample_ptx
 
-from ptxsim import parser as p
+from ptxsim.frontend import parser as p
 
 BAD = {
     "": "starts with .version",

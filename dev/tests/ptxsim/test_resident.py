@@ -7,7 +7,7 @@ import pytest
 from ptx_samples import compile_ptx
 
 import ptxsim
-from ptxsim import resident
+from ptxsim.grid import co_resident as resident
 
 BARRIER = r"""
 extern "C" __global__ void k(int* count, int* data, int* out) {
@@ -87,7 +87,7 @@ def test_flag_that_nobody_sets():
 
 def test_atomics_of_all_clusters_count(monkeypatch):
     """Also where there are many processes: kernels with global atomics stay in one."""
-    monkeypatch.setattr("ptxsim.parallel.WORTHWHILE", 0)
+    monkeypatch.setattr("ptxsim.grid.processes.WORTHWHILE", 0)
     total, part = np.zeros(1, np.int32), np.zeros(4, np.float32)
     result = launch(COUNT, grid=40, block=96, args=[total, part], checks=False, jobs=4)
     assert total[0] == 40 * 96 * 97 // 2 and (part == 10 * 96 * 0.5).all()

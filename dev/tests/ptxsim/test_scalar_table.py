@@ -9,8 +9,9 @@ import subprocess
 import pytest
 from scalar_eval import find, instr
 
-from ptxsim.isa import mathlib, scalar
-from ptxsim.syntax import Imm, Instr, PtxError, Reg, Vec
+from ptxsim.frontend.ast import Imm, Instr, PtxError, Reg, Vec
+from ptxsim.isa.mathlib import all as mathlib
+from ptxsim.isa.scalar import table as scalar
 
 # Spellings from the syntax boxes and examples of PTX ISA 9.0, with the number of operands
 LEGAL_FORMS = """

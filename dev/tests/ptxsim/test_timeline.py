@@ -11,10 +11,10 @@ from ptx_samples import compile_ptx
 import ptxsim
 import utils
 from lab_cli.common import REFERENCE
-from ptxsim import parallel
-from ptxsim.checks import Checker
-from ptxsim.timeline import COPIES, LOADS, STORES, TENSOR, UNITS, WAITS, Costs, Event, schedule, spans
-from ptxsim.timeline_files import chrome, rows, svg
+from ptxsim.checks.all_checks import Checker
+from ptxsim.grid import processes as parallel
+from ptxsim.trace.export import chrome, rows, svg
+from ptxsim.trace.schedule import COPIES, LOADS, STORES, TENSOR, UNITS, WAITS, Costs, Event, schedule, spans
 from tirxlab.build import build
 from tirxlab.devices import sim
 from tirxlab.steps import builder, load_kernels, sections

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from truth import Rule, check_broken, check_kept, each, lines, wait
 
-from ptxsim.layouts import MatrixDescriptor, encode_matrix_descriptor
+from ptxsim.isa.layouts import MatrixDescriptor, encode_matrix_descriptor
 
 GROUP = "cta_group::1.sync.aligned"
 ALLOC = f"@%w0 tcgen05.alloc.{GROUP}.shared::cta.b32 [%bar+64], 64;"

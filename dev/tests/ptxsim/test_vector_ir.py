@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ptxsim import machine_layout as ml
-from ptxsim.interp import _vectorises, cold_operation, hot_operations, vector_cold_operation
+from ptxsim.jit import bytecode as ml
+from ptxsim.jit.codegen import _vectorises, cold_operation, hot_operations, vector_cold_operation
 
 VECTOR = [op for op in hot_operations() if _vectorises(op)]
 EDGES = [

@@ -1,0 +1,82 @@
+"""Observers of a run: what is wrong although, or because, the machine went on.
+
+A check is a class `Check(launch, reporter)` derived from `protocol.Observer` and listed in OBSERVERS.
+`Checker` hands every event to the observers that listen to it. What an observer's `*_issue` returned is
+its own token: the machine gives it back to that observer alone.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+
+from ptxsim.checks.barrier_history import History
+from ptxsim.checks.lifecycle.bulk_copies import BulkCopies
+from ptxsim.checks.lifecycle.cluster_peers import Peers
+from ptxsim.checks.lifecycle.descriptors import Descriptors
+from ptxsim.checks.lifecycle.early_register_reads import LoadedRegisters
+from ptxsim.checks.lifecycle.mbarriers import Barriers
+from ptxsim.checks.lifecycle.shared_memory import SharedMemory
+from ptxsim.checks.lifecycle.tensor_memory import TmemLife
+from ptxsim.checks.observer import Observer
+from ptxsim.checks.race.detector import Races
+
+OBSERVERS: tuple[type[Observer], ...] = (
+    Barriers,
+    History,
+    Peers,
+    SharedMemory,
+    TmemLife,
+    BulkCopies,
+    Descriptors,
+    LoadedRegisters,
+    Races,
+)
+
+_EVENTS = {
+    name: list(inspect.signature(method).parameters)[1:]
+    for name, method in vars(Observer).items()
+    if inspect.isfunction(method)
+}
+
+
+class Checker:
+    """All checks of a launch (none of them with checks=False), then `extra`. Has every method of Observer."""
+
+    def __init__(self, launch, reporter, checks: bool = True, extra: tuple[Observer, ...] = ()):
+        self.observers = [check(launch, reporter) for check in OBSERVERS if checks] + [*extra]
+        for name, parameters in _EVENTS.items():
+            setattr(self, name, _spread(name, parameters, self.observers))
+
+
+def _spread(name: str, parameters: list[str], observers: list[Observer]) -> Callable:
+    """The function that passes event `name` on to those who override it."""
+    listening = [
+        (i, getattr(o, name))
+        for i, o in enumerate(observers)
+        if getattr(type(o), name) is not getattr(Observer, name)
+    ]
+    if name.endswith("_issue"):
+        return lambda *args: _issue(listening, len(observers), args)
+    if "token" in parameters:
+        return lambda *args: _with_token(listening, parameters.index("token"), args)
+    calls = [call for _, call in listening]
+    return calls[0] if len(calls) == 1 else lambda *args, **named: _each(calls, args, named)
+
+
+def _each(calls: list[Callable], args: tuple, named: dict) -> None:
+    for call in calls:
+        call(*args, **named)
+
+
+def _issue(listening: list[tuple[int, Callable]], count: int, args: tuple) -> list:
+    """Tokens of all observers, by observer."""
+    tokens = [None] * count
+    for i, call in listening:
+        tokens[i] = call(*args)
+    return tokens
+
+
+def _with_token(listening: list[tuple[int, Callable]], at: int, args: tuple) -> None:
+    for i, call in listening:
+        call(*args[:at], args[at][i], *args[at + 1 :])

@@ -1,0 +1,141 @@
+"""What happened on every mbarrier of a cluster: who signalled it, in which phases, who saw them complete.
+
+Other checks and the deadlock report read it. A source is (how, warp of the cluster, row of the program);
+how is "arrive", "commit" or "load".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ptxsim.checks.observer import Observer
+from ptxsim.machine.split import lane_list
+
+Source = tuple[str, int, int]
+
+
+@dataclass
+class Signals:
+    """What one source has done on a barrier."""
+
+    lanes: int = 0  # mask
+    total: int = 0
+    phase: int = -1  # the last phase it signalled
+    now: int = 0  # signals in that phase
+
+
+@dataclass
+class BarrierHistory:
+    """One mbarrier. Phase -1 is the one before the first: it counts as complete and seen."""
+
+    row: int  # of its mbarrier.init
+    thread: int  # that executed it
+    count: int
+    sources: dict[Source, Signals] = field(default_factory=dict)
+    seen: int = -1  # last phase whose completion any thread has waited for
+    bytes_phase: int = -1  # last phase that TMA delivered to
+    parts: list[tuple[str, int, int]] = field(default_factory=list)  # (buffer, bytes, row) of this phase
+    before: list[tuple[str, int, int]] = field(default_factory=list)  # the same of the phase before
+    threads: dict[int, int] = field(default_factory=dict)  # thread -> last phase that it saw complete
+    armed: dict[int, int] = field(default_factory=dict)  # thread -> last phase that it started work for
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a piece of asynchronous work came from."""
+
+    how: str
+    warp: int
+    lane: int
+    row: int
+    cta: int
+    buffer: str = ""  # a load: where it writes
+    size: int = 0  # a load: bytes per barrier that it signals
+
+
+class History(Observer):
+    def __init__(self, launch, reporter):
+        self.reporter = reporter
+        self.barriers: dict[tuple[int, int], BarrierHistory] = {}
+
+    def start(self, cluster) -> None:
+        self.barriers.clear()
+
+    def mbarrier_init(self, cluster, split, lane: int, place) -> None:
+        count = cluster.mbarriers[place].expected
+        self.barriers[place] = BarrierHistory(split.row, split.warp * 32 + lane, count)
+
+    def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+        self._signalled(cluster, place, "arrive", split.warp, lanes, split.row)
+        for lane in lane_list(lanes).tolist():
+            self._armed(cluster, split.warp * 32 + lane, place)
+
+    def will_signal(self, cluster, split, kind: str, places: list) -> None:
+        for place in places:
+            self._armed(cluster, split.thread, place)
+
+    def commit_issue(self, cluster, split) -> Origin:
+        return Origin("commit", split.warp, split.leader, split.row, split.cta)
+
+    def tma_issue(self, cluster, split, kind: str, tmap, start, ranks: list[int], offset: int) -> Origin:
+        buffer = self.reporter.shared_name(offset)
+        return Origin(kind, split.warp, split.leader, split.row, split.cta, buffer, tmap.box_bytes)
+
+    def async_arrive(self, cluster, place, token) -> None:
+        if token is None or place not in self.barriers:
+            return
+        self._signalled(cluster, place, token.how, token.warp, 1 << token.lane, token.row)
+        if token.how == "load":
+            history = self.barriers[place]
+            history.bytes_phase = cluster.mbarriers[place].phase
+            history.parts.append((token.buffer, token.size, token.row))
+
+    def _signalled(self, cluster, place, how: str, warp: int, lanes: int, row: int) -> None:
+        history = self.barriers.get(place)
+        if history is None:
+            return
+        signals = history.sources.get((how, warp, row))
+        if signals is None:
+            signals = history.sources[how, warp, row] = Signals()
+        phase = cluster.mbarriers[place].phase
+        if signals.phase != phase:
+            signals.phase, signals.now = phase, 0
+        signals.lanes |= lanes
+        signals.total += lanes.bit_count()
+        signals.now += lanes.bit_count()
+
+    def _armed(self, cluster, thread: int, place) -> None:
+        history = self.barriers.get(place)
+        if history is not None:
+            history.armed[thread] = cluster.mbarriers[place].phase
+
+    def phase_complete(self, cluster, place) -> None:
+        history = self.barriers[place]
+        history.before, history.parts = history.parts, []
+
+    def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+        history, done = self.barriers[place], cluster.mbarriers[place].phase - 1
+        history.seen = max(history.seen, done)
+        history.threads.update(dict.fromkeys((split.warp * 32 + lane_list(lanes)).tolist(), done))
+
+
+def never_waited(cluster, histories: dict, name_of) -> list[str]:
+    """Names of the barrier arrays that are signalled, but that no thread has waited for, at any index.
+
+    name_of: window offset -> name.
+    """
+    waiting = {w.detail["place"] for w in cluster.waits.values() if w.kind == "mbarrier"}
+    signalled, waited = {}, set()
+    for place, history in histories.items():
+        array = name_of(place[1]).partition("[")[0]
+        if history.threads or place in waiting:
+            waited.add(array)
+        elif history.sources:
+            signalled.setdefault(array, name_of(place[1]))
+    return [name for array, name in signalled.items() if array not in waited]
+
+
+def history_of(cluster) -> dict[tuple[int, int], BarrierHistory]:
+    """The histories of a cluster's barriers; empty when it runs without checks."""
+    observers = getattr(cluster.checks, "observers", ())
+    return next((o.barriers for o in observers if isinstance(o, History)), {})

@@ -1,0 +1,212 @@
+"""A CTA must live, and its tensor memory stay allocated, until its peers are done with them.
+
+Each CTA of a cluster is one clock. A CTA's clock ticks when it releases (arrives, commits, starts a copy);
+what it then waits for tells it the clocks of those who signalled. A peer that touches this CTA at its time t
+must be known here, at time t or later, when this CTA ends (shared memory, mbarriers: PTX ISA 5.1.4,
+9.7.13.15) and when it frees tensor memory of a pair (9.7.16.5). Coarser than threads, so it misses cases but
+invents none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from ptxsim.checks.observer import Observer
+from ptxsim.jit import bytecode as ml
+
+_STAY = "end with cluster_sync(): no CTA may leave, or free TMEM, while its peer still works with it"
+_FLAGS = {"acquire", "volatile", "relaxed"}  # loads that can wait for a flag in memory
+
+
+@dataclass(frozen=True)
+class Touch:
+    """The last time that one CTA touched another."""
+
+    time: int
+    what: str
+    row: int
+
+
+@dataclass(frozen=True)
+class Freed:
+    """A dealloc for a pair of CTAs, and what its CTA knew of the others then."""
+
+    knew: np.ndarray
+    row: int
+    text: str
+
+
+@njit(cache=True)
+def remote_rows(log, warps, rows):
+    """rows[cta, rank]: the last row at which a thread of `cta` accesses the shared memory of `rank`.
+
+    True if there is any such access.
+    """
+    found = False
+    for i in range(len(log)):
+        place = log[i, ml.LOG_PLACE]
+        if ml.SHARED_BASE <= place < ml.SHARED_END:
+            rank = (place - ml.SHARED_BASE) >> ml.RANK_SHIFT
+            cta = log[i, ml.LOG_THREAD] // 32 // warps
+            if rank != cta:
+                rows[cta, rank] = log[i, ml.LOG_ROW]
+                found = True
+    return found
+
+
+class Peers(Observer):
+    def __init__(self, launch, reporter):
+        self.reporter = reporter
+        flags = any(
+            i is not None and i.op in ("ld", "atom") and _FLAGS & set(i.mods) for i in launch.program.instrs
+        )
+        self.on = launch.ctas_per_cluster > 1 and not flags
+
+    def start(self, cluster) -> None:
+        n = cluster.ctas
+        self.now = np.ones(n, np.int64)
+        self.knows = np.zeros((n, n), np.int64)  # [x, y]: the time of y that x has learnt of
+        self.open: dict[object, np.ndarray] = {}  # barrier -> clocks of those who signalled the current phase
+        self.done: dict[object, np.ndarray] = {}  # the same of completed phases
+        self.touches: dict[tuple, Touch] = {}  # (from, to, what) -> the last one
+        self.tmem = np.zeros(n, np.int64)  # time of each CTA's last access to its tensor memory
+        self.freed: dict[int, Freed] = {}
+        self.rows = np.full((n, n), -1, np.int64)
+        self.place: object = None  # barrier of the last arrival or wait
+
+    # ---- clocks ----
+
+    def _release(self, cta: int) -> np.ndarray:
+        self.knows[cta, cta] = self.now[cta]
+        self.now[cta] += 1
+        return self.knows[cta].copy()
+
+    def _signal(self, key, clock: np.ndarray) -> None:
+        known = self.open.get(key)
+        self.open[key] = clock if known is None else np.maximum(known, clock)
+
+    def _complete(self, key) -> None:
+        clock = self.open.pop(key, None)
+        if clock is not None:
+            self.done[key] = np.maximum(self.done.get(key, 0), clock)
+
+    def _learn(self, cta: int, key) -> None:
+        if key in self.done:
+            np.maximum(self.knows[cta], self.done[key], out=self.knows[cta])
+
+    def _touch(self, source: int, target: int, what: str, row: int, age: int = 0) -> None:
+        """`age`: releases of the source since."""
+        self.touches[source, target, what] = Touch(int(self.now[source]) - age, what, row)
+
+    # ---- events ----
+
+    def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+        lane = (lanes & -lanes).bit_length() - 1
+        if not self.on or self._repeats(split, lane, place):
+            return
+        if split.cta != place[0]:
+            self._touch(split.cta, place[0], f"arrives on {self.reporter.shared_name(place[1])}", split.row)
+        self._signal(place, self._release(split.cta))
+
+    def _repeats(self, split, lane: int, place) -> bool:
+        """A further lane does what the leader of its split has just done."""
+        if lane == split.leader or place != self.place:
+            self.place = place
+            return False
+        return True
+
+    def will_signal(self, cluster, split, kind: str, places: list) -> None:
+        """Comes after the load or commit was issued, which released."""
+        if self.on:
+            for place in (p for p in places if p[0] != split.cta):
+                name = self.reporter.shared_name(place[1])
+                self._touch(split.cta, place[0], f"signals {name} ({kind})", split.row, age=1)
+
+    def commit_issue(self, cluster, split) -> np.ndarray | None:
+        return self._release(split.cta) if self.on else None
+
+    def tma_issue(self, cluster, split, kind: str, tmap, start, ranks: list[int], offset: int):
+        if not self.on:
+            return None
+        for rank in (r for r in ranks if r != split.cta):
+            self._touch(split.cta, rank, f"copies to {self.reporter.shared_name(offset)}", split.row)
+        return self._release(split.cta)
+
+    def async_arrive(self, cluster, place, token) -> None:
+        if token is not None:
+            self._signal(place, token)
+
+    def phase_complete(self, cluster, place) -> None:
+        self._complete(place)
+
+    def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+        if self.on:
+            self._learn(split.cta, place)
+
+    def cluster_arrive(self, cluster, split, relaxed: bool) -> None:
+        if self.on:
+            self._signal("cluster", self._release(split.cta))
+
+    def cluster_complete(self, cluster) -> None:
+        self._complete("cluster")
+
+    def cluster_wait(self, cluster, split) -> None:
+        if self.on:
+            self._learn(split.cta, "cluster")
+
+    def accesses(self, cluster, log: np.ndarray) -> None:
+        if not self.on:
+            return
+        if remote_rows(log, cluster.warps_per_cta, self.rows):
+            for source, target in np.argwhere(self.rows >= 0).tolist():
+                self._touch(source, target, "accesses the shared memory", int(self.rows[source, target]))
+            self.rows[:] = -1
+
+    def mma_issue(self, cluster, split, op) -> None:
+        if self.on and op.group == 2:
+            self._touch(op.cta, op.cta ^ 1, "uses its shared and tensor memory in an MMA", split.row)
+
+    def tmem_access(self, cluster, split, cells, write: bool, row: int) -> None:
+        self.tmem[split.cta] = self.now[split.cta]
+
+    def tmem_free(self, cluster, split, start: int, columns: int, group: int) -> None:
+        if self.on and group == 2:
+            text = f"columns {start}..{start + columns - 1}"
+            self.freed[split.cta] = Freed(self.knows[split.cta].copy(), split.row, text)
+
+    # ---- findings ----
+
+    def finish(self, cluster) -> None:
+        if not self.on or cluster.stuck:
+            return
+        for (source, target, _), touch in self.touches.items():
+            if self.knows[target, source] < touch.time:
+                self._report(
+                    cluster,
+                    "cluster",
+                    source,
+                    touch.row,
+                    touch.what,
+                    f"CTA {source} {touch.what} of CTA {target}, but nothing keeps CTA {target} from "
+                    "having ended",
+                )
+        for cta, freed in self.freed.items():
+            peer = cta ^ 1
+            if peer < cluster.ctas and freed.knew[peer] < self.tmem[peer]:
+                self._report(
+                    cluster,
+                    "tmem-alloc",
+                    cta,
+                    freed.row,
+                    "free",
+                    f"tcgen05.dealloc of {freed.text} in CTA {cta} with cta_group 2, while CTA {peer} may "
+                    "still "
+                    f"read its half of them",
+                )
+
+    def _report(self, cluster, kind: str, cta: int, row: int, key: str, message: str) -> None:
+        finding = self.reporter.add(kind, "error", message, _STAY, key=(kind, key))
+        finding.where = finding.where or self.reporter.row_place(cluster, cta, row)

@@ -1,0 +1,139 @@
+"""Life cycle of mbarriers: waits that cannot mean what they say, phases left open or unseen at the end.
+
+Rules (PTX ISA 9.7.13.15): a parity wait tells only the current phase from the one before, so a barrier may
+not get two phases ahead of who waits on it; a phase completes when its arrivals and its bytes are all there;
+whoever starts a copy must see it complete before the CTA ends.
+"""
+
+from __future__ import annotations
+
+from ptxsim.checks.barrier_history import BarrierHistory, history_of, never_waited
+from ptxsim.checks.deadlock.causes import loads_to_come
+from ptxsim.checks.deadlock.wait_graph import Model
+from ptxsim.checks.observer import Observer
+from ptxsim.machine.split import lane_list
+from ptxsim.report.findings import Finding
+
+_COUNT = "compare init(count) with how many threads or commits arrive per round; each arrives once per round"
+_IGNORED = "who signals a barrier round after round waits, in each round, for the barrier that answers it"
+_FLIP = "flip the phase after each wait: phase ^= 1, or move_to_next_stage()"
+_BYTES = (
+    "the bytes given to arrive are the sum of all copies that signal this barrier in a phase: every buffer, "
+    "bytes and not elements, and the loads of both CTAs where both report to one barrier"
+)
+_UNSEEN = "every load must be waited for: do the loop that loads and the loop that waits run equally often?"
+
+
+class Barriers(Observer):
+    """Stands before History in the list of observers: it compares a wait with what was seen before it."""
+
+    def __init__(self, launch, reporter):
+        self.reporter = reporter
+        self.histories: dict[tuple[int, int], BarrierHistory] = {}
+
+    def start(self, cluster) -> None:
+        self.histories = history_of(cluster)
+        self.ahead: list = []  # findings of barriers that run ahead
+
+    def _name(self, place) -> str:
+        return f"{self.reporter.shared_name(place[1])} of CTA {place[0]}"
+
+    # ---- while it runs ----
+
+    def mbarrier_blocked(self, cluster, split, lanes: int, place, parity: int) -> None:
+        history, barrier = self.histories.get(place), cluster.mbarriers[place]
+        missed = barrier.phase - 2  # the phase of this parity that completed last
+        if history is None or missed < 0 or history.seen >= missed:
+            return
+        arrivals = sum(s.total for s in history.sources.values())
+        message = (
+            f"{self._name(place)} runs ahead: phases {history.seen + 1} to {barrier.phase - 1} completed "
+            f"before the wait for phase {missed} could see it, and parity {parity} cannot tell phase "
+            f"{missed} from phase {barrier.phase}. {arrivals} arrivals came, and init({barrier.expected}) "
+            f"makes {barrier.expected} of them a phase"
+        )
+        for _ in range(lanes.bit_count()):  # a finding counts threads
+            self.ahead.append(self._at(split, "mbarrier", ("ahead", place[1]), place, message, _COUNT))
+
+    def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+        history, barrier = self.histories.get(place), cluster.mbarriers[place]
+        if history is None or barrier.phase not in history.armed.values():
+            return
+        done = barrier.phase - 1
+        for thread in (split.warp * 32 + lane_list(lanes)).tolist():
+            if history.threads.get(thread, -2) != done or history.armed.get(thread, -1) != barrier.phase:
+                continue
+            message = (
+                f"the wait on {self._name(place)} does not wait: it asks again for phase {done} (parity "
+                f"{done & 1}), which this thread has seen complete; what it started since belongs to phase "
+                f"{barrier.phase}"
+            )
+            self._at(split, "mbarrier", ("stale", place[1]), place, message, _FLIP)
+
+    def _at(self, split, kind: str, key: tuple, place, message: str, hint: str) -> Finding:
+        name = self.reporter.shared_name(place[1])
+        return self.reporter.add(kind, "error", message, hint, split, key, barrier=name)
+
+    # ---- at the end ----
+
+    def finish(self, cluster) -> None:
+        ignored = never_waited(cluster, self.histories, self.reporter.shared_name) if self.ahead else []
+        for finding in self.ahead if ignored else ():
+            if finding.hint == _COUNT:
+                finding.message += f". Nobody ever waits for {' or '.join(ignored)}"
+                finding.hint = _IGNORED
+        for place, history in self.histories.items():
+            if place in cluster.mbarriers:
+                (self._bytes if cluster.stuck else self._left_open)(cluster, place, history)
+
+    def _bytes(self, cluster, place, history: BarrierHistory) -> None:
+        """All arrivals are there, the bytes are not."""
+        barrier = cluster.mbarriers[place]
+        if barrier.pending or not barrier.tx or loads_to_come(Model(cluster, self.reporter), place):
+            return
+        parts: dict[str, int] = {}
+        for buffer, size, _ in history.parts:
+            parts[buffer] = parts.get(buffer, 0) + size
+        terms = [f"{name} {size}" for name, size in parts.items()]
+        detail = f" ({' + '.join(terms[:4])}{' + ...' if len(terms) > 4 else ''})" if terms else ""
+        side = "too few" if barrier.tx > 0 else "too many"
+        message = (
+            f"{self._name(place)} expected {barrier.announced} B, TMA delivered {barrier.delivered} B"
+            f"{detail}: {abs(barrier.tx)} B {side}, phase {barrier.phase} never completes"
+        )
+        self._afterwards(cluster, "tx-count", "error", place, history, message, _BYTES)
+
+    def _left_open(self, cluster, place, history: BarrierHistory) -> None:
+        barrier = cluster.mbarriers[place]
+        if barrier.tx < 0:
+            message = (
+                f"{self._name(place)}: TMA delivered {-barrier.tx} B more than it was told to expect "
+                f"(phase {barrier.phase}): a wait returns before its bytes are there, or never"
+            )
+            self._afterwards(cluster, "tx-count", "error", place, history, message, _BYTES)
+        elif barrier.tx or history.bytes_phase > history.seen:
+            copies = history.parts or history.before
+            names = ", ".join(dict.fromkeys(name for name, _, _ in copies)) or "a buffer"
+            state = f"{barrier.tx} B are outstanding" if barrier.tx else "nobody waits for it"
+            message = (
+                f"a TMA load of {names} on {self._name(place)} is in flight when the kernel ends: {state} "
+                f"(phase {max(history.bytes_phase, 0)}; waited for up to phase {history.seen}). It may write "
+                f"shared memory after the CTA has gone"
+            )
+            self._afterwards(cluster, "async-pending", "error", place, history, message, _UNSEEN)
+        elif 0 < barrier.pending < barrier.expected:
+            message = (
+                f"{self._name(place)} is left in the middle of phase {barrier.phase}: "
+                f"{barrier.expected - barrier.pending} of {barrier.expected} arrivals came"
+            )
+            self._afterwards(cluster, "mbarrier", "review", place, history, message, _COUNT)
+
+    def _afterwards(self, cluster, kind: str, severity: str, place, history, message: str, hint: str) -> None:
+        """A finding at the line of the last load or arrival, else of the init."""
+        copies = history.parts or history.before
+        row = copies[-1][2] if copies else next((r for _, _, r in reversed(history.sources)), history.row)
+        name = self.reporter.shared_name(place[1])
+        finding = self.reporter.add(
+            kind, severity, message, hint, key=(kind, name.split("[")[0]), barrier=name
+        )
+        finding.where = finding.where or self.reporter.row_place(cluster, place[0], row)

@@ -1,0 +1,162 @@
+"""The edge that is missing between two accesses: the wait, the fence or the flip that would order them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxsim.checks.race.conflict import Access, Pair
+from ptxsim.checks.race.shadow_bytes import NO_FENCE_READ, NO_FENCE_WRITE, NO_TCGEN05_FENCE, SAME_VALUE
+from ptxsim.checks.race.wording import UNITS, line_text, thread_of, threads_of
+
+_COPIES = (
+    "copy, where one thread is meant to",
+    "elect one thread of one warp: a test of warp_id around the elected thread keeps the other warps out",
+)
+_MMAS = (
+    "MMA, and their columns overlap",
+    "elect one thread of one warp for the MMAs of a result (test warp_id); two results lie side by side",
+)
+_FLIP_HINT = "move on to the next phase after each wait (move_to_next_stage, or phase ^ 1)"
+_EARLY_HINT = "hand a buffer back (arrive) only behind the last read of it (for TMEM, tcgen05.wait::ld)"
+
+
+@dataclass(frozen=True)
+class Edge:
+    text: str
+    hint: str
+
+
+def missing(races, pair: Pair) -> Edge:
+    """What would order the two, and what to do about it."""
+    first = pair.first
+    text = _fence(pair) or _other(pair)
+    if text:
+        return Edge(text, _hint(pair))
+    if pair.issuers:
+        what, hint = _MMAS if first.kind == "mma" else _COPIES
+        return Edge(f"{threads_of(races, pair.issuers)} each issue this {what}", hint)
+    if not pair.waited:
+        own = f"its warp has not executed tcgen05.wait::{first.kind}"
+        group = "its thread has not waited for it (cp.async.bulk.commit_group, then wait_group)"
+        return Edge(own if first.kind in ("ld", "st") else group, _hint(pair))
+    return _wait(races, pair)
+
+
+def _fence(pair: Pair) -> str:
+    first, second = pair.first, pair.second
+    if pair.code in (NO_FENCE_READ, NO_FENCE_WRITE):
+        if pair.elsewhere is not None:
+            return (
+                "fence.proxy.async was executed behind the barrier, not by the threads that write before it"
+            )
+        where = "shared::cta" if pair.space == "shared" else "global"
+        return f"no fence.proxy.async for .{where} between the write and the barrier"
+    if pair.code != NO_TCGEN05_FENCE:
+        return ""
+    if first.kind == "mma":  # its commit includes the other fence
+        later = UNITS.get(second.kind, "what comes later")
+        return f"no tcgen05.fence::after_thread_sync between the wait and {later}"
+    return "their synchronisation has no tcgen05.fence::before_thread_sync / after_thread_sync pair"
+
+
+def _other(pair: Pair) -> str:
+    if pair.code == SAME_VALUE:
+        return "no barrier between them, but both write the same value"
+    return "they are in different clusters of the grid" if pair.first.kind == "other" else ""
+
+
+def _wait(races, pair: Pair) -> Edge:
+    """The wait on an mbarrier that was left out, that an old phase let pass, or that came to nothing."""
+    first, second = pair.first, pair.second
+    forward, backward = _carriers(races, first), _carriers(races, second)
+    queue = first.kind in ("bytes", "mma", "ld")
+    unused = [p for p in forward + backward if not races.signals[p].awaited]
+    unused = unused or (_never_waited_for(races) if queue else [])
+    if unused:
+        return Edge(f"{barrier_of(races, unused[0])} was not waited for", _hint(pair))
+    for access, places in ((second, forward), (first, backward)):
+        edge = _passed_again(races, pair, access, places)
+        if edge is not None:
+            return edge
+    if pair.early is not None:
+        place, row = pair.early
+        reader = first if first.verb == "read" else second
+        what = f"the read by {UNITS.get(reader.kind, thread_of(races, reader.by))} was done"
+        text = f"{barrier_of(races, place)} was signalled{line_text(races, row)} before {what}"
+        return Edge(text, _EARLY_HINT)
+    own = [races.agent(first.agent).owner] if first.kind == "bytes" else []
+    chosen = (own or (_likely(races, pair, forward) if queue else []) or [None])[0]
+    if chosen is not None:
+        return Edge(f"{barrier_of(races, chosen)} was not waited for", _hint(pair))
+    if second.kind == "mma" and backward:
+        text = f"no barrier between them, nor was {barrier_of(races, backward[0])} waited for"
+        return Edge(text, _hint(pair))
+    return Edge("no barrier between them", _hint(pair))
+
+
+def _passed_again(races, pair: Pair, access: Access, places: list) -> Edge | None:
+    """A wait of the warp behind `access`, on a barrier that hands the other one on, saw a phase twice."""
+    for place in places:
+        seen = pair.seen.get((_warp(races, access), place))
+        if seen is not None and seen.again is not None:
+            phase, row = seen.again
+            which = f"phase {phase}" if phase >= 0 else "the phase before the first"
+            name, line = barrier_of(races, place), line_text(races, row)
+            return Edge(f"the wait for {name}{line} let {which} pass a second time", _FLIP_HINT)
+    return None
+
+
+def _likely(races, pair: Pair, forward: list) -> list:
+    """Barriers that hand the first access on: what its own warp signals before what others pass on, and
+    what the second one's warp waits for before the rest.
+    """
+    agent, warp = pair.first.agent, _warp(races, pair.second)
+    own = {place for _, place in races.commits.get(agent, ())} | set(
+        races.handed.get(_warp(races, pair.first), ())
+    )
+    return sorted(forward, key=lambda place: (place not in own, (warp, place) not in pair.seen))
+
+
+def _warp(races, access: Access) -> int | None:
+    return None if access.by is None else access.by * races.lanes // 32
+
+
+def _never_waited_for(races) -> list[tuple[int, int]]:
+    """Initialised barriers of a name that no thread of the cluster has waited for, at any index."""
+    places = [p for p, s in races.signals.items() if s.initialised is not None]
+    names = {p: races.reporter.shared_name(p[1]).partition("[") for p in places}
+    awaited = {names[p][0] for p in places if races.signals[p].awaited}
+    return [p for p in places if names[p][1] and names[p][0] not in awaited]
+
+
+def _carriers(races, access: Access) -> list[tuple[int, int]]:
+    """mbarriers that hand on an access, the first to do so first; commits before what came of them."""
+    if access.kind == "other":
+        return []
+    planned = sorted((at, p) for at, p in races.commits.get(access.agent, ()) if at >= access.epoch)
+    found = []
+    for place, signal in races.signals.items():
+        if signal.initialised is not None and signal.gathered is not None:
+            clock = signal.gathered.clock
+            at = int(clock[access.agent]) if access.agent < len(clock) else 0
+            if at >= access.epoch:
+                found.append((at, place))
+    return [place for _, place in planned + sorted(found) if place in races.signals]
+
+
+def barrier_of(races, place: tuple[int, int]) -> str:
+    name = races.reporter.shared_name(place[1])
+    return f"{name} of CTA {place[0]}" if races.cluster.ctas > 1 else name
+
+
+def _hint(pair: Pair) -> str:
+    if pair.code in (NO_FENCE_READ, NO_FENCE_WRITE):
+        return (
+            "every thread that writes runs fence.proxy_async after its writes; "
+            "then the barrier, then TMA or MMA"
+        )
+    if pair.code == NO_TCGEN05_FENCE:
+        return "tensor memory is handed over by before_thread_sync, the barrier, after_thread_sync"
+    if pair.first.verb == "write" and pair.second.verb == "read":
+        return "who reads waits for the barrier that says that the data is there"
+    return "who overwrites a buffer waits for the barrier that says that it is free"

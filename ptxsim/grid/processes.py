@@ -1,0 +1,161 @@
+"""Runs the clusters of a launch: one after another, or the rest of a long grid in forked processes.
+
+Each process takes every n-th one, unless they talk to each other (grid/co_resident.py). Global arrays go to
+shared mappings first; findings, counts and printed lines come back through a pipe.
+"""
+
+from __future__ import annotations
+
+import mmap
+import multiprocessing
+import os
+import sys
+import threading
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from ptxsim.checks.all_checks import Checker
+from ptxsim.grid.co_resident import run_together, talks
+from ptxsim.jit import bytecode as ml
+from ptxsim.machine.cluster import Cluster
+from ptxsim.report.findings import Reporter
+
+WORTHWHILE = 2.0  # seconds of remaining work below which forking does not pay
+_COUNTS = ("warp_instructions", "tma_bytes", "tensor_operations", "clusters")
+
+
+@dataclass
+class Part:
+    """What a set of clusters gave."""
+
+    reporter: Reporter
+    stats: dict
+
+
+def run_clusters(launch, count: int, checks: bool, order, names: list, jobs: int | None, extra=()) -> Part:
+    """Runs clusters 0 .. count - 1. A deadlock ends the launch, as it would on a chip.
+
+    extra: observers besides the checks; cluster 0 runs in this process, so they see all of it.
+    """
+    reporter = Reporter(names, launch.memory, launch.shared_dynamic, launch.source)
+    checker = Checker(launch, reporter, checks, extra) if checks or extra else None
+    cluster = Cluster(launch, order, reporter, checker)
+    talkative, start = talks(launch.program), time.perf_counter()
+    jobs = 1 if talkative else min(jobs or cores(), count)
+    done = 0
+    while done < count:
+        cluster.start(done)
+        if not cluster.run(alone=not talkative or count == 1):
+            used, ended = run_together(cluster, range(done + 1, count))
+            return _merge(Part(reporter, _stats(cluster, done + ended)), [_extra(c) for c in used[1:]])
+        done += 1
+        if _stuck(reporter):
+            break
+        spent = time.perf_counter() - start
+        if jobs > 1 and count - done > 1 and spent / done * (count - done) > WORTHWHILE and _can_fork():
+            part = _fork(cluster, range(done, count), jobs)
+            return _merge(Part(reporter, _stats(cluster, done)), part)
+    return Part(reporter, _stats(cluster, done))
+
+
+def cores() -> int:
+    """Processes to use: $LAB_JOBS, else the cores this process may run on."""
+    asked = os.environ.get("LAB_JOBS", "")
+    if asked.isdigit() and int(asked):
+        return int(asked)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _can_fork() -> bool:
+    """fork is safe on Linux and from the main thread; a daemonic worker may not have children."""
+    daemon = multiprocessing.current_process().daemon
+    return sys.platform == "linux" and threading.current_thread() is threading.main_thread() and not daemon
+
+
+def _stuck(reporter: Reporter) -> bool:
+    return any(f.kind == "deadlock" for f in reporter.found.values())
+
+
+def _stats(cluster: Cluster, done: int) -> dict:
+    executed = int(cluster.CTL[ml.EXECUTED])
+    return dict(zip(_COUNTS, (executed, cluster.tma_bytes, cluster.tensor_operations, done), strict=True))
+
+
+def _extra(cluster: Cluster) -> Part:
+    """What another Cluster of the same launch adds to the counts."""
+    return Part(Reporter.of({}, []), _stats(cluster, 0))
+
+
+def _fork(cluster: Cluster, rest: range, jobs: int) -> list[Part]:
+    """Runs the remaining clusters in `jobs` processes."""
+    launch = cluster.launch
+    originals = _share(launch.memory)
+    cluster.map_memory()
+    context = multiprocessing.get_context("fork")
+    workers = []
+    for number in range(jobs):
+        receiver, sender = context.Pipe(duplex=False)
+        process = context.Process(target=_work, args=(cluster, rest[number::jobs], sender))
+        process.start()
+        sender.close()
+        workers.append((process, receiver))
+    try:
+        parts = [receiver.recv() for _, receiver in workers]
+    except EOFError:
+        raise RuntimeError("a simulator process died; run again with LAB_JOBS=1") from None
+    finally:
+        for process, _ in workers:
+            process.join(1)
+            if process.is_alive():
+                process.kill()
+        _unshare(launch.memory, originals)
+        cluster.map_memory()
+    failed = next((part for part in parts if isinstance(part, BaseException)), None)
+    if failed is not None:
+        raise failed
+    return parts
+
+
+def _share(memory) -> list[np.ndarray]:
+    """Moves every global array into memory that forked processes share; returns the originals."""
+    originals = list(memory.arrays)
+    for i, array in enumerate(originals):
+        mapping = np.frombuffer(mmap.mmap(-1, max(array.nbytes, 1)), np.uint8, array.nbytes)
+        mapping[:] = array
+        memory.replace(i, mapping)
+    return originals
+
+
+def _unshare(memory, originals: list[np.ndarray]) -> None:
+    for i, original in enumerate(originals):
+        if original.flags.writeable:
+            original[:] = memory.arrays[i]
+        memory.replace(i, original)
+
+
+def _work(cluster: Cluster, mine, sender) -> None:
+    try:
+        cluster.forget_counts()
+        done = 0
+        for index in mine:
+            cluster.start(index)
+            cluster.run()
+            done += 1
+            if _stuck(cluster.reporter):
+                break
+        reporter = cluster.reporter
+        sender.send(Part(Reporter.of(reporter.found, reporter.printed), _stats(cluster, done)))
+    except BaseException as error:  # noqa: BLE001 (the parent raises it)
+        sender.send(error)
+    finally:
+        sender.close()
+
+
+def _merge(first: Part, parts: list[Part]) -> Part:
+    for part in parts:
+        first.reporter.absorb(part.reporter)
+        for name in _COUNTS:
+            first.stats[name] += part.stats[name]
+    return first

@@ -1,0 +1,224 @@
+"""Compiled code for scalar operations: the main loop with its hot operations, and the rest on demand.
+
+Both are generated from `ScalarOp.expr`, written to a file named by the hash of its content in the cache
+directory, and imported from there, so that numba's own disk cache is never stale.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numba
+
+from ptxsim.isa.scalar import address
+from ptxsim.isa.scalar import table as scalar
+from ptxsim.isa.scalar.forms import ScalarOp
+from ptxsim.jit.bytecode import FIRST_SCALAR
+from ptxsim.jit.simd_scalar import vector_operation
+
+_PACKAGE = Path(__file__).parents[1]
+_SOURCES = ("jit/*.py", "isa/mathlib/*.py")  # what generated code may import
+GROUP = 24  # operations in one compiled function
+_LETTERS = "abcefx"  # column names of the sources, in operand order
+
+_MASKS = {8: "M8", 16: "M16", 32: "M32"}
+_BITS = {
+    "u8": 8,
+    "b8": 8,
+    "s8": 8,
+    "u16": 16,
+    "b16": 16,
+    "s16": 16,
+    "f16": 16,
+    "bf16": 16,
+    "u64": 64,
+    "b64": 64,
+    "s64": 64,
+    "f64": 64,
+    "f32x2": 64,
+}
+
+
+@functools.cache
+def hot_operations() -> tuple[ScalarOp, ...]:
+    """The scalar operations of the main loop, in the order of their numbers."""
+    found: dict[str, ScalarOp] = {op.key: op for op in address.hot_operations()}
+    for family in scalar.FAMILIES:
+        for form in family.forms:
+            for _, mods in form.expand():
+                op = form.build(mods, scalar.HOT)
+                if op.hot:
+                    found.setdefault(op.key, op)
+    return tuple(found[key] for key in sorted(found, key=lambda key: (not _vectorises(found[key]), key)))
+
+
+@functools.cache
+def hot_numbers() -> dict[str, int]:
+    return {op.key: FIRST_SCALAR + i for i, op in enumerate(hot_operations())}
+
+
+@functools.cache
+def main_loop() -> Callable:
+    """The compiled `run` of loop_template.py with all hot operations in it."""
+    template = (_PACKAGE / "jit" / "loop_template.py").read_text()
+    functions, dispatch, loops = [], [], []
+    for op in hot_operations():
+        number = hot_numbers()[op.key]
+        if _vectorises(op):
+            functions.append(
+                f"vector_{number} = vector_operation({op.dst}, {op.src}, {op.expr!r})  # {op.key}\n"
+            )
+            dispatch.append(
+                f"        elif op == {number}:\n            vector_{number}(row, m, registers, predicates)"
+            )
+        else:
+            loops.append(op)
+    for start in range(0, len(loops), GROUP):
+        group = loops[start : start + GROUP]
+        functions.append(_group(f"scalar_{start}", group))
+        limit = hot_numbers()[group[-1].key] + 1
+        dispatch.append(
+            f"        elif op < {limit}:\n            scalar_{start}(op, row, m, registers, predicates)"
+        )
+    text = template.replace("# {{functions}}", "\n".join(functions))
+    text = text.replace("        # {{scalar}}", "\n".join(dispatch).replace("elif", "if", 1))
+    return import_generated(text).run
+
+
+def _vectorises(op: ScalarOp) -> bool:
+    return not op.carry and vector_operation(op.dst, op.src, op.expr) is not None
+
+
+def _group(name: str, operations: tuple[ScalarOp, ...]) -> str:
+    """One function that does any of a few operations: numba's compile time grows faster than a function's
+    size.
+    """
+    lines = ["@njit", f"def {name}(op, row, m, registers, predicates):"]
+    for i, op in enumerate(operations):
+        lines.append(f"    {'elif' if i else 'if'} op == {hot_numbers()[op.key]}:  # {op.key}")
+        lines += ["        " + line for line in operation_lines(op)]
+    return "\n".join(lines) + "\n"
+
+
+_COLD_HEAD = """import numpy as np
+from numba import njit, types
+
+from ptxsim.isa.mathlib.all import *
+from ptxsim.jit.bytecode import *
+from ptxsim.jit.intrinsics import *
+from ptxsim.jit.simd_scalar import vector_operation
+
+"""
+_COLD_TYPES = "(types.uint64, types.int64, types.uint64, types.uint64)"
+
+
+@functools.lru_cache(maxsize=512)
+def cold_operation(op: ScalarOp) -> Callable:
+    """`cold(row, m, registers, predicates)` of one operation by the lane loop; compiled on first use."""
+    lines = [f"@njit({_COLD_TYPES}, cache=True)", f"def cold(row, m, registers, predicates):  # {op.key}"]
+    return import_generated(
+        _COLD_HEAD + "\n".join(lines + ["    " + line for line in operation_lines(op)]) + "\n"
+    ).cold
+
+
+def vector_cold_operation(op: ScalarOp) -> Callable:
+    """The same by vector code, for an operation that has it."""
+    operation = vector_operation(op.dst, op.src, op.expr)
+
+    @numba.njit(numba.void(numba.uint64, numba.int64, numba.uint64, numba.uint64))
+    def cold(row, m, registers, predicates):
+        operation(row, m, registers, predicates)
+
+    return cold
+
+
+def operation_lines(op: ScalarOp) -> list[str]:
+    """Numba statements for one operation: operands named in the row at address `row`, lanes in mask `m`."""
+    values = "abcdefgh"
+    lines, loads = [], []
+    for i, kind in enumerate(op.src):
+        column = f"column(row, {_LETTERS[i].upper()})"
+        if kind == "pred":
+            lines.append(f"s{i} = mask_of(predicates, {column})")
+            loads.append(f"{values[i]} = ((s{i} >> l) & 1) != 0")
+        else:
+            lines.append(f"s{i} = {column}")
+            loads.append(f"{values[i]} = {_read(kind, f'lane_value(registers, s{i}, l)')}")
+    if op.carry in ("in", "both"):
+        lines.append(f"sc = column(row, {_LETTERS[len(op.src)].upper()})")
+        loads.append("cc = lane_value(registers, sc, l)")
+    results = list(op.dst) + (["u64"] if op.carry in ("out", "both") else [])
+    lines += [
+        f"{name} = column(row, {column})" for column, name in [("D", "d0"), ("AUX", "d1")][: len(results)]
+    ]
+    lines += [f"r{i} = 0" for i, kind in enumerate(results) if kind == "pred"]
+    body = [*loads, f"{', '.join(f'v{i}' for i in range(len(results)))} = {op.expr}"]
+    for i, kind in enumerate(results):
+        value = f"r{i} |= np.int64(v{i}) << l" if kind == "pred" else ""
+        body.append(value or f"set_lane_value(registers, d{i}, l, {_write(kind, f'v{i}')})")
+    lines += ["for l in range(32):", "    if (m >> l) & 1:", *("        " + line for line in body)]
+    lines += [f"set_mask(predicates, d{i}, m, r{i})" for i, kind in enumerate(results) if kind == "pred"]
+    return lines
+
+
+def _read(kind: str, value: str) -> str:
+    bits = _BITS.get(kind, 32)
+    if kind == "f32":
+        return f"as_f32({value})"
+    if kind == "f64":
+        return f"as_f64({value})"
+    if kind[0] == "s" and "x" not in kind:
+        return f"np.int64({value})" if bits == 64 else f"np.int64(np.int{bits}({value}))"
+    return value if bits == 64 else f"({value} & {_MASKS[bits]})"
+
+
+def _write(kind: str, value: str) -> str:
+    bits = _BITS.get(kind, 32)
+    if kind == "f32":
+        return f"f32_bits(np.float32({value}))"
+    if kind == "f64":
+        return f"f64_bits(np.float64({value}))"
+    return f"np.uint64({value})" if bits == 64 else f"np.uint64({value}) & {_MASKS[bits]}"
+
+
+def cache_directory() -> Path:
+    """Where generated code lives: $LAB_CACHE/ptxsim, the user's cache directory, or a temporary one."""
+    root = os.environ.get("LAB_CACHE")
+    base = (
+        Path(root) if root else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tirx-lab"
+    )
+    path = base / "ptxsim"
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="ptxsim-"))
+
+
+def import_generated(text: str):
+    """Imports generated source from its content-named file; helpers it calls count as content."""
+    digest = hashlib.sha256(text.encode())
+    for path in sorted(path for pattern in _SOURCES for path in _PACKAGE.glob(pattern)):
+        digest.update(path.read_bytes())
+    digest.update(f"{numba.__version__} {sys.version}".encode())
+    name = f"ptxsim_{digest.hexdigest()[:24]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    path = cache_directory() / f"{name}.py"
+    if not path.exists():
+        handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        os.replace(part, path)
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module

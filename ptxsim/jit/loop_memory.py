@@ -1,0 +1,366 @@
+"""Loads and stores of the main loop: simulated addresses -> host memory, checked, logged, for 32 lanes.
+
+Arguments named in capitals are the arrays of loop_template.py; `c` is a bytecode row, `registers` the
+address of the warp's register file.
+"""
+
+# ruff: noqa: F405, SIM109
+import numpy as np
+from numba import njit
+
+from ptxsim.jit.bytecode import *  # noqa: F403
+from ptxsim.jit.intrinsics import *  # noqa: F403
+from ptxsim.jit.simd_memory import *  # noqa: F403
+
+
+@njit(inline="always")
+def u64(x):
+    return np.uint64(x)
+
+
+@njit
+def find_segment(SEG, address, size):
+    """Index of the global segment that holds [address, address + size), or -1."""
+    for i in range(SEG.shape[0]):
+        if SEG[i, SEG_BASE] <= address and address + size <= SEG[i, SEG_END]:
+            return i
+    return -1
+
+
+@njit
+def translate(address, size, space, thread, cta, SEG, CT, CTL):
+    """Host address of a simulated one, or 0 with the reason in CTL[FAULT_KIND]; log name in CTL[PLACE]."""
+    if space == SPACE_GENERIC:
+        if SHARED_BASE <= address < SHARED_END:
+            address -= SHARED_BASE
+            space = SPACE_CLUSTER
+        elif LOCAL_BASE <= address < LOCAL_END:
+            address -= LOCAL_BASE
+            space = SPACE_LOCAL
+    if address % size != 0:
+        CTL[FAULT_KIND] = FAULT_MISALIGNED
+        return 0
+    if space == SPACE_SHARED or space == SPACE_CLUSTER:
+        address &= 0xFFFFFFFF
+        rank = address >> RANK_SHIFT
+        offset = address & OFFSET_MASK
+        if rank != CT[cta, CT_RANK] and (space == SPACE_SHARED or rank >= CTL[CLUSTER_SIZE]):
+            CTL[FAULT_KIND] = FAULT_OTHER_CTA
+            return 0
+        if offset < SHARED_START or offset + size > CTL[SHARED_LIMIT]:
+            CTL[FAULT_KIND] = FAULT_BOUNDS
+            return 0
+        CTL[PLACE] = SHARED_BASE + (rank << RANK_SHIFT) + offset
+        return CT[rank, CT_SHARED] + offset
+    if space == SPACE_LOCAL:
+        address &= 0xFFFFFFFF
+        if address + size > CTL[LOCAL_BYTES]:
+            CTL[FAULT_KIND] = FAULT_BOUNDS
+            return 0
+        CTL[PLACE] = 0
+        return CTL[LOCAL_PTR] + thread * CTL[LOCAL_BYTES] + address
+    i = CTL[LAST_SEGMENT]
+    if not (SEG[i, SEG_BASE] <= address and address + size <= SEG[i, SEG_END]):
+        i = find_segment(SEG, address, size)
+        if i < 0:
+            CTL[FAULT_KIND] = FAULT_BOUNDS
+            return 0
+        CTL[LAST_SEGMENT] = i
+    CTL[PLACE] = address if SEG[i, SEG_LOGGED] != 0 else 0
+    return SEG[i, SEG_HOST] + (address - SEG[i, SEG_BASE])
+
+
+@njit
+def fault(CTL, lane, address):
+    if CTL[FAULTS] == 0:
+        CTL[FIRST_KIND] = CTL[FAULT_KIND]
+        CTL[FAULT_LANE] = lane
+        CTL[FAULT_ADDRESS] = address
+    CTL[FAULTS] += 1
+
+
+@njit
+def log_access(LOG, CTL, row, thread, size, write):
+    if CTL[PLACE] != 0:
+        n = CTL[LOG_USED]
+        LOG[n, LOG_ROW] = row
+        LOG[n, LOG_THREAD] = thread
+        LOG[n, LOG_PLACE] = CTL[PLACE]
+        LOG[n, LOG_SIZE] = 2 * size + write
+        CTL[LOG_USED] = n + 1
+
+
+@njit
+def read_element(host, width, extend):
+    """One element of 1, 2, 4 or 8 bytes, zero-extended, or sign-extended to `extend` bits."""
+    if width == 4:
+        x = load32(u64(host))
+    elif width == 8:
+        return load64(u64(host))
+    elif width == 2:
+        x = load16(u64(host))
+    else:
+        x = load8(u64(host))
+    if extend:
+        shift = np.uint64(64 - 8 * width)
+        x = np.uint64(np.int64(x << shift) >> np.int64(shift))
+        if extend < 64:
+            x &= (np.uint64(1) << np.uint64(extend)) - np.uint64(1)
+    return x
+
+
+@njit
+def same_element(host, width, x):
+    """Are the low bytes of x those in memory?"""
+    if width == 4:
+        return load32(u64(host)) == x & u64(0xFFFF_FFFF)
+    if width == 8:
+        return load64(u64(host)) == x
+    if width == 2:
+        return load16(u64(host)) == x & u64(0xFFFF)
+    return load8(u64(host)) == x & u64(0xFF)
+
+
+@njit
+def write_element(host, width, x):
+    if width == 4:
+        store32(u64(host), x)
+    elif width == 8:
+        store64(u64(host), x)
+    elif width == 2:
+        store16(u64(host), x)
+    else:
+        store8(u64(host), x)
+
+
+# ---- all 32 lanes at once: `row`, `registers`, `control` are addresses, which cost less to pass than arrays
+
+
+@njit(inline="always")
+def word(base, number):
+    """int64 number `number` behind an address."""
+    return column(u64(base), number)
+
+
+@njit(inline="always")
+def set_word(base, number, value):
+    store64(u64(base + 8 * number), u64(value))
+
+
+@njit(inline="always")
+def within(segment, address, size):
+    return word(segment, SEG_BASE) <= address and address + size <= word(segment, SEG_END)
+
+
+@njit
+def segment_of(control, address, size):
+    """Address of the global segment's row that holds [address, address + size), or 0."""
+    table = word(control, SEG_PTR)
+    if within(table + SEG_BYTES * word(control, LAST_SEGMENT), address, size):
+        return table + SEG_BYTES * word(control, LAST_SEGMENT)
+    for i in range(word(control, SEGMENTS)):
+        if within(table + SEG_BYTES * i, address, size):
+            set_word(control, LAST_SEGMENT, i)
+            return table + SEG_BYTES * i
+    return 0
+
+
+@njit
+def reach(row, size, cta, registers, control):
+    """Distance from the addresses of a global or shared access of all 32 lanes to those of the host; 0 if it
+    is not that simple.
+
+    Simple is: every address aligned to `size`, and all in one segment or in the CTA's window.
+    """
+    space, slot, offset = column(row, AUX), column(row, A), column(row, IMM)
+    if space == SPACE_SHARED:
+        window = word(control, CT_PTR) + CT_BYTES * cta
+        base = (word(window, CT_RANK) << RANK_SHIFT) + SHARED_START
+        host = word(window, CT_SHARED) + SHARED_START
+        room = word(control, SHARED_LIMIT) - SHARED_START - size
+    elif space == SPACE_GLOBAL or space == SPACE_GENERIC:
+        first = np.int64(lane_value(registers, slot, 0)) + offset
+        if space == SPACE_GENERIC and first < GLOBAL_BASE:
+            return 0
+        segment = segment_of(control, first, size)
+        if segment == 0:
+            return 0
+        base, host = word(segment, SEG_BASE), word(segment, SEG_HOST)
+        room = word(segment, SEG_END) - size - base
+    else:
+        return 0
+    bits = check_lanes(registers, slot, offset - base, room)
+    if bits < 0 or (bits | base) & (size - 1):
+        return 0
+    return host - base + offset
+
+
+@njit
+def access_size(row):
+    """Bytes per lane of a load or store."""
+    return column(row, B) * column(row, C)
+
+
+@njit
+def held_already(row, registers, control, lane, host):
+    """LOG_SAME if memory holds what a lane is about to store, else 0."""
+    width = column(row, C)
+    names = word(control, LISTS_PTR) + 4 * column(row, D)
+    for v in range(column(row, B)):
+        value = lane_value(registers, np.int64(load32(u64(names + 4 * v))), lane)
+        if not same_element(host + v * width, width, value):
+            return 0
+    return LOG_SAME
+
+
+@njit
+def log_warp(row, pc, thread, write, distance, registers, control):
+    """Logs an access of all 32 lanes to the memory that `reach` has found."""
+    shift = column(row, IMM) + (SHARED_BASE if column(row, AUX) == SPACE_SHARED else 0)
+    segment = word(control, SEG_PTR) + SEG_BYTES * word(control, LAST_SEGMENT)
+    if column(row, AUX) == SPACE_SHARED or word(segment, SEG_LOGGED) != 0:
+        used, size = word(control, LOG_USED), access_size(row)
+        entry = word(control, LOG_PTR) + LOG_BYTES * used
+        for l in range(32):
+            address = np.int64(lane_value(registers, column(row, A), l))
+            set_word(entry, LOG_ROW, pc)
+            set_word(entry, LOG_THREAD, thread + l)
+            set_word(entry, LOG_PLACE, address + shift)
+            same = held_already(row, registers, control, l, address + distance) if write else 0
+            set_word(entry, LOG_SIZE, 2 * size + write + same)
+            entry += LOG_BYTES
+        set_word(control, LOG_USED, used + 32)
+
+
+@njit
+def load_warp(row, slot, distance, registers, control):
+    """Loads for all 32 lanes from the host addresses (value of `slot` + distance)."""
+    count, width, extend = column(row, B), column(row, C), column(row, E)
+    names = word(control, LISTS_PTR) + 4 * column(row, D)
+    if extend:
+        pass
+    elif width == 4 and count == 4:
+        return load_4x4(registers, names, slot, distance)
+    elif width == 4 and count == 1:
+        return load_1x4(registers, names, slot, distance)
+    elif width == 4 and count == 2:
+        return load_2x4(registers, names, slot, distance)
+    elif width == 8 and count == 1:
+        return load_1x8(registers, names, slot, distance)
+    elif width == 8 and count == 2:
+        return load_2x8(registers, names, slot, distance)
+    elif width == 2 and count == 1:
+        return load_1x2(registers, names, slot, distance)
+    for l in range(32):
+        host = np.int64(lane_value(registers, slot, l)) + distance
+        for v in range(count):
+            value = read_element(host + v * width, width, extend)
+            set_lane_value(registers, np.int64(load32(u64(names + 4 * v))), l, value)
+
+
+@njit
+def store_warp(row, slot, distance, registers, control):
+    """Stores for all 32 lanes to the host addresses (value of `slot` + distance)."""
+    count, width = column(row, B), column(row, C)
+    names = word(control, LISTS_PTR) + 4 * column(row, D)
+    if width == 4 and count == 4:
+        return store_4x4(registers, names, slot, distance)
+    if width == 4 and count == 1:
+        return store_1x4(registers, names, slot, distance)
+    if width == 4 and count == 2:
+        return store_2x4(registers, names, slot, distance)
+    if width == 8 and count == 1:
+        return store_1x8(registers, names, slot, distance)
+    if width == 8 and count == 2:
+        return store_2x8(registers, names, slot, distance)
+    if width == 2 and count == 1:
+        return store_1x2(registers, names, slot, distance)
+    for l in range(32):
+        host = np.int64(lane_value(registers, slot, l)) + distance
+        for v in range(count):
+            value = lane_value(registers, np.int64(load32(u64(names + 4 * v))), l)
+            write_element(host + v * width, width, value)
+
+
+@njit
+def access_warp(row, slot, distance, cta, registers, control):
+    """Does the load or store of `row` where nobody watches; the rows done.
+
+    Those are two for a load that moves (fusion.find_moves): it and the store behind it copy past registers
+    that nobody else reads.
+    """
+    if column(row, OP) == ST:
+        store_warp(row, slot, distance, registers, control)
+        return 1
+    if column(row, F):
+        store = row + u64(ROW_BYTES)
+        target = reach(store, MOVE_BYTES, cta, registers, control)
+        if target != 0:
+            move_chunks(registers, slot, distance, column(store, A), target)
+            return 2
+    load_warp(row, slot, distance, registers, control)
+    return 1
+
+
+@njit
+def folded_access(row, cta, registers, control):
+    """An addition and the access behind it, which alone uses the sum, as its address (fusion.find_folds).
+
+    The rows done; 0 if that is not simple. `row` holds the first summand and the whole offset as an access
+    would.
+    """
+    access = row + u64(ROW_BYTES)
+    distance = reach(row, access_size(access), cta, registers, control)
+    if distance == 0:
+        return 0
+    return 1 + access_warp(access, column(row, A), distance, cta, registers, control)
+
+
+# ---- lane by lane: some lanes, or addresses of several windows ----
+
+
+@njit
+def load_lanes(c, m, w, cta, lists, registers, SEG, CT, LOG, CTL, row):
+    base = c[A]
+    count = c[B]
+    width = c[C]
+    first = c[D]
+    size = count * width
+    for l in range(32):
+        if (m >> l) & 1:
+            address = np.int64(lane_value(registers, base, l)) + c[IMM]
+            host = translate(address, size, c[AUX], w * 32 + l, cta, SEG, CT, CTL)
+            if host == 0:
+                fault(CTL, l, address)
+            elif CTL[LOG_ON] != 0:
+                log_access(LOG, CTL, row, w * 32 + l, size, 0)
+            for v in range(count):
+                value = read_element(host + v * width, width, c[E]) if host != 0 else u64(0)
+                set_lane_value(registers, np.int64(lists[first + v]), l, value)
+
+
+@njit
+def store_lanes(c, m, w, cta, lists, registers, SEG, CT, LOG, CTL, row):
+    base = c[A]
+    count = c[B]
+    width = c[C]
+    first = c[D]
+    size = count * width
+    for l in range(32):
+        if (m >> l) & 1:
+            address = np.int64(lane_value(registers, base, l)) + c[IMM]
+            host = translate(address, size, c[AUX], w * 32 + l, cta, SEG, CT, CTL)
+            if host == 0:
+                fault(CTL, l, address)
+            else:
+                if CTL[LOG_ON] != 0:
+                    same = LOG_SAME
+                    for v in range(count):
+                        value = lane_value(registers, np.int64(lists[first + v]), l)
+                        if not same_element(host + v * width, width, value):
+                            same = 0
+                    log_access(LOG, CTL, row, w * 32 + l, size, 1 + same)
+                for v in range(count):
+                    write_element(
+                        host + v * width, width, lane_value(registers, np.int64(lists[first + v]), l)
+                    )

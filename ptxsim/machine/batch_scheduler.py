@@ -1,0 +1,111 @@
+"""Where nobody watches and the order of completions is fixed: one call of the main loop for all splits.
+
+They run, one after the other, until each stands at something that only Python can do. Instructions that only
+hand work to another unit of the chip do not stop them: their operands are kept and handed over here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptxsim.jit import bytecode as ml
+
+POLLS = 20  # unit instructions in a row without an effect that end a turn
+POLL_WORK = 2000  # main loop instructions that one of them takes as long as
+
+
+class Ahead:
+    """The crew of one cluster: its arrays, as the main loop sees them."""
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+        self.crew = np.zeros((2, cluster.warps * 32), np.int64)  # CREW_LIST, CREW_STATE
+        self.issued = np.zeros((ml.ISSUE_ROOM, 3), np.int64)
+        control = cluster.CTL
+        control[ml.CREW_PTR], control[ml.ISSUED_PTR] = self.crew.ctypes.data, self.issued.ctypes.data
+
+    def start(self) -> None:
+        """Forgets the cluster before."""
+        self.paused: set[int] = set()  # splits that have used up a turn
+        self.polls: dict[int, int] = {}  # split -> unit instructions in a row without an effect
+
+    def run(self) -> int:
+        """Runs every queued split up to what only Python can do; how many then stand in the queue."""
+        cluster, control = self.cluster, self.cluster.CTL
+        loop, words = cluster.loop, control.ctypes.data
+        self.crew[ml.CREW_STATE] = ml.ABSENT
+        control[ml.CREW], control[ml.NEW_COUNT], control[ml.BUDGET] = 0, 0, ml.TURN
+        while True:
+            self._enlist()
+            if not control[ml.CREW]:
+                break
+            reason = loop(words)
+            issued = control[ml.ISSUED]
+            split = cluster.splits[control[ml.SPLIT]]
+            cluster.settle(split)
+            if reason == ml.REASON_COLD:
+                cluster.cold(split.index)
+            elif reason == ml.REASON_FAULT:
+                cluster.fault(split)
+            elif reason == ml.REASON_BAD_INDEX:
+                cluster.bad_index(split)
+            elif reason == ml.REASON_STANDS and not issued and not cluster.queue:
+                break
+        return self._dismiss()
+
+    def _enlist(self) -> None:
+        """Takes what is queued into the crew."""
+        (crew, state), control = self.crew, self.cluster.CTL
+        for g in self.cluster.queue:
+            if state[g] == ml.ABSENT:
+                crew[control[ml.CREW]] = g
+                control[ml.CREW] += 1
+            state[g] = ml.MOVING
+        self.cluster.queue.clear()
+
+    def _dismiss(self) -> int:
+        """Puts all that can still run back into the queue."""
+        (crew, state), control = self.crew, self.cluster.CTL
+        members = crew[: control[ml.CREW]]
+        self.cluster.queue.extend(members[state[members] != ml.GONE].tolist())
+        self.paused = set(members[state[members] == ml.PAUSED].tolist())
+        if control[ml.QUICK_DONE]:
+            self.cluster.progress.happened()
+        control[ml.CREW] = control[ml.QUICK_DONE] = 0
+        return len(self.cluster.queue)
+
+    def had_turn(self, g: int) -> bool:
+        """Whether a split has just run as long as it may; it is asked once."""
+        if g not in self.paused:
+            return False
+        self.paused.remove(g)
+        return True
+
+    def turn(self, g: int) -> int | None:
+        """One unit instruction of a split that stands there; the crew then goes on together.
+
+        The work without an effect, in instructions; None while the split's turn is not over.
+        """
+        cluster, split = self.cluster, self.cluster.splits[g]
+        row, before = int(cluster.SP[g, ml.SP_PC]), cluster.effects
+        guard = cluster.predicate(split, int(cluster.program.code[row, ml.GUARD]))
+        cluster.CTL[ml.EXECUTED] += 1
+        done = cluster.unit(split, guard & split.full_mask)
+        self.polls[g] = polls = self.polls.get(g, 0) + 1 if done and cluster.effects == before else 0
+        if done:
+            cluster.queue.append(g)
+        if 0 < polls <= POLLS:
+            return None
+        self.polls[g] = 0
+        return polls * POLL_WORK
+
+    def hand_over(self) -> None:
+        """Gives instructions that were issued in the main loop to their units, in order."""
+        cluster, program = self.cluster, self.cluster.program
+        count = int(cluster.CTL[ml.ISSUED])
+        cluster.CTL[ml.ISSUED] = 0
+        for n, (row, g, mask) in enumerate(self.issued[:count].tolist()):
+            split = cluster.splits[g]
+            split.row, split.mask, split.file = row, mask, cluster.warps + n
+            program.handlers[row](cluster, split, program.args[row])
+            split.file = split.warp

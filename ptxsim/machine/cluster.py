@@ -1,0 +1,391 @@
+"""One cluster of CTAs while it runs: registers, shared and tensor memory, barriers, and the scheduler of its
+warps.
+
+A split is a set of lanes of one warp that stand at the same instruction; splits are what gets scheduled. The
+main loop (loop_template.py) runs a split up to its next unit instruction; the handler of that instruction
+then runs here.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+
+from ptxsim.jit import bytecode as ml
+from ptxsim.jit.codegen import cold_operation, main_loop
+from ptxsim.lowering.register_allocation import UNSET
+from ptxsim.machine.async_queue import Engine
+from ptxsim.machine.batch_scheduler import POLL_WORK, POLLS, Ahead
+from ptxsim.machine.forward_progress import Progress, held_back, release, time_out
+from ptxsim.machine.mbarrier import MBarrier
+from ptxsim.machine.split import Split, Wait
+from ptxsim.machine.tensor_memory import TensorMemory
+from ptxsim.report.findings import Reporter
+from ptxsim.units.registry import BLOCK, PARK
+
+LOG_CAPACITY = 1 << 16
+
+
+class Cluster:
+    def __init__(self, launch, order: str | int, reporter: Reporter, checks=None):
+        self.launch, self.program = launch, launch.program
+        self.reporter, self.checks = reporter, checks
+        self.order = order
+        self.ctas = launch.ctas_per_cluster
+        self.threads_per_cta = launch.threads
+        self.warps_per_cta = -(-launch.threads // 32)
+        self.warps = self.ctas * self.warps_per_cta
+        self._allocate()
+        self._describe()
+        launch.fill_fixed(self)
+        self.splits = [Split(self, i) for i in range(self.warps * 32)]
+        self.ahead = Ahead(self)
+        self.loop = main_loop()
+        self.instructions = 0
+        self.tensor_operations = 0
+        self.tma_bytes = 0
+
+    def _allocate(self) -> None:
+        launch, slots = self.launch, self.program.slots
+        files = self.warps + ml.ISSUE_ROOM  # those of the warps, then copies that issued instructions left
+        self.files = np.zeros((files, max(slots.count, 1), 32), np.uint64)
+        self.predicate_files = np.zeros((files, len(slots.predicates) + 1), np.int64)
+        self.R, self.P = self.files[: self.warps], self.predicate_files[: self.warps]
+        self.living = np.zeros(self.warps, np.int64)
+        self.phases = np.zeros((ml.PHASE_ROOM, 2), np.int64)
+        self.SP = np.zeros((self.warps * 32, 5), np.int64)
+        self.G = np.zeros((self.warps * 32, 5), np.int64)
+        self.CT = np.zeros((self.ctas, 2), np.int64)
+        self.LOG = np.zeros((LOG_CAPACITY if self.checks else 32, 4), np.int64)
+        self.CTL = np.zeros(ml.CONTROL_WORDS, np.int64)
+        self.shared = np.zeros((self.ctas, -(-launch.shared_end // 1024) * 1024), np.uint8)
+        self.shared_chunks = [
+            window.view(np.complex128) for window in self.shared
+        ]  # 16-byte units, to gather
+        self.local = np.zeros((self.warps * 32, max(self.program.local_bytes, 1)), np.uint8)
+        for rank in range(self.ctas):
+            self.CT[rank] = rank, self.shared[rank].ctypes.data
+
+    def _describe(self) -> None:
+        """Tells the main loop sizes and places."""
+        control, launch = self.CTL, self.launch
+        control[ml.WARPS_PER_CTA] = self.warps_per_cta
+        control[ml.CLUSTER_SIZE] = self.ctas
+        control[ml.SHARED_LIMIT] = launch.shared_end
+        control[ml.LOCAL_PTR] = self.local.ctypes.data
+        control[ml.LOCAL_BYTES] = self.program.local_bytes
+        control[ml.CODE_PTR] = self.program.code.ctypes.data
+        control[ml.R_PTR], control[ml.R_STRIDE] = self.R.ctypes.data, self.R.strides[0]
+        control[ml.P_PTR], control[ml.P_STRIDE] = self.P.ctypes.data, self.P.strides[0]
+        for pointer, array in (
+            (ml.SP_PTR, self.SP),
+            (ml.G_PTR, self.G),
+            (ml.CT_PTR, self.CT),
+            (ml.LOG_PTR, self.LOG),
+            (ml.LISTS_PTR, self.program.lists),
+            (ml.ALIVE_PTR, self.living),
+            (ml.PHASE_PTR, self.phases),
+        ):
+            control[pointer] = array.ctypes.data
+        control[ml.ROWS], control[ml.LISTS] = len(self.program.code), len(self.program.lists)
+        control[ml.SPLITS], control[ml.LOG_ROOM] = len(self.SP), len(self.LOG)
+        self.map_memory()
+        control[ml.LOG_ON] = int(self.checks is not None)
+
+    def map_memory(self) -> None:
+        """Tells the main loop where global memory is now."""
+        self.SEG = self.launch.memory.table()
+        self.CTL[ml.SEG_PTR], self.CTL[ml.SEGMENTS] = self.SEG.ctypes.data, len(self.SEG)
+        self.CTL[ml.LAST_SEGMENT] = 0
+
+    def start(self, index: int) -> None:
+        """Resets everything for cluster number `index` of the grid."""
+        self.index = index
+        self.cta_ids = self.launch.cluster_cta_ids(index)
+        self.R[:, : self.program.slots.register_slots] = 0
+        for slot, bits in self.launch.program.slots.unset.items():
+            self.R[:, slot] = UNSET & (1 << bits) - 1
+        self.P[:] = 0
+        self.P[:, 0] = 0xFFFF_FFFF
+        self.SP[:] = 0
+        self.SP[:, ml.SP_GROUP] = -1
+        self.G[:] = 0
+        self.shared[:] = 0xFF  # NaN in every floating type: what was never written shows
+        self.local[:] = 0xFF
+        self.launch.fill_changing(self)
+        self.mbarriers: dict[tuple[int, int], MBarrier] = {}
+        self.tmem = [TensorMemory() for _ in range(self.ctas)] if self.launch.uses_tmem else []
+        self.engine = Engine(self.order)
+        self.runs_ahead = not self.checks and self.engine.random is None
+        self.ahead.start()
+        self.unit_state: dict[object, object] = {}  # bar, bulk groups, ...: state that units keep per cluster
+        self.waiting: dict[object, list[int]] = {}
+        self.waits: dict[int, Wait] = {}
+        self.alive = [self._start_warp(w) for w in range(self.warps)]
+        self.living[:] = self.alive
+        self.CTL[ml.PHASES], self.phase_rows = 0, {}
+        self.queue = deque(w * 32 for w in range(self.warps) if self.alive[w])
+        self.progress = Progress()
+        self.effects = 0  # changes that could let a polling split go on
+        self.timeouts = False
+        self.stuck = False
+        if self.checks:
+            self.checks.start(self)
+
+    def forget_counts(self) -> None:
+        """Starts counts and findings afresh, in a process that runs part of a launch."""
+        self.CTL[ml.EXECUTED] = self.tma_bytes = self.tensor_operations = 0
+        self.reporter.found, self.reporter.printed = {}, []
+
+    def _start_warp(self, w: int) -> int:
+        first = (w % self.warps_per_cta) * 32
+        lanes = min(32, self.threads_per_cta - first)
+        mask = (1 << lanes) - 1
+        self.SP[w * 32, [ml.SP_STATE, ml.SP_MASK, ml.SP_WARP, ml.SP_GROUP]] = ml.RUNNABLE, mask, w, -1
+        return mask
+
+    # ---- registers, as handlers see them ----
+
+    def read(self, split: Split, slot: int) -> np.ndarray:
+        """uint64 (32,) of a slot, all lanes."""
+        return self.files[split.file, slot]
+
+    def scalar(self, split: Split, slot: int) -> int:
+        """The leader lane's value."""
+        return int(self.files[split.file, slot, split.leader])
+
+    def scalars(self, split: Split, slots: list[int]) -> list[int]:
+        """The leader lane's values of several slots."""
+        return self.files[split.file, slots, split.leader].tolist()
+
+    def write(self, split: Split, slot: int, values) -> None:
+        """Writes active lanes: a value per active lane, or one for all. Slot -1 is the sink."""
+        if slot >= 0:
+            self.R[split.warp, slot, split.lanes] = values
+
+    def predicate(self, split: Split, code: int) -> int:
+        """Mask of a predicate operand."""
+        value = int(self.predicate_files[split.file, code >> 1])
+        return (~value if code & 1 else value) & 0xFFFF_FFFF
+
+    def set_predicate(self, split: Split, code: int, mask: int) -> None:
+        old = int(self.P[split.warp, code >> 1])
+        self.P[split.warp, code >> 1] = (old & ~split.mask) | (mask & split.mask)
+
+    def address(self, split: Split, arg) -> int:
+        """The leader lane's address of a MemArg."""
+        return self.scalar(split, arg.slot) + arg.offset
+
+    def addresses(self, split: Split, arg) -> np.ndarray:
+        """int64 address of every active lane."""
+        return self.read(split, arg.slot)[split.lanes].astype(np.int64) + arg.offset
+
+    # ---- sleeping and waking ----
+
+    def wait(self, split: Split, wait: Wait, park: bool = False) -> str:
+        """Puts the split to sleep until wake(wait.key); with `park` it goes on behind the instruction."""
+        self.waiting.setdefault(wait.key, []).append(split.index)
+        self.waits[split.index] = wait
+        return PARK if park else BLOCK
+
+    def wake(self, key: object) -> None:
+        """Makes every split that waits for `key` runnable."""
+        self.effects += 1
+        for g in self.waiting.pop(key, ()):
+            self.waits.pop(g, None)
+            self.SP[g, ml.SP_STATE] = ml.RUNNABLE
+            self.queue.append(g)
+
+    # ---- running ----
+
+    def run(self, alone: bool = True) -> bool:
+        """Runs all threads to their end, or until nothing can move any more.
+
+        False: threads poll, and only another cluster can help them (not with `alone`: that is a deadlock).
+        """
+        self.progress.clear()
+        crew = standing = 0  # splits that have run ahead, and those of them that still wait for their turn
+        while True:
+            if not standing and self.runs_ahead:
+                crew = standing = self.ahead.run()
+            if not self.queue:
+                if self.engine.complete_one():
+                    continue
+                if not self.waits:
+                    break
+                if not time_out(self):
+                    self._give_up()
+                    break
+                continue
+            before, g = self.effects, self._next()
+            spun, standing = self._turn(g, crew > 1), max(0, standing - 1)
+            if self.engine.eager:
+                self.engine.flush()
+            elif self.engine.random and self.engine.random.random() < 0.5:
+                self.engine.complete_one()
+            if spun is not None:
+                self.progress.turn(self, g, spun if self.effects == before else 0)
+            if self.progress.stuck(self.queue) and not self._unstick():
+                if not alone:
+                    return False
+                self._give_up()
+                break
+        self.engine.flush()
+        if self.checks:
+            self.checks.finish(self)
+        return True
+
+    def _give_up(self) -> None:
+        """Nothing can move any more."""
+        self.stuck = True
+        self.reporter.deadlock(self)
+
+    def _next(self) -> int:
+        if self.engine.random and len(self.queue) > 1:
+            self.queue.rotate(self.engine.random.randrange(len(self.queue)))
+        return self.queue.popleft()
+
+    def _unstick(self) -> bool:
+        """Polling splits see nothing new: let a pending piece of work complete, or other lanes go on."""
+        if self.engine.complete_one():
+            self.effects += 1
+            self.progress.moved = True
+        elif not (time_out(self) or release(self)):
+            return False
+        self.progress.clear()
+        return True
+
+    def _turn(self, g: int, together: bool) -> int | None:
+        """Split g's turn, alone or as one of a crew: the work without an effect, None if it is not over."""
+        if self.ahead.had_turn(g):
+            self.queue.append(g)
+            return ml.TURN
+        return self.ahead.turn(g) if together else self._step(g)
+
+    def _step(self, g: int) -> int:
+        """Runs split g until it sleeps or ends (0), or has had its turn (the work done, in instructions)."""
+        control, split = self.CTL, self.splits[g]
+        control[ml.SPLIT] = g
+        control[ml.BUDGET] = self.progress.budget(g, ml.TURN) if self.checks else ml.TURN
+        loop, words, polls = self.loop, control.ctypes.data, 0
+        while polls <= POLLS:
+            control[ml.NEW_COUNT] = 0
+            reason = loop(words)
+            self.settle(split)
+            if reason == ml.REASON_UNIT:
+                before = self.effects
+                if not self.unit(split, int(control[ml.UNIT_MASK])):
+                    return 0
+                polls = polls + 1 if self.effects == before else 0
+            elif reason == ml.REASON_COLD:
+                self.cold(g)
+            elif reason == ml.REASON_FAULT and control[ml.FAULTS]:
+                self.fault(split)
+                polls += 1
+            elif reason in (ml.REASON_FAULT, ml.REASON_BUDGET):  # the first: its log is full
+                self.queue.append(g)
+                return ml.TURN
+            elif reason == ml.REASON_BAD_INDEX:
+                self.bad_index(split)
+                return 0
+            else:
+                return 0
+        self.queue.append(g)
+        return polls * POLL_WORK
+
+    def settle(self, split: Split) -> None:
+        """What the main loop left behind besides its reason."""
+        if self.CTL[ml.ISSUED]:
+            self.ahead.hand_over()
+        if self.CTL[ml.NEW_COUNT]:
+            self._adopt()
+        if self.CTL[ml.LOG_USED]:
+            self._drain_log()
+        if self.CTL[ml.EXITED]:
+            self._exited(split)
+
+    def unit(self, split: Split, mask: int) -> bool:
+        """Runs the unit instruction at which a split stands for the lanes in mask; False if it must sleep."""
+        g = split.index
+        split.row = row = int(self.SP[g, ml.SP_PC])
+        split.mask = mask
+        outcome = BLOCK
+        if split.mask == self.alive[split.warp] or not held_back(self, split):
+            outcome = self.program.handlers[row](self, split, self.program.args[row])
+        if outcome is not BLOCK:
+            self.SP[g, ml.SP_PC] = row + 1
+        if outcome is None:
+            return True
+        if self.waits.get(g) is not None:
+            self.SP[g, ml.SP_STATE] = ml.BLOCKED
+        return False
+
+    def bad_index(self, split: Split) -> None:
+        split.row = int(self.SP[split.index, ml.SP_PC])
+        self.reporter.add("illegal", "error", "brx.idx: index outside its table", split=split)
+        self.SP[split.index, ml.SP_STATE] = ml.FREE
+        self._exited(split)
+
+    def _adopt(self) -> None:
+        """Queues splits that a branch created."""
+        created = self.CTL[ml.NEW_FIRST : ml.NEW_FIRST + int(self.CTL[ml.NEW_COUNT])]
+        for g in dict.fromkeys(created.tolist()):
+            if self.SP[g, ml.SP_STATE] == ml.RUNNABLE and g not in self.queue:
+                self.queue.append(g)
+
+    def cold(self, g: int) -> None:
+        row = int(self.SP[g, ml.SP_PC])
+        control, w = self.CTL, g // 32
+        cold_operation(self.program.cold[int(self.program.code[row, ml.IMM])])(
+            int(control[ml.CODE_PTR]) + row * ml.ROW_BYTES,
+            int(control[ml.UNIT_MASK]),
+            int(control[ml.R_PTR]) + w * int(control[ml.R_STRIDE]),
+            int(control[ml.P_PTR]) + w * int(control[ml.P_STRIDE]),
+        )
+        self.SP[g, ml.SP_PC] = row + 1
+
+    def _drain_log(self) -> None:
+        if self.checks:
+            self.checks.accesses(self, self.LOG[: int(self.CTL[ml.LOG_USED])])
+        self.CTL[ml.LOG_USED] = 0
+
+    def fault(self, split: Split) -> None:
+        """A load or store left its memory: report it; the loop has skipped the access."""
+        control = self.CTL
+        split.row = int(self.SP[split.index, ml.SP_PC]) - 1
+        self.reporter.fault(
+            self,
+            split,
+            int(control[ml.FIRST_KIND]),
+            int(control[ml.FAULT_LANE]),
+            int(control[ml.FAULT_ADDRESS]),
+            int(control[ml.FAULTS]),
+        )
+        control[ml.FAULTS] = 0
+
+    def _exited(self, split: Split) -> None:
+        """Lanes have left the kernel; barriers of a CTA count only threads that are still there."""
+        w = split.warp
+        self.CTL[ml.EXITED] = 0
+        rows = slice(w * 32, w * 32 + 32)
+        there = self.SP[rows, ml.SP_MASK] * (self.SP[rows, ml.SP_STATE] != ml.FREE)
+        gathered = self.G[rows, ml.G_ARRIVED] * (self.G[rows, ml.G_LIVE] != 0)
+        live = int(np.bitwise_or.reduce(there | gathered))
+        self.alive[w] = self.living[w] = live
+        self.effects += 1
+        for key in [k for k in self.waiting if k[0] in ("meet", "gather") and k[1] == w]:
+            self.wake(key)
+        for hook in self.launch.exit_hooks:
+            hook(self, split.cta)
+
+    def executed(self) -> int:
+        """Warp instructions that this machine has run so far."""
+        return int(self.CTL[ml.EXECUTED])
+
+    def cta_alive(self, cta: int) -> int:
+        """Threads of a CTA that have not exited, whole warps counted (as CTA barriers count, PTX ISA
+        9.7.13.1).
+        """
+        first = cta * self.warps_per_cta
+        return 32 * sum(m != 0 for m in self.alive[first : first + self.warps_per_cta])

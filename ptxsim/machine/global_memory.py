@@ -1,0 +1,106 @@
+"""Simulated addresses: global segments backed by numpy arrays, shared memory windows, per-thread local
+memory.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptxsim.jit.bytecode import GLOBAL_BASE, OFFSET_MASK, SHARED_START
+
+SEGMENT_ALIGN = 1 << 20  # distance between segments, so that a stray access never lands in a neighbour
+SHARED_ALIGN = 1024
+SHORT_BASE = 1 << 30  # parameters and constants: their addresses fit the 32-bit pointers that LLVM may make
+
+
+class GlobalMemory:
+    """Address space of one launch: arrays, module variables, constants, the parameter block."""
+
+    def __init__(self):
+        self.rows: list[tuple[int, int, int, int]] = []
+        self.arrays: list[np.ndarray] = []  # uint8 views, kept alive
+        self.names: list[str] = []
+        self._next = {False: GLOBAL_BASE, True: SHORT_BASE}
+
+    def add(self, array: np.ndarray, name: str, logged: bool = True, short: bool = False) -> int:
+        """Maps a C-contiguous array; returns its address. The same memory is mapped once.
+
+        short: at an address below 2^32, as parameters and constants have.
+        """
+        raw = array.reshape(-1).view(np.uint8)
+        host = raw.ctypes.data
+        for base, end, known, _ in self.rows:
+            if known == host and end - base == raw.nbytes and raw.nbytes:
+                return base
+        base = self._next[short]
+        self.rows.append((base, base + raw.nbytes, host, int(logged)))
+        self.arrays.append(raw)
+        self.names.append(name)
+        self._next[short] += -(-max(raw.nbytes, 1) // SEGMENT_ALIGN) * SEGMENT_ALIGN + SEGMENT_ALIGN
+        return base
+
+    def replace(self, index: int, array: np.ndarray) -> None:
+        """Backs a segment with other memory of the same size (uint8)."""
+        base, end, _, logged = self.rows[index]
+        self.rows[index] = (base, end, array.ctypes.data, logged)
+        self.arrays[index] = array
+
+    def table(self) -> np.ndarray:
+        """int64 (segments, 4) for the main loop."""
+        return np.array(self.rows or [(0, 0, 0, 0)], dtype=np.int64)
+
+    def find(self, address: int, size: int = 1) -> int | None:
+        """Index of the segment holding [address, address + size)."""
+        for i, (base, end, _, _) in enumerate(self.rows):
+            if base <= address and address + size <= end:
+                return i
+        return None
+
+    def view(self, address: int, size: int) -> np.ndarray | None:
+        """uint8 view of [address, address + size), or None where that is not one mapped range."""
+        i = self.find(address, size)
+        if i is None:
+            return None
+        start = address - self.rows[i][0]
+        return self.arrays[i][start : start + size]
+
+    def describe(self, address: int) -> str:
+        """`A + 4096 B`, or the nearest buffer and by how much the address misses it."""
+        best = None
+        for (base, end, _, logged), name in zip(self.rows, self.names, strict=True):
+            if base <= address < end:
+                return f"{name} + {address - base} B"
+            distance = base - address if address < base else address - end
+            if logged and distance < SEGMENT_ALIGN and (best is None or distance < best[0]):
+                side = (
+                    f"{distance} B before {name}"
+                    if address < base
+                    else f"{distance} B behind the end of {name}"
+                )
+                best = (distance, side)
+        return best[1] if best else f"address 0x{address & (2**64 - 1):x}, which no buffer holds"
+
+
+def shared_layout(variables: list, dynamic_bytes: int) -> tuple[dict[str, int], int, int]:
+    """Window offsets of shared variables: static ones first, then the dynamic part, 1024-aligned.
+
+    Returns (offset per name, offset of the dynamic part, end of the window).
+    """
+    offsets, end = {}, SHARED_START
+    for var in variables:
+        if not var.extern:
+            align = max(var.align or 1, 1)
+            end = -(-end // align) * align
+            offsets[var.name] = end
+            end += var.size
+    dynamic = -(-end // SHARED_ALIGN) * SHARED_ALIGN
+    for var in variables:
+        if var.extern:
+            offsets[var.name] = dynamic
+    return offsets, dynamic, dynamic + dynamic_bytes if dynamic_bytes else max(end, SHARED_START)
+
+
+def shared_place(address: int) -> tuple[int, int]:
+    """(CTA rank, window offset) of a 32-bit shared address."""
+    address &= 0xFFFF_FFFF
+    return address >> 24, address & OFFSET_MASK

@@ -1,0 +1,64 @@
+"""A split: lanes of one warp that stand at the same instruction, as handlers see them; and why one sleeps."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ptxsim.jit import bytecode as ml
+
+
+@functools.lru_cache(maxsize=4096)
+def lane_list(mask: int) -> np.ndarray:
+    """Lanes of a mask, ascending."""
+    return np.flatnonzero([(mask >> lane) & 1 for lane in range(32)])
+
+
+@dataclass
+class Wait:
+    """Why a split sleeps: `kind` and what a report needs to explain it."""
+
+    kind: str  # "mbarrier", "bar", "cluster", "tmem-alloc", "collective", "group", "wgmma"
+    key: object  # who wakes it: Cluster.wake(key)
+    detail: dict = field(default_factory=dict)
+
+
+class Split:
+    """View of one split for handlers. `mask` holds the lanes for which the current instruction's guard is
+    true.
+    """
+
+    __slots__ = ("cluster", "index", "warp", "cta", "file", "mask", "row")
+
+    def __init__(self, cluster, index: int):
+        self.cluster, self.index = cluster, index
+        self.warp = index // 32
+        self.file = self.warp  # whose registers it reads
+        self.cta = self.warp // cluster.warps_per_cta
+        self.mask = 0
+        self.row = 0
+
+    @property
+    def lanes(self) -> np.ndarray:
+        return lane_list(self.mask)
+
+    @property
+    def leader(self) -> int:
+        """The lowest active lane."""
+        return (self.mask & -self.mask).bit_length() - 1
+
+    @property
+    def thread(self) -> int:
+        """Number of the leader thread in the cluster."""
+        return self.warp * 32 + self.leader
+
+    @property
+    def full_mask(self) -> int:
+        """All lanes of the split, whatever the guard says."""
+        return int(self.cluster.SP[self.index, ml.SP_MASK])
+
+    @property
+    def instr(self):
+        return self.cluster.program.instrs[self.row]

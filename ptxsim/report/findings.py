@@ -1,0 +1,214 @@
+"""What a run found: `Finding`, and the Reporter that collects them (each once, with a count)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ptxsim.jit import bytecode as ml
+
+KINDS = (  # the most fundamental first: those in front tend to be causes of those behind
+    "collective",
+    "illegal",
+    "mbarrier",
+    "tx-count",
+    "descriptor",
+    "misaligned",
+    "out-of-bounds",
+    "cluster",
+    "tmem-alloc",
+    "uninitialized",
+    "deadlock",
+    "proxy-fence",
+    "race",
+    "async-pending",
+    "tmem-leak",
+    "unsupported",
+)
+SEVERITIES = ("error", "incomplete", "review")
+
+
+@dataclass
+class Finding:
+    kind: str  # one of KINDS
+    severity: str  # "error" | "review" | "incomplete"
+    message: str  # what happened, with the arithmetic
+    hint: str = ""  # what to look at, in the handout's words
+    where: dict = field(default_factory=dict)  # cta, warp, lanes, line (student's), ptx_line, ptx
+    evidence: dict = field(default_factory=dict)  # numbers behind the message
+    count: int = 1  # times it happened
+
+    def __str__(self) -> str:
+        place = f" [line {self.where['line']}]" if self.where.get("line") else ""
+        times = f" ({self.count} times)" if self.count > 1 else ""
+        hint = f"\n  hint: {self.hint}" if self.hint else ""
+        return f"{self.severity}: {self.kind}: {self.message}{times}{place}{hint}"
+
+
+_ACCESS = {"ld": "load", "st": "store", "atom": "atomic access", "red": "reduction", "cp": "cp.async"}
+
+
+class Reporter:
+    """Collects findings of one launch. `names` are (name, dtype, offset, size) of shared buffers."""
+
+    def __init__(self, names: list | None = None, memory=None, dynamic_start: int = 0, source: str = ""):
+        self.found: dict[tuple, Finding] = {}
+        self.source = source  # name of the student's file
+        self.names = [_name_range(n, dynamic_start) for n in names or []]
+        self.memory = memory
+        self.printed: list[str] = []
+
+    @classmethod
+    def of(cls, found: dict, printed: list[str]) -> Reporter:
+        """A reporter that only carries results, to be absorbed by another."""
+        reporter = cls()
+        reporter.found, reporter.printed = found, printed
+        return reporter
+
+    def absorb(self, other: Reporter) -> None:
+        """Adds what another part of the same launch found."""
+        for identity, finding in other.found.items():
+            known = self.found.setdefault(identity, finding)
+            if known is not finding:
+                known.count += finding.count
+        self.printed += other.printed
+
+    @property
+    def findings(self) -> list[Finding]:
+        """By severity, then the most fundamental kind first, then in order of appearance."""
+        return sorted(self.found.values(), key=lambda f: (SEVERITIES.index(f.severity), KINDS.index(f.kind)))
+
+    def verdict(self) -> str:
+        severities = {f.severity for f in self.found.values()}
+        return next((s for s in SEVERITIES if s in severities), "clean")
+
+    def add(
+        self, kind: str, severity: str, message: str, hint: str = "", split=None, key=None, **evidence
+    ) -> Finding:
+        """Records a finding; the same one only counts up.
+
+        The same: of one kind and one key. A key that is no tuple, or the message where there is none, counts
+        per line of the student's file (of the PTX where that is not known).
+        """
+        where = self.place(split) if split is not None else {}
+        line = where.get("line") or -where.get("ptx_line", 0)
+        identity = (kind, key) if isinstance(key, tuple) else (kind, line, message if key is None else key)
+        known = self.found.get(identity)
+        if known is not None:
+            known.count += 1
+            return known
+        self.found[identity] = Finding(kind, severity, message, hint, where, evidence)
+        return self.found[identity]
+
+    def place(self, split, row: int | None = None) -> dict:
+        """Where a split stands: CTA, warp, lanes, the student's line and the PTX line."""
+        cluster = split.cluster
+        instr = cluster.program.instrs[split.row if row is None else row]
+        place = {
+            "cta": cluster.cta_ids[split.cta],
+            "rank": split.cta,
+            "warp": split.warp % cluster.warps_per_cta,
+            "lanes": lanes_text(split.mask),
+        }
+        if instr is not None:
+            place |= {"line": instr.src, "ptx_line": instr.line, "ptx": instr.text}
+        return place
+
+    def row_place(self, cluster, rank: int, row: int) -> dict:
+        """The same for a row of the program, whoever executed it, in the CTA of this rank."""
+        instr = cluster.program.instrs[row]
+        return {
+            "cta": cluster.cta_ids[rank],
+            "rank": rank,
+            "line": instr.src,
+            "ptx_line": instr.line,
+            "ptx": instr.text,
+        }
+
+    def line_text(self, instr) -> str:
+        """`gemm_kernels.py:123`, `line 123` where the file is not known, else the line of the PTX text."""
+        if instr is None:
+            return "an unknown line"
+        if instr.src is None:
+            return f"PTX line {instr.line}"
+        file = instr.src_file or self.source
+        return f"{file}:{instr.src}" if file else f"line {instr.src}"
+
+    def shared_name(self, offset: int) -> str:
+        """`Asmem + 2048 B` or `mma2tma[1]` for a window offset; the bare offset where no name is known."""
+        for name, dtype, start, size in self.names:
+            if start <= offset < start + size:
+                inside = offset - start
+                if dtype == "uint64" and inside % 8 == 0:
+                    return f"{name}[{inside // 8}]"
+                return f"{name} + {inside} B" if inside else name
+        return f"shared memory + {offset - ml.SHARED_START} B"
+
+    def fault(self, cluster, split, kind: int, lane: int, address: int, lanes: int) -> None:
+        """A generic load or store that left its memory."""
+        instr = split.instr
+        what = _ACCESS.get(instr.op, instr.op)
+        split.mask = 1 << lane
+        place = self._address_text(address)
+        if kind == ml.FAULT_MISALIGNED:
+            self.add(
+                "misaligned",
+                "error",
+                f"{what} at an address that is not a multiple of its size: {place}",
+                "vector accesses need addresses aligned to the whole vector",
+                split,
+                key=kind,
+            )
+        elif kind == ml.FAULT_OTHER_CTA:
+            self.add(
+                "cluster",
+                "error",
+                f"{what} at another CTA's shared memory: {place}",
+                "use mapa and .shared::cluster, and only ranks of this cluster",
+                split,
+                key=kind,
+            )
+        else:
+            self.add(
+                "out-of-bounds",
+                "error",
+                f"{what} out of bounds: {place}",
+                "check the tile's coordinates against the buffer's shape",
+                split,
+                key=kind,
+                lanes=lanes,
+            )
+
+    def _address_text(self, address: int) -> str:
+        if ml.SHARED_BASE <= address < ml.SHARED_END:
+            address -= ml.SHARED_BASE
+        if 0 <= address < 1 << 32:
+            return self.shared_name(address & ml.OFFSET_MASK)
+        return self.memory.describe(address) if self.memory else hex(address)
+
+    def deadlock(self, cluster) -> None:
+        """Nothing can move: one finding that lists who waits for what."""
+        from ptxsim.checks.deadlock.explain import explain
+
+        finding = explain(cluster, self)
+        self.found[("deadlock", cluster.index)] = finding
+
+
+def lanes_text(mask: int) -> str:
+    """`all`, `lane 3`, or a list of ranges."""
+    if mask == 0xFFFF_FFFF:
+        return "all"
+    lanes = [i for i in range(32) if (mask >> i) & 1]
+    runs: list[list[int]] = []
+    for lane in lanes:
+        if runs and runs[-1][1] == lane - 1:
+            runs[-1][1] = lane
+        else:
+            runs.append([lane, lane])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def _name_range(entry, dynamic_start: int) -> tuple[str, str, int, int]:
+    name, dtype, offset, size = (
+        entry[:4] if isinstance(entry, tuple | list) else (entry.name, entry.dtype, entry.offset, entry.size)
+    )
+    return name, dtype, offset + dynamic_start, size

@@ -1,0 +1,307 @@
+"""mbarrier operations on shared memory (PTX ISA 9.7.13.15); the rules of one object are in mbarrier.py."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptxsim.jit import bytecode as ml
+from ptxsim.machine.global_memory import shared_place
+from ptxsim.machine.mbarrier import MBarrier, MBarrierError
+from ptxsim.machine.split import Wait
+from ptxsim.units.registry import check_mods, refuse, unit
+
+_SPACES = {"shared", "shared::cta", "shared::cluster"}
+_SEMANTICS = {"release", "acquire", "relaxed", "cta", "cluster", "b64", *_SPACES}
+
+
+def place_of(cluster, split, address: int, generic: bool) -> tuple[int, int] | None:
+    """(rank, offset) of a shared address; None, with a finding, if this cluster has no such place."""
+    if generic:
+        if not ml.SHARED_BASE <= address < ml.SHARED_END:
+            cluster.reporter.add(
+                "mbarrier", "error", f"address {address:#x} is not in shared memory", split=split
+            )
+            return None
+        address -= ml.SHARED_BASE
+    rank, offset = shared_place(address)
+    if rank >= cluster.ctas or not ml.SHARED_START <= offset < cluster.launch.shared_end:
+        cluster.reporter.add(
+            "out-of-bounds",
+            "error",
+            f"address {address:#x} is outside the shared memory of this cluster",
+            split=split,
+        )
+        return None
+    return rank, offset
+
+
+def find_barrier(cluster, split, place: tuple[int, int] | None, action: str) -> MBarrier | None:
+    if place is None:
+        return None
+    barrier = cluster.mbarriers.get(place)
+    if barrier is None:
+        name = cluster.reporter.shared_name(place[1])
+        cluster.reporter.add(
+            "mbarrier",
+            "error",
+            f"{action} on {name} of CTA {place[0]}, which nobody has initialised",
+            ".init() acts in thread 0 of the CTA: it must not stand under a condition that thread 0 "
+            "does not meet; "
+            "every stage needs its own init",
+            split,
+            key=("uninit", place[1]),
+            barrier=name,
+        )
+    return barrier
+
+
+def guarded(cluster, split, place: tuple[int, int], change) -> None:
+    """Applies `change()` to a barrier; a count that leaves its range is a finding. Completes the phase if
+    due.
+    """
+    try:
+        change()
+    except MBarrierError as error:
+        name = cluster.reporter.shared_name(place[1])
+        cluster.reporter.add(
+            "mbarrier",
+            "error",
+            f"{name} of CTA {place[0]}: {error}",
+            "compare the count given to init with who arrives in a phase",
+            split,
+            key=("count", place[1]),
+            barrier=name,
+        )
+    settle(cluster, place)
+
+
+def settle(cluster, place: tuple[int, int]) -> None:
+    """Completes the current phase of a barrier if nothing is missing, and wakes who waits for it."""
+    barrier = cluster.mbarriers[place]
+    cluster.effects += 1
+    if barrier.turn():
+        publish(cluster, place)
+        if cluster.checks:
+            cluster.checks.phase_complete(cluster, place)
+        cluster.wake(("mbarrier", place))
+
+
+def publish(cluster, place: tuple[int, int]) -> None:
+    """Tells the main loop the phase of a barrier, if it has room for it (jit/loop_fast_units.py)."""
+    barrier = cluster.mbarriers.get(place)
+    row = cluster.phase_rows.setdefault(place, len(cluster.phase_rows))
+    if row < ml.PHASE_ROOM:
+        name = (place[0] << ml.RANK_SHIFT) + place[1] if barrier else -1
+        cluster.phases[row] = name, barrier.phase if barrier else 0
+        cluster.CTL[ml.PHASES] = min(len(cluster.phase_rows), ml.PHASE_ROOM)
+
+
+def _is_generic(instr) -> bool:
+    return not _SPACES & set(instr.mods)
+
+
+def _places(cluster, split, arg, generic: bool) -> list[tuple[int, tuple[int, int]]]:
+    """(lane, place) of every active lane."""
+    found = []
+    for lane, address in zip(split.lanes, cluster.addresses(split, arg), strict=True):
+        place = place_of(cluster, split, int(address), generic)
+        if place is not None:
+            found.append((int(lane), place))
+    return found
+
+
+def _by_place(cluster, split, arg, generic: bool) -> dict[tuple[int, int], list[int]]:
+    """place -> active lanes that name it."""
+    addresses = cluster.addresses(split, arg)
+    if (addresses == addresses[0]).all():
+        place = place_of(cluster, split, int(addresses[0]), generic)
+        return {place: split.lanes.tolist()} if place is not None else {}
+    found: dict[tuple[int, int], list[int]] = {}
+    for lane, place in _places(cluster, split, arg, generic):
+        found.setdefault(place, []).append(lane)
+    return found
+
+
+@unit("mbarrier.init", section="9.7.13.15.9")
+def init(instr):
+    check_mods(instr, {"init", "b64", "shared", "shared::cta"})
+    generic = _is_generic(instr)
+
+    def run(cluster, split, args):
+        counts = cluster.read(split, args[1])
+        for lane, place in _places(cluster, split, args[0], generic):
+            _init_one(cluster, split, lane, place, int(counts[lane]) & 0xFFFF_FFFF)
+
+    return run
+
+
+def _init_one(cluster, split, lane: int, place: tuple[int, int], count: int) -> None:
+    name = cluster.reporter.shared_name(place[1])
+    if place[1] % 8:
+        cluster.reporter.add("misaligned", "error", f"mbarrier at {name} is not 8-byte aligned", split=split)
+    if place in cluster.mbarriers:
+        cluster.reporter.add(
+            "mbarrier",
+            "error",
+            f"{name} is initialised twice without mbarrier.inval between",
+            "one thread initialises each barrier once",
+            split,
+            key=("twice", place[1]),
+            barrier=name,
+        )
+    try:
+        barrier = MBarrier.with_count(count)
+    except MBarrierError as error:
+        cluster.reporter.add("mbarrier", "error", f"{name}: {error}", "", split, barrier=name)
+        barrier = MBarrier(1, 1)
+    cluster.mbarriers[place] = barrier
+    publish(cluster, place)
+    rank, offset = place
+    cluster.shared[rank, offset : offset + 8].view(np.uint64)[0] = barrier.state()
+    cluster.effects += 1
+    if cluster.checks:
+        cluster.checks.mbarrier_init(cluster, split, lane, place)
+
+
+@unit("mbarrier.inval", section="9.7.13.15.10")
+def inval(instr):
+    generic = _is_generic(instr)
+
+    def run(cluster, split, args):
+        for _, place in _places(cluster, split, args[0], generic):
+            if find_barrier(cluster, split, place, "mbarrier.inval"):
+                del cluster.mbarriers[place]
+                publish(cluster, place)
+
+    return run
+
+
+@unit("mbarrier.arrive", "mbarrier.arrive_drop", writes=(0,), section="9.7.13.15.13", issued=True)
+def arrive(instr):
+    mods = check_mods(instr, {"arrive", "arrive_drop", "expect_tx", "noComplete", *_SEMANTICS})
+    generic, drop, announce = _is_generic(instr), "arrive_drop" in mods, "expect_tx" in mods
+    keeps = "noComplete" in mods
+    returns = len(instr.operands) > 1 and not hasattr(instr.operands[0], "base")
+
+    def run(cluster, split, args):
+        target, rest = (args[0], args[1:]) if returns else (-1, args)
+        numbers = cluster.read(split, rest[1]).tolist() if len(rest) > 1 else [0 if announce else 1] * 32
+        states = np.zeros(32, np.uint64)
+        for place, lanes in _by_place(cluster, split, rest[0], generic).items():
+            barrier = find_barrier(cluster, split, place, "arrive")
+            if barrier is None:
+                continue
+            counts = [numbers[lane] & 0xFFFF_FFFF for lane in lanes]
+            at_once = not announce and sum(counts) <= barrier.pending
+            for part in [lanes] if at_once else [[lane] for lane in lanes]:
+                if cluster.checks:
+                    mask = sum(1 << lane for lane in part)
+                    cluster.checks.mbarrier_arrive(cluster, split, mask, place, relaxed="relaxed" in mods)
+                before, phase = barrier.state(), barrier.phase
+                number = sum(counts) if at_once else counts[lanes.index(part[0])]
+                guarded(cluster, split, place, lambda b=barrier, n=number: signal(b, n))
+                states[part] = before - np.cumsum([0, *counts[: len(part) - 1]], dtype=np.uint64)
+                if keeps and barrier.phase != phase:
+                    _completed(cluster, split, place)
+        if isinstance(target, int) and target >= 0:
+            cluster.write(split, target, states[split.lanes])
+
+    def signal(barrier: MBarrier, number: int) -> None:
+        if announce:
+            barrier.expect_tx(number)
+        barrier.arrive(1 if announce else number, drop)
+
+    return run
+
+
+def _completed(cluster, split, place: tuple[int, int]) -> None:
+    name = cluster.reporter.shared_name(place[1])
+    cluster.reporter.add(
+        "mbarrier", "error", f"arrive.noComplete completed the phase of {name}; it must not",
+        "use arrive without .noComplete for the last arrival", split, barrier=name,
+    )  # fmt: skip
+
+
+@unit("mbarrier.expect_tx", "mbarrier.complete_tx", section="9.7.13.15.11", issued=True)
+def expect_tx(instr):
+    check_mods(instr, {"expect_tx", "complete_tx", *_SEMANTICS})
+    generic, announce = _is_generic(instr), "expect_tx" in instr.mods
+
+    def run(cluster, split, args):
+        sizes = cluster.read(split, args[1])
+        for lane, place in _places(cluster, split, args[0], generic):
+            barrier = find_barrier(cluster, split, place, "expect_tx")
+            if barrier is not None:
+                move = barrier.expect_tx if announce else barrier.complete_tx
+                guarded(
+                    cluster, split, place, lambda move=move, lane=lane: move(int(sizes[lane]) & 0xFFFF_FFFF)
+                )
+
+    return run
+
+
+@unit("mbarrier.pending_count", writes=(0,), section="9.7.13.15.17")
+def pending_count(instr):
+    def run(cluster, split, args):
+        cluster.write(split, args[0], cluster.read(split, args[1])[split.lanes] & np.uint64(0xFFFF_FFFF))
+
+    return run
+
+
+@unit("mbarrier.test_wait", "mbarrier.try_wait", writes=(0,), section="9.7.13.15.16")
+def wait(instr):
+    mods = check_mods(instr, {"test_wait", "try_wait", "parity", *_SEMANTICS})
+    generic, blocking, parity = _is_generic(instr), "try_wait" in mods, "parity" in mods
+    if "shared::cluster" in mods:
+        raise refuse(instr, "mbarrier waits take only barriers of the own CTA (.shared::cta)")
+
+    relaxed = "relaxed" in mods
+
+    def run(cluster, split, args):
+        passed, first_open = 0, None
+        for lanes, place, token in _groups(cluster, split, args[1], generic, args[2]):
+            if place[0] != split.cta:
+                _not_ours(cluster, split)
+            barrier = find_barrier(cluster, split, place, "wait")
+            if barrier is None or (barrier.passed(token) if parity else barrier.passed_state(token)):
+                passed |= lanes
+                if cluster.checks and barrier is not None:
+                    cluster.checks.mbarrier_wait(cluster, split, lanes, place, relaxed)
+                continue
+            asked = token & 1 if parity else barrier.phase & 1
+            first_open = first_open or (place, asked)
+            if cluster.checks:
+                cluster.checks.mbarrier_blocked(cluster, split, lanes, place, asked)
+        timed_out = cluster.unit_state.pop(("timed-out", split.index), False)
+        if blocking and first_open and not passed and not timed_out:
+            place, asked = first_open
+            detail = {"place": place, "parity": asked, "may_time_out": True}
+            return cluster.wait(split, Wait("mbarrier", ("mbarrier", place), detail))
+        cluster.set_predicate(split, args[0].code, passed)
+        return None
+
+    return run
+
+
+def _groups(cluster, split, arg, generic: bool, slot: int) -> list[tuple[int, tuple[int, int], int]]:
+    """(lanes, place, operand in `slot`) for active lanes that name the same barrier with the same operand."""
+    lanes = split.lanes
+    addresses, values = cluster.addresses(split, arg), cluster.read(split, slot)[lanes]
+    if len(lanes) == 1 or ((addresses == addresses[0]).all() and (values == values[0]).all()):
+        place = place_of(cluster, split, int(addresses[0]), generic)
+        return [(split.mask, place, int(values[0]))] if place is not None else []
+    groups: dict[tuple[int, int], int] = {}
+    for lane, address, value in zip(lanes.tolist(), addresses.tolist(), values.tolist(), strict=True):
+        groups[address, value] = groups.get((address, value), 0) | 1 << lane
+    places = [(mask, place_of(cluster, split, a, generic), value) for (a, value), mask in groups.items()]
+    return [group for group in places if group[1] is not None]
+
+
+def _not_ours(cluster, split) -> None:
+    cluster.reporter.add(
+        "cluster",
+        "error",
+        "waits on an mbarrier of another CTA; only the own CTA's can be waited on",
+        "wait on the local barrier; arrive on the remote one",
+        split,
+    )

@@ -1,0 +1,238 @@
+"""tcgen05 (PTX ISA 9.7.16): ld, st, their waits, commit, fences (mma: tcgen05_mma.py, alloc:
+tcgen05_alloc.py).
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from ptxsim.isa.layouts import load_layout
+from ptxsim.machine.async_queue import Work
+from ptxsim.machine.tensor_memory import COLUMNS, split_address
+from ptxsim.units import tcgen05_mma  # noqa: F401  (registers tcgen05.mma)
+from ptxsim.units.mbarrier import find_barrier, guarded, place_of
+from ptxsim.units.registry import check_mods, refuse, unit
+from ptxsim.units.tcgen05_alloc import GROUPS, group_of
+from ptxsim.units.warp import require_aligned
+
+# ---- ld, st, wait ----
+
+_COUNTS = {f"x{1 << i}": 1 << i for i in range(8)}
+_SHAPES = {"32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2"}
+
+
+def _shape(instr) -> tuple[str, int]:
+    shape = next((m for m in instr.mods if m in _SHAPES), None)
+    count = next((_COUNTS[m] for m in instr.mods if m in _COUNTS), None)
+    if shape is None or count is None:
+        raise refuse(instr, "tcgen05.ld / st needs a shape and a .num")
+    return shape, count
+
+
+@functools.lru_cache(maxsize=64)
+def _cells(shape: str, count: int, split_column: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """(TMEM lane offset, column offset), each (registers, 32), of a warp's ld / st."""
+    lane, column = np.broadcast_arrays(*load_layout(shape, count, split_column))
+    return np.ascontiguousarray(lane.T), np.ascontiguousarray(column.T)
+
+
+def _target(cluster, split, arg, lanes: np.ndarray, columns: np.ndarray, what: str):
+    """Absolute (lanes, columns) of an access; None, with a finding, if the warp may not touch them."""
+    lane, column = split_address(cluster.address(split, arg))
+    quarter = 32 * (split.warp % cluster.warps_per_cta % 4)
+    own = lane // 32 * 32 in (0, quarter)  # chips take lane 0 as the first lane that the warp can reach
+    lanes, columns = lanes + lane % 32 + (quarter if own else lane // 32 * 32), columns + column
+    if not own or lanes.max() >= quarter + 32:
+        cluster.reporter.add(
+            "tmem-alloc",
+            "error",
+            f"{what} of TMEM lanes {lanes.min()}..{lanes.max()} by warp "
+            f"{split.warp % cluster.warps_per_cta}; "
+            f"a warp reaches lanes {quarter}..{quarter + 31} (warp number modulo 4)",
+            "the row of a TMEM address must be 32 * (warp_id % 4)",
+            split,
+            key="lanes",
+        )
+        return None
+    first, last = int(columns.min()), int(columns.max())
+    if not cluster.tmem[split.cta].allocated(first, last - first + 1):
+        cluster.reporter.add(
+            "tmem-alloc",
+            "error",
+            f"{what} of TMEM columns {first}..{last}, which are not (all) allocated",
+            "TMEM must stay allocated until everybody has read it",
+            split,
+            key="columns",
+        )
+        if last >= COLUMNS:
+            return None
+    return lanes, columns
+
+
+@unit("tcgen05.ld", writes=(0,), keeps=True, section="9.7.16.8.1")
+def load(instr):
+    mods = check_mods(instr, {"ld", "sync", "aligned", "b32", "pack::16b", *_SHAPES, *_COUNTS})
+    shape, count = _shape(instr)
+    packed = "pack::16b" in mods
+
+    def run(cluster, split, args):
+        require_aligned(cluster, split)
+        split_column = cluster.scalar(split, args[2]) if len(args) > 2 else 0
+        lanes, columns = _cells(shape, count, split_column)
+        if packed:
+            columns = np.stack([2 * columns, 2 * columns + 1])
+        place = _target(cluster, split, args[1], lanes, columns, "tcgen05.ld")
+        if place is None:
+            return
+        targets = args[0] if isinstance(args[0], tuple) else (args[0],)
+        cells, row = cluster.tmem[split.cta].cells, split.row
+
+        def finish():
+            if cluster.checks:
+                cluster.checks.tmem_access(cluster, split, place, False, row)
+            values = cells[place]
+            if packed:
+                values = (values[0] & 0xFFFF) | (values[1] << 16)
+            cluster.R[split.warp, list(targets)] = values
+            for source, copy in () if cluster.engine.eager else cluster.program.copies.get(row, ()):
+                cluster.R[split.warp, copy] = cluster.R[split.warp, source]
+
+        _defer(cluster, split, "ld", targets, finish)
+
+    return run
+
+
+@unit("tcgen05.st", section="9.7.16.8.2")
+def store(instr):
+    mods = check_mods(instr, {"st", "sync", "aligned", "b32", "unpack::16b", *_SHAPES, *_COUNTS})
+    shape, count = _shape(instr)
+    packed = "unpack::16b" in mods
+
+    def run(cluster, split, args):
+        require_aligned(cluster, split)
+        split_column = cluster.scalar(split, args[1]) if len(args) > 2 else 0
+        lanes, columns = _cells(shape, count, split_column)
+        if packed:
+            columns = np.stack([2 * columns, 2 * columns + 1])
+        place = _target(cluster, split, args[0], lanes, columns, "tcgen05.st")
+        if place is None:
+            return
+        sources = args[-1] if isinstance(args[-1], tuple) else (args[-1],)
+        values = cluster.R[split.warp, list(sources)].astype(np.uint32)
+        if packed:
+            values = np.stack([values & 0xFFFF, values >> 16])
+        cells, row = cluster.tmem[split.cta].cells, split.row
+
+        def finish():
+            if cluster.checks:
+                cluster.checks.tmem_access(cluster, split, place, True, row)
+            cells[place] = values
+
+        _defer(cluster, split, "st", (), finish)
+
+    return run
+
+
+def _defer(cluster, split, kind: str, targets: tuple, finish) -> None:
+    """ld and st complete at their wait: now, or as late as that wait or the first use of a register."""
+    if cluster.checks:
+        cluster.checks.tmem_issue(cluster, split, kind, targets)
+    if cluster.engine.eager or split.row in cluster.launch.early_uses:
+        finish()
+        return
+    if targets:
+        cluster.R[split.warp, list(targets)] = np.uint64(0x7FFF_DEAD)
+    cluster.unit_state.setdefault(("tmem", kind, split.warp), []).append(finish)
+
+
+@unit("tcgen05.wait::ld", "tcgen05.wait::st", section="9.7.16.8.3")
+def wait(instr):
+    kind = instr.mods[0].split("::")[1]
+    check_mods(instr, {"wait::ld", "wait::st", "sync", "aligned"})
+
+    def run(cluster, split, args):
+        require_aligned(cluster, split)
+        for finish in cluster.unit_state.pop(("tmem", kind, split.warp), []):
+            finish()
+        if cluster.checks:
+            cluster.checks.tmem_wait(cluster, split, kind)
+
+    return run
+
+
+# ---- commit, fences ----
+
+
+@unit("tcgen05.commit", section="9.7.16.9.4", issued=True)
+def commit(instr):
+    known = {"commit", "mbarrier::arrive::one", "shared::cluster", "multicast::cluster", "b64", *GROUPS}
+    mods = check_mods(instr, known)
+    group_of(instr)
+
+    def run(cluster, split, args):
+        address = cluster.address(split, args[0])
+        place = place_of(cluster, split, address, "shared::cluster" not in mods)
+        if place is None:
+            return
+        mask = cluster.scalar(split, args[1]) & 0xFFFF if "multicast::cluster" in mods else 1 << place[0]
+        ranks = _commit_ranks(cluster, split, place, mask)
+        clock = cluster.checks.commit_issue(cluster, split) if cluster.checks else None
+        if cluster.checks:
+            cluster.checks.will_signal(cluster, split, "commit", [(r, place[1]) for r in ranks])
+        row, mask_now = split.row, split.mask
+
+        def finish():
+            split.row, split.mask = row, mask_now
+            for rank in ranks:
+                _signal(cluster, split, (rank, place[1]), clock)
+
+        cluster.engine.submit(Work(("tensor", split.thread), finish, "tcgen05.commit", split))
+
+    return run
+
+
+def _commit_ranks(cluster, split, place, mask: int) -> list[int]:
+    """CTAs of the cluster that a commit signals, after looking at who issues it and at its mask."""
+    if len(split.lanes) > 1:
+        name = cluster.reporter.shared_name(place[1])
+        cluster.reporter.add(
+            "illegal",
+            "error",
+            f"tcgen05.commit to {name} issued by {len(split.lanes)} lanes: each is an arrival",
+            "the one elected thread that issued the MMAs commits them",
+            split,
+            key="commit-lanes",
+        )
+    beyond = [r for r in range(16) if (mask >> r) & 1 and r >= cluster.ctas]
+    if beyond:
+        cluster.reporter.add(
+            "cluster",
+            "error",
+            f"tcgen05.commit signals CTA rank {beyond[0]} of a cluster of {cluster.ctas}",
+            "cta_mask has one bit per CTA of the cluster",
+            split,
+        )
+    return [r for r in range(cluster.ctas) if (mask >> r) & 1]
+
+
+def _signal(cluster, split, place, clock) -> None:
+    barrier = find_barrier(cluster, split, place, "tcgen05.commit")
+    if barrier is not None:
+        if cluster.checks:
+            cluster.checks.async_arrive(cluster, place, clock)
+        guarded(cluster, split, place, barrier.arrive)
+
+
+@unit(
+    "tcgen05.fence::before_thread_sync", "tcgen05.fence::after_thread_sync", section="9.7.16.10", silent=True
+)
+def thread_sync_fence(instr):
+    after = "after" in instr.mods[0]
+
+    def run(cluster, split, args):
+        if cluster.checks:
+            cluster.checks.tcgen05_fence(cluster, split, after)
+
+    return run

@@ -1,0 +1,348 @@
+"""tcgen05.mma (PTX ISA 9.7.16.9): D[tensor memory] = A * B (+ D), operands found through the descriptors
+given.
+
+Products are computed in float32 by numpy's BLAS on the values that the descriptors really point at.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+
+from ptxsim.isa.layouts import (
+    InstructionDescriptor,
+    data_path,
+    decode_instruction_descriptor,
+    decode_matrix_descriptor,
+    operand_addresses,
+    operand_layout,
+    result_layout,
+)
+from ptxsim.isa.number_formats import DECODERS
+from ptxsim.jit.bytecode import SHARED_START
+from ptxsim.jit.simd_gather import gather_halves
+from ptxsim.lowering.register_allocation import MemArg, PredArg
+from ptxsim.machine.async_queue import Work
+from ptxsim.machine.tensor_memory import COLUMNS, LANES, split_address
+from ptxsim.units.registry import check_mods, refuse, unit
+
+_KINDS = ("f16", "tf32", "f8f6f4", "i8")
+_K_BYTES = 32  # of every dense kind
+_COLLECTORS = {f"collector::a::{use}" for use in ("fill", "use", "lastuse", "discard")}
+
+
+@dataclass
+class Mma:
+    """One issued instruction, as the tensor core will see it."""
+
+    shape: InstructionDescriptor
+    group: int
+    cta: int  # rank of the CTA that issued it
+    a: object  # descriptor (int), or ("tmem", column) of A in tensor memory
+    b: int
+    lane: int
+    column: int
+    accumulate: bool
+    disabled: tuple  # masks of output lanes that are not written
+    split: object
+    row: int
+
+    def key(self) -> tuple:
+        return (self.shape, self.group, self.cta, self.lane, self.column, self.disabled)
+
+
+@unit("tcgen05.mma", section="9.7.16.9.1", issued=True)
+def mma(instr):
+    kind = next((m[6:] for m in instr.mods if m.startswith("kind::")), "")
+    if kind not in _KINDS:
+        raise refuse(instr, f"tcgen05.mma {'.kind::' + kind if kind else 'without a kind'} is not modelled")
+    check_mods(instr, {"mma", f"kind::{kind}", "cta_group::1", "cta_group::2", *_COLLECTORS})
+    group = 2 if "cta_group::2" in instr.mods else 1
+
+    def run(cluster, split, args):
+        operands = _operands(args)
+        d, a, b, descriptor, *masks = cluster.scalars(split, operands.slots)
+        lane, column = split_address(d + operands.d_offset)
+        shape = _shape(cluster, split, descriptor & 0xFFFF_FFFF, kind, group)
+        if shape is None:
+            return
+        _check_issue(cluster, split, group)
+        a = ("tmem", a + operands.a_offset & 0xFFFF_FFFF) if operands.a_in_tmem else a
+        disabled = tuple(mask & 0xFFFF_FFFF for mask in masks)
+        enabled = cluster.predicate(split, operands.enable)
+        for lane_of in split.lanes.tolist():
+            accumulate = bool(enabled >> lane_of & 1)
+            op = Mma(shape, group, split.cta, a, b, lane, column, accumulate, disabled, split, split.row)
+            _issue(cluster, split, op)
+
+    return run
+
+
+@dataclass(frozen=True)
+class Operands:
+    """Where an instruction finds what it needs."""
+
+    slots: list[int]  # of D's address, A, B, the instruction descriptor, the masks of disabled lanes
+    d_offset: int
+    a_in_tmem: bool
+    a_offset: int
+    enable: int  # code of the predicate that says whether D is an input
+
+
+@functools.lru_cache(maxsize=4096)
+def _operands(args: tuple) -> Operands:
+    d, a, b, descriptor, *rest = args
+    masks = next((r for r in rest if isinstance(r, tuple)), ())
+    enable = next(r.code for r in rest if isinstance(r, PredArg))
+    in_tmem = isinstance(a, MemArg)
+    slots = [d.slot, a.slot if in_tmem else a, b, descriptor, *masks]
+    return Operands(slots, d.offset, in_tmem, a.offset if in_tmem else 0, enable)
+
+
+_decode = functools.lru_cache(maxsize=256)(decode_instruction_descriptor)
+
+
+def _shape(cluster, split, bits: int, kind: str, group: int) -> InstructionDescriptor | None:
+    """The decoded instruction descriptor; None, with a finding, if it is not legal or not modelled."""
+    try:
+        shape = _decode(bits, kind, group)
+    except ValueError as error:
+        cluster.reporter.add("descriptor", "error", str(error), "", split)
+        return None
+    narrow = {"e2m3", "e3m2", "e2m1"} & {shape.a_type, shape.b_type}
+    if shape.sparse or shape.saturate or narrow:
+        what = (
+            "sparse MMA" if shape.sparse else "saturation" if shape.saturate else f"{narrow.pop()} operands"
+        )
+        cluster.reporter.add("unsupported", "incomplete", f"tcgen05.mma: {what} are not modelled", "", split)
+        return None
+    return shape
+
+
+def _check_issue(cluster, split, group: int) -> None:
+    if len(split.lanes) > 1:
+        cluster.reporter.add(
+            "illegal",
+            "error",
+            f"tcgen05.mma issued by {len(split.lanes)} lanes: the product is computed as many times",
+            'one elected thread issues it: with Tx.thread(parent="warp")[Tx.ptx.elect_sync()]',
+            split,
+            key="mma-lanes",
+        )
+    if group == 2 and cluster.ctas < 2:
+        cluster.reporter.add("cluster", "error", "cta_group::2 in a kernel without CTA clusters", "", split)
+
+
+def _issue(cluster, split, op: Mma) -> None:
+    if cluster.checks:
+        cluster.checks.mma_issue(cluster, split, op)
+    cluster.tensor_operations += 1
+    work = Work(
+        ("tensor", split.thread), lambda: execute(cluster, [op]), "tcgen05.mma", split, _batch(cluster)
+    )
+    work.op = op
+    cluster.engine.submit(work)
+
+
+def _batch(cluster):
+    def run(batch):
+        ops = [work.op for work in batch]
+        start = 0
+        for i in range(1, len(ops) + 1):
+            if i == len(ops) or ops[i].key() != ops[start].key() or not ops[i].accumulate:
+                execute(cluster, ops[start:i])
+                start = i
+
+    return run
+
+
+def pair(op: Mma, cluster) -> list[int]:
+    """Ranks of the CTAs that take part: the CTA, or the pair of ranks that differ in the last bit."""
+    return [op.cta] if op.group == 1 else [r for r in (op.cta & ~1, op.cta | 1) if r < cluster.ctas]
+
+
+def execute(cluster, ops: list[Mma]) -> None:
+    """Runs instructions that accumulate into the same D as one product with a longer K."""
+    first, shape = ops[0], ops[0].shape
+    ranks = pair(first, cluster)
+    if cluster.checks:
+        for op in ops:
+            cluster.checks.mma_execute(cluster, op, ranks)
+    b = np.concatenate([_operand(cluster, ops, rank, "b") for rank in ranks])
+    for i, rank in enumerate(ranks):
+        a = _operand(cluster, ops, rank, "a")
+        if shape.d_type == "s32":
+            product = (a.astype(np.float64) @ b.T.astype(np.float64)).astype(np.int64).astype(np.int32)
+        else:
+            with np.errstate(invalid="ignore", over="ignore"):  # NaN and infinity are results like others
+                product = a @ b.T
+        _write_d(cluster, first, rank, i, product)
+
+
+def _operand(cluster, ops: list[Mma], rank: int, which: str) -> np.ndarray:
+    """float32 (rows, K) of A or B as CTA `rank` holds it, the K steps of all `ops` side by side."""
+    shape = ops[0].shape
+    if which == "a":
+        sources, rows, mn, fmt, negate = (
+            [op.a for op in ops],
+            shape.m,
+            shape.a_mn_major,
+            shape.a_type,
+            shape.negate_a,
+        )
+    else:
+        sources, rows, mn, fmt, negate = (
+            [op.b for op in ops],
+            shape.n,
+            shape.b_mn_major,
+            shape.b_type,
+            shape.negate_b,
+        )
+    rows //= ops[0].group
+    if isinstance(sources[0], tuple):
+        parts = [_from_tmem(cluster, rank, s[1], rows, op) for s, op in zip(sources, ops, strict=True)]
+        values = np.concatenate(parts, axis=1)
+    else:
+        values = _from_shared(cluster, rank, tuple(sources), rows, mn, fmt, ops[0])
+    return -values if negate else values
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """The 16-byte chunks of shared memory that an operand occupies; `index` is (rows, K) or, MN-major, (K,
+    rows).
+    """
+
+    index: np.ndarray
+    first: int  # bytes of the window touched
+    last: int
+
+
+@functools.lru_cache(maxsize=1024)
+def operand_chunks(descriptors: tuple[int, ...], rows: int, width: int, mn: bool) -> Chunks:
+    """Chunks of consecutive K steps. ValueError for a descriptor that is not legal."""
+    depth, per = _K_BYTES // width, 16 // width
+    parts = [operand_addresses(decode_matrix_descriptor(d), rows, depth, width, mn) for d in descriptors]
+    addresses = np.concatenate(parts, axis=1)
+    index = np.ascontiguousarray(addresses[::per].T if mn else addresses[:, ::per]) >> 4
+    return Chunks(index, int(index.min()) * 16, int(index.max()) * 16 + 15)
+
+
+def _from_shared(
+    cluster, rank: int, descriptors: tuple, rows: int, mn: bool, fmt: str, op: Mma
+) -> np.ndarray:
+    decoder = DECODERS[fmt]
+    try:
+        chunks = operand_chunks(descriptors, rows, decoder.bytes, mn)
+        if chunks.first < SHARED_START or chunks.last >= cluster.launch.shared_end:
+            raise ValueError(
+                f"matrix descriptor {descriptors[0]:#x} reaches bytes {chunks.first}..{chunks.last} of "
+                f"a shared memory window "
+                f"of {SHARED_START}..{cluster.launch.shared_end - 1}"
+            )
+    except ValueError as error:
+        op.split.row = op.row
+        cluster.reporter.add("descriptor", "error", str(error), "", op.split)
+        return np.zeros((rows, len(descriptors) * _K_BYTES // decoder.bytes), np.float32)
+    if fmt in ("f16", "bf16"):
+        values = gather_halves(cluster.shared[rank], chunks.index, fmt)
+    else:
+        values = decoder.decode(cluster.shared_chunks[rank][chunks.index].view(decoder.raw))
+    return np.ascontiguousarray(values.reshape(-1, rows).T) if mn else values.reshape(rows, -1)
+
+
+def operand_lanes(op: Mma) -> np.ndarray:
+    """Lanes of tensor memory that hold the rows of A of one CTA; may pass the last one."""
+    lane = operand_layout(op.shape.m, 1, 1, op.group)[1][: op.shape.m // op.group, 0]
+    return lane + split_address(op.a[1])[0]
+
+
+def _from_tmem(cluster, rank: int, address: int, rows: int, op: Mma) -> np.ndarray:
+    decoder = DECODERS[op.shape.a_type]
+    first, column = split_address(address)
+    lanes, end = operand_lanes(op), column + _K_BYTES // 4
+    problem = ""
+    if lanes[-1] >= LANES or end > COLUMNS:
+        problem = f"A at lane {first}, column {column} passes the end of tensor memory"
+    elif data_path(op.shape.m, op.group) == "F" and first != op.lane:
+        problem = f"A at lane {first}, D at lane {op.lane}: M=64 wants the same for both"
+    if problem:
+        op.split.row = op.row
+        hint = "with M=64 both start at lane 0, or both at lane 16 (PTX ISA 9.7.16.10.5)"
+        cluster.reporter.add("illegal", "error", f"tcgen05.mma: {problem}", hint, op.split)
+        return np.zeros((rows, _K_BYTES // decoder.bytes), np.float32)
+    cells = cluster.tmem[rank].cells[lanes, column:end]
+    return decoder.decode(np.ascontiguousarray(cells).view(decoder.raw)).reshape(rows, -1)
+
+
+@functools.lru_cache(maxsize=64)
+def result_blocks(m: int, n: int, group: int) -> tuple:
+    """D of one CTA as rectangles: (first lane, first row, rows, first TMEM column, first column of D,
+    columns).
+    """
+    _, lane, column = result_layout(m, n, group)
+    lane, column = lane[: m // group], column[: m // group]
+    row_cuts = [0, *(np.flatnonzero(np.diff(lane[:, 0]) != 1) + 1), m // group]
+    column_cuts = [0, *(np.flatnonzero(np.diff(column[0]) != 1) + 1), n]
+    return tuple(
+        (int(lane[r, c]), int(r), int(r_end - r), int(column[r, c]), int(c), int(c_end - c))
+        for r, r_end in zip(row_cuts, row_cuts[1:], strict=False)
+        for c, c_end in zip(column_cuts, column_cuts[1:], strict=False)
+    )
+
+
+def _write_d(cluster, op: Mma, rank: int, index: int, product: np.ndarray) -> None:
+    """Adds to or overwrites D in the tensor memory of one CTA."""
+    shape, cells = op.shape, cluster.tmem[rank].cells
+    for lane, row, rows, tmem_column, column, columns in result_blocks(shape.m, shape.n, op.group):
+        start, first = op.column + tmem_column, op.lane + lane
+        stop = start + columns
+        if stop > COLUMNS or not cluster.tmem[rank].allocated(start, columns):
+            op.split.row = op.row
+            cluster.reporter.add(
+                "tmem-alloc",
+                "error",
+                f"tcgen05.mma writes TMEM columns {start}..{stop - 1} of CTA {rank}, "
+                "which are not (all) allocated",
+                "allocate before the first MMA, free after the last read",
+                op.split,
+                key="mma-d",
+            )
+            if stop > COLUMNS:
+                return
+        keep = _enabled(op, index, slice(first, first + rows))
+        _store(
+            cells[first : first + rows, start:stop],
+            product[row : row + rows, column : column + columns],
+            op,
+            keep,
+        )
+
+
+def _enabled(op: Mma, index: int, block: slice) -> np.ndarray | None:
+    if not any(op.disabled):
+        return None
+    masks = op.disabled[index * 4 : index * 4 + 4] if len(op.disabled) == 8 else op.disabled
+    bits = np.array([(int(m) >> i) & 1 for m in masks for i in range(32)], bool)
+    return ~bits[block]
+
+
+def _store(target: np.ndarray, product: np.ndarray, op: Mma, keep: np.ndarray | None) -> None:
+    if keep is not None:
+        for row in np.flatnonzero(keep):
+            _store(target[row : row + 1], product[row : row + 1], op, None)
+        return
+    if op.shape.d_type == "f32":
+        view = target.view(np.float32)
+        if op.accumulate:
+            np.add(view, product, out=view)
+        else:
+            view[:] = product
+    elif op.shape.d_type == "s32":
+        view = target.view(np.int32)
+        view[:] = view + product if op.accumulate else product
+    else:
+        old = target.astype(np.uint16).view(np.float16).astype(np.float32) if op.accumulate else 0
+        target[:] = (product + old).astype(np.float16).view(np.uint16)

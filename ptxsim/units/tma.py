@@ -1,0 +1,371 @@
+"""TMA: bulk and tensor copies, their groups and reductions (PTX ISA 9.7.9.25 - 9.7.9.27)."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from ptxsim.jit.bytecode import OFFSET_MASK
+from ptxsim.machine.async_queue import Work
+from ptxsim.machine.tensor_map import TensorMap
+from ptxsim.units.bulk_groups import each_lane, notify, open_group
+from ptxsim.units.mbarrier import find_barrier, guarded, place_of
+from ptxsim.units.registry import check_mods, refuse, unit
+from ptxsim.units.tensormap import find_map
+
+_ELEMENT_BITS = {0: 0, 32: 1, 64: 3, 128: 7}  # address bits 7.. that a swizzle folds onto bits 4..
+
+
+@functools.lru_cache(maxsize=1024)
+def _box_chunks(offset: int, rows: int, inner: int, swizzle: int) -> tuple[np.ndarray, int]:
+    address = offset + np.arange(rows)[:, None] * inner + np.arange(0, inner, 16)[None, :]
+    chunks = (address ^ (((address >> 7) & _ELEMENT_BITS[swizzle]) << 4)) >> 4
+    return chunks, int(chunks.max()) * 16 + 16
+
+
+def shared_chunks(offset: int, tmap: TensorMap) -> tuple[np.ndarray, int]:
+    """Where the box of a tensor map lies in shared memory: numbers of its 16-byte chunks (rows, chunks of a
+    row), and where the last one ends.
+    """
+    inner = -(-tmap.box[0] // tmap.element_strides[0]) * tmap.dtype.itemsize
+    return _box_chunks(offset, tmap.box_bytes // inner, inner, tmap.swizzle)
+
+
+def box_index(tmap: TensorMap, start: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """(byte offsets, inside?) of every row of a box, and of elements along the innermost dimension.
+
+    Returns offsets (rows, inner elements) into the tensor's memory and a mask of the same shape.
+    """
+    size = tmap.dtype.itemsize
+    offsets, inside = np.zeros(1, np.int64), np.ones(1, bool)
+    for axis in reversed(range(tmap.rank)):
+        position = start[axis] + np.arange(0, tmap.box[axis], tmap.element_strides[axis])
+        step = size if axis == 0 else tmap.strides[axis - 1]
+        good = (position >= 0) & (position < tmap.dims[axis])
+        offsets = (offsets[:, None] + position * step).reshape(-1)
+        inside = (inside[:, None] & good).reshape(-1)
+    inner = -(-tmap.box[0] // tmap.element_strides[0])
+    return offsets.reshape(-1, inner), inside.reshape(-1, inner)
+
+
+def read_box(cluster, tmap: TensorMap, start: tuple[int, ...]) -> np.ndarray:
+    """uint8 (rows, bytes of a row) of a box in global memory; outside elements are the map's fill value."""
+    memory = cluster.launch.memory.arrays[tmap.segment][tmap.byte_offset :]
+    size = tmap.dtype.itemsize
+    if tmap.rank == 2 and tmap.element_strides == (1, 1) and _within(tmap, start):
+        rows, inner = tmap.box[1], tmap.box[0] * size
+        first = start[1] * tmap.strides[0] + start[0] * size
+        return np.ndarray((rows, inner), np.uint8, memory, first, (tmap.strides[0], 1))
+    offsets, inside = box_index(tmap, start)
+    elements = np.zeros(offsets.shape, f"u{size}")
+    if tmap.fill == "nan":
+        elements[:] = _nan_bits(tmap.dtype)
+    flat = memory[: len(memory) // size * size].view(f"u{size}")
+    elements[inside] = flat[offsets[inside] // size]
+    return elements.view(np.uint8).reshape(len(offsets), -1)
+
+
+def _nan_bits(dtype) -> int:
+    """The special NaN that CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN writes for floating types.
+
+    An H200 fills with 0x7FF7, whatever the type (seen with float16 and float32).
+    """
+    return {2: 0x7FF7, 4: 0x7FF7_7FF7, 8: 0x7FF7_7FF7_7FF7_7FF7}.get(np.dtype(dtype).itemsize, 0x7F)
+
+
+def _within(tmap: TensorMap, start: tuple[int, ...]) -> bool:
+    return all(0 <= s and s + b <= d for s, b, d in zip(start, tmap.box, tmap.dims, strict=True))
+
+
+def write_box(cluster, tmap: TensorMap, start: tuple[int, ...], data: np.ndarray, reduce=None) -> None:
+    """Writes uint8 (rows, bytes of a row) to a box of global memory; outside elements are dropped."""
+    memory = cluster.launch.memory.arrays[tmap.segment][tmap.byte_offset :]
+    size = tmap.dtype.itemsize
+    offsets, inside = box_index(tmap, start)
+    flat = memory[: len(memory) // size * size].view(tmap.dtype if reduce else f"u{size}")
+    values = np.ascontiguousarray(data).view(flat.dtype).reshape(offsets.shape)
+    index = offsets[inside] // size
+    flat[index] = reduce(flat[index], values[inside]) if reduce else values[inside]
+
+
+# ---- operands ----
+
+_LOAD_MODS = {
+    "async",
+    "bulk",
+    "tensor",
+    "1d",
+    "2d",
+    "3d",
+    "4d",
+    "5d",
+    "shared::cluster",
+    "shared::cta",
+    "global",
+    "mbarrier::complete_tx::bytes",
+    "tile",
+    "multicast::cluster",
+    "cta_group::1",
+    "cta_group::2",
+    "L2::cache_hint",
+}
+_STORE_MODS = {
+    "async",
+    "bulk",
+    "tensor",
+    "1d",
+    "2d",
+    "3d",
+    "4d",
+    "5d",
+    "global",
+    "shared::cta",
+    "tile",
+    "bulk_group",
+    "L2::cache_hint",
+    "reduce",
+}
+
+
+def _tensor(cluster, split, arg) -> tuple[TensorMap | None, tuple[int, ...]]:
+    """The tensor map at an address operand `[map, {coordinates}]` and the signed coordinates."""
+    address = cluster.address(split, arg)
+    tmap = find_map(cluster, split, address)
+    if tmap is None:
+        return None, ()
+    coordinates = np.array(cluster.scalars(split, list(arg.parts[0])), np.uint32).view(np.int32)
+    if len(coordinates) != tmap.rank:
+        cluster.reporter.add(
+            "descriptor",
+            "error",
+            f"{len(coordinates)} coordinates for a tensor map of rank {tmap.rank}",
+            "",
+            split,
+        )
+        return None, ()
+    return tmap, tuple(int(c) for c in coordinates)
+
+
+def _check_alignment(cluster, split, offset: int, tmap: TensorMap) -> None:
+    """Shared addresses of tensor copies are aligned to 128 B, swizzled ones to their pattern (5.5.7)."""
+    need = 128 if tmap.swizzle in (0, 32) else {64: 512, 128: 1024}[tmap.swizzle]
+    if offset % 128:
+        cluster.reporter.add(
+            "misaligned",
+            "error",
+            f"TMA at {cluster.reporter.shared_name(offset)}: shared address is not a multiple of 128 B",
+            "",
+            split,
+        )
+    elif offset % need:
+        cluster.reporter.add(
+            "misaligned",
+            "review",
+            f"TMA with {tmap.swizzle} B swizzle at {cluster.reporter.shared_name(offset)}, which is not "
+            f"{need}-byte aligned: the swizzle pattern is cut in the middle",
+            "",
+            split,
+        )
+
+
+def _check_barrier(cluster, split, place, bar, multicast: bool, pair: bool) -> None:
+    """The barrier of a load lies in the CTA that it writes to; .cta_group::2: in its pair (9.7.9.27.1)."""
+    near = place[0] // 2 == bar[0] // 2 if pair else place[0] == bar[0]
+    if not near and not multicast:
+        cluster.reporter.add(
+            "cluster",
+            "error",
+            f"a TMA load to CTA {place[0]} signals {cluster.reporter.shared_name(bar[1])} of CTA {bar[0]} "
+            "without "
+            "cta_group 2",
+            "give every load that reports to the other CTA's barrier the cta_group of the pair",
+            split,
+            key=("load-group", place[1]),
+        )
+
+
+def _warn_lanes(cluster, split, shared, what: str, severity: str = "error") -> None:
+    if len(split.lanes) > 1:
+        name = cluster.reporter.shared_name(cluster.address(split, shared) & OFFSET_MASK)
+        cluster.reporter.add(
+            "illegal",
+            severity,
+            f"TMA {what} {name} issued by {len(split.lanes)} lanes: the tile is copied as many times",
+            "one elected thread issues a TMA copy",
+            split,
+            key="tma-lanes",
+        )
+
+
+# ---- tensor copies ----
+
+
+@unit("cp.async.bulk.tensor", section="9.7.9.27.1", issued=True)
+def tensor_copy(instr):
+    spaces = [m for m in instr.mods if m == "global" or m.startswith("shared")]
+    if spaces and spaces[0].startswith("shared"):
+        return _tensor_load(instr)
+    return _tensor_store(instr, None)
+
+
+def _tensor_load(instr):
+    mods = check_mods(instr, _LOAD_MODS)
+    if "mbarrier::complete_tx::bytes" not in mods:
+        raise refuse(instr, "a TMA load completes through .mbarrier::complete_tx::bytes")
+    multicast, pair = "multicast::cluster" in mods, "cta_group::2" in mods
+    generic_bar = False
+
+    def run(cluster, split, args):
+        _warn_lanes(cluster, split, args[0], "load to")
+        for _ in each_lane(cluster, split):
+            _load_one(cluster, split, args, multicast, pair, generic_bar)
+
+    return run
+
+
+def _load_one(cluster, split, args, multicast: bool, pair: bool, generic: bool) -> None:
+    tmap, start = _tensor(cluster, split, args[1])
+    place = place_of(cluster, split, cluster.address(split, args[0]), generic)
+    bar = place_of(cluster, split, cluster.address(split, args[2]), generic)
+    if tmap is None or place is None or bar is None:
+        return
+    _check_alignment(cluster, split, place[1], tmap)
+    _check_barrier(cluster, split, place, bar, multicast, pair)
+    mask = cluster.scalar(split, args[3]) & 0xFFFF if multicast else 1 << place[0]
+    ranks = [r for r in range(cluster.ctas) if (mask >> r) & 1]
+    chunks, end = shared_chunks(place[1], tmap)
+    if end > cluster.launch.shared_end:
+        name = cluster.reporter.shared_name(place[1])
+        text = f"TMA load of {tmap.box_bytes} B to {name} passes the end of shared memory"
+        cluster.reporter.add("out-of-bounds", "error", text, "", split)
+        return
+    targets = [_signalled(rank, bar, multicast, pair) for rank in ranks]
+    token = None
+    if cluster.checks:
+        token = cluster.checks.tma_issue(cluster, split, "load", tmap, start, ranks, place[1])
+        cluster.checks.will_signal(cluster, split, "load", targets)
+    row, lane_mask, size = split.row, split.mask, tmap.box_bytes
+
+    def finish():
+        data = np.ascontiguousarray(read_box(cluster, tmap, start)).view(np.complex128)
+        for rank in ranks:
+            cluster.shared_chunks[rank][chunks] = data
+            if cluster.checks:
+                cluster.checks.tma_write(cluster, token, rank, chunks)
+        cluster.tma_bytes += size
+        split.row, split.mask = row, lane_mask
+        for target in targets:
+            _complete(cluster, split, target, size, token)
+
+    cluster.engine.submit(Work(None, finish, f"TMA load of {tmap.name or 'a tensor'}", split))
+
+
+def _signalled(rank: int, bar: tuple[int, int], multicast: bool, pair: bool) -> tuple[int, int]:
+    """The barrier that hears of the bytes which arrive in CTA `rank`."""
+    if not multicast:
+        return bar
+    return (rank & ~1 | bar[0] & 1 if pair else rank, bar[1])
+
+
+def _complete(cluster, split, place, size: int, token) -> None:
+    barrier = find_barrier(cluster, split, place, "complete_tx")
+    if barrier is not None:
+        if cluster.checks:
+            cluster.checks.async_arrive(cluster, place, token)
+        guarded(cluster, split, place, lambda: barrier.complete_tx(size))
+
+
+_REDUCTIONS = {
+    "add": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}
+
+
+@unit("cp.reduce.async.bulk.tensor", section="9.7.9.27.2", issued=True)
+def tensor_reduce(instr):
+    operation = next((m for m in instr.mods if m in _REDUCTIONS), None)
+    if operation is None:
+        raise refuse(instr, "this reduction of cp.reduce.async.bulk.tensor is not modelled")
+    return _tensor_store(instr, operation)
+
+
+def _tensor_store(instr, reduction: str | None):
+    check_mods(instr, _STORE_MODS | ({reduction} if reduction else set()))
+    operation = _REDUCTIONS[reduction] if reduction else None
+
+    def run(cluster, split, args):
+        mask, copies = split.mask, _copies(cluster, split, args, operation is None)
+        # the same bytes to the same place, as CuTe DSL 4.8 has it: slow, but right
+        severity = "review" if operation is None and len(copies) == 1 else "error"
+        _warn_lanes(cluster, split, args[1], "store from", severity)
+        for what, lanes in copies:
+            _store_one(cluster, split, what, lanes, operation)
+        split.mask = mask
+
+    return run
+
+
+def _copies(cluster, split, args, merge: bool) -> list[tuple[tuple, list[int]]]:
+    """((tensor map, coordinates, shared place), lanes) of what lanes store; equal ones are merged."""
+    found: list[tuple[tuple, list[int]]] = []
+    for lane in [int(x) for x in split.lanes]:
+        mask, split.mask = split.mask, 1 << lane
+        tmap, start = _tensor(cluster, split, args[0])
+        place = place_of(cluster, split, cluster.address(split, args[1]), False)
+        split.mask = mask
+        if tmap is None or place is None:
+            continue
+        same = (lanes for what, lanes in found if what[0] is tmap and what[1:] == (start, place))
+        lanes = next(same, None) if merge else None
+        if lanes is None:
+            found.append(((tmap, start, place), [lane]))
+        else:
+            lanes.append(lane)
+    return found
+
+
+def _store_one(cluster, split, what: tuple, lanes: list[int], operation) -> None:
+    """One copy, in the bulk group of each of the lanes; the first of them issues it."""
+    tmap, start, place = what
+    split.mask = 1 << lanes[0]
+    _check_alignment(cluster, split, place[1], tmap)
+    chunks, end = shared_chunks(place[1], tmap)
+    if end > cluster.launch.shared_end:
+        cluster.reporter.add(
+            "out-of-bounds", "error", "TMA store reads behind the end of shared memory", "", split
+        )
+        return
+    groups = []
+    for lane in reversed(lanes):
+        split.mask = 1 << lane
+        groups.append(open_group(cluster, split))
+    token = (
+        cluster.checks.tma_issue(cluster, split, "store", tmap, start, [place[0]], place[1])
+        if cluster.checks
+        else None
+    )
+
+    def read():
+        data = cluster.shared_chunks[place[0]][chunks].view(np.uint8)
+        if cluster.checks:
+            cluster.checks.tma_read(cluster, token, place[0], chunks)
+        for group in groups:
+            group.reads -= 1
+        notify(cluster, split)
+        cluster.engine.submit(Work(None, lambda: write(data), "TMA store (write)", split))
+
+    def write(data):
+        write_box(cluster, tmap, start, data, operation)
+        if cluster.checks:
+            cluster.checks.tma_global(cluster, token, tmap, start)
+        cluster.tma_bytes += tmap.box_bytes
+        for group in groups:
+            group.writes -= 1
+        notify(cluster, split)
+
+    cluster.engine.submit(Work(None, read, "TMA store (read)", split))

@@ -1,0 +1,325 @@
+"""Instructions in which the lanes of a warp act together, clocks, and calls of printf."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptxsim.lowering.register_allocation import UNSET
+from ptxsim.machine.split import Wait
+from ptxsim.report.findings import lanes_text
+from ptxsim.units import printf
+from ptxsim.units.registry import BLOCK, check_mods, refuse, unit
+
+_LANES = np.arange(32)
+
+
+def require_aligned(cluster, split) -> None:
+    """`.aligned`: all threads of the warp must execute this instruction together."""
+    missing = cluster.alive[split.warp] & ~split.mask
+    if missing:
+        instr = split.instr
+        cluster.reporter.add(
+            "collective",
+            "error",
+            f"{instr.op}.{instr.mods[0]} is for the whole warp, but lanes {lanes_text(missing)} of warp "
+            f"{split.warp % cluster.warps_per_cta} do not take part",
+            "all 32 lanes must execute it: no elect_sync, lane or divergent guard around it",
+            split,
+            key="aligned",
+        )
+
+
+def require_set(cluster, split, slots) -> None:
+    """The registers of a matrix operand must have been written (some way from the entry does not do it)."""
+    unset = cluster.launch.program.slots.unset
+    missing = [
+        s for s in slots if s in unset and (cluster.R[split.warp, s] == UNSET & (1 << unset[s]) - 1).all()
+    ]
+    if missing:
+        instr, registers = split.instr, cluster.launch.program.slots.registers
+        name = next(n for n, s in registers.items() if s == missing[0])
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        cluster.reporter.add(
+            "uninitialized",
+            "error",
+            f"{instr.op}.{instr.mods[0]} reads registers that were never written: {name}{more}",
+            "set the accumulators to zero before the loop, or do not add to them in the first K step",
+            split,
+            key="unset",
+        )
+
+
+def meet(cluster, split, members: int, payload: np.ndarray):
+    """Lanes of `members` meet at a .sync instruction.
+
+    Returns (lanes present, their payload by lane), or None when the split must sleep until the others come.
+    """
+    key = ("meet", split.warp, members, split.instr.name)
+    _require_member(cluster, split, members)
+    members &= cluster.alive[split.warp]
+    if members & ~split.mask == 0:
+        return split.mask & members, payload
+    done = cluster.unit_state.pop(("met", split.index), None)
+    if done is not None:
+        return done
+    waiting = cluster.unit_state.setdefault(key, {})
+    waiting[split.index] = (split.mask, payload.copy())
+    present, combined = 0, np.zeros_like(payload)
+    for mask, values in waiting.values():
+        lanes = [lane for lane in range(32) if (mask >> lane) & 1]
+        combined[..., lanes] = values[..., lanes]
+        present |= mask
+    if members & ~present:
+        cluster.wait(split, Wait("collective", key, {"members": members, "present": present}))
+        return None
+    del cluster.unit_state[key]
+    for other in waiting:
+        if other != split.index:
+            cluster.unit_state[("met", other)] = (present & members, combined)
+    cluster.wake(key)
+    return present & members, combined
+
+
+def _require_member(cluster, split, members: int) -> None:
+    outside = split.mask & ~members
+    if outside:
+        cluster.reporter.add(
+            "collective", "error",
+            f"lanes {lanes_text(outside)} execute {split.instr.op}.sync with mask {members:#010x}, "
+            "which leaves "
+            f"them out",
+            "the mask has a bit for every lane that takes part", split, key="member",
+        )  # fmt: skip
+
+
+def _members(cluster, split, slot: int) -> int:
+    return cluster.scalar(split, slot) & 0xFFFF_FFFF
+
+
+def by_group(run):
+    """Lanes that give different member masks, as the tiles of a warp do, act group by group.
+
+    The mask is the last operand. Groups that are not all there are left to `run`, which takes one mask.
+    """
+
+    def grouped(cluster, split, args):
+        masks = cluster.read(split, args[-1])[split.lanes] & np.uint64(0xFFFF_FFFF)
+        if (masks == masks[0]).all():
+            return run(cluster, split, args)
+        whole, alive = split.mask, cluster.alive[split.warp]
+        groups = {int(m): sum(1 << int(k) for k in split.lanes[masks == m]) for m in np.unique(masks)}
+        if any(members & alive != there for members, there in groups.items()):
+            return run(cluster, split, args)
+        for there in groups.values():
+            split.mask = there
+            run(cluster, split, args)
+        split.mask = whole
+        return None
+
+    return grouped
+
+
+@unit("elect.sync", writes=(0,), section="9.7.13.14")
+def elect(instr):
+    def run(cluster, split, args):
+        (target, chosen), mask_slot = args
+        members = _members(cluster, split, mask_slot)
+        met = meet(cluster, split, members, cluster.read(split, mask_slot))
+        if met is None:
+            return BLOCK
+        leader = (met[0] & -met[0]).bit_length() - 1
+        cluster.write(split, target, np.uint64(max(leader, 0)))
+        cluster.set_predicate(split, chosen.code, 1 << leader if leader >= 0 else 0)
+        return None
+
+    return by_group(run)
+
+
+def _source_lane(mode: str, b: np.ndarray, c: np.ndarray):
+    """(source lane, in range?) of shfl for each lane (PTX ISA 9.7.9.6)."""
+    bval, cval, segment = b & 0x1F, c & 0x1F, (c >> 8) & 0x1F
+    max_lane = (_LANES & segment) | (cval & ~segment & 0x1F)
+    min_lane = _LANES & segment
+    if mode == "up":
+        lane = _LANES - bval
+        good = lane >= max_lane
+    elif mode == "down":
+        lane = _LANES + bval
+        good = lane <= max_lane
+    elif mode == "bfly":
+        lane = _LANES ^ bval
+        good = lane <= max_lane
+    else:
+        lane = min_lane | (bval & ~segment & 0x1F)
+        good = lane <= max_lane
+    return np.where(good, lane, _LANES), good
+
+
+@unit("shfl.sync", writes=(0,), section="9.7.9.6")
+def shfl(instr):
+    mode = instr.mods[1]
+    if mode not in ("up", "down", "bfly", "idx") or instr.mods[2:] != ("b32",):
+        raise refuse(instr, "this form of shfl.sync is not modelled")
+
+    def run(cluster, split, args):
+        target, chosen = args[0] if isinstance(args[0], tuple) else (args[0], None)
+        source, b_slot, c_slot, mask_slot = args[1:5]
+        b = cluster.read(split, b_slot).astype(np.int64)
+        c = cluster.read(split, c_slot).astype(np.int64)
+        met = meet(cluster, split, _members(cluster, split, mask_slot), cluster.read(split, source))
+        if met is None:
+            return BLOCK
+        lane, good = _source_lane(mode, b, c)
+        values = met[1][lane] & np.uint64(0xFFFF_FFFF)
+        cluster.write(split, target, values[split.lanes])
+        if chosen is not None and chosen != -1:
+            cluster.set_predicate(split, chosen.code, int((good.astype(np.int64) << _LANES).sum()))
+        return None
+
+    return by_group(run)
+
+
+@unit("vote.sync", writes=(0,), section="9.7.13.8")
+def vote(instr):
+    mode = instr.mods[1]
+    if mode not in ("all", "any", "uni", "ballot"):
+        raise refuse(instr, f"vote.sync.{mode} is not modelled")
+
+    def run(cluster, split, args):
+        target, source, mask_slot = args
+        own = cluster.predicate(split, source.code)
+        payload = ((own >> _LANES) & 1).astype(np.uint64)
+        met = meet(cluster, split, _members(cluster, split, mask_slot), payload)
+        if met is None:
+            return BLOCK
+        present, values = met
+        yes = int((values << _LANES.astype(np.uint64)).sum()) & present
+        if mode == "ballot":
+            cluster.write(split, target, np.uint64(yes))
+            return None
+        outcome = {"all": yes == present, "any": yes != 0, "uni": yes in (0, present)}[mode]
+        cluster.set_predicate(split, target.code, 0xFFFF_FFFF if outcome else 0)
+        return None
+
+    return by_group(run)
+
+
+@unit("match.any.sync", "match.all.sync", writes=(0,), section="9.7.13.10")
+def match(instr):
+    every, bits = instr.mods[0] == "all", instr.mods[-1]
+
+    def run(cluster, split, args):
+        target, source, mask_slot = args
+        met = meet(cluster, split, _members(cluster, split, mask_slot), cluster.read(split, source))
+        if met is None:
+            return BLOCK
+        present, values = met
+        values = values & np.uint64(0xFFFF_FFFF) if bits == "b32" else values
+        lanes = [lane for lane in range(32) if (present >> lane) & 1]
+        groups = {v: sum(1 << k for k in lanes if values[k] == v) for v in {values[k] for k in lanes}}
+        if every:
+            chosen = target[1] if isinstance(target, tuple) else None
+            same = len(groups) == 1
+            cluster.write(split, target[0] if chosen else target, np.uint64(present if same else 0))
+            if chosen:
+                cluster.set_predicate(split, chosen.code, 0xFFFF_FFFF if same else 0)
+            return None
+        cluster.write(split, target, np.array([groups[values[k]] for k in split.lanes], np.uint64))
+        return None
+
+    return by_group(run)
+
+
+@unit("activemask", writes=(0,), section="9.7.13.11")
+def activemask(instr):
+    def run(cluster, split, args):
+        cluster.write(split, args[0], np.uint64(split.mask))
+
+    return run
+
+
+_REDUCE = {
+    "add": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}
+
+
+@unit("redux.sync", writes=(0,), section="9.7.13.12")
+def redux(instr):
+    mods = check_mods(instr, {"sync", *_REDUCE, "u32", "s32", "b32", "f32", "abs", "NaN"})
+    operation = _REDUCE[next(m for m in instr.mods if m in _REDUCE)]
+    kind = instr.mods[-1]
+
+    def run(cluster, split, args):
+        target, source, mask_slot = args
+        met = meet(cluster, split, _members(cluster, split, mask_slot), cluster.read(split, source))
+        if met is None:
+            return BLOCK
+        lanes = [lane for lane in range(32) if (met[0] >> lane) & 1]
+        values = met[1][lanes].astype(np.uint32)
+        cluster.write(split, target, np.uint64(_reduce(operation, values, kind, mods)))
+        return None
+
+    return by_group(run)
+
+
+def _reduce(operation, values: np.ndarray, kind: str, mods: set[str]) -> int:
+    if kind == "f32":
+        floats = values.view(np.float32)
+        floats = np.abs(floats) if "abs" in mods else floats
+        numbers = floats if "NaN" in mods else floats[~np.isnan(floats)]
+        result = operation.reduce(numbers) if len(numbers) else np.float32(np.nan)
+        return int(np.float32(result).view(np.uint32))
+    typed = values.view(np.int32) if kind == "s32" else values
+    return int(operation.reduce(typed, dtype=typed.dtype)) & 0xFFFF_FFFF
+
+
+@unit("bar.warp.sync", section="9.7.13.2")
+def warp_sync(instr):
+    def run(cluster, split, args):
+        members = _members(cluster, split, args[0])
+        met = meet(cluster, split, members, np.zeros(32, np.uint64))
+        if met is None:
+            return BLOCK
+        if cluster.checks:
+            cluster.checks.warp_sync(cluster, split, members)
+        return None
+
+    return by_group(run)
+
+
+@unit("clock", writes=(0,), section="10.22 - 10.29")
+def clock(instr):
+    """`mov` from a clock: the machine has no time, so they count instructions of the cluster; they only
+    increase.
+    """
+    high = instr.operands[1].name.endswith("_hi")
+
+    def run(cluster, split, args):
+        cluster.write(split, args[0], np.uint64(cluster.executed() >> 32 if high else cluster.executed()))
+
+    return run
+
+
+@unit("call", section="9.7.12.5")
+def call(instr):
+    names = [o.name for o in instr.operands if hasattr(o, "name")]
+    if "vprintf" in names:
+        return _vprintf
+    if "__assertfail" in names:
+        return _assert_fail
+    raise refuse(instr, f"call of {names[0] if names else 'an address'} is not modelled")
+
+
+def _vprintf(cluster, split, args):
+    format_arg, values_arg = args[-1]
+    for lane in split.lanes:
+        cluster.reporter.printed.append(printf.render(cluster, split, int(lane), format_arg, values_arg))
+
+
+def _assert_fail(cluster, split, args):
+    cluster.reporter.add("illegal", "error", "an assertion of the kernel failed", split=split)
