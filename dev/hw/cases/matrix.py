@@ -9,7 +9,8 @@ import numpy as np
 
 from dev.hw.case import Case, names, program, rows, vector
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "ptxsim"))
+_TESTS = Path(__file__).resolve().parents[2] / "tests" / "ptxsim"
+sys.path[:0] = [str(_TESTS), str(_TESTS / "units")]
 
 from test_mma import FORMS, bits_of, pack, parts, random_matrix  # noqa: E402
 
