@@ -16,8 +16,8 @@ from ptxsim.checks.lifecycle.unwritten_outputs import marked_arrays, report_unwr
 from ptxsim.frontend.parser import Function, Module, Var
 from ptxsim.grid import processes as parallel
 from ptxsim.grid.co_resident import talks
+from ptxsim.isa.address_map import RANK_SHIFT
 from ptxsim.isa.special_registers import depends_on_cluster, special_value
-from ptxsim.jit import bytecode as ml
 from ptxsim.jit.codegen import hot_numbers
 from ptxsim.lowering.emit import Program, lower
 from ptxsim.machine.cluster import Cluster
@@ -269,7 +269,7 @@ class Launch:
         if name in self.shared_offsets:
             for w in range(cluster.warps):
                 rank = w // cluster.warps_per_cta
-                column[w] = (rank << ml.RANK_SHIFT) + self.shared_offsets[name] + offset
+                column[w] = (rank << RANK_SHIFT) + self.shared_offsets[name] + offset
         elif name in self.program.local_offsets:
             column[:] = self.program.local_offsets[name] + offset
         else:

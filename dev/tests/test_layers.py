@@ -6,6 +6,7 @@ Imports are read from the syntax trees, so that lazy imports inside functions co
 import ast
 import re
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,20 @@ MAY_IMPORT = {
     "run_modal": {"inspect_cuda", "utils", "lab_cli", "tirxlab", "ptxsim"},
     "lab_cli": {*SCRIPTS, "instructor", "tirxlab", "ptxsim"},
 }
-MAY_IMPORT_TVM = ("tirxlab/dialect/", "tirxlab/build.py", "tirxlab/build/")
+MAY_IMPORT_TVM = ("tirxlab/dialect/", "tirxlab/build/")
+ROOMS = (  # of ptxsim, the ground first: each imports only those before it
+    "frontend",
+    "isa",
+    "jit",
+    "report",
+    "machine",
+    "units",
+    "lowering",
+    "checks",
+    "grid",
+    "trace",
+)
+FACE = ("ptxsim/__init__.py", "ptxsim/launch.py")  # stand on top of all rooms
 
 
 def imported(tree: ast.AST) -> set[str]:
@@ -65,9 +79,79 @@ def test_a_unit_imports_only_what_lies_below_it(unit):
     assert not found
 
 
+def modules(tree: ast.AST) -> set[str]:
+    """Full names of every absolute import in the tree: `from ptxsim.isa import mathlib` imports
+    ptxsim.isa.mathlib.
+    """
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def climbing(path: str, source: str) -> list[str]:
+    """What a file of ptxsim imports from its own package and must not: rooms above its own, and the face."""
+    if path in FACE:
+        return []
+    floor = ROOMS.index(path.split("/")[1])
+    ours = [name.split(".") for name in modules(ast.parse(source)) if name.split(".")[0] == "ptxsim"]
+    return sorted(".".join(n) for n in ours if n[1] not in ROOMS or ROOMS.index(n[1]) > floor)
+
+
+def imports_inside(package: Path) -> dict[str, set[str]]:
+    """Which file of a package imports which others, by module name."""
+    names = {".".join(f.relative_to(package.parent).with_suffix("").parts): f for f in package.rglob("*.py")}
+    graph = {}
+    for name, file in names.items():
+        found = modules(ast.parse(file.read_text(encoding="utf-8")))
+        graph[name] = {n if n in names else n.rpartition(".")[0] for n in found} & set(names) - {name}
+    return graph
+
+
+@pytest.mark.parametrize("file", files("ptxsim"), ids=lambda file: file.relative_to(ROOT).as_posix())
+def test_ptxsim_imports_point_down(file):
+    assert climbing(file.relative_to(ROOT).as_posix(), file.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "path, source, wrong",
+    [
+        ("ptxsim/jit/x.py", "from ptxsim.isa.address_map import RANK_SHIFT", []),
+        ("ptxsim/jit/x.py", "def f():\n    from ptxsim.units import tma", ["ptxsim.units.tma"]),
+        ("ptxsim/report/x.py", "import ptxsim.checks.deadlock.explain", ["ptxsim.checks.deadlock.explain"]),
+        ("ptxsim/trace/x.py", "from ptxsim import launch", ["ptxsim.launch"]),
+        ("ptxsim/launch.py", "from ptxsim.trace.schedule import Costs", []),
+    ],
+)
+def test_the_rule_of_the_tower_sees_both_good_and_bad_imports(path, source, wrong):
+    assert climbing(path, source) == wrong
+
+
+def test_ptxsim_has_no_import_circle():
+    TopologicalSorter(imports_inside(ROOT / "ptxsim")).prepare()
+
+
+def test_the_search_for_circles_finds_one(tmp_path):
+    package = tmp_path / "ptxsim"
+    package.mkdir()
+    (package / "a.py").write_text("from ptxsim.b import f")
+    (package / "b.py").write_text("def f():\n    import ptxsim.a")
+    with pytest.raises(CycleError):
+        TopologicalSorter(imports_inside(package)).prepare()
+
+
 def test_instructor_is_imported_by_the_command_line_alone():
-    allowed = {unit for unit, names in MAY_IMPORT.items() if "instructor" in names}
-    assert allowed == {"lab_cli"}
+    """Of all files, those of lab_cli and the instructor's own, tests and tools."""
+    allowed = ("instructor/", "lab_cli/", "dev/", "conftest.py")
+    importing = [
+        path.relative_to(ROOT).as_posix()
+        for path in ROOT.rglob("*.py")
+        if ".venv" not in path.parts and "instructor" in imported(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert importing and [name for name in importing if not name.startswith(allowed)] == []
 
 
 @pytest.mark.parametrize(

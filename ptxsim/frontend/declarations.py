@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from math import prod
 
-from .ast import Function, Imm, Sym, Var
-from .lexer import Tokens, constant
+from ptxsim.frontend.ast import Function, Imm, Sym, Var
+from ptxsim.frontend.lexer import Tokens, constant
 
 TYPE_BYTES = {
     **{f"{kind}{bits}": bits // 8 for kind in "bus" for bits in (8, 16, 32, 64)},

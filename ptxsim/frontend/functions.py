@@ -9,7 +9,7 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 
-from .ast import (
+from ptxsim.frontend.ast import (
     Function,
     Imm,
     Instr,
@@ -26,8 +26,8 @@ from .ast import (
     Var,
     Vec,
 )
-from .declarations import SPACES, declaration, prototype, symbol_expression
-from .lexer import Tokens, constant
+from ptxsim.frontend.declarations import SPACES, declaration, prototype, symbol_expression
+from ptxsim.frontend.lexer import Tokens, constant
 
 _SPECIAL = re.compile(
     r"%(n?tid|n?ctaid|n?clusterid|cluster_n?ctaid)(\.[xyzw])?$|%(laneid|n?warpid|n?smid|gridid|is_explicit_cluster"

@@ -10,7 +10,7 @@ import re
 import struct
 from bisect import bisect_right
 
-from .ast import Imm, PtxError
+from ptxsim.frontend.ast import Imm, PtxError
 
 _TOKEN = re.compile(
     r"""\s*(?:

@@ -7,7 +7,7 @@ the tables in `ptxsim.isa`. Nested `{ }` blocks have their own registers, variab
 
 from __future__ import annotations
 
-from .ast import (  # noqa: F401  the node types belong to this module's public face
+from ptxsim.frontend.ast import (  # noqa: F401  the node types belong to this module's public face
     Function,
     Imm,
     Instr,
@@ -25,9 +25,9 @@ from .ast import (  # noqa: F401  the node types belong to this module's public 
     Var,
     Vec,
 )
-from .declarations import SPACES, declaration, function_directive, parameters
-from .functions import find_labels, location, parse_body
-from .lexer import Tokens
+from ptxsim.frontend.declarations import SPACES, declaration, function_directive, parameters
+from ptxsim.frontend.functions import find_labels, location, parse_body
+from ptxsim.frontend.lexer import Tokens
 
 _LINKAGE = (".visible", ".extern", ".weak", ".common")
 

@@ -79,7 +79,7 @@ def _next(used: list[Cluster], idle: list[Cluster], behind: deque) -> Cluster:
     """The next cluster of the grid, started."""
     if not idle:
         first = used[0]
-        idle.append(Cluster(first.launch, first.order, first.reporter))
+        idle.append(Cluster(first.launch, first.order, first.reporter, explain=first.explain))
         used.append(idle[-1])
     cluster = idle.pop()
     cluster.start(behind.popleft())

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ptxsim.checks.all_checks import Checker
+from ptxsim.checks.deadlock.explain import explain
 from ptxsim.grid.co_resident import run_together, talks
 from ptxsim.jit import bytecode as ml
 from ptxsim.machine.cluster import Cluster
@@ -41,7 +42,7 @@ def run_clusters(launch, count: int, checks: bool, order, names: list, jobs: int
     """
     reporter = Reporter(names, launch.memory, launch.shared_dynamic, launch.source)
     checker = Checker(launch, reporter, checks, extra) if checks or extra else None
-    cluster = Cluster(launch, order, reporter, checker)
+    cluster = Cluster(launch, order, reporter, checker, explain)
     talkative, start = talks(launch.program), time.perf_counter()
     jobs = 1 if talkative else min(jobs or cores(), count)
     done = 0

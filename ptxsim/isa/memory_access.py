@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxsim.frontend.parser import Instr, PtxError
-from ptxsim.lowering.register_allocation import SHORT_TYPES, type_bits
+from ptxsim.isa.operands import SHORT_TYPES, type_bits
 
 SPACES = {
     "global": 0,

@@ -1,22 +1,10 @@
-"""Numbers shared by the compiled main loop and Python: columns of its arrays, reasons, address windows."""
+"""Numbers shared by the compiled main loop and Python: columns of its arrays and reasons to return."""
 
 # columns of a bytecode row (lowering/emit.py) and its operation codes
 OP, D, A, B, C, E, GUARD, IMM, AUX, RPC, F, X = range(12)
 COLUMNS = 12
 EXIT, BRA, JOIN, BRX, UNIT, COLD, LD, ST, FOLD = range(1, 10)
 FIRST_SCALAR = 16
-
-# state spaces of a load or store
-SPACE_GLOBAL, SPACE_SHARED, SPACE_CLUSTER, SPACE_LOCAL, SPACE_GENERIC = range(5)
-
-# address windows. A shared address carries its CTA's rank in the cluster at RANK_SHIFT, so that a CTA's own
-# addresses are also right as shared::cluster addresses; the first 1 KB of the window belongs to the system.
-SHARED_BASE, SHARED_END = 1 << 40, (1 << 40) + (1 << 32)
-LOCAL_BASE, LOCAL_END = 1 << 41, (1 << 41) + (1 << 32)
-GLOBAL_BASE = 0x7000_0000_0000
-RANK_SHIFT = 24
-OFFSET_MASK = (1 << RANK_SHIFT) - 1
-SHARED_START = 1024
 
 # splits, groups, segments, CTAs
 SP_PC, SP_MASK, SP_STATE, SP_GROUP, SP_WARP = range(5)
@@ -80,8 +68,6 @@ CONTROL_WORDS = NEW_FIRST + 64
 MOVE_BYTES = 16  # per lane, of a load and the store behind it that are done at once
 FULL = 0xFFFF_FFFF  # all lanes
 TURN = 16 * 2520  # instructions a split runs before others get a turn; most polling loops divide it
-
-FAULT_BOUNDS, FAULT_MISALIGNED, FAULT_OTHER_CTA = range(1, 4)
 
 (
     REASON_BUDGET,

@@ -7,11 +7,6 @@ directory, and imported from there, so that numba's own disk cache is never stal
 from __future__ import annotations
 
 import functools
-import hashlib
-import importlib.util
-import os
-import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,10 +16,10 @@ from ptxsim.isa.scalar import address
 from ptxsim.isa.scalar import table as scalar
 from ptxsim.isa.scalar.forms import ScalarOp
 from ptxsim.jit.bytecode import FIRST_SCALAR
+from ptxsim.jit.code_cache import import_generated
 from ptxsim.jit.simd_scalar import vector_operation
 
-_PACKAGE = Path(__file__).parents[1]
-_SOURCES = ("jit/*.py", "isa/mathlib/*.py")  # what generated code may import
+_TEMPLATE = Path(__file__).with_name("loop_template.py")
 GROUP = 24  # operations in one compiled function
 _LETTERS = "abcefx"  # column names of the sources, in operand order
 
@@ -67,7 +62,7 @@ def hot_numbers() -> dict[str, int]:
 @functools.cache
 def main_loop() -> Callable:
     """The compiled `run` of loop_template.py with all hot operations in it."""
-    template = (_PACKAGE / "jit" / "loop_template.py").read_text()
+    template = _TEMPLATE.read_text()
     functions, dispatch, loops = [], [], []
     for op in hot_operations():
         number = hot_numbers()[op.key]
@@ -111,6 +106,7 @@ _COLD_HEAD = """import numpy as np
 from numba import njit, types
 
 from ptxsim.isa.mathlib.all import *
+from ptxsim.isa.address_map import *
 from ptxsim.jit.bytecode import *
 from ptxsim.jit.intrinsics import *
 from ptxsim.jit.simd_scalar import vector_operation
@@ -186,39 +182,3 @@ def _write(kind: str, value: str) -> str:
     if kind == "f64":
         return f"f64_bits(np.float64({value}))"
     return f"np.uint64({value})" if bits == 64 else f"np.uint64({value}) & {_MASKS[bits]}"
-
-
-def cache_directory() -> Path:
-    """Where generated code lives: $LAB_CACHE/ptxsim, the user's cache directory, or a temporary one."""
-    root = os.environ.get("LAB_CACHE")
-    base = (
-        Path(root) if root else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tirx-lab"
-    )
-    path = base / "ptxsim"
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        return path
-    except OSError:
-        return Path(tempfile.mkdtemp(prefix="ptxsim-"))
-
-
-def import_generated(text: str):
-    """Imports generated source from its content-named file; helpers it calls count as content."""
-    digest = hashlib.sha256(text.encode())
-    for path in sorted(path for pattern in _SOURCES for path in _PACKAGE.glob(pattern)):
-        digest.update(path.read_bytes())
-    digest.update(f"{numba.__version__} {sys.version}".encode())
-    name = f"ptxsim_{digest.hexdigest()[:24]}"
-    if name in sys.modules:
-        return sys.modules[name]
-    path = cache_directory() / f"{name}.py"
-    if not path.exists():
-        handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-        os.replace(part, path)
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module

@@ -13,6 +13,7 @@ Arrays: code (rows, COLUMNS), lists, SP (splits, ..), G (groups, ..), SEG (segme
 import numpy as np
 from numba import carray, njit, types
 
+from ptxsim.isa.address_map import *  # noqa: F403
 from ptxsim.isa.mathlib.all import *  # noqa: F403
 from ptxsim.jit.bytecode import *  # noqa: F403
 from ptxsim.jit.intrinsics import *  # noqa: F403

@@ -12,7 +12,7 @@ from llvmlite import ir
 from numba import types
 from numba.core.extending import intrinsic
 
-from ptxsim.jit.codegen import import_generated
+from ptxsim.jit.code_cache import import_generated
 from ptxsim.jit.simd_half import V16, V32, VF, f32_of_bf16, f32_of_f16
 
 CHUNK = 16  # bytes

@@ -16,6 +16,7 @@ import numpy as np
 from ptxsim.frontend.inline_calls import expand
 from ptxsim.frontend.parser import Function, Instr, Mem, Module, Pair, PtxError, Reg, Sink, Sym, Vec
 from ptxsim.isa.memory_access import access_form
+from ptxsim.isa.operands import CARRY, SHORT_TYPES, SINK, constant_bits, type_bits
 from ptxsim.isa.scalar import address
 from ptxsim.isa.scalar import table as scalar
 from ptxsim.jit.bytecode import (
@@ -57,7 +58,7 @@ from ptxsim.lowering.instruction_selection import (
     well_formed,
 )
 from ptxsim.lowering.peephole import find_folds, find_moves
-from ptxsim.lowering.register_allocation import CARRY, SHORT_TYPES, SINK, Slots, constant_bits, type_bits
+from ptxsim.lowering.register_allocation import Slots
 from ptxsim.lowering.split_b128 import split_wide
 
 

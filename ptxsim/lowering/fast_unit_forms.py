@@ -7,8 +7,8 @@ of the CTA's warps; or if all it does for its thread is to leave its operands to
 from __future__ import annotations
 
 from ptxsim.frontend.parser import Sink
+from ptxsim.isa.operands import MemArg, PredArg
 from ptxsim.jit.bytecode import QUICK_BAR, QUICK_ELECT, QUICK_ISSUE, QUICK_WAIT
-from ptxsim.lowering.register_allocation import MemArg, PredArg
 
 
 def quick_columns(row, args: tuple, lists: list[int]) -> dict[str, int]:

@@ -5,8 +5,9 @@ instruction reads (loop_memory.py).
 from __future__ import annotations
 
 from ptxsim.frontend.parser import Imm, Reg, Vec
+from ptxsim.isa.address_map import SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED
 from ptxsim.isa.memory_access import access_form
-from ptxsim.jit.bytecode import COLD, LD, MOVE_BYTES, SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, ST
+from ptxsim.jit.bytecode import COLD, LD, MOVE_BYTES, ST
 from ptxsim.lowering import cfg
 from ptxsim.lowering.instruction_selection import Row
 

@@ -4,15 +4,31 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptxsim.jit import bytecode as ml
+from ptxsim.isa.address_map import (
+    FAULT_BOUNDS,
+    FAULT_MISALIGNED,
+    FAULT_OTHER_CTA,
+    LOCAL_BASE,
+    LOCAL_END,
+    OFFSET_MASK,
+    RANK_SHIFT,
+    SHARED_BASE,
+    SHARED_END,
+    SHARED_START,
+    SPACE_CLUSTER,
+    SPACE_GENERIC,
+    SPACE_GLOBAL,
+    SPACE_LOCAL,
+    SPACE_SHARED,
+)
 
 _SPACES = {
-    "global": ml.SPACE_GLOBAL,
-    "shared": ml.SPACE_SHARED,
-    "shared::cta": ml.SPACE_SHARED,
-    "local": ml.SPACE_LOCAL,
-    "shared::cluster": ml.SPACE_CLUSTER,
-    "generic": ml.SPACE_GENERIC,
+    "global": SPACE_GLOBAL,
+    "shared": SPACE_SHARED,
+    "shared::cta": SPACE_SHARED,
+    "local": SPACE_LOCAL,
+    "shared::cluster": SPACE_CLUSTER,
+    "generic": SPACE_GENERIC,
 }
 
 
@@ -24,31 +40,31 @@ def bytes_at(
     The access is logged for the checks as one of this lane.
     """
     code = _SPACES[space]
-    if code == ml.SPACE_GENERIC:
-        if ml.SHARED_BASE <= address < ml.SHARED_END:
-            code, address = ml.SPACE_CLUSTER, address - ml.SHARED_BASE
-        elif ml.LOCAL_BASE <= address < ml.LOCAL_END:
-            code, address = ml.SPACE_LOCAL, address - ml.LOCAL_BASE
+    if code == SPACE_GENERIC:
+        if SHARED_BASE <= address < SHARED_END:
+            code, address = SPACE_CLUSTER, address - SHARED_BASE
+        elif LOCAL_BASE <= address < LOCAL_END:
+            code, address = SPACE_LOCAL, address - LOCAL_BASE
         else:
-            code = ml.SPACE_GLOBAL
+            code = SPACE_GLOBAL
     if address % size:
-        return _fault(cluster, split, ml.FAULT_MISALIGNED, lane, address)
-    if code == ml.SPACE_GLOBAL:
+        return _fault(cluster, split, FAULT_MISALIGNED, lane, address)
+    if code == SPACE_GLOBAL:
         view = cluster.launch.memory.view(address, size)
         place = address
-    elif code == ml.SPACE_LOCAL:
+    elif code == SPACE_LOCAL:
         view = cluster.local[split.warp * 32 + lane, address : address + size]
         place = 0
     else:
         address &= 0xFFFF_FFFF
-        rank, offset = address >> ml.RANK_SHIFT, address & ml.OFFSET_MASK
-        if rank >= cluster.ctas or (code == ml.SPACE_SHARED and rank != split.cta):
-            return _fault(cluster, split, ml.FAULT_OTHER_CTA, lane, address)
-        inside = ml.SHARED_START <= offset and offset + size <= cluster.launch.shared_end
+        rank, offset = address >> RANK_SHIFT, address & OFFSET_MASK
+        if rank >= cluster.ctas or (code == SPACE_SHARED and rank != split.cta):
+            return _fault(cluster, split, FAULT_OTHER_CTA, lane, address)
+        inside = SHARED_START <= offset and offset + size <= cluster.launch.shared_end
         view = cluster.shared[rank, offset : offset + size] if inside else None
-        place = ml.SHARED_BASE + (rank << ml.RANK_SHIFT) + offset
+        place = SHARED_BASE + (rank << RANK_SHIFT) + offset
     if view is None or len(view) < size:
-        return _fault(cluster, split, ml.FAULT_BOUNDS, lane, address)
+        return _fault(cluster, split, FAULT_BOUNDS, lane, address)
     if cluster.checks and place:
         log = np.array([[split.row, split.warp * 32 + lane, place, 2 * size + int(write)]], np.int64)
         cluster.checks.accesses(cluster, log)

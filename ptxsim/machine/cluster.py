@@ -12,25 +12,25 @@ from collections import deque
 
 import numpy as np
 
+from ptxsim.isa.operands import UNSET
 from ptxsim.jit import bytecode as ml
 from ptxsim.jit.codegen import cold_operation, main_loop
-from ptxsim.lowering.register_allocation import UNSET
 from ptxsim.machine.async_queue import Engine
 from ptxsim.machine.batch_scheduler import POLL_WORK, POLLS, Ahead
 from ptxsim.machine.forward_progress import Progress, held_back, release, time_out
 from ptxsim.machine.mbarrier import MBarrier
-from ptxsim.machine.split import Split, Wait
+from ptxsim.machine.split import BLOCK, PARK, Split, Wait
 from ptxsim.machine.tensor_memory import TensorMemory
 from ptxsim.report.findings import Reporter
-from ptxsim.units.registry import BLOCK, PARK
 
 LOG_CAPACITY = 1 << 16
 
 
 class Cluster:
-    def __init__(self, launch, order: str | int, reporter: Reporter, checks=None):
+    def __init__(self, launch, order: str | int, reporter: Reporter, checks=None, explain=None):
+        """checks: observers of the run; explain(cluster, reporter) -> Finding, asked when all are stuck."""
         self.launch, self.program = launch, launch.program
-        self.reporter, self.checks = reporter, checks
+        self.reporter, self.checks, self.explain = reporter, checks, explain
         self.order = order
         self.ctas = launch.ctas_per_cluster
         self.threads_per_cta = launch.threads
@@ -239,7 +239,7 @@ class Cluster:
     def _give_up(self) -> None:
         """Nothing can move any more."""
         self.stuck = True
-        self.reporter.deadlock(self)
+        self.reporter.found[("deadlock", self.index)] = self.explain(self, self.reporter)
 
     def _next(self) -> int:
         if self.engine.random and len(self.queue) > 1:

@@ -13,7 +13,7 @@ import zlib
 import numpy as np
 
 from ptxsim.jit import bytecode as ml
-from ptxsim.units.registry import BLOCK
+from ptxsim.machine.split import BLOCK
 
 FIRST = 1260  # instructions of a checked split's first turn without an effect
 PATIENCE = 64  # turns that an instruction for the whole warp waits for lanes that still run

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptxsim.jit.bytecode import GLOBAL_BASE, OFFSET_MASK, SHARED_START
+from ptxsim.isa.address_map import GLOBAL_BASE, OFFSET_MASK, SHARED_START
 
 SEGMENT_ALIGN = 1 << 20  # distance between segments, so that a stray access never lands in a neighbour
 SHARED_ALIGN = 1024

@@ -9,6 +9,10 @@ import numpy as np
 
 from ptxsim.jit import bytecode as ml
 
+# what the handler of a unit instruction returns, besides None (done, go on)
+BLOCK = "block"  # run me again when woken
+PARK = "park"  # done, but sleep until woken
+
 
 @functools.lru_cache(maxsize=4096)
 def lane_list(mask: int) -> np.ndarray:

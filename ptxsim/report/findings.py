@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ptxsim.jit import bytecode as ml
+from ptxsim.isa.address_map import (
+    FAULT_MISALIGNED,
+    FAULT_OTHER_CTA,
+    OFFSET_MASK,
+    SHARED_BASE,
+    SHARED_END,
+    SHARED_START,
+)
 
 KINDS = (  # the most fundamental first: those in front tend to be causes of those behind
     "collective",
@@ -141,7 +148,7 @@ class Reporter:
                 if dtype == "uint64" and inside % 8 == 0:
                     return f"{name}[{inside // 8}]"
                 return f"{name} + {inside} B" if inside else name
-        return f"shared memory + {offset - ml.SHARED_START} B"
+        return f"shared memory + {offset - SHARED_START} B"
 
     def fault(self, cluster, split, kind: int, lane: int, address: int, lanes: int) -> None:
         """A generic load or store that left its memory."""
@@ -149,7 +156,7 @@ class Reporter:
         what = _ACCESS.get(instr.op, instr.op)
         split.mask = 1 << lane
         place = self._address_text(address)
-        if kind == ml.FAULT_MISALIGNED:
+        if kind == FAULT_MISALIGNED:
             self.add(
                 "misaligned",
                 "error",
@@ -158,7 +165,7 @@ class Reporter:
                 split,
                 key=kind,
             )
-        elif kind == ml.FAULT_OTHER_CTA:
+        elif kind == FAULT_OTHER_CTA:
             self.add(
                 "cluster",
                 "error",
@@ -179,18 +186,11 @@ class Reporter:
             )
 
     def _address_text(self, address: int) -> str:
-        if ml.SHARED_BASE <= address < ml.SHARED_END:
-            address -= ml.SHARED_BASE
+        if SHARED_BASE <= address < SHARED_END:
+            address -= SHARED_BASE
         if 0 <= address < 1 << 32:
-            return self.shared_name(address & ml.OFFSET_MASK)
+            return self.shared_name(address & OFFSET_MASK)
         return self.memory.describe(address) if self.memory else hex(address)
-
-    def deadlock(self, cluster) -> None:
-        """Nothing can move: one finding that lists who waits for what."""
-        from ptxsim.checks.deadlock.explain import explain
-
-        finding = explain(cluster, self)
-        self.found[("deadlock", cluster.index)] = finding
 
 
 def lanes_text(mask: int) -> str:

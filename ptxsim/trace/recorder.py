@@ -14,6 +14,7 @@ import numpy as np
 
 from ptxsim.checks.observer import Observer
 from ptxsim.grid.co_resident import talks
+from ptxsim.isa.address_map import SHARED_BASE, SHARED_END
 from ptxsim.jit import bytecode as ml
 from ptxsim.trace.schedule import (
     BARRIERS,
@@ -141,7 +142,7 @@ class Recorder(Observer):
     @_traced
     def accesses(self, cluster, log: np.ndarray) -> None:
         warps, place = log[:, ml.LOG_THREAD] // 32, log[:, ml.LOG_PLACE]
-        inside = (place >= ml.SHARED_BASE) & (place < ml.SHARED_END)
+        inside = (place >= SHARED_BASE) & (place < SHARED_END)
         kinds, size = 2 * inside + (log[:, ml.LOG_SIZE] & 1), _bytes(log)
         for w in np.unique(warps).tolist():
             split = cluster.splits[w * 32]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptxsim.jit import bytecode as ml
+from ptxsim.isa.address_map import GLOBAL_BASE
 from ptxsim.machine.checked_access import bytes_at
 from ptxsim.units.registry import check_mods, refuse, unit
 
@@ -106,7 +106,7 @@ def _update(instr, returns: bool):
 
 
 def is_global(space: str, address: int) -> bool:
-    return space == "global" or (space == "generic" and address >= ml.GLOBAL_BASE)
+    return space == "global" or (space == "generic" and address >= GLOBAL_BASE)
 
 
 def flushed_sum(operation: str, kind, count: int, old: int, b: int, c: int, size: int) -> bytes:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ptxsim.jit import bytecode as ml
+from ptxsim.isa.address_map import FAULT_MISALIGNED
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.tensor_map import TensorMap
 from ptxsim.units.atomics import combine
@@ -273,7 +273,7 @@ def _raw(value: int, width: int) -> bytes:
 def _send(cluster, split, place, data: bytes, operation: str, kind, bar) -> None:
     row, lanes, size = split.row, split.mask, len(data)
     if place[1] % size:
-        cluster.reporter.fault(cluster, split, ml.FAULT_MISALIGNED, split.leader, place[1], 1)
+        cluster.reporter.fault(cluster, split, FAULT_MISALIGNED, split.leader, place[1], 1)
         return
     token = _tell_issue(cluster, split, "load", _NOWHERE, [place[0]], place[1], [bar])
 

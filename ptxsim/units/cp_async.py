@@ -11,6 +11,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
+from ptxsim.isa.address_map import (
+    FAULT_BOUNDS,
+    FAULT_MISALIGNED,
+    FAULT_OTHER_CTA,
+    RANK_SHIFT,
+    SHARED_BASE,
+    SHARED_START,
+)
 from ptxsim.jit import bytecode as ml
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.mbarrier import MAX_COUNT
@@ -20,11 +28,11 @@ from ptxsim.units.registry import check_mods, refuse, unit
 
 # what `_check` finds -> (fault, is it the shared address?)
 _FAULTS = {
-    1: (ml.FAULT_OTHER_CTA, True),
-    2: (ml.FAULT_MISALIGNED, True),
-    3: (ml.FAULT_BOUNDS, True),
-    4: (ml.FAULT_MISALIGNED, False),
-    5: (ml.FAULT_BOUNDS, False),
+    1: (FAULT_OTHER_CTA, True),
+    2: (FAULT_MISALIGNED, True),
+    3: (FAULT_BOUNDS, True),
+    4: (FAULT_MISALIGNED, False),
+    5: (FAULT_BOUNDS, False),
 }
 
 
@@ -181,7 +189,7 @@ def _segment(cluster, split, op: Copy) -> tuple[np.ndarray, int] | None:
     read = np.flatnonzero(op.sizes)
     found = memory.find(int(op.sources[read[0]])) if len(read) else 0
     base, end = memory.rows[found][:2] if found is not None else (0, 0)
-    window = (split.cta, ml.RANK_SHIFT, ml.SHARED_START, cluster.launch.shared_end)
+    window = (split.cta, RANK_SHIFT, SHARED_START, cluster.launch.shared_end)
     wrong, at = _check(op.targets, op.sources, op.sizes, op.size, *window, base, end)
     if not wrong:
         return memory.arrays[found or 0], base
@@ -202,7 +210,7 @@ def _logs(split, op: Copy) -> tuple[np.ndarray, np.ndarray]:
     rows = np.empty((2, len(op.lanes), 4), np.int64)
     rows[:, :, ml.LOG_ROW], rows[:, :, ml.LOG_THREAD] = split.row, split.warp * 32 + op.lanes
     rows[0, :, ml.LOG_PLACE], rows[0, :, ml.LOG_SIZE] = op.sources, 2 * op.sizes
-    rows[1, :, ml.LOG_PLACE] = ml.SHARED_BASE + (split.cta << ml.RANK_SHIFT) + op.targets
+    rows[1, :, ml.LOG_PLACE] = SHARED_BASE + (split.cta << RANK_SHIFT) + op.targets
     rows[1, :, ml.LOG_SIZE] = 2 * op.size + 1
     return rows[0][op.sizes > 0], rows[1]
 

@@ -12,10 +12,19 @@ from functools import lru_cache
 
 import numpy as np
 
+from ptxsim.isa.address_map import (
+    FAULT_BOUNDS,
+    FAULT_MISALIGNED,
+    FAULT_OTHER_CTA,
+    OFFSET_MASK,
+    RANK_SHIFT,
+    SHARED_BASE,
+    SHARED_START,
+)
 from ptxsim.isa.layouts import ldmatrix as half_layout
 from ptxsim.isa.layouts import movmatrix as transpose_layout
+from ptxsim.isa.operands import SINK
 from ptxsim.jit import bytecode as ml
-from ptxsim.lowering.register_allocation import SINK
 from ptxsim.units.registry import check_mods, refuse, unit
 from ptxsim.units.warp import require_aligned
 
@@ -117,14 +126,14 @@ def row_offsets(cluster, split, arg, count: int, generic: bool, stored=None) -> 
     stored: uint8 (count, 16) that will be written there, or None for a load.
     """
     addresses = cluster.read(split, arg.slot)[:count].astype(np.int64) + arg.offset
-    plain = addresses - ml.SHARED_BASE if generic else addresses & 0xFFFF_FFFF
-    offsets = plain & ml.OFFSET_MASK
-    other = (plain < 0) | (plain >> ml.RANK_SHIFT != split.cta)
-    outside = (offsets < ml.SHARED_START) | (offsets + ROW > cluster.launch.shared_end)
+    plain = addresses - SHARED_BASE if generic else addresses & 0xFFFF_FFFF
+    offsets = plain & OFFSET_MASK
+    other = (plain < 0) | (plain >> RANK_SHIFT != split.cta)
+    outside = (offsets < SHARED_START) | (offsets + ROW > cluster.launch.shared_end)
     for kind, wrong in (
-        (ml.FAULT_OTHER_CTA, other),
-        (ml.FAULT_MISALIGNED, offsets % ROW != 0),
-        (ml.FAULT_BOUNDS, outside),
+        (FAULT_OTHER_CTA, other),
+        (FAULT_MISALIGNED, offsets % ROW != 0),
+        (FAULT_BOUNDS, outside),
     ):
         if wrong.any():
             mask, lane = split.mask, int(np.flatnonzero(wrong)[0])
@@ -138,7 +147,7 @@ def row_offsets(cluster, split, arg, count: int, generic: bool, stored=None) -> 
             held = cluster.shared[split.cta][offsets[:, None] + np.arange(ROW)]
             log[:, ml.LOG_SIZE] += 1 + ml.LOG_SAME * (held == stored).all(axis=1)
         log[:, ml.LOG_THREAD] = split.warp * 32 + np.arange(count)
-        log[:, ml.LOG_PLACE] = ml.SHARED_BASE + (split.cta << ml.RANK_SHIFT) + offsets
+        log[:, ml.LOG_PLACE] = SHARED_BASE + (split.cta << RANK_SHIFT) + offsets
         cluster.checks.accesses(cluster, log)
     return offsets
 

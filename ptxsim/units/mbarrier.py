@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptxsim.isa.address_map import RANK_SHIFT, SHARED_BASE, SHARED_END, SHARED_START
 from ptxsim.jit import bytecode as ml
 from ptxsim.machine.global_memory import shared_place
 from ptxsim.machine.mbarrier import MBarrier, MBarrierError
@@ -17,14 +18,14 @@ _SEMANTICS = {"release", "acquire", "relaxed", "cta", "cluster", "b64", *_SPACES
 def place_of(cluster, split, address: int, generic: bool) -> tuple[int, int] | None:
     """(rank, offset) of a shared address; None, with a finding, if this cluster has no such place."""
     if generic:
-        if not ml.SHARED_BASE <= address < ml.SHARED_END:
+        if not SHARED_BASE <= address < SHARED_END:
             cluster.reporter.add(
                 "mbarrier", "error", f"address {address:#x} is not in shared memory", split=split
             )
             return None
-        address -= ml.SHARED_BASE
+        address -= SHARED_BASE
     rank, offset = shared_place(address)
-    if rank >= cluster.ctas or not ml.SHARED_START <= offset < cluster.launch.shared_end:
+    if rank >= cluster.ctas or not SHARED_START <= offset < cluster.launch.shared_end:
         cluster.reporter.add(
             "out-of-bounds",
             "error",
@@ -91,7 +92,7 @@ def publish(cluster, place: tuple[int, int]) -> None:
     barrier = cluster.mbarriers.get(place)
     row = cluster.phase_rows.setdefault(place, len(cluster.phase_rows))
     if row < ml.PHASE_ROOM:
-        name = (place[0] << ml.RANK_SHIFT) + place[1] if barrier else -1
+        name = (place[0] << RANK_SHIFT) + place[1] if barrier else -1
         cluster.phases[row] = name, barrier.phase if barrier else 0
         cluster.CTL[ml.PHASES] = min(len(cluster.phase_rows), ml.PHASE_ROOM)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import struct
 
-from ptxsim.jit import bytecode as ml
+from ptxsim.isa.address_map import LOCAL_BASE, LOCAL_END
 
 _SPEC = re.compile(r"%([-+ #0]*\d*(?:\.\d+)?)(hh|h|ll|l|z|j|t)?([diouxXcsfFeEgGaAp%])")
 
@@ -28,8 +28,8 @@ def _word(cluster, thread: int, offset: int) -> int:
 
 
 def _bytes(cluster, thread: int, address: int, size: int) -> bytes:
-    if ml.LOCAL_BASE <= address < ml.LOCAL_END:
-        offset = address - ml.LOCAL_BASE
+    if LOCAL_BASE <= address < LOCAL_END:
+        offset = address - LOCAL_BASE
         return cluster.local[thread, offset : offset + size].tobytes()
     view = cluster.launch.memory.view(address, size)
     return view.tobytes() if view is not None else b"\0" * size

@@ -13,9 +13,6 @@ from dataclasses import dataclass
 
 from ptxsim.frontend.parser import Instr, PtxError
 
-BLOCK = "block"
-PARK = "park"
-
 
 @dataclass(frozen=True)
 class UnitSpec:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ptxsim.isa.address_map import SHARED_START
 from ptxsim.isa.layouts import (
     InstructionDescriptor,
     data_path,
@@ -21,9 +22,8 @@ from ptxsim.isa.layouts import (
     result_layout,
 )
 from ptxsim.isa.number_formats import DECODERS
-from ptxsim.jit.bytecode import SHARED_START
+from ptxsim.isa.operands import MemArg, PredArg
 from ptxsim.jit.simd_gather import gather_halves
-from ptxsim.lowering.register_allocation import MemArg, PredArg
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.tensor_memory import COLUMNS, LANES, split_address
 from ptxsim.units.registry import check_mods, refuse, unit

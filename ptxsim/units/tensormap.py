@@ -9,6 +9,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
+from ptxsim.isa.address_map import OFFSET_MASK, RANK_SHIFT, SHARED_BASE, SHARED_END, SHARED_START
 from ptxsim.jit import bytecode as ml
 from ptxsim.machine.tensor_map import TensorMap
 from ptxsim.units.registry import check_mods, refuse, unit
@@ -156,12 +157,12 @@ def _bytes(cluster, split, lane: int, address: int, shared: bool, write: bool) -
     """The 128 bytes of a map, told to the checks as an access of one lane; None, with a finding, if not
     there.
     """
-    offset = (address - ml.SHARED_BASE if address >= ml.SHARED_BASE else address) & 0xFFFF_FFFF
-    if shared or ml.SHARED_BASE <= address < ml.SHARED_END:
-        start, place = offset & ml.OFFSET_MASK, ml.SHARED_BASE + offset
-        inside = ml.SHARED_START <= start and start + MAP_BYTES <= cluster.launch.shared_end
+    offset = (address - SHARED_BASE if address >= SHARED_BASE else address) & 0xFFFF_FFFF
+    if shared or SHARED_BASE <= address < SHARED_END:
+        start, place = offset & OFFSET_MASK, SHARED_BASE + offset
+        inside = SHARED_START <= start and start + MAP_BYTES <= cluster.launch.shared_end
         data = cluster.shared[split.cta][start : start + MAP_BYTES] if inside else None
-        place += (split.cta << ml.RANK_SHIFT) - (offset & ~ml.OFFSET_MASK)
+        place += (split.cta << RANK_SHIFT) - (offset & ~OFFSET_MASK)
     else:
         data, place = cluster.launch.memory.view(address, MAP_BYTES), address
     if data is None or address % MAP_BYTES:

@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 
-from ptxsim.jit.bytecode import OFFSET_MASK
+from ptxsim.isa.address_map import OFFSET_MASK
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.tensor_map import TensorMap
 from ptxsim.units.bulk_groups import each_lane, notify, open_group

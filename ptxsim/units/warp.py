@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptxsim.lowering.register_allocation import UNSET
-from ptxsim.machine.split import Wait
+from ptxsim.isa.operands import UNSET
+from ptxsim.machine.split import BLOCK, Wait
 from ptxsim.report.findings import lanes_text
 from ptxsim.units import printf
-from ptxsim.units.registry import BLOCK, check_mods, refuse, unit
+from ptxsim.units.registry import check_mods, refuse, unit
 
 _LANES = np.arange(32)
 

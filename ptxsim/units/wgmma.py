@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
+from ptxsim.isa.address_map import SHARED_START
 from ptxsim.isa.layouts import decode_matrix_descriptor, operand_addresses, wgmma_a, wgmma_d
 from ptxsim.isa.number_formats import DECODERS
-from ptxsim.jit.bytecode import SHARED_START
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.split import Wait
 from ptxsim.units.mma import registers_of

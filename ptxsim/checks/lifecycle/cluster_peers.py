@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 
 from ptxsim.checks.observer import Observer
+from ptxsim.isa.address_map import RANK_SHIFT, SHARED_BASE, SHARED_END
 from ptxsim.jit import bytecode as ml
 
 _STAY = "end with cluster_sync(): no CTA may leave, or free TMEM, while its peer still works with it"
@@ -48,8 +49,8 @@ def remote_rows(log, warps, rows):
     found = False
     for i in range(len(log)):
         place = log[i, ml.LOG_PLACE]
-        if ml.SHARED_BASE <= place < ml.SHARED_END:
-            rank = (place - ml.SHARED_BASE) >> ml.RANK_SHIFT
+        if SHARED_BASE <= place < SHARED_END:
+            rank = (place - SHARED_BASE) >> RANK_SHIFT
             cta = log[i, ml.LOG_THREAD] // 32 // warps
             if rank != cta:
                 rows[cta, rank] = log[i, ml.LOG_ROW]

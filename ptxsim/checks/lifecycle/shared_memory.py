@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit
 
 from ptxsim.checks.observer import Observer
+from ptxsim.isa.address_map import OFFSET_MASK, RANK_SHIFT, SHARED_BASE, SHARED_END
 from ptxsim.isa.number_formats import DECODERS
 from ptxsim.jit import bytecode as ml
 from ptxsim.units.tcgen05_mma import operand_chunks
@@ -18,7 +19,7 @@ from ptxsim.units.tma import box_index
 _LIMIT = 16  # unwritten loads noted per piece of log
 _WRITE_FIRST = "fill the buffer, and wait until it is filled, before anything reads it"
 _ROW, _THREAD, _PLACE, _SIZE = ml.LOG_ROW, ml.LOG_THREAD, ml.LOG_PLACE, ml.LOG_SIZE
-_BASE, _END, _SHIFT, _MASK = ml.SHARED_BASE, ml.SHARED_END, ml.RANK_SHIFT, ml.OFFSET_MASK
+_BASE, _END, _SHIFT, _MASK = SHARED_BASE, SHARED_END, RANK_SHIFT, OFFSET_MASK
 
 
 @njit(cache=True)

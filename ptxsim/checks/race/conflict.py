@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.shadow_bytes import (
     AGENT,
     AGENT_SHIFT,
@@ -44,32 +45,6 @@ _SWAPPED = {
     NO_TCGEN05_FENCE: NO_TCGEN05_FENCE,
     SAME_VALUE: SAME_VALUE,
 }
-
-
-@dataclass
-class Access:
-    """One side of a pair."""
-
-    kind: str  # "thread" or the kind of a queue
-    agent: int
-    epoch: int
-    row: int
-    verb: str
-    cluster: int = 0  # number + 1
-    detail: str = ""  # tensor and tile coordinates of a TMA copy
-    by: int | None = None  # agent of the thread (its warp's first, for tcgen05.ld / st and wgmma) behind it
-
-    def issuer(self, races, other, op=None) -> int | None:
-        """Agent of the thread that issued it. op: the work itself; other: work that it is not."""
-        if self.kind in ("thread", "other"):
-            return self.agent if self.kind == "thread" else None
-        owner = races.agent(self.agent).owner
-        if self.kind in ("ld", "st", "wgmma"):
-            return owner * 32 // races.lanes
-        if self.kind != "bytes":
-            return owner
-        op = op or races.transfer_of(self.agent, self.epoch, self.row, other)
-        return op.thread if op is not None else None
 
 
 @dataclass

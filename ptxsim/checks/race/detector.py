@@ -35,6 +35,7 @@ from ptxsim.checks.race.shadow_tmem import TmemShadow
 from ptxsim.checks.race.vector_clocks import Stamp
 from ptxsim.checks.static_flow import targets
 from ptxsim.frontend.parser import Imm, Reg, Vec
+from ptxsim.isa.address_map import GLOBAL_BASE, RANK_SHIFT, SHARED_BASE
 from ptxsim.jit import bytecode as ml
 
 SHARED_READERS, MEMORY_READERS = 4, 2
@@ -112,7 +113,7 @@ class Races(AsyncUnits):
                 shadow = self.shared if space == SHARED else self.memory
                 at = touch_log(
                     *shadow, int(space == SHARED), log, at, until, clocks, self.lanes, agents, base_thread,
-                    self.kinds, self.segments, self.window, ml.SHARED_BASE, ml.RANK_SHIFT, self.now,
+                    self.kinds, self.segments, self.window, SHARED_BASE, RANK_SHIFT, self.now,
                     *self.common(space),
                 )  # fmt: skip
                 if at < until:
@@ -165,7 +166,7 @@ class Races(AsyncUnits):
         else:
             known.join(stamp)
         relaxed = self.relaxed.get(row)
-        if place >= ml.GLOBAL_BASE and (releases or (relaxed and relaxed.fence is not None)):
+        if place >= GLOBAL_BASE and (releases or (relaxed and relaxed.fence is not None)):
             self.flags.setdefault(place, set()).update(np.flatnonzero(self.others).tolist())
 
     # ---- conflicts ----

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ptxsim.checks.race.conflict import Access, Pair
+from ptxsim.checks.race.access import Access
+from ptxsim.checks.race.conflict import Pair
 from ptxsim.checks.race.shadow_bytes import NO_FENCE_READ, NO_FENCE_WRITE, NO_TCGEN05_FENCE, SAME_VALUE
 from ptxsim.checks.race.wording import UNITS, line_text, thread_of, threads_of
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from ptxsim.checks.race.conflict import Access, Pair
+from ptxsim.checks.race.access import Access
+from ptxsim.checks.race.conflict import Pair
 from ptxsim.checks.race.missing_edge import missing
 from ptxsim.checks.race.shadow_bytes import (
     NO_FENCE_READ,

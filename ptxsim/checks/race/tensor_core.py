@@ -11,8 +11,8 @@ from ptxsim.checks.race.proxy_fences import SHARED
 from ptxsim.checks.race.shadow_bytes import SERIAL
 from ptxsim.checks.race.shadow_tmem import enter, rectangle, touch_cells
 from ptxsim.checks.race.vector_clocks import joined, least
+from ptxsim.isa.address_map import RANK_SHIFT, SHARED_BASE
 from ptxsim.isa.number_formats import DECODERS
-from ptxsim.jit import bytecode as ml
 from ptxsim.machine.tensor_memory import COLUMNS, LANES, split_address
 from ptxsim.units.tcgen05_mma import operand_chunks, operand_lanes, result_blocks
 
@@ -182,7 +182,7 @@ class TensorCores(AsyncWork):
         if place is None:
             return
         row = self.lane_row(split, split.leader)
-        address = ml.SHARED_BASE + (place[0] << ml.RANK_SHIFT) + place[1]
+        address = SHARED_BASE + (place[0] << RANK_SHIFT) + place[1]
         log = np.array([[split.row, split.warp * 32 + split.leader, address, 2 * 4 + 1]], np.int64)
         self.accesses(cluster, log)
         self.acquire(self.rows(split), self.release(row))

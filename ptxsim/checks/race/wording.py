@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.proxy_fences import SHARED
 from ptxsim.checks.race.shadow_tmem import place_of
-
-if TYPE_CHECKING:
-    from ptxsim.checks.race.conflict import Access
 
 COPIES = ("bytes", "source", "result")
 SHOWN = 8  # threads named at most

@@ -6,7 +6,7 @@ pairs of wgmma descriptors (m64n16k16 f16; every swizzle, K- and MN-major, start
 hardware: tensor memory, the sm_100 bit fields, wgmma with A in registers, 128 B swizzles with larger atoms.
 """
 
-from .descriptors import (
+from ptxsim.isa.layouts.descriptors import (
     MMA_K,
     InstructionDescriptor,
     MatrixDescriptor,
@@ -15,9 +15,9 @@ from .descriptors import (
     encode_matrix_descriptor,
     operand_addresses,
 )
-from .fragments import ldmatrix, mma_a, mma_b, mma_d, movmatrix, wgmma_a, wgmma_d
-from .swizzle import PERIOD, SPAN, swizzle
-from .tmem import LOAD_SHAPES, data_path, load_layout, operand_layout, result_layout
+from ptxsim.isa.layouts.fragments import ldmatrix, mma_a, mma_b, mma_d, movmatrix, wgmma_a, wgmma_d
+from ptxsim.isa.layouts.swizzle import PERIOD, SPAN, swizzle
+from ptxsim.isa.layouts.tmem import LOAD_SHAPES, data_path, load_layout, operand_layout, result_layout
 
 __all__ = [
     "LOAD_SHAPES",

@@ -14,8 +14,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from .swizzle import SPAN, Mode, swizzle
-from .tables import table
+from ptxsim.isa.layouts.swizzle import SPAN, Mode, swizzle
+from ptxsim.isa.layouts.tables import table
 
 # value of the swizzle field (bits 62-63 on sm_90, 61-63 on sm_100) -> mode
 _SWIZZLE_FIELD: dict[str, dict[int, Mode]] = {

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from .tables import table
+from ptxsim.isa.layouts.tables import table
 
 
 def _lanes(elements: int, bits: int):

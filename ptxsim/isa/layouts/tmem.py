@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from .tables import table
+from ptxsim.isa.layouts.tables import table
 
 # shape -> (registers per .x1, columns per .x1, largest .num)
 LOAD_SHAPES = {

@@ -6,8 +6,7 @@ Windows and the rank field of shared addresses are those of jit/bytecode.py (PTX
 from __future__ import annotations
 
 from ptxsim.frontend.parser import Instr, PtxError, Vec
-from ptxsim.isa.scalar.forms import ScalarOp
-from ptxsim.jit.bytecode import (
+from ptxsim.isa.address_map import (
     GLOBAL_BASE,
     LOCAL_BASE,
     LOCAL_END,
@@ -16,6 +15,7 @@ from ptxsim.jit.bytecode import (
     SHARED_BASE,
     SHARED_END,
 )
+from ptxsim.isa.scalar.forms import ScalarOp
 
 _WINDOW = {
     "global": 0,

@@ -1,0 +1,54 @@
+"""Generated source on disk: written once under the hash of all that it depends on, then imported from there.
+
+numba keeps its own compiled code beside that file, so that neither is ever stale.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import numba
+
+_PACKAGE = Path(__file__).parents[1]
+_SOURCES = ("jit/*.py", "isa/mathlib/*.py", "isa/address_map.py")  # what generated code may import
+
+
+def cache_directory() -> Path:
+    """Where generated code lives: $LAB_CACHE/ptxsim, the user's cache directory, or a temporary one."""
+    root = os.environ.get("LAB_CACHE")
+    base = (
+        Path(root) if root else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tirx-lab"
+    )
+    path = base / "ptxsim"
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="ptxsim-"))
+
+
+def import_generated(text: str):
+    """Imports generated source from its content-named file; helpers it calls count as content."""
+    digest = hashlib.sha256(text.encode())
+    for path in sorted(path for pattern in _SOURCES for path in _PACKAGE.glob(pattern)):
+        digest.update(path.read_bytes())
+    digest.update(f"{numba.__version__} {sys.version}".encode())
+    name = f"ptxsim_{digest.hexdigest()[:24]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    path = cache_directory() / f"{name}.py"
+    if not path.exists():
+        handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        os.replace(part, path)
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
