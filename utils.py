@@ -20,6 +20,7 @@ import numpy as np
 
 from tirxlab.artifact import Artifact
 from tirxlab.devices import DeviceError, Run, get_device
+from tirxlab.mismatch import explain
 from tirxlab.rubric import load_rubric
 
 DTYPES = {"fp16": "float16", "bf16": "bfloat16"}
@@ -119,7 +120,7 @@ def report(run: Run, artifact: Artifact) -> str:
 
 
 def verify(C_out, A, B, rtol: float = 1e-3, atol: float = 1e-2) -> None:
-    """Compare with A @ B.T; AssertionError says how many elements are wrong, where, and how many unwritten.
+    """Compare with A @ B.T; AssertionError says how many elements are wrong, where, and what they hold.
 
     An element is right if |D - R| <= atol + rtol * |R|, with R from cuBLAS on a GPU, else numpy's in float32.
     """
@@ -137,7 +138,9 @@ def verify(C_out, A, B, rtol: float = 1e-3, atol: float = 1e-2) -> None:
         ]
     )
     if wrong.any():
-        raise AssertionError(_describe(wrong, actual, expected, rtol, atol))
+        said = _describe(wrong, actual, expected, rtol, atol)
+        reasons = explain(actual, expected, _numpy(A), _numpy(B), _written(wrong, actual), rtol, atol)
+        raise AssertionError("\n".join([said, *(f"  {line}" for line in reasons)]))
 
 
 def reference(A, B):
@@ -237,6 +240,11 @@ def _wrong(actual: np.ndarray, expected: np.ndarray, rtol: float, atol: float) -
     with np.errstate(invalid="ignore"):
         near = np.isfinite(e) & (np.abs(a - e) <= atol + rtol * np.abs(e))
     return ~(near | (a == e))
+
+
+def _written(wrong: np.ndarray, actual: np.ndarray) -> np.ndarray:
+    """Those of the wrong elements that the kernel wrote."""
+    return wrong & (actual.view(f"u{actual.itemsize}") != CANARY[actual.dtype.name])
 
 
 def _describe(wrong, actual, expected, rtol: float, atol: float) -> str:

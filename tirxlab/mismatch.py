@@ -1,0 +1,333 @@
+"""What a wrong product looks like: D = A @ B.T compared with what common mistakes would have computed.
+
+`explain` takes the wrong rows and columns of each 128x128 tile and tries the PATTERNS on them, in order: the
+product of other K tiles than all of them once, another tile's values, this tile's values in another place. It
+says which of them fits, or that none does. Nothing here is a guess: a pattern fits if at least 98 % of the
+elements agree within the tolerance of the comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+TILE = 128  # rows and columns of an output tile
+K_TILE = 64  # columns of A and B that one K tile takes
+_TILES = 6  # wrong tiles that are looked at
+_FEW = 16  # wrong elements that tell nothing
+_SHARE = 0.98  # of the elements must agree
+_MOST_K, _MOST_PAIRS = 64, 8  # K tiles that are told apart; that are combined with each other
+_PROBES = 12  # elements by which places are compared first
+
+
+@dataclass(frozen=True)
+class Block:
+    """The wrong rows and columns of one tile, and all that they could hold. Matrices are float32."""
+
+    tile: tuple[int, int]
+    rows: np.ndarray  # of D, sorted
+    columns: np.ndarray
+    D: np.ndarray  # (rows, columns): what is there
+    R: np.ndarray  # (M, N): the whole right product
+    A: np.ndarray  # (M, K)
+    B: np.ndarray  # (N, K)
+    tolerance: tuple[float, float]  # rtol, atol
+
+    def agrees(self, candidate: np.ndarray, part: np.ndarray | None = None) -> bool:
+        return _share(self.D if part is None else part, candidate, self.tolerance) >= _SHARE
+
+    def of(self, matrix: np.ndarray) -> np.ndarray:
+        """The block's part of an (M, N) matrix."""
+        return matrix[np.ix_(self.rows, self.columns)]
+
+
+def explain(actual, expected, A, B, wrong, rtol: float = 1e-3, atol: float = 1e-2) -> list[str]:
+    """Lines that say what the wrong elements hold: one line where no pattern fits, none for a few elements.
+
+    actual, expected (M, N), A (M, K), B (N, K): numpy arrays of any float dtype. wrong (M, N): which
+    elements of actual to look at.
+    """
+    if wrong.sum() < _FEW:
+        return []
+    blocks = list(_blocks(actual, expected, A, B, wrong, (rtol, atol)))
+    said: dict[str, list[str]] = {}
+    for block in blocks:
+        for pattern in PATTERNS:
+            found = pattern(block)
+            if found is not None:
+                said.setdefault(found[0], []).append(found[1])
+                break
+    if not said:
+        return [
+            "what they hold fits no known pattern: not another tile, K tile, row or column of the product"
+        ]
+    lines = []
+    for advice, texts in said.items():
+        more = f" (so in {len(texts)} of {len(blocks)} wrong tiles looked at)" if len(blocks) > 1 else ""
+        lines.append(f"{texts[0]}{more}")
+        lines += [f"  {advice}"] if advice else []
+    return lines
+
+
+def _blocks(actual, expected, A, B, wrong, tolerance):
+    """Up to _TILES wrong tiles, spread evenly, as blocks."""
+    rows, columns = np.nonzero(wrong)
+    tiles = np.unique(np.stack([rows // TILE, columns // TILE], 1), axis=0)
+    chosen = tiles[np.unique(np.linspace(0, len(tiles) - 1, _TILES).astype(int))]
+    A, B, R = (x.astype(np.float32) for x in (A, B, expected))
+    for r, c in chosen.tolist():
+        part = wrong[r * TILE : (r + 1) * TILE, c * TILE : (c + 1) * TILE]
+        mine = np.flatnonzero(part.any(1)) + r * TILE, np.flatnonzero(part.any(0)) + c * TILE
+        yield Block((r, c), *mine, actual[np.ix_(*mine)].astype(np.float32), R, A, B, tolerance)
+
+
+def _share(given: np.ndarray, candidate: np.ndarray, tolerance: tuple[float, float]) -> float:
+    """Part of the elements that agree; a candidate of zeros alone never does by chance."""
+    rtol, atol = tolerance
+    with np.errstate(invalid="ignore", over="ignore"):
+        near = np.abs(given - candidate) <= 2 * atol + (2 * rtol + 2**-10) * np.abs(candidate)
+    return float(near.mean())
+
+
+_TURNED = "are A and B exchanged in the MMA, or rows and columns where D is stored?"
+
+# ---- patterns: (advice, sentence), or None; in the order in which they are tried ----
+
+Found = tuple[str, str] | None
+
+
+def _constant(block: Block) -> Found:
+    if np.isnan(block.D).mean() >= _SHARE:
+        advice = "memory that nobody wrote entered the product, or was stored in its place"
+        return advice, f"{_place(block)} is NaN"
+    if (block.D == 0).mean() >= _SHARE:
+        return "was anything multiplied, and stored from the buffer that holds it?", f"{_place(block)} is 0"
+    return None
+
+
+def _k_tiles(block: Block) -> Found:
+    """A sum of products of single K tiles, each some number of times."""
+    count = block.A.shape[1] // K_TILE
+    if block.A.shape[1] % K_TILE or not 1 <= count <= _MOST_K or block.D.size < 4 * count:
+        return None
+    products = _products(block, [(k, k) for k in range(count)])
+    times = _times(block, products)
+    if times is None or (times == 1).all():
+        return None
+    return _k_sentence(block, times.tolist())
+
+
+def _k_sentence(block: Block, times: list[int]) -> Found:
+    count, place = len(times), _place(block)
+    used = [k for k, n in enumerate(times) if n]
+    if len(set(times)) == 1:
+        return "each product was added more than once", f"{place} is {times[0]} times the product"
+    if len(used) == 1 and times[used[0]] == 1:
+        advice = "does every MMA but the first accumulate (accum), and does the loop run over all K tiles?"
+        return advice, f"{place} is the product of K tile {used[0]} alone, of {count}"
+    if len(used) == 1:
+        return (
+            "does each round load its own K tile (k_st), into the stage that the MMA reads?",
+            f"{place} is {times[used[0]]} times the product of K tile {used[0]}, of {count}",
+        )
+    missing = [k for k, n in enumerate(times) if n == 0]
+    often = [k for k, n in enumerate(times) if n > 1]
+    parts = [f"lacks {_listed('K tile', missing)}"] if missing else []
+    parts += [f"has {_listed('K tile', often)} more than once"] if often else []
+    if not parts:
+        return None
+    advice = "does the loop over K load, wait for and multiply each K tile once?"
+    if missing and not often and missing in ([0], [count - 1]):
+        which = "first" if missing == [0] else "last"
+        advice = f"the {which} K tile: look at the loop's bounds, and at accum in the first MMA"
+    return advice, f"{place} {' and '.join(parts)}, of {count}"
+
+
+def _mixed_k_tiles(block: Block) -> Found:
+    """K tiles of A multiplied with other K tiles of B."""
+    count = block.A.shape[1] // K_TILE
+    if block.A.shape[1] % K_TILE or not 2 <= count <= _MOST_PAIRS or block.D.size < 8 * count**2:
+        return None
+    pairs = [(i, j) for i in range(count) for j in range(count)]
+    times = _times(block, _products(block, pairs))
+    if times is None:
+        return None
+    odd = [pair for pair, n in zip(pairs, times.tolist(), strict=True) if n and pair[0] != pair[1]]
+    if not odd:
+        return None
+    shown = ", ".join(f"K tile {i} of A times K tile {j} of B" for i, j in odd[:3])
+    advice = "A and B of one product are of the same K tile: same k_st, same stage, not refilled before"
+    return advice, f"{_place(block)} holds {shown}"
+
+
+def _transposed(block: Block) -> Found:
+    """A tile of the transposed D, or the tile turned in its own place."""
+    R, (r, c) = block.R, (block.tile[0] * TILE, block.tile[1] * TILE)
+    places = (
+        (r + block.columns - c, c + block.rows - r, "is transposed"),
+        (block.columns, block.rows, "is that of the transposed D"),
+    )
+    for rows, columns, text in places:
+        if rows[-1] < R.shape[0] and columns[-1] < R.shape[1] and block.agrees(R[np.ix_(rows, columns)].T):
+            return _TURNED, f"{_place(block)} {text}"
+    return None
+
+
+def _other_tile(block: Block) -> Found:
+    """The same rows and columns of another tile."""
+    for other in _same_place(block, block.D):
+        return _tile_sentence(block, other)
+    return None
+
+
+def _tile_sentence(block: Block, other: tuple[int, int]) -> Found:
+    (r, c), (s, d) = block.tile, other
+    text = f"tile ({r}, {c}) holds the values of tile ({s}, {d})"
+    if (s, d) == (c, r) and r != c:
+        return "m_st and n_st, or bx and by, are exchanged", text
+    if d == c:
+        return "its rows of A are those of another tile: look at m_st, and at where D is stored", text
+    if s == r:
+        return "its rows of B are those of another tile: look at n_st, and at where D is stored", text
+    return "do the loads and the store of a tile use the same m_st and n_st?", text
+
+
+def _added(block: Block) -> Found:
+    """The right product plus that of another tile: the accumulator was not started anew."""
+    rest = block.D - block.of(block.R)
+    for other in _same_place(block, rest):
+        advice = "the first MMA of each tile must overwrite tensor memory (accum=False), not add to it"
+        text = f"tile {block.tile} holds its product plus that of tile {other}"
+        return advice, text
+    return None
+
+
+def _same_place(block: Block, values: np.ndarray):
+    """Tiles (row, column) of R, but its own, that hold `values` at the block's place."""
+    height, width = (min(TILE, n) for n in block.R.shape)
+    down, across = (n // TILE for n in block.R.shape)
+    rows, columns = block.rows % height, block.columns % width
+    picked = np.linspace(0, values.size - 1, _PROBES).astype(int)
+    i, j = np.unravel_index(picked, values.shape)
+    for s in range(max(down, 1)):
+        for d in range(max(across, 1)):
+            if (s, d) == block.tile:
+                continue
+            probe = block.R[s * TILE + rows[i], d * TILE + columns[j]]
+            if _share(values[i, j], probe, block.tolerance) < 0.7:
+                continue
+            whole = block.R[np.ix_(s * TILE + rows, d * TILE + columns)]
+            if block.agrees(whole, values):
+                yield s, d
+
+
+def _moved_rows(block: Block) -> Found:
+    return _moved(block, block.D, block.R[:, block.columns], block.rows, "row")
+
+
+def _moved_columns(block: Block) -> Found:
+    return _moved(block, block.D.T, block.R[block.rows].T, block.columns, "column")
+
+
+def _moved(block: Block, given: np.ndarray, right: np.ndarray, numbers: np.ndarray, unit: str) -> Found:
+    """Every line (row or column) of the block is another line of the product, at the same columns (rows)."""
+    source = _sources(block, given, right)
+    if source is None or (source == numbers).all():
+        return None
+    what, advice = _movement(numbers, source, unit)
+    return advice, f"{_place(block)}: {what}"
+
+
+def _sources(block: Block, given: np.ndarray, right: np.ndarray) -> np.ndarray | None:
+    """For each line of `given` the line of `right` that it equals; None if one has none."""
+    if given.shape[1] < 4:
+        return None
+    picked = np.linspace(0, given.shape[1] - 1, _PROBES).astype(int)
+    with np.errstate(invalid="ignore"):
+        distance = np.abs(given[:, None, picked] - right[None][:, :, picked]).sum(2)
+    nearest = np.where(np.isnan(distance), np.inf, distance).argmin(1)
+    good = [_share(a, right[n], block.tolerance) >= _SHARE for a, n in zip(given, nearest, strict=True)]
+    return nearest if np.mean(good) >= _SHARE else None
+
+
+def _movement(numbers: np.ndarray, source: np.ndarray, unit: str) -> tuple[str, str]:
+    """(what moved where, advice)."""
+    pairs = dict(zip(numbers.tolist(), source.tolist(), strict=True))
+    shift = set((source - numbers).tolist())
+    if len(shift) == 1:
+        by = shift.pop()
+        where = f"{abs(by)} {'further on' if by > 0 else 'before'}"
+        return f"{unit}s {_mapping(numbers, source)}, those {where}", (
+            f"look at the {unit} offset of the load, the tensor memory read, or the store"
+        )
+    if all(pairs.get(s) == n for n, s in pairs.items()):
+        ranges = _mapping(numbers, source)
+        half = (numbers[-1] - numbers[0] + 1) // 2
+        name = "halves are" if set(abs(source - numbers).tolist()) == {half} else f"{unit}s are"
+        return f"its {unit} {name} swapped: {ranges}", f"look at which {unit}s each part of the code works on"
+    kept = len(set(source.tolist()))
+    if kept < len(source):
+        return f"{unit}s are repeated: {_mapping(numbers, source)}", (
+            f"does each part write its own {unit}s, and read its own part of the buffer?"
+        )
+    return f"{unit}s are in another order: {_mapping(numbers, source)}", (
+        f"look at how threads, registers or addresses map to {unit}s"
+    )
+
+
+def _mapping(numbers: np.ndarray, source: np.ndarray, most: int = 3) -> str:
+    """`0-63 hold 64-127, 64-127 hold 0-63`."""
+    breaks = np.flatnonzero((np.diff(source) != 1) | (np.diff(numbers) != 1)) + 1
+    parts = [
+        f"{_range(n)} hold{'s' * (len(n) == 1)} {_range(s)}"
+        for n, s in zip(np.split(numbers, breaks), np.split(source, breaks), strict=True)
+    ]
+    return ", ".join(parts[:most]) + (", ..." if len(parts) > most else "")
+
+
+def _range(numbers: np.ndarray) -> str:
+    return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}-{numbers[-1]}"
+
+
+PATTERNS: tuple[Callable[[Block], Found], ...] = (
+    _constant,
+    _k_tiles,
+    _transposed,
+    _other_tile,
+    _added,
+    _moved_rows,
+    _moved_columns,
+    _mixed_k_tiles,
+)
+
+
+# ---- arithmetic ----
+
+
+def _products(block: Block, pairs: list[tuple[int, int]]) -> np.ndarray:
+    """(pairs, elements): A's K tile i times B's K tile j on the block."""
+    a = block.A[block.rows].reshape(len(block.rows), -1, K_TILE)
+    b = block.B[block.columns].reshape(len(block.columns), -1, K_TILE)
+    return np.stack([(a[:, i] @ b[:, j].T).reshape(-1) for i, j in pairs])
+
+
+def _times(block: Block, products: np.ndarray) -> np.ndarray | None:
+    """How often each product is in D, by least squares; None if D is no such sum."""
+    if not np.isfinite(block.D).all():
+        return None
+    solution = np.linalg.lstsq(products.T, block.D.reshape(-1), rcond=None)[0]
+    times = np.rint(solution).astype(int)
+    if np.abs(solution - times).max() > 0.05 or (times < 0).any():
+        return None
+    return times if block.agrees((times @ products).reshape(block.D.shape)) else None
+
+
+def _place(block: Block) -> str:
+    return f"tile ({block.tile[0]}, {block.tile[1]})"
+
+
+def _listed(noun: str, numbers: list[int]) -> str:
+    shown = ", ".join(map(str, numbers[:6])) + (", ..." if len(numbers) > 6 else "")
+    return f"{noun}{'s' * (len(numbers) > 1)} {shown}"
