@@ -8,7 +8,15 @@ import sys
 if not __package__:
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-if __name__ == "__main__":
+
+def command() -> int:
+    """The command itself; its imports come after the fork, so that the parent stays small."""
     from lab_cli.app import main
 
-    raise SystemExit(main())
+    return main()
+
+
+if __name__ == "__main__":
+    from lab_cli.watch import watched
+
+    raise SystemExit(watched(command))

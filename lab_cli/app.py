@@ -3,11 +3,14 @@
 import importlib
 import importlib.util
 import os
+import re
 import sys
+from typing import Annotated
 
 import typer
 
-from lab_cli.common import ROOT, UserError, fold
+from lab_cli.common import REFERENCE, ROOT, UserError, fold, shown
+from lab_cli.watch import STOPPED
 from tirxlab.artifact import ArtifactError
 from tirxlab.devices import DeviceError
 from tirxlab.steps import StepError, UntouchedStep
@@ -54,7 +57,7 @@ def build_app() -> typer.Typer:
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.callback()(lambda: None)
+    app.callback(help=HELP)(callback)
     instructors = INSTRUCTORS if (ROOT / "instructor").is_dir() else {}
     for name, summary in {**EVERYONE, **STUDENTS, **instructors}.items():
         module_name = "lab_cli." + name.replace("-", "_")
@@ -72,21 +75,50 @@ def main(arguments: list[str] | None = None) -> int:
         arguments = sys.argv[1:] if arguments is None else arguments
         status = command.main(arguments or ["--help"], prog_name="lab", standalone_mode=False)
     except UntouchedStep as error:
-        return complain(str(error), status=1)
+        return complain(str(error) + solutions_hint(), status=1)
     except (UserError, StepError, DeviceError, ArtifactError) as error:
         return complain(fold(str(error)))
     except (typer.Abort, KeyboardInterrupt):
-        return complain("stopped")
+        return STOPPED  # watch.py says so
+    except MemoryError as error:
+        return complain(f"not enough memory: {fold(str(error)) or 'take a smaller --size'}")
     except BrokenPipeError:
         # `./lab inspect 7 | head` closes our output early: no error, and the flush at exit must not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        if error.filename is None:  # not about a file that the user named: an error of the lab
+            raise
+        return complain(f"{error.filename}: {error.strerror}")
     except Exception as error:
         if not hasattr(error, "format_message"):  # click's own usage errors carry it, under any vendored name
             raise
         path = error.ctx.command_path if getattr(error, "ctx", None) else "lab"
         return complain(f"{fold(error.format_message())} (see ./{path} --help)")
     return status if isinstance(status, int) else 0
+
+
+def solutions_hint() -> str:
+    """Where the solutions are at hand, how to use them in place of an untouched file."""
+    if not REFERENCE.exists():
+        return ""
+    return f"; the solutions: --kernels {shown(REFERENCE)}"
+
+
+def version(wanted: bool) -> None:
+    """`./lab --version`: the lab's version, from pyproject.toml."""
+    if wanted:
+        text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+        print("lab", re.search(r'^version = "(.+)"', text, re.MULTILINE)[1])
+        raise typer.Exit(0)
+
+
+def callback(
+    about: Annotated[
+        bool, typer.Option("--version", callback=version, is_eager=True, help="show the version and exit")
+    ] = False,
+) -> None:
+    """What stands before the name of a command."""
 
 
 def complain(message: str, status: int = 2) -> int:

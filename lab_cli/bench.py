@@ -9,13 +9,14 @@ from lab_cli.common import (
     KernelsOption,
     SizesOption,
     StepsArgument,
+    choose_written,
     kernels_file,
+    left_out,
     output,
     parse_steps,
     print_json,
     usable_device,
 )
-from lab_cli.runs import require_written
 from tirxlab.steps import builder, parse_size, size_text
 
 
@@ -30,11 +31,11 @@ def run(
     import utils
     from tirxlab.rubric import load_rubric
 
-    path, steps, sizes = kernels_file(kernels), parse_steps(step), [parse_size(text) for text in size or []]
-    require_written(path, steps)
+    path, asked, sizes = kernels_file(kernels), parse_steps(step), [parse_size(text) for text in size or []]
+    steps, left = choose_written(path, asked)
     if usable_device(device) == "sim":
         if json:
-            print_json({"device": "sim", "measured": False, "rows": []})
+            print_json({"device": "sim", "measured": False, "rows": [], "not_run": left})
         else:
             print("speed not measured: the simulator has no clock; a B200 is needed (here, or run_modal.py)")
         raise typer.Exit(0)
@@ -46,7 +47,9 @@ def run(
             rows.append([number, size_text(shape), ms, tflops, published.get(shape)])
     if json:
         names = ("step", "size", "ms", "tflops", "reference_ms")
-        print_json({"measured": True, "rows": [dict(zip(names, row, strict=True)) for row in rows]})
+        print_json(
+            {"measured": True, "rows": [dict(zip(names, row, strict=True)) for row in rows], "not_run": left}
+        )
         return
     made = Table(
         "step", "size", "ms", "TFLOP/s", "reference ms", "reference / yours", box=None, pad_edge=False
@@ -55,3 +58,5 @@ def run(
         ratio = f"{reference / ms:.2f}" if reference else "-"
         made.add_row(str(number), shape, f"{ms:.4f}", f"{tflops:.0f}", str(reference or "-"), ratio)
     output().print(made)
+    if left:
+        output().print(left_out(left), markup=False)

@@ -1,5 +1,6 @@
 """`./lab check S`: build and run a step and say what is wrong with it; the thing to do after each change."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,7 +14,9 @@ from lab_cli.common import (
     SizesOption,
     StepsArgument,
     UserError,
+    choose_written,
     kernels_file,
+    left_out,
     notes,
     output,
     parse_order,
@@ -21,8 +24,8 @@ from lab_cli.common import (
     print_json,
     usable_device,
 )
-from lab_cli.runs import Job, Outcome, quick_or_all, require_written, run_job
-from tirxlab.steps import parse_size
+from lab_cli.runs import Job, Outcome, quick_or_all, run_job
+from tirxlab.steps import parse_size, read_text, todos
 
 
 def run(
@@ -35,12 +38,15 @@ def run(
     order: OrderOption = "program",
     json: JsonOption = False,
 ) -> None:
-    """Build and run a step, smallest size first, and show what is wrong. Stops at the first failure."""
-    path, steps, chosen = kernels_file(kernels), parse_steps(step), parse_order(order)
+    """Build and run a step, smallest size first, and show what is wrong. Stops at the first failure.
+
+    With several steps, those that are written are run and the others listed (exit status 1).
+    """
+    path, asked, chosen = kernels_file(kernels), parse_steps(step), parse_order(order)
     if orders < 0:
         raise UserError("--orders takes the number of further orders to try, 0 or more")
     sizes = [parse_size(text) for text in size or []]
-    require_written(path, steps)
+    steps, left = choose_written(path, asked)
     device = usable_device(device)
     outcomes: list[Outcome] = []
     for number in steps:
@@ -52,13 +58,16 @@ def run(
         done = run_until_failure(jobs, bool(sizes))
         outcomes += done
         if not json:
-            report(done, len(jobs))
+            report(path, done, len(jobs))
         if not done[-1].passed:
             break
-    passed = all(outcome.passed for outcome in outcomes)
+    passed = all(outcome.passed for outcome in outcomes) and not left
     if json:
-        print_json({"passed": passed, "runs": show.plain(outcomes)})
-    elif passed:
+        print_json({"passed": passed, "runs": show.plain(outcomes), "not_run": left})
+        raise typer.Exit(0 if passed else 1)
+    if left:
+        output().print(left_out(left), markup=False)
+    if outcomes[-1].passed:
         output().print(what_next(steps[-1], outcomes), markup=False)
     raise typer.Exit(0 if passed else 1)
 
@@ -84,14 +93,17 @@ def run_until_failure(jobs: list[Job], named: bool) -> list[Outcome]:
     return done
 
 
-def report(done: list[Outcome], planned: int) -> None:
-    """The table, each different message once, and what was not run."""
+def report(path: Path, done: list[Outcome], planned: int) -> None:
+    """The table, each different message once, TODOs that are left, and what was not run."""
     output().print(show.table(done))
-    seen: set[str] = set()
-    for outcome in done:
-        if outcome.message not in seen or outcome.printed:
-            seen.add(outcome.message)
-            show.details(outcome)
+    show.details_once(done)
+    step = done[-1].step
+    left = [] if done[-1].passed else todos(read_text(path), step)
+    if left:
+        lines = ", ".join(map(str, left))
+        output().print(
+            f"step {step} still has a TODO: {path.name}, line {lines}; fill it in first", markup=False
+        )
     if not done[-1].passed and len(done) < planned:
         output().print(f"stopped here; {planned - len(done)} more runs were not made", markup=False)
 

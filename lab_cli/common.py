@@ -2,14 +2,16 @@
 
 import importlib.util
 import json
+import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from tirxlab.steps import STEPS
+from tirxlab.steps import STEPS, UntouchedStep, is_untouched, load_kernels, read_text
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "instructor" / "solutions" / "gemm_kernels.py"
@@ -70,13 +72,62 @@ def parse_order(text: str) -> str | int:
     raise UserError(f"{text!r} is not an order: write program, adverse, or a whole number as a seed")
 
 
+def choose_written(path: Path, steps: list[int]) -> tuple[list[int], dict[int, str]]:
+    """(the steps that are written, why each of the others is not): with several steps asked for, those run.
+
+    Raises UntouchedStep if none is written, StepError if the file cannot be loaded.
+    """
+    text, module, left = read_text(path), load_kernels(path), {}
+    for step in steps:
+        if is_untouched(text, step):
+            left[step] = "not implemented yet"
+        elif not callable(getattr(module, f"hgemm_v{step}", None)):
+            left[step] = f"{path.name} has no hgemm_v{step}(M, N, K)"
+    if len(left) == len(steps):
+        reason = left[steps[0]]
+        if len(steps) > 1:
+            raise UntouchedStep(f"none of the steps {steps_text(steps)} is implemented yet")
+        if reason == "not implemented yet":
+            raise UntouchedStep(f"step {steps[0]} is not implemented yet")
+        raise UserError(reason)
+    return [step for step in steps if step not in left], left
+
+
+def left_out(left: dict[int, str]) -> str:
+    """One line for each reason: `not run: steps 3, 5-10 (not implemented yet)`."""
+    reasons: dict[str, list[int]] = {}
+    for step, reason in left.items():
+        reasons.setdefault(reason, []).append(step)
+    plural = {True: "steps", False: "step"}
+    return "\n".join(
+        f"not run: {plural[len(some) > 1]} {steps_text(some)} ({reason})" for reason, some in reasons.items()
+    )
+
+
+def steps_text(steps: list[int]) -> str:
+    """[3, 5, 6, 7] -> `3, 5-7`."""
+    runs: list[list[int]] = []
+    for step in sorted(steps):
+        if runs and step == runs[-1][-1] + 1:
+            runs[-1].append(step)
+        else:
+            runs.append([step])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
 def kernels_file(path: Path | None, *, reference: bool = False) -> Path:
     """The kernels file to use: the one named, else (with `reference`) the solutions, else the student's."""
     if path is None:
         path = REFERENCE if reference and REFERENCE.exists() else STUDENT
     if not path.is_file():
-        raise UserError(f"{path}: no such file; name a kernels file with --kernels FILE")
+        remedy = "get the skeletons with ./lab reset all, or name" if path == STUDENT else "name"
+        raise UserError(f"{path}: no such file; {remedy} a kernels file with --kernels FILE")
     return path
+
+
+def shown(path: Path) -> str:
+    """A path as a person would write it: relative to the lab where it lies in it."""
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
 
 
 def usable_device(name: str | None) -> str:
@@ -103,6 +154,32 @@ def output() -> Console:
 def notes() -> Console:
     """For progress and remarks, on standard error."""
     return Console(stderr=True, highlight=False)
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all; UserError, and nothing left behind, if that fails."""
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(0, "is a folder")
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+            made = Path(file.name)
+            try:
+                file.write(data)
+                file.flush()
+                made.chmod(path.stat().st_mode if path.exists() else 0o666 & ~current_umask())
+                os.replace(made, path)
+            except BaseException:
+                made.unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def current_umask() -> int:
+    """The process's file mode mask, which can only be read by setting it."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
 
 
 def fold(message: str) -> str:

@@ -11,15 +11,18 @@ from lab_cli.common import (
     JsonOption,
     KernelsOption,
     UserError,
+    choose_written,
+    fold,
     kernels_file,
+    left_out,
     output,
     parse_steps,
     print_json,
     usable_device,
 )
-from lab_cli.runs import require_written
 from tirxlab.steps import builder, parse_size, size_text
 
+SIDE_BY_SIDE = 4  # steps in a table, so that it fits on 80 columns
 # What to show, and how to read it off an artifact and a run.
 ROWS: dict[str, Callable] = {
     "CTAs": lambda artifact, run: product(artifact.grid),
@@ -44,32 +47,53 @@ def run(
 ) -> None:
     """Put steps side by side at one size: resources, launch shape, what a run did, and its time on a GPU."""
     path, shape = kernels_file(kernels), parse_size(size)
-    numbers = [number for text in steps for number in parse_steps(text)]
-    if len(numbers) < 2:
+    asked = list(dict.fromkeys(number for text in steps for number in parse_steps(text)))
+    if len(asked) < 2:
         raise UserError("compare takes two steps or more, for example ./lab compare 7 8")
-    require_written(path, numbers)
+    numbers, left = choose_written(path, asked)
+    kernels_made = fitting(path, numbers, shape, left)
     device = usable_device(device)
-    columns = {number: measure(path, number, shape, device) for number in dict.fromkeys(numbers)}
+    columns = {number: measure(kernel, shape, device) for number, kernel in kernels_made.items()}
     if json:
-        print_json({"size": size_text(shape), "steps": columns})
+        print_json({"size": size_text(shape), "steps": columns, "not_run": left})
         return
+    output().print(f"at {size_text(shape)}", markup=False)
+    numbers = list(columns)
+    for first in range(0, len(numbers), SIDE_BY_SIDE):
+        output().print(table({n: columns[n] for n in numbers[first : first + SIDE_BY_SIDE]}))
+    if left:
+        output().print(left_out(left), markup=False)
+
+
+def table(columns: dict[int, dict]) -> Table:
+    """Steps side by side."""
     made = Table("", *(f"step {number}" for number in columns), box=None, pad_edge=False)
     for column in made.columns[1:]:
         column.justify = "right"
     for name in next(iter(columns.values())):
         made.add_row(name, *(show(column[name]) for column in columns.values()))
-    output().print(f"at {size_text(shape)}", markup=False)
-    output().print(made)
+    return made
 
 
-def measure(path, step: int, size: tuple[int, int, int], device: str | None) -> dict:
-    """One step's column; UserError if the step does not take the size."""
+def fitting(path, numbers: list[int], size: tuple[int, int, int], left: dict[int, str]) -> dict:
+    """Step -> its kernel at the size; steps that do not take it go to `left`. UserError if none does."""
+    kernels = {}
+    for number in numbers:
+        try:
+            kernels[number] = builder(path, number)(*size)
+        except ValueError as error:
+            if type(error) is not ValueError:  # the kernel itself is wrong
+                raise UserError(fold(str(error))) from None
+            left[number] = f"at {size_text(size)}: {error}"
+    if not kernels:
+        raise UserError(f"step {numbers[0]} {left[numbers[0]]}")
+    return kernels
+
+
+def measure(kernel, size: tuple[int, int, int], device: str | None) -> dict:
+    """One step's column."""
     import utils
 
-    try:
-        kernel = builder(path, step)(*size)
-    except ValueError as error:
-        raise UserError(f"step {step} at {size_text(size)}: {error}") from None
     run, artifact = utils.launch(kernel, *utils.prepare_data(*size, seed=0, device=device), device=device)
     column = {name: read(artifact, run) for name, read in ROWS.items()}
     ms, _ = (None, None) if run.stats else utils.benchmark(artifact, *size, device=device)

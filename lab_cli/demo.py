@@ -1,11 +1,13 @@
 """`./lab demo`: the reference kernels on the simulator, at every size that it runs by default."""
 
+import sys
 import time
 
 import typer
 
 from lab_cli import show
 from lab_cli.common import (
+    REFERENCE,
     DeviceOption,
     JsonOption,
     KernelsOption,
@@ -15,6 +17,7 @@ from lab_cli.common import (
     output,
     parse_order,
     print_json,
+    shown,
     usable_device,
 )
 from lab_cli.runs import Job, quick_or_all, run_jobs
@@ -35,6 +38,8 @@ def run(
         notes().print(f"{path.name} has no finished step yet; write step 1, then ./lab check 1", markup=False)
         raise typer.Exit(1)
     jobs = [Job(path, step, size, device, chosen) for step in steps for size in quick_or_all(step, device)]
+    whose = "the solutions" if path == REFERENCE else "your kernels"
+    print(f"running {whose} in {shown(path)}: {len(jobs)} runs on {device}", file=sys.stderr)
     start = time.perf_counter()
     outcomes = run_jobs(jobs, "reference kernels")
     seconds = time.perf_counter() - start
@@ -43,8 +48,9 @@ def run(
         print_json({"seconds": seconds, "runs": show.plain(outcomes)})
         raise typer.Exit(1 if failed else 0)
     output().print(show.table(outcomes))
-    for outcome in failed:
-        show.details(outcome)
+    show.details_once(failed)
     good = f"{len(outcomes) - len(failed)} of {len(outcomes)} runs right"
-    output().print(f"{good}, {seconds:.0f} s in all ({path.name}, device {outcomes[0].device})", markup=False)
+    output().print(
+        f"{good}, {seconds:.0f} s in all ({shown(path)}, device {outcomes[0].device})", markup=False
+    )
     raise typer.Exit(1 if failed else 0)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from lab_cli.common import STUDENT, JsonOption, KernelsOption, kernels_file, print_json
+from lab_cli.common import STUDENT, JsonOption, KernelsOption, kernels_file, print_json, write_file
 from tirxlab.steps import STEPS, StepError, is_untouched, read_text, sections
 
 MEMBER = "gemm_kernels.py"
@@ -42,14 +42,14 @@ def run(
 
 
 def write_tar(target: Path, text: str) -> None:
-    """One member, readable by all, owned by nobody in particular; the old file stays if writing fails."""
+    """One member, readable by all, without an owner; the old file stays if writing fails (UserError)."""
     data = text.encode("utf-8")
     info = tarfile.TarInfo(MEMBER)
     info.size, info.mode, info.mtime = len(data), 0o644, int(time.time())
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         tar.addfile(info, io.BytesIO(data))
-    target.write_bytes(packed.getvalue())
+    write_file(target, packed.getvalue())
 
 
 def list_tar(target: Path) -> list[str]:

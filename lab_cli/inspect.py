@@ -28,7 +28,7 @@ def run(
     try:
         text = inspect_cuda.inspect(path, number, shape, view, body=body, lines=lines)
     except ValueError as error:
-        if type(error).__name__ != "BuildError":
+        if type(error).__name__ not in ("BuildError", "BuilderError", "KernelError"):
             raise UserError(fold(str(error))) from error
         print(error, file=sys.stderr)
         raise typer.Exit(1) from None

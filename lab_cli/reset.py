@@ -1,23 +1,39 @@
 """`./lab reset S`: put a step back to its skeleton; the file as it was is kept beside it."""
 
-from lab_cli.common import KernelsOption, StepsArgument, UserError, kernels_file, parse_steps
+from lab_cli.common import (
+    STUDENT,
+    KernelsOption,
+    StepsArgument,
+    UserError,
+    kernels_file,
+    parse_steps,
+    shown,
+    write_file,
+)
 from tirxlab.steps import SKELETON, read_text, sections
 
 
 def run(step: StepsArgument, kernels: KernelsOption = None) -> None:
-    """Put a step back to its skeleton. The file as it was is kept as gemm_kernels.py.bak, .bak2, ..."""
+    """Put a step back to its skeleton. The file as it was is kept as gemm_kernels.py.bak, .bak2, ...
+
+    Where gemm_kernels.py is gone, all ten skeletons are written anew.
+    """
     steps = parse_steps(step)
-    path = kernels_file(kernels)
     if not SKELETON.exists():
         raise UserError(f"{SKELETON} is missing; get it again with git checkout, or run ./lab skeleton")
+    if kernels is None and not STUDENT.exists():
+        write_file(STUDENT, read_text(SKELETON).encode())
+        print(f"{shown(STUDENT)} was gone: all ten steps are skeletons again")
+        return
+    path = kernels_file(kernels)
     text = read_text(path)
     restored = with_skeleton(text, read_text(SKELETON), steps)
     if restored == text:
         print(f"{path.name}: nothing to do, the text is already that of the skeleton")
         return
     copy = next(name for name in copies(path) if not name.exists())
-    copy.write_text(text, encoding="utf-8")
-    path.write_text(restored, encoding="utf-8")
+    write_file(copy, text.encode())
+    write_file(path, restored.encode())
     print(
         f"{path.name}: step {', '.join(map(str, steps))} is a skeleton again; the old text is in {copy.name}"
     )

@@ -72,7 +72,8 @@ def run_job(job: Job) -> Outcome:
         kernel = make(*job.size)
     except Exception as error:  # the student's code, or the dialect that it uses
         outcome.misfit = type(error) is ValueError  # what a builder raises for a shape that does not fit
-        outcome.message = str(error) if outcome.misfit else f"{type(error).__name__}: {error}"
+        told = isinstance(error, ValueError)  # by the builder, the dialect or tirxlab/slips.py
+        outcome.message = str(error) if told else f"{type(error).__name__}: {error}"
     else:
         _run_kernel(job, kernel, outcome)
     outcome.seconds = time.perf_counter() - start

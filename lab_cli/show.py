@@ -1,6 +1,7 @@
 """Outcomes as a table and as findings, for people; as plain data, for tools."""
 
-from dataclasses import asdict
+import re
+from dataclasses import asdict, replace
 
 from rich.table import Table
 from rich.text import Text
@@ -48,6 +49,24 @@ def details(outcome: Outcome) -> None:
     if outcome.message:
         console.print(f"step {outcome.step} at {outcome.size}, order {outcome.order}:", markup=False)
         console.print("\n".join("  " + line for line in outcome.message.splitlines()), markup=False)
+
+
+def details_once(outcomes: list[Outcome]) -> None:
+    """The details of outcomes; a message that differs from an earlier one only in its numbers is left out."""
+    told: dict[tuple, Outcome] = {}
+    again: dict[tuple, list[Outcome]] = {}
+    for outcome in outcomes:
+        key = outcome.step, re.sub(r"\d+", "", outcome.message)
+        if outcome.message and key in told:
+            again.setdefault(key, []).append(outcome)
+            outcome = replace(outcome, message="")
+        else:
+            told[key] = outcome
+        details(outcome)
+    for key, others in again.items():
+        sizes = ", ".join(dict.fromkeys(other.size for other in others if other.size != told[key].size))
+        if sizes:
+            output().print(f"step {key[0]}: the same at {sizes}", markup=False)
 
 
 def plain(outcomes: list[Outcome]) -> list[dict]:

@@ -4,6 +4,7 @@ pytest runs last, so that its closing line ends the output.
 """
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +12,25 @@ from typing import Annotated
 
 import typer
 
-from lab_cli.common import REFERENCE, ROOT, DeviceOption, KernelsOption, kernels_file
+from lab_cli.common import REFERENCE, ROOT, DeviceOption, KernelsOption, kernels_file, parse_steps
 
 COMMAND_OPTIONS = {"context_settings": {"ignore_unknown_options": True, "allow_extra_args": True}}
+# pytest's options whose value is the next argument, which may be a number.
+WITH_VALUE = {
+    "-n",
+    "-k",
+    "-m",
+    "-p",
+    "-o",
+    "-c",
+    "-r",
+    "-W",
+    "--maxfail",
+    "--durations",
+    "--timeout",
+    "--order",
+}
+WITH_VALUE |= {"--durations-min", "--deselect", "--ignore", "--tb", "--verbosity", "--junit-xml"}
 USAGE = 4  # pytest's status for options that it does not know
 STYLE = (["check", "--quiet", "."], ["format", "--check", "--quiet", "."])
 
@@ -25,11 +42,15 @@ def run(
     kernels: KernelsOption = None,
     device: DeviceOption = None,
 ) -> None:
-    """Run the tests. The rest is for pytest: `./lab test tests/test_step03.py -x`, `./lab test -k 1024`."""
+    """Run the tests: of the steps named (`./lab test 1`, `./lab test 1,3`), else all.
+
+    The rest goes to pytest: `./lab test 3 -x`, `./lab test -k 1024`.
+    """
     project = (ROOT / "dev" / "tests").is_dir()
-    styled = not project or check_style()
-    arguments = pytest_arguments(context.args, kernels, project)
-    arguments += parallel(context.args) if project else []
+    given = step_files(context.args)
+    styled = not project or bool(given) or check_style()
+    arguments = pytest_arguments(given, kernels, project)
+    arguments += parallel(given) if project else []
     arguments += ["-m", ""] if everything else []
     arguments += ["--full"] if full or everything else []
     arguments += ["--device", device] if device else []
@@ -37,6 +58,19 @@ def run(
     if not styled:
         print("lab: the style check failed, see the top of this output", file=sys.stderr)
     raise typer.Exit(2 if status == USAGE else 0 if status == 0 and styled else 1)
+
+
+def step_files(arguments: list[str]) -> list[str]:
+    """The arguments for pytest, steps (`1`, `1,3`, `all`) written as their files.
+
+    UserError for a number that is no step. The value of an option such as `-n 2` stays what it is.
+    """
+    made: list[str] = []
+    for before, argument in zip(["", *arguments], arguments, strict=False):
+        is_step = re.fullmatch(r"\d+(,\d+)*|all", argument) and before not in WITH_VALUE
+        steps = parse_steps(argument) if is_step else []
+        made += [f"tests/test_step{step:02}.py" for step in steps] or [argument]
+    return made
 
 
 def parallel(named: list[str]) -> list[str]:

@@ -1,8 +1,6 @@
 """`./lab trace S`: the timeline of the first cluster of a run: what overlaps, who waits for what."""
 
 import json as jsonlib
-import os
-import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -22,6 +20,7 @@ from lab_cli.common import (
     parse_order,
     parse_step,
     print_json,
+    write_file,
 )
 from ptxsim.trace.export import chrome, svg
 from ptxsim.trace.schedule import COST_NAMES, Costs
@@ -72,7 +71,7 @@ def run(
     done, artifact = traced_run(path, number, shape, chosen, costs)
     timeline, title = done.trace, f"step {number} at {size_text(shape)}"
     if out is not None:
-        write_whole(out, WRITERS[out.suffix](timeline, title))
+        write_file(out, WRITERS[out.suffix](timeline, title).encode())
     if json:
         print_json(plain(number, shape, done))
     else:
@@ -111,11 +110,12 @@ def traced_run(path: Path, step: int, size: tuple[int, int, int], order, costs: 
     import utils
     from tirxlab.build import BuildError, build
     from tirxlab.devices import sim
+    from tirxlab.slips import BuilderError
 
     make = builder(path, step)
     try:
         artifact = build(make(*size))
-    except BuildError as error:
+    except (BuildError, BuilderError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from None
     except ValueError as error:
@@ -132,7 +132,9 @@ def show(timeline, title: str, out: Path | None) -> None:
     console = output()
     end = "" if timeline.finished else ", up to the standstill"
     console.print(f"{title}{end}", markup=False)
-    for line in trace_chart.chart(timeline):
+    # Into a file or a pipe the full width; on a terminal what fits.
+    width = console.width if console.is_terminal else trace_chart.WIDTH
+    for line in trace_chart.chart(timeline, width):
         console.print(line)
     console.print(trace_chart.LEGEND, markup=False)
     console.print()
@@ -166,14 +168,3 @@ def plain(step: int, size: tuple[int, int, int], done) -> dict:
     """For --json."""
     about = {"step": step, "size": size_text(size), "verdict": done.verdict, "not_checked": done.not_checked}
     return about | {"overlaps": trace_chart.overlaps(done.trace)} | asdict(done.trace)
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Writes the file whole or not at all; UserError if that fails."""
-    try:
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            made = Path(folder) / path.name
-            made.write_text(text, encoding="utf-8")
-            os.replace(made, path)
-    except OSError as error:
-        raise UserError(f"--out {path}: {error.strerror}") from None

@@ -1,4 +1,4 @@
-"""A timeline on a terminal: the chart (100 columns at most), the shares of its lanes, what overlaps."""
+"""A timeline on a terminal: the chart (as wide as it fits), the shares of its lanes, what overlaps."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,8 @@ from rich.text import Text
 
 from ptxsim.trace.schedule import UNITS, WAITS, Event, Lane, Timeline, spans
 
-WIDTH = 100
+WIDTH = 100  # of the chart at most; MIN_WIDTH on the narrowest terminal
+MIN_WIDTH = 60
 LETTERS = {  # kind -> letter and colour
     "issue": ("*", "white"),
     "load": ("L", "blue"),
@@ -24,7 +25,7 @@ LETTERS = {  # kind -> letter and colour
 }
 LEGEND = (
     "L load, M MMA, S store; T, G, D a warp moves tensor, global, shared memory; * issues or arrives;\n"
-    ". waits; ! waits for ever. A small letter: less than half of the column."
+    ". waits; ! waits forever. A small letter: less than half of the column."
 )
 
 
@@ -89,11 +90,12 @@ def _title(lanes: list[Lane]) -> str:
     return f"{_group(first)}warps {numbers[0]}-{numbers[-1]}{roles}"
 
 
-def chart(timeline: Timeline) -> list[Text]:
-    """A line per row, with the scale above."""
+def chart(timeline: Timeline, width: int = WIDTH) -> list[Text]:
+    """A line per row, with the scale above, in `width` columns of text (MIN_WIDTH .. WIDTH)."""
     shown = rows(timeline)
-    left = min(38, max(len(row.title) for row in shown) + 1)
-    columns = WIDTH - left
+    width = max(MIN_WIDTH, min(WIDTH, width))
+    left = min(38, width // 2, max(len(row.title) for row in shown) + 1)
+    columns = width - left
     end = f"{timeline.ticks} ticks"
     lines = [Text(" " * left + "0" + end.rjust(columns - 1))]
     for row in shown:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
+from tirxlab.slips import guarded
+
 STEPS = tuple(range(1, 11))
 SKELETON = Path(__file__).parent / "data" / "gemm_kernels.skeleton"
 _DEF = re.compile(r"^def hgemm_v(\d+)\(", re.MULTILINE)
@@ -71,6 +73,18 @@ def is_untouched(text: str, step: int, skeleton: str | None = None) -> bool:
     return mine is not None and original is not None and _squeezed(mine) == _squeezed(original)
 
 
+def todos(text: str, step: int) -> list[int]:
+    """Lines of the file (from 1) on which the step still has a TODO."""
+    parts = sections(text)
+    first = 1
+    for number, part in parts.items():
+        if number == step:
+            lines = enumerate(part.splitlines(), first)
+            return [line for line, said in lines if re.search(r"#\s*TODO\b(?!\[)", said)]
+        first += part.count("\n")
+    return []
+
+
 def _squeezed(text: str) -> list[str]:
     return [line.rstrip() for line in text.splitlines() if line.strip()]
 
@@ -104,4 +118,4 @@ def builder(path: Path, step: int) -> Callable:
     function = getattr(load_kernels(path), f"hgemm_v{step}", None)
     if not callable(function):
         raise StepError(f"{Path(path).name} has no hgemm_v{step}(M, N, K)")
-    return function
+    return guarded(function, Path(path))

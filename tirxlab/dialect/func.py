@@ -18,6 +18,7 @@ from tvm.tirx.stmt_functor import post_order_visit
 from tvm.tirx.tile_primitive import TilePrimitiveCall
 
 from .errors import KernelError, kernel_error, short
+from .slips import refuse_host_output
 from .state import ParseState, new_state
 from .whole import problem
 
@@ -77,6 +78,7 @@ prim_func.dispatch_token = "tirx"  # TVM's parser reads it off the decorator
 def _parse(function, stack, check_well_formed: bool) -> PrimFunc:
     file = inspect.getsourcefile(function) or "<unknown>"
     line = function.__code__.co_firstlineno
+    refuse_host_output(function, file)
     variables = utils.inspect_function_capture(function)
     utils.resolve_closure_vars(function, variables, stack)
     with new_state() as parsed:

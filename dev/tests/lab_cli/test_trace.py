@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lab_cli import trace, trace_chart
+from lab_cli import trace_chart
 from lab_cli.common import REFERENCE
 from ptxsim.trace.schedule import LOADS, TENSOR, Event, Lane, Timeline
 from ptxsim.trace.schedule import Costs as Ticks
@@ -53,16 +53,6 @@ def test_files_are_written_whole(run, tmp_path, suffix, words):
     assert [path.name for path in tmp_path.iterdir()] == [file.name]
 
 
-def test_a_failed_write_leaves_nothing_behind(tmp_path, monkeypatch):
-    def full(*args):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(trace.os, "replace", full)
-    with pytest.raises(trace.UserError, match="No space left"):
-        trace.write_whole(tmp_path / "x.svg", "text")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_deadlock_is_shown_up_to_the_standstill(run, tmp_path):
     parts = sections(REFERENCE.read_text())
     parts[4] = parts[4].replace("phase = phase ^ 1", "pass")
@@ -101,3 +91,10 @@ def test_a_column_shows_what_covers_most_of_it_in_small_letters_below_half():
     timeline = Timeline(events, lanes, 880, Ticks(), True)
     (_, line) = trace_chart.chart(timeline)
     assert line.plain[len(TENSOR) + 1 :].rstrip() == "Mmm" and len(line.plain) == trace_chart.WIDTH
+
+
+@pytest.mark.parametrize("width, expected", [(72, 72), (300, trace_chart.WIDTH), (10, trace_chart.MIN_WIDTH)])
+def test_a_chart_is_as_wide_as_the_terminal(width, expected):
+    lanes = [Lane(0, TENSOR, TENSOR, ())]
+    timeline = Timeline([Event(0, TENSOR, "mma", "", begin=0, end=10)], lanes, 880, Ticks(), True)
+    assert {len(line.plain) for line in trace_chart.chart(timeline, width)} == {expected}

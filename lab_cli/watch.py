@@ -1,0 +1,112 @@
+"""Ctrl-C ends every command within a second, also one that stands in compiled code.
+
+The command runs in a child process. Its parent does nothing but wait: after Ctrl-C (or SIGTERM) the child has
+GRACE seconds to end by itself; then it is killed. Nothing that it started outlives it.
+"""
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+GRACE = 0.7  # seconds
+STOPPED = 130  # exit status after Ctrl-C, as shells have it
+PR_SET_PDEATHSIG = 1  # prctl(2)
+SHOW_CURSOR = "\x1b[?25h"  # a killed progress bar leaves the cursor hidden
+
+
+def watched(command: Callable[[], int]) -> int:
+    """Run `command` in a child process and return its exit status; in this process where there is no fork."""
+    if not hasattr(os, "fork"):
+        return command()
+    sys.stdout.flush()
+    watch = Watch()
+    signal.signal(signal.SIGINT, watch.stop)
+    signal.signal(signal.SIGTERM, watch.stop)
+    watch.child = os.fork()
+    if watch.child == 0:
+        return in_child(command)
+    if watch.number:  # it came before there was a child
+        watch.stop(watch.number)
+    _, raw = os.waitpid(watch.child, 0)
+    status = os.waitstatus_to_exitcode(raw)
+    if watch.number:
+        return watch.end(status)
+    if status < 0:
+        name = signal.Signals(-status).name
+        print(f"lab: the command was killed by {name}{why(-status)}", file=sys.stderr)
+        return 128 - status
+    return status
+
+
+def in_child(command: Callable[[], int]) -> int:
+    """Run the command with the usual handlers."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    with contextlib.suppress(OSError, AttributeError):  # Linux: this process dies with its parent
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    try:
+        return command()
+    except KeyboardInterrupt:
+        return STOPPED
+
+
+class Watch:
+    """What the parent knows: its child, the first signal to stop, and what the child had started by then."""
+
+    def __init__(self):
+        self.child, self.number, self.started = 0, 0, []
+
+    def stop(self, number: int, frame=None) -> None:
+        """Handle SIGINT and SIGTERM: pass it on, and kill the child GRACE seconds after the first.
+
+        Ctrl-C reaches the child by itself as well: the terminal sends it to both.
+        """
+        first, self.number = not self.started, self.number or number
+        if not self.child:
+            return
+        if number == signal.SIGTERM:
+            kill([self.child], signal.SIGINT)
+        if first:
+            self.started = [self.child, *descendants(self.child)]
+            timer = threading.Timer(GRACE, lambda: kill([self.child, *descendants(self.child)]))
+            timer.daemon = True
+            timer.start()
+
+    def end(self, status: int) -> int:
+        """Say that the command was stopped, end what it left running, and return the exit status."""
+        kill(self.started[1:])
+        if status < 0 and sys.stderr.isatty():  # the child had no time for it
+            print(SHOW_CURSOR, end="", file=sys.stderr)
+        print("lab: stopped", file=sys.stderr)
+        return 128 + self.number
+
+
+def why(number: int) -> str:
+    """What a user can make of the signal that ended a command."""
+    if number == signal.SIGKILL:
+        return ": out of memory? Take a smaller --size"
+    if number == signal.SIGSEGV:
+        return ", an error of the lab or of TVM: please report it with the kernels file"
+    return ""
+
+
+def kill(processes: list[int], number: int = signal.SIGKILL) -> None:
+    """Send a signal to those that still run."""
+    for pid in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def descendants(pid: int) -> list[int]:
+    """Children, their children and so on; [] where /proc does not tell."""
+    found: list[int] = []
+    for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for child in map(int, file.read_text().split()):
+                found += [child, *descendants(child)]
+    return found

@@ -1,0 +1,62 @@
+"""Common slips in a builder hgemm_vN, outside its kernel: one message each, with file, line and remedy."""
+
+import functools
+import linecache
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import FunctionType
+
+REMEDIES = {
+    "NameError": "check the spelling; names of the language come from `from tirxlab import ...`",
+    "ZeroDivisionError": "a size or a number of tiles is 0 here: check what it is divided by",
+    "'PrimFunc' object is not callable": "the kernel is not called here: `return kernel`, no parentheses",
+}
+
+
+class BuilderError(ValueError):
+    """A builder that fails, or returns something else than a kernel. The message names the student's line."""
+
+
+def guarded(function: Callable, path: Path) -> Callable:
+    """The builder, with BuilderError in place of the errors of its own code.
+
+    ValueError passes: a shape that does not fit, or a kernel that the language refuses (it names its line).
+    """
+
+    @functools.wraps(function)
+    def make(*size: int):
+        try:
+            made = function(*size)
+        except ValueError:
+            raise
+        except Exception as error:
+            raise BuilderError(told(error, function, path)) from error
+        if made is None:
+            where, _ = place(function, None, path)
+            raise BuilderError(f"{where}: {function.__name__} returns nothing: end it with `return kernel`")
+        if isinstance(made, FunctionType):
+            line = made.__code__.co_firstlineno
+            raise BuilderError(
+                f"{path.name}:{line}: `{made.__name__}` is a plain Python function: "
+                f"write @Tx.prim_func(tirx=True) on the line above its def"
+            )
+        return made
+
+    return make
+
+
+def told(error: Exception, function: Callable, path: Path) -> str:
+    """`gemm_kernels.py:80: NameError: ...`, the line, and what to do."""
+    where, text = place(function, error, path)
+    said = f"{type(error).__name__}: {error}".rstrip(": ")
+    remedy = next((advice for sign, advice in REMEDIES.items() if sign in said), "")
+    return "\n".join(filter(None, [f"{where}: {said}", f"    {text}", remedy and f"  hint: {remedy}"]))
+
+
+def place(function: Callable, error: Exception | None, path: Path) -> tuple[str, str]:
+    """(file:line, text of the line) where the student's file raised the error, else of the builder's def."""
+    trace = traceback.extract_tb(error.__traceback__) if error else []
+    lines = [frame.lineno for frame in trace if frame.filename == str(path.resolve())]
+    line = lines[-1] if lines else function.__code__.co_firstlineno
+    return f"{path.name}:{line}", linecache.getline(str(path.resolve()), line).strip()
