@@ -8,6 +8,7 @@ lowering/fast_unit_forms.py says which rows qualify and what their columns hold.
 import numpy as np
 from numba import njit
 
+from ptxsim.isa.address_map import *  # noqa: F403
 from ptxsim.jit.bytecode import *  # noqa: F403
 from ptxsim.jit.intrinsics import *  # noqa: F403
 from ptxsim.jit.loop_memory import set_word, word

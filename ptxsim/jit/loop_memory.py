@@ -8,6 +8,7 @@ address of the warp's register file.
 import numpy as np
 from numba import njit
 
+from ptxsim.isa.address_map import *  # noqa: F403
 from ptxsim.jit.bytecode import *  # noqa: F403
 from ptxsim.jit.intrinsics import *  # noqa: F403
 from ptxsim.jit.simd_memory import *  # noqa: F403
