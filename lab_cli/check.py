@@ -10,7 +10,7 @@ from lab_cli.common import (
     DeviceOption,
     JsonOption,
     KernelsOption,
-    OrderOption,
+    OneOrderOption,
     SizesOption,
     StepsArgument,
     UserError,
@@ -35,14 +35,16 @@ def run(
     full: Annotated[bool, typer.Option("--full", help="sizes over 1024 too, also on sim")] = False,
     kernels: KernelsOption = None,
     device: DeviceOption = None,
-    order: OrderOption = "program",
+    order: OneOrderOption = None,
     json: JsonOption = False,
 ) -> None:
     """Build and run a step, smallest size first, and show what is wrong. Stops at the first failure.
 
+    On the simulator uneven sizes run in two orders: asynchronous work ends as early, and as late as it may.
     With several steps, those that are written are run and the others listed (exit status 1).
     """
-    path, asked, chosen = kernels_file(kernels), parse_steps(step), parse_order(order)
+    path, asked = kernels_file(kernels), parse_steps(step)
+    chosen = None if order is None else parse_order(order)
     if orders < 0:
         raise UserError("--orders takes the number of further orders to try, 0 or more")
     sizes = [parse_size(text) for text in size or []]
@@ -53,7 +55,7 @@ def run(
         jobs = [
             Job(path, number, shape, device, each)
             for shape in sizes or quick_or_all(number, device, full)
-            for each in (chosen, *range(orders))
+            for each in (*orders_of(number, shape, device, chosen), *range(orders))
         ]
         done = run_until_failure(jobs, bool(sizes))
         outcomes += done
@@ -70,6 +72,15 @@ def run(
     if outcomes[-1].passed:
         output().print(what_next(steps[-1], outcomes), markup=False)
     raise typer.Exit(0 if passed else 1)
+
+
+def orders_of(step: int, size: tuple[int, int, int], device: str, chosen: str | int | None) -> tuple:
+    """The order asked for, else the rubric's for this size; a GPU has its own."""
+    from tirxlab.rubric import load_rubric
+
+    if chosen is not None:
+        return (chosen,)
+    return load_rubric().orders(step, size) if device == "sim" else ("program",)
 
 
 def run_until_failure(jobs: list[Job], named: bool) -> list[Outcome]:

@@ -34,6 +34,12 @@ OrderOption = Annotated[
     str,
     typer.Option("--order", metavar="ORDER", help="order in which async work ends: program, adverse, a seed"),
 ]
+OneOrderOption = Annotated[
+    str | None,
+    typer.Option(
+        "--order", metavar="ORDER", help="only this order: program, adverse or a seed [default: both]"
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="print one JSON object instead of text")]
 
 

@@ -5,7 +5,8 @@
     pytest tests --kernels other.py --order adverse --full
 
 A test gets its sizes from the rubric; the ids contain them. Sizes above 1024x1024x1024 run on the simulator
-only with --full, except the uneven ones, which are there to show what square sizes hide.
+only with --full, except the uneven ones, which are there to show what square sizes hide; those run in both of
+the simulator's orders.
 """
 
 from pathlib import Path
@@ -27,13 +28,15 @@ def pytest_addoption(parser):
     group = parser.getgroup("lab", "the GEMM lab")
     group.addoption("--device", choices=DEVICES, help="sim or cuda [$LAB_DEVICE, else what the machine has]")
     group.addoption("--kernels", type=Path, default=ROOT / "gemm_kernels.py", help="the kernels file to test")
-    group.addoption("--order", default="program", help="the simulator's order: program, adverse or a seed")
+    group.addoption(
+        "--order", help="the simulator's order: program, adverse or a seed [both where they differ most]"
+    )
     group.addoption("--full", action="store_true", help="sizes over 1024 too, also on the simulator")
 
 
 def pytest_configure(config):
     order = config.getoption("--order")
-    if order not in ("program", "adverse") and not order.isdigit():
+    if order is not None and order not in ("program", "adverse") and not order.isdigit():
         raise pytest.UsageError(f"--order {order}: write program, adverse, or a whole number as a seed")
     if not config.getoption("--kernels").is_file():
         raise pytest.UsageError(f"--kernels {config.getoption('--kernels')}: no such file")
@@ -100,13 +103,20 @@ def check_result(request, device, kernel, size):
     """Run the kernel on random data; fails on findings of severity error and on any wrong element."""
 
     def check():
-        order = request.config.getoption("--order")
-        order = int(order) if order.isdigit() else order
         A, B, C = utils.prepare_data(*size, seed=0, device=device)
-        C_out = utils.compile_and_run(kernel, A, B, C, device=device, order=order)
-        utils.verify(C_out, A, B)
+        for order in orders_of(request, device, size):
+            C_out = utils.compile_and_run(kernel, A, B, C, device=device, order=order)
+            utils.verify(C_out, A, B)
 
     return lambda: attempt(check)
+
+
+def orders_of(request, device, size):
+    """The order asked for, else the rubric's for this size; a GPU has its own."""
+    order = request.config.getoption("--order")
+    if order is None:
+        return load_rubric().orders(request.module.STEP, size) if device == "sim" else ("program",)
+    return (int(order) if order.isdigit() else order,)
 
 
 @pytest.fixture

@@ -36,6 +36,10 @@ class Rubric:
         """Every size at which the step's result is tested."""
         return [*self.reference_ms[step], *self.uneven[step]]
 
+    def orders(self, step: int, size: Size) -> tuple[str, ...]:
+        """In which orders the simulator runs a size by default: both extremes where mistakes show best."""
+        return ("program", "adverse") if size in self.uneven[step] else ("program",)
+
     def quick_sizes(self, step: int) -> list[Size]:
         """The sizes that the simulator runs by default: up to 1024 cubed in volume, and the uneven ones."""
         small = [(M, N, K) for M, N, K in self.reference_ms[step] if M * N * K <= 1024**3]

@@ -266,8 +266,16 @@ def test_rubric():
 def test_uneven_sizes_give_most_ctas_a_second_tile(step):
     rows, columns, groups = {9: (256, 256, 74), 10: (512, 256, 74)}.get(step, (128, 128, 148))
     for M, N, K in load_rubric().uneven[step]:
-        assert M % rows == N % columns == K % 64 == 0 and M != N
-        assert (M // rows) * (N // columns) >= 1.5 * groups and K // 64 % 2 == 1
+        assert M % rows == N % columns == K % 64 == 0 and M != N and K // 64 % 2 == 1
+        assert K == 64 or (M // rows) * (N // columns) >= 1.5 * groups
+
+
+@pytest.mark.parametrize("step", range(5, 11))
+def test_one_default_size_has_a_single_k_tile(step):
+    rubric = load_rubric()
+    single = [size for size in rubric.quick_sizes(step) if size[2] == 64]
+    assert single and all(rubric.orders(step, size) == ("program", "adverse") for size in single)
+    assert rubric.orders(step, (1024, 1024, 1024)) == ("program",)
 
 
 # --- the step tests themselves ---
