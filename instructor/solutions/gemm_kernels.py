@@ -1046,7 +1046,7 @@ def hgemm_v8(M, N, K):
 
 
 def hgemm_v9(M, N, K):
-    """Step 8 on clusters of two CTAs: one MMA of cta_group 2 makes 256x256 from both CTAs' shared memory.
+    """Step 8 on clusters of two CTAs: one MMA of cta_group 2 computes 256x256 from both CTAs' shared memory.
 
     CTA 0 issues all MMAs and counts both CTAs' bytes; each CTA loads its own half of A and B, and
     keeps its own 128 rows of the product in its TMEM.
@@ -1235,8 +1235,8 @@ def hgemm_v9(M, N, K):
 def hgemm_v10(M, N, K):
     """Step 9 with two MMA warps, each with its own rows of A, TMEM columns and write-back warpgroup: 512x256.
 
-    WG2 warp 3 loads, WG2 warps 0 and 1 multiply, WG0 writes back the product of warp 0, WG1 that of
-    warp 1, in chunks, because 256 columns do not fit in registers.
+    WG2 warp 3 loads, WG2 warps 0 and 1 multiply, WG0 and WG1 write back their products, one chunk after
+    the other: 384 threads have 168 registers each, too few to collect 256 columns first, as step 9 does.
     """
     CTA_GROUP = 2
     MMA_N = BLK_N * CTA_GROUP

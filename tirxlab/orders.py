@@ -1,0 +1,32 @@
+"""What orders what, as data: the rows of data/orders.toml. README and the slides show this table."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+from tirxlab.rubric import DATA, tomllib
+
+
+@dataclass(frozen=True)
+class Order:
+    """One row: nothing orders `then` after `first` unless all of `between` is written (Markdown)."""
+
+    first: str
+    then: str
+    between: str
+    left_out: tuple[str, ...]  # mistakes of the bug corpus that leave out a part; () if it has none
+
+
+@functools.cache
+def load_orders() -> tuple[Order, ...]:
+    """All rows, in the order of the table."""
+    with open(DATA / "orders.toml", "rb") as file:
+        rows = tomllib.load(file)["order"]
+    return tuple(Order(row["first"], row["then"], row["between"], tuple(row["left_out"])) for row in rows)
+
+
+def markdown() -> str:
+    """The table as README shows it."""
+    rows = [f"| {order.first} | {order.then} | {order.between} |" for order in load_orders()]
+    return "\n".join(["| First | then | What you write between |", "|---|---|---|", *rows])
