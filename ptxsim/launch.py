@@ -16,9 +16,9 @@ from ptxsim.checks.lifecycle.unwritten_outputs import marked_arrays, report_unwr
 from ptxsim.frontend.parser import Function, Module, Var
 from ptxsim.grid import processes as parallel
 from ptxsim.grid.co_resident import talks
-from ptxsim.isa.address_map import RANK_SHIFT
 from ptxsim.isa.special_registers import depends_on_cluster, special_value
 from ptxsim.jit.codegen import hot_numbers
+from ptxsim.jit.translate import shared_address
 from ptxsim.lowering.emit import Program, lower
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.global_memory import GlobalMemory, shared_layout
@@ -269,7 +269,7 @@ class Launch:
         if name in self.shared_offsets:
             for w in range(cluster.warps):
                 rank = w // cluster.warps_per_cta
-                column[w] = (rank << RANK_SHIFT) + self.shared_offsets[name] + offset
+                column[w] = shared_address(rank, self.shared_offsets[name]) + offset
         elif name in self.program.local_offsets:
             column[:] = self.program.local_offsets[name] + offset
         else:

@@ -10,6 +10,7 @@ LOCAL_BASE, LOCAL_END = 1 << 41, (1 << 41) + (1 << 32)
 GLOBAL_BASE = 0x7000_0000_0000
 RANK_SHIFT = 24
 OFFSET_MASK = (1 << RANK_SHIFT) - 1
+WINDOW_MASK = 0xFFFF_FFFF  # shared and local addresses have 32 bits
 SHARED_START = 1024
 
 # what is wrong with an access

@@ -13,6 +13,7 @@ from ptxsim.jit.bytecode import *  # noqa: F403
 from ptxsim.jit.intrinsics import *  # noqa: F403
 from ptxsim.jit.loop_memory import set_word, word
 from ptxsim.jit.simd_memory import lanes_differ
+from ptxsim.jit.translate import shared_place
 
 
 @njit
@@ -68,9 +69,9 @@ def elect(c, m, registers, predicates):
 def wait_passed(c, m, registers, predicates, rank, control):
     """mbarrier.try_wait.parity on a phase of an own barrier that is complete (PTX ISA 9.7.13.15.16)."""
     leader = lowest_lane(m)
-    place = (np.int64(lane_value(registers, c[A], leader)) + c[IMM]) & 0xFFFF_FFFF
+    place = (np.int64(lane_value(registers, c[A], leader)) + c[IMM]) & WINDOW_MASK
     parity = np.int64(lane_value(registers, c[B], leader)) & 1
-    if place >> RANK_SHIFT != rank:
+    if shared_place(place)[0] != rank:
         return False
     row = word(control, PHASE_PTR)
     for _ in range(word(control, PHASES)):

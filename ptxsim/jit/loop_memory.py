@@ -12,63 +12,12 @@ from ptxsim.isa.address_map import *  # noqa: F403
 from ptxsim.jit.bytecode import *  # noqa: F403
 from ptxsim.jit.intrinsics import *  # noqa: F403
 from ptxsim.jit.simd_memory import *  # noqa: F403
+from ptxsim.jit.translate import shared_address, translate
 
 
 @njit(inline="always")
 def u64(x):
     return np.uint64(x)
-
-
-@njit
-def find_segment(SEG, address, size):
-    """Index of the global segment that holds [address, address + size), or -1."""
-    for i in range(SEG.shape[0]):
-        if SEG[i, SEG_BASE] <= address and address + size <= SEG[i, SEG_END]:
-            return i
-    return -1
-
-
-@njit
-def translate(address, size, space, thread, cta, SEG, CT, CTL):
-    """Host address of a simulated one, or 0 with the reason in CTL[FAULT_KIND]; log name in CTL[PLACE]."""
-    if space == SPACE_GENERIC:
-        if SHARED_BASE <= address < SHARED_END:
-            address -= SHARED_BASE
-            space = SPACE_CLUSTER
-        elif LOCAL_BASE <= address < LOCAL_END:
-            address -= LOCAL_BASE
-            space = SPACE_LOCAL
-    if address % size != 0:
-        CTL[FAULT_KIND] = FAULT_MISALIGNED
-        return 0
-    if space == SPACE_SHARED or space == SPACE_CLUSTER:
-        address &= 0xFFFFFFFF
-        rank = address >> RANK_SHIFT
-        offset = address & OFFSET_MASK
-        if rank != CT[cta, CT_RANK] and (space == SPACE_SHARED or rank >= CTL[CLUSTER_SIZE]):
-            CTL[FAULT_KIND] = FAULT_OTHER_CTA
-            return 0
-        if offset < SHARED_START or offset + size > CTL[SHARED_LIMIT]:
-            CTL[FAULT_KIND] = FAULT_BOUNDS
-            return 0
-        CTL[PLACE] = SHARED_BASE + (rank << RANK_SHIFT) + offset
-        return CT[rank, CT_SHARED] + offset
-    if space == SPACE_LOCAL:
-        address &= 0xFFFFFFFF
-        if address + size > CTL[LOCAL_BYTES]:
-            CTL[FAULT_KIND] = FAULT_BOUNDS
-            return 0
-        CTL[PLACE] = 0
-        return CTL[LOCAL_PTR] + thread * CTL[LOCAL_BYTES] + address
-    i = CTL[LAST_SEGMENT]
-    if not (SEG[i, SEG_BASE] <= address and address + size <= SEG[i, SEG_END]):
-        i = find_segment(SEG, address, size)
-        if i < 0:
-            CTL[FAULT_KIND] = FAULT_BOUNDS
-            return 0
-        CTL[LAST_SEGMENT] = i
-    CTL[PLACE] = address if SEG[i, SEG_LOGGED] != 0 else 0
-    return SEG[i, SEG_HOST] + (address - SEG[i, SEG_BASE])
 
 
 @njit
@@ -176,7 +125,7 @@ def reach(row, size, cta, registers, control):
     space, slot, offset = column(row, AUX), column(row, A), column(row, IMM)
     if space == SPACE_SHARED:
         window = word(control, CT_PTR) + CT_BYTES * cta
-        base = (word(window, CT_RANK) << RANK_SHIFT) + SHARED_START
+        base = shared_address(cta, SHARED_START)
         host = word(window, CT_SHARED) + SHARED_START
         room = word(control, SHARED_LIMIT) - SHARED_START - size
     elif space == SPACE_GLOBAL or space == SPACE_GENERIC:

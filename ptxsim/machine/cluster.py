@@ -355,10 +355,8 @@ class Cluster:
         control = self.CTL
         split.row = int(self.SP[split.index, ml.SP_PC]) - 1
         self.reporter.fault(
-            self,
-            split,
+            split.at(1 << int(control[ml.FAULT_LANE])),
             int(control[ml.FIRST_KIND]),
-            int(control[ml.FAULT_LANE]),
             int(control[ml.FAULT_ADDRESS]),
             int(control[ml.FAULTS]),
         )

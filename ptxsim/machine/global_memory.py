@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptxsim.isa.address_map import GLOBAL_BASE, OFFSET_MASK, SHARED_START
+from ptxsim.isa.address_map import GLOBAL_BASE, SHARED_START
 
 SEGMENT_ALIGN = 1 << 20  # distance between segments, so that a stray access never lands in a neighbour
 SHARED_ALIGN = 1024
@@ -98,9 +98,3 @@ def shared_layout(variables: list, dynamic_bytes: int) -> tuple[dict[str, int], 
         if var.extern:
             offsets[var.name] = dynamic
     return offsets, dynamic, dynamic + dynamic_bytes if dynamic_bytes else max(end, SHARED_START)
-
-
-def shared_place(address: int) -> tuple[int, int]:
-    """(CTA rank, window offset) of a 32-bit shared address."""
-    address &= 0xFFFF_FFFF
-    return address >> 24, address & OFFSET_MASK

@@ -29,20 +29,10 @@ class Wait:
     detail: dict = field(default_factory=dict)
 
 
-class Split:
-    """View of one split for handlers. `mask` holds the lanes for which the current instruction's guard is
-    true.
-    """
+class Lanes:
+    """What can be said of lanes of one warp at one instruction; needs cluster, warp, cta, file, mask, row."""
 
-    __slots__ = ("cluster", "index", "warp", "cta", "file", "mask", "row")
-
-    def __init__(self, cluster, index: int):
-        self.cluster, self.index = cluster, index
-        self.warp = index // 32
-        self.file = self.warp  # whose registers it reads
-        self.cta = self.warp // cluster.warps_per_cta
-        self.mask = 0
-        self.row = 0
+    __slots__ = ()
 
     @property
     def lanes(self) -> np.ndarray:
@@ -59,10 +49,43 @@ class Split:
         return self.warp * 32 + self.leader
 
     @property
+    def instr(self):
+        return self.cluster.program.instrs[self.row]
+
+    def at(self, mask: int | None = None, row: int | None = None) -> Location:
+        """Where it stands now; with `mask` only those lanes, with `row` at another instruction."""
+        mask, row = self.mask if mask is None else mask, self.row if row is None else row
+        return Location(self.cluster, self.warp, self.cta, self.file, mask, row)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Location(Lanes):
+    """Lanes of a warp at an instruction, to keep: asynchronous work and reports remember where it began."""
+
+    cluster: object
+    warp: int  # in the cluster
+    cta: int  # rank of its CTA
+    file: int  # whose registers it reads
+    mask: int  # lanes
+    row: int  # of the program
+
+
+class Split(Lanes):
+    """A split as handlers see it while they run. `mask` holds the lanes for which the instruction's guard is
+    true.
+    """
+
+    __slots__ = ("cluster", "index", "warp", "cta", "file", "mask", "row")
+
+    def __init__(self, cluster, index: int):
+        self.cluster, self.index = cluster, index
+        self.warp = index // 32
+        self.file = self.warp  # whose registers it reads
+        self.cta = self.warp // cluster.warps_per_cta
+        self.mask = 0
+        self.row = 0
+
+    @property
     def full_mask(self) -> int:
         """All lanes of the split, whatever the guard says."""
         return int(self.cluster.SP[self.index, ml.SP_MASK])
-
-    @property
-    def instr(self):
-        return self.cluster.program.instrs[self.row]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ptxsim.isa.address_map import (
+    FAULT_BOUNDS,
     FAULT_MISALIGNED,
     FAULT_OTHER_CTA,
-    OFFSET_MASK,
-    SHARED_BASE,
-    SHARED_END,
     SHARED_START,
+    WINDOW_MASK,
 )
+from ptxsim.jit.translate import is_shared, shared_place
 
 KINDS = (  # the most fundamental first: those in front tend to be causes of those behind
     "collective",
@@ -51,6 +51,23 @@ class Finding:
         return f"{self.severity}: {self.kind}: {self.message}{times}{place}{hint}"
 
 
+_FAULTS = {  # what is wrong with an address -> kind, message, hint
+    FAULT_MISALIGNED: (
+        "misaligned",
+        "at an address that is not a multiple of its size",
+        "vector accesses need addresses aligned to the whole vector",
+    ),
+    FAULT_OTHER_CTA: (
+        "cluster",
+        "at another CTA's shared memory",
+        "use mapa and .shared::cluster, and only ranks of this cluster",
+    ),
+    FAULT_BOUNDS: (
+        "out-of-bounds",
+        "out of bounds",
+        "check the tile's coordinates against the buffer's shape",
+    ),
+}
 _ACCESS = {"ld": "load", "st": "store", "atom": "atomic access", "red": "reduction", "cp": "cp.async"}
 
 
@@ -150,46 +167,16 @@ class Reporter:
                 return f"{name} + {inside} B" if inside else name
         return f"shared memory + {offset - SHARED_START} B"
 
-    def fault(self, cluster, split, kind: int, lane: int, address: int, lanes: int) -> None:
-        """A generic load or store that left its memory."""
-        instr = split.instr
-        what = _ACCESS.get(instr.op, instr.op)
-        split.mask = 1 << lane
-        place = self._address_text(address)
-        if kind == FAULT_MISALIGNED:
-            self.add(
-                "misaligned",
-                "error",
-                f"{what} at an address that is not a multiple of its size: {place}",
-                "vector accesses need addresses aligned to the whole vector",
-                split,
-                key=kind,
-            )
-        elif kind == FAULT_OTHER_CTA:
-            self.add(
-                "cluster",
-                "error",
-                f"{what} at another CTA's shared memory: {place}",
-                "use mapa and .shared::cluster, and only ranks of this cluster",
-                split,
-                key=kind,
-            )
-        else:
-            self.add(
-                "out-of-bounds",
-                "error",
-                f"{what} out of bounds: {place}",
-                "check the tile's coordinates against the buffer's shape",
-                split,
-                key=kind,
-                lanes=lanes,
-            )
+    def fault(self, where, code: int, address: int, lanes: int) -> None:
+        """An access that left its memory. where: Location of the first of the `lanes` that do."""
+        kind, text, hint = _FAULTS[code]
+        what = _ACCESS.get(where.instr.op, where.instr.op)
+        message = f"{what} {text}: {self._address_text(address)}"
+        self.add(kind, "error", message, hint, where, key=code, lanes=lanes)
 
     def _address_text(self, address: int) -> str:
-        if SHARED_BASE <= address < SHARED_END:
-            address -= SHARED_BASE
-        if 0 <= address < 1 << 32:
-            return self.shared_name(address & OFFSET_MASK)
+        if is_shared(address) or 0 <= address <= WINDOW_MASK:
+            return self.shared_name(shared_place(address)[1])
         return self.memory.describe(address) if self.memory else hex(address)
 
 

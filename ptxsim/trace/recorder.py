@@ -14,8 +14,8 @@ import numpy as np
 
 from ptxsim.checks.observer import Observer
 from ptxsim.grid.co_resident import talks
-from ptxsim.isa.address_map import SHARED_BASE, SHARED_END
 from ptxsim.jit import bytecode as ml
+from ptxsim.jit.translate import is_shared
 from ptxsim.trace.schedule import (
     BARRIERS,
     COPIES,
@@ -142,17 +142,15 @@ class Recorder(Observer):
     @_traced
     def accesses(self, cluster, log: np.ndarray) -> None:
         warps, place = log[:, ml.LOG_THREAD] // 32, log[:, ml.LOG_PLACE]
-        inside = (place >= SHARED_BASE) & (place < SHARED_END)
+        inside = is_shared(place)
         kinds, size = 2 * inside + (log[:, ml.LOG_SIZE] & 1), _bytes(log)
         for w in np.unique(warps).tolist():
             split = cluster.splits[w * 32]
             for kind in (0, 2, 1, 3):  # a warp reads before it writes what it has read
                 chosen = (warps == w) & (kinds == kind)
                 if chosen.any():
-                    row = split.row
-                    split.row = int(log[chosen, ml.LOG_ROW][0])
-                    self.by_warp(split, _SPACES[kind], _SPACES[kind], amount=int(size[chosen].sum()))
-                    split.row = row
+                    at = split.at(row=int(log[chosen, ml.LOG_ROW][0]))
+                    self.by_warp(at, _SPACES[kind], _SPACES[kind], amount=int(size[chosen].sum()))
 
     # ---- barriers ----
 

@@ -137,12 +137,12 @@ def _deliver_votes(cluster, barrier: CtaBarrier) -> None:
     total = sum(bin(true).count("1") for _, _, true, _, _ in barrier.votes)
     threads = sum(bin(mask).count("1") for _, mask, _, _, _ in barrier.votes)
     for split, mask, _, mode, target in barrier.votes:
-        split.mask = mask
+        voters = split.at(mask)
         if mode == "popc":
-            cluster.write(split, target, np.uint64(total))
+            cluster.write(voters, target, np.uint64(total))
         else:
             result = total == threads if mode == "and" else total > 0
-            cluster.set_predicate(split, target.code, 0xFFFF_FFFF if result else 0)
+            cluster.set_predicate(voters, target.code, 0xFFFF_FFFF if result else 0)
 
 
 # ---- barrier.cluster ----

@@ -86,10 +86,10 @@ def bulk_copy(instr):
     copy = _to_global if form.to_global else _to_shared
 
     def run(cluster, split, args):
-        for _ in each_lane(cluster, split):
-            size = cluster.scalar(split, args[2]) & 0xFFFF_FFFF
+        for thread in each_lane(split):
+            size = cluster.scalar(thread, args[2]) & 0xFFFF_FFFF
             if size:
-                copy(cluster, split, args, form, size)
+                copy(cluster, thread, args, form, size)
 
     return run
 
@@ -145,7 +145,6 @@ def _to_shared(cluster, split, args, form: Form, size: int) -> None:
     ranks = [r for r in range(cluster.ctas) if (mask >> r) & 1]
     bars = [(r, bar[1]) if form.multicast else bar for r in ranks]
     token = _tell_issue(cluster, split, "load", origin, ranks, place[1], bars)
-    row, lanes = split.row, split.mask
 
     def finish():
         data = _read(cluster, origin, own, size, token)
@@ -154,7 +153,6 @@ def _to_shared(cluster, split, args, form: Form, size: int) -> None:
             window[:] = reduced(window, data, form)
             if cluster.checks:
                 cluster.checks.tma_write(cluster, token, rank, _chunks(place[1], size))
-        split.row, split.mask = row, lanes
         for at in bars:
             _complete(cluster, split, at, size, token)
 
@@ -256,12 +254,12 @@ def _element(instr, operation: str):
 
     def run(cluster, split, args):
         values = args[1] if isinstance(args[1], tuple) else (args[1],)
-        for _ in each_lane(cluster, split):
-            data = b"".join(_raw(cluster.scalar(split, slot), width) for slot in values)
-            place = place_of(cluster, split, cluster.address(split, args[0]), False)
-            bar = place_of(cluster, split, cluster.address(split, args[2]), False)
-            if _inside(cluster, split, place, len(data)) is not None and bar is not None:
-                _send(cluster, split, place, data, operation, kind, bar)
+        for thread in each_lane(split):
+            data = b"".join(_raw(cluster.scalar(thread, slot), width) for slot in values)
+            place = place_of(cluster, thread, cluster.address(thread, args[0]), False)
+            bar = place_of(cluster, thread, cluster.address(thread, args[2]), False)
+            if _inside(cluster, thread, place, len(data)) is not None and bar is not None:
+                _send(cluster, thread, place, data, operation, kind, bar)
 
     return run
 
@@ -271,9 +269,9 @@ def _raw(value: int, width: int) -> bytes:
 
 
 def _send(cluster, split, place, data: bytes, operation: str, kind, bar) -> None:
-    row, lanes, size = split.row, split.mask, len(data)
+    size = len(data)
     if place[1] % size:
-        cluster.reporter.fault(cluster, split, FAULT_MISALIGNED, split.leader, place[1], 1)
+        cluster.reporter.fault(split, FAULT_MISALIGNED, place[1], 1)
         return
     token = _tell_issue(cluster, split, "load", _NOWHERE, [place[0]], place[1], [bar])
 
@@ -286,7 +284,6 @@ def _send(cluster, split, place, data: bytes, operation: str, kind, bar) -> None
             view[:] = np.frombuffer(data, np.uint8)
         if cluster.checks:
             cluster.checks.async_write(cluster, token, *place, size)
-        split.row, split.mask = row, lanes
         _complete(cluster, split, bar, size, token)
 
     cluster.engine.submit(Work(None, finish, "store to another CTA", split))

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from ptxsim.machine.split import Wait
+from ptxsim.machine.split import Location, Wait
 from ptxsim.units.registry import check_mods, unit
 
 
-def each_lane(cluster, split):
-    """The split with one active lane at a time: these instructions act per thread."""
-    mask = split.mask
-    for lane in split.lanes:
-        split.mask = 1 << int(lane)
-        yield
-    split.mask = mask
+def each_lane(split) -> list[Location]:
+    """The threads of a split one by one: these instructions act per thread."""
+    return [split.at(1 << int(lane)) for lane in split.lanes]
 
 
 class BulkGroup:
@@ -46,13 +42,13 @@ def notify(cluster, split) -> None:
 @unit("cp.async.bulk.commit_group", section="9.7.9.25.4", issued=True)
 def commit_group(instr):
     def run(cluster, split, args):
-        for _ in each_lane(cluster, split):
-            groups = _groups(cluster, split)
+        for thread in each_lane(split):
+            groups = _groups(cluster, thread)
             if not groups or groups[-1].committed:
                 groups.append(BulkGroup())
             groups[-1].committed = True
             if cluster.checks:
-                cluster.checks.bulk_commit(cluster, split)
+                cluster.checks.bulk_commit(cluster, thread)
 
     return run
 

@@ -11,29 +11,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
-from ptxsim.isa.address_map import (
-    FAULT_BOUNDS,
-    FAULT_MISALIGNED,
-    FAULT_OTHER_CTA,
-    RANK_SHIFT,
-    SHARED_BASE,
-    SHARED_START,
-)
+from ptxsim.isa.address_map import FAULT_BOUNDS, FAULT_MISALIGNED
 from ptxsim.jit import bytecode as ml
 from ptxsim.machine.async_queue import Work
+from ptxsim.machine.checked_access import log_own, own_offsets
 from ptxsim.machine.mbarrier import MAX_COUNT
 from ptxsim.machine.split import Wait
 from ptxsim.units.mbarrier import find_barrier, guarded, place_of
 from ptxsim.units.registry import check_mods, refuse, unit
-
-# what `_check` finds -> (fault, is it the shared address?)
-_FAULTS = {
-    1: (FAULT_OTHER_CTA, True),
-    2: (FAULT_MISALIGNED, True),
-    3: (FAULT_BOUNDS, True),
-    4: (FAULT_MISALIGNED, False),
-    5: (FAULT_BOUNDS, False),
-}
 
 
 @dataclass(eq=False)
@@ -63,28 +48,6 @@ class State:
 def state_of(cluster, split) -> State:
     """The warp's copies, oldest first."""
     return cluster.unit_state.setdefault(("cp.async", split.warp), State())
-
-
-@njit(cache=True)
-def _check(targets, sources, sizes, size, cta, shift, start, end, base, limit):
-    """(what is wrong, lane index) of the first copy that is not legal, (0, 0) if all are.
-
-    Cuts targets to window offsets, which lie in start .. end; sources in base .. limit.
-    """
-    for i in range(len(targets)):
-        rank, offset = targets[i] >> shift, targets[i] & ((1 << shift) - 1)
-        if rank != cta:
-            return 1, i
-        targets[i] = offset
-        if offset % size:
-            return 2, i
-        if offset < start or offset + size > end:
-            return 3, i
-        if sizes[i] and sources[i] % size:
-            return 4, i
-        if sizes[i] and (sources[i] < base or sources[i] + sizes[i] > limit):
-            return 5, i
-    return 0, 0
 
 
 @njit(cache=True)
@@ -120,22 +83,21 @@ def copy(instr):
     optional = len(instr.operands) - 3 - ("L2::cache_hint" in mods)
 
     def run(cluster, split, args):
-        lanes = split.lanes
-        sizes = np.full(len(lanes), size, np.int64)
-        if optional:
-            sizes = _sizes(cluster, split, args[3], sizes)
-        op = Copy(
-            split.mask,
-            lanes,
-            state_of(cluster, split).committed[lanes],
-            cluster.addresses(split, args[0]) & 0xFFFF_FFFF,
-            cluster.addresses(split, args[1]),
-            sizes,
-            size,
-        )
-        _issue(cluster, split, op)
+        targets = own_offsets(cluster, split, cluster.addresses(split, args[0]), size)
+        if targets is not None:
+            sizes = np.full(len(split.lanes), size, np.int64)
+            if optional:
+                sizes = _sizes(cluster, split, args[3], sizes)
+            _issue(
+                cluster, split, _copy(cluster, split, targets, cluster.addresses(split, args[1]), sizes, size)
+            )
 
     return run
+
+
+def _copy(cluster, split, targets: np.ndarray, sources: np.ndarray, sizes: np.ndarray, size: int) -> Copy:
+    groups = state_of(cluster, split).committed[split.lanes]
+    return Copy(split.mask, split.lanes, groups, targets, sources, sizes, size)
 
 
 def _sizes(cluster, split, arg, full: np.ndarray) -> np.ndarray:
@@ -162,7 +124,7 @@ def _issue(cluster, split, op: Copy) -> None:
         return
     state = state_of(cluster, split)
     if cluster.checks:
-        op.token = cluster.checks.cp_async_issue(cluster, split, *_logs(split, op))
+        op.token = cluster.checks.cp_async_issue(cluster, split, *_logs(cluster, split, op))
     shared, (memory, base) = cluster.shared[split.cta], segment
 
     def finish():
@@ -187,32 +149,38 @@ def _segment(cluster, split, op: Copy) -> tuple[np.ndarray, int] | None:
     """
     memory = cluster.launch.memory
     read = np.flatnonzero(op.sizes)
-    found = memory.find(int(op.sources[read[0]])) if len(read) else 0
+    if not len(read):
+        return memory.arrays[0], 0
+    sources, sizes = op.sources[read], op.sizes[read]
+    found = memory.find(int(sources[0]))
     base, end = memory.rows[found][:2] if found is not None else (0, 0)
-    window = (split.cta, RANK_SHIFT, SHARED_START, cluster.launch.shared_end)
-    wrong, at = _check(op.targets, op.sources, op.sizes, op.size, *window, base, end)
-    if not wrong:
-        return memory.arrays[found or 0], base
-    lane, source = int(op.lanes[at]), int(op.sources[at])
-    kind, shared = _FAULTS[wrong]
-    if wrong == 5 and memory.find(source, int(op.sizes[at])) is not None:
+    for code, wrong in (
+        (FAULT_MISALIGNED, sources % op.size != 0),
+        (FAULT_BOUNDS, (sources < base) | (sources + sizes > end)),
+    ):
+        if wrong.any():
+            at = int(np.flatnonzero(wrong)[0])
+            _not_legal(cluster, split, op, int(read[at]), code)
+            return None
+    return memory.arrays[found], base
+
+
+def _not_legal(cluster, split, op: Copy, at: int, code: int) -> None:
+    source, size = int(op.sources[at]), int(op.sizes[at])
+    if code == FAULT_BOUNDS and cluster.launch.memory.find(source, size) is not None:
         message = "a cp.async whose lanes read several buffers is not modelled"
         cluster.reporter.add("unsupported", "incomplete", message, "", split)
-        return None
-    mask = split.mask
-    cluster.reporter.fault(cluster, split, kind, lane, int(op.targets[at]) if shared else source, 1)
-    split.mask = mask
-    return None
+        return
+    cluster.reporter.fault(split.at(1 << int(op.lanes[at])), code, source, 1)
 
 
-def _logs(split, op: Copy) -> tuple[np.ndarray, np.ndarray]:
+def _logs(cluster, split, op: Copy) -> tuple[np.ndarray, np.ndarray]:
     """The reads and the writes of a copy as rows of `Observer.accesses`."""
-    rows = np.empty((2, len(op.lanes), 4), np.int64)
-    rows[:, :, ml.LOG_ROW], rows[:, :, ml.LOG_THREAD] = split.row, split.warp * 32 + op.lanes
-    rows[0, :, ml.LOG_PLACE], rows[0, :, ml.LOG_SIZE] = op.sources, 2 * op.sizes
-    rows[1, :, ml.LOG_PLACE] = SHARED_BASE + (split.cta << RANK_SHIFT) + op.targets
-    rows[1, :, ml.LOG_SIZE] = 2 * op.size + 1
-    return rows[0][op.sizes > 0], rows[1]
+    writes = log_own(cluster, split, op.lanes, op.targets, op.size)
+    reads = writes.copy()
+    reads[:, ml.LOG_PLACE], reads[:, ml.LOG_SIZE] = op.sources, 2 * op.sizes
+    writes[:, ml.LOG_SIZE] += 1
+    return reads[op.sizes > 0], writes
 
 
 # ---- groups ----
@@ -296,12 +264,11 @@ def arrive(instr):
                 places.append(place)
                 if counts:
                     _count_up(cluster, split, place, barrier)
-        row, mask = split.row, split.mask
+        where = split.at()
 
         def finish():
-            split.row, split.mask = row, mask
             for place in places:
-                _arrive(cluster, split, place, tokens)
+                _arrive(cluster, where, place, tokens)
 
         cluster.engine.submit(Work(("cp.async", split.warp), finish, "cp.async.mbarrier.arrive", split))
 

@@ -12,19 +12,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from ptxsim.isa.address_map import (
-    FAULT_BOUNDS,
-    FAULT_MISALIGNED,
-    FAULT_OTHER_CTA,
-    OFFSET_MASK,
-    RANK_SHIFT,
-    SHARED_BASE,
-    SHARED_START,
-)
 from ptxsim.isa.layouts import ldmatrix as half_layout
 from ptxsim.isa.layouts import movmatrix as transpose_layout
 from ptxsim.isa.operands import SINK
-from ptxsim.jit import bytecode as ml
+from ptxsim.machine.checked_access import log_own, own_offsets
 from ptxsim.units.registry import check_mods, refuse, unit
 from ptxsim.units.warp import require_aligned
 
@@ -120,34 +111,15 @@ def places(form: Form) -> np.ndarray:
     return row * ROW + column
 
 
-def row_offsets(cluster, split, arg, count: int, generic: bool, stored=None) -> np.ndarray | None:
+def row_offsets(cluster, split, arg, count: int, space: str, stored=None) -> np.ndarray | None:
     """Window offsets of `count` rows, whose addresses the first lanes give; None, with a finding, if bad.
 
     stored: uint8 (count, 16) that will be written there, or None for a load.
     """
     addresses = cluster.read(split, arg.slot)[:count].astype(np.int64) + arg.offset
-    plain = addresses - SHARED_BASE if generic else addresses & 0xFFFF_FFFF
-    offsets = plain & OFFSET_MASK
-    other = (plain < 0) | (plain >> RANK_SHIFT != split.cta)
-    outside = (offsets < SHARED_START) | (offsets + ROW > cluster.launch.shared_end)
-    for kind, wrong in (
-        (FAULT_OTHER_CTA, other),
-        (FAULT_MISALIGNED, offsets % ROW != 0),
-        (FAULT_BOUNDS, outside),
-    ):
-        if wrong.any():
-            mask, lane = split.mask, int(np.flatnonzero(wrong)[0])
-            cluster.reporter.fault(cluster, split, kind, lane, int(addresses[lane]), int(wrong.sum()))
-            split.mask = mask
-            return None
-    if cluster.checks:
-        log = np.empty((count, 4), np.int64)
-        log[:, ml.LOG_ROW], log[:, ml.LOG_SIZE] = split.row, 2 * ROW
-        if stored is not None:
-            held = cluster.shared[split.cta][offsets[:, None] + np.arange(ROW)]
-            log[:, ml.LOG_SIZE] += 1 + ml.LOG_SAME * (held == stored).all(axis=1)
-        log[:, ml.LOG_THREAD] = split.warp * 32 + np.arange(count)
-        log[:, ml.LOG_PLACE] = SHARED_BASE + (split.cta << RANK_SHIFT) + offsets
+    offsets = own_offsets(cluster, split, addresses, ROW, space)
+    if offsets is not None and cluster.checks:
+        log = log_own(cluster, split, np.arange(count), offsets, ROW, stored)
         cluster.checks.accesses(cluster, log)
     return offsets
 
@@ -160,13 +132,14 @@ def unpack_rows(rows: np.ndarray, bits: int) -> np.ndarray:
 
 @unit("ldmatrix", writes=(0,), section="9.7.14.5.15")
 def load_matrix(instr):
-    form, generic = decode_form(instr), not _SPACES & set(instr.mods)
+    form = decode_form(instr)
+    space = next((m for m in instr.mods if m in _SPACES), "generic")
     index, element = places(form), f"u{form.width}"
 
     def run(cluster, split, args):
         require_aligned(cluster, split)
         targets = [max(slot, SINK) for slot in (args[0] if isinstance(args[0], tuple) else (args[0],))]
-        offsets = row_offsets(cluster, split, args[1], form.rows, generic)
+        offsets = row_offsets(cluster, split, args[1], form.rows, space)
         if offsets is None:
             cluster.R[split.warp, targets] = 0
             return
@@ -181,7 +154,8 @@ def load_matrix(instr):
 
 @unit("stmatrix", section="9.7.14.5.16")
 def store_matrix(instr):
-    form, generic = decode_form(instr), not _SPACES & set(instr.mods)
+    form = decode_form(instr)
+    space = next((m for m in instr.mods if m in _SPACES), "generic")
     index, element = places(form), f"u{form.width}"
 
     def run(cluster, split, args):
@@ -190,9 +164,7 @@ def store_matrix(instr):
         rows = np.empty(form.rows * ROW // form.width, element)
         registers = np.ascontiguousarray(cluster.R[split.warp, sources].astype(np.uint32).T)
         rows[index] = registers.view(element)
-        offsets = row_offsets(
-            cluster, split, args[0], form.rows, generic, rows.view(np.uint8).reshape(-1, ROW)
-        )
+        offsets = row_offsets(cluster, split, args[0], form.rows, space, rows.view(np.uint8).reshape(-1, ROW))
         if offsets is not None:
             cluster.shared[split.cta].view(np.complex128)[offsets >> 4] = rows.view(np.complex128)
 

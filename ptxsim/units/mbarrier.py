@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptxsim.isa.address_map import RANK_SHIFT, SHARED_BASE, SHARED_END, SHARED_START
+from ptxsim.isa.address_map import SPACE_CLUSTER, SPACE_GENERIC
 from ptxsim.jit import bytecode as ml
-from ptxsim.machine.global_memory import shared_place
+from ptxsim.jit.translate import resolve, shared_address, shared_fault, shared_place
 from ptxsim.machine.mbarrier import MBarrier, MBarrierError
 from ptxsim.machine.split import Wait
 from ptxsim.units.registry import check_mods, refuse, unit
@@ -17,23 +17,16 @@ _SEMANTICS = {"release", "acquire", "relaxed", "cta", "cluster", "b64", *_SPACES
 
 def place_of(cluster, split, address: int, generic: bool) -> tuple[int, int] | None:
     """(rank, offset) of a shared address; None, with a finding, if this cluster has no such place."""
-    if generic:
-        if not SHARED_BASE <= address < SHARED_END:
-            cluster.reporter.add(
-                "mbarrier", "error", f"address {address:#x} is not in shared memory", split=split
-            )
-            return None
-        address -= SHARED_BASE
-    rank, offset = shared_place(address)
-    if rank >= cluster.ctas or not SHARED_START <= offset < cluster.launch.shared_end:
-        cluster.reporter.add(
-            "out-of-bounds",
-            "error",
-            f"address {address:#x} is outside the shared memory of this cluster",
-            split=split,
-        )
+    space, inside = resolve(SPACE_GENERIC if generic else SPACE_CLUSTER, address)
+    if space != SPACE_CLUSTER:
+        message = f"address {address:#x} is not in shared memory"
+        cluster.reporter.add("mbarrier", "error", message, split=split)
         return None
-    return rank, offset
+    if shared_fault(space, inside, 1, split.cta, cluster.ctas, cluster.launch.shared_end):
+        message = f"address {address:#x} is outside the shared memory of this cluster"
+        cluster.reporter.add("out-of-bounds", "error", message, split=split)
+        return None
+    return shared_place(inside)
 
 
 def find_barrier(cluster, split, place: tuple[int, int] | None, action: str) -> MBarrier | None:
@@ -92,7 +85,7 @@ def publish(cluster, place: tuple[int, int]) -> None:
     barrier = cluster.mbarriers.get(place)
     row = cluster.phase_rows.setdefault(place, len(cluster.phase_rows))
     if row < ml.PHASE_ROOM:
-        name = (place[0] << RANK_SHIFT) + place[1] if barrier else -1
+        name = shared_address(*place) if barrier else -1
         cluster.phases[row] = name, barrier.phase if barrier else 0
         cluster.CTL[ml.PHASES] = min(len(cluster.phase_rows), ml.PHASE_ROOM)
 

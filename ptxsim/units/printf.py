@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import struct
 
-from ptxsim.isa.address_map import LOCAL_BASE, LOCAL_END
+from ptxsim.isa.address_map import SPACE_GENERIC, SPACE_LOCAL
+from ptxsim.jit.translate import resolve
 
 _SPEC = re.compile(r"%([-+ #0]*\d*(?:\.\d+)?)(hh|h|ll|l|z|j|t)?([diouxXcsfFeEgGaAp%])")
 
@@ -28,9 +29,9 @@ def _word(cluster, thread: int, offset: int) -> int:
 
 
 def _bytes(cluster, thread: int, address: int, size: int) -> bytes:
-    if LOCAL_BASE <= address < LOCAL_END:
-        offset = address - LOCAL_BASE
-        return cluster.local[thread, offset : offset + size].tobytes()
+    space, inside = resolve(SPACE_GENERIC, address)
+    if space == SPACE_LOCAL:
+        return cluster.local[thread, inside : inside + size].tobytes()
     view = cluster.launch.memory.view(address, size)
     return view.tobytes() if view is not None else b"\0" * size
 

@@ -181,12 +181,11 @@ def commit(instr):
         clock = cluster.checks.commit_issue(cluster, split) if cluster.checks else None
         if cluster.checks:
             cluster.checks.will_signal(cluster, split, "commit", [(r, place[1]) for r in ranks])
-        row, mask_now = split.row, split.mask
+        where = split.at()
 
         def finish():
-            split.row, split.mask = row, mask_now
             for rank in ranks:
-                _signal(cluster, split, (rank, place[1]), clock)
+                _signal(cluster, where, (rank, place[1]), clock)
 
         cluster.engine.submit(Work(("tensor", split.thread), finish, "tcgen05.commit", split))
 

@@ -25,6 +25,7 @@ from ptxsim.isa.number_formats import DECODERS
 from ptxsim.isa.operands import MemArg, PredArg
 from ptxsim.jit.simd_gather import gather_halves
 from ptxsim.machine.async_queue import Work
+from ptxsim.machine.split import Location
 from ptxsim.machine.tensor_memory import COLUMNS, LANES, split_address
 from ptxsim.units.registry import check_mods, refuse, unit
 
@@ -46,8 +47,7 @@ class Mma:
     column: int
     accumulate: bool
     disabled: tuple  # masks of output lanes that are not written
-    split: object
-    row: int
+    where: Location  # the thread that issued it
 
     def key(self) -> tuple:
         return (self.shape, self.group, self.cta, self.lane, self.column, self.disabled)
@@ -74,7 +74,8 @@ def mma(instr):
         enabled = cluster.predicate(split, operands.enable)
         for lane_of in split.lanes.tolist():
             accumulate = bool(enabled >> lane_of & 1)
-            op = Mma(shape, group, split.cta, a, b, lane, column, accumulate, disabled, split, split.row)
+            where = split.at(1 << lane_of)
+            op = Mma(shape, group, split.cta, a, b, lane, column, accumulate, disabled, where)
             _issue(cluster, split, op)
 
     return run
@@ -243,8 +244,7 @@ def _from_shared(
                 f"of {SHARED_START}..{cluster.launch.shared_end - 1}"
             )
     except ValueError as error:
-        op.split.row = op.row
-        cluster.reporter.add("descriptor", "error", str(error), "", op.split)
+        cluster.reporter.add("descriptor", "error", str(error), "", op.where)
         return np.zeros((rows, len(descriptors) * _K_BYTES // decoder.bytes), np.float32)
     if fmt in ("f16", "bf16"):
         values = gather_halves(cluster.shared[rank], chunks.index, fmt)
@@ -269,9 +269,8 @@ def _from_tmem(cluster, rank: int, address: int, rows: int, op: Mma) -> np.ndarr
     elif data_path(op.shape.m, op.group) == "F" and first != op.lane:
         problem = f"A at lane {first}, D at lane {op.lane}: M=64 wants the same for both"
     if problem:
-        op.split.row = op.row
         hint = "with M=64 both start at lane 0, or both at lane 16 (PTX ISA 9.7.16.10.5)"
-        cluster.reporter.add("illegal", "error", f"tcgen05.mma: {problem}", hint, op.split)
+        cluster.reporter.add("illegal", "error", f"tcgen05.mma: {problem}", hint, op.where)
         return np.zeros((rows, _K_BYTES // decoder.bytes), np.float32)
     cells = cluster.tmem[rank].cells[lanes, column:end]
     return decoder.decode(np.ascontiguousarray(cells).view(decoder.raw)).reshape(rows, -1)
@@ -300,14 +299,13 @@ def _write_d(cluster, op: Mma, rank: int, index: int, product: np.ndarray) -> No
         start, first = op.column + tmem_column, op.lane + lane
         stop = start + columns
         if stop > COLUMNS or not cluster.tmem[rank].allocated(start, columns):
-            op.split.row = op.row
             cluster.reporter.add(
                 "tmem-alloc",
                 "error",
                 f"tcgen05.mma writes TMEM columns {start}..{stop - 1} of CTA {rank}, "
                 "which are not (all) allocated",
                 "allocate before the first MMA, free after the last read",
-                op.split,
+                op.where,
                 key="mma-d",
             )
             if stop > COLUMNS:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
-from ptxsim.isa.address_map import OFFSET_MASK, RANK_SHIFT, SHARED_BASE, SHARED_END, SHARED_START
-from ptxsim.jit import bytecode as ml
+from ptxsim.jit.translate import SPACES
+from ptxsim.machine.checked_access import bytes_at
 from ptxsim.machine.tensor_map import TensorMap
 from ptxsim.units.registry import check_mods, refuse, unit
 from ptxsim.units.warp import require_aligned
@@ -134,11 +134,11 @@ def replace(instr):
         raise refuse(
             instr, "tensormap.replace.tile takes one field, .b1024 and the field's type (b64 or b32)"
         )
-    shared, ordinal = "shared::cta" in mods, field in _ORDINAL
+    space, ordinal = next((m for m in instr.mods if m in SPACES), "generic"), field in _ORDINAL
 
     def run(cluster, split, args):
         for lane, address in zip(split.lanes, cluster.addresses(split, args[0]).tolist(), strict=True):
-            data = _bytes(cluster, split, int(lane), address, shared, write=True)
+            data = bytes_at(cluster, split, int(lane), address, MAP_BYTES, space, write=True)
             if data is None:
                 return
             record = data[: RECORD.itemsize].view(RECORD)[0]
@@ -153,31 +153,6 @@ def replace(instr):
     return run
 
 
-def _bytes(cluster, split, lane: int, address: int, shared: bool, write: bool) -> np.ndarray | None:
-    """The 128 bytes of a map, told to the checks as an access of one lane; None, with a finding, if not
-    there.
-    """
-    offset = (address - SHARED_BASE if address >= SHARED_BASE else address) & 0xFFFF_FFFF
-    if shared or SHARED_BASE <= address < SHARED_END:
-        start, place = offset & OFFSET_MASK, SHARED_BASE + offset
-        inside = SHARED_START <= start and start + MAP_BYTES <= cluster.launch.shared_end
-        data = cluster.shared[split.cta][start : start + MAP_BYTES] if inside else None
-        place += (split.cta << RANK_SHIFT) - (offset & ~OFFSET_MASK)
-    else:
-        data, place = cluster.launch.memory.view(address, MAP_BYTES), address
-    if data is None or address % MAP_BYTES:
-        kind = "misaligned" if data is not None else "out-of-bounds"
-        text = f"tensor map at {address:#x}: 128 bytes of shared or global memory, aligned to 128, are needed"
-        cluster.reporter.add(kind, "error", text, "", split)
-        return None
-    if cluster.checks:
-        log = np.empty((1, 4), np.int64)
-        log[0, ml.LOG_ROW], log[0, ml.LOG_SIZE] = split.row, 2 * MAP_BYTES + int(write)
-        log[0, ml.LOG_THREAD], log[0, ml.LOG_PLACE] = split.warp * 32 + lane, place
-        cluster.checks.accesses(cluster, log)
-    return data
-
-
 @unit("tensormap.cp_fenceproxy", section="9.7.13.16")
 def copy_and_fence(instr):
     """The warp copies a map from shared to global memory, and releases it to the tensormap proxy."""
@@ -190,8 +165,9 @@ def copy_and_fence(instr):
     def run(cluster, split, args):
         require_aligned(cluster, split)
         lane = int(split.lanes[0])
-        origin = _bytes(cluster, split, lane, cluster.address(split, args[1]), True, write=False)
-        target = _bytes(cluster, split, lane, cluster.address(split, args[0]), False, write=True)
+        origin, target = (cluster.address(split, arg) for arg in (args[1], args[0]))
+        origin = bytes_at(cluster, split, lane, origin, MAP_BYTES, "shared::cta", write=False)
+        target = bytes_at(cluster, split, lane, target, MAP_BYTES, "global", write=True)
         if origin is not None and target is not None:
             target[:] = origin
 

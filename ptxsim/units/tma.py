@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 
-from ptxsim.isa.address_map import OFFSET_MASK
+from ptxsim.jit.translate import shared_place
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.tensor_map import TensorMap
 from ptxsim.units.bulk_groups import each_lane, notify, open_group
@@ -187,7 +187,7 @@ def _check_barrier(cluster, split, place, bar, multicast: bool, pair: bool) -> N
 
 def _warn_lanes(cluster, split, shared, what: str, severity: str = "error") -> None:
     if len(split.lanes) > 1:
-        name = cluster.reporter.shared_name(cluster.address(split, shared) & OFFSET_MASK)
+        name = cluster.reporter.shared_name(shared_place(cluster.address(split, shared))[1])
         cluster.reporter.add(
             "illegal",
             severity,
@@ -214,20 +214,19 @@ def _tensor_load(instr):
     if "mbarrier::complete_tx::bytes" not in mods:
         raise refuse(instr, "a TMA load completes through .mbarrier::complete_tx::bytes")
     multicast, pair = "multicast::cluster" in mods, "cta_group::2" in mods
-    generic_bar = False
 
     def run(cluster, split, args):
         _warn_lanes(cluster, split, args[0], "load to")
-        for _ in each_lane(cluster, split):
-            _load_one(cluster, split, args, multicast, pair, generic_bar)
+        for thread in each_lane(split):
+            _load_one(cluster, thread, args, multicast, pair)
 
     return run
 
 
-def _load_one(cluster, split, args, multicast: bool, pair: bool, generic: bool) -> None:
+def _load_one(cluster, split, args, multicast: bool, pair: bool) -> None:
     tmap, start = _tensor(cluster, split, args[1])
-    place = place_of(cluster, split, cluster.address(split, args[0]), generic)
-    bar = place_of(cluster, split, cluster.address(split, args[2]), generic)
+    place = place_of(cluster, split, cluster.address(split, args[0]), False)
+    bar = place_of(cluster, split, cluster.address(split, args[2]), False)
     if tmap is None or place is None or bar is None:
         return
     _check_alignment(cluster, split, place[1], tmap)
@@ -245,7 +244,7 @@ def _load_one(cluster, split, args, multicast: bool, pair: bool, generic: bool) 
     if cluster.checks:
         token = cluster.checks.tma_issue(cluster, split, "load", tmap, start, ranks, place[1])
         cluster.checks.will_signal(cluster, split, "load", targets)
-    row, lane_mask, size = split.row, split.mask, tmap.box_bytes
+    size = tmap.box_bytes
 
     def finish():
         data = np.ascontiguousarray(read_box(cluster, tmap, start)).view(np.complex128)
@@ -254,7 +253,6 @@ def _load_one(cluster, split, args, multicast: bool, pair: bool, generic: bool) 
             if cluster.checks:
                 cluster.checks.tma_write(cluster, token, rank, chunks)
         cluster.tma_bytes += size
-        split.row, split.mask = row, lane_mask
         for target in targets:
             _complete(cluster, split, target, size, token)
 
@@ -299,13 +297,12 @@ def _tensor_store(instr, reduction: str | None):
     operation = _REDUCTIONS[reduction] if reduction else None
 
     def run(cluster, split, args):
-        mask, copies = split.mask, _copies(cluster, split, args, operation is None)
+        copies = _copies(cluster, split, args, operation is None)
         # the same bytes to the same place, as CuTe DSL 4.8 has it: slow, but right
         severity = "review" if operation is None and len(copies) == 1 else "error"
         _warn_lanes(cluster, split, args[1], "store from", severity)
         for what, lanes in copies:
             _store_one(cluster, split, what, lanes, operation)
-        split.mask = mask
 
     return run
 
@@ -314,10 +311,9 @@ def _copies(cluster, split, args, merge: bool) -> list[tuple[tuple, list[int]]]:
     """((tensor map, coordinates, shared place), lanes) of what lanes store; equal ones are merged."""
     found: list[tuple[tuple, list[int]]] = []
     for lane in [int(x) for x in split.lanes]:
-        mask, split.mask = split.mask, 1 << lane
-        tmap, start = _tensor(cluster, split, args[0])
-        place = place_of(cluster, split, cluster.address(split, args[1]), False)
-        split.mask = mask
+        one = split.at(1 << lane)
+        tmap, start = _tensor(cluster, one, args[0])
+        place = place_of(cluster, one, cluster.address(one, args[1]), False)
         if tmap is None or place is None:
             continue
         same = (lanes for what, lanes in found if what[0] is tmap and what[1:] == (start, place))
@@ -332,20 +328,17 @@ def _copies(cluster, split, args, merge: bool) -> list[tuple[tuple, list[int]]]:
 def _store_one(cluster, split, what: tuple, lanes: list[int], operation) -> None:
     """One copy, in the bulk group of each of the lanes; the first of them issues it."""
     tmap, start, place = what
-    split.mask = 1 << lanes[0]
-    _check_alignment(cluster, split, place[1], tmap)
+    first = split.at(1 << lanes[0])
+    _check_alignment(cluster, first, place[1], tmap)
     chunks, end = shared_chunks(place[1], tmap)
     if end > cluster.launch.shared_end:
         cluster.reporter.add(
-            "out-of-bounds", "error", "TMA store reads behind the end of shared memory", "", split
+            "out-of-bounds", "error", "a TMA store reads past the end of shared memory", "", first
         )
         return
-    groups = []
-    for lane in reversed(lanes):
-        split.mask = 1 << lane
-        groups.append(open_group(cluster, split))
+    groups = [open_group(cluster, split.at(1 << lane)) for lane in lanes]
     token = (
-        cluster.checks.tma_issue(cluster, split, "store", tmap, start, [place[0]], place[1])
+        cluster.checks.tma_issue(cluster, first, "store", tmap, start, [place[0]], place[1])
         if cluster.checks
         else None
     )

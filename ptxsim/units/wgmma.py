@@ -16,7 +16,7 @@ from ptxsim.isa.address_map import SHARED_START
 from ptxsim.isa.layouts import decode_matrix_descriptor, operand_addresses, wgmma_a, wgmma_d
 from ptxsim.isa.number_formats import DECODERS
 from ptxsim.machine.async_queue import Work
-from ptxsim.machine.split import Wait
+from ptxsim.machine.split import Location, Wait
 from ptxsim.units.mma import registers_of
 from ptxsim.units.registry import check_mods, refuse, unit
 from ptxsim.units.warp import require_aligned, require_set
@@ -44,10 +44,8 @@ class Accumulator:
 class Part:
     """One warp's share of an instruction."""
 
-    split: object
+    where: Location
     form: Form
-    row: int
-    mask: int
     accumulator: Accumulator
     group: int  # number of the warp's wgmma-group that it belongs to
     a: object  # descriptor, or uint32 (4, 32) registers
@@ -154,7 +152,7 @@ def mma_async(instr):
         )
         b = _uniform(cluster, split, args[2])
         accumulator = _open(cluster, split, warp, slots, form, enabled)
-        part = Part(split, form, split.row, split.mask, accumulator, warp.committed, a, b, enabled)
+        part = Part(split.at(), form, accumulator, warp.committed, a, b, enabled)
         if cluster.checks:
             part.token = cluster.checks.wgmma_issue(cluster, split)
         _join(cluster, split, warp, part)
@@ -195,7 +193,7 @@ def _join(cluster, split, warp: Warp, part: Part) -> None:
     operation = operations.setdefault(number, Operation())
     operation.parts.append(part)
     warp.parts.append((part, operation))
-    if operation.parts[0].row != part.row:
+    if operation.parts[0].where.row != part.where.row:
         cluster.reporter.add(
             "collective",
             "error",
@@ -212,7 +210,7 @@ def _join(cluster, split, warp: Warp, part: Part) -> None:
 
 
 def _execute(cluster, operation: Operation) -> None:
-    parts = sorted(operation.parts, key=lambda p: p.split.warp)
+    parts = sorted(operation.parts, key=lambda p: p.where.warp)
     form = parts[0].form
     a, a_chunks = _matrix_a(cluster, parts)
     b, b_chunks = _from_shared(cluster, parts[0], parts[0].b, form.n, form.b, form.b_mn)
@@ -230,7 +228,7 @@ def _execute(cluster, operation: Operation) -> None:
         _add(cluster, part, fragment[32 * i : 32 * i + 32])
     operation.done = True
     for part in parts:
-        cluster.wake(("wgmma", part.split.warp))
+        cluster.wake(("wgmma", part.where.warp))
 
 
 def _add(cluster, part: Part, share: np.ndarray) -> None:
@@ -243,11 +241,11 @@ def _add(cluster, part: Part, share: np.ndarray) -> None:
     target.pending -= 1
     if target.pending:
         return
-    warp = cluster.unit_state[("wgmma", part.split.warp)]
+    warp = cluster.unit_state[("wgmma", part.where.warp)]
     del warp.accumulators[target.serial]
-    _deliver(cluster.R[part.split.warp], np.uint64(target.mark), raw)
+    _deliver(cluster.R[part.where.warp], np.uint64(target.mark), raw)
     if cluster.checks:
-        slots = cluster.program.args[part.row][0]
+        slots = cluster.program.args[part.where.row][0]
         warp.last[tuple(slots) if isinstance(slots, tuple) else (slots,)] = raw
 
 
@@ -259,7 +257,7 @@ def _tell_reads(cluster, parts: list[Part], a_chunks, b_chunks: np.ndarray) -> N
             if a_chunks is None
             else np.concatenate([a_chunks[16 * i : 16 * i + 16].ravel(), b_chunks.ravel()])
         )
-        cluster.checks.wgmma_read(cluster, part.token, part.split.cta, np.unique(chunks))
+        cluster.checks.wgmma_read(cluster, part.token, part.where.cta, np.unique(chunks))
 
 
 def _matrix_a(cluster, parts: list[Part]) -> tuple[np.ndarray, np.ndarray | None]:
@@ -293,16 +291,12 @@ def _from_shared(
         message = f"the descriptor 0x{bits:016x} reaches bytes {low} .. {high - 1} of the window {window}"
         _report(cluster, part, "out-of-bounds", message)
         return np.zeros((rows, depth), np.float32), np.zeros((rows, 0), np.int64)
-    shared = cluster.shared[part.split.cta].view(decoder.raw)
+    shared = cluster.shared[part.where.cta].view(decoder.raw)
     return decoder.decode(shared[places // decoder.bytes]), places >> 4
 
 
 def _report(cluster, part: Part, kind: str, message: str) -> None:
-    split = part.split
-    kept = split.row, split.mask
-    split.row, split.mask = part.row, part.mask
-    cluster.reporter.add(kind, "error", f"wgmma.mma_async: {message}", "", split)
-    split.row, split.mask = kept
+    cluster.reporter.add(kind, "error", f"wgmma.mma_async: {message}", "", part.where)
 
 
 # ---- fence, groups ----

@@ -161,7 +161,7 @@ class Model:
         """Warps that have still to issue the wgmma that a group waits for."""
         warp, count = next(iter(waiter.lanes)), self.cluster.warps_per_cta
         base = warp - warp % count % 4
-        return set(range(base, base + 4)) - {part.split.warp for part in waiter.detail["parts"]}
+        return set(range(base, base + 4)) - {part.where.warp for part in waiter.detail["parts"]}
 
     def _absent_ctas(self) -> str:
         state = self.cluster.unit_state.get(("cluster-bar",), {})

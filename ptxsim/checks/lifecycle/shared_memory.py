@@ -87,16 +87,16 @@ class SharedMemory(Observer):
     # ---- reads ----
 
     def tma_issue(self, cluster, split, kind: str, tmap, start, ranks: list[int], offset: int):
-        return (split, split.row, split.mask, tmap, tuple(start), offset)
+        return (split.at(), tmap, tuple(start), offset)
 
     def tma_read(self, cluster, token, rank: int, chunks: np.ndarray) -> None:
-        split, row, mask, tmap, start, offset = token
+        where, tmap, start, offset = token
         key = (rank, offset, chunks.size, tmap.box, tmap.swizzle)
         if key in self.good:
             return
         whole = all(0 <= s and s + b <= d for s, b, d in zip(start, tmap.box, tmap.dims, strict=True))
         if whole or not tmap.array.size:  # empty: a copy from shared to shared memory
-            self.chunks_read(split, row, rank, chunks, "a TMA store", key, mask)
+            self.chunks_read(where, rank, chunks, "a TMA store", key)
             return
         inside = box_index(tmap, start)[1]  # what lies outside the tensor is not stored
         width = tmap.dtype.itemsize
@@ -105,7 +105,7 @@ class SharedMemory(Observer):
         if bad.any():
             first = int(np.argmax(bad)) * width
             byte = int(chunks.reshape(-1)[first // 16]) * 16 + first % 16
-            self._unread(split, row, mask, "a TMA store", int(bad.sum()) * width, bad.size * width, byte)
+            self._unread(where, "a TMA store", int(bad.sum()) * width, bad.size * width, byte)
 
     def mma_execute(self, cluster, op, ranks: list[int]) -> None:
         shape = op.shape
@@ -125,18 +125,15 @@ class SharedMemory(Observer):
         except ValueError:
             return  # reported where the operand is read
         if chunks.last < self.written.shape[1]:
-            self.chunks_read(
-                op.split, op.row, rank, chunks.index, "the tensor core", key, 1 << op.split.leader
-            )
+            self.chunks_read(op.where, rank, chunks.index, "the tensor core", key)
 
     def wgmma_issue(self, cluster, split):
-        return (split, split.row, split.mask)
+        return split.at()
 
     def wgmma_read(self, cluster, token, rank: int, chunks: np.ndarray) -> None:
-        split, row, mask = token
-        self.chunks_read(split, row, rank, chunks, "the tensor core", None, mask)
+        self.chunks_read(token, rank, chunks, "the tensor core", None)
 
-    def chunks_read(self, split, row: int, rank: int, chunks: np.ndarray, who: str, key, mask: int) -> None:
+    def chunks_read(self, where, rank: int, chunks: np.ndarray, who: str, key) -> None:
         flags = self.chunks[rank][chunks].view(np.uint8).reshape(-1)
         if flags.all():
             if key is not None:
@@ -144,30 +141,24 @@ class SharedMemory(Observer):
             return
         first = int(np.argmin(flags))
         byte = int(chunks.reshape(-1)[first // 16]) * 16 + first % 16
-        self._unread(split, row, mask, who, int((flags == 0).sum()), len(flags), byte)
+        self._unread(where, who, int((flags == 0).sum()), len(flags), byte)
 
     # ---- findings ----
 
-    def _unread(self, split, row: int, mask: int, who: str, missing: int, size: int, byte: int) -> None:
+    def _unread(self, where, who: str, missing: int, size: int, byte: int) -> None:
         name = self.reporter.shared_name(byte)
-        before = split.row, split.mask
-        split.row, split.mask = row, mask
         buffer = name.split(" + ")[0].split("[")[0]
         self.reporter.add(
             "uninitialized", "error",
             f"{who} reads {name}, which nobody has written: {missing} of {size} B of this operand",
-            _WRITE_FIRST, split, key=("shared", buffer), buffer=buffer,
+            _WRITE_FIRST, where, key=("shared", buffer), buffer=buffer,
         )  # fmt: skip
-        split.row, split.mask = before
 
     def _loaded(self, cluster, entry: np.ndarray, byte: int) -> None:
         thread, row = int(entry[_THREAD]), int(entry[_ROW])
-        split = cluster.splits[thread // 32 * 32]
-        before = split.row, split.mask
-        split.row, split.mask = row, 1 << thread % 32
+        where = cluster.splits[thread // 32 * 32].at(1 << thread % 32, row)
         name = self.reporter.shared_name(byte)
         self.reporter.add(
             "uninitialized", "review", f"a thread loads {name}, which nobody has written",
-            _WRITE_FIRST, split, key="load", buffer=name.split(" + ")[0],
+            _WRITE_FIRST, where, key="load", buffer=name.split(" + ")[0],
         )  # fmt: skip
-        split.row, split.mask = before

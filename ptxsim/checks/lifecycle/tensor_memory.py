@@ -78,7 +78,7 @@ class TmemLife(Observer):
                 continue
             for _, _, _, column, _, width in result_blocks(op.shape.m, op.shape.n, op.group):
                 if op.column + column < start + columns and start < op.column + column + width:
-                    line = self.reporter.line_text(cluster.program.instrs[op.row])
+                    line = self.reporter.line_text(cluster.program.instrs[op.where.row])
                     message = (
                         f"tcgen05.dealloc of columns from {start} while an MMA ({line}) still writes them"
                     )
@@ -106,17 +106,17 @@ class TmemLife(Observer):
         for index, wait in cluster.waits.items():
             if wait.kind == "tmem-alloc":
                 split = cluster.splits[index]
+                where = split.at(split.full_mask)
                 held = [
                     f"{a.columns} by warp {a.warp % cluster.warps_per_cta}"
                     for a in self.live[split.cta].values()
                 ]
-                split.mask = split.full_mask
                 message = (
                     f"tcgen05.alloc of {wait.detail['columns']} columns by warp "
                     f"{split.warp % cluster.warps_per_cta} waits for ever: {', '.join(held)} of {COLUMNS} "
                     "are held"
                 )
-                self.reporter.add("tmem-alloc", "error", message, _ONE_WARP, split, key=("blocked",))
+                self.reporter.add("tmem-alloc", "error", message, _ONE_WARP, where, key=("blocked",))
 
     # ---- contents ----
 
@@ -131,14 +131,12 @@ class TmemLife(Observer):
             return
         bare = [c for c in np.unique(columns).tolist() if not filled[c - low]]
         if bare:
-            before, split.row = split.row, row
             message = (
                 f"tcgen05.ld reads tensor memory columns {bare[0]}..{bare[-1]}, which nothing has written "
                 f"since they were allocated"
             )
             key, buffer = ("tmem-ld",), "tensor memory"
-            self.reporter.add("uninitialized", "error", message, _READ, split, key, buffer=buffer)
-            split.row = before
+            self.reporter.add("uninitialized", "error", message, _READ, split.at(row=row), key, buffer=buffer)
 
     def mma_issue(self, cluster, split, op) -> None:
         groups = {a.group for a in self.live[op.cta].values()}
@@ -162,10 +160,8 @@ class TmemLife(Observer):
         self.good.add(key)
 
     def _accumulates(self, cluster, op, start: int, columns: int) -> None:
-        before, op.split.row = op.split.row, op.row
         message = (
             f"tcgen05.mma adds to tensor memory columns {start}..{start + columns - 1}, which nothing has "
             f"written since they were allocated"
         )
-        self.reporter.add("uninitialized", "error", message, _ACCUMULATE, op.split, key=("tmem-mma",))
-        op.split.row = before
+        self.reporter.add("uninitialized", "error", message, _ACCUMULATE, op.where, key=("tmem-mma",))
