@@ -1,8 +1,9 @@
 """Observers of a run: what is wrong although, or because, the machine went on.
 
-A check is a class `Check(launch, reporter)` derived from `protocol.Observer` and listed in OBSERVERS.
-`Checker` hands every event to the observers that listen to it. What an observer's `*_issue` returned is
-its own token: the machine gives it back to that observer alone.
+A check is a class `Check(launch, reporter)` derived from `observer.Observer` and listed in OBSERVERS; it may
+have parts, which are observers too and come right after it. `Checker` hands every event to the observers that
+listen to it. What an observer's `*_issue` returned is its own token: the machine gives it back to that
+observer alone.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ptxsim.checks.lifecycle.mbarriers import Barriers
 from ptxsim.checks.lifecycle.shared_memory import SharedMemory
 from ptxsim.checks.lifecycle.tensor_memory import TmemLife
 from ptxsim.checks.observer import Observer
-from ptxsim.checks.race.detector import Races
+from ptxsim.checks.race.detector import RaceDetector
 
 OBSERVERS: tuple[type[Observer], ...] = (
     Barriers,
@@ -30,7 +31,7 @@ OBSERVERS: tuple[type[Observer], ...] = (
     BulkCopies,
     Descriptors,
     LoadedRegisters,
-    Races,
+    RaceDetector,
 )
 
 _EVENTS = {
@@ -44,7 +45,8 @@ class Checker:
     """All checks of a launch (none of them with checks=False), then `extra`. Has every method of Observer."""
 
     def __init__(self, launch, reporter, checks: bool = True, extra: tuple[Observer, ...] = ()):
-        self.observers = [check(launch, reporter) for check in OBSERVERS if checks] + [*extra]
+        whole = [check(launch, reporter) for check in OBSERVERS if checks] + [*extra]
+        self.observers = [observer for check in whole for observer in (check, *check.parts)]
         for name, parameters in _EVENTS.items():
             setattr(self, name, _spread(name, parameters, self.observers))
 

@@ -11,6 +11,8 @@ import numpy as np
 
 
 class Observer:
+    parts: tuple[Observer, ...] = ()  # observers that belong to this one; events reach them after it
+
     def start(self, cluster) -> None:
         """A cluster begins; its state is fresh."""
 

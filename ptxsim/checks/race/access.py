@@ -22,10 +22,10 @@ class Access:
         """Agent of the thread that issued it. op: the work itself; other: work that it is not."""
         if self.kind in ("thread", "other"):
             return self.agent if self.kind == "thread" else None
-        owner = races.agent(self.agent).owner
+        owner = races.clocks.queue(self.agent).owner
         if self.kind in ("ld", "st", "wgmma"):
-            return owner * 32 // races.lanes
+            return races.clocks.first_agent(owner)
         if self.kind != "bytes":
             return owner
-        op = op or races.transfer_of(self.agent, self.epoch, self.row, other)
+        op = op or races.transfers.find(self.agent, self.epoch, self.row, other)
         return op.thread if op is not None else None

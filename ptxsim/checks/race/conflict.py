@@ -76,14 +76,14 @@ class Pair:
             (previous >> EPOCH_SHIFT) & EPOCH_MASK,
             previous & ROW_MASK,
         )
-        same = not line[PREVIOUS_CLUSTER] or line[PREVIOUS_CLUSTER] == races.now
-        first = Access(
-            races.kind_of(agent) if same else "other", agent, epoch, row, before, line[PREVIOUS_CLUSTER]
-        )
-        second = Access(races.kind_of(line[AGENT]), line[AGENT], line[EPOCH], line[ROW], after, races.now)
+        now, cluster = races.history.now, line[PREVIOUS_CLUSTER]
+        kinds = [races.clocks.kind_of(a) for a in (agent, line[AGENT])]
+        kinds[0] = kinds[0] if cluster in (0, now) else "other"
+        first = Access(kinds[0], agent, epoch, row, before, cluster)
+        second = Access(kinds[1], line[AGENT], line[EPOCH], line[ROW], after, now)
         place, buffer, cta = place_of_conflict(races, space, position)
         key = (line[CODE], first.kind, line_of(races, row), second.kind, line_of(races, line[ROW]), buffer)
-        known = races.pairs.get(key)
+        known = races.history.pairs.get(key)
         if known is not None:
             if known.issuers:
                 known.add_issuers(races, first.issuer(races, detail), second.issuer(races, None, detail))
@@ -94,39 +94,48 @@ class Pair:
         first.detail, second.detail = (coordinates(races, a) for a in (first, second))
         if _issued_first(races, first, second, detail):
             pair.first, pair.second, pair.code = second, first, _SWAPPED[line[CODE]]
-        pair.elsewhere = races.fenced_elsewhere(space, line, clock)
+        pair.elsewhere = _fenced_elsewhere(races, space, line, clock)
         pair.waited = _has_waited(races, pair.first)
         pair.learn(races, first, second, clock, detail)
         return pair
 
     def learn(self, races, first: Access, second: Access, clock, op) -> None:
         """Who issued the two, and what they had waited for and signalled when they met."""
-        earlier = races.transfer_of(first.agent, first.epoch, first.row, op)
+        earlier = races.transfers.find(first.agent, first.epoch, first.row, op)
         first.by, second.by = first.issuer(races, op), second.issuer(races, None, op)
         if None in (first.by, second.by):
             return
-        warps = [by * races.lanes // 32 for by in (first.by, second.by)]
-        self.seen = {key: replace(seen) for key, seen in races.seen.items() if key[0] in warps}
+        warps = [races.clocks.warp_of(by) for by in (first.by, second.by)]
+        self.seen = {key: replace(seen) for key, seen in races.handshakes.seen.items() if key[0] in warps}
         if _same_issue(races, first, second, earlier, op):
             self.issuers = sorted({first.by, second.by})
         if warps[0] != warps[1] and self.code in (WRITE_WRITE, WRITE_READ, READ_WRITE):
-            now = clock if clock is not None else races.clocks[second.by]
+            now = clock if clock is not None else races.clocks.clock[second.by]
             then = earlier.clock if earlier is not None else None
             for access, other in ((second, then), (first, now)):
                 if other is not None and access.verb == "read" and access.kind != "bytes":
-                    guest = (first if access is second else second).by * races.lanes // 32
-                    self.early = races.handed_early(access.by, guest, other) or self.early
+                    guest = races.clocks.warp_of((first if access is second else second).by)
+                    self.early = races.handshakes.handed_early(access.by, guest, other) or self.early
 
     def add_issuers(self, races, *agents: int | None) -> None:
         """Other agents of the same CTA that issue the line too."""
-        cta = self.issuers[0] // races.per_cta
-        more = {a for a in agents if a is not None and a // races.per_cta == cta}
+        cta = self.issuers[0] // races.clocks.per_cta
+        more = {a for a in agents if a is not None and a // races.clocks.per_cta == cta}
         self.issuers = sorted({*self.issuers, *more})
+
+
+def _fenced_elsewhere(races, space: str, line: list[int], clock) -> int | None:
+    """The thread whose fence, after the synchronisation, stands in for the writer's."""
+    if line[CODE] not in (NO_FENCE_READ, NO_FENCE_WRITE) or clock is None:
+        return None
+    previous = line[PREVIOUS]
+    epoch = (previous >> EPOCH_SHIFT) & EPOCH_MASK
+    return races.fences.elsewhere(space, previous >> AGENT_SHIFT, epoch, clock)
 
 
 def _issued_first(races, first: Access, second: Access, op) -> bool:
     """Did the access that came later belong to work that was issued before the other's?"""
-    earlier = races.transfer_of(first.agent, first.epoch, first.row) if first.kind in COPIES else None
+    earlier = races.transfers.find(first.agent, first.epoch, first.row) if first.kind in COPIES else None
     if op is None or earlier is None or earlier is op or op.kind not in ("mma", "load", "store"):
         return False
     return bool(earlier.clock[op.thread] >= op.clock[op.thread])
@@ -136,7 +145,7 @@ def _same_issue(races, first: Access, second: Access, earlier, op) -> bool:
     """Do several threads of one CTA issue the same copy or MMA?"""
     if first.by == second.by or first.kind != second.kind or first.kind not in (*COPIES, "mma"):
         return False
-    if first.by // races.per_cta != second.by // races.per_cta:
+    if first.by // races.clocks.per_cta != second.by // races.clocks.per_cta:
         return False
     if line_of(races, first.row) != line_of(races, second.row):
         return False
@@ -157,6 +166,6 @@ def _has_waited(races, access: Access) -> bool:
     """Has the issuer of a tcgen05.ld / st or a bulk copy waited for its completion?"""
     if access.kind not in ("ld", "st", "source", "result"):
         return True
-    owner = races.agent(access.agent).owner
-    row = owner * 32 // races.lanes if access.kind in ("ld", "st") else owner
-    return bool(races.clocks[row, access.agent] >= access.epoch)
+    owner = races.clocks.queue(access.agent).owner
+    agent = races.clocks.first_agent(owner) if access.kind in ("ld", "st") else owner
+    return bool(races.clocks.clock[agent, access.agent] >= access.epoch)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ptxsim.checks.race.vector_clocks import Order
+from ptxsim.checks.observer import Observer
 
 Place = tuple[int, int]
 
@@ -28,28 +28,29 @@ class Handed:
     row: int
 
 
-class Handshakes(Order):
-    """Observer part of Races."""
+class Handshakes(Observer):
+    """Part of the RaceDetector. Stands before Synchronization: it wants epochs as an arrival finds them."""
+
+    def __init__(self, races):
+        self.races = races
 
     def start(self, cluster) -> None:
-        super().start(cluster)
-        self.per_cta = self.threads // cluster.ctas
+        self.clocks = self.races.clocks
         self.tick = 0
         self.seen: dict[tuple[int, Place], Seen] = {}
         self.handed: dict[int, dict[Place, Handed]] = {}
         self.waited: dict[int, int] = {}  # warp -> tick of its last wait
 
     def mbarrier_init(self, cluster, split, lane: int, place) -> None:
-        super().mbarrier_init(cluster, split, lane, place)
         self.seen = {key: seen for key, seen in self.seen.items() if key[1] != place}
 
     def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
-        if "expect_tx" not in split.instr.mods:  # this one announces bytes, it hands nothing over
-            self.tick += 1
-            agent = (split.warp * 32 + (lanes & -lanes).bit_length() - 1) // self.lanes
-            handed = Handed(self.tick, agent, int(self.clocks[agent, agent]), split.row)
-            self.handed.setdefault(split.warp, {})[place] = handed
-        super().mbarrier_arrive(cluster, split, lanes, place, relaxed)
+        if "expect_tx" in split.instr.mods:
+            return  # this one announces bytes, it hands nothing over
+        self.tick += 1
+        agent = self.clocks.agent_of(split.warp * 32 + (lanes & -lanes).bit_length() - 1)
+        handed = Handed(self.tick, agent, self.clocks.epoch(agent), split.row)
+        self.handed.setdefault(split.warp, {})[place] = handed
 
     def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
         self.tick += 1
@@ -63,13 +64,12 @@ class Handshakes(Order):
         else:
             seen.again = seen.again or ((phase, split.row) if seen.lanes & lanes else None)
             seen.lanes |= lanes
-        super().mbarrier_wait(cluster, split, lanes, place, relaxed)
 
     def handed_early(self, agent: int, guest: int, clock) -> tuple[Place, int] | None:
         """(barrier, row) of what this agent's warp has signalled since its last wait, if warp `guest` waits
         for it and its `clock` knows of this signal: it was let in while the other was still at work.
         """
-        warp = agent * self.lanes // 32
+        warp = self.clocks.warp_of(agent)
         since = self.waited.get(warp, 0)
         for place, handed in self.handed.get(warp, {}).items():
             known = (guest, place) in self.seen and clock[handed.agent] >= handed.epoch

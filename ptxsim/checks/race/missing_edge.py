@@ -71,7 +71,7 @@ def _wait(races, pair: Pair) -> Edge:
     first, second = pair.first, pair.second
     forward, backward = _carriers(races, first), _carriers(races, second)
     queue = first.kind in ("bytes", "mma", "ld")
-    unused = [p for p in forward + backward if not races.signals[p].awaited]
+    unused = [p for p in forward + backward if not races.clocks.signals[p].awaited]
     unused = unused or (_never_waited_for(races) if queue else [])
     if unused:
         return Edge(f"{barrier_of(races, unused[0])} was not waited for", _hint(pair))
@@ -85,7 +85,7 @@ def _wait(races, pair: Pair) -> Edge:
         what = f"the read by {UNITS.get(reader.kind, thread_of(races, reader.by))} was done"
         text = f"{barrier_of(races, place)} was signalled{line_text(races, row)} before {what}"
         return Edge(text, _EARLY_HINT)
-    own = [races.agent(first.agent).owner] if first.kind == "bytes" else []
+    own = [races.clocks.queue(first.agent).owner] if first.kind == "bytes" else []
     chosen = (own or (_likely(races, pair, forward) if queue else []) or [None])[0]
     if chosen is not None:
         return Edge(f"{barrier_of(races, chosen)} was not waited for", _hint(pair))
@@ -112,21 +112,21 @@ def _likely(races, pair: Pair, forward: list) -> list:
     what the second one's warp waits for before the rest.
     """
     agent, warp = pair.first.agent, _warp(races, pair.second)
-    own = {place for _, place in races.commits.get(agent, ())} | set(
-        races.handed.get(_warp(races, pair.first), ())
+    own = {place for _, place in races.transfers.commits.get(agent, ())} | set(
+        races.handshakes.handed.get(_warp(races, pair.first), ())
     )
     return sorted(forward, key=lambda place: (place not in own, (warp, place) not in pair.seen))
 
 
 def _warp(races, access: Access) -> int | None:
-    return None if access.by is None else access.by * races.lanes // 32
+    return None if access.by is None else races.clocks.warp_of(access.by)
 
 
 def _never_waited_for(races) -> list[tuple[int, int]]:
     """Initialised barriers of a name that no thread of the cluster has waited for, at any index."""
-    places = [p for p, s in races.signals.items() if s.initialised is not None]
+    places = [p for p, s in races.clocks.signals.items() if s.initialised is not None]
     names = {p: races.reporter.shared_name(p[1]).partition("[") for p in places}
-    awaited = {names[p][0] for p in places if races.signals[p].awaited}
+    awaited = {names[p][0] for p in places if races.clocks.signals[p].awaited}
     return [p for p in places if names[p][1] and names[p][0] not in awaited]
 
 
@@ -134,15 +134,16 @@ def _carriers(races, access: Access) -> list[tuple[int, int]]:
     """mbarriers that hand on an access, the first to do so first; commits before what came of them."""
     if access.kind == "other":
         return []
-    planned = sorted((at, p) for at, p in races.commits.get(access.agent, ()) if at >= access.epoch)
+    commits = races.transfers.commits.get(access.agent, ())
+    planned = sorted((at, p) for at, p in commits if at >= access.epoch)
     found = []
-    for place, signal in races.signals.items():
+    for place, signal in races.clocks.signals.items():
         if signal.initialised is not None and signal.gathered is not None:
             clock = signal.gathered.clock
             at = int(clock[access.agent]) if access.agent < len(clock) else 0
             if at >= access.epoch:
                 found.append((at, place))
-    return [place for _, place in planned + sorted(found) if place in races.signals]
+    return [place for _, place in planned + sorted(found) if place in races.clocks.signals]
 
 
 def barrier_of(races, place: tuple[int, int]) -> str:

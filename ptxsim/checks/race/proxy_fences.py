@@ -2,7 +2,7 @@
 
 A unit that reads through the async proxy (TMA, tensor core) sees a thread's write if that thread executed
 fence.proxy.async, for that state space, after the write and before the synchronisation that leads to the
-unit's instruction. PTX does not say whether a fence of another thread, behind that synchronisation, is
+unit's instruction. PTX does not say whether a fence of another thread, after that synchronisation, is
 enough: `elsewhere` tells such a fence from none at all. Completion of an asynchronous operation includes the
 fence in the other direction, so that only generic -> async needs one.
 """
@@ -13,44 +13,50 @@ from collections import deque
 
 import numpy as np
 
-from ptxsim.checks.race.shadow_bytes import FENCES
-from ptxsim.checks.race.vector_clocks import Order, rows_copy
+from ptxsim.checks.observer import Observer
+from ptxsim.checks.race.shadow_bytes import FENCES, MEMORY, SHARED
+from ptxsim.checks.race.vector_clocks import rows_copy
 
-SHARED, MEMORY = "shared", "memory"
 _REMEMBERED = 4  # fences of a thread whose knowledge is kept for `elsewhere`
 
 
-class ProxyFences:
-    """The proxy fences of one cluster, by state space."""
+class ProxyFences(Observer):
+    """Part of the RaceDetector: the proxy fences of one cluster, by state space."""
 
-    def __init__(self, order: Order):
-        self.order = order
-        shape = order.threads, FENCES
-        self.epochs = {space: np.zeros(shape, np.int32) for space in (SHARED, MEMORY)}
-        self.counts = {space: np.zeros(order.threads, np.int32) for space in (SHARED, MEMORY)}
+    def __init__(self, races):
+        self.races = races
+
+    def start(self, cluster) -> None:
+        self.clocks = self.races.clocks
+        threads = self.clocks.threads
+        self.epochs = {space: np.zeros((threads, FENCES), np.int32) for space in (SHARED, MEMORY)}
+        self.counts = {space: np.zeros(threads, np.int32) for space in (SHARED, MEMORY)}
         # per first lane: lanes, epochs, knew
         self.snapshots: dict[str, dict[int, deque]] = {SHARED: {}, MEMORY: {}}
 
-    def record(self, rows: np.ndarray, mods: set[str]) -> None:
+    def fence(self, cluster, split, mods: set[str]) -> None:
+        if is_async_fence(mods):
+            self.record(self.clocks.agents(split), mods)
+
+    def record(self, agents: np.ndarray, mods: set[str]) -> None:
         """These threads execute fence.proxy.async with these modifiers."""
-        spaces = fence_spaces(mods)
-        clocks = self.order.clocks
-        before = rows_copy(clocks, rows)
-        clocks[rows, rows] += 1
-        for space in spaces:
+        clock = self.clocks.clock
+        before = rows_copy(clock, agents)
+        clock[agents, agents] += 1
+        for space in fence_spaces(mods):
             counts = self.counts[space]
-            self.epochs[space][rows, counts[rows] % FENCES] = clocks[rows, rows]
-            counts[rows] += 1
-            kept = self.snapshots[space].setdefault(int(rows[0]), deque(maxlen=_REMEMBERED))
-            kept.append((rows, clocks[rows, rows], before))
+            self.epochs[space][agents, counts[agents] % FENCES] = clock[agents, agents]
+            counts[agents] += 1
+            kept = self.snapshots[space].setdefault(int(agents[0]), deque(maxlen=_REMEMBERED))
+            kept.append((agents, clock[agents, agents], before))
 
     def elsewhere(self, space: str, thread: int, epoch: int, clock: np.ndarray) -> int | None:
         """Another thread that executed the fence when it knew of the write and that `clock` knows of."""
         for fences in self.snapshots[space].values():
-            for rows, at, knew in fences:
-                good = (rows != thread) & (at <= clock[rows]) & (knew[:, thread] >= epoch)
+            for agents, at, knew in fences:
+                good = (agents != thread) & (at <= clock[agents]) & (knew[:, thread] >= epoch)
                 if good.any():
-                    return int(rows[good][0])
+                    return int(agents[good][0])
         return None
 
 

@@ -19,7 +19,7 @@ from ptxsim.checks.race.wording import line_of, side_of, text_of
 
 def report(races, pairs: dict[tuple, Pair]) -> None:
     """Adds a finding per pair, and one for tcgen05.ld / st that nothing waits for."""
-    for kind, warp, op in races.never_waited():
+    for kind, warp, op in races.tensor_memory.never_waited():
         who = f"warp {warp % races.cluster.warps_per_cta}"
         message = (
             f"tensor memory: nothing waits for tcgen05.{kind} by {who}: no tcgen05.wait::{kind} behind it"
@@ -57,8 +57,8 @@ def report(races, pairs: dict[tuple, Pair]) -> None:
 
 def _without_barrier(races, pair: Pair) -> bool:
     """Does a load report to a barrier that nobody initialised? Then that is the finding, not its races."""
-    loads = [races.agent(a.agent).owner for a in (pair.first, pair.second) if a.kind == "bytes"]
-    return any(p not in races.signals or races.signals[p].initialised is None for p in loads)
+    loads = [races.clocks.queue(a.agent).owner for a in (pair.first, pair.second) if a.kind == "bytes"]
+    return any(p not in races.clocks.signals or races.clocks.signals[p].initialised is None for p in loads)
 
 
 def _drop_consequence(races, pair: Pair) -> None:
@@ -92,22 +92,17 @@ def _class(pair: Pair) -> tuple[str, str]:
 
 def _split(races, access: Access):
     """Something a Reporter can place: the issuer of the later access."""
-    agent, cluster = access.agent, races.cluster
+    cluster, clocks, agent = races.cluster, races.clocks, access.agent
+    whole = access.kind in ("ld", "st")  # these act as warps
     if access.kind == "thread":
-        thread = agent * races.lanes
+        thread = agent * clocks.threads_per_agent
     else:
-        owner = races.agent(agent).owner
-        thread = (
-            owner * 32
-            if access.kind in ("ld", "st")
-            else owner * races.lanes
-            if isinstance(owner, int)
-            else 0
-        )
-        op = races.transfer_of(agent, access.epoch, access.row) if access.kind == "bytes" else None
-        thread = op.thread * races.lanes if op is not None else thread
+        owner = clocks.queue(agent).owner
+        op = races.transfers.find(agent, access.epoch, access.row) if access.kind == "bytes" else None
+        owner = op.thread if op is not None else owner
+        thread = owner * (32 if whole else clocks.threads_per_agent) if isinstance(owner, int) else 0
     warp = thread // 32
-    mask = 0xFFFF_FFFF if access.kind in ("ld", "st") or races.lanes > 1 else 1 << thread % 32
+    mask = 0xFFFF_FFFF if whole or clocks.threads_per_agent > 1 else 1 << thread % 32
     return SimpleNamespace(
         cluster=cluster, cta=warp // cluster.warps_per_cta, warp=warp, mask=mask, row=access.row
     )

@@ -17,6 +17,7 @@ from numba import njit
 
 from ptxsim.jit import bytecode as ml
 
+SHARED, MEMORY = "shared", "memory"  # spaces with a shadow of this kind
 PAGE_BITS = 10
 AGENT_SHIFT, EPOCH_SHIFT, STRONG_BIT = 48, 20, 1 << 19
 EPOCH_MASK, ROW_MASK = (1 << 28) - 1, (1 << 19) - 1
@@ -28,8 +29,7 @@ SAME_VALUE = 7  # WRITE_WRITE by one instruction, and both have written the same
 CODE, PREVIOUS, PREVIOUS_CLUSTER, POSITION, AGENT, EPOCH, ROW = range(7)  # columns of a conflict
 MAX_CONFLICTS = 64
 
-# flags of an access. SERIAL: what its agent did before, it comes after. CONSTANT: a store of the same value
-# by all
+# flags of an access. SERIAL: it comes after what its agent did before. CONSTANT: all store the same value
 STRONG, ASYNC, SERIAL, CONSTANT = 1, 2, 4, 8
 SAME = 16  # of a store to shared memory, which held the same bytes before
 LOG_SIZE_MASK, LOG_SAME = ml.LOG_SIZE_MASK, ml.LOG_SAME

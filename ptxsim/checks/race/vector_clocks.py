@@ -1,14 +1,13 @@
 """What has happened before what: vector clocks of threads and of queues of asynchronous work.
 
 An agent is a thread, or a queue of work that hardware units do: all copies that complete on one mbarrier, all
-MMAs of one thread, the bulk groups of a thread, the tcgen05.ld of a warp. `clocks[t, a]` is the last epoch of
+MMAs of one thread, the bulk groups of a thread, the tcgen05.ld of a warp. `clock[t, a]` is the last epoch of
 agent a that thread t can rely on. A thread's epoch ends when it releases; a queue's epoch is its phase, group
 or instruction number.
 
-`known` and `usable` are the same for tensor memory, whose instructions order themselves by tcgen05.fence (PTX
-ISA 9.7.16.6): `known[t]` follows every synchronisation of threads, `usable[t]` is what t's own tcgen05
-instructions come
-after: known at its last fence::after_thread_sync, and its own work.
+Tensor memory has clocks of its own, because its instructions are ordered by tcgen05.fence (PTX ISA
+9.7.16.6): `thread_clock[t]` follows every synchronisation of threads; `tcgen05_clock[t]` is what t's own
+tcgen05 instructions come after: its thread_clock at its last fence::after_thread_sync, and its own work.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from ptxsim.checks.observer import Observer
 from ptxsim.machine.split import lane_list
 
 BLOCK = 64  # columns added at a time
@@ -39,10 +37,14 @@ class Stamp:
     """What a release hands over."""
 
     clock: np.ndarray
-    known: np.ndarray
+    thread_clock: np.ndarray
 
     def join(self, other: Stamp) -> None:
-        self.clock, self.known = joined(self.clock, other.clock), joined(self.known, other.known)
+        self.clock = joined(self.clock, other.clock)
+        self.thread_clock = joined(self.thread_clock, other.thread_clock)
+
+    def copy(self) -> Stamp:
+        return Stamp(self.clock.copy(), self.thread_clock.copy())
 
 
 @dataclass
@@ -52,18 +54,18 @@ class Signal:
     gathered: Stamp | None = None  # by everyone who has arrived
     published: Stamp | None = None  # what a completed wait may rely on
     initialised: tuple[int, int] | None = None  # (agent, epoch) of mbarrier.init
-    init_fence: tuple[int, int] | None = None  # (agent, epoch) of a fence.mbarrier_init behind it
+    init_fence: tuple[int, int] | None = None  # (agent, epoch) of a fence.mbarrier_init after it
     awaited: bool = False  # somebody has waited, with success or not
 
     def add(self, stamp: Stamp) -> None:
         if self.gathered is None:
-            self.gathered = Stamp(stamp.clock.copy(), stamp.known.copy())
+            self.gathered = stamp.copy()
         else:
             self.gathered.join(stamp)
 
     def publish(self) -> None:
         if self.gathered is not None:
-            self.published = Stamp(self.gathered.clock.copy(), self.gathered.known.copy())
+            self.published = self.gathered.copy()
 
 
 @dataclass
@@ -76,111 +78,131 @@ class Relaxed:
     pending: Stamp | None = None
 
 
-def joined(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    if len(a) < len(b):
-        a, b = b.copy(), a
-    np.maximum(a[: len(b)], b, out=a[: len(b)])
-    return a
+class VectorClocks:
+    """The clocks of one cluster."""
 
-
-class Order(Observer):
-    """Follows every synchronisation of a cluster."""
-
-    def start(self, cluster) -> None:
-        self.cluster = cluster
+    def __init__(self, cluster):
         count = cluster.warps * 32
-        self.lanes = 1 if count <= MAX_THREADS else 32  # threads per agent
-        self.threads = count // self.lanes
-        width = self.threads + 2 * cluster.warps
-        self.agents: list[Agent] = []
+        self.threads_per_agent = 1 if count <= MAX_THREADS else 32
+        self.threads = count // self.threads_per_agent  # agents that are threads; queues come after them
+        self.per_cta = self.threads // cluster.ctas
+        size = -(-(self.threads + 2 * cluster.warps) // BLOCK) * BLOCK + BLOCK
+        self.clock = np.zeros((self.threads, size), np.int32)
+        self.thread_clock = np.zeros((self.threads, size - self.threads), np.int32)
+        self.tcgen05_clock = np.zeros_like(self.thread_clock)
+        np.fill_diagonal(self.clock, 1)
+        self.queues: list[Agent] = []
         self.columns: dict[tuple, int] = {}
-        size = -(-width // BLOCK) * BLOCK + BLOCK
-        self.clocks = np.zeros((self.threads, size), np.int32)
-        self.known = np.zeros((self.threads, size - self.threads), np.int32)
-        self.usable = np.zeros_like(self.known)
-        np.fill_diagonal(self.clocks, 1)
         for warp in range(cluster.warps):
             self.column("ld", warp)
             self.column("st", warp)
         self.signals: dict[object, Signal] = {}
-        self.meetings: dict[object, list] = {}
         self.relaxed: dict[int, Relaxed] = {}
-        self.lane_rows: dict[tuple[int, int], np.ndarray] = {}
+        self.agents_of_lanes: dict[tuple[int, int], np.ndarray] = {}
 
     # ---- agents ----
 
     def column(self, kind: str, owner: object) -> int:
-        """The number of an agent; made on first use."""
+        """The number of a queue; made on first use."""
         column = self.columns.get((kind, owner))
         if column is None:
-            column = self.columns[kind, owner] = self.threads + len(self.agents)
-            self.agents.append(Agent(kind, owner))
-            if column >= self.clocks.shape[1]:
+            column = self.columns[kind, owner] = self.threads + len(self.queues)
+            self.queues.append(Agent(kind, owner))
+            if column >= self.clock.shape[1]:
                 self._widen()
         return column
 
-    def agent(self, column: int) -> Agent:
-        return self.agents[column - self.threads]
+    def queue(self, column: int) -> Agent:
+        return self.queues[column - self.threads]
+
+    def kind_of(self, agent: int) -> str:
+        return "thread" if agent < self.threads else self.queue(agent).kind
 
     def _widen(self) -> None:
-        more = max(BLOCK, self.threads)
-        self.clocks = np.pad(self.clocks, ((0, 0), (0, more)))
-        self.known = np.pad(self.known, ((0, 0), (0, more)))
-        self.usable = np.pad(self.usable, ((0, 0), (0, more)))
+        more = (0, 0), (0, max(BLOCK, self.threads))
+        self.clock = np.pad(self.clock, more)
+        self.thread_clock = np.pad(self.thread_clock, more)
+        self.tcgen05_clock = np.pad(self.tcgen05_clock, more)
 
-    def rows(self, split) -> np.ndarray:
-        """Agents of a split's active lanes."""
-        return self.rows_of(split.warp, split.mask)
+    def agents(self, split) -> np.ndarray:
+        """Agents of a split's active lanes, ascending."""
+        return self.agents_of(split.warp, split.mask)
 
-    def rows_of(self, warp: int, mask: int) -> np.ndarray:
+    def agents_of(self, warp: int, mask: int) -> np.ndarray:
         """Agents of the lanes of a mask, ascending."""
-        rows = self.lane_rows.get((warp, mask))
-        if rows is None:
-            lanes = lane_list(mask)
-            rows = warp * 32 + lanes if self.lanes == 1 else np.array([warp])
-            self.lane_rows[warp, mask] = rows
-        return rows
+        agents = self.agents_of_lanes.get((warp, mask))
+        if agents is None:
+            agents = warp * 32 + lane_list(mask) if self.threads_per_agent == 1 else np.array([warp])
+            self.agents_of_lanes[warp, mask] = agents
+        return agents
 
-    def lane_row(self, split, lane: int) -> int:
-        return (split.warp * 32 + lane) // self.lanes
+    def agent_of(self, thread: int) -> int:
+        return thread // self.threads_per_agent
+
+    def warp_of(self, agent: int) -> int:
+        return agent * self.threads_per_agent // 32
+
+    def first_agent(self, warp: int) -> int:
+        return warp * 32 // self.threads_per_agent
 
     # ---- release and acquire ----
 
-    def release(self, rows, clock: bool = True) -> Stamp:
-        """What these threads hand over now; their next accesses are of a new epoch. clock=False: relaxed."""
-        known = most(self.known, rows)
-        if not clock:
-            return self._relaxed_stamp(rows, known)
-        clocks = most(self.clocks, rows)
-        self.clocks[rows, rows] += 1
-        return Stamp(clocks, known)
+    def epoch(self, agent: int) -> int:
+        """The epoch in which a thread's next access falls."""
+        return int(self.clock[agent, agent])
 
-    def _relaxed_stamp(self, rows, known: np.ndarray) -> Stamp:
+    def release(self, agents, clock: bool = True) -> Stamp:
+        """What these threads hand over now; their next accesses are of a new epoch. clock=False: relaxed."""
+        thread_clock = most(self.thread_clock, agents)
+        if not clock:
+            return self._relaxed_stamp(agents, thread_clock)
+        clocks = most(self.clock, agents)
+        self.clock[agents, agents] += 1
+        return Stamp(clocks, thread_clock)
+
+    def _relaxed_stamp(self, agents, thread_clock: np.ndarray) -> Stamp:
         """A relaxed operation releases what an earlier fence of its thread covers."""
-        stamp = Stamp(np.zeros(1, np.int32), known)
-        for row in np.atleast_1d(rows):
-            fence = self.relaxed.get(int(row), Relaxed()).fence
+        stamp = Stamp(np.zeros(1, np.int32), thread_clock)
+        for agent in np.atleast_1d(agents):
+            fence = self.relaxed.get(int(agent), Relaxed()).fence
             if fence is not None:
                 stamp.join(fence)
         return stamp
 
-    def acquire(self, rows, stamp: Stamp | None, clock: bool = True) -> None:
+    def acquire(self, agents, stamp: Stamp | None, clock: bool = True) -> None:
         if stamp is None:
             return
-        _raise(self.known, rows, stamp.known)
+        _raise(self.thread_clock, agents, stamp.thread_clock)
         if clock:
-            _raise(self.clocks, rows, stamp.clock)
+            _raise(self.clock, agents, stamp.clock)
             return
-        for row in np.atleast_1d(rows):
-            relaxed = self.relaxed.setdefault(int(row), Relaxed())
+        for agent in np.atleast_1d(agents):
+            relaxed = self.relaxed.setdefault(int(agent), Relaxed())
             relaxed.pending = relaxed.pending or Stamp(np.zeros(1, np.int32), np.zeros(1, np.int32))
             relaxed.pending.join(stamp)
 
-    def snapshot(self, row: int) -> tuple[np.ndarray, np.ndarray]:
-        """What an asynchronous operation issued now comes after: (clock, usable). Ends the issuer's epoch."""
-        clock, usable = self.clocks[row].copy(), self.usable[row].copy()
-        self.clocks[row, row] += 1
-        return clock, usable
+    def meet(self, agents: np.ndarray) -> None:
+        """These threads wait for each other: each comes after what all have done."""
+        self.acquire(agents, self.release(agents))
+
+    def fence(self, agents: np.ndarray) -> None:
+        """fence.acq_rel / .sc / membar: one half of a fence-based release or acquire pattern."""
+        for agent in agents.tolist():
+            relaxed = self.relaxed.setdefault(agent, Relaxed())
+            if relaxed.pending is not None:
+                self.acquire(agent, relaxed.pending)
+                relaxed.pending = None
+            relaxed.fence = self.release(agent)
+
+    def snapshot(self, agent: int) -> tuple[np.ndarray, np.ndarray]:
+        """What asynchronous work issued now comes after: (clock, tcgen05_clock). Ends the issuer's epoch."""
+        clock, tcgen05_clock = self.clock[agent].copy(), self.tcgen05_clock[agent].copy()
+        self.clock[agent, agent] += 1
+        return clock, tcgen05_clock
+
+    def learn(self, agents, column: int, epochs) -> None:
+        """These threads have waited for a queue's work up to these epochs."""
+        self.clock[agents, column] = np.maximum(self.clock[agents, column], epochs)
 
     def signal(self, key) -> Signal:
         found = self.signals.get(key)
@@ -188,92 +210,12 @@ class Order(Observer):
             found = self.signals[key] = Signal()
         return found
 
-    # ---- threads ----
 
-    def memory_fence(self, rows: np.ndarray) -> None:
-        """fence.acq_rel / .sc / membar: one half of a fence-based release or acquire pattern."""
-        for row in rows:
-            relaxed = self.relaxed.setdefault(int(row), Relaxed())
-            if relaxed.pending is not None:
-                self.acquire(int(row), relaxed.pending)
-                relaxed.pending = None
-            relaxed.fence = self.release(int(row))
-
-    def warp_sync(self, cluster, split, members: int) -> None:
-        members &= cluster.alive[split.warp]
-        key = ("warp", split.warp, members)
-        seen = self.meetings.pop(key, [0])[0]
-        if not seen:
-            rows = self.rows_of(split.warp, members)
-            self.acquire(rows, self.release(rows))
-        seen |= split.mask
-        if members & ~seen:
-            self.meetings[key] = [seen]
-
-    def bar_arrive(self, cluster, split, number: int) -> None:
-        key = ("bar", split.cta, number)
-        rows = self.rows(split)
-        self.signal(key).add(self.release(rows))
-        self.meetings.setdefault(key, []).append((split.index, rows))
-
-    def bar_complete(self, cluster, cta: int, number: int, waiting: list) -> None:
-        key = ("bar", cta, number)
-        signal = self.signals.pop(key)
-        waits = {split.index for split in waiting}
-        rows = [r for index, r in self.meetings.pop(key, []) if index in waits]
-        if rows:
-            self.acquire(np.sort(np.concatenate(rows)), signal.gathered)
-
-    def cluster_arrive(self, cluster, split, relaxed: bool) -> None:
-        self.signal("cluster").add(self.release(self.rows(split), clock=not relaxed))
-
-    def cluster_complete(self, cluster) -> None:
-        signal = self.signal("cluster")
-        signal.publish()
-        signal.gathered = None
-
-    def cluster_wait(self, cluster, split) -> None:
-        self.acquire(self.rows(split), self.signal("cluster").published)
-
-    # ---- mbarriers ----
-
-    def mbarrier_init(self, cluster, split, lane: int, place) -> None:
-        row = self.lane_row(split, lane)
-        self.signals[place] = Signal(initialised=(row, int(self.clocks[row, row])))
-
-    def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
-        self.signal(place).add(self.release(self.rows_of(split.warp, lanes), clock=not relaxed))
-
-    def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
-        signal = self.signal(place)
-        signal.awaited = True
-        self.acquire(self.rows_of(split.warp, lanes), signal.published, clock=not relaxed)
-
-    def mbarrier_blocked(self, cluster, split, lanes: int, place, parity: int) -> None:
-        self.signal(place).awaited = True
-
-    def phase_complete(self, cluster, place) -> None:
-        signal = self.signal(place)
-        column = self.columns.get(("bytes", place))
-        if column is not None and signal.gathered is not None:
-            stamp = signal.gathered
-            stamp.clock = joined(stamp.clock, np.zeros(column + 1, np.int32))
-            stamp.clock[column] = cluster.mbarriers[place].phase
-        signal.publish()
-
-    # ---- tensor memory ----
-
-    def tcgen05_fence(self, cluster, split, after: bool) -> None:
-        rows = self.rows(split)
-        if after:
-            self.usable[rows] = np.maximum(self.usable[rows], self.known[rows])
-        else:
-            self.known[rows] = np.maximum(self.known[rows], self.usable[rows])
-
-    def tmem_wait(self, cluster, split, kind: str) -> None:
-        column = self.column(kind, split.warp)
-        rows = self.rows(split)
-        self.clocks[rows, column] = self.usable[rows, column - self.threads] = self.agent(column).count
+def joined(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    if len(a) < len(b):
+        a, b = b.copy(), a
+    np.maximum(a[: len(b)], b, out=a[: len(b)])
+    return a
 
 
 def most(matrix: np.ndarray, rows) -> np.ndarray:

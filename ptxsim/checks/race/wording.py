@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxsim.checks.race.access import Access
-from ptxsim.checks.race.proxy_fences import SHARED
+from ptxsim.checks.race.shadow_bytes import SHARED
 from ptxsim.checks.race.shadow_tmem import place_of
 
 COPIES = ("bytes", "source", "result")
@@ -41,8 +41,8 @@ def line_text(races, row: int) -> str:
 
 
 def thread_of(races, agent: int) -> str:
-    cta, inside = divmod(agent, races.per_cta)
-    if races.lanes > 1:
+    cta, inside = divmod(agent, races.clocks.per_cta)
+    if races.clocks.threads_per_agent > 1:
         return f"warp {inside} of CTA {cta}"
     owner = f" of CTA {cta}" if races.cluster.ctas > 1 else ""
     return f"thread {inside}{owner}"
@@ -50,10 +50,10 @@ def thread_of(races, agent: int) -> str:
 
 def threads_of(races, agents: list[int]) -> str:
     """`threads 0, 32 and 64`: agents of one CTA."""
-    names = [str(agent % races.per_cta) for agent in agents[:SHOWN]]
+    names = [str(agent % races.clocks.per_cta) for agent in agents[:SHOWN]]
     names = [*names, f"{len(agents) - SHOWN} more"] if len(agents) > SHOWN else names
-    unit = "warps" if races.lanes > 1 else "threads"
-    owner = f" of CTA {agents[0] // races.per_cta}" if races.cluster.ctas > 1 else ""
+    unit = "warps" if races.clocks.threads_per_agent > 1 else "threads"
+    owner = f" of CTA {agents[0] // races.clocks.per_cta}" if races.cluster.ctas > 1 else ""
     return f"{unit} {', '.join(names[:-1])} and {names[-1]}{owner}"
 
 
@@ -77,7 +77,7 @@ def line_of(races, row: int):
 def coordinates(races, access: Access) -> str:
     if access.kind not in COPIES:
         return ""
-    op = races.transfer_of(access.agent, access.epoch, access.row)
+    op = races.transfers.find(access.agent, access.epoch, access.row)
     if op is None or op.tmap is None:
         return ""
     name = f" of {op.tmap.name}" if op.tmap.name else ""
@@ -91,11 +91,11 @@ def place_of_conflict(races, space: str, position: int) -> tuple[str, str, int]:
         where = f" of CTA {rank}" if races.cluster.ctas > 1 else ""
         return f"tensor memory{where}, column {column}, lane {lane}", "tensor memory", rank
     if space == SHARED:
-        rank, offset = divmod(position, races.window)
+        rank, offset = divmod(position, races.history.window)
         name = races.reporter.shared_name(offset)
         where = f" of CTA {rank}" if races.cluster.ctas > 1 else ""
         return name + where, name.split(" + ")[0], rank
-    for base, end, start in races.segments.tolist():
+    for base, end, start in races.history.segments.tolist():
         if start <= position < start + end - base:
             name = races.launch.memory.describe(base + position - start)
             return name, name.split(" + ")[0], 0
