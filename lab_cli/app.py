@@ -21,6 +21,7 @@ EVERYONE = {
     "test": "run the tests",
     "check": "build and run a step, say what is wrong with it",
     "inspect": "show a step's CUDA, PTX, SASS or resources",
+    "show": "draw a step's tiles, memory, roles and barriers",
     "trace": "draw what can overlap in a run, and who waits",
     "compare": "put steps side by side",
     "bench": "measure speed on a GPU",

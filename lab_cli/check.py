@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from lab_cli import show
+from lab_cli import outcomes as outcome_view
 from lab_cli.common import (
     DeviceOption,
     JsonOption,
@@ -65,7 +65,7 @@ def run(
             break
     passed = all(outcome.passed for outcome in outcomes) and not left
     if json:
-        print_json({"passed": passed, "runs": show.plain(outcomes), "not_run": left})
+        print_json({"passed": passed, "runs": outcome_view.plain(outcomes), "not_run": left})
         raise typer.Exit(0 if passed else 1)
     if left:
         output().print(left_out(left), markup=False)
@@ -106,8 +106,8 @@ def run_until_failure(jobs: list[Job], named: bool) -> list[Outcome]:
 
 def report(path: Path, done: list[Outcome], planned: int) -> None:
     """The table, each different message once, TODOs that are left, and what was not run."""
-    output().print(show.table(done))
-    show.details_once(done)
+    output().print(outcome_view.table(done))
+    outcome_view.details_once(done)
     step = done[-1].step
     left = [] if done[-1].passed else todos(read_text(path), step)
     if left:

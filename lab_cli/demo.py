@@ -5,7 +5,7 @@ import time
 
 import typer
 
-from lab_cli import show
+from lab_cli import outcomes as outcome_view
 from lab_cli.common import (
     REFERENCE,
     DeviceOption,
@@ -45,10 +45,10 @@ def run(
     seconds = time.perf_counter() - start
     failed = [outcome for outcome in outcomes if not outcome.passed]
     if json:
-        print_json({"seconds": seconds, "runs": show.plain(outcomes)})
+        print_json({"seconds": seconds, "runs": outcome_view.plain(outcomes)})
         raise typer.Exit(1 if failed else 0)
-    output().print(show.table(outcomes))
-    show.details_once(failed)
+    output().print(outcome_view.table(outcomes))
+    outcome_view.details_once(failed)
     good = f"{len(outcomes) - len(failed)} of {len(outcomes)} runs right"
     output().print(
         f"{good}, {seconds:.0f} s in all ({shown(path)}, device {outcomes[0].device})", markup=False

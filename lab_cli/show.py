@@ -1,74 +1,105 @@
-"""Outcomes as a table and as findings, for people; as plain data, for tools."""
+"""`./lab show S`: a step's structure as a picture: tiles, shared memory, TMEM columns, roles and barriers."""
 
-import re
-from dataclasses import asdict, replace
+import webbrowser
+from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.table import Table
-from rich.text import Text
 
-from lab_cli.common import output
-from lab_cli.runs import Outcome
+from lab_cli.common import (
+    KernelsOption,
+    StepArgument,
+    UserError,
+    kernels_file,
+    output,
+    parse_step,
+    write_file,
+)
+from lab_cli.trace import SIZE, SIZES, traced_run
+from ptxsim.trace.schedule import Costs
+from tirxlab.steps import parse_size, size_text
 
-COLOURS = {
-    "clean": "green",
-    "review": "yellow",
-    "error": "red",
-    "incomplete": "yellow",
-    "not checked": "yellow",
-    "not built": "red",
-}
+CLUSTERS = 8  # whose tiles are shown
 
 
-def table(outcomes: list[Outcome]) -> Table:
-    """step, size, right?, verdict, seconds; the order too where there are several."""
-    made = Table(box=None, pad_edge=False)
-    several = len({outcome.order for outcome in outcomes}) > 1
-    for name in ("step", "size", *["order"] * several, "right?", "verdict", "seconds"):
-        made.add_column(name, justify="right" if name in ("step", "seconds") else "left", no_wrap=True)
-    for outcome in outcomes:
+def run(
+    step: StepArgument,
+    size: Annotated[
+        str | None, typer.Option("--size", metavar="SIZE", help="1024 or MxNxK [as for ./lab trace]")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="the picture, an .svg file [show-S.svg]")
+    ] = None,
+    kernels: KernelsOption = None,
+    show: Annotated[bool, typer.Option("--open", help="open the picture in the browser")] = False,
+) -> None:
+    """Draw the structure of a step, from its compiled kernel and the record of a simulated run.
+
+    The table names each barrier, its count, who signals it and who waits for it. The picture adds the tiles
+    of the first clusters, the map of shared memory, and the columns of tensor memory.
+    """
+    number, path = parse_step(step), kernels_file(kernels)
+    shape = parse_size(size or SIZES.get(number, SIZE))
+    target = out or Path(f"show-{number}.svg")
+    if target.suffix != ".svg":
+        raise UserError(f"--out {target}: the name must end in .svg")
+    done, artifact = traced_run(path, number, shape, "program", Costs())
+    if not done.trace.finished:
+        raise UserError(f"step {number} does not run to its end; ./lab check {number} says why")
+    title = f"step {number} at {size_text(shape)}"
+    facts, text = picture(artifact, done.trace, shape, title)
+    write_file(target, text.encode())
+    console = output()
+    console.print(f"{title}: {facts.shared_bytes} B of shared memory", markup=False)
+    console.print(barrier_table(facts))
+    console.print(f"written to {target}", markup=False)
+    if show:
+        webbrowser.open(target.resolve().as_uri())
+
+
+def picture(artifact, timeline, size: tuple[int, int, int], title: str):
+    """(the facts of a kernel, its picture as SVG)."""
+    import utils
+    from tirxlab.picture import draw
+    from tirxlab.picture.facts import structure
+    from tirxlab.picture.tiles import owners
+
+    facts = structure(artifact, timeline)
+    A, B, _ = utils.prepare_data(*size, seed=0, device="sim")
+    inputs = dict(zip((b.name for b in artifact.buffers), (A, B), strict=False))
+    grid, cluster = count(artifact.grid), count(artifact.cluster)
+    panels = [
+        draw.tile_panel(owners(artifact, inputs, min(CLUSTERS, grid // cluster)), cluster),
+        draw.memory_panel(facts.memory, facts.shared_bytes),
+        draw.tmem_panel(facts),
+        draw.barrier_panel(facts),
+    ]
+    return facts, draw.page(title, panels)
+
+
+def count(shape: tuple[int, int, int]) -> int:
+    return shape[0] * shape[1] * shape[2]
+
+
+def barrier_table(facts) -> Table:
+    """A row per barrier of CTA 0 and of its peers."""
+    made = Table("barrier", "init", "bytes", "signalled by", "awaited by", box=None, pad_edge=False)
+    several = len({agent.cta for agent in facts.agents}) > 1
+
+    warps = {agent for agent in facts.agents if agent.roles}
+
+    def named(agents) -> str:
+        if warps == set(agents) and len(warps) > 2:
+            return "all warps"
+        return ", ".join(f"{agent.name} (CTA {agent.cta})" if several else agent.name for agent in agents)
+
+    for barrier in facts.barriers:
+        slots = f" x {barrier.slots}" if barrier.slots > 1 else ""
+        where = f" of CTA {barrier.cta}" if several and barrier.name != "cluster_sync" else ""
+        init = "-" if barrier.init is None else str(barrier.init)
+        bytes_ = str(barrier.bytes or "-")
         made.add_row(
-            str(outcome.step),
-            outcome.size,
-            *[str(outcome.order)] * several,
-            right_text(outcome.right),
-            Text(outcome.verdict, COLOURS.get(outcome.verdict, "")),
-            f"{outcome.seconds:.1f}",
+            f"{barrier.name}{slots}{where}", init, bytes_, named(barrier.signals), named(barrier.waiters)
         )
     return made
-
-
-def right_text(right: bool | None) -> Text:
-    return {True: Text("yes", "green"), False: Text("NO", "red"), None: Text("-", "red")}[right]
-
-
-def details(outcome: Outcome) -> None:
-    """What the kernel printed, and what is wrong or to be reviewed."""
-    console = output()
-    if outcome.printed:
-        console.print(outcome.printed, markup=False)
-    if outcome.message:
-        console.print(f"step {outcome.step} at {outcome.size}, order {outcome.order}:", markup=False)
-        console.print("\n".join("  " + line for line in outcome.message.splitlines()), markup=False)
-
-
-def details_once(outcomes: list[Outcome]) -> None:
-    """The details of outcomes; a message that differs from an earlier one only in its numbers is left out."""
-    told: dict[tuple, Outcome] = {}
-    again: dict[tuple, list[Outcome]] = {}
-    for outcome in outcomes:
-        key = outcome.step, re.sub(r"\d+", "", outcome.message)
-        if outcome.message and key in told:
-            again.setdefault(key, []).append(outcome)
-            outcome = replace(outcome, message="")
-        else:
-            told[key] = outcome
-        details(outcome)
-    for key, others in again.items():
-        sizes = ", ".join(dict.fromkeys(other.size for other in others if other.size != told[key].size))
-        if sizes:
-            output().print(f"step {key[0]}: the same at {sizes}", markup=False)
-
-
-def plain(outcomes: list[Outcome]) -> list[dict]:
-    """For --json."""
-    return [asdict(outcome) | {"passed": outcome.passed} for outcome in outcomes]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from instructor.figures.svg import SERIES, document, line, rect, text
 from ptxsim.isa.layouts import load_layout, result_layout, swizzle
+from tirxlab.picture.svg import SERIES, document, line, rect, text
 
 PIECE = 16  # bytes that move together
 ROW = 128  # bytes of one row of the pattern

@@ -14,11 +14,11 @@ import numpy as np
 
 import instructor
 import ptxsim
-from instructor.figures.svg import document, line, rect, text
 from ptxsim.checks import all_checks
 from ptxsim.checks.observer import Observer
 from tirxlab.build import build
 from tirxlab.devices import sim
+from tirxlab.picture.svg import document, line, rect, text
 
 SOLUTIONS = Path(instructor.__file__).parent / "solutions" / "gemm_kernels.py"
 ROWS = {

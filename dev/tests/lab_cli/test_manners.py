@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lab_cli import common, reset, show, watch
+from lab_cli import common, outcomes, reset, watch
 from lab_cli.common import REFERENCE, ROOT, UserError, left_out, steps_text, write_file
 from lab_cli.runs import Outcome
 from lab_cli.test import step_files
@@ -221,7 +221,7 @@ def outcome(size: str, message: str) -> Outcome:
 
 
 def test_findings_are_told_once_not_per_size(capsys):
-    show.details_once([outcome("256", "review: x (4 times)"), outcome("512", "review: x (16 times)")])
+    outcomes.details_once([outcome("256", "review: x (4 times)"), outcome("512", "review: x (16 times)")])
     out = capsys.readouterr().out
     assert out.count("review: x") == 1 and "step 3: the same at 512" in out
 

@@ -6,8 +6,8 @@ import pytest
 
 from lab_cli import doctor
 from lab_cli.common import REFERENCE, output
+from lab_cli.outcomes import table
 from lab_cli.runs import Job, quick_or_all, run_jobs
-from lab_cli.show import table
 from tirxlab.steps import SKELETON, sections
 
 K = ["--kernels", str(REFERENCE), "--device", "sim"]
