@@ -24,7 +24,7 @@ from lab_cli.common import (
     print_json,
     usable_device,
 )
-from lab_cli.runs import Job, Outcome, quick_or_all, run_job
+from lab_cli.runs import Job, Outcome, Runner, quick_or_all
 from tirxlab.steps import parse_size, read_text, todos
 
 
@@ -51,18 +51,19 @@ def run(
     steps, left = choose_written(path, asked)
     device = usable_device(device)
     outcomes: list[Outcome] = []
-    for number in steps:
-        jobs = [
-            Job(path, number, shape, device, each)
-            for shape in sizes or quick_or_all(number, device, full)
-            for each in (*orders_of(number, shape, device, chosen), *range(orders))
-        ]
-        done = run_until_failure(jobs, bool(sizes))
-        outcomes += done
-        if not json:
-            report(path, done, len(jobs))
-        if not done[-1].passed:
-            break
+    with Runner(path) as runner:
+        for number in steps:
+            jobs = [
+                Job(path, number, shape, device, each)
+                for shape in sizes or quick_or_all(number, device, full)
+                for each in (*orders_of(number, shape, device, chosen), *range(orders))
+            ]
+            done = run_until_failure(runner, jobs, bool(sizes))
+            outcomes += done
+            if not json:
+                report(path, done, len(jobs))
+            if not done[-1].passed:
+                break
     passed = all(outcome.passed for outcome in outcomes) and not left
     if json:
         print_json({"passed": passed, "runs": outcome_view.plain(outcomes), "not_run": left})
@@ -83,7 +84,7 @@ def orders_of(step: int, size: tuple[int, int, int], device: str, chosen: str | 
     return load_rubric().orders(step, size) if device == "sim" else ("program",)
 
 
-def run_until_failure(jobs: list[Job], named: bool) -> list[Outcome]:
+def run_until_failure(runner: Runner, jobs: list[Job], named: bool) -> list[Outcome]:
     """Run jobs up to the first that fails. Orders of one size must give equal bytes.
 
     UserError if a size that the user has `named` does not fit the step.
@@ -92,7 +93,7 @@ def run_until_failure(jobs: list[Job], named: bool) -> list[Outcome]:
     with notes().status("") as status:
         for job in jobs:
             status.update(f"step {job.step}, {len(done) + 1} of {len(jobs)} runs")
-            done.append(run_job(job))
+            done += [outcome for _, outcome in runner.run([job])]
             if named and done[-1].misfit:
                 raise UserError(done[-1].message)
             same_size = [other for other in done if other.size == done[-1].size and other.digest]

@@ -1,18 +1,21 @@
-"""Runs steps and says what came of it: the engine of demo, check, score and compare.
+"""Runs steps and says what came of it: the engine of demo, check and score.
 
-A job is one step at one size. Jobs run in this process, or in a few worker processes where that is faster.
+A job is one step at one size. Student code runs in a confined child (tirxlab.worker), which gives artifacts;
+these run in a few processes that may be killed (tirxlab.pool). Nothing of the student runs in this process.
 """
 
+import hashlib
 import os
+import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from multiprocessing import get_context
 from pathlib import Path
 
 from lab_cli.common import notes
-from tirxlab.steps import builder, size_text
+from tirxlab.pool import Failed, Pool
+from tirxlab.steps import StepError, UntouchedStep, read_text, size_text
+from tirxlab.worker import Builder, Built
 
 Size = tuple[int, int, int]
 
@@ -50,7 +53,7 @@ class Outcome:
     message: str = ""  # what is wrong, for a person; may have several lines
     findings: list[dict] = field(default_factory=list)
     stats: dict = field(default_factory=dict)
-    printed: str = ""  # what the kernel printed
+    printed: str = ""  # what the builder and the kernel printed
     digest: str = ""  # of the output's bytes, to compare runs
     misfit: bool = False  # the builder refused the size
 
@@ -59,48 +62,99 @@ class Outcome:
         return self.right is True and self.verdict not in ("error", "not built")
 
 
-def run_job(job: Job) -> Outcome:
-    """Build, run, compare. A failing kernel never raises; a StepError or DeviceError may."""
-    from tirxlab.devices import get_device
+class Runner:
+    """Builds and runs jobs of one kernels file. A context manager: leaving it ends all of its processes."""
 
-    start = time.perf_counter()
-    outcome = Outcome(
-        job.step, size_text(job.size), get_device(job.device).NAME, job.order, None, "not built", 0.0
-    )
-    make = builder(job.kernels, job.step)
-    try:
-        kernel = make(*job.size)
-    except Exception as error:  # the student's code, or the dialect that it uses
-        outcome.misfit = type(error) is ValueError  # what a builder raises for a shape that does not fit
-        told = isinstance(error, ValueError)  # by the builder, the dialect or tirxlab/slips.py
-        outcome.message = str(error) if told else f"{type(error).__name__}: {error}"
-    else:
-        _run_kernel(job, kernel, outcome)
-    outcome.seconds = time.perf_counter() - start
+    def __init__(self, kernels: Path, processes: int = 1):
+        self.builder, self.pool = Builder(read_text(kernels), kernels.name), Pool(processes)
+        self.made: dict[tuple, Built] = {}
+        self.stopped, self.thread = False, None
+
+    def __enter__(self) -> "Runner":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.stopped = True
+        self.pool.__exit__()
+        self.builder.stop()
+        if self.thread is not None:
+            self.thread.join(3)
+        self.builder.close()
+
+    def run(self, jobs: list[Job]) -> Iterator[tuple[int, Outcome]]:
+        """(index of the job, what came of it), as they come. A failing kernel never raises.
+
+        StepError if the file cannot be used at all.
+        """
+        self.thread = threading.Thread(target=self._build, args=(jobs,), daemon=True)
+        self.started: dict[int, float] = {}
+        self.pool.expect(True)
+        self.thread.start()
+        for index, result in self.pool.results():
+            job = jobs[index]
+            if isinstance(result, StepError):
+                raise result
+            if isinstance(result, Failed):
+                result = _outcome(
+                    job, Built(job.step, job.size, kind="died", message=f"the run {result.message}")
+                )
+            result.seconds = time.perf_counter() - self.started[index]
+            yield index, result
+
+    def _build(self, jobs: list[Job]) -> None:
+        """Hands each job's artifact to the pool; the costly ones first. Runs beside `run`."""
+        for index in sorted(range(len(jobs)), key=lambda index: -jobs[index].cost):
+            if self.stopped:
+                return
+            job = jobs[index]
+            self.started[index] = time.perf_counter()
+            key = job.step, job.size
+            if key not in self.made:
+                self.made[key] = self.builder.build(*key)
+            self.pool.submit(index, judge, job, self.made[key])
+        self.pool.expect(False)
+
+
+def judge(job: Job, built: Built) -> Outcome | StepError:
+    """Run an artifact and compare: in a process of the pool."""
+    if built.kind in ("file", "untouched"):
+        return (StepError if built.kind == "file" else UntouchedStep)(built.message)
+    outcome = _outcome(job, built)
+    if built.artifact is not None:
+        _run_kernel(job, built.artifact, outcome)
     return outcome
 
 
-def _run_kernel(job: Job, kernel, outcome: Outcome) -> None:
-    """Fill in what came of a kernel that its builder returned."""
-    import hashlib
+def _outcome(job: Job, built: Built) -> Outcome:
+    from tirxlab.devices import get_device
 
+    device = get_device(job.device).NAME
+    outcome = Outcome(job.step, size_text(job.size), device, job.order, None, "not built", 0.0, built.message)
+    outcome.printed, outcome.misfit = built.printed, built.kind == "misfit"
+    return outcome
+
+
+def _run_kernel(job: Job, artifact, outcome: Outcome) -> None:
+    """Fill in what came of a kernel. It may write its inputs: they are compared with a second copy."""
     import numpy as np
 
     import utils
-    from tirxlab.build import BuildError
 
-    A, B, C = utils.prepare_data(*job.size, seed=job.seed, device=job.device)
+    inputs = utils.prepare_data(*job.size, seed=job.seed, device=job.device)
+    A, B, _ = utils.prepare_data(*job.size, seed=job.seed, device=job.device)
     try:
-        run, artifact = utils.launch(kernel, A, B, C, device=job.device, order=job.order, checks=job.checks)
-    except BuildError as error:
-        outcome.message = str(error)
+        run, _ = utils.launch(artifact, *inputs, device=job.device, order=job.order, checks=job.checks)
+    except ValueError as error:  # buffers that are not A, B and D, or a launch that the device refuses
+        outcome.verdict, outcome.message = "error", str(error)
         return
-    outcome.verdict, outcome.stats, outcome.printed = run.verdict, run.stats, run.stdout
+    outcome.verdict, outcome.stats = run.verdict, run.stats
+    outcome.printed = "\n".join(filter(None, [outcome.printed, run.stdout]))
     outcome.findings = [asdict(finding) for finding in run.findings]
     outcome.message = utils.report(run, artifact) if run.findings else ""
     if not run.outputs and run.verdict in ("clean", "review", "not checked"):
         outcome.message = "the kernel writes none of its buffers: D is never written"
-    for result in run.outputs.values():
+    last = artifact.buffers[-1].name
+    for result in [run.outputs[last]] if last in run.outputs else []:
         try:
             utils.verify(result, A, B)
             outcome.right = True
@@ -113,6 +167,12 @@ def _run_kernel(job: Job, kernel, outcome: Outcome) -> None:
         outcome.digest = hashlib.sha256(data.tobytes()).hexdigest()[:16]
 
 
+def run_job(job: Job) -> Outcome:
+    """One job, with processes of its own."""
+    with Runner(job.kernels) as runner:
+        return next(runner.run([job]))[1]
+
+
 def quick_or_all(step: int, device: str | None, full: bool = False) -> list[Size]:
     """The rubric's sizes for a step, smallest first: all on a GPU or with `full`, else the quick ones."""
     from tirxlab.devices import get_device
@@ -123,12 +183,6 @@ def quick_or_all(step: int, device: str | None, full: bool = False) -> list[Size
     return sorted(rubric.sizes(step) if every else rubric.quick_sizes(step), key=lambda s: s[0] * s[1] * s[2])
 
 
-def require_written(path: Path, steps: list[int]) -> None:
-    """StepError for the first step that is missing or still a skeleton."""
-    for step in steps:
-        builder(path, step)
-
-
 def worker_count(jobs: list[Job]) -> int:
     """Two processes at most: a simulated cluster uses one core, matrix products the rest; a GPU takes one."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -136,48 +190,42 @@ def worker_count(jobs: list[Job]) -> int:
     return 1 if on_gpu else max(1, min(2, cores, len(jobs)))
 
 
-def run_jobs(jobs: list[Job], title: str, run: Callable = run_job) -> list:
-    """Run all jobs, the costly ones first, with a progress bar; the results in the order of the jobs."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = notes()
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    results: dict[int, object] = {}
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task(title, total=len(jobs))
-        for index, result in _results(jobs, run):
+def run_jobs(jobs: list[Job], title: str) -> list[Outcome]:
+    """Run all jobs of one file, with a progress bar; the results in the order of the jobs."""
+    results: dict[int, Outcome] = {}
+    with Runner(jobs[0].kernels, worker_count(jobs)) as runner, Progressing(title, jobs) as progress:
+        for index, result in runner.run(jobs):
             results[index] = result
-            progress.advance(task)
-            if not console.is_terminal:
-                print_line(console, jobs[index], len(results), len(jobs))
+            progress.done(jobs[index])
     return [results[index] for index in range(len(jobs))]
 
 
-def print_line(console, job: Job, done: int, total: int) -> None:
-    """The progress bar of a log file."""
-    console.print(f"[{done}/{total}] step {job.step} at {size_text(job.size)}", markup=False)
+class Progressing:
+    """A bar with the time left on a terminal, a line for each job in a log."""
 
+    def __init__(self, title: str, jobs: list[Job]):
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-def _results(jobs: list[Job], run: Callable) -> Iterator[tuple[int, object]]:
-    """(index of the job, its result), as they come."""
-    costly_first = sorted(range(len(jobs)), key=lambda index: -jobs[index].cost)
-    workers = worker_count(jobs)
-    if workers == 1:
-        for index in costly_first:
-            yield index, run(jobs[index])
-        return
-    with _pool(workers) as pool:
-        futures: dict[Future, int] = {pool.submit(run, jobs[index]): index for index in costly_first}
-        try:
-            for future in as_completed(futures):
-                yield futures[future], future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        self.console, self.count, self.jobs = notes(), 0, len(jobs)
+        text = TextColumn("{task.description} {task.fields[count]}/{task.fields[jobs]}")
+        columns = text, BarColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
+        quiet = not self.console.is_terminal
+        self.bar = Progress(*columns, console=self.console, transient=True, disable=quiet)
+        # A run costs about its multiply-adds, and its build as much as 300 million of them.
+        weight = sum(job.cost + 3e8 for job in jobs)
+        self.task = self.bar.add_task(title, total=weight, count=0, jobs=self.jobs)
 
+    def __enter__(self) -> "Progressing":
+        self.bar.start()
+        return self
 
-def _pool(workers: int) -> ProcessPoolExecutor:
-    # Each worker's matrix products on its own cores: two BLAS pools on the same cores slow each other down.
-    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
-        os.environ.setdefault(name, str(max(1, (os.cpu_count() or 1) // workers)))
-    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    def __exit__(self, *_) -> None:
+        self.bar.stop()
+
+    def done(self, job: Job) -> None:
+        self.count += 1
+        self.bar.update(self.task, advance=job.cost + 3e8, count=self.count)
+        if not self.console.is_terminal:
+            self.console.print(
+                f"[{self.count}/{self.jobs}] step {job.step} at {size_text(job.size)}", markup=False
+            )

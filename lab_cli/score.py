@@ -18,7 +18,8 @@ from lab_cli.common import (
     usable_device,
 )
 from lab_cli.runs import Job, Outcome, quick_or_all, run_jobs
-from tirxlab.steps import StepError, builder, is_untouched, read_text, sections
+from tirxlab.steps import StepError, is_untouched, read_text, sections
+from tirxlab.worker import Builder
 
 
 @dataclass
@@ -100,11 +101,15 @@ def speed(path, step: int, device: str) -> tuple[str, list[str]]:
     if device == "sim":
         return "not measured", []
     sizes, slow = list(load_rubric().reference_ms[step]), []
-    for size in sizes:
-        try:
-            utils.check_timing(builder(path, step)(*size), step, *size, device=device)
-        except AssertionError as error:
-            slow.append(str(error))
+    with Builder(read_text(path), path.name) as builder:
+        for size in sizes:
+            built = builder.build(step, size)
+            try:
+                if built.artifact is None:
+                    raise AssertionError(built.message)
+                utils.check_timing(built.artifact, step, *size, device=device)
+            except AssertionError as error:
+                slow.append(str(error))
     return f"{len(sizes) - len(slow)} of {len(sizes)} sizes", slow
 
 

@@ -16,7 +16,7 @@ import pytest
 import utils
 from tirxlab.devices import DEVICES, get_device
 from tirxlab.rubric import load_rubric
-from tirxlab.steps import UntouchedStep, builder
+from tirxlab.worker import Builder
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = {False: 300, True: 900}  # limit per test, by --full: a kernel that never ends is a failed test
@@ -77,8 +77,16 @@ def device(request):
     return get_device(request.config.getoption("--device")).NAME
 
 
+@pytest.fixture(scope="session")
+def builder(request):
+    """Builds the steps of the file under test, in a process of its own."""
+    path = request.config.getoption("--kernels")
+    with Builder(path.read_text(encoding="utf-8"), path.name) as made:
+        yield made
+
+
 @pytest.fixture
-def kernel(request, device, size):
+def kernel(request, device, size, builder):
     """The kernel of the test's step and size, built by the file under test."""
     config, step = request.config, request.module.STEP
     M, N, K = size
@@ -88,14 +96,14 @@ def kernel(request, device, size):
     if step in UNTOUCHED:
         pytest.skip(f"step {step} is not implemented yet")
 
-    def build():
-        try:
-            return builder(config.getoption("--kernels"), step)(M, N, K)
-        except UntouchedStep:
-            UNTOUCHED.add(step)
-            raise
-
-    return attempt(build)
+    built = builder.build(step, size)
+    if built.kind == "untouched":
+        UNTOUCHED.add(step)
+    if built.printed:
+        print(built.printed)
+    if built.artifact is None:
+        pytest.fail(built.message, pytrace=False)
+    return built.artifact
 
 
 @pytest.fixture

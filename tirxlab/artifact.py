@@ -8,17 +8,23 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import re
 import threading
 import zipfile
+import zlib
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 FORMAT = 1
 ROLES = ("in", "out", "inout")
 ARCHS = re.compile(r"sm_\d+[af]?")
-_MAX_MEMBER = 256 << 20
+_META, _MEMBER = 2 << 20, 64 << 20  # bytes at most: of artifact.json, of each other part
+_TEXT, _NAME, _MANY = 1 << 20, 200, 4096  # characters of the source text and of a name; entries of a list
+_SHARED = 228 << 10  # bytes of shared memory of an SM: more than any launch can get
+_GRID = (2**31 - 1, 65535, 65535)  # CUDA C++ Programming Guide, compute capabilities
+_BUFFER = 1 << 40  # bytes
 
 
 class ArtifactError(ValueError):
@@ -85,7 +91,10 @@ class SharedName:
 
 @dataclass(frozen=True)
 class Artifact:
-    """One kernel, compiled for one architecture. `params` are in the order of the PTX entry."""
+    """One kernel, compiled for one architecture. `params` are in the order of the PTX entry.
+
+    A draft is what lowering gives: CUDA text and launch, PTX and cubin still empty. No device runs it.
+    """
 
     arch: str  # "sm_100a"
     entry: str  # name of the kernel in the PTX
@@ -108,6 +117,10 @@ class Artifact:
 
     def __post_init__(self):
         _validate(self)
+
+    @property
+    def is_draft(self) -> bool:
+        return not self.ptx
 
     @property
     def outputs(self) -> tuple[BufferInfo, ...]:
@@ -146,19 +159,23 @@ class Artifact:
     def load(path: str | os.PathLike) -> Artifact:
         """Read an artifact; raises ArtifactError with one line if the file is not a valid one."""
         try:
-            with zipfile.ZipFile(path) as archive:
-                large = [i.filename for i in archive.infolist() if i.file_size > _MAX_MEMBER]
-                if large:
-                    raise ArtifactError(f"{path}: {large[0]} is larger than {_MAX_MEMBER >> 20} MiB")
-                files = {name: archive.read(name) for name in ("artifact.json", *_MEMBERS.values())}
-            meta = json.loads(files.pop("artifact.json"))
-            return _from_plain(meta, files)
+            return _read(path)
         except ArtifactError as error:
             raise ArtifactError(f"{path}: {error}") from None
         except FileNotFoundError:
             raise ArtifactError(f"{path}: no such file") from None
-        except (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError) as error:
-            raise ArtifactError(f"{path}: not an artifact of this lab ({error})") from None
+        except _BROKEN as error:
+            raise ArtifactError(f"{path}: not an artifact of this lab ({_short(error)})") from None
+
+    @staticmethod
+    def from_bytes(data: bytes) -> Artifact:
+        """The inverse of `to_bytes`, for bytes from a source that is not trusted; ArtifactError as `load`."""
+        try:
+            return _read(io.BytesIO(data))
+        except ArtifactError:
+            raise
+        except _BROKEN as error:
+            raise ArtifactError(f"not an artifact of this lab ({_short(error)})") from None
 
 
 _MEMBERS = {"cuda": "kernel.cu", "ptx": "kernel.ptx", "cubin": "kernel.cubin"}
@@ -168,6 +185,30 @@ _PARAMS = {"tensor_map": TensorMapParam, "buffer": BufferParam, "scalar": Scalar
 def _plain(cls, value: dict):
     """`value` as a `cls`; JSON lists become tuples, missing and extra keys are a TypeError."""
     return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in value.items()})
+
+
+_BROKEN = (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError, RecursionError, NotImplementedError)
+_BROKEN += (EOFError, RuntimeError, AttributeError, zlib.error)  # a damaged or encrypted member
+
+
+def _short(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error)[:200]}"
+
+
+def _read(source) -> Artifact:
+    """An artifact from a path or a binary file; no member is unpacked past its limit."""
+    wanted = {"artifact.json": _META} | dict.fromkeys(_MEMBERS.values(), _MEMBER)
+    with zipfile.ZipFile(source) as archive:
+        names = [i.filename for i in archive.infolist()]
+        if sorted(names) != sorted(wanted):
+            raise ArtifactError(f"it holds {len(names)} files, expected {', '.join(wanted)}")
+        large = [i.filename for i in archive.infolist() if i.file_size > wanted[i.filename]]
+        if large:
+            raise ArtifactError(f"{large[0]} is larger than {wanted[large[0]] >> 20} MiB")
+        files = {
+            name: archive.read(name) for name in wanted
+        }  # a member that lies about its size is BadZipFile
+    return _from_plain(json.loads(files.pop("artifact.json")), files)
 
 
 def _from_plain(meta: dict, files: dict[str, bytes]) -> Artifact:
@@ -204,41 +245,97 @@ def _whole(values, low: int, count: int | None = None) -> bool:
     )
 
 
+def _word(value, limit: int = _NAME) -> bool:
+    """Is this a short name of printable characters?"""
+    return isinstance(value, str) and 0 < len(value) <= limit and value.isprintable()
+
+
 def _validate(a: Artifact) -> None:
     _need(a.format == FORMAT, f"format {a.format}, this version reads format {FORMAT}")
-    _need(isinstance(a.arch, str) and ARCHS.fullmatch(a.arch) is not None, f"arch {a.arch!r}")
+    _need(_word(a.arch) and ARCHS.fullmatch(a.arch) is not None, f"arch {a.arch!r:.60}")
     _need(isinstance(a.ptx, str) and isinstance(a.cuda, str), "PTX and CUDA must be text")
     _need(isinstance(a.cubin, bytes), "the cubin must be bytes")
-    entry = isinstance(a.entry, str) and re.search(rf"\.entry\s+{re.escape(a.entry)}\b", a.ptx)
-    _need(bool(entry), f"the PTX has no entry {a.entry!r}")
+    if a.is_draft:
+        found = _word(a.entry) and not a.cubin and re.search(rf"\b{re.escape(a.entry)}\s*\(", a.cuda)
+        _need(bool(found), f"the CUDA text has no function {a.entry!r:.60}")
+    else:
+        found = _word(a.entry) and re.search(rf"\.entry\s+{re.escape(a.entry)}(?![\w$])", a.ptx)
+        _need(bool(found), f"the PTX has no entry {a.entry!r:.60}")
+    _validate_launch(a)
+    for name in ("params", "buffers", "names"):
+        _need(
+            isinstance(getattr(a, name), tuple) and len(getattr(a, name)) <= _MANY,
+            f"{name}: a list, not too long",
+        )
+    buffers = {b.name: b for b in a.buffers}
+    _need(len(buffers) == len(a.buffers), "two buffers share a name")
+    for b in a.buffers:
+        _validate_buffer(b)
+    for p in a.params:
+        _validate_param(p, buffers)
+    for n in a.names:
+        ok = _word(n.name) and _word(n.dtype) and _whole((n.offset, n.size), 0) and _whole(n.shape, 0)
+        _need(ok, f"shared-memory name {n.name!r:.60}: offset {n.offset!r:.20}, size {n.size!r:.20}")
+    _validate_notes(a)
+
+
+def _validate_launch(a: Artifact) -> None:
     for name in ("grid", "block", "cluster"):
-        _need(_whole(getattr(a, name), 1, 3), f"{name} {getattr(a, name)!r} is not three positive integers")
+        value = getattr(a, name)
+        _need(_whole(value, 1, 3), f"{name} {value!r:.60} is not three positive integers")
     _need(
         all(g % c == 0 for g, c in zip(a.grid, a.cluster, strict=True)),
         f"grid {a.grid} is no multiple of cluster {a.cluster}",
     )
+    _need(all(g <= most for g, most in zip(a.grid, _GRID, strict=True)), f"grid {a.grid} is too large")
+    _need(math.prod(a.block) <= 1024, f"block {a.block} has more than 1024 threads")
+    _need(math.prod(a.cluster) <= 16, f"cluster {a.cluster} has more than 16 CTAs")
     _need(_whole((a.shared_bytes, a.registers, a.spills, a.stack), 0), "sizes must be whole numbers")
-    buffers = {b.name: b for b in a.buffers}
-    _need(len(buffers) == len(a.buffers), "two buffers share a name")
-    for b in a.buffers:
-        _need(b.role in ROLES and _whole(b.shape, 1), f"buffer {b.name!r}: shape {b.shape}, role {b.role!r}")
-    for p in a.params:
-        _need(p.kind == "scalar" or p.buffer in buffers, f"a parameter uses an unknown buffer: {p}")
-        if p.kind == "tensor_map":
-            _validate_map(p)
-    for n in a.names:
-        _need(
-            _whole((n.offset, n.size), 0), f"shared-memory name {n.name!r}: offset {n.offset}, size {n.size}"
-        )
-    _need({*a.source} <= {"file", "text"}, f"source has unknown keys: {sorted(a.source)}")
+    _need(a.shared_bytes <= _SHARED, f"{a.shared_bytes} B of shared memory; an SM has {_SHARED}")
+
+
+def _validate_buffer(b: BufferInfo) -> None:
+    ok = _word(b.name) and b.role in ROLES and _word(b.dtype) and _whole(b.shape, 1) and len(b.shape) <= 8
+    _need(ok, f"buffer {b.name!r:.60}: shape {b.shape!r:.60}, role {b.role!r:.20}")
+    _need(math.prod(b.shape) <= _BUFFER, f"buffer {b.name!r}: shape {b.shape} is too large")
+
+
+def _validate_param(p, buffers: dict[str, BufferInfo]) -> None:
+    if p.kind == "scalar":
+        known = _word(p.name) and _word(p.dtype) and isinstance(p.value, int | float)
+        _need(known, f"a scalar parameter is not valid: {p!r:.120}")
+        return
+    _need(
+        isinstance(p.buffer, str) and p.buffer in buffers, f"a parameter uses an unknown buffer: {p!r:.120}"
+    )
+    _need(_whole((p.byte_offset,), 0), f"byte offset {p.byte_offset!r:.20} of {p.buffer!r}")
+    if p.kind == "tensor_map":
+        _validate_map(p)
+
+
+def _validate_notes(a: Artifact) -> None:
+    """The source text and the tools' versions: for people."""
+    source, tools = a.source, a.tools
+    _need(isinstance(source, dict) and {*source} <= {"file", "text"}, "source has unknown keys")
+    file, text = source.get("file", ""), source.get("text", "")
+    _need(isinstance(file, str) and isinstance(text, str) and len(text) <= _TEXT, "the source is not text")
+    plain = file.isprintable() and len(file) <= _NAME and not set(file) & set("/\\")
+    _need(plain, "the source's name is not that of a file without its folder")
+    ok = isinstance(tools, dict) and len(tools) <= 32
+    _need(ok and all(_word(k) and _word(v) for k, v in tools.items()), "tools are names and versions")
 
 
 def _validate_map(p: TensorMapParam) -> None:
-    rank = len(p.dims)
+    rank = len(p.dims) if isinstance(p.dims, tuple) else 0
     ok = 1 <= rank <= 5 and _whole(p.dims, 1) and _whole(p.strides, 0, rank - 1)
-    ok = ok and _whole(p.box, 1, rank) and _whole(p.element_strides, 1, rank)
+    ok = ok and _whole(p.box, 1, rank) and _whole(p.element_strides, 1, rank) and _word(p.dtype)
     _need(
-        ok, f"the tensor map of {p.buffer!r} has rank {rank}, dims {p.dims}, strides {p.strides}, box {p.box}"
+        ok,
+        f"the tensor map of {p.buffer!r} has rank {rank}, dims {p.dims!r:.60}, strides {p.strides!r:.60}, "
+        f"box {p.box!r:.60}",
     )
-    _need(p.swizzle in (0, 32, 64, 128), f"the tensor map of {p.buffer!r} has swizzle {p.swizzle}")
-    _need(p.fill in ("zero", "nan"), f"the tensor map of {p.buffer!r} has fill {p.fill!r}")
+    ok = all(v <= 2**40 for v in (*p.dims, *p.strides)) and all(v <= 256 for v in p.box)
+    _need(ok, f"the tensor map of {p.buffer!r} is too large: dims {p.dims!r:.60}, box {p.box!r:.60}")
+    _need(p.swizzle in (0, 32, 64, 128), f"the tensor map of {p.buffer!r} has swizzle {p.swizzle!r:.20}")
+    _need(p.fill in ("zero", "nan"), f"the tensor map of {p.buffer!r} has fill {p.fill!r:.20}")
+    _need(_whole((p.interleave, p.l2_promotion), 0), f"the tensor map of {p.buffer!r} has unknown flags")

@@ -6,8 +6,10 @@ Needs no GPU, driver, CUDA toolkit or C++ compiler, and no TVM.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+from tirxlab.artifact import Artifact
 
 # `cuda.h` is part of the toolkit, not of the wheels; kernels need only this one type of it. A struct that is
 # itself named CUtensorMap would clash with the forward declaration in <cuda/barrier>.
@@ -17,6 +19,12 @@ TENSOR_MAP = (
 )
 # Without --no-cache NVRTC may answer from a cache of its own, whose log is empty.
 FLAGS = ("--std=c++17", "-default-device", "--disable-warnings", "--ptxas-options=-v", "--no-cache")
+
+SOURCE_MARK = (
+    "lab_src"  # `lab_src(N);` in the CUDA text: what follows comes from line N of the student's file
+)
+_MARK = re.compile(rf"\b{SOURCE_MARK}\((\d+)\);")
+_MAX_LINES, _MAX_WIDTH = 12, 400  # of a message
 
 
 class CompileError(ValueError):
@@ -65,6 +73,38 @@ def compile_cuda(source: str, arch: str, *, entry: str | None = None) -> Compile
     finally:
         lib.nvrtcDestroyProgram(program)
     return Compiled(ptx, cubin, *resources(log, entry), version())
+
+
+def finish(draft: Artifact) -> Artifact:
+    """A draft with its PTX, cubin and resources. CompileError if NVRTC or ptxas refuses its CUDA text."""
+    made = compile_cuda(draft.cuda, draft.arch, entry=draft.entry)
+    return replace(
+        draft,
+        ptx=made.ptx,
+        cubin=made.cubin,
+        registers=made.registers,
+        spills=made.spills,
+        stack=made.stack,
+        tools={**draft.tools, "nvrtc": made.version},
+    )
+
+
+def first_error(error: CompileError, cuda: str) -> tuple[str, int]:
+    """What is wrong, at most one screen, and the student's line that it belongs to (0 if unknown)."""
+    if not error.errors:
+        lines = [line[:_MAX_WIDTH] for line in error.log.splitlines() if line.strip()][:_MAX_LINES]
+        return "the generated CUDA does not assemble: " + "\n".join(lines), 0
+    line, message = error.errors[0]
+    text = cuda.splitlines()[line - 1].strip() if 0 < line <= cuda.count("\n") + 1 else ""
+    reason = f"the generated CUDA does not compile: {message}\n    CUDA line {line}: {text[:_MAX_WIDTH]}"
+    return reason, source_line(cuda, line) or 0
+
+
+def source_line(cuda: str, line: int) -> int | None:
+    """The student's line that line `line` (1-based) of the CUDA text belongs to."""
+    above = cuda.splitlines()[:line]
+    found = [m.group(1) for text in above for m in _MARK.finditer(text)]
+    return int(found[-1]) if found else None
 
 
 def resources(log: str, entry: str | None = None) -> tuple[int, int, int]:

@@ -15,16 +15,15 @@ from tvm.tirx import PrimFunc, StringImm
 from tvm.tirx.build import codegen_build, split_host_device_mods
 from tvm.tirx.stmt_functor import post_order_visit
 
-from tirxlab import nvrtc
+from tirxlab import cache, nvrtc
 from tirxlab.artifact import Artifact, BufferInfo, SharedName
 from tirxlab.dialect import KernelError, KernelInfo, info_of
 
-from . import cache
 from .hostcode import HostCodeError, Launch, read_launch
-from .markers import source_line, with_markers
+from .markers import with_markers
 from .messages import BuildError, compile_message, lowering_message
 
-__all__ = ["ARCHES", "BuildError", "build"]
+__all__ = ["ARCHES", "BuildError", "build", "draft"]
 
 ARCHES = ("sm_80", "sm_90a", "sm_100a")
 
@@ -76,7 +75,21 @@ def _text(file: str) -> str:
         return ""
 
 
+def draft(kernel: PrimFunc, arch: str = "sm_100a") -> Artifact:
+    """Lower a kernel to CUDA and stop there: an artifact without PTX. Raises as `build`."""
+    info = _checked(kernel, arch)
+    return _draft(with_markers(kernel, info.file), info, arch)
+
+
 def _compile(kernel: PrimFunc, info: KernelInfo, arch: str) -> Artifact:
+    made = _draft(kernel, info, arch)
+    try:
+        return nvrtc.finish(made)
+    except nvrtc.CompileError as error:
+        raise compile_message(error, made.cuda, info) from None
+
+
+def _draft(kernel: PrimFunc, info: KernelInfo, arch: str) -> Artifact:
     try:
         cuda, launch = _lower(kernel, info, arch)
     except HostCodeError as error:
@@ -85,16 +98,12 @@ def _compile(kernel: PrimFunc, info: KernelInfo, arch: str) -> Artifact:
         raise
     except Exception as error:  # TVM raises many types
         raise lowering_message(error, kernel, info) from None
-    try:
-        compiled = nvrtc.compile_cuda(cuda, arch, entry=launch.entry)
-    except nvrtc.CompileError as error:
-        raise compile_message(error, cuda, info, source_line) from None
     return Artifact(
         arch=arch,
         entry=launch.entry,
         cuda=cuda,
-        ptx=compiled.ptx,
-        cubin=compiled.cubin,
+        ptx="",
+        cubin=b"",
         grid=launch.grid,
         block=launch.block,
         cluster=launch.cluster,
@@ -102,9 +111,6 @@ def _compile(kernel: PrimFunc, info: KernelInfo, arch: str) -> Artifact:
         params=launch.params,
         buffers=tuple(BufferInfo(b.name, b.shape, b.dtype, b.role) for b in info.buffers),
         names=tuple(SharedName(n.name, n.dtype, n.offset, _bytes(n), n.shape) for n in info.names),
-        registers=compiled.registers,
-        spills=compiled.spills,
-        stack=compiled.stack,
         tools=_versions(),
     )
 

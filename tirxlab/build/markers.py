@@ -7,8 +7,6 @@ be scheduled elsewhere. (`#line` would drift.)
 
 from __future__ import annotations
 
-import re
-
 from tvm.backend.cuda.op import cuda_func_call
 from tvm.ir import Call
 from tvm.ir.base import SequentialSpan
@@ -16,9 +14,9 @@ from tvm.tirx import BufferLoad, BufferStore, Evaluate, For, IfThenElse, IntImm,
 from tvm.tirx.stmt_functor import ir_transform, post_order_visit
 from tvm.tirx.tile_primitive import TilePrimitiveCall
 
-FUNCTION = "lab_src"
+from tirxlab.nvrtc import SOURCE_MARK as FUNCTION
+
 _MACRO = f'#define {FUNCTION}(n) asm volatile("// @src " #n)\n'
-_IN_CUDA = re.compile(rf"\b{FUNCTION}\((\d+)\);")
 _MARKED = ["tirx.Evaluate", "tirx.TilePrimitiveCall", "tirx.BufferStore", "tirx.IfThenElse", "tirx.For"]
 
 
@@ -74,10 +72,3 @@ def _shows(statement) -> bool:
         # neighbouring ifs on the same condition.
         return any("sync" in call.op.name for call in _inside(statement.condition, Call))
     return True
-
-
-def source_line(cuda: str, line: int) -> int | None:
-    """The student's line that line `line` (1-based) of the CUDA text belongs to."""
-    above = cuda.splitlines()[:line]
-    found = [m.group(1) for text in above for m in _IN_CUDA.finditer(text)]
-    return int(found[-1]) if found else None

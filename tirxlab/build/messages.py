@@ -9,6 +9,8 @@ from pathlib import Path
 from tvm.tirx.stmt_functor import post_order_visit
 from tvm.tirx.tile_primitive import TilePrimitiveCall
 
+from tirxlab import nvrtc
+
 from .markers import line_of
 
 _MAX_LINES, _MAX_WIDTH = 12, 400
@@ -31,14 +33,10 @@ def lowering_message(error: Exception, kernel, info) -> BuildError:
     return BuildError(_cut(text), info.file, line or info.line)
 
 
-def compile_message(error, cuda: str, info, source_line) -> BuildError:
-    """NVRTC's first errors, each at the student's line that its CUDA line belongs to."""
-    if not error.errors:
-        return BuildError("the generated CUDA does not assemble: " + _cut(error.log), info.file, info.line)
-    line, message = error.errors[0]
-    text = cuda.splitlines()[line - 1].strip() if 0 < line <= cuda.count("\n") + 1 else ""
-    reason = f"the generated CUDA does not compile: {message}\n    CUDA line {line}: {text[:_MAX_WIDTH]}"
-    return BuildError(reason, info.file, source_line(cuda, line) or info.line)
+def compile_message(error: nvrtc.CompileError, cuda: str, info) -> BuildError:
+    """NVRTC's first error, at the student's line that its CUDA line belongs to."""
+    reason, line = nvrtc.first_error(error, cuda)
+    return BuildError(reason, info.file, line or info.line)
 
 
 def _cut(text: str) -> str:

@@ -1,0 +1,165 @@
+"""Processes that run tasks under a time and memory limit and may die: the lab goes on without them.
+
+    with Pool(2) as pool:
+        pool.submit("a", function, 1, 2)
+        for key, result in pool.results(): ...        # Failed, if the process died, or took too long
+
+Leaving the `with` block kills what is running, at once: so does Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+
+try:
+    import resource
+except ModuleNotFoundError:  # Windows
+    resource = None
+
+SPAWN = get_context("spawn")
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A task without a result; the message is one line for a person."""
+
+    message: str
+
+
+@dataclass
+class _Worker:
+    process: object
+    pipe: Connection
+    task: tuple | None = None
+    deadline: float = 0.0
+
+
+@dataclass
+class Pool:
+    """`count` processes at most, started when there is work for them."""
+
+    count: int
+    seconds: float = 600.0  # of wall time for a task
+    memory: int = 16 << 30  # bytes of address space of a process
+    workers: list[_Worker] = field(default_factory=list)
+
+    def __post_init__(self):
+        self.waiting: collections.deque[tuple] = collections.deque()
+        self.unfinished, self.open = 0, False
+        self.woken, self.waker = SPAWN.Pipe(duplex=False)
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *_) -> None:
+        for worker in self.workers:
+            _kill(worker)
+        self.workers.clear()
+
+    def submit(self, key: Hashable, function: Callable, *args) -> None:
+        """Queue a task; function, args and result must pickle. May be called from another thread."""
+        self.unfinished += 1
+        self.waiting.append((key, function, args))
+        self.waker.send_bytes(b".")
+
+    def expect(self, more: bool) -> None:
+        """Whether another thread will submit more: `results` goes on as long as it may."""
+        self.open = more
+        self.waker.send_bytes(b".")
+
+    def results(self) -> Iterator[tuple[Hashable, object]]:
+        """(key, what the function returned, or Failed), as they come, until nothing is left to do."""
+        while self.unfinished or self.open:
+            self._dispatch()
+            busy = {worker.pipe: worker for worker in self.workers if worker.task}
+            limit = min((worker.deadline for worker in busy.values()), default=time.monotonic() + 60)
+            ready = wait([*busy, self.woken], max(0.0, limit - time.monotonic()))
+            if self.woken in ready:
+                self.woken.recv_bytes()
+            late = [pipe for pipe, worker in busy.items() if worker.deadline <= time.monotonic()]
+            for pipe in dict.fromkeys([p for p in ready if p in busy] + late):
+                self.unfinished -= 1
+                yield self._finish(busy[pipe], pipe in ready)
+
+    def _dispatch(self) -> None:
+        while self.waiting:
+            idle = next((worker for worker in self.workers if not worker.task), None)
+            if idle is None and len(self.workers) >= self.count:
+                return
+            if idle is None:
+                idle = self._start()
+            idle.task = self.waiting.popleft()
+            idle.deadline = time.monotonic() + self.seconds
+            idle.pipe.send(idle.task[1:])
+
+    def _start(self) -> _Worker:
+        ours, theirs = SPAWN.Pipe()
+        process = SPAWN.Process(target=_work, args=(theirs, self.memory, self.count), daemon=False)
+        process.start()
+        theirs.close()
+        self.workers.append(_Worker(process, ours))
+        return self.workers[-1]
+
+    def _finish(self, worker: _Worker, answered: bool) -> tuple[Hashable, object]:
+        key, worker.task = worker.task[0], None
+        result = Failed(f"took longer than {self.seconds:g} s and was stopped")
+        if answered:
+            try:
+                result = worker.pipe.recv()
+            except (EOFError, OSError):
+                worker.process.join(5)
+                result = Failed(f"the process that ran it died ({_status(worker.process.exitcode)})")
+                answered = False
+        if not answered:
+            _kill(worker)
+            self.workers.remove(worker)
+        return key, result
+
+
+def _status(code: int | None) -> str:
+    if code is not None and code < 0:
+        with contextlib.suppress(ValueError):
+            return signal.Signals(-code).name
+    return f"exit status {code}"
+
+
+def _kill(worker: _Worker) -> None:
+    """The process and what it has forked."""
+    with contextlib.suppress(OSError):
+        os.killpg(worker.process.pid, signal.SIGKILL)
+    worker.process.kill()
+    worker.process.join(5)
+    worker.pipe.close()
+
+
+def _work(pipe: Connection, memory: int, count: int) -> None:
+    """A worker's life."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    os.setpgid(0, 0)
+    if sys.platform == "linux":  # die with the parent
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
+    if resource:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    # Each one's matrix products and forks on its own share of the cores.
+    share = str(max(1, (os.cpu_count() or 1) // count))
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "LAB_JOBS"):
+        os.environ.setdefault(name, share)
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            function, args = pipe.recv()
+            try:
+                result = function(*args)
+            except MemoryError:
+                result = Failed("needs more memory than it may use")
+            pipe.send(result)

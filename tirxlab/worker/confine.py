@@ -1,0 +1,234 @@
+"""Start one program with as little as possible: its view, rights and resources come from a JSON object.
+
+Run as a script, `python -I -S confine.py SPEC`, in a process group of its own. SPEC is what levels.py makes:
+    level       "namespaces": a file system, process table and network of its own (Linux, unshare(2));
+                "user": another user; "limits": neither
+    uid         the user to become, or null
+    root        an empty folder, where the new file system is put together ("namespaces")
+    binds       [[path outside, path inside]], read-only; hide: paths of which nothing may be seen
+    argv, env, cwd, and the numbers of limits.py
+This process stays outside as the guard: it adds up the memory of all descendants and, once the program has
+ended or the lab wants it to (SIGTERM, or the lab is gone), it kills what is left. Standard library alone.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import resource
+import signal
+import sys
+
+MEMORY_EXCEEDED, NOT_STARTED = 90, 91  # exit statuses of the guard; else the program's own, or 128 + signal
+_NEWNS, _NEWUTS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = (
+    0x20000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000,
+)  # fmt: skip
+_BIND, _REC, _PRIVATE, _DETACH = 0x1000, 0x4000, 0x40000, 2
+_PDEATHSIG, _SUBREAPER, _NO_NEW_PRIVS = 1, 36, 38
+_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
+_MOUNT_SETATTR, _RECURSIVE, _AT_FDCWD = 442, 0x8000, -100
+_READONLY_NOSUID = 3
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def call(name: str, *args) -> None:
+    """A function of libc; OSError if it fails."""
+    if getattr(LIBC, name)(*args) == -1:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{name}: {os.strerror(number)}")
+
+
+def main(spec: dict) -> int:
+    lab = os.getppid()
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD, signal.SIGTERM])
+    with contextlib.suppress(OSError):
+        call("prctl", _SUBREAPER, 1, 0, 0, 0)
+    try:
+        if spec["level"] == "namespaces":
+            own_namespaces()
+        program = os.fork()
+        if program == 0:
+            become(spec)
+        return guard(program, spec["memory"], lab)
+    except OSError as error:
+        print(f"confine: {error}", file=sys.stderr)
+        return NOT_STARTED
+
+
+# ---- the guard ----
+
+
+def guard(program: int, memory: int, lab: int) -> int:
+    """Waits for the program; returns its status, once no descendant is left."""
+    status = None
+    while status is None:
+        caught = signal.sigtimedwait([signal.SIGCHLD, signal.SIGTERM], 0.05)
+        status = reap(program)
+        below = descendants(os.getpid())
+        if status is None and ((caught and caught.si_signo == signal.SIGTERM) or os.getppid() != lab):
+            status = 128 + signal.SIGTERM
+        if status is None and sum(map(resident, below)) > memory:
+            status = MEMORY_EXCEEDED
+    for _ in range(100):
+        below = descendants(os.getpid())
+        if not below:
+            break
+        for pid in below:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        signal.sigtimedwait([signal.SIGCHLD], 0.02)
+        reap(0)
+    return status
+
+
+def reap(program: int) -> int | None:
+    """Buries the dead; the program's status if it is among them."""
+    found = None
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                break
+            if pid == program:
+                code = os.waitstatus_to_exitcode(status)
+                found = code if code >= 0 else 128 - code
+    return found
+
+
+def descendants(pid: int) -> list[int]:
+    """All processes below this one."""
+    parents = {}
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else []:
+        if name.isdigit():
+            with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
+                parents[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
+    found, new = [], [pid]
+    while new:
+        new = [child for child, parent in parents.items() if parent in new]
+        found += new
+    return found
+
+
+def resident(pid: int) -> int:
+    """Bytes of memory of a process."""
+    with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+    return 0
+
+
+# ---- the program's side ----
+
+
+def own_namespaces() -> None:
+    """New ones for everything that this process starts from now on; as another user where it is not root."""
+    flags = _NEWNS | _NEWPID | _NEWNET | _NEWIPC | _NEWUTS
+    uid, gid = os.geteuid(), os.getegid()
+    if uid == 0:
+        call("unshare", flags)
+        return
+    call("unshare", flags | _NEWUSER)
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
+
+
+def become(spec: dict) -> None:
+    """The forked child: puts on the limits and turns into the program."""
+    try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD, signal.SIGTERM])
+        if spec["level"] == "namespaces":
+            own_files(spec)
+        limit(spec)
+        if spec["uid"] is not None:
+            os.setgroups([])
+            os.setresgid(*[spec["uid"]] * 3)
+            os.setresuid(*[spec["uid"]] * 3)
+        if sys.platform == "linux":
+            call("prctl", _NO_NEW_PRIVS, 1, 0, 0, 0)
+            call("prctl", _PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        os.closerange(3, 256)
+        os.chdir(spec["cwd"])
+        os.execve(spec["argv"][0], spec["argv"], spec["env"])
+    except BaseException as error:  # noqa: BLE001 (whatever it is, the parent's copy must not go on from here)
+        os.write(2, f"confine: {error}\n".encode())
+    finally:
+        os._exit(NOT_STARTED)
+
+
+def limit(spec: dict) -> None:
+    wanted = {
+        "RLIMIT_CORE": 0,
+        "RLIMIT_CPU": spec["cpu_seconds"],
+        "RLIMIT_FSIZE": spec["file_size"],
+        "RLIMIT_NOFILE": 256,
+        "RLIMIT_AS": 2 * spec["memory"],
+        "RLIMIT_NPROC": spec["processes"] + (0 if spec["uid"] is not None else threads_of_user()),
+    }
+    for name, value in wanted.items():
+        number = getattr(resource, name, None)
+        if number is not None:
+            most = resource.getrlimit(number)[1]
+            value = value if most == resource.RLIM_INFINITY else min(value, most)
+            with contextlib.suppress(ValueError, OSError):
+                resource.setrlimit(number, (value, value))
+
+
+def threads_of_user() -> int:
+    """The kernel counts all threads of a user together."""
+    total = 0
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else []:
+        with contextlib.suppress(OSError):
+            if name.isdigit() and os.stat(f"/proc/{name}").st_uid == os.getuid():
+                total += len(os.listdir(f"/proc/{name}/task"))
+    return total
+
+
+def own_files(spec: dict) -> None:
+    """A file system in memory with nothing but the binds, a few devices and /tmp."""
+    root = spec["root"]
+    call("mount", b"none", b"/", None, _REC | _PRIVATE, None)
+    call("mount", b"tmpfs", root.encode(), b"tmpfs", 6, f"mode=755,size={spec['disk']}".encode())
+    for path in ("/lib", "/lib64", "/bin", "/sbin"):
+        if os.path.islink(path):
+            os.symlink(os.readlink(path), root + path)
+    for outside, inside in spec["binds"]:
+        if os.path.exists(outside):
+            bind(outside, root + inside)
+    for path in ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random"):
+        bind(path, root + path, read_only=False)
+    for path, mode in (("/tmp", 0o1777), ("/proc", 0o555), ("/.outside", 0o700)):
+        os.makedirs(root + path, exist_ok=True)
+        os.chmod(root + path, mode)
+    with contextlib.suppress(OSError):  # not allowed in many containers; nothing needs it
+        call("mount", b"proc", f"{root}/proc".encode(), b"proc", 14, None)
+    for path in spec["hide"]:
+        if os.path.isdir(root + path):
+            call("mount", b"tmpfs", (root + path).encode(), b"tmpfs", 7, b"mode=755,size=4k")
+    call("syscall", _PIVOT_ROOT[os.uname().machine], root.encode(), f"{root}/.outside".encode())
+    call("umount2", b"/.outside", _DETACH)
+    os.chdir("/")
+    os.rmdir("/.outside")
+    set_read_only("/", recursive=False)
+    call("mount", b"tmpfs", b"/tmp", b"tmpfs", 6, f"mode=1777,size={spec['disk']}".encode())
+
+
+def bind(outside: str, inside: str, read_only: bool = True) -> None:
+    if os.path.isdir(outside):
+        os.makedirs(inside, exist_ok=True)
+    else:
+        os.makedirs(os.path.dirname(inside), exist_ok=True)
+        os.close(os.open(inside, os.O_CREAT, 0o644))
+    call("mount", outside.encode(), inside.encode(), None, _BIND | _REC, None)
+    if read_only:
+        set_read_only(inside)
+
+
+def set_read_only(path: str, recursive: bool = True) -> None:
+    """mount_setattr(2), Linux 5.12."""
+    attributes = (ctypes.c_uint64 * 4)(_READONLY_NOSUID, 0, 0, 0)
+    flags = _RECURSIVE if recursive else 0
+    call("syscall", _MOUNT_SETATTR, _AT_FDCWD, path.encode(), flags, attributes, 32)
+
+
+if __name__ == "__main__":
+    sys.exit(main(json.loads(sys.argv[1])))

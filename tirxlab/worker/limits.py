@@ -1,0 +1,36 @@
+"""What a confined child may use, and how its words are made fit to print."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Of one child. Going over any of them ends it."""
+
+    seconds: float = 60.0  # wall time of one request, the start of the child included
+    cpu_seconds: int = 600  # of the child's whole life
+    memory: int = 3072 * MIB  # bytes resident, of all its processes together
+    processes: int = 32  # and threads
+    file_size: int = 64 * MIB  # bytes of any file that it writes
+    disk: int = 256 * MIB  # bytes of all files, where it has a file system of its own
+    reply: int = 64 * MIB  # bytes of one answer
+    printed: int = MIB  # bytes of output
+
+
+def printable(text: str, lines: int = 24, width: int = 400) -> str:
+    """Text from an untrusted source for a terminal or a page: no control characters, no more than a screen.
+
+    Tabs become spaces; characters that change the direction of writing or have no shape go as well.
+    """
+    kept = text[: 4 * lines * width].expandtabs(4).splitlines()
+    shown = ["".join(c if _shown(c) else "\N{REPLACEMENT CHARACTER}" for c in line[:width]) for line in kept]
+    return "\n".join(shown[:lines] + ["..."] * (len(shown) > lines))
+
+
+def _shown(character: str) -> bool:
+    return unicodedata.category(character) not in ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")
