@@ -84,7 +84,7 @@ class Runner:
     def run(self, jobs: list[Job]) -> Iterator[tuple[int, Outcome]]:
         """(index of the job, what came of it), as they come. A failing kernel never raises.
 
-        StepError if the file cannot be used at all.
+        StepError if the file cannot be used at all, MemoryError if a size is too large for this machine.
         """
         self.thread = threading.Thread(target=self._build, args=(jobs,), daemon=True)
         self.started: dict[int, float] = {}
@@ -94,6 +94,8 @@ class Runner:
             job = jobs[index]
             if isinstance(result, StepError):
                 raise result
+            if isinstance(result, Failed) and result.memory:
+                raise MemoryError(f"the run {result.message}")
             if isinstance(result, Failed):
                 result = _outcome(
                     job, Built(job.step, job.size, kind="died", message=f"the run {result.message}")

@@ -34,6 +34,7 @@ class Failed:
     """A task without a result; the message is one line for a person."""
 
     message: str
+    memory: bool = False  # it asked for more memory than there is
 
 
 @dataclass
@@ -160,6 +161,6 @@ def _work(pipe: Connection, memory: int, count: int) -> None:
             function, args = pipe.recv()
             try:
                 result = function(*args)
-            except MemoryError:
-                result = Failed("needs more memory than it may use")
+            except MemoryError as error:
+                result = Failed(f"needs more memory than it may use: {error}".rstrip(": "), memory=True)
             pipe.send(result)

@@ -56,6 +56,8 @@ def by_name(artifact, arrays) -> dict:
     DeviceError if one does not fit: each is a C-contiguous numpy array or torch tensor of its buffer's shape
     and dtype.
     """
+    if artifact.is_draft:
+        raise DeviceError("this is a draft: it holds no PTX yet")
     names = [b.name for b in artifact.buffers]
     if not isinstance(arrays, dict):
         if len(arrays) != len(names):

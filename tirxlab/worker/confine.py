@@ -120,8 +120,8 @@ def resident(pid: int) -> int:
 
 
 def own_namespaces() -> None:
-    """New ones for everything that this process starts from now on; as another user where it is not root."""
-    flags = _NEWNS | _NEWPID | _NEWNET | _NEWIPC | _NEWUTS
+    """New ones for what this process starts from now on. Its own files stay: it reads the outer /proc."""
+    flags = _NEWPID | _NEWNET | _NEWIPC | _NEWUTS
     uid, gid = os.geteuid(), os.getegid()
     if uid == 0:
         call("unshare", flags)
@@ -186,6 +186,7 @@ def threads_of_user() -> int:
 def own_files(spec: dict) -> None:
     """A file system in memory with nothing but the binds, a few devices and /tmp."""
     root = spec["root"]
+    call("unshare", _NEWNS)
     call("mount", b"none", b"/", None, _REC | _PRIVATE, None)
     call("mount", b"tmpfs", root.encode(), b"tmpfs", 6, f"mode=755,size={spec['disk']}".encode())
     for path in ("/lib", "/lib64", "/bin", "/sbin"):

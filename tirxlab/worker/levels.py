@@ -70,7 +70,7 @@ def launcher(arguments: list[str], level: str, limits: Limits, folder: Path) -> 
         "root": str(folder),
         "binds": _binds() if inside else [],
         "hide": [str(ROOT)] if inside and _visible(ROOT) else [],
-        "argv": [sys.executable, "-I", "-B", *(a.replace("LAB", lab) for a in arguments)],
+        "argv": [sys.executable, "-I", "-B", "-Wignore", *(a.replace("LAB", lab) for a in arguments)],
         "env": environment(home),
         "cwd": home,
     }

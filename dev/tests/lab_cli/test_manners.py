@@ -203,8 +203,17 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     assert target.read_text() == "new" and list(tmp_path.iterdir()) == [target]
 
 
-def test_a_size_beyond_memory_is_one_line(run):
+def test_a_size_that_no_kernel_can_index_does_not_build(run):
     status, out, err = run("check", "3", "--size", "12800000", "--kernels", str(REFERENCE), "--device", "sim")
+    assert status == 1 and "exceeds maximum of int32" in out and "Traceback" not in out + err
+
+
+def test_a_run_that_needs_too_much_memory_is_one_line(run, monkeypatch):
+    def fails(self, jobs):
+        raise MemoryError("the run needs more memory than it may use")
+
+    monkeypatch.setattr("lab_cli.runs.Runner.run", fails)
+    status, out, err = run("check", "3", "--size", "256", "--kernels", str(REFERENCE), "--device", "sim")
     assert status == 2 and err.startswith("lab: not enough memory") and err.count("\n") == 1
 
 
