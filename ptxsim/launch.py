@@ -17,7 +17,7 @@ from ptxsim.frontend.parser import Function, Module, Var
 from ptxsim.grid import processes as parallel
 from ptxsim.grid.co_resident import talks
 from ptxsim.isa.special_registers import depends_on_cluster, special_value
-from ptxsim.jit.codegen import hot_numbers
+from ptxsim.jit.codegen import hot_numbers, main_loop
 from ptxsim.jit.translate import shared_address
 from ptxsim.lowering.emit import Program, lower
 from ptxsim.machine.cluster import Cluster
@@ -26,6 +26,7 @@ from ptxsim.machine.tensor_map import TensorMap
 from ptxsim.report.findings import Finding
 from ptxsim.trace.schedule import Costs, Timeline
 from ptxsim.units.barriers import after_exit
+from ptxsim.units.registry import fast_calls
 from ptxsim.units.tensormap import encoded
 
 MAX_SHARED = 227 * 1024  # bytes a CTA can have on sm_90 and sm_100 (CUDA C++ guide, compute capabilities)
@@ -117,6 +118,7 @@ class Launch:
             [*module_shared, *function_shared], shared_bytes
         )
         self.shared_bytes = shared_bytes
+        self.loop = main_loop(fast_calls())
         self.memory = GlobalMemory()
         self.symbols: dict[str, int] = {}
         self.maps: dict[int, TensorMap] = {}  # address of a tensor map -> it

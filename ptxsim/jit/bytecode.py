@@ -53,14 +53,14 @@ LOG_SAME, LOG_SIZE_MASK = 1 << 40, (1 << 40) - 1
     SPLITS,
     SEGMENTS,
     LOG_ROOM,
-    CREW,
-    CREW_PTR,
+    BATCH,
+    BATCH_PTR,
     ALIVE_PTR,
     PHASES,
     PHASE_PTR,
     ISSUED,
     ISSUED_PTR,
-    QUICK_DONE,
+    FAST_DONE,
     NEW_COUNT,
     NEW_FIRST,
 ) = range(45)
@@ -79,18 +79,18 @@ TURN = 16 * 2520  # instructions a split runs before others get a turn; most pol
     REASON_BAD_INDEX,
     REASON_STANDS,
 ) = range(8)
-QUIET_REASONS = (REASON_UNIT, REASON_BUDGET, REASON_GONE)  # a crew goes on with its next split
+QUIET_REASONS = (REASON_UNIT, REASON_BUDGET, REASON_GONE)  # a batch goes on with its next split
 ROW_BYTES = 8 * COLUMNS
 SEG_BYTES, CT_BYTES, LOG_BYTES = 8 * 4, 8 * 2, 8 * 4  # a row of the tables of segments, CTAs, log entries
 SPLIT_BYTES, PHASE_BYTES, ISSUE_BYTES = 8 * 5, 8 * 2, 8 * 3  # ... of splits, mbarriers, issued instructions
 
-# AUX of a UNIT row: it does nothing unless somebody watches (fences, hints), or what the main loop can do by
-# itself where nobody does (lowering/fast_unit_forms.py)
-ONLY_OBSERVED, QUICK_ELECT, QUICK_WAIT, QUICK_BAR, QUICK_ISSUE = range(1, 6)
+# AUX of a UNIT row: it does nothing without observers (fences, hints); or what the main loop does by itself
+# without them: leave the operands to another unit, or one of the fast forms (units/registry.py)
+ONLY_OBSERVED, FAST_ISSUE, FIRST_FAST = range(1, 4)
 
-# a crew: splits that one call of the main loop runs, and where each is: not in it, moving, standing at
+# a batch: splits that one call of the main loop runs, and where each is: not in it, moving, standing at
 # something that Python must do, out of instructions, or gone
-CREW_LIST, CREW_STATE = range(2)
+BATCH_LIST, BATCH_STATE = range(2)
 ABSENT, MOVING, STANDS, PAUSED, GONE = range(5)
 PHASE_PLACE, PHASE_NUMBER = range(2)  # table of mbarriers
 PHASE_ROOM = 64  # mbarriers of a cluster that the main loop knows

@@ -32,11 +32,16 @@ def cache_directory() -> Path:
         return Path(tempfile.mkdtemp(prefix="ptxsim-"))
 
 
-def import_generated(text: str):
-    """Imports generated source from its content-named file; helpers it calls count as content."""
+def import_generated(text: str, modules: tuple[str, ...] | list[str] = ()):
+    """Imports generated source from its content-named file; helpers it calls count as content.
+
+    modules: other modules that the text imports compiled functions from.
+    """
     digest = hashlib.sha256(text.encode())
     for path in sorted(path for pattern in _SOURCES for path in _PACKAGE.glob(pattern)):
         digest.update(path.read_bytes())
+    for name in modules:
+        digest.update(Path(importlib.util.find_spec(name).origin).read_bytes())
     digest.update(f"{numba.__version__} {sys.version}".encode())
     name = f"ptxsim_{digest.hexdigest()[:24]}"
     if name in sys.modules:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numba
@@ -59,9 +60,19 @@ def hot_numbers() -> dict[str, int]:
     return {op.key: FIRST_SCALAR + i for i, op in enumerate(hot_operations())}
 
 
+@dataclass(frozen=True)
+class FastCall:
+    """Compiled functions of a unit instruction that the main loop calls (`FastForm` in units/registry.py)."""
+
+    number: int  # in the AUX column
+    module: str
+    each: str  # name, "" for none
+    together: str
+
+
 @functools.cache
-def main_loop() -> Callable:
-    """The compiled `run` of loop_template.py with all hot operations in it."""
+def main_loop(fast: tuple[FastCall, ...] = ()) -> Callable:
+    """The compiled `run` of loop_template.py with all hot operations and fast forms of units in it."""
     template = _TEMPLATE.read_text()
     functions, dispatch, loops = [], [], []
     for op in hot_operations():
@@ -82,9 +93,23 @@ def main_loop() -> Callable:
         dispatch.append(
             f"        elif op < {limit}:\n            scalar_{start}(op, row, m, registers, predicates)"
         )
+    names = [(call.module, name) for call in fast for name in (call.each, call.together) if name]
+    functions[:0] = [f"from {module} import {name}" for module, name in names]
     text = template.replace("# {{functions}}", "\n".join(functions))
+    text = text.replace("    # {{fast: each}}", _each(fast))
+    text = text.replace("    # {{fast: together}}", _together(fast))
     text = text.replace("        # {{scalar}}", "\n".join(dispatch).replace("elif", "if", 1))
-    return import_generated(text).run
+    return import_generated(text, sorted({call.module for call in fast})).run
+
+
+def _each(fast: tuple[FastCall, ...]) -> str:
+    call = "    if kind == {number}:\n        done = {name}(c, m, registers, predicates, rank, control)"
+    return "\n".join(call.format(number=form.number, name=form.each) for form in fast if form.each)
+
+
+def _together(fast: tuple[FastCall, ...]) -> str:
+    forms = (form for form in fast if form.together)
+    return "\n".join(f"    moved |= {form.together}(control, {form.number})" for form in forms)
 
 
 def _vectorises(op: ScalarOp) -> bool:

@@ -17,8 +17,8 @@ from ptxsim.isa.address_map import *  # noqa: F403
 from ptxsim.isa.mathlib.all import *  # noqa: F403
 from ptxsim.jit.bytecode import *  # noqa: F403
 from ptxsim.jit.intrinsics import *  # noqa: F403
+from ptxsim.jit.loop_batch import issue, next_split, retry_standing, settle_split
 from ptxsim.jit.loop_divergence import branch_index, diverge, join, leave
-from ptxsim.jit.loop_fast_units import next_split, open_barriers, quick_unit, settle_split, stir
 from ptxsim.jit.loop_memory import (
     access_size,
     access_warp,
@@ -27,6 +27,7 @@ from ptxsim.jit.loop_memory import (
     load_warp,
     log_warp,
     reach,
+    set_word,
     store_lanes,
     store_warp,
     word,
@@ -34,6 +35,27 @@ from ptxsim.jit.loop_memory import (
 from ptxsim.jit.simd_scalar import vector_operation  # noqa: F401
 
 # {{functions}}
+
+
+@njit
+def fast_unit(c, m, g, pc, lists, registers, predicates, rank, control):
+    """Does the unit instruction of row `c` for the lanes in m; False: its handler must."""
+    done = False
+    kind = c[AUX]
+    if kind == FAST_ISSUE:
+        done = issue(c, m, g, pc, lists, registers, predicates, control)
+    # {{fast: each}}
+    set_word(control, FAST_DONE, word(control, FAST_DONE) + done)
+    return done
+
+
+@njit
+def fast_together(control):
+    """What all splits that stand can do together, as at a CTA barrier; whether one moved."""
+    moved = False
+    # {{fast: together}}
+    set_word(control, FAST_DONE, word(control, FAST_DONE) + moved)
+    return moved
 
 
 @njit
@@ -104,8 +126,8 @@ def run_split(control):
             if m == 0 or (c[AUX] == ONLY_OBSERVED and not observed and op == UNIT):
                 pc += 1
                 continue
-            quick = op == UNIT and c[AUX] > ONLY_OBSERVED and not observed
-            if quick and quick_unit(c, m, g, pc, lists, registers, predicates, CT[cta, CT_RANK], control):
+            fast = op == UNIT and c[AUX] > ONLY_OBSERVED and not observed
+            if fast and fast_unit(c, m, g, pc, lists, registers, predicates, CT[cta, CT_RANK], control):
                 pc += 1
                 continue
             CTL[UNIT_MASK] = m
@@ -162,17 +184,17 @@ def run_split(control):
 
 @njit(types.int64(types.int64), nogil=True, cache=True)
 def run(control):
-    """Runs split CTL[SPLIT]; or, if there is a crew, its splits, one after the other, until all of them stand
-    (REASON_STANDS) or one, then CTL[SPLIT], needs Python at once. Returns the reason it stopped.
+    """Runs split CTL[SPLIT]; if there is a batch, its splits in turn, until all of them stand (REASON_STANDS)
+    or one, then CTL[SPLIT], needs Python at once. Returns the reason it stopped.
     """
-    crew = word(control, CREW) != 0
-    if crew:
-        stir(control)
+    batch = word(control, BATCH) != 0
+    if batch:
+        retry_standing(control)
     while True:
-        if crew and not next_split(control):
-            if open_barriers(control):
+        if batch and not next_split(control):
+            if fast_together(control):
                 continue
             return REASON_STANDS
         reason = run_split(control)
-        if not crew or not settle_split(control, reason):
+        if not batch or not settle_split(control, reason):
             return reason

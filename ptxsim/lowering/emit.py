@@ -45,7 +45,7 @@ from ptxsim.jit.bytecode import (
     X,
 )
 from ptxsim.lowering import cfg
-from ptxsim.lowering.fast_unit_forms import quick_columns
+from ptxsim.lowering.fast_unit_forms import fast_columns
 from ptxsim.lowering.instruction_selection import (
     UNPACK,
     Row,
@@ -215,7 +215,7 @@ class _Emitter:
         pairs = [(registers[a], registers[b]) for a, copies in row.copies.items() for b in copies]
         if pairs:
             self.copies[len(self.code)] = pairs
-        columns = {"aux": ONLY_OBSERVED} if row.unit.silent else quick_columns(row, args, self.lists)
+        columns = {"aux": ONLY_OBSERVED} if row.unit.observer_only else fast_columns(row, args, self.lists)
         self._put(row.instr, UNIT, handler, args, **columns)
 
     def _resolve(self, operand, kind: str):

@@ -113,7 +113,7 @@ def find_copies(rows: list[Row], blocks: list[cfg.Block]) -> None:
     for block in blocks:
         pending: dict[str, dict] = {}
         for row in rows[block.start : block.end]:
-            if row.unit is not None and row.unit.keeps:
+            if row.unit is not None and row.unit.async_destination:
                 items = row.writes[0].items if isinstance(row.writes[0], Vec) else row.writes
                 pending |= {r.name: row.copies.setdefault(r.name, []) for r in items if isinstance(r, Reg)}
             elif (

@@ -59,7 +59,7 @@ class Slots:
             for name in sorted(read | written):
                 index.setdefault(name, len(index))
             use, kill = _bits(read, index), _bits(written, index)
-            keeps = row.unit is not None and row.unit.keeps
+            keeps = row.unit is not None and row.unit.async_destination
             uses.append(use | (kill if guard is not None or keeps else 0))
             kills.append(kill if guard is None else 0)
             defs.append(kill)

@@ -1,4 +1,4 @@
-"""Where nobody watches and the order of completions is fixed: one call of the main loop for all splits.
+"""Without observers, and with a fixed order of completions: one call of the main loop runs all splits.
 
 They run, one after the other, until each stands at something that only Python can do. Instructions that only
 hand work to another unit of the chip do not stop them: their operands are kept and handed over here.
@@ -14,15 +14,15 @@ POLLS = 20  # unit instructions in a row without an effect that end a turn
 POLL_WORK = 2000  # main loop instructions that one of them takes as long as
 
 
-class Ahead:
-    """The crew of one cluster: its arrays, as the main loop sees them."""
+class BatchScheduler:
+    """The batch of one cluster: its arrays, as the main loop sees them."""
 
     def __init__(self, cluster):
         self.cluster = cluster
-        self.crew = np.zeros((2, cluster.warps * 32), np.int64)  # CREW_LIST, CREW_STATE
+        self.members = np.zeros((2, cluster.warps * 32), np.int64)  # BATCH_LIST, BATCH_STATE
         self.issued = np.zeros((ml.ISSUE_ROOM, 3), np.int64)
         control = cluster.CTL
-        control[ml.CREW_PTR], control[ml.ISSUED_PTR] = self.crew.ctypes.data, self.issued.ctypes.data
+        control[ml.BATCH_PTR], control[ml.ISSUED_PTR] = self.members.ctypes.data, self.issued.ctypes.data
 
     def start(self) -> None:
         """Forgets the cluster before."""
@@ -33,11 +33,11 @@ class Ahead:
         """Runs every queued split up to what only Python can do; how many then stand in the queue."""
         cluster, control = self.cluster, self.cluster.CTL
         loop, words = cluster.loop, control.ctypes.data
-        self.crew[ml.CREW_STATE] = ml.ABSENT
-        control[ml.CREW], control[ml.NEW_COUNT], control[ml.BUDGET] = 0, 0, ml.TURN
+        self.members[ml.BATCH_STATE] = ml.ABSENT
+        control[ml.BATCH], control[ml.NEW_COUNT], control[ml.BUDGET] = 0, 0, ml.TURN
         while True:
-            self._enlist()
-            if not control[ml.CREW]:
+            self._admit()
+            if not control[ml.BATCH]:
                 break
             reason = loop(words)
             issued = control[ml.ISSUED]
@@ -53,25 +53,25 @@ class Ahead:
                 break
         return self._dismiss()
 
-    def _enlist(self) -> None:
-        """Takes what is queued into the crew."""
-        (crew, state), control = self.crew, self.cluster.CTL
+    def _admit(self) -> None:
+        """Takes what is queued into the batch."""
+        (batch, state), control = self.members, self.cluster.CTL
         for g in self.cluster.queue:
             if state[g] == ml.ABSENT:
-                crew[control[ml.CREW]] = g
-                control[ml.CREW] += 1
+                batch[control[ml.BATCH]] = g
+                control[ml.BATCH] += 1
             state[g] = ml.MOVING
         self.cluster.queue.clear()
 
     def _dismiss(self) -> int:
         """Puts all that can still run back into the queue."""
-        (crew, state), control = self.crew, self.cluster.CTL
-        members = crew[: control[ml.CREW]]
+        (batch, state), control = self.members, self.cluster.CTL
+        members = batch[: control[ml.BATCH]]
         self.cluster.queue.extend(members[state[members] != ml.GONE].tolist())
         self.paused = set(members[state[members] == ml.PAUSED].tolist())
-        if control[ml.QUICK_DONE]:
+        if control[ml.FAST_DONE]:
             self.cluster.progress.happened()
-        control[ml.CREW] = control[ml.QUICK_DONE] = 0
+        control[ml.BATCH] = control[ml.FAST_DONE] = 0
         return len(self.cluster.queue)
 
     def had_turn(self, g: int) -> bool:
@@ -82,7 +82,7 @@ class Ahead:
         return True
 
     def turn(self, g: int) -> int | None:
-        """One unit instruction of a split that stands there; the crew then goes on together.
+        """One unit instruction of a split that stands there; the batch then goes on together.
 
         The work without an effect, in instructions; None while the split's turn is not over.
         """

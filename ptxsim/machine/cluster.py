@@ -14,9 +14,9 @@ import numpy as np
 
 from ptxsim.isa.operands import UNSET
 from ptxsim.jit import bytecode as ml
-from ptxsim.jit.codegen import cold_operation, main_loop
+from ptxsim.jit.codegen import cold_operation
 from ptxsim.machine.async_queue import Engine
-from ptxsim.machine.batch_scheduler import POLL_WORK, POLLS, Ahead
+from ptxsim.machine.batch_scheduler import POLL_WORK, POLLS, BatchScheduler
 from ptxsim.machine.forward_progress import Progress, held_back, release, time_out
 from ptxsim.machine.mbarrier import MBarrier
 from ptxsim.machine.split import BLOCK, PARK, Split, Wait
@@ -40,8 +40,8 @@ class Cluster:
         self._describe()
         launch.fill_fixed(self)
         self.splits = [Split(self, i) for i in range(self.warps * 32)]
-        self.ahead = Ahead(self)
-        self.loop = main_loop()
+        self.batch = BatchScheduler(self)
+        self.loop = launch.loop
         self.instructions = 0
         self.tensor_operations = 0
         self.tma_bytes = 0
@@ -117,8 +117,8 @@ class Cluster:
         self.mbarriers: dict[tuple[int, int], MBarrier] = {}
         self.tmem = [TensorMemory() for _ in range(self.ctas)] if self.launch.uses_tmem else []
         self.engine = Engine(self.order)
-        self.runs_ahead = not self.checks and self.engine.random is None
-        self.ahead.start()
+        self.batched = not self.checks and self.engine.random is None
+        self.batch.start()
         self.unit_state: dict[object, object] = {}  # bar, bulk groups, ...: state that units keep per cluster
         self.waiting: dict[object, list[int]] = {}
         self.waits: dict[int, Wait] = {}
@@ -205,10 +205,10 @@ class Cluster:
         False: threads poll, and only another cluster can help them (not with `alone`: that is a deadlock).
         """
         self.progress.clear()
-        crew = standing = 0  # splits that have run ahead, and those of them that still wait for their turn
+        batch = standing = 0  # splits that ran as one, and those of them that still wait for their turn
         while True:
-            if not standing and self.runs_ahead:
-                crew = standing = self.ahead.run()
+            if not standing and self.batched:
+                batch = standing = self.batch.run()
             if not self.queue:
                 if self.engine.complete_one():
                     continue
@@ -219,7 +219,7 @@ class Cluster:
                     break
                 continue
             before, g = self.effects, self._next()
-            spun, standing = self._turn(g, crew > 1), max(0, standing - 1)
+            spun, standing = self._turn(g, batch > 1), max(0, standing - 1)
             if self.engine.eager:
                 self.engine.flush()
             elif self.engine.random and self.engine.random.random() < 0.5:
@@ -257,11 +257,11 @@ class Cluster:
         return True
 
     def _turn(self, g: int, together: bool) -> int | None:
-        """Split g's turn, alone or as one of a crew: the work without an effect, None if it is not over."""
-        if self.ahead.had_turn(g):
+        """Split g's turn, alone or as one of a batch: the work without an effect, None if it is not over."""
+        if self.batch.had_turn(g):
             self.queue.append(g)
             return ml.TURN
-        return self.ahead.turn(g) if together else self._step(g)
+        return self.batch.turn(g) if together else self._step(g)
 
     def _step(self, g: int) -> int:
         """Runs split g until it sleeps or ends (0), or has had its turn (the work done, in instructions)."""
@@ -297,7 +297,7 @@ class Cluster:
     def settle(self, split: Split) -> None:
         """What the main loop left behind besides its reason."""
         if self.CTL[ml.ISSUED]:
-            self.ahead.hand_over()
+            self.batch.hand_over()
         if self.CTL[ml.NEW_COUNT]:
             self._adopt()
         if self.CTL[ml.LOG_USED]:

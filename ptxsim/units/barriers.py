@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from numba import njit
 
+from ptxsim.jit import bytecode as ml
+from ptxsim.jit.intrinsics import lane_value, mask_of
+from ptxsim.jit.loop_batch import batch_split, batch_state, lowest_lane, set_batch_state
+from ptxsim.jit.loop_memory import set_word, word
 from ptxsim.machine.split import Wait
-from ptxsim.units.registry import check_mods, unit
+from ptxsim.units.registry import FastForm, check_mods, unit
 from ptxsim.units.warp import require_aligned
 
 # ---- bar, barrier ----
@@ -29,6 +34,59 @@ def _cta_barrier(cluster, cta: int, number: int) -> CtaBarrier:
     return cluster.unit_state.setdefault(("bar", cta, number), CtaBarrier())
 
 
+@njit
+def _barrier_of(control, g, kind):
+    """Number of the CTA barrier at which a whole warp stands as split g, or -1."""
+    split = word(control, ml.SP_PTR) + ml.SPLIT_BYTES * g
+    w, mask = word(split, ml.SP_WARP), word(split, ml.SP_MASK)
+    row = word(control, ml.CODE_PTR) + ml.ROW_BYTES * word(split, ml.SP_PC)
+    if batch_state(control, g) != ml.STANDS or word(row, ml.OP) != ml.UNIT or word(row, ml.AUX) != kind:
+        return -1
+    guard = mask_of(np.uint64(word(control, ml.P_PTR) + w * word(control, ml.P_STRIDE)), word(row, ml.GUARD))
+    if mask != word(word(control, ml.ALIVE_PTR), w) or mask & ~guard:
+        return -1
+    registers = np.uint64(word(control, ml.R_PTR) + w * word(control, ml.R_STRIDE))
+    number = np.int64(lane_value(registers, word(row, ml.A), lowest_lane(mask)))
+    return number if number < 16 else -1
+
+
+@njit
+def open_barriers(control, kind):
+    """Opens the barrier of every CTA whose warps all stand at the same one; False if there is none."""
+    opened = False
+    per_cta = word(control, ml.WARPS_PER_CTA)
+    for cta in range(word(control, ml.CLUSTER_SIZE)):
+        missing = 0
+        for w in range(cta * per_cta, (cta + 1) * per_cta):
+            missing += word(word(control, ml.ALIVE_PTR), w) != 0
+        number = -1
+        for i in range(word(control, ml.BATCH)):
+            g = batch_split(control, i)
+            if g // 32 // per_cta == cta:
+                here = _barrier_of(control, g, kind)
+                if here >= 0 and (number < 0 or here == number):
+                    number = here
+                    missing -= 1
+        if number < 0 or missing:
+            continue
+        opened = True
+        for i in range(word(control, ml.BATCH)):
+            g = batch_split(control, i)
+            if g // 32 // per_cta == cta and _barrier_of(control, g, kind) == number:
+                split = word(control, ml.SP_PTR) + ml.SPLIT_BYTES * g
+                set_word(split, ml.SP_PC, word(split, ml.SP_PC) + 1)
+                set_word(control, ml.EXECUTED, word(control, ml.EXECUTED) + 1)
+                set_batch_state(control, g, ml.MOVING)
+    return opened
+
+
+def _fast_bar(instr, args: tuple) -> dict | None:
+    """A barrier of the whole CTA: no thread count, no vote, no arrival without a wait."""
+    match args:
+        case (int(number),) if not {"arrive", "red"} & set(instr.mods):
+            return {"a": number}
+
+
 @unit(
     "bar.sync",
     "bar.arrive",
@@ -39,6 +97,7 @@ def _cta_barrier(cluster, cta: int, number: int) -> CtaBarrier:
     "barrier.red",
     "barrier.cta",
     section="9.7.13.1",
+    fast=FastForm(_fast_bar, together="open_barriers"),
 )
 def cta_barrier(instr):
     mods = check_mods(instr, {"cta", "sync", "arrive", "red", "aligned", "popc", "and", "or", "u32", "pred"})

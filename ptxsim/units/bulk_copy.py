@@ -78,7 +78,7 @@ def decode_form(instr) -> Form:
     return Form(to_global, from_global, "multicast::cluster" in mods, "cp_mask" in mods, operation, kind)
 
 
-@unit("cp.async.bulk", "cp.reduce.async.bulk", section="9.7.9.25.4.1", issued=True)
+@unit("cp.async.bulk", "cp.reduce.async.bulk", section="9.7.9.25.4.1", fire_and_forget=True)
 def bulk_copy(instr):
     form = decode_form(instr)
     if form.masked:

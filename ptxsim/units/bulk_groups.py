@@ -39,7 +39,7 @@ def notify(cluster, split) -> None:
     cluster.wake(("bulk", split.warp))
 
 
-@unit("cp.async.bulk.commit_group", section="9.7.9.25.4", issued=True)
+@unit("cp.async.bulk.commit_group", section="9.7.9.25.4", fire_and_forget=True)
 def commit_group(instr):
     def run(cluster, split, args):
         for thread in each_lane(split):

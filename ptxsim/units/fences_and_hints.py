@@ -38,7 +38,7 @@ _FENCE_MODS = {
 }
 
 
-@unit("fence", "membar", section="9.7.13.4", silent=True)
+@unit("fence", "membar", section="9.7.13.4", observer_only=True)
 def fence(instr):
     mods = check_mods(instr, _FENCE_MODS)
     if instr.mods[:1] == ("proxy",) and len(instr.mods) == 1:
@@ -61,7 +61,7 @@ def fence(instr):
     "createpolicy",
     "cp.async.bulk.prefetch",
     section="9.7.9",
-    silent=True,
+    observer_only=True,
 )
 def hint(instr):
     def run(cluster, split, args):
@@ -70,7 +70,7 @@ def hint(instr):
     return run
 
 
-@unit("discard", "applypriority", section="9.7.9", silent=True)
+@unit("discard", "applypriority", section="9.7.9", observer_only=True)
 def cache_line(instr):
     """Both name a line of 128 bytes by its first address."""
 

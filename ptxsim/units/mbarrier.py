@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
-from ptxsim.isa.address_map import SPACE_CLUSTER, SPACE_GENERIC
+from ptxsim.isa.address_map import SPACE_CLUSTER, SPACE_GENERIC, WINDOW_MASK
+from ptxsim.isa.operands import MemArg, PredArg
 from ptxsim.jit import bytecode as ml
+from ptxsim.jit.intrinsics import lane_value, set_mask
+from ptxsim.jit.loop_batch import lowest_lane, same_in_all
+from ptxsim.jit.loop_memory import word
 from ptxsim.jit.translate import resolve, shared_address, shared_fault, shared_place
 from ptxsim.machine.mbarrier import MBarrier, MBarrierError
 from ptxsim.machine.split import Wait
-from ptxsim.units.registry import check_mods, refuse, unit
+from ptxsim.units.registry import FastForm, check_mods, refuse, unit
 
 _SPACES = {"shared", "shared::cta", "shared::cluster"}
 _SEMANTICS = {"release", "acquire", "relaxed", "cta", "cluster", "b64", *_SPACES}
@@ -81,7 +86,7 @@ def settle(cluster, place: tuple[int, int]) -> None:
 
 
 def publish(cluster, place: tuple[int, int]) -> None:
-    """Tells the main loop the phase of a barrier, if it has room for it (jit/loop_fast_units.py)."""
+    """Tells the main loop the phase of a barrier, if it has room for it (`wait_passed`)."""
     barrier = cluster.mbarriers.get(place)
     row = cluster.phase_rows.setdefault(place, len(cluster.phase_rows))
     if row < ml.PHASE_ROOM:
@@ -170,7 +175,7 @@ def inval(instr):
     return run
 
 
-@unit("mbarrier.arrive", "mbarrier.arrive_drop", writes=(0,), section="9.7.13.15.13", issued=True)
+@unit("mbarrier.arrive", "mbarrier.arrive_drop", writes=(0,), section="9.7.13.15.13", fire_and_forget=True)
 def arrive(instr):
     mods = check_mods(instr, {"arrive", "arrive_drop", "expect_tx", "noComplete", *_SEMANTICS})
     generic, drop, announce = _is_generic(instr), "arrive_drop" in mods, "expect_tx" in mods
@@ -216,7 +221,7 @@ def _completed(cluster, split, place: tuple[int, int]) -> None:
     )  # fmt: skip
 
 
-@unit("mbarrier.expect_tx", "mbarrier.complete_tx", section="9.7.13.15.11", issued=True)
+@unit("mbarrier.expect_tx", "mbarrier.complete_tx", section="9.7.13.15.11", fire_and_forget=True)
 def expect_tx(instr):
     check_mods(instr, {"expect_tx", "complete_tx", *_SEMANTICS})
     generic, announce = _is_generic(instr), "expect_tx" in instr.mods
@@ -242,7 +247,42 @@ def pending_count(instr):
     return run
 
 
-@unit("mbarrier.test_wait", "mbarrier.try_wait", writes=(0,), section="9.7.13.15.16")
+@njit
+def wait_passed(c, m, registers, predicates, rank, control):
+    """mbarrier.try_wait.parity on a phase of an own barrier that is complete (PTX ISA 9.7.13.15.16)."""
+    leader = lowest_lane(m)
+    place = (np.int64(lane_value(registers, c[ml.A], leader)) + c[ml.IMM]) & WINDOW_MASK
+    parity = np.int64(lane_value(registers, c[ml.B], leader)) & 1
+    if shared_place(place)[0] != rank:
+        return False
+    row = word(control, ml.PHASE_PTR)
+    for _ in range(word(control, ml.PHASES)):
+        if word(row, ml.PHASE_PLACE) == place:
+            if word(row, ml.PHASE_NUMBER) & 1 == parity:
+                return False
+            if not (same_in_all(registers, c[ml.A], m) and same_in_all(registers, c[ml.B], m)):
+                return False
+            set_mask(predicates, c[ml.D], m, m)
+            return True
+        row += ml.PHASE_BYTES
+    return False
+
+
+def _fast_wait(instr, args: tuple) -> dict | None:
+    """Waits for a parity of a barrier in the .shared window."""
+    match args:
+        case (PredArg(code), MemArg(slot, offset), int(token), *_):
+            if "parity" in instr.mods and {"shared", "shared::cta"} & set(instr.mods):
+                return {"d": code >> 1, "a": slot, "imm": offset, "b": token}
+
+
+@unit(
+    "mbarrier.test_wait",
+    "mbarrier.try_wait",
+    writes=(0,),
+    section="9.7.13.15.16",
+    fast=FastForm(_fast_wait, each="wait_passed"),
+)
 def wait(instr):
     mods = check_mods(instr, {"test_wait", "try_wait", "parity", *_SEMANTICS})
     generic, blocking, parity = _is_generic(instr), "try_wait" in mods, "parity" in mods

@@ -12,6 +12,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ptxsim.frontend.parser import Instr, PtxError
+from ptxsim.jit.bytecode import FIRST_FAST
+from ptxsim.jit.codegen import FastCall
+
+
+@dataclass(frozen=True, eq=False)
+class FastForm:
+    """The usual case of a unit instruction as compiled code, for runs without observers.
+
+    What it leaves out goes to the handler, as if there were no fast form. The compiled functions are njit, in
+    the file that registers the instruction; `main_loop` calls them.
+    """
+
+    encode: Callable  # (instr, args) -> columns of the bytecode row, or None: handler only
+    each: str = ""  # name of f(c, m, registers, predicates, rank, control) -> done? for lanes m at row c
+    together: str = ""  # name of f(control, number) -> moved? for all splits, when every one of them stands
 
 
 @dataclass(frozen=True)
@@ -19,28 +34,48 @@ class UnitSpec:
     name: str  # dotted prefix of the opcode, e.g. "mbarrier.try_wait"
     factory: Callable[[Instr], Callable]  # refuses what is not modelled, returns the handler
     writes: tuple[int, ...]  # positions of destination operands
-    keeps: bool  # destinations are filled later by a hardware unit: their registers are never shared
+    async_destination: (
+        bool  # destinations are filled later by a hardware unit: their registers are never shared
+    )
     section: str  # PTX ISA section
-    silent: bool = False  # moves no data: run only when a check watches
-    issued: bool = False  # the thread only hands it to another unit of the chip: nothing comes back to it
+    observer_only: bool = False  # moves no data: run only when there are observers
+    fire_and_forget: bool = False  # the thread hands it to another unit of the chip: nothing comes back
+    fast: FastForm | None = None
 
 
 UNITS: dict[str, UnitSpec] = {}
+FAST_FORMS: list[tuple[FastForm, str]] = []  # and the module that holds the compiled functions
+
+
+def fast_calls() -> tuple[FastCall, ...]:
+    """The fast forms as `main_loop` needs them."""
+    numbered = enumerate(FAST_FORMS, FIRST_FAST)
+    return tuple(FastCall(n, module, form.each, form.together) for n, (form, module) in numbered)
+
+
+def fast_number(form: FastForm) -> int:
+    """What the AUX column of its rows holds."""
+    return next(n for n, (known, _) in enumerate(FAST_FORMS, FIRST_FAST) if known is form)
 
 
 def unit(
     *names: str,
     writes: tuple[int, ...] = (),
-    keeps: bool = False,
+    async_destination: bool = False,
     section: str = "",
-    silent: bool = False,
-    issued: bool = False,
+    observer_only: bool = False,
+    fire_and_forget: bool = False,
+    fast: FastForm | None = None,
 ):
     """Registers a factory for opcodes that start with one of `names`."""
 
     def register(factory):
         for name in names:
-            UNITS[name] = UnitSpec(name, factory, writes, keeps, section, silent, issued)
+            UNITS[name] = UnitSpec(
+                name, factory, writes, async_destination, section, observer_only, fire_and_forget, fast
+            )
+        if fast is not None:
+            FAST_FORMS.append((fast, factory.__module__))
         return factory
 
     return register

@@ -71,7 +71,7 @@ def _target(cluster, split, arg, lanes: np.ndarray, columns: np.ndarray, what: s
     return lanes, columns
 
 
-@unit("tcgen05.ld", writes=(0,), keeps=True, section="9.7.16.8.1")
+@unit("tcgen05.ld", writes=(0,), async_destination=True, section="9.7.16.8.1")
 def load(instr):
     mods = check_mods(instr, {"ld", "sync", "aligned", "b32", "pack::16b", *_SHAPES, *_COUNTS})
     shape, count = _shape(instr)
@@ -165,7 +165,7 @@ def wait(instr):
 # ---- commit, fences ----
 
 
-@unit("tcgen05.commit", section="9.7.16.9.4", issued=True)
+@unit("tcgen05.commit", section="9.7.16.9.4", fire_and_forget=True)
 def commit(instr):
     known = {"commit", "mbarrier::arrive::one", "shared::cluster", "multicast::cluster", "b64", *GROUPS}
     mods = check_mods(instr, known)
@@ -225,7 +225,10 @@ def _signal(cluster, split, place, clock) -> None:
 
 
 @unit(
-    "tcgen05.fence::before_thread_sync", "tcgen05.fence::after_thread_sync", section="9.7.16.10", silent=True
+    "tcgen05.fence::before_thread_sync",
+    "tcgen05.fence::after_thread_sync",
+    section="9.7.16.10",
+    observer_only=True,
 )
 def thread_sync_fence(instr):
     after = "after" in instr.mods[0]

@@ -53,7 +53,7 @@ class Mma:
         return (self.shape, self.group, self.cta, self.lane, self.column, self.disabled)
 
 
-@unit("tcgen05.mma", section="9.7.16.9.1", issued=True)
+@unit("tcgen05.mma", section="9.7.16.9.1", fire_and_forget=True)
 def mma(instr):
     kind = next((m[6:] for m in instr.mods if m.startswith("kind::")), "")
     if kind not in _KINDS:

@@ -201,7 +201,7 @@ def _warn_lanes(cluster, split, shared, what: str, severity: str = "error") -> N
 # ---- tensor copies ----
 
 
-@unit("cp.async.bulk.tensor", section="9.7.9.27.1", issued=True)
+@unit("cp.async.bulk.tensor", section="9.7.9.27.1", fire_and_forget=True)
 def tensor_copy(instr):
     spaces = [m for m in instr.mods if m == "global" or m.startswith("shared")]
     if spaces and spaces[0].startswith("shared"):
@@ -284,7 +284,7 @@ _REDUCTIONS = {
 }
 
 
-@unit("cp.reduce.async.bulk.tensor", section="9.7.9.27.2", issued=True)
+@unit("cp.reduce.async.bulk.tensor", section="9.7.9.27.2", fire_and_forget=True)
 def tensor_reduce(instr):
     operation = next((m for m in instr.mods if m in _REDUCTIONS), None)
     if operation is None:

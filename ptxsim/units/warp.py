@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
-from ptxsim.isa.operands import UNSET
+from ptxsim.isa.operands import UNSET, PredArg
+from ptxsim.jit import bytecode as ml
+from ptxsim.jit.intrinsics import lane_value, set_lane_value, set_mask
+from ptxsim.jit.loop_batch import lowest_lane, same_in_all
 from ptxsim.machine.split import BLOCK, Wait
 from ptxsim.report.findings import lanes_text
 from ptxsim.units import printf
-from ptxsim.units.registry import check_mods, refuse, unit
+from ptxsim.units.registry import FastForm, check_mods, refuse, unit
 
 _LANES = np.arange(32)
 
@@ -119,7 +123,28 @@ def by_group(run):
     return grouped
 
 
-@unit("elect.sync", writes=(0,), section="9.7.13.14")
+@njit
+def elect_members(c, m, registers, predicates, rank, control):
+    """elect.sync whose member mask is just the lanes that are here (PTX ISA 9.7.13.14)."""
+    leader = lowest_lane(m)
+    members = np.int64(lane_value(registers, c[ml.A], leader)) & ml.FULL
+    if members != m or not same_in_all(registers, c[ml.A], m):
+        return False
+    if c[ml.D] >= 0:
+        for l in range(32):
+            if (m >> l) & 1:
+                set_lane_value(registers, c[ml.D], l, np.uint64(leader))
+    set_mask(predicates, c[ml.B], m, 1 << leader)
+    return True
+
+
+def _fast_elect(instr, args: tuple) -> dict | None:
+    match args:
+        case ((int(target), PredArg(code)), int(members)):
+            return {"d": target, "a": members, "b": code >> 1}
+
+
+@unit("elect.sync", writes=(0,), section="9.7.13.14", fast=FastForm(_fast_elect, each="elect_members"))
 def elect(instr):
     def run(cluster, split, args):
         (target, chosen), mask_slot = args

@@ -135,7 +135,7 @@ def _check_fence(cluster, split, warp: Warp, slots: list[int], held: np.ndarray)
 # ---- wgmma.mma_async ----
 
 
-@unit("wgmma.mma_async", writes=(0,), keeps=True, section="9.7.15.5.2")
+@unit("wgmma.mma_async", writes=(0,), async_destination=True, section="9.7.15.5.2")
 def mma_async(instr):
     form = decode_form(instr)
     constant = getattr(instr.operands[3], "bits", None)
