@@ -1,10 +1,11 @@
 """The table of commands, and the one place that turns exceptions into exit codes."""
 
 import importlib
-import importlib.util
 import os
 import re
 import sys
+from difflib import get_close_matches
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -42,30 +43,55 @@ INSTRUCTORS = {
     "figures": "draw the figures of docs and slides",
 }
 
+APP_OPTIONS = {
+    "add_completion": False,
+    "pretty_exceptions_enable": False,
+    "rich_markup_mode": None,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
 HELP = (
     "Ten progressive Blackwell GEMM kernels in TIRX. First time here: `./lab doctor`, then `./lab demo`. "
     "Write step 1 in gemm_kernels.py, then `./lab check 1`. S is a step (1..10, `all`, or `1,3,5`)."
 )
 
 
-def build_app() -> typer.Typer:
-    """The application, with instructor commands only where `instructor/` is."""
-    app = typer.Typer(
-        name="lab",
-        help=HELP,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-    app.callback(help=HELP)(callback)
+def commands() -> dict[str, str]:
+    """Name -> summary of every command that is here; the instructor's only where `instructor/` is."""
     instructors = INSTRUCTORS if (ROOT / "instructor").is_dir() else {}
-    for name, summary in {**EVERYONE, **STUDENTS, **instructors}.items():
-        module_name = "lab_cli." + name.replace("-", "_")
-        if importlib.util.find_spec(module_name):
-            module = importlib.import_module(module_name)
-            options = getattr(module, "COMMAND_OPTIONS", {})
-            app.command(name, short_help=summary, **options)(module.run)
+    every = {**EVERYONE, **STUDENTS, **instructors}
+    here = Path(__file__).parent
+    return {name: text for name, text in every.items() if (here / f"{name.replace('-', '_')}.py").exists()}
+
+
+def load(name: str):
+    """The command of one file of lab_cli, which is imported only now: most need numba or TVM."""
+    module = importlib.import_module("lab_cli." + name.replace("-", "_"))
+    single = typer.Typer(**APP_OPTIONS)
+    options = getattr(module, "COMMAND_OPTIONS", {})
+    single.command(name, short_help=commands()[name], **options)(module.run)
+    return typer.main.get_command(single)
+
+
+class Commands(typer.core.TyperGroup):
+    """A group whose commands are imported when they are called; its help reads the tables above."""
+
+    def list_commands(self, context) -> list[str]:
+        return list(commands())
+
+    def get_command(self, context, name: str):
+        if name in commands():
+            return load(name)
+        near = get_close_matches(name, commands())
+        return context.fail(f"no command {name!r}" + (f"; did you mean {near[0]}?" if near else ""))
+
+    def format_commands(self, context, formatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(commands().items()))
+
+
+def build_app() -> typer.Typer:
+    app = typer.Typer(name="lab", help=HELP, cls=Commands, **APP_OPTIONS)
+    app.callback(help=HELP, cls=Commands)(callback)
     return app
 
 

@@ -14,10 +14,9 @@ from pathlib import Path
 
 import pages
 import pytest
-import typer
 from pages import ROOT
 
-from lab_cli.app import EVERYONE, INSTRUCTORS, STUDENTS, build_app
+from lab_cli.app import EVERYONE, INSTRUCTORS, STUDENTS, commands, load
 from lab_cli.common import REFERENCE
 
 STUDENT_FILES = ("lab", "utils.py", "inspect_cuda.py", "run_modal.py", "pyproject.toml", "README.md", "docs")
@@ -111,12 +110,12 @@ def test_program(page, program, handout, venv):
 
 def test_commands_in_running_text_exist():
     known = {**EVERYONE, **STUDENTS, **INSTRUCTORS}
-    built = typer.main.get_command(build_app()).commands
+    built = commands()
     for page, text in pages.inline_commands():
         name = text.split()[1]
         assert name in known, f"{page}: `{text}`: there is no such command"
         if name in built and name != "test":  # the rest of `test` is pytest's
-            options = {option for p in built[name].params for option in p.opts}
+            options = {option for p in load(name).params for option in p.opts}
             unknown = set(re.findall(r"--[a-z-]+", text)) - options - {"--help"}
             assert not unknown, f"{page}: `{text}`: no such option: {', '.join(unknown)}"
 

@@ -1,5 +1,8 @@
 """Every command: its help, and one line with exit status 2 for input that it cannot use."""
 
+import subprocess
+import sys
+
 import pytest
 
 from lab_cli import app
@@ -90,3 +93,20 @@ def test_a_kernels_file_that_cannot_be_used_names_the_place(capsys, tmp_path, te
     file.write_text(text)
     status, out, err = run(capsys, "check", "1", "--kernels", str(file))
     assert status == 2 and words in err and err.count("\n") == 1 and out == ""
+
+
+def test_help_imports_no_simulator_and_no_compiler():
+    """`./lab --help` answers at once: the commands' own modules, which need numba or TVM, stay out."""
+    code = "import sys; from lab_cli.app import main; main(['--help']); print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    loaded = set(done.stderr.split())
+    assert "check" in done.stdout and "lab_cli.app" in loaded
+    assert not loaded & {"numba", "tvm", "numpy", "lab_cli.check"}
+
+
+def test_a_mistyped_command_gets_the_near_one(capsys):
+    assert run(capsys, "chek", "1") == (
+        2,
+        "",
+        "lab: no command 'chek'; did you mean check? (see ./lab --help)\n",
+    )
