@@ -1,88 +1,177 @@
-"""Numbers shared by the compiled main loop and Python: columns of its arrays and reasons to return."""
+"""Numbers shared by the compiled main loop and Python: tables, control words, reasons to return.
 
-# columns of a bytecode row (lowering/emit.py) and its operation codes
-OP, D, A, B, C, E, GUARD, IMM, AUX, RPC, F, X = range(12)
-COLUMNS = 12
-EXIT, BRA, JOIN, BRX, UNIT, COLD, LD, ST, FOLD = range(1, 10)
+Each is an enumeration. Compiled code and hot Python code use the members as plain integers of this module
+(`bytecode.SP_PC`), which `_publish` makes of them.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Column(IntEnum):
+    """One row of bytecode (lowering/emit.py). What the operand columns hold depends on the operation."""
+
+    OP = 0  # an Operation, or the number of a scalar operation from FIRST_SCALAR on
+    D = 1  # first destination; LD, ST: where the list of registers starts
+    A = 2  # first source; LD, ST: slot of the address
+    B = 3  # second source; LD, ST: elements per lane
+    C = 4  # third source; LD, ST: bytes per element
+    E = 5  # fourth source; LD: bits to sign-extend to
+    GUARD = 6  # code of the guard predicate: 2 * slot + negated
+    IMM = 7  # branch target, or constant offset of an address
+    AUX = 8  # second destination; LD, ST: state space; UNIT: ONLY_OBSERVED, FAST_ISSUE or a fast form
+    RPC = 9  # row at which the lanes of a branch meet again
+    F = 10  # fifth source; LD: does the next row store what is loaded?
+    X = 11  # FOLD: the scalar operation that it stands for
+
+
+class Operation(IntEnum):
+    """What a row does; scalar operations follow from FIRST_SCALAR on."""
+
+    EXIT = 1
+    BRA = 2
+    JOIN = 3
+    BRX = 4
+    UNIT = 5  # a unit instruction: its handler runs in Python, unless there is a fast form
+    COLD = 6  # a scalar operation that is compiled on first use
+    LD = 7
+    ST = 8
+    FOLD = 9  # an addition that only makes the address of the next row
+
+
+class SplitColumn(IntEnum):
+    SP_PC = 0
+    SP_MASK = 1
+    SP_STATE = 2  # a SplitState
+    SP_GROUP = 3  # of lanes that will meet again, -1 for none
+    SP_WARP = 4
+
+
+class SplitState(IntEnum):
+    FREE = 0
+    RUNNABLE = 1
+    BLOCKED = 2
+
+
+class GroupColumn(IntEnum):
+    """Lanes that a branch has parted and that meet again at one row."""
+
+    G_LIVE = 0
+    G_RPC = 1
+    G_NEED = 2
+    G_ARRIVED = 3
+    G_PARENT = 4
+
+
+class SegmentColumn(IntEnum):
+    """An array in global memory."""
+
+    SEG_BASE = 0
+    SEG_END = 1
+    SEG_HOST = 2
+    SEG_LOGGED = 3  # do observers hear of accesses?
+
+
+class CtaColumn(IntEnum):
+    CT_RANK = 0
+    CT_SHARED = 1  # host address of its shared memory
+
+
+class LogColumn(IntEnum):
+    """One access of one lane, for observers."""
+
+    LOG_ROW = 0
+    LOG_THREAD = 1
+    LOG_PLACE = 2  # a generic address
+    LOG_SIZE = 3  # 2 * bytes + (is it a write?) + LOG_SAME * (does it write what is there already?)
+
+
+class Control(IntEnum):
+    """Control words: what a call of the main loop is told, and what it leaves behind."""
+
+    SPLIT = 0  # the split to run; afterwards the one that stopped
+    BUDGET = 1  # instructions it may run
+    EXECUTED = 2  # warp instructions so far
+    WARPS_PER_CTA = 3
+    CLUSTER_SIZE = 4
+    SHARED_LIMIT = 5  # end of a CTA's shared memory
+    LOCAL_PTR = 6
+    LOCAL_BYTES = 7  # per thread
+    LAST_SEGMENT = 8  # of global memory: where the search begins
+    PLACE = 9  # result of translate()
+    FAULT_KIND = 10
+    FAULTS = 11  # lanes whose access was not legal; then kind, lane and address of the first
+    FIRST_KIND = 12
+    FAULT_LANE = 13
+    FAULT_ADDRESS = 14
+    LOG_ON = 15  # are there observers?
+    LOG_USED = 16
+    UNIT_MASK = 17  # lanes for which the guard of the unit instruction is true
+    EXITED = 18  # lanes that have left the kernel
+    CODE_PTR = 19
+    R_PTR = 20  # register files of the warps
+    R_STRIDE = 21
+    P_PTR = 22  # predicate files
+    P_STRIDE = 23
+    SP_PTR = 24
+    G_PTR = 25
+    SEG_PTR = 26
+    CT_PTR = 27
+    LOG_PTR = 28
+    LISTS_PTR = 29
+    ROWS = 30
+    LISTS = 31
+    SPLITS = 32
+    SEGMENTS = 33
+    LOG_ROOM = 34
+    BATCH = 35  # splits in the batch; 0: run SPLIT alone
+    BATCH_PTR = 36
+    ALIVE_PTR = 37  # lanes of each warp that have not exited
+    PHASES = 38  # mbarriers whose phase the loop knows
+    PHASE_PTR = 39
+    ISSUED = 40  # instructions that left their operands behind
+    ISSUED_PTR = 41
+    FAST_DONE = 42  # unit instructions done without Python
+    NEW_COUNT = 43  # splits that branches created; their numbers follow from NEW_FIRST on
+    NEW_FIRST = 44
+
+
+class Reason(IntEnum):
+    """Why the main loop returned."""
+
+    REASON_BUDGET = 0
+    REASON_UNIT = 1
+    REASON_COLD = 2
+    REASON_FAULT = 3  # or its log of accesses is full
+    REASON_EXIT = 4
+    REASON_GONE = 5  # the split has joined another
+    REASON_BAD_INDEX = 6  # of brx.idx
+    REASON_STANDS = 7  # no split of the batch can go on by itself
+
+
+def _publish(*tables: type[IntEnum]) -> None:
+    """Makes the members of enumerations plain integers of this module: numba takes these for constants."""
+    globals().update({member.name: int(member) for table in tables for member in table})
+
+
+_publish(Column, Operation, SplitColumn, SplitState, GroupColumn, SegmentColumn, CtaColumn, LogColumn)
+_publish(Control, Reason)
+
+COLUMNS = len(Column)
 FIRST_SCALAR = 16
-
-# splits, groups, segments, CTAs
-SP_PC, SP_MASK, SP_STATE, SP_GROUP, SP_WARP = range(5)
-FREE, RUNNABLE, BLOCKED = range(3)
-G_LIVE, G_RPC, G_NEED, G_ARRIVED, G_PARENT = range(5)
-SEG_BASE, SEG_END, SEG_HOST, SEG_LOGGED = range(4)
-CT_RANK, CT_SHARED = range(2)
-LOG_ROW, LOG_THREAD, LOG_PLACE, LOG_SIZE = range(4)
-# LOG_SIZE holds 2 * bytes + (is it a write?) + (does it write what is already there?) * LOG_SAME
 LOG_SAME, LOG_SIZE_MASK = 1 << 40, (1 << 40) - 1
-
-# control words
-(
-    SPLIT,
-    BUDGET,
-    EXECUTED,
-    WARPS_PER_CTA,
-    CLUSTER_SIZE,
-    SHARED_LIMIT,
-    LOCAL_PTR,
-    LOCAL_BYTES,
-    LAST_SEGMENT,
-    PLACE,
-    FAULT_KIND,
-    FAULTS,
-    FIRST_KIND,
-    FAULT_LANE,
-    FAULT_ADDRESS,
-    LOG_ON,
-    LOG_USED,
-    UNIT_MASK,
-    EXITED,
-    CODE_PTR,
-    R_PTR,
-    R_STRIDE,
-    P_PTR,
-    P_STRIDE,
-    SP_PTR,
-    G_PTR,
-    SEG_PTR,
-    CT_PTR,
-    LOG_PTR,
-    LISTS_PTR,
-    ROWS,
-    LISTS,
-    SPLITS,
-    SEGMENTS,
-    LOG_ROOM,
-    BATCH,
-    BATCH_PTR,
-    ALIVE_PTR,
-    PHASES,
-    PHASE_PTR,
-    ISSUED,
-    ISSUED_PTR,
-    FAST_DONE,
-    NEW_COUNT,
-    NEW_FIRST,
-) = range(45)
-CONTROL_WORDS = NEW_FIRST + 64
+CONTROL_WORDS = int(Control.NEW_FIRST) + 64
 MOVE_BYTES = 16  # per lane, of a load and the store behind it that are done at once
 FULL = 0xFFFF_FFFF  # all lanes
 TURN = 16 * 2520  # instructions a split runs before others get a turn; most polling loops divide it
 
-(
-    REASON_BUDGET,
-    REASON_UNIT,
-    REASON_COLD,
-    REASON_FAULT,
-    REASON_EXIT,
-    REASON_GONE,
-    REASON_BAD_INDEX,
-    REASON_STANDS,
-) = range(8)
-QUIET_REASONS = (REASON_UNIT, REASON_BUDGET, REASON_GONE)  # a batch goes on with its next split
-ROW_BYTES = 8 * COLUMNS
-SEG_BYTES, CT_BYTES, LOG_BYTES = 8 * 4, 8 * 2, 8 * 4  # a row of the tables of segments, CTAs, log entries
-SPLIT_BYTES, PHASE_BYTES, ISSUE_BYTES = 8 * 5, 8 * 2, 8 * 3  # ... of splits, mbarriers, issued instructions
+# a batch goes on with its next split
+QUIET_REASONS = (int(Reason.REASON_UNIT), int(Reason.REASON_BUDGET), int(Reason.REASON_GONE))
+SPLIT_COLUMNS, GROUP_COLUMNS, SEG_COLUMNS = len(SplitColumn), len(GroupColumn), len(SegmentColumn)
+CT_COLUMNS, LOG_COLUMNS = len(CtaColumn), len(LogColumn)
+ROW_BYTES, SEG_BYTES, CT_BYTES = 8 * COLUMNS, 8 * SEG_COLUMNS, 8 * CT_COLUMNS  # of one row of a table
+LOG_BYTES, SPLIT_BYTES = 8 * LOG_COLUMNS, 8 * SPLIT_COLUMNS
 
 # AUX of a UNIT row: it does nothing without observers (fences, hints); or what the main loop does by itself
 # without them: leave the operands to another unit, or one of the fast forms (units/registry.py)
@@ -92,7 +181,8 @@ ONLY_OBSERVED, FAST_ISSUE, FIRST_FAST = range(1, 4)
 # something that Python must do, out of instructions, or gone
 BATCH_LIST, BATCH_STATE = range(2)
 ABSENT, MOVING, STANDS, PAUSED, GONE = range(5)
-PHASE_PLACE, PHASE_NUMBER = range(2)  # table of mbarriers
+PHASE_PLACE, PHASE_NUMBER, PHASE_COLUMNS = range(3)  # table of mbarriers
 PHASE_ROOM = 64  # mbarriers of a cluster that the main loop knows
-ISSUE_ROW, ISSUE_SPLIT, ISSUE_MASK = range(3)  # table of instructions that left their operands behind
+ISSUE_ROW, ISSUE_SPLIT, ISSUE_MASK, ISSUE_COLUMNS = range(4)  # instructions that left their operands behind
 ISSUE_ROOM = 16
+PHASE_BYTES, ISSUE_BYTES = 8 * PHASE_COLUMNS, 8 * ISSUE_COLUMNS

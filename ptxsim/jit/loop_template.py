@@ -67,11 +67,11 @@ def run_split(control):
     CTL = carray(pointer(control), (CONTROL_WORDS,), dtype=np.int64)
     code = carray(pointer(CTL[CODE_PTR]), (CTL[ROWS], COLUMNS), dtype=np.int64)
     lists = carray(pointer(CTL[LISTS_PTR]), (CTL[LISTS],), dtype=np.int32)
-    SP = carray(pointer(CTL[SP_PTR]), (CTL[SPLITS], 5), dtype=np.int64)
-    G = carray(pointer(CTL[G_PTR]), (CTL[SPLITS], 5), dtype=np.int64)
-    SEG = carray(pointer(CTL[SEG_PTR]), (CTL[SEGMENTS], 4), dtype=np.int64)
-    CT = carray(pointer(CTL[CT_PTR]), (CTL[CLUSTER_SIZE], 2), dtype=np.int64)
-    LOG = carray(pointer(CTL[LOG_PTR]), (CTL[LOG_ROOM], 4), dtype=np.int64)
+    SP = carray(pointer(CTL[SP_PTR]), (CTL[SPLITS], SPLIT_COLUMNS), dtype=np.int64)
+    G = carray(pointer(CTL[G_PTR]), (CTL[SPLITS], GROUP_COLUMNS), dtype=np.int64)
+    SEG = carray(pointer(CTL[SEG_PTR]), (CTL[SEGMENTS], SEG_COLUMNS), dtype=np.int64)
+    CT = carray(pointer(CTL[CT_PTR]), (CTL[CLUSTER_SIZE], CT_COLUMNS), dtype=np.int64)
+    LOG = carray(pointer(CTL[LOG_PTR]), (CTL[LOG_ROOM], LOG_COLUMNS), dtype=np.int64)
     g = CTL[SPLIT]
     w = SP[g, SP_WARP]
     cta = w // CTL[WARPS_PER_CTA]

@@ -20,7 +20,7 @@ class BatchScheduler:
     def __init__(self, cluster):
         self.cluster = cluster
         self.members = np.zeros((2, cluster.warps * 32), np.int64)  # BATCH_LIST, BATCH_STATE
-        self.issued = np.zeros((ml.ISSUE_ROOM, 3), np.int64)
+        self.issued = np.zeros((ml.ISSUE_ROOM, ml.ISSUE_COLUMNS), np.int64)
         control = cluster.CTL
         control[ml.BATCH_PTR], control[ml.ISSUED_PTR] = self.members.ctypes.data, self.issued.ctypes.data
 

@@ -53,11 +53,11 @@ class Cluster:
         self.predicate_files = np.zeros((files, len(slots.predicates) + 1), np.int64)
         self.R, self.P = self.files[: self.warps], self.predicate_files[: self.warps]
         self.living = np.zeros(self.warps, np.int64)
-        self.phases = np.zeros((ml.PHASE_ROOM, 2), np.int64)
-        self.SP = np.zeros((self.warps * 32, 5), np.int64)
-        self.G = np.zeros((self.warps * 32, 5), np.int64)
-        self.CT = np.zeros((self.ctas, 2), np.int64)
-        self.LOG = np.zeros((LOG_CAPACITY if self.checks else 32, 4), np.int64)
+        self.phases = np.zeros((ml.PHASE_ROOM, ml.PHASE_COLUMNS), np.int64)
+        self.SP = np.zeros((self.warps * 32, ml.SPLIT_COLUMNS), np.int64)
+        self.G = np.zeros((self.warps * 32, ml.GROUP_COLUMNS), np.int64)
+        self.CT = np.zeros((self.ctas, ml.CT_COLUMNS), np.int64)
+        self.LOG = np.zeros((LOG_CAPACITY if self.checks else 32, ml.LOG_COLUMNS), np.int64)
         self.CTL = np.zeros(ml.CONTROL_WORDS, np.int64)
         self.shared = np.zeros((self.ctas, -(-launch.shared_end // 1024) * 1024), np.uint8)
         self.shared_chunks = [

@@ -105,8 +105,5 @@ def test_help_imports_no_simulator_and_no_compiler():
 
 
 def test_a_mistyped_command_gets_the_near_one(capsys):
-    assert run(capsys, "chek", "1") == (
-        2,
-        "",
-        "lab: no command 'chek'; did you mean check? (see ./lab --help)\n",
-    )
+    answer = "lab: no command 'chek'; did you mean check? (see ./lab --help)\n"
+    assert run(capsys, "chek", "1") == (2, "", answer)
