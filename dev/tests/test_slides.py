@@ -29,7 +29,9 @@ def test_the_figures_on_disk_are_those_that_are_drawn_and_shown():
     drawn = set(figures())
     text = "".join(source.read_text(encoding="utf-8") for source in LECTURES)
     text += (SLIDES / "theme.typ").read_text(encoding="utf-8")
-    shown = set(re.findall(r'fig\("([\w.-]+)"', text)) | set(re.findall(r'"figures/([\w.-]+)"', text))
+    shown = set(re.findall(r'(?:fig|said)\("([\w.-]+)"', text)) | set(
+        re.findall(r'"figures/([\w.-]+)"', text)
+    )
     assert {path.name for path in (SLIDES / "figures").iterdir()} == drawn == shown
 
 

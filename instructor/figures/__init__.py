@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from instructor.figures import layouts, numbers, runs, tables
+from instructor.figures import layouts, numbers, runs, structure, tables
 
 
 def figures() -> dict[str, Callable[[], str]]:
     """File name -> what makes its text."""
-    return layouts.FIGURES | numbers.FIGURES | runs.FIGURES | tables.FIGURES
+    return layouts.FIGURES | numbers.FIGURES | runs.FIGURES | structure.FIGURES | tables.FIGURES
 
 
 def draw_all(folder: Path, progress: Callable[[str], None] = lambda name: None) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Figures of where things lie: the 128 B swizzle, tensor memory, the CTA pair, shared memory of a kernel."""
+"""Figures of where things lie: the 128 B swizzle, tensor memory, the pair of CTAs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def tensor_memory() -> str:
     parts = [rect(left, top, width, height, "light", "grey")]
     x, w = left + columns.min() * width / 512, (columns.max() - columns.min() + 1) * width / 512
     parts.append(rect(x, top, w, (lanes.max() + 1) * height / 128, SERIES[1], opacity=0.5))
-    parts.append(text(x + w / 2, top + height / 2, "D 128x128", 9, "middle", bold=True))
+    parts.append(text(x + w / 2, top + height * 3 / 8 + 3, "D 128x128", 9, "middle", bold=True))
     rows = int(per_warp.max()) + 1
     for warp in range(128 // rows):
         y = top + warp * rows * height / 128
@@ -76,29 +76,8 @@ def pair_of_ctas() -> str:
     return document(370, 290, parts)
 
 
-def shared_memory(step: int) -> str:
-    """What lies where in the dynamic shared memory of a step's kernel, from its artifact."""
-    from instructor.figures.runs import artifact
-
-    built = artifact(step, (256, 256, 256))
-    total = built.shared_bytes
-    parts, left, width = [], 10, 480
-    for i, n in enumerate(n for n in built.names if n.size >= 1024):
-        x, w = left + n.offset * width / total, n.size * width / total
-        parts.append(rect(x, 20, w, 40, SERIES[i % len(SERIES)], opacity=0.5))
-        parts.append(text(x + w / 2, 38, n.name, 9, "middle", bold=True))
-        parts.append(text(x + w / 2, 51, f"{n.size // 1024} KiB", 8, "middle"))
-        parts.append(text(x, 15, f"{n.offset}", 7))
-    small = ", ".join(f"{n.name}@{n.offset}" for n in built.names if n.size < 1024)
-    parts.append(text(left, 78, f"first 1024 B: {small}", 6.8))
-    parts.append(text(left, 92, f"{total} B of dynamic shared memory per CTA, limit {227 * 1024} B", 8))
-    return document(500, 100, parts)
-
-
 FIGURES = {
     "swizzle.svg": swizzle_pattern,
     "tmem.svg": tensor_memory,
     "pair.svg": pair_of_ctas,
-    "smem7.svg": lambda: shared_memory(7),
-    "smem9.svg": lambda: shared_memory(9),
 }

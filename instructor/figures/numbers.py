@@ -44,9 +44,7 @@ def published_chart() -> str:
 def counted_chart() -> str:
     from instructor.figures.runs import simulate
 
-    counts = {
-        f"step {s}": simulate(s, (512, 512, 512)).stats["warp_instructions"] for s in (3, 4, 5, 7, 8, 9)
-    }
+    counts = {f"step {s}": simulate(s, (512, 512, 512)).stats["warp_instructions"] for s in range(3, 11)}
     title = "warp instructions at 512 x 512 x 512, counted by ptxsim"
     return bars(title, counts, "", "{:,.0f}")
 

@@ -1,7 +1,4 @@
-"""Figures from simulated runs: who does what in which order, the order of tiles, and findings about mistakes.
-
-The simulator has no clock: the horizontal axis counts events of one run, it does not measure time.
-"""
+"""Figures from simulated runs: the order of tiles, and findings about mistakes."""
 
 from __future__ import annotations
 
@@ -18,13 +15,15 @@ from ptxsim.checks import all_checks
 from ptxsim.checks.observer import Observer
 from tirxlab.build import build
 from tirxlab.devices import sim
-from tirxlab.picture.svg import document, line, rect, text
+from tirxlab.picture.svg import document, rect, text
 
 SOLUTIONS = Path(instructor.__file__).parent / "solutions" / "gemm_kernels.py"
-ROWS = {
-    "TMA load": "tma", "MMA": "mma", "read TMEM": "threads", "TMA store": "store",
-}  # fmt: skip
 MISTAKES = {  # name -> step, size, text of the kernel and what stands in its place
+    "phase": (2, (128, 128, 192), "phase_mma = phase_mma ^ 1", "pass"),
+    "fence": (
+        4, (128, 128, 128),
+        'fence.proxy_async("shared::cta")\n            # TODO[end]', "fence.mbarrier_init()",
+    ),
     "deadlock":
         (7, (19072, 128, 64), "ld2mma.arrive(0)", "if lane_id == 0:\n" + " " * 24 + "ld2mma.arrive(0)"),
     "bytes": (4, (128, 128, 128), "(BLK_M * BLK_K + BLK_N * BLK_K) * F16_BYTES", "BLK_M * BLK_K * F16_BYTES"),
@@ -120,28 +119,6 @@ def record(step: int, size, order, wanted=None) -> list:
     return log
 
 
-def timeline(step: int, size, order=3) -> str:
-    """What the first CTA had in flight between which events of a run."""
-    log = record(step, size, order, (0, 0, 0))
-    last = max(entry[3] for entry in log)
-    left, width, top, height = 70, 425, 22, 26
-    parts = [text(left, 13, f"step {step}, {'x'.join(map(str, size))}, order={order}", 9, bold=True)]
-    for i, (row, fill) in enumerate(ROWS.items()):
-        y = top + i * height
-        parts += [
-            text(left - 6, y + 16, row, 9, "end"),
-            line(left, y + height, left + width, y + height, "light"),
-        ]
-        for name, label, begin, end, _ in log:
-            if name == row:
-                x, w = left + (begin - 1) / last * width, max((end - begin) / last * width, 1.2)
-                shift, h = (11 * (label[0] == "B"), 9) if row == "TMA load" else (0, 20)
-                parts.append(rect(x, y + 3 + shift, w, h, fill, fill, 0.35, 0.4))
-    bottom = top + len(ROWS) * height + 12
-    parts.append(text(left + width, bottom, f"events of the run, 1 to {last} (not time)", 8, "end"))
-    return document(500, bottom + 6, parts)
-
-
 def tile_order(size=(2048, 1920, 64)) -> str:
     """Which tiles the 148 CTAs of step 6 take first and second."""
     m, n, _ = size
@@ -175,8 +152,6 @@ def said_about(name: str) -> str:
 
 
 FIGURES = {
-    "events4.svg": lambda: timeline(4, (128, 128, 512)),
-    "events7.svg": lambda: timeline(7, (128, 128, 512)),
     "tiles.svg": tile_order,
     **{f"finding-{name}.txt": functools.partial(said_about, name) for name in MISTAKES},
 }

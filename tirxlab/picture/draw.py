@@ -35,11 +35,11 @@ def one(panel: Panel) -> str:
     return document(width + 10, height + 10, shifted)
 
 
-def tile_panel(owner: np.ndarray, per_cluster: int) -> Panel:
+def tile_panel(owner: np.ndarray, per_cluster: int, width: float = WIDTH) -> Panel:
     """D in cells of 128x128, each with the number of the cluster (or CTA) that writes it."""
     what = "CTA" if per_cluster == 1 else "cluster"
     rows, columns = owner.shape
-    cell = max(14, min(34, WIDTH * 0.6 / columns, 420 / rows))
+    cell = max(14, min(34, width * 0.6 / columns, 420 / rows))
     parts = [
         text(
             0,
@@ -60,66 +60,71 @@ def tile_panel(owner: np.ndarray, per_cluster: int) -> Panel:
     return max(columns * cell, 380), rows * cell + 40, parts
 
 
-def memory_panel(blocks: list[Block], shared_bytes: int) -> Panel:
+def memory_panel(blocks: list[Block], shared_bytes: int, width: float = WIDTH) -> Panel:
     """Dynamic shared memory of a CTA to scale, in the parts that the kernel counts (stages, consumers)."""
     parts = [text(0, 10, "shared memory of a CTA", 10, bold=True)]
     for i, block in enumerate(b for b in blocks if b.size >= 1024):
-        share = WIDTH * block.size / shared_bytes / block.parts
-        x = WIDTH * block.offset / shared_bytes
+        share = width * block.size / shared_bytes / block.parts
+        x = width * block.offset / shared_bytes
         for part in range(block.parts):
             parts.append(rect(x + part * share, 22, share, 40, SERIES[i % len(SERIES)], opacity=0.5))
             label = f"{part}" if block.parts > 1 else ""
             parts.append(text(x + (part + 0.5) * share, 57, label, 8.5, "middle"))
-        middle = x + WIDTH * block.size / shared_bytes / 2
+        middle = x + width * block.size / shared_bytes / 2
         parts.append(text(middle, 38, block.name, 10, "middle", bold=True))
         size = f"{block.parts} x {kib(block.size // block.parts)}" if block.parts > 1 else kib(block.size)
-        swizzle = f", swizzle {block.swizzle} B" if block.swizzle else ""
-        parts.append(text(middle, 74, size + swizzle, 8.5, "middle"))
+        parts.append(text(middle, 74, size, 8.5, "middle"))
         parts.append(text(x, 19, block.offset, 7, fill="grey"))
     small = ", ".join(f"{b.name} at {b.offset}" for b in blocks if b.size < 1024)
     parts.append(text(0, 92, f"first 1024 B: {small}", 8.5))
+    swizzled = ", ".join(b.name for b in blocks if b.swizzle)
+    if swizzled:
+        width_of_swizzle = max(b.swizzle for b in blocks)
+        parts.append(text(0, 106, f"swizzle of {width_of_swizzle} B, as TMA writes it: {swizzled}", 8.5))
     used = f"{shared_bytes} B of dynamic shared memory; a CTA may use {LIMIT} B"
-    parts.append(text(0, 106, used, 8.5, fill="grey"))
-    return WIDTH, 110, parts
+    parts.append(text(0, 120, used, 8.5, fill="grey"))
+    return width, 124, parts
 
 
 def kib(size: int) -> str:
     return f"{size // 1024} KiB" if size % 1024 == 0 else f"{size} B"
 
 
-def tmem_panel(facts: Structure) -> Panel:
+def tmem_panel(facts: Structure, width: float = WIDTH) -> Panel:
     """The 512 columns of each CTA's tensor memory, and whose MMAs write them."""
     ctas = sorted({c.cta for c in facts.columns})
     height, left = 30, 60
-    scale = (WIDTH - left) / 512
+    scale = (width - left) / 512
     parts = [text(0, 10, "tensor memory: columns that MMAs write, 128 lanes each", 10, bold=True)]
     for row, cta in enumerate(ctas):
         y = 24 + row * (height + 8)
         parts.append(text(left - 6, y + 19, f"CTA {cta}", 9, "end"))
         parts.append(rect(left, y, 512 * scale, height, "light", "grey"))
         for i, used in enumerate(c for c in facts.columns if c.cta == cta):
-            x, width = left + used.first * scale, used.count * scale
-            parts.append(rect(x, y, width, height, SERIES[i % len(SERIES)], opacity=0.5))
+            x, extent = left + used.first * scale, used.count * scale
+            parts.append(rect(x, y, extent, height, SERIES[i % len(SERIES)], opacity=0.5))
             whose = f"MMAs of {used.issuer.name}" + f" of CTA {used.issuer.cta}" * (len(ctas) > 1)
             label = f"{used.first}-{used.first + used.count - 1}: {whose}"
-            anchor = "middle" if width > 6 * len(label) else "start"
-            parts.append(text(x + (width / 2 if anchor == "middle" else 4), y + 19, label, 9, anchor))
-    return WIDTH, 24 + len(ctas) * (height + 8), parts
+            anchor = "middle" if extent > 5.6 * len(label) else "start"
+            parts.append(text(x + (extent / 2 if anchor == "middle" else 4), y + 19, label, 9, anchor))
+    return width, 24 + len(ctas) * (height + 8), parts
 
 
-def barrier_panel(facts: Structure) -> Panel:
+def barrier_panel(facts: Structure, width: float = WIDTH, thread_barriers: bool = True) -> Panel:
     """A column for each agent, a row for each barrier: dots signal it, arrowheads wait for it."""
-    agents = facts.agents
+    barriers = [b for b in facts.barriers if thread_barriers or b.init is not None]
+    busy = {agent for barrier in barriers for agent in (*barrier.signals, *barrier.waiters)}
+    agents = [agent for agent in facts.agents if agent in busy]
     several = len({agent.cta for agent in agents}) > 1
-    left, top, row = 196, HEAD + 10, 30
-    step = max(70, (WIDTH - left) / len(agents))
+    left, top, row = (170 if several else 120), HEAD + 10, 30
+    step = max(60 if several else 70, (width - left) / len(agents))
     place = {agent: left + (i + 0.5) * step for i, agent in enumerate(agents)}
-    bottom = top + len(facts.barriers) * row + 6
+    bottom = top + len(barriers) * row + 6
     parts = [text(0, 10, "who signals and who awaits each barrier", 10, bold=True)]
     for agent, x in place.items():
         parts += agent_head(agent, x, step, several)
         parts.append(line(x, top - 4, x, bottom, colour_of(agent), 1))
-    for i, barrier in enumerate(facts.barriers):
+    for i, barrier in enumerate(barriers):
         parts += barrier_row(barrier, top + (i + 0.6) * row, place, several)
     legend = "dot: signals (B: TMA brings bytes, C: commit of MMAs, A: threads arrive); arrow: waits"
     parts.append(text(0, bottom + 14, legend, 8.5, fill="grey"))
@@ -129,7 +134,7 @@ def barrier_panel(facts: Structure) -> Panel:
 def agent_head(agent: Agent, x: float, step: float, several: bool) -> list[str]:
     """The title of a column, in two or three lines."""
     lines = [f"CTA {agent.cta}"] * several + [agent.name, ", ".join(agent.roles)]
-    size = 8.5 if step > 90 else 7.5
+    size = 8.5 if step > 66 else 8
     first = HEAD - 10 * (len(lines) - 1)
     return [text(x, first + 10 * i, said, size, "middle", bold=i == several) for i, said in enumerate(lines)]
 
