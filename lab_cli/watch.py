@@ -44,14 +44,22 @@ def watched(command: Callable[[], int]) -> int:
 
 
 def in_child(command: Callable[[], int]) -> int:
-    """Run the command with the usual handlers."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Run the command; whatever it raises after Ctrl-C comes of that (an import that broke off, say)."""
+    stopped = []
+
+    def stop(number: int, frame) -> None:
+        stopped.append(number)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, stop)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     with contextlib.suppress(OSError, AttributeError):  # Linux: this process dies with its parent
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     try:
         return command()
-    except KeyboardInterrupt:
+    except BaseException:
+        if not stopped:
+            raise
         return STOPPED
 
 
