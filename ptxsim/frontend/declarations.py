@@ -43,7 +43,7 @@ def declaration(tokens: Tokens, linkage: tuple[str, ...] = (), single: bool = Fa
             multiple = tokens.integer()
             if multiple & (multiple - 1) or multiple < 0:
                 raise tokens.error(f"alignment {multiple} is not a power of two")
-            align = align if "ptr" in attributes else multiple  # behind .ptr: of what it points at (5.4.7)
+            align = align if "ptr" in attributes else multiple  # after .ptr: of what it points at (5.4.7)
         elif word in _VECTOR:
             lanes = _VECTOR[word]
         elif word in TYPE_BYTES:

@@ -1,7 +1,7 @@
 """Calls of device functions are expanded in place: the rest of the machine knows kernels only.
 
 Each call site gets a copy of the callee with names of its own; formal parameters become the caller's .param
-variables, `ret` a jump behind the copy (PTX ISA 7.1, 9.7.12.5). Recursion and indirect calls are refused.
+variables, `ret` a jump past the copy (PTX ISA 7.1, 9.7.12.5). Recursion and indirect calls are refused.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class _Copy:
             self.placed |= {self.names[var.name]} if shared else set()
 
     def bind(self) -> tuple[list[Instr], list[Instr]]:
-        """Formal parameters and results take the place of the actual ones; moves to put before and behind."""
+        """Formal parameters and results take the place of the actual ones; moves to put before and after."""
         call, callee = self.call, self.callee
         at = next(i for i, o in enumerate(call.operands) if not isinstance(o, Paren))
         results = call.operands[0].items if at else ()

@@ -132,7 +132,7 @@ class Tokens:
         raise self.error(f"no matching '{closing}'", start)
 
     def skip_past(self, value: str) -> None:
-        """Step behind the next token that is `value`."""
+        """Step past the next token that is `value`."""
         while not self.accept(value):
             if self.kind() == "end":
                 raise self.error(f"expected '{value}'")

@@ -46,7 +46,7 @@ def fit(launch) -> int:
 
 
 def run_together(first: Cluster, rest: range) -> tuple[list[Cluster], int]:
-    """Goes on with a cluster that polls, and with those behind it; (all Clusters used, how many ended).
+    """Goes on with a cluster that polls, and with those after it; (all Clusters used, how many ended).
 
     The new ones are not checked: the reporter says so.
     """
@@ -55,14 +55,14 @@ def run_together(first: Cluster, rest: range) -> tuple[list[Cluster], int]:
             "unsupported", "incomplete",
             f"cluster {first.index} waits for other clusters: those that start after it are not checked",
         )  # fmt: skip
-    used, idle, waiting, behind = [first], [], deque([first]), deque(rest)
+    used, idle, waiting, not_started = [first], [], deque([first]), deque(rest)
     done = futile = 0
-    while waiting or behind:
-        room = bool(behind) and len(waiting) < fit(first.launch)
+    while waiting or not_started:
+        room = bool(not_started) and len(waiting) < fit(first.launch)
         if futile > len(waiting) and not room:
             waiting[0].run()  # reports the deadlock
             break
-        cluster = _next(used, idle, behind) if room else waiting.popleft()
+        cluster = _next(used, idle, not_started) if room else waiting.popleft()
         cluster.progress.moved = False
         if cluster.run(alone=False):
             done, futile = done + 1, 0
@@ -75,12 +75,12 @@ def run_together(first: Cluster, rest: range) -> tuple[list[Cluster], int]:
     return used, done
 
 
-def _next(used: list[Cluster], idle: list[Cluster], behind: deque) -> Cluster:
+def _next(used: list[Cluster], idle: list[Cluster], not_started: deque) -> Cluster:
     """The next cluster of the grid, started."""
     if not idle:
         first = used[0]
         idle.append(Cluster(first.launch, first.order, first.reporter, explain=first.explain))
         used.append(idle[-1])
     cluster = idle.pop()
-    cluster.start(behind.popleft())
+    cluster.start(not_started.popleft())
     return cluster

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxsim.frontend.parser import Instr, PtxError
-from ptxsim.isa.operands import SHORT_TYPES, type_bits
+from ptxsim.isa.operands import TYPE_BITS, type_bits
 
 SPACES = {
     "global": 0,
@@ -35,6 +35,6 @@ def access_form(instr: Instr) -> tuple[int, bool, int, int]:
         space = SPACES.get(base, space)
         vector = _VECTORS.get(mod, vector)
     kind = instr.mods[-1]
-    if kind not in SHORT_TYPES or type_bits(kind) > 64:
+    if kind not in TYPE_BITS or type_bits(kind) > 64:
         raise PtxError(f"type .{kind} of {instr.op} is not modelled", instr.line, instr.text)
     return type_bits(kind) // 8, kind[0] == "s", space, vector

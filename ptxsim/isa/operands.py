@@ -11,7 +11,7 @@ from ptxsim.frontend.ast import Imm
 UNSET = 0xFFFB_7FFB_FFFB_7FFB
 SINK, CARRY = 0, 1  # the slot behind `_`, and the condition code register CC.CF (PTX ISA 9.7.2)
 
-SHORT_TYPES = {
+TYPE_BITS = {
     "b8": 8,
     "u8": 8,
     "s8": 8,
@@ -41,7 +41,7 @@ SHORT_TYPES = {
 
 def type_bits(kind: str) -> int:
     """Width of a PTX type in bits (packed 8-bit and smaller formats count as 32)."""
-    return SHORT_TYPES.get(kind, 32)
+    return TYPE_BITS.get(kind, 32)
 
 
 def constant_bits(imm: Imm, kind: str) -> int:

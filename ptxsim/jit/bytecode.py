@@ -162,7 +162,7 @@ COLUMNS = len(Column)
 FIRST_SCALAR = 16
 LOG_SAME, LOG_SIZE_MASK = 1 << 40, (1 << 40) - 1
 CONTROL_WORDS = int(Control.NEW_FIRST) + 64
-MOVE_BYTES = 16  # per lane, of a load and the store behind it that are done at once
+MOVE_BYTES = 16  # per lane, of a load and the store after it that are done at once
 FULL = 0xFFFF_FFFF  # all lanes
 TURN = 16 * 2520  # instructions a split runs before others get a turn; most polling loops divide it
 

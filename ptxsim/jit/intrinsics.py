@@ -43,7 +43,7 @@ store8, store16, store32, store64 = (_storer(bits) for bits in (8, 16, 32, 64))
 
 
 def _at(builder, base, index):
-    """Pointer to the 64-bit word number `index` behind address `base`."""
+    """Pointer to the 64-bit word number `index` after address `base`."""
     word = ir.IntType(64)
     start = builder.inttoptr(base, word.as_pointer())
     return builder.gep(start, [index], inbounds=True, source_etype=word)

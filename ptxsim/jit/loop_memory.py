@@ -88,7 +88,7 @@ def write_element(host, width, x):
 
 @njit(inline="always")
 def word(base, number):
-    """int64 number `number` behind an address."""
+    """int64 number `number` after an address."""
     return column(u64(base), number)
 
 
@@ -234,9 +234,9 @@ def store_warp(row, slot, distance, registers, control):
 
 @njit
 def access_warp(row, slot, distance, cta, registers, control):
-    """Does the load or store of `row` where nobody watches; the rows done.
+    """Does the load or store of `row` without observers; the rows done.
 
-    Those are two for a load that moves (fusion.find_moves): it and the store behind it copy past registers
+    Those are two for a fused load and store (peephole.fuse_load_store): they copy past registers
     that nobody else reads.
     """
     if column(row, OP) == ST:
@@ -254,7 +254,7 @@ def access_warp(row, slot, distance, cta, registers, control):
 
 @njit
 def folded_access(row, cta, registers, control):
-    """An addition and the access behind it, which alone uses the sum, as its address (fusion.find_folds).
+    """An addition and the access after it, whose address alone it makes (peephole.fold_address_add).
 
     The rows done; 0 if that is not simple. `row` holds the first summand and the whole offset as an access
     would.

@@ -21,7 +21,7 @@ def _pointer(builder, address, kind):
 
 
 def _at(builder, base, words):
-    """Address of 64-bit word number `words` behind `base`."""
+    """Address of 64-bit word number `words` after `base`."""
     return builder.add(base, builder.shl(words, ir.Constant(I64, 3)))
 
 

@@ -23,7 +23,7 @@ def build_blocks(count: int, targets: dict[int, list[int]], falls: dict[int, boo
     """Blocks of `count` instructions.
 
     targets: position of each control instruction -> positions it may jump to (empty for ret / exit).
-    falls: the same positions -> whether execution may also continue behind it.
+    falls: the same positions -> whether execution may also continue after it.
     """
     leaders = {0} | {t for jumps in targets.values() for t in jumps} | {p + 1 for p in targets}
     starts = sorted(p for p in leaders if p < count)

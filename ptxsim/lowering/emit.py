@@ -16,7 +16,7 @@ import numpy as np
 from ptxsim.frontend.inline_calls import expand
 from ptxsim.frontend.parser import Function, Instr, Mem, Module, Pair, PtxError, Reg, Sink, Sym, Vec
 from ptxsim.isa.memory_access import access_form
-from ptxsim.isa.operands import CARRY, SHORT_TYPES, SINK, constant_bits, type_bits
+from ptxsim.isa.operands import CARRY, SINK, TYPE_BITS, constant_bits, type_bits
 from ptxsim.isa.scalar import address
 from ptxsim.isa.scalar import table as scalar
 from ptxsim.jit.bytecode import (
@@ -57,8 +57,8 @@ from ptxsim.lowering.instruction_selection import (
     make_row,
     well_formed,
 )
-from ptxsim.lowering.peephole import find_folds, find_moves
-from ptxsim.lowering.register_allocation import Slots
+from ptxsim.lowering.peephole import fold_address_add, fuse_load_store
+from ptxsim.lowering.register_allocation import RegisterAllocator
 from ptxsim.lowering.split_b128 import split_wide
 
 
@@ -73,7 +73,7 @@ class Program:
     cold: list[
         scalar.ScalarOp
     ]  # scalar operations outside the main loop, numbered by column AUX of COLD rows
-    slots: Slots
+    slots: RegisterAllocator
     function: Function
     local_offsets: dict[str, int]
     local_bytes: int
@@ -93,17 +93,17 @@ def lower(function: Function, module: Module, hot: dict[str, int]) -> Program:
     targets, falls = jumps(rows, labels, function)
     blocks = cfg.build_blocks(len(rows), targets, falls)
     find_copies(rows, blocks)
-    slots = Slots(function, module)
+    slots = RegisterAllocator(function, module)
     slots.allocate(blocks, rows)
-    find_moves(rows, blocks, slots.last_use)
-    find_folds(rows, blocks, slots.last_use)
+    fuse_load_store(rows, blocks, slots.last_use)
+    fold_address_add(rows, blocks, slots.last_use)
     return _Emitter(function, rows, labels, blocks, slots, hot).emit()
 
 
 class _Emitter:
     """Numbers the rows and fills in the bytecode."""
 
-    def __init__(self, function, rows, labels, blocks, slots: Slots, hot: dict[str, int]):
+    def __init__(self, function, rows, labels, blocks, slots: RegisterAllocator, hot: dict[str, int]):
         self.function, self.rows, self.labels, self.blocks = function, rows, labels, blocks
         self.slots, self.hot = slots, hot
         self.code: list[list[int]] = []
@@ -116,7 +116,7 @@ class _Emitter:
         self.join_rows: dict[int, int] = {}  # block -> row of its JOIN
         self.row_of: dict[int, int] = {}  # position -> row
         self.copies: dict[int, list[tuple[int, int]]] = {}
-        self.addition: tuple[list[int], int] | None = None  # for the access behind it: line, constant
+        self.addition: tuple[list[int], int] | None = None  # for the access after it: line, constant
         self._emit_of = {
             UNPACK: self._unpack,
             EXIT: self._exit,
@@ -233,8 +233,8 @@ class _Emitter:
         columns = dict(zip("abcefx", sources, strict=False), d=d, aux=d2)
         if op.key in self.hot:
             line = self._put(row.instr, self.hot[op.key], **columns)
-            if row.folds is not None and not self._needs_widening(row):
-                self.addition = line, row.folds
+            if row.folded_constant is not None and not self._needs_widening(row):
+                self.addition = line, row.folded_constant
         else:
             number = self.cold.setdefault(op.key, len(self.cold))
             if number == len(self.cold_ops):
@@ -283,7 +283,7 @@ class _Emitter:
         start = self._list(row.writes[0], vector, row.instr, destination=True)
         extend = self._sign_target(row.writes[0]) if signed else 0
         base, offset, space = self._address(row.instr, row.instr.operands[1], space)
-        columns = {"d": start, "a": base, "b": vector, "c": width, "e": extend, "f": int(row.moves)}
+        columns = {"d": start, "a": base, "b": vector, "c": width, "e": extend, "f": int(row.fused_store)}
         self._fold(space, offset)
         self._put(row.instr, LD, imm=offset, aux=space, **columns)
 
@@ -295,7 +295,7 @@ class _Emitter:
         self._put(row.instr, ST, d=start, a=base, b=vector, c=width, imm=offset, aux=space)
 
     def _fold(self, space: int, offset: int) -> None:
-        """Tells the addition above an access (fusion.find_folds) what for; column X keeps its operation."""
+        """Makes the addition above an access a FOLD (peephole.fold_address_add); X keeps its operation."""
         if self.addition is not None:
             line, constant = self.addition
             line[X], line[OP], line[IMM], line[AUX] = line[OP], FOLD, constant + offset, space
@@ -340,7 +340,7 @@ _COLUMN = {
 
 def _value_type(instr: Instr) -> str:
     """The type that immediates of an instruction take: its last type modifier, else 64 bits."""
-    kinds = [m for m in instr.mods if m in SHORT_TYPES and m != "pred"]  # masks and numbers are no predicates
+    kinds = [m for m in instr.mods if m in TYPE_BITS and m != "pred"]  # masks and numbers are no predicates
     return kinds[-1] if kinds else "b64"
 
 

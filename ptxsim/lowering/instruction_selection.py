@@ -27,8 +27,8 @@ class Row:
     unit: UnitSpec | None = None
     reads: list = field(default_factory=list)
     writes: list = field(default_factory=list)
-    moves: bool = False  # a load whose registers only the next instruction reads, to store them
-    folds: int | None = None  # constant added to make a sum that only the next instruction reads, as address
+    fused_store: bool = False  # a load whose registers only the next instruction reads, to store them
+    folded_constant: int | None = None  # of an addition that only makes the next address
     copies: dict = field(default_factory=dict)  # register filled later -> registers that `mov` copies it to
 
 

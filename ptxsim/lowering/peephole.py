@@ -1,4 +1,4 @@
-"""Pairs of instructions that the main loop does at once where nobody watches, past registers that no other
+"""Pairs of instructions that the main loop does at once without observers, past registers that no other
 instruction reads (loop_memory.py).
 """
 
@@ -14,20 +14,20 @@ from ptxsim.lowering.instruction_selection import Row
 FARTHEST = 1 << 48  # bytes: an offset that is still sure to fit a column of the bytecode
 
 
-def find_moves(rows: list[Row], blocks: list[cfg.Block], last_use: dict[str, int]) -> None:
+def fuse_load_store(rows: list[Row], blocks: list[cfg.Block], last_use: dict[str, int]) -> None:
     """Marks loads whose registers only the next instruction reads, to store them in another space."""
     for block in blocks:
         for position in range(block.start, block.end - 1):
             load, store = rows[position], rows[position + 1]
-            if load.kind == LD and store.kind == ST and _moves(load, store):
-                load.moves = all(last_use.get(r.name) == position + 1 for r in _items(load.writes[0]))
+            if load.kind == LD and store.kind == ST and _same_bytes(load, store):
+                load.fused_store = all(last_use.get(r.name) == position + 1 for r in _items(load.writes[0]))
 
 
 def _items(operand) -> tuple:
     return operand.items if isinstance(operand, Vec) else (operand,)
 
 
-def _moves(load: Row, store: Row) -> bool:
+def _same_bytes(load: Row, store: Row) -> bool:
     """Whether a store writes just what a load read, in another space."""
     target, (place, value) = load.instr.operands[0], store.instr.operands
     forms = [access_form(row.instr) for row in (load, store)]
@@ -45,7 +45,7 @@ def _moves(load: Row, store: Row) -> bool:
     )
 
 
-def find_folds(rows: list[Row], blocks: list[cfg.Block], last_use: dict[str, int]) -> None:
+def fold_address_add(rows: list[Row], blocks: list[cfg.Block], last_use: dict[str, int]) -> None:
     """Marks additions of a constant whose sum only the next instruction reads, as the address it accesses."""
     for block in blocks:
         for position in range(block.start, block.end - 1):
@@ -76,7 +76,7 @@ def _fold(addition: Row, access: Row, dies: bool) -> None:
     value = constant.bits & (1 << bits) - 1
     value -= value >> bits - 1 << bits
     if dies and fits and place.base == total and total not in values and abs(value) < FARTHEST:
-        addition.folds = value
+        addition.folded_constant = value
 
 
 _FOLDED = {("s32",): 32, ("u32",): 32, ("s64",): 64, ("u64",): 64}

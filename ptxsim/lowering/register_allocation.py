@@ -29,7 +29,7 @@ from ptxsim.isa.special_registers import known_special
 from ptxsim.lowering import cfg
 
 
-class Slots:
+class RegisterAllocator:
     def __init__(self, function: Function, module: Module):
         self.function, self.module = function, module
         self.fixed: dict[

@@ -184,7 +184,7 @@ class Cluster:
     # ---- sleeping and waking ----
 
     def wait(self, split: Split, wait: Wait, park: bool = False) -> str:
-        """Puts the split to sleep until wake(wait.key); with `park` it goes on behind the instruction."""
+        """Puts the split to sleep until wake(wait.key); with `park` it goes on after the instruction."""
         self.waiting.setdefault(wait.key, []).append(split.index)
         self.waits[split.index] = wait
         return PARK if park else BLOCK

@@ -75,7 +75,7 @@ class GlobalMemory:
                 side = (
                     f"{distance} B before {name}"
                     if address < base
-                    else f"{distance} B behind the end of {name}"
+                    else f"{distance} B past the end of {name}"
                 )
                 best = (distance, side)
         return best[1] if best else f"address 0x{address & (2**64 - 1):x}, which no buffer holds"

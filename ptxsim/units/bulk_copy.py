@@ -35,7 +35,7 @@ class Span(TensorMap):
 
 
 def span(cluster, address: int, size: int) -> Span | None:
-    """The bytes behind a global address; None where they are not all in one buffer."""
+    """The bytes at a global address; None where they are not all in one buffer."""
     memory = cluster.launch.memory
     found = memory.find(address, size)
     if found is None:
@@ -105,7 +105,7 @@ def _aligned(cluster, split, size: int, *addresses: int) -> bool:
 
 
 def _inside(cluster, split, place, size: int):
-    """The place, if `size` bytes of shared memory lie behind it."""
+    """The place, if `size` bytes of shared memory follow it."""
     if place is not None and place[1] + size > cluster.launch.shared_end:
         message = f"bulk copy of {size} B passes the end of shared memory"
         cluster.reporter.add("out-of-bounds", "error", message, "", split)

@@ -1,7 +1,7 @@
 """cp.async: copies of 4, 8 or 16 bytes a thread from global to shared memory (PTX ISA 9.7.9.25.3).
 
 A copy reads and writes when the engine completes it. Its thread may rely on it after a wait_group that covers
-it, other threads after a barrier behind that wait, or through an mbarrier (cp.async.mbarrier.arrive).
+it, other threads after a barrier that follows that wait, or through an mbarrier (cp.async.mbarrier.arrive).
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def refuse(instr: Instr, what: str) -> PtxError:
 
 
 def check_mods(instr: Instr, known: set[str], start: int = 0) -> set[str]:
-    """The modifiers behind position `start`, refusing any that is not in `known`."""
+    """The modifiers after position `start`, refusing any that is not in `known`."""
     mods = instr.mods[start:]
     unknown = [m for m in mods if m not in known]
     if unknown:

@@ -125,7 +125,7 @@ def _check_fence(cluster, split, warp: Warp, slots: list[int], held: np.ndarray)
         cluster.reporter.add(
             "race",
             "error",
-            "wgmma.mma_async accumulates into registers that were written with no wgmma.fence behind",
+            "wgmma.mma_async accumulates into registers that were written with no wgmma.fence after",
             "execute wgmma.fence.sync.aligned after the last write of accumulators, before the first wgmma",
             split,
             key="wgmma-fence",

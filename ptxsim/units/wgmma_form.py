@@ -9,7 +9,7 @@ from ptxsim.isa.number_formats import DECODERS
 from ptxsim.units.registry import check_mods, refuse
 
 _FP8, _INT8 = ("e4m3", "e5m2"), ("s8", "u8")
-# types of A and B -> (K, types of D, immediates behind scale-d with both operands in shared memory)
+# types of A and B -> (K, types of D, immediates after scale-d with both operands in shared memory)
 _KINDS = {
     ("f16",): (16, ("f16", "f32"), 4),
     ("bf16",): (16, ("f32",), 4),
@@ -70,7 +70,7 @@ def decode_form(instr) -> Form:
 
 
 def _immediates(instr, count: int) -> tuple[list[int], tuple[bool, ...]]:
-    """(signs of A and B, transpositions) behind scale-d."""
+    """(signs of A and B, transpositions) after scale-d."""
     operands = instr.operands[3:]
     values = [getattr(o, "bits", None) for o in operands[1:]]
     if len(operands) != 1 + count:

@@ -217,7 +217,7 @@ ARRIVALS = (
         edits=(replace("mma2ld.arrive(warp_id, cta_group", "mma2ld.arrive(mma_phase.stage, cta_group"),),
         kind="deadlock",
         names="mma2ld[0]",
-        why="After three K tiles the stage is 3: the commit goes behind the end of mma2ld, onto ld2mma.",
+        why="After three K tiles the stage is 3: the commit goes past the end of mma2ld, onto ld2mma.",
     ),
     Bug(
         "mask-one-cta",

@@ -264,7 +264,7 @@ BOUNDS = (
         (replace("A[m_st : m_st + BLK_M, k_st", "A[m_st + 64 : m_st + 64 + BLK_M, k_st"),),
         kind="out-of-bounds",
         names="A",
-        why="The tile's lower half lies behind the end of A.",
+        why="The tile's lower half lies past the end of A.",
     ),
     Bug(
         "base-not-1024-aligned",

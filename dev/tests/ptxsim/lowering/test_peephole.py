@@ -149,7 +149,7 @@ def test_out_of_bounds_names_the_access():
     for checks in (True, False):
         _, result = run(module, checks)
         (finding,) = [f for f in result.findings if f.kind == "out-of-bounds"]
-        assert "ld.global.u32" in finding.where["ptx"] and "0 B behind the end" in finding.message
+        assert "ld.global.u32" in finding.where["ptx"] and "0 B past the end" in finding.message
 
 
 def test_a_constant_too_large_for_a_column():
