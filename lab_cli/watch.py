@@ -16,7 +16,7 @@ from pathlib import Path
 GRACE = 0.7  # seconds
 STOPPED = 130  # exit status after Ctrl-C, as shells have it
 PR_SET_PDEATHSIG = 1  # prctl(2)
-SHOW_CURSOR = "\x1b[?25h"  # a killed progress bar leaves the cursor hidden
+SHOW_CURSOR = "\r\x1b[2K\x1b[?25h"  # a progress bar that breaks off leaves its line, and the cursor hidden
 
 
 def watched(command: Callable[[], int]) -> int:
@@ -48,6 +48,8 @@ def in_child(command: Callable[[], int]) -> int:
     stopped = []
 
     def stop(number: int, frame) -> None:
+        if not stopped:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # C code prints the errors of imports that break off
         stopped.append(number)
         raise KeyboardInterrupt
 
@@ -88,7 +90,7 @@ class Watch:
     def end(self, status: int) -> int:
         """Say that the command was stopped, end what it left running, and return the exit status."""
         kill(self.started[1:])
-        if status < 0 and sys.stderr.isatty():  # the child had no time for it
+        if sys.stderr.isatty():
             print(SHOW_CURSOR, end="", file=sys.stderr)
         print("lab: stopped", file=sys.stderr)
         return 128 + self.number
