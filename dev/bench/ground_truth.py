@@ -1,0 +1,105 @@
+"""ptxsim's verdicts on random synchronisation programs, against a truth that does not come from ptxsim.
+
+    python dev/bench/ground_truth.py SEED [--count N] [--minutes M] [--show K] [--out FILE]
+
+Programs SEED * 1,000,000 .. are made, judged by `truth` (histories by transitive closure, several
+schedules) and run by ptxsim under three orders. Prints programs, disagreements by class and by cause (the
+kinds of events left after minimising), and K programs of each. Exit code 1 where there is any disagreement.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter, defaultdict
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from dev.bench.truth.compare import DEEPER, check  # noqa: E402
+from dev.bench.truth.execute import Undefined  # noqa: E402
+from dev.bench.truth.generate import program_of  # noqa: E402
+from dev.bench.truth.judge import truth_of  # noqa: E402
+from dev.bench.truth.minimise import minimise  # noqa: E402
+
+BLOCK = 1_000_000  # seeds of programs from one seed of the bench
+MINIMISED = 3  # programs of a class and a kind of finding that are minimised
+
+
+class Tally:
+    """What has been seen so far."""
+
+    def __init__(self):
+        self.programs, self.undefined = Counter(), Counter()
+        self.classes, self.causes = Counter(), defaultdict(list)
+        self.minimised = Counter()
+
+    def add(self, seed: int) -> None:
+        program = program_of(seed)
+        try:
+            truth = truth_of(program)
+            found = check(program, truth, deeper=(DEEPER[0],))
+        except Undefined as why:
+            self.undefined[str(why)] += 1
+            return
+        state = "wrong" if truth.must else "wrong in some schedules" if truth.may else "right"
+        self.programs["to review" if state == "right" and truth.review else state] += 1
+        for name in sorted({name for name, _ in found}):
+            self.classes[name] += 1
+            self._cause(seed, program, name, next(text for n, text in found if n == name))
+
+    def _cause(self, seed: int, program, name: str, text: str) -> None:
+        words = " ".join(text.split()[1:4])
+        self.minimised[name, words] += 1
+        if self.minimised[name, words] > MINIMISED:
+            self.causes[name, f"like others: {words}"].append((seed, text, None))
+            return
+        if name not in {n for n, _ in check(program)}:  # more schedules explain it
+            self.classes[name] -= 1
+            return
+        small = minimise(program, name)
+        kinds = " ".join(sorted({op.kind for op in small.ops()}))
+        self.causes[name, kinds].append((seed, text, small))
+
+    def report(self, show: int) -> str:
+        total = sum(self.programs.values())
+        lines = [f"{total} programs: " + ", ".join(f"{n} {k}" for k, n in self.programs.most_common())]
+        lines.append(f"left out, without meaning: {sum(self.undefined.values())}")
+        lines += [f"{name}: {n}" for name, n in (+self.classes).most_common()] or ["no disagreement"]
+        for (name, cause), examples in sorted(self.causes.items(), key=lambda item: -len(item[1])):
+            lines.append(f"  {len(examples):5} {name}: {cause}")
+            for seed, text, small in examples[:show]:
+                lines.append(f"        program {seed}: {text}")
+                if small is not None:
+                    lines += [
+                        f"          {line}" for line in str(small).split("\n") if not line.endswith(":")
+                    ]
+        return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("seed", type=int)
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--minutes", type=float, default=600.0)
+    parser.add_argument("--show", type=int, default=0)
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    tally, start, last = Tally(), time.monotonic(), time.monotonic()
+    for seed in range(given.seed * BLOCK, given.seed * BLOCK + given.count):
+        tally.add(seed)
+        if time.monotonic() - last > 60 and given.out:
+            given.out.write_text(tally.report(given.show) + "\n")
+            last = time.monotonic()
+        if time.monotonic() - start > 60 * given.minutes:
+            break
+    text = tally.report(given.show) + f"\n{time.process_time():.0f} s of processor time"
+    print(text)
+    if given.out:
+        given.out.write_text(text + "\n")
+    return 1 if +tally.classes else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

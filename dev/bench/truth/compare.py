@@ -1,0 +1,171 @@
+"""ptxsim's verdict on a program beside the truth.
+
+`check` gives a list of disagreements, each a (class, detail):
+  false error      no schedule of the program does anything wrong, ptxsim says `error`
+  false review     nothing is left to review, ptxsim says `review`
+  false clean      every schedule is wrong, ptxsim says `clean` or `review` in an order
+  unseen           some schedule is wrong, ptxsim says so in no order (a run is one run: not counted as false)
+  missing review   every schedule lacks a fence, ptxsim says `clean`
+  wrong pair       a race, or a waiting event, that the truth does not know
+  wrong kind       an error of a kind that nothing in the program explains
+  results differ   clean in every order, but not the same memory
+  no verdict       incomplete, an exception, or no end
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+
+import numpy as np
+
+import ptxsim
+from dev.bench.truth.emit import ptx_of
+from dev.bench.truth.events import RESULTS
+from dev.bench.truth.judge import Truth, truth_of
+from dev.bench.truth.model import FLAGS, Program
+
+ORDERS = ("program", "adverse", 1)
+OWN = {900000, 900001}  # marks of what stands before and after the events
+DEEPER = (5, 40)  # times as many schedules before a disagreement counts
+SECONDS = 60  # a run that takes longer has no verdict
+_LINE = re.compile(r"\bline (\d+)\b")
+
+# kind of a finding -> what in the truth explains it
+EXPLAINS = {
+    "race": {"races", "pending", "stuck"},
+    "proxy-fence": {"fences", "races"},
+    "deadlock": {"stuck"},
+    "async-pending": {"pending", "races"},
+    "uninitialized": {"races", "pending", "unset", "stuck"},
+    "tmem-alloc": {"races", "pending", "stuck"},  # what is still under way when columns are freed
+    "mbarrier": {"stuck", "races", "half"},
+    "tx-count": {"stuck", "half"},
+}
+
+
+class TooLong(Exception):
+    pass
+
+
+def _alarm(*_):
+    raise TooLong
+
+
+def run_ptxsim(program: Program, orders=ORDERS, checks: bool = True) -> dict:
+    """order -> (Result, memory it left)."""
+    module = ptxsim.load(ptx_of(program))
+    shape = {"grid": program.ctas, "cluster": program.ctas, "block": 32 * program.warps}
+    found = {}
+    for order in orders:
+        arrays = fresh_arrays()
+        result = module.launch("k", **shape, args=list(arrays), order=order, jobs=1, checks=checks)
+        found[order] = result, np.concatenate(arrays[1:])
+    return found
+
+
+def fresh_arrays() -> tuple:
+    """(input, output with its global slots, flags)."""
+    return (
+        np.arange(1, 4097, dtype=np.uint32),
+        np.zeros(RESULTS + 128 * 32, np.uint32),
+        np.zeros(FLAGS * 16, np.uint32),
+    )
+
+
+def check(program: Program, truth: Truth | None = None, deeper=DEEPER) -> list[tuple[str, str]]:
+    """Every disagreement that stays when more schedules are tried. Raises Undefined."""
+    truth = truth or truth_of(program)
+    runs = _in_time(program)
+    if isinstance(runs, str):
+        return [("no verdict", runs)]
+    found = judge_runs(truth, runs)
+    for rounds in deeper:
+        found = found and judge_runs(truth_of(program, rounds), runs)
+    return found
+
+
+def _in_time(program: Program) -> dict | str:
+    """The runs, or why there is no verdict."""
+    signal.signal(signal.SIGALRM, _alarm)
+    signal.alarm(SECONDS)
+    try:
+        return run_ptxsim(program)
+    except TooLong:
+        return f"after {SECONDS} s"
+    except Exception as error:  # whatever it is, it is no verdict
+        return f"{type(error).__name__}: {error}"[:200]
+    finally:
+        signal.alarm(0)
+
+
+def judge_runs(truth: Truth, runs: dict) -> list[tuple[str, str]]:
+    found = []
+    verdicts = {order: result.verdict for order, (result, _) in runs.items()}
+    if "incomplete" in verdicts.values():
+        found.append(("no verdict", "incomplete"))
+    for order, (result, _) in runs.items():
+        found += _of_one_run(truth, order, result)
+    wrong = [o for o, v in verdicts.items() if v == "error"]
+    if truth.may and not truth.must and not wrong:
+        found.append(("unseen", _kinds(truth)))
+    memories = [memory for _, memory in runs.values()]
+    if set(verdicts.values()) == {"clean"} and any((m != memories[0]).any() for m in memories):
+        found.append(("results differ", ""))
+    return sorted(set(found))
+
+
+def _of_one_run(truth: Truth, order, result) -> list[tuple[str, str]]:
+    found = []
+    text = str(result.findings[0]).split("\n")[0][:160] if result.findings else ""
+    half = any(f.half for f in truth.runs)
+    if result.verdict == "error" and not truth.may and not (half and _only(result, {"tx-count", "mbarrier"})):
+        found.append(("false error", f"{order}: {text}"))
+    elif result.verdict == "review" and not truth.may and not truth.review:
+        if not (half and _only(result, {"mbarrier", "tx-count"})):
+            found.append(("false review", f"{order}: {text}"))
+    elif result.verdict in ("clean", "review") and truth.must:
+        found.append(("false clean", f"{order}: {_kinds(truth)}"))
+    elif result.verdict == "clean" and all(f.late or f.tcgen05 for f in truth.runs) and not truth.may:
+        found.append(("missing review", f"{order}"))
+    if truth.may:
+        found += [x for f in result.findings for x in _explained(truth, f)]
+    return found
+
+
+def _only(result, kinds: set) -> bool:
+    return {f.kind for f in result.findings} <= kinds
+
+
+def _kinds(truth: Truth) -> str:
+    return " ".join(sorted(truth.kinds()))
+
+
+def _explained(truth: Truth, finding) -> list[tuple[str, str]]:
+    """Is this finding about something that is there?"""
+    if finding.severity != "error":
+        return []
+    reasons = truth.kinds() | ({"half"} if any(f.half for f in truth.runs) else set())
+    text = str(finding).split("\n")[0][:160]
+    if not EXPLAINS.get(finding.kind, set()) & reasons:
+        return [("wrong kind", f"{finding.kind}, truth {_kinds(truth)}: {text}")]
+    if finding.kind in ("race", "proxy-fence") and "second" in finding.evidence:
+        lines = [
+            int(x) for x in _LINE.findall(finding.message.split(" are not ordered")[0].split(": no ")[0])
+        ]
+        pair = (min(lines), max(lines)) if len(lines) == 2 else None
+        known = (
+            truth.some("races")
+            | truth.some("fences")
+            | truth.some("late")
+            | truth.some("tcgen05")
+            | truth.some("open")
+        )
+        if pair and pair not in known and not OWN & set(pair):
+            return [("wrong pair", f"{finding.kind} {pair}, truth {sorted(known)[:4]}: {text}")]
+    if finding.kind == "deadlock":
+        waits = {w["line"] for w in finding.evidence.get("waits", [])} - OWN
+        same = len({f.stuck for f in truth.runs}) == 1  # else it is a matter of luck who is left
+        if same and not waits <= truth.stuck():
+            return [("wrong pair", f"deadlock waits {sorted(waits)}, truth {sorted(truth.stuck())}")]
+    return []
