@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import ml_dtypes
 import numpy as np
 
 
@@ -24,27 +25,10 @@ def _tf32(raw: np.ndarray) -> np.ndarray:
     return (raw & np.uint32(0xFFFF_E000)).view(np.float32)
 
 
-def small_float_table(exponent: int, mantissa: int, inf: bool = False, nan: bool = False) -> np.ndarray:
-    """float32 (256,) values of a sign / exponent / mantissa format in the low bits of a byte.
-
-    inf: the top exponent is infinities and NaNs (e5m2); nan: only the all-ones pattern is a NaN (e4m3).
-    """
-    code = np.arange(256)
-    bits = 1 + exponent + mantissa
-    sign = np.where((code >> (bits - 1)) & 1, -1.0, 1.0)
-    e = (code >> mantissa) & ((1 << exponent) - 1)
-    m = code & ((1 << mantissa) - 1)
-    bias = (1 << (exponent - 1)) - 1
-    value = np.where(e == 0, m * 2.0 ** (1 - bias - mantissa), (1 + m / 2.0**mantissa) * 2.0 ** (e - bias))
-    top = (1 << exponent) - 1
-    if inf:
-        value = np.where(e == top, np.where(m == 0, np.inf, np.nan), value)
-    if nan:
-        value = np.where((e == top) & (m == (1 << mantissa) - 1), np.nan, value)
-    return (sign * value).astype(np.float32)
-
-
-def _table(table: np.ndarray) -> Decoder:
+def _small(kind: type, bits: int) -> Decoder:
+    """A format of at most a byte, in the low bits; what lies above them does not count."""
+    codes = np.arange(256, dtype=np.uint8) & np.uint8((1 << bits) - 1)
+    table = codes.view(kind).astype(np.float32)
     return Decoder(1, np.uint8, lambda raw: table[raw])
 
 
@@ -52,11 +36,11 @@ DECODERS: dict[str, Decoder] = {
     "f16": Decoder(2, np.float16, lambda raw: raw.astype(np.float32)),
     "bf16": Decoder(2, np.uint16, _bf16),
     "tf32": Decoder(4, np.uint32, _tf32),
-    "e4m3": _table(small_float_table(4, 3, nan=True)),
-    "e5m2": _table(small_float_table(5, 2, inf=True)),
-    "e2m3": _table(small_float_table(2, 3)),
-    "e3m2": _table(small_float_table(3, 2)),
-    "e2m1": _table(small_float_table(2, 1)),
+    "e4m3": _small(ml_dtypes.float8_e4m3fn, 8),
+    "e5m2": _small(ml_dtypes.float8_e5m2, 8),
+    "e2m3": _small(ml_dtypes.float6_e2m3fn, 6),
+    "e3m2": _small(ml_dtypes.float6_e3m2fn, 6),
+    "e2m1": _small(ml_dtypes.float4_e2m1fn, 4),
     "u8": Decoder(1, np.uint8, lambda raw: raw.astype(np.float32)),
     "s8": Decoder(1, np.int8, lambda raw: raw.astype(np.float32)),
 }

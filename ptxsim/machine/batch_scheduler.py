@@ -43,13 +43,8 @@ class BatchScheduler:
             issued = control[ml.ISSUED]
             split = cluster.splits[control[ml.SPLIT]]
             cluster.settle(split)
-            if reason == ml.REASON_COLD:
-                cluster.cold(split.index)
-            elif reason == ml.REASON_FAULT:
-                cluster.fault(split)
-            elif reason == ml.REASON_BAD_INDEX:
-                cluster.bad_index(split)
-            elif reason == ml.REASON_STANDS and not issued and not cluster.queue:
+            cluster.serve(reason, split)
+            if reason == ml.REASON_STANDS and not issued and not cluster.queue:
                 break
         return self._dismiss()
 

@@ -278,21 +278,27 @@ class Cluster:
                 if not self.unit(split, int(control[ml.UNIT_MASK])):
                     return 0
                 polls = polls + 1 if self.effects == before else 0
-            elif reason == ml.REASON_COLD:
-                self.cold(g)
-            elif reason == ml.REASON_FAULT and control[ml.FAULTS]:
-                self.fault(split)
-                polls += 1
+            elif self.serve(reason, split):
+                polls += reason == ml.REASON_FAULT
             elif reason in (ml.REASON_FAULT, ml.REASON_BUDGET):  # the first: its log is full
                 self.queue.append(g)
                 return ml.TURN
-            elif reason == ml.REASON_BAD_INDEX:
-                self.bad_index(split)
-                return 0
             else:
                 return 0
         self.queue.append(g)
         return polls * POLL_WORK
+
+    def serve(self, reason: int, split: Split) -> bool:
+        """What the main loop needs of Python besides unit instructions; whether the split goes on at once."""
+        if reason == ml.REASON_COLD:
+            self._cold(split.index)
+        elif reason == ml.REASON_FAULT and self.CTL[ml.FAULTS]:
+            self._fault(split)
+        else:
+            if reason == ml.REASON_BAD_INDEX:
+                self._bad_index(split)
+            return False
+        return True
 
     def settle(self, split: Split) -> None:
         """What the main loop left behind besides its reason."""
@@ -321,7 +327,7 @@ class Cluster:
             self.SP[g, ml.SP_STATE] = ml.BLOCKED
         return False
 
-    def bad_index(self, split: Split) -> None:
+    def _bad_index(self, split: Split) -> None:
         split.row = int(self.SP[split.index, ml.SP_PC])
         self.reporter.add("illegal", "error", "brx.idx: index outside its table", split=split)
         self.SP[split.index, ml.SP_STATE] = ml.FREE
@@ -334,7 +340,7 @@ class Cluster:
             if self.SP[g, ml.SP_STATE] == ml.RUNNABLE and g not in self.queue:
                 self.queue.append(g)
 
-    def cold(self, g: int) -> None:
+    def _cold(self, g: int) -> None:
         row = int(self.SP[g, ml.SP_PC])
         control, w = self.CTL, g // 32
         cold_operation(self.program.cold[int(self.program.code[row, ml.IMM])])(
@@ -350,7 +356,7 @@ class Cluster:
             self.checks.accesses(self, self.LOG[: int(self.CTL[ml.LOG_USED])])
         self.CTL[ml.LOG_USED] = 0
 
-    def fault(self, split: Split) -> None:
+    def _fault(self, split: Split) -> None:
         """A load or store left its memory: report it; the loop has skipped the access."""
         control = self.CTL
         split.row = int(self.SP[split.index, ml.SP_PC]) - 1
