@@ -106,13 +106,13 @@ def test_bench_on_the_simulator_measures_nothing_and_says_so(run):
     assert status == 0 and "speed not measured" in out
 
 
-def test_jobs_in_processes_come_back_in_their_order():
+def test_jobs_in_processes_come_back_in_their_order(capsys):
     jobs = [Job(REFERENCE, 1, (128, 128, 64), "sim"), Job(REFERENCE, 2, (128, 128, 192), "sim")]
     outcomes = run_jobs(jobs, "two")
     assert [(o.step, o.passed) for o in outcomes] == [(1, True), (2, True)]
-    with output().capture() as captured:
-        output().print(table(outcomes))
-    assert captured is not None
+    output().print(table(outcomes))
+    lines = [line.split()[:4] for line in capsys.readouterr().out.splitlines()]
+    assert lines[-2:] == [["1", "128x128x64", "yes", "clean"], ["2", "128x128x192", "yes", "clean"]]
 
 
 def test_demo_covers_ten_steps_and_uneven_sizes():
