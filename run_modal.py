@@ -1,13 +1,17 @@
 """Run the lab on a cloud B200 through Modal; install it with `pip install modal && modal setup`.
 
-    modal run run_modal.py [--step 1,3,5]            tests on the B200; exit status 1 if one fails
-    modal run run_modal.py --inspect 7 --size 2048   the generated CUDA (no GPU is used for that)
+    modal run run_modal.py                           tests and speed of every written step; a score
+    modal run run_modal.py --steps 1,3,5
+    modal run -q run_modal.py --inspect 7 > v7.cu    the generated CUDA (no GPU is used for that)
     modal run run_modal.py --validate                the B200 against the simulator, into validate-b200.json
+    modal run run_modal.py --help                    every option
 
-Every step runs in its own container under a time limit: one that hangs is killed, the rest go on.
-`--validate` has not been run on a B200 yet. Without an account, each function runs here by `.local()`.
+Every step runs in its own container under a time limit: one that hangs is killed, the rest go on. Steps that
+are still skeletons are not sent. `--validate` has not been run on a B200 yet. Without an account, each
+function runs here by `.local()`.
 """
 
+import argparse
 import contextlib
 import io
 import json
@@ -31,9 +35,13 @@ if INSIDE:
     sys.path.insert(0, str(ROOT))
 
 from lab_cli.requirements import requirements  # noqa: E402  (needs the path set above)
-from tirxlab.steps import STEPS, StepError, parse_size, read_text  # noqa: E402
+from tirxlab.rubric import load_rubric  # noqa: E402
+from tirxlab.steps import STEPS, StepError, is_untouched, parse_size, read_text, sections  # noqa: E402
 
 STEP_SECONDS = 600  # for the tests of one step; --limit changes it
+FUNCTION_SECONDS = 3600  # Modal's own limit of run_step, which cannot change between calls
+MARGIN = 120  # seconds of FUNCTION_SECONDS for starting pytest and for killing what hangs
+AT_ONCE = 4  # containers with a B200 each; --at-once changes it
 IGNORED = [".venv", ".git", "**/__pycache__", ".*_cache", ".hypothesis", "instructor", "dev"]
 CACHE = "/cache"
 
@@ -42,17 +50,18 @@ volume = modal.Volume.from_name("tirx-gemm-lab-cache", create_if_missing=True)
 image = modal.Image.debian_slim(python_version="3.12").env({"LAB_CACHE": CACHE, "PYTHONUNBUFFERED": "1"})
 if not INSIDE:  # the image is described here and only used there
     image = image.pip_install(*requirements(("cuda",))).add_local_dir(ROOT, "/lab", ignore=IGNORED)
-on_b200 = {"image": image, "gpu": "B200", "volumes": {CACHE: volume}, "single_use_containers": True}
+on_b200 = {"image": image, "gpu": "B200", "volumes": {CACHE: volume}}
 
 
-@app.function(timeout=3600, **on_b200)
+@app.function(timeout=FUNCTION_SECONDS, single_use_containers=True, **on_b200)
 def run_step(
     step: int, kernels: str, limit: float = STEP_SECONDS, device: str = "cuda", full: bool = True
 ) -> dict:
     """Run one step's tests on the text of a kernels file.
 
-    Returns step, outcome ("passed", "failed", "hung", "broken"), counts by kind of result, seconds, and the
-    end of pytest's output. A run over `limit` seconds is killed with everything that it started.
+    Returns step, outcome ("passed", "failed", "hung", "broken"), counts by kind of result, speeds by size
+    (measured and reference TFLOP/s), seconds, and the end of pytest's output. A run over `limit` seconds is
+    killed with everything that it started.
     """
     with tempfile.TemporaryDirectory() as folder:
         file, report = Path(folder) / "gemm_kernels.py", Path(folder) / "report.xml"
@@ -62,11 +71,10 @@ def run_step(
         start = time.monotonic()
         status, output = run_limited(command + ["--full"] * full, limit)
         row = {"step": step, "seconds": round(time.monotonic() - start, 1), "output": output[-8000:]}
-        counts = read_report(report)
+        row |= {"counts": read_report(report), "speeds": read_speeds(report)}
     if status is None:
-        return row | {"outcome": "hung", "counts": counts}
-    outcome = {0: "passed", 1: "failed"}.get(status, "broken")
-    return row | {"outcome": outcome, "counts": counts}
+        return row | {"outcome": "hung"}
+    return row | {"outcome": {0: "passed", 1: "failed"}.get(status, "broken")}
 
 
 @app.function(image=image, cpu=2, timeout=300, volumes={CACHE: volume})
@@ -80,7 +88,7 @@ def inspect_step(step: int, size: str, view: str, kernels: str) -> str:
         return inspect(file, step, parse_size(size) if size else None, view)
 
 
-@app.function(timeout=600, **on_b200)
+@app.function(timeout=600, max_containers=1, **on_b200)
 def run_artifact(artifact: bytes, arrays: bytes, device: str = "cuda") -> dict:
     """Run a saved artifact on arrays (an .npz, by buffer name); its outputs as .npz, and the verdict."""
     import numpy as np
@@ -94,30 +102,69 @@ def run_artifact(artifact: bytes, arrays: bytes, device: str = "cuda") -> dict:
     return {"outputs": pack(run.outputs), "verdict": run.verdict, "seconds": run.seconds}
 
 
+def options() -> argparse.ArgumentParser:
+    """Every option; `modal run run_modal.py --help` shows this."""
+    parser = argparse.ArgumentParser(
+        prog="modal run run_modal.py",
+        description="Run the tests of your kernels on a cloud B200, or one of the other actions.",
+        epilog="Write `modal run -q run_modal.py ..` where the output goes into a file.",
+    )
+    add = parser.add_argument
+    add("--steps", default="all", metavar="S", help="steps to run: 3, or 1,3,5 [all that are written]")
+    add("--kernels", default="", metavar="FILE", help="the kernels file [gemm_kernels.py]")
+    most = f"at most {FUNCTION_SECONDS - MARGIN} [{STEP_SECONDS}]"
+    add("--limit", type=float, default=STEP_SECONDS, metavar="SECONDS", help=f"kills a longer step; {most}")
+    at_once = f"B200s in use at the same time [{AT_ONCE}]"
+    add("--at-once", type=int, default=AT_ONCE, metavar="N", help=at_once)
+    add("--inspect", type=int, default=0, metavar="STEP", help="print the step's code instead; needs no GPU")
+    add("--size", default="", metavar="SIZE", help="for --inspect: 1024 or MxNxK")
+    add("--view", default="cuda", metavar="VIEW", help="for --inspect: cuda, ptx, sass or regs [cuda]")
+    validation = "compare every step on one B200 with the simulator here, into validate-b200.json"
+    add("--validate", action="store_true", help=validation)
+    return parser
+
+
+if not INSIDE and {"-h", "--help"} & set(sys.argv[1:]) and "run" in sys.argv[1:]:
+    options().print_help()  # Modal's own help does not know what the options are for
+    sys.exit(0)
+
+
 @app.local_entrypoint()
-def main(
-    step: str = "all",
-    inspect: int = 0,
-    size: str = "",
-    view: str = "cuda",
-    kernels: str = "",
-    limit: float = STEP_SECONDS,
-    validate: bool = False,
-):
-    """Run tests on a B200, or --inspect a step, or --validate the simulator; see the file's head."""
+def main(*arguments: str):
+    """Run tests on a B200, or --inspect a step, or --validate the simulator; see `options`."""
+    given = options().parse_args(arguments)
     try:
-        text = read_text(Path(kernels) if kernels else ROOT / "gemm_kernels.py")
-        if inspect:
-            print(inspect_step.remote(inspect, size, view, text))
+        text = read_text(Path(given.kernels) if given.kernels else ROOT / "gemm_kernels.py")
+        if given.inspect:
+            print(inspect_step.remote(given.inspect, given.size, given.view, text))
             return
-        if validate:
+        if given.validate:
             status = validate_all(run_artifact.remote, Path("validate-b200.json"))
         else:
-            calls = [(number, text, limit) for number in chosen(step)]
-            status = report_steps(calls, run_step.starmap(calls, return_exceptions=True))
+            status = run_tests(given, text)
     except StepError as error:
         sys.exit(f"run_modal: {error}")
     sys.exit(status)
+
+
+def run_tests(given: argparse.Namespace, text: str, starmap=None) -> int:
+    """Send the written steps to B200s, at most `at_once` at the same time, and report; the exit status."""
+    check_numbers(given.limit, given.at_once)
+    steps, left = written(chosen(given.steps), text)
+    starmap = starmap or (lambda calls: run_step.starmap(calls, return_exceptions=True))
+    calls, results = [(step, text, given.limit) for step in steps], []
+    for first in range(0, len(calls), given.at_once):
+        results += starmap(calls[first : first + given.at_once])
+    return report_steps(calls, results, left)
+
+
+def check_numbers(limit: float, at_once: int) -> None:
+    """StepError for a limit that Modal's own would cut off, or for no container at all."""
+    most = FUNCTION_SECONDS - MARGIN
+    if not 1 <= limit <= most:
+        raise StepError(f"--limit {limit:g}: write seconds from 1 to {most}; Modal stops a step after that")
+    if at_once < 1:
+        raise StepError(f"--at-once {at_once}: write how many B200s may run at the same time, 1 or more")
 
 
 def chosen(text: str) -> list[int]:
@@ -125,7 +172,16 @@ def chosen(text: str) -> list[int]:
     parts = [part.strip() for part in text.split(",")]
     if text != "all" and not all(part.isdigit() and int(part) in STEPS for part in parts):
         raise StepError(f"{text!r} is not a step: write 1 to 10, several as 1,3,5, or all")
-    return list(STEPS) if text == "all" else [int(part) for part in parts]
+    return list(STEPS) if text == "all" else list(dict.fromkeys(int(part) for part in parts))
+
+
+def written(steps: list[int], text: str) -> tuple[list[int], list[int]]:
+    """(steps worth a B200, those that are missing or still skeletons); StepError if none is worth it."""
+    there = sections(text)
+    left = [step for step in steps if step not in there or is_untouched(text, step)]
+    if len(left) == len(steps):
+        raise StepError("none of these steps is implemented yet; nothing was sent")
+    return [step for step in steps if step not in left], left
 
 
 def run_limited(command: list[str], limit: float) -> tuple[int | None, str]:
@@ -162,16 +218,38 @@ def read_report(file: Path) -> dict[str, int]:
     return counts
 
 
-def report_steps(calls: list[tuple], results) -> int:
-    """Print what failed and a table; 0 if every step passed. A result may be an exception of the cloud."""
+def read_speeds(file: Path) -> dict[str, tuple[float, float]]:
+    """Size -> (measured, reference) TFLOP/s, as the speed tests that passed recorded them."""
+    found = {}
+    for case in xml.parse(file).iter("testcase") if file.exists() else ():
+        said = {item.get("name"): item.get("value") for item in case.iter("property")}
+        if "tflops" in said:
+            size = case.get("name").partition("[")[2].rstrip("]")
+            found[size] = float(said["tflops"]), float(said["reference_tflops"])
+    return found
+
+
+def report_steps(calls: list[tuple], results, left: list[int] = ()) -> int:
+    """Print what failed, a table, the speeds and the score; 0 if every step asked for passed.
+
+    A result may be an exception of the cloud. `left`: steps that were not sent.
+    """
     rows = []
     for (step, *_), result in zip(calls, results, strict=True):
         if isinstance(result, BaseException):
             text = f"{type(result).__name__}: {result}"
             result = {"step": step, "outcome": "broken", "seconds": 0.0, "counts": {}, "output": text}
-        rows.append(result)
+        rows.append({"speeds": {}} | result)
         if result["outcome"] != "passed":
             print(f"---- step {step}: {result['outcome']}\n{result['output'].rstrip()}\n")
+    print_table(rows)
+    print_speeds(rows)
+    print_sums(rows, left)
+    return 0 if not left and all(row["outcome"] == "passed" for row in rows) else 1
+
+
+def print_table(rows: list[dict]) -> None:
+    """Outcome and counts of each step."""
     print(f"{'step':>4}  {'outcome':<8} {'passed':>6} {'failed':>6} {'skipped':>7} {'seconds':>8}")
     for row in rows:
         counts = {"passed": 0, "failures": 0, "errors": 0, "skipped": 0} | row["counts"]
@@ -180,7 +258,27 @@ def report_steps(calls: list[tuple], results) -> int:
             f"{row['step']:>4}  {row['outcome']:<8} {counts['passed']:>6} {failed:>6} {counts['skipped']:>7} "
             f"{row['seconds']:>8.1f}"
         )
-    return 0 if all(row["outcome"] == "passed" for row in rows) else 1
+
+
+def print_speeds(rows: list[dict]) -> None:
+    """Measured and published TFLOP/s of every size that was fast enough."""
+    lines = [(row["step"], size, *speeds) for row in rows for size, speeds in row["speeds"].items()]
+    if lines:
+        print(f"\n{'step':>4}  {'size':<16} {'TFLOP/s':>8} {'reference':>9} {'ratio':>6}")
+    for step, size, measured, reference in lines:
+        print(f"{step:>4}  {size:<16} {measured:>8.1f} {reference:>9.1f} {measured / reference:>6.2f}")
+
+
+def print_sums(rows: list[dict], left: list[int]) -> None:
+    """The score by the public rubric, what was not sent, and what the run cost."""
+    points = load_rubric().points
+    earned = sum(points[row["step"]] for row in rows if row["outcome"] == "passed")
+    possible = sum(points[step] for step in [*(row["step"] for row in rows), *left])
+    if left:
+        print(f"\nnot sent, not implemented yet: step {', '.join(map(str, left))}")
+    print(f"\n{earned} of {possible} points by the public rubric; techniques are not checked")
+    seconds = sum(row["seconds"] for row in rows)
+    print(f"{seconds:.0f} s of B200 in tests; starting the containers is billed too (modal.com/pricing)")
 
 
 def pack(arrays: dict) -> bytes:
@@ -196,25 +294,29 @@ def validate_all(run_remote, target: Path, cases=None) -> int:
     """Run every case on the B200 and here on the simulator, compare, write `target`; 0 if all agree.
 
     Integer-valued inputs give sums that float32 holds exactly, so they must agree bit for bit; random ones to
-    rtol 1e-3, atol 1e-2.
+    rtol 1e-3, atol 1e-2. What is done is written after each case, so that a broken run loses nothing.
     """
-    rows = []
-    for step, size, values in cases if cases is not None else validation_cases():
+    cases = validation_cases() if cases is None else cases
+    print(
+        f"{len(cases)} cases, one after the other, on one B200 that you pay for until the last one is done;"
+    )
+    print("kernels are built and simulated here meanwhile. How long that takes has not been measured.")
+    rows, when = [], time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    for number, (step, size, values) in enumerate(cases, 1):
         case = {"step": step, "size": size, "values": values}
-        row = case | validate_one(run_remote, **case)
-        rows.append(row)
-        print(f"step {step:>2}  {'x'.join(map(str, size)):<15} {values:<8} {row['result']}", flush=True)
-    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    target.write_text(json.dumps({"gpu": "B200", "when": when, "rows": rows}, indent=1) + "\n")
+        rows.append(case | validate_one(run_remote, **case))
+        where = f"step {step:>2}  {'x'.join(map(str, size)):<15} {values:<8}"
+        print(f"[{number}/{len(cases)}] {where} {rows[-1]['result']}", flush=True)
+        target.write_text(json.dumps({"gpu": "B200", "when": when, "rows": rows}, indent=1) + "\n")
     wrong = sum(row["result"] != "equal" for row in rows)
+    kernels = sum(row.get("seconds_b200", 0.0) for row in rows)
     print(f"{len(rows) - wrong} of {len(rows)} cases agree; written to {target}")
+    print(f"{kernels:.1f} s in kernel runs on the B200; the container was up, and billed, for longer")
     return 1 if wrong or not rows else 0
 
 
 def validation_cases() -> list[tuple[int, tuple[int, int, int], str]]:
     """Every step at its public sizes up to 1024 and its uneven ones, on both kinds of values."""
-    from tirxlab.rubric import load_rubric
-
     rubric, kinds = load_rubric(), ("integer", "random")
     return [(step, size, kind) for step in STEPS for size in rubric.quick_sizes(step) for kind in kinds]
 
@@ -224,7 +326,10 @@ def validate_one(run_remote, step: int, size: tuple[int, int, int], values: str)
     import numpy as np
 
     artifact, arrays = make_case(step, size, values)
-    remote = run_remote(artifact.to_bytes(), pack(arrays))
+    try:
+        remote = run_remote(artifact.to_bytes(), pack(arrays))
+    except Exception as error:  # of the cloud, or of a kernel that hangs there: the other cases go on
+        return {"result": f"failed on the B200: {type(error).__name__}: {error}"}
     local = run_artifact.local(artifact.to_bytes(), pack(arrays), device="sim")
     row = {"seconds_b200": remote["seconds"], "verdict_sim": local["verdict"]}
     theirs, ours = np.load(io.BytesIO(remote["outputs"])), np.load(io.BytesIO(local["outputs"]))

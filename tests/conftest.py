@@ -21,6 +21,7 @@ from tirxlab.worker import Builder
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = {False: 300, True: 900}  # limit per test, by --full: a kernel that never ends is a failed test
 LARGE = 1024**3  # M * N * K
+RECORDED = ("ms", "tflops", "reference_tflops")  # of a speed test that passed, in its JUnit report
 UNTOUCHED: set[int] = set()  # steps that have failed as not implemented: once each is enough
 
 
@@ -134,4 +135,8 @@ def check_speed(request, device, size):
         pytest.skip("speed not measured on the simulator")
     kernel = request.getfixturevalue("kernel")
 
-    return lambda: attempt(lambda: utils.check_timing(kernel, request.module.STEP, *size, device=device))
+    def check():
+        timing = utils.check_timing(kernel, request.module.STEP, *size, device=device)
+        request.node.user_properties += [(name, getattr(timing, name)) for name in RECORDED]
+
+    return lambda: attempt(check)

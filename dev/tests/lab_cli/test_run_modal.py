@@ -1,21 +1,25 @@
 """run_modal.py without an account: its functions run here by `.local()`, on the simulator."""
 
-import importlib
+import importlib.metadata
 import io
 import json
+import subprocess
 import sys
 import time
 
 import numpy as np
 import pytest
+from packaging.specifiers import SpecifierSet
 
-from lab_cli.common import REFERENCE
-from tirxlab.steps import SKELETON, StepError
+from lab_cli.common import REFERENCE, ROOT
+from tirxlab.rubric import tomllib
+from tirxlab.steps import SKELETON, StepError, sections
 
 pytest.importorskip("modal", reason="Modal is not installed")
 run_modal = importlib.import_module("run_modal")  # ends the process where Modal is missing
 pytestmark = pytest.mark.filterwarnings("ignore:.*executing locally")
 SOLUTIONS = REFERENCE.read_text()
+CASES = [(1, (128, 128, 64), "integer"), (1, (128, 128, 64), "random")]
 
 
 def on_sim(artifact, arrays):
@@ -64,8 +68,98 @@ def test_the_table_shows_each_step_and_the_status_tells_if_all_passed(capsys):
     assert run_modal.report_steps(calls, [good, RuntimeError("container lost"), hung]) == 1
     out = capsys.readouterr().out
     assert "RuntimeError: container lost" in out and "last words" in out
-    rows = [line.split()[:2] for line in out.splitlines()[-3:]]
+    head = next(i for i, line in enumerate(out.splitlines()) if line.startswith("step  outcome"))
+    rows = [line.split()[:2] for line in out.splitlines()[head + 1 : head + 4]]
     assert rows == [["1", "passed"], ["2", "broken"], ["3", "hung"]]
+
+
+def test_the_report_shows_speeds_the_score_and_the_cost(capsys):
+    speeds = {"1024": (100.0, 125.0)}
+    good = {
+        "step": 7,
+        "outcome": "passed",
+        "seconds": 30.0,
+        "counts": {"passed": 4},
+        "output": "",
+        "speeds": speeds,
+    }
+    slow = {
+        "step": 8,
+        "outcome": "failed",
+        "seconds": 12.4,
+        "counts": {"failures": 1},
+        "output": "slow",
+        "speeds": {},
+    }
+    assert run_modal.report_steps([(7, "", 600), (8, "", 600)], [good, slow], left=[9]) == 1
+    out = capsys.readouterr().out
+    assert "   7  1024                100.0     125.0   0.80" in out
+    assert "15 of 35 points" in out and "42 s of B200" in out and "not implemented yet: step 9" in out
+
+
+def test_speeds_come_from_the_report_of_the_tests(tmp_path):
+    file = tmp_path / "report.xml"
+    case = '<testcase name="{}"><properties>{}</properties></testcase>'
+    said = '<property name="tflops" value="12.5"/><property name="reference_tflops" value="10"/>'
+    file.write_text(f"<testsuites><testsuite>{case.format('test_speed[512]', said)}</testsuite></testsuites>")
+    assert run_modal.read_speeds(file) == {"512": (12.5, 10.0)}
+    assert run_modal.read_speeds(tmp_path / "none.xml") == {}
+
+
+def test_skeletons_stay_here_and_the_number_of_containers_is_capped(capsys):
+    parts, theirs = sections(SKELETON.read_text()), sections(SOLUTIONS)
+    text = "".join({**parts, **{step: theirs[step] for step in (1, 2, 4)}}.values())
+    batches = []
+
+    def starmap(calls):
+        batches.append([step for step, *_ in calls])
+        return [
+            {"step": step, "outcome": "passed", "seconds": 1.0, "counts": {}, "output": ""}
+            for step, *_ in calls
+        ]
+
+    given = run_modal.options().parse_args(["--steps", "1,2,3,4", "--at-once", "2"])
+    assert run_modal.run_tests(given, text, starmap) == 1  # step 3 was asked for
+    assert batches == [[1, 2], [4]]
+    assert "step 3" in capsys.readouterr().out
+    with pytest.raises(StepError, match="nothing was sent"):
+        run_modal.run_tests(given, SKELETON.read_text(), starmap)
+
+
+@pytest.mark.parametrize(
+    "arguments, words", [(["--limit", "4000"], "3480"), (["--at-once", "0"], "1 or more")]
+)
+def test_numbers_that_cannot_work_are_refused_before_anything_is_sent(arguments, words):
+    with pytest.raises(StepError, match=words):
+        run_modal.run_tests(run_modal.options().parse_args(arguments), SOLUTIONS, starmap=None)
+
+
+def test_the_help_explains_every_option():
+    parser = run_modal.options()
+    assert all(action.help for action in parser._actions)
+    done = subprocess.run(
+        [sys.executable, "-m", "modal", "run", str(ROOT / "run_modal.py"), "--help"],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0 and "B200s in use at the same time" in done.stdout
+
+
+def test_the_installed_modal_is_one_that_the_extra_allows():
+    pins = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    (wanted,) = [SpecifierSet(pin.removeprefix("modal")) for pin in pins["modal"]]
+    assert importlib.metadata.version("modal") in wanted
+    assert not {"1.0.0", "1.2.0"} & set(wanted.filter(["1.0.0", "1.2.0", "1.3.0", "1.6.0"]))
+
+
+def test_a_case_that_fails_on_the_b200_does_not_end_the_validation(tmp_path):
+    def broken(artifact, arrays):
+        raise TimeoutError("600 s")
+
+    target = tmp_path / "result.json"
+    assert run_modal.validate_all(broken, target, CASES) == 1
+    assert [row["result"] for row in json.loads(target.read_text())["rows"]] == [
+        "failed on the B200: TimeoutError: 600 s"
+    ] * 2
 
 
 def test_steps_are_chosen_as_on_the_command_line():
@@ -88,9 +182,6 @@ def test_an_artifact_gives_the_same_outputs_wherever_it_runs():
     expected = arrays["A"].astype("f4") @ arrays["B"].astype("f4").T
     assert list(outputs) == ["D"] and np.array_equal(outputs["D"], expected.astype("f2"))
     assert not arrays["D"].any()  # what was sent stays as it was
-
-
-CASES = [(1, (128, 128, 64), "integer"), (1, (128, 128, 64), "random")]
 
 
 def test_validation_writes_what_agrees(tmp_path):
