@@ -15,7 +15,7 @@ def run(
         bool, typer.Option("--slides-only", help="keep the figures, build the PDFs")
     ] = False,
 ) -> None:
-    """Draw slides/figures/ from simulated runs and build slides/lecture1.pdf and slides/lecture2.pdf."""
+    """Draw slides/figures/ and docs/steps/figures/ from simulated runs, and build the slides' two PDFs."""
     try:
         import typst
     except ModuleNotFoundError:
@@ -30,7 +30,10 @@ def run(
 
 def draw() -> None:
     from instructor.figures import draw_all
+    from instructor.figures.pages import draw_pages
 
     with notes().status("") as status:
         files = draw_all(SLIDES / "figures", lambda name: status.update(f"drawing {name}"))
-    print(f"wrote {len(files)} files in slides/figures")
+        print(f"wrote {len(files)} files in slides/figures")
+        files = draw_pages(ROOT / "docs" / "steps" / "figures", lambda name: status.update(f"drawing {name}"))
+        print(f"wrote {len(files)} files in docs/steps/figures")

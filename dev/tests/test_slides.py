@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from instructor.figures import figures, layouts, numbers
+from instructor.figures import figures, layouts, numbers, pages
 
 ROOT = Path(__file__).resolve().parents[2]
 SLIDES = ROOT / "slides"
@@ -45,8 +45,14 @@ def test_published_speeds_are_those_of_the_table():
     assert numbers.published(4096)[10] == pytest.approx(2 * 4096**3 / 0.107e-3 / 1e12)
 
 
+@pytest.mark.parametrize("step", [1, 4])
+def test_the_pictures_on_the_step_pages_are_up_to_date(step):
+    file = ROOT / "docs" / "steps" / "figures" / f"step{step:02}.svg"
+    assert file.read_text(encoding="utf-8") == pages.page_picture(step), "run ./lab figures"
+
+
 @pytest.mark.parametrize("source", LECTURES, ids=lambda path: path.stem)
 def test_no_page_runs_over(source):
     typst = pytest.importorskip("typst", reason="needs the extra `slides`")
-    pages = typst.compile(str(source), root=str(SLIDES), format="png", ppi=20, ignore_system_fonts=True)
-    assert len(pages) == 1 + headings(source)
+    made = typst.compile(str(source), root=str(SLIDES), format="png", ppi=20, ignore_system_fonts=True)
+    assert len(made) == 1 + headings(source)

@@ -49,11 +49,13 @@ def tile_panel(owner: np.ndarray, per_cluster: int, width: float = WIDTH) -> Pan
             bold=True,
         )
     ]
+    parts.append(rect(0, 20, columns * cell, rows * cell, "light", opacity=0.6))
+    parts += [line(0, 20 + i * cell, columns * cell, 20 + i * cell, "white") for i in range(1, rows)]
+    parts += [line(i * cell, 20, i * cell, 20 + rows * cell, "white") for i in range(1, columns)]
     for (row, column), number in np.ndenumerate(owner):
-        x, y = column * cell, 20 + row * cell
-        fill, opacity = (SERIES[number % len(SERIES)], 0.5) if number >= 0 else ("light", 0.6)
-        parts.append(rect(x, y, cell, cell, fill, opacity=opacity))
         if number >= 0:
+            x, y = column * cell, 20 + row * cell
+            parts.append(rect(x, y, cell, cell, SERIES[number % len(SERIES)], opacity=0.5))
             parts.append(text(x + cell / 2, y + cell / 2 + 3, number, min(10, cell * 0.5), "middle"))
     if (owner < 0).any():
         parts.append(text(0, 34 + rows * cell, f"grey: tiles of later {what}s", 8.5, fill="grey"))

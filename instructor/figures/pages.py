@@ -1,0 +1,47 @@
+"""The pictures on the step pages: what `./lab show S` draws of the reference kernels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from instructor.figures.runs import arrays, artifact
+from instructor.figures.structure import recorded
+from tirxlab.picture import draw
+from tirxlab.picture.facts import structure
+from tirxlab.picture.tiles import owners
+
+# Small, and with several tiles per CTA from step 6 on.
+SIZES = {
+    1: (128, 128, 64), 2: (128, 128, 256), 3: (384, 640, 128), 4: (384, 640, 128), 5: (384, 640, 256),
+    6: (2048, 2048, 128), 7: (2048, 2048, 128), 8: (2048, 2048, 256), 9: (2048, 2560, 256),
+    10: (4096, 2560, 256),
+}  # fmt: skip
+CLUSTERS = 8
+
+
+def page_picture(step: int) -> str:
+    """Tiles, shared memory, tensor memory and barriers of a step, as SVG."""
+    size = SIZES[step]
+    built, data = artifact(step, size), arrays(size)
+    facts = structure(built, recorded(step, size))
+    clusters = min(CLUSTERS if step > 5 else 15, built.grid[0] * built.grid[1] // built.cluster[0])
+    found = owners(built, {"A": data["A"], "B": data["B"]}, clusters)
+    panels = [
+        draw.tile_panel(found, built.cluster[0]),
+        draw.memory_panel(facts.memory, facts.shared_bytes),
+        draw.tmem_panel(facts),
+        draw.barrier_panel(facts),
+    ]
+    return draw.page(f"step {step} at {'x'.join(map(str, size))}", panels)
+
+
+def draw_pages(folder: Path, progress=lambda name: None) -> list[Path]:
+    """Write step01.svg .. step10.svg; returns the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = []
+    for step in SIZES:
+        file = folder / f"step{step:02}.svg"
+        progress(file.name)
+        file.write_text(page_picture(step), encoding="utf-8")
+        files.append(file)
+    return files
