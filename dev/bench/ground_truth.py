@@ -40,6 +40,8 @@ class Tally:
         try:
             truth = truth_of(program)
             found = check(program, truth, deeper=(DEEPER[0],))
+            if found and any(self.minimised[name, _words(text)] < MINIMISED for name, text in found):
+                found = check(program)  # with more schedules, before it is shown
         except Undefined as why:
             self.undefined[str(why)] += 1
             return
@@ -50,13 +52,10 @@ class Tally:
             self._cause(seed, program, name, next(text for n, text in found if n == name))
 
     def _cause(self, seed: int, program, name: str, text: str) -> None:
-        words = " ".join(text.split()[1:4])
+        words = _words(text)
         self.minimised[name, words] += 1
         if self.minimised[name, words] > MINIMISED:
             self.causes[name, f"like others: {words}"].append((seed, text, None))
-            return
-        if name not in {n for n, _ in check(program)}:  # more schedules explain it
-            self.classes[name] -= 1
             return
         small = minimise(program, name)
         kinds = " ".join(sorted({op.kind for op in small.ops()}))
@@ -66,7 +65,7 @@ class Tally:
         total = sum(self.programs.values())
         lines = [f"{total} programs: " + ", ".join(f"{n} {k}" for k, n in self.programs.most_common())]
         lines.append(f"left out, without meaning: {sum(self.undefined.values())}")
-        lines += [f"{name}: {n}" for name, n in (+self.classes).most_common()] or ["no disagreement"]
+        lines += [f"{name}: {n}" for name, n in self.classes.most_common()] or ["no disagreement"]
         for (name, cause), examples in sorted(self.causes.items(), key=lambda item: -len(item[1])):
             lines.append(f"  {len(examples):5} {name}: {cause}")
             for seed, text, small in examples[:show]:
@@ -76,6 +75,11 @@ class Tally:
                         f"          {line}" for line in str(small).split("\n") if not line.endswith(":")
                     ]
         return "\n".join(lines)
+
+
+def _words(text: str) -> str:
+    """What a disagreement is like, for counting."""
+    return " ".join(text.split()[1:4])
 
 
 def main() -> int:
@@ -98,7 +102,7 @@ def main() -> int:
     print(text)
     if given.out:
         given.out.write_text(text + "\n")
-    return 1 if +tally.classes else 0
+    return 1 if tally.classes else 0
 
 
 if __name__ == "__main__":

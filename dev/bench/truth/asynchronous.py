@@ -25,12 +25,14 @@ class FullRun(Run):
         if len(threads) > 1:
             raise Undefined("several threads issue one copy: the bytes of a phase are a matter of luck")
         a, words = op.a, op.a["words"]
-        for t in threads:
-            touches = [(*a["source"], words, "r"), ("s", a["rank"], a["slot"] * SLOT, words, "w")]
+        (t,) = threads
+        for rank in a.get("ranks") or (a["rank"],):  # several: multicast, to the same place of each CTA
+            touches = [(*a["source"], words, "r"), ("s", rank, a["slot"] * SLOT, words, "w")]
             bit = self.node(op, t, "copy", touches, self.know[t])
-            self.awaited[bit] = ("cta", a["rank"])
+            self.awaited[bit] = ("cta", rank)
             stamp = (self.know[t] | bit, self.known[t])
-            self.start(lambda stamp=stamp: self.signal(self.barriers[a["bar"]], op, stamp, 0, -4 * words))
+            bar = self.barriers[(rank, a["bar"][1]) if a.get("ranks") else a["bar"]]
+            self.start(lambda bar=bar, stamp=stamp: self.signal(bar, op, stamp, 0, -4 * words))
         return True
 
     def do_bulk_store(self, warp, op, threads):

@@ -144,7 +144,34 @@ def loaded(b) -> None:
 def _copy(b, loader, rank, slot, words, bar, far) -> None:
     source = ("in", 0, 64 * (b.source % 32))
     b.source += 1
-    b.put(loader, "bulk_load", LEAD, rank=rank, slot=slot, words=words, source=source, bar=bar, remote=far)
+    a = {"rank": rank, "slot": slot, "words": words, "source": source, "bar": bar, "remote": far}
+    b.put(loader, "bulk_load", LEAD, **a, tensor=not far and b.chance(0.5))
+
+
+def multicast(b) -> None:
+    """One thread copies a stage to every CTA of the cluster; each CTA waits for its own bytes."""
+    ctas = range(b.program.ctas)
+    home = b.rng.choice(ctas)
+    loader, readers = b.rng.choice(b.warps_of(home)), [b.rng.choice(b.warps_of(r)) for r in ctas]
+    slot, index = max(b.slots), max(b.bars)
+    for r in ctas:
+        b.slots[r], b.bars[r] = slot, index
+        b.slot(r)
+        b.bar(r, 1)
+    empty = b.bar(home, len(readers))
+    for k in range(b.rng.choice([1, 2, 3])):
+        if k:
+            wait(b, loader, empty, k - 1, wide=True, all_lanes=False)
+        for r in ctas:
+            b.put(readers[r], "expect", LEAD, bar=(r, index), bytes=4 * SLOT, arrive=1)
+        a = {"rank": home, "slot": slot, "words": SLOT, "bar": (home, index), "ranks": tuple(ctas)}
+        b.put(loader, "bulk_load", LEAD, **a, source=("in", 0, 64 * (b.source % 32)), tensor=True)
+        b.source += 1
+        for r in ctas:
+            wait(b, readers[r], (r, index), k, wide=True)
+            read(b, readers[r], {"space": "s", "rank": r, "slot": slot})
+            b.put(readers[r], "warp_sync")
+            b.put(readers[r], "arrive", LEAD, bar=empty, sem="release", wide=True, remote=r != home)
 
 
 def stored(b) -> None:
@@ -232,6 +259,7 @@ CHAINS = (
     Chain(stored, 4),
     Chain(copied, 3),
     Chain(sent, 3, lambda b: b.program.ctas > 1),
+    Chain(multicast, 3, lambda b: b.program.ctas > 1),
     Chain(tensor_chains.passed_on, 3, _blackwell),
     Chain(tensor_chains.product, 4, _blackwell),
     Chain(

@@ -12,12 +12,13 @@ from dev.bench.truth.events import (
     TMEM_COLUMNS,
     choose,
 )
-from dev.bench.truth.model import FLAGS, FULL, SLOT, SLOTS, TILE, Op, Program
+from dev.bench.truth.model import FULL, SLOT, SLOTS, TILE, Op, Program
 
 HEAD = """.version 9.0
 .target {target}
 .address_size 64
-.visible .entry k(.param .u64 pin, .param .u64 pout, .param .u64 pflag) {{
+.visible .entry k(.param .u64 pin, .param .u64 pout, .param .u64 pflag,
+    .param .align 64 .b8 pmap32[128], .param .align 64 .b8 pmap64[128]) {{
 .reg .b32 %t, %lane, %rank, %gw, %sm, %acc, %r<12>, %own, %next, %flip, %one, %tmem, %tl, %ret;
 .reg .b64 %in, %out, %gs, %flag, %y<8>, %tok; .reg .f32 %f<4>; .reg .pred %me, %p, %q, %never;
 .shared .align 1024 .b8 buffer[{shared}];
@@ -96,8 +97,8 @@ def _prologue(program: Program) -> str:
     for (rank, index), count in program.bars.items():
         lines.append(f"setp.eq.and.u32 %q, %rank, {rank}, %p;")
         lines.append(f"@%q mbarrier.init.shared::cta.b64 [%sm+{BAR_AT + 8 * index}], {count};")
-    lines.append(f"@%p st.shared.u32 [%sm+{FLAG_AT}], 0;")
-    lines += [f"@%p st.shared.u32 [%sm+{FLAG_AT + 4 * i}], 0;" for i in range(1, FLAGS)]
+    flags = sorted({op.a["flag"] for op in program.ops() if "flag" in op.a and op.a["space"] == "s"})
+    lines += [f"@%p st.shared.u32 [%sm+{FLAG_AT + 4 * i}], 0;" for i in flags]
     if _uses_tmem(program):
         lines += [
             "setp.lt.u32 %q, %t, 32;",

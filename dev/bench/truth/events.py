@@ -153,11 +153,24 @@ def _bulk_load(program, op):
             "@@ cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes "
             f"[%r3], [%r4], {4 * a['words']}, [{address}];"
         )
+    if a.get("tensor"):
+        return _tensor_load(a, setup, address, first)
     base = "%in" if space == "in" else "%gs"
     return (
         f"{setup} add.u64 %y1, {base}, {4 * first}; "
         f"@@ cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%y1], "
         f"{4 * a['words']}, [{address}];"
+    )
+
+
+def _tensor_load(a: dict, setup: str, address: str, first: int) -> str:
+    """The same words by a tensor map of one dimension; `ranks` makes it a multicast."""
+    ranks = a.get("ranks") or ()
+    form = "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+    mask = f", {sum(1 << r for r in ranks)}" if ranks else ""
+    return (
+        f"{setup} mov.b64 %y1, pmap{a['words']}; mov.b32 %r4, {first}; "
+        f"@@ {form}{'.multicast::cluster' if ranks else ''} [%r3], [%y1, {{%r4}}], [{address}]{mask};"
     )
 
 

@@ -95,8 +95,13 @@ class Exhausted(Exception):
     """No room for another chain."""
 
 
+BIG = 0.003  # share of clusters with more than 2,048 threads
+
+
 def shape(rng: random.Random) -> tuple[int, int]:
     """(warps of a CTA, CTAs)."""
+    if rng.random() < BIG:
+        return 24, 3
     ctas = rng.choices([1, 2, 3, 4], [65, 25, 4, 6])[0]
     warps = rng.choices([2, 3, 4, 5, 6, 8], [20, 15, 30, 15, 5, 15])[0]
     return (warps, ctas) if warps * ctas <= 16 else (4, ctas)

@@ -87,7 +87,6 @@ _CHOICES = {  # argument -> other values
     "at": lambda v, p, rng: rng.choice(["own", "next", "flip", "one"]),
     "slot": lambda v, p, rng: max(0, v + rng.choice([-1, 1])),
     "bytes": lambda v, p, rng: rng.choice([v // 2, v * 2, v + 16]),
-    "words": lambda v, p, rng: max(8, v // 2),
     "space": lambda v, p, rng: v,
     "after": lambda v, p, rng: not v,
     "column": lambda v, p, rng: max(0, v + rng.choice([-1, 1, -16])),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 import ptxsim
-from dev.bench.truth.compare import fresh_arrays
+from dev.bench.truth.compare import fresh_arrays, maps_of
 from dev.bench.truth.emit import ptx_of
 from dev.bench.truth.kernels import REGISTERS, WORDS, Kernel
 from dev.bench.truth.model import Program
@@ -19,7 +19,7 @@ GUARD = 4096  # words at the end of the output for what is copied there in bulk
 
 
 def of_kernel(kernel: Kernel):
-    """(module, launch shape, function that makes fresh arrays)."""
+    """(module, launch shape, function that makes fresh arrays, function of the input that makes maps)."""
 
     def arrays():
         numbers = np.random.default_rng(kernel.seed).integers(0, 1 << 32, 8192, np.uint32)
@@ -36,17 +36,18 @@ def of_kernel(kernel: Kernel):
 def of_program(program: Program):
     """The same for a synchronisation program."""
     shape = {"grid": program.ctas, "cluster": program.ctas, "block": 32 * program.warps}
-    return ptxsim.load(ptx_of(program)), shape, fresh_arrays
+    return ptxsim.load(ptx_of(program)), shape, fresh_arrays, maps_of
 
 
-def differences(module, shape, arrays, jobs=(1,), orders=ORDERS) -> list[str]:
+def differences(module, shape, arrays, maps, jobs=(1,), orders=ORDERS) -> list[str]:
     """Where paths differ, and checked runs that are not clean."""
     found, first = [], None
     for order in orders:
         for checks in (True, False):
             for processes in jobs:
                 args = list(arrays())
-                result = module.launch("k", **shape, args=args, order=order, checks=checks, jobs=processes)
+                given = [*args, *maps(args[0])]
+                result = module.launch("k", **shape, args=given, order=order, checks=checks, jobs=processes)
                 path = f"order {order}, {'checked' if checks else 'unchecked'}, jobs={processes}"
                 if result.verdict != ("clean" if checks else "not checked"):
                     first_words = str(result.findings[0]).split("\n")[0] if result.findings else ""

@@ -53,11 +53,11 @@ def test_kernels_differ_and_loops_run():
 
 
 def test_a_difference_is_seen():
-    module, shape, arrays = of_kernel(kernel_of(1))
+    module, shape, arrays, maps = of_kernel(kernel_of(1))
     count = iter(range(100))
 
     def changing():
         numbers, out = arrays()
         return numbers + next(count), out
 
-    assert any("words differ" in line for line in differences(module, shape, changing))
+    assert any("words differ" in line for line in differences(module, shape, changing, maps))

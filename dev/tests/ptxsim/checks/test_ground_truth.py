@@ -13,8 +13,7 @@ from dev.bench.truth.model import FULL, Op, Program
 
 SLICE = range(120)
 OPEN = {  # program -> what ptxsim does not know yet
-    40: "tcgen05.ld.sync.aligned joins the lanes of its warp",
-    82: "a wgmma group belongs to its warpgroup",
+    92: "a wgmma group belongs to its warpgroup",
 }
 
 
