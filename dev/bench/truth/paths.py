@@ -26,11 +26,8 @@ def of_kernel(kernel: Kernel):
         return numbers, np.zeros(WORDS + GUARD, np.uint32)
 
     assert kernel.grid * kernel.block * (REGISTERS + 4) <= WORDS
-    return (
-        ptxsim.load(kernel.ptx),
-        {"grid": kernel.grid, "cluster": kernel.cluster, "block": kernel.block},
-        arrays,
-    )
+    shape = {"grid": kernel.grid, "cluster": kernel.cluster, "block": kernel.block}
+    return ptxsim.load(kernel.ptx), shape, arrays, lambda numbers: []
 
 
 def of_program(program: Program):

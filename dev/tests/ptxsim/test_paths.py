@@ -42,7 +42,7 @@ def test_foreign_kernels(name):
 def smallest(step: int) -> tuple[int, int, int]:
     """The smallest size at which a step is checked."""
     rubric = load_rubric()
-    return min((*rubric.uneven[step], *rubric.sizes[step]), key=np.prod)
+    return min((*rubric.uneven[step], *rubric.sizes(step)), key=np.prod)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Work that completes late keeps the place where it was issued, and leaves alone where its warp waits by then."""
+"""Work that completes late keeps the place of its issue, and leaves alone where its warp waits by then."""
 
 import pytest
 
