@@ -31,7 +31,9 @@ class FullRun(Run):
             bit = self.node(op, t, "copy", touches, self.know[t])
             self.awaited[bit] = ("cta", rank)
             stamp = (self.know[t] | bit, self.known[t])
-            bar = self.barriers[(rank, a["bar"][1]) if a.get("ranks") else a["bar"]]
+            bar = self.barriers.get((rank, a["bar"][1]) if a.get("ranks") else a["bar"])
+            if bar is None:
+                raise Undefined("a copy reports to an mbarrier that nobody initialised")
             self.start(lambda bar=bar, stamp=stamp: self.signal(bar, op, stamp, 0, -4 * words))
         return True
 
