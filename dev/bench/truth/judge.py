@@ -52,6 +52,11 @@ class Truth:
     def review(self) -> bool:
         return any(f.late or f.tcgen05 or f.open for f in self.runs)
 
+    @property
+    def luck(self) -> bool:
+        """Do schedules differ in what they show? Then the pairs seen are a sample."""
+        return any(f != self.runs[0] for f in self.runs)
+
     def some(self, name: str) -> set:
         return set().union(*(getattr(f, name) for f in self.runs))
 
