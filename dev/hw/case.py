@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dev.hw.tolerance import SCALARS, as_float
 from tirxlab.artifact import Artifact, BufferInfo, BufferParam, TensorMapParam
 
 HEAD = ".version {version}\n.target {target}\n.address_size 64\n.extern .shared .align 1024 .b8 dynamic[];\n"
@@ -189,8 +190,6 @@ def _artifact(data: bytes) -> Artifact:
 
 # ---- comparison ----
 
-_KINDS = {"float16": np.float16, "float32": np.float32, "float64": np.float64}
-
 
 def difference(case: Loaded, name: str, got: np.ndarray) -> str:
     """What differs between the chip's and ptxsim's output; "" if nothing that counts does."""
@@ -232,12 +231,3 @@ def _scalar_difference(case: Loaded, expected: np.ndarray, got: np.ndarray) -> s
         return ""
     at = int(np.flatnonzero(~good)[0])
     return f"{(~good).sum()} of {len(good)}, first at {at}: chip {got[at]:#x}, ptxsim {expected[at]:#x}"
-
-
-SCALARS = {"f16": (2, "float16"), "bf16": (2, "bfloat16"), "f32": (4, "float32"), "f64": (8, "float64")}
-
-
-def as_float(raw: np.ndarray, kind: str) -> np.ndarray:
-    if kind == "bfloat16":
-        return (raw.view(np.uint16).astype(np.uint32) << 16).view(np.float32).astype(float)
-    return raw.view(_KINDS[kind]).astype(float)

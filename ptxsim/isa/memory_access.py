@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ptxsim.frontend.parser import Instr, PtxError
-from ptxsim.isa.operands import TYPE_BITS, type_bits
+from ptxsim.frontend.parser import Instr
+from ptxsim.isa.operands import type_bits
+from ptxsim.isa.syntax import conform, syntax
 
 SPACES = {
     "global": 0,
@@ -16,25 +17,45 @@ SPACES = {
 }
 GENERIC = 4
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
-_ACCESS_MODS = {
-    "weak", "relaxed", "acquire", "release", "volatile", "mmio", "cta", "cluster", "gpu", "sys",
-    "ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "unified", "v2", "v4", "v8", *SPACES,
-    "param::entry", "param::func",
-}  # fmt: skip
+_CACHE = "{.first}{.second}{.hint}"
+_END = "{.vec}.type"
+_BOXES = (
+    f"ld {{.weak}}{{.any}}{{.reading}}{_CACHE}{{.prefetch}}{{.unified}}{_END} d, [a]{{, policy}}",
+    f"ld .volatile{{.any}}{{.prefetch}}{_END} d, [a]",
+    f"ld .got.scope{{.any}}{_CACHE}{{.prefetch}}{_END} d, [a]{{, policy}}",
+    "ld .mmio.relaxed.sys{.global}.type d, [a]",
+    f"ld .global{{.reading}}.nc{_CACHE}{{.prefetch}}{_END} d, [a]{{, policy}}",
+    f"ldu {{.global}}{_END} d, [a]",
+    f"st {{.weak}}{{.any}}{{.writing}}{_CACHE}{_END} [a], b{{, policy}}",
+    f"st .volatile{{.any}}{_END} [a], b",
+    f"st .given.scope{{.any}}{_CACHE}{_END} [a], b{{, policy}}",
+    "st .mmio.relaxed.sys{.global}.type [a], b",
+)
+_SETS = {
+    "any": " ".join((*SPACES, "param::entry", "param::func")),
+    "reading": "ca cg cs lu cv",
+    "writing": "wb cg cs wt",
+    "first": "L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1::no_allocate",
+    "second": "L2::evict_normal L2::evict_first L2::evict_last",
+    "got": "relaxed acquire",
+    "given": "relaxed release",
+    "vec": " ".join(_VECTORS),
+    "type": "b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64",
+}
+FORMS = {
+    op: tuple(syntax(b, **_SETS) for b in _BOXES if b.startswith(op + " ")) for op in ("ld", "ldu", "st")
+}
+
+
+def accept(instr: Instr) -> Instr:
+    """A load or store with its modifiers in the order of its syntax box; PtxError if it has none."""
+    return conform(instr, FORMS[instr.op], "9.7.9.11" if instr.op == "st" else "9.7.9.8")
 
 
 def access_form(instr: Instr) -> tuple[int, bool, int, int]:
-    """(bytes of an element, sign-extended?, space, elements) of a load or store; refuses what is unknown."""
-    space, vector = GENERIC, 1
-    for mod in instr.mods[:-1]:
-        if mod.startswith(("L1::", "L2::", "level::")):
-            continue
-        base = "param" if mod.startswith("param::") else mod
-        if mod not in _ACCESS_MODS:
-            raise PtxError(f"modifier .{mod} of {instr.op} is not modelled", instr.line, instr.text)
-        space = SPACES.get(base, space)
-        vector = _VECTORS.get(mod, vector)
+    """(bytes of an element, sign-extended?, space, elements) of a load or store that was accepted."""
+    spaces = [m.split("::e")[0].split("::f")[0] for m in instr.mods]
+    space = next((SPACES[m] for m in spaces if m in SPACES), GENERIC)
+    vector = next((_VECTORS[m] for m in instr.mods if m in _VECTORS), 1)
     kind = instr.mods[-1]
-    if kind not in TYPE_BITS or type_bits(kind) > 64:
-        raise PtxError(f"type .{kind} of {instr.op} is not modelled", instr.line, instr.text)
     return type_bits(kind) // 8, kind[0] == "s", space, vector

@@ -203,7 +203,7 @@ def _read(kind: str, value: str) -> str:
 def _write(kind: str, value: str) -> str:
     bits = _BITS.get(kind, 32)
     if kind == "f32":
-        return f"f32_bits(np.float32({value}))"
+        return f"f32_result(np.float32({value}))"
     if kind == "f64":
         return f"f64_bits(np.float64({value}))"
     return f"np.uint64({value})" if bits == 64 else f"np.uint64({value}) & {_MASKS[bits]}"

@@ -21,7 +21,10 @@ I1, I32, I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 V1, V32, V64 = (ir.VectorType(t, LANES) for t in (I1, I32, I64))
 VF = ir.VectorType(ir.FloatType(), LANES)
 _WIDTH = {"u8": 8, "b8": 8, "s8": 8, "u16": 16, "b16": 16, "s16": 16, "f16": 16, "bf16": 16}
-_CONSTANTS = {"M8": 0xFF, "M16": 0xFFFF, "M32": 0xFFFF_FFFF, "SIGN32": 1 << 31, "W32": 32, "W64": 64}
+_CONSTANTS = {
+    "M8": 0xFF, "M16": 0xFFFF, "M32": 0xFFFF_FFFF, "W16": 16, "W32": 32, "W64": 64, "SIGN32": 1 << 31,
+    "MAGNITUDE32": 0x7FFF_FFFF, "INFINITY32": 0x7F80_0000, "CANONICAL32": 0x7FFF_FFFF,
+}  # fmt: skip
 _ORDER = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 
 
@@ -149,7 +152,9 @@ def _typed(builder, kind: str, raw) -> Value:
 def _raw(builder, kind: str, value: Value):
     """64-bit lanes of a result, cut to the width of its type."""
     if value.kind == "f":
-        return builder.zext(builder.bitcast(value.ir, V32), V64)
+        nan = builder.fcmp_unordered("uno", value.ir, value.ir)
+        canonical = ir.Constant(V32, [0x7FFF_FFFF] * LANES)  # f32_result
+        return builder.zext(builder.select(nan, canonical, builder.bitcast(value.ir, V32)), V64)
     width = _width(kind)
     return value.ir if width == 64 else builder.and_(value.ir, splat((1 << width) - 1))
 

@@ -6,13 +6,24 @@ import contextlib
 from dataclasses import dataclass, field
 
 from ptxsim.frontend.parser import Function, Instr, Label, LabelDef, Mem, Pair, PtxError, Reg, Sym, Vec
+from ptxsim.isa import memory_access
 from ptxsim.isa.scalar import address
 from ptxsim.isa.scalar import table as scalar
 from ptxsim.isa.special_registers import CLOCKS
+from ptxsim.isa.syntax import conform, syntax
 from ptxsim.jit.bytecode import BRA, BRX, COLD, EXIT, LD, ST, UNIT
 from ptxsim.lowering import cfg
 from ptxsim.units.registry import UNITS, UnitSpec, find_unit
 
+_CONTROL = {  # (forms, section of the PTX ISA)
+    op: ((syntax(box),), f"9.7.12.{number}")
+    for op, number, box in (
+        ("bra", 3, "bra {.uni} target"),
+        ("brx", 4, "brx.idx {.uni} index, targets"),
+        ("ret", 6, "ret {.uni}"),
+        ("exit", 7, "exit"),
+    )
+}
 UNPACK = -1  # mov {a, b}, c: one scalar row per register
 
 
@@ -57,6 +68,8 @@ def well_formed(instr: Instr | None):
 
 def make_row(instr: Instr) -> Row:
     """The row of one instruction; PtxError if it is not modelled."""
+    if instr.op in _CONTROL:
+        conform(instr, *_CONTROL[instr.op])
     if instr.op in ("ret", "exit"):
         return Row(instr, EXIT)
     if instr.op == "bra":
@@ -66,16 +79,18 @@ def make_row(instr: Instr) -> Row:
     clock = instr.op == "mov" and isinstance(instr.operands[1], Reg) and instr.operands[1].name[1:] in CLOCKS
     spec = UNITS["clock"] if clock else find_unit(instr)
     if spec is not None:
+        instr = spec.accept(instr)
         written = [
             i for i in spec.writes if i < len(instr.operands) and not isinstance(instr.operands[i], Mem)
         ]
         writes = [instr.operands[i] for i in written]
         reads = [o for i, o in enumerate(instr.operands) if i not in written]
         return Row(instr, UNIT, unit=spec, reads=reads, writes=writes)
-    if instr.op in ("ld", "ldu") or (instr.op == "ld" and "nc" in instr.mods):
+    if instr.op in memory_access.FORMS:
+        instr = memory_access.accept(instr)
+        if instr.op == "st":
+            return Row(instr, ST, reads=list(instr.operands[:2]))
         return Row(instr, LD, reads=[instr.operands[1]], writes=[instr.operands[0]])
-    if instr.op == "st":
-        return Row(instr, ST, reads=list(instr.operands[:2]))
     if instr.op == "mov" and isinstance(instr.operands[0], Vec):
         return Row(instr, UNPACK, writes=[instr.operands[0]], reads=[instr.operands[1]])
     op = address.resolve(instr) or scalar.resolve(instr)

@@ -7,8 +7,9 @@ from __future__ import annotations
 import numpy as np
 
 from ptxsim.isa.address_map import GLOBAL_BASE
+from ptxsim.isa.number_formats import canonical_nans
 from ptxsim.machine.checked_access import bytes_at
-from ptxsim.units.registry import check_mods, refuse, unit
+from ptxsim.units.registry import unit
 
 _OPERATIONS = {
     "and": lambda old, b, c: old & b,
@@ -38,42 +39,66 @@ _TYPES = {
     "bf16x2": ("bf16", 2),
 }
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
-_MODS = {
-    "relaxed",
-    "acquire",
-    "release",
-    "acq_rel",
-    "cta",
-    "cluster",
-    "gpu",
-    "sys",
-    "global",
-    "shared",
-    "shared::cta",
-    "shared::cluster",
-    "noftz",
-    "L2::cache_hint",
-    *_OPERATIONS,
-    *_TYPES,
-    *_VECTORS,
+_HALVES = "f16 f16x2 bf16 bf16x2"
+# the operations of both, behind the modifiers of memory (PTX ISA 9.7.13.6, .7)
+_FORMS = (
+    ".bits{.hint}.word",
+    ".add{.hint}.sum",
+    ".step{.hint}.u32",
+    ".extreme{.hint}.int",
+    ".add.noftz{.hint}.half",
+)
+_VECTOR_FORMS = (
+    ".add{.hint}.pair.f32",
+    ".op.noftz{.hint}.many.single",
+    ".op.noftz{.hint}.pair.packed",
+)
+_SETS = {
+    "mem": "shared shared::cta shared::cluster global",
+    "bits": "and or xor",
+    "word": "b32 b64",
+    "sum": "u32 s32 u64 f32 f64",
+    "step": "inc dec",
+    "extreme": "min max",
+    "int": "u32 s32 u64 s64",
+    "half": _HALVES,
+    "op": "add min max",
+    "pair": "v2 v4",
+    "many": "v2 v4 v8",
+    "single": "f16 bf16",
+    "packed": "f16x2 bf16x2",
 }
 
 
-@unit("atom", writes=(0,), section="9.7.13.6")
+@unit(
+    *(f"atom {{.sem}}{{.scope}}{{.mem}}{form} d, [a], b{{, policy}}" for form in _FORMS),
+    *(f"atom {{.sem}}{{.scope}}{{.global}}{form} d, [a], b{{, policy}}" for form in _VECTOR_FORMS),
+    "atom {.sem}{.scope}{.mem}.exch{.hint}.word d, [a], b{, policy}",
+    "atom {.sem}{.scope}{.mem}.cas{.hint}.compared d, [a], b, c{, policy}",
+    sem="relaxed acquire release acq_rel",
+    compared="b16 b32 b64",
+    writes=(0,),
+    section="9.7.13.6",
+    **_SETS,
+)
 def atom(instr):
     return _update(instr, returns=True)
 
 
-@unit("red", section="9.7.13.7")
+@unit(
+    *(f"red {{.sem}}{{.scope}}{{.mem}}{form} [a], b{{, policy}}" for form in _FORMS),
+    *(f"red {{.sem}}{{.scope}}{{.global}}{form} [a], b{{, policy}}" for form in _VECTOR_FORMS),
+    sem="relaxed release",
+    section="9.7.13.7",
+    **_SETS,
+)
 def red(instr):
     return _update(instr, returns=False)
 
 
 def _update(instr, returns: bool):
-    mods = check_mods(instr, _MODS)
-    operation = next((m for m in instr.mods if m in _OPERATIONS), None)
-    if operation is None or instr.mods[-1] not in _TYPES:
-        raise refuse(instr, f"this form of {instr.op} is not modelled")
+    mods = set(instr.mods)
+    operation = next(m for m in instr.mods if m in _OPERATIONS)
     kind, lanes_per = _TYPES[instr.mods[-1]]
     vector = next((_VECTORS[m] for m in instr.mods if m in _VECTORS), 1)
     space = next((m for m in ("shared::cluster", "shared::cta", "shared", "global") if m in mods), "generic")
@@ -94,6 +119,8 @@ def _update(instr, returns: bool):
                 c = int(third[lane]) if third is not None else 0
                 flushes = operation == "add" and kind is np.float32 and is_global(space, int(address))
                 new = (flushed_sum if flushes else combine)(operation, kind, lanes_per, old, b, c, size)
+                if kind is np.float64 and not is_global(space, int(address)):
+                    new = _shared_nan(new, old, b)
                 if new != view.tobytes():  # a failed compare-and-swap is no progress
                     cluster.effects += 1
                     view[:] = np.frombuffer(new, np.uint8)
@@ -131,7 +158,22 @@ def combine(operation: str, kind, count: int, old: int, b: int, c: int, size: in
     with np.errstate(over="ignore", invalid="ignore"):
         values = [_OPERATIONS[operation](raw[0][i], raw[1][i], raw[2][i]) for i in range(count)]
     result = np.array(values, raw[0].dtype)
-    return (_to_bf16(result) if kind == "bf16" else result).tobytes()
+    if kind is np.float64 and np.isnan(result).any():
+        return _nan64(b & mask, old & mask).to_bytes(8, "little")  # as an H200 leaves it in global memory
+    return (_to_bf16(result) if kind == "bf16" else canonical_nans(result)).tobytes()
+
+
+def _nan64(*operands: int) -> int:
+    """The first operand that is a NaN, or the NaN of an invalid sum."""
+    nans = [x for x in operands if x & 0x7FFF_FFFF_FFFF_FFFF > 0x7FF0_0000_0000_0000]
+    return nans[0] if nans else 0xFFF8_0000_0000_0000
+
+
+def _shared_nan(raw: bytes, old: int, b: int) -> bytes:
+    """The same sum in shared memory, where a thread adds: what was there goes first, made quiet."""
+    if not np.isnan(np.frombuffer(raw, np.float64)[0]):
+        return raw
+    return (_nan64(old, b & 0xFFFF_FFFF_FFFF_FFFF) | 1 << 51).to_bytes(8, "little")
 
 
 def _to_bf16(values: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from ptxsim.jit.intrinsics import lane_value, mask_of
 from ptxsim.jit.loop_batch import batch_split, batch_state, lowest_lane, set_batch_state
 from ptxsim.jit.loop_memory import set_word, word
 from ptxsim.machine.split import Wait
-from ptxsim.units.registry import FastForm, check_mods, unit
+from ptxsim.units.registry import FastForm, unit
 from ptxsim.units.warp import require_aligned
 
 # ---- bar, barrier ----
@@ -88,19 +88,20 @@ def _fast_bar(instr, args: tuple) -> dict | None:
 
 
 @unit(
-    "bar.sync",
-    "bar.arrive",
-    "bar.red",
-    "bar.cta",
-    "barrier.sync",
-    "barrier.arrive",
-    "barrier.red",
-    "barrier.cta",
+    "bar {.cta}.sync a{, b}",
+    "bar {.cta}.arrive a, b",
+    "bar {.cta}.red.popc.u32 d, a{, b}, c",
+    "bar {.cta}.red.vote.pred p, a{, b}, c",
+    "barrier {.cta}.sync{.aligned} a{, b}",
+    "barrier {.cta}.arrive{.aligned} a, b",
+    "barrier {.cta}.red.popc{.aligned}.u32 d, a{, b}, c",
+    "barrier {.cta}.red.vote{.aligned}.pred p, a{, b}, c",
+    vote="and or",
     section="9.7.13.1",
     fast=FastForm(_fast_bar, together="open_barriers"),
 )
 def cta_barrier(instr):
-    mods = check_mods(instr, {"cta", "sync", "arrive", "red", "aligned", "popc", "and", "or", "u32", "pred"})
+    mods = set(instr.mods)
     aligned = instr.op == "bar" or "aligned" in mods
     if "red" in mods:
         return _barrier_red(instr, aligned)
@@ -216,9 +217,9 @@ def _cluster_barrier(cluster) -> dict:
     )
 
 
-@unit("barrier.cluster.arrive", section="9.7.13.3")
+@unit("barrier.cluster.arrive {.sem}{.aligned}", sem="release relaxed", section="9.7.13.3")
 def cluster_arrive(instr):
-    mods = check_mods(instr, {"cluster", "arrive", "release", "relaxed", "aligned"})
+    mods = set(instr.mods)
 
     def run(cluster, split, args):
         if "aligned" in mods:
@@ -257,9 +258,9 @@ def _complete_cluster(cluster) -> None:
         cluster.wake(("cluster-bar", state["phase"] - 1))
 
 
-@unit("barrier.cluster.wait", section="9.7.13.3")
+@unit("barrier.cluster.wait {.acquire}{.aligned}", section="9.7.13.3")
 def cluster_wait(instr):
-    mods = check_mods(instr, {"cluster", "wait", "acquire", "aligned"})
+    mods = set(instr.mods)
 
     def run(cluster, split, args):
         if "aligned" in mods:

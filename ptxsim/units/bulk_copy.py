@@ -16,7 +16,7 @@ from ptxsim.machine.tensor_map import TensorMap
 from ptxsim.units.atomics import combine
 from ptxsim.units.bulk_groups import each_lane, notify, open_group
 from ptxsim.units.mbarrier import find_barrier, guarded, place_of
-from ptxsim.units.registry import check_mods, refuse, unit
+from ptxsim.units.registry import unit
 
 _TX = "mbarrier::complete_tx::bytes"
 _SHARED = ("shared::cta", "shared::cluster")
@@ -56,7 +56,6 @@ class Form:
     to_global: bool
     from_global: bool
     multicast: bool
-    masked: bool  # .cp_mask
     operation: str  # of cp.reduce, else ""
     kind: object  # numpy type of its elements, or "bf16"
 
@@ -65,24 +64,46 @@ def decode_form(instr) -> Form:
     mods = instr.mods
     spaces = [m for m in mods if m == "global" or m in _SHARED]
     reduce = instr.op == "cp" and mods[0] == "reduce"
-    known = {"async", "bulk", "reduce", "global", *_SHARED, _TX, "bulk_group", "multicast::cluster",
-             "cp_mask", "noftz", "L2::cache_hint"}  # fmt: skip
-    check_mods(instr, known | (set(_OPERATIONS) | set(_TYPES) if reduce else set()))
-    if len(spaces) != 2 or (spaces[0] == "global") == (_TX in mods):
-        raise refuse(instr, f"{instr.name} is no form of a bulk copy (PTX ISA 9.7.9.25.4)")
     operation = next((m for m in mods if m in _OPERATIONS), "")
-    if reduce and (not operation or mods[-1] not in _TYPES):
-        raise refuse(instr, "cp.reduce.async.bulk needs an operation and a type")
     kind = _TYPES[mods[-1]] if reduce else np.uint8
     to_global, from_global = spaces[0] == "global", spaces[1] == "global"
-    return Form(to_global, from_global, "multicast::cluster" in mods, "cp_mask" in mods, operation, kind)
+    return Form(to_global, from_global, "multicast::cluster" in mods, operation, kind)
 
 
-@unit("cp.async.bulk", "cp.reduce.async.bulk", section="9.7.9.25.4.1", fire_and_forget=True)
+_LOAD = f"cp.async.bulk .shared::cluster.global.{_TX}"
+_IN = f".shared::cluster.shared::cta.{_TX}"
+_OUT = ".global.shared::cta.bulk_group{.hint}"
+
+
+@unit(
+    f"{_LOAD}{{.hint}} [d], [s], size, [bar]{{, policy}}",
+    f"{_LOAD}.multicast::cluster{{.hint}} [d], [s], size, [bar], mask{{, policy}}",
+    f"cp.async.bulk .shared::cta.global.{_TX}{{.hint}} [d], [s], size, [bar]{{, policy}}",
+    f"cp.async.bulk {_IN} [d], [s], size, [bar]",
+    f"cp.async.bulk {_OUT} [d], [s], size{{, policy}}",
+    f"cp.reduce.async.bulk {_IN}.bits.b32 [d], [s], size, [bar]",
+    f"cp.reduce.async.bulk {_IN}.add.sum [d], [s], size, [bar]",
+    f"cp.reduce.async.bulk {_IN}.extreme.word [d], [s], size, [bar]",
+    f"cp.reduce.async.bulk {_IN}.step.u32 [d], [s], size, [bar]",
+    f"cp.reduce.async.bulk {_OUT}.bits.raw [d], [s], size{{, policy}}",
+    f"cp.reduce.async.bulk {_OUT}.add.number [d], [s], size{{, policy}}",
+    f"cp.reduce.async.bulk {_OUT}.add.noftz.half [d], [s], size{{, policy}}",
+    f"cp.reduce.async.bulk {_OUT}.extreme.ordered [d], [s], size{{, policy}}",
+    f"cp.reduce.async.bulk {_OUT}.step.u32 [d], [s], size{{, policy}}",
+    bits="and or xor",
+    sum="u32 s32 u64",
+    extreme="min max",
+    word="u32 s32",
+    step="inc dec",
+    raw="b32 b64",
+    number="u32 s32 u64 f32 f64",
+    half="f16 bf16",
+    ordered="u32 s32 u64 s64 f16 bf16",
+    section="9.7.9.25.4.1",
+    fire_and_forget=True,
+)
 def bulk_copy(instr):
     form = decode_form(instr)
-    if form.masked:
-        raise refuse(instr, "cp.async.bulk with .cp_mask is not modelled")
     copy = _to_global if form.to_global else _to_shared
 
     def run(cluster, split, args):
@@ -231,25 +252,36 @@ def reduced(old: np.ndarray, new: np.ndarray, form: Form) -> np.ndarray:
 # ---- single elements ----
 
 
-@unit("st.async", section="9.7.9.12")
+@unit(
+    f"st.async {{.weak}}{{.shared::cluster}}.{_TX}{{.vec}}.type [a], b, [bar]",
+    vec="v2 v4",
+    type="b32 b64 u32 u64 s32 s64 f32 f64",
+    section="9.7.9.12",
+)
 def store_async(instr):
-    check_mods(instr, {"async", "weak", "shared::cluster", _TX, "v2", "v4", "b32", "b64", "u32", "u64", "s32",
-                       "s64", "f32", "f64"})  # fmt: skip
     return _element(instr, "")
 
 
-@unit("red.async", section="9.7.13.8")
+_REMOTE = f"red.async .relaxed.cluster{{.shared::cluster}}.{_TX}"
+
+
+@unit(
+    f"{_REMOTE}.step.u32 [a], b, [bar]",
+    f"{_REMOTE}.extreme.word [a], b, [bar]",
+    f"{_REMOTE}.bits.b32 [a], b, [bar]",
+    f"{_REMOTE}.add.sum [a], b, [bar]",
+    step="inc dec",
+    extreme="min max",
+    word="u32 s32",
+    bits="and or xor",
+    sum="u32 s32 u64",
+    section="9.7.13.8",
+)
 def reduce_async(instr):
-    operation = next((m for m in instr.mods if m in _OPERATIONS), None)
-    if operation is None or instr.mods[-1] not in ("u32", "s32", "u64", "b32"):
-        raise refuse(instr, "this form of red.async is not modelled")
-    check_mods(instr, {"async", "relaxed", "cluster", "shared::cluster", _TX, operation, instr.mods[-1]})
-    return _element(instr, operation)
+    return _element(instr, next(m for m in instr.mods if m in _OPERATIONS))
 
 
 def _element(instr, operation: str):
-    if _TX not in instr.mods:
-        raise refuse(instr, f"{instr.name} completes through .{_TX}")
     width, kind = int(instr.mods[-1][1:]) // 8, _TYPES[instr.mods[-1]]
 
     def run(cluster, split, args):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxsim.machine.split import Location, Wait
-from ptxsim.units.registry import check_mods, unit
+from ptxsim.units.registry import unit
 
 
 def each_lane(split) -> list[Location]:
@@ -53,10 +53,9 @@ def commit_group(instr):
     return run
 
 
-@unit("cp.async.bulk.wait_group", section="9.7.9.25.4")
+@unit("cp.async.bulk.wait_group {.read} n", section="9.7.9.25.4")
 def wait_group(instr):
-    mods = check_mods(instr, {"async", "bulk", "wait_group", "read"})
-    reading = "read" in mods
+    reading = "read" in instr.mods
 
     def run(cluster, split, args):
         allowed = cluster.scalar(split, args[0])

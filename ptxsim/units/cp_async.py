@@ -18,7 +18,7 @@ from ptxsim.machine.checked_access import log_own, own_offsets
 from ptxsim.machine.mbarrier import MAX_COUNT
 from ptxsim.machine.split import Wait
 from ptxsim.units.mbarrier import find_barrier, guarded, place_of
-from ptxsim.units.registry import check_mods, refuse, unit
+from ptxsim.units.registry import refuse, unit
 
 
 @dataclass(eq=False)
@@ -60,23 +60,13 @@ def _move(shared, memory, targets, sources, sizes, size, base):
             shared[t + b] = 0
 
 
-@unit("cp.async.ca", "cp.async.cg", section="9.7.9.25.3.1")
+@unit(
+    "cp.async.ca .own.global{.hint}{.prefetch} [d], [s], size{, n}{, policy}",
+    "cp.async.cg .own.global{.hint}{.prefetch} [d], [s], size{, n}{, policy}",
+    section="9.7.9.25.3.1",
+)
 def copy(instr):
-    mods = check_mods(
-        instr,
-        {
-            "async",
-            "ca",
-            "cg",
-            "shared",
-            "shared::cta",
-            "global",
-            "L2::cache_hint",
-            "L2::64B",
-            "L2::128B",
-            "L2::256B",
-        },
-    )
+    mods = set(instr.mods)
     size = getattr(instr.operands[2], "bits", None)
     if size not in ((16,) if "cg" in mods else (4, 8, 16)):
         raise refuse(instr, "cp.async.ca copies 4, 8 or 16 bytes, cp.async.cg 16 (the size is a constant)")
@@ -188,17 +178,14 @@ def _logs(cluster, split, op: Copy) -> tuple[np.ndarray, np.ndarray]:
 
 @unit("cp.async.commit_group", section="9.7.9.25.3.2")
 def commit_group(instr):
-    check_mods(instr, {"async", "commit_group"})
-
     def run(cluster, split, args):
         state_of(cluster, split).committed[split.lanes] += 1
 
     return run
 
 
-@unit("cp.async.wait_group", section="9.7.9.25.3.3")
+@unit("cp.async.wait_group n", section="9.7.9.25.3.3")
 def wait_group(instr):
-    check_mods(instr, {"async", "wait_group"})
     allowed = getattr(instr.operands[0], "bits", None)
     if allowed is None or allowed < 0:
         raise refuse(instr, "cp.async.wait_group takes a constant, the number of groups that may be pending")
@@ -211,8 +198,6 @@ def wait_group(instr):
 
 @unit("cp.async.wait_all", section="9.7.9.25.3.3")
 def wait_all(instr):
-    check_mods(instr, {"async", "wait_all"})
-
     def run(cluster, split, args):
         return _wait(cluster, split, None)
 
@@ -247,9 +232,9 @@ def _concerns(op: Copy, mask: int, limits: np.ndarray) -> bool:
 # ---- mbarrier ----
 
 
-@unit("cp.async.mbarrier.arrive", section="9.7.13.15.15")
+@unit("cp.async.mbarrier.arrive {.noinc}{.own}.b64 [bar]", section="9.7.13.15.15")
 def arrive(instr):
-    mods = check_mods(instr, {"async", "mbarrier", "arrive", "noinc", "shared", "shared::cta", "b64"})
+    mods = set(instr.mods)
     generic = not {"shared", "shared::cta"} & mods
     counts = "noinc" not in mods
 

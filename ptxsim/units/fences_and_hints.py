@@ -6,43 +6,30 @@ They move no data; the happens-before checker (checks/) gives them their meaning
 
 from __future__ import annotations
 
-from ptxsim.units.registry import check_mods, refuse, unit
-
-_FENCE_MODS = {
-    "sc",
-    "acq_rel",
-    "acquire",
-    "release",
-    "cta",
-    "cluster",
-    "gpu",
-    "sys",
-    "proxy",
-    "alias",
-    "async",
-    "async::generic",
-    "async::global",
-    "async::shared::cta",
-    "async::shared::cluster",
-    "global",
-    "shared::cta",
-    "shared::cluster",
-    "mbarrier_init",
-    "sync_restrict::shared::cta",
-    "sync_restrict::shared::cluster",
-    "tensormap::generic",
-    "to_proxy::async",
-    "from_proxy::generic",
-    "proxy::async",
-    "gl",
-}
+from ptxsim.units.registry import unit
 
 
-@unit("fence", "membar", section="9.7.13.4", observer_only=True)
+@unit(
+    "fence {.sem}.scope",
+    "fence .acquire.sync_restrict::shared::cluster.cluster",
+    "fence .release.sync_restrict::shared::cta.cluster",
+    "fence .mbarrier_init.release.cluster",
+    "fence.proxy .alias",
+    "fence.proxy .async{.where}",
+    "fence.proxy .tensormap::generic.release.scope",
+    "fence.proxy .tensormap::generic.acquire.scope [a], size",
+    "fence.proxy .async::generic.acquire.sync_restrict::shared::cluster.cluster",
+    "fence.proxy .async::generic.release.sync_restrict::shared::cta.cluster",
+    "membar .level",
+    "membar.proxy .alias",
+    sem="sc acq_rel acquire release",
+    where="global shared::cta shared::cluster",
+    level="cta gl sys",
+    section="9.7.13.4",
+    observer_only=True,
+)
 def fence(instr):
-    mods = check_mods(instr, _FENCE_MODS)
-    if instr.mods[:1] == ("proxy",) and len(instr.mods) == 1:
-        raise refuse(instr, "fence.proxy needs a proxy kind")
+    mods = set(instr.mods)
 
     def run(cluster, split, args):
         if cluster.checks:
@@ -51,15 +38,32 @@ def fence(instr):
     return run
 
 
+_EVICT = "L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged"
+_TENSOR = "cp.async.bulk.prefetch.tensor .dim.L2.global{.tile}{.hint}"
+
+
 @unit(
-    "nanosleep",
-    "griddepcontrol",
-    "prefetch",
-    "prefetchu",
-    "pmevent",
-    "setmaxnreg",
-    "createpolicy",
-    "cp.async.bulk.prefetch",
+    "nanosleep .u32 t",
+    "griddepcontrol .action",
+    "prefetch {.data}.level [a]",
+    "prefetch .global.evict [a]",
+    "prefetch {.constant}.tensormap [a]",
+    "prefetchu .L1 [a]",
+    "pmevent {.mask} a",
+    "setmaxnreg.inc .sync.aligned.u32 n",
+    "setmaxnreg.dec .sync.aligned.u32 n",
+    "createpolicy.fractional .primary{.secondary}.b64 d{, fraction}",
+    "createpolicy.range {.global}.primary{.secondary}.b64 d, [a], size, total",
+    "createpolicy.cvt .L2.b64 d, access",
+    "cp.async.bulk.prefetch .L2.global{.hint} [a], size{, policy}",
+    f"{_TENSOR} [map]{{, policy}}",
+    action="launch_dependents wait",
+    data="global local",
+    level="L1 L2",
+    evict="L2::evict_last L2::evict_normal",
+    constant="param const",
+    primary=_EVICT,
+    secondary="L2::evict_first L2::evict_unchanged",
     section="9.7.9",
     observer_only=True,
 )
@@ -70,7 +74,12 @@ def hint(instr):
     return run
 
 
-@unit("discard", "applypriority", section="9.7.9", observer_only=True)
+@unit(
+    "discard {.global}.L2 [a], size",
+    "applypriority {.global}.L2::evict_normal [a], size",
+    section="9.7.9",
+    observer_only=True,
+)
 def cache_line(instr):
     """Both name a line of 128 bytes by its first address."""
 

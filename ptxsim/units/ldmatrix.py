@@ -16,7 +16,7 @@ from ptxsim.isa.layouts import ldmatrix as half_layout
 from ptxsim.isa.layouts import movmatrix as transpose_layout
 from ptxsim.isa.operands import SINK
 from ptxsim.machine.checked_access import log_own, own_offsets
-from ptxsim.units.registry import check_mods, refuse, unit
+from ptxsim.units.registry import refuse, unit
 from ptxsim.units.warp import require_aligned
 
 ROW = 16  # bytes
@@ -59,24 +59,6 @@ _STORES = {("m8n8", False, "b16"): (2, 4), ("m8n8", True, "b16"): (2, 4), ("m16n
 def decode_form(instr) -> Form:
     """The form of an ldmatrix or stmatrix; PtxError for one that does not exist."""
     table = _LOADS if instr.op == "ldmatrix" else _STORES
-    check_mods(
-        instr,
-        {
-            "sync",
-            "aligned",
-            "m8n8",
-            "m16n16",
-            "m8n16",
-            "m16n8",
-            "trans",
-            "b16",
-            "b8",
-            "b8x16",
-            *_COUNTS,
-            *_SPACES,
-            *_PACKED,
-        },
-    )
     shape = next((m for m in instr.mods if m[0] == "m"), "")
     kind = next((m for m in instr.mods if m in ("b16", "b8", "b8x16")), "")
     count = next((_COUNTS[m] for m in instr.mods if m in _COUNTS), 0)
@@ -130,7 +112,17 @@ def unpack_rows(rows: np.ndarray, bits: int) -> np.ndarray:
     return np.packbits(single, axis=2, bitorder="little")[..., 0]
 
 
-@unit("ldmatrix", writes=(0,), section="9.7.14.5.15")
+@unit(
+    "ldmatrix .sync.aligned.m8n8.num{.trans}{.own}.b16 r, [p]",
+    "ldmatrix .sync.aligned.m16n16.few.trans{.own}.b8 r, [p]",
+    "ldmatrix .sync.aligned.m16n16.few.trans{.own}.b8x16.packed r, [p]",
+    "ldmatrix .sync.aligned.m8n16.num{.own}.b8x16.packed r, [p]",
+    num="x1 x2 x4",
+    few="x1 x2",
+    packed="b4x16_p64 b6x16_p32",
+    writes=(0,),
+    section="9.7.14.5.15",
+)
 def load_matrix(instr):
     form = decode_form(instr)
     space = next((m for m in instr.mods if m in _SPACES), "generic")
@@ -152,7 +144,12 @@ def load_matrix(instr):
     return run
 
 
-@unit("stmatrix", section="9.7.14.5.16")
+@unit(
+    "stmatrix .sync.aligned.m8n8.num{.trans}{.own}.b16 [p], r",
+    "stmatrix .sync.aligned.m16n8.num.trans{.own}.b8 [p], r",
+    num="x1 x2 x4",
+    section="9.7.14.5.16",
+)
 def store_matrix(instr):
     form = decode_form(instr)
     space = next((m for m in instr.mods if m in _SPACES), "generic")
@@ -171,11 +168,8 @@ def store_matrix(instr):
     return run
 
 
-@unit("movmatrix", writes=(0,), section="9.7.14.5.17")
+@unit("movmatrix .sync.aligned.m8n8.trans.b16 d, a", writes=(0,), section="9.7.14.5.17")
 def move_matrix(instr):
-    check_mods(instr, {"sync", "aligned", "m8n8", "trans", "b16"})
-    if instr.mods != ("sync", "aligned", "m8n8", "trans", "b16"):
-        raise refuse(instr, "movmatrix has one form: .sync.aligned.m8n8.trans.b16")
     lane, half = transpose_layout()
 
     def run(cluster, split, args):

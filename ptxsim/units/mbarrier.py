@@ -14,10 +14,9 @@ from ptxsim.jit.loop_memory import word
 from ptxsim.jit.translate import resolve, shared_address, shared_fault, shared_place
 from ptxsim.machine.mbarrier import MBarrier, MBarrierError
 from ptxsim.machine.split import Wait
-from ptxsim.units.registry import FastForm, check_mods, refuse, unit
+from ptxsim.units.registry import FastForm, unit
 
 _SPACES = {"shared", "shared::cta", "shared::cluster"}
-_SEMANTICS = {"release", "acquire", "relaxed", "cta", "cluster", "b64", *_SPACES}
 
 
 def place_of(cluster, split, address: int, generic: bool) -> tuple[int, int] | None:
@@ -121,9 +120,8 @@ def _by_place(cluster, split, arg, generic: bool) -> dict[tuple[int, int], list[
     return found
 
 
-@unit("mbarrier.init", section="9.7.13.15.9")
+@unit("mbarrier.init {.own}.b64 [bar], count", section="9.7.13.15.9")
 def init(instr):
-    check_mods(instr, {"init", "b64", "shared", "shared::cta"})
     generic = _is_generic(instr)
 
     def run(cluster, split, args):
@@ -162,7 +160,7 @@ def _init_one(cluster, split, lane: int, place: tuple[int, int], count: int) -> 
         cluster.checks.mbarrier_init(cluster, split, lane, place)
 
 
-@unit("mbarrier.inval", section="9.7.13.15.10")
+@unit("mbarrier.inval {.own}.b64 [bar]", section="9.7.13.15.10")
 def inval(instr):
     generic = _is_generic(instr)
 
@@ -175,9 +173,21 @@ def inval(instr):
     return run
 
 
-@unit("mbarrier.arrive", "mbarrier.arrive_drop", writes=(0,), section="9.7.13.15.13", fire_and_forget=True)
+@unit(
+    "mbarrier.arrive {.sem.scope}{.space}.b64 {state, }[bar]{, count}",
+    "mbarrier.arrive .noComplete{.release.cta}{.own}.b64 state, [bar], count",
+    "mbarrier.arrive.expect_tx {.sem.scope}{.space}.b64 {state, }[bar], bytes",
+    "mbarrier.arrive_drop {.sem.scope}{.space}.b64 {state, }[bar]{, count}",
+    "mbarrier.arrive_drop .noComplete{.release.cta}{.own}.b64 state, [bar], count",
+    "mbarrier.arrive_drop.expect_tx {.sem.scope}{.space}.b64 {state, }[bar], bytes",
+    sem="release relaxed",
+    scope="cta cluster",
+    writes=(0,),
+    section="9.7.13.15.13",
+    fire_and_forget=True,
+)
 def arrive(instr):
-    mods = check_mods(instr, {"arrive", "arrive_drop", "expect_tx", "noComplete", *_SEMANTICS})
+    mods = set(instr.mods)
     generic, drop, announce = _is_generic(instr), "arrive_drop" in mods, "expect_tx" in mods
     keeps = "noComplete" in mods
     returns = len(instr.operands) > 1 and not hasattr(instr.operands[0], "base")
@@ -221,9 +231,14 @@ def _completed(cluster, split, place: tuple[int, int]) -> None:
     )  # fmt: skip
 
 
-@unit("mbarrier.expect_tx", "mbarrier.complete_tx", section="9.7.13.15.11", fire_and_forget=True)
+@unit(
+    "mbarrier.expect_tx {.relaxed.scope}{.space}.b64 [bar], bytes",
+    "mbarrier.complete_tx {.relaxed.scope}{.space}.b64 [bar], bytes",
+    scope="cta cluster",
+    section="9.7.13.15.11",
+    fire_and_forget=True,
+)
 def expect_tx(instr):
-    check_mods(instr, {"expect_tx", "complete_tx", *_SEMANTICS})
     generic, announce = _is_generic(instr), "expect_tx" in instr.mods
 
     def run(cluster, split, args):
@@ -239,7 +254,7 @@ def expect_tx(instr):
     return run
 
 
-@unit("mbarrier.pending_count", writes=(0,), section="9.7.13.15.17")
+@unit("mbarrier.pending_count .b64 count, state", writes=(0,), section="9.7.13.15.17")
 def pending_count(instr):
     def run(cluster, split, args):
         cluster.write(split, args[0], cluster.read(split, args[1])[split.lanes] & np.uint64(0xFFFF_FFFF))
@@ -277,18 +292,19 @@ def _fast_wait(instr, args: tuple) -> dict | None:
 
 
 @unit(
-    "mbarrier.test_wait",
-    "mbarrier.try_wait",
+    "mbarrier.test_wait {.sem.scope}{.own}.b64 done, [bar], state",
+    "mbarrier.test_wait.parity {.sem.scope}{.own}.b64 done, [bar], parity",
+    "mbarrier.try_wait {.sem.scope}{.own}.b64 done, [bar], state{, time}",
+    "mbarrier.try_wait.parity {.sem.scope}{.own}.b64 done, [bar], parity{, time}",
+    sem="acquire relaxed",
+    scope="cta cluster",
     writes=(0,),
     section="9.7.13.15.16",
     fast=FastForm(_fast_wait, each="wait_passed"),
 )
 def wait(instr):
-    mods = check_mods(instr, {"test_wait", "try_wait", "parity", *_SEMANTICS})
+    mods = set(instr.mods)
     generic, blocking, parity = _is_generic(instr), "try_wait" in mods, "parity" in mods
-    if "shared::cluster" in mods:
-        raise refuse(instr, "mbarrier waits take only barriers of the own CTA (.shared::cta)")
-
     relaxed = "relaxed" in mods
 
     def run(cluster, split, args):

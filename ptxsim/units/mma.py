@@ -14,7 +14,7 @@ from numba import njit
 
 from ptxsim.isa.layouts import mma_a, mma_b, mma_d
 from ptxsim.isa.number_formats import DECODERS
-from ptxsim.units.registry import check_mods, refuse, unit
+from ptxsim.units.registry import refuse, unit
 from ptxsim.units.warp import require_aligned, require_set
 
 BITS = {
@@ -42,7 +42,6 @@ _LEGAL = {
     _INT4: ({"m8n8k32", "m16n8k32", "m16n8k64"}, ("s32",)),
     ("b1",): ({"m8n8k128", "m16n8k128", "m16n8k256"}, ("s32",)),
 }
-_FLAGS = {"sync", "aligned", "row", "col", "satfinite", "rn", "xor", "and", "popc"}
 
 
 @dataclass(frozen=True)
@@ -62,15 +61,9 @@ class Form:
 
 def decode_form(instr) -> Form:
     """The form of an `mma.sync`; PtxError for one that does not exist or is not modelled."""
-    for word in ("sp", "sp::ordered_metadata", "block_scale"):
-        if word in instr.mods:
-            raise refuse(instr, f"mma.{word} is not modelled")
     types = [m for m in instr.mods if m in BITS or m in ("f32", "s32")]
     shape = next((m for m in instr.mods if m[:1] == "m" and m[1:2].isdigit()), "")
-    if len(types) != 4 or not shape:
-        raise refuse(instr, "mma.sync needs a shape and the types of D, A, B and C")
     d, a, b, c = types
-    check_mods(instr, {*_FLAGS, shape, *types})
     for family, (shapes, results) in _LEGAL.items():
         if a in family:
             good = b in family and shape in shapes and c in results and d in results
@@ -79,8 +72,6 @@ def decode_form(instr) -> Form:
                 raise refuse(instr, f"mma.{shape}.{'.'.join(types)}: {what} not modelled (PTX ISA 9.7.14.5)")
     m, n, k = (int(x) for x in shape[1:].replace("n", " ").replace("k", " ").split())
     bitwise = next((x for x in ("xor", "and") if x in instr.mods), "")
-    if (a == "b1") != bool(bitwise):
-        raise refuse(instr, ".xor.popc and .and.popc belong to .b1, and .b1 to them")
     return Form(m, n, k, a, b, c, d, "satfinite" in instr.mods, bitwise)
 
 
@@ -227,7 +218,26 @@ class _Plan:
 _RESULT_BITS = {"f16": 16, "f32": 32, "s32": 32, "f64": 64}
 
 
-@unit("mma", writes=(0,), section="9.7.14.5")
+_SHAPES = " ".join(sorted({shape for shapes, _ in _LEGAL.values() for shape in shapes}))
+
+
+@unit(
+    "mma .sync.aligned.shape.row.col.d.half.half.d d, a, b, c",
+    "mma .sync.aligned.shape.row.col.f32.wide.wide.f32 d, a, b, c",
+    "mma .sync.aligned.shape.row.col.d.eight.eight.d d, a, b, c",
+    "mma .sync.aligned.shape.row.col{.rn}.f64.f64.f64.f64 d, a, b, c",
+    "mma .sync.aligned.shape.row.col{.satfinite}.s32.int.int.s32 d, a, b, c",
+    "mma .sync.aligned.shape.row.col.s32.b1.b1.s32.bits.popc d, a, b, c",
+    shape=_SHAPES,
+    d="f16 f32",
+    half="f16",
+    wide="bf16 tf32",
+    eight="e4m3 e5m2",
+    int="s8 u8 s4 u4",
+    bits="xor and",
+    writes=(0,),
+    section="9.7.14.5",
+)
 def mma(instr):
     form = decode_form(instr)
     plans: list[_Plan] = []  # made at the first execution, when the operands have slots

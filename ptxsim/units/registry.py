@@ -1,7 +1,9 @@
 """Registry of unit instructions: everything that is not a scalar operation, a plain load / store or a jump.
 
-A unit instruction is decoded once, when the module is loaded: its factory checks every modifier and returns
-the handler that runs it. Handlers are called as `handler(cluster, split, args)`; `args` are the resolved
+A unit declares the syntax boxes of its instructions (isa/syntax.py) in `@unit`: modifiers and operand counts
+that none of them has are refused before its factory sees an instruction, and the modifiers that it sees stand
+in the order of the box. The factory decodes it once, when the module is loaded, and returns the handler that
+runs it. Handlers are called as `handler(cluster, split, args)`; `args` are the resolved
 operands. They return None (done, go on), BLOCK (run me again when woken) or PARK (done, but sleep until
 woken).
 """
@@ -12,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ptxsim.frontend.parser import Instr, PtxError
+from ptxsim.isa.syntax import Syntax, conform, syntax
 from ptxsim.jit.bytecode import FIRST_FAST
 from ptxsim.jit.codegen import FastCall
 
@@ -32,7 +35,8 @@ class FastForm:
 @dataclass(frozen=True)
 class UnitSpec:
     name: str  # dotted prefix of the opcode, e.g. "mbarrier.try_wait"
-    factory: Callable[[Instr], Callable]  # refuses what is not modelled, returns the handler
+    forms: tuple[Syntax, ...]  # that are modelled
+    factory: Callable[[Instr], Callable]  # returns the handler
     writes: tuple[int, ...]  # positions of destination operands
     async_destination: (
         bool  # destinations are filled later by a hardware unit: their registers are never shared
@@ -41,6 +45,10 @@ class UnitSpec:
     observer_only: bool = False  # moves no data: run only when there are observers
     fire_and_forget: bool = False  # the thread hands it to another unit of the chip: nothing comes back
     fast: FastForm | None = None
+
+    def accept(self, instr: Instr) -> Instr:
+        """The instruction with its modifiers in order; PtxError if no form has them."""
+        return conform(instr, self.forms, self.section)
 
 
 UNITS: dict[str, UnitSpec] = {}
@@ -59,21 +67,25 @@ def fast_number(form: FastForm) -> int:
 
 
 def unit(
-    *names: str,
+    *boxes: str,
+    section: str,
+    name: str = "",
     writes: tuple[int, ...] = (),
     async_destination: bool = False,
-    section: str = "",
     observer_only: bool = False,
     fire_and_forget: bool = False,
     fast: FastForm | None = None,
+    **sets: str,
 ):
-    """Registers a factory for opcodes that start with one of `names`."""
+    """Registers a factory for the instructions of these syntax boxes, under their names (or `name`)."""
+    by_name: dict[str, list[Syntax]] = {}
+    for form in (syntax(box, **sets) for box in boxes):
+        by_name.setdefault(name or ".".join(form.name), []).append(form)
+    traits = (writes, async_destination, section, observer_only, fire_and_forget, fast)
 
     def register(factory):
-        for name in names:
-            UNITS[name] = UnitSpec(
-                name, factory, writes, async_destination, section, observer_only, fire_and_forget, fast
-            )
+        for key, forms in by_name.items():
+            UNITS[key] = UnitSpec(key, tuple(forms), factory, *traits)
         if fast is not None:
             FAST_FORMS.append((fast, factory.__module__))
         return factory
@@ -94,12 +106,3 @@ def find_unit(instr: Instr) -> UnitSpec | None:
 def refuse(instr: Instr, what: str) -> PtxError:
     """The error for an instruction that this machine does not model."""
     return PtxError(what, instr.line, instr.text)
-
-
-def check_mods(instr: Instr, known: set[str], start: int = 0) -> set[str]:
-    """The modifiers after position `start`, refusing any that is not in `known`."""
-    mods = instr.mods[start:]
-    unknown = [m for m in mods if m not in known]
-    if unknown:
-        raise refuse(instr, f"modifier .{unknown[0]} of {instr.op} is not modelled")
-    return set(mods)

@@ -13,7 +13,7 @@ import numpy as np
 from ptxsim.machine.split import Wait
 from ptxsim.machine.tensor_memory import COLUMNS, split_address
 from ptxsim.units.mbarrier import place_of
-from ptxsim.units.registry import check_mods, refuse, unit
+from ptxsim.units.registry import unit
 from ptxsim.units.warp import require_aligned
 
 GROUPS = {"cta_group::1": 1, "cta_group::2": 2}
@@ -21,10 +21,7 @@ GROUPS = {"cta_group::1": 1, "cta_group::2": 2}
 
 def group_of(instr) -> int:
     """CTAs of the instruction's .cta_group."""
-    found = [GROUPS[m] for m in instr.mods if m in GROUPS]
-    if not found:
-        raise refuse(instr, f"{instr.op}.{instr.mods[0]} needs .cta_group::1 or .cta_group::2")
-    return found[0]
+    return next(GROUPS[m] for m in instr.mods if m in GROUPS)
 
 
 @dataclass
@@ -37,10 +34,9 @@ class Request:
     start: int | None = None  # set by the CTA that came second
 
 
-@unit("tcgen05.alloc", section="9.7.16.7.1")
+@unit("tcgen05.alloc .group.sync.aligned{.shared::cta}.b32 [a], columns", section="9.7.16.7.1")
 def alloc(instr):
-    mods = check_mods(instr, {"alloc", "sync", "aligned", "shared::cta", "b32", *GROUPS})
-    group, generic = group_of(instr), "shared::cta" not in mods
+    group, generic = group_of(instr), "shared::cta" not in instr.mods
 
     def run(cluster, split, args):
         require_aligned(cluster, split)
@@ -121,9 +117,8 @@ def _serve(cluster, split, mine: Request, peer: Request) -> bool:
     return True
 
 
-@unit("tcgen05.dealloc", section="9.7.16.7.1")
+@unit("tcgen05.dealloc .group.sync.aligned.b32 a, columns", section="9.7.16.7.1")
 def dealloc(instr):
-    check_mods(instr, {"dealloc", "sync", "aligned", "b32", *GROUPS})
     group = group_of(instr)
 
     def run(cluster, split, args):
@@ -147,11 +142,8 @@ def dealloc(instr):
     return run
 
 
-@unit("tcgen05.relinquish_alloc_permit", section="9.7.16.7.1")
+@unit("tcgen05.relinquish_alloc_permit .group.sync.aligned", section="9.7.16.7.1")
 def relinquish(instr):
-    check_mods(instr, {"relinquish_alloc_permit", "sync", "aligned", *GROUPS})
-    group_of(instr)
-
     def run(cluster, split, args):
         require_aligned(cluster, split)
         cluster.tmem[split.cta].permit = False

@@ -13,22 +13,35 @@ from ptxsim.machine.async_queue import Work
 from ptxsim.machine.tensor_memory import COLUMNS, split_address
 from ptxsim.units import tcgen05_mma  # noqa: F401  (registers tcgen05.mma)
 from ptxsim.units.mbarrier import find_barrier, guarded, place_of
-from ptxsim.units.registry import check_mods, refuse, unit
-from ptxsim.units.tcgen05_alloc import GROUPS, group_of
+from ptxsim.units.registry import refuse, unit
 from ptxsim.units.warp import require_aligned
 
 # ---- ld, st, wait ----
 
 _COUNTS = {f"x{1 << i}": 1 << i for i in range(8)}
-_SHAPES = {"32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2"}
+_SHAPES = {"32x32b": 128, "16x64b": 128, "16x128b": 64, "16x256b": 32, "16x32bx2": 128}  # -> most of .num
+
+
+def _boxes(op: str, packing: str, operands: str, split_operands: str) -> list[str]:
+    """Syntax boxes of ld and st, a shape each; .16x32bx2 also names the column of its second half."""
+    return [
+        f"{op} .sync.aligned.{shape}.n{most}{{.{packing}}}.b32 "
+        + (split_operands if shape == "16x32bx2" else operands)
+        for shape, most in _SHAPES.items()
+    ]
+
+
+_NUMBERS = {f"n{most}": " ".join(n for n in _COUNTS if _COUNTS[n] <= most) for most in (32, 64, 128)}
 
 
 def _shape(instr) -> tuple[str, int]:
-    shape = next((m for m in instr.mods if m in _SHAPES), None)
-    count = next((_COUNTS[m] for m in instr.mods if m in _COUNTS), None)
-    if shape is None or count is None:
-        raise refuse(instr, "tcgen05.ld / st needs a shape and a .num")
-    return shape, count
+    """The shape and .num; PtxError if the vector of registers has another length."""
+    shape, count = (next(m for m in instr.mods if m in known) for known in (_SHAPES, _COUNTS))
+    vector = instr.operands[0 if instr.mods[0] == "ld" else -1]
+    found, needed = len(getattr(vector, "items", (0,))), len(_cells(shape, _COUNTS[count])[0])
+    if found != needed:
+        raise refuse(instr, f"{instr.name} takes {needed} registers, not {found}")
+    return shape, _COUNTS[count]
 
 
 @functools.lru_cache(maxsize=64)
@@ -71,11 +84,16 @@ def _target(cluster, split, arg, lanes: np.ndarray, columns: np.ndarray, what: s
     return lanes, columns
 
 
-@unit("tcgen05.ld", writes=(0,), async_destination=True, section="9.7.16.8.1")
+@unit(
+    *_boxes("tcgen05.ld", "pack::16b", "r, [a]", "r, [a], column"),
+    writes=(0,),
+    async_destination=True,
+    section="9.7.16.8.1",
+    **_NUMBERS,
+)
 def load(instr):
-    mods = check_mods(instr, {"ld", "sync", "aligned", "b32", "pack::16b", *_SHAPES, *_COUNTS})
     shape, count = _shape(instr)
-    packed = "pack::16b" in mods
+    packed = "pack::16b" in instr.mods
 
     def run(cluster, split, args):
         require_aligned(cluster, split)
@@ -104,11 +122,10 @@ def load(instr):
     return run
 
 
-@unit("tcgen05.st", section="9.7.16.8.2")
+@unit(*_boxes("tcgen05.st", "unpack::16b", "[a], r", "[a], column, r"), section="9.7.16.8.2", **_NUMBERS)
 def store(instr):
-    mods = check_mods(instr, {"st", "sync", "aligned", "b32", "unpack::16b", *_SHAPES, *_COUNTS})
     shape, count = _shape(instr)
-    packed = "unpack::16b" in mods
+    packed = "unpack::16b" in instr.mods
 
     def run(cluster, split, args):
         require_aligned(cluster, split)
@@ -147,10 +164,9 @@ def _defer(cluster, split, kind: str, targets: tuple, finish) -> None:
     cluster.unit_state.setdefault(("tmem", kind, split.warp), []).append(finish)
 
 
-@unit("tcgen05.wait::ld", "tcgen05.wait::st", section="9.7.16.8.3")
+@unit("tcgen05.wait::ld .sync.aligned", "tcgen05.wait::st .sync.aligned", section="9.7.16.8.3")
 def wait(instr):
     kind = instr.mods[0].split("::")[1]
-    check_mods(instr, {"wait::ld", "wait::st", "sync", "aligned"})
 
     def run(cluster, split, args):
         require_aligned(cluster, split)
@@ -165,11 +181,14 @@ def wait(instr):
 # ---- commit, fences ----
 
 
-@unit("tcgen05.commit", section="9.7.16.9.4", fire_and_forget=True)
+@unit(
+    "tcgen05.commit .group.mbarrier::arrive::one{.shared::cluster}.b64 [bar]",
+    "tcgen05.commit .group.mbarrier::arrive::one{.shared::cluster}.multicast::cluster.b64 [bar], mask",
+    section="9.7.16.9.4",
+    fire_and_forget=True,
+)
 def commit(instr):
-    known = {"commit", "mbarrier::arrive::one", "shared::cluster", "multicast::cluster", "b64", *GROUPS}
-    mods = check_mods(instr, known)
-    group_of(instr)
+    mods = set(instr.mods)
 
     def run(cluster, split, args):
         address = cluster.address(split, args[0])

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ptxsim.frontend.parser import Imm
 from ptxsim.isa.address_map import SHARED_START
 from ptxsim.isa.layouts import (
     InstructionDescriptor,
@@ -21,17 +22,16 @@ from ptxsim.isa.layouts import (
     operand_layout,
     result_layout,
 )
-from ptxsim.isa.number_formats import DECODERS
+from ptxsim.isa.number_formats import DECODERS, canonical_nans
 from ptxsim.isa.operands import MemArg, PredArg
 from ptxsim.jit.simd_gather import gather_halves
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.split import Location
 from ptxsim.machine.tensor_memory import COLUMNS, LANES, split_address
-from ptxsim.units.registry import check_mods, refuse, unit
+from ptxsim.units.registry import refuse, unit
 
 _KINDS = ("f16", "tf32", "f8f6f4", "i8")
 _K_BYTES = 32  # of every dense kind
-_COLLECTORS = {f"collector::a::{use}" for use in ("fill", "use", "lastuse", "discard")}
 
 
 @dataclass
@@ -53,12 +53,17 @@ class Mma:
         return (self.shape, self.group, self.cta, self.lane, self.column, self.disabled)
 
 
-@unit("tcgen05.mma", section="9.7.16.9.1", fire_and_forget=True)
+@unit(
+    "tcgen05.mma .group.kind{.collector} d, a, b, descriptor{, disabled}, enable",
+    kind=" ".join(f"kind::{kind}" for kind in _KINDS),
+    collector=" ".join(f"collector::a::{use}" for use in ("fill", "use", "lastuse", "discard")),
+    section="9.7.16.9.1",
+    fire_and_forget=True,
+)
 def mma(instr):
-    kind = next((m[6:] for m in instr.mods if m.startswith("kind::")), "")
-    if kind not in _KINDS:
-        raise refuse(instr, f"tcgen05.mma {'.kind::' + kind if kind else 'without a kind'} is not modelled")
-    check_mods(instr, {"mma", f"kind::{kind}", "cta_group::1", "cta_group::2", *_COLLECTORS})
+    kind = next(m[6:] for m in instr.mods if m.startswith("kind::"))
+    if isinstance(instr.operands[-1], Imm):
+        raise refuse(instr, "tcgen05.mma with scale-input-d is not modelled")
     group = 2 if "cta_group::2" in instr.mods else 1
 
     def run(cluster, split, args):
@@ -338,9 +343,10 @@ def _store(target: np.ndarray, product: np.ndarray, op: Mma, keep: np.ndarray | 
             np.add(view, product, out=view)
         else:
             view[:] = product
+        canonical_nans(view)
     elif op.shape.d_type == "s32":
         view = target.view(np.int32)
         view[:] = view + product if op.accumulate else product
     else:
         old = target.astype(np.uint16).view(np.float16).astype(np.float32) if op.accumulate else 0
-        target[:] = (product + old).astype(np.float16).view(np.uint16)
+        target[:] = canonical_nans((product + old).astype(np.float16)).view(np.uint16)

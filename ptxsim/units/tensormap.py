@@ -12,7 +12,7 @@ import numpy as np
 from ptxsim.jit.translate import SPACES
 from ptxsim.machine.checked_access import bytes_at
 from ptxsim.machine.tensor_map import TensorMap
-from ptxsim.units.registry import check_mods, refuse, unit
+from ptxsim.units.registry import unit
 from ptxsim.units.warp import require_aligned
 
 MAP_BYTES = 128
@@ -125,15 +125,18 @@ def find_map(cluster, split, address: int) -> TensorMap | None:
     return made
 
 
-@unit("tensormap.replace", section="9.7.9.27.3")
+@unit(
+    "tensormap.replace .tile.global_address{.where}.b1024.b64 [a], value",
+    "tensormap.replace .tile.global_stride{.where}.b1024.b64 [a], ordinal, value",
+    "tensormap.replace .tile.extent{.where}.b1024.b32 [a], ordinal, value",
+    "tensormap.replace .tile.field{.where}.b1024.b32 [a], value",
+    where="global shared::cta",
+    extent=" ".join(sorted(_ORDINAL - {"global_stride"})),
+    field=" ".join(sorted(_FIELDS - _ORDINAL - {"global_address"})),
+    section="9.7.9.27.3",
+)
 def replace(instr):
-    mods = check_mods(instr, {"replace", "tile", "global", "shared::cta", "b1024", "b32", "b64", *_FIELDS})
-    field = next((m for m in instr.mods if m in _FIELDS), None)
-    wide = field in ("global_address", "global_stride")
-    if field is None or not {"tile", "b1024"} <= mods or ("b64" in mods) != wide:
-        raise refuse(
-            instr, "tensormap.replace.tile takes one field, .b1024 and the field's type (b64 or b32)"
-        )
+    field = next(m for m in instr.mods if m in _FIELDS)
     space, ordinal = next((m for m in instr.mods if m in SPACES), "generic"), field in _ORDINAL
 
     def run(cluster, split, args):
@@ -153,14 +156,12 @@ def replace(instr):
     return run
 
 
-@unit("tensormap.cp_fenceproxy", section="9.7.13.16")
+@unit(
+    "tensormap.cp_fenceproxy .global.shared::cta.tensormap::generic.release.scope.sync.aligned [d], [s], n",
+    section="9.7.13.16",
+)
 def copy_and_fence(instr):
     """The warp copies a map from shared to global memory, and releases it to the tensormap proxy."""
-    wanted = ("cp_fenceproxy", "global", "shared::cta", "tensormap::generic", "release")
-    if instr.mods[:5] != wanted or instr.mods[6:] != ("sync", "aligned"):
-        raise refuse(
-            instr, "tensormap.cp_fenceproxy has one form, .global.shared::cta.tensormap::generic.release"
-        )
 
     def run(cluster, split, args):
         require_aligned(cluster, split)

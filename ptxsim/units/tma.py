@@ -6,12 +6,13 @@ import functools
 
 import numpy as np
 
+from ptxsim.isa.number_formats import canonical_nans
 from ptxsim.jit.translate import shared_place
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.tensor_map import TensorMap
 from ptxsim.units.bulk_groups import each_lane, notify, open_group
 from ptxsim.units.mbarrier import find_barrier, guarded, place_of
-from ptxsim.units.registry import check_mods, refuse, unit
+from ptxsim.units.registry import unit
 from ptxsim.units.tensormap import find_map
 
 _ELEMENT_BITS = {0: 0, 32: 1, 64: 3, 128: 7}  # address bits 7.. that a swizzle folds onto bits 4..
@@ -86,46 +87,10 @@ def write_box(cluster, tmap: TensorMap, start: tuple[int, ...], data: np.ndarray
     flat = memory[: len(memory) // size * size].view(tmap.dtype if reduce else f"u{size}")
     values = np.ascontiguousarray(data).view(flat.dtype).reshape(offsets.shape)
     index = offsets[inside] // size
-    flat[index] = reduce(flat[index], values[inside]) if reduce else values[inside]
+    flat[index] = canonical_nans(reduce(flat[index], values[inside])) if reduce else values[inside]
 
 
 # ---- operands ----
-
-_LOAD_MODS = {
-    "async",
-    "bulk",
-    "tensor",
-    "1d",
-    "2d",
-    "3d",
-    "4d",
-    "5d",
-    "shared::cluster",
-    "shared::cta",
-    "global",
-    "mbarrier::complete_tx::bytes",
-    "tile",
-    "multicast::cluster",
-    "cta_group::1",
-    "cta_group::2",
-    "L2::cache_hint",
-}
-_STORE_MODS = {
-    "async",
-    "bulk",
-    "tensor",
-    "1d",
-    "2d",
-    "3d",
-    "4d",
-    "5d",
-    "global",
-    "shared::cta",
-    "tile",
-    "bulk_group",
-    "L2::cache_hint",
-    "reduce",
-}
 
 
 def _tensor(cluster, split, arg) -> tuple[TensorMap | None, tuple[int, ...]]:
@@ -201,18 +166,23 @@ def _warn_lanes(cluster, split, shared, what: str, severity: str = "error") -> N
 # ---- tensor copies ----
 
 
-@unit("cp.async.bulk.tensor", section="9.7.9.27.1", fire_and_forget=True)
+_LOAD = "cp.async.bulk.tensor .dim.to.global{.tile}.mbarrier::complete_tx::bytes"
+
+
+@unit(
+    f"{_LOAD}{{.group}}{{.hint}} [d], [map], [bar]{{, policy}}",
+    f"{_LOAD}.multicast::cluster{{.group}}{{.hint}} [d], [map], [bar], mask{{, policy}}",
+    "cp.async.bulk.tensor .dim.global.shared::cta{.tile}.bulk_group{.hint} [map], [s]{, policy}",
+    to="shared::cluster shared::cta",
+    section="9.7.9.27.1",
+    fire_and_forget=True,
+)
 def tensor_copy(instr):
-    spaces = [m for m in instr.mods if m == "global" or m.startswith("shared")]
-    if spaces and spaces[0].startswith("shared"):
-        return _tensor_load(instr)
-    return _tensor_store(instr, None)
+    return _tensor_store(instr, None) if "bulk_group" in instr.mods else _tensor_load(instr)
 
 
 def _tensor_load(instr):
-    mods = check_mods(instr, _LOAD_MODS)
-    if "mbarrier::complete_tx::bytes" not in mods:
-        raise refuse(instr, "a TMA load completes through .mbarrier::complete_tx::bytes")
+    mods = set(instr.mods)
     multicast, pair = "multicast::cluster" in mods, "cta_group::2" in mods
 
     def run(cluster, split, args):
@@ -284,16 +254,17 @@ _REDUCTIONS = {
 }
 
 
-@unit("cp.reduce.async.bulk.tensor", section="9.7.9.27.2", fire_and_forget=True)
+@unit(
+    "cp.reduce.async.bulk.tensor .dim.global.shared::cta.op{.tile}.bulk_group{.hint} [map], [s]{, policy}",
+    op=" ".join(_REDUCTIONS),
+    section="9.7.9.27.2",
+    fire_and_forget=True,
+)
 def tensor_reduce(instr):
-    operation = next((m for m in instr.mods if m in _REDUCTIONS), None)
-    if operation is None:
-        raise refuse(instr, "this reduction of cp.reduce.async.bulk.tensor is not modelled")
-    return _tensor_store(instr, operation)
+    return _tensor_store(instr, next(m for m in instr.mods if m in _REDUCTIONS))
 
 
 def _tensor_store(instr, reduction: str | None):
-    check_mods(instr, _STORE_MODS | ({reduction} if reduction else set()))
     operation = _REDUCTIONS[reduction] if reduction else None
 
     def run(cluster, split, args):

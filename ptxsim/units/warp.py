@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from ptxsim.isa.number_formats import canonical_nans
 from ptxsim.isa.operands import UNSET, PredArg
 from ptxsim.jit import bytecode as ml
 from ptxsim.jit.intrinsics import lane_value, set_lane_value, set_mask
@@ -12,7 +13,7 @@ from ptxsim.jit.loop_batch import lowest_lane, same_in_all
 from ptxsim.machine.split import BLOCK, Wait
 from ptxsim.report.findings import lanes_text
 from ptxsim.units import printf
-from ptxsim.units.registry import FastForm, check_mods, refuse, unit
+from ptxsim.units.registry import FastForm, refuse, unit
 
 _LANES = np.arange(32)
 
@@ -144,7 +145,9 @@ def _fast_elect(instr, args: tuple) -> dict | None:
             return {"d": target, "a": members, "b": code >> 1}
 
 
-@unit("elect.sync", writes=(0,), section="9.7.13.14", fast=FastForm(_fast_elect, each="elect_members"))
+@unit(
+    "elect.sync d|p, mask", writes=(0,), section="9.7.13.14", fast=FastForm(_fast_elect, each="elect_members")
+)
 def elect(instr):
     def run(cluster, split, args):
         (target, chosen), mask_slot = args
@@ -180,11 +183,9 @@ def _source_lane(mode: str, b: np.ndarray, c: np.ndarray):
     return np.where(good, lane, _LANES), good
 
 
-@unit("shfl.sync", writes=(0,), section="9.7.9.6")
+@unit("shfl.sync .mode.b32 d|p, a, b, c, mask", mode="up down bfly idx", writes=(0,), section="9.7.9.6")
 def shfl(instr):
     mode = instr.mods[1]
-    if mode not in ("up", "down", "bfly", "idx") or instr.mods[2:] != ("b32",):
-        raise refuse(instr, "this form of shfl.sync is not modelled")
 
     def run(cluster, split, args):
         target, chosen = args[0] if isinstance(args[0], tuple) else (args[0], None)
@@ -204,11 +205,15 @@ def shfl(instr):
     return by_group(run)
 
 
-@unit("vote.sync", writes=(0,), section="9.7.13.8")
+@unit(
+    "vote.sync .mode.pred p, a, mask",
+    "vote.sync .ballot.b32 d, a, mask",
+    mode="all any uni",
+    writes=(0,),
+    section="9.7.13.8",
+)
 def vote(instr):
     mode = instr.mods[1]
-    if mode not in ("all", "any", "uni", "ballot"):
-        raise refuse(instr, f"vote.sync.{mode} is not modelled")
 
     def run(cluster, split, args):
         target, source, mask_slot = args
@@ -229,7 +234,13 @@ def vote(instr):
     return by_group(run)
 
 
-@unit("match.any.sync", "match.all.sync", writes=(0,), section="9.7.13.10")
+@unit(
+    "match.any.sync .type d, a, mask",
+    "match.all.sync .type d|p, a, mask",
+    type="b32 b64",
+    writes=(0,),
+    section="9.7.13.10",
+)
 def match(instr):
     every, bits = instr.mods[0] == "all", instr.mods[-1]
 
@@ -255,7 +266,7 @@ def match(instr):
     return by_group(run)
 
 
-@unit("activemask", writes=(0,), section="9.7.13.11")
+@unit("activemask .b32 d", writes=(0,), section="9.7.13.11")
 def activemask(instr):
     def run(cluster, split, args):
         cluster.write(split, args[0], np.uint64(split.mask))
@@ -273,9 +284,19 @@ _REDUCE = {
 }
 
 
-@unit("redux.sync", writes=(0,), section="9.7.13.12")
+@unit(
+    "redux.sync .sum.int d, a, mask",
+    "redux.sync .bits.b32 d, a, mask",
+    "redux.sync .extreme{.abs}{.NaN}.f32 d, a, mask",
+    sum="add min max",
+    int="u32 s32",
+    bits="and or xor",
+    extreme="min max",
+    writes=(0,),
+    section="9.7.13.12",
+)
 def redux(instr):
-    mods = check_mods(instr, {"sync", *_REDUCE, "u32", "s32", "b32", "f32", "abs", "NaN"})
+    mods = set(instr.mods)
     operation = _REDUCE[next(m for m in instr.mods if m in _REDUCE)]
     kind = instr.mods[-1]
 
@@ -298,12 +319,12 @@ def _reduce(operation, values: np.ndarray, kind: str, mods: set[str]) -> int:
         floats = np.abs(floats) if "abs" in mods else floats
         numbers = floats if "NaN" in mods else floats[~np.isnan(floats)]
         result = operation.reduce(numbers) if len(numbers) else np.float32(np.nan)
-        return int(np.float32(result).view(np.uint32))
+        return int(canonical_nans(np.array([result], np.float32)).view(np.uint32)[0])
     typed = values.view(np.int32) if kind == "s32" else values
     return int(operation.reduce(typed, dtype=typed.dtype)) & 0xFFFF_FFFF
 
 
-@unit("bar.warp.sync", section="9.7.13.2")
+@unit("bar.warp.sync mask", section="9.7.13.2")
 def warp_sync(instr):
     def run(cluster, split, args):
         members = _members(cluster, split, args[0])
@@ -317,7 +338,7 @@ def warp_sync(instr):
     return by_group(run)
 
 
-@unit("clock", writes=(0,), section="10.22 - 10.29")
+@unit("mov .type d, c", name="clock", type="u32 u64 b32 b64 s32 s64", writes=(0,), section="10.22 - 10.29")
 def clock(instr):
     """`mov` from a clock: the machine has no time, so they count instructions of the cluster; they only
     increase.
@@ -330,7 +351,7 @@ def clock(instr):
     return run
 
 
-@unit("call", section="9.7.12.5")
+@unit("call {.uni} ..", section="9.7.12.5")
 def call(instr):
     names = [o.name for o in instr.operands if hasattr(o, "name")]
     if "vprintf" in names:

@@ -18,9 +18,9 @@ from ptxsim.isa.number_formats import DECODERS
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.split import Location, Wait
 from ptxsim.units.mma import registers_of
-from ptxsim.units.registry import check_mods, refuse, unit
+from ptxsim.units.registry import refuse, unit
 from ptxsim.units.warp import require_aligned, require_set
-from ptxsim.units.wgmma_form import Form, decode_form
+from ptxsim.units.wgmma_form import BOXES, SETS, Form, decode_form
 
 # ---- accumulators ----
 
@@ -135,7 +135,7 @@ def _check_fence(cluster, split, warp: Warp, slots: list[int], held: np.ndarray)
 # ---- wgmma.mma_async ----
 
 
-@unit("wgmma.mma_async", writes=(0,), async_destination=True, section="9.7.15.5.2")
+@unit(*BOXES, **SETS, writes=(0,), async_destination=True, section="9.7.15.5.2")
 def mma_async(instr):
     form = decode_form(instr)
     constant = getattr(instr.operands[3], "bits", None)
@@ -302,10 +302,8 @@ def _report(cluster, part: Part, kind: str, message: str) -> None:
 # ---- fence, groups ----
 
 
-@unit("wgmma.fence", section="9.7.15.7.1")
+@unit("wgmma.fence .sync.aligned", section="9.7.15.7.1")
 def fence(instr):
-    check_mods(instr, {"fence", "sync", "aligned"})
-
     def run(cluster, split, args):
         require_aligned(cluster, split)
         warp = _warp(cluster, split)
@@ -317,10 +315,8 @@ def fence(instr):
     return run
 
 
-@unit("wgmma.commit_group", section="9.7.15.7.2")
+@unit("wgmma.commit_group .sync.aligned", section="9.7.15.7.2")
 def commit_group(instr):
-    check_mods(instr, {"commit_group", "sync", "aligned"})
-
     def run(cluster, split, args):
         require_aligned(cluster, split)
         _warp(cluster, split).committed += 1
@@ -328,9 +324,8 @@ def commit_group(instr):
     return run
 
 
-@unit("wgmma.wait_group", section="9.7.15.7.3")
+@unit("wgmma.wait_group .sync.aligned n", section="9.7.15.7.3")
 def wait_group(instr):
-    check_mods(instr, {"wait_group", "sync", "aligned"})
     allowed = getattr(instr.operands[0], "bits", None)
     if allowed is None or allowed < 0:
         raise refuse(instr, "wgmma.wait_group takes a constant, the number of groups that may be pending")

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from ptxsim.isa.number_formats import DECODERS
-from ptxsim.units.registry import check_mods, refuse
+from ptxsim.units.registry import refuse
 
 _FP8, _INT8 = ("e4m3", "e5m2"), ("s8", "u8")
 # types of A and B -> (K, types of D, immediates after scale-d with both operands in shared memory)
@@ -18,6 +18,21 @@ _KINDS = {
     _INT8: (32, ("s32",), 0),
 }
 _INT_N = {8, 24, *range(16, 257, 16)}  # PTX ISA 9.7.15.2: N of the integer kinds
+_OPERATION = "wgmma.mma_async .sync.aligned.shape"
+_OPERANDS = "d, a, b, scale{, sign}{, sign}{, trans}{, trans}"
+BOXES = (
+    f"{_OPERATION}.d.f16.f16 {_OPERANDS}",
+    f"{_OPERATION}.f32.wide.wide {_OPERANDS}",
+    f"{_OPERATION}.d.eight.eight {_OPERANDS}",
+    f"{_OPERATION}{{.satfinite}}.s32.int.int {_OPERANDS}",
+)
+SETS = {
+    "shape": " ".join(f"m64n{n}k{k}" for n in range(8, 257, 8) for k in (8, 16, 32)),
+    "d": "f16 f32",
+    "wide": "bf16 tf32",
+    "eight": "e4m3 e5m2",
+    "int": "s8 u8",
+}
 
 
 @dataclass(frozen=True)
@@ -44,14 +59,11 @@ class Form:
 
 def decode_form(instr) -> Form:
     """The form of a wgmma.mma_async; PtxError for one that does not exist or is not modelled."""
-    if "sp" in instr.mods:
-        raise refuse(instr, "sparse wgmma is not modelled")
     shape = next(filter(None, (re.fullmatch(r"m64n(\d+)k(\d+)", m) for m in instr.mods)), None)
     types = [m for m in instr.mods if m in DECODERS or m in ("f32", "s32")]
     family = next((f for f in _KINDS if len(types) == 3 and types[1] in f and types[2] in f), None)
     if shape is None or family is None:
         raise refuse(instr, f"{instr.name} is no dense form of wgmma.mma_async that is modelled")
-    check_mods(instr, {"mma_async", "sync", "aligned", "satfinite", shape[0], *types})
     n, k = int(shape[1]), int(shape[2])
     depth, results, immediates = _KINDS[family]
     good_n = n in _INT_N if family is _INT8 else n % 8 == 0 and 8 <= n <= 256

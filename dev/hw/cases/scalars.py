@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from dev.hw.case import HEAD, Case
+from dev.hw.tolerance import tolerance
 from ptxsim.isa.scalar import table as scalar
 from ptxsim.isa.scalar.forms import Form
 
@@ -17,17 +18,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from record_scalar import ROWS, kernel, pattern  # noqa: E402
 
-APPROXIMATE = {"approx": 4e-6, "full": 4e-6}  # relative; PTX ISA gives 2 ulp or 2**-20.9 and up
-ERRORS = {  # (relative, absolute) of the PTX ISA's own sections, where it allows more
-    "sin.approx": (0.0, 2.0**-20.5),
-    "cos.approx": (0.0, 2.0**-20.5),
-    "lg2.approx": (2.0**-22, 2.0**-22),
-    "tanh.approx.f32": (2.0**-11, 0.0),
-    "tanh.approx.f16": (0.0, 2.0**-10.987),
-    "tanh.approx.bf16": (0.0, 2.0**-8),
-    "ex2.approx.f16": (2.0**-9.9, 0.0),
-    "ex2.approx.ftz.bf16": (2.0**-7, 0.0),
-}
 FLOATS = {"f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16"}
 NEWER = ("f32x2", "e2m1", "e2m3", "e3m2", "ue8m0", "s2f6", ".f32.f16", ".f32.bf16")  # what sm_90a has not
 
@@ -77,10 +67,7 @@ def scalar_case(i: int, name: str) -> Case | None:
         f".entry k{i}(", ".entry k("
     )
     arrays = {"a": data, "b": np.zeros((2, ROWS), np.uint64)}
-    rtol = max([APPROXIMATE.get(m, 0.0) for m in mods] + [0.0])
-    rtol, atol = next(
-        (e for start, e in ERRORS.items() if name.startswith(start)), (rtol, 1e-37 * bool(rtol))
-    )
+    rtol, atol = tolerance(name)
     return Case(
         f"scalar.{i:03}.{name}",
         text,

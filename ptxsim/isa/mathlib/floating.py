@@ -17,7 +17,11 @@ ZERO32, ONE32 = np.float32(0), np.float32(1)
 ONE64 = np.float64(1)
 TINY32, TINY64 = np.float32(2.0**-126), np.float64(2.0**-1022)  # smallest normal numbers
 SIGN32, SIGN64 = np.uint64(1 << 31), np.uint64(1 << 63)
-CANONICAL32, CANONICAL64 = np.uint64(0x7FFFFFFF), np.uint64(0x7FF8000000000000)  # the NaNs that PTX makes
+MAGNITUDE32, INFINITY32 = np.uint64(0x7FFFFFFF), np.uint64(0x7F800000)
+CANONICAL32 = np.uint64(0x7FFFFFFF)  # every NaN that float32 arithmetic gives (seen on an H200)
+QUIET64, INFINITY64 = np.uint64(1 << 51), np.uint64(0x7FF0000000000000)
+INVALID64 = np.uint64(0xFFF8000000000000)  # the float64 NaN of an operation on numbers (seen on an H200)
+COARSE64 = np.uint64(0x7FFFFFFF00000000)  # of rcp and rsqrt.approx.ftz.f64
 LOW32 = np.uint64(0xFFFFFFFF)
 
 
@@ -82,6 +86,43 @@ fma_f64 = _fma(types.float64, ir.DoubleType(), "llvm.fma.f64")
 
 
 @njit
+def f32_result(x):
+    """The bit pattern of a float32 that arithmetic gives: every NaN is the same."""
+    return f32_bits(x) if x == x else CANONICAL32
+
+
+@njit
+def canonical32(x):
+    return as_f32(f32_result(x))
+
+
+@njit
+def nan64(x, a, b, c):
+    """A float64 result of three operands (the last repeated where there are fewer): the last of them that is
+    a NaN is passed on, made quiet, as an H200 does.
+    """
+    if x == x:
+        return x
+    if c != c:
+        return as_f64(f64_bits(c) | QUIET64)
+    if b != b:
+        return as_f64(f64_bits(b) | QUIET64)
+    return as_f64(f64_bits(a) | QUIET64 if a != a else INVALID64)
+
+
+@njit
+def quiet_or64(a, value):
+    """Raw bits: `value`, or where a is a NaN that one, made quiet."""
+    return a | QUIET64 if a & ~SIGN64 > INFINITY64 else value
+
+
+@njit
+def coarse64(x):
+    """What only has the high half of a float64: any NaN is the same."""
+    return x if x == x else as_f64(COARSE64)
+
+
+@njit
 def ftz(x):
     """Subnormal float32 becomes a zero of its sign."""
     return as_f32(f32_bits(x) & SIGN32) if abs(x) < TINY32 else x
@@ -109,14 +150,17 @@ def pack_f32(low, high):
     return f32_bits(low) | (f32_bits(high) << W32)
 
 
-def _extreme(minimum: bool, nan_wins: bool, as_float, bits, canonical):
-    """min or max of two floats, -0 below +0; a NaN loses unless `nan_wins` (PTX ISA 9.7.3, min and max)."""
+def _extreme(minimum: bool, nan_wins: bool, as_float, bits, both):
+    """min or max of two floats, -0 below +0; a NaN loses unless `nan_wins` (PTX ISA 9.7.3, min and max).
+
+    both(b): the result where both are NaN.
+    """
 
     @njit
     def pick(a, b):
         if a != a or b != b:
             if nan_wins or (a != a and b != b):
-                return as_float(canonical)
+                return both(b)
             return a if b != b else b
         if a == b:
             return as_float(bits(a) | bits(b)) if minimum else as_float(bits(a) & bits(b))
@@ -125,12 +169,22 @@ def _extreme(minimum: bool, nan_wins: bool, as_float, bits, canonical):
     return pick
 
 
-min_f32 = _extreme(True, False, as_f32, f32_bits, CANONICAL32)
-max_f32 = _extreme(False, False, as_f32, f32_bits, CANONICAL32)
-min_nan_f32 = _extreme(True, True, as_f32, f32_bits, CANONICAL32)
-max_nan_f32 = _extreme(False, True, as_f32, f32_bits, CANONICAL32)
-min_f64 = _extreme(True, False, as_f64, f64_bits, CANONICAL64)
-max_f64 = _extreme(False, False, as_f64, f64_bits, CANONICAL64)
+@njit
+def _canonical(b):
+    return as_f32(CANONICAL32)
+
+
+@njit
+def _quiet(b):
+    return as_f64(f64_bits(b) | QUIET64)
+
+
+min_f32 = _extreme(True, False, as_f32, f32_bits, _canonical)
+max_f32 = _extreme(False, False, as_f32, f32_bits, _canonical)
+min_nan_f32 = _extreme(True, True, as_f32, f32_bits, _canonical)
+max_nan_f32 = _extreme(False, True, as_f32, f32_bits, _canonical)
+min_f64 = _extreme(True, False, as_f64, f64_bits, _quiet)
+max_f64 = _extreme(False, False, as_f64, f64_bits, _quiet)
 
 
 def _xorsign(pick):

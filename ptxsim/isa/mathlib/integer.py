@@ -213,16 +213,18 @@ def addc_cc(a, b, cc, W):
 
 @njit
 def sub_cc(a, b, W):
-    return subc_cc(a, b, ZERO, W)
+    return subc_cc(a, b, ONE, W)
 
 
 @njit
 def subc(a, b, cc, W):
-    return a - b - cc
+    return a - b - (cc ^ ONE)
 
 
 @njit
 def subc_cc(a, b, cc, W):
-    """a - b - cc at width W, and the borrow out."""
-    borrow = np.uint64(a < b) | np.uint64((a == b) & (cc != ZERO))
-    return (a - b - cc) & _mask(W), borrow
+    """a - b - borrow at width W; the chip keeps the complement of the borrow in CC.CF, in and out, so that an
+    addition that reads it adds one where nothing was borrowed (seen on an H200).
+    """
+    borrow = np.uint64(a < b) | np.uint64((a == b) & (cc == ZERO))
+    return (a - b - (cc ^ ONE)) & _mask(W), borrow ^ ONE

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from ptxsim.isa.mathlib.floating import as_f32, as_f64, f32_bits
+from ptxsim.isa.mathlib.floating import INFINITY32, SIGN32, as_f32, as_f64, f32_bits, f64_bits
 from ptxsim.isa.mathlib.integer import M8, ONE, W16, ZERO
 from ptxsim.isa.mathlib.soft_float import (
     I1,
@@ -28,8 +28,9 @@ from ptxsim.isa.mathlib.soft_float import (
 NAN16 = np.uint64(0x7FFF)  # canonical NaN of f16 and bf16
 SIGN16 = np.uint64(0x8000)
 POW112 = np.float32(2.0**112)
+QUIET_NAN64, PAYLOAD64 = np.uint64(0x7FF8000000000000), np.uint64((1 << 52) - 1)
 U13, U23, U52 = np.uint64(13), np.uint64(23), np.uint64(52)
-INF16, INF_B16, INF32 = np.uint64(0x7C00), np.uint64(0x7F80), np.uint64(0x7F800000)
+INF16, INF_B16, INF32 = np.uint64(0x7C00), np.uint64(0x7F80), INFINITY32
 
 
 def _format(mbits: int, emin: int, largest: int, infinity: int, nan: int, sign_at: int):
@@ -97,7 +98,10 @@ def ue8m0_bf16(code):
 
 
 def _reader(mbits: int, emin: int, sign_at: int, infinity: int, last: int):
-    """float64 of a code; `infinity`: that code, NaN above `last` (both out of range where there is none)."""
+    """float64 of a code; `infinity`: that code, NaN above `last` (both out of range where there is none).
+
+    A NaN keeps its sign and payload and becomes quiet, as on an H200.
+    """
     m, bias, at = np.uint64(mbits), np.uint64(emin + 1022), np.uint64(sign_at)
     scale = np.float64(2.0 ** (emin - mbits))
     special, highest = np.uint64(infinity), np.uint64(last)
@@ -106,7 +110,7 @@ def _reader(mbits: int, emin: int, sign_at: int, infinity: int, last: int):
     def read(bits):
         code = bits & ((ONE << at) - ONE)
         if code > highest:
-            return np.nan
+            return as_f64(QUIET_NAN64 | code << (U52 - m) & PAYLOAD64 | (bits >> at & ONE) << np.uint64(63))
         if code == special:
             x = np.inf
         elif code >> m == ZERO:
@@ -140,6 +144,54 @@ def f16_f32(bits):
     if bits & INF16 == INF16:
         return as_f32(magnitude | INF32 | sign)
     return as_f32(f32_bits(as_f32(magnitude) * POW112) | sign)
+
+
+def _from_nan(mbits: int, infinity: int):
+    """`f(a, bits)`: raw `bits`, or where the float64 a is a NaN, its sign and what of its payload has room.
+
+    So does an H200 convert float64, and no other type.
+    """
+    drop, top = U52 - np.uint64(mbits), np.uint64(infinity)
+
+    @njit
+    def apply(a, bits):
+        if a == a:
+            return bits
+        raw = f64_bits(a) | QUIET_NAN64
+        return (raw >> np.uint64(48)) & SIGN16 | top | (raw & PAYLOAD64) >> drop
+
+    return apply
+
+
+@njit
+def f32_nan_f64(a, x):
+    """The same for a float32 x: raw bits."""
+    if a == a:
+        return f32_bits(x)
+    raw = f64_bits(a) | QUIET_NAN64
+    return (raw >> np.uint64(32)) & SIGN32 | INFINITY32 | (raw & PAYLOAD64) >> np.uint64(29)
+
+
+f16_nan_f64, bf16_nan_f64 = _from_nan(10, 0x7C00), _from_nan(7, 0x7F80)
+
+
+def _signs(infinity: int):
+    """neg and abs of raw bits; like all arithmetic they give one NaN only (seen on an H200)."""
+    inf = np.uint64(infinity)
+
+    @njit
+    def neg(bits):
+        return NAN16 if bits & NAN16 > inf else bits ^ SIGN16
+
+    @njit
+    def absolute(bits):
+        return NAN16 if bits & NAN16 > inf else bits & NAN16
+
+    return neg, absolute
+
+
+f16_neg, f16_abs = _signs(0x7C00)
+bf16_neg, bf16_abs = _signs(0x7F80)
 
 
 @njit

@@ -5,7 +5,7 @@ Windows and the rank field of shared addresses are those of jit/bytecode.py (PTX
 
 from __future__ import annotations
 
-from ptxsim.frontend.parser import Instr, PtxError, Vec
+from ptxsim.frontend.parser import Instr, Vec
 from ptxsim.isa.address_map import (
     GLOBAL_BASE,
     LOCAL_BASE,
@@ -16,6 +16,7 @@ from ptxsim.isa.address_map import (
     SHARED_END,
 )
 from ptxsim.isa.scalar.forms import ScalarOp
+from ptxsim.isa.syntax import conform, syntax
 
 _WINDOW = {
     "global": 0,
@@ -32,20 +33,37 @@ _TESTS = {
     "shared": f"np.uint64({SHARED_BASE}) <= a and a < np.uint64({SHARED_END})",
     "local": f"np.uint64({LOCAL_BASE}) <= a and a < np.uint64({LOCAL_END})",
 }
+_SETS = {
+    "any": "global const param param::entry shared shared::cta shared::cluster local",
+    "tested": "global shared shared::cta shared::cluster local",
+    "size": "u32 u64",
+    "bits": "b16 b32 b64 b128",
+}
+_FORMS = {
+    op: (section, tuple(syntax(box, **_SETS) for box in boxes))
+    for op, section, *boxes in (
+        ("cvta", "9.7.9.20", "cvta .any.size d, a", "cvta.to .any.size d, a"),
+        ("isspacep", "9.7.9.19", "isspacep .tested p, a"),
+        ("mapa", "9.7.9.23", "mapa {.shared::cluster}.size d, a, rank"),
+        ("getctarank", "9.7.9.24", "getctarank {.shared::cluster}.size d, a"),
+        ("mov", "9.7.9.3", "mov .bits d, a"),
+    )
+}
 _OFFSET = f"(a & np.uint64({OFFSET_MASK}))"
 
 
 def resolve(instr: Instr) -> ScalarOp | None:
     """The operation of an address instruction or a packing `mov`; None for any other instruction."""
     build = _BUILDERS.get(instr.op)
-    return build(instr) if build else None
+    if build is None or (instr.op == "mov" and not isinstance(instr.operands[1], Vec)):
+        return None
+    section, forms = _FORMS[instr.op]
+    return build(conform(instr, forms, section))
 
 
 def _cvta(instr: Instr) -> ScalarOp:
     to = instr.mods[0] == "to"
     space, kind = instr.mods[1 if to else 0], instr.mods[-1]
-    if space not in _WINDOW or kind not in ("u32", "u64"):
-        raise PtxError(f"cvta of space .{space} is not modelled", instr.line, instr.text)
     window = f"np.uint64({_WINDOW[space]})"
     sign = "-" if to else "+"
     expr = f"a {sign} {window}" if _WINDOW[space] else "a"
@@ -54,8 +72,6 @@ def _cvta(instr: Instr) -> ScalarOp:
 
 def _isspacep(instr: Instr) -> ScalarOp:
     space = instr.mods[0].split("::")[0]
-    if space not in _TESTS:
-        raise PtxError(f"isspacep.{instr.mods[0]} is not modelled", instr.line, instr.text)
     return ScalarOp(f"isspacep.{space}", ("pred",), ("u64",), _TESTS[space])
 
 
@@ -73,10 +89,8 @@ def _getctarank(instr: Instr) -> ScalarOp:
     )
 
 
-def _mov(instr: Instr) -> ScalarOp | None:
+def _mov(instr: Instr) -> ScalarOp:
     """mov with a vector on the right: packs its items, the first one lowest (PTX ISA 9.7.9.3)."""
-    if not isinstance(instr.operands[1], Vec):
-        return None
     count, kind = len(instr.operands[1].items), instr.mods[-1]
     width = int(kind[1:]) // count
     terms = [f"({'abcdefgh'[i]} << np.uint64({i * width}))" if i else "a" for i in range(count)]
@@ -85,6 +99,7 @@ def _mov(instr: Instr) -> ScalarOp | None:
 
 def unpack(instr: Instr) -> list[ScalarOp]:
     """One operation per register on the left of `mov {a, b}, c`."""
+    conform(instr, _FORMS["mov"][1], _FORMS["mov"][0])
     count, kind = len(instr.operands[0].items), instr.mods[-1]
     width = int(kind[1:]) // count
     return [

@@ -84,7 +84,9 @@ def int_float(mods: Mods) -> str:
 def read(mods: Mods, text: str = "a") -> str:
     """The source as float64."""
     kind = mods["type"].removesuffix("x2")
-    text = f"ftz({text})" if mods.get("ftz") and kind == "f32" else text
+    narrow = mods["dtype"] == "f16"  # whatever PTX says, an H200 does not flush what becomes one
+    text = f"ftz({text})" if mods.get("ftz") and kind == "f32" and not narrow else text
+    text = f"canonical32({text})" if mods.get("ftz") and (kind, mods["dtype"]) == ("f32", "f64") else text
     return {"f32": f"np.float64({text})", "f64": text}.get(kind, f"{kind}_f64({text})")
 
 
@@ -98,15 +100,39 @@ def write(kind: str, mods: Mods, text: str) -> str:
         if mods.get("ftz") and mods["type"] == "f64":
             return f"f32_of_ftz({text}, {mode})"
         return f"np.float32({text})" if mode == "RN" else f"f32_of({text}, {mode})"
-    return f"{kind}_of({text}, {mode}, {bool(mods.get('satfinite'))})"
+    text = f"{kind}_of({text}, {mode}, {bool(mods.get('satfinite'))})"
+    return f"{kind}_nan_f64(a, {text})" if mods["type"] == "f64" else text
 
 
 def float_float(mods: Mods) -> str:
     kind, text = mods["dtype"], read(mods)
+    if raw_copy(mods):
+        return "a" if mods["type"] == "f32" else "a << W16"
     text = ROUND[mods["irnd"]].format(text) if mods.get("irnd") else text
     text = f"{mods['type']}_f32(a)" if (mods["type"], kind) in WIDER else write(kind, mods, text)
     text = f"ftz({text})" if mods.get("ftz") and kind == "f32" else text
+    if passes_payload(mods):
+        return f"f32_nan_f64(a, {text})"
     return f"{kind}_sat({text})" if mods.get("sat") else text
+
+
+def passes_payload(mods: Mods) -> bool:
+    """Whether a float64 becomes a float32 with what there is room for of a NaN's payload."""
+    return mods["type"] == "f64" and mods["dtype"] == "f32" and not mods.get("sat")
+
+
+def raw_copy(mods: Mods) -> bool:
+    """Whether a conversion to f32 moves bits only: a NaN keeps its own."""
+    plain = not any(mods.get(m) for m in ("irnd", "ftz", "sat"))
+    return plain and mods["dtype"] == "f32" and mods["type"] in ("f32", "bf16")
+
+
+def float_result(mods: Mods) -> str:
+    return "b32" if raw_copy(mods) or passes_payload(mods) else result(mods)
+
+
+def float_source(mods: Mods) -> str:
+    return "b32" if raw_copy(mods) and mods["type"] == "f32" else mods["type"]
 
 
 def float_key(mods: Mods) -> str:
@@ -129,7 +155,9 @@ def int_source(mods: Mods) -> str:
 
 
 def _float(pattern: str, dtype: str, kind: str, value=float_float, key="{name}", **sets) -> Form:
-    return form(f"cvt{pattern}.dtype.type", result, "{type}", value, key, dtype=dtype, type=kind, **sets)
+    return form(
+        f"cvt{pattern}.dtype.type", float_result, float_source, value, key, dtype=dtype, type=kind, **sets
+    )
 
 
 NUMBERS = (

@@ -2,7 +2,8 @@
 
 `.approx` and `.full` operations are rounded correctly, or as the host's libm does, where a GPU may differ:
 on an H200 by one unit in the last place for rcp, sqrt, rsqrt and div, by more for lg2 near 1, sin, cos and
-tanh. NaN results carry the host's payload, except where PTX fixes it (min, max).
+tanh. PTX leaves the bits of a NaN open; these are an H200's: float32 gives 0x7fffffff, whatever the operands;
+float64 passes a NaN operand on, made quiet, and gives 0xfff8000000000000 where there is none.
 """
 
 from __future__ import annotations
@@ -42,8 +43,13 @@ def f32x2(native: str, directed: str, flushed: str):
 
 
 def f64(native: str, directed: str = ""):
-    """The same for float64, which knows neither .ftz nor .sat."""
-    return lambda mods: f32(native, directed)({"rnd": mods.get("rnd", "")})
+    """The same for float64, which knows neither .ftz nor .sat, but passes NaNs on: b before c before a, and a
+    dividend before the divisor.
+    """
+    order = "ba" if "div" in directed and "{b}" in directed else "acb"
+    names = [n for n in order if f"{{{n}}}" in native]
+    operands = ", ".join((*names, *names[-1:] * (3 - len(names))))
+    return lambda mods: f"nan64({f32(native, directed)({'rnd': mods.get('rnd', '')})}, {operands})"
 
 
 def _rounded(op: str, count: int, native: str, directed: str, flushed: str = "", packed: bool = True):
@@ -72,11 +78,12 @@ def _quotient(op: str, src: str, directed: str) -> list[Form]:
 
 
 def _sign(op: str, bits: str, flushed: str) -> list[Form]:
-    """abs and neg: without .ftz they only touch the sign bit, also that of a NaN."""
+    """abs and neg: a NaN comes out as from an addition."""
+    single = f"CANONICAL32 if a & MAGNITUDE32 > INFINITY32 else {bits.format('32')}"
     return [
-        form(f"{op}.f32", "b32", "b32", bits.format("32")),
+        form(f"{op}.f32", "b32", "b32", single),
         form(f"{op}.ftz.f32", "f32", "f32", flushed),
-        form(f"{op}.f64", "b64", "b64", bits.format("64")),
+        form(f"{op}.f64", "b64", "b64", f"quiet_or64(a, {bits.format('64')})"),
     ]
 
 
@@ -115,10 +122,10 @@ FLOAT = (
     form("div.approx{.ftz}.f32", "f32", "f32 f32", f32("div_approx({a}, {b})")),
     *_quotient("rcp", "f#", "div#(ONE#, {a}, {mode})"),
     *_quotient("sqrt", "f#", "sqrt#({a}, {mode})"),
-    form("rcp.approx.ftz.f64", "f64", "f64", "high64(div64(ONE64, high64(a), RN))"),
+    form("rcp.approx.ftz.f64", "f64", "f64", "coarse64(high64(div64(ONE64, high64(a), RN)))"),
     form("rsqrt.approx{.ftz}.f32", "f32", "f32", f32("rsqrt_f32({a})")),
-    form("rsqrt.approx.f64", "f64", "f64", "rsqrt_f64(a)"),
-    form("rsqrt.approx.ftz.f64", "f64", "f64", "high64(rsqrt_f64(high64(a)))"),
+    form("rsqrt.approx.f64", "f64", "f64", "nan64(rsqrt_f64(a), a, a, a)"),
+    form("rsqrt.approx.ftz.f64", "f64", "f64", "coarse64(high64(rsqrt_f64(high64(a))))"),
     *(_function(op) for op in ("sin", "cos", "lg2", "ex2")),
     form("tanh.approx.f32", "f32", "f32", "tanh_f32(a)"),
     *_sign("abs", "a & ~SIGN{}", "abs(ftz(a))"),

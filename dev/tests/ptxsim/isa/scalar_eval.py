@@ -23,7 +23,7 @@ LOAD = {
     "u8": "({} & M8)",
     "b8": "({} & M8)",
 }
-STORE = {"f32": "f32_bits({})", "f64": "f64_bits({})", "pred": "(ONE if {} else ZERO)"}
+STORE = {"f32": "f32_result({})", "f64": "f64_bits({})", "pred": "(ONE if {} else ZERO)"}
 MASK = {"8": 0xFF, "16": 0xFFFF, "32": 0xFFFFFFFF, "64": 2**64 - 1}
 
 

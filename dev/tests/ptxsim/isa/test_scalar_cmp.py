@@ -161,7 +161,7 @@ CHAINS += [(op, kind) for op in ("mad.lo", "mad.hi") for kind in ("u32", "s32", 
 
 @pytest.mark.parametrize("op, kind", thin(CHAINS, 2))
 def test_carry(op, kind):
-    """.cc writes the carry (or borrow), the c forms add (or subtract) it (PTX ISA 9.7.2)."""
+    """.cc writes the carry, or the complement of the borrow; the c forms use it (PTX ISA 9.7.2)."""
     w, count = width(kind), 3 if op.startswith("mad") else 2
     rows = list(itertools.product(edges(kind)[:8], repeat=count))
     columns = [list(column) for column in zip(*rows, strict=True)]
@@ -170,11 +170,12 @@ def test_carry(op, kind):
     sign = -1 if name == "sub" else 1
     for carry_in, with_c in ((0, ""), (0, "c"), (1, "c")):
         exact = [x + sign * (y + carry_in) for x, y in (parts(op, kind, *row) for row in rows)]
-        value_, carry = run(f"{name}{with_c}{half}.cc.{kind}", *columns, carry=carry_in)
+        flag = carry_in ^ (name == "sub")
+        value_, carry = run(f"{name}{with_c}{half}.cc.{kind}", *columns, carry=flag)
         assert value_.tolist() == [x & ((1 << w) - 1) for x in exact]
-        assert carry.tolist() == [int(not 0 <= x < 1 << w) for x in exact]
+        assert carry.tolist() == [int(not 0 <= x < 1 << w) ^ (name == "sub") for x in exact]
         if with_c:
-            assert run(f"{name}c{half}.{kind}", *columns, carry=carry_in).tolist() == value_.tolist()
+            assert run(f"{name}c{half}.{kind}", *columns, carry=flag).tolist() == value_.tolist()
 
 
 def test_a_128_bit_sum_through_the_carry():

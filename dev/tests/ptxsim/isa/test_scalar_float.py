@@ -270,11 +270,13 @@ def test_min_max_of_three(name):
 
 @pytest.mark.parametrize("kind", ["f32", "f64", "f16", "bf16"])
 def test_sign_operations(kind):
+    """Of numbers; what becomes of NaNs stands in test_chip_fuzz.py."""
     (column,), sign = patterns(kind, 1, 300), 1 << (ref.FORMATS[kind].bits - 1)
+    column = [x for x in column if not ref.decode(x, ref.FORMATS[kind]).is_nan]
     assert run(f"neg.{kind}", column).tolist() == [x ^ sign for x in column]
     assert run(f"abs.{kind}", column).tolist() == [x & ~sign for x in column]
     if kind.startswith("f") and kind != "f16":
-        (other,) = patterns(kind, 1, 300, seed=9)
+        other = patterns(kind, 1, 300, seed=9)[0][: len(column)]
         expected = [b & ~sign | a & sign for a, b in zip(column, other, strict=True)]
         assert run(f"copysign.{kind}", column, other).tolist() == expected
 

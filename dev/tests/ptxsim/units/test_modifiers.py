@@ -1,0 +1,126 @@
+"""Every instruction refuses modifiers that its syntax box does not have, whatever its handler looks at.
+
+The cases are made by machine from the boxes themselves, which is what keeps a new unit from forgetting.
+"""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import ptxsim
+import ptxsim.units.all_units  # noqa: F401
+from ptxsim.frontend.ast import Instr, PtxError, Reg
+from ptxsim.isa import memory_access
+from ptxsim.isa.scalar import address
+from ptxsim.isa.scalar import table as scalar
+from ptxsim.isa.syntax import conform, syntax
+from ptxsim.lowering import instruction_selection
+from ptxsim.units.registry import UNITS
+
+BOXES = {name: (spec.forms, spec.section) for name, spec in UNITS.items()}
+BOXES |= {name: (forms, "9.7.9") for name, forms in memory_access.FORMS.items()}
+BOXES |= {name: (forms, section) for name, (section, forms) in address._FORMS.items()}
+BOXES |= instruction_selection._CONTROL
+MOST = 60  # spellings tried of each instruction
+
+
+def instr(parts: tuple[str, ...], operands: int) -> Instr:
+    registers = tuple(Reg(f"%r{i}") for i in range(operands))
+    return Instr(None, parts[0], parts[1:], registers, 3, ".".join(parts))
+
+
+def spellings(name: str) -> list[tuple[tuple[str, ...], int]]:
+    """(opcode and modifiers, number of operands) of an instruction, a random choice where there are many."""
+    found = [(parts, (form.operands or (1,))[0]) for form in BOXES[name][0] for parts in form.spellings()]
+    return random.Random(name).sample(found, min(MOST, len(found)))
+
+
+@pytest.mark.parametrize("name", BOXES)
+def test_a_legal_spelling_stays_as_it_is(name):
+    for parts, operands in spellings(name):
+        one = instr(parts, operands)
+        assert conform(one, *BOXES[name]) is one
+
+
+@pytest.mark.parametrize("name", BOXES)
+def test_a_word_that_no_box_has_is_refused_wherever_it_stands(name):
+    for parts, operands in spellings(name):
+        for at in range(1, len(parts) + 1):
+            with pytest.raises(PtxError):
+                conform(instr((*parts[:at], "banana", *parts[at:]), operands), *BOXES[name])
+
+
+@pytest.mark.parametrize("name", BOXES)
+def test_a_modifier_that_stands_twice_is_refused(name):
+    for parts, operands in spellings(name):
+        for at in range(1, len(parts)):
+            doubled = (*parts[:at], parts[at], *parts[at:])
+            if any(form.arrange(doubled) for form in BOXES[name][0]):
+                continue  # two policies of createpolicy may be the same
+            with pytest.raises(PtxError):
+                conform(instr(doubled, operands), *BOXES[name])
+
+
+@pytest.mark.parametrize("name", BOXES)
+def test_modifiers_in_another_order_are_refused_or_mean_the_same(name):
+    rng = random.Random(name)
+    for parts, operands in spellings(name):
+        mods = list(parts[1:])
+        rng.shuffle(mods)
+        try:
+            found = conform(instr((parts[0], *mods), operands), *BOXES[name])
+        except PtxError:
+            continue
+        assert sorted(found.mods) == sorted(mods)
+        again = (parts[0], *found.mods)
+        assert any(form.arrange(again) == again for form in BOXES[name][0])
+
+
+@pytest.mark.parametrize("name", BOXES)
+def test_a_number_of_operands_that_no_box_has_is_refused(name):
+    parts, _ = spellings(name)[0]
+    known = [form.operands for form in BOXES[name][0]]
+    if None in known:
+        pytest.skip("a call takes any number of operands")
+    with pytest.raises(PtxError, match="operands"):
+        conform(instr(parts, max(high for _, high in known) + 1), *BOXES[name])
+
+
+@pytest.mark.parametrize("name", sorted(scalar.OPCODES))
+def test_scalar_instructions_refuse_words_they_do_not_have(name):
+    table = list(scalar.spellings(name))
+    for mods in random.Random(name).sample(table, min(MOST, len(table))):
+        plain = tuple(m for m in mods if m != "|")
+        for wrong in ((*plain, "banana"), *((*plain, m) for m in plain)):
+            if scalar.ordered(wrong) not in scalar.spellings(name):
+                with pytest.raises(PtxError):
+                    scalar.resolve(instr((name, *wrong), 3))
+
+
+@pytest.mark.parametrize("text", [
+    "elect.sync.banana %x0|%p, -1;", "membar.cluster;", "mbarrier.arrive.release.shared.b64 _, [%sm];",
+    "bar.sync.aligned 0;", "ld.shared.L1::banana.u32 %x0, [%sm];", "bra.banana END;", "ret.banana;",
+    "trap.banana;", "cvta.to.banana.u64 %y0, %y1;", "mov.b64.banana %y0, {%x0, %x1};",
+    "fence.proxy.async.shared;", "atom.shared.exch.u32 %x0, [%sm], %x1;", "red.shared.add.f16x2 [%sm], %x1;",
+    "elect.sync %x0|%p, -1, 5;", "shfl.sync.idx.b32 %x0, %x1, 0, 31;",
+    "tcgen05.ld.sync.aligned.32x32b.x4.b32 {%x0, %x1}, [%x2];",
+])  # fmt: skip
+def test_the_front_door_refuses_what_ptxas_refuses(text):
+    head = ".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k() {\n"
+    registers = ".reg .b32 %x<8>, %sm; .reg .b64 %y<4>; .reg .pred %p; .shared .b8 buffer[64];\n"
+    with pytest.raises(ptxsim.PtxError):
+        ptxsim.load(f"{head}{registers}mov.u32 %sm, buffer;\n{text}\nEND: ret;\n}}\n")
+
+
+def test_state_spaces_keep_their_order():
+    form = syntax("copy .to.from.b32", to="shared::cta", **{"from": "global"})
+    assert form.arrange(("copy", "b32", "shared::cta", "global")) == ("copy", "shared::cta", "global", "b32")
+    assert form.arrange(("copy", "global", "shared::cta", "b32")) is None
+
+
+def test_braces_hold_all_of_their_words_or_none():
+    form = syntax("op {.sem.scope}.b64", sem="acquire")
+    assert form.arrange(("op", "b64")) and form.arrange(("op", "acquire", "cta", "b64"))
+    assert form.arrange(("op", "acquire", "b64")) is None and form.arrange(("op", "cta", "b64")) is None
