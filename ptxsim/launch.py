@@ -68,6 +68,7 @@ class LoadedModule:
         trace: bool | Costs = False,
         jobs: int | None = None,
         clusters: int | None = None,
+        max_instructions: int | None = None,
         arg_names=(),
         source: str = "",
     ) -> Result:
@@ -80,6 +81,8 @@ class LoadedModule:
         buffers.
         trace: also give the first cluster's Timeline, scheduled with these Costs (True: the usual ones).
         clusters: run only so many of the grid's clusters; ignored where they talk to each other.
+        max_instructions: warp instructions of one cluster after which the run is given up as incomplete, with
+        a finding that names the loop (default: machine.endless.MOST_INSTRUCTIONS, 4 billion).
         jobs: processes at most (default: one per core where that pays). For reports: arg_names, one per
         argument, and source, the file that the PTX's `// @src N` lines number.
         Raises ValueError for arguments that do not fit the kernel.
@@ -91,6 +94,9 @@ class LoadedModule:
             self, self.programs[name], _triple(grid), _triple(block), _triple(cluster), shared_bytes
         )
         launch.source, launch.arg_names = source, tuple(arg_names)
+        if max_instructions is not None and max_instructions < 1:
+            raise ValueError(f"max_instructions is a positive number (got {max_instructions})")
+        launch.max_instructions = max_instructions
         launch.bind(list(args))
         return launch.run(checks, order, names or [], trace, jobs, clusters)
 
@@ -123,6 +129,7 @@ class Launch:
         self.symbols: dict[str, int] = {}
         self.maps: dict[int, TensorMap] = {}  # address of a tensor map -> it
         self.source, self.arg_names = "", ()  # for reports
+        self.max_instructions: int | None = None  # of one cluster; None: the usual
         self.arrays: dict[str, np.ndarray] = {}  # the arguments in global memory
         self.uses_tmem = any(i is not None and i.op == "tcgen05" for i in program.instrs)
 

@@ -37,21 +37,13 @@ ld.param.u64 %in, [a]; ld.param.u64 %out, [b]; mov.u32 %t, %tid.x; mul.wide.u32 
 add.u64 %in, %in, %row; add.u64 %out, %out, %row; mov.u32 %sm, own; mad.lo.u32 %sm, %t, 16, %sm;
 """
 LOAD = {
-    "p": "setp.ne.u64 {r}, %q, 0;",
-    "h": "cvt.u16.u64 {r}, %q;",
-    "r": "cvt.u32.u64 {r}, %q;",
-    "d": "mov.b64 {r}, %q;",
-    "f": "cvt.u32.u64 %w, %q; mov.b32 {r}, %w;",
-    "e": "mov.b64 {r}, %q;",
-}
+    "p": "setp.ne.u64 {r}, %q, 0;", "h": "cvt.u16.u64 {r}, %q;", "r": "cvt.u32.u64 {r}, %q;",
+    "d": "mov.b64 {r}, %q;", "f": "cvt.u32.u64 %w, %q; mov.b32 {r}, %w;", "e": "mov.b64 {r}, %q;",
+}  # fmt: skip
 STORE = {
-    "p": "selp.u64 %q, 1, 0, {r};",
-    "h": "cvt.u64.u16 %q, {r};",
-    "r": "cvt.u64.u32 %q, {r};",
-    "d": "mov.b64 %q, {r};",
-    "f": "mov.b32 %w, {r}; cvt.u64.u32 %q, %w;",
-    "e": "mov.b64 %q, {r};",
-}
+    "p": "selp.u64 %q, 1, 0, {r};", "h": "cvt.u64.u16 %q, {r};", "r": "cvt.u64.u32 %q, {r};",
+    "d": "mov.b64 %q, {r};", "f": "mov.b32 %w, {r}; cvt.u64.u32 %q, %w;", "e": "mov.b64 %q, {r};",
+}  # fmt: skip
 NEWER = ("x2.f32", "f32x2", "e2m1", "e2m3", "e3m2", "ue8m0", "s2f6")  # what sm_90a has not, or not all of it
 ATOMICS = {
     "u32": "add min max inc dec", "s32": "min max", "b32": "and or xor exch cas", "u64": "add",

@@ -9,6 +9,7 @@ does `Syntax.arrange`, which gives them back in the order of the box: nothing el
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from ptxsim.frontend.ast import Instr, PtxError
 
+KNOWN = (9, 0)  # the PTX ISA whose instructions are known here
 SETS = {  # sets of words that many instructions share
     "scope": "cta cluster gpu sys",
     "space": "shared shared::cta shared::cluster",
@@ -105,6 +107,19 @@ def _count(operands: str) -> tuple[int, int] | None:
     needed = re.sub(r"\{.*?\}", "", operands)
     fewest = needed.count(",") + bool(needed.strip())
     return fewest, fewest + len(re.findall(r"\{", operands))
+
+
+@contextlib.contextmanager
+def explain_newer(version: str):
+    """Adds to a PtxError that a module of a newer PTX ISA may rightly hold what is unknown here."""
+    try:
+        yield
+    except PtxError as error:
+        if tuple(int(part) for part in version.split(".")) <= KNOWN:
+            raise
+        known = ".".join(str(part) for part in KNOWN)
+        what = f"{error.what}; the module needs PTX ISA {version}, and this simulator knows {known}"
+        raise PtxError(what, error.line, error.text) from None
 
 
 def conform(instr: Instr, forms: tuple[Syntax, ...], section: str) -> Instr:

@@ -165,6 +165,7 @@ CONTROL_WORDS = int(Control.NEW_FIRST) + 64
 MOVE_BYTES = 16  # per lane, of a load and the store after it that are done at once
 FULL = 0xFFFF_FFFF  # all lanes
 TURN = 16 * 2520  # instructions a split runs before others get a turn; most polling loops divide it
+MOST_TOGETHER = 256  # times that barriers open for a batch before Python looks whether it goes round
 
 # a batch goes on with its next split
 QUIET_REASONS = (int(Reason.REASON_UNIT), int(Reason.REASON_BUDGET), int(Reason.REASON_GONE))

@@ -190,9 +190,11 @@ def run(control):
     batch = word(control, BATCH) != 0
     if batch:
         retry_standing(control)
+    together = 0
     while True:
         if batch and not next_split(control):
-            if fast_together(control):
+            together += 1
+            if together < MOST_TOGETHER and fast_together(control):
                 continue
             return REASON_STANDS
         reason = run_split(control)

@@ -41,7 +41,8 @@ def build_blocks(count: int, targets: dict[int, list[int]], falls: dict[int, boo
 
 def _post_dominators(blocks: list[Block]) -> None:
     """Sets Block.post by the iterative algorithm of Cooper, Harvey and Kennedy on the reversed graph."""
-    order = _reverse_postorder(blocks)
+    leads = _with_ways_out(blocks)
+    order = _reverse_postorder(leads)
     rank = {b: i for i, b in enumerate(order)}
     post: dict[int, int] = {EXIT: EXIT}
 
@@ -57,7 +58,7 @@ def _post_dominators(blocks: list[Block]) -> None:
     while changed:
         changed = False
         for b in order[1:]:
-            known = [s for s in blocks[b].next if s in post]
+            known = [s for s in leads[b] if s in post]
             if not known:
                 continue
             new = known[0]
@@ -69,11 +70,23 @@ def _post_dominators(blocks: list[Block]) -> None:
         block.post = post.get(b, EXIT)
 
 
-def _reverse_postorder(blocks: list[Block]) -> list[int]:
+def _with_ways_out(blocks: list[Block]) -> list[list[int]]:
+    """Successors of each block, where the last jump back of a loop without an exit also leads to the exit: so
+    branches inside the loop have a place where lanes meet again.
+    """
+    leads = [list(block.next) for block in blocks]
+    while True:
+        inside = set(range(len(blocks))) - set(_reverse_postorder(leads))
+        if not inside:
+            return leads
+        leads[max(b for b in inside if min(leads[b]) <= b)].append(EXIT)
+
+
+def _reverse_postorder(leads: list[list[int]]) -> list[int]:
     """Blocks in reverse postorder of the reversed graph, from the exit; endless loops are left out."""
-    back: dict[int, list[int]] = {b: [] for b in range(-1, len(blocks))}
-    for b, block in enumerate(blocks):
-        for s in block.next:
+    back: dict[int, list[int]] = {b: [] for b in range(-1, len(leads))}
+    for b, successors in enumerate(leads):
+        for s in successors:
             back[s].append(b)
     order, seen, stack = [], {EXIT}, [(EXIT, iter(back[EXIT]))]
     while stack:

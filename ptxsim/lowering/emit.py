@@ -19,6 +19,7 @@ from ptxsim.isa.memory_access import access_form
 from ptxsim.isa.operands import CARRY, SINK, TYPE_BITS, constant_bits, type_bits
 from ptxsim.isa.scalar import address
 from ptxsim.isa.scalar import table as scalar
+from ptxsim.isa.syntax import explain_newer
 from ptxsim.jit.bytecode import (
     AUX,
     BRA,
@@ -88,7 +89,11 @@ def lower(function: Function, module: Module, hot: dict[str, int]) -> Program:
     """Lowers one kernel. `hot` numbers the scalar operations of the main loop. PtxError names what is not
     modelled.
     """
-    function = split_wide(expand(function, module))
+    with explain_newer(module.version):
+        return _lower(split_wide(expand(function, module)), module, hot)
+
+
+def _lower(function: Function, module: Module, hot: dict[str, int]) -> Program:
     rows, labels = classify(function)
     targets, falls = jumps(rows, labels, function)
     blocks = cfg.build_blocks(len(rows), targets, falls)
@@ -198,12 +203,17 @@ class _Emitter:
 
     def _bra(self, row: Row, block) -> None:
         target = self.row_of[jump_position(row.instr, row.instr.operands[0], self.labels)]
-        self._put(row.instr, BRA, imm=target, rpc=self._rpc(block))
+        line = self._put(row.instr, BRA, imm=target, rpc=self._rpc(block))
+        if len(block.next) == 1:
+            line[GUARD] = 0  # guarded or not, every lane goes there: they stay together
 
     def _brx(self, row: Row, block) -> None:
         start = len(self.lists)
         items = branch_table(self.function, row.instr)
         self.lists += [self.row_of[jump_position(row.instr, t, self.labels)] for t in items]
+        if len(block.next) == 1:
+            self._put(row.instr, BRA, imm=self.lists[start])
+            return
         index = self.slots.value(row.instr.operands[0], "u32")
         self._put(row.instr, BRX, d=index, a=start, b=len(items), rpc=self._rpc(block))
 

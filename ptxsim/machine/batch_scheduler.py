@@ -46,6 +46,8 @@ class BatchScheduler:
             cluster.serve(reason, split)
             if reason == ml.REASON_STANDS and not issued and not cluster.queue:
                 break
+            if cluster.rounds.given_up(cluster):
+                break
         return self._dismiss()
 
     def _admit(self) -> None:

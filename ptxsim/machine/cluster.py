@@ -17,7 +17,8 @@ from ptxsim.jit import bytecode as ml
 from ptxsim.jit.codegen import cold_operation
 from ptxsim.machine.async_queue import Engine
 from ptxsim.machine.batch_scheduler import POLL_WORK, POLLS, BatchScheduler
-from ptxsim.machine.forward_progress import Progress, held_back, release, time_out
+from ptxsim.machine.endless import START, START_TOGETHER, Rounds, give_up, goes_nowhere
+from ptxsim.machine.forward_progress import MOST_UNITS, Progress, held_back, release, time_out
 from ptxsim.machine.mbarrier import MBarrier
 from ptxsim.machine.split import BLOCK, PARK, Split, Wait
 from ptxsim.machine.tensor_memory import TensorMemory
@@ -127,6 +128,7 @@ class Cluster:
         self.CTL[ml.PHASES], self.phase_rows = 0, {}
         self.queue = deque(w * 32 for w in range(self.warps) if self.alive[w])
         self.progress = Progress()
+        self.rounds, self.goes_round = Rounds(self, self.launch.max_instructions), False
         self.effects = 0  # changes that could let a polling split go on
         self.timeouts = False
         self.stuck = False
@@ -205,17 +207,22 @@ class Cluster:
         False: threads poll, and only another cluster can help them (not with `alone`: that is a deadlock).
         """
         self.progress.clear()
+        self.goes_round = False
+        self.rounds.watch(START if alone else START_TOGETHER)
         batch = standing = 0  # splits that ran as one, and those of them that still wait for their turn
         while True:
             if not standing and self.batched:
                 batch = standing = self.batch.run()
+                if self.rounds.given_up(self):
+                    give_up(self)
+                    break
             if not self.queue:
                 if self.engine.complete_one():
                     continue
                 if not self.waits:
                     break
                 if not time_out(self):
-                    self._give_up()
+                    give_up(self)
                     break
                 continue
             before, g = self.effects, self._next()
@@ -226,27 +233,22 @@ class Cluster:
                 self.engine.complete_one()
             if spun is not None:
                 self.progress.turn(self, g, spun if self.effects == before else 0)
-            if self.progress.stuck(self.queue) and not self._unstick():
-                if not alone:
+            if goes_nowhere(self, g, alone) and not self.unstick():
+                if not alone and not self.rounds.given_up(self):
                     return False
-                self._give_up()
+                give_up(self)
                 break
         self.engine.flush()
         if self.checks:
             self.checks.finish(self)
         return True
 
-    def _give_up(self) -> None:
-        """Nothing can move any more."""
-        self.stuck = True
-        self.reporter.found[("deadlock", self.index)] = self.explain(self, self.reporter)
-
     def _next(self) -> int:
         if self.engine.random and len(self.queue) > 1:
             self.queue.rotate(self.engine.random.randrange(len(self.queue)))
         return self.queue.popleft()
 
-    def _unstick(self) -> bool:
+    def unstick(self) -> bool:
         """Polling splits see nothing new: let a pending piece of work complete, or other lanes go on."""
         if self.engine.complete_one():
             self.effects += 1
@@ -254,6 +256,8 @@ class Cluster:
         elif not (time_out(self) or release(self)):
             return False
         self.progress.clear()
+        self.goes_round = False
+        self.rounds.watch(self.rounds.start)
         return True
 
     def _turn(self, g: int, together: bool) -> int | None:
@@ -268,8 +272,8 @@ class Cluster:
         control, split = self.CTL, self.splits[g]
         control[ml.SPLIT] = g
         control[ml.BUDGET] = self.progress.budget(g, ml.TURN) if self.checks else ml.TURN
-        loop, words, polls = self.loop, control.ctypes.data, 0
-        while polls <= POLLS:
+        loop, words, polls, units = self.loop, control.ctypes.data, 0, 0
+        while polls <= POLLS and units < MOST_UNITS:
             control[ml.NEW_COUNT] = 0
             reason = loop(words)
             self.settle(split)
@@ -277,7 +281,7 @@ class Cluster:
                 before = self.effects
                 if not self.unit(split, int(control[ml.UNIT_MASK])):
                     return 0
-                polls = polls + 1 if self.effects == before else 0
+                polls, units = polls + 1 if self.effects == before else 0, units + 1
             elif self.serve(reason, split):
                 polls += reason == ml.REASON_FAULT
             elif reason in (ml.REASON_FAULT, ml.REASON_BUDGET):  # the first: its log is full

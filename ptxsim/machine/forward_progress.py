@@ -1,9 +1,9 @@
 """Lanes and clusters that wait by polling: found by states that repeat, freed where a chip would free them.
 
 A split that used up its turn in a state it had before, without any effect, polls. When all that can run
-polls, asynchronous work completes; then lanes that stand at a meeting point go on without those that poll:
-threads of a warp progress on their own since sm_70 (CUDA C++ guide, independent thread scheduling).
-Instructions for the whole warp later bring such lanes together again.
+polls, or has long had no effect, asynchronous work completes; then lanes that stand at a meeting point go on
+without those that poll: threads of a warp progress on their own since sm_70 (CUDA C++ guide, independent
+thread scheduling). Instructions for the whole warp later bring such lanes together again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from ptxsim.machine.split import BLOCK
 
 FIRST = 1260  # instructions of a checked split's first turn without an effect
 PATIENCE = 64  # turns that an instruction for the whole warp waits for lanes that still run
-ENDLESS = 4_000_000_000  # instructions per split without an effect after which a run counts as stuck
+IMPATIENT = 200_000  # instructions per split without an effect after which pending work completes
+ENDLESS = 200_000_000  # ... after which a run counts as stuck
+MOST_UNITS = 4096  # unit instructions in a row after which others get a turn
 
 
 class Progress:
@@ -31,7 +33,7 @@ class Progress:
     def clear(self) -> None:
         self.states: dict[int, set[int]] = {}  # split -> digests of its states at the ends of its turns
         self.polling: set[int] = set()
-        self.work = 0  # instructions without an effect
+        self.work, self.patience = 0, IMPATIENT  # instructions without an effect, and how many are borne
 
     def happened(self) -> None:
         """Something that others may have waited for."""
@@ -61,6 +63,10 @@ class Progress:
         if not self.work:
             return False
         return all(g in self.polling for g in queue) or self.work > ENDLESS * max(1, len(queue))
+
+    def impatient(self, queue) -> bool:
+        """Whether splits ran for long without an effect: polls that count or read a clock never repeat."""
+        return self.work > self.patience * max(1, len(queue))
 
 
 def digest(cluster, g: int) -> int:

@@ -42,6 +42,7 @@ class State:
     """What a warp has under way."""
 
     copies: list[Copy] = field(default_factory=list)  # not yet waited for by all their lanes
+    waited: dict = field(default_factory=dict)  # mask -> token of the last copies that its lanes waited for
     committed: np.ndarray = field(default_factory=lambda: np.zeros(32, np.int64))  # groups closed, per lane
 
 
@@ -208,25 +209,27 @@ def _wait(cluster, split, allowed: int | None):
     """Goes on when all groups but the youngest `allowed` are complete; None: all copies, committed or not."""
     state = state_of(cluster, split)
     limits = state.committed - allowed if allowed is not None else state.committed + 1
-    needed = [op for op in state.copies if _concerns(op, split.mask, limits)]
-    missing = sum(not op.done for op in needed)
+    needed = [(op, _covered(op, split.mask, limits)) for op in state.copies]
+    needed = [(op, covered) for op, covered in needed if covered]
+    missing = sum(not op.done for op, _ in needed)
     if missing:
         detail = {"allowed": allowed or 0, "pending": missing}
         return cluster.wait(split, Wait("group", ("cp.async", split.warp), detail))
-    for op in needed:
-        op.waited |= split.mask & op.mask
+    for op, covered in needed:
+        op.waited |= covered
         if cluster.checks:
-            cluster.checks.cp_async_wait(cluster, split, op.token)
+            cluster.checks.cp_async_wait(cluster, split.at(covered), op.token)
+    state.waited |= {op.mask: op.token for op in state.copies if op.waited == op.mask and op.done}
     state.copies = [op for op in state.copies if op.waited != op.mask or not op.done]
     return None
 
 
-def _concerns(op: Copy, mask: int, limits: np.ndarray) -> bool:
-    """Whether a lane of `mask` has a copy in it whose group is older than its limit."""
-    if op.mask == mask:
-        return bool((op.groups < limits[op.lanes]).any())
-    mine = (mask >> op.lanes) & 1
-    return bool((mine & (op.groups < limits[op.lanes])).any())
+def _covered(op: Copy, mask: int, limits: np.ndarray) -> int:
+    """Lanes of `mask` whose copy in it is in a group older than their limit: groups belong to threads."""
+    older = op.groups < limits[op.lanes]
+    if older.all():
+        return op.mask & mask
+    return sum(1 << int(lane) for lane in op.lanes[older]) & mask
 
 
 # ---- mbarrier ----
@@ -240,7 +243,10 @@ def arrive(instr):
 
     def run(cluster, split, args):
         state = state_of(cluster, split)
-        tokens = [op.token for op in state.copies if op.mask & split.mask]
+        tokens = [
+            token for mask, token in state.waited.items() if mask & split.mask
+        ]  # complete, still tracked
+        tokens += [op.token for op in state.copies if op.mask & split.mask]
         places = []
         for address in cluster.addresses(split, args[0]):
             place = place_of(cluster, split, int(address), generic)

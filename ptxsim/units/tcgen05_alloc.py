@@ -126,6 +126,9 @@ def dealloc(instr):
         _, start = split_address(cluster.scalar(split, args[0]))
         columns = cluster.scalar(split, args[1]) & 0xFFFF_FFFF
         tmem = cluster.tmem[split.cta]
+        freed = cluster.unit_state.setdefault(("tmem-freed", split.cta), {})
+        if _freed_by_another(cluster, split, freed.get((start, columns), []), start, columns):
+            return None
         if tmem.sizes.get(start) != columns:
             live = ", ".join(f"{n} at column {c}" for c, n in tmem.sizes.items()) or "none"
             message = f"tcgen05.dealloc of {columns} columns at column {start}; live allocations: {live}"
@@ -135,11 +138,31 @@ def dealloc(instr):
         if cluster.checks:
             cluster.checks.tmem_free(cluster, split, start, columns, group)
         tmem.free(start)
+        freed[start, columns] = [split.warp]
         for rank in {split.cta, split.cta ^ 1}:
             cluster.wake(("tmem", rank))
         return None
 
     return run
+
+
+def _freed_by_another(cluster, split, warps: list[int], start: int, columns: int) -> bool:
+    """Reports a dealloc of columns that other warps gave back and nobody has allocated since.
+
+    PTX wants one dealloc (9.7.16.7.1); a B200 ran kernels whose warps all execute it.
+    """
+    if not warps or split.warp in warps or not cluster.tmem[split.cta].fits(start, columns):
+        return False
+    warps.append(split.warp)
+    names = [str(w % cluster.warps_per_cta) for w in warps]
+    message = (
+        f"tcgen05.dealloc of {columns} columns at column {start}, which warp {names[0]} has freed: warps "
+        f"{', '.join(names[:-1])} and {names[-1]} all execute this line"
+    )
+    hint = "let only the warp that allocated them free them, once"
+    finding = cluster.reporter.add("tmem-alloc", "review", message, hint, split, key="freed-again")
+    finding.message = message  # names every warp that came so far
+    return True
 
 
 @unit("tcgen05.relinquish_alloc_permit .group.sync.aligned", section="9.7.16.7.1")

@@ -51,6 +51,16 @@ def _cells(shape: str, count: int, split_column: int = 0) -> tuple[np.ndarray, n
     return np.ascontiguousarray(lane.T), np.ascontiguousarray(column.T)
 
 
+@functools.lru_cache(maxsize=64)
+def _packed_cells(shape: str, count: int, split_column: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """The same with two columns, (2, registers, 32), for each register; the offset of the second half of
+    .16x32bx2 counts columns of tensor memory, packed or not (PTX ISA 9.7.16.8.1).
+    """
+    (lane, first), (_, shifted) = _cells(shape, count), _cells(shape, count, split_column)
+    start = 2 * first + shifted - first
+    return lane, np.stack([start, start + 1])
+
+
 def _target(cluster, split, arg, lanes: np.ndarray, columns: np.ndarray, what: str):
     """Absolute (lanes, columns) of an access; None, with a finding, if the warp may not touch them."""
     lane, column = split_address(cluster.address(split, arg))
@@ -94,13 +104,12 @@ def _target(cluster, split, arg, lanes: np.ndarray, columns: np.ndarray, what: s
 def load(instr):
     shape, count = _shape(instr)
     packed = "pack::16b" in instr.mods
+    cells_of = _packed_cells if packed else _cells
 
     def run(cluster, split, args):
         require_aligned(cluster, split)
         split_column = cluster.scalar(split, args[2]) if len(args) > 2 else 0
-        lanes, columns = _cells(shape, count, split_column)
-        if packed:
-            columns = np.stack([2 * columns, 2 * columns + 1])
+        lanes, columns = cells_of(shape, count, split_column)
         place = _target(cluster, split, args[1], lanes, columns, "tcgen05.ld")
         if place is None:
             return
@@ -126,13 +135,12 @@ def load(instr):
 def store(instr):
     shape, count = _shape(instr)
     packed = "unpack::16b" in instr.mods
+    cells_of = _packed_cells if packed else _cells
 
     def run(cluster, split, args):
         require_aligned(cluster, split)
         split_column = cluster.scalar(split, args[1]) if len(args) > 2 else 0
-        lanes, columns = _cells(shape, count, split_column)
-        if packed:
-            columns = np.stack([2 * columns, 2 * columns + 1])
+        lanes, columns = cells_of(shape, count, split_column)
         place = _target(cluster, split, args[0], lanes, columns, "tcgen05.st")
         if place is None:
             return

@@ -109,6 +109,12 @@ CP_ASYNC = (
         ("cp.async.wait_group 0;", ""),
         "race",
     ),
+    Rule(
+        "copy-committed-by-its-own-thread",
+        lines(SETUP, COPY, GROUP, "cp.async.wait_group 0;", READ),
+        (GROUP, "@%lead " + GROUP),
+        "race",
+    ),
     Rule("copy-committed", lines(SETUP, COPY, GROUP, "cp.async.wait_group 0;", READ), (GROUP, ""), "race"),
     Rule(
         "youngest-group-too",
@@ -236,6 +242,15 @@ LEGAL = (
         lines(INIT, "bar.sync 0;", EXPECT, LOAD, wait(0), SEND, COMMIT, WAIT),
     ),
     Rule("exit-after-read-only-wait", lines(*SENT[:-1], "@%lead cp.async.bulk.wait_group.read 0;")),
+    Rule(
+        "arrival-covers-copies-waited-for",
+        lines(
+            "@%lead mbarrier.init.shared.b64 [%bar], 32; bar.sync 0; @%w1 bra READER;",
+            "cp.async.ca.shared.global [%mine], [%myin], 4; cp.async.wait_all;",
+            "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%bar]; bra END;",
+            f"READER: {wait(0)} ld.shared.u32 %r0, [%other]; st.global.u32 [%myout], %r0; END:",
+        ),
+    ),
     Rule("own-copy-read-by-own-thread", lines(SETUP, COPY, "cp.async.wait_all;", READ)),
     Rule("empty-groups-count", lines(SETUP, COPY, GROUP, GROUP, "cp.async.wait_group 1;", READ)),
     Rule("pipelined-wgmma", lines(*PRODUCT[:-2], MMA, *PRODUCT[-2:], RESULT), **HOPPER),

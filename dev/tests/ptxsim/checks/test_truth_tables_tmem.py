@@ -56,6 +56,15 @@ LIFE = (
     ),
     Rule("freed-once", lines(PASSED_ON, "// again"), ("// again", FREE), "tmem-alloc", **WARPS),
     Rule(
+        "freed-by-one-warp",
+        lines(PASSED_ON, "bar.sync 0;", "// again"),
+        ("// again", FREE.replace("%w0", "%w1")),
+        "tmem-alloc",
+        "review",
+        words="warps 0 and 1 all execute this line",
+        **WARPS,
+    ),
+    Rule(
         "used-before-freed",
         lines(*BEGIN, "// early", *HAND_OVER, *END[:-1]).replace("// early", f"// {FREE}") + f"\n{FREE}",
         (f"// {FREE}", FREE),

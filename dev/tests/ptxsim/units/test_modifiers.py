@@ -23,7 +23,7 @@ BOXES = {name: (spec.forms, spec.section) for name, spec in UNITS.items()}
 BOXES |= {name: (forms, "9.7.9") for name, forms in memory_access.FORMS.items()}
 BOXES |= {name: (forms, section) for name, (section, forms) in address._FORMS.items()}
 BOXES |= instruction_selection._CONTROL
-MOST = 60  # spellings tried of each instruction
+MOST = 20  # spellings tried of each form
 
 
 def instr(parts: tuple[str, ...], operands: int) -> Instr:
@@ -32,9 +32,15 @@ def instr(parts: tuple[str, ...], operands: int) -> Instr:
 
 
 def spellings(name: str) -> list[tuple[tuple[str, ...], int]]:
-    """(opcode and modifiers, number of operands) of an instruction, a random choice where there are many."""
-    found = [(parts, (form.operands or (1,))[0]) for form in BOXES[name][0] for parts in form.spellings()]
-    return random.Random(name).sample(found, min(MOST, len(found)))
+    """(opcode and modifiers, number of operands) of random spellings of every form of an instruction."""
+    rng, found = random.Random(name), {}
+    for form in BOXES[name][0]:
+        for _ in range(MOST):
+            words = [rng.choice(slot.words + ("",) * bool(slot.brace)) for slot in form.slots]
+            parts = (*form.name, *filter(None, words))
+            if form.arrange(parts) == parts:  # else it holds a part of what braces hold
+                found[parts] = (form.operands or (1,))[0]
+    return list(found.items())
 
 
 @pytest.mark.parametrize("name", BOXES)
@@ -124,3 +130,12 @@ def test_braces_hold_all_of_their_words_or_none():
     form = syntax("op {.sem.scope}.b64", sem="acquire")
     assert form.arrange(("op", "b64")) and form.arrange(("op", "acquire", "cta", "b64"))
     assert form.arrange(("op", "acquire", "b64")) is None and form.arrange(("op", "cta", "b64")) is None
+
+
+@pytest.mark.parametrize("text", ["cvt.rn.f16x2.e9m9 %x0, %x1;", "tcgen05.new.x1;", "elect.two %x0|%p, -1;"])
+@pytest.mark.parametrize("version, told", [("9.0", False), ("9.1", True)])
+def test_a_form_of_a_newer_isa_is_said_to_be_one(text, version, told):
+    head = f".version {version}\n.target sm_100a\n.address_size 64\n.visible .entry k() {{\n"
+    with pytest.raises(ptxsim.PtxError) as error:
+        ptxsim.load(f"{head}.reg .b32 %x<8>; .reg .pred %p;\n{text}\nret;\n}}\n")
+    assert ("needs PTX ISA 9.1" in str(error.value)) == told

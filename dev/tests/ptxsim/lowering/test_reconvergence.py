@@ -1,0 +1,40 @@
+"""Where lanes meet again after branches that structured code lacks: emptied ones, loops without an exit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from warp_kernels import register_kernel, run_registers
+
+from ptxsim.lowering import cfg
+
+ODD = "and.b32 %x0, %t, 1; setp.eq.u32 %p, %x0, 1;"
+ALIGNED = "bar.sync 0; shfl.sync.idx.b32 %o0, %r0, 3, 31, -1;"
+
+
+@pytest.mark.parametrize("branch", [
+    "@%p bra L; L:", "@!%p bra L; bra.uni L; L:", "@%p bra A; bra B; A: B:", "@%p bra A; bra B; A: bra B; B:",
+])  # fmt: skip
+def test_a_branch_around_nothing_leaves_the_lanes_together(branch):
+    data = np.arange(32, dtype=np.uint32).reshape(1, 32)
+    ptx = register_kernel(f"{ODD} {branch} elect.sync _|%q, -1; {ALIGNED}", 1, 1)
+    assert (run_registers(ptx, data, 1) == 3).all()
+
+
+def test_a_jump_table_with_one_target_leaves_the_lanes_together():
+    ptx = register_kernel(f"{ODD} ts: .branchtargets L, L; brx.idx %x0, ts; L: {ALIGNED}", 1, 1)
+    assert (run_registers(ptx, np.arange(32, dtype=np.uint32).reshape(1, 32), 1) == 3).all()
+
+
+def test_lanes_meet_inside_a_loop_that_has_no_exit():
+    # 0: head, if -> 2; 1: then; 2: join, if -> 4; 3: then; 4: jumps to 0
+    targets, falls = {0: [2], 2: [4], 4: [0]}, {0: True, 2: True, 4: False}
+    blocks = cfg.build_blocks(5, targets, falls)
+    assert [b.post for b in blocks] == [2, 2, 4, 4, cfg.EXIT]
+    assert blocks[4].next == [0]
+
+
+def test_a_loop_without_exit_behind_a_branch_that_leaves():
+    # 0: if -> 3; 1: if -> 1 (inner loop); 2: jumps to 1; 3: leaves
+    blocks = cfg.build_blocks(4, {0: [3], 1: [1], 2: [1], 3: []}, {0: True, 1: True, 2: False, 3: False})
+    assert blocks[1].post == 2 and blocks[0].post == cfg.EXIT
