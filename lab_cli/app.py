@@ -18,7 +18,7 @@ from tirxlab.steps import StepError, UntouchedStep
 
 # What `./lab --help` says of each command; the command's own help says more.
 EVERYONE = {
-    "demo": "run the reference kernels on the simulator",
+    "demo": "run the reference kernels (in a handout: yours) on the simulator",
     "test": "run the tests",
     "check": "build and run a step, say what is wrong with it",
     "inspect": "show a step's CUDA, PTX, SASS or resources",
@@ -126,9 +126,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def solutions_hint() -> str:
-    """Where the solutions are at hand, how to use them in place of an untouched file."""
+    """What to do about an untouched step: use the solutions where they are at hand, else write it."""
     if not REFERENCE.exists():
-        return ""
+        return "; fill in its TODOs in gemm_kernels.py, its page is in docs/steps/"
     return f"; the solutions: --kernels {shown(REFERENCE)}"
 
 

@@ -17,14 +17,13 @@ from lab_cli.common import (
     choose_written,
     kernels_file,
     left_out,
-    notes,
     output,
     parse_order,
     parse_steps,
     print_json,
     usable_device,
 )
-from lab_cli.runs import Job, Outcome, Runner, quick_or_all
+from lab_cli.runs import Job, Outcome, Progressing, Runner, quick_or_all
 from tirxlab.steps import parse_size, read_text, todos
 
 
@@ -90,10 +89,10 @@ def run_until_failure(runner: Runner, jobs: list[Job], named: bool) -> list[Outc
     UserError if a size that the user has `named` does not fit the step.
     """
     done: list[Outcome] = []
-    with notes().status("") as status:
+    with Progressing(f"step {jobs[0].step}", jobs, log=False) as progress:
         for job in jobs:
-            status.update(f"step {job.step}, {len(done) + 1} of {len(jobs)} runs")
             done += [outcome for _, outcome in runner.run([job])]
+            progress.done(job)
             if named and done[-1].misfit:
                 raise UserError(done[-1].message)
             same_size = [other for other in done if other.size == done[-1].size and other.digest]

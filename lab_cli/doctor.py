@@ -146,6 +146,17 @@ def nvdisasm() -> Finding:
     return Finding("nvdisasm", GOOD if path else OPTIONAL, str(path or "not found"), hint)
 
 
+def confinement() -> Finding:
+    """How a kernels file is shut in while it is built; what the levels mean: tirxlab/worker/levels.py."""
+    from tirxlab.worker import strongest
+
+    level = strongest()
+    if level == "namespaces":
+        return Finding("confinement", GOOD, "kernels files are built without network and without your files")
+    hint = "fine for your own code; grade others' in a container (SECURITY.md)"
+    return Finding("confinement", OPTIONAL, f"level {level!r}: a kernels file sees what you can read", hint)
+
+
 def optional_package(name: str, use: str, install: str) -> Callable[[], Finding]:
     def probe() -> Finding:
         try:
@@ -163,6 +174,7 @@ PROBES: tuple[Callable[[], Finding], ...] = (
     memory,
     cache,
     nvdisasm,
+    confinement,
     gpu,
     optional_package("torch", "--device cuda", ".venv/bin/python -m pip install 'torch>=2.9'"),
     optional_package("modal", "run_modal.py", ".venv/bin/pip install modal && .venv/bin/modal setup"),

@@ -7,7 +7,7 @@ import typer
 
 import inspect_cuda
 from lab_cli.common import KernelsOption, StepArgument, UserError, fold, kernels_file, parse_step
-from tirxlab.steps import parse_size
+from tirxlab.steps import UntouchedStep, parse_size
 
 
 def run(
@@ -27,6 +27,8 @@ def run(
     path = kernels_file(kernels)
     try:
         text = inspect_cuda.inspect(path, number, shape, view, body=body, lines=lines)
+    except UntouchedStep:
+        raise
     except ValueError as error:
         if type(error).__name__ not in ("BuildError", "BuilderError", "KernelError"):
             raise UserError(fold(str(error))) from error

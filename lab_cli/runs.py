@@ -203,12 +203,12 @@ def run_jobs(jobs: list[Job], title: str) -> list[Outcome]:
 
 
 class Progressing:
-    """A bar with the time left on a terminal, a line for each job in a log."""
+    """A bar with the time left on a terminal; in a log a line for each job, unless `log` is False."""
 
-    def __init__(self, title: str, jobs: list[Job]):
+    def __init__(self, title: str, jobs: list[Job], log: bool = True):
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-        self.console, self.count, self.jobs = notes(), 0, len(jobs)
+        self.console, self.count, self.jobs, self.log = notes(), 0, len(jobs), log
         text = TextColumn("{task.description} {task.fields[count]}/{task.fields[jobs]}")
         columns = text, BarColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
         quiet = not self.console.is_terminal
@@ -227,7 +227,7 @@ class Progressing:
     def done(self, job: Job) -> None:
         self.count += 1
         self.bar.update(self.task, advance=job.cost + 3e8, count=self.count)
-        if not self.console.is_terminal:
+        if self.log and not self.console.is_terminal:
             self.console.print(
                 f"[{self.count}/{self.jobs}] step {job.step} at {size_text(job.size)}", markup=False
             )

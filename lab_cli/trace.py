@@ -30,13 +30,15 @@ from tirxlab.steps import builder, parse_size, size_text
 SIZES = {1: "128x128x64", 2: "128x128x512", 9: "2048x2560x512", 10: "4096x2560x512"}
 SIZE = "2048x2048x512"
 MODEL = (
-    "No clock: a tick is no unit of time. The events of the run are played again with fixed costs; what\n"
-    "overlaps was not ordered by the program. Arithmetic, caches and other CTAs are not in it. Costs:\n"
+    "A tick is not a unit of time: the simulator has no clock. The events of the run are\n"
+    "replayed with fixed costs; events that overlap were not ordered by the program.\n"
+    "Arithmetic, caches and other CTAs are not included. Costs:\n"
     "{costs}"
 )
 COSTS = (
-    "issue {issue}, latency {latency} ticks; in a tick: mma {mma} MACs, load {load} B, store {store} B,\n"
-    "shared {shared} B, threads {threads} B (a warp's own accesses to global memory). See --cost."
+    "issue {issue}, latency {latency} ticks; in a tick: mma {mma} MACs, load {load} B,\n"
+    "store {store} B, shared {shared} B, threads {threads} B (a warp's own accesses to global memory).\n"
+    "--cost changes one."
 )
 WRITERS = {".json": lambda *about: jsonlib.dumps(chrome(*about)), ".svg": svg}
 
@@ -62,7 +64,7 @@ def run(
 ) -> None:
     """Show what can run at the same time in the first CTA or cluster of a step, and who waits for what.
 
-    The simulator has no clock: ticks order events by what waits for what, they measure nothing. Only the
+    The simulator has no clock: ticks order events by what waits for what; they measure nothing. Only the
     first cluster is run; ./lab check S runs all.
     """
     number, chosen, costs = parse_step(step), parse_order(order), parse_costs(cost or [])
