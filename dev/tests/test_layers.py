@@ -148,8 +148,8 @@ def test_instructor_is_imported_by_the_command_line_alone():
     allowed = ("instructor/", "lab_cli/", "dev/", "conftest.py")
     importing = [
         path.relative_to(ROOT).as_posix()
-        for path in ROOT.rglob("*.py")
-        if ".venv" not in path.parts and "instructor" in imported(ast.parse(path.read_text(encoding="utf-8")))
+        for path in ROOT.glob("[!.]*/**/*.py")
+        if "instructor" in imported(ast.parse(path.read_text(encoding="utf-8")))
     ]
     assert importing and [name for name in importing if not name.startswith(allowed)] == []
 

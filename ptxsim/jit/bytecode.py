@@ -22,8 +22,8 @@ class Column(IntEnum):
     IMM = 7  # branch target, or constant offset of an address
     AUX = 8  # second destination; LD, ST: state space; UNIT: ONLY_OBSERVED, FAST_ISSUE or a fast form
     RPC = 9  # row at which the lanes of a branch meet again
-    F = 10  # fifth source; LD: does the next row store what is loaded?
-    X = 11  # FOLD: the scalar operation that it stands for
+    F = 10  # fifth source; LD, ST: 1 if there is vector code for a whole warp
+    X = 11  # sixth source
 
 
 class Operation(IntEnum):
@@ -37,7 +37,6 @@ class Operation(IntEnum):
     COLD = 6  # a scalar operation that is compiled on first use
     LD = 7
     ST = 8
-    FOLD = 9  # an addition that only makes the address of the next row
 
 
 class SplitColumn(IntEnum):
@@ -162,7 +161,6 @@ COLUMNS = len(Column)
 FIRST_SCALAR = 16
 LOG_SAME, LOG_SIZE_MASK = 1 << 40, (1 << 40) - 1
 CONTROL_WORDS = int(Control.NEW_FIRST) + 64
-MOVE_BYTES = 16  # per lane, of a load and the store after it that are done at once
 FULL = 0xFFFF_FFFF  # all lanes
 TURN = 16 * 2520  # instructions a split runs before others get a turn; most polling loops divide it
 MOST_TOGETHER = 256  # times that barriers open for a batch before Python looks whether it goes round

@@ -21,8 +21,6 @@ from ptxsim.jit.loop_batch import issue, next_split, retry_standing, settle_spli
 from ptxsim.jit.loop_divergence import branch_index, diverge, join, leave
 from ptxsim.jit.loop_memory import (
     access_size,
-    access_warp,
-    folded_access,
     load_lanes,
     load_warp,
     log_warp,
@@ -101,18 +99,14 @@ def run_split(control):
                 mask = SP[g, SP_MASK]
             continue
         elif op == LD or op == ST:
-            distance = reach(row, access_size(row), cta, registers, control) if m == FULL else 0
-            if distance != 0 and not observed:
-                done = access_warp(row, c[A], distance, cta, registers, control)
-                pc += done
-                left -= done - 1
-                continue
+            distance = reach(row, access_size(row), cta, registers, control) if m == FULL and c[F] else 0
             if distance != 0:
-                log_warp(row, pc, w * 32, int(op == ST), distance, registers, control)
+                if observed:
+                    log_warp(row, pc, w * 32, int(op == ST), distance, registers, control)
                 if op == LD:
-                    load_warp(row, c[A], distance, registers, control)
+                    load_warp(row, distance, registers, control)
                 else:
-                    store_warp(row, c[A], distance, registers, control)
+                    store_warp(row, distance, registers, control)
             elif op == LD:
                 load_lanes(c, m, w, cta, lists, registers, SEG, CT, LOG, CTL, pc)
             else:
@@ -167,13 +161,6 @@ def run_split(control):
             mask = SP[g, SP_MASK]
             pc = SP[g, SP_PC] if m != 0 else pc + 1
             continue
-        if op == FOLD:
-            done = folded_access(row, cta, registers, control) if mask == FULL and not observed else 0
-            if done != 0:
-                pc += done
-                left -= done - 1
-                continue
-            op = c[X]
         # {{scalar}}
         pc += 1
     CTL[EXECUTED] += CTL[BUDGET] - left

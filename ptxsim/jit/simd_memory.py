@@ -204,29 +204,6 @@ def storer(count: int, width: int):
     return store
 
 
-@intrinsic
-def move_chunks(typingctx, registers, source, source_distance, target, target_distance):
-    """Copies 16 bytes per lane from the addresses in one slot to those in another."""
-
-    def codegen(context, builder, signature, args):
-        chunk = ir.VectorType(I64, 2)
-        registers, source, source_distance, target, target_distance = args
-        sources = _slot(builder, registers, source), source_distance
-        targets = _slot(builder, registers, target), target_distance
-
-        def four_lanes(lane):
-            addresses = list(_addresses(builder, sources, lane))
-            _prefetch(builder, builder.add(addresses[0], ir.Constant(I64, AHEAD)))
-            parts = [builder.load(_pointer(builder, a, chunk), align=1, typ=chunk) for a in addresses]
-            for address, part in zip(_addresses(builder, targets, lane), parts, strict=True):
-                builder.store(part, _pointer(builder, address, chunk), align=1)
-
-        _steps(builder, four_lanes)
-        return context.get_dummy_value()
-
-    return types.void(types.uint64, *[types.int64] * 4), codegen
-
-
 def _single(builder, column):
     for i in range(STEP):
         yield builder.extract_element(column, ir.Constant(I32, i))

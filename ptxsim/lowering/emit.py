@@ -27,7 +27,6 @@ from ptxsim.jit.bytecode import (
     COLD,
     COLUMNS,
     EXIT,
-    FOLD,
     GUARD,
     IMM,
     JOIN,
@@ -45,6 +44,7 @@ from ptxsim.jit.bytecode import (
     F,
     X,
 )
+from ptxsim.jit.loop_memory import WHOLE_WARP
 from ptxsim.lowering import cfg
 from ptxsim.lowering.fast_unit_forms import fast_columns
 from ptxsim.lowering.instruction_selection import (
@@ -58,7 +58,6 @@ from ptxsim.lowering.instruction_selection import (
     make_row,
     well_formed,
 )
-from ptxsim.lowering.peephole import fold_address_add, fuse_load_store
 from ptxsim.lowering.register_allocation import RegisterAllocator
 from ptxsim.lowering.split_b128 import split_wide
 
@@ -100,8 +99,6 @@ def _lower(function: Function, module: Module, hot: dict[str, int]) -> Program:
     find_copies(rows, blocks)
     slots = RegisterAllocator(function, module)
     slots.allocate(blocks, rows)
-    fuse_load_store(rows, blocks, slots.last_use)
-    fold_address_add(rows, blocks, slots.last_use)
     return _Emitter(function, rows, labels, blocks, slots, hot).emit()
 
 
@@ -121,7 +118,6 @@ class _Emitter:
         self.join_rows: dict[int, int] = {}  # block -> row of its JOIN
         self.row_of: dict[int, int] = {}  # position -> row
         self.copies: dict[int, list[tuple[int, int]]] = {}
-        self.addition: tuple[list[int], int] | None = None  # for the access after it: line, constant
         self._emit_of = {
             UNPACK: self._unpack,
             EXIT: self._exit,
@@ -242,9 +238,7 @@ class _Emitter:
             d2 = CARRY
         columns = dict(zip("abcefx", sources, strict=False), d=d, aux=d2)
         if op.key in self.hot:
-            line = self._put(row.instr, self.hot[op.key], **columns)
-            if row.folded_constant is not None and not self._needs_widening(row):
-                self.addition = line, row.folded_constant
+            self._put(row.instr, self.hot[op.key], **columns)
         else:
             number = self.cold.setdefault(op.key, len(self.cold))
             if number == len(self.cold_ops):
@@ -293,23 +287,16 @@ class _Emitter:
         start = self._list(row.writes[0], vector, row.instr, destination=True)
         extend = self._sign_target(row.writes[0]) if signed else 0
         base, offset, space = self._address(row.instr, row.instr.operands[1], space)
-        columns = {"d": start, "a": base, "b": vector, "c": width, "e": extend, "f": int(row.fused_store)}
-        self._fold(space, offset)
+        whole = int((vector, width) in WHOLE_WARP and not extend)
+        columns = {"d": start, "a": base, "b": vector, "c": width, "e": extend, "f": whole}
         self._put(row.instr, LD, imm=offset, aux=space, **columns)
 
     def _st(self, row: Row, block) -> None:
         width, _, space, vector = access_form(row.instr)
         start = self._list(row.instr.operands[1], vector, row.instr, destination=False)
         base, offset, space = self._address(row.instr, row.instr.operands[0], space)
-        self._fold(space, offset)
-        self._put(row.instr, ST, d=start, a=base, b=vector, c=width, imm=offset, aux=space)
-
-    def _fold(self, space: int, offset: int) -> None:
-        """Makes the addition above an access a FOLD (peephole.fold_address_add); X keeps its operation."""
-        if self.addition is not None:
-            line, constant = self.addition
-            line[X], line[OP], line[IMM], line[AUX] = line[OP], FOLD, constant + offset, space
-            self.addition = None
+        whole = int((vector, width) in WHOLE_WARP)
+        self._put(row.instr, ST, d=start, a=base, b=vector, c=width, f=whole, imm=offset, aux=space)
 
     def _sign_target(self, operand) -> int:
         first = operand.items[0] if isinstance(operand, Vec) else operand

@@ -38,8 +38,6 @@ class Row:
     unit: UnitSpec | None = None
     reads: list = field(default_factory=list)
     writes: list = field(default_factory=list)
-    fused_store: bool = False  # a load whose registers only the next instruction reads, to store them
-    folded_constant: int | None = None  # of an addition that only makes the next address
     copies: dict = field(default_factory=dict)  # register filled later -> registers that `mov` copies it to
 
 
