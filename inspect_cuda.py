@@ -47,10 +47,15 @@ def inspect(
     from tirxlab.build import build
 
     artifact = build(make(*(size or DEFAULT_SIZES.get(step, (1024, 1024, 1024)))))
+    return view_of(artifact, view, path.name, body=body, lines=lines)
+
+
+def view_of(artifact, view: str, file: str, *, body: bool = False, lines: bool = False) -> str:
+    """The text of one view of an artifact; `file` is the name that `lines` shows."""
     if view == "cuda":
-        return cuda_text(artifact.cuda, body=body, comment=path.name if lines else "")
+        return cuda_text(artifact.cuda, body=body, comment=file if lines else "")
     if view == "ptx":
-        return ptx_text(artifact.ptx, body=body, comment=path.name if lines else "")
+        return ptx_text(artifact.ptx, body=body, comment=file if lines else "")
     return sass_text(artifact.cubin) if view == "sass" else resources(artifact)
 
 

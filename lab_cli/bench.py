@@ -3,6 +3,7 @@
 import typer
 from rich.table import Table
 
+from lab_cli import tracks, tracks_bench
 from lab_cli.common import (
     DeviceOption,
     JsonOption,
@@ -22,12 +23,29 @@ from tirxlab.steps import builder, parse_size, size_text
 
 def run(
     step: StepsArgument = "all",
+    rung: tracks.RungArgument = None,
     size: SizesOption = None,
     kernels: KernelsOption = None,
     device: DeviceOption = None,
     json: JsonOption = False,
+    against: tracks_bench.AgainstOption = "cublas",
+    dtype: tracks_bench.DtypeOption = None,
+    rounds: tracks_bench.RoundsOption = 5,
+    out: tracks_bench.OutOption = None,
+    save: tracks_bench.SaveOption = None,
+    artifacts: tracks_bench.ArtifactsOption = None,
 ) -> None:
-    """Measure steps on a GPU and compare with the published B200 times. On the simulator: not measured."""
+    """Measure steps on a GPU and compare with the published B200 times. On the simulator: not measured.
+
+    S may be hopper or ampere, with a RUNG: then sustained speed beside cuBLAS's in the same run, with the
+    options from --against on; the table and --out (.svg, .json) tell medians, spread, true clock and power.
+    """
+    if tracks.is_track(step):
+        plan = tracks_bench.Plan(
+            step, rung, size or [], kernels, against, dtype, rounds, out, save, artifacts
+        )
+        return tracks_bench.run(plan, json)
+    tracks.no_rung(rung)
     import utils
     from tirxlab.rubric import load_rubric
 

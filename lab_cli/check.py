@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from lab_cli import outcomes as outcome_view
+from lab_cli import tracks
 from lab_cli.common import (
     DeviceOption,
     JsonOption,
@@ -29,6 +30,7 @@ from tirxlab.steps import parse_size, read_text, todos
 
 def run(
     step: StepsArgument,
+    rung: tracks.RungArgument = None,
     size: SizesOption = None,
     orders: Annotated[int, typer.Option("--orders", metavar="N", help="N more orders, seeds 0 .. N-1")] = 0,
     full: Annotated[bool, typer.Option("--full", help="sizes over 1024 too, also on sim")] = False,
@@ -41,7 +43,13 @@ def run(
 
     On the simulator uneven sizes run in two orders: asynchronous work ends as early, and as late as it may.
     With several steps, those that are written are run and the others listed (exit status 1).
+    S may be hopper or ampere, with a RUNG of that track's ladder.
     """
+    if tracks.is_track(step):
+        return tracks.check(
+            step, rung, size or [], kernels, None if order is None else parse_order(order), json
+        )
+    tracks.no_rung(rung)
     path, asked = kernels_file(kernels), parse_steps(step)
     chosen = None if order is None else parse_order(order)
     if orders < 0:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 import inspect_cuda
+from lab_cli import tracks
 from lab_cli.common import KernelsOption, StepArgument, UserError, fold, kernels_file, parse_step
 from tirxlab.steps import UntouchedStep, parse_size
 
@@ -13,7 +14,10 @@ from tirxlab.steps import UntouchedStep, parse_size
 def run(
     step: StepArgument,
     size: Annotated[
-        str | None, typer.Argument(metavar="[SIZE]", help="1024 or MxNxK [1024; steps 1, 2: one tile]")
+        list[str] | None,
+        typer.Argument(
+            metavar="[SIZE]", help="1024 or MxNxK [1024; steps 1, 2: one tile]; of a track: [RUNG [SIZE]]"
+        ),
     ] = None,
     view: Annotated[str, typer.Option("--as", metavar="VIEW", help="cuda, ptx, sass or regs")] = "cuda",
     body: Annotated[
@@ -23,10 +27,15 @@ def run(
     kernels: KernelsOption = None,
 ) -> None:
     """Show what the compiler made of a step, as clean text on standard output: `./lab inspect 7 > v7.cu`."""
-    number, shape = parse_step(step), parse_size(size) if size else None
-    path = kernels_file(kernels)
+    words = size or []
+    if len(words) > 1 + tracks.is_track(step):
+        raise UserError(f"{words[-1]!r} is one argument too many")
     try:
-        text = inspect_cuda.inspect(path, number, shape, view, body=body, lines=lines)
+        if tracks.is_track(step):
+            text = tracks.inspect(step, words, view, kernels, body=body, lines=lines)
+        else:
+            number, shape = parse_step(step), parse_size(words[0]) if words else None
+            text = inspect_cuda.inspect(kernels_file(kernels), number, shape, view, body=body, lines=lines)
     except UntouchedStep:
         raise
     except ValueError as error:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lab_cli import trace_chart
+from lab_cli import trace_chart, tracks
 from lab_cli.common import (
     JsonOption,
     KernelsOption,
@@ -45,6 +45,7 @@ WRITERS = {".json": lambda *about: jsonlib.dumps(chrome(*about)), ".svg": svg}
 
 def run(
     step: StepArgument,
+    rung: tracks.RungArgument = None,
     size: Annotated[
         str | None,
         typer.Option("--size", metavar="SIZE", help="1024 or MxNxK [two tiles per CTA where it can]"),
@@ -65,13 +66,20 @@ def run(
     """Show what can run at the same time in the first CTA or cluster of a step, and who waits for what.
 
     The simulator has no clock: ticks order events by what waits for what; they measure nothing. Only the
-    first cluster is run; ./lab check S runs all.
+    first cluster is run; ./lab check S runs all. S may be hopper or ampere, with a RUNG.
     """
-    number, chosen, costs = parse_step(step), parse_order(order), parse_costs(cost or [])
-    path, shape = kernels_file(kernels), parse_size(size or SIZES.get(number, SIZE))
+    chosen, costs = parse_order(order), parse_costs(cost or [])
     check_target(out)
-    done, artifact = traced_run(path, number, shape, chosen, costs)
-    timeline, title = done.trace, f"step {number} at {size_text(shape)}"
+    if tracks.is_track(step):
+        done, artifact, title = tracks.traced(step, rung, size, kernels, chosen, costs)
+        number, shape = step, (*artifact.outputs[0].shape, artifact.buffers[0].shape[1])
+    else:
+        tracks.no_rung(rung)
+        number = parse_step(step)
+        shape = parse_size(size or SIZES.get(number, SIZE))
+        done, artifact = traced_run(kernels_file(kernels), number, shape, chosen, costs)
+        title = f"step {number} at {size_text(shape)}"
+    timeline = done.trace
     if out is not None:
         write_file(out, WRITERS[out.suffix](timeline, title).encode())
     if json:

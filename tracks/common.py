@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ import numpy as np
 from tirxlab.artifact import Artifact
 from tirxlab.devices import sim
 from tirxlab.functions import Function
-from tirxlab.steps import load_kernels, parse_size, size_text
+from tirxlab.steps import load_kernels, parse_size, read_text, size_text
 
 SIZES = [(64, 64, 64), (64, 64, 256), *((n, n, n) for n in (128, 256, 512, 1024, 2048, 4096))]
 SIM_LIMIT = 256**3  # M * N * K up to which a size runs on the simulator unless it is asked for
@@ -31,24 +32,67 @@ FRAMEWORKS = ("numpy", "torch", "jax")
 
 
 @dataclass(frozen=True)
+class Rung:
+    """One kernel of a track's ladder."""
+
+    number: int
+    builder: str  # function of the kernels file
+    title: str
+    b_transposed: bool = True  # the second operand is (N, K), not (K, N)
+    variants: tuple[dict, ...] = ({},)  # keyword arguments of the builder: the types it comes in
+    cases: tuple[tuple[tuple[int, int, int], dict], ...] = ()  # (size, keyword arguments) that `check` runs
+
+
+@dataclass(frozen=True)
 class Track:
-    """A first kernel and what it computes."""
+    """A ladder of kernels; the first is the walkthrough's, which `run.py` runs."""
 
     name: str  # "ampere"
-    builder: str  # function of the kernels file
+    title: str  # "Ampere"
     kernels: Path  # the student's file
-    b_transposed: bool  # the second operand is (N, K), not (K, N)
-    reference: Callable  # gemm_ref
+    capability: tuple[int, int]  # of the GPUs that run it: exactly this for sm_90a, at least this for sm_80
+    reference: Callable  # gemm_ref, of the first kernel
+    rungs: tuple[Rung, ...]
+
+    @property
+    def builder(self) -> str:
+        return self.rungs[0].builder
+
+    @property
+    def b_transposed(self) -> bool:
+        return self.rungs[0].b_transposed
 
 
-def inputs(track: Track, size: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarray]:
-    """A and B, bfloat16, normal with deviation 0.1; the same for every framework."""
-    import ml_dtypes
+def inputs(
+    track: Track, size: tuple[int, int, int], rung: Rung | None = None, dtype: str = "bfloat16"
+) -> tuple[np.ndarray, np.ndarray]:
+    """A and B, normal with deviation 0.1, of the first kernel or of a rung; the same for every framework."""
+    import ml_dtypes  # noqa: F401  (teaches numpy "bfloat16")
 
     m, n, k = size
     rng = np.random.default_rng(m * 7919 + n * 31 + k)
-    shapes = (m, k), (n, k) if track.b_transposed else (k, n)
-    return tuple((rng.standard_normal(s, np.float32) * 0.1).astype(ml_dtypes.bfloat16) for s in shapes)
+    transposed = (rung or track.rungs[0]).b_transposed
+    shapes = (m, k), (n, k) if transposed else (k, n)
+    return tuple((rng.standard_normal(s, np.float32) * 0.1).astype(dtype) for s in shapes)
+
+
+def written(path: Path, rung: Rung) -> bool:
+    """Whether the kernels file defines the rung, and its first TODO is filled in."""
+    todo = rf'^ +raise NotImplementedError\("{rung.builder} is not implemented yet"\)'
+    text = read_text(path)
+    return f"def {rung.builder}(" in text and not re.search(todo, text, re.MULTILINE)
+
+
+def product(rung: Rung, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """What a rung must compute, in float32."""
+    a, b = a.astype(np.float32), b.astype(np.float32)
+    return a @ (b.T if rung.b_transposed else b)
+
+
+def is_right(d: np.ndarray, expected: np.ndarray) -> bool:
+    """Within rounding to D's type, and the order of the sums."""
+    tolerance = TOLERANCE if d.dtype == np.float32 else 2 * TOLERANCE
+    return bool(np.allclose(d.astype(np.float32), expected, rtol=tolerance, atol=tolerance))
 
 
 def function(track: Track, size, kernels: Path, artifacts: Path | None) -> Function:
@@ -106,14 +150,21 @@ def check(framework: str, call: Function, track: Track, size, device: str) -> bo
     return good
 
 
-def run_checked(track: Track, size, order="program", kernels: Path | None = None) -> list[str]:
-    """Runs the kernels file on the simulator under an order; what is wrong, one line each."""
-    call = function(track, size, kernels or track.kernels, None)
-    a, b = inputs(track, size)
-    d = np.full((size[0], size[1]), np.nan, np.float32)
+def run_checked(
+    track: Track, size, order="program", kernels: Path | None = None, rung: Rung | None = None, **options
+) -> list[str]:
+    """Runs a rung (the first) of the kernels file on the simulator under an order; what is wrong, one line
+    each. `options` go to the builder.
+    """
+    rung = rung or track.rungs[0]
+    call = getattr(load_kernels(kernels or track.kernels), rung.builder)(*size, **options)
+    out = call.outputs[0].dtype
+    a, b = inputs(track, size, rung, call.inputs[0].dtype)
+    d = np.full((size[0], size[1]), np.nan, np.float32).astype(out)
     run = sim.run(call.artifact, [a, b, d], order=order)
-    wrong = [str(f) for f in run.findings if f.severity != "review"]
-    bad = ~np.isclose(d, track.reference(a, b), rtol=TOLERANCE, atol=TOLERANCE)
+    wrong = [str(f) for f in run.findings if f.severity != "review" or rung is not track.rungs[0]]
+    tolerance = TOLERANCE if out == "float32" else 2 * TOLERANCE
+    bad = ~np.isclose(d.astype(np.float32), product(rung, a, b), rtol=tolerance, atol=tolerance)
     if bad.any():
         row, column = (int(i) for i in np.argwhere(bad)[0])
         wrong.append(f"{bad.sum()} of {bad.size} elements are wrong, the first at D[{row}, {column}]")

@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "gemm_kernels": {"tirxlab"},
     "instructor": {*SCRIPTS, "tirxlab", "ptxsim"},
     "run_modal": {"inspect_cuda", "utils", "lab_cli", "tirxlab", "ptxsim"},
-    "lab_cli": {*SCRIPTS, "instructor", "tirxlab", "ptxsim"},
+    "lab_cli": {*SCRIPTS, "instructor", "tracks", "tirxlab", "ptxsim"},
 }
 MAY_IMPORT_TVM = ("tirxlab/dialect/", "tirxlab/build/")
 ROOMS = (  # of ptxsim, the ground first: each imports only those before it

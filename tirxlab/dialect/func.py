@@ -138,12 +138,29 @@ def _shared_names(kernel: PrimFunc, parsed: ParseState) -> list[SharedName]:
 
 
 _SOURCES = {"tirx.ptx.cp_async": 1}  # instruction -> which argument is a pointer that it only reads from
+_TARGETS = {"tirx.ptx.st": 0}  # .. that it only writes to
+
+
+def _pointers(kernel: PrimFunc) -> tuple[list, list]:
+    """(pointers that an instruction only reads from, what stands in pointers that one only writes to)."""
+    sources, targets = [], []
+
+    def find(node):
+        if isinstance(node, Call) and node.op.name in _SOURCES:
+            sources.append(node.args[_SOURCES[node.op.name]])
+        elif isinstance(node, Call) and node.op.name in _TARGETS:
+            pointer = node.args[_TARGETS[node.op.name]]
+            targets.extend(getattr(pointer, "args", ()))  # address_of stands around a load
+
+    post_order_visit(kernel.body, find)
+    return sources, targets
 
 
 def _roles(kernel: PrimFunc) -> list[BufferRole]:
     """Which parameters the body reads and writes, also through views and pointers (a pointer may do both)."""
     owners = [(param, param.name) for param in kernel.params if is_buffer_var(param)]
-    reads, writes, sources = set(), set(), []
+    reads, writes = set(), set()
+    sources, targets = _pointers(kernel)
 
     def owner(buffer) -> str | None:
         return next((name for known, name in owners if known.same_as(buffer)), None)
@@ -154,10 +171,6 @@ def _roles(kernel: PrimFunc) -> list[BufferRole]:
             post_order_visit(node.data, lambda part: inside.append(owner(part)))
             owners.extend((node.buffer, name) for name in inside if name)
 
-    def find_sources(node):
-        if isinstance(node, Call) and node.op.name in _SOURCES:
-            sources.append(node.args[_SOURCES[node.op.name]])
-
     def find_uses(node):
         if isinstance(node, TilePrimitiveCall):
             for i, arg in enumerate(node.args):
@@ -165,13 +178,12 @@ def _roles(kernel: PrimFunc) -> list[BufferRole]:
                     (writes if i == 0 else reads).add(owner(arg.buffer))
         elif isinstance(node, BufferStore):
             writes.add(owner(node.buffer))
-        elif isinstance(node, BufferLoad):
+        elif isinstance(node, BufferLoad) and not _among(node, targets):
             reads.add(owner(node.buffer))
         elif isinstance(node, Call) and node.op.name == "tirx.address_of" and not _among(node, sources):
             writes.add(owner(node.args[0].buffer) if isinstance(node.args[0], BufferLoad) else None)
 
     post_order_visit(kernel.body, find_views)
-    post_order_visit(kernel.body, find_sources)
     post_order_visit(kernel.body, find_uses)
     roles = {(True, True): "inout", (False, True): "out"}
     return [

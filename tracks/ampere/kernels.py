@@ -1,10 +1,15 @@
 """GEMM on Ampere (sm_80): cp.async into shared memory, mma.sync on registers.
 
-`build_gemm_pipelined(M, N, K)` gives a function: D = function(A, B_T) = A @ B_T.T with A (M, K) and B_T
-(N, K) bfloat16, D (M, N) float32, all row-major. Shapes that do not fit raise ValueError.
+Rung 1, `build_gemm_pipelined(M, N, K)`, gives a function: D = function(A, B_T) = A @ B_T.T with A (M, K) and
+B_T (N, K) bfloat16, D (M, N) float32, all row-major.
+
+Rungs 2 to 9, `build_gemm_ldmatrix` to `build_gemm_blocks`, compute the same with D in float32 or bfloat16
+(`out`), each one idea away from another. M is any size, N and K are multiples of 8.
+
+Shapes that do not fit raise ValueError. tracks/ampere/NOTES.md has what each rung brought on a chip.
 """
 
-# ruff: noqa: F821, F841
+# ruff: noqa: F821, F823, F841
 # (names that only a solution defines or uses)
 
 from tirxlab import Tx
@@ -23,9 +28,9 @@ def build_gemm_pipelined(M, N, K, *, arch="sm_80"):
     for name, given, unit in (("M", M, BM), ("N", N, BN), ("K", K, BK)):
         if not isinstance(given, int) or given <= 0 or given % unit:
             raise ValueError(f"{name} must be a multiple of {unit} (got {given})")
-    # TODO: K_TILES: in how many steps the kernel walks along K. (Then delete the `raise`.) Later, for
-    #       speed: UNROLL, how many steps stand in a row without a loop, and ROUNDS, how often the main
-    #       loop then runs.
+    # TODO: K_TILES: in how many steps the kernel walks along K. (Then delete the `raise`.)
+    #       Later, for speed: UNROLL, how many steps stand in a row without a loop, and ROUNDS, how often
+    #       the main loop then runs.
     raise NotImplementedError("build_gemm_pipelined is not implemented yet")
 
     @Tx.prim_func(tirx=True)
@@ -47,29 +52,599 @@ def build_gemm_pipelined(M, N, K, *, arch="sm_80"):
             b_frag = Tx.alloc_local((N_FRAGS, 2), U32)
             acc = Tx.alloc_local((N_FRAGS, 4), F32)
 
-            # TODO: Write `@Tx.inline def prefetch(stage, k)`: every thread copies 16 bytes of K tile k
-            #       of A and 16 of B_T to `stage` with Tx.ptx.cp_async(to, from, 16), where both are
+            # TODO: Write `@Tx.inline def prefetch(stage, k)`: every thread copies 16 bytes of K
+            #       tile k of A and 16 of B_T to `stage` with Tx.ptx.cp_async(to, from, 16), where both are
             #       pointers (buf.ptr_to([...])), and closes the group (Tx.ptx.cp_async.commit_group).
             #       128 threads x 16 B = one stage of one matrix: thread t takes half of row t // 2.
 
             for i in Tx.unroll(N_FRAGS):
                 for j in Tx.unroll(4):
                     acc[i, j] = Tx.float32(0)
-            # TODO: Fill the ring: prefetch the first tiles, one per stage (there may be fewer tiles).
+            # TODO: Fill the ring: prefetch the first tiles, one per stage (there may be fewer
+            #       tiles).
 
             group = Tx.meta_var(lane_id // 4)  # the fragment's row (A, D) or column (B)
             pair = Tx.meta_var(lane_id % 4)  # which 32-bit word of four
 
-            # TODO: The main loop over K tiles. Wait until tile k is there: wait_group(n) returns when
-            #       at most the n youngest groups of this thread are pending; think of the last tile.
+            # TODO: The main loop over K tiles. Wait until tile k is there: wait_group(n) returns
+            #       when at most the n youngest groups of this thread are pending; think of the last tile.
             #       The other threads' copies need a barrier. Load the fragments, 32 bits at a time:
             #       a_frag[i] is rows group and group + 8, words pair and pair + 4 of the warp's 16
             #       rows; b_frag[n, i] column n * 8 + group. Eight Tx.ptx.mma("m16n8k16", ...), each
             #       operand a list of pointers. Then a barrier (why?) and the next prefetch, if any.
-            #       Once it is right, make one step an `@Tx.inline def step(k)` and unroll the loop by UNROLL:
-            #       ROUNDS rounds of UNROLL steps, then the steps that are left.
+            #       Once it is right, make one step an `@Tx.inline def step(k)` and unroll the loop by
+            #       UNROLL: ROUNDS rounds of UNROLL steps, then the steps that are left.
 
             # TODO: Write D: acc[n, i] is row group (i < 2) or group + 8, column
             #       n * 8 + 2 * pair + i % 2 of the warp's 16 x 64.
+
+    return compiled(kernel, arch)
+
+
+# ---- the ladder: D is float32 or bfloat16 (`out`), M and K may be uneven, K is padded with zeros ----
+
+
+def _shapes(M, N, K, out, BM, BN, BK):
+    """Tiles along M, N and K. Rows beyond the edge are copied from the last row and never written."""
+    if out not in (BF16, F32):
+        raise ValueError(f"out must be float32 or bfloat16 (got {out!r})")
+    for name, given, unit in (("M", M, 1), ("N", N, 8), ("K", K, 8)):
+        if not isinstance(given, int) or given <= 0 or given % unit:
+            raise ValueError(f"{name} must be a multiple of {unit} (got {given})")
+    return -(-M // BM), -(-N // BN), -(-K // BK)
+
+
+@Tx.inline
+def copy_tile(smem, source, stage, first, k, tid, rows, limit, K, threads, BK, column, part=0, parts=1):
+    """All threads copy `rows` x BK of `source`, 16 bytes each, from row `first` and K tile k on, to a stage.
+
+    `column(row, chunk)` says where 8 numbers go in their row. Numbers beyond K are zeros.
+    """
+    for i in Tx.unroll(rows * BK // 8 // threads // parts):
+        piece = Tx.meta_var(part * (rows * BK // 8 // threads // parts) + i)
+        row = Tx.meta_var(tid // (BK // 8) + piece * (threads * 8 // BK))
+        chunk = Tx.meta_var(tid % (BK // 8))
+        src = Tx.meta_var(first + row if limit % rows == 0 else Tx.min(first + row, limit - 1))
+        k_st = Tx.meta_var(k * BK + chunk * 8)
+        to = Tx.meta_var(smem.ptr_to([stage, row, column(row, chunk)]))
+        if K % BK == 0:
+            Tx.ptx.cp_async(to, source.ptr_to([src, k_st]), 16)
+        else:
+            inside = Tx.meta_var(k_st < K)
+            Tx.ptx.cp_async(
+                to,
+                source.ptr_to([src, Tx.if_then_else(inside, k_st, 0)]),
+                16,
+                predicate=inside,
+                fill_mode="zero",
+            )
+
+
+@Tx.inline
+def load_fragments(a_frag, b_frag, buf, Asmem, Bsmem, stage, a_row, b_row, step, lane, MF, NF, column):
+    """A warp: MF x 16 rows of A and NF x 8 columns of B, 16 values of K, by ldmatrix into fragment set `buf`.
+
+    One ldmatrix.x4 gives four 8 x 8 blocks; lane l supplies the address of row l % 8 of block l // 8. A: rows
+    0-7 and 8-15 of the left 8 of K, then of the right 8. B: left and right 8 of K of 8 columns, then of 8
+    more.
+    """
+    for i in Tx.unroll(MF):
+        row = Tx.meta_var(a_row + i * 16 + lane % 16)
+        Tx.ptx.ldmatrix(
+            False, 4, ".b16", Asmem.ptr_to([stage, row, column(row, step * 2 + lane // 16)]),
+            *[a_frag.ptr_to([buf, i, r]) for r in range(4)],
+        )  # fmt: skip
+    for j in Tx.unroll(NF // 2):
+        row = Tx.meta_var(b_row + j * 16 + lane // 16 * 8 + lane % 8)
+        Tx.ptx.ldmatrix(
+            False, 4, ".b16", Bsmem.ptr_to([stage, row, column(row, step * 2 + lane // 8 % 2)]),
+            *[b_frag.ptr_to([buf, j * 2 + r // 2, r % 2]) for r in range(4)],
+        )  # fmt: skip
+
+
+@Tx.inline
+def multiply(acc, a_frag, b_frag, buf, MF, NF):
+    """A warp: acc += MF x 16 rows times NF x 8 columns, 16 values of K."""
+    for i in Tx.unroll(MF):
+        for j in Tx.unroll(NF):
+            Tx.ptx.mma(
+                "m16n8k16", "row", "col", F32, BF16, BF16, F32,
+                [acc.ptr_to([i, j, r]) for r in range(4)],
+                [a_frag.ptr_to([buf, i, r]) for r in range(4)],
+                [b_frag.ptr_to([buf, j, r]) for r in range(2)],
+                [acc.ptr_to([i, j, r]) for r in range(4)],
+            )  # fmt: skip
+
+
+@Tx.inline
+def clear(acc, MF, NF):
+    for i in Tx.unroll(MF):
+        for j in Tx.unroll(NF):
+            for r in Tx.unroll(4):
+                acc[i, j, r] = Tx.float32(0)
+
+
+def packed(acc, i, j, r):
+    """Two neighbouring numbers of D as bf16 in a word."""
+    return Tx.ptx.cvt("bf16x2", acc[i, j, r + 1], acc[i, j, r], atype="f32", rounding="rn")
+
+
+@Tx.inline
+def write_direct(D, acc, m_st, n_st, lane, M, N, MF, NF, out):
+    """A warp writes its part of D from registers: two neighbours in a row at a time."""
+    for i in Tx.unroll(MF):
+        for j in Tx.unroll(NF):
+            for r in Tx.unroll(2):
+                row = Tx.meta_var(m_st + i * 16 + lane // 4 + r * 8)
+                col = Tx.meta_var(n_st + j * 8 + lane % 4 * 2)
+                if Tx.And(row < M, col < N):
+                    if out == F32:
+                        Tx.ptx.st(
+                            D.ptr_to([row, col]), acc[i, j, r * 2], acc[i, j, r * 2 + 1],
+                            space="global", vec="v2", ptx_type="f32",
+                        )  # fmt: skip
+                    else:
+                        Tx.ptx.st(
+                            D.ptr_to([row, col]), packed(acc, i, j, r * 2), space="global", ptx_type="b32"
+                        )
+
+
+def plain(row, chunk):
+    """Column of a row where 8 numbers go: where they are in global memory."""
+    return chunk * 8
+
+
+def swizzled(row, chunk):
+    """.. exchanged within the row, so that 8 rows of one column of chunks lie in 8 different groups of
+    banks.
+    """
+    return (chunk ^ (row % 8)) * 8
+
+
+def build_gemm_ldmatrix(M, N, K, *, out=F32, arch="sm_80"):
+    """Rung 2. Fragments by ldmatrix: 5 instructions a step instead of 20 loads of 32 bits."""
+    BM, BN, BK, STAGES, WARPS = 64, 64, 16, 2, 4
+    # TODO: MF, NF: a warp's part of the tile in units of 16 rows and 8 columns.
+    raise NotImplementedError("build_gemm_ldmatrix is not implemented yet")
+    THREADS = 32 * WARPS
+    column = plain
+    MT, NT, KT = _shapes(M, N, K, out, BM, BN, BK)
+
+    @Tx.prim_func(tirx=True)
+    def kernel(A: Tx.Buffer((M, K), BF16), B_T: Tx.Buffer((N, K), BF16), D: Tx.Buffer((M, N), out)):
+        with Tx.kernel():
+            n_tile, m_tile = Tx.cta_id([NT, MT], parent="kernel")
+            warp = Tx.warp_id([WARPS], parent="cta")
+            lane = Tx.thread_id([32], parent="warp")
+            tid = Tx.thread_id([THREADS], parent="cta")
+            m_st = Tx.meta_var(m_tile * BM)
+            n_st = Tx.meta_var(n_tile * BN)
+            a_row = Tx.meta_var(warp * 16)  # the warp's part of the tile
+            b_row = Tx.meta_var(0)
+
+            pool = Tx.PoolAllocator()
+            Asmem = pool.alloc((STAGES, BM, BK), BF16, align=128)
+            Bsmem = pool.alloc((STAGES, BN, BK), BF16, align=128)
+            pool.commit()
+            a_frag = Tx.alloc_local((1, MF, 4), U32)
+            b_frag = Tx.alloc_local((1, NF, 2), U32)
+            acc = Tx.alloc_local((MF, NF, 4), F32)
+
+            @Tx.inline
+            def prefetch(stage, k):
+                """K tile k into a stage, if there is one; a group is closed in any case, so that counts
+                hold.
+                """
+                if k < KT:
+                    copy_tile(Asmem, A, stage, m_st, k, tid, BM, M, K, THREADS, BK, column)
+                    copy_tile(Bsmem, B_T, stage, n_st, k, tid, BN, N, K, THREADS, BK, column)
+                Tx.ptx.cp_async.commit_group()
+
+            # TODO: The main loop, as in rung 1: wait, barrier, per step load_fragments and
+            #       multiply, barrier, prefetch into the stage that is free; write_direct at the end.
+
+    return compiled(kernel, arch)
+
+
+def build_gemm_swizzle(M, N, K, *, out=F32, arch="sm_80"):
+    """Rung 3. Tiles of 64 columns of K: rows of 128 B, their 16-byte chunks exchanged by XOR; 3 stages.
+
+    ldmatrix reads 8 rows in one column of chunks. In rows of 32 B two of them share each bank; in rows of
+    128 B all eight would, but chunk c of row r lies at c ^ (r % 8). Four steps for two barriers, not one.
+    """
+    BM, BN, BK, STAGES, WARPS = 64, 64, 64, 3, 4
+    # TODO: MF, NF: a warp's part of the tile in units of 16 rows and 8 columns.
+    raise NotImplementedError("build_gemm_swizzle is not implemented yet")
+    THREADS = 32 * WARPS
+    column = swizzled
+    MT, NT, KT = _shapes(M, N, K, out, BM, BN, BK)
+
+    @Tx.prim_func(tirx=True)
+    def kernel(A: Tx.Buffer((M, K), BF16), B_T: Tx.Buffer((N, K), BF16), D: Tx.Buffer((M, N), out)):
+        with Tx.kernel():
+            n_tile, m_tile = Tx.cta_id([NT, MT], parent="kernel")
+            warp = Tx.warp_id([WARPS], parent="cta")
+            lane = Tx.thread_id([32], parent="warp")
+            tid = Tx.thread_id([THREADS], parent="cta")
+            m_st = Tx.meta_var(m_tile * BM)
+            n_st = Tx.meta_var(n_tile * BN)
+            a_row = Tx.meta_var(warp * 16)  # the warp's part of the tile
+            b_row = Tx.meta_var(0)
+
+            pool = Tx.PoolAllocator()
+            Asmem = pool.alloc((STAGES, BM, BK), BF16, align=128)
+            Bsmem = pool.alloc((STAGES, BN, BK), BF16, align=128)
+            pool.commit()
+            a_frag = Tx.alloc_local((1, MF, 4), U32)
+            b_frag = Tx.alloc_local((1, NF, 2), U32)
+            acc = Tx.alloc_local((MF, NF, 4), F32)
+
+            @Tx.inline
+            def prefetch(stage, k):
+                """K tile k into a stage, if there is one; a group is closed in any case, so that counts
+                hold.
+                """
+                if k < KT:
+                    copy_tile(Asmem, A, stage, m_st, k, tid, BM, M, K, THREADS, BK, column)
+                    copy_tile(Bsmem, B_T, stage, n_st, k, tid, BN, N, K, THREADS, BK, column)
+                Tx.ptx.cp_async.commit_group()
+
+            # TODO: The main loop, as in rung 2.
+
+    return compiled(kernel, arch)
+
+
+def build_gemm_wide(M, N, K, *, out=F32, arch="sm_80"):
+    """Rung 4. Tiles of 128 x 256 for 8 warps of 64 x 64: a value read from shared memory meets 64 others.
+
+    A step of 16 costs a warp 8 ldmatrix.x4 for 32 mma; in rung 3 it was 5 for 8.
+    """
+    BM, BN, BK, STAGES, WARPS = 128, 256, 64, 3, 8
+    # TODO: MF, NF: a warp's part of the tile in units of 16 rows and 8 columns.
+    raise NotImplementedError("build_gemm_wide is not implemented yet")
+    THREADS = 32 * WARPS
+    column = swizzled
+    MT, NT, KT = _shapes(M, N, K, out, BM, BN, BK)
+
+    @Tx.prim_func(tirx=True)
+    def kernel(A: Tx.Buffer((M, K), BF16), B_T: Tx.Buffer((N, K), BF16), D: Tx.Buffer((M, N), out)):
+        with Tx.kernel():
+            n_tile, m_tile = Tx.cta_id([NT, MT], parent="kernel")
+            warp = Tx.warp_id([WARPS], parent="cta")
+            lane = Tx.thread_id([32], parent="warp")
+            tid = Tx.thread_id([THREADS], parent="cta")
+            m_st = Tx.meta_var(m_tile * BM)
+            n_st = Tx.meta_var(n_tile * BN)
+            a_row = Tx.meta_var(warp % 2 * (MF * 16))  # the warp's part of the tile
+            b_row = Tx.meta_var(warp // 2 * (NF * 8))
+
+            pool = Tx.PoolAllocator()
+            Asmem = pool.alloc((STAGES, BM, BK), BF16, align=128)
+            Bsmem = pool.alloc((STAGES, BN, BK), BF16, align=128)
+            pool.commit()
+            a_frag = Tx.alloc_local((1, MF, 4), U32)
+            b_frag = Tx.alloc_local((1, NF, 2), U32)
+            acc = Tx.alloc_local((MF, NF, 4), F32)
+
+            @Tx.inline
+            def prefetch(stage, k):
+                """K tile k into a stage, if there is one; a group is closed in any case, so that counts
+                hold.
+                """
+                if k < KT:
+                    copy_tile(Asmem, A, stage, m_st, k, tid, BM, M, K, THREADS, BK, column)
+                    copy_tile(Bsmem, B_T, stage, n_st, k, tid, BN, N, K, THREADS, BK, column)
+                Tx.ptx.cp_async.commit_group()
+
+            # TODO: The main loop, as in rung 3.
+
+    return compiled(kernel, arch)
+
+
+def build_gemm_fragments(M, N, K, *, out=F32, arch="sm_80"):
+    """Rung 5. Two sets of fragments: the next step's are on the way while this step multiplies.
+
+    No faster: in rung 4 the compiler already loads ahead within a K tile. Rung 6 builds on it.
+    """
+    BM, BN, BK, STAGES, WARPS = 128, 256, 64, 3, 8
+    # TODO: MF, NF: a warp's part of the tile in units of 16 rows and 8 columns.
+    raise NotImplementedError("build_gemm_fragments is not implemented yet")
+    THREADS = 32 * WARPS
+    column = swizzled
+    MT, NT, KT = _shapes(M, N, K, out, BM, BN, BK)
+
+    @Tx.prim_func(tirx=True)
+    def kernel(A: Tx.Buffer((M, K), BF16), B_T: Tx.Buffer((N, K), BF16), D: Tx.Buffer((M, N), out)):
+        with Tx.kernel():
+            n_tile, m_tile = Tx.cta_id([NT, MT], parent="kernel")
+            warp = Tx.warp_id([WARPS], parent="cta")
+            lane = Tx.thread_id([32], parent="warp")
+            tid = Tx.thread_id([THREADS], parent="cta")
+            m_st = Tx.meta_var(m_tile * BM)
+            n_st = Tx.meta_var(n_tile * BN)
+            a_row = Tx.meta_var(warp % 2 * (MF * 16))  # the warp's part of the tile
+            b_row = Tx.meta_var(warp // 2 * (NF * 8))
+
+            pool = Tx.PoolAllocator()
+            Asmem = pool.alloc((STAGES, BM, BK), BF16, align=128)
+            Bsmem = pool.alloc((STAGES, BN, BK), BF16, align=128)
+            pool.commit()
+            a_frag = Tx.alloc_local((2, MF, 4), U32)
+            b_frag = Tx.alloc_local((2, NF, 2), U32)
+            acc = Tx.alloc_local((MF, NF, 4), F32)
+
+            @Tx.inline
+            def prefetch(stage, k):
+                """K tile k into a stage, if there is one; a group is closed in any case, so that counts
+                hold.
+                """
+                if k < KT:
+                    copy_tile(Asmem, A, stage, m_st, k, tid, BM, M, K, THREADS, BK, column)
+                    copy_tile(Bsmem, B_T, stage, n_st, k, tid, BN, N, K, THREADS, BK, column)
+                Tx.ptx.cp_async.commit_group()
+
+            @Tx.inline
+            def fragments(stage, step):
+                load_fragments(
+                    a_frag, b_frag, step % 2, Asmem, Bsmem, stage, a_row, b_row, step, lane, MF, NF, column
+                )  # fmt: skip
+
+            # TODO: The main loop. Load step + 1 into the other set before step multiplies.
+
+    return compiled(kernel, arch)
+
+
+def build_gemm_one_barrier(M, N, K, *, out=F32, arch="sm_80"):
+    """Rung 6. One barrier a K tile: it says both that the next tile is there and that the one before is read.
+
+    Copies go to the stage of the tile before, which all warps left before the last barrier. The next tile's
+    first fragments are loaded before this tile's last step multiplies.
+    """
+    BM, BN, BK, STAGES, WARPS = 128, 256, 64, 3, 8
+    # TODO: MF, NF: a warp's part of the tile in units of 16 rows and 8 columns.
+    raise NotImplementedError("build_gemm_one_barrier is not implemented yet")
+    THREADS = 32 * WARPS
+    column = swizzled
+    MT, NT, KT = _shapes(M, N, K, out, BM, BN, BK)
+
+    @Tx.prim_func(tirx=True)
+    def kernel(A: Tx.Buffer((M, K), BF16), B_T: Tx.Buffer((N, K), BF16), D: Tx.Buffer((M, N), out)):
+        with Tx.kernel():
+            n_tile, m_tile = Tx.cta_id([NT, MT], parent="kernel")
+            warp = Tx.warp_id([WARPS], parent="cta")
+            lane = Tx.thread_id([32], parent="warp")
+            tid = Tx.thread_id([THREADS], parent="cta")
+            m_st = Tx.meta_var(m_tile * BM)
+            n_st = Tx.meta_var(n_tile * BN)
+            a_row = Tx.meta_var(warp % 2 * (MF * 16))  # the warp's part of the tile
+            b_row = Tx.meta_var(warp // 2 * (NF * 8))
+
+            pool = Tx.PoolAllocator()
+            Asmem = pool.alloc((STAGES, BM, BK), BF16, align=128)
+            Bsmem = pool.alloc((STAGES, BN, BK), BF16, align=128)
+            pool.commit()
+            a_frag = Tx.alloc_local((2, MF, 4), U32)
+            b_frag = Tx.alloc_local((2, NF, 2), U32)
+            acc = Tx.alloc_local((MF, NF, 4), F32)
+
+            @Tx.inline
+            def prefetch(stage, k):
+                """K tile k into a stage, if there is one; a group is closed in any case, so that counts
+                hold.
+                """
+                if k < KT:
+                    copy_tile(Asmem, A, stage, m_st, k, tid, BM, M, K, THREADS, BK, column)
+                    copy_tile(Bsmem, B_T, stage, n_st, k, tid, BN, N, K, THREADS, BK, column)
+                Tx.ptx.cp_async.commit_group()
+
+            @Tx.inline
+            def fragments(stage, step):
+                load_fragments(
+                    a_frag, b_frag, step % 2, Asmem, Bsmem, stage, a_row, b_row, step, lane, MF, NF, column
+                )  # fmt: skip
+
+            # TODO: The main loop with one barrier a tile. Fill STAGES - 1 stages; at the end of
+            #       tile k wait for tile k + 1, one barrier, its first fragments, then the last step of
+            #       tile k. Which stage may be overwritten in tile k? The last tile has no next one: write
+            #       it out by itself.
+
+    return compiled(kernel, arch)
+
+
+def build_gemm_64x96(M, N, K, *, out=F32, arch="sm_80"):
+    """Rung 7. Warp tiles of 64 x 96 in tiles of 256 x 192: 10 ldmatrix.x4 for 48 mma instead of 8 for 32.
+
+    Slower than rung 6: 192 accumulators leave no registers for a second set of fragments, and 4096 is no
+    multiple of 192. It needs 172 KB of shared memory, more than an A100 has.
+    """
+    BM, BN, BK, STAGES, WARPS = 256, 192, 64, 3, 8
+    # TODO: MF, NF: a warp's part of the tile in units of 16 rows and 8 columns.
+    raise NotImplementedError("build_gemm_64x96 is not implemented yet")
+    THREADS = 32 * WARPS
+    column = swizzled
+    MT, NT, KT = _shapes(M, N, K, out, BM, BN, BK)
+
+    @Tx.prim_func(tirx=True)
+    def kernel(A: Tx.Buffer((M, K), BF16), B_T: Tx.Buffer((N, K), BF16), D: Tx.Buffer((M, N), out)):
+        with Tx.kernel():
+            n_tile, m_tile = Tx.cta_id([NT, MT], parent="kernel")
+            warp = Tx.warp_id([WARPS], parent="cta")
+            lane = Tx.thread_id([32], parent="warp")
+            tid = Tx.thread_id([THREADS], parent="cta")
+            m_st = Tx.meta_var(m_tile * BM)
+            n_st = Tx.meta_var(n_tile * BN)
+            a_row = Tx.meta_var(warp % 4 * (MF * 16))  # the warp's part of the tile
+            b_row = Tx.meta_var(warp // 4 * (NF * 8))
+
+            pool = Tx.PoolAllocator()
+            Asmem = pool.alloc((STAGES, BM, BK), BF16, align=128)
+            Bsmem = pool.alloc((STAGES, BN, BK), BF16, align=128)
+            pool.commit()
+            a_frag = Tx.alloc_local((1, MF, 4), U32)
+            b_frag = Tx.alloc_local((1, NF, 2), U32)
+            acc = Tx.alloc_local((MF, NF, 4), F32)
+
+            @Tx.inline
+            def prefetch(stage, k):
+                """K tile k into a stage, if there is one; a group is closed in any case, so that counts
+                hold.
+                """
+                if k < KT:
+                    copy_tile(Asmem, A, stage, m_st, k, tid, BM, M, K, THREADS, BK, column)
+                    copy_tile(Bsmem, B_T, stage, n_st, k, tid, BN, N, K, THREADS, BK, column)
+                Tx.ptx.cp_async.commit_group()
+
+            # TODO: The main loop with one set of fragments and one barrier a tile.
+
+    return compiled(kernel, arch)
+
+
+@Tx.inline
+def write_coalesced(D, tile, acc, m_st, n_st, a_row, b_row, lane, tid, M, N, BM, BN, MF, NF, out, threads):
+    """All warps: D's tile into shared memory, in the order of the fragments, and from there by whole rows.
+
+    A row of `tile` is BN numbers, its 16-byte chunks exchanged as in `swizzled`; each thread then writes 16
+    bytes, a warp 512 bytes side by side. The shared memory must be free.
+    """
+    PER = Tx.meta_var(16 // (4 if out == F32 else 2))  # numbers in a chunk
+    for i in Tx.unroll(MF):
+        for j in Tx.unroll(NF):
+            for r in Tx.unroll(2):
+                row = Tx.meta_var(a_row + i * 16 + lane // 4 + r * 8)
+                col = Tx.meta_var(b_row + j * 8 + lane % 4 * 2)
+                at = Tx.meta_var((col // PER ^ (row % 8)) * PER + col % PER)
+                if out == F32:
+                    Tx.ptx.st(
+                        tile.ptr_to([row, at]), acc[i, j, r * 2], acc[i, j, r * 2 + 1],
+                        space="shared", vec="v2", ptx_type="f32",
+                    )  # fmt: skip
+                else:
+                    Tx.ptx.st(
+                        tile.ptr_to([row, at]), packed(acc, i, j, r * 2), space="shared", ptx_type="b32"
+                    )
+    Tx.cuda.cta_sync()
+    for i in Tx.unroll(BM * BN // PER // threads):
+        row = Tx.meta_var((i * threads + tid) // (BN // PER))
+        chunk = Tx.meta_var((i * threads + tid) % (BN // PER))
+        if Tx.And(m_st + row < M, n_st + chunk * PER < N):
+            with Tx.thread():
+                Tx.copy(
+                    D[m_st + row, n_st + chunk * PER : n_st + chunk * PER + PER],
+                    tile[row, (chunk ^ (row % 8)) * PER : (chunk ^ (row % 8)) * PER + PER],
+                )
+
+
+def build_gemm_rows(M, N, K, *, out=F32, arch="sm_80"):
+    """Rung 8. Rung 6, and D goes through the ring's memory: whole rows of 512 B, 16 bytes a thread."""
+    BM, BN, BK, STAGES, WARPS = 128, 256, 64, 3, 8
+    # TODO: MF, NF: a warp's part of the tile in units of 16 rows and 8 columns.
+    raise NotImplementedError("build_gemm_rows is not implemented yet")
+    THREADS = 32 * WARPS
+    column = swizzled
+    MT, NT, KT = _shapes(M, N, K, out, BM, BN, BK)
+
+    @Tx.prim_func(tirx=True)
+    def kernel(A: Tx.Buffer((M, K), BF16), B_T: Tx.Buffer((N, K), BF16), D: Tx.Buffer((M, N), out)):
+        with Tx.kernel():
+            n_tile, m_tile = Tx.cta_id([NT, MT], parent="kernel")
+            warp = Tx.warp_id([WARPS], parent="cta")
+            lane = Tx.thread_id([32], parent="warp")
+            tid = Tx.thread_id([THREADS], parent="cta")
+            m_st = Tx.meta_var(m_tile * BM)
+            n_st = Tx.meta_var(n_tile * BN)
+            a_row = Tx.meta_var(warp % 2 * (MF * 16))  # the warp's part of the tile
+            b_row = Tx.meta_var(warp // 2 * (NF * 8))
+
+            pool = Tx.PoolAllocator()
+            Asmem = pool.alloc((STAGES, BM, BK), BF16, align=128)
+            Bsmem = pool.alloc((STAGES, BN, BK), BF16, align=128)
+            pool.move_base_to(0)
+            tile = pool.alloc((BM, BN), out, align=128)
+            pool.commit()
+            a_frag = Tx.alloc_local((2, MF, 4), U32)
+            b_frag = Tx.alloc_local((2, NF, 2), U32)
+            acc = Tx.alloc_local((MF, NF, 4), F32)
+
+            @Tx.inline
+            def prefetch(stage, k):
+                """K tile k into a stage, if there is one; a group is closed in any case, so that counts
+                hold.
+                """
+                if k < KT:
+                    copy_tile(Asmem, A, stage, m_st, k, tid, BM, M, K, THREADS, BK, column)
+                    copy_tile(Bsmem, B_T, stage, n_st, k, tid, BN, N, K, THREADS, BK, column)
+                Tx.ptx.cp_async.commit_group()
+
+            @Tx.inline
+            def fragments(stage, step):
+                load_fragments(
+                    a_frag, b_frag, step % 2, Asmem, Bsmem, stage, a_row, b_row, step, lane, MF, NF, column
+                )  # fmt: skip
+
+            # TODO: The main loop, as in rung 6; then a barrier, and write_coalesced.
+
+    return compiled(kernel, arch)
+
+
+def place(tile, rows, columns, group=16):
+    """(row, column) of a tile: groups of `group` rows of tiles, in a group column by column."""
+    first = tile // (group * columns) * group
+    inside = tile % (group * columns)
+    height = min(group, rows) if rows % group == 0 or rows < group else Tx.min(group, rows - first)
+    return first + inside % height, inside // height
+
+
+def build_gemm_blocks(M, N, K, *, out=F32, arch="sm_80"):
+    """Rung 9. CTAs take the tiles in groups of 16 rows of tiles, in a group column by column.
+
+    The 132 tiles in work at one time then need 2048 rows of A and 2112 of B; row by row it was 1056 and 4096.
+    """
+    BM, BN, BK, STAGES, WARPS = 128, 256, 64, 3, 8
+    # TODO: MF, NF: a warp's part of the tile in units of 16 rows and 8 columns.
+    raise NotImplementedError("build_gemm_blocks is not implemented yet")
+    THREADS = 32 * WARPS
+    column = swizzled
+    MT, NT, KT = _shapes(M, N, K, out, BM, BN, BK)
+
+    @Tx.prim_func(tirx=True)
+    def kernel(A: Tx.Buffer((M, K), BF16), B_T: Tx.Buffer((N, K), BF16), D: Tx.Buffer((M, N), out)):
+        with Tx.kernel():
+            bx = Tx.cta_id([MT * NT], parent="kernel")
+            m_tile, n_tile = Tx.meta_var(place(bx, MT, NT))
+            warp = Tx.warp_id([WARPS], parent="cta")
+            lane = Tx.thread_id([32], parent="warp")
+            tid = Tx.thread_id([THREADS], parent="cta")
+            m_st = Tx.meta_var(m_tile * BM)
+            n_st = Tx.meta_var(n_tile * BN)
+            a_row = Tx.meta_var(warp % 2 * (MF * 16))  # the warp's part of the tile
+            b_row = Tx.meta_var(warp // 2 * (NF * 8))
+
+            pool = Tx.PoolAllocator()
+            Asmem = pool.alloc((STAGES, BM, BK), BF16, align=128)
+            Bsmem = pool.alloc((STAGES, BN, BK), BF16, align=128)
+            pool.move_base_to(0)
+            tile = pool.alloc((BM, BN), out, align=128)
+            pool.commit()
+            a_frag = Tx.alloc_local((2, MF, 4), U32)
+            b_frag = Tx.alloc_local((2, NF, 2), U32)
+            acc = Tx.alloc_local((MF, NF, 4), F32)
+
+            @Tx.inline
+            def prefetch(stage, k):
+                """K tile k into a stage, if there is one; a group is closed in any case, so that counts
+                hold.
+                """
+                if k < KT:
+                    copy_tile(Asmem, A, stage, m_st, k, tid, BM, M, K, THREADS, BK, column)
+                    copy_tile(Bsmem, B_T, stage, n_st, k, tid, BN, N, K, THREADS, BK, column)
+                Tx.ptx.cp_async.commit_group()
+
+            @Tx.inline
+            def fragments(stage, step):
+                load_fragments(
+                    a_frag, b_frag, step % 2, Asmem, Bsmem, stage, a_row, b_row, step, lane, MF, NF, column
+                )  # fmt: skip
+
+            # TODO: The main loop, as in rung 8.
 
     return compiled(kernel, arch)

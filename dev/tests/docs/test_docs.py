@@ -20,7 +20,7 @@ from lab_cli.app import EVERYONE, INSTRUCTORS, STUDENTS, commands, load
 from lab_cli.common import REFERENCE
 
 STUDENT_FILES = ("lab", "utils.py", "inspect_cuda.py", "run_modal.py", "pyproject.toml", "README.md", "docs")
-STUDENT_FILES += ("lab_cli", "ptxsim", "tirxlab", "tests")
+STUDENT_FILES += ("lab_cli", "ptxsim", "tirxlab", "tests", "tracks")
 QUICK_LAB = r"(--help|doctor|inspect|handin|port|reset|bench|check 1\b)"
 QUICK = re.compile(rf"\./lab {QUICK_LAB}|python inspect_cuda\.py|.*tests/test_step01\.py")
 WHEEL = "from tvm.script import tirx as Tx\nfrom tvm.tirx.layout import S, TileLayout\n"

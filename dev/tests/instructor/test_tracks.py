@@ -29,6 +29,50 @@ def test_solutions(track, size, order):
     assert run_checked(track, size, order, solution(track)) == []
 
 
+LADDERS = [(track, rung) for track in (AMPERE, HOPPER) for rung in track.rungs[1:]]
+CASES = [(track, rung, *rung.cases[-1], "adverse") for track, rung in LADDERS]
+MORE = [
+    (track, rung, size, options, order)
+    for track, rung in LADDERS
+    for size, options in rung.cases
+    for order in ("program", "adverse", 1)
+    if (track, rung, size, options, order) not in CASES
+]
+
+
+def name_of(value):
+    return getattr(value, "name", None) or getattr(value, "builder", None) or str(value)
+
+
+@pytest.mark.parametrize("track, rung, size, options, order", CASES, ids=name_of)
+def test_rungs(track, rung, size, options, order):
+    assert run_checked(track, size, order, solution(track), rung, **options) == []
+
+
+@pytest.mark.slow  # two minutes
+@pytest.mark.parametrize("track, rung, size, options, order", MORE, ids=name_of)
+def test_rungs_at_other_sizes_and_orders(track, rung, size, options, order):
+    assert run_checked(track, size, order, solution(track), rung, **options) == []
+
+
+@pytest.mark.parametrize("track, rung", LADDERS, ids=name_of)
+def test_rungs_neither_spill_nor_outgrow_the_chip(track, rung):
+    """At 4096, in each type: no spills, at most 227 KB of shared memory."""
+    make = getattr(load_kernels(solution(track)), rung.builder)
+    artifact = make(4096, 4096, 4096, **rung.variants[0]).artifact
+    assert (artifact.spills, artifact.stack) == (0, 0) and artifact.shared_bytes <= 227 << 10
+
+
+@pytest.mark.parametrize("track, rung", LADDERS, ids=name_of)
+def test_rungs_refuse_what_does_not_fit(track, rung):
+    make = getattr(load_kernels(solution(track)), rung.builder)
+    for size, name in (((0, 64, 64), "M"), ((64, 60, 64), "N"), ((64, 64, 12), "K")):
+        with pytest.raises(ValueError, match=f"{name} must be a multiple of"):
+            make(*size)
+    with pytest.raises(ValueError, match="must be"):
+        make(64, 64, 64, **{next(iter(rung.variants[0])): "float64"})
+
+
 @pytest.mark.parametrize("tile_k", [32, 64])
 def test_hopper_with_longer_slices(tile_k):
     a, b = inputs(HOPPER, (64, 128, 192))

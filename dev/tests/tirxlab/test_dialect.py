@@ -247,6 +247,8 @@ def test_roles(tmp_path):
     ]
     both = make_kernel(tmp_path, "R[tid] = R[tid] + 1")
     assert info_of(both).buffers[3].role == "inout"
+    through_a_pointer = 'Tx.ptx.st(R.ptr_to([tid]), 1.0, space="global", ptx_type="f32")'
+    assert info_of(make_kernel(tmp_path, through_a_pointer)).buffers[3].role == "out"
 
 
 def test_info_names_the_source(tmp_path):
