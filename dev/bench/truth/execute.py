@@ -177,6 +177,12 @@ class Run:
             known |= self.known[t]
         return know, known
 
+    def handed(self, t: int, sem: str) -> tuple:
+        """What a signal of a thread hands over. For tensor memory a relaxed one will do (9.7.16.6.4)."""
+        if sem == "release":
+            return self.released([t])
+        return self.fence_release.get(t, (0, 0))[0], self.known[t]
+
     def learn(self, threads, stamp: tuple) -> None:
         for t in threads:
             self.know[t] |= stamp[0]
@@ -212,7 +218,7 @@ class Run:
         for t in threads:
             self.flag_touch(op, t, "w")
             sem = op.a["sem"]
-            stamp = self.released([t]) if sem == "release" else self.fence_release.get(t, (0, 0))
+            stamp = self.handed(t, sem)
             mark = (self.rank(t), op.a["scope"], stamp if sem != "weak" else (0, 0))
             if op.a["rmw"]:
                 flag[0] += 1
@@ -233,6 +239,7 @@ class Run:
                     self.learn([t], stamp)
                 elif op.a["sem"] == "relaxed":
                     self.fence_acquire[t] = union(self.fence_acquire.get(t, (0, 0)), stamp)
+                    self.learn([t], (0, stamp[1]))
             self.flag_touch(op, t, "r")
         return True
 
@@ -293,8 +300,8 @@ class Run:
         self.cluster_seen[warp] = self.cluster[3]
         state = self.cluster
         state[0] += 1
-        if op.a["sem"] == "release":
-            state[1] = union(state[1], self.released(threads))
+        for t in threads:
+            state[1] = union(state[1], self.handed(t, op.a["sem"]))
         if state[0] == len(self.program.code):
             state[0], state[2], state[3] = 0, state[1], state[3] + 1
         return True
@@ -324,8 +331,7 @@ class Run:
 
     def do_arrive(self, warp, op, threads):
         for t in self.shuffled(threads):
-            stamp = self.released([t]) if op.a["sem"] == "release" else self.fence_release.get(t, (0, 0))
-            self.signal(self.barriers[op.a["bar"]], op, stamp)
+            self.signal(self.barriers[op.a["bar"]], op, self.handed(t, op.a["sem"]))
         return True
 
     def do_expect(self, warp, op, threads):

@@ -102,7 +102,8 @@ def _pairs(run: Run, found: Facts, space: str, them: tuple) -> None:
             if not _conflict(run, x, before, y, mode):
                 continue
             pair = (min(x.op.id, y.op.id), max(x.op.id, y.op.id))
-            if not y.know >> earlier & 1:
+            fenced = space == "t" and y.usable >> earlier & 1
+            if not y.know >> earlier & 1 and not fenced:
                 silent = x.unit == y.unit == "tmem" and x.thread == y.thread and _writes(mode)
                 (found.open if silent else found.races).add(pair)
             elif space == "t":
