@@ -21,6 +21,22 @@ Size = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
+class Shares:
+    """What part of a step's points goes to what, and what becomes of speed that was not measured."""
+
+    correctness: float
+    implementation: float
+    speed: float
+    without_speed: str  # "apart" or "scaled"
+
+    def __post_init__(self):
+        if abs(self.correctness + self.implementation + self.speed - 1) > 1e-9:
+            raise ValueError("rubric.toml: the three shares of [grading] must add up to 1")
+        if self.without_speed not in ("apart", "scaled"):
+            raise ValueError('rubric.toml: without_speed is "apart" or "scaled"')
+
+
+@dataclass(frozen=True)
 class Rubric:
     """Everything public about grading; dictionaries are by step number."""
 
@@ -28,6 +44,8 @@ class Rubric:
     points: dict[int, int]
     reference_ms: dict[int, dict[Size, float]]  # published B200 milliseconds per size; also the test sizes
     uneven: dict[int, tuple[Size, ...]]  # further sizes, for correctness alone
+    graded: dict[int, tuple[Size, ...]]  # the public sizes of `./lab grade`
+    shares: Shares
     rtol: float
     atol: float
     speed_factor: float  # passes at >= reference TFLOP/s / speed_factor
@@ -60,6 +78,8 @@ def load_rubric() -> Rubric:
         points={n: row["points"] for n, row in steps.items()},
         reference_ms=times,
         uneven={n: tuple(tuple(size) for size in row["uneven"]) for n, row in steps.items()},
+        graded={n: tuple(tuple(size) for size in row["grade"]) for n, row in steps.items()},
+        shares=Shares(**data["grading"]),
         rtol=data["tolerance"]["rtol"],
         atol=data["tolerance"]["atol"],
         speed_factor=data["speed_factor"],

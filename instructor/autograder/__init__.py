@@ -1,0 +1,9 @@
+"""Grading: a kernels file that nobody has read -> points per step, with one hint for each lost part.
+
+plan.py        which runs a step gets: sizes, data, orders, seeds
+judge.py       one run, in a process that may be killed: right? free of errors? what did it do?
+behaviour.py   is it implemented as the step demands? from the simulator's record, never from source text
+ptx_rules.py   what no kernel of this course may read or keep
+grading.py     one submission: build, run, points
+points.py      what all of that earns
+"""

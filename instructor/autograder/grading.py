@@ -1,0 +1,188 @@
+"""Grades one submission: every step is built in a confined child and judged in a killable process."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+
+from instructor.autograder.judge import Judged, judge
+from instructor.autograder.plan import Hidden, Run, load_hidden, plan
+from instructor.autograder.points import Grade, StepGrade
+from instructor.autograder.submission import Submission
+from tirxlab.pool import Failed, Pool
+from tirxlab.rubric import load_rubric
+from tirxlab.steps import STEPS, StepError, is_untouched, sections, size_text
+from tirxlab.version import lab_version
+from tirxlab.worker import Builder, Built, Limits, strongest
+from tirxlab.worker.limits import printable
+
+try:
+    import resource
+except ModuleNotFoundError:  # Windows
+    resource = None
+
+HIDDEN_SIZE = "a size that the course keeps to itself"
+
+
+@dataclass
+class Options:
+    """How to grade."""
+
+    full: bool = False  # every public size too
+    jobs: int = 1  # processes that simulate
+    step_seconds: float = 300.0  # wall time of all runs of a step
+    build: Limits = field(default_factory=Limits)
+    level: str | None = None  # of tirxlab.worker; the strongest that works here
+    hidden: Hidden | None = None  # else hidden.toml
+    steps: tuple[int, ...] = STEPS
+
+
+@dataclass
+class Result:
+    """All runs of a step up to the first that is not right."""
+
+    runs: list[tuple[Run, Judged]]
+
+
+def grade(
+    submission: Submission, options: Options | None = None, tick: Callable = lambda step: None
+) -> Grade:
+    """Never raises for what is in the submission. `tick(step)` is called as each step is done."""
+    options = options or Options()
+    start, used = time.perf_counter(), _cpu()
+    steps, problem = _first_look(submission.text, options.steps)
+    to_run = [step for step in steps.values() if step.state == ""]
+    for step in steps.values():
+        if step.state:
+            tick(step.step)
+    if to_run:
+        _run_steps(submission, options, to_run, tick)
+    for step in steps.values():
+        step.settle()
+    made = Grade(submission.name, submission.digest, lab_version(), "sim", list(steps.values()))
+    made.student, made.handin, made.problem = submission.student, submission.lab, problem
+    made.confined, made.seconds = options.level or strongest(), time.perf_counter() - start
+    made.cpu_seconds, made.memory = _cpu() - used, _memory()
+    return made
+
+
+def _first_look(text: str, chosen: tuple[int, ...]) -> tuple[dict[int, StepGrade], str]:
+    """Which steps are there to run, from the text alone; and what is wrong with the file as a whole."""
+    rubric, problem, found = load_rubric(), "", None
+    try:
+        found = sections(text)
+    except StepError as error:
+        problem = str(error)
+    steps = {}
+    for step in chosen:
+        steps[step] = made = StepGrade(step, rubric.titles[step], rubric.points[step], "")
+        if problem:
+            made.state, made.hints = "not built", [printable(problem, 1)]
+        elif step not in found:
+            made.state, made.hints = "missing", [f"there is no `def hgemm_v{step}(M, N, K):`"]
+        elif is_untouched(text, step):
+            made.state, made.hints = "not implemented yet", ["the step still reads as its skeleton"]
+    return steps, problem
+
+
+def _run_steps(submission: Submission, options: Options, steps: list[StepGrade], tick: Callable) -> None:
+    hidden = options.hidden or load_hidden()
+    runs = {s.step: plan(s.step, submission.digest, hidden, options.full) for s in steps}
+    grades = {s.step: s for s in steps}
+    stop = threading.Event()
+    builder = Builder(submission.text, limits=options.build, level=options.level)
+    with Pool(options.jobs, options.step_seconds, memory=8 << 30) as pool:
+        thread = threading.Thread(target=_build, args=(builder, runs, pool, stop), daemon=True)
+        pool.expect(True)
+        thread.start()
+        try:
+            for step, result in pool.results():
+                _enter(grades[step], runs[step], result)
+                tick(step)
+        finally:
+            stop.set()
+            builder.stop()
+            thread.join(5)
+            builder.close()
+
+
+def _build(builder: Builder, runs: dict[int, list[Run]], pool: Pool, stop: threading.Event) -> None:
+    """Builds step after step, those with the largest sizes first, and hands each to the pool."""
+    for step in sorted(runs, reverse=True):
+        made: dict[tuple, Built] = {}
+        for run in runs[step]:
+            if stop.is_set():
+                return
+            if run.size not in made and all(built.artifact for built in made.values()):
+                made[run.size] = builder.build(step, run.size)
+        pool.submit(step, judge_step, [(run, made.get(run.size)) for run in runs[step]])
+    pool.expect(False)
+
+
+def judge_step(work: list[tuple[Run, Built | None]]) -> Result | Built:
+    """Runs in a process of the pool; stops at the first run that is not right, or was not built."""
+    failed = next((built for _, built in work if built is not None and built.artifact is None), None)
+    if failed is not None:
+        return failed
+    done = []
+    for run, built in work:
+        done.append((run, judge(run, built.artifact)))
+        if not done[-1][1].right:
+            break
+    return Result(done)
+
+
+def _enter(grade: StepGrade, runs: list[Run], result: Result | Built | Failed) -> None:
+    """Writes down what came of a step, with hints that give nothing away."""
+    if isinstance(result, Failed):
+        grade.state, grade.hints = "wrong", [f"the run {result.message}"]
+    elif isinstance(result, Built):
+        secret = any(run.secret for run in runs if run.size == result.size)
+        grade.state, grade.hints = "not built", [_not_built(result, secret)]
+    else:
+        _enter_runs(grade, result.runs)
+
+
+def _not_built(built: Built, secret: bool) -> str:
+    if not secret:
+        return f"at {size_text(built.size)}: {printable(built.message, 4)}"
+    refused = built.kind == "misfit"
+    what = "is refused" if refused else "does not build"
+    return f"{HIDDEN_SIZE} {what}; the sizes of the rubric do: is one of them special in the code?"
+
+
+def _enter_runs(grade: StepGrade, done: list[tuple[Run, Judged]]) -> None:
+    last_run, last = done[-1]
+    grade.runs = [{**asdict(run), **asdict(judged)} for run, judged in done]
+    grade.findings = sorted({f["kind"] for _, judged in done for f in judged.findings})
+    grade.right = all(judged.right for _, judged in done)
+    grade.state = "right" if grade.right else "wrong"
+    if not grade.right:
+        where = HIDDEN_SIZE if last_run.secret else size_text(last_run.size)
+        grade.hints = [f"at {where}, order {_order(last_run)}: {printable(last.reason, 2)}"]
+        return
+    hints = [judged.hint for run, judged in done if run.record and judged.hint]
+    grade.implemented, grade.hints = not hints, hints
+
+
+def _order(run: Run) -> str:
+    return run.order if isinstance(run.order, str) else "by a seed"
+
+
+def _cpu() -> float:
+    """CPU seconds of this process and of those that it has waited for."""
+    if resource is None:
+        return time.process_time()
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(u.ru_utime + u.ru_stime for u in used)
+
+
+def _memory() -> int:
+    """Bytes of the largest process so far."""
+    if resource is None:
+        return 0
+    unit = 1 if os.uname().sysname == "Darwin" else 1024
+    return unit * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss

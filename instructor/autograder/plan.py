@@ -1,0 +1,82 @@
+"""Which runs a step gets. Sizes from the rubric and hidden.toml; seeds from the salt and the submission."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tirxlab.rubric import load_rubric
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+HIDDEN = Path(__file__).resolve().parents[1] / "hidden.toml"
+Size = tuple[int, int, int]
+PERSISTENT = 6  # from this step on a launch has 148 CTAs at any size: one run of a public size has to do
+PUBLIC_RUNS = {False: (("random", "program"), ("integers", "seeded")), True: (("random", "seeded"),)}
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """What the course keeps to itself."""
+
+    salt: str
+    extra_orders: int
+    sizes: dict[int, tuple[Size, ...]]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One launch of one step."""
+
+    step: int
+    size: Size  # (M, N, K)
+    data: str  # "random" or "integers": small whole numbers, whose product is exact
+    order: str | int  # as ptxsim takes it
+    seed: int  # of the data
+    secret: bool = False  # nothing that tells the size may be shown
+    record: bool = False  # note what the kernel does: of this run the implementation is judged
+
+
+def load_hidden(path: Path = HIDDEN) -> Hidden:
+    """ValueError, in one line, if the file is not what it should be."""
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        sizes = {int(step): tuple(map(tuple, rows)) for step, rows in data["sizes"].items()}
+        return Hidden(str(data["salt"]), int(data["extra_orders"]), sizes)
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path.name}: {error}; see the one that came with the lab") from None
+
+
+def secret_seed(hidden: Hidden, digest: str, *parts) -> int:
+    """A seed below 2**31 that follows from the salt, the submission's hash and what it is for."""
+    text = "\0".join([hidden.salt, digest, *map(str, parts)])
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1
+
+
+def plan(step: int, digest: str, hidden: Hidden, full: bool = False) -> list[Run]:
+    """The runs of a step, the cheap ones first. `full`: every public size of the simulator too."""
+    rubric = load_rubric()
+    public = list(dict.fromkeys([*rubric.graded[step], *(rubric.quick_sizes(step) if full else ())]))
+    runs = []
+    for size in public:
+        for data, order in PUBLIC_RUNS[step >= PERSISTENT]:
+            runs.append(_run(hidden, digest, step, size, data, order))
+    for size in hidden.sizes.get(step, ()) or public[:1]:
+        secret = size not in public
+        for data, order in (("integers", "adverse"), *[("random", "seeded")] * hidden.extra_orders):
+            runs.append(_run(hidden, digest, step, size, data, order, secret, len(runs)))
+    return [*runs[:-1], _recorded(runs[-1])]
+
+
+def _run(hidden, digest: str, step: int, size: Size, data: str, order: str, secret=False, number=0) -> Run:
+    seed = secret_seed(hidden, digest, step, size, data, order, number)
+    return Run(step, size, data, seed % 1000 if order == "seeded" else order, seed, secret)
+
+
+def _recorded(run: Run) -> Run:
+    return Run(**{**vars(run), "record": True})

@@ -1,0 +1,87 @@
+"""What a submission earns: the implementation counts if the result is right, speed if both are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tirxlab.rubric import load_rubric
+
+NOT_MEASURED = "not measured"
+
+
+@dataclass
+class StepGrade:
+    """One step. `earned` counts what was measured; `possible` what could be earned by it."""
+
+    step: int
+    title: str
+    points: float  # that the step is worth, speed included
+    state: str  # "right", "wrong", "not built", "not implemented yet", "missing"
+    right: bool = False
+    implemented: bool = False
+    speed: str = NOT_MEASURED  # or "passed", "too slow"
+    hints: list[str] = field(default_factory=list)  # one for each lost part
+    findings: list[str] = field(default_factory=list)  # kinds of what the simulator found, errors and reviews
+    runs: list[dict] = field(default_factory=list)  # for the course: what was run, and what came of it
+    correctness_points: float = 0.0
+    implementation_points: float = 0.0
+    speed_points: float = 0.0
+
+    @property
+    def earned(self) -> float:
+        return round(self.correctness_points + self.implementation_points + self.speed_points, 2)
+
+    @property
+    def possible(self) -> float:
+        shares = load_rubric().shares
+        measured = shares.correctness + shares.implementation + shares.speed * (self.speed != NOT_MEASURED)
+        return round(self.points * measured, 2)
+
+    def settle(self) -> None:
+        """Sets the points from the rest."""
+        shares = load_rubric().shares
+        good = self.right and self.implemented
+        self.correctness_points = round(self.points * shares.correctness * self.right, 2)
+        self.implementation_points = round(self.points * shares.implementation * good, 2)
+        self.speed_points = round(self.points * shares.speed * (good and self.speed == "passed"), 2)
+
+
+@dataclass
+class Grade:
+    """One submission."""
+
+    name: str  # of the file, or of the student
+    digest: str  # SHA-256 of the kernels file
+    lab: str  # version
+    device: str
+    steps: list[StepGrade]
+    student: str = ""  # as the hand-in says
+    handin: str = ""  # lab version that the hand-in was made with
+    problem: str = ""  # what is wrong with the file as a whole
+    confined: str = ""  # how well student code was shut in
+    seconds: float = 0.0  # wall time
+    cpu_seconds: float = 0.0  # of all processes
+    memory: int = 0  # bytes of the largest process
+
+    @property
+    def earned(self) -> float:
+        return round(sum(step.earned for step in self.steps), 2)
+
+    @property
+    def possible(self) -> float:
+        return round(sum(step.possible for step in self.steps), 2)
+
+    @property
+    def worth(self) -> float:
+        return sum(step.points for step in self.steps)
+
+    @property
+    def total(self) -> float:
+        """What the course counts: the points earned, or with "scaled" their part of all points."""
+        if load_rubric().shares.without_speed == "apart" or not self.possible:
+            return self.earned
+        return round(self.earned / self.possible * self.worth, 2)
+
+    @property
+    def out_of(self) -> float:
+        return self.possible if load_rubric().shares.without_speed == "apart" else self.worth

@@ -1,0 +1,35 @@
+"""What no kernel of this course may read or keep: it could tell the simulator, or one launch, from another.
+
+A GEMM needs neither a clock nor the number of its SM, and nothing in global memory but its arguments.
+"""
+
+from __future__ import annotations
+
+import re
+
+_IDENTITY = re.compile(
+    r"%(clock(?:_hi|64)?|globaltimer(?:_lo|_hi)?|smid|nsmid|warpid|nwarpid|gridid|pm\d+|envreg\d+|"
+    r"reserved_smem_offset_\w+|lanemask_never|total_smem_size|aggr_smem_size)(?![\w%])"
+)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_STATE = re.compile(
+    r"^\s*(?:\.(?:visible|weak|extern|common)\s+)*\.global\b[^;]*?\s([\w$%]+)\s*(?:\[|=|;)", re.M
+)
+_TEXT = re.compile(r"\$str\w*$")  # formats of printf
+
+
+def broken_rule(ptx: str) -> str:
+    """What the kernel does that it must not, for a person; "" if nothing."""
+    plain = _COMMENT.sub(" ", ptx)
+    read = _IDENTITY.search(plain)
+    if read:
+        return (
+            f"the kernel reads %{read[1]}, which tells one machine or launch from another; a GEMM needs none"
+        )
+    declared = [name for name in _STATE.findall(plain) if not _TEXT.match(name)]  # libcu++ declares many
+    kept = [
+        name for name in declared if len(re.findall(rf"(?<![\w$%]){re.escape(name)}(?![\w$])", plain)) > 1
+    ]
+    if kept:
+        return f"the kernel keeps global memory of its own ({kept[0][:60]}); a GEMM needs only its arguments"
+    return ""

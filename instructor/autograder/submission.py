@@ -1,0 +1,79 @@
+"""What was handed in: one kernels file, alone or in handin.tar. Read as data: nothing is unpacked or run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+
+MEMBER, NOTE = "gemm_kernels.py", "handin.json"
+LARGEST, MOST = 1 << 20, 64  # bytes of a file, members of a tar
+
+
+class SubmissionError(ValueError):
+    """The file is no submission; one line says why."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    name: str  # of the file that was handed in
+    text: str
+    student: str = ""  # as the student gave it
+    lab: str = ""  # version of the lab that made the hand-in
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+def read_submission(path: Path) -> Submission:
+    """A .py file, a handin.tar, or a folder that holds either."""
+    path = Path(path)
+    if path.is_dir():
+        inside = [path / name for name in (MEMBER, "handin.tar") if (path / name).is_file()]
+        if not inside:
+            raise SubmissionError(f"{path}: holds neither {MEMBER} nor handin.tar")
+        path = inside[0]
+    try:
+        if path.suffix != ".tar":
+            with open(path, "rb") as file:
+                return Submission(path.name, _text(path, file.read(LARGEST + 1)))
+        with tarfile.open(path) as tar:
+            return _from_tar(path, tar)
+    except FileNotFoundError:
+        raise SubmissionError(f"{path}: no such file") from None
+    except (OSError, tarfile.TarError, EOFError) as error:
+        raise SubmissionError(f"{path}: cannot be read: {error}") from None
+
+
+def _from_tar(path: Path, tar: tarfile.TarFile) -> Submission:
+    found = {}
+    for number, member in enumerate(tar):
+        if number >= MOST:
+            raise SubmissionError(f"{path}: has more than {MOST} members, expected {MEMBER} alone")
+        if member.name in (MEMBER, NOTE) and member.isreg() and member.size <= LARGEST:
+            found[member.name] = tar.extractfile(member).read(LARGEST + 1)
+    if MEMBER not in found:
+        raise SubmissionError(f"{path}: holds no {MEMBER} of at most {LARGEST >> 20} MiB")
+    note = _note(found.get(NOTE, b"{}"))
+    return Submission(path.name, _text(path, found[MEMBER]), note.get("student", ""), note.get("lab", ""))
+
+
+def _note(data: bytes) -> dict[str, str]:
+    """What the hand-in says of itself: short printable strings, or nothing."""
+    try:
+        note = json.loads(data[:4096])
+        return {k: v[:80] for k, v in note.items() if isinstance(v, str) and v.isprintable()}
+    except (ValueError, AttributeError, RecursionError):
+        return {}
+
+
+def _text(path: Path, data: bytes) -> str:
+    if len(data) > LARGEST:
+        raise SubmissionError(f"{path}: is larger than {LARGEST >> 20} MiB")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise SubmissionError(f"{path}: is not UTF-8 text") from None

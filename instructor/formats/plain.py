@@ -1,0 +1,30 @@
+"""A Grade as plain data: everything that is needed to give it again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+from instructor.autograder.points import Grade
+
+SECRET = ("runs",)  # of a step: sizes, seeds and orders of the course
+
+
+def plain(grade: Grade, secrets: bool = True) -> dict:
+    """Without `secrets`, what a student may see."""
+    data = asdict(grade)
+    for made, step in zip(data["steps"], grade.steps, strict=True):
+        made |= {"earned": step.earned, "possible": step.possible}
+        if not secrets:
+            for name in SECRET:
+                del made[name]
+    return data | {
+        "earned": grade.earned,
+        "possible": grade.possible,
+        "total": grade.total,
+        "out_of": grade.out_of,
+    }
+
+
+def to_json(grade: Grade) -> str:
+    return json.dumps(plain(grade), indent=2, default=str)

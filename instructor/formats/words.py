@@ -1,0 +1,29 @@
+"""A Grade as text for a terminal or a feedback file: points, and one hint for each lost part."""
+
+from __future__ import annotations
+
+from instructor.autograder.points import NOT_MEASURED, Grade, StepGrade
+
+
+def number(value: float) -> str:
+    """3, 4.25: no more digits than there are."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def words(grade: Grade) -> str:
+    lines = [f"{step.step:>2}  {_row(step)}" for step in grade.steps]
+    lines += [f"step {step.step}: {hint}" for step in grade.steps for hint in step.hints]
+    total = f"{number(grade.total)} of {number(grade.out_of)} points"
+    if any(step.speed == NOT_MEASURED for step in grade.steps):
+        apart = number(grade.worth - grade.possible)
+        total += f"; speed ({apart} of {number(grade.worth)} points) was not measured: that needs a B200"
+    return "\n".join([*lines, total])
+
+
+def _row(step: StepGrade) -> str:
+    parts = {"result": step.right, "implementation": step.implemented}
+    marks = ", ".join(f"{name} {'yes' if good else 'NO'}" for name, good in parts.items())
+    state = marks if step.state in ("right", "wrong") else step.state
+    return (
+        f"{number(step.earned):>5} / {number(step.possible):<5}  {step.title:<38} {state}, speed {step.speed}"
+    )
