@@ -53,7 +53,7 @@ def strongest() -> str:
 def launcher(arguments: list[str], level: str, limits: Limits, folder: Path) -> list[str]:
     """The command that runs Python with these arguments inside; `folder` is an empty folder for its use.
 
-    LAB in an argument becomes the folder that holds the public part of the lab.
+    LAB/ at the head of an argument becomes the folder that holds the public part of the lab.
     """
     inside = level == "namespaces"
     lab = _INSIDE if inside else str(folder / "lab")
@@ -70,7 +70,13 @@ def launcher(arguments: list[str], level: str, limits: Limits, folder: Path) -> 
         "root": str(folder),
         "binds": _binds() if inside else [],
         "hide": [str(ROOT)] if inside and _visible(ROOT) else [],
-        "argv": [sys.executable, "-I", "-B", "-Wignore", *(a.replace("LAB", lab) for a in arguments)],
+        "argv": [
+            sys.executable,
+            "-I",
+            "-B",
+            "-Wignore",
+            *(lab + a[3:] if a.startswith("LAB/") else a for a in arguments),
+        ],
         "env": environment(home),
         "cwd": home,
     }

@@ -23,10 +23,14 @@ class WorkerError(RuntimeError):
 
 
 class Session:
-    """One child, started with the first request and again after it has died. `mode` as in child.py."""
+    """One child, started with the first request and again after it has died.
 
-    def __init__(self, mode: str, limits: Limits | None = None, level: str | None = None):
-        self.mode, self.limits, self.level = mode, limits or Limits(), level
+    `mode` as in child.py, or the arguments of Python for another program that speaks its protocol.
+    """
+
+    def __init__(self, mode: str | list[str], limits: Limits | None = None, level: str | None = None):
+        self.arguments = ["LAB/tirxlab/worker/child.py", mode] if isinstance(mode, str) else mode
+        self.limits, self.level = limits or Limits(), level
         self.process: subprocess.Popen | None = None
         self.printed = bytearray()  # what the child has printed since `ask` began
 
@@ -43,7 +47,7 @@ class Session:
     def start(self) -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="lab-", ignore_cleanup_errors=True)
         command = launcher(
-            ["LAB/tirxlab/worker/child.py", self.mode],
+            self.arguments,
             self.level or strongest(),
             self.limits,
             Path(self.folder.name),
