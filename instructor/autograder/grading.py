@@ -38,6 +38,7 @@ class Options:
     level: str | None = None  # of tirxlab.worker; the strongest that works here
     hidden: Hidden | None = None  # else hidden.toml
     steps: tuple[int, ...] = STEPS
+    keep: bool = False  # the artifacts, in Grade.artifacts
 
 
 @dataclass
@@ -58,12 +59,12 @@ def grade(
     for step in steps.values():
         if step.state:
             tick(step.step)
-    if to_run:
-        _run_steps(submission, options, to_run, tick)
+    kept = _run_steps(submission, options, to_run, tick) if to_run else {}
     for step in steps.values():
         step.settle()
     made = Grade(submission.name, submission.digest, lab_version(), "sim", list(steps.values()))
     made.student, made.handin, made.problem = submission.student, submission.lab, problem
+    made.artifacts = kept if options.keep else {}
     made.confined, made.seconds = options.level or strongest(), time.perf_counter() - start
     made.cpu_seconds, made.memory = _cpu() - used, _memory()
     return made
@@ -88,14 +89,17 @@ def _first_look(text: str, chosen: tuple[int, ...]) -> tuple[dict[int, StepGrade
     return steps, problem
 
 
-def _run_steps(submission: Submission, options: Options, steps: list[StepGrade], tick: Callable) -> None:
+def _run_steps(
+    submission: Submission, options: Options, steps: list[StepGrade], tick: Callable
+) -> dict[str, bytes]:
+    """Enters what comes of these steps; returns their artifacts as files."""
     hidden = options.hidden or load_hidden()
     runs = {s.step: plan(s.step, submission.digest, hidden, options.full) for s in steps}
     grades = {s.step: s for s in steps}
-    stop = threading.Event()
+    stop, kept = threading.Event(), {}
     builder = Builder(submission.text, limits=options.build, level=options.level)
     with Pool(options.jobs, options.step_seconds, memory=8 << 30) as pool:
-        thread = threading.Thread(target=_build, args=(builder, runs, pool, stop), daemon=True)
+        thread = threading.Thread(target=_build, args=(builder, runs, pool, stop, kept), daemon=True)
         pool.expect(True)
         thread.start()
         try:
@@ -107,9 +111,12 @@ def _run_steps(submission: Submission, options: Options, steps: list[StepGrade],
             builder.stop()
             thread.join(5)
             builder.close()
+    return kept
 
 
-def _build(builder: Builder, runs: dict[int, list[Run]], pool: Pool, stop: threading.Event) -> None:
+def _build(
+    builder: Builder, runs: dict[int, list[Run]], pool: Pool, stop: threading.Event, kept: dict
+) -> None:
     """Builds step after step, those with the largest sizes first, and hands each to the pool."""
     for step in sorted(runs, reverse=True):
         made: dict[tuple, Built] = {}
@@ -118,6 +125,9 @@ def _build(builder: Builder, runs: dict[int, list[Run]], pool: Pool, stop: threa
                 return
             if run.size not in made and all(built.artifact for built in made.values()):
                 made[run.size] = builder.build(step, run.size)
+        for size, built in made.items():
+            if built.artifact:
+                kept[f"step{step}-{size_text(size)}.lab"] = built.artifact.to_bytes()
         pool.submit(step, judge_step, [(run, made.get(run.size)) for run in runs[step]])
     pool.expect(False)
 

@@ -62,6 +62,7 @@ class Grade:
     seconds: float = 0.0  # wall time
     cpu_seconds: float = 0.0  # of all processes
     memory: int = 0  # bytes of the largest process
+    artifacts: dict[str, bytes] = field(default_factory=dict, repr=False)  # file name -> artifact, if kept
 
     @property
     def earned(self) -> float:

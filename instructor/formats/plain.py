@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from instructor.autograder.points import Grade
 
@@ -12,7 +12,8 @@ SECRET = ("runs",)  # of a step: sizes, seeds and orders of the course
 
 def plain(grade: Grade, secrets: bool = True) -> dict:
     """Without `secrets`, what a student may see."""
-    data = asdict(grade)
+    data = asdict(replace(grade, artifacts={}))
+    del data["artifacts"]
     for made, step in zip(data["steps"], grade.steps, strict=True):
         made |= {"earned": step.earned, "possible": step.possible}
         if not secrets:

@@ -1,0 +1,120 @@
+"""A class's grades as a CSV file and one HTML page that needs nothing else."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+
+from jinja2 import Environment
+
+from instructor.formats.page import STYLE
+from instructor.formats.words import number
+
+SLOW = 10  # submissions that are listed as slow
+
+
+def to_csv(rows: list[dict], roster: dict[str, dict[str, str]]) -> str:
+    """A line for each submission, with the roster's columns (late_days, regrade, ..) at the end."""
+    extra = [name for name in next(iter(roster.values()), {}) if name not in ("submission", "student")]
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    steps = [step["step"] for step in rows[0]["steps"]] if rows else []
+    head = ["submission", "student", "total", "out_of", *[f"step{n}" for n in steps]]
+    writer.writerow([*head, "problem", "seconds", "cpu_seconds", "memory_mib", "lab", "sha256", *extra])
+    for row in rows:
+        mine = roster.get(row["name"], {})
+        cells = [
+            row["name"],
+            row["student"],
+            row["total"],
+            row["out_of"],
+            *[s["earned"] for s in row["steps"]],
+        ]
+        cells += [row["problem"], round(row["seconds"], 1), round(row["cpu_seconds"], 1), row["memory"] >> 20]
+        writer.writerow(_plain([*cells, row["lab"], row["digest"], *[mine.get(name, "") for name in extra]]))
+    return out.getvalue()
+
+
+def _plain(cells: list) -> list:
+    """No cell that a spreadsheet would take for a formula."""
+    return [f"'{c}" if isinstance(c, str) and c[:1] in ("=", "+", "-", "@", "\t") else c for c in cells]
+
+
+TEXT = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>{{ rows|length }} submissions</title>
+<style>{{ style }}</style>
+<h1>{{ rows|length }} submissions</h1>
+<h2>Points</h2><table><tr><th>of {{ n(out_of) }}</th><th class="n">submissions</th><th></th></tr>
+{% for label, count in bins %}<tr><td>{{ label }}</td><td class="n">{{ count }}</td>
+<td><span class="bar" style="width: {{ 30 * count / most }}rem"></span></td></tr>
+{% endfor %}</table>
+<h2>Steps</h2><table><tr><th class="n">step</th><th></th><th class="n">right</th><th class="n">implemented</th>
+<th class="n">mean points</th></tr>
+{% for s in steps %}<tr><td class="n">{{ s.step }}</td><td>{{ s.title }}</td><td class="n">{{ s.right }}</td>
+<td class="n">{{ s.implemented }}</td><td class="n">{{ n(s.mean) }} / {{ n(s.possible) }}</td></tr>
+{% endfor %}</table>
+<h2>Commonest findings</h2><table>{% for kind, count in findings %}<tr><td>{{ kind }}</td>
+<td class="n">{{ count }}</td></tr>{% endfor %}</table>
+<h2>Not graded</h2><table>{% for row in rows if row.problem %}<tr><td>{{ row.name }}</td>
+<td>{{ row.problem }}</td></tr>{% endfor %}</table>
+<h2>Slowest</h2><table>{% for row in slow %}<tr><td>{{ row.name }}</td>
+<td class="n">{{ "%.0f" % row.seconds }} s</td>
+<td class="n">{{ "%.0f" % row.cpu_seconds }} s of CPU</td></tr>{% endfor %}</table>
+<h2>Alike</h2><p>Shared runs of tokens; look before you ask.</p>
+<table>{% for one, other, part in alike %}<tr><td>{{ one }}</td><td>{{ other }}</td>
+<td class="n">{{ "%.0f" % (100 * part) }} %</td></tr>{% endfor %}</table>
+<h2>All</h2><table><tr><th>submission</th><th>student</th><th class="n">points</th></tr>
+{% for row in rows %}<tr><td><a href="{{ row.name|urlencode }}/feedback.html">{{ row.name }}</a></td>
+<td>{{ row.student }}</td>
+<td class="n">{{ n(row.total) }}</td></tr>
+{% endfor %}</table>
+</html>
+"""
+
+
+def class_page(rows: list[dict], alike: list[tuple[str, str, float]]) -> str:
+    """Distribution, points by step, commonest findings, what is slow, failed or alike."""
+    out_of = max((row["out_of"] for row in rows), default=0)
+    bins = _bins([row["total"] for row in rows], out_of)
+    findings = Counter(
+        kind for row in rows for step in row["steps"] for kind in step["findings"]
+    ).most_common(10)
+    return (
+        Environment(autoescape=True)
+        .from_string(TEXT)
+        .render(
+            rows=rows,
+            out_of=out_of,
+            bins=bins,
+            most=max((count for _, count in bins), default=1) or 1,
+            steps=_steps(rows),
+            findings=findings.most_common(10),
+            slow=sorted(rows, key=lambda row: -row["seconds"])[:SLOW],
+            alike=alike,
+            n=number,
+            style=STYLE,
+        )
+    )
+
+
+def _bins(totals: list[float], out_of: float) -> list[tuple[str, int]]:
+    """Ten equal ranges; the last holds full marks."""
+    width = out_of / 10 or 1
+    counts = Counter(min(9, int(total / width)) for total in totals)
+    return [(f"{number(i * width)} to {number((i + 1) * width)}", counts[i]) for i in range(10)]
+
+
+def _steps(rows: list[dict]) -> list[dict]:
+    columns = zip(*(row["steps"] for row in rows), strict=True) if rows else ()
+    return [
+        {
+            "step": column[0]["step"],
+            "title": column[0]["title"],
+            "right": sum(step["right"] for step in column),
+            "implemented": sum(step["implemented"] for step in column),
+            "mean": sum(step["earned"] for step in column) / len(column),
+            "possible": column[0]["possible"],
+        }
+        for column in columns
+    ]
