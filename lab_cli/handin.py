@@ -1,6 +1,7 @@
 """`./lab handin`: pack gemm_kernels.py, and nothing else, into handin.tar; say what would be scored."""
 
 import io
+import json as jsonlib
 import tarfile
 import time
 from pathlib import Path
@@ -10,12 +11,16 @@ import typer
 
 from lab_cli.common import STUDENT, JsonOption, KernelsOption, kernels_file, print_json, write_file
 from tirxlab.steps import STEPS, StepError, is_untouched, read_text, sections
+from tirxlab.version import lab_version
 
 MEMBER = "gemm_kernels.py"
 
 
 def run(
     kernels: KernelsOption = None,
+    student: Annotated[
+        str, typer.Option("--student", metavar="ID", help="your name or number, if your course wants it")
+    ] = "",
     output: Annotated[Path | None, typer.Option("--output", metavar="FILE", help="[handin.tar]")] = None,
     json: JsonOption = False,
 ) -> None:
@@ -23,7 +28,7 @@ def run(
     source = kernels_file(kernels)
     text = read_text(source)
     target = output or STUDENT.parent / "handin.tar"
-    write_tar(target, text)
+    write_tar(target, text, student)
     listing, steps, problem = list_tar(target), *step_states(text)
     if json:
         print_json({"file": str(target), "listing": listing, "steps": steps, "problem": problem})
@@ -41,13 +46,17 @@ def run(
     )
 
 
-def write_tar(target: Path, text: str) -> None:
-    """One member, readable by all, without an owner; the old file stays if writing fails (UserError)."""
+def write_tar(target: Path, text: str, student: str = "") -> None:
+    """One member, readable by all, without an owner; the old file stays if writing fails (UserError).
+
+    The lab's version and the student go into the member's pax header `comment`, as JSON.
+    """
     data = text.encode("utf-8")
     info = tarfile.TarInfo(MEMBER)
     info.size, info.mode, info.mtime = len(data), 0o644, int(time.time())
+    info.pax_headers = {"comment": jsonlib.dumps({"lab": lab_version(), "student": student})}
     packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
         tar.addfile(info, io.BytesIO(data))
     write_file(target, packed.getvalue())
 

@@ -62,6 +62,7 @@ class Class:
             return None
         digest = submission.digest if isinstance(submission, Submission) else ""
         same = made.get("digest") == digest and made.get("lab") == lab_version()
+        same = same and {step["step"] for step in made["steps"]} == set(self.options.steps)
         regrade = self.roster.get(key, {}).get("regrade", "").lower() in ("yes", "true", "1")
         return made if same and not self.again and not (regrade and not made.get("regraded")) else None
 
@@ -102,10 +103,10 @@ def read_roster(path: Path) -> dict[str, dict[str, str]]:
     return {row["submission"]: {k: v or "" for k, v in row.items() if k} for row in rows}
 
 
-def failed(key: str, digest: str, reason: str) -> Grade:
+def failed(key: str, digest: str, reason: str, chosen: tuple[int, ...]) -> Grade:
     """The grade of what could not be graded: no points, to be looked at."""
     rubric = load_rubric()
-    steps = [StepGrade(n, rubric.titles[n], rubric.points[n], "not graded") for n in rubric.points]
+    steps = [StepGrade(n, rubric.titles[n], rubric.points[n], "not graded") for n in chosen]
     return Grade(key, digest, lab_version(), "sim", steps, problem=f"not graded: {reason}")
 
 
@@ -127,7 +128,7 @@ def local(
                 tries[key] += 1
                 pool.submit(key, grade_one, work[key], options)
             elif isinstance(result, Failed):
-                yield key, failed(key, work[key].digest, result.message)
+                yield key, failed(key, work[key].digest, result.message, options.steps)
             else:
                 yield key, result
 
@@ -149,7 +150,8 @@ def on_dask(work: dict[str, Submission], options: Options, address: str) -> Iter
             if error is None:
                 yield key, future.result()
             else:
-                yield key, failed(key, work[key].digest, f"{type(error).__name__} on the cluster")
+                reason = f"{type(error).__name__} on the cluster"
+                yield key, failed(key, work[key].digest, reason, options.steps)
 
 
 def grade_class(made: Class, run: Callable, tick: Callable = lambda key: None) -> list[dict]:
@@ -161,7 +163,7 @@ def grade_class(made: Class, run: Callable, tick: Callable = lambda key: None) -
         if found is not None:
             rows[key] = found
         elif isinstance(submission, str):
-            rows[key] = made.write(key, submission, failed(key, "", submission))
+            rows[key] = made.write(key, submission, failed(key, "", submission, made.options.steps))
         else:
             work[key] = submission
             continue

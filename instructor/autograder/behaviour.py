@@ -15,7 +15,7 @@ from functools import cached_property
 from ptxsim.trace.schedule import COPIES, LOADS, STORES, TENSOR, Event, Timeline
 
 SMS = 148  # of a B200
-TILE = 128 * 128  # elements of D
+MMA_K = 16  # K of one MMA instruction on 16-bit operands
 
 
 @dataclass
@@ -154,8 +154,8 @@ def persistent(seen: Evidence) -> str:
         return (
             f"the grid has {seen.ctas} CTAs: launch {SMS}, whatever the size, and let each take tiles in turn"
         )
-    tiles = seen.amount("mma", cta=0) / seen.size[2] / TILE
-    if tiles < 1.9:
+    area = max(event.amount for event in _events(seen, "mma", TENSOR)) / MMA_K  # elements of D of one MMA
+    if seen.amount("mma", cta=0) / seen.size[2] < 1.9 * area:
         return "the first CTA works on one tile only: let each CTA take several in turn"
     return ""
 

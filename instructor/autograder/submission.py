@@ -8,7 +8,7 @@ import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
-MEMBER, NOTE = "gemm_kernels.py", "handin.json"
+MEMBER = "gemm_kernels.py"
 LARGEST, MOST = 1 << 20, 64  # bytes of a file, members of a tar
 
 
@@ -49,22 +49,22 @@ def read_submission(path: Path) -> Submission:
 
 
 def _from_tar(path: Path, tar: tarfile.TarFile) -> Submission:
-    found = {}
+    found, note = None, {}
     for number, member in enumerate(tar):
         if number >= MOST:
             raise SubmissionError(f"{path}: has more than {MOST} members, expected {MEMBER} alone")
-        if member.name in (MEMBER, NOTE) and member.isreg() and member.size <= LARGEST:
-            found[member.name] = tar.extractfile(member).read(LARGEST + 1)
-    if MEMBER not in found:
+        if member.name == MEMBER and member.isreg() and member.size <= LARGEST:
+            found = tar.extractfile(member).read(LARGEST + 1)
+            note = _note(member.pax_headers.get("comment", "{}"))
+    if found is None:
         raise SubmissionError(f"{path}: holds no {MEMBER} of at most {LARGEST >> 20} MiB")
-    note = _note(found.get(NOTE, b"{}"))
-    return Submission(path.name, _text(path, found[MEMBER]), note.get("student", ""), note.get("lab", ""))
+    return Submission(path.name, _text(path, found), note.get("student", ""), note.get("lab", ""))
 
 
-def _note(data: bytes) -> dict[str, str]:
-    """What the hand-in says of itself: short printable strings, or nothing."""
+def _note(text: str) -> dict[str, str]:
+    """What `./lab handin` wrote beside the file: short printable strings, or nothing."""
     try:
-        note = json.loads(data[:4096])
+        note = json.loads(text[:4096])
         return {k: v[:80] for k, v in note.items() if isinstance(v, str) and v.isprintable()}
     except (ValueError, AttributeError, RecursionError):
         return {}

@@ -19,18 +19,13 @@ def to_csv(rows: list[dict], roster: dict[str, dict[str, str]]) -> str:
     extra = [name for name in next(iter(roster.values()), {}) if name not in ("submission", "student")]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    steps = [step["step"] for step in rows[0]["steps"]] if rows else []
+    steps = sorted({step["step"] for row in rows for step in row["steps"]})
     head = ["submission", "student", "total", "out_of", *[f"step{n}" for n in steps]]
     writer.writerow([*head, "problem", "seconds", "cpu_seconds", "memory_mib", "lab", "sha256", *extra])
     for row in rows:
         mine = roster.get(row["name"], {})
-        cells = [
-            row["name"],
-            row["student"],
-            row["total"],
-            row["out_of"],
-            *[s["earned"] for s in row["steps"]],
-        ]
+        earned = {step["step"]: step["earned"] for step in row["steps"]}
+        cells = [row["name"], row["student"], row["total"], row["out_of"], *map(earned.get, steps)]
         cells += [row["problem"], round(row["seconds"], 1), round(row["cpu_seconds"], 1), row["memory"] >> 20]
         writer.writerow(_plain([*cells, row["lab"], row["digest"], *[mine.get(name, "") for name in extra]]))
     return out.getvalue()
@@ -49,7 +44,8 @@ TEXT = """<!doctype html>
 {% for label, count in bins %}<tr><td>{{ label }}</td><td class="n">{{ count }}</td>
 <td><span class="bar" style="width: {{ 30 * count / most }}rem"></span></td></tr>
 {% endfor %}</table>
-<h2>Steps</h2><table><tr><th class="n">step</th><th></th><th class="n">right</th><th class="n">implemented</th>
+<h2>Steps</h2>
+<table><tr><th class="n">step</th><th></th><th class="n">right</th><th class="n">implemented</th>
 <th class="n">mean points</th></tr>
 {% for s in steps %}<tr><td class="n">{{ s.step }}</td><td>{{ s.title }}</td><td class="n">{{ s.right }}</td>
 <td class="n">{{ s.implemented }}</td><td class="n">{{ n(s.mean) }} / {{ n(s.possible) }}</td></tr>
@@ -106,7 +102,8 @@ def _bins(totals: list[float], out_of: float) -> list[tuple[str, int]]:
 
 
 def _steps(rows: list[dict]) -> list[dict]:
-    columns = zip(*(row["steps"] for row in rows), strict=True) if rows else ()
+    numbers = sorted({step["step"] for row in rows for step in row["steps"]})
+    columns = [[step for row in rows for step in row["steps"] if step["step"] == n] for n in numbers]
     return [
         {
             "step": column[0]["step"],

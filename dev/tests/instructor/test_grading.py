@@ -2,7 +2,6 @@
 
 import dataclasses
 import io
-import json
 import sys
 import tarfile
 from pathlib import Path
@@ -23,8 +22,10 @@ from instructor.autograder.grading import Options, grade
 from instructor.autograder.plan import load_hidden, plan, secret_seed
 from instructor.autograder.ptx_rules import broken_rule
 from instructor.autograder.submission import Submission, SubmissionError, read_submission
+from lab_cli.handin import write_tar
 from tirxlab.rubric import load_rubric
 from tirxlab.steps import SKELETON, sections
+from tirxlab.version import lab_version
 
 STEPS = tuple(range(1, 11))
 
@@ -180,10 +181,6 @@ def test_a_tar_is_read_as_data(tmp_path, data, words):
 
 
 def test_a_hand_in_says_who_and_with_which_lab(tmp_path):
-    note = json.dumps({"student": "ab123", "lab": "0.1.0", "x": 7}).encode()
-    regular = tarfile.REGTYPE
-    (tmp_path / "h.tar").write_bytes(
-        tar_of(("gemm_kernels.py", b"x = 1\n", regular), ("handin.json", note, regular))
-    )
+    write_tar(tmp_path / "h.tar", "x = 1\n", "ab123")
     made = read_submission(tmp_path / "h.tar")
-    assert (made.text, made.student, made.lab) == ("x = 1\n", "ab123", "0.1.0")
+    assert (made.text, made.student, made.lab) == ("x = 1\n", "ab123", lab_version())

@@ -1,0 +1,77 @@
+"""The handout: what is in it, that it works alone, and that no solution or hidden size leaves."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from instructor import handout
+from lab_cli.common import REFERENCE, ROOT
+from tirxlab.steps import sections
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A handout as the files would be copied."""
+    folder = tmp_path_factory.mktemp("release") / "handout"
+    handout.copy(handout.files(), folder, "20300101.abc")
+    return folder
+
+
+def test_the_handout_has_what_students_need_and_nothing_of_the_course(made):
+    names = {path.relative_to(made).as_posix() for path in made.rglob("*") if path.is_file()}
+    assert {
+        "lab",
+        "README.md",
+        "gemm_kernels.py",
+        "utils.py",
+        "tests/test_step01.py",
+        "lab_cli/check.py",
+    } <= names
+    assert not [
+        n for n in names if n.startswith(("instructor/", "dev/")) or "solutions" in n or "hidden" in n
+    ]
+    assert not {"lab_cli/grade.py", "docs/instructors.md", "conftest.py"} & names
+
+
+def test_nothing_leaks(made):
+    assert handout.leaks(made) == []
+
+
+def test_a_leak_is_found(made, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(made, copy)
+    step = sections(REFERENCE.read_text(encoding="utf-8"))[4]
+    (copy / "docs" / "tip.md").write_text(step.replace("    ", "  "))
+    (copy / "sizes.md").write_text("try 1408 x 2176 x 320, or (256, 896, 320)")
+    found = handout.leaks(copy)
+    assert any("docs/tip.md" in line and "solution" in line for line in found)
+    assert any("sizes.md:1: a hidden size" == line for line in found)
+
+
+def test_the_command_refuses_a_folder_with_something_in_it_and_an_edited_skeleton(run, tmp_path, monkeypatch):
+    (tmp_path / "x").write_text("")
+    status, _, err = run("release", str(tmp_path))
+    assert status == 2 and "is not empty" in err
+    monkeypatch.setattr("lab_cli.release.STUDENT", REFERENCE)
+    status, _, err = run("release", str(tmp_path / "new"))
+    assert status == 2 and "not the skeleton" in err and not (tmp_path / "new").exists()
+
+
+def lab(folder, *arguments: str) -> subprocess.CompletedProcess:
+    env = {**os.environ, "LAB_VENV": sys.prefix}
+    command = [sys.executable, str(folder / "lab_cli" / "__main__.py"), *arguments]
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=200)
+
+
+def test_the_commands_of_a_handout_work_without_the_course(made):
+    shown = lab(made, "--help").stdout
+    assert "check" in shown and "grade" not in shown and "release" not in shown
+    done = lab(made, "check", "1")
+    assert done.returncode == 1 and "step 1 is not implemented yet" in done.stderr
+    done = lab(made, "handin", "--student", "ab1")
+    assert done.returncode == 0 and "0 of 100 points" in done.stdout
+    assert "0.1.0+20300101.abc" in (made / "handin.tar").read_bytes().decode("latin-1")
+    assert ROOT != made
