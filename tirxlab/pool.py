@@ -101,7 +101,8 @@ class Pool:
                 idle = self._start()
             idle.task = self.waiting.popleft()
             idle.deadline = time.monotonic() + self.seconds
-            idle.pipe.send(idle.task[1:])
+            with contextlib.suppress(OSError):  # it died while it had nothing to do: `results` sees its end
+                idle.pipe.send(idle.task[1:])
 
     def _start(self) -> _Worker:
         ours, theirs = SPAWN.Pipe()

@@ -1,0 +1,78 @@
+"""Processes that may die: results come, failures are named, and nothing is left running."""
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from tirxlab.pool import Failed, Pool
+
+
+def double(x):
+    return 2 * x
+
+
+def exhaust():
+    raise MemoryError("Unable to allocate 1 TiB")
+
+
+def die(how):
+    os.kill(os.getpid(), how)
+
+
+def leave(status):
+    os._exit(status)
+
+
+def hang():
+    while True:
+        pass
+
+
+def test_results_come_for_all_tasks_also_after_deaths():
+    with Pool(2) as pool:
+        for n in range(4):
+            pool.submit(n, double, n)
+        pool.submit("died", die, signal.SIGSEGV)
+        pool.submit("left", leave, 3)
+        pool.submit("memory", exhaust)
+        got = dict(pool.results())
+    assert [got[n] for n in range(4)] == [0, 2, 4, 6]
+    assert got["died"] == Failed("the process that ran it died (SIGSEGV)")
+    assert "exit status 3" in got["left"].message
+    assert got["memory"].memory and "1 TiB" in got["memory"].message
+
+
+def test_a_task_that_takes_too_long_is_stopped_and_the_next_one_runs():
+    with Pool(1, seconds=3) as pool:
+        pool.submit("hangs", hang)
+        pool.submit("next", double, 4)
+        got = dict(pool.results())
+    assert got == {"hangs": Failed("took longer than 3 s and was stopped"), "next": 8}
+
+
+def test_leaving_the_block_ends_what_runs():
+    start = time.monotonic()
+    with Pool(1) as pool:
+        pool.submit("hangs", hang)
+        pool._dispatch()
+        process = pool.workers[0].process
+        assert process.is_alive()
+    with pytest.raises(ProcessLookupError):
+        os.kill(process.pid, 0)
+    assert time.monotonic() - start < 60
+
+
+def test_another_thread_may_submit():
+    with Pool(1) as pool:
+        pool.expect(True)
+
+        def feed():
+            for n in range(3):
+                pool.submit(n, double, n)
+            pool.expect(False)
+
+        threading.Thread(target=feed).start()
+        assert dict(pool.results()) == {0: 0, 1: 2, 2: 4}
