@@ -176,6 +176,7 @@ PROVIDES = {
     "ml_dtypes": "ml_dtypes",
 }  # package: what one imports
 OPTIONAL = {
+    "distributed",
     "typst",
     "torch",
     "modal",

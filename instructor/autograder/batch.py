@@ -76,9 +76,10 @@ class Class:
         if isinstance(submission, Submission):
             (folder / "bundle.zip").write_bytes(bundle(submission, made))
         scratch = folder / ".grade.json"
-        scratch.write_text(json.dumps(data, indent=2, default=str), encoding="utf-8")
+        text = json.dumps(data, indent=2, default=str)
+        scratch.write_text(text, encoding="utf-8")
         os.replace(scratch, folder / "grade.json")
-        return data
+        return json.loads(text)
 
 
 def bundle(submission: Submission, made: Grade) -> bytes:

@@ -111,6 +111,8 @@ def _run_steps(
             builder.stop()
             thread.join(5)
             builder.close()
+    if any(not step.state for step in steps):
+        raise RuntimeError("not all steps could be built: an error of the lab, see above")
     return kept
 
 
@@ -118,6 +120,13 @@ def _build(
     builder: Builder, runs: dict[int, list[Run]], pool: Pool, stop: threading.Event, kept: dict
 ) -> None:
     """Builds step after step, those with the largest sizes first, and hands each to the pool."""
+    try:
+        _build_steps(builder, runs, pool, stop, kept)
+    finally:
+        pool.expect(False)
+
+
+def _build_steps(builder: Builder, runs: dict, pool: Pool, stop: threading.Event, kept: dict) -> None:
     for step in sorted(runs, reverse=True):
         made: dict[tuple, Built] = {}
         for run in runs[step]:
@@ -129,7 +138,6 @@ def _build(
             if built.artifact:
                 kept[f"step{step}-{size_text(size)}.lab"] = built.artifact.to_bytes()
         pool.submit(step, judge_step, [(run, made.get(run.size)) for run in runs[step]])
-    pool.expect(False)
 
 
 def judge_step(work: list[tuple[Run, Built | None]]) -> Result | Built:

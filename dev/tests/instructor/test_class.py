@@ -1,0 +1,155 @@
+"""A class at once: resumable, the same on a Dask cluster, and what is written for the course."""
+
+import csv
+import json
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from kernel_variants import REFERENCE, solved
+
+from instructor.autograder import batch
+from instructor.autograder.grading import Options, grade
+from instructor.autograder.similar import similar
+from instructor.autograder.submission import Submission
+from instructor.formats import FORMATS
+from instructor.formats.summary import class_page, to_csv
+from tirxlab.artifact import Artifact
+from tirxlab.steps import SKELETON
+
+WRONG = solved(1).replace("accum=False", "accum=True")
+TEXTS = {
+    "full": solved(1),
+    "wrong": WRONG,
+    "empty": SKELETON.read_text(encoding="utf-8"),
+    "hostile": "import os\n\n\ndef hgemm_v1(M, N, K):\n    os._exit(0)\n",
+    "broken": "def hgemm_v1(M, N, K:\n",
+    "=cmd()": "",
+}
+EXPECTED = {"full": 4.25, "wrong": 0, "empty": 0, "hostile": 0, "broken": 0, "=cmd()": 0, "nothing": 0}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Six submissions, and a folder without one."""
+    for name, text in TEXTS.items():
+        (tmp_path / "class" / name).mkdir(parents=True)
+        (tmp_path / "class" / name / "gemm_kernels.py").write_text(text)
+    (tmp_path / "class" / "nothing").mkdir()
+    return tmp_path / "class"
+
+
+def a_class(folder, **more) -> batch.Class:
+    return batch.Class(folder, folder.with_name("grades"), Options(steps=(1,), keep=True), **more)
+
+
+def locally(made):
+    return lambda work: batch.local(work, made.options, 2, 300)
+
+
+@pytest.mark.timeout(500)
+def test_a_class_is_graded_once_and_again_where_asked(folder):
+    made = a_class(folder)
+    rows = batch.grade_class(made, locally(made))
+    assert {row["name"]: row["earned"] for row in rows} == EXPECTED
+    assert next(row for row in rows if row["name"] == "nothing")["problem"].startswith("not graded")
+
+    def refuse(work):
+        raise AssertionError(f"graded twice: {sorted(work)}")
+
+    assert batch.grade_class(a_class(folder), refuse) == rows
+    (folder / "wrong" / "gemm_kernels.py").write_text(solved(1))
+    asked = []
+    roster = {"full": {"regrade": "yes"}}
+    batch.grade_class(a_class(folder, roster=roster), lambda work: asked.extend(work) or [])
+    assert asked == ["full", "wrong"]
+
+
+@pytest.mark.timeout(500)
+def test_a_bundle_gives_the_grade_again(folder):
+    made = a_class(folder)
+    one = {"full": made.read("full")}
+    ((_, first),) = batch.local(one, made.options, 1, 300)
+    data = made.write("full", one["full"], first)
+    with zipfile.ZipFile(made.out / "full" / "bundle.zip") as archive:
+        text = archive.read("gemm_kernels.py").decode()
+        kept = json.loads(archive.read("grade.json"))
+        artifact = Artifact.from_bytes(archive.read("artifacts/step1-128x128x64.lab"))
+    again = grade(Submission("full", text), made.options)
+    assert again.digest == kept["digest"] and again.earned == kept["earned"] == data["earned"]
+    seeds = [run["seed"] for run in kept["steps"][0]["runs"]]
+    assert seeds == [run["seed"] for run in again.steps[0].runs] and not artifact.is_draft
+    for form in FORMATS.values():
+        assert "4.25" in form(again)
+    assert json.loads(FORMATS["autolab"](again).splitlines()[-1])["scores"] == {"step1": 4.25}
+    page = FORMATS["html"](again)
+    assert page.startswith("<!doctype html>") and "http" not in page and str(seeds[0]) not in page
+
+
+def test_a_submission_whose_process_dies_is_tried_again_and_then_marked():
+    work = {"x": Submission("x", solved(1))}
+    done = list(batch.local(work, Options(steps=(1,), step_seconds=None), 1, 60))  # an error of the lab
+    ((key, made),) = done
+    assert key == "x" and made.problem.startswith("not graded") and made.earned == 0
+
+
+ROWS = [
+    {
+        "name": name,
+        "student": "=1+1",
+        "total": points,
+        "out_of": 8.5,
+        "problem": "",
+        "seconds": 1.0,
+        "cpu_seconds": 1.0,
+        "memory": 1 << 30,
+        "lab": "0.1.0",
+        "digest": "d",
+        "steps": [
+            {"step": 1, "title": "<b>", "earned": points, "possible": 8.5, "right": points > 0}
+            | {"implemented": points > 0, "findings": ["race"] if points else []}
+        ],
+    }
+    for name, points in (("<script>", 0.0), ("b", 8.5))
+]
+
+
+def test_the_summary_is_whole_and_harmless():
+    roster = {"b": {"submission": "b", "student": "bb", "late_days": "2"}}
+    rows = list(csv.DictReader(to_csv(ROWS, roster).splitlines()))
+    assert [row["step1"] for row in rows] == ["0.0", "8.5"] and rows[1]["late_days"] == "2"
+    assert rows[0]["student"] == "'=1+1"  # not a formula
+    page = class_page(ROWS, [("b", "<script>", 0.9)])
+    assert "<script>" not in page and "race" in page and "90 %" in page and "http" not in page
+
+
+def test_what_reads_alike_is_found_whatever_the_names_and_comments():
+    other = REFERENCE.replace("tile_scheduler", "sched").replace("phase_mma", "p").replace("# ", "#  ")
+    own = "def hgemm_v1(M, N, K):\n" + "".join(f"    a{n} = [{n}, {n * n}, M % {n + 3}]\n" for n in range(60))
+    (pair,) = similar({"a": REFERENCE, "b": other, "c": own}, common=1)
+    assert pair[:2] == ("a", "b") and pair[2] > 0.9
+    assert similar({"a": "(((", "b": "\0", "c": SKELETON.read_text()}) == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_dask_cluster_that_loses_a_worker_gives_the_same_grades(folder):
+    distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed")
+    made = a_class(folder)
+    expected = {row["name"]: row["earned"] for row in batch.grade_class(made, locally(made))}
+    other = batch.Class(folder, folder.with_name("on-dask"), made.options)
+    more = {"processes": True, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(n_workers=2, **more) as cluster:
+
+        def losing(work):
+            for number, item in enumerate(batch.on_dask(work, other.options, cluster.scheduler_address)):
+                if number == 0:
+                    next(iter(cluster.workers.values())).process.process.kill()
+                yield item
+
+        rows = batch.grade_class(other, losing)
+    assert {row["name"]: row["earned"] for row in rows} == expected
