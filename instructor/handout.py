@@ -15,8 +15,7 @@ from pathlib import Path
 from instructor.autograder.plan import load_hidden
 from tirxlab.version import ROOT, STAMP
 
-LEFT_OUT = ("instructor", "dev", ".ci", ".gitignore", "conftest.py", "CONTRIBUTING.md", "docs/contributing")
-LEFT_OUT += ("docs/instructors.md", "docs/newcomer-log.md")
+LEFT_OUT = ("instructor", "dev", ".ci", "conftest.py")
 COMMANDS = ("skeleton", "grade", "grade_all", "package", "release", "figures")  # of the course, in lab_cli
 LINES = 4
 _REGION = re.compile(r"# TODO\[begin\](.*?)# TODO\[end\]", re.DOTALL)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from instructor.autograder.apart import grade_apart
 from instructor.autograder.grading import Options, grade
 from instructor.autograder.points import Grade, StepGrade
 from instructor.autograder.submission import LARGEST, Submission, SubmissionError, read_submission
@@ -111,11 +112,6 @@ def failed(key: str, digest: str, reason: str, chosen: tuple[int, ...]) -> Grade
     return Grade(key, digest, lab_version(), "sim", steps, problem=f"not graded: {reason}")
 
 
-def grade_one(submission: Submission, options: Options) -> Grade:
-    """What a process of the pool, or a Dask worker, does."""
-    return grade(submission, options)
-
-
 def local(
     work: dict[str, Submission], options: Options, jobs: int, seconds: float
 ) -> Iterator[tuple[str, Grade]]:
@@ -123,11 +119,11 @@ def local(
     tries = dict.fromkeys(work, 1)
     with Pool(jobs, seconds, memory=64 << 30) as pool:
         for key, submission in work.items():
-            pool.submit(key, grade_one, submission, options)
+            pool.submit(key, grade, submission, options)
         for key, result in pool.results():
             if isinstance(result, Failed) and tries[key] < TRIES:
                 tries[key] += 1
-                pool.submit(key, grade_one, work[key], options)
+                pool.submit(key, grade, work[key], options)
             elif isinstance(result, Failed):
                 yield key, failed(key, work[key].digest, result.message, options.steps)
             else:
@@ -141,7 +137,7 @@ def on_dask(work: dict[str, Submission], options: Options, address: str) -> Iter
     with Client(address) as client:
         futures = {
             client.submit(
-                grade_one, submission, options, key=f"{key}-{submission.digest}", retries=TRIES - 1
+                grade_apart, submission, options, key=f"{key}-{submission.digest}", retries=TRIES - 1
             ): key
             for key, submission in work.items()
         }

@@ -73,9 +73,7 @@ def class_page(rows: list[dict], alike: list[tuple[str, str, float]]) -> str:
     """Distribution, points by step, commonest findings, what is slow, failed or alike."""
     out_of = max((row["out_of"] for row in rows), default=0)
     bins = _bins([row["total"] for row in rows], out_of)
-    findings = Counter(
-        kind for row in rows for step in row["steps"] for kind in step["findings"]
-    ).most_common(10)
+    findings = Counter(kind for row in rows for step in row["steps"] for kind in step["findings"])
     return (
         Environment(autoescape=True)
         .from_string(TEXT)
