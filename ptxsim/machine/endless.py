@@ -16,7 +16,7 @@ from ptxsim.jit import bytecode as ml
 from ptxsim.machine.forward_progress import ENDLESS
 from ptxsim.report.findings import Finding
 
-START = 2048  # turns after which a cluster is watched
+START = 256  # turns after which a cluster is watched
 START_TOGETHER = 128  # where other clusters may help it
 AGAIN = 3  # times that a state must come back
 AGAIN_AT_RANDOM = 100  # where the next to run is drawn: until then everybody had a turn
@@ -33,8 +33,8 @@ class Rounds:
 
     def __init__(self, cluster, most: int | None, start: int = START):
         self.most, self.first = most or MOST_INSTRUCTIONS, cluster.executed()
-        self.copied: set = set()  # (instruction, tensor, coordinates) of copies
-        self.known_copies = 0  # copies since one of a tile that was new
+        self.copied: set = set()  # (kind, tensor, coordinates) of copies
+        self.known_copies = 0  # copies since one of a new tile inside its tensor
         self.left: tuple | None = None  # state in which the cluster was last put aside
         self.watch(start)
 
@@ -43,17 +43,20 @@ class Rounds:
         self.turns = self.again = 0
         self.start = self.next = start  # turn whose state is compared with those that follow
         self.key = self.state = self.memory = None
-        self.rows: dict[int, list[int]] = {}  # warp -> first and last row at which it stood since `next`
+        self.rows: dict[int, list[int]] = {}  # warp -> first and last row at which it stood lately
 
     def came_back(self, cluster, g: int) -> bool:
         """After a turn of split g: whether the cluster goes round."""
         self.turns += 1
+        if self.turns & (self.turns - 1) == 0:
+            self.rows = {}  # what stands before the loop shall not count to it
+        self._stood(cluster, g)
         if self.turns < self.start:
             return False
-        self._stood(cluster, g)
-        key = (tuple(cluster.queue), cluster.SP.tobytes())
+        own = zlib.crc32(np.ascontiguousarray(cluster.R[g // 32]))  # differs in most loops that end
+        key = (g, own, tuple(cluster.queue), cluster.SP.tobytes())
         if self.turns >= self.next:
-            self.next, self.again, self.rows = 2 * self.turns, 0, {}
+            self.next, self.again = 2 * self.turns, 0
             self.key, self.state, self.memory = key, state_of(cluster), None
             return False
         if key != self.key or state_of(cluster) != self.state:
@@ -67,17 +70,19 @@ class Rounds:
         before, self.left = self.left, (state_of(cluster), memory_of(cluster))
         return self.left == before
 
-    def copies(self, *tile) -> None:
-        """A tensor copy was issued."""
-        if tile in self.copied:
+    def copies(self, kind: str, tmap, start: tuple[int, ...]) -> None:
+        """A tensor copy of the box at `start` was issued."""
+        outside = any(s >= d or s + b <= 0 for s, d, b in zip(start, tmap.dims, tmap.box, strict=True))
+        tile = (kind, tmap.segment, tmap.byte_offset, start)
+        if outside or tile in self.copied:
             self.known_copies += 1
         else:
             self.copied.add(tile)
             self.known_copies = 0
 
     def same_tiles(self) -> bool:
-        """Whether copies were of known tiles only for far longer than a loop over tiles makes them."""
-        return self.known_copies > 4096 + 64 * len(self.copied)
+        """Whether copies brought nothing new for far longer than a loop over tiles makes them."""
+        return self.known_copies > 1024 + 64 * len(self.copied)
 
     def given_up(self, cluster) -> bool:
         """Whether the cluster did more than any kernel that ends."""
@@ -126,7 +131,7 @@ def goes_nowhere(cluster, g: int, alone: bool) -> bool:
     if progress.impatient(cluster.queue) and not cluster.unstick():
         progress.patience = ENDLESS
         return not alone
-    return rounds.turns % 64 == 0 and rounds.given_up(cluster)
+    return rounds.given_up(cluster)
 
 
 def give_up(cluster) -> None:
@@ -157,7 +162,8 @@ def report(cluster, rounds: Rounds, proven: bool) -> Finding:
     if proven:
         message = f"{names} never leave {loops}: every time round, the cluster is in the same state again"
     elif rounds.same_tiles():
-        tiles = f"{rounds.known_copies} copies in a row were of the same {len(rounds.copied)} tiles"
+        tiles = f"{rounds.known_copies} tensor copies in a row were of the same {len(rounds.copied)} tiles"
+        tiles += " or outside of their tensors"
         message = f"{names} seem never to leave {loops}: {tiles}. The run was given up"
     else:
         message = (

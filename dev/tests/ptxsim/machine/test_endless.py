@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import ptxsim
+from ptxsim.machine.endless import Rounds
 
 HEAD = """.version 9.0
 .target sm_90a
@@ -80,6 +83,20 @@ def test_a_run_longer_than_asked_for_is_incomplete():
     finding = next(f for f in result.findings if f.kind == "deadlock")
     assert finding.severity == "incomplete" and "max_instructions=50000" in finding.message
     assert "kernel.py:12 to 15" in finding.message
+
+
+def test_copies_of_known_tiles_or_of_none_are_counted():
+    tile = ptxsim.TensorMap(np.zeros((64, 64), np.float16), box=(16, 16))
+    tile.segment = 0
+    rounds = Rounds(SimpleNamespace(executed=int), None)
+    for at in range(1000):
+        rounds.copies("load", tile, (16 * (at % 4), 0))
+    assert not rounds.same_tiles() and len(rounds.copied) == 4
+    for at in range(400):
+        rounds.copies("load", tile, (64 + 16 * at, 0))
+    assert rounds.same_tiles() and len(rounds.copied) == 4
+    rounds.copies("load", tile, (0, 32))
+    assert not rounds.same_tiles()
 
 
 def test_a_budget_is_a_positive_number():
