@@ -280,6 +280,10 @@ class _Emitter:
     def _source(self, operand, kind: str, instr: Instr) -> int:
         if kind == "pred":
             return self.slots.predicate(operand)
+        declared = isinstance(operand, Reg) and operand.name in self.function.regs
+        if instr.op in _EXACT and declared and self.slots.width(operand) != type_bits(kind):
+            what = f"{instr.name} takes a register of {type_bits(kind)} bits, not {operand.name}"
+            raise PtxError(what, instr.line, instr.text)
         return self.slots.value(operand, kind, instr)
 
     def _ld(self, row: Row, block) -> None:
@@ -321,6 +325,7 @@ class _Emitter:
         return base, offset, space
 
 
+_EXACT = ("getctarank", "mapa", "cvta")  # instructions on addresses, whose type says how wide these are
 _COLUMN = {
     "d": D,
     "a": A,

@@ -111,6 +111,8 @@ def test_scalar_instructions_refuse_words_they_do_not_have(name):
     "trap.banana;", "cvta.to.banana.u64 %y0, %y1;", "mov.b64.banana %y0, {%x0, %x1};",
     "fence.proxy.async.shared;", "atom.shared.exch.u32 %x0, [%sm], %x1;", "red.shared.add.f16x2 [%sm], %x1;",
     "elect.sync %x0|%p, -1, 5;", "shfl.sync.idx.b32 %x0, %x1, 0, 31;",
+    "getctarank.shared::cluster.u64 %x0, %x1;", "getctarank.u32 %x0, %y1;",
+    "mapa.shared::cluster.u64 %y0, %x1, %x2;",
     "tcgen05.ld.sync.aligned.32x32b.x4.b32 {%x0, %x1}, [%x2];",
 ])  # fmt: skip
 def test_the_front_door_refuses_what_ptxas_refuses(text):
