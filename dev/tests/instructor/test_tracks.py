@@ -55,7 +55,11 @@ def test_rungs_at_other_sizes_and_orders(track, rung, size, options, order):
     assert run_checked(track, size, order, solution(track), rung, **options) == []
 
 
-@pytest.mark.parametrize("track, rung", LADDERS, ids=name_of)
+LAST = [(track, track.rungs[-1]) for track in (AMPERE, HOPPER)]
+OTHERS = [pytest.param(*pair, marks=pytest.mark.slow) for pair in LADDERS if pair not in LAST]
+
+
+@pytest.mark.parametrize("track, rung", [*LAST, *OTHERS], ids=name_of)
 def test_rungs_neither_spill_nor_outgrow_the_chip(track, rung):
     """At 4096, in each type: no spills, at most 227 KB of shared memory."""
     make = getattr(load_kernels(solution(track)), rung.builder)
