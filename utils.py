@@ -24,6 +24,7 @@ from tirxlab.mismatch import explain
 from tirxlab.rubric import load_rubric
 
 DTYPES = {"fp16": "float16", "bf16": "bfloat16"}
+ALSO = 5  # findings that are told after the first error
 TILE = 128  # rows and columns of the tiles that `verify` speaks of
 # Outputs start as these NaNs, whose payload no arithmetic produces: what still holds them was never written.
 CANARY = {"float16": 0x7E5A, "bfloat16": 0x7FDA, "float32": 0x7FC05A5A}
@@ -39,12 +40,20 @@ class KernelError(AssertionError):
 
 @dataclass(frozen=True)
 class Timing:
-    """Outcome of `check_timing`. status: "passed" or "not measured" (too slow raises)."""
+    """What `check_timing` returns; unpacks to ms, tflops. status: "passed" or "not measured"."""
 
     status: str
     ms: float | None
     tflops: float | None
     reference_tflops: float
+
+    def __iter__(self):
+        """`ms, tflops = check_timing(...)`."""
+        return iter((self.ms, self.tflops))
+
+
+REFERENCE_TIMES = load_rubric().reference_ms  # step -> (M, N, K) -> published B200 milliseconds
+TIMING_TOLERANCE = load_rubric().speed_factor  # a kernel passes at reference TFLOP/s / TIMING_TOLERANCE
 
 
 def prepare_data(M: int, N: int, K: int, dtype: str = "fp16", seed: int | None = None, *, device=None):
@@ -104,10 +113,11 @@ def compile_and_run(kernel, A, B, C, *, device=None, order="program", checks=Tru
 
 
 def report(run: Run, artifact: Artifact) -> str:
-    """The findings of a run, each with the student's line."""
+    """The findings of a run with the student's lines; after an error, one line for each of the others."""
     lines = artifact.source.get("text", "").splitlines()
+    told = run.findings[:1] if run.verdict == "error" else run.findings
     parts = []
-    for finding in run.findings:
+    for finding in told:
         times = f" ({finding.count} times)" if finding.count > 1 else ""
         parts.append(f"{finding.severity}: {finding.kind}: {finding.message}{times}")
         number = finding.where.get("line")
@@ -116,7 +126,19 @@ def report(run: Run, artifact: Artifact) -> str:
             parts.append(f"  at {artifact.source.get('file', 'kernel')}:{number}: {text}")
         if finding.hint:
             parts.append(f"  hint: {finding.hint}")
+    parts += _also(run.findings[len(told) :])
     return "\n".join(parts) or f"{run.verdict}: no findings"
+
+
+def _also(findings: list) -> list[str]:
+    """What was found besides, and may follow from the first."""
+    lines = []
+    for finding in findings[:ALSO]:
+        number = finding.where.get("line")
+        head = finding.message.split("\n")[0]
+        lines.append(f"also: {finding.kind}: {head}" + (f" [line {number}]" if number else ""))
+    more = len(findings) - len(lines)
+    return lines + ([f"and {more} more: --json shows all"] if more > 0 else [])
 
 
 def verify(C_out, A, B, rtol: float = 1e-3, atol: float = 1e-2) -> None:

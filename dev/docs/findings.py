@@ -48,11 +48,13 @@ def said_about(bug) -> str:
     if "Traceback" in done.stderr or done.returncode not in (0, 1):
         sys.exit(f"{bug.name}: {' '.join(command)} does not run:\n{done.stderr[-2000:]}")
     lines = [line[2:] for line in done.stdout.splitlines() if line.startswith("  ")]
-    expected = f"{bug.severity}: {bug.kind}: "
+    expected = f"{bug.severity}: {bug.kind}: ", f"also: {bug.kind}: "
     start = next((i for i, l in enumerate(lines) if l.startswith(expected) and bug.names in l), None)
     if start is None:
         return ""
-    begins = [i for i, line in enumerate(lines) if re.match(r"(error|review|incomplete): |\d+ of \d+ ", line)]
+    begins = [
+        i for i, line in enumerate(lines) if re.match(r"(error|review|incomplete|also): |\d+ of \d+ ", line)
+    ]
     end = min([i for i in begins if i > start], default=len(lines))
     return "...\n" * (begins[0] < start) + shown(lines[start:end]) + "...\n" * (end < len(lines))
 

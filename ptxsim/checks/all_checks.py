@@ -12,6 +12,7 @@ import inspect
 from collections.abc import Callable
 
 from ptxsim.checks.barrier_history import History
+from ptxsim.checks.clues import Clues
 from ptxsim.checks.lifecycle.bulk_copies import BulkCopies
 from ptxsim.checks.lifecycle.cluster_peers import Peers
 from ptxsim.checks.lifecycle.descriptors import Descriptors
@@ -32,6 +33,7 @@ OBSERVERS: tuple[type[Observer], ...] = (
     Descriptors,
     LoadedRegisters,
     RaceDetector,
+    Clues,
 )
 
 _EVENTS = {

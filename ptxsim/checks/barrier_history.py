@@ -25,6 +25,26 @@ class Signals:
 
 
 @dataclass
+class Waits:
+    """The waits of one warp on one barrier, so far."""
+
+    phase: int  # that the last one saw complete
+    lanes: int  # that have seen it
+    fresh: int | None = None  # row of the first one, if the phase before the first let it pass
+    again: tuple[int, int] | None = None  # (phase, row) of the first that a phase let pass a second time
+    rows: set[int] = field(default_factory=set)
+    count: int = 1  # waits that passed
+
+    def note(self, phase: int, lanes: int, row: int) -> None:
+        self.rows.add(row)
+        self.count += 1
+        if phase == self.phase and self.lanes & lanes:
+            self.again = self.again or (phase, row)
+        self.lanes = self.lanes | lanes if phase == self.phase else lanes
+        self.phase = phase
+
+
+@dataclass
 class BarrierHistory:
     """One mbarrier. Phase -1 is the one before the first: it counts as complete and seen."""
 
@@ -38,6 +58,7 @@ class BarrierHistory:
     before: list[tuple[str, int, int]] = field(default_factory=list)  # the same of the phase before
     threads: dict[int, int] = field(default_factory=dict)  # thread -> last phase that it saw complete
     armed: dict[int, int] = field(default_factory=dict)  # thread -> last phase that it started work for
+    waits: dict[int, Waits] = field(default_factory=dict)  # warp -> its waits
 
 
 @dataclass(frozen=True)
@@ -116,23 +137,42 @@ class History(Observer):
     def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
         history, done = self.barriers[place], cluster.mbarriers[place].phase - 1
         history.seen = max(history.seen, done)
+        waits = history.waits.get(split.warp)
+        if waits is None:
+            fresh = split.row if done < 0 else None
+            history.waits[split.warp] = Waits(done, lanes, fresh, None, {split.row})
+        else:
+            waits.note(done, lanes, split.row)
         history.threads.update(dict.fromkeys((split.warp * 32 + lane_list(lanes)).tolist(), done))
 
 
 def never_waited(cluster, histories: dict, name_of) -> list[str]:
     """Names of the barrier arrays that are signalled, but that no thread has waited for, at any index.
 
-    name_of: window offset -> name.
+    Where there is none, those that are initialised, as nobody waits. name_of: window offset -> name.
     """
     waiting = {w.detail["place"] for w in cluster.waits.values() if w.kind == "mbarrier"}
-    signalled, waited = {}, set()
+    signalled, silent, waited = {}, {}, set()
     for place, history in histories.items():
         array = name_of(place[1]).partition("[")[0]
         if history.threads or place in waiting:
             waited.add(array)
-        elif history.sources:
-            signalled.setdefault(array, name_of(place[1]))
-    return [name for array, name in signalled.items() if array not in waited]
+        else:
+            (signalled if history.sources else silent).setdefault(array, name_of(place[1]))
+    found = [name for array, name in signalled.items() if array not in waited]
+    return found or [name for array, name in silent.items() if array not in waited | set(signalled)]
+
+
+def waited_at(histories: dict, cluster, place: tuple[int, int], name_of) -> tuple[list, list]:
+    """Of the array of a barrier: (places that no thread waits for, those that some thread does).
+
+    Only barriers that somebody signals are among the first.
+    """
+    waiting = {w.detail["place"] for w in cluster.waits.values() if w.kind == "mbarrier"}
+    array = name_of(place[1]).partition("[")[0]
+    same = [p for p in histories if p[0] == place[0] and name_of(p[1]).partition("[")[0] == array]
+    awaited = [p for p in same if histories[p].threads or p in waiting]
+    return [p for p in same if p not in awaited and histories[p].sources], awaited
 
 
 def history_of(cluster) -> dict[tuple[int, int], BarrierHistory]:

@@ -12,8 +12,9 @@ from ptxsim.isa.address_map import (
     WINDOW_MASK,
 )
 from ptxsim.jit.translate import is_shared, shared_place
+from ptxsim.report.ranking import rank
 
-KINDS = (  # the most fundamental first: those in front tend to be causes of those behind
+KINDS = (
     "collective",
     "illegal",
     "mbarrier",
@@ -98,8 +99,8 @@ class Reporter:
 
     @property
     def findings(self) -> list[Finding]:
-        """By severity, then the most fundamental kind first, then in order of appearance."""
-        return sorted(self.found.values(), key=lambda f: (SEVERITIES.index(f.severity), KINDS.index(f.kind)))
+        """By severity, then what explains others first (ranking.py), then in order of appearance."""
+        return sorted(self.found.values(), key=lambda f: (SEVERITIES.index(f.severity), rank(f)))
 
     def verdict(self) -> str:
         severities = {f.severity for f in self.found.values()}
@@ -110,8 +111,8 @@ class Reporter:
     ) -> Finding:
         """Records a finding; the same one only counts up.
 
-        The same: of one kind and one key. A key that is no tuple, or the message where there is none, counts
-        per line of the student's file (of the PTX where that is not known).
+        Findings are merged by (kind, key). Non-tuple keys, and findings without a key, are merged per line of
+        the student's file (of the PTX where that is not known).
         """
         where = self.place(split) if split is not None else {}
         line = where.get("line") or -where.get("ptx_line", 0)

@@ -69,6 +69,7 @@ def guarded(cluster, split, place: tuple[int, int], change) -> None:
             split,
             key=("count", place[1]),
             barrier=name,
+            cause="arrivals",
         )
     settle(cluster, place)
 

@@ -13,6 +13,10 @@ from tirxlab import nvrtc
 
 from .markers import line_of
 
+_VARIABLE = (
+    "{0} is a variable of the kernel, which this operation cannot take as a slice bound: "
+    "write {0} = Tx.meta_var(...) where it is computed"
+)
 _MAX_LINES, _MAX_WIDTH = 12, 400
 
 
@@ -29,8 +33,19 @@ class BuildError(ValueError):
 def lowering_message(error: Exception, kernel, info) -> BuildError:
     """What TVM said, without the whole program that it prints, at the statement that it complains about."""
     text = str(error)
+    variable = re.search(r"Buffer (\w+) is used before its definition", text)
+    if variable:
+        line = _user(variable[1], kernel, info.file)
+        return BuildError(_VARIABLE.format(variable[1]), info.file, line or info.line)
     line = _mentioned(text, kernel, info.file)
     return BuildError(_cut(text), info.file, line or info.line)
+
+
+def _user(name: str, kernel, file: str) -> int | None:
+    """The line of the first tile operation that reads a variable; one that is no copy, if there is one."""
+    found = [(call, line) for line, call in _calls(kernel, file).items() if re.search(rf"\b{name}\b", call)]
+    found.sort(key=lambda pair: "T.tile.copy" in pair[0])
+    return found[0][1] if found else None
 
 
 def compile_message(error: nvrtc.CompileError, cuda: str, info) -> BuildError:
@@ -59,14 +74,19 @@ def _reasons(text: str) -> list[str]:
 def _mentioned(text: str, kernel, file: str) -> int | None:
     """The line of the tile operation that the message quotes, else of the first one on the same buffers."""
     quoted = re.search(r"T\.tile\.\w+\(.*\)", text)
-    calls: list[TilePrimitiveCall] = []
-    post_order_visit(kernel.body, lambda n: calls.append(n) if isinstance(n, TilePrimitiveCall) else None)
-    printed = {line: str(call).splitlines()[-1] for call in calls if (line := line_of(call, file))}
+    printed = _calls(kernel, file)
     for same in (str, _names):
         for line, call in printed.items():
             if quoted and same(call) == same(quoted[0]):
                 return line
     return None
+
+
+def _calls(kernel, file: str) -> dict[int, str]:
+    """The tile operations of a kernel as TVM prints them, by line."""
+    calls: list[TilePrimitiveCall] = []
+    post_order_visit(kernel.body, lambda n: calls.append(n) if isinstance(n, TilePrimitiveCall) else None)
+    return {line: str(call).splitlines()[-1] for call in calls if (line := line_of(call, file))}
 
 
 def _names(call: str) -> list[str]:

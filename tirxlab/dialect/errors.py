@@ -19,6 +19,11 @@ _MAX_MESSAGE = 600
 _EXPLAINED = {
     "MatchesCode(DLDataTypeCode::kDLBool)": "`and`, `or`, `not` take conditions, and this is a number: "
     "write `Tx.ptx.elect_sync() != 0`, or put one `if` into the other",
+    "Cannot automatically inference the type": "this value has no type on the GPU: a variable of a kernel "
+    "holds a number or an expression of numbers; wrap what only the builder needs in Tx.meta_var(...)",
+    "object has no attribute 'expr_ty'": "this compares or computes with something that is not a number",
+    "Mismatched type on argument": "an argument is not a number or an expression of numbers (a list, "
+    "a string or None?)",
 }
 
 

@@ -7,6 +7,7 @@ roles of its parameters, kept as JSON in the attribute `tirxlab.info`, which sur
 import inspect
 import json
 import linecache
+import re
 from dataclasses import asdict, dataclass
 
 from tvm import DataType
@@ -20,7 +21,7 @@ from tvm.tirx.tile_primitive import TilePrimitiveCall
 from .errors import KernelError, kernel_error, short
 from .slips import refuse_host_output
 from .state import ParseState, new_state
-from .whole import problem
+from .whole import never_set, problem
 
 INFO_ATTR = "tirxlab.info"
 
@@ -93,6 +94,10 @@ def _parse(function, stack, check_well_formed: bool) -> PrimFunc:
         wrong = _ill_formed(kernel)
     if wrong:
         raise KernelError(wrong, file, line, linecache.getline(file, line))
+    unset = never_set(kernel)
+    if unset:
+        at = _definition(unset[0], file, line)
+        raise KernelError(unset[1], file, at, linecache.getline(file, at))
     info = {
         "name": function.__name__,
         "names": [asdict(name) for name in _shared_names(kernel, parsed)],
@@ -101,6 +106,13 @@ def _parse(function, stack, check_well_formed: bool) -> PrimFunc:
     kernel = kernel.with_attr(INFO_ATTR, json.dumps(info))
     kernel.__name__, kernel.source_file, kernel.source_line = function.__name__, file, line
     return kernel
+
+
+def _definition(name: str, file: str, line: int) -> int:
+    """The first line from `line` on that gives `name` a value; `line` if there is none."""
+    lines = linecache.getlines(file)
+    found = (n for n in range(line, len(lines)) if re.match(rf"\s*{name}\s*=", lines[n - 1]))
+    return next(found, line)
 
 
 def _ill_formed(kernel: PrimFunc) -> str | None:

@@ -1,6 +1,9 @@
-"""What can only be judged once the whole kernel has been read: thread counts that agree, a committed pool."""
+"""What can only be judged once the whole kernel has been read: thread counts, a committed pool, states."""
 
 from math import prod
+
+from tvm.tirx import BufferLoad, BufferStore, PrimFunc
+from tvm.tirx.stmt_functor import post_order_visit
 
 from .state import ParseState
 
@@ -26,4 +29,35 @@ def problem(parsed: ParseState, parameters: list[str]) -> str | None:
         return "pool.commit() is missing: it belongs after the last pool.alloc() and barrier"
     if len(set(parameters)) < len(parameters):
         return f"a buffer parameter was given another's name by an assignment: {', '.join(parameters)}"
+    return None
+
+
+# Suffix of the variable that an object keeps -> what is missing if nothing ever sets it.
+_UNSET = {
+    "_phase": "{0} is never initialised: {0}.init(is_producer=True) where one may go ahead, else False",
+    "_linear_idx": "{0} is never initialised: {0}.init(...) takes the number of this CTA or cluster",
+}
+
+
+def never_set(kernel: PrimFunc) -> tuple[str, str] | None:
+    """(name, problem) of the first PipelineState or scheduler that is used and only ever set from itself."""
+    read, fresh = {}, set()
+
+    def loads(value) -> set[str]:
+        found = set()
+        post_order_visit(value, lambda n: found.add(n.buffer.name) if isinstance(n, BufferLoad) else None)
+        return found
+
+    def visit(node):
+        if isinstance(node, BufferLoad):
+            read.setdefault(node.buffer.name, node)
+        elif isinstance(node, BufferStore) and node.buffer.name not in loads(node.value):
+            fresh.add(node.buffer.name)
+
+    post_order_visit(kernel.body, visit)
+    for name in read:
+        for suffix, text in _UNSET.items():
+            if name.endswith(suffix) and name not in fresh and read[name].buffer.scope() == "local":
+                owner = name.removesuffix(suffix)
+                return owner, text.format(owner)
     return None

@@ -1,6 +1,6 @@
 """Why a mutant that nothing tells from a correct kernel is one: the argument, or "" where a person must look.
 
-Only mutants that survive both default orders at three sizes and four random ones are asked about.
+Only mutants that survive both default orders at every size and three further orders are asked about.
 """
 
 from __future__ import annotations
@@ -11,8 +11,28 @@ import re
 ARGUMENTS = (
     (
         "double|swap|move in|move out",
-        r"tcgen05\.fence\.after_thread_sync",
+        r"tcgen05\.fence\.(after|before)_thread_sync",
         "the fence stands once more, or elsewhere, between the same wait and the same use of tensor memory",
+    ),
+    (
+        "double",
+        r"^\s*(Tx\.cuda\.\w+_sync\(|Tx\.ptx\.fence|Tx\.ptx\.cp_async\.(bulk\.)?(wait|commit)_group)",
+        "all threads that come to it come twice: the second time there is nothing left to wait for",
+    ),
+    (
+        "double",
+        r"^\s*(with Tx\.(cta|warpgroup|thread)\(\):\n\s*)?Tx\.(copy|cast)\(",
+        "the same values are copied to the same place twice, with nothing between",
+    ),
+    (
+        "swap",
+        r"^\s*\w+ = pool\.alloc(.|\n)*\n\s*\w+ = pool\.alloc",
+        "two buffers change places in shared memory",
+    ),
+    (
+        "swap",
+        r"^\s*Tx\.copy_async\([AB]smem(.|\n)*\n\s*Tx\.copy_async\([AB]smem(?!(.|\n)*arrive)",
+        "two loads that report to one barrier are issued in the other order",
     ),
 )
 

@@ -4,7 +4,7 @@ What a finding names: its line, and what the first line of its message says (fur
 waits, which would name the place by chance). A statement stands for its own text and for what it passes a
 value to: a changed `k_st = ..` stands for the copies that use k_st, a changed `tma_phase.init(..)` for the
 barriers that are waited for with tma_phase, a call of `tma_load` for that function, the head of a loop or
-guard for its block of at most 12 lines.
+guard for its block of at most 24 lines.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ASSIGNED = re.compile(r"^\s*(\w+) = ")
 _STATE = re.compile(r"^\s*(\w+)\.(?:init|move_to_next_stage|next_tile)\(")
 _INLINE = re.compile(r"^\s*def (\w+)\(")
 _STOP = {"Tx", "pool", "kernel", "warp_id"}
-SHORT = 12  # lines of a block for which its head stands
+SHORT = 24  # lines of a block for which its head stands
 # Code -> what a finding calls it, where that is no name of the kernel.
 CALLED = {
     r"\btmem\b|tmem_addr|TMEM_COLS": ("tensor memory", "tcgen05.alloc", "tcgen05.dealloc"),

@@ -13,6 +13,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 import barriers
+import causes
 import fences
 import issue
 import memory
@@ -24,7 +25,7 @@ from corpus import Bug, bug_source, build_bug, matches, run_bug, wrong_result
 SCREEN = 30  # lines
 GROUPS = [
     value
-    for module in (barriers, phases, memory, issue, waits, fences, variants)
+    for module in (barriers, phases, memory, issue, waits, fences, variants, causes)
     for value in vars(module).values()
     if isinstance(value, tuple) and value and isinstance(value[0], Bug)
 ]

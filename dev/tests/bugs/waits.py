@@ -337,7 +337,7 @@ OUTPUT = (
         3,
         {"size": FOUR_TILES},
         (replace("m_st = Tx.meta_var(bx * BLK_M)", "m_st = Tx.meta_var(by * BLK_M)"),),
-        "different clusters",
+        "of the grid (cta_id) both store it",
         "Two CTAs write the same tile of D, and nobody the others.",
     ),
     _race(
@@ -345,7 +345,7 @@ OUTPUT = (
         4,
         {"size": FOUR_TILES},
         (replace("n_st = Tx.meta_var(by * BLK_N)", "n_st = Tx.meta_var(bx * BLK_N)"),),
-        "different clusters",
+        "of the grid (cta_id) both store it",
         "The same through TMA stores.",
     ),
     _race(
@@ -353,7 +353,7 @@ OUTPUT = (
         3,
         {"size": FOUR_TILES},
         (replace("m_st + warp_id * 32 + lane_id", "m_st + lane_id"),),
-        "no barrier between them",
+        "both store it: their rows or columns overlap",
         "All four warps write the first 32 rows of D.",
     ),
 )

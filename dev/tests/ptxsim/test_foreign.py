@@ -21,7 +21,7 @@ REVIEWS = {  # compiler -> (kind, words) of what its kernels leave to review
         ("race", "no barrier between them, but both write the same value"),
         ("async-pending", "before tcgen05.wait::ld"),
         ("proxy-fence", "no fence.proxy.async for .shared::cta"),
-        ("proxy-fence", "fence.proxy.async was executed behind the barrier"),
+        ("proxy-fence", "fence.proxy.async ran after the barrier"),
     },
     "nvidia-cutlass-dsl": {
         ("race", "no tcgen05.fence::after_thread_sync between the wait"),

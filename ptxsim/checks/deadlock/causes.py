@@ -6,29 +6,30 @@ first detector of CAUSES that answers for any group gives the cause.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 
-from ptxsim.checks.barrier_history import never_waited
+from ptxsim.checks.deadlock.cause import Cause, barrier_of, find_cycle, itself, says
+from ptxsim.checks.deadlock.parity import flipped_early, not_flipped
 from ptxsim.checks.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.grammar import agree
-from ptxsim.machine.split import lane_list
+from ptxsim.checks.running_ahead import why
 
 _COUNT_HINT = (
     "init(count) is the number of arrivals per round: all threads that arrive, of both CTAs, or 1 per commit"
 )
 _BYTES_HINT = "the bytes given to arrive are the sum of all copies that signal this barrier in a phase"
-_FLIP_HINT = "flip the phase after each wait, keep it from tile to tile, and start it once"
-_WRAP_HINT = "a phase that all stages share flips when the stage wraps to 0, not from stage to stage"
 _LOOP_HINT = (
     "both sides of a barrier must run the same number of rounds: compare their loops over K and over tiles"
 )
-_IGNORED_HINT = "who signals a barrier round after round waits, in each round, for the one that answers it"
 _SILENT_HINT = "the arrive, commit or load for it is missing, or under a condition that no thread meets"
 _ROUTE_HINT = "look at the slot index, at cta_id, and at cta_mask (one bit per CTA that is to hear it)"
 _START_HINT = "one side must start: PipelineState.init(is_producer=True) lets the first wait pass"
 _ORDER_HINT = "both sides must go through stages and phases in the same order, from the same start"
 _SELF_HINT = "who signals a barrier and waits for it signals first: look at their order, then at the phase"
 _SYNC_HINT = "every thread of the CTA (every CTA of the cluster) must come to the same sync: none may skip it"
+_REMOTE_HINT = (
+    "mbar=bar.remote_view(0).ptr_to([stage]) for the loads of both CTAs: one barrier counts all bytes"
+)
 _WARP_HINT = "all lanes named by the instruction must come to it: no divergent guard around it"
 _GROUP_HINT = "all four warps of a warpgroup execute every wgmma: no condition on the warp or lane around it"
 _ALLOC_HINT = "one warp of the CTA allocates, once: warp_id counts within a warpgroup, so name wg_id too"
@@ -37,54 +38,20 @@ _PAIR_HINT = (
 )
 
 
-@dataclass(frozen=True)
-class Cause:
-    sentence: str
-    hint: str
-    waiter: Waiter
-
-
 def find_cause(model: Model) -> Cause:
     """The first answer of the detectors; the first wait itself where none has one."""
     for detect in CAUSES:
         for waiter in model.waiters:
             cause = detect(model, waiter)
             if cause is not None:
-                return cause
+                return (
+                    cause if cause.name else replace(cause, name=detect.__name__.strip("_").replace("_", " "))
+                )
     waiter = next((w for w in model.waiters if w.kind != "poll"), model.waiters[0])
-    return Cause(f"{_says(waiter, 'waits')} for {waiter.wants} for ever", "", waiter)
-
-
-def find_cycle(model: Model, start: Waiter | None = None) -> list[Waiter]:
-    """Groups that wait for each other in a ring, the shortest; empty if there is none."""
-    best: list[Waiter] = []
-    for first in [start] if start else model.waiters:
-        paths = [[first]]
-        seen = {id(first)}
-        while paths:
-            path = paths.pop(0)
-            for helper in path[-1].helpers:
-                if helper.waiter is first and (not best or len(path) < len(best)):
-                    best = path
-                if helper.waiter is not None and id(helper.waiter) not in seen:
-                    seen.add(id(helper.waiter))
-                    paths.append([*path, helper.waiter])
-    return best
+    return Cause(f"{says(waiter, 'waits')} for {waiter.wants} forever", "", waiter)
 
 
 # ---- detectors ----
-
-
-def _says(waiter: Waiter, verb: str) -> str:
-    """`warp 0 waits`, `warps 1-3 wait`."""
-    return f"{waiter.who} {agree(waiter.who, verb)}"
-
-
-def _barrier(model: Model, waiter: Waiter):
-    """(barrier, history) of a wait on an initialised mbarrier, else (None, None)."""
-    if waiter.kind != "mbarrier" or waiter.place not in model.cluster.mbarriers:
-        return None, None
-    return model.cluster.mbarriers[waiter.place], model.histories.get(waiter.place)
 
 
 def _no_init(model: Model, waiter: Waiter) -> Cause | None:
@@ -97,14 +64,14 @@ def _collective(model: Model, waiter: Waiter) -> Cause | None:
     if waiter.kind != "collective":
         return None
     others = ", ".join(h.state for h in waiter.helpers) or "have ended"
-    return Cause(f"{_says(waiter, 'waits')} for {waiter.wants}, which {others}", _WARP_HINT, waiter)
+    return Cause(f"{says(waiter, 'waits')} for {waiter.wants}, which {others}", _WARP_HINT, waiter)
 
 
 def _alloc(model: Model, waiter: Waiter) -> Cause | None:
     if waiter.kind != "tmem-alloc":
         return None
     return Cause(
-        f"{_says(waiter, 'waits')} for {waiter.wants}: all are allocated, nobody frees them",
+        f"{says(waiter, 'waits')} for {waiter.wants}: all are allocated, nobody frees them",
         _ALLOC_HINT,
         waiter,
     )
@@ -113,9 +80,7 @@ def _alloc(model: Model, waiter: Waiter) -> Cause | None:
 def _pair(model: Model, waiter: Waiter) -> Cause | None:
     if waiter.kind != "tmem-pair":
         return None
-    return Cause(
-        f"{_says(waiter, 'waits')} in {waiter.detail['what']} for {waiter.wants}", _PAIR_HINT, waiter
-    )
+    return Cause(f"{says(waiter, 'waits')} in {waiter.detail['what']} for {waiter.wants}", _PAIR_HINT, waiter)
 
 
 def _warpgroup(model: Model, waiter: Waiter) -> Cause | None:
@@ -125,14 +90,14 @@ def _warpgroup(model: Model, waiter: Waiter) -> Cause | None:
     others = ", ".join(dict.fromkeys(h.state for h in waiter.helpers)) or "has ended"
     absent = model.role(waiter.cta, lanes)
     return Cause(
-        f"{_says(waiter, 'waits')} for a wgmma that {absent} never {agree(absent, 'issues')} ({others})",
+        f"{says(waiter, 'waits')} for a wgmma that {absent} never {agree(absent, 'issues')} ({others})",
         _GROUP_HINT,
         waiter,
     )
 
 
 def _bytes(model: Model, waiter: Waiter) -> Cause | None:
-    barrier, _ = _barrier(model, waiter)
+    barrier, _ = barrier_of(model, waiter)
     if barrier is None or barrier.pending or not barrier.tx or loads_to_come(model, waiter.place):
         return None
     text = (
@@ -154,42 +119,38 @@ def loads_to_come(model: Model, place: tuple[int, int]) -> bool:
     return any(rows & model.reach(w) and not now & set(w.lanes) for w in model.waiters)
 
 
+def _own_barrier(model: Model, waiter: Waiter) -> Cause | None:
+    """Bytes are missing here, and came to the same barrier of another CTA, where nobody expects them."""
+    barrier, history = barrier_of(model, waiter)
+    if history is None or barrier.tx <= 0 and barrier.pending < barrier.expected:
+        return None
+    for place, other in model.histories.items():
+        loads = [row for how, _, row in other.sources if how == "load"]
+        late = model.cluster.mbarriers[place].tx < 0
+        if place[1] == waiter.place[1] and place[0] != waiter.place[0] and loads and late and not other.waits:
+            line, name = model.program.instrs[loads[0]].src, model.reporter.shared_name(place[1])
+            text = (
+                f"the loads of CTA {place[0]} (line {line}) report to its own {name}, where nobody waits; "
+                f"CTA {waiter.place[0]} waits for them at the {name} of CTA {waiter.place[0]}"
+            )
+            return Cause(text, _REMOTE_HINT, waiter)
+    return None
+
+
 def _ahead(model: Model, waiter: Waiter) -> Cause | None:
-    barrier, history = _barrier(model, waiter)
+    barrier, history = barrier_of(model, waiter)
     if history is None or barrier.phase < 2 or history.seen >= barrier.phase - 2:
         return None
+    reason = why(model.cluster, model.histories, waiter.place, model.reporter)
     text = (
         f"{model.name(waiter.place)} completed phases {history.seen + 1} to {barrier.phase - 1} before "
-        "the wait "
-        f"for phase {barrier.phase - 2} saw it: "
+        f"the wait for phase {barrier.phase - 2} saw it: {reason.text}"
     )
-    ignored = never_waited(model.cluster, model.histories, model.reporter.shared_name)
-    if ignored:
-        text += f"who signals it runs ahead, as nobody ever waits for {' or '.join(ignored)}"
-        return Cause(text, _IGNORED_HINT, waiter)
-    text += f"it gets more than init({barrier.expected}) arrivals per round"
-    return Cause(text, _COUNT_HINT, waiter)
-
-
-def _not_flipped(model: Model, waiter: Waiter) -> Cause | None:
-    barrier, history = _barrier(model, waiter)
-    if history is None:
-        return None
-    warp, mask = next(iter(waiter.lanes.items()))
-    thread = warp * 32 + (mask & -mask).bit_length() - 1
-    seen, asked = history.threads.get(thread, -1), waiter.detail["parity"]
-    if seen < 0 or seen & 1 != asked or barrier.phase <= seen + 1:
-        return None
-    text = (
-        f"{_says(waiter, 'asks')} {model.name(waiter.place)} for parity {asked} again: "
-        f"{agree(waiter.who, 'it has')} seen phase {seen}, phase {seen + 1} has completed too, "
-        f"so this waits for phase {barrier.phase}; the phase was not flipped"
-    )
-    return Cause(text, _FLIP_HINT, waiter)
+    return Cause(text, reason.hint, waiter, reason.cause)
 
 
 def _bytes_only(model: Model, waiter: Waiter) -> Cause | None:
-    barrier, _ = _barrier(model, waiter)
+    barrier, _ = barrier_of(model, waiter)
     if barrier is None or barrier.pending != barrier.expected or barrier.tx >= 0:
         return None
     if any(not h.done for h in waiter.helpers if "loads" not in h.what and "would" not in h.what):
@@ -205,7 +166,7 @@ def _bytes_only(model: Model, waiter: Waiter) -> Cause | None:
 
 def _partial(model: Model, waiter: Waiter) -> Cause | None:
     """Some arrivals came, and everybody who could arrive has done so."""
-    barrier, history = _barrier(model, waiter)
+    barrier, history = barrier_of(model, waiter)
     if history is None or not 0 < barrier.pending < barrier.expected:
         return None
     arrived = {w for (how, w, _), s in history.sources.items() if how != "load" and s.phase == barrier.phase}
@@ -218,8 +179,8 @@ def _partial(model: Model, waiter: Waiter) -> Cause | None:
         return None
     count = barrier.expected - barrier.pending
     text = (
-        f"{model.name(waiter.place)} never completes phase {barrier.phase}: init({barrier.expected}), but "
-        f"{count} arrival{'s' * (count != 1)} came, and everybody who signals it has"
+        f"{model.name(waiter.place)} never completes phase {barrier.phase}: only {count} of "
+        f"{barrier.expected} arrivals came, and every thread that signals it has already done so"
     )
     elsewhere = _elsewhere(model, waiter)
     if elsewhere:
@@ -246,7 +207,7 @@ def _elsewhere(model: Model, waiter: Waiter) -> str:
 
 
 def _misrouted(model: Model, waiter: Waiter) -> Cause | None:
-    barrier, history = _barrier(model, waiter)
+    barrier, history = barrier_of(model, waiter)
     if history is None or any(how != "load" for how, _, _ in history.sources):
         return None
     elsewhere = _elsewhere(model, waiter)
@@ -258,63 +219,28 @@ def _misrouted(model: Model, waiter: Waiter) -> Cause | None:
 
 def _silent(model: Model, waiter: Waiter) -> Cause | None:
     """Nobody has signalled the barrier, and nobody who is left can."""
-    barrier, history = _barrier(model, waiter)
+    barrier, history = barrier_of(model, waiter)
     if history is None or history.sources or waiter.helpers:
         return None
     text = (
-        f"nobody signals {model.name(waiter.place)}: {_says(waiter, 'waits')} for its phase {barrier.phase}, "
+        f"nobody signals {model.name(waiter.place)}: {says(waiter, 'waits')} for its phase {barrier.phase}, "
         f"0/{barrier.expected} arrived"
     )
     return Cause(text, _SILENT_HINT, waiter)
 
 
 def _ended(model: Model, waiter: Waiter) -> Cause | None:
-    barrier, history = _barrier(model, waiter)
+    barrier, history = barrier_of(model, waiter)
     if history is None or not history.sources or not all(h.done for h in waiter.helpers):
         return None
-    rounds = barrier.phase
-    who = waiter.helpers[0].what.split(" (")[0]
+    rounds, helper = barrier.phase, waiter.helpers[0]
+    unit = {"load": "load", "commit": "commit"}.get(helper.how, "round") + "s" * (rounds != 1)
     text = (
-        f"{_says(waiter, 'waits')} for phase {rounds} of {model.name(waiter.place)}, but {who} no more: "
-        f"{agree(who, 'it has')} done so for {rounds} round{'s' * (rounds != 1)} and "
-        + agree(who, "is through with its loop")
+        f"{says(waiter, 'waits')} for phase {rounds} of {model.name(waiter.place)}, but {helper.who} "
+        f"{agree(helper.who, 'has')} left {agree(helper.who, 'its')} loop after {rounds} {unit} "
+        f"({helper.line}) and will not signal again"
     )
     return Cause(text, _LOOP_HINT, waiter)
-
-
-_FIRST = (" or began at 1", ", or phase 0 was signalled too early")  # alone; in a ring with others
-
-
-def _flipped_early(model: Model, waiter: Waiter) -> Cause | None:
-    """In a ring, perhaps of itself alone: it waits for the open phase and has never seen the one before."""
-    barrier, history = _barrier(model, waiter)
-    if history is None or not barrier.phase or waiter.detail["parity"] != barrier.phase & 1:
-        return None
-    seen, missed = max(history.threads.get(t, -1) for t in _threads(waiter)), barrier.phase - 1
-    ring = find_cycle(model, waiter)
-    if seen >= missed or not ring or _is_faulty(model, waiter):
-        return None
-    text = (
-        f"{_says(waiter, 'waits')} for phase {barrier.phase} of {model.name(waiter.place)}, but "
-        f"{agree(waiter.who, 'has')} never waited for phase {missed}, which is complete: the phase was "
-        f"flipped too early{'' if missed else _FIRST[len(ring) > 1]}"
-    )
-    return Cause(text + (f"; {_itself(waiter)}" if len(ring) == 1 else ""), _WRAP_HINT, waiter)
-
-
-def _is_faulty(model: Model, waiter: Waiter) -> bool:
-    """Is something wrong with the barrier itself (initialised twice), so that its phases tell nothing?"""
-    name, found = model.reporter.shared_name(waiter.place[1]), model.reporter.found.values()
-    return any(f.kind == "mbarrier" and f.evidence.get("barrier") == name for f in found)
-
-
-def _threads(waiter: Waiter) -> list[int]:
-    return [warp * 32 + int(lane) for warp, mask in waiter.lanes.items() for lane in lane_list(mask)]
-
-
-def _itself(waiter: Waiter) -> str:
-    ends = next(h.what for h in waiter.helpers if h.waiter is waiter)
-    return f"what would end this wait comes behind it: {ends}"
 
 
 def _sync(model: Model, waiter: Waiter) -> Cause | None:
@@ -327,7 +253,7 @@ def _sync(model: Model, waiter: Waiter) -> Cause | None:
     if missing and not ring and not apart:
         return None
     others = f"; {missing[0].what} {missing[0].state}" if missing else ""
-    return Cause(f"{_says(waiter, 'waits')} at {waiter.wants}: {waiter.state}{others}", _SYNC_HINT, waiter)
+    return Cause(f"{says(waiter, 'waits')} at {waiter.wants}: {waiter.state}{others}", _SYNC_HINT, waiter)
 
 
 def _fresh(model: Model, waiter: Waiter) -> Cause | None:
@@ -346,7 +272,7 @@ def _ring(model: Model, waiter: Waiter) -> Cause | None:
     if not ring or waiter is not ring[0]:
         return None
     if len(ring) == 1:
-        text = f"{_says(waiter, 'waits')} for {waiter.wants}: {_itself(waiter)}"
+        text = f"{says(waiter, 'waits')} for {waiter.wants}: {itself(waiter)}"
         return Cause(text, _SELF_HINT, waiter)
     text = ", ".join(f"{w.who} for {w.wants}" for w in ring[:4])
     return Cause(f"a ring of waits: {text}; each would be ended by the next", _ORDER_HINT, ring[0])
@@ -358,15 +284,16 @@ CAUSES = (
     _alloc,
     _pair,
     _warpgroup,
+    _own_barrier,
     _bytes,
     _misrouted,
     _ahead,
-    _not_flipped,
+    not_flipped,
     _bytes_only,
     _partial,
     _silent,
     _ended,
-    _flipped_early,
+    flipped_early,
     _sync,
     _fresh,
     _ring,

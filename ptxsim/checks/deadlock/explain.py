@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ptxsim.checks.deadlock.causes import find_cause, find_cycle
+from ptxsim.checks.deadlock.cause import find_cycle
+from ptxsim.checks.deadlock.causes import find_cause
 from ptxsim.checks.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.grammar import agree
 from ptxsim.report.findings import Finding
@@ -30,7 +31,11 @@ def explain(cluster, reporter) -> Finding:
     if len(cycle) > 1:
         lines.append("  ring: " + " -> ".join(w.who for w in [*cycle, cycle[0]]))
     where = reporter.row_place(cluster, cause.waiter.cta, cause.waiter.row)
-    evidence = {"waits": [_data(model, w) for w in model.waiters], "cycle": [w.who for w in cycle]}
+    evidence = {
+        "waits": [_data(model, w) for w in model.waiters],
+        "cycle": [w.who for w in cycle],
+        "cause": cause.name,
+    }
     return Finding("deadlock", "error", "\n".join(lines), cause.hint, where, evidence)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from ptxsim.checks.barrier_history import BarrierHistory, history_of
 from ptxsim.checks.deadlock.settled_branches import Guards
-from ptxsim.checks.grammar import agree
+from ptxsim.checks.grammar import agree, role
 from ptxsim.checks.static_flow import signal_rows
 from ptxsim.jit import bytecode as ml
 from ptxsim.report.findings import lanes_text
@@ -31,7 +31,9 @@ class Helper:
     state: str  # what that agent is doing instead
     waiter: Waiter | None = None  # the group it is in; None: it has ended
     done: bool = False  # it will never again come to the line that helps
-    rounds: int = 0  # times it has helped
+    who: str = ""  # "WG1 warp 0"
+    how: str = ""  # "arrive", "commit" or "load"
+    line: str = ""  # "line 812"
 
 
 @dataclass
@@ -93,23 +95,7 @@ class Model:
         return sorted(found.values(), key=lambda w: (w.cta, w.row))
 
     def role(self, cta: int, lanes: dict[int, int]) -> str:
-        """`CTA 1 WG0`, `WG1 warp 3 lane 0`: warps in the handout's words, with the CTA's rank."""
-        cluster = self.cluster
-        warps = sorted(w % cluster.warps_per_cta for w in lanes)
-        grouped = cluster.warps_per_cta > 4 and cluster.warps_per_cta % 4 == 0
-        parts = []
-        for group in sorted({w // 4 for w in warps}) if grouped else [0]:
-            mine = [w % 4 for w in warps if w // 4 == group] if grouped else warps
-            prefix = f"WG{group}" if grouped else ""
-            whole = len(mine) == min(4, cluster.warps_per_cta) and len(mine) > 1
-            names = f"warp{'s' if len(mine) > 1 else ''} {_runs(mine)}"
-            parts.append(prefix if whole and grouped else f"{prefix} {names}".strip())
-        text = ", ".join(parts)
-        masks = set(lanes.values())
-        mask = masks.pop() if len(masks) == 1 else 0xFFFF_FFFF
-        if mask != 0xFFFF_FFFF:
-            text += f" lane{'' if mask & (mask - 1) == 0 else 's'} {lanes_text(mask)}"
-        return f"CTA {cta} {text}" if cluster.ctas > 1 else text
+        return role(self.cluster, cta, lanes)
 
     def _job(self, waiter: Waiter) -> str:
         """` (MMA)` and the like, for a group that still has one of these jobs to do, and no other."""
@@ -256,7 +242,7 @@ class Model:
         helpers = []
         for (how, row), lanes in self._sources(history).items():
             line = self._short(row)
-            helpers += self._agents(_VERBS[how], line, lanes, self._copies(row))
+            helpers += self._agents(how, line, lanes, self._copies(row))
         if not helpers:
             rows = self.rows_for(waiter.place)
             able = {id(w): rows & self.reach(w) for w in self.waiters}
@@ -291,7 +277,7 @@ class Model:
             lanes[warp] = lanes.get(warp, 0) | signals.lanes
         return {(key[0], row): lanes for key, (row, lanes) in grouped.items()}
 
-    def _agents(self, verb: str, line: str, lanes: dict[int, int], rows: set[int]) -> list[Helper]:
+    def _agents(self, how: str, line: str, lanes: dict[int, int], rows: set[int]) -> list[Helper]:
         by_waiter: dict[int, tuple] = {}
         for warp, mask in lanes.items():
             other = self.waiter_of(warp, mask)
@@ -306,14 +292,10 @@ class Model:
             who = self.role(cta, mine)
             state = f"{agree(who, 'waits')} for {other.object}" if other else agree(who, "has ended")
             state = f"{agree(who, 'is past its loop')} and {state}" if other and done else state
-            helpers.append(Helper(f"{who} {agree(who, verb)} ({line})", state, other, done))
+            what = f"{who} {agree(who, _VERBS[how])} ({line})"
+            helpers.append(Helper(what, state, other, done, who, how, line))
         return helpers
 
 
 def _distinct(helpers: list[Helper]) -> list[Helper]:
     return list({(h.what, h.state): h for h in helpers}.values())
-
-
-def _runs(numbers: list[int]) -> str:
-    mask = sum(1 << n for n in numbers)
-    return lanes_text(mask)

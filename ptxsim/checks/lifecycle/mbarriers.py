@@ -7,15 +7,15 @@ whoever starts a copy must see it complete before the CTA ends.
 
 from __future__ import annotations
 
-from ptxsim.checks.barrier_history import BarrierHistory, history_of, never_waited
+from ptxsim.checks.barrier_history import BarrierHistory, history_of
 from ptxsim.checks.deadlock.causes import loads_to_come
 from ptxsim.checks.deadlock.wait_graph import Model
 from ptxsim.checks.observer import Observer
+from ptxsim.checks.running_ahead import why
 from ptxsim.machine.split import lane_list
 from ptxsim.report.findings import Finding
 
 _COUNT = "compare init(count) with how many threads or commits arrive per round; each arrives once per round"
-_IGNORED = "who signals a barrier round after round waits, in each round, for the barrier that answers it"
 _FLIP = "flip the phase after each wait: phase ^= 1, or move_to_next_stage()"
 _BYTES = (
     "the bytes given to arrive are the sum of all copies that signal this barrier in a phase: every buffer, "
@@ -33,7 +33,7 @@ class Barriers(Observer):
 
     def start(self, cluster) -> None:
         self.histories = history_of(cluster)
-        self.ahead: list = []  # findings of barriers that run ahead
+        self.ahead: dict[tuple, Finding] = {}  # barriers that run ahead
 
     def _name(self, place) -> str:
         return f"{self.reporter.shared_name(place[1])} of CTA {place[0]}"
@@ -45,15 +45,14 @@ class Barriers(Observer):
         missed = barrier.phase - 2  # the phase of this parity that completed last
         if history is None or missed < 0 or history.seen >= missed:
             return
-        arrivals = sum(s.total for s in history.sources.values())
         message = (
             f"{self._name(place)} runs ahead: phases {history.seen + 1} to {barrier.phase - 1} completed "
             f"before the wait for phase {missed} could see it, and parity {parity} cannot tell phase "
-            f"{missed} from phase {barrier.phase}. {arrivals} arrivals came, and init({barrier.expected}) "
-            f"makes {barrier.expected} of them a phase"
+            f"{missed} from phase {barrier.phase}"
         )
         for _ in range(lanes.bit_count()):  # a finding counts threads
-            self.ahead.append(self._at(split, "mbarrier", ("ahead", place[1]), place, message, _COUNT))
+            finding = self._at(split, "mbarrier", ("ahead", place[1]), place, message, "", "ahead")
+            self.ahead.setdefault(place, finding)
 
     def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
         history, barrier = self.histories.get(place), cluster.mbarriers[place]
@@ -68,20 +67,20 @@ class Barriers(Observer):
                 f"{done & 1}), which this thread has seen complete; what it started since belongs to phase "
                 f"{barrier.phase}"
             )
-            self._at(split, "mbarrier", ("stale", place[1]), place, message, _FLIP)
+            self._at(split, "mbarrier", ("stale", place[1]), place, message, _FLIP, "stale")
 
-    def _at(self, split, kind: str, key: tuple, place, message: str, hint: str) -> Finding:
+    def _at(self, split, kind: str, key: tuple, place, message: str, hint: str, cause: str) -> Finding:
         name = self.reporter.shared_name(place[1])
-        return self.reporter.add(kind, "error", message, hint, split, key, barrier=name)
+        return self.reporter.add(kind, "error", message, hint, split, key, barrier=name, cause=cause)
 
     # ---- at the end ----
 
     def finish(self, cluster) -> None:
-        ignored = never_waited(cluster, self.histories, self.reporter.shared_name) if self.ahead else []
-        for finding in self.ahead if ignored else ():
-            if finding.hint == _COUNT:
-                finding.message += f". Nobody ever waits for {' or '.join(ignored)}"
-                finding.hint = _IGNORED
+        for place, finding in self.ahead.items():
+            if not finding.hint:
+                reason = why(cluster, self.histories, place, self.reporter)
+                finding.message, finding.hint = f"{finding.message}: {reason.text}", reason.hint
+                finding.evidence["cause"] = reason.cause
         for place, history in self.histories.items():
             if place in cluster.mbarriers:
                 (self._bytes if cluster.stuck else self._left_open)(cluster, place, history)

@@ -94,8 +94,7 @@ class TmemLife(Observer):
             for start, allocation in live.items():
                 message = (
                     f"{allocation.columns} columns of tensor memory (from column {start}) are still "
-                    "allocated "
-                    f"when the CTA ends: the next kernel that allocates waits for ever"
+                    f"allocated when the CTA ends: the next kernel that allocates waits forever"
                 )
                 hint = "tcgen05.dealloc at the end, by the warp that allocated, once everybody is done"
                 finding = self.reporter.add("tmem-leak", "error", message, hint, key=("leak",))
@@ -108,13 +107,13 @@ class TmemLife(Observer):
                 split = cluster.splits[index]
                 where = split.at(split.full_mask)
                 held = [
-                    f"{a.columns} by warp {a.warp % cluster.warps_per_cta}"
+                    f"warp {a.warp % cluster.warps_per_cta} already holds "
+                    + (f"all {COLUMNS} columns" if a.columns == COLUMNS else f"{a.columns} of {COLUMNS}")
                     for a in self.live[split.cta].values()
                 ]
                 message = (
                     f"tcgen05.alloc of {wait.detail['columns']} columns by warp "
-                    f"{split.warp % cluster.warps_per_cta} waits for ever: {', '.join(held)} of {COLUMNS} "
-                    "are held"
+                    f"{split.warp % cluster.warps_per_cta} blocks forever: {', '.join(held)}"
                 )
                 self.reporter.add("tmem-alloc", "error", message, _ONE_WARP, where, key=("blocked",))
 

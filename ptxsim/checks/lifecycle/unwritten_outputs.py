@@ -51,5 +51,5 @@ def report_unwritten(marked: list[Marked], reporter) -> None:
             f"{output.name}: {count} of {left.size} elements were never written "
             f"(the first one is {output.name}{list(first)})",
             "do the tiles of all CTAs, and the columns that each thread stores, cover the whole output?",
-            key=("output", output.name), buffer=output.name,
+            key=("output", output.name), buffer=output.name, cause="unwritten",
         )  # fmt: skip

@@ -163,8 +163,8 @@ def _tmem_verb(access: Access, other: Access) -> str:
 
 
 def _has_waited(races, access: Access) -> bool:
-    """Has the issuer of a tcgen05.ld / st or a bulk copy waited for its completion?"""
-    if access.kind not in ("ld", "st", "source", "result"):
+    """Has the issuer of a tcgen05.ld / st or a copy waited for its completion?"""
+    if access.kind not in ("ld", "st", "source", "result", "cp.async"):
         return True
     owner = races.clocks.queue(access.agent).owner
     agent = races.clocks.first_agent(owner) if access.kind in ("ld", "st") else owner

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import Pair
 from ptxsim.checks.race.shadow_bytes import NO_FENCE_READ, NO_FENCE_WRITE, NO_TCGEN05_FENCE, SAME_VALUE
-from ptxsim.checks.race.wording import UNITS, line_text, thread_of, threads_of
+from ptxsim.checks.race.wording import UNITS, line_of, line_text, thread_of, threads_of
 
 _COPIES = (
     "copy, where one thread is meant to",
@@ -18,24 +19,43 @@ _MMAS = (
     "elect one thread of one warp for the MMAs of a result (test warp_id); two results lie side by side",
 )
 _FLIP_HINT = "move on to the next phase after each wait (move_to_next_stage, or phase ^ 1)"
-_EARLY_HINT = "hand a buffer back (arrive) only behind the last read of it (for TMEM, tcgen05.wait::ld)"
+_TILE_HINT = (
+    "m_st, n_st and the row must differ for all that store: look at them, and at the extents of cta_id"
+)
+_SLOT_HINT = (
+    "signal and wait for the same slot: the pipeline's stage, or the consumer's number, on both sides"
+)
+_GROUPS = "wait_group(n) returns when at most the n newest groups are pending: 0 for the last tile"
+_EARLY_HINT = "hand a buffer back (arrive) only after the last read of it (for TMEM, tcgen05.wait::ld)"
 
 
 @dataclass(frozen=True)
 class Edge:
     text: str
     hint: str
+    cause: str = ""  # for the order of findings (report/ranking.py)
 
 
 def missing(races, pair: Pair) -> Edge:
     """What would order the two, and what to do about it."""
     first = pair.first
-    text = _fence(pair) or _other(pair)
+    text = _fence(pair)
     if text:
         return Edge(text, _hint(pair))
+    if pair.code == SAME_VALUE:
+        return Edge("no barrier between them, but both write the same value", _hint(pair))
     if pair.issuers:
         what, hint = _MMAS if first.kind == "mma" else _COPIES
-        return Edge(f"{threads_of(races, pair.issuers)} each issue this {what}", hint)
+        return Edge(f"{threads_of(races, pair.issuers)} each issue this {what}", hint, "issuers")
+    text = _same_output(races, pair)
+    if text:
+        return Edge(text, _TILE_HINT, "same tile")
+    if first.kind == "other":
+        return Edge("they are in different clusters of the grid, which nothing orders", _hint(pair))
+    if first.kind == "cp.async" and not pair.waited:
+        return Edge(
+            "its thread has not waited for it (cp.async.wait_group leaves its group pending)", _GROUPS
+        )
     if not pair.waited:
         own = f"its warp has not executed tcgen05.wait::{first.kind}"
         group = "its thread has not waited for it (cp.async.bulk.commit_group, then wait_group)"
@@ -47,9 +67,7 @@ def _fence(pair: Pair) -> str:
     first, second = pair.first, pair.second
     if pair.code in (NO_FENCE_READ, NO_FENCE_WRITE):
         if pair.elsewhere is not None:
-            return (
-                "fence.proxy.async was executed behind the barrier, not by the threads that write before it"
-            )
+            return "fence.proxy.async ran after the barrier; the writing threads must run it before"
         where = "shared::cta" if pair.space == "shared" else "global"
         return f"no fence.proxy.async for .{where} between the write and the barrier"
     if pair.code != NO_TCGEN05_FENCE:
@@ -60,10 +78,27 @@ def _fence(pair: Pair) -> str:
     return "their synchronisation has no tcgen05.fence::before_thread_sync / after_thread_sync pair"
 
 
-def _other(pair: Pair) -> str:
-    if pair.code == SAME_VALUE:
-        return "no barrier between them, but both write the same value"
-    return "they are in different clusters of the grid" if pair.first.kind == "other" else ""
+def _same_output(races, pair: Pair) -> str:
+    """Two writes of global memory by one line: tiles that are not told apart."""
+    first, second = pair.first, pair.second
+    if pair.space != "memory" or (first.verb, second.verb) != ("write", "write"):
+        return ""
+    if first.kind == "other":
+        ids = [races.launch.cluster_cta_ids(a.cluster - 1)[0] for a in (first, second)]
+        unit = "CTAs" if races.cluster.ctas == 1 else "the clusters of CTAs"
+        return f"{unit} {ids[0]} and {ids[1]} of the grid (cta_id) both store it"
+    if line_of(races, first.row) != line_of(races, second.row) or None in (first.by, second.by):
+        return ""
+    one, two = (a.by // races.clocks.per_cta for a in (first, second))
+    if one != two:
+        return f"CTA {one} and CTA {two} of the cluster both store it: their tile coordinates are the same"
+    if first.kind == "thread" == second.kind and first.by != second.by:
+        return (
+            f"{threads_of(races, sorted({first.by, second.by}))} both store it: their rows or columns overlap"
+        )
+    if first.kind == "result" and first.by == second.by and first.detail == second.detail:
+        return f"{thread_of(races, first.by)} stores the same tile again: its coordinates did not change"
+    return ""
 
 
 def _wait(races, pair: Pair) -> Edge:
@@ -71,6 +106,9 @@ def _wait(races, pair: Pair) -> Edge:
     first, second = pair.first, pair.second
     forward, backward = _carriers(races, first), _carriers(races, second)
     queue = first.kind in ("bytes", "mma", "ld")
+    edge = _by_thread(races, pair) or _other_slot(races, pair, forward)
+    if edge is not None:
+        return edge
     unused = [p for p in forward + backward if not races.clocks.signals[p].awaited]
     unused = unused or (_never_waited_for(races) if queue else [])
     if unused:
@@ -84,7 +122,7 @@ def _wait(races, pair: Pair) -> Edge:
         reader = first if first.verb == "read" else second
         what = f"the read by {UNITS.get(reader.kind, thread_of(races, reader.by))} was done"
         text = f"{barrier_of(races, place)} was signalled{line_text(races, row)} before {what}"
-        return Edge(text, _EARLY_HINT)
+        return Edge(text, _EARLY_HINT, "early")
     own = [races.clocks.queue(first.agent).owner] if first.kind == "bytes" else []
     chosen = (own or (_likely(races, pair, forward) if queue else []) or [None])[0]
     if chosen is not None:
@@ -95,6 +133,57 @@ def _wait(races, pair: Pair) -> Edge:
     return Edge("no barrier between them", _hint(pair))
 
 
+def _by_thread(races, pair: Pair) -> Edge | None:
+    """The issuer of an MMA has arrived itself where it should have committed."""
+    first, second = pair.first, pair.second
+    if first.kind != "mma":
+        return None
+    committed = {place for _, place in races.transfers.commits.get(first.agent, ())}
+    for place, handed in races.handshakes.handed.get(_warp(races, first), {}).items():
+        if (_warp(races, second), place) in pair.seen and place not in committed:
+            line = line_text(races, handed.row)
+            text = f"{barrier_of(races, place)} was signalled by a thread{line}, not by a commit"
+            return Edge(
+                text, "tcgen05.commit signals when the MMAs are done; an arrival does not wait", "by thread"
+            )
+    return None
+
+
+def _other_slot(races, pair: Pair, forward: list) -> Edge | None:
+    """Another element was waited for than the one of the same array that hands the access on."""
+    warp = _warp(races, pair.second)
+    array = {p: races.reporter.shared_name(p[1]).partition("[")[0] for w, p in pair.seen if w == warp}
+    for place in forward:
+        name = races.reporter.shared_name(place[1]).partition("[")[0]
+        others = [p for p, known in array.items() if known == name and p not in forward and p[0] == place[0]]
+        if others and place not in array:
+            text = (
+                f"{barrier_of(races, place)} is signalled, but {barrier_of(races, others[0])} was waited for"
+            )
+            return Edge(text, _SLOT_HINT, "slot")
+    return _other_commits(races, pair, array)
+
+
+def _other_commits(races, pair: Pair, awaited: dict) -> Edge | None:
+    """What was waited for is committed to by another thread than the one that issued the MMA."""
+    first, histories = pair.first, history_of(races.cluster)
+    if first.kind != "mma" or first.by is None:
+        return None
+    commits = {
+        p: {w for how, w, _ in histories[p].sources if how == "commit"} for p in awaited if p in histories
+    }
+    theirs = {p: warps for p, warps in commits.items() if warps}
+    if not theirs or any(_warp(races, first) in warps for warps in theirs.values()):
+        return None
+    place, warps = next(reversed(theirs.items()))
+    per_cta = races.cluster.warps_per_cta
+    text = (
+        f"{barrier_of(races, place)} was waited for, to which warp {min(warps) % per_cta} commits; "
+        f"warp {_warp(races, first) % per_cta} issued this MMA"
+    )
+    return Edge(text, _SLOT_HINT, "slot")
+
+
 def _passed_again(races, pair: Pair, access: Access, places: list) -> Edge | None:
     """A wait of the warp behind `access`, on a barrier that hands the other one on, saw a phase twice."""
     for place in places:
@@ -103,7 +192,7 @@ def _passed_again(races, pair: Pair, access: Access, places: list) -> Edge | Non
             phase, row = seen.again
             which = f"phase {phase}" if phase >= 0 else "the phase before the first"
             name, line = barrier_of(races, place), line_text(races, row)
-            return Edge(f"the wait for {name}{line} let {which} pass a second time", _FLIP_HINT)
+            return Edge(f"the wait for {name}{line} let {which} pass a second time", _FLIP_HINT, "again")
     return None
 
 
@@ -160,5 +249,5 @@ def _hint(pair: Pair) -> str:
     if pair.code == NO_TCGEN05_FENCE:
         return "tensor memory is handed over by before_thread_sync, the barrier, after_thread_sync"
     if pair.first.verb == "write" and pair.second.verb == "read":
-        return "who reads waits for the barrier that says that the data is there"
-    return "who overwrites a buffer waits for the barrier that says that it is free"
+        return "before reading, wait on the barrier that signals that the data has arrived"
+    return "before overwriting a buffer, wait on the barrier that marks it free"

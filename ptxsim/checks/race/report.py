@@ -22,7 +22,7 @@ def report(races, pairs: dict[tuple, Pair]) -> None:
     for kind, warp, op in races.tensor_memory.never_waited():
         who = f"warp {warp % races.cluster.warps_per_cta}"
         message = (
-            f"tensor memory: nothing waits for tcgen05.{kind} by {who}: no tcgen05.wait::{kind} behind it"
+            f"tensor memory: nothing waits for tcgen05.{kind} by {who}: no tcgen05.wait::{kind} after it"
         )
         access = Access(kind, op.queue, op.epoch, op.row, "access")
         hint = (
@@ -44,6 +44,7 @@ def report(races, pairs: dict[tuple, Pair]) -> None:
         evidence = {
             "place": pair.place,
             "missing": edge.text,
+            "cause": edge.cause,
             "first": side_of(races, pair.first),
             "second": side_of(races, pair.second),
         }

@@ -1,0 +1,158 @@
+"""Mistakes whose first finding must name the cause, and not what follows from it; here the order counts.
+
+test_causes.py looks at the finding on top; `names` is in its first line, as in the rest of the corpus.
+"""
+
+from __future__ import annotations
+
+from barriers import EIGHT, EIGHT_OF_PAIR, FOUR_OF_PAIR, ONE_TILE
+from corpus import Bug, after, drop, guard, instead, replace
+
+SYNCS = (
+    Bug(
+        "two-warpgroups-one-barrier",
+        10,
+        **FOUR_OF_PAIR,
+        edits=(replace("warpgroup_sync(1 + wg_id)", "warpgroup_sync(1)", 2),),
+        kind="collective",
+        names="WG0 and WG1 meet at the same barrier id 1 (128 threads",
+        why="Both write-back warpgroups use CTA barrier 1: each is let through by the other's arrivals.",
+    ),
+    Bug(
+        "barrier-0-with-two-counts",
+        7,
+        **EIGHT,
+        edits=(replace("warpgroup_sync(1)  # Dsmem is complete", "warpgroup_sync(0)  # Dsmem is complete"),),
+        kind="collective",
+        names="barrier 0 is used with all 256 threads",
+        why="warpgroup_sync(0) is the barrier of cta_sync: 128 of its arrivals come from WG0 alone.",
+    ),
+    Bug(
+        "cta-sync-in-warp-0-alone",
+        4,
+        ONE_TILE,
+        (guard("Tx.cuda.cta_sync()  # the product", "if warp_id == 0:"),),
+        kind="collective",
+        names="only warp 0 executes this cta_sync",
+        why="Warp 0 meets the others at their next cta_sync: they read TMEM before the product is there.",
+    ),
+)
+
+SIGNALS = (
+    Bug(
+        "commit-by-the-tma-warp",
+        7,
+        **EIGHT,
+        edits=(
+            drop("mma2tma.arrive(stage, cta_group=1"),
+            after("tma_load(k, tma_phase.stage)", "mma2tma.arrive(tma_phase.stage, cta_group=1, cta_mask=1)"),
+        ),
+        kind="mbarrier",
+        names="covers no MMA",
+        why="A commit covers the MMAs of its own thread: the TMA thread has issued none, it signals at once.",
+    ),
+    Bug(
+        "arrival-in-place-of-commit",
+        7,
+        **EIGHT,
+        edits=(
+            instead("mma2tma.arrive(stage, cta_group=1", "Tx.ptx.mbarrier.arrive(mma2tma.ptr_to([stage]))"),
+        ),
+        kind="race",
+        names="mma2tma[0] was signalled by a thread",
+        why="The arrival comes when the MMA is issued, not when it has read its operands.",
+    ),
+    Bug(
+        "consumers-signal-each-other",
+        10,
+        **FOUR_OF_PAIR,
+        edits=(replace("mma2ld.arrive(warp_id, cta_group", "mma2ld.arrive(1 - warp_id, cta_group"),),
+        kind="race",
+        names="mma2ld[1] of CTA 0 was waited for, to which warp 8 commits",
+        why="Each consumer's product is announced to the other one's write-back.",
+    ),
+    Bug(
+        "both-wait-for-consumer-0",
+        10,
+        **FOUR_OF_PAIR,
+        edits=(replace("mma2ld.wait(wg_id,", "mma2ld.wait(0,"),),
+        kind="race",
+        names="mma2ld[0] of CTA 0 was waited for",
+        why="WG1 waits for the product of consumer 0 and reads that of consumer 1.",
+    ),
+    Bug(
+        "stage-past-the-array",
+        5,
+        ONE_TILE,
+        (replace("stage = (stage + 1) % PIPE_DEPTH", "stage = (stage + 1) % (PIPE_DEPTH + 1)"),),
+        kind="mbarrier",
+        names="stage 2 of tma_bar, a barrier array of 2",
+        why="Three stages of a ring of two: tma_bar[2] is mma_bar[0].",
+    ),
+    Bug(
+        "loads-report-to-own-cta",
+        9,
+        **EIGHT_OF_PAIR,
+        edits=(replace('"mbar": tma2mma_cta0.ptr_to([stage])', '"mbar": tma2mma.ptr_to([stage])'),),
+        kind="deadlock",
+        names="the loads of CTA 1",
+        why="CTA 0 expects the bytes of both CTAs on its own barrier; CTA 1's go to CTA 1's.",
+    ),
+    Bug(
+        "stage-is-the-phase",
+        7,
+        **EIGHT,
+        edits=(replace("mma(mma_phase.stage, k != 0)", "mma(mma_phase.phase, k != 0)"),),
+        kind="mbarrier",
+        names="mma2tma[0]",
+        why="The stage is handed back at the index of the phase.",
+    ),
+)
+
+PARITIES = (
+    Bug(
+        "consumer-starts-as-producer",
+        7,
+        **EIGHT,
+        edits=(replace("mma_phase.init(is_producer=False)", "mma_phase.init(is_producer=True)"),),
+        kind="uninitialized",
+        names="the wait for tma2mma[0]",
+        why="Parity 1 of a fresh barrier passes at once: the first MMA reads what nobody has loaded.",
+    ),
+    Bug(
+        "phase-starts-at-1",
+        5,
+        ONE_TILE,
+        (replace("phase_tma = 0", "phase_tma = 1"),),
+        kind="deadlock",
+        names="waited for the wrong parity",
+        why="Data comes with phase 0.",
+    ),
+)
+
+TILES = (
+    Bug(
+        "both-ctas-store-one-tile",
+        9,
+        **EIGHT_OF_PAIR,
+        edits=(
+            replace(
+                "(tile_scheduler.m_idx * CTA_GROUP + cbx) * BLK_M",
+                "(tile_scheduler.m_idx * CTA_GROUP) * BLK_M",
+            ),
+        ),
+        kind="race",
+        names="both store it",
+        why="m_st does not tell the CTAs apart: half of D is stored twice, half never.",
+    ),
+    Bug(
+        "every-cta-row-0",
+        3,
+        (256, 256, 64),
+        (replace("m_st = Tx.meta_var(bx * BLK_M)", "m_st = Tx.meta_var(0 * BLK_M)"),),
+        kind="race",
+        names="of the grid (cta_id) both store it",
+        why="All CTAs of a column store the first tile.",
+    ),
+)
+GROUPS = (SYNCS, SIGNALS, PARITIES, TILES)

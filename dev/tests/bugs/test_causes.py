@@ -1,0 +1,27 @@
+"""The finding on top names the cause; everything else follows it, one line each in a report."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import causes
+from corpus import build_bug, matches, run_bug
+
+import utils
+
+BUGS = [bug for group in causes.GROUPS for bug in group]
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_the_cause_stands_on_top(bug):
+    artifact = build_bug(bug)
+    run = run_bug(bug, artifact)
+    assert matches(bug, run.findings[0]), [str(f).split("\n")[0] for f in run.findings]
+    told = utils.report(run, artifact).splitlines()
+    assert sum(line.startswith("error: ") for line in told) == 1
+    assert sum(line.startswith("also: ") for line in told) == min(len(run.findings) - 1, utils.ALSO)

@@ -1,0 +1,111 @@
+"""Why a barrier completes phases before those who wait for it see them: what its signallers ignored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxsim.checks.barrier_history import BarrierHistory, never_waited, waited_at
+from ptxsim.checks.grammar import role
+
+_COUNT = (
+    "init(count) is the number of arrivals per round: all threads that arrive, of both CTAs, or 1 per commit"
+)
+_IGNORED = "who signals a barrier round after round waits, in each round, for the one that answers it"
+_SLOT = "signal and wait for the same slot: the pipeline's stage, or the consumer's number, on both sides"
+_AGAIN = "move on to the next phase after each wait (move_to_next_stage, or phase ^ 1), and start it once"
+_ISSUERS = (
+    "elect one thread of one warp: a test of warp_id around the elected thread keeps the other warps out"
+)
+
+
+@dataclass(frozen=True)
+class Reason:
+    text: str
+    hint: str
+    cause: str
+    row: int | None = None  # of the program, where the reason has a line of its own
+
+
+def why(cluster, histories: dict, place: tuple[int, int], reporter) -> Reason:
+    """The first that applies: barriers without a wait, waits that let a phase pass again, many issuers."""
+    history, name_of = histories[place], reporter.shared_name
+    ignored = never_waited(cluster, histories, name_of)
+    if ignored:
+        return Reason(f"nobody ever waits for {' or '.join(ignored)}", _IGNORED, "ahead")
+    reason = _slots(cluster, histories, place, reporter) or _again(cluster, histories, history, reporter)
+    reason = reason or _unsignalled(cluster, histories, place, reporter)
+    return reason or _issuers(cluster, place, history, reporter) or _count(history)
+
+
+def _slots(cluster, histories: dict, place: tuple[int, int], reporter) -> Reason | None:
+    """Elements of an array that are signalled and that no wait ever names."""
+    arrays = {}
+    for p in histories:
+        if p[0] == place[0]:
+            arrays.setdefault(reporter.shared_name(p[1]).partition("[")[0], p)
+    for first in arrays.values():
+        missed, awaited = waited_at(histories, cluster, first, reporter.shared_name)
+        passed = sum(w.count for p in awaited for w in histories[p].waits.values())
+        if not missed or passed < len(missed) + len(awaited):  # it may still come to them
+            continue
+        names = [reporter.shared_name(p[1]) for p in missed[:3]]
+        others = [reporter.shared_name(p[1]) for p in awaited[:3]]
+        rows = {row for p in awaited for w in histories[p].waits.values() for row in w.rows}
+        row = min(rows, default=None)
+        at = f" (line {cluster.program.instrs[row].src})" if row is not None else ""
+        text = f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} signalled, but only "
+        return Reason(text + f"{' and '.join(others)} waited for{at}", _SLOT, "slot", row)
+    return None
+
+
+def _unsignalled(cluster, histories: dict, place: tuple[int, int], reporter) -> Reason | None:
+    """Elements of the barrier's own array that are waited for and that nobody signals."""
+    _, awaited = waited_at(histories, cluster, place, reporter.shared_name)
+    silent = [reporter.shared_name(p[1]) for p in awaited if not histories[p].sources]
+    row = next((row for how, _, row in histories[place].sources if how != "load"), None)
+    if not silent or row is None or histories[place].seen < 0:
+        return None
+    line = cluster.program.instrs[row].src
+    verb = "is" if len(silent) == 1 else "are"
+    text = f"{' and '.join(silent[:3])} {verb} waited for, but line {line} signals only "
+    array = [p for p in histories if p in awaited and histories[p].sources]
+    return Reason(text + " and ".join(reporter.shared_name(p[1]) for p in array[:3]), _SLOT, "slot", row)
+
+
+def _again(cluster, histories: dict, history: BarrierHistory, reporter) -> Reason | None:
+    """A wait of a warp that signals the barrier let a phase pass a second time."""
+    warps = {warp for _, warp, _ in history.sources}
+    for place, other in histories.items():
+        for warp in warps & set(other.waits):
+            if other is not history and other.waits[warp].again is not None:
+                phase, row = other.waits[warp].again
+                which = f"phase {phase}" if phase >= 0 else "the phase before the first"
+                line = cluster.program.instrs[row].src
+                name = f"{reporter.shared_name(place[1])}{f' (line {line})' if line else ''}"
+                text = f"the wait for {name} by who signals it let {which} pass a second time"
+                return Reason(text, _AGAIN, "stale", row)
+    return None
+
+
+def _issuers(cluster, place, history: BarrierHistory, reporter) -> Reason | None:
+    """More threads signal it by one line than it counts arrivals."""
+    by_line: dict[tuple[str, int], dict[int, int]] = {}
+    for (how, warp, row), signals in history.sources.items():
+        if how != "load":
+            key = how, cluster.program.instrs[row].src or row
+            lanes = by_line.setdefault(key, {})
+            lanes[warp] = lanes.get(warp, 0) | signals.lanes
+    for (how, line), lanes in by_line.items():
+        threads = sum(mask.bit_count() for mask in lanes.values())
+        if threads > history.count:
+            who = role(cluster, next(iter(lanes)) // cluster.warps_per_cta, lanes)
+            verb = "commit to" if how == "commit" else "arrive on"
+            text = f"{threads} threads ({who}) {verb} it at line {line}, but it has init({history.count})"
+            return Reason(text, _ISSUERS if how == "commit" else _COUNT, "arrivals")
+    return None
+
+
+def _count(history: BarrierHistory) -> Reason:
+    arrivals = sum(s.total for s in history.sources.values())
+    text = f"{arrivals} arrivals came, and init({history.count}) makes {history.count} of them a phase"
+    return Reason(text, _COUNT, "ahead")
