@@ -9,24 +9,13 @@ from collections import Counter
 import numpy as np
 
 from ptxsim.checks.race.conflict import Pair
-from ptxsim.checks.race.shadow_bytes import (
-    CONSTANT,
-    MAX_CONFLICTS,
-    MEMORY,
-    PAGE_BITS,
-    SHARED,
-    STRONG,
-    cleared,
-    grown,
-    new_shadow,
-    touch_log,
-    touch_ranges,
-)
+from ptxsim.checks.race.shadow_access import touch_log, touch_spans
+from ptxsim.checks.race.shadow_bytes import MEMORY, PAGE, SHARED, cleared, grown, new_shadow
+from ptxsim.checks.race.shadow_order import CONSTANT, MAX_CONFLICTS, STRONG
 from ptxsim.checks.static_flow import targets
 from ptxsim.frontend.parser import Imm, Reg, Vec
 from ptxsim.isa.address_map import RANK_SHIFT, SHARED_BASE
 
-SHARED_READERS, MEMORY_READERS = 4, 2
 _STRONG = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"}  # PTX ISA 8.4: strong operations
 
 
@@ -37,13 +26,14 @@ class AccessHistory:
         self.races, launch = races, races.launch
         self.segments, self.positions, size = _segments(launch.memory)
         clusters = launch.clusters[0] * launch.clusters[1] * launch.clusters[2]
-        self.memory = new_shadow(size, MEMORY_READERS, tagged=True)
+        self.memory = new_shadow(size)
         self.window = -(-launch.shared_end // 1024) * 1024  # bytes of a CTA's shared memory
-        self.shared = new_shadow(self.window * launch.ctas_per_cluster, SHARED_READERS, tagged=False)
+        self.shared = new_shadow(self.window * launch.ctas_per_cluster)
         self.others = np.zeros(clusters + 2, np.uint8)  # clusters whose accesses this one comes after
         self.strong = np.array([_is_strong(i) for i in launch.program.instrs], np.int64)
         self.kinds = self.strong | constant_stores(launch.program.instrs)
         self.out = np.zeros((MAX_CONFLICTS + 1, 7), np.int64)
+        self.span = np.zeros((1, 2), np.int64)
         self.now = 0  # number of the cluster + 1
 
     def start(self, cluster) -> None:
@@ -58,49 +48,45 @@ class AccessHistory:
 
         clocks[t - base_thread] is what thread t knows; `agents` is added to t to give the agent that acts.
         """
-        threads_per_agent = self.races.clocks.threads_per_agent
+        threads_per_agent, fences = self.races.clocks.threads_per_agent, self.races.fences
         for space in (SHARED, MEMORY):
             at = 0
             while at < len(log):
-                shadow = self.shared if space == SHARED else self.memory
                 at = touch_log(
-                    *shadow, int(space == SHARED), log, at, len(log), clocks, threads_per_agent, agents,
+                    *self._shadow(space), space == SHARED, log, at, clocks, threads_per_agent, agents,
                     base_thread, self.kinds, self.segments, self.window, SHARED_BASE, RANK_SHIFT,
-                    self.now, *self._common(space),
+                    self.now, self.races.clocks.threads, self.others, fences.epochs[space],
+                    fences.counts[space], self.out, self.span,
                 )  # fmt: skip
                 if at < len(log):
-                    self._grow()
-            self.collect(space)
+                    self._grow(space, PAGE)
+            if self.out[0, 0]:
+                self.collect(space)
 
-    def ranges(self, space: str, starts: np.ndarray, size: int, write: bool, op) -> None:
-        """Asynchronous work `op` accesses [start, start + size) for every start, at one time."""
-        who = (self.now, op.queue, op.epoch, op.row, op.flags, op.clock, *self._common(space))
-        at = 0
-        while at < len(starts):
-            shadow = self.shared if space == SHARED else self.memory
-            at = touch_ranges(*shadow, starts, size, at, int(write), *who)
-            if at < len(starts):
-                self._grow()
-        self.collect(space, op.clock, op)
-
-    def _common(self, space: str) -> tuple:
-        """What every look-up in a memory needs besides the clock of who acts."""
+    def spans(self, space: str, spans: np.ndarray, write: bool, op) -> None:
+        """Asynchronous work `op` accesses the bytes [first, last) of disjoint spans: int64 (n, 2)."""
         fences = self.races.fences
-        return self.races.clocks.threads, self.others, fences.epochs[space], fences.counts[space], self.out
+        while not touch_spans(
+            *self._shadow(space), spans, write, self.now, op.queue, op.epoch, op.row, op.flags, op.clock,
+            self.races.clocks.threads, self.others, fences.epochs[space], fences.counts[space], self.out,
+        ):  # fmt: skip
+            pages = ((spans[:, 1] - 1) // PAGE - spans[:, 0] // PAGE + 1).sum()
+            self._grow(space, int(pages) * PAGE)
+        if self.out[0, 0]:
+            self.collect(space, op.clock, op)
 
-    def _grow(self) -> None:
-        """Makes room in whichever shadow is full."""
-        page = 1 << PAGE_BITS
-        if self.shared.used[0] + page > len(self.shared.records):
-            self.shared = grown(self.shared)
-        if self.memory.used[0] + page > len(self.memory.records):
-            self.memory = grown(self.memory)
+    def _shadow(self, space: str):
+        return self.shared if space == SHARED else self.memory
+
+    def _grow(self, space: str, slots: int) -> None:
+        if space == SHARED:
+            self.shared = grown(self.shared, slots)
+        else:
+            self.memory = grown(self.memory, slots)
 
     def collect(self, space: str, clock: np.ndarray | None = None, detail: object = None) -> None:
         """Keeps what the last look-ups noted, one entry per pair of places in the program."""
         count = int(self.out[0, 0])
-        if not count:
-            return
         for line in self.out[1 : 1 + min(count, MAX_CONFLICTS)]:
             pair = Pair.of(self.races, line.tolist(), space, clock, detail)
             known = self.pairs.setdefault(pair.key, pair)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ptxsim.checks.observer import Observer
-from ptxsim.checks.race.async_work import Issued
-from ptxsim.checks.race.shadow_bytes import MEMORY, SHARED, STRONG
-from ptxsim.checks.race.tma_ranges import box_rows
+from ptxsim.checks.race.async_work import Issued, spans_of
+from ptxsim.checks.race.shadow_bytes import MEMORY, SHARED
+from ptxsim.checks.race.shadow_order import STRONG
+from ptxsim.checks.race.tma_ranges import box_spans
 from ptxsim.checks.race.vector_clocks import Stamp
 
 
@@ -18,6 +19,7 @@ class BulkCopies(Observer):
 
     def __init__(self, races):
         self.races, self.history = races, races.history
+        self.shared_spans: dict[tuple, tuple] = {}  # (chunks, rank) -> chunks, their spans
 
     def start(self, cluster) -> None:
         self.clocks, self.transfers = self.races.clocks, self.races.transfers
@@ -46,8 +48,8 @@ class BulkCopies(Observer):
 
     def async_write(self, cluster, token: Issued, rank: int, offset: int, size: int) -> None:
         self._arrives_on(cluster, token, rank)
-        starts = np.array([offset + rank * self.history.window], np.int64)
-        self.history.ranges(SHARED, starts, size, True, token)
+        first = offset + rank * self.history.window
+        self.history.spans(SHARED, np.array([[first, first + size]], np.int64), True, token)
 
     def _arrives_on(self, cluster, token: Issued, rank: int) -> None:
         """The agent of a write is the barrier that its bytes reach, in its present phase."""
@@ -76,14 +78,17 @@ class BulkCopies(Observer):
         self._global_box(token, tmap, start, True)
 
     def _shared_chunks(self, rank: int, chunks: np.ndarray, write: bool, op: Issued) -> None:
-        starts = (chunks.reshape(-1).astype(np.int64) << 4) + rank * self.history.window
-        self.history.ranges(SHARED, starts, 16, write, op)
+        key = id(chunks), rank
+        known = self.shared_spans.get(key)
+        if known is None or known[0] is not chunks:
+            known = self.shared_spans[key] = chunks, spans_of(chunks, rank * self.history.window)
+        self.history.spans(SHARED, known[1], write, op)
 
     def _global_box(self, op: Issued, tmap, start, write: bool) -> None:
-        starts, size = box_rows(tmap, start)
-        if size:
-            starts = starts + self.history.positions[tmap.segment] + tmap.byte_offset
-            self.history.ranges(MEMORY, starts, size, write, op)
+        spans = box_spans(tmap, start)
+        if len(spans):
+            spans = spans + (self.history.positions[tmap.segment] + tmap.byte_offset)
+            self.history.spans(MEMORY, spans, write, op)
 
     def bulk_wait(self, cluster, split, allowed: int, reading: bool) -> None:
         for lane in split.lanes.tolist():

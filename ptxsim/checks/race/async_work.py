@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ptxsim.checks.race.shadow_bytes import ASYNC
+from ptxsim.checks.race.shadow_order import ASYNC
 from ptxsim.checks.race.vector_clocks import Stamp, VectorClocks
 
 REMEMBERED = 64  # transfers per queue whose coordinates a report can still give
@@ -63,11 +63,9 @@ class Transfers:
         return next((op for at, op in found if at == epoch and op.row == row and op is not other), None)
 
 
-def runs_of(index: np.ndarray, base: int) -> tuple[np.ndarray, int]:
-    """Chunks of 16 bytes as equal byte ranges: (starts, size)."""
-    chunks = np.unique(index.reshape(-1)).astype(np.int64)
-    breaks = np.flatnonzero(np.diff(chunks) != 1) + 1
-    lengths = np.diff(np.concatenate([[0], breaks, [len(chunks)]]))
-    if (lengths == lengths[0]).all():
-        return chunks[np.concatenate([[0], breaks]).astype(np.int64)] * 16 + base, int(lengths[0]) * 16
-    return chunks * 16 + base, 16
+def spans_of(chunks: np.ndarray, base: int = 0) -> np.ndarray:
+    """Chunks of 16 bytes, by number, as disjoint spans of bytes from `base` on: int64 (n, 2)."""
+    chunks = np.unique(chunks.reshape(-1)).astype(np.int64)
+    breaks = np.flatnonzero(np.diff(chunks) != 1)
+    first, last = np.concatenate([[0], breaks + 1]), np.concatenate([breaks, [len(chunks) - 1]])
+    return np.stack([chunks[first] * 16 + base, chunks[last] * 16 + 16 + base], axis=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from ptxsim.checks.race.access import Access
-from ptxsim.checks.race.shadow_bytes import (
+from ptxsim.checks.race.shadow_order import (
     AGENT,
     AGENT_SHIFT,
     CODE,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import Pair
-from ptxsim.checks.race.shadow_bytes import NO_FENCE_READ, NO_FENCE_WRITE, NO_TCGEN05_FENCE, SAME_VALUE
+from ptxsim.checks.race.shadow_order import NO_FENCE_READ, NO_FENCE_WRITE, NO_TCGEN05_FENCE, SAME_VALUE
 from ptxsim.checks.race.wording import UNITS, line_of, line_text, thread_of, threads_of
 
 _COPIES = (

@@ -14,7 +14,8 @@ from collections import deque
 import numpy as np
 
 from ptxsim.checks.observer import Observer
-from ptxsim.checks.race.shadow_bytes import FENCES, MEMORY, SHARED
+from ptxsim.checks.race.shadow_bytes import MEMORY, SHARED
+from ptxsim.checks.race.shadow_order import FENCES
 from ptxsim.checks.race.vector_clocks import rows_copy
 
 _REMEMBERED = 4  # fences of a thread whose knowledge is kept for `elsewhere`

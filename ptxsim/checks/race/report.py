@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import Pair
 from ptxsim.checks.race.missing_edge import missing
-from ptxsim.checks.race.shadow_bytes import (
+from ptxsim.checks.race.shadow_order import (
     NO_FENCE_READ,
     NO_FENCE_WRITE,
     NO_TCGEN05_FENCE,

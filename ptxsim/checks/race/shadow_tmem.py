@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from ptxsim.checks.race.shadow_bytes import (  # fmt: skip
+from ptxsim.checks.race.shadow_order import (  # fmt: skip
     AGENT_SHIFT,
     EPOCH_MASK,
     EPOCH_SHIFT,

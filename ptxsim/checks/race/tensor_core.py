@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ptxsim.checks.observer import Observer
-from ptxsim.checks.race.async_work import Issued, runs_of
-from ptxsim.checks.race.shadow_bytes import SERIAL, SHARED
+from ptxsim.checks.race.async_work import Issued, spans_of
+from ptxsim.checks.race.shadow_bytes import SHARED
+from ptxsim.checks.race.shadow_order import SERIAL
 from ptxsim.checks.race.shadow_tmem import rectangle
 from ptxsim.checks.race.vector_clocks import joined
 from ptxsim.isa.number_formats import DECODERS
@@ -74,7 +75,7 @@ class Tcgen05(Observer):
                     continue
                 found = self._operand(source, op, which, rank)
                 if found is not None:
-                    self.history.ranges(SHARED, *found, False, item)
+                    self.history.spans(SHARED, found, False, item)
         key = (op.shape, op.group, op.lane, op.column, tuple(ranks))
         self.tmem.result(key, self._d_cells(key), (op.column, op.column + op.shape.n), item)
 
@@ -92,7 +93,7 @@ class Tcgen05(Observer):
             try:
                 chunks = operand_chunks((descriptor,), rows // op.group, DECODERS[fmt].bytes, mn)
                 bad = chunks.first < 0 or chunks.last >= window
-                self.operands[key] = None if bad else runs_of(chunks.index, rank * window)
+                self.operands[key] = None if bad else spans_of(chunks.index, rank * window)
             except ValueError:
                 self.operands[key] = None
         return self.operands[key]
@@ -143,8 +144,7 @@ class Wgmma(Observer):
 
     def wgmma_read(self, cluster, token: Issued, rank: int, chunks: np.ndarray) -> None:
         if len(chunks):
-            starts, size = runs_of(chunks, rank * self.history.window)
-            self.history.ranges(SHARED, starts, size, False, token)
+            self.history.spans(SHARED, spans_of(chunks, rank * self.history.window), False, token)
 
     def wgmma_wait(self, cluster, split, token: Issued) -> None:
         self.clocks.learn(self.clocks.agents(split), token.queue, token.epoch)

@@ -7,18 +7,17 @@ import functools
 import numpy as np
 
 
-def box_rows(tmap, start: tuple[int, ...]) -> tuple[np.ndarray, int]:
-    """(offsets, size): the box is the byte ranges [offset, offset + size), counted from the map's first
-    element.
+def box_spans(tmap, start: tuple[int, ...]) -> np.ndarray:
+    """int64 (n, 2): the box is the bytes [first, last) of these disjoint spans, from the map's first element.
 
     Elements outside the tensor are left out. With an element stride in the innermost dimension, every element
-    is a range of its own.
+    is a span of its own.
     """
     item = tmap.dtype.itemsize
     if all(0 <= s and s + b <= d for s, b, d in zip(start, tmap.box, tmap.dims, strict=True)):
         steps = (item, *tmap.strides)
-        starts, size = _whole_box(tmap.box, tmap.element_strides, steps)
-        return starts + sum(s * step for s, step in zip(start, steps, strict=True)), size
+        spans = _whole_box(tmap.box, tmap.element_strides, steps)
+        return spans + sum(s * step for s, step in zip(start, steps, strict=True))
     offsets = np.zeros(1, np.int64)
     for axis in reversed(range(1, tmap.rank)):
         position = start[axis] + np.arange(0, tmap.box[axis], tmap.element_strides[axis])
@@ -27,21 +26,26 @@ def box_rows(tmap, start: tuple[int, ...]) -> tuple[np.ndarray, int]:
     if tmap.element_strides[0] != 1:
         inner = start[0] + np.arange(0, tmap.box[0], tmap.element_strides[0])
         inner = inner[(inner >= 0) & (inner < tmap.dims[0])]
-        return (offsets[:, None] + inner * item).reshape(-1), item
+        return _spans((offsets[:, None] + inner * item).reshape(-1), item)
     first, last = max(start[0], 0), min(start[0] + tmap.box[0], tmap.dims[0])
-    if last <= first:
-        return np.zeros(0, np.int64), 0
-    return offsets + first * item, (last - first) * item
+    return _spans(offsets + first * item, max(last - first, 0) * item)
 
 
 @functools.lru_cache(maxsize=64)
-def _whole_box(box: tuple, element_strides: tuple, steps: tuple) -> tuple[np.ndarray, int]:
-    """Ranges of a box that lies inside its tensor, from the box's first element on."""
-    offsets = np.zeros(1, np.int64)
-    for axis in reversed(range(len(box))):
-        if axis == 0 and element_strides[0] == 1:
-            return offsets, box[0] * steps[0]
-        offsets = (offsets[:, None] + np.arange(0, box[axis], element_strides[axis]) * steps[axis]).reshape(
-            -1
-        )
-    return offsets, steps[0]
+def _whole_box(box: tuple, element_strides: tuple, steps: tuple) -> np.ndarray:
+    """Spans of a box that lies inside its tensor, from the box's first element on."""
+    offsets, inner = np.zeros(1, np.int64), element_strides[0] == 1
+    for axis in reversed(range(int(inner), len(box))):
+        places = np.arange(0, box[axis], element_strides[axis]) * steps[axis]
+        offsets = (offsets[:, None] + places).reshape(-1)
+    return _spans(offsets, box[0] * steps[0] if inner else steps[0])
+
+
+def _spans(starts: np.ndarray, size: int) -> np.ndarray:
+    """[start, start + size) for every start; spans that touch or overlap become one."""
+    if not size or not len(starts):
+        return np.zeros((0, 2), np.int64)
+    starts = np.unique(starts)
+    breaks = np.flatnonzero(np.diff(starts) > size)
+    first, last = np.concatenate([[0], breaks + 1]), np.concatenate([breaks, [len(starts) - 1]])
+    return np.stack([starts[first], starts[last] + size], axis=1)

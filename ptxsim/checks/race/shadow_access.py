@@ -1,0 +1,294 @@
+"""What a region has seen, and how an access is compared with it and added to it.
+
+A record holds the last write and the reads since: READERS of them, and a chain of further ones. No read is
+forgotten before a later read or a write is ordered after it. The tags of a record name the clusters (number
++ 1) of the write and of the reads. Clusters run one after another, and whoever comes after a cluster comes
+after all its reads: those of earlier clusters are one entry each, on the way from a node of `pasts` to the
+root, which regions with the same past share.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import carray, njit
+
+from ptxsim.checks.race.shadow_bytes import (  # fmt: skip
+    BYTES,
+    CHILD,
+    ENTRY,
+    FIRST,
+    HIT,
+    MORE,
+    NEXT,
+    PARENT,
+    PAST,
+    PASTS_USED,
+    READ,
+    READERS,
+    REGION,
+    SAMPLE,
+    SIBLING,
+    TAG,
+    TAGS,
+    TARGET,
+    TICK,
+    WRITE,
+    Shadow,
+    clear_reads,
+    copy_record,
+    drop_chain,
+    free_region,
+    gather,
+    has_room,
+    new_link,
+    new_region,
+    part_of,
+    prepare,
+    reassign,
+)
+from ptxsim.checks.race.shadow_order import (  # fmt: skip
+    AGENT_SHIFT,
+    ASYNC,
+    EPOCH_MASK,
+    EPOCH_SHIFT,
+    READ_WRITE,
+    ROW_MASK,
+    SAME,
+    SERIAL,
+    STRONG,
+    STRONG_BIT,
+    WRITE_READ,
+    WRITE_WRITE,
+    Actor,
+    covered,
+    look,
+)
+from ptxsim.jit import bytecode as ml
+from ptxsim.jit.intrinsics import pointer
+
+TAG_BITS, TAG_MASK = 21, (1 << 21) - 1
+MERGE = 8  # a write makes one region of more than these
+LOG_SIZE_MASK, LOG_SAME = ml.LOG_SIZE_MASK, ml.LOG_SAME
+
+
+@njit(forceinline=True)
+def _move_to_past(s, r, tag):
+    """The readers of an earlier cluster become one node."""
+    parent, sample = s.records[r, PAST], s.records[r, READ]
+    node = s.pasts[parent, CHILD]
+    while node and (s.pasts[node, TAG] != tag or (s.pasts[node, SAMPLE] ^ sample) & (ROW_MASK | STRONG_BIT)):
+        node = s.pasts[node, SIBLING]
+    if not node:
+        node = s.head[PASTS_USED]
+        s.head[PASTS_USED] += 1
+        s.pasts[node, PARENT], s.pasts[node, TAG], s.pasts[node, SAMPLE] = parent, tag, sample
+        s.pasts[node, CHILD], s.pasts[node, SIBLING] = 0, s.pasts[parent, CHILD]
+        s.pasts[parent, CHILD] = node
+    drop_chain(s, r)
+    clear_reads(s, r)
+    s.records[r, PAST] = node
+
+
+@njit(forceinline=True)
+def _replaces(a, entry, reader):
+    """Does whoever comes after the new read `entry` come after an earlier one as well?"""
+    weaker = entry & STRONG_BIT and not reader & STRONG_BIT  # a strong write does not race with strong reads
+    return not weaker and (reader >> AGENT_SHIFT == a.me or covered(a, reader))
+
+
+@njit(forceinline=True)
+def _add_reader(s, a, r, entry):
+    tag = s.records[r, TAGS] >> TAG_BITS
+    if tag != a.now and s.records[r, READ]:
+        _move_to_past(s, r, tag)
+    s.records[r, TAGS] = (s.records[r, TAGS] & TAG_MASK) | (a.now << TAG_BITS)
+    for k in range(READ, READ + READERS):
+        reader = s.records[r, k]
+        if reader == 0 or _replaces(a, entry, reader):
+            later = reader >> AGENT_SHIFT == a.me and (reader >> EPOCH_SHIFT) & EPOCH_MASK > a.epoch
+            s.records[r, k] = reader if later else entry
+            return
+    link = s.records[r, MORE]
+    while link:
+        if _replaces(a, entry, s.links[link, ENTRY]):
+            s.links[link, ENTRY] = entry
+            return
+        link = s.links[link, NEXT]
+    s.records[r, MORE] = new_link(s, entry, s.records[r, MORE])
+
+
+@njit(forceinline=True)
+def _check_readers(s, a, r, position):
+    """Notes the reads of a region that its next write conflicts with."""
+    tag = s.records[r, TAGS] >> TAG_BITS
+    link = s.records[r, MORE]
+    for k in range(READ, READ + READERS):
+        reader = s.records[r, k]
+        if reader == 0:
+            break
+        if tag != a.now or not (reader >> AGENT_SHIFT == a.me or covered(a, reader)):
+            look(a, READ_WRITE, reader, tag, position)
+    while link:
+        reader = s.links[link, ENTRY]
+        if tag != a.now or not (reader >> AGENT_SHIFT == a.me or covered(a, reader)):
+            look(a, READ_WRITE, reader, tag, position)
+        link = s.links[link, NEXT]
+    node = s.records[r, PAST]
+    while node:
+        look(a, READ_WRITE, s.pasts[node, SAMPLE], s.pasts[node, TAG], position)
+        node = s.pasts[node, PARENT]
+
+
+@njit(forceinline=True)
+def _check(s, a, found, write):
+    """Notes the conflicts of an access with what its regions have seen."""
+    code, fencing = WRITE_WRITE if write else WRITE_READ, a.threads if a.flags & ASYNC else 0
+    for n in range(found):
+        r = s.sheet[n, REGION]
+        previous, tag = s.records[r, WRITE], s.records[r, TAGS] & TAG_MASK
+        if previous and (tag != a.now or not covered(a, previous) or previous >> AGENT_SHIFT < fencing):
+            look(a, code, previous, tag, s.sheet[n, FIRST])
+        if write:
+            _check_readers(s, a, r, s.sheet[n, FIRST])
+
+
+@njit(forceinline=True)
+def _write_record(s, a, r, entry):
+    drop_chain(s, r)
+    clear_reads(s, r)
+    s.records[r, TAGS] = a.now | (a.now << TAG_BITS)
+    s.records[r, WRITE], s.records[r, PAST] = entry, 0
+
+
+@njit(forceinline=True)
+def _enter_write(s, a, found, entry):
+    """The access becomes the last write of its regions; True if slots must be told of new regions."""
+    merged, total, changed = 0, 0, False
+    if found > MERGE:
+        for n in range(found):
+            total += s.sheet[n, HIT]
+        merged = new_region(s, total)
+        _write_record(s, a, merged, entry)
+    for n in range(found):
+        r = s.sheet[n, REGION]
+        whole = s.sheet[n, HIT] == s.sizes[r, BYTES]
+        if merged:
+            s.sheet[n, TARGET], changed = merged, True
+            if whole:
+                free_region(s, r)
+            else:
+                s.sizes[r, BYTES] -= s.sheet[n, HIT]
+        elif whole:
+            _write_record(s, a, r, entry)
+        else:
+            changed = True
+            _write_record(s, a, part_of(s, n), entry)
+    return changed
+
+
+@njit(forceinline=True)
+def _enter_read(s, a, found, entry):
+    changed = False
+    for n in range(found):
+        r = s.sheet[n, REGION]
+        if s.sheet[n, HIT] < s.sizes[r, BYTES]:
+            part = part_of(s, n)
+            copy_record(s, r, part)
+            r, changed = part, True
+        _add_reader(s, a, r, entry)
+    return changed
+
+
+@njit(forceinline=True)
+def _touch(s, a, spans, write):
+    """One access to the bytes [first, last) of all spans; False if the shadow must grow first."""
+    for n in range(len(spans)):
+        if not prepare(s, spans[n, 0], spans[n, 1]):
+            return False
+    s.head[TICK] += 1
+    found = 0
+    for n in range(len(spans)):
+        found = gather(s, spans[n, 0], spans[n, 1], found)
+        if found < 0:
+            return False
+    if not has_room(s, found, write):
+        return False
+    _check(s, a, found, write)
+    entry = (a.me << AGENT_SHIFT) | (a.epoch << EPOCH_SHIFT) | (STRONG_BIT if a.flags & STRONG else 0) | a.row
+    if _enter_write(s, a, found, entry) if write else _enter_read(s, a, found, entry):
+        for n in range(len(spans)):
+            reassign(s, spans[n, 0], spans[n, 1])
+    return True
+
+
+@njit(forceinline=True)
+def _bare(a):
+    """The same array without its owner: what is built of such arrays costs no reference counts."""
+    return carray(pointer(a.ctypes.data), a.shape, a.dtype)
+
+
+@njit(forceinline=True)
+def _shadow(level, start, region, records, sizes, sheet, links, pasts, head):
+    return Shadow(
+        _bare(level), _bare(start), _bare(region), _bare(records), _bare(sizes), _bare(sheet), _bare(links),
+        _bare(pasts), _bare(head),
+    )  # fmt: skip
+
+
+# The two entry points take arrays one by one: numba takes 0.1 ms to find the types in a tuple.
+
+
+@njit(cache=True)
+def touch_spans(
+    level, start, region, records, sizes, sheet, links, pasts, head,
+    spans, write, now, me, epoch, row, flags, clock, threads, others, fences, counts, out,
+):  # fmt: skip
+    """One access of asynchronous work to disjoint spans, int64 (n, 2); False: the shadow must grow first."""
+    s = _shadow(level, start, region, records, sizes, sheet, links, pasts, head)
+    clock, others, fences, counts, out = _bare(clock), _bare(others), _bare(fences), _bare(counts), _bare(out)
+    actor = Actor(now, me, epoch, row, flags, clock, threads, others, fences, counts, out)
+    return _touch(s, actor, spans, write)
+
+
+@njit(forceinline=True)
+def _position_of(place, segments, window, base, rank_shift):
+    """(is shared?, byte position in its shadow) of a logged place; -1 where no segment holds it."""
+    shared, position = False, np.int64(-1)
+    if base <= place < base + (1 << 32):
+        offset = place - base
+        shared, position = True, (offset >> rank_shift) * window + (offset & ((1 << rank_shift) - 1))
+    else:
+        for i in range(len(segments)):
+            if segments[i, 0] <= place < segments[i, 1]:
+                position = segments[i, 2] + place - segments[i, 0]
+    return shared, position
+
+
+@njit(cache=True)
+def touch_log(
+    level, start, region, records, sizes, sheet, links, pasts, head,
+    shared, log, begin, clocks, lanes, agents, base_thread, strong, segments, window, base, rank_shift,
+    now, threads, others, fences, counts, out, span,
+):  # fmt: skip
+    """Accesses log[begin:] (rows of Observer.accesses) of threads to one memory; how far it came.
+
+    clocks[t - base_thread] is what thread t knows; agents and lanes turn it into the agent that acts.
+    segments: int64 (n, 3) of base, end, position of global buffers; window, base, rank_shift: where shared
+    windows lie. span: int64 (1, 2), to work with.
+    """
+    s = _shadow(level, start, region, records, sizes, sheet, links, pasts, head)
+    others, fences, counts, out = _bare(others), _bare(fences), _bare(counts), _bare(out)
+    known, span = _bare(clocks), _bare(span)
+    for i in range(begin, len(log)):
+        is_shared, first = _position_of(log[i, 2], segments, window, base, rank_shift)
+        if first < 0 or is_shared != shared:
+            continue
+        row, thread, code = log[i, 0], log[i, 1] // lanes, log[i, 3]
+        span[0, 0], span[0, 1] = first, first + ((code & LOG_SIZE_MASK) >> 1)
+        clock, me = known[thread - base_thread], thread + agents
+        epoch = np.int64(clock[me]) if me < len(clock) else np.int64(1)
+        flags = strong[row] | (0 if agents else SERIAL) | (SAME if shared and code & LOG_SAME else 0)
+        actor = Actor(now, me, epoch, row, flags, clock, threads, others, fences, counts, out)
+        if not _touch(s, actor, span, code & 1 == 1):
+            return i
+    return len(log)
