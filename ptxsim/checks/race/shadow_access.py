@@ -1,10 +1,10 @@
 """What a region has seen, and how an access is compared with it and added to it.
 
 A record holds the last write and the reads since: READERS of them, and a chain of further ones. No read is
-forgotten before a later read or a write is ordered after it. The tags of a record name the clusters (number
-+ 1) of the write and of the reads. Clusters run one after another, and whoever comes after a cluster comes
-after all its reads: those of earlier clusters are one entry each, on the way from a node of `pasts` to the
-root, which regions with the same past share.
+forgotten before a later read or a write is ordered after it, and no strong write before another is. The tags
+of a record name the clusters (number + 1) of the write and of the reads. Clusters run one after another, and
+whoever comes after a cluster comes after all its reads: those of earlier clusters are one entry each, on the
+way from a node of `pasts` to the root, which regions with the same past share.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ from numba import carray, njit
 from ptxsim.checks.race.shadow_bytes import (  # fmt: skip
     BYTES,
     CHILD,
+    CLUSTER,
     ENTRY,
     FIRST,
     HIT,
+    LINK_FREE,
     MORE,
     NEXT,
+    OLDER,
     PARENT,
     PAST,
     PASTS_USED,
@@ -84,7 +87,7 @@ def _move_to_past(s, r, tag):
         s.pasts[node, PARENT], s.pasts[node, TAG], s.pasts[node, SAMPLE] = parent, tag, sample
         s.pasts[node, CHILD], s.pasts[node, SIBLING] = 0, s.pasts[parent, CHILD]
         s.pasts[parent, CHILD] = node
-    drop_chain(s, r)
+    drop_chain(s, r, MORE)
     clear_reads(s, r)
     s.records[r, PAST] = node
 
@@ -148,13 +151,47 @@ def _check(s, a, found, write):
         previous, tag = s.records[r, WRITE], s.records[r, TAGS] & TAG_MASK
         if previous and (tag != a.now or not covered(a, previous) or previous >> AGENT_SHIFT < fencing):
             look(a, code, previous, tag, s.sheet[n, FIRST])
+        link = s.records[r, OLDER]
+        while link:
+            look(a, code, s.links[link, ENTRY], s.links[link, CLUSTER], s.sheet[n, FIRST])
+            link = s.links[link, NEXT]
         if write:
             _check_readers(s, a, r, s.sheet[n, FIRST])
 
 
 @njit(forceinline=True)
+def _knows(a, entry, tag):
+    return tag == a.now and (entry >> AGENT_SHIFT == a.me or covered(a, entry))
+
+
+@njit(cache=True)
+def _keep_older(s, a, r):
+    """Before a strong write replaces the last one: strong writes are not ordered among themselves, so whoever
+    comes after the new one need not come after those before it. One per earlier cluster is enough.
+    """
+    link, kept = s.records[r, OLDER], 0
+    while link:
+        following, tag = s.links[link, NEXT], s.links[link, CLUSTER]
+        again = tag != a.now and kept and s.links[kept, CLUSTER] == tag
+        if again or _knows(a, s.links[link, ENTRY], tag):
+            s.links[link, NEXT], s.head[LINK_FREE] = s.head[LINK_FREE], link
+        else:
+            s.links[link, NEXT], kept = kept, link
+        link = following
+    previous, tag = s.records[r, WRITE], s.records[r, TAGS] & TAG_MASK
+    if previous & STRONG_BIT and not _knows(a, previous, tag):
+        kept = new_link(s, previous, kept)
+        s.links[kept, CLUSTER] = tag
+    s.records[r, OLDER] = kept
+
+
+@njit(forceinline=True)
 def _write_record(s, a, r, entry):
-    drop_chain(s, r)
+    if a.flags & STRONG:
+        _keep_older(s, a, r)
+    else:
+        drop_chain(s, r, OLDER)
+    drop_chain(s, r, MORE)
     clear_reads(s, r)
     s.records[r, TAGS] = a.now | (a.now << TAG_BITS)
     s.records[r, WRITE], s.records[r, PAST] = entry, 0
@@ -164,7 +201,7 @@ def _write_record(s, a, r, entry):
 def _enter_write(s, a, found, entry):
     """The access becomes the last write of its regions; True if slots must be told of new regions."""
     merged, total, changed = 0, 0, False
-    if found > MERGE:
+    if found > MERGE and not a.flags & STRONG:
         for n in range(found):
             total += s.sheet[n, HIT]
         merged = new_region(s, total)
@@ -181,8 +218,10 @@ def _enter_write(s, a, found, entry):
         elif whole:
             _write_record(s, a, r, entry)
         else:
-            changed = True
-            _write_record(s, a, part_of(s, n), entry)
+            changed, part = True, part_of(s, n)
+            if a.flags & STRONG:
+                copy_record(s, r, part)
+            _write_record(s, a, part, entry)
     return changed
 
 
@@ -211,7 +250,7 @@ def _touch(s, a, spans, write):
         found = gather(s, spans[n, 0], spans[n, 1], found)
         if found < 0:
             return False
-    if not has_room(s, found, write):
+    if not has_room(s, found):
         return False
     _check(s, a, found, write)
     entry = (a.me << AGENT_SHIFT) | (a.epoch << EPOCH_SHIFT) | (STRONG_BIT if a.flags & STRONG else 0) | a.row
@@ -246,7 +285,7 @@ def touch_spans(
     """One access of asynchronous work to disjoint spans, int64 (n, 2); False: the shadow must grow first."""
     s = _shadow(level, start, region, records, sizes, sheet, links, pasts, head)
     clock, others, fences, counts, out = _bare(clock), _bare(others), _bare(fences), _bare(counts), _bare(out)
-    actor = Actor(now, me, epoch, row, flags, clock, threads, others, fences, counts, out)
+    actor = Actor(now, me, epoch, row, flags, clock, threads, 1, others, fences, counts, out)
     return _touch(s, actor, spans, write)
 
 
@@ -288,7 +327,7 @@ def touch_log(
         clock, me = known[thread - base_thread], thread + agents
         epoch = np.int64(clock[me]) if me < len(clock) else np.int64(1)
         flags = strong[row] | (0 if agents else SERIAL) | (SAME if shared and code & LOG_SAME else 0)
-        actor = Actor(now, me, epoch, row, flags, clock, threads, others, fences, counts, out)
+        actor = Actor(now, me, epoch, row, flags, clock, threads, lanes, others, fences, counts, out)
         if not _touch(s, actor, span, code & 1 == 1):
             return i
     return len(log)

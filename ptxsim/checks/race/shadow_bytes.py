@@ -17,10 +17,10 @@ PAGE_BITS = 10
 PAGE = 1 << PAGE_BITS
 READERS = 3  # reads that a record holds itself
 
-TAGS, WRITE, MORE, PAST, READ = range(5)  # columns of a record
+TAGS, WRITE, OLDER, MORE, PAST, READ = range(6)  # columns of a record; OLDER, MORE: chains
 BYTES, MARK = range(2)  # columns of a region: its size; the last access that found it, and as which one
 REGION, HIT, FIRST, TARGET = range(4)  # columns of the sheet of an access, one line per region that it finds
-ENTRY, NEXT = range(2)  # columns of a link of a chain
+ENTRY, NEXT, CLUSTER = range(3)  # columns of a link of a chain
 PARENT, TAG, SAMPLE, CHILD, SIBLING = range(5)  # columns of a node of `pasts`
 SLOTS_USED, REGIONS_USED, REGION_FREE, LINKS_USED, LINK_FREE, PASTS_USED, TICK = range(7)  # of the head
 
@@ -34,7 +34,7 @@ class Shadow(NamedTuple):
     records: np.ndarray  # int64 (regions, READ + READERS)
     sizes: np.ndarray  # int64 (regions, 2)
     sheet: np.ndarray  # int64 (n, 4)
-    links: np.ndarray  # int64 (links, 2); link 0 ends a chain
+    links: np.ndarray  # int64 (links, 3); link 0 ends a chain
     pasts: np.ndarray  # int64 (n, 5); node 0 is the root
     head: np.ndarray  # int64: counts
 
@@ -46,7 +46,7 @@ def new_shadow(size: int) -> Shadow:
     shadow = Shadow(
         np.zeros(pages, np.int8), np.full(pages, -1, np.int64), np.zeros(64 * (pages + 64), np.int32),
         np.zeros((regions, READ + READERS), np.int64), np.zeros((regions, 2), np.int64),
-        np.zeros((4096, 4), np.int64), np.zeros((1024, 2), np.int64), np.zeros((1024, 5), np.int64),
+        np.zeros((4096, 4), np.int64), np.zeros((1024, 3), np.int64), np.zeros((1024, 5), np.int64),
         np.zeros(7, np.int64),
     )  # fmt: skip
     return cleared(shadow)
@@ -157,7 +157,7 @@ def reassign(s, first, last):
 
 
 @njit(forceinline=True)
-def has_room(s, found, write):
+def has_room(s, found):
     """Are there regions, links and nodes for what an access to these regions may need?"""
     parts = links = 0
     for n in range(found):
@@ -165,11 +165,17 @@ def has_room(s, found, write):
         links += 1
         if s.sheet[n, HIT] < s.sizes[r, BYTES]:
             parts += 1
-            link = s.records[r, MORE]
-            while link and not write:
-                links, link = links + 1, s.links[link, NEXT]
+            links += _length(s, s.records[r, MORE]) + _length(s, s.records[r, OLDER])
     room = s.head[REGIONS_USED] + parts < len(s.records) and s.head[PASTS_USED] + found <= len(s.pasts)
     return room and s.head[LINKS_USED] + links <= len(s.links)
+
+
+@njit(forceinline=True)
+def _length(s, link):
+    count = 0
+    while link:
+        count, link = count + 1, s.links[link, NEXT]
+    return count
 
 
 @njit(forceinline=True)
@@ -181,13 +187,14 @@ def new_region(s, size):
         r = s.head[REGIONS_USED]
         s.head[REGIONS_USED] += 1
     s.sizes[r, BYTES], s.sizes[r, MARK] = size, 0
-    s.records[r, MORE] = 0
+    s.records[r, MORE] = s.records[r, OLDER] = s.records[r, WRITE] = 0
     return r
 
 
 @njit(forceinline=True)
 def free_region(s, r):
-    drop_chain(s, r)
+    drop_chain(s, r, MORE)
+    drop_chain(s, r, OLDER)
     s.sizes[r, BYTES], s.head[REGION_FREE] = s.head[REGION_FREE], r
 
 
@@ -204,13 +211,13 @@ def new_link(s, entry, following):
 
 
 @njit(forceinline=True)
-def drop_chain(s, r):
-    link = s.records[r, MORE]
+def drop_chain(s, r, column):
+    link = s.records[r, column]
     while link:
         following = s.links[link, NEXT]
         s.links[link, NEXT], s.head[LINK_FREE] = s.head[LINK_FREE], link
         link = following
-    s.records[r, MORE] = 0
+    s.records[r, column] = 0
 
 
 @njit(forceinline=True)
@@ -233,8 +240,10 @@ def clear_reads(s, r):
 def copy_record(s, source, target):
     for k in range(READ + READERS):
         s.records[target, k] = s.records[source, k]
-    s.records[target, MORE] = 0
-    link = s.records[source, MORE]
-    while link:
-        s.records[target, MORE] = new_link(s, s.links[link, ENTRY], s.records[target, MORE])
-        link = s.links[link, NEXT]
+    for column in (MORE, OLDER):
+        s.records[target, column] = 0
+        link = s.records[source, column]
+        while link:
+            s.records[target, column] = new_link(s, s.links[link, ENTRY], s.records[target, column])
+            s.links[s.records[target, column], CLUSTER] = s.links[link, CLUSTER]
+            link = s.links[link, NEXT]

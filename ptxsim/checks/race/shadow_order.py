@@ -37,6 +37,7 @@ class Actor(NamedTuple):
     flags: int
     clock: np.ndarray
     threads: int  # agents below this are threads
+    lanes: int  # threads per agent
     others: np.ndarray  # per tag: do we come after this cluster?
     fences: np.ndarray
     counts: np.ndarray
@@ -89,7 +90,8 @@ def excused(a, previous, tag):
     if agent == a.me and a.flags & SERIAL:
         return True
     # lanes of one warp in one instruction: which of them ends up in memory is open, but it is no race
-    return agent < a.threads and a.me < a.threads and agent >> 5 == a.me >> 5 and same_row
+    warp, mine = agent * a.lanes >> 5, a.me * a.lanes >> 5
+    return agent < a.threads and a.me < a.threads and warp == mine and same_row
 
 
 @njit(cache=True)

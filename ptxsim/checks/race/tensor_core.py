@@ -9,7 +9,7 @@ from ptxsim.checks.race.async_work import Issued, spans_of
 from ptxsim.checks.race.shadow_bytes import SHARED
 from ptxsim.checks.race.shadow_order import SERIAL
 from ptxsim.checks.race.shadow_tmem import rectangle
-from ptxsim.checks.race.vector_clocks import joined
+from ptxsim.checks.race.vector_clocks import joined, most
 from ptxsim.isa.number_formats import DECODERS
 from ptxsim.machine.tensor_memory import COLUMNS, LANES, split_address
 from ptxsim.units.tcgen05_mma import operand_chunks, operand_lanes, result_blocks
@@ -122,24 +122,24 @@ class Tcgen05(Observer):
 
 
 class Wgmma(Observer):
-    """Part of the RaceDetector: each warp of a warpgroup issues its share."""
+    """Part of the RaceDetector. Each warp of a warpgroup issues its share; wgmma-groups, and so completion,
+    belong to the warpgroup (PTX ISA 9.7.15.7.2): the shares of one instruction are one epoch of one queue.
+    """
 
     def __init__(self, races):
         self.races, self.history = races, races.history
 
     def start(self, cluster) -> None:
         self.clocks = self.races.clocks
+        self.issued: dict[int, int] = {}  # warp -> instructions
 
     def wgmma_issue(self, cluster, split) -> Issued:
-        """One warp's share. Its clock is what all lanes know, and what each has done itself."""
+        """One warp's share: it comes after what any lane knows, as all have come here (.sync.aligned)."""
         clocks, agents = self.clocks, self.clocks.agents(split)
-        op = Issued("wgmma", split.row, int(agents[0]), clocks.clock[agents].min(0), _NOTHING, _NOTHING)
-        op.clock[agents] = clocks.clock[agents, agents]
+        op = Issued("wgmma", split.row, int(agents[0]), most(clocks.clock, agents), _NOTHING, _NOTHING)
         clocks.clock[agents, agents] += 1
-        op.queue = clocks.column("wgmma", split.warp)
-        queue = clocks.queue(op.queue)
-        queue.count += 1
-        op.epoch = queue.count
+        op.queue = clocks.column("wgmma", split.warp - split.warp % cluster.warps_per_cta % 4)
+        op.epoch = self.issued[split.warp] = self.issued.get(split.warp, 0) + 1
         return op
 
     def wgmma_read(self, cluster, token: Issued, rank: int, chunks: np.ndarray) -> None:

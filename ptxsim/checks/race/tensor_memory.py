@@ -9,7 +9,7 @@ import numpy as np
 from ptxsim.checks.observer import Observer
 from ptxsim.checks.race.async_work import Issued
 from ptxsim.checks.race.shadow_tmem import TmemShadow, enter, rectangle, touch_cells
-from ptxsim.checks.race.vector_clocks import least
+from ptxsim.checks.race.vector_clocks import most
 from ptxsim.isa.address_map import RANK_SHIFT, SHARED_BASE
 from ptxsim.machine.tensor_memory import COLUMNS, LANES
 
@@ -86,8 +86,8 @@ class TensorMemoryAccesses(Observer):
     # ---- threads ----
 
     def tmem_issue(self, cluster, split, kind: str, registers: tuple) -> None:
-        clocks, agents = self.clocks, self.clocks.agents(split)
-        before, usable = least(clocks.clock, agents), least(clocks.tcgen05_clock, agents)
+        clocks, agents = self.clocks, self.clocks.agents(split)  # .sync: all lanes have come here
+        before, usable = most(clocks.clock, agents), most(clocks.tcgen05_clock, agents)
         op = Issued(kind, split.row, int(agents[0]), before, _NOTHING, usable)
         op.queue = clocks.column(kind, split.warp)
         queue = clocks.queue(op.queue)
@@ -106,8 +106,9 @@ class TensorMemoryAccesses(Observer):
         self.touch(self.cells[key], write, op)
 
     def tmem_alloc(self, cluster, split, start: int, columns: int, place, group: int) -> None:
-        """alloc writes the address to shared memory, as all threads of the warp (it is .sync.aligned)."""
+        """The lanes of the warp meet (it is .sync.aligned), then the address is written to shared memory."""
         self.shadow.forget(rectangle(split.cta, 0, LANES, start, columns))
+        self.clocks.meet(self.clocks.agents(split))
         if place is None:
             return
         address = SHARED_BASE + (place[0] << RANK_SHIFT) + place[1]
@@ -118,10 +119,10 @@ class TensorMemoryAccesses(Observer):
 
     def tmem_free(self, cluster, split, start: int, columns: int, group: int) -> None:
         clocks, agents = self.clocks, self.clocks.agents(split)
+        clocks.meet(agents)
         agent = int(agents[0])
-        op = Issued("dealloc", split.row, agent, least(clocks.clock, agents), _NOTHING, _NOTHING)
+        op = Issued("dealloc", split.row, agent, most(clocks.clock, agents), _NOTHING, _NOTHING)
         op.queue, op.epoch = agent, clocks.epoch(agent)
-        op.clock[agents] = clocks.clock[agents, agents]
         self.touch(rectangle(split.cta, 0, LANES, start, columns), True, op)
 
     def never_waited(self) -> list[tuple[str, int, Issued]]:

@@ -20,7 +20,7 @@ from numba import njit
 from ptxsim.machine.split import lane_list
 
 BLOCK = 64  # columns added at a time
-MAX_THREADS = 2048  # in a cluster; above that, a warp counts as one agent
+MAX_THREADS = 8192  # in a cluster; above that, a warp counts as one agent
 
 
 @dataclass
@@ -225,11 +225,6 @@ def most(matrix: np.ndarray, rows) -> np.ndarray:
     return _most(matrix, int(rows[0]), int(rows[-1]) + 1) if _dense(rows) else matrix[rows].max(0)
 
 
-def least(matrix: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """The minimum of rows, which ascend."""
-    return _least(matrix, int(rows[0]), int(rows[-1]) + 1) if _dense(rows) else matrix[rows].min(0)
-
-
 def rows_copy(matrix: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """A copy of rows, which ascend."""
     return matrix[rows[0] : rows[-1] + 1].copy() if _dense(rows) else matrix[rows]
@@ -245,15 +240,6 @@ def _most(matrix, first, last):
     for r in range(first + 1, last):
         for i in range(len(out)):
             out[i] = max(out[i], matrix[r, i])
-    return out
-
-
-@njit(cache=True)
-def _least(matrix, first, last):
-    out = matrix[first].copy()
-    for r in range(first + 1, last):
-        for i in range(len(out)):
-            out[i] = min(out[i], matrix[r, i])
     return out
 
 
