@@ -95,8 +95,9 @@ class Recorder(Observer):
     def mma_issue(self, cluster, split, op):
         self.mmas[id(op)] = self.begin(cluster, split, "MMA", "")
 
-    def mma_execute(self, cluster, op, ranks):
-        self.end(self.mmas.pop(id(op), None))
+    def mma_execute(self, cluster, ops, ranks):
+        for op in ops:
+            self.end(self.mmas.pop(id(op), None))
 
     def tmem_access(self, cluster, split, cells, write, row):
         self.begin(cluster, split, "read TMEM", split.warp % cluster.warps_per_cta)

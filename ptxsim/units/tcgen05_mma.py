@@ -174,8 +174,7 @@ def execute(cluster, ops: list[Mma]) -> None:
     first, shape = ops[0], ops[0].shape
     ranks = pair(first, cluster)
     if cluster.checks:
-        for op in ops:
-            cluster.checks.mma_execute(cluster, op, ranks)
+        cluster.checks.mma_execute(cluster, ops, ranks)
     b = np.concatenate([_operand(cluster, ops, rank, "b") for rank in ranks])
     for i, rank in enumerate(ranks):
         a = _operand(cluster, ops, rank, "a")

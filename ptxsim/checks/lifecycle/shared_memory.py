@@ -107,7 +107,11 @@ class SharedMemory(Observer):
             byte = int(chunks.reshape(-1)[first // 16]) * 16 + first % 16
             self._unread(where, "a TMA store", int(bad.sum()) * width, bad.size * width, byte)
 
-    def mma_execute(self, cluster, op, ranks: list[int]) -> None:
+    def mma_execute(self, cluster, ops: list, ranks: list[int]) -> None:
+        for op in ops:
+            self._operands(op, ranks)
+
+    def _operands(self, op, ranks: list[int]) -> None:
         shape = op.shape
         operands = (
             (op.a, shape.m // op.group, shape.a_mn_major, shape.a_type),

@@ -145,7 +145,8 @@ class TmemLife(Observer):
             )
             self.reporter.add("tmem-alloc", "error", message, _ONE_GROUP, split, key=("mma group",))
 
-    def mma_execute(self, cluster, op, ranks: list[int]) -> None:
+    def mma_execute(self, cluster, ops: list, ranks: list[int]) -> None:
+        op = ops[0]  # all write one D, and all but the first accumulate
         key = (op.cta, op.lane, op.column, op.shape, op.group, op.disabled)
         if key in self.good:
             return

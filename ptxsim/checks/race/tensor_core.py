@@ -39,6 +39,7 @@ class Tcgen05(Observer):
         queue.count += 1
         item.epoch = queue.count
         self.clocks.tcgen05_clock[item.thread, item.queue + 1 - self.clocks.threads] = queue.count
+        item.logs = self.races.threads.logs
         self.issued[id(op)] = item
         self.transfers.remember(item)
 
@@ -64,39 +65,47 @@ class Tcgen05(Observer):
         if token is not None:
             self.clocks.signal(place).add(token.stamp())
 
-    def mma_execute(self, cluster, op, ranks: list[int]) -> None:
-        item = self.issued.pop(id(op), None)
-        if item is None:
-            return
-        for rank in ranks:
-            for source, which in ((op.a, "a"), (op.b, "b")):
-                if isinstance(source, tuple):
-                    self.tmem.touch(self._a_cells(op, rank), False, item)
-                    continue
-                found = self._operand(source, op, which, rank)
-                if found is not None:
-                    self.history.spans(SHARED, found, False, item)
+    def mma_execute(self, cluster, ops: list, ranks: list[int]) -> None:
+        """Those that know the same read as one: who knows that the last one is done, knows it of all."""
+        items = [self.issued.pop(id(op)) for op in ops]
+        for op, item in zip(ops, items, strict=True) if isinstance(ops[0].a, tuple) else ():
+            for rank in ranks:
+                self.tmem.touch(self._a_cells(op, rank), False, item)
+        start = 0
+        for i in range(1, len(ops) + 1):
+            if i == len(ops) or not _alike(items[start], items[i]):
+                self._reads(ops[start:i], ranks, items[i - 1])
+                start = i
+        op = ops[0]
         key = (op.shape, op.group, op.lane, op.column, tuple(ranks))
-        self.tmem.result(key, self._d_cells(key), (op.column, op.column + op.shape.n), item)
+        for item in (items[0], items[-1]):
+            self.tmem.result(key, self._d_cells(key), (op.column, op.column + op.shape.n), item)
 
-    def _operand(self, descriptor: int, op, which: str, rank: int):
-        """(starts, size) of the byte ranges of an operand; None for a descriptor that is not legal."""
-        shape = op.shape
-        rows, mn, fmt = (
-            (shape.m, shape.a_mn_major, shape.a_type)
-            if which == "a"
-            else (shape.n, shape.b_mn_major, shape.b_type)
-        )
-        key = (descriptor, rows, op.group, mn, fmt, rank)
+    def _reads(self, ops: list, ranks: list[int], item: Issued) -> None:
+        first = ops[0]
+        key = (first.shape, first.group, *ranks, *[x for op in ops for x in (op.a, op.b)])
         if key not in self.operands:
-            window = self.history.window
-            try:
-                chunks = operand_chunks((descriptor,), rows // op.group, DECODERS[fmt].bytes, mn)
-                bad = chunks.first < 0 or chunks.last >= window
-                self.operands[key] = None if bad else spans_of(chunks.index, rank * window)
-            except ValueError:
-                self.operands[key] = None
-        return self.operands[key]
+            self.operands[key] = self._operands(ops, ranks)
+        if len(self.operands[key]):
+            self.history.spans(SHARED, self.operands[key], False, item)
+
+    def _operands(self, ops: list, ranks: list[int]) -> np.ndarray:
+        """Spans of shared memory that these instructions read; none for a descriptor that is not legal."""
+        shape, group, window = ops[0].shape, ops[0].group, self.history.window
+        sides = [("b", shape.n // group, shape.b_type, shape.b_mn_major)]
+        if not isinstance(ops[0].a, tuple):
+            sides.append(("a", shape.m // group, shape.a_type, shape.a_mn_major))
+        found = [np.zeros(0, np.int64)]
+        for side, rows, kind, mn in sides:
+            for op in ops:
+                try:
+                    chunks = operand_chunks((getattr(op, side),), rows, DECODERS[kind].bytes, mn)
+                except ValueError:
+                    continue
+                if chunks.first >= 0 and chunks.last < window:
+                    found += [chunks.index.reshape(-1) + rank * window // 16 for rank in ranks]
+        chunks = np.concatenate(found)
+        return spans_of(chunks) if len(chunks) else np.zeros((0, 2), np.int64)
 
     def _d_cells(self, key: tuple) -> np.ndarray:
         if key not in self.cells:
@@ -119,6 +128,12 @@ class Tcgen05(Observer):
             return np.zeros(0, np.int64)
         runs = np.split(lanes, np.flatnonzero(np.diff(lanes) != 1) + 1)
         return np.concatenate([rectangle(rank, int(r[0]), len(r), column, columns) for r in runs])
+
+
+def _alike(first: Issued, other: Issued) -> bool:
+    """Do two MMAs of one thread come after the same? They differ in their issuer's own epoch."""
+    same = first.logs == other.logs and len(first.clock) == len(other.clock)
+    return same and np.count_nonzero(first.clock != other.clock) <= 1
 
 
 class Wgmma(Observer):
