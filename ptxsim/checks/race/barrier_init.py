@@ -16,10 +16,12 @@ class BarrierInit(Observer):
     def start(self, cluster) -> None:
         self.clocks = self.races.clocks
         self.ordered: dict[tuple, int] = {}  # (place, warp) -> lanes that come after the barrier's init
+        self.unfenced: dict[object, int] = {}  # barriers -> agent of an init that no fence has followed yet
         self.early: dict[str, object] = {}  # findings: barriers used before their init is visible
 
     def mbarrier_init(self, cluster, split, lane: int, place) -> None:
         self.ordered = {key: lanes for key, lanes in self.ordered.items() if key[0] != place}
+        self.unfenced[place] = self.clocks.agent_of(split.warp * 32 + lane)
 
     def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
         self.used(split, lanes, place, "arrive")
@@ -32,13 +34,14 @@ class BarrierInit(Observer):
         if "mbarrier_init" not in mods:
             return
         clocks, agents = self.clocks, self.clocks.agents(split)
-        for signal in clocks.signals.values():
-            if signal.initialised and signal.init_fence is None and signal.initialised[0] in agents:
-                column = clocks.column("init", signal.initialised[0])
+        for place, agent in list(self.unfenced.items()):
+            if agent in agents:
+                column = clocks.column("init", agent)
                 queue = clocks.queue(column)
                 queue.count += 1
-                signal.init_fence = column, queue.count
-                clocks.thread_clock[queue.owner, column - clocks.threads] = queue.count
+                clocks.signals[place].init_fence = column, queue.count
+                clocks.thread_clock[agent, column - clocks.threads] = queue.count
+                del self.unfenced[place]
 
     def used(self, split, lanes: int, place, what: str) -> None:
         """These lanes use a barrier, or have a copy or commit use it."""
