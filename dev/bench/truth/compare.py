@@ -35,7 +35,7 @@ _LINE = re.compile(r"\bline (\d+)\b")
 
 # kind of a finding -> what in the truth explains it
 EXPLAINS = {
-    "race": {"races", "pending", "stuck"},
+    "race": {"races", "pending", "stuck", "open"},
     "proxy-fence": {"fences", "races"},
     "deadlock": {"stuck"},
     "async-pending": {"pending", "races"},
@@ -158,7 +158,7 @@ def _explained(truth: Truth, finding) -> list[tuple[str, str]]:
     """Is this finding about something that is there? Where schedules differ, what is there is not known."""
     if finding.severity != "error" or truth.luck:
         return []
-    reasons = truth.kinds() | ({"half"} if any(f.half for f in truth.runs) else set())
+    reasons = truth.kinds() | {n for n in ("half", "open") if any(getattr(f, n) for f in truth.runs)}
     text = str(finding).split("\n")[0][:160]
     if not EXPLAINS.get(finding.kind, set()) & reasons:
         return [("wrong kind", f"{finding.kind}, truth {_kinds(truth)}: {text}")]
@@ -168,7 +168,7 @@ def _explained(truth: Truth, finding) -> list[tuple[str, str]]:
         known = set().union(*(truth.some(n) for n in ("races", "fences", "late", "tcgen05", "open")))
         if len(lines) == 2 and tuple(lines) not in known and not OWN & set(lines):
             return [("wrong pair", f"{finding.kind} {lines}, truth {sorted(known)[:4]}: {text}")]
-    if finding.kind == "deadlock":
+    if finding.kind == "deadlock" and not truth.elect:
         waits = {w["line"] for w in finding.evidence.get("waits", [])} - OWN
         if not waits <= truth.stuck():
             return [("wrong pair", f"deadlock waits {sorted(waits)}, truth {sorted(truth.stuck())}")]

@@ -39,6 +39,7 @@ class Truth:
     """The same over several schedules: what every one shows, and what some do."""
 
     runs: list[Facts]
+    elect: bool = False  # lanes that do not lead wait at the election for those that do
 
     @property
     def must(self) -> bool:
@@ -74,7 +75,8 @@ def truth_of(program: Program, rounds: int = 1) -> Truth:
     if not program.same_blocks():
         raise Undefined("warps of a warpgroup execute different wgmma instructions")
     rng = random.Random(program.seed)
-    return Truth([facts(FullRun(program, rng, habit).go()) for habit in HABITS * rounds])
+    runs = [facts(FullRun(program, rng, habit).go()) for habit in HABITS * rounds]
+    return Truth(runs, program.elect)
 
 
 def facts(run: Run) -> Facts:
