@@ -43,7 +43,6 @@ class Cluster:
         self.splits = [Split(self, i) for i in range(self.warps * 32)]
         self.batch = BatchScheduler(self)
         self.loop = launch.loop
-        self.instructions = 0
         self.tensor_operations = 0
         self.tma_bytes = 0
 

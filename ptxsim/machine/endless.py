@@ -138,7 +138,7 @@ def goes_nowhere(cluster, g: int, alone: bool) -> bool:
 
 
 def give_up(cluster) -> None:
-    """Nothing can move any more, or it goes round for ever: the finding that ends the launch."""
+    """Nothing can move any more, or it goes round forever: the finding that ends the launch."""
     cluster.stuck, rounds = True, cluster.rounds
     endless = cluster.goes_round or rounds.given_up(cluster)
     if cluster.queue and (endless or not (cluster.progress.polling or polls(cluster, rounds))):
