@@ -68,6 +68,7 @@ class LoadedModule:
         trace: bool | Costs = False,
         jobs: int | None = None,
         clusters: int | None = None,
+        first: int = 0,
         max_instructions: int | None = None,
         arg_names=(),
         source: str = "",
@@ -79,8 +80,9 @@ class LoadedModule:
         as an output: the checks report what the kernel leaves of it unwritten.
         order: "program", "adverse" or an int seed. names: (name, dtype, offset, size) of dynamic shared
         buffers.
-        trace: also give the first cluster's Timeline, scheduled with these Costs (True: the usual ones).
-        clusters: run only so many of the grid's clusters; ignored where they talk to each other.
+        trace: also give the Timeline of cluster `first`, scheduled with these Costs (True: the usual ones).
+        clusters: run only so many of the grid's clusters, from number `first` on; where they talk to each
+        other all of them run.
         max_instructions: warp instructions of one cluster after which the run is given up as incomplete, with
         a finding that names the loop (default: machine.endless.MOST_INSTRUCTIONS, 4 billion).
         jobs: processes at most (default: one per core where that pays). For reports: arg_names, one per
@@ -98,7 +100,7 @@ class LoadedModule:
             raise ValueError(f"max_instructions is a positive number (got {max_instructions})")
         launch.max_instructions = max_instructions
         launch.bind(list(args))
-        return launch.run(checks, order, names or [], trace, jobs, clusters)
+        return launch.run(checks, order, names or [], trace, jobs, launch.chosen(first, clusters))
 
 
 def _triple(shape) -> tuple[int, int, int]:
@@ -131,6 +133,7 @@ class Launch:
         self.source, self.arg_names = "", ()  # for reports
         self.max_instructions: int | None = None  # of one cluster; None: the usual
         self.arrays: dict[str, np.ndarray] = {}  # the arguments in global memory
+        self.traced = 0  # number of the cluster that a trace is of
         self.uses_tmem = any(i is not None and i.op == "tcgen05" for i in program.instrs)
 
     exit_hooks = (after_exit,)
@@ -292,10 +295,21 @@ class Launch:
 
     # ---- running ----
 
-    def run(self, checks: bool, order: str | int, names: list, trace, jobs: int | None, clusters) -> Result:
+    def chosen(self, first: int, most: int | None) -> range:
+        """The clusters to run: `most` from `first` on; all of them where they talk to each other."""
+        count = self.clusters[0] * self.clusters[1] * self.clusters[2]
+        if not 0 <= first < count:
+            raise ValueError(f"there is no cluster {first}: the grid has {count}, numbered from 0")
+        self.traced = first
+        if talks(self.program):
+            if first:
+                raise ValueError("clusters that wait for each other run together, from cluster 0 on")
+            return range(count)
+        return range(first, min(first + (most or count), count))
+
+    def run(self, checks: bool, order: str | int, names: list, trace, jobs: int | None, chosen) -> Result:
         start = time.perf_counter()
         count = self.clusters[0] * self.clusters[1] * self.clusters[2]
-        chosen = min(clusters or count, count) if not talks(self.program) else count
         marked = marked_arrays(self.arrays) if checks else []
         recorders = _recorders(self) if trace else ()
         with threadpool_limits(1):  # parallel work is whole clusters, not BLAS calls
@@ -310,7 +324,7 @@ class Launch:
             report_unwritten(marked, part.reporter)
         stats["seconds"] = time.perf_counter() - start
         verdict = part.reporter.verdict() if checks or part.reporter.found else "not checked"
-        verdict = "not checked" if verdict == "clean" and chosen < count else verdict
+        verdict = "not checked" if verdict == "clean" and len(chosen) < count else verdict
         made = [r.timeline(trace if isinstance(trace, Costs) else Costs()) for r in recorders]
         return Result(verdict, part.reporter.findings, stats, part.reporter.printed, *made)
 
@@ -318,7 +332,7 @@ class Launch:
 def _recorders(launch: Launch) -> tuple:
     from ptxsim.trace.recorder import Recorder
 
-    return (Recorder(launch),)
+    return (Recorder(launch, launch.traced),)
 
 
 def _explicit_cluster(function: Function, cluster) -> tuple[int, int, int]:

@@ -35,28 +35,31 @@ class Part:
     stats: dict
 
 
-def run_clusters(launch, count: int, checks: bool, order, names: list, jobs: int | None, extra=()) -> Part:
-    """Runs clusters 0 .. count - 1. A deadlock ends the launch, as it would on a chip.
+def run_clusters(
+    launch, chosen: range, checks: bool, order, names: list, jobs: int | None, extra=()
+) -> Part:
+    """Runs the `chosen` clusters of the grid. A deadlock ends the launch, as it would on a chip.
 
-    extra: observers besides the checks; cluster 0 runs in this process, so they see all of it.
+    extra: observers besides the checks; the first cluster runs in this process, so they see all of it.
     """
     reporter = Reporter(names, launch.memory, launch.shared_dynamic, launch.source)
     checker = Checker(launch, reporter, checks, extra) if checks or extra else None
     cluster = Cluster(launch, order, reporter, checker, explain)
     talkative, start = talks(launch.program), time.perf_counter()
+    count = len(chosen)
     jobs = 1 if talkative else min(jobs or cores(), count)
     done = 0
     while done < count:
-        cluster.start(done)
+        cluster.start(chosen[done])
         if not cluster.run(alone=not talkative or count == 1):
-            used, ended = run_together(cluster, range(done + 1, count))
+            used, ended = run_together(cluster, chosen[done + 1 :])
             return _merge(Part(reporter, _stats(cluster, done + ended)), [_extra(c) for c in used[1:]])
         done += 1
         if _stuck(reporter):
             break
         spent = time.perf_counter() - start
         if jobs > 1 and count - done > 1 and spent / done * (count - done) > WORTHWHILE and _can_fork():
-            part = _fork(cluster, range(done, count), jobs)
+            part = _fork(cluster, chosen[done:], jobs)
             return _merge(Part(reporter, _stats(cluster, done)), part)
     return Part(reporter, _stats(cluster, done))
 

@@ -23,10 +23,11 @@ def run(
     checks: bool = True,
     trace: bool | ptxsim.Costs = False,
     clusters: int | None = None,
+    first: int = 0,
 ) -> Run:
     """Launch once. `order` is "program", "adverse" or a seed (ptxsim); `arrays` as `by_name` takes them.
 
-    `trace` adds the first cluster's ptxsim.Timeline; `clusters` runs only so many of them, from the first on.
+    `trace` adds the ptxsim.Timeline of cluster `first`; `clusters` runs only so many, from `first` on.
 
     Raises DeviceError for arrays that do not fit. A kernel with an instruction that ptxsim does not model
     is not run at all: no outputs, verdict "incomplete".
@@ -51,6 +52,7 @@ def run(
         names=[(n.name, n.dtype, n.offset, n.size) for n in artifact.names],
         trace=trace,
         clusters=clusters,
+        first=first,
         arg_names=[getattr(p, "buffer", None) or p.name for p in artifact.params],
         source=artifact.source.get("file", ""),
     )
