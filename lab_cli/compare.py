@@ -1,11 +1,14 @@
-"""`./lab compare S S..`: steps side by side at one size: resources, launch, and what one run did."""
+"""`./lab compare S S..`: steps side by side at one size: resources, launch, what one run did, timelines."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
+from lab_cli import trace_chart
 from lab_cli.common import (
     DeviceOption,
     JsonOption,
@@ -20,7 +23,14 @@ from lab_cli.common import (
     print_json,
     usable_device,
 )
-from tirxlab.steps import builder, parse_size, size_text
+from lab_cli.pictures import check_target, write_picture
+from lab_cli.trace import environ_width
+from ptxsim.trace.bands import bands
+from ptxsim.trace.drawing import stack
+from ptxsim.trace.export import MODELS
+from ptxsim.trace.scale import unit_of, words
+from ptxsim.trace.schedule import Timeline
+from tirxlab.steps import StepError, parse_size, read_text, size_text
 
 SIDE_BY_SIDE = 4  # steps in a table, so that it fits on 80 columns
 # What to show, and how to read it off an artifact and a run.
@@ -38,31 +48,83 @@ ROWS: dict[str, Callable] = {
 }
 
 
+@dataclass
+class Measured:
+    """One step."""
+
+    column: dict  # of the table
+    timeline: Timeline | None  # of the first cluster; None on a GPU
+
+
 def run(
     steps: Annotated[list[str], typer.Argument(metavar="S S..", help="two steps or more, or all")],
     size: Annotated[str, typer.Option("--size", metavar="SIZE", help="1024 or MxNxK")] = "1024",
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="the timelines as .svg or .png")
+    ] = None,
     kernels: KernelsOption = None,
     device: DeviceOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Put steps side by side at one size: resources, launch shape, what a run did, and its time on a GPU."""
+    """Put steps side by side at one size: resources, launch shape, what a run did, and its time on a GPU.
+
+    On the simulator the timelines of the first CTAs (or clusters) follow, on one axis.
+    """
     path, shape = kernels_file(kernels), parse_size(size)
+    check_target(out)
     asked = list(dict.fromkeys(number for text in steps for number in parse_steps(text)))
     if len(asked) < 2:
         raise UserError("compare takes two steps or more, for example ./lab compare 7 8")
     numbers, left = choose_written(path, asked)
-    kernels_made = fitting(path, numbers, shape, left)
     device = usable_device(device)
-    columns = {number: measure(kernel, shape, device) for number, kernel in kernels_made.items()}
+    if out is not None and device != "sim":
+        raise UserError("--out: timelines are drawn from simulated runs; add --device sim")
+    artifacts = built(path, numbers, shape, left)
+    made = {number: measure(artifact, shape, device) for number, artifact in artifacts.items()}
+    if out is not None:
+        write_picture(out, stack(titled(made)))
     if json:
+        columns = {number: one.column for number, one in made.items()}
         print_json({"size": size_text(shape), "steps": columns, "not_run": left})
         return
+    show(made, shape, left)
+    if out is not None:
+        output().print(f"written to {out}", markup=False)
+
+
+def show(made: dict[int, Measured], shape: tuple[int, int, int], left: dict[int, str]) -> None:
+    """The tables, the timelines, and which steps are not in them."""
     output().print(f"at {size_text(shape)}", markup=False)
-    numbers = list(columns)
+    numbers = list(made)
     for first in range(0, len(numbers), SIDE_BY_SIDE):
-        output().print(table({n: columns[n] for n in numbers[first : first + SIDE_BY_SIDE]}))
+        some = numbers[first : first + SIDE_BY_SIDE]
+        output().print(table({n: made[n].column for n in some}))
+    draw(titled(made))
     if left:
         output().print(left_out(left), markup=False)
+
+
+def titled(made: dict[int, Measured]) -> list[tuple[str, Timeline]]:
+    return [(f"step {number}", one.timeline) for number, one in made.items() if one.timeline]
+
+
+def draw(runs: list[tuple[str, Timeline]]) -> None:
+    """Charts below each other, to the scale of the longest."""
+    if not runs:
+        return
+    console = output()
+    width = console.width if console.is_terminal else environ_width()
+    console.width, console.soft_wrap = width, False
+    end, unit = max(timeline.ticks for _, timeline in runs), unit_of(runs[0][1])
+    console.print()
+    left = max(trace_chart.label_width(bands(timeline), width) for _, timeline in runs)
+    console.print(trace_chart.axis(end, unit, left, width), no_wrap=True, crop=True)
+    for title, timeline in runs:
+        stuck = "" if timeline.finished else ", up to the standstill"
+        console.print(f"{title}: first CTA or cluster, {words(timeline.ticks, unit)}{stuck}", markup=False)
+        for line in trace_chart.lines(timeline, width, end, left):
+            console.print(line, no_wrap=True, crop=True)
+    console.print(f"{trace_chart.LEGEND}\n{MODELS[unit]}", markup=False)
 
 
 def table(columns: dict[int, dict]) -> Table:
@@ -71,33 +133,43 @@ def table(columns: dict[int, dict]) -> Table:
     for column in made.columns[1:]:
         column.justify = "right"
     for name in next(iter(columns.values())):
-        made.add_row(name, *(show(column[name]) for column in columns.values()))
+        made.add_row(name, *(cell(column[name]) for column in columns.values()))
     return made
 
 
-def fitting(path, numbers: list[int], size: tuple[int, int, int], left: dict[int, str]) -> dict:
-    """Step -> its kernel at the size; steps that do not take it go to `left`. UserError if none does."""
-    kernels = {}
-    for number in numbers:
-        try:
-            kernels[number] = builder(path, number)(*size)
-        except ValueError as error:
-            if type(error) is not ValueError:  # the kernel itself is wrong
-                raise UserError(fold(str(error))) from None
-            left[number] = f"at {size_text(size)}: {error}"
-    if not kernels:
+def built(path: Path, numbers: list[int], size: tuple[int, int, int], left: dict[int, str]) -> dict:
+    """Step -> its Artifact, built in a confined child; steps that do not take the size go to `left`.
+
+    UserError if a step is not built, or none takes the size.
+    """
+    from tirxlab.worker import Builder
+
+    artifacts = {}
+    with Builder(read_text(path), path.name) as builder:
+        for number in numbers:
+            done = builder.build(number, size)
+            if done.kind == "file":
+                raise StepError(done.message)
+            if done.artifact is not None:
+                artifacts[number] = done.artifact
+            elif done.kind == "misfit":
+                left[number] = f"at {size_text(size)}: {done.message}"
+            else:
+                raise UserError(f"step {number} is not built: {fold(done.message)}")
+    if not artifacts:
         raise UserError(f"step {numbers[0]} {left[numbers[0]]}")
-    return kernels
+    return artifacts
 
 
-def measure(kernel, size: tuple[int, int, int], device: str | None) -> dict:
-    """One step's column."""
+def measure(artifact, size: tuple[int, int, int], device: str) -> Measured:
+    """Run one step; on the simulator with a record of its first cluster."""
     import utils
 
-    run, artifact = utils.launch(kernel, *utils.prepare_data(*size, seed=0, device=device), device=device)
+    data, simulated = utils.prepare_data(*size, seed=0, device=device), device == "sim"
+    run, _ = utils.launch(artifact, *data, device=device, trace=simulated)
     column = {name: read(artifact, run) for name, read in ROWS.items()}
-    ms, _ = (None, None) if run.stats else utils.benchmark(artifact, *size, device=device)
-    return column | {"milliseconds": ms if ms is not None else "not measured"}
+    ms = None if simulated else utils.benchmark(artifact, *size, device=device)[0]
+    return Measured(column | {"milliseconds": ms if ms is not None else "not measured"}, run.trace)
 
 
 def product(shape: tuple[int, ...]) -> int:
@@ -107,7 +179,7 @@ def product(shape: tuple[int, ...]) -> int:
     return result
 
 
-def show(value) -> str:
+def cell(value) -> str:
     return (
         f"{value:,}" if isinstance(value, int) else f"{value:.4f}" if isinstance(value, float) else str(value)
     )

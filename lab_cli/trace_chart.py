@@ -1,14 +1,14 @@
-"""A timeline on a terminal: the chart (as wide as it fits), the shares of its lanes, what overlaps."""
-
-from dataclasses import dataclass
+"""A timeline on a terminal: the chart in a given width, the shares of its lanes, waits, what overlaps."""
 
 from rich.table import Table
 from rich.text import Text
 
-from ptxsim.trace.schedule import UNITS, WAITS, Event, Lane, Timeline, spans
+from ptxsim.trace.bands import Band, arrows, bands
+from ptxsim.trace.scale import axis_unit, marks, number, unit_of, words
+from ptxsim.trace.schedule import UNITS, Event, Timeline, spans
 
-WIDTH = 100  # of the chart at most; MIN_WIDTH on the narrowest terminal
-MIN_WIDTH = 60
+WIDTH = 100  # columns where the output is no terminal and $COLUMNS is not set
+MIN_WIDTH = 40
 LETTERS = {  # kind -> letter and colour
     "issue": ("*", "white"),
     "load": ("L", "blue"),
@@ -24,103 +24,74 @@ LETTERS = {  # kind -> letter and colour
     "stuck": ("!", "red"),
 }
 LEGEND = (
-    "L load, M MMA, S store; T, G, D a warp moves tensor, global, shared memory; * issues or arrives;\n"
+    "L load, M MMA, S store; T, G, D a warp moves tensor, global, shared memory; * issues or arrives; "
     ". waits; ! waits forever. A small letter: less than half of the column."
 )
-
-
-@dataclass
-class Row:
-    """Lanes that are shown as one: a unit, or warps of a warpgroup with the same role."""
-
-    title: str
-    lanes: list[Lane]
-
-    @property
-    def busy(self) -> float:
-        return sum(lane.busy for lane in self.lanes) / len(self.lanes)
-
-    @property
-    def waiting(self) -> float:
-        return sum(lane.waiting for lane in self.lanes) / len(self.lanes)
-
-    def waits(self, ticks: int) -> str:
-        """The two barriers that take most of the ticks: `tma2mma 77%, cta_sync 14%`."""
-        total: dict[str, int] = {}
-        for lane in self.lanes:
-            for name, spent in lane.waits.items():
-                total[name] = total.get(name, 0) + spent
-        most = sorted(total.items(), key=lambda item: -item[1])[:2]
-        return ", ".join(f"{name} {spent / len(self.lanes) / max(ticks, 1):.0%}" for name, spent in most)
-
-
-def rows(timeline: Timeline) -> list[Row]:
-    """One row per unit and per group of warps with a role, or with work of their own."""
-    found: list[Row] = []
-    for lane in timeline.lanes:
-        if lane.lane not in UNITS and not lane.roles and timeline.finished:
-            continue
-        last = found[-1].lanes[-1] if found else None
-        if last and last.lane not in UNITS and lane.lane not in UNITS and _alike(last, lane):
-            found[-1].lanes.append(lane)
-        else:
-            found.append(Row("", [lane]))
-    for row in found:
-        row.title = _title(row.lanes)
-    return found
-
-
-def _alike(one: Lane, other: Lane) -> bool:
-    return one.cta == other.cta and one.roles == other.roles and _group(one) == _group(other)
-
-
-def _group(lane: Lane) -> str:
-    """The title up to the warp: `CTA 0 WG1 `."""
-    return lane.title.partition("warp ")[0]
-
-
-def _title(lanes: list[Lane]) -> str:
-    first = lanes[0]
-    if len(lanes) == 1:
-        return first.title
-    numbers = [lane.title.partition("warp ")[2].split()[0] for lane in lanes]
-    roles = f" ({', '.join(first.roles)})" if first.roles else ""
-    if _group(first).strip().startswith(("WG", "CTA")) and "WG" in first.title and len(lanes) == 4:
-        return _group(first).strip() + roles
-    return f"{_group(first)}warps {numbers[0]}-{numbers[-1]}{roles}"
+LONGEST = 5  # waits that are listed
 
 
 def chart(timeline: Timeline, width: int = WIDTH) -> list[Text]:
-    """A line per row, with the scale above, in `width` columns of text (MIN_WIDTH .. WIDTH)."""
-    shown = rows(timeline)
-    width = max(MIN_WIDTH, min(WIDTH, width))
-    left = min(38, width // 2, max(len(row.title) for row in shown) + 1)
-    columns = width - left
-    end = f"{timeline.ticks} ticks"
-    lines = [Text(" " * left + "0" + end.rjust(columns - 1))]
-    for row in shown:
-        line = Text(row.title[: left - 1].ljust(left))
-        events = [e for lane in row.lanes for e in timeline.of(lane.cta, lane.lane)]
-        for letter, colour in _cells(events, timeline.ticks, columns):
+    """The axis and a line per band, in `width` columns of text (MIN_WIDTH at least)."""
+    width = max(MIN_WIDTH, width)
+    left = label_width(bands(timeline), width)
+    above = axis(timeline.ticks, unit_of(timeline), left, width)
+    return [above, *lines(timeline, width, timeline.ticks, left)]
+
+
+def lines(timeline: Timeline, width: int, end: float, left: int) -> list[Text]:
+    """A line per band: the title in `left` columns, the rest for the time from 0 to `end`."""
+    made = []
+    for band in bands(timeline):
+        line = Text(fitted(band.title, left - 1).ljust(left))
+        events = [e for lane in band.lanes for e in timeline.of(lane.cta, lane.lane)]
+        for letter, colour in _cells(events, end, width - left):
             line.append(letter, colour)
-        lines.append(line)
-    return lines
+        made.append(line)
+    return made
 
 
-def _cells(events: list[Event], ticks: int, columns: int) -> list[tuple[str, str]]:
+def label_width(shown: list[Band], width: int) -> int:
+    """Columns of the titles: what they need, two fifths of the line at most."""
+    return min(max((len(band.title) for band in shown), default=0) + 1, 2 * width // 5)
+
+
+def fitted(title: str, width: int) -> str:
+    """A title in so many columns: without its roles where they do not fit, else cut."""
+    if len(title) <= width:
+        return title
+    short = title.partition(" (")[0]
+    return short if len(short) <= width else f"{short[: width - 1]}…"
+
+
+def axis(end: float, unit: str, left: int, width: int) -> Text:
+    """`   |0      |5,000      ticks`: a bar where a mark is, its number after it; the unit at the right."""
+    name, size = axis_unit(max(end, 1), unit)
+    columns, line = width - left, [" "] * width
+    line[width - len(name) :] = name
+    for moment in marks(end / size, max(1, columns // 12)):
+        at = left + min(columns - 1, int(moment * size * columns / max(end, 1)))
+        label = f"|{number(moment)}"
+        if at + len(label) < width - len(name):
+            line[at : at + len(label)] = label
+    return Text("".join(line), "bright_black")
+
+
+def _cells(events: list[Event], ticks: float, columns: int) -> list[tuple[str, str]]:
     """Letter and colour of every column: what covers most of it, work first, then waiting."""
     covered: list[dict[str, float]] = [{} for _ in range(columns)]
     width = max(ticks, 1) / columns
     for kind in {e.kind for e in events} & set(LETTERS):
         for begin, end in spans([e for e in events if e.kind == kind]):
-            for column in range(int(begin / width), min(columns, int((end - 1) / width) + 1)):
+            for column in range(int(begin / width), columns):
+                if column * width >= end:
+                    break
                 part = min(end, (column + 1) * width) - max(begin, column * width)
                 covered[column][kind] = covered[column].get(kind, 0.0) + part
     return [_letter(kinds, width) for kinds in covered]
 
 
 def _letter(kinds: dict[str, float], width: float) -> tuple[str, str]:
-    for group in (set(kinds) - {*WAITS}, {"stuck"}, {"wait"}):
+    for group in (set(kinds) - {"wait", "stuck"}, {"stuck"}, {"wait"}):
         here = [kind for kind in group if kind in kinds]
         if here:
             letter, colour = LETTERS[max(here, key=kinds.get)]
@@ -132,18 +103,39 @@ def _letter(kinds: dict[str, float], width: float) -> tuple[str, str]:
 def shares(timeline: Timeline) -> Table:
     """Who was busy how long, and what it waited for."""
     made = Table(box=None, pad_edge=False)
-    for name, justify in (
-        ("", "left"),
-        ("busy", "right"),
-        ("waits", "right"),
-        ("most for (of all ticks)", "left"),
-    ):
-        made.add_column(name, justify=justify, no_wrap=True)
-    for row in rows(timeline):
-        unit = row.lanes[0].lane in UNITS
-        waits = "" if unit else f"{row.waiting:.0%}"
-        made.add_row(row.title, f"{row.busy:.0%}", waits, row.waits(timeline.ticks))
+    made.add_column("", overflow="ellipsis", no_wrap=True)
+    made.add_column("busy", justify="right", no_wrap=True)
+    made.add_column("waits", justify="right", no_wrap=True)
+    made.add_column("most for (of all the time)", overflow="fold")
+    for band in bands(timeline):
+        unit = band.lanes[0].lane in UNITS
+        waits = "" if unit else f"{band.waiting:.0%}"
+        made.add_row(band.title, f"{band.busy:.0%}", waits, band.waits(timeline.ticks))
     return made
+
+
+def longest_waits(timeline: Timeline, count: int = LONGEST) -> list[str]:
+    """The longest waits, a line each: who, for which barrier, how long, and what ended it."""
+    events, unit = timeline.events, unit_of(timeline)
+    titles = {(lane.cta, lane.lane): band.title for band in bands(timeline) for lane in band.lanes}
+    said: dict[tuple, str] = {}
+    for arrow in arrows(timeline):
+        wait, signal = events[arrow.wait], events[arrow.signal]
+        who = titles.get((wait.cta, wait.lane))
+        whose = titles.get((signal.cta, signal.lane), signal.lane)
+        if who is None or len(said) == count:
+            continue
+        line = f" (line {signal.line})" if signal.line else ""
+        said.setdefault(
+            (who, wait.name, wait.phase),
+            f"{who}: {wait.name}{_phase(wait)}, {words(wait.end - wait.begin, unit)} until "
+            f"{words(wait.end, unit)}; ended by {whose}: {signal.name}{line}",
+        )
+    return list(said.values())
+
+
+def _phase(wait: Event) -> str:
+    return f" phase {wait.phase}" if wait.phase is not None else ""
 
 
 PAIRS = {  # what students ask: does A go on while B does?
@@ -154,7 +146,7 @@ PAIRS = {  # what students ask: does A go on while B does?
 
 
 def overlaps(timeline: Timeline, cta: int = 0) -> dict[str, dict]:
-    """For each pair: ticks in which both are under way, and their share of the MMAs' ticks."""
+    """For each pair: ticks (or ns) in which both are under way, and their share of the MMAs' time."""
     mma = sum(
         end - begin for begin, end in spans([e for e in timeline.events if e.cta == cta and e.kind == "mma"])
     )

@@ -168,11 +168,13 @@ def inspect(name: str, words: list[str], view: str, kernels: Path | None, **how)
     return inspect_cuda.view_of(build(rung, path, size).artifact, view, path.name, **how)
 
 
-def traced(name: str, rung: str | None, size: str | None, kernels: Path | None, order, costs):
-    """(Run of the first cluster, Artifact, title) of a rung (the last)."""
+def traced(
+    name: str, rung: str | None, size: str | None, kernels: Path | None, order, costs, cluster: int = 0
+):
+    """(Run of one cluster, Artifact, title) of a rung (the last)."""
     import numpy as np
 
-    from tirxlab.devices import sim
+    from lab_cli.trace import run_cluster
     from tracks.common import inputs
 
     track = track_of(name)
@@ -182,5 +184,5 @@ def traced(name: str, rung: str | None, size: str | None, kernels: Path | None, 
     call = build(one, source(track, one, kernels), shape, **few)
     a, b = inputs(track, shape, one, call.inputs[0].dtype)
     d = np.zeros(call.outputs[0].shape, call.outputs[0].dtype)
-    done = sim.run(call.artifact, [a, b, d], order=order, trace=costs, clusters=1)
+    done = run_cluster(call.artifact, [a, b, d], order, costs, cluster)
     return done, call.artifact, f"{track.title} rung {one.number} at {size_text(shape)}"

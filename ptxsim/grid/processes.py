@@ -35,9 +35,7 @@ class Part:
     stats: dict
 
 
-def run_clusters(
-    launch, chosen: range, checks: bool, order, names: list, jobs: int | None, extra=()
-) -> Part:
+def run_clusters(launch, chosen: range, checks: bool, order, names: list, jobs: int | None, extra=()) -> Part:
     """Runs the `chosen` clusters of the grid. A deadlock ends the launch, as it would on a chip.
 
     extra: observers besides the checks; the first cluster runs in this process, so they see all of it.

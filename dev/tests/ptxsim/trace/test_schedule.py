@@ -13,7 +13,7 @@ import utils
 from lab_cli.common import REFERENCE
 from ptxsim.checks.all_checks import Checker
 from ptxsim.grid import processes as parallel
-from ptxsim.trace.export import chrome, rows, svg
+from ptxsim.trace.bands import rows
 from ptxsim.trace.schedule import COPIES, LOADS, STORES, TENSOR, UNITS, WAITS, Costs, Event, schedule, spans
 from tirxlab.build import build
 from tirxlab.devices import sim
@@ -330,33 +330,3 @@ def launch(grid=1, **options):
     if "clusters" not in options:
         assert (out == np.roll(np.arange(64), 32)).all()
     return result
-
-
-# ---- files ----
-
-
-def test_chrome_events_nest_in_their_threads_and_name_them(trace):
-    timeline = trace(8).trace
-    data = json.loads(json.dumps(chrome(timeline, "step 8")))
-    spans_of, names = {}, {}
-    for event in data["traceEvents"]:
-        key = event["pid"], event["tid"]
-        if event["ph"] == "X":
-            spans_of.setdefault(key, []).append((event["ts"], event["ts"] + event["dur"]))
-        elif event["name"] == "thread_name":
-            names[key] = event["args"]["name"]
-    assert set(spans_of) <= set(names) and "WG1 warp 3 (TMA)" in names.values()
-    assert all(a[1] <= b[0] for row in spans_of.values() for a, b in zip(row, row[1:], strict=False))
-    loads = sum(len(row) for key, row in spans_of.items() if names[key].startswith(LOADS))
-    assert loads == len(timeline.of(0, LOADS)) == 16
-    assert data["otherData"]["finished"] is True and "No clock" in data["otherData"]["model"]
-
-
-def test_the_picture_is_xml_with_a_mark_per_event(trace):
-    import xml.etree.ElementTree as ET
-
-    timeline = trace(8).trace
-    root = ET.fromstring(svg(timeline, "step 8 at <128>"))
-    titles = [node.text for node in root.iter() if node.tag.endswith("title")]
-    assert len(titles) == sum(e.end > e.begin for lane in timeline.lanes for e in timeline.of(0, lane.lane))
-    assert any("tma2mma[3]" in text for text in titles)
