@@ -49,7 +49,7 @@ class Outcome:
     verdict: (
         str  # of the device: clean, review, error, incomplete, not checked; "not built" if it did not compile
     )
-    seconds: float  # wall time, build and comparison included
+    seconds: float  # wall time of its build, its run and the comparison; waiting for a free core is not in it
     message: str = ""  # what is wrong, for a person; may have several lines
     findings: list[dict] = field(default_factory=list)
     stats: dict = field(default_factory=dict)
@@ -87,7 +87,7 @@ class Runner:
         StepError if the file cannot be used at all, MemoryError if a size is too large for this machine.
         """
         self.thread = threading.Thread(target=self._build, args=(jobs,), daemon=True)
-        self.started: dict[int, float] = {}
+        self.built_in: dict[int, float] = {}  # index of the job -> seconds
         self.pool.expect(True)
         self.thread.start()
         for index, result in self.pool.results():
@@ -100,7 +100,7 @@ class Runner:
                 result = _outcome(
                     job, Built(job.step, job.size, kind="died", message=f"the run {result.message}")
                 )
-            result.seconds = time.perf_counter() - self.started[index]
+            result.seconds += self.built_in[index]
             yield index, result
 
     def _build(self, jobs: list[Job]) -> None:
@@ -109,10 +109,10 @@ class Runner:
             if self.stopped:
                 return
             job = jobs[index]
-            self.started[index] = time.perf_counter()
-            key = job.step, job.size
+            begin, key = time.perf_counter(), (job.step, job.size)
             if key not in self.made:
                 self.made[key] = self.builder.build(*key)
+            self.built_in[index] = time.perf_counter() - begin
             self.pool.submit(index, judge, job, self.made[key])
         self.pool.expect(False)
 
@@ -121,9 +121,10 @@ def judge(job: Job, built: Built) -> Outcome | StepError:
     """Run an artifact and compare: in a process of the pool."""
     if built.kind in ("file", "untouched"):
         return (StepError if built.kind == "file" else UntouchedStep)(built.message)
-    outcome = _outcome(job, built)
+    begin, outcome = time.perf_counter(), _outcome(job, built)
     if built.artifact is not None:
         _run_kernel(job, built.artifact, outcome)
+    outcome.seconds = time.perf_counter() - begin
     return outcome
 
 
