@@ -89,6 +89,24 @@ class LoadedModule:
         argument, and source, the file that the PTX's `// @src N` lines number.
         Raises ValueError for arguments that do not fit the kernel.
         """
+        launch = self.prepare(
+            name, grid, block, cluster, shared_bytes, args, max_instructions, arg_names, source
+        )
+        return launch.run(checks, order, names or [], trace, jobs, launch.chosen(first, clusters))
+
+    def prepare(
+        self,
+        name: str,
+        grid,
+        block,
+        cluster,
+        shared_bytes: int,
+        args,
+        max_instructions: int | None = None,
+        arg_names=(),
+        source: str = "",
+    ) -> Launch:
+        """A launch with its memory laid out, before anything runs; parameters as `launch` takes them."""
         if name not in self.programs:
             known = ", ".join(self.programs) or "none"
             raise ValueError(f"no kernel named {name} in this module (kernels: {known})")
@@ -100,7 +118,7 @@ class LoadedModule:
             raise ValueError(f"max_instructions is a positive number (got {max_instructions})")
         launch.max_instructions = max_instructions
         launch.bind(list(args))
-        return launch.run(checks, order, names or [], trace, jobs, launch.chosen(first, clusters))
+        return launch
 
 
 def _triple(shape) -> tuple[int, int, int]:

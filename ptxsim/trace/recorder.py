@@ -80,7 +80,7 @@ class Recorder(Observer):
         before = self.last.get(w)
         last = self.events[before] if before is not None else None
         self.looking.pop(w, None)
-        if last and kind in _MERGED and (last.kind, last.name, last.phase) == (kind, name, phase):
+        if last and self.merges(last, kind, name, phase):
             last.amount += amount
             last.after += [n for n in after if n not in last.after]
             last.read += [n for n in read if n not in last.read]
@@ -91,6 +91,10 @@ class Recorder(Observer):
         more = {"amount": amount, "read": [*dict.fromkeys(read)], "line": line, "phase": phase}
         self.last[w] = self.note(split.cta, lane, kind, name, ties, **more)
         return self.last[w]
+
+    def merges(self, last: Event, kind: str, name: str, phase) -> bool:
+        """Whether a warp's new event is only more of its last one."""
+        return kind in _MERGED and (last.kind, last.name, last.phase) == (kind, name, phase)
 
     def role(self, split, role: str) -> None:
         self.roles[split.warp].add(role)

@@ -1,0 +1,84 @@
+"""The constants of a chip, each with its unit and source: one TOML file per chip beside this one."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Chip:
+    """Cycles are those of an SM; rates of the whole chip are bytes a second. The tables say what each is."""
+
+    name: str
+    arch: str
+    sms: float
+    clock: float  # GHz under tensor load, before power limits
+    clock_idle: float  # GHz of kernels without tensor work
+    shared_bytes: float
+    l2_bytes: float  # that stay when all SMs read them
+    l2_latency: float
+    hbm_latency: float
+    l1_latency: float
+    l2_port: float  # B/cycle into one SM
+    l2_rate: float  # B/s, all SMs, each its own lines
+    l2_shared_rate: float  # B/s, where many SMs read the same lines
+    hbm_rate: float
+    write_rate: float
+    tma_latency: float
+    tma_hbm_latency: float
+    tma_issue: float
+    store_latency: float
+    store_port: float
+    mma_macs: float  # 16-bit multiply-adds of an SM in a cycle, by wgmma or tcgen05.mma
+    mma_least: float
+    mma_latency: float  # from the last product to the end of the wait for it
+    mma_sync_cycles: float
+    mma_sync_latency: float
+    tmem_port: float
+    tmem_latency: float
+    shared_latency: float
+    alu_latency: float
+    wait_cost: float
+    arrive_cost: float
+    arrive_hop: float
+    remote_hop: float
+    bar_cost: float
+    cluster_cost: float
+    cluster_relaxed_cost: float
+    store_sector: float
+    cta_start: float
+    launch: float  # s
+    launch_floor: float
+    warm: float  # 1: what fits into L2 is there from the launch before, 0: inputs are rotated
+    idle_power: float
+    power_cap: float
+    power_exponent: float
+    power_clock: float
+    wgmma_energy: float
+    mma_sync_energy: float
+    l2_energy: float
+    hbm_energy: float
+    shared_energy: float
+    issue_energy: float
+
+
+@cache
+def table(name: str) -> dict:
+    """The whole table of "b200" or "h200": constant -> value, unit, source, perhaps fitted."""
+    return tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+CHIPS = tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
+
+
+@cache
+def chip(name: str) -> Chip:
+    """The constants of "b200" or "h200"."""
+    found = table(name)
+    names = [f.name for f in fields(Chip)][2:]
+    return Chip(found["chip"], found["arch"], **{n: float(found[n]["value"]) for n in names})

@@ -1,0 +1,97 @@
+"""What instructions of a warp cost by themselves: issue slots, pipes, registers they wait for.
+
+PTX is not what runs: ptxas drops most `mov`s and conversions of addresses, and orders instructions anew. So a run
+of plain instructions counts as its slots or its longest chain, whichever is longer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ptxsim.frontend.ast import Mem, Pair, Reg, Vec
+from ptxsim.frontend.parser import Paren
+
+# Cycles that a sub-partition's pipe takes for a warp (CUDA C++ guide, arithmetic throughput, 9.0 and 10.0)
+_SPECIAL = ("ex2", "lg2", "rcp", "rsqrt", "sqrt", "sin", "cos", "tanh", "div")
+_FLOATS = ("f32", "f16", "f16x2", "bf16", "bf16x2", "f32x2")
+_FREE = ("mov", "cvta", "ret", "exit")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One instruction, as far as its cost goes."""
+
+    name: str
+    pipe: str  # "float", "whole", "special", "convert", "none"
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+
+
+PIPES = {"float": 1, "whole": 2, "special": 8, "convert": 2, "double": 2, "none": 0}
+_LATENCY = {"float": 1, "whole": 1, "special": 5, "convert": 2, "double": 2, "none": 0}  # times alu_latency
+
+
+def _pipe(op: str, mods: tuple) -> str:
+    if op in _FREE or op == "cvt" and not any("f" in m for m in mods if m[0] in "sufb"):
+        return "none"
+    if op in _SPECIAL:
+        return "special"
+    if op == "cvt":
+        return "convert"
+    if "f64" in mods:
+        return "double"
+    return "float" if any(m in _FLOATS for m in mods) else "whole"
+
+
+def registers(operands) -> tuple[str, ...]:
+    found: list[str] = []
+    for o in operands:
+        if isinstance(o, Reg):
+            found.append(o.name)
+        elif isinstance(o, Vec | Paren):
+            found += registers(o.items)
+        elif isinstance(o, Pair):
+            found += registers((o.first, o.second))
+        elif isinstance(o, Mem):
+            found += registers(tuple(p for p in (o.base, *o.parts) if p is not None))
+    return tuple(found)
+
+
+_NO_RESULT = ("st", "red", "bar", "barrier", "stmatrix", "bra", "cp", "prefetch", "fence", "membar", "ret", "exit")
+
+
+def describe(instr) -> Row:
+    """The row of one instruction of a program."""
+    first = () if instr.op in _NO_RESULT or not instr.operands else registers(instr.operands[:1])
+    rest = instr.operands if not first else instr.operands[1:]
+    return Row(instr.op, _pipe(instr.op, instr.mods), registers(rest), first)
+
+
+class Rows:
+    """Rows of a program, described once."""
+
+    def __init__(self, instrs: list, alu_latency: float):
+        self.instrs, self.alu_latency = instrs, alu_latency
+        self.row = lru_cache(None)(self._row)
+        self.run = lru_cache(None)(self._run)
+
+    def _row(self, row: int) -> Row:
+        instr = self.instrs[row]
+        return describe(instr) if instr is not None else Row("", "none", (), ())
+
+    def _run(self, first: int, last: int) -> tuple[float, float, tuple, tuple]:
+        """(issue slots, cycles of the longest chain, registers read from outside, registers written)."""
+        busy = dict.fromkeys(PIPES, 0)
+        ready: dict[str, float] = {}
+        outside: dict[str, None] = {}
+        slots = 0
+        for number in range(first, last + 1):
+            row = self.row(number)
+            busy[row.pipe] += PIPES[row.pipe]
+            slots += row.pipe != "none"
+            outside.update(dict.fromkeys(r for r in row.reads if r not in ready))
+            at = max((ready.get(r, 0.0) for r in row.reads), default=0.0)
+            done = at + _LATENCY[row.pipe] * self.alu_latency
+            ready.update(dict.fromkeys(row.writes, done))
+        return max(slots, *busy.values()), max(ready.values(), default=0.0), tuple(outside), tuple(ready)

@@ -1,0 +1,132 @@
+"""What a launch would take on a chip: the sampled cluster, replayed, and extended to the grid.
+
+The rule of the extension: clusters cost the same. An SM (or a group of SMs as large as a cluster) gets
+ceil(clusters / groups) of them, as many at a time as fit. Up to MOST are played; what is left costs as much
+each as those of the second half. The launch adds its constant.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from ptxsim.timing.chip import Chip
+from ptxsim.timing.locality import Locality, locality
+from ptxsim.timing.occupancy import resident
+from ptxsim.timing.power import Work, settled_clock, start_clock, watts
+from ptxsim.timing.record import record
+from ptxsim.timing.replay import Played, Replay
+from ptxsim.timing.script import Script, script
+from ptxsim.timing.sharing import sharers
+
+MOST = 12  # instances of a cluster that are played
+
+
+@dataclass
+class Sample:
+    """What was recorded of a launch; the same for every chip."""
+
+    tape: object
+    sharers: dict[int, float]
+    sizes: dict[int, int]  # array -> bytes
+    clusters: int
+    ctas: int
+    threads: int
+    shared_bytes: int
+    registers: int
+    columns: int
+
+
+@dataclass
+class Prediction:
+    """A prediction; nothing here was measured."""
+
+    seconds: float
+    cycles: float
+    ghz: float
+    watts: float
+    tensor_busy: float  # share of the time in which the tensor cores of a working SM multiply
+    waves: int
+    resident: int
+    sms: int  # that work
+    work: Work
+    locality: Locality
+    played: Played
+    script: Script
+    notes: list[str] = field(default_factory=list)
+
+
+def sample(launch, registers: int = 0, together: int = 148) -> Sample:
+    """Records cluster 0 of a prepared launch (LoadedModule.prepare)."""
+    tape = record(launch)
+    arrays = launch.memory.arrays
+    sizes = {s: int(arrays[s].nbytes) for s in {*tape.reads, *tape.writes} if s >= 0}
+    count = launch.clusters[0] * launch.clusters[1] * launch.clusters[2]
+    reads = {s: n for s, n in tape.reads.items() if s >= 0}
+    groups = max(1, together // launch.ctas_per_cluster)
+    return Sample(
+        tape, sharers(launch, reads, groups), sizes, count, launch.ctas_per_cluster, launch.threads,
+        launch.shared_end, registers or _registers(launch), tape.columns,
+    )  # fmt: skip
+
+
+def _registers(launch) -> int:
+    """Of a thread, as far as the PTX says: .maxnreg."""
+    found = launch.program.function.directives.get("maxnreg")
+    return int(found[0] if isinstance(found, list | tuple) else found) if found else 0
+
+
+def predict(taken: Sample, chip: Chip) -> Prediction:
+    """Replays a sample on a chip."""
+    made = script(taken.tape, chip)
+    groups = max(1, int(chip.sms) // taken.ctas)
+    slots = resident(chip, taken.threads, taken.shared_bytes, taken.registers, taken.columns)
+    working = min(groups, taken.clusters)
+    each = math.ceil(taken.clusters / groups)
+    near = locality(
+        chip, working * taken.ctas, taken.tape.reads, taken.sizes, taken.sharers, taken.clusters,
+        min(taken.clusters, groups * min(slots, each)),
+    )  # fmt: skip
+    work = _work(made, taken, near)
+    ghz = start_clock(work, chip)
+    cycles, played = _play(made, chip, near, ghz, each, slots)
+    seconds = cycles / ghz / 1e9
+    settled = settled_clock(work, seconds + chip.launch, ghz, chip)
+    if settled < 0.98 * ghz:
+        cycles, played = _play(made, chip, near, settled, each, slots)
+        ghz, seconds = settled, cycles / settled / 1e9
+    total = max(seconds + chip.launch, chip.launch_floor)
+    return Prediction(
+        total, cycles, ghz, chip.idle_power + sum(watts(work, total, ghz, chip)),
+        _tensor_cycles(made, chip) * each / (total * ghz * 1e9), math.ceil(each / slots), slots,
+        working * taken.ctas, work, near, played, made,
+    )  # fmt: skip
+
+
+def _play(made: Script, chip: Chip, near: Locality, ghz: float, each: int, slots: int) -> tuple[float, Played]:
+    """(cycles of an SM's `each` clusters, the replay)."""
+    most = min(each, max(MOST, 3 * slots))
+    played = Replay(made, chip, near, ghz).play(most, slots)
+    ends = sorted(played.ends)
+    if each > most:
+        half = most // 2
+        pace = (ends[-1] - ends[half - 1]) / (most - half)
+        return ends[-1] + pace * (each - most), played
+    return ends[-1], played
+
+
+def _work(made: Script, taken: Sample, near: Locality) -> Work:
+    reads = {s: n * taken.clusters for s, n in taken.tape.reads.items()}
+    written = sum(taken.tape.writes.values()) * taken.clusters
+    missed = sum(n * near.miss.get(s, 0.0) / max(1.0, near.sharers.get(s, 1.0)) for s, n in reads.items())
+    return Work(
+        made.unit_flops * taken.clusters, made.product_flops * taken.clusters, sum(reads.values()) + written,
+        missed + (written if sum(taken.sizes.values()) > near.chip.l2_bytes else 0),
+        made.shared_bytes * taken.clusters, made.slots * taken.clusters,
+    )  # fmt: skip
+
+
+def _tensor_cycles(made: Script, chip: Chip) -> float:
+    """Cycles in which the tensor cores of one SM multiply for one instance of the script."""
+    by_warps = made.product_flops / 4096 * chip.mma_sync_cycles / 4
+    return (made.unit_flops / 2 / chip.mma_macs + by_warps) / made.tape.ctas

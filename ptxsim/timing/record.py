@@ -1,0 +1,191 @@
+"""Runs one cluster of a launch and records its tape.
+
+The machine has no clock, so a tape says what was done and in which order, not when. Numbers play no part, only
+control flow: arrays may hold zeros. The cluster runs alone, which is why kernels whose clusters wait for each
+other are refused.
+"""
+
+from __future__ import annotations
+
+from threadpoolctl import threadpool_limits
+
+from ptxsim.checks.all_checks import Checker
+from ptxsim.grid.co_resident import talks
+from ptxsim.jit import bytecode as ml
+from ptxsim.jit.translate import is_shared
+from ptxsim.machine.cluster import Cluster
+from ptxsim.report.findings import Reporter
+from ptxsim.timing.accesses import global_sectors, shared_passes
+from ptxsim.timing.tape import Access, Copy, Run, Tape, Unit
+from ptxsim.trace.recorder import Recorder
+from ptxsim.trace.schedule import COPIES
+
+_PLAIN = (ml.JOIN, ml.BRA, ml.BRX, ml.EXIT)
+
+
+class Unpredictable(ValueError):
+    """The kernel cannot be recorded; the message says why."""
+
+
+def record(launch, index: int = 0) -> Tape:
+    """The tape of cluster number `index`. Unpredictable if it does not run to its end."""
+    reporter = Reporter([], launch.memory, launch.shared_dynamic, launch.source)
+    recorder = TapeRecorder(launch, index)
+    cluster = Cluster(launch, "program", reporter, Checker(launch, reporter, False, (recorder,)))
+    cluster.loop = _stepping(cluster, recorder)
+    with threadpool_limits(1):
+        cluster.start(index)
+        done = cluster.run(alone=not talks(launch.program))
+    if not done or not recorder.finished:
+        raise Unpredictable("the cluster does not run to its end by itself: ./lab check says what it waits for")
+    recorder.tape.finished = True
+    return recorder.tape
+
+
+def _stepping(cluster, recorder: TapeRecorder):
+    """The main loop, one instruction at a time, so that the recorder sees each."""
+    control, places = cluster.CTL, cluster.SP
+    run, kinds = cluster.launch.loop, cluster.program.code[:, ml.OP].tolist()
+
+    def loop(words) -> int:
+        budget, g = int(control[ml.BUDGET]), int(control[ml.SPLIT])
+        warp, reason = g // 32, ml.REASON_BUDGET
+        control[ml.BUDGET] = 1
+        while budget > 0 and reason == ml.REASON_BUDGET and control[ml.NEW_COUNT] < 24:
+            budget -= 1
+            row = int(places[g, ml.SP_PC])
+            reason = run(words)
+            kind = kinds[row]
+            if kind in (ml.LD, ml.ST):
+                recorder.access(cluster, warp, row, cluster.LOG[: int(control[ml.LOG_USED])])
+                control[ml.LOG_USED] = 0
+            elif kind == ml.UNIT:
+                recorder.unit(warp, row)
+            elif kind != ml.JOIN:
+                recorder.plain(warp, row)
+        control[ml.BUDGET] = budget
+        return reason
+
+    return loop
+
+
+class TapeRecorder(Recorder):
+    """Keeps every event by itself, and what warps did between events."""
+
+    def __init__(self, launch, index: int = 0):
+        super().__init__(launch, index)
+        self.memory = launch.memory
+        warps = self.ctas * self.warps_per_cta
+        self.tape = Tape(launch.program.instrs, self.ctas, self.warps_per_cta, [[] for _ in range(warps)], self.events)
+        self.seen = [set() for _ in range(self.ctas)]  # lines of global memory that a CTA has read
+
+    def merges(self, last, kind: str, name: str, phase) -> bool:
+        return kind == "wait" and super().merges(last, kind, name, phase)
+
+    # ---- what the main loop did ----
+
+    def plain(self, warp: int, row: int) -> None:
+        steps = self.tape.warps[warp]
+        if steps and type(steps[-1]) is Run and steps[-1].last == row - 1:
+            steps[-1].last = row
+        else:
+            steps.append(Run(row, row))
+
+    def unit(self, warp: int, row: int) -> None:
+        """A unit instruction; one that waits comes here again when it is tried again."""
+        steps = self.tape.warps[warp]
+        last = steps[-1] if steps else None
+        if not (type(last) is Unit and last.row == row and last.event < 0):
+            steps.append(Unit(row))
+
+    def access(self, cluster, warp: int, row: int, log) -> None:
+        if not len(log):  # parameters and constants
+            self.plain(warp, row)
+            return
+        self.tape.warps[warp].append(self._access(row, log, warp))
+
+    def _access(self, row: int, log, warp: int) -> Access:
+        place = log[:, ml.LOG_PLACE]
+        size = (log[:, ml.LOG_SIZE] & ml.LOG_SIZE_MASK) >> 1
+        write, total = bool(log[0, ml.LOG_SIZE] & 1), int(size.sum())
+        if is_shared(place[:1])[0]:
+            return Access(row, True, write, total, shared_passes(place, size))
+        sectors, lines = global_sectors(place, size)
+        segment = self.memory.find(int(place[0]))
+        seen = self.seen[warp // self.warps_per_cta]
+        known = 0 if write else sum(line in seen for line in lines) * len(sectors) // len(lines)
+        seen.update(() if write else lines)
+        traffic = self.tape.writes if write else self.tape.reads
+        traffic[segment] = traffic.get(segment, 0) + 32 * (len(sectors) - known)
+        return Access(row, False, write, total, len(sectors), segment, known)
+
+    # ---- what units tell ----
+
+    def accesses(self, cluster, log) -> None:
+        """ldmatrix and stmatrix, from their handlers."""
+        if len(log) and cluster.index == self.index:
+            warp, row = int(log[0, ml.LOG_THREAD]) // 32, int(log[0, ml.LOG_ROW])
+            steps = self.tape.warps[warp]
+            if type(steps[-1]) is Unit and steps[-1].row == row:
+                steps.pop()
+            steps.append(self._access(row, log, warp))
+
+    def by_warp(self, split, kind, name, after=(), amount=0, read=(), phase=None) -> int:
+        before = self.last.get(split.warp)
+        number = super().by_warp(split, kind, name, after, amount, read, phase)
+        if number != before:
+            steps = self.tape.warps[split.warp]
+            last = steps[-1] if steps else None
+            if type(last) is Unit and last.event < 0:
+                last.event = number
+            else:
+                steps.append(Unit(-1, number))
+        return number
+
+    def tma_issue(self, cluster, split, kind, tmap, start, ranks, offset) -> int:
+        number = super().tma_issue(cluster, split, kind, tmap, start, ranks, offset)
+        if number is not None:
+            self._copied(number, kind != "load", tmap, start, ranks)
+        return number
+
+    def _copied(self, number: int, write: bool, tmap, start, ranks) -> None:
+        size, segment, address = tmap.box_bytes, getattr(tmap, "segment", -1), 0
+        if start and hasattr(tmap, "strides"):
+            steps = (tmap.dtype.itemsize, *tmap.strides)
+            address = tmap.byte_offset + sum(a * b for a, b in zip(start, steps, strict=True))
+        rows = max(1, size // max(1, tmap.box[0] * tmap.dtype.itemsize)) if hasattr(tmap, "box") else 1
+        self.tape.copies[number] = Copy(write, size, segment, tuple(ranks), address, rows)
+        traffic = self.tape.writes if write else self.tape.reads
+        traffic[segment] = traffic.get(segment, 0) + size
+
+    def cp_async_issue(self, cluster, split, reads, writes) -> int:
+        number = super().cp_async_issue(cluster, split, reads, writes)
+        if number is not None and len(reads):
+            place, size = reads[:, ml.LOG_PLACE], (reads[:, ml.LOG_SIZE] & ml.LOG_SIZE_MASK) >> 1
+            sectors, _ = global_sectors(place, size)
+            segment = self.memory.find(int(place[0]))
+            self.tape.copies[number] = Copy(False, 32 * len(sectors), segment, (split.cta,), int(place[0]))
+            self.tape.reads[segment] = self.tape.reads.get(segment, 0) + 32 * len(sectors)
+        return number
+
+    def mma_issue(self, cluster, split, op) -> None:
+        first = len(self.events)
+        super().mma_issue(cluster, split, op)
+        group, shape = op.group, op.shape
+        for number in range(first, len(self.events)):
+            if self.events[number].kind == "mma":
+                self.tape.products[number] = shape.m // group, shape.n, shape.n // group
+
+    def tmem_alloc(self, cluster, split, start, columns, place, group) -> None:
+        if cluster.index == self.index and split.cta == 0:
+            self.tape.columns += columns
+
+    def mbarrier_arrive(self, cluster, split, lanes, place, relaxed) -> None:
+        super().mbarrier_arrive(cluster, split, lanes, place, relaxed)
+        if place[0] != split.cta and cluster.index == self.index:
+            self.tape.remote.add(self.last[split.warp])
+
+    def cluster_arrive(self, cluster, split, relaxed) -> None:
+        super().cluster_arrive(cluster, split, relaxed)
+        if relaxed and cluster.index == self.index:
+            self.tape.relaxed.add(self.last[split.warp])

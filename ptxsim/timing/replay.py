@@ -1,0 +1,370 @@
+"""Plays the script of a cluster on one set of SMs of a chip: who waits for what, in cycles.
+
+A warp does its steps in order; a step that needs a register which is not there yet waits for it. Pipes of an SM
+(issue slots, tensor cores, TMA, ports) serve in the order in which they are asked; bandwidth of the chip is an SM's
+share (servers.py). Events of the tape end when their unit has served them, phases of barriers when all that they
+follow has ended. The next step to be played is always the earliest, so requests reach a pipe in order of time.
+
+Several instances of the script run one after another, `resident` at a time, as CTAs do on an SM.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+
+from ptxsim.timing.chip import Chip
+from ptxsim.timing.locality import Locality
+from ptxsim.timing.script import (
+    GLOBAL,
+    ISSUE,
+    OTHER,
+    PRODUCT,
+    RUN,
+    SHARED,
+    TMEM,
+    TMEM_WAIT,
+    WAIT,
+    Script,
+)
+from ptxsim.timing.servers import Pipe, Share
+from ptxsim.trace.schedule import COPIES, LOADS, STORES, TENSOR
+
+PORT = 128  # bytes a cycle of shared memory
+SUBS = 4  # sub-partitions of an SM
+
+
+class Sm:
+    """The servers of one SM."""
+
+    def __init__(self, chip: Chip, locality: Locality, ghz: float):
+        cycle = ghz * 1e9 * locality.sms
+        self.issue = [Pipe() for _ in range(SUBS)]
+        self.tensor = [Pipe() for _ in range(SUBS)]
+        self.tmem = [Pipe() for _ in range(SUBS)]
+        self.port, self.loads, self.stores, self.memory = Pipe(), Pipe(), Pipe(), Pipe()
+        self.l2 = Share(1.0 / cycle, 600)  # bytes are given as seconds of the whole chip
+        self.hbm = Share(1.0 / cycle, 1500)
+        self.out = Share(chip.write_rate / cycle, 600)
+
+    def busy(self) -> dict[str, float]:
+        """Cycles in which each kind of pipe serves."""
+        single = {"shared memory": self.port, "TMA loads": self.loads, "stores": self.stores}
+        split = {"issue": self.issue, "tensor core": self.tensor, "TMEM": self.tmem}
+        return {name: pipe.busy for name, pipe in single.items()} | {
+            name: sum(p.busy for p in pipes) / SUBS for name, pipes in split.items()
+        }
+
+
+@dataclass
+class Played:
+    """What came of a replay. Times are cycles."""
+
+    ends: list[float]  # of every instance, in order of their starts
+    starts: list[float]
+    busy: dict[str, float]  # of SM 0
+    paths: list = field(default_factory=list)  # of every instance: Path
+
+
+@dataclass
+class Path:
+    """What a later look at the critical path needs, of one instance."""
+
+    issued: dict[int, tuple[int, float]] = field(default_factory=dict)  # event -> (warp, cycle of its issue)
+    served: dict[int, tuple[float, float, float]] = field(default_factory=dict)  # begin, served, end of unit work
+    waits: list[list] = field(default_factory=list)  # of every warp: (begin, end, kind, event or -1)
+    ended: dict[int, float] = field(default_factory=dict)  # event -> cycle
+    cause: dict[int, int] = field(default_factory=dict)  # phase -> the last that it followed
+    last: tuple = (0, 0.0)  # warp that ended last
+
+
+class Replay:
+    def __init__(self, script: Script, chip: Chip, locality: Locality, ghz: float):
+        self.script, self.chip, self.locality = script, chip, locality
+        self.tape = script.tape
+        self.sms = [Sm(chip, locality, ghz) for _ in range(self.tape.ctas)]
+        self.heap: list[tuple] = []  # (cycle, instance, warp)
+        self.count = 0
+        self.do = {
+            RUN: self._run,
+            SHARED: self._shared,
+            GLOBAL: self._global,
+            PRODUCT: self._product,
+            OTHER: self._other,
+            ISSUE: self._issue,
+            WAIT: self._wait,
+            TMEM: self._tmem,
+            TMEM_WAIT: self._tmem_wait,
+        }
+
+    def play(self, instances: int, resident: int) -> Played:
+        """Plays the script so often, `resident` instances at a time."""
+        self.left, self.starts, self.ends, self.paths = instances, [], [], []
+        self.instances: list[_Instance] = []
+        for _ in range(min(instances, resident)):
+            self._begin(0.0)
+        while self.heap:
+            at, _, instance, warp = heapq.heappop(self.heap)
+            self._advance(instance, warp, at)
+        stuck = [i for i in self.instances if i.alive]
+        if stuck:
+            raise RuntimeError(f"a replay stands still: {len(stuck)} instances wait for what never comes")
+        return Played([i.end for i in self.instances], self.starts, self.sms[0].busy(), self.paths)
+
+    def _begin(self, at: float) -> None:
+        self.left -= 1
+        instance = _Instance(self.script, self.locality)
+        self.instances.append(instance)
+        self.starts.append(at)
+        self.paths.append(instance.path)
+        for warp in range(len(self.script.warps)):
+            self._push(at, instance, warp)
+
+    def _push(self, at: float, instance, warp: int) -> None:
+        self.count += 1
+        heapq.heappush(self.heap, (at, self.count, instance, warp))
+
+    def _advance(self, instance, warp: int, at: float) -> None:
+        """Plays steps of a warp until another may be earlier, or it waits for an event."""
+        steps, place, ready = self.script.warps[warp], instance.place, instance.ready[warp]
+        heap, do = self.heap, self.do
+        sm, sub = self.sms[warp // self.tape.warps_per_cta], warp % self.tape.warps_per_cta % SUBS
+        while place[warp] < len(steps):
+            kind, costs, reads, writes = steps[place[warp]]
+            begin = at
+            for name in reads:
+                begin = max(begin, ready.get(name, 0.0))
+            if begin > at:
+                instance.path.waits[warp].append((at, begin, "operands", -1))
+            if heap and begin > heap[0][0]:
+                self._push(begin, instance, warp)
+                return
+            then = do[kind](instance, warp, sm, sub, begin, costs, writes)
+            if then is None:
+                return
+            place[warp] += 1
+            at = then
+        self._finish(instance, warp, at)
+
+    def _finish(self, instance, warp: int, at: float) -> None:
+        instance.alive -= 1
+        if at >= instance.end:
+            instance.end, instance.path.last = at, (warp, at)
+        if not instance.alive:
+            instance.end = max(instance.end, instance.stored)
+            if self.left:
+                self._begin(instance.end + self.chip.cta_start)
+
+    # ---- steps: each gives the cycle from which the warp goes on, None if it sleeps ----
+
+    def _run(self, instance, warp, sm, sub, at, costs, writes):
+        slots, chain = costs
+        begin = sm.issue[sub].serve(at, slots)
+        return begin + chain
+
+    def _shared(self, instance, warp, sm, sub, at, costs, writes):
+        passes, late, _ = costs
+        begin = sm.port.serve(sm.issue[sub].serve(at, 1), passes)
+        for name in writes:
+            instance.ready[warp][name] = begin + passes - 1 + late
+        return max(at + 1, begin - 8 * passes)
+
+    def _global(self, instance, warp, sm, sub, at, costs, writes):
+        sectors, cached, segment, write, row = costs
+        begin = sm.issue[sub].serve(at, 1)
+        if write:
+            begin = sm.memory.serve(begin, sectors * self.chip.store_sector)
+            sm.out.serve(begin, 32 * sectors)
+            return max(at + 1, begin - 200)
+        begin = sm.memory.serve(begin, max(1.0, sectors * 0.5))
+        ends = begin + self.chip.l1_latency
+        if sectors > cached:
+            missed = instance.misses(segment, ("ld", row))
+            ends = self._fetch(sm, begin, 32 * (sectors - cached), segment, missed, self.chip.l2_latency,
+                               self.chip.hbm_latency)  # fmt: skip
+        for name in writes:
+            instance.ready[warp][name] = ends
+        return begin + 1
+
+    def _fetch(self, sm, at: float, size: int, segment: int, missed: bool, hit: float, miss: float) -> float:
+        """When bytes that an SM asks for at `at` are there."""
+        late = miss if missed else hit
+        due = sm.l2.serve(at, size * self.locality.l2_seconds(segment))
+        if missed:
+            due = max(due, sm.hbm.serve(at, size * self.locality.hbm_seconds(segment)))
+        return max(at + late, due)
+
+    def _product(self, instance, warp, sm, sub, at, costs, writes):
+        cycles, late = costs
+        begin = sm.tensor[sub].serve(sm.issue[sub].serve(at, 1), cycles)
+        for name in writes:
+            instance.ready[warp][name] = begin + late
+        return max(at + 1, begin)
+
+    def _other(self, instance, warp, sm, sub, at, costs, writes):
+        slots, late, stays = costs
+        begin = sm.issue[sub].serve(at, slots)
+        for name in writes:
+            instance.ready[warp][name] = begin + late
+        return begin + (late if stays and not writes else slots)
+
+    def _tmem(self, instance, warp, sm, sub, at, costs, writes):
+        event, cycles = costs
+        begin = sm.tmem[sub].serve(at, cycles)
+        ends = begin + cycles + self.chip.tmem_latency
+        instance.tmem[warp] = max(instance.tmem[warp], ends)
+        self._end(instance, event, ends)
+        return at + 4
+
+    def _tmem_wait(self, instance, warp, sm, sub, at, costs, writes):
+        until = max(at, instance.tmem[warp])
+        instance.path.waits[warp].append((at, until, "TMEM", -1))
+        return until
+
+    def _issue(self, instance, warp, sm, sub, at, costs, writes):
+        event, cost = costs
+        begin = sm.issue[sub].serve(at, 2)
+        instance.path.issued[event] = warp, begin
+        for work in self.script.late[event]:
+            self._serve(instance, work, begin + 2, warp)
+        self._end(instance, event, begin + cost)
+        return begin + cost
+
+    def _wait(self, instance, warp, sm, sub, at, costs, writes):
+        event, cost = costs
+        noted = self.tape.events[event]
+        until, cause = at + cost, -1
+        for other in noted.after:
+            if self.tape.events[other].lane.startswith("warp"):
+                continue  # its own step before
+            ended = instance.ended[other]
+            if ended is None:
+                instance.sleepers.setdefault(other, []).append((warp, at))
+                return None
+            if ended > until:
+                until, cause = ended, other
+        for other in noted.read:
+            read = instance.path.served[other][1]
+            if read > until:
+                until, cause = read, other
+        if cause >= 0:
+            instance.path.waits[warp].append((at, until, "event", cause))
+        instance.path.issued[event] = warp, at
+        self._end(instance, event, until)
+        return until
+
+    # ---- work of units ----
+
+    def _serve(self, instance, number: int, at: float, warp: int) -> None:
+        """A unit takes work that was issued at `at`."""
+        event, chip = self.tape.events[number], self.chip
+        instance.path.issued[number] = warp, at
+        sm = self.sms[event.cta]
+        if event.lane == TENSOR and event.kind == "mma":
+            begin, served, end = self._multiply(sm, number, event, at, warp)
+        elif event.lane == TENSOR:
+            begin = served = end = max([at, *(instance.ended[n] for n in event.after[1:])]) + chip.mma_latency
+        elif event.lane == LOADS:
+            begin, served, end = self._load(instance, number, at)
+        elif event.lane == COPIES:
+            begin, served, end = self._copy(instance, sm, number, event, at)
+        else:
+            begin, served, end = self._store(sm, number, event, at)
+            instance.stored = max(instance.stored, served)
+        instance.path.served[number] = begin, served, end
+        self._end(instance, number, end)
+
+    def _multiply(self, sm, number: int, event, at: float, warp: int) -> tuple:
+        product = self.tape.products.get(number)
+        if product is None:  # wgmma: a warp's share, on its own sub-partition
+            cycles = max(4 * event.amount / self.chip.mma_macs, self.chip.mma_least)
+            pipe = sm.tensor[warp % self.tape.warps_per_cta % SUBS]
+            begin = pipe.serve(at, cycles)
+            return begin, begin + cycles, begin + cycles + self.chip.mma_latency
+        rows, columns, own = product
+        cycles = max(16 * columns * rows / self.chip.mma_macs, (rows + own) * 32 / PORT)
+        for pipe in sm.tensor:
+            begin = pipe.serve(at, cycles)
+        return begin, begin + cycles, begin + cycles
+
+    def _load(self, instance, number: int, at: float) -> tuple:
+        """A TMA load; one that goes to several CTAs passes L2 once and the port of each."""
+        copy = self.tape.copies[number]
+        missed = instance.misses(copy.segment, "TMA")
+        cycles = copy.bytes / self.chip.l2_port
+        own = self.sms[self.tape.events[number].cta]
+        begin = max(self.sms[r].loads.serve(at, cycles) for r in copy.ranks)
+        late = self.chip.tma_hbm_latency if missed else self.chip.tma_latency
+        end = self._fetch(own, begin, copy.bytes, copy.segment, missed, cycles + late, cycles + late)
+        return begin, begin + cycles, end
+
+    def _copy(self, instance, sm, number: int, event, at: float) -> tuple:
+        copy = self.tape.copies.get(number)
+        if copy is None:
+            return at, at, at
+        missed = instance.misses(copy.segment, "cp.async")
+        begin = sm.memory.serve(at, max(4.0, copy.bytes / 64))
+        end = self._fetch(sm, begin, copy.bytes, copy.segment, missed, self.chip.l2_latency + 27,
+                          self.chip.hbm_latency + 90)  # fmt: skip
+        sm.port.serve(begin, copy.bytes / PORT)
+        return begin, begin + 4, end
+
+    def _store(self, sm, number: int, event, at: float) -> tuple:
+        copy = self.tape.copies[number]
+        cycles = copy.bytes / self.chip.store_port
+        begin = sm.stores.serve(at, cycles)
+        done = max(begin + cycles + self.chip.store_latency, sm.out.serve(begin, copy.bytes))
+        return begin, done, done + 6
+
+    # ---- events end ----
+
+    def _end(self, instance, number: int, at: float) -> None:
+        """Event `number` ends at `at`: phases that follow it, and warps that wait for these."""
+        instance.ended[number] = at
+        instance.path.ended[number] = at
+        for phase in self.script.heirs[number]:
+            hop = at + self._hop(number)
+            if hop >= instance.phase_end.get(phase, -1.0):
+                instance.phase_end[phase] = hop
+                instance.path.cause[phase] = number
+            instance.missing[phase] -= 1
+            if not instance.missing[phase]:
+                self._end(instance, phase, instance.phase_end[phase])
+        for warp, since in instance.sleepers.pop(number, ()):
+            self._push(since, instance, warp)
+
+    def _hop(self, number: int) -> float:
+        """Cycles from an arrival to those who wait for the phase that it completes."""
+        event, chip = self.tape.events[number], self.chip
+        if not event.lane.startswith("warp"):
+            return 0.0
+        if event.name.startswith("cluster_sync"):
+            return chip.cluster_relaxed_cost if number in self.tape.relaxed else chip.cluster_cost
+        if event.name.startswith(("cta_sync", "barrier ")):
+            return chip.bar_cost
+        return chip.remote_hop if number in self.tape.remote else chip.arrive_hop
+
+
+class _Instance:
+    """The state of one instance of the script."""
+
+    def __init__(self, script: Script, locality: Locality):
+        count = len(script.warps)
+        self.place = [0] * count
+        self.ready: list[dict[str, float]] = [{} for _ in range(count)]
+        self.tmem = [0.0] * count
+        self.ended: list[float | None] = [None] * len(script.tape.events)
+        self.missing = list(script.follows)
+        self.phase_end: dict[int, float] = {}
+        self.sleepers: dict[int, list] = {}
+        self.alive, self.end, self.stored = count, 0.0, 0.0
+        self.path = Path(waits=[[] for _ in range(count)])
+        self.locality, self.turns = locality, {}
+
+    def misses(self, segment: int, what) -> bool:
+        """Whether the next request for an array goes to HBM: as many as the array's share says, evenly."""
+        share = self.locality.miss.get(segment, 0.0)
+        key = segment, what
+        before = self.turns.get(key, 0.0)
+        self.turns[key] = before + share
+        return int(before + share + 1e-9) > int(before + 1e-9)
