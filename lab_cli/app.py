@@ -24,6 +24,7 @@ EVERYONE = {
     "inspect": "show a step's CUDA, PTX, SASS or resources",
     "show": "draw a step's tiles, memory, roles and barriers",
     "trace": "draw what can overlap in a run, and who waits",
+    "predict": "say what a step would take on a B200, and why",
     "compare": "put steps side by side",
     "bench": "measure speed on a GPU",
     "doctor": "say what this machine can do and what to install",

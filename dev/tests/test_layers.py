@@ -39,6 +39,7 @@ ROOMS = (  # of ptxsim, the ground first: each imports only those before it
     "checks",
     "grid",
     "trace",
+    "timing",
 )
 FACE = ("ptxsim/__init__.py", "ptxsim/launch.py")  # stand on top of all rooms
 

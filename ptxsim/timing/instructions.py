@@ -1,7 +1,7 @@
 """What instructions of a warp cost by themselves: issue slots, pipes, registers they wait for.
 
-PTX is not what runs: ptxas drops most `mov`s and conversions of addresses, and orders instructions anew. So a run
-of plain instructions counts as its slots or its longest chain, whichever is longer.
+PTX is not what runs: ptxas drops most `mov`s and conversions of addresses, and orders instructions anew.
+So a run of plain instructions counts as its slots or its longest chain, whichever is longer.
 """
 
 from __future__ import annotations
@@ -58,7 +58,20 @@ def registers(operands) -> tuple[str, ...]:
     return tuple(found)
 
 
-_NO_RESULT = ("st", "red", "bar", "barrier", "stmatrix", "bra", "cp", "prefetch", "fence", "membar", "ret", "exit")
+_NO_RESULT = (
+    "st",
+    "red",
+    "bar",
+    "barrier",
+    "stmatrix",
+    "bra",
+    "cp",
+    "prefetch",
+    "fence",
+    "membar",
+    "ret",
+    "exit",
+)
 
 
 def describe(instr) -> Row:

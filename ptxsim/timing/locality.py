@@ -1,11 +1,12 @@
 """Which requests find their bytes in L2, and what share of the chip's bandwidth a request takes.
 
-The sampled cluster says how much it reads of each array. The first requests of the clusters that run at the same
-time say how many of them read the same part of it (`sharers`). The rule for what follows:
+The sampled cluster says how much it reads of each array. The first requests of the clusters that run at
+the same time say how many of them read the same part of it (`sharers`). The rule for what follows:
 
 * A benchmark launches again and again. If all arrays fit into L2 together, every request hits.
-* Otherwise the clusters of one wave walk through their parts in step. The first to touch a line waits for HBM, and
-  the others with it. A line that an earlier wave has read is still there if a wave's lines fit into L2.
+* Otherwise the clusters of one wave walk through their parts in step. The first to touch a line waits for
+HBM, and the others with it. A line that an earlier wave has read is still there if a wave's lines fit into
+L2.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ class Locality:
     chip: Chip
     sms: int  # that work
     miss: dict[int, float] = field(default_factory=dict)  # array -> share of the requests that wait for HBM
-    sharers: dict[int, float] = field(default_factory=dict)  # array -> clusters that read the same line at a time
+    sharers: dict[int, float] = field(
+        default_factory=dict
+    )  # array -> clusters that read the same line at a time
 
     def l2_seconds(self, segment: int) -> float:
         """Time of all of L2 that a byte takes: shared lines are cheaper than distinct ones."""
@@ -45,7 +48,9 @@ def locality(chip: Chip, sms: int, reads: dict[int, int], sizes: dict[int, int],
         found.miss = dict.fromkeys(reads, 0.0)
         return found
     waves = max(1, math.ceil(clusters / together))
-    unique = {s: min(sizes[s], size * min(clusters, together) / sharers.get(s, 1.0)) for s, size in reads.items()}
+    unique = {
+        s: min(sizes[s], size * min(clusters, together) / sharers.get(s, 1.0)) for s, size in reads.items()
+    }
     stays = sum(unique.values()) <= chip.l2_bytes
     for segment, size in unique.items():
         found.miss[segment] = min(1.0, sizes[segment] / (waves * size)) if stays and size else 1.0

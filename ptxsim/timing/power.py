@@ -1,7 +1,7 @@
 """The clock that a chip keeps: its tensor clock, or less where that would take more than the board may.
 
-At a lower clock the voltage is lower too. Power of the cores goes as clock ** power_exponent, that of HBM with the
-traffic. Energies are those of random normal data; zeros take far less.
+At a lower clock the voltage is lower too. Power of the cores goes as clock ** power_exponent, that of HBM
+with the traffic. Energies are those of random normal data; zeros take far less.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def watts(work: Work, seconds: float, ghz: float, chip: Chip) -> tuple[float, fl
 
 
 def settled_clock(work: Work, seconds: float, ghz: float, chip: Chip) -> float:
-    """GHz at which the power is that of the cap, for a launch that takes `seconds` at `ghz`; at most `ghz`."""
+    """GHz at which the power is that of the cap, for a launch that takes `seconds` at `ghz`; at most
+    `ghz`.
+    """
     cores, memory = watts(work, seconds, ghz, chip)
     low, high = 0.3, 1.0
     if chip.idle_power + cores + memory <= chip.power_cap:

@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass, field
 
 from ptxsim.timing.chip import Chip
+from ptxsim.timing.critical import critical
 from ptxsim.timing.locality import Locality, locality
 from ptxsim.timing.occupancy import resident
 from ptxsim.timing.power import Work, settled_clock, start_clock, watts
@@ -53,6 +54,7 @@ class Prediction:
     locality: Locality
     played: Played
     script: Script
+    spent: dict[str, float]  # where the critical path's time went: kind -> share, the largest first
     notes: list[str] = field(default_factory=list)
 
 
@@ -99,11 +101,13 @@ def predict(taken: Sample, chip: Chip) -> Prediction:
     return Prediction(
         total, cycles, ghz, chip.idle_power + sum(watts(work, total, ghz, chip)),
         _tensor_cycles(made, chip) * each / (total * ghz * 1e9), math.ceil(each / slots), slots,
-        working * taken.ctas, work, near, played, made,
+        working * taken.ctas, work, near, played, made, _shares(taken, played, chip),
     )  # fmt: skip
 
 
-def _play(made: Script, chip: Chip, near: Locality, ghz: float, each: int, slots: int) -> tuple[float, Played]:
+def _play(
+    made: Script, chip: Chip, near: Locality, ghz: float, each: int, slots: int
+) -> tuple[float, Played]:
     """(cycles of an SM's `each` clusters, the replay)."""
     most = min(each, max(MOST, 3 * slots))
     played = Replay(made, chip, near, ghz).play(most, slots)
@@ -130,3 +134,12 @@ def _tensor_cycles(made: Script, chip: Chip) -> float:
     """Cycles in which the tensor cores of one SM multiply for one instance of the script."""
     by_warps = made.product_flops / 4096 * chip.mma_sync_cycles / 4
     return (made.unit_flops / 2 / chip.mma_macs + by_warps) / made.tape.ctas
+
+
+def _shares(taken: Sample, played: Played, chip: Chip) -> dict[str, float]:
+    """Of the critical path of the instance that ended last."""
+    last = max(range(len(played.ends)), key=played.ends.__getitem__)
+    slow = chip.tma_latency + 512
+    spent = critical(taken.tape, played.paths[last], played.starts[last], slow)
+    total = sum(spent.values()) or 1.0
+    return {kind: cycles / total for kind, cycles in spent.most_common()}

@@ -1,8 +1,8 @@
 """Runs one cluster of a launch and records its tape.
 
-The machine has no clock, so a tape says what was done and in which order, not when. Numbers play no part, only
-control flow: arrays may hold zeros. The cluster runs alone, which is why kernels whose clusters wait for each
-other are refused.
+The machine has no clock, so a tape says what was done and in which order, not when. Numbers play no part,
+only control flow: arrays may hold zeros. The cluster runs alone, which is why kernels whose clusters wait
+for each other are refused.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from ptxsim.report.findings import Reporter
 from ptxsim.timing.accesses import global_sectors, shared_passes
 from ptxsim.timing.tape import Access, Copy, Run, Tape, Unit
 from ptxsim.trace.recorder import Recorder
-from ptxsim.trace.schedule import COPIES
 
 _PLAIN = (ml.JOIN, ml.BRA, ml.BRX, ml.EXIT)
 
@@ -37,7 +36,9 @@ def record(launch, index: int = 0) -> Tape:
         cluster.start(index)
         done = cluster.run(alone=not talks(launch.program))
     if not done or not recorder.finished:
-        raise Unpredictable("the cluster does not run to its end by itself: ./lab check says what it waits for")
+        raise Unpredictable(
+            "the cluster does not run to its end by itself: ./lab check says what it waits for"
+        )
     recorder.tape.finished = True
     return recorder.tape
 
@@ -76,7 +77,9 @@ class TapeRecorder(Recorder):
         super().__init__(launch, index)
         self.memory = launch.memory
         warps = self.ctas * self.warps_per_cta
-        self.tape = Tape(launch.program.instrs, self.ctas, self.warps_per_cta, [[] for _ in range(warps)], self.events)
+        self.tape = Tape(
+            launch.program.instrs, self.ctas, self.warps_per_cta, [[] for _ in range(warps)], self.events
+        )
         self.seen = [set() for _ in range(self.ctas)]  # lines of global memory that a CTA has read
 
     def merges(self, last, kind: str, name: str, phase) -> bool:

@@ -1,9 +1,10 @@
 """Plays the script of a cluster on one set of SMs of a chip: who waits for what, in cycles.
 
-A warp does its steps in order; a step that needs a register which is not there yet waits for it. Pipes of an SM
-(issue slots, tensor cores, TMA, ports) serve in the order in which they are asked; bandwidth of the chip is an SM's
-share (servers.py). Events of the tape end when their unit has served them, phases of barriers when all that they
-follow has ended. The next step to be played is always the earliest, so requests reach a pipe in order of time.
+A warp does its steps in order; a step that needs a register which is not there yet waits for it. Pipes of
+an SM (issue slots, tensor cores, TMA, ports) serve in the order in which they are asked; bandwidth of the
+chip is an SM's share (servers.py). Events of the tape end when their unit has served them, phases of
+barriers when all that they follow has ended. The next step to be played is always the earliest, so
+requests reach a pipe in order of time.
 
 Several instances of the script run one after another, `resident` at a time, as CTAs do on an SM.
 """
@@ -28,7 +29,7 @@ from ptxsim.timing.script import (
     Script,
 )
 from ptxsim.timing.servers import Pipe, Share
-from ptxsim.trace.schedule import COPIES, LOADS, STORES, TENSOR
+from ptxsim.trace.schedule import COPIES, LOADS, TENSOR
 
 PORT = 128  # bytes a cycle of shared memory
 SUBS = 4  # sub-partitions of an SM
@@ -71,7 +72,9 @@ class Path:
     """What a later look at the critical path needs, of one instance."""
 
     issued: dict[int, tuple[int, float]] = field(default_factory=dict)  # event -> (warp, cycle of its issue)
-    served: dict[int, tuple[float, float, float]] = field(default_factory=dict)  # begin, served, end of unit work
+    served: dict[int, tuple[float, float, float]] = field(
+        default_factory=dict
+    )  # begin, served, end of unit work
     waits: list[list] = field(default_factory=list)  # of every warp: (begin, end, kind, event or -1)
     ended: dict[int, float] = field(default_factory=dict)  # event -> cycle
     cause: dict[int, int] = field(default_factory=dict)  # phase -> the last that it followed
@@ -197,6 +200,8 @@ class Replay:
     def _product(self, instance, warp, sm, sub, at, costs, writes):
         cycles, late = costs
         begin = sm.tensor[sub].serve(sm.issue[sub].serve(at, 1), cycles)
+        if begin > at + cycles:
+            instance.path.waits[warp].append((at, begin, "tensor core", -1))
         for name in writes:
             instance.ready[warp][name] = begin + late
         return max(at + 1, begin)

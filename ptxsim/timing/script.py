@@ -1,7 +1,7 @@
 """A tape made ready for replay: every step as (what, costs, registers it waits for, registers it fills).
 
-Only registers that arrive late (from memory, tensor cores, other lanes) are kept; plain arithmetic is inside its
-run. Steps are tuples because a replay goes through millions of them.
+Only registers that arrive late (from memory, tensor cores, other lanes) are kept; plain arithmetic is
+inside its run. Steps are tuples because a replay goes through millions of them.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ class Pipe:
 class Share:
     """An SM's share of a bandwidth of the whole chip.
 
-    While an SM asks for nothing others use its share, so it may be served faster later: what counts is the mean
-    over `credit` cycles.
+    While an SM asks for nothing others use its share, so it may be served faster later: what counts is the
+    mean over `credit` cycles.
     """
 
     __slots__ = ("rate", "credit", "due", "bytes")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
 
 from threadpoolctl import threadpool_limits
@@ -64,10 +65,8 @@ def sharers(launch, reads: dict[int, int], together: int) -> dict[int, float]:
     with threadpool_limits(1):
         for index in range(count):
             cluster.start(index)
-            try:
+            with contextlib.suppress(_Enough):
                 cluster.run()
-            except _Enough:
-                pass
             for segment, address in observer.found.items():
                 first[segment].add(address)
     return {segment: count / len(first[segment]) if first[segment] else 1.0 for segment in reads}

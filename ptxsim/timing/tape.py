@@ -29,7 +29,9 @@ class Access:
     shared: bool
     write: bool
     bytes: int
-    passes: int  # cycles of the shared-memory port, bank conflicts included; of global memory: 32-byte sectors
+    passes: (
+        int  # cycles of the shared-memory port, bank conflicts included; of global memory: 32-byte sectors
+    )
     segment: int = -1  # number of the global array
     cached: int = 0  # of the sectors: in lines that the CTA has read before
 
@@ -62,7 +64,9 @@ class Tape:
     warps: list[list] = field(default_factory=list)  # steps, by warp of the cluster
     events: list = field(default_factory=list)  # trace.schedule.Event
     copies: dict[int, Copy] = field(default_factory=dict)  # event -> what it moves
-    products: dict[int, tuple] = field(default_factory=dict)  # event -> (rows, columns, bytes of K) in its CTA
+    products: dict[int, tuple] = field(
+        default_factory=dict
+    )  # event -> (rows, columns, bytes of K) in its CTA
     remote: set[int] = field(default_factory=set)  # arrivals at a barrier of another CTA
     relaxed: set[int] = field(default_factory=set)  # cluster barriers without release and acquire
     reads: dict[int, int] = field(default_factory=dict)  # segment -> bytes read from global memory

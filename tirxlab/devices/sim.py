@@ -68,6 +68,15 @@ def run(
     )
 
 
+def prepare(artifact: Artifact, buffers: dict):
+    """The launch with its memory laid out, before anything runs (ptxsim's Launch). `buffers`: name ->
+    array.
+    """
+    args = [_argument(param, buffers) for param in artifact.params]
+    shape = artifact.grid, artifact.block, artifact.cluster, artifact.shared_bytes
+    return _load(artifact.ptx).prepare(artifact.entry, *shape, args)
+
+
 def _not_checked(checks: bool, stats: dict) -> list[str]:
     if not checks:
         return ["everything: checks were switched off"]

@@ -1,0 +1,77 @@
+"""What an artifact would take on a chip: a prediction by ptxsim.timing, as plain data. Never a measurement.
+
+Nothing is computed: one cluster of the grid is run on zeros, recorded and replayed with the chip's costs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tirxlab.artifact import Artifact
+
+CHIPS = ("b200", "h200")
+
+
+class NoForecast(ValueError):
+    """No time can be predicted; the message is one line that says why."""
+
+
+@dataclass
+class Forecast:
+    """A predicted time. Fields are plain numbers, so that it passes between processes."""
+
+    chip: str  # "NVIDIA B200"
+    ms: float
+    tflops: float  # 2 * M * N * K over the time; 0 without a size
+    bound: str  # what most of the time goes to: of ptxsim.timing.critical.KINDS, or "launch"
+    spent: dict[str, float]  # kind -> share of the critical path of one SM, the largest first
+    tensor_busy: float  # share of the time in which the tensor cores multiply
+    ghz: float  # clock of the SMs that the model expects
+    watts: float
+    waves: int  # turns that an SM takes
+    sms: int  # that have work
+    hbm_share: float  # of the bandwidth of HBM
+    notes: list[str] = field(default_factory=list)
+
+
+def launch_of(artifact: Artifact):
+    """The artifact's launch on arrays of zeros, prepared and not run."""
+    import numpy as np
+
+    from tirxlab.devices import sim
+
+    buffers = {b.name: np.zeros(b.shape, b.dtype) for b in artifact.buffers}
+    return sim.prepare(artifact, buffers)
+
+
+def forecast(artifact: Artifact, chip: str = "b200", flops: float = 0.0) -> Forecast:
+    """Records a cluster and replays it. flops: of the whole launch. NoForecast where that is not possible."""
+    import ptxsim
+    from ptxsim.timing.chip import chip as chip_of
+    from ptxsim.timing.predict import predict, sample
+    from ptxsim.timing.record import Unpredictable
+
+    try:
+        taken = sample(launch_of(artifact), artifact.registers)
+    except (Unpredictable, ptxsim.PtxError) as error:
+        raise NoForecast(f"no time is predicted: {error}") from None
+    return told(predict(taken, chip_of(chip)), chip_of(chip), flops, artifact)
+
+
+BUSY = 0.85  # of the time: from here on nothing but the tensor core bounds a kernel
+
+
+def told(found, chip, flops: float, artifact: Artifact) -> Forecast:
+    """A Prediction as plain data, with what bounds it."""
+    running = found.cycles / found.ghz / 1e9
+    bound = next(iter(found.spent), "instructions")
+    if found.tensor_busy > BUSY:
+        bound = "tensor core"
+    if running < found.seconds / 2:
+        bound = "launch"
+    notes = [f"{artifact.spills} B of spills per thread are not in it"] if artifact.spills else []
+    return Forecast(
+        chip.name, found.seconds * 1e3, flops / found.seconds / 1e12, bound, found.spent,
+        min(1.0, found.tensor_busy), found.ghz, found.watts, found.waves, found.sms,
+        found.work.hbm_bytes / found.seconds / chip.hbm_rate, notes,
+    )  # fmt: skip
