@@ -5,11 +5,13 @@ Needs no GPU, driver, CUDA toolkit or C++ compiler, and no TVM.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tirxlab.artifact import Artifact
+from tirxlab.lean_headers import HEADERS
 
 # `cuda.h` is part of the toolkit, not of the wheels; kernels need only this one type of it. A struct that is
 # itself named CUtensorMap would clash with the forward declaration in <cuda/barrier>.
@@ -19,6 +21,8 @@ TENSOR_MAP = (
 )
 # Without --no-cache NVRTC may answer from a cache of its own, whose log is empty.
 FLAGS = ("--std=c++17", "-default-device", "--disable-warnings", "--ptxas-options=-v", "--no-cache")
+# With the text, the architecture and NVRTC's version this decides what comes out: part of every cache's key.
+SETTINGS = (*FLAGS, hashlib.sha256(repr(HEADERS).encode()).hexdigest()[:16])
 
 SOURCE_MARK = (
     "lab_src"  # `lab_src(N);` in the CUDA text: what follows comes from line N of the student's file
@@ -58,11 +62,22 @@ def compile_cuda(source: str, arch: str, *, entry: str | None = None) -> Compile
 
     `entry` names the kernel whose registers and spills are reported; without it the largest of each is.
     """
+    if any(f"#include <{name}>" in source for name in HEADERS):
+        try:
+            return _compile(source, arch, entry, HEADERS)
+        except CompileError:  # it needs the real headers, or it is wrong: they have the last word
+            pass
+    return _compile(source, arch, entry, {})
+
+
+def _compile(source: str, arch: str, entry: str | None, headers: dict[str, str]) -> Compiled:
+    """`headers`: name -> text, in place of what the include path has."""
     prelude = TENSOR_MAP if "CUtensorMap" in source else ""
     text = prelude + re.sub(r"#include\s*<cuda\.h>", "", source)
     options = [f"-I{path}" for path in _include_dirs()] + [f"--gpu-architecture={arch}", *FLAGS]
     lib = _nvrtc()
-    program = _call(lib.nvrtcCreateProgram, text.encode(), b"kernel.cu", 0, [], [])
+    texts, names = ([part.encode() for part in parts] for parts in (headers.values(), headers))
+    program = _call(lib.nvrtcCreateProgram, text.encode(), b"kernel.cu", len(headers), texts, names)
     try:
         (status,) = lib.nvrtcCompileProgram(program, len(options), [o.encode() for o in options])
         log = _text(lib.nvrtcGetProgramLogSize, lib.nvrtcGetProgramLog, program)

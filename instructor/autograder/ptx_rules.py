@@ -6,6 +6,7 @@ A GEMM needs neither a clock nor the number of its SM, and nothing in global mem
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 _IDENTITY = re.compile(
     r"%(clock(?:_hi|64)?|globaltimer(?:_lo|_hi)?|smid|nsmid|warpid|nwarpid|gridid|pm\d+|envreg\d+|"
@@ -15,6 +16,7 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _STATE = re.compile(
     r"^\s*(?:\.(?:visible|weak|extern|common)\s+)*\.global\b[^;]*?\s([\w$%]+)\s*(?:\[|=|;)", re.M
 )
+_WORD = re.compile(r"[\w$%]+")
 _TEXT = re.compile(r"\$str\w*$")  # formats of printf
 
 
@@ -27,9 +29,8 @@ def broken_rule(ptx: str) -> str:
             f"the kernel reads %{read[1]}, which tells one machine or launch from another; a GEMM needs none"
         )
     declared = [name for name in _STATE.findall(plain) if not _TEXT.match(name)]  # libcu++ declares many
-    kept = [
-        name for name in declared if len(re.findall(rf"(?<![\w$%]){re.escape(name)}(?![\w$])", plain)) > 1
-    ]
+    uses = Counter(_WORD.findall(plain))
+    kept = [name for name in declared if uses[name] > 1]
     if kept:
         return f"the kernel keeps global memory of its own ({kept[0][:60]}); a GEMM needs only its arguments"
     return ""

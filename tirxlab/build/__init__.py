@@ -35,7 +35,7 @@ def build(kernel: PrimFunc, arch: str = "sm_100a", *, use_cache: bool = True) ->
     """
     info = _checked(kernel, arch)
     marked = with_markers(kernel, info.file)
-    name = cache.key(tir=_script(marked), arch=arch, flags=nvrtc.FLAGS, tools=_versions())
+    name = cache.key(tir=_script(marked), arch=arch, flags=nvrtc.SETTINGS, tools=_versions())
     artifact = cache.get(name) if use_cache else None
     if artifact is None:
         artifact = _compile(marked, info, arch)

@@ -18,6 +18,7 @@ from tvm.tirx.analysis import verify_tirx_well_formed
 from tvm.tirx.stmt_functor import post_order_visit
 from tvm.tirx.tile_primitive import TilePrimitiveCall
 
+from . import frames  # noqa: F401  (TVM parses faster with it)
 from .errors import KernelError, kernel_error, short
 from .slips import refuse_host_output
 from .state import ParseState, new_state

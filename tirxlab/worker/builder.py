@@ -115,4 +115,4 @@ def _key(draft: Artifact) -> str:
     """Everything that decides what the compiler makes of a draft, and the draft itself."""
     tools = importlib.metadata.version("nvidia-cuda-nvrtc")
     plain = hashlib.sha256(draft.with_source("", "").to_bytes()).hexdigest()
-    return "worker-" + hashlib.sha256(json.dumps([plain, nvrtc.FLAGS, tools]).encode()).hexdigest()[:32]
+    return "worker-" + hashlib.sha256(json.dumps([plain, nvrtc.SETTINGS, tools]).encode()).hexdigest()[:32]
