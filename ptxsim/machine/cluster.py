@@ -139,10 +139,12 @@ class Cluster:
         self.CTL[ml.EXECUTED] = self.tma_bytes = self.tensor_operations = 0
         self.reporter.found, self.reporter.printed = {}, []
 
+    def lanes_at_start(self, w: int) -> int:
+        """Mask of the lanes that a warp begins with: all 32, except in a last warp that is not full."""
+        return (1 << min(32, self.threads_per_cta - w % self.warps_per_cta * 32)) - 1
+
     def _start_warp(self, w: int) -> int:
-        first = (w % self.warps_per_cta) * 32
-        lanes = min(32, self.threads_per_cta - first)
-        mask = (1 << lanes) - 1
+        mask = self.lanes_at_start(w)
         self.SP[w * 32, [ml.SP_STATE, ml.SP_MASK, ml.SP_WARP, ml.SP_GROUP]] = ml.RUNNABLE, mask, w, -1
         return mask
 

@@ -116,7 +116,7 @@ def cta_barrier(instr):
 
 def _arrive_cta(cluster, split, number: int, threads, aligned: bool, arrive_only: bool = False, vote=None):
     if aligned:
-        require_aligned(cluster, split)
+        require_aligned(cluster, split, leavers_count=False)
     if number > 15:
         cluster.reporter.add("illegal", "error", f"barrier {number}: a CTA has barriers 0..15", split=split)
         return None
@@ -223,7 +223,7 @@ def cluster_arrive(instr):
 
     def run(cluster, split, args):
         if "aligned" in mods:
-            require_aligned(cluster, split)
+            require_aligned(cluster, split, leavers_count=False)
         state = _cluster_barrier(cluster)
         if state["lanes"].get(split.warp, 0) & split.mask:
             cluster.reporter.add(
@@ -264,7 +264,7 @@ def cluster_wait(instr):
 
     def run(cluster, split, args):
         if "aligned" in mods:
-            require_aligned(cluster, split)
+            require_aligned(cluster, split, leavers_count=False)
         state = _cluster_barrier(cluster)
         phase = state["seen"].get(split.thread)
         if phase is None:

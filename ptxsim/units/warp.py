@@ -18,9 +18,14 @@ from ptxsim.units.registry import FastForm, refuse, unit
 _LANES = np.arange(32)
 
 
-def require_aligned(cluster, split) -> None:
-    """`.aligned`: all threads of the warp must execute this instruction together."""
-    missing = cluster.alive[split.warp] & ~split.mask
+def require_aligned(cluster, split, leavers_count: bool = True) -> None:
+    """`.aligned`: all threads of the warp must execute this instruction together.
+
+    Lanes that have left the kernel are missing too: in another order they leave later, and stand apart here.
+    Not at a barrier, which counts the threads that are left (9.7.13.1): `leavers_count` is False there.
+    """
+    whole = cluster.lanes_at_start(split.warp) if leavers_count else cluster.alive[split.warp]
+    missing = whole & ~split.mask
     if missing:
         instr = split.instr
         cluster.reporter.add(

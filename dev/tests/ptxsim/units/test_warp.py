@@ -255,3 +255,18 @@ def test_a_lane_outside_its_own_mask():
 def test_unknown_forms_are_refused(text):
     with pytest.raises(ptxsim.PtxError, match="not modelled|needs|no form"):
         ptxsim.load(register_kernel(text, 1, 1))
+
+
+LEFT = """setp.lt.u32 %p, %t, {first}; {leave}
+tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;
+OUT: mov.u32 %o0, 0;"""
+
+
+@pytest.mark.parametrize("leave", ["@!%p exit;", "@!%p bra OUT;"])
+@pytest.mark.parametrize("first, found", [(1, True), (32, False)])
+def test_lanes_that_have_left_are_missing_too(leave, first, found):
+    """`if (lane == 0) dealloc();` at the end of a kernel: the other lanes may leave before or after it."""
+    text = register_kernel(LEFT.format(first=first, leave=leave), 1, 1, target="sm_100a")
+    arrays = [np.zeros((1, 32), np.uint32), np.zeros((1, 32), np.uint32)]
+    result = ptxsim.load(text).launch("k", block=32, args=arrays)
+    assert ("collective" in [f.kind for f in result.findings]) == found
