@@ -92,7 +92,7 @@ class History(Observer):
             self._armed(cluster, split.warp * 32 + lane, place)
 
     def will_signal(self, cluster, split, kind: str, places: list) -> None:
-        for place in places:
+        for place in places if kind != "cp.async" else ():
             self._armed(cluster, split.thread, place)
 
     def commit_issue(self, cluster, split) -> Origin:

@@ -81,6 +81,7 @@ class Clues(Observer):
     # ---- findings ----
 
     def finish(self, cluster) -> None:
+        self._without_consequence(cluster)
         errors = {f.kind for f in self.reporter.found.values() if f.severity == "error"}
         if not errors & _EXPLAINED:
             return
@@ -117,6 +118,16 @@ class Clues(Observer):
                 "rank": place[0],
                 "line": line,
             }
+
+    def _without_consequence(self, cluster) -> None:
+        """A barrier that runs ahead of its waits is an error where something else shows that a schedule goes
+        wrong; if every wait passed and nothing came of it, only the count is odd.
+        """
+        errors = [f for f in self.reporter.found.values() if f.severity == "error"]
+        ahead = [f for f in errors if f.evidence.get("ahead")]
+        if not cluster.stuck and len(ahead) == len(errors):
+            for finding in ahead:
+                finding.severity = "review"
 
     def _not_ready(self, cluster, finding) -> None:
         """Why a buffer was read too early: a wait on a fresh barrier, or no MMA at all."""
@@ -175,7 +186,7 @@ class Clues(Observer):
         """`WG0 and WG1 meet at the same barrier id 1 (128 threads)`."""
         (expected,) = meeting.counts if len(meeting.counts) == 1 else (None,)
         warps = set().union(*meeting.warps.values())
-        if expected is None or len(warps) * 32 <= expected:
+        if expected is None or expected <= 32 or len(warps) * 32 <= expected:  # one warp takes no other's
             return ""
         groups = sorted({w % cluster.warps_per_cta // 4 for w in warps})
         if len(groups) < 2:

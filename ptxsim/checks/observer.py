@@ -47,11 +47,16 @@ class Observer:
         """A wait of these lanes (a mask) found the phase it asked for open; called whenever it looks."""
 
     def will_signal(self, cluster, split, kind: str, places: list) -> None:
-        """A copy ("load") or tcgen05.commit ("commit") was issued that will arrive on these barriers."""
+        """A copy ("load") or tcgen05.commit ("commit") was issued that will arrive on these barriers; or
+        cp.async.mbarrier.arrive ("cp.async"), whose lanes will arrive on one each.
+        """
 
     def phase_complete(self, cluster, place) -> None: ...
     def async_arrive(self, cluster, place, token) -> None:
         """TMA bytes or a tcgen05.commit reach a barrier."""
+
+    def cp_async_arrive(self, cluster, split, place, token) -> None:
+        """The cp.async of one lane so far are done, and it arrives: a tuple of their tokens."""
 
     # tensor memory
     def tmem_alloc(self, cluster, split, start: int, columns: int, place, group: int) -> None: ...

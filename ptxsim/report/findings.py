@@ -35,6 +35,10 @@ KINDS = (
 SEVERITIES = ("error", "incomplete", "review")
 
 
+def _is_worse(one: str, other: str) -> bool:
+    return SEVERITIES.index(one) < SEVERITIES.index(other)
+
+
 @dataclass
 class Finding:
     kind: str  # one of KINDS
@@ -94,7 +98,9 @@ class Reporter:
         for identity, finding in other.found.items():
             known = self.found.setdefault(identity, finding)
             if known is not finding:
-                known.count += finding.count
+                worse = finding if _is_worse(finding.severity, known.severity) else known
+                worse.count = known.count + finding.count
+                self.found[identity] = worse
         self.printed += other.printed
 
     @property
@@ -118,10 +124,11 @@ class Reporter:
         line = where.get("line") or -where.get("ptx_line", 0)
         identity = (kind, key) if isinstance(key, tuple) else (kind, line, message if key is None else key)
         known = self.found.get(identity)
-        if known is not None:
+        if known is not None and not _is_worse(severity, known.severity):
             known.count += 1
             return known
-        self.found[identity] = Finding(kind, severity, message, hint, where, evidence)
+        count = known.count + 1 if known is not None else 1
+        self.found[identity] = Finding(kind, severity, message, hint, where, evidence, count)
         return self.found[identity]
 
     def place(self, split, row: int | None = None) -> dict:

@@ -28,7 +28,7 @@ ORDER: tuple[tuple[str, tuple[str, ...]], ...] = (  # (kind, causes); no causes:
     ("mbarrier", _FLIP),
     ("deadlock", _FLIP),
     ("uninitialized", ("fresh",)),
-    ("race", ("slot", "by thread", "again", "early", "same tile")),
+    ("race", ("slot", "arrivals", "by thread", "again", "early", "same tile")),
     ("tx-count", ()),
     ("mbarrier", _COUNTS),
     ("deadlock", _COUNTS),

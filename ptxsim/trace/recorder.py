@@ -208,6 +208,10 @@ class Recorder(Observer):
             self.gathered[place].append(token)
 
     @_traced
+    def cp_async_arrive(self, cluster, split, place, token) -> None:
+        self.gathered[place] += [issue for issue in token if issue is not None]
+
+    @_traced
     def phase_complete(self, cluster, place) -> None:
         phase = cluster.mbarriers[place].phase - 1
         self.complete(place, place[0], self.barrier_name(place, place[0]), phase)

@@ -248,18 +248,20 @@ def arrive(instr):
         ]  # complete, still tracked
         tokens += [op.token for op in state.copies if op.mask & split.mask]
         places = []
-        for address in cluster.addresses(split, args[0]):
+        for lane, address in zip(split.lanes.tolist(), cluster.addresses(split, args[0]), strict=True):
             place = place_of(cluster, split, int(address), generic)
             barrier = find_barrier(cluster, split, place, "cp.async.mbarrier.arrive")
             if barrier is not None:
-                places.append(place)
+                places.append((lane, place))
                 if counts:
                     _count_up(cluster, split, place, barrier)
         where = split.at()
+        if cluster.checks:
+            cluster.checks.will_signal(cluster, split, "cp.async", [place for _, place in places])
 
         def finish():
-            for place in places:
-                _arrive(cluster, where, place, tokens)
+            for lane, place in places:
+                _arrive(cluster, where.at(1 << lane), place, tokens)
 
         cluster.engine.submit(Work(("cp.async", split.warp), finish, "cp.async.mbarrier.arrive", split))
 
@@ -281,6 +283,6 @@ def _arrive(cluster, split, place, tokens: list) -> None:
     if barrier is None:
         return
     if cluster.checks:
-        for token in tokens:
-            cluster.checks.async_arrive(cluster, place, token)
+        by_observer = zip(*tokens, strict=True) if tokens else [()] * len(cluster.checks.observers)
+        cluster.checks.cp_async_arrive(cluster, split, place, list(by_observer))
     guarded(cluster, split, place, barrier.arrive)

@@ -1,10 +1,11 @@
 """The mutation score: how many one-step mistakes a default check finds, and whether it names their place.
 
-    python dev/bench/mutation --seed 1 --count 300 --out seed1.jsonl     run, then report
-    python dev/bench/mutation --report seed1.jsonl [seed2.jsonl ..]      report again
+    python dev/bench/mutation --seed 1 --count 300 [--jobs 8] --out seed1.jsonl     run, then report
+    python dev/bench/mutation --report seed1.jsonl [seed2.jsonl ..]                 report again
 
 Mutants are drawn with the seed: a source, an operator, a site, each at random. `--count` is the number that
-must compile. A run can be continued: what --out already holds is not run again.
+must compile. `--jobs` worker processes share them; which mutants a seed gives, and in which order --out holds
+them, does not depend on it. A run can be continued: what --out already holds is not run again.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import argparse
 import json
 import random
 import sys
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 
@@ -56,24 +59,55 @@ def main() -> int:
         report(rows, options.list)
         return 0
     rows = _known(options.out)
-    seen = {row["text"] for row in rows}
     compiled = sum(row["outcome"]["kind"] != "refused" for row in rows)
-    worker = Worker()
     with open(options.out, "a") as file:
-        for source, mutant in draw(options.seed):
+        for row in outcomes(_fresh(options, rows), options.jobs):
             if compiled >= options.count:
                 break
-            if mutant.text in seen or options.only and source.name not in options.only:
-                continue
-            outcome = worker.run(source, mutant.text)
-            compiled += outcome.kind != "refused"
-            rows.append(record(source, mutant, outcome))
-            file.write(json.dumps(rows[-1]) + "\n")
+            compiled += row["outcome"]["kind"] != "refused"
+            rows.append(row)
+            file.write(json.dumps(row) + "\n")
             file.flush()
-            print(f"{compiled}/{options.count} {source.name}: {mutant.operator}: {outcome.kind}", flush=True)
-    worker.stop()
+            kind = row["outcome"]["kind"]
+            print(f"{compiled}/{options.count} {row['source']}: {row['operator']}: {kind}", flush=True)
     report(rows, options.list)
     return 0
+
+
+def _fresh(options, rows: list[dict]):
+    """The mutants of this seed that are still to be run."""
+    seen = {row["text"] for row in rows}
+    for source, mutant in draw(options.seed):
+        if mutant.text not in seen and (not options.only or source.name in options.only):
+            yield source, mutant
+
+
+def outcomes(drawn, jobs: int):
+    """Records of the mutants, in the order they were drawn. Each of `jobs` threads drives one process."""
+    workers = deque(Worker() for _ in range(jobs))
+
+    def run(source: Source, mutant: Mutant) -> dict:
+        worker = workers.popleft()  # as many as threads
+        try:
+            return record(source, mutant, worker.run(source, mutant.text))
+        finally:
+            workers.append(worker)
+
+    ahead: deque = deque()
+    with ThreadPoolExecutor(jobs) as pool:
+        try:
+            for source, mutant in drawn:
+                ahead.append(pool.submit(run, source, mutant))
+                if len(ahead) >= 2 * jobs:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            for future in ahead:
+                future.cancel()
+            pool.shutdown()
+            for worker in workers:
+                worker.stop()
 
 
 def _known(path: Path) -> list[dict]:
@@ -84,6 +118,7 @@ def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=300, help="mutants that compile")
+    parser.add_argument("--jobs", type=int, default=1, help="worker processes")
     parser.add_argument("--out", type=Path, default=Path("mutation.jsonl"))
     parser.add_argument("--only", nargs="*", help="sources, for example 'step 7'")
     parser.add_argument("--report", type=Path, nargs="+")

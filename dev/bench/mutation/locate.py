@@ -106,7 +106,7 @@ class Place:
         for i in self.range:
             match = _INLINE.match(self.code[i])
             if match and match[1] not in ("kernel",) and not match[1].startswith(("hgemm", "build")):
-                found[match[1]] = range(i + 1, _block_end(self.code, i) + 1)
+                found[match[1]] = range(i + 1, _block_end(self.code, i) + 2)
         return found
 
     def _values(self, changed: str) -> set[str]:

@@ -133,9 +133,9 @@ class FullRun(Run):
 
     def tmem(self, warp, op, threads, mode: str, kind: str) -> bool:
         place = ("t", self.rank(threads[0]), QUADRANT * (warp % 4) + op.a["column"], 1, mode)
-        know, usable = self.released(threads)[0], -1
-        for t in threads:  # each lane needs its fence
-            usable &= self.usable[t]
+        know, usable = self.released(threads)[0], 0
+        for t in threads:  # one operation of the warp, which comes after the fence of any of its lanes
+            usable |= self.usable[t]
         bit = self.node(op, threads[0], "tmem", [place], know, usable)
         self.awaited[bit] = ("thread", threads[0])
         self.open_group(kind, warp).append((self.start(lambda: None), bit, 0))

@@ -54,6 +54,8 @@ class Barrier:
     phase: int = 0
     gathered: tuple = (0, 0)  # what has been released into it: (history, tensor memory part)
     published: tuple = (0, 0)  # the same at its last completion
+    seen: int = -1  # last phase that a wait saw complete
+    over: int = 0  # node of the end of the last phase
 
 
 @dataclass
@@ -100,6 +102,8 @@ class Run:
         self.joined: dict[int, int] = {}
         self.awaited: dict[int, tuple] = {}  # node -> (CTA or thread, history needed at exit)
         self.early: set = set()  # events that read a result before it is there
+        self.ahead = False  # has a wait asked for a phase that is not the last one (9.7.13.15.16)?
+        self.loose = False  # has an arrival come that nothing orders after the phase before its own?
         self.stuck: frozenset | None = None
 
     # ---- schedule ----
@@ -317,17 +321,20 @@ class Run:
 
     # ---- mbarriers ----
 
-    def check_phase(self, bar: Barrier) -> None:
+    def check_phase(self, bar: Barrier, op: Op) -> None:
         if bar.pending == 0 and bar.tx == 0:
+            bar.over = self.node(op, 0, "phase", [], 0)
+            bar.gathered = union(bar.gathered, (bar.over, bar.over))
             bar.published, bar.pending, bar.phase = bar.gathered, bar.count, bar.phase + 1
 
     def signal(self, bar: Barrier, op: Op, stamp: tuple, arrivals: int = 1, tx: int = 0) -> None:
+        self.loose |= bool(arrivals and bar.over and not bar.over & (stamp[0] | stamp[1]))
         bar.gathered = union(bar.gathered, stamp)
         bar.tx += tx
         bar.pending -= arrivals
         if bar.pending < 0:
             raise Undefined("more arrivals than a phase has left")
-        self.check_phase(bar)
+        self.check_phase(bar, op)
 
     def do_arrive(self, warp, op, threads):
         for t in self.shuffled(threads):
@@ -344,7 +351,9 @@ class Run:
     def do_wait(self, warp, op, threads):
         bar = self.barriers[op.a["bar"]]
         if bar.phase & 1 == op.a["parity"]:
+            self.ahead |= bar.seen < bar.phase - 2
             return False
+        bar.seen = max(bar.seen, bar.phase - 1)
         self.learn(threads, bar.published)
         return True
 

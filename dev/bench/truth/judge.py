@@ -27,6 +27,12 @@ class Facts:
     unset: set = field(default_factory=set)  # reads of tensor memory that nothing has written
     pending: set = field(default_factory=set)  # asynchronous work that nobody waits for
     half: bool = False  # an mbarrier is left in the middle of a phase
+    ahead: bool = field(
+        default=False, compare=False
+    )  # a wait asks for a phase before the last one, and still passes: review
+    loose: bool = field(
+        default=False, compare=False
+    )  # arrivals that could have made another phase, to no harm: may be a review
     stuck: frozenset | None = None
 
     @property
@@ -51,7 +57,7 @@ class Truth:
 
     @property
     def review(self) -> bool:
-        return any(f.late or f.tcgen05 or f.open for f in self.runs)
+        return any(f.late or f.tcgen05 or f.open or f.ahead or f.loose for f in self.runs)
 
     @property
     def luck(self) -> bool:
@@ -80,7 +86,7 @@ def truth_of(program: Program, rounds: int = 1) -> Truth:
 
 
 def facts(run: Run) -> Facts:
-    found = Facts(stuck=run.stuck, pending=set(run.early))
+    found = Facts(stuck=run.stuck, pending=set(run.early), ahead=run.ahead, loose=run.loose)
     accesses: dict[tuple, list] = {}
     for number, node in enumerate(run.nodes):
         for space, rank, first, words, mode in node.touches:

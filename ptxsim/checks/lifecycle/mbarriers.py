@@ -52,6 +52,7 @@ class Barriers(Observer):
         )
         for _ in range(lanes.bit_count()):  # a finding counts threads
             finding = self._at(split, "mbarrier", ("ahead", place[1]), place, message, "", "ahead")
+            finding.evidence["ahead"] = True  # only an error if something comes of it (clues.py)
             self.ahead.setdefault(place, finding)
 
     def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:

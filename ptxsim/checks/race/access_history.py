@@ -11,7 +11,7 @@ import numpy as np
 from ptxsim.checks.race.conflict import Pair
 from ptxsim.checks.race.shadow_access import touch_log, touch_spans
 from ptxsim.checks.race.shadow_bytes import MEMORY, PAGE, SHARED, cleared, grown, new_shadow
-from ptxsim.checks.race.shadow_order import CONSTANT, MAX_CONFLICTS, STRONG
+from ptxsim.checks.race.shadow_order import CONSTANT, MAX_CONFLICTS, NARROW, STRONG
 from ptxsim.checks.static_flow import targets
 from ptxsim.frontend.parser import Imm, Reg, Vec
 from ptxsim.isa.address_map import RANK_SHIFT, SHARED_BASE
@@ -55,7 +55,8 @@ class AccessHistory:
                 at = touch_log(
                     *self._shadow(space), space == SHARED, log, at, clocks, threads_per_agent, agents,
                     base_thread, self.kinds, self.segments, self.window, SHARED_BASE, RANK_SHIFT,
-                    self.now, self.races.clocks.threads, self.others, fences.epochs[space],
+                    self.now, self.races.clocks.threads, self.races.clocks.per_cta, self.others,
+                    fences.epochs[space],
                     fences.counts[space], self.out, self.span,
                 )  # fmt: skip
                 if at < len(log):
@@ -68,7 +69,8 @@ class AccessHistory:
         fences = self.races.fences
         while not touch_spans(
             *self._shadow(space), spans, write, self.now, op.queue, op.epoch, op.row, op.flags, op.clock,
-            self.races.clocks.threads, self.others, fences.epochs[space], fences.counts[space], self.out,
+            self.races.clocks.threads, self.races.clocks.per_cta, self.others, fences.epochs[space],
+            fences.counts[space], self.out,
         ):  # fmt: skip
             pages = ((spans[:, 1] - 1) // PAGE - spans[:, 0] // PAGE + 1).sum()
             self._grow(space, int(pages) * PAGE)
@@ -98,7 +100,7 @@ def _is_strong(instr) -> int:
     if instr is None:
         return 0
     strong = instr.op in ("atom", "red") or (instr.op in ("ld", "st") and _STRONG & set(instr.mods))
-    return STRONG if strong else 0
+    return (STRONG | (NARROW if "cta" in instr.mods else 0)) if strong else 0
 
 
 def constant_stores(instrs: list) -> np.ndarray:

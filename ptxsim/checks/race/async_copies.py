@@ -44,7 +44,7 @@ class BulkCopies(Observer):
 
     def async_arrive(self, cluster, place, token) -> None:
         if token is not None:
-            self.clocks.signal(place).add(token.stamp())
+            self.clocks.signal(place).deliver(token.stamp())
 
     def async_write(self, cluster, token: Issued, rank: int, offset: int, size: int) -> None:
         self._arrives_on(cluster, token, rank)
@@ -113,8 +113,9 @@ class Copies:
     queues: int  # the queue of agent 0
     logs: tuple  # (reads, writes)
 
-    def stamp(self) -> Stamp:
-        return Stamp(self.clock.max(0), self.thread_clock)
+    def stamp(self, agent: int) -> Stamp:
+        """What comes before the completion of this agent's copy."""
+        return Stamp(self.clock[agent - self.first].copy(), self.thread_clock.copy())
 
 
 class ThreadCopies(Observer):
@@ -155,6 +156,19 @@ class ThreadCopies(Observer):
         agents = token.agents[mine]
         self.clocks.learn(agents, token.queues + agents, token.counts[mine])
 
-    def async_arrive(self, cluster, place, token) -> None:
-        if token is not None:
-            self.clocks.signal(place).add(token.stamp())
+    def will_signal(self, cluster, split, kind: str, places: list) -> None:
+        """One arrival of each lane, later."""
+        if kind == "cp.async":
+            for agent, place in zip(self.clocks.agents(split).tolist(), places, strict=False):
+                after = Stamp(self.clocks.clock[agent].copy(), self.clocks.thread_clock[agent].copy())
+                self.clocks.signal(place).coming.setdefault(agent, []).append((after, split.row))
+
+    def cp_async_arrive(self, cluster, split, place, token: tuple[Copies, ...]) -> None:
+        (agent,) = self.clocks.agents(split)
+        done = Stamp(np.zeros(1, np.int32), np.zeros(1, np.int32))
+        for copies in token:
+            if agent in copies.agents:
+                done.join(copies.stamp(agent))
+        coming = self.clocks.signal(place).coming[agent]
+        after, row = coming.pop(0)
+        self.races.synchronization.arrive_later(cluster, place, done, after, row)

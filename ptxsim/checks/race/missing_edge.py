@@ -26,6 +26,7 @@ _SLOT_HINT = (
     "signal and wait for the same slot: the pipeline's stage, or the consumer's number, on both sides"
 )
 _GROUPS = "wait_group(n) returns when at most the n newest groups are pending: 0 for the last tile"
+_COUNT_HINT = "init(count) is the number of arrivals per round: all threads that arrive, or 1 per commit"
 _EARLY_HINT = "hand a buffer back (arrive) only after the last read of it (for TMEM, tcgen05.wait::ld)"
 
 
@@ -53,9 +54,8 @@ def missing(races, pair: Pair) -> Edge:
     if first.kind == "other":
         return Edge("they are in different clusters of the grid, which nothing orders", _hint(pair))
     if first.kind == "cp.async" and not pair.waited:
-        return Edge(
-            "its thread has not waited for it (cp.async.wait_group leaves its group pending)", _GROUPS
-        )
+        text = "its thread has not waited for it (cp.async.wait_group leaves its group pending)"
+        return _one_too_many(races, pair) or Edge(text, _GROUPS)
     if not pair.waited:
         own = f"its warp has not executed tcgen05.wait::{first.kind}"
         group = "its thread has not waited for it (cp.async.bulk.commit_group, then wait_group)"
@@ -75,6 +75,8 @@ def _fence(pair: Pair) -> str:
     if first.kind == "mma":  # its commit includes the other fence
         later = UNITS.get(second.kind, "what comes later")
         return f"no tcgen05.fence::after_thread_sync between the wait and {later}"
+    if second.kind == "thread":  # dealloc
+        return "no tcgen05.fence::before_thread_sync between that and the barrier"
     return "their synchronisation has no tcgen05.fence::before_thread_sync / after_thread_sync pair"
 
 
@@ -106,7 +108,7 @@ def _wait(races, pair: Pair) -> Edge:
     first, second = pair.first, pair.second
     forward, backward = _carriers(races, first), _carriers(races, second)
     queue = first.kind in ("bytes", "mma", "ld")
-    edge = _by_thread(races, pair) or _other_slot(races, pair, forward)
+    edge = _by_thread(races, pair) or _other_slot(races, pair, forward) or _one_too_many(races, pair)
     if edge is not None:
         return edge
     unused = [p for p in forward + backward if not races.clocks.signals[p].awaited]
@@ -131,6 +133,20 @@ def _wait(races, pair: Pair) -> Edge:
         text = f"no barrier between them, nor was {barrier_of(races, backward[0])} waited for"
         return Edge(text, _hint(pair))
     return Edge("no barrier between them", _hint(pair))
+
+
+def _one_too_many(races, pair: Pair) -> Edge | None:
+    """A barrier counted fewer arrivals than came: the first access is behind one that it did not need."""
+    warp, histories = _warp(races, pair.second), history_of(races.cluster)
+    for place in _carriers(races, pair.first):
+        stray = races.clocks.signals[place].stray
+        if stray is not None and place in histories and (warp, place) in pair.seen:
+            text = (
+                f"{barrier_of(races, place)} has init({histories[place].count}), and more arrive in a "
+                f"round{line_text(races, stray)}: it does not wait for all of them"
+            )
+            return Edge(text, _COUNT_HINT, "arrivals")
+    return None
 
 
 def _by_thread(races, pair: Pair) -> Edge | None:

@@ -15,9 +15,9 @@ import numpy as np
 
 from ptxsim.checks.observer import Observer
 from ptxsim.checks.race.shadow_bytes import MEMORY, SHARED
-from ptxsim.checks.race.shadow_order import FENCES
 from ptxsim.checks.race.vector_clocks import rows_copy
 
+_ROOM = 16  # fences per thread, at first
 _REMEMBERED = 4  # fences of a thread whose knowledge is kept for `elsewhere`
 
 
@@ -30,7 +30,7 @@ class ProxyFences(Observer):
     def start(self, cluster) -> None:
         self.clocks = self.races.clocks
         threads = self.clocks.threads
-        self.epochs = {space: np.zeros((threads, FENCES), np.int32) for space in (SHARED, MEMORY)}
+        self.epochs = {space: np.zeros((threads, _ROOM), np.int32) for space in (SHARED, MEMORY)}
         self.counts = {space: np.zeros(threads, np.int32) for space in (SHARED, MEMORY)}
         # per first lane: lanes, epochs, knew
         self.snapshots: dict[str, dict[int, deque]] = {SHARED: {}, MEMORY: {}}
@@ -46,7 +46,9 @@ class ProxyFences(Observer):
         clock[agents, agents] += 1
         for space in fence_spaces(mods):
             counts = self.counts[space]
-            self.epochs[space][agents, counts[agents] % FENCES] = clock[agents, agents]
+            if counts[agents].max() == self.epochs[space].shape[1]:
+                self.epochs[space] = np.pad(self.epochs[space], ((0, 0), (0, self.epochs[space].shape[1])))
+            self.epochs[space][agents, counts[agents]] = clock[agents, agents]
             counts[agents] += 1
             kept = self.snapshots[space].setdefault(int(agents[0]), deque(maxlen=_REMEMBERED))
             kept.append((agents, clock[agents, agents], before))

@@ -54,6 +54,8 @@ from ptxsim.checks.race.shadow_order import (  # fmt: skip
     ASYNC,
     EPOCH_MASK,
     EPOCH_SHIFT,
+    NARROW,
+    NARROW_BIT,
     READ_WRITE,
     ROW_MASK,
     SAME,
@@ -96,7 +98,8 @@ def _move_to_past(s, r, tag):
 def _replaces(a, entry, reader):
     """Does whoever comes after the new read `entry` come after an earlier one as well?"""
     weaker = entry & STRONG_BIT and not reader & STRONG_BIT  # a strong write does not race with strong reads
-    return not weaker and (reader >> AGENT_SHIFT == a.me or covered(a, reader))
+    narrower = entry & STRONG_BIT and not entry & NARROW_BIT and reader & NARROW_BIT  # of this scope
+    return not weaker and not narrower and (reader >> AGENT_SHIFT == a.me or covered(a, reader))
 
 
 @njit(forceinline=True)
@@ -172,23 +175,43 @@ def _keep_older(s, a, r):
     link, kept = s.records[r, OLDER], 0
     while link:
         following, tag = s.links[link, NEXT], s.links[link, CLUSTER]
+        plain = not s.links[link, ENTRY] & STRONG_BIT  # another strong write need not come after it
         again = tag != a.now and kept and s.links[kept, CLUSTER] == tag
-        if again or _knows(a, s.links[link, ENTRY], tag):
+        if not plain and (again or _knows(a, s.links[link, ENTRY], tag)):
             s.links[link, NEXT], s.head[LINK_FREE] = s.head[LINK_FREE], link
         else:
             s.links[link, NEXT], kept = kept, link
         link = following
     previous, tag = s.records[r, WRITE], s.records[r, TAGS] & TAG_MASK
-    if previous & STRONG_BIT and not _knows(a, previous, tag):
+    if previous and not (previous & STRONG_BIT and _knows(a, previous, tag)):
         kept = new_link(s, previous, kept)
         s.links[kept, CLUSTER] = tag
     s.records[r, OLDER] = kept
+
+
+@njit(cache=True)
+def _read_plainly(s, r):
+    """Is a read of a region a plain one, which another strong write need not come after?"""
+    for k in range(READ, READ + READERS):
+        if s.records[r, k] and not s.records[r, k] & STRONG_BIT:
+            return True
+    link = s.records[r, MORE]
+    while link:
+        if not s.links[link, ENTRY] & STRONG_BIT:
+            return True
+        link = s.links[link, NEXT]
+    past = s.records[r, PAST]
+    return past != 0 and not s.pasts[past, SAMPLE] & STRONG_BIT
 
 
 @njit(forceinline=True)
 def _write_record(s, a, r, entry):
     if a.flags & STRONG:
         _keep_older(s, a, r)
+        if _read_plainly(s, r):
+            s.records[r, TAGS] = (s.records[r, TAGS] & ~TAG_MASK) | a.now
+            s.records[r, WRITE] = entry
+            return
     else:
         drop_chain(s, r, OLDER)
     drop_chain(s, r, MORE)
@@ -253,7 +276,8 @@ def _touch(s, a, spans, write):
     if not has_room(s, found):
         return False
     _check(s, a, found, write)
-    entry = (a.me << AGENT_SHIFT) | (a.epoch << EPOCH_SHIFT) | (STRONG_BIT if a.flags & STRONG else 0) | a.row
+    kind = (STRONG_BIT if a.flags & STRONG else 0) | (NARROW_BIT if a.flags & NARROW else 0)
+    entry = (a.me << AGENT_SHIFT) | (a.epoch << EPOCH_SHIFT) | kind | a.row
     if _enter_write(s, a, found, entry) if write else _enter_read(s, a, found, entry):
         for n in range(len(spans)):
             reassign(s, spans[n, 0], spans[n, 1])
@@ -280,12 +304,12 @@ def _shadow(level, start, region, records, sizes, sheet, links, pasts, head):
 @njit(cache=True)
 def touch_spans(
     level, start, region, records, sizes, sheet, links, pasts, head,
-    spans, write, now, me, epoch, row, flags, clock, threads, others, fences, counts, out,
+    spans, write, now, me, epoch, row, flags, clock, threads, cta, others, fences, counts, out,
 ):  # fmt: skip
     """One access of asynchronous work to disjoint spans, int64 (n, 2); False: the shadow must grow first."""
     s = _shadow(level, start, region, records, sizes, sheet, links, pasts, head)
     clock, others, fences, counts, out = _bare(clock), _bare(others), _bare(fences), _bare(counts), _bare(out)
-    actor = Actor(now, me, epoch, row, flags, clock, threads, 1, others, fences, counts, out)
+    actor = Actor(now, me, epoch, row, flags, clock, threads, 1, cta, others, fences, counts, out)
     return _touch(s, actor, spans, write)
 
 
@@ -307,7 +331,7 @@ def _position_of(place, segments, window, base, rank_shift):
 def touch_log(
     level, start, region, records, sizes, sheet, links, pasts, head,
     shared, log, begin, clocks, lanes, agents, base_thread, strong, segments, window, base, rank_shift,
-    now, threads, others, fences, counts, out, span,
+    now, threads, cta, others, fences, counts, out, span,
 ):  # fmt: skip
     """Accesses log[begin:] (rows of Observer.accesses) of threads to one memory; how far it came.
 
@@ -327,7 +351,7 @@ def touch_log(
         clock, me = known[thread - base_thread], thread + agents
         epoch = np.int64(clock[me]) if me < len(clock) else np.int64(1)
         flags = strong[row] | (0 if agents else SERIAL) | (SAME if shared and code & LOG_SAME else 0)
-        actor = Actor(now, me, epoch, row, flags, clock, threads, lanes, others, fences, counts, out)
+        actor = Actor(now, me, epoch, row, flags, clock, threads, lanes, cta, others, fences, counts, out)
         if not _touch(s, actor, span, code & 1 == 1):
             return i
     return len(log)

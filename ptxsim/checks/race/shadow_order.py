@@ -1,6 +1,7 @@
 """Does an earlier access conflict with a later one? What a shadow keeps of an access, and how two compare.
 
-An entry packs agent (15 bits), epoch (28), strong? (1) and row of the instruction (19); 0 is "nobody". An
+An entry packs agent (15 bits), epoch (28), strong? (1), only within its CTA? (1) and row of the
+instruction (18); 0 is "nobody". An
 agent is a thread or one queue of asynchronous work (vector_clocks.py); epoch e of agent a happened before
 whoever knows a clock >= e for a.
 """
@@ -12,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-AGENT_SHIFT, EPOCH_SHIFT, STRONG_BIT = 48, 20, 1 << 19
-EPOCH_MASK, ROW_MASK = (1 << 28) - 1, (1 << 19) - 1
+AGENT_SHIFT, EPOCH_SHIFT, STRONG_BIT, NARROW_BIT = 48, 20, 1 << 19, 1 << 18
+EPOCH_MASK, ROW_MASK = (1 << 28) - 1, (1 << 18) - 1
 
 # what a conflict is; the earlier access comes first in the name
 WRITE_WRITE, WRITE_READ, READ_WRITE, NO_FENCE_READ, NO_FENCE_WRITE, NO_TCGEN05_FENCE = range(1, 7)
@@ -24,7 +25,7 @@ MAX_CONFLICTS = 64
 # flags of an access. SERIAL: it comes after what its agent did before. CONSTANT: all store the same value
 STRONG, ASYNC, SERIAL, CONSTANT = 1, 2, 4, 8
 SAME = 16  # of a store to shared memory, which held the same bytes before
-FENCES = 16  # proxy fences remembered per thread
+NARROW = 32  # of a strong access: its scope is .cta
 
 
 class Actor(NamedTuple):
@@ -38,6 +39,7 @@ class Actor(NamedTuple):
     clock: np.ndarray
     threads: int  # agents below this are threads
     lanes: int  # threads per agent
+    cta: int  # agents per CTA
     others: np.ndarray  # per tag: do we come after this cluster?
     fences: np.ndarray
     counts: np.ndarray
@@ -47,12 +49,14 @@ class Actor(NamedTuple):
 @njit(cache=True)
 def fenced(fences, counts, thread, epoch, limit):
     """Did a thread execute a proxy fence after `epoch`, that whoever knows it up to `limit` knows of?"""
-    count = counts[thread]
-    for i in range(count - 1, max(count - FENCES, 0) - 1, -1):
-        at = fences[thread, i % FENCES]
-        if at <= limit:
-            return at > epoch
-    return count > FENCES
+    low, high = 0, counts[thread]  # the last fence up to `limit`; their epochs ascend
+    while low < high:
+        middle = (low + high) >> 1
+        if fences[thread, middle] <= limit:
+            low = middle + 1
+        else:
+            high = middle
+    return low > 0 and fences[thread, low - 1] > epoch
 
 
 @njit(cache=True)
@@ -77,11 +81,22 @@ def covered(a, previous):
     return agent < len(a.clock) and (previous >> EPOCH_SHIFT) & EPOCH_MASK <= a.clock[agent]
 
 
+@njit(forceinline=True)
+def morally_strong(a, previous, tag):
+    """Two strong accesses, each within the other's scope (PTX ISA 8.7.1)?"""
+    if not (a.flags & STRONG and previous & STRONG_BIT):
+        return False
+    if not (a.flags & NARROW or previous & NARROW_BIT):
+        return True
+    agent = previous >> AGENT_SHIFT
+    return tag == a.now and max(agent, a.me) < a.threads and agent // a.cta == a.me // a.cta
+
+
 @njit(cache=True)
 def excused(a, previous, tag):
     """True if two unordered accesses are nevertheless not a race."""
     agent, same_row = previous >> AGENT_SHIFT, previous & ROW_MASK == a.row
-    if a.flags & STRONG and previous & STRONG_BIT:
+    if morally_strong(a, previous, tag):
         return True
     if a.flags & CONSTANT and agent < a.threads and same_row:
         return True  # whichever store comes last, the memory holds the same value

@@ -25,7 +25,7 @@ from ptxsim.machine.tensor_memory import COLUMNS, LANES
 
 LANES_PER_BLOCK = 16
 BLOCKS = LANES // LANES_PER_BLOCK
-READERS = 4
+ROOM = 4  # agents that read a CTA's tensor memory, at first
 
 
 class TmemShadow:
@@ -35,7 +35,14 @@ class TmemShadow:
 
     def __init__(self, ctas: int):
         self.write = np.zeros(ctas * BLOCKS * COLUMNS, np.int64)
-        self.reads = np.zeros((READERS, len(self.write)), np.int64)
+        self.reads = np.zeros((ROOM, len(self.write)), np.int64)
+        self.readers = [set() for _ in range(ctas)]  # agents; each has one entry in a cell
+
+    def reader(self, rank: int, agent: int) -> None:
+        """Makes room for the reads of one more agent."""
+        self.readers[rank].add(agent)
+        if len(self.readers[rank]) > len(self.reads):
+            self.reads = np.pad(self.reads, ((0, len(self.reads)), (0, 0)))
 
     def forget(self, cells: np.ndarray) -> None:
         self.write[cells] = 0
@@ -96,21 +103,17 @@ def touch_cells(write, reads, cells, writes, me, epoch, row, clock, usable, thre
                 code = WRITE_WRITE if writes else WRITE_READ
                 note(out, code if gap == 2 else NO_TCGEN05_FENCE, previous, 0, c, me, epoch, row)
         if writes:
-            for k in range(READERS):
+            for k in range(len(reads)):
                 previous = reads[k, c]
-                if previous:
-                    gap = missing_order(previous, me, clock, usable, threads, issued)
-                    if gap:
-                        note(
-                            out, READ_WRITE if gap == 2 else NO_TCGEN05_FENCE, previous, 0, c, me, epoch, row
-                        )
-                    reads[k, c] = 0
+                if previous == 0:
+                    break
+                gap = missing_order(previous, me, clock, usable, threads, issued)
+                if gap:
+                    note(out, READ_WRITE if gap == 2 else NO_TCGEN05_FENCE, previous, 0, c, me, epoch, row)
+                reads[k, c] = 0
             write[c] = record
         else:
-            slot = READERS - 1
-            for k in range(READERS):
-                r = reads[k, c]
-                if r == 0 or r >> AGENT_SHIFT == me:
-                    slot = k
-                    break
-            reads[slot, c] = record
+            k = 0
+            while reads[k, c] and reads[k, c] >> AGENT_SHIFT != me:
+                k += 1
+            reads[k, c] = record

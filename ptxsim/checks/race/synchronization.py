@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.observer import Observer
-from ptxsim.checks.race.vector_clocks import Signal, joined
+from ptxsim.checks.race.vector_clocks import Signal, Stamp
+
+_COUNT = "init(count) is the number of arrivals per round, and who arrives again waits for the round before"
 
 
 class Synchronization(Observer):
@@ -62,25 +65,85 @@ class Synchronization(Observer):
         self.clocks.signals[place] = Signal(initialised=(agent, self.clocks.epoch(agent)))
 
     def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
-        agents = self.clocks.agents_of(split.warp, lanes)
-        self.clocks.signal(place).add(self.clocks.release(agents, clock=not relaxed))
+        clocks, agents = self.clocks, self.clocks.agents_of(split.warp, lanes)
+        signal = clocks.signal(place)
+        if signal.published is not None:
+            self._late(cluster, signal, place, agents, split.row)
+        if relaxed:
+            signal.arrive(clocks.release(agents, clock=False))
+            return
+        epochs = clocks.clock[agents, agents]
+        stamp, second = clocks.release_each(agents)
+        signal.arrive(stamp, second)
+        if second is not None:
+            signal.together.append((agents, epochs, stamp))
+
+    def _late(self, cluster, signal: Signal, place, agents: np.ndarray, row: int) -> None:
+        """Which of these arrivals could have counted in the phase that has just completed?"""
+        clocks, column = self.clocks, self.clocks.column("bytes", place)
+        knows = clocks.thread_clock[agents, column - clocks.threads]
+        stray = agents[knows < cluster.mbarriers[place].phase]
+        if len(stray) and clocks.threads_per_agent == 1:
+            self._doubt(cluster, signal, place, clocks.clock[stray], clocks.thread_clock[stray], row)
+
+    def arrive_later(self, cluster, place, stamp: Stamp, after: Stamp, row: int) -> None:
+        """Asynchronous work hands over `stamp` when it arrives; its instruction came after `after`."""
+        clocks, signal = self.clocks, self.clocks.signal(place)
+        if signal.published is not None and clocks.threads_per_agent == 1:
+            column = clocks.column("bytes", place) - clocks.threads
+            known = after.thread_clock[column] if column < len(after.thread_clock) else 0
+            if known < cluster.mbarriers[place].phase:
+                self._doubt(cluster, signal, place, after.clock[None], after.thread_clock[None], row)
+        signal.arrive(stamp)
+
+    def _doubt(self, cluster, signal: Signal, place, clocks, thread_clocks, row: int) -> None:
+        """Whoever waits from now on for the last phase of this mbarrier cannot rely on all its arrivals."""
+        phase, relied = cluster.mbarriers[place].phase, signal.published.clock
+        signal.doubt(clocks, thread_clocks, row)
+        signal.published.know(self.clocks, self.clocks.column("bytes", place), phase)
+        left = signal.published.clock
+        if signal.taken == phase and (relied[: len(left)] > left).any():
+            self._luck(cluster, place, row, phase)
+
+    def _luck(self, cluster, place, row: int, phase: int) -> None:
+        """Somebody has gone on behind the last phase, and other arrivals could have made it."""
+        reporter, history = self.races.reporter, history_of(cluster).get(place)
+        name = reporter.shared_name(place[1])
+        count = history.count if history is not None else cluster.mbarriers[place].expected
+        message = (
+            f"{name} of CTA {place[0]}: an arrival of phase {phase} is not ordered after phase {phase - 1}, "
+            f"which a wait has let pass: which {count} arrivals make a phase is luck"
+        )
+        finding = reporter.add("mbarrier", "review", message, _COUNT, None, ("luck", place[1]), barrier=name)
+        finding.where = finding.where or reporter.row_place(cluster, place[0], row)
 
     def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
         signal = self.clocks.signal(place)
         signal.awaited = True
+        if signal.coming and self.clocks.threads_per_agent == 1:
+            self._doubt_coming(cluster, signal, place)
+        signal.taken = cluster.mbarriers[place].phase
         self.clocks.acquire(self.clocks.agents_of(split.warp, lanes), signal.published, clock=not relaxed)
+
+    def _doubt_coming(self, cluster, signal: Signal, place) -> None:
+        """Arrivals of cp.async that were issued before the last phase, and are still to come."""
+        column = self.clocks.column("bytes", place) - self.clocks.threads
+        phase = cluster.mbarriers[place].phase
+        for after, row in (arrival for own in signal.coming.values() for arrival in own):
+            known = after.thread_clock[column] if column < len(after.thread_clock) else 0
+            if known < phase and signal.published is not None:
+                self._doubt(cluster, signal, place, after.clock[None], after.thread_clock[None], row)
 
     def mbarrier_blocked(self, cluster, split, lanes: int, place, parity: int) -> None:
         self.clocks.signal(place).awaited = True
 
     def phase_complete(self, cluster, place) -> None:
         signal = self.clocks.signal(place)
-        column = self.clocks.columns.get(("bytes", place))
-        if column is not None and signal.gathered is not None:
-            stamp = signal.gathered
-            stamp.clock = joined(stamp.clock, np.zeros(column + 1, np.int32))
-            stamp.clock[column] = cluster.mbarriers[place].phase
-        signal.publish()
+        if signal.gathered is not None:
+            signal.gathered.know(
+                self.clocks, self.clocks.column("bytes", place), cluster.mbarriers[place].phase
+            )
+            signal.turn()
 
     # ---- tensor memory ----
 

@@ -63,7 +63,8 @@ class Tcgen05(Observer):
 
     def async_arrive(self, cluster, place, token) -> None:
         if token is not None:
-            self.clocks.signal(place).add(token.stamp())
+            stamp = token.stamp()
+            self.races.synchronization.arrive_later(cluster, place, stamp, stamp, token.row)
 
     def mma_execute(self, cluster, ops: list, ranks: list[int]) -> None:
         """Those that know the same read as one: who knows that the last one is done, knows it of all."""

@@ -42,12 +42,14 @@ class TensorMemoryAccesses(Observer):
     # ---- look-up ----
 
     def touch(self, cells: np.ndarray, write: bool, op: Issued) -> None:
-        """op accesses cells. An empty tcgen05_clock: the access needs no tcgen05 fence."""
+        """op accesses cells."""
         if not len(cells):
             return
         if self.open_results:
             self._close_results(cells)
         self.is_mma[0] = op.kind == "mma"
+        if not write:
+            self.shadow.reader(int(cells[0]) // (COLUMNS * LANES // 16), op.queue)
         history = self.races.history
         touch_cells(
             self.shadow.write,
@@ -121,7 +123,8 @@ class TensorMemoryAccesses(Observer):
         clocks, agents = self.clocks, self.clocks.agents(split)
         clocks.meet(agents)
         agent = int(agents[0])
-        op = Issued("dealloc", split.row, agent, most(clocks.clock, agents), _NOTHING, _NOTHING)
+        usable = np.maximum(most(clocks.thread_clock, agents), most(clocks.tcgen05_clock, agents))
+        op = Issued("dealloc", split.row, agent, most(clocks.clock, agents), _NOTHING, usable)
         op.queue, op.epoch = agent, clocks.epoch(agent)
         self.touch(rectangle(split.cta, 0, LANES, start, columns), True, op)
 

@@ -12,7 +12,7 @@ tcgen05 instructions come after: its thread_clock at its last fence::after_threa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numba import njit
@@ -21,6 +21,7 @@ from ptxsim.machine.split import lane_list
 
 BLOCK = 64  # columns added at a time
 MAX_THREADS = 8192  # in a cluster; above that, a warp counts as one agent
+_NOTHING = np.zeros(0, np.int32)
 
 
 @dataclass
@@ -46,6 +47,18 @@ class Stamp:
     def copy(self) -> Stamp:
         return Stamp(self.clock.copy(), self.thread_clock.copy())
 
+    def common(self, other: Stamp) -> Stamp:
+        """What both hand over."""
+        return Stamp(lowest(self.clock, other.clock), lowest(self.thread_clock, other.thread_clock))
+
+    def know(self, clocks: VectorClocks, column: int, epoch: int) -> None:
+        """Adds an epoch of a queue."""
+        if len(self.clock) <= column:
+            self.clock = joined(self.clock, np.zeros(column + 1, np.int32))
+        if len(self.thread_clock) <= column - clocks.threads:
+            self.thread_clock = joined(self.thread_clock, np.zeros(column + 1 - clocks.threads, np.int32))
+        self.clock[column] = self.thread_clock[column - clocks.threads] = epoch
+
 
 @dataclass
 class Signal:
@@ -53,6 +66,15 @@ class Signal:
 
     gathered: Stamp | None = None  # by everyone who has arrived
     published: Stamp | None = None  # what a completed wait may rely on
+    spare: Stamp | None = None  # an mbarrier: `gathered`, whichever one arrival of this phase is missing
+    lacking: Stamp | None = None  # `spare` of the last phase
+    together: list = field(
+        default_factory=list
+    )  # (agents, their epochs, stamp) of arrivals by one instruction
+    before: list = field(default_factory=list)  # the same of the last phase
+    taken: int = -1  # phases complete when a wait passed last
+    coming: dict = field(default_factory=dict)  # agent -> (what came before, row) of its cp.async arrivals
+    stray: int | None = None  # row of an arrival that could have counted in the phase before, for another
     initialised: tuple[int, int] | None = None  # (agent, epoch) of mbarrier.init
     init_fence: tuple[int, int] | None = None  # (agent, epoch) of a fence.mbarrier_init after it
     awaited: bool = False  # somebody has waited, with success or not
@@ -63,9 +85,43 @@ class Signal:
         else:
             self.gathered.join(stamp)
 
+    def arrive(self, stamp: Stamp, second: Stamp | None = None) -> None:
+        """Arrivals on an mbarrier: their releases, and these whichever one of them is missing."""
+        if self.gathered is None:
+            self.gathered, self.spare = stamp.copy(), second or Stamp(_NOTHING, _NOTHING)
+            return
+        self.spare.join(self.gathered.common(stamp))
+        if second is not None:
+            self.spare.join(second)
+        self.gathered.join(stamp)
+
+    def deliver(self, stamp: Stamp) -> None:
+        """Bytes for an mbarrier: no arrival can stand in for them."""
+        self.add(stamp)
+        self.spare = stamp.copy() if self.spare is None else self.spare
+        self.spare.join(stamp)
+
     def publish(self) -> None:
         if self.gathered is not None:
             self.published = self.gathered.copy()
+
+    def turn(self) -> None:
+        """A phase of an mbarrier completes: later ones come after all its arrivals."""
+        self.publish()
+        self.lacking, self.spare = self.spare, self.published.copy()
+        self.before, self.together = self.together, []
+
+    def doubt(self, clocks: np.ndarray, thread_clocks: np.ndarray, row: int) -> None:
+        """Arrivals that know this, one per line, came too late for the last phase, but nothing orders them
+        after that phase: each could have counted in the place of any of its arrivals that it does not know.
+        Lanes that arrive by one instruction come together: who knows one of them is behind all.
+        """
+        certain = self.published.common(Stamp(clocks.min(0), thread_clocks.min(0)))
+        certain.join(self.lacking)
+        for agents, epochs, stamp in self.before:
+            if (clocks[:, agents] >= epochs).any(1).all():
+                certain.join(stamp)
+        self.published, self.stray = certain, row
 
 
 @dataclass
@@ -181,6 +237,13 @@ class VectorClocks:
             relaxed.pending = relaxed.pending or Stamp(np.zeros(1, np.int32), np.zeros(1, np.int32))
             relaxed.pending.join(stamp)
 
+    def release_each(self, agents: np.ndarray) -> tuple[Stamp, Stamp | None]:
+        """(what these threads hand over now, the same whichever one of them is missing); None: nothing."""
+        second = None
+        if len(agents) > 1 and self.threads_per_agent == 1:
+            second = Stamp(second_most(self.clock, agents), second_most(self.thread_clock, agents))
+        return self.release(agents), second
+
     def meet(self, agents: np.ndarray) -> None:
         """These threads wait for each other: each comes after what all have done."""
         self.acquire(agents, self.release(agents))
@@ -218,6 +281,11 @@ def joined(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return a
 
 
+def lowest(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    n = min(len(a), len(b))
+    return np.minimum(a[:n], b[:n])
+
+
 def most(matrix: np.ndarray, rows) -> np.ndarray:
     """The maximum of rows, which ascend, or a copy of one row."""
     if not isinstance(rows, np.ndarray):
@@ -240,6 +308,19 @@ def _most(matrix, first, last):
     for r in range(first + 1, last):
         for i in range(len(out)):
             out[i] = max(out[i], matrix[r, i])
+    return out
+
+
+@njit(cache=True)
+def second_most(matrix, rows):
+    """The second highest of rows, by column."""
+    high = matrix[rows[0]].copy()
+    out = np.zeros_like(high)
+    for r in rows[1:]:
+        for i in range(len(out)):
+            value = matrix[r, i]
+            out[i] = max(out[i], min(high[i], value))
+            high[i] = max(high[i], value)
     return out
 
 
