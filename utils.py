@@ -21,6 +21,7 @@ import numpy as np
 from tirxlab.artifact import Artifact
 from tirxlab.devices import DeviceError, Run, get_device
 from tirxlab.mismatch import explain
+from tirxlab.mismatch_map import MismatchMap, mismatch_map
 from tirxlab.rubric import load_rubric
 
 DTYPES = {"fp16": "float16", "bf16": "bfloat16"}
@@ -36,6 +37,14 @@ class KernelError(AssertionError):
     def __init__(self, message: str, run: Run):
         super().__init__(message)
         self.run = run
+
+
+class WrongResult(AssertionError):
+    """D is not A @ B.T; the text says where and what it holds, `map` which elements (MismatchMap)."""
+
+    def __init__(self, message: str, map: MismatchMap):
+        super().__init__(message)
+        self.map = map
 
 
 @dataclass(frozen=True)
@@ -142,7 +151,7 @@ def _also(findings: list) -> list[str]:
 
 
 def verify(C_out, A, B, rtol: float = 1e-3, atol: float = 1e-2) -> None:
-    """Compare with A @ B.T; AssertionError says how many elements are wrong, where, and what they hold.
+    """Compare with A @ B.T; WrongResult says how many elements are wrong, where, and what they hold.
 
     An element is right if |D - R| <= atol + rtol * |R|, with R from cuBLAS on a GPU, else numpy's in float32.
     """
@@ -161,8 +170,10 @@ def verify(C_out, A, B, rtol: float = 1e-3, atol: float = 1e-2) -> None:
     )
     if wrong.any():
         said = _describe(wrong, actual, expected, rtol, atol)
-        reasons = explain(actual, expected, _numpy(A), _numpy(B), _written(wrong, actual), rtol, atol)
-        raise AssertionError("\n".join([said, *(f"  {line}" for line in reasons)]))
+        written = _written(wrong, actual)
+        reasons = explain(actual, expected, _numpy(A), _numpy(B), written, rtol, atol)
+        text = "\n".join([said, *(f"  {line}" for line in reasons)])
+        raise WrongResult(text, mismatch_map(wrong, wrong & ~written))
 
 
 def reference(A, B):

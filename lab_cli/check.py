@@ -24,6 +24,7 @@ from lab_cli.common import (
     print_json,
     usable_device,
 )
+from lab_cli.report import ReportOption, check_report
 from lab_cli.runs import Job, Outcome, Progressing, Runner, Size, quick_or_all
 from tirxlab.steps import parse_size, read_text, todos
 
@@ -39,6 +40,7 @@ def run(
     device: DeviceOption = None,
     order: OneOrderOption = None,
     json: JsonOption = False,
+    report_to: ReportOption = None,
 ) -> None:
     """Build and run a step, smallest size first, and show what is wrong. Stops at the first failure.
 
@@ -47,6 +49,7 @@ def run(
     With several steps, those that are written are run and the others listed (exit status 1).
     S may be hopper or ampere, with a RUNG of that track's ladder.
     """
+    check_report(report_to, step)
     if tracks.is_track(step):
         return tracks.check(
             step, rung, size or [], kernels, None if order is None else parse_order(order), json
@@ -74,6 +77,8 @@ def run(
             if not done[-1].passed:
                 break
     passed = all(outcome.passed for outcome in outcomes) and not left
+    if report_to is not None:
+        write_page(report_to, step, path, outcomes, left)
     if json:
         print_json({"passed": passed, "runs": outcome_view.plain(outcomes), "not_run": left})
         raise typer.Exit(0 if passed else 1)
@@ -82,6 +87,17 @@ def run(
     if outcomes[-1].passed:
         output().print(what_next(steps[-1], outcomes), markup=False)
     raise typer.Exit(0 if passed else 1)
+
+
+def write_page(target: Path, step: str, path: Path, outcomes: list[Outcome], left: dict[int, str]) -> None:
+    """The page of --report."""
+    from lab_cli.report import from_outcomes, write_report
+
+    title = f"Check of step {step}" if step.isdigit() else f"Check of steps {step}"
+    page = from_outcomes.outcome_page(title, f"./lab check {step}", path, outcomes, target)
+    page.notes += [left_out(left)] if left else []
+    from_outcomes.with_timelines(page, path, outcomes)
+    write_report(target, page)
 
 
 def orders_of(step: int, size: tuple[int, int, int], device: str, chosen: str | int | None) -> tuple:

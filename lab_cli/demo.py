@@ -20,6 +20,7 @@ from lab_cli.common import (
     shown,
     usable_device,
 )
+from lab_cli.report import ReportOption, check_report, from_outcomes, write_report
 from lab_cli.runs import Job, quick_or_all, run_jobs
 from tirxlab.steps import STEPS, is_untouched, read_text, sections
 
@@ -29,8 +30,10 @@ def run(
     device: DeviceOption = "sim",
     order: OrderOption = "program",
     json: JsonOption = False,
+    report_to: ReportOption = None,
 ) -> None:
     """Run the reference kernels (in a handout: yours) on the simulator and show what came of it."""
+    check_report(report_to)
     path, chosen = kernels_file(kernels, reference=True), parse_order(order)
     device, text = usable_device(device), read_text(path)
     steps = [step for step in STEPS if step in sections(text) and not is_untouched(text, step)]
@@ -44,6 +47,10 @@ def run(
     outcomes = run_jobs(jobs, "reference kernels")
     seconds = time.perf_counter() - start
     failed = [outcome for outcome in outcomes if not outcome.passed]
+    if report_to is not None:
+        page = from_outcomes.outcome_page("Demo", "./lab demo", path, outcomes, report_to)
+        from_outcomes.with_timelines(page, path, outcomes)
+        write_report(report_to, page)
     if json:
         print_json({"seconds": seconds, "runs": outcome_view.plain(outcomes)})
         raise typer.Exit(1 if failed else 0)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from lab_cli.common import JsonOption, UserError, notes, output, parse_steps, write_file
+from lab_cli.report import ReportOption, check_report
 
 LevelOption = Annotated[
     str | None,
@@ -25,12 +26,14 @@ def run(
     limit: Annotated[float, typer.Option("--limit", metavar="SECONDS", help="of wall time for a step")] = 300,
     confine: LevelOption = None,
     json: JsonOption = False,
+    report_to: ReportOption = None,
 ) -> None:
     """Grade one submission. Exit 0: full marks of what was measured; 1: less; 2: it cannot be graded."""
     from instructor.autograder.grading import Options, grade
     from instructor.autograder.submission import SubmissionError, read_submission
     from instructor.formats import FORMATS
 
+    check_report(report_to)
     form = "json" if json else form
     if form not in FORMATS:
         raise UserError(f"--format {form}: it is one of {', '.join(FORMATS)}")
@@ -42,6 +45,10 @@ def run(
             made = grade(submission, options, bar.tick)
     except (SubmissionError, ValueError) as error:
         raise UserError(str(error)) from None
+    if report_to is not None:
+        from lab_cli.report import from_scores, write_report
+
+        write_report(report_to, from_scores.grade_page(made, FORMATS["text"](made), report_to))
     text = FORMATS[form](made)
     if out is not None:
         write_file(out, (text + "\n").encode())

@@ -70,5 +70,7 @@ def details_once(outcomes: list[Outcome]) -> None:
 
 
 def plain(outcomes: list[Outcome]) -> list[dict]:
-    """For --json."""
-    return [asdict(outcome) | {"passed": outcome.passed} for outcome in outcomes]
+    """For --json; without the map of wrong elements, which only a page shows."""
+    left_out = ("wrong", "mismatch")
+    made = [asdict(outcome) | {"passed": outcome.passed} for outcome in outcomes]
+    return [{key: value for key, value in one.items() if key not in left_out} for one in made]

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from lab_cli.common import notes
+from tirxlab.mismatch_map import MismatchMap
 from tirxlab.pool import Failed, Pool
 from tirxlab.steps import StepError, UntouchedStep, read_text, size_text
 from tirxlab.worker import Builder, Built
@@ -56,6 +57,8 @@ class Outcome:
     printed: str = ""  # what the builder and the kernel printed
     digest: str = ""  # of the output's bytes, to compare runs
     misfit: bool = False  # the builder refused the size
+    wrong: MismatchMap | None = None  # which elements of D are wrong
+    mismatch: str = ""  # what is said of them; message holds its first line after an error
 
     @property
     def passed(self) -> bool:
@@ -166,6 +169,7 @@ def _run_kernel(job: Job, artifact, outcome: Outcome) -> None:
             # The cause first, on one screen: after an error the places of wrong elements say nothing new.
             said = str(error).splitlines()[: 1 if run.verdict == "error" else None]
             outcome.message = "\n".join(filter(None, [outcome.message, *said]))
+            outcome.wrong, outcome.mismatch = getattr(error, "map", None), str(error)
         data = result if isinstance(result, np.ndarray) else result.cpu().numpy()
         outcome.digest = hashlib.sha256(data.tobytes()).hexdigest()[:16]
 

@@ -17,6 +17,7 @@ from lab_cli.common import (
     print_json,
     usable_device,
 )
+from lab_cli.report import ReportOption, check_report, from_outcomes, from_scores, write_report
 from lab_cli.runs import Job, Outcome, quick_or_all, run_jobs
 from tirxlab.steps import StepError, is_untouched, read_text, sections
 from tirxlab.worker import Builder
@@ -40,14 +41,20 @@ def run(
     kernels: KernelsOption = None,
     device: DeviceOption = None,
     json: JsonOption = False,
+    report_to: ReportOption = None,
 ) -> None:
     """Score your kernels by the public rubric: results, on a GPU also speed. Exit 1 unless all is earned."""
+    check_report(report_to)
     path, steps = kernels_file(kernels), parse_steps(step)
     device, text = usable_device(device), read_text(path)
     written = [number for number in steps if not reason_not_to_run(text, number)]
     jobs = [Job(path, number, size, device) for number in written for size in quick_or_all(number, device)]
     outcomes = run_jobs(jobs, "scoring") if jobs else []
     scores = [score_step(path, text, number, outcomes, device) for number in steps]
+    if report_to is not None:
+        page = from_scores.score_page(path, scores, outcomes, report_to)
+        from_outcomes.with_timelines(page, path, outcomes)
+        write_report(report_to, page)
     earned, possible = sum(s.earned for s in scores), sum(s.points for s in scores)
     if json:
         print_json({"earned": earned, "possible": possible, "steps": [asdict(s) for s in scores]})

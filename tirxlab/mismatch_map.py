@@ -1,0 +1,46 @@
+"""Where D is wrong, in a few kilobytes: counts over cells of the matrix, and one cell element by element."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+CELL = 128  # rows and columns of a cell, more where the matrix would have over MOST of them
+MOST = 64  # cells down and across
+ZOOM = 128  # rows and columns that are kept element by element
+
+
+@dataclass
+class MismatchMap:
+    """Plain data. In `zoom` "0" is right, "1" wrong, "2" never written."""
+
+    rows: int
+    columns: int
+    cell: int
+    counts: list[list[int]]  # wrong elements of each cell
+    unwritten: list[list[int]]  # those of them that were never written
+    zoom_row: int  # of its first element in the matrix
+    zoom_column: int
+    zoom: list[str]  # a string for each row
+
+
+def mismatch_map(wrong: np.ndarray, unwritten: np.ndarray) -> MismatchMap:
+    """wrong, unwritten: (M, N) bool; an unwritten element is wrong too. `zoom` holds the first."""
+    rows, columns = wrong.shape
+    cell = CELL
+    while max(rows, columns) > cell * MOST:
+        cell *= 2
+    down, across = -(-rows // cell), -(-columns // cell)
+
+    def counted(elements: np.ndarray) -> list[list[int]]:
+        padded = np.zeros((down * cell, across * cell), bool)
+        padded[:rows, :columns] = elements
+        return padded.reshape(down, cell, across, cell).sum((1, 3)).tolist()
+
+    first_row, first_column = (int(numbers[0]) if len(numbers) else 0 for numbers in np.nonzero(wrong))
+    r, c = first_row // ZOOM * ZOOM, first_column // ZOOM * ZOOM
+    part = (slice(r, r + ZOOM), slice(c, c + ZOOM))
+    states = np.where(unwritten[part], 2, wrong[part].astype(int))
+    zoom = ["".join(map(str, line)) for line in states.tolist()]
+    return MismatchMap(rows, columns, cell, counted(wrong), counted(unwritten), r, c, zoom)
