@@ -8,19 +8,32 @@ from collections import Counter
 
 import numpy as np
 
+from ptxsim.checks.observer import Observer
 from ptxsim.checks.race.conflict import Pair
 from ptxsim.checks.race.shadow_access import touch_log, touch_spans
 from ptxsim.checks.race.shadow_bytes import MEMORY, PAGE, SHARED, cleared, grown, new_shadow
-from ptxsim.checks.race.shadow_order import CONSTANT, MAX_CONFLICTS, NARROW, STRONG
+from ptxsim.checks.race.shadow_order import CONFLICT, CONSTANT, MAX_CONFLICTS, NARROW, STRONG
+from ptxsim.checks.race.shadow_words import (
+    AGENTS_PER_CTA,
+    DONE,
+    FENCE_ROOM,
+    LANES,
+    NOW,
+    THREADS,
+    WINDOW,
+    WORDS,
+    describe,
+)
 from ptxsim.checks.static_flow import targets
 from ptxsim.frontend.parser import Imm, Reg, Vec
-from ptxsim.isa.address_map import RANK_SHIFT, SHARED_BASE
 
 _STRONG = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"}  # PTX ISA 8.4: strong operations
 
 
-class AccessHistory:
-    """The history of a launch: of global memory to its end, of shared memory while a cluster runs."""
+class AccessHistory(Observer):
+    """Part of the RaceDetector, and the last to start: the history of a launch, of global memory to its end,
+    of shared memory while a cluster runs.
+    """
 
     def __init__(self, races):
         self.races, launch = races, races.launch
@@ -32,8 +45,11 @@ class AccessHistory:
         self.others = np.zeros(clusters + 2, np.uint8)  # clusters whose accesses this one comes after
         self.strong = np.array([_is_strong(i) for i in launch.program.instrs], np.int64)
         self.kinds = self.strong | constant_stores(launch.program.instrs)
-        self.out = np.zeros((MAX_CONFLICTS + 1, 7), np.int64)
-        self.span = np.zeros((1, 2), np.int64)
+        self.out = {
+            space: np.zeros((MAX_CONFLICTS + 1, CONFLICT), np.int64) for space in (SHARED, MEMORY, "tmem")
+        }  # conflicts, as compiled code leaves them
+        self.words = np.zeros((2, WORDS), np.int64)  # of shared and of global memory
+        self.row = {SHARED: self.words[0], MEMORY: self.words[1]}
         self.now = 0  # number of the cluster + 1
 
     def start(self, cluster) -> None:
@@ -42,58 +58,58 @@ class AccessHistory:
         self.others[self.now] = 1
         self.shared = cleared(self.shared)
         self.pairs: dict[tuple, Pair] = {}
+        self.describe()
+
+    def describe(self) -> None:
+        """Tells the compiled look-ups of the arrays of this cluster; again where one is replaced."""
+        clocks, fences = self.races.clocks, self.races.fences
+        for space, words in self.row.items():
+            around = self.others, fences.epochs[space], fences.counts[space], self.out[space]
+            describe(words, 0, (*self._shadow(space), *around, self.kinds, self.segments))
+            words[[NOW, THREADS, LANES]] = self.now, clocks.threads, clocks.threads_per_agent
+            words[[AGENTS_PER_CTA, FENCE_ROOM]] = clocks.per_cta, fences.epochs[space].shape[1]
+            words[WINDOW] = self.window
 
     def log(self, log: np.ndarray, clocks: np.ndarray, agents: int = 0, base_thread: int = 0) -> None:
         """Logged accesses of threads, in order (rows of Observer.accesses).
 
         clocks[t - base_thread] is what thread t knows; `agents` is added to t to give the agent that acts.
         """
-        threads_per_agent, fences = self.races.clocks.threads_per_agent, self.races.fences
+        self.words[:, DONE] = 0
+        while not touch_log(self.words, log, clocks, agents, base_thread):
+            self._grow(SHARED if self.row[SHARED][DONE] < len(log) else MEMORY, PAGE)
         for space in (SHARED, MEMORY):
-            at = 0
-            while at < len(log):
-                at = touch_log(
-                    *self._shadow(space), space == SHARED, log, at, clocks, threads_per_agent, agents,
-                    base_thread, self.kinds, self.segments, self.window, SHARED_BASE, RANK_SHIFT,
-                    self.now, self.races.clocks.threads, self.races.clocks.per_cta, self.others,
-                    fences.epochs[space],
-                    fences.counts[space], self.out, self.span,
-                )  # fmt: skip
-                if at < len(log):
-                    self._grow(space, PAGE)
-            if self.out[0, 0]:
+            if self.out[space][0, 0]:
                 self.collect(space)
 
     def spans(self, space: str, spans: np.ndarray, write: bool, op) -> None:
         """Asynchronous work `op` accesses the bytes [first, last) of disjoint spans: int64 (n, 2)."""
-        fences = self.races.fences
-        while not touch_spans(
-            *self._shadow(space), spans, write, self.now, op.queue, op.epoch, op.row, op.flags, op.clock,
-            self.races.clocks.threads, self.races.clocks.per_cta, self.others, fences.epochs[space],
-            fences.counts[space], self.out,
-        ):  # fmt: skip
+        row = self.row[space]
+        while not touch_spans(row, spans, write, op.queue, op.epoch, op.row, op.flags, op.clock):
             pages = ((spans[:, 1] - 1) // PAGE - spans[:, 0] // PAGE + 1).sum()
             self._grow(space, int(pages) * PAGE)
-        if self.out[0, 0]:
+        if self.out[space][0, 0]:
             self.collect(space, op.clock, op)
 
     def _shadow(self, space: str):
         return self.shared if space == SHARED else self.memory
 
     def _grow(self, space: str, slots: int) -> None:
+        larger = grown(self._shadow(space), slots)
+        describe(self.row[space], 0, larger)
         if space == SHARED:
-            self.shared = grown(self.shared, slots)
+            self.shared = larger
         else:
-            self.memory = grown(self.memory, slots)
+            self.memory = larger
 
     def collect(self, space: str, clock: np.ndarray | None = None, detail: object = None) -> None:
         """Keeps what the last look-ups noted, one entry per pair of places in the program."""
-        count = int(self.out[0, 0])
-        for line in self.out[1 : 1 + min(count, MAX_CONFLICTS)]:
+        out = self.out[space]
+        for line in out[1 : 1 + min(int(out[0, 0]), MAX_CONFLICTS)]:
             pair = Pair.of(self.races, line.tolist(), space, clock, detail)
             known = self.pairs.setdefault(pair.key, pair)
             known.count += 1
-        self.out[0, 0] = 0
+        out[0, 0] = 0
 
 
 def _is_strong(instr) -> int:

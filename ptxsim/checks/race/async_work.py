@@ -33,7 +33,7 @@ class Issued:
     tmap: object = None
     start: tuple = ()
     ranks: list = field(default_factory=list)  # CTAs whose shared memory a load fills
-    logs: int = 0  # accesses of threads were looked up so often when it was issued
+    stores: int = 0  # logs of threads that held stores, when it was issued
     bars: dict = field(default_factory=dict)  # rank -> barrier that its bytes reach
 
     @classmethod

@@ -38,6 +38,7 @@ class RaceDetector(Observer):
         self.parts = (
             self.barrier_init, self.handshakes, self.synchronization, self.fences, self.threads,
             BulkCopies(self), ThreadCopies(self), self.tensor_memory, Tcgen05(self), Wgmma(self),
+            self.history,
         )  # fmt: skip
 
     def start(self, cluster) -> None:
@@ -45,7 +46,6 @@ class RaceDetector(Observer):
         self.cluster = cluster
         self.clocks = VectorClocks(cluster)
         self.transfers = Transfers()
-        self.history.start(cluster)
 
     def finish(self, cluster) -> None:
         report.report(self, self.history.pairs)

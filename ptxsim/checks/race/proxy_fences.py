@@ -48,6 +48,7 @@ class ProxyFences(Observer):
             counts = self.counts[space]
             if counts[agents].max() == self.epochs[space].shape[1]:
                 self.epochs[space] = np.pad(self.epochs[space], ((0, 0), (0, self.epochs[space].shape[1])))
+                self.races.history.describe()
             self.epochs[space][agents, counts[agents]] = clock[agents, agents]
             counts[agents] += 1
             kept = self.snapshots[space].setdefault(int(agents[0]), deque(maxlen=_REMEMBERED))

@@ -36,7 +36,6 @@ from ptxsim.checks.race.shadow_bytes import (  # fmt: skip
     TARGET,
     TICK,
     WRITE,
-    Shadow,
     clear_reads,
     copy_record,
     drop_chain,
@@ -64,16 +63,26 @@ from ptxsim.checks.race.shadow_order import (  # fmt: skip
     STRONG_BIT,
     WRITE_READ,
     WRITE_WRITE,
-    Actor,
     covered,
     look,
 )
-from ptxsim.jit import bytecode as ml
+from ptxsim.checks.race.shadow_words import (
+    DONE,
+    LANES,
+    SEGMENTS,
+    WINDOW,
+    actor_at,
+    kind_of,
+    rows,
+    shadow_at,
+)
+from ptxsim.isa.address_map import SHARED_BASE, SHARED_END
+from ptxsim.jit.bytecode import LOG_PLACE, LOG_ROW, LOG_SAME, LOG_SIZE, LOG_SIZE_MASK, LOG_THREAD
 from ptxsim.jit.intrinsics import pointer
+from ptxsim.jit.translate import shared_place
 
 TAG_BITS, TAG_MASK = 21, (1 << 21) - 1
 MERGE = 8  # a write makes one region of more than these
-LOG_SIZE_MASK, LOG_SAME = ml.LOG_SIZE_MASK, ml.LOG_SAME
 
 
 @njit(forceinline=True)
@@ -284,6 +293,48 @@ def _touch(s, a, spans, write):
     return True
 
 
+# ---- the two entry points ----
+
+
+@njit(cache=True)
+def touch_spans(words, spans, write, me, epoch, row, flags, clock):
+    """One access of asynchronous work to disjoint spans, int64 (n, 2); False: the shadow must grow first.
+
+    words: the row of shadow_words.py for that space.
+    """
+    actor = actor_at(words, me, epoch, row, flags, _bare(clock), 1)
+    return _touch(shadow_at(words), actor, spans, write)
+
+
+@njit(cache=True)
+def touch_log(both, log, clocks, agents, base_thread):
+    """Accesses of threads (rows of Observer.accesses), from row DONE of each space on; False where one space
+    came no further: it must grow first.
+
+    both: the rows of words of shared and of global memory. clocks[t - base_thread] is what thread t knows;
+    `agents` turns it into the agent that acts.
+    """
+    known, span = _bare(clocks), np.empty((1, 2), np.int64)
+    for space in range(2):
+        words = _bare(both[space])
+        s, lanes, begin = shadow_at(words), words[LANES], words[DONE]
+        for i in range(begin, len(log)):
+            first = _position_of(words, space == 0, log[i, LOG_PLACE])
+            if first < 0:
+                continue
+            row, thread, code = log[i, LOG_ROW], log[i, LOG_THREAD] // lanes, log[i, LOG_SIZE]
+            span[0, 0], span[0, 1] = first, first + ((code & LOG_SIZE_MASK) >> 1)
+            clock, me = known[thread - base_thread], thread + agents
+            epoch = np.int64(clock[me]) if me < len(clock) else np.int64(1)
+            same = SAME if space == 0 and code & LOG_SAME else 0
+            flags = kind_of(words, row) | (0 if agents else SERIAL) | same
+            if not _touch(s, actor_at(words, me, epoch, row, flags, clock, lanes), span, code & 1 == 1):
+                words[DONE] = i
+                return False
+        words[DONE] = len(log)
+    return True
+
+
 @njit(forceinline=True)
 def _bare(a):
     """The same array without its owner: what is built of such arrays costs no reference counts."""
@@ -291,67 +342,13 @@ def _bare(a):
 
 
 @njit(forceinline=True)
-def _shadow(level, start, region, records, sizes, sheet, links, pasts, head):
-    return Shadow(
-        _bare(level), _bare(start), _bare(region), _bare(records), _bare(sizes), _bare(sheet), _bare(links),
-        _bare(pasts), _bare(head),
-    )  # fmt: skip
-
-
-# The two entry points take arrays one by one: numba takes 0.1 ms to find the types in a tuple.
-
-
-@njit(cache=True)
-def touch_spans(
-    level, start, region, records, sizes, sheet, links, pasts, head,
-    spans, write, now, me, epoch, row, flags, clock, threads, cta, others, fences, counts, out,
-):  # fmt: skip
-    """One access of asynchronous work to disjoint spans, int64 (n, 2); False: the shadow must grow first."""
-    s = _shadow(level, start, region, records, sizes, sheet, links, pasts, head)
-    clock, others, fences, counts, out = _bare(clock), _bare(others), _bare(fences), _bare(counts), _bare(out)
-    actor = Actor(now, me, epoch, row, flags, clock, threads, 1, cta, others, fences, counts, out)
-    return _touch(s, actor, spans, write)
-
-
-@njit(forceinline=True)
-def _position_of(place, segments, window, base, rank_shift):
-    """(is shared?, byte position in its shadow) of a logged place; -1 where no segment holds it."""
-    shared, position = False, np.int64(-1)
-    if base <= place < base + (1 << 32):
-        offset = place - base
-        shared, position = True, (offset >> rank_shift) * window + (offset & ((1 << rank_shift) - 1))
-    else:
-        for i in range(len(segments)):
-            if segments[i, 0] <= place < segments[i, 1]:
-                position = segments[i, 2] + place - segments[i, 0]
-    return shared, position
-
-
-@njit(cache=True)
-def touch_log(
-    level, start, region, records, sizes, sheet, links, pasts, head,
-    shared, log, begin, clocks, lanes, agents, base_thread, strong, segments, window, base, rank_shift,
-    now, threads, cta, others, fences, counts, out, span,
-):  # fmt: skip
-    """Accesses log[begin:] (rows of Observer.accesses) of threads to one memory; how far it came.
-
-    clocks[t - base_thread] is what thread t knows; agents and lanes turn it into the agent that acts.
-    segments: int64 (n, 3) of base, end, position of global buffers; window, base, rank_shift: where shared
-    windows lie. span: int64 (1, 2), to work with.
-    """
-    s = _shadow(level, start, region, records, sizes, sheet, links, pasts, head)
-    others, fences, counts, out = _bare(others), _bare(fences), _bare(counts), _bare(out)
-    known, span = _bare(clocks), _bare(span)
-    for i in range(begin, len(log)):
-        is_shared, first = _position_of(log[i, 2], segments, window, base, rank_shift)
-        if first < 0 or is_shared != shared:
-            continue
-        row, thread, code = log[i, 0], log[i, 1] // lanes, log[i, 3]
-        span[0, 0], span[0, 1] = first, first + ((code & LOG_SIZE_MASK) >> 1)
-        clock, me = known[thread - base_thread], thread + agents
-        epoch = np.int64(clock[me]) if me < len(clock) else np.int64(1)
-        flags = strong[row] | (0 if agents else SERIAL) | (SAME if shared and code & LOG_SAME else 0)
-        actor = Actor(now, me, epoch, row, flags, clock, threads, lanes, cta, others, fences, counts, out)
-        if not _touch(s, actor, span, code & 1 == 1):
-            return i
-    return len(log)
+def _position_of(words, shared, place):
+    """Byte position of a logged place in the shadow of shared or of global memory; -1 if it is not there."""
+    if SHARED_BASE <= place < SHARED_END:
+        rank, offset = shared_place(place)
+        return rank * words[WINDOW] + offset if shared else -1
+    position, segments = np.int64(-1), rows(words, SEGMENTS, 3, np.int64)
+    for i in range(0 if shared else len(segments)):
+        if segments[i, 0] <= place < segments[i, 1]:
+            position = segments[i, 2] + place - segments[i, 0]
+    return position

@@ -19,7 +19,7 @@ EPOCH_MASK, ROW_MASK = (1 << 28) - 1, (1 << 18) - 1
 # what a conflict is; the earlier access comes first in the name
 WRITE_WRITE, WRITE_READ, READ_WRITE, NO_FENCE_READ, NO_FENCE_WRITE, NO_TCGEN05_FENCE = range(1, 7)
 SAME_VALUE = 7  # WRITE_WRITE by one instruction, and both have written the same
-CODE, PREVIOUS, PREVIOUS_CLUSTER, POSITION, AGENT, EPOCH, ROW = range(7)  # columns of a conflict
+CODE, PREVIOUS, PREVIOUS_CLUSTER, POSITION, AGENT, EPOCH, ROW, CONFLICT = range(8)  # columns of a conflict
 MAX_CONFLICTS = 64
 
 # flags of an access. SERIAL: it comes after what its agent did before. CONSTANT: all store the same value

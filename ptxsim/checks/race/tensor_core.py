@@ -39,7 +39,7 @@ class Tcgen05(Observer):
         queue.count += 1
         item.epoch = queue.count
         self.clocks.tcgen05_clock[item.thread, item.queue + 1 - self.clocks.threads] = queue.count
-        item.logs = self.races.threads.logs
+        item.stores = self.races.threads.stores
         self.issued[id(op)] = item
         self.transfers.remember(item)
 
@@ -133,7 +133,7 @@ class Tcgen05(Observer):
 
 def _alike(first: Issued, other: Issued) -> bool:
     """Do two MMAs of one thread come after the same? They differ in their issuer's own epoch."""
-    same = first.logs == other.logs and len(first.clock) == len(other.clock)
+    same = first.stores == other.stores and len(first.clock) == len(other.clock)
     return same and np.count_nonzero(first.clock != other.clock) <= 1
 
 

@@ -63,9 +63,10 @@ class TensorMemoryAccesses(Observer):
             op.tcgen05_clock,
             self.clocks.threads,
             self.is_mma,
-            history.out,
+            history.out["tmem"],
         )
-        history.collect("tmem", op.clock, op)
+        if history.out["tmem"][0, 0]:
+            history.collect("tmem", op.clock, op)
 
     def result(self, key: tuple, cells: np.ndarray, columns: tuple[int, int], op: Issued) -> None:
         """D is written. While only MMAs of one thread go to it, in order, the last one is enough."""

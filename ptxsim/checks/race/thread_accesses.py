@@ -20,13 +20,13 @@ class ThreadAccesses(Observer):
 
     def start(self, cluster) -> None:
         self.clocks, self.instrs = self.races.clocks, cluster.program.instrs
-        self.logs = 0  # of this cluster, so far
+        self.stores = 0  # logs of this cluster, so far, that hold a store
         self.released: dict[int, Stamp] = {}  # place -> what strong writes released there
         self.flags_seen: dict[int, set[int]] = {}  # agent -> clusters whose flags it saw, without acquire
 
     def accesses(self, cluster, log: np.ndarray) -> None:
         """Strong accesses synchronise: they cut the log into pieces."""
-        self.logs += 1
+        self.stores += bool((log[:, ml.LOG_SIZE] & 1).any())
         cuts = np.flatnonzero(self.history.strong[log[:, ml.LOG_ROW]]) if self.synchronises else ()
         at = 0
         for cut in cuts:
