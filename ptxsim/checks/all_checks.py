@@ -61,26 +61,37 @@ def _spread(name: str, parameters: list[str], observers: list[Observer]) -> Call
         if getattr(type(o), name) is not getattr(Observer, name)
     ]
     if name.endswith("_issue"):
-        return lambda *args: _issue(listening, len(observers), args)
+        return _issuer(listening, len(observers))
     if "token" in parameters:
-        return lambda *args: _with_token(listening, parameters.index("token"), args)
+        return _with_token(listening, parameters.index("token"))
     calls = [call for _, call in listening]
-    return calls[0] if len(calls) == 1 else lambda *args, **named: _each(calls, args, named)
+    return calls[0] if len(calls) == 1 else _each(calls)
 
 
-def _each(calls: list[Callable], args: tuple, named: dict) -> None:
-    for call in calls:
-        call(*args, **named)
+def _each(calls: list[Callable]) -> Callable:
+    def spread(*args):
+        for call in calls:
+            call(*args)
+
+    return spread
 
 
-def _issue(listening: list[tuple[int, Callable]], count: int, args: tuple) -> list:
-    """Tokens of all observers, by observer."""
-    tokens = [None] * count
-    for i, call in listening:
-        tokens[i] = call(*args)
-    return tokens
+def _issuer(listening: list[tuple[int, Callable]], count: int) -> Callable:
+    """It returns the tokens of all observers, by observer."""
+
+    def spread(*args) -> list:
+        tokens = [None] * count
+        for i, call in listening:
+            tokens[i] = call(*args)
+        return tokens
+
+    return spread
 
 
-def _with_token(listening: list[tuple[int, Callable]], at: int, args: tuple) -> None:
-    for i, call in listening:
-        call(*args[:at], args[at][i], *args[at + 1 :])
+def _with_token(listening: list[tuple[int, Callable]], at: int) -> Callable:
+    def spread(*args):
+        before, tokens, after = args[:at], args[at], args[at + 1 :]
+        for i, call in listening:
+            call(*before, tokens[i], *after)
+
+    return spread

@@ -35,7 +35,7 @@ class Rounds:
         self.most, self.first = most or MOST_INSTRUCTIONS, cluster.executed()
         self.copied: set = set()  # (kind, tensor, coordinates) of copies
         self.known_copies = 0  # copies since one of a new tile inside its tensor
-        self.left: tuple | None = None  # state in which the cluster was last put aside
+        self.left: int | None = None  # state in which the cluster was last put aside
         self.watch(start)
 
     def watch(self, start: int) -> None:
@@ -43,14 +43,14 @@ class Rounds:
         self.turns = self.again = 0
         self.start = self.next = start  # turn whose state is compared with those that follow
         self.key = self.state = self.memory = None
-        self.rows: dict[int, list[int]] = {}  # warp -> first and last row at which it stood lately
+        self.stood: set[tuple[int, int]] = set()  # (warp, row) of the latest turns
 
     def came_back(self, cluster, g: int) -> bool:
         """After a turn of split g: whether the cluster goes round."""
         self.turns += 1
         if self.turns & (self.turns - 1) == 0:
-            self.rows = {}  # what stands before the loop shall not count to it
-        self._stood(cluster, g)
+            self.stood = set()  # what stands before the loop shall not count to it
+        self.stood.add((g // 32, cluster.SP.item(g, ml.SP_PC)))
         if self.turns < self.start:
             return False
         fresh = self.turns >= self.next
@@ -70,14 +70,13 @@ class Rounds:
 
     def same_as_left(self, cluster) -> bool:
         """Whether the cluster is put aside just as it was the last time."""
-        before, self.left = self.left, (state_of(cluster), memory_of(cluster))
+        before, self.left = self.left, hash((state_of(cluster), memory_of(cluster)))
         return self.left == before
 
     def copies(self, kind: str, tmap, start: tuple[int, ...]) -> None:
         """A tensor copy of the box at `start` was issued."""
-        outside = any(s >= d or s + b <= 0 for s, d, b in zip(start, tmap.dims, tmap.box, strict=True))
         tile = (kind, tmap.segment, tmap.byte_offset, start)
-        if outside or tile in self.copied:
+        if tile in self.copied or tmap.misses(start):
             self.known_copies += 1
         else:
             self.copied.add(tile)
@@ -89,32 +88,28 @@ class Rounds:
 
     def given_up(self, cluster) -> bool:
         """Whether the cluster did more than any kernel that ends."""
-        return self.same_tiles() or self.too_many(cluster)
+        return self.same_tiles() or cluster.executed() - self.first > self.most
 
-    def too_many(self, cluster) -> bool:
-        return cluster.executed() - self.first > self.most
+    def rows(self) -> dict[int, tuple[int, int]]:
+        """Warp -> first and last row at which it stood lately."""
+        found: dict[int, list[int]] = {}
+        for warp, row in sorted(self.stood):
+            found.setdefault(warp, []).append(row)
+        return {warp: (rows[0], rows[-1]) for warp, rows in found.items()}
 
-    def _stood(self, cluster, g: int) -> None:
-        row, w = int(cluster.SP[g, ml.SP_PC]), g // 32
-        seen = self.rows.setdefault(w, [row, row])
-        seen[0], seen[1] = min(seen[0], row), max(seen[1], row)
 
-
-def state_of(cluster) -> int:
-    """A number for what the threads of a cluster hold. Of counted phases only the parity can be read."""
-    found = 0
-    for array in (cluster.R, cluster.P, cluster.G, cluster.shared, cluster.local):
-        found = zlib.crc32(np.ascontiguousarray(array), found)
-    for tmem in cluster.tmem:
-        found = zlib.crc32(tmem.owner, zlib.crc32(tmem.cells, found))
+def state_of(cluster) -> tuple:
+    """What the threads of a cluster hold. Of counted phases only the parity can be read."""
+    arrays = [cluster.R, cluster.P, cluster.G, cluster.shared, cluster.local]
+    arrays += [array for tmem in cluster.tmem for array in (tmem.owner, tmem.cells)]
     barriers = [(at, b.expected, b.pending, b.tx, b.phase & 1) for at, b in cluster.mbarriers.items()]
     arrived = [(key, bar.arrived) for key, bar in cluster.unit_state.items() if key[0] == "bar"]
     pending = [(work.label, len(queue)) for queue in cluster.engine.queues.values() for work in queue]
-    return hash((found, tuple(barriers), tuple(arrived), tuple(pending)))
+    return tuple(array.tobytes() for array in arrays), tuple(barriers), tuple(arrived), tuple(pending)
 
 
 def memory_of(cluster) -> int:
-    """The same for global memory."""
+    """A number for what global memory holds."""
     found = 0
     for array in cluster.launch.memory.arrays:
         found = zlib.crc32(np.ascontiguousarray(array), found)
@@ -124,14 +119,15 @@ def memory_of(cluster) -> int:
 def goes_nowhere(cluster, g: int, alone: bool) -> bool:
     """After a turn of split g: whether running on by itself does not help the cluster."""
     progress, rounds = cluster.progress, cluster.rounds
-    if progress.stuck(cluster.queue):
+    waits = progress.work > 0  # nothing has happened lately
+    if waits and progress.stuck(cluster.queue):
         return True
     if rounds.came_back(cluster, g):
         cluster.goes_round = True
         if not alone:
             progress.moved = not rounds.same_as_left(cluster)
         return True
-    if progress.impatient(cluster.queue) and not cluster.unstick():
+    if waits and progress.impatient(cluster.queue) and not cluster.unstick():
         progress.patience = ENDLESS
         return not alone
     return rounds.given_up(cluster)
@@ -151,7 +147,7 @@ def give_up(cluster) -> None:
 def polls(cluster, rounds: Rounds) -> bool:
     """Whether a loop in which warps stand reads what others write: a barrier, an atomic, a strong load."""
     program = cluster.program
-    for span in rounds.rows.values():
+    for span in rounds.rows().values():
         first, last = loop_around(program, *span)
         for instr in filter(None, program.instrs[first : last + 1]):
             if instr.name.startswith(POLLS) or {"volatile", "relaxed", "acquire"} & set(instr.mods):
@@ -161,7 +157,7 @@ def polls(cluster, rounds: Rounds) -> bool:
 
 def report(cluster, rounds: Rounds, proven: bool) -> Finding:
     """The finding: which warps go round in which loop. Not proven: the run was only given up."""
-    names, loops = _loops(cluster, rounds.rows)
+    names, loops = _loops(cluster, rounds.rows())
     if proven:
         message = f"{names} never leave {loops}: every time round, the cluster is in the same state again"
     elif rounds.same_tiles():
@@ -173,11 +169,11 @@ def report(cluster, rounds: Rounds, proven: bool) -> Finding:
             f"{names} are still in {loops} after {cluster.executed() - rounds.first} warp instructions of "
             f"the cluster (max_instructions={rounds.most}). The run was given up"
         )
-    where = _where(cluster, rounds.rows)
+    where = _where(cluster, rounds.rows())
     return Finding("deadlock", "error" if proven else "incomplete", message, HINT, where)
 
 
-def _loops(cluster, rows: dict[int, list[int]]) -> tuple[str, str]:
+def _loops(cluster, rows: dict[int, tuple[int, int]]) -> tuple[str, str]:
     """(`warps 0, 4`, `the loop at lines 12 .. 30`)."""
     program, reporter = cluster.program, cluster.reporter
     heads = [loop_around(program, *span) for span in rows.values()] or [(0, len(program.code) - 1)]
@@ -201,7 +197,7 @@ def loop_around(program, first: int, last: int) -> tuple[int, int]:
     return min(around, key=lambda loop: loop[1] - loop[0], default=(first, last))
 
 
-def _where(cluster, rows: dict[int, list[int]]) -> dict:
+def _where(cluster, rows: dict[int, tuple[int, int]]) -> dict:
     """The place of the first warp that goes round: the head of its loop."""
     if not rows:
         return {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -58,16 +59,19 @@ class Lanes:
         return Location(self.cluster, self.warp, self.cta, self.file, mask, row)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Location(Lanes):
-    """Lanes of a warp at an instruction, to keep: asynchronous work and reports remember where it began."""
-
+class _Location(NamedTuple):
     cluster: object
     warp: int  # in the cluster
     cta: int  # rank of its CTA
     file: int  # whose registers it reads
     mask: int  # lanes
     row: int  # of the program
+
+
+class Location(Lanes, _Location):
+    """Lanes of a warp at an instruction, to keep: asynchronous work and reports remember where it began."""
+
+    __slots__ = ()
 
 
 class Split(Lanes):

@@ -112,3 +112,11 @@ class TensorMap:
         for b, e in zip(self.box, self.element_strides, strict=True):
             count *= -(-b // e)
         return count * self.dtype.itemsize
+
+    def holds(self, start: tuple[int, ...]) -> bool:
+        """Whether the box at `start` lies in the tensor."""
+        return all(0 <= s and s + b <= d for s, b, d in zip(start, self.box, self.dims, strict=True))
+
+    def misses(self, start: tuple[int, ...]) -> bool:
+        """Whether the box at `start` lies outside of the tensor."""
+        return any(s >= d or s + b <= 0 for s, b, d in zip(start, self.box, self.dims, strict=True))

@@ -238,7 +238,7 @@ def cluster_arrive(instr):
         for lane in split.lanes:
             state["seen"][split.warp * 32 + int(lane)] = state["phase"]
         if cluster.checks:
-            cluster.checks.cluster_arrive(cluster, split, relaxed="relaxed" in mods)
+            cluster.checks.cluster_arrive(cluster, split, "relaxed" in mods)
         _complete_cluster(cluster)
 
     return run

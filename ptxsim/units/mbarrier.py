@@ -206,7 +206,7 @@ def arrive(instr):
             for part in [lanes] if at_once else [[lane] for lane in lanes]:
                 if cluster.checks:
                     mask = sum(1 << lane for lane in part)
-                    cluster.checks.mbarrier_arrive(cluster, split, mask, place, relaxed="relaxed" in mods)
+                    cluster.checks.mbarrier_arrive(cluster, split, mask, place, "relaxed" in mods)
                 before, phase = barrier.state(), barrier.phase
                 number = sum(counts) if at_once else counts[lanes.index(part[0])]
                 guarded(cluster, split, place, lambda b=barrier, n=number: signal(b, n))

@@ -54,7 +54,7 @@ def read_box(cluster, tmap: TensorMap, start: tuple[int, ...]) -> np.ndarray:
     """uint8 (rows, bytes of a row) of a box in global memory; outside elements are the map's fill value."""
     memory = cluster.launch.memory.arrays[tmap.segment][tmap.byte_offset :]
     size = tmap.dtype.itemsize
-    if tmap.rank == 2 and tmap.element_strides == (1, 1) and _within(tmap, start):
+    if tmap.rank == 2 and tmap.element_strides == (1, 1) and tmap.holds(start):
         rows, inner = tmap.box[1], tmap.box[0] * size
         first = start[1] * tmap.strides[0] + start[0] * size
         return np.ndarray((rows, inner), np.uint8, memory, first, (tmap.strides[0], 1))
@@ -73,10 +73,6 @@ def _nan_bits(dtype) -> int:
     An H200 fills with 0x7FF7, whatever the type (seen with float16 and float32).
     """
     return {2: 0x7FF7, 4: 0x7FF7_7FF7, 8: 0x7FF7_7FF7_7FF7_7FF7}.get(np.dtype(dtype).itemsize, 0x7F)
-
-
-def _within(tmap: TensorMap, start: tuple[int, ...]) -> bool:
-    return all(0 <= s and s + b <= d for s, b, d in zip(start, tmap.box, tmap.dims, strict=True))
 
 
 def write_box(cluster, tmap: TensorMap, start: tuple[int, ...], data: np.ndarray, reduce=None) -> None:

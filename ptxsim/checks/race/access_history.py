@@ -10,7 +10,8 @@ import numpy as np
 
 from ptxsim.checks.observer import Observer
 from ptxsim.checks.race.conflict import Pair
-from ptxsim.checks.race.shadow_access import touch_log, touch_spans
+from ptxsim.checks.race.deferred_reads import DeferredReads
+from ptxsim.checks.race.shadow_access import COMPLETE, NEEDS_READS, touch_log, touch_spans
 from ptxsim.checks.race.shadow_bytes import MEMORY, PAGE, SHARED, cleared, grown, new_shadow
 from ptxsim.checks.race.shadow_order import CONFLICT, CONSTANT, MAX_CONFLICTS, NARROW, STRONG
 from ptxsim.checks.race.shadow_words import (
@@ -19,6 +20,7 @@ from ptxsim.checks.race.shadow_words import (
     FENCE_ROOM,
     LANES,
     NOW,
+    STORES,
     THREADS,
     WINDOW,
     WORDS,
@@ -26,7 +28,9 @@ from ptxsim.checks.race.shadow_words import (
 )
 from ptxsim.checks.static_flow import targets
 from ptxsim.frontend.parser import Imm, Reg, Vec
+from ptxsim.jit.bytecode import LOG_PLACE
 
+_NOTHING = np.zeros(0, np.int32)
 _STRONG = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"}  # PTX ISA 8.4: strong operations
 
 
@@ -37,9 +41,9 @@ class AccessHistory(Observer):
 
     def __init__(self, races):
         self.races, launch = races, races.launch
-        self.segments, self.positions, size = _segments(launch.memory)
+        self.reads = DeferredReads(launch.memory)
         clusters = launch.clusters[0] * launch.clusters[1] * launch.clusters[2]
-        self.memory = new_shadow(size)
+        self.memory = new_shadow(self.reads.size)
         self.window = -(-launch.shared_end // 1024) * 1024  # bytes of a CTA's shared memory
         self.shared = new_shadow(self.window * launch.ctas_per_cluster)
         self.others = np.zeros(clusters + 2, np.uint8)  # clusters whose accesses this one comes after
@@ -58,6 +62,7 @@ class AccessHistory(Observer):
         self.others[self.now] = 1
         self.shared = cleared(self.shared)
         self.pairs: dict[tuple, Pair] = {}
+        self.words[:, [DONE, STORES]] = 0
         self.describe()
 
     def describe(self) -> None:
@@ -65,31 +70,56 @@ class AccessHistory(Observer):
         clocks, fences = self.races.clocks, self.races.fences
         for space, words in self.row.items():
             around = self.others, fences.epochs[space], fences.counts[space], self.out[space]
-            describe(words, 0, (*self._shadow(space), *around, self.kinds, self.segments))
+            describe(words, 0, (*self._shadow(space), *around, self.kinds, self.reads.segments))
             words[[NOW, THREADS, LANES]] = self.now, clocks.threads, clocks.threads_per_agent
             words[[AGENTS_PER_CTA, FENCE_ROOM]] = clocks.per_cta, fences.epochs[space].shape[1]
             words[WINDOW] = self.window
+
+    def stores(self) -> int:
+        """Stores to shared memory that threads of this cluster have made so far."""
+        return int(self.row[SHARED][STORES])
 
     def log(self, log: np.ndarray, clocks: np.ndarray, agents: int = 0, base_thread: int = 0) -> None:
         """Logged accesses of threads, in order (rows of Observer.accesses).
 
         clocks[t - base_thread] is what thread t knows; `agents` is added to t to give the agent that acts.
         """
-        self.words[:, DONE] = 0
-        while not touch_log(self.words, log, clocks, agents, base_thread):
-            self._grow(SHARED if self.row[SHARED][DONE] < len(log) else MEMORY, PAGE)
+        while (outcome := touch_log(self.words, log, clocks, agents, base_thread)) != COMPLETE:
+            if outcome == NEEDS_READS:
+                self._look_up_reads(self.reads.row_of(int(log[self.row[MEMORY][DONE], LOG_PLACE])))
+            else:
+                self._grow(SHARED if self.row[SHARED][DONE] < len(log) else MEMORY, PAGE)
         for space in (SHARED, MEMORY):
             if self.out[space][0, 0]:
                 self.collect(space)
 
     def spans(self, space: str, spans: np.ndarray, write: bool, op) -> None:
         """Asynchronous work `op` accesses the bytes [first, last) of disjoint spans: int64 (n, 2)."""
-        row = self.row[space]
-        while not touch_spans(row, spans, write, op.queue, op.epoch, op.row, op.flags, op.clock):
-            pages = ((spans[:, 1] - 1) // PAGE - spans[:, 0] // PAGE + 1).sum()
-            self._grow(space, int(pages) * PAGE)
+        self._touch(space, spans, write, op.queue, op.epoch, op.row, op.flags, op.clock)
         if self.out[space][0, 0]:
             self.collect(space, op.clock, op)
+
+    def box(self, tmap, start: tuple[int, ...], write: bool, op) -> None:
+        """Asynchronous work `op` accesses a box of a tensor map."""
+        if write:
+            self._look_up_reads(self.reads.places[tmap.segment][0])
+        elif self.reads.keep(self.now, op, tmap, start):
+            return
+        spans = self.reads.spans(tmap, start)
+        if len(spans):
+            self.spans(MEMORY, spans, write, op)
+
+    def _look_up_reads(self, row: int) -> None:
+        """Enters the reads of a buffer that were kept; they conflict with nothing, as it is unwritten."""
+        for now, queue, epoch, place, flags, tmap, start in self.reads.end(row):
+            self.row[MEMORY][NOW] = now
+            self._touch(MEMORY, self.reads.spans(tmap, start), False, queue, epoch, place, flags, _NOTHING)
+        self.row[MEMORY][NOW] = self.now
+
+    def _touch(self, space: str, spans: np.ndarray, *access) -> None:
+        while not touch_spans(self.row[space], spans, *access):
+            pages = ((spans[:, 1] - 1) // PAGE - spans[:, 0] // PAGE + 1).sum()
+            self._grow(space, int(pages) * PAGE)
 
     def _shadow(self, space: str):
         return self.shared if space == SHARED else self.memory
@@ -138,16 +168,3 @@ def constant_stores(instrs: list) -> np.ndarray:
             if all(isinstance(v, Imm) or isinstance(v, Reg) and v.name in known for v in values):
                 flags[row] = CONSTANT
     return flags
-
-
-def _segments(memory) -> tuple[np.ndarray, list[int], int]:
-    """The buffers whose accesses count: int64 (n, 3) of base, end, position in the shadow; that position per
-    segment of the memory; and their total size.
-    """
-    rows, positions, position = [], [], 0
-    for base, end, _, logged in memory.rows:
-        positions.append(position)
-        if logged:
-            rows.append((base, end, position))
-            position += -(-(end - base) // 1024) * 1024
-    return np.array(rows or [(0, 0, 0)], np.int64), positions, position

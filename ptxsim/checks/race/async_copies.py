@@ -8,9 +8,8 @@ import numpy as np
 
 from ptxsim.checks.observer import Observer
 from ptxsim.checks.race.async_work import Issued, spans_of
-from ptxsim.checks.race.shadow_bytes import MEMORY, SHARED
+from ptxsim.checks.race.shadow_bytes import SHARED
 from ptxsim.checks.race.shadow_order import STRONG
-from ptxsim.checks.race.tma_ranges import box_spans
 from ptxsim.checks.race.vector_clocks import Stamp
 
 
@@ -62,7 +61,7 @@ class BulkCopies(Observer):
         self._arrives_on(cluster, token, rank)
         self._shared_chunks(rank, chunks, True, token)
         if rank == token.ranks[0]:
-            self._global_box(token, token.tmap, token.start, False)
+            self.history.box(token.tmap, token.start, False, token)
 
     def tma_read(self, cluster, token: Issued, rank: int, chunks: np.ndarray) -> None:
         if token.kind == "load":  # a copy between CTAs is done, source and all, when its bytes are announced
@@ -75,7 +74,7 @@ class BulkCopies(Observer):
     def tma_global(self, cluster, token: Issued, tmap, start) -> None:
         token.queue = self.clocks.column("result", token.thread)
         self.transfers.remember(token)
-        self._global_box(token, tmap, start, True)
+        self.history.box(tmap, start, True, token)
 
     def _shared_chunks(self, rank: int, chunks: np.ndarray, write: bool, op: Issued) -> None:
         key = id(chunks), rank
@@ -83,12 +82,6 @@ class BulkCopies(Observer):
         if known is None or known[0] is not chunks:
             known = self.shared_spans[key] = chunks, spans_of(chunks, rank * self.history.window)
         self.history.spans(SHARED, known[1], write, op)
-
-    def _global_box(self, op: Issued, tmap, start, write: bool) -> None:
-        spans = box_spans(tmap, start)
-        if len(spans):
-            spans = spans + (self.history.positions[tmap.segment] + tmap.byte_offset)
-            self.history.spans(MEMORY, spans, write, op)
 
     def bulk_wait(self, cluster, split, allowed: int, reading: bool) -> None:
         for lane in split.lanes.tolist():

@@ -7,7 +7,8 @@ completion: through the mbarrier it reports to, a commit, or a wait for its grou
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from ptxsim.checks.race.vector_clocks import Stamp, VectorClocks
 REMEMBERED = 64  # transfers per queue whose coordinates a report can still give
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Issued:
     """A piece of asynchronous work between its issue and its completion."""
 
@@ -32,17 +33,15 @@ class Issued:
     flags: int = ASYNC
     tmap: object = None
     start: tuple = ()
-    ranks: list = field(default_factory=list)  # CTAs whose shared memory a load fills
-    stores: int = 0  # logs of threads that held stores, when it was issued
-    bars: dict = field(default_factory=dict)  # rank -> barrier that its bytes reach
+    ranks: Sequence[int] = ()  # CTAs whose shared memory a load fills
+    stores: int = 0  # of threads of the cluster, when it was issued
+    bars: dict | None = None  # rank -> barrier that its bytes reach
 
     @classmethod
     def of(cls, kind: str, split, clocks: VectorClocks) -> Issued:
         """Work that the leader of a split issues now."""
         thread = clocks.agent_of(split.thread)
-        thread_clock = clocks.thread_clock[thread].copy()
-        clock, tcgen05_clock = clocks.snapshot(thread)
-        return cls(kind, split.row, thread, clock, thread_clock, tcgen05_clock)
+        return cls(kind, split.row, thread, *clocks.snapshot(thread))
 
     def stamp(self) -> Stamp:
         return Stamp(self.clock, self.thread_clock)

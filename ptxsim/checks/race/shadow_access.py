@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import carray, njit
 
+from ptxsim.checks.race.deferred_reads import BASE, END, HELD, POSITION, SEGMENT_COLUMNS
 from ptxsim.checks.race.shadow_bytes import (  # fmt: skip
     BYTES,
     CHILD,
@@ -70,6 +71,7 @@ from ptxsim.checks.race.shadow_words import (
     DONE,
     LANES,
     SEGMENTS,
+    STORES,
     WINDOW,
     actor_at,
     kind_of,
@@ -82,6 +84,8 @@ from ptxsim.jit.intrinsics import pointer
 from ptxsim.jit.translate import shared_place
 
 TAG_BITS, TAG_MASK = 21, (1 << 21) - 1
+COMPLETE, FULL, NEEDS_READS = range(3)  # outcomes of touch_log
+ELSEWHERE, READS_KEPT = -1, -2  # no position: of the other space; of a buffer with reads to look up first
 MERGE = 8  # a write makes one region of more than these
 
 
@@ -308,8 +312,8 @@ def touch_spans(words, spans, write, me, epoch, row, flags, clock):
 
 @njit(cache=True)
 def touch_log(both, log, clocks, agents, base_thread):
-    """Accesses of threads (rows of Observer.accesses), from row DONE of each space on; False where one space
-    came no further: it must grow first.
+    """Accesses of threads (rows of Observer.accesses), from row DONE of each space on, as far as it comes:
+    COMPLETE, FULL (a space must grow), NEEDS_READS (of the buffer of row DONE: deferred_reads.py).
 
     both: the rows of words of shared and of global memory. clocks[t - base_thread] is what thread t knows;
     `agents` turns it into the agent that acts.
@@ -320,8 +324,11 @@ def touch_log(both, log, clocks, agents, base_thread):
         s, lanes, begin = shadow_at(words), words[LANES], words[DONE]
         for i in range(begin, len(log)):
             first = _position_of(words, space == 0, log[i, LOG_PLACE])
-            if first < 0:
+            if first == ELSEWHERE:
                 continue
+            if first == READS_KEPT:
+                words[DONE] = i
+                return NEEDS_READS
             row, thread, code = log[i, LOG_ROW], log[i, LOG_THREAD] // lanes, log[i, LOG_SIZE]
             span[0, 0], span[0, 1] = first, first + ((code & LOG_SIZE_MASK) >> 1)
             clock, me = known[thread - base_thread], thread + agents
@@ -330,9 +337,11 @@ def touch_log(both, log, clocks, agents, base_thread):
             flags = kind_of(words, row) | (0 if agents else SERIAL) | same
             if not _touch(s, actor_at(words, me, epoch, row, flags, clock, lanes), span, code & 1 == 1):
                 words[DONE] = i
-                return False
+                return FULL
+            words[STORES] += code & 1
         words[DONE] = len(log)
-    return True
+    both[:, DONE] = 0
+    return COMPLETE
 
 
 @njit(forceinline=True)
@@ -343,12 +352,12 @@ def _bare(a):
 
 @njit(forceinline=True)
 def _position_of(words, shared, place):
-    """Byte position of a logged place in the shadow of shared or of global memory; -1 if it is not there."""
+    """Byte position of a logged place in the shadow of shared or of global memory."""
     if SHARED_BASE <= place < SHARED_END:
         rank, offset = shared_place(place)
-        return rank * words[WINDOW] + offset if shared else -1
-    position, segments = np.int64(-1), rows(words, SEGMENTS, 3, np.int64)
+        return rank * words[WINDOW] + offset if shared else ELSEWHERE
+    segments = rows(words, SEGMENTS, SEGMENT_COLUMNS, np.int64)
     for i in range(0 if shared else len(segments)):
-        if segments[i, 0] <= place < segments[i, 1]:
-            position = segments[i, 2] + place - segments[i, 0]
-    return position
+        if segments[i, BASE] <= place < segments[i, END]:
+            return READS_KEPT if segments[i, HELD] else segments[i, POSITION] + place - segments[i, BASE]
+    return ELSEWHERE

@@ -18,10 +18,10 @@ ARRAYS = (*Shadow._fields, "others", "fences", "counts", "out", "kinds", "segmen
     LEVEL, START, REGION, RECORDS, SIZES, SHEET, LINKS, PASTS, HEAD,
     OTHERS, FENCE_EPOCHS, FENCE_COUNTS, OUT, KINDS, SEGMENTS,
 ) = range(0, 2 * len(ARRAYS), 2)  # fmt: skip
-NOW, THREADS, LANES, AGENTS_PER_CTA, FENCE_ROOM, WINDOW, DONE, WORDS = range(
-    2 * len(ARRAYS), 2 * len(ARRAYS) + 8
+NOW, THREADS, LANES, AGENTS_PER_CTA, FENCE_ROOM, WINDOW, DONE, STORES, WORDS = range(
+    2 * len(ARRAYS), 2 * len(ARRAYS) + 9
 )
-# DONE: rows of the log that are looked up
+# DONE: rows of this log that are looked up; STORES: of threads, in all logs of this cluster
 
 
 def describe(words: np.ndarray, first: int, arrays) -> None:
@@ -54,8 +54,8 @@ def shadow_at(words):
 def actor_at(words, me, epoch, row, flags, clock, lanes):
     return Actor(
         words[NOW], me, epoch, row, flags, clock, words[THREADS], lanes, words[AGENTS_PER_CTA],
-        _row(words, OTHERS, np.uint8), rows(words, FENCE_EPOCHS, words[FENCE_ROOM], np.int32), _row(words, FENCE_COUNTS, np.int32),
-        rows(words, OUT, CONFLICT, np.int64),
+        _row(words, OTHERS, np.uint8), rows(words, FENCE_EPOCHS, words[FENCE_ROOM], np.int32),
+        _row(words, FENCE_COUNTS, np.int32), rows(words, OUT, CONFLICT, np.int64),
     )  # fmt: skip
 
 

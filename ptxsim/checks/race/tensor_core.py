@@ -23,7 +23,7 @@ class Tcgen05(Observer):
 
     def __init__(self, races):
         self.races, self.history, self.tmem = races, races.history, races.tensor_memory
-        self.operands: dict[tuple, tuple | None] = {}  # byte ranges of operands, by descriptor
+        self.operands: dict[tuple, np.ndarray] = {}  # byte ranges of operands, by descriptor
         self.cells: dict[tuple, np.ndarray] = {}  # TMEM cells of results
 
     def start(self, cluster) -> None:
@@ -39,7 +39,7 @@ class Tcgen05(Observer):
         queue.count += 1
         item.epoch = queue.count
         self.clocks.tcgen05_clock[item.thread, item.queue + 1 - self.clocks.threads] = queue.count
-        item.stores = self.races.threads.stores
+        item.stores = self.history.stores()
         self.issued[id(op)] = item
         self.transfers.remember(item)
 
@@ -79,16 +79,18 @@ class Tcgen05(Observer):
                 start = i
         op = ops[0]
         key = (op.shape, op.group, op.lane, op.column, tuple(ranks))
+        cells = self._d_cells(key)
         for item in (items[0], items[-1]):
-            self.tmem.result(key, self._d_cells(key), (op.column, op.column + op.shape.n), item)
+            self.tmem.result(key, cells, (op.column, op.column + op.shape.n), item)
 
     def _reads(self, ops: list, ranks: list[int], item: Issued) -> None:
         first = ops[0]
         key = (first.shape, first.group, *ranks, *[x for op in ops for x in (op.a, op.b)])
-        if key not in self.operands:
-            self.operands[key] = self._operands(ops, ranks)
-        if len(self.operands[key]):
-            self.history.spans(SHARED, self.operands[key], False, item)
+        spans = self.operands.get(key)
+        if spans is None:
+            spans = self.operands[key] = self._operands(ops, ranks)
+        if len(spans):
+            self.history.spans(SHARED, spans, False, item)
 
     def _operands(self, ops: list, ranks: list[int]) -> np.ndarray:
         """Spans of shared memory that these instructions read; none for a descriptor that is not legal."""

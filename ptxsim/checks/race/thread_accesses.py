@@ -20,16 +20,16 @@ class ThreadAccesses(Observer):
 
     def start(self, cluster) -> None:
         self.clocks, self.instrs = self.races.clocks, cluster.program.instrs
-        self.stores = 0  # logs of this cluster, so far, that hold a store
         self.released: dict[int, Stamp] = {}  # place -> what strong writes released there
         self.flags_seen: dict[int, set[int]] = {}  # agent -> clusters whose flags it saw, without acquire
 
     def accesses(self, cluster, log: np.ndarray) -> None:
         """Strong accesses synchronise: they cut the log into pieces."""
-        self.stores += bool((log[:, ml.LOG_SIZE] & 1).any())
-        cuts = np.flatnonzero(self.history.strong[log[:, ml.LOG_ROW]]) if self.synchronises else ()
+        if not self.synchronises:
+            self.history.log(log, self.clocks.clock)
+            return
         at = 0
-        for cut in cuts:
+        for cut in np.flatnonzero(self.history.strong[log[:, ml.LOG_ROW]]):
             self._piece(log, at, cut)
             self._before_strong(log[cut])
             self._piece(log, cut, cut + 1)

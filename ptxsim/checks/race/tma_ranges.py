@@ -14,7 +14,7 @@ def box_spans(tmap, start: tuple[int, ...]) -> np.ndarray:
     is a span of its own.
     """
     item = tmap.dtype.itemsize
-    if all(0 <= s and s + b <= d for s, b, d in zip(start, tmap.box, tmap.dims, strict=True)):
+    if tmap.holds(start):
         steps = (item, *tmap.strides)
         spans = _whole_box(tmap.box, tmap.element_strides, steps)
         return spans + sum(s * step for s, step in zip(start, steps, strict=True))

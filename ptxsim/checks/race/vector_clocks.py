@@ -209,12 +209,13 @@ class VectorClocks:
 
     def release(self, agents, clock: bool = True) -> Stamp:
         """What these threads hand over now; their next accesses are of a new epoch. clock=False: relaxed."""
-        thread_clock = most(self.thread_clock, agents)
         if not clock:
-            return self._relaxed_stamp(agents, thread_clock)
-        clocks = most(self.clock, agents)
+            return self._relaxed_stamp(agents, most(self.thread_clock, agents))
+        if isinstance(agents, np.ndarray) and _dense(agents):
+            return Stamp(*_release(self.clock, self.thread_clock, int(agents[0]), int(agents[-1]) + 1))
+        stamp = Stamp(most(self.clock, agents), most(self.thread_clock, agents))
         self.clock[agents, agents] += 1
-        return Stamp(clocks, thread_clock)
+        return stamp
 
     def _relaxed_stamp(self, agents, thread_clock: np.ndarray) -> Stamp:
         """A relaxed operation releases what an earlier fence of its thread covers."""
@@ -257,11 +258,11 @@ class VectorClocks:
                 relaxed.pending = None
             relaxed.fence = self.release(agent)
 
-    def snapshot(self, agent: int) -> tuple[np.ndarray, np.ndarray]:
-        """What asynchronous work issued now comes after: (clock, tcgen05_clock). Ends the issuer's epoch."""
-        clock, tcgen05_clock = self.clock[agent].copy(), self.tcgen05_clock[agent].copy()
+    def snapshot(self, agent: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What asynchronous work issued now comes after: the agent's three clocks. Ends its epoch."""
+        clocks = self.clock[agent].copy(), self.thread_clock[agent].copy(), self.tcgen05_clock[agent].copy()
         self.clock[agent, agent] += 1
-        return clock, tcgen05_clock
+        return clocks
 
     def learn(self, agents, column: int, epochs) -> None:
         """These threads have waited for a queue's work up to these epochs."""
@@ -322,6 +323,15 @@ def second_most(matrix, rows):
             out[i] = max(out[i], min(high[i], value))
             high[i] = max(high[i], value)
     return out
+
+
+@njit(cache=True)
+def _release(clock, thread_clock, first, last):
+    """The maxima of both clocks of these agents, whose epochs end."""
+    found = _most(clock, first, last), _most(thread_clock, first, last)
+    for agent in range(first, last):
+        clock[agent, agent] += 1
+    return found
 
 
 @njit(cache=True)

@@ -95,7 +95,7 @@ def place_of_conflict(races, space: str, position: int) -> tuple[str, str, int]:
         name = races.reporter.shared_name(offset)
         where = f" of CTA {rank}" if races.cluster.ctas > 1 else ""
         return name + where, name.split(" + ")[0], rank
-    for base, end, start in races.history.segments.tolist():
+    for base, end, start, _ in races.history.reads.segments.tolist():
         if start <= position < start + end - base:
             name = races.launch.memory.describe(base + position - start)
             return name, name.split(" + ")[0], 0
