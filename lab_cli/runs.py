@@ -91,6 +91,7 @@ class Runner:
         """
         self.thread = threading.Thread(target=self._build, args=(jobs,), daemon=True)
         self.built_in: dict[int, float] = {}  # index of the job -> seconds
+        self.pool.start(_prepare, jobs[0].device)
         self.pool.expect(True)
         self.thread.start()
         for index, result in self.pool.results():
@@ -118,6 +119,17 @@ class Runner:
             self.built_in[index] = time.perf_counter() - begin
             self.pool.submit(index, judge, job, self.made[key])
         self.pool.expect(False)
+
+
+def _prepare(device: str | None) -> None:
+    """In a process of the pool, while the first kernel is being built: the imports of a run, and its code."""
+    import utils  # noqa: F401
+    from tirxlab.devices import get_device
+
+    if get_device(device).NAME == "sim":
+        import ptxsim
+
+        ptxsim.warm_up()
 
 
 def judge(job: Job, built: Built) -> Outcome | StepError:

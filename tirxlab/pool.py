@@ -67,6 +67,11 @@ class Pool:
             _kill(worker)
         self.workers.clear()
 
+    def start(self, prepare: Callable, *args) -> None:
+        """Start the processes before there is work for them; each calls `prepare` first."""
+        while len(self.workers) < self.count:
+            self._start((prepare, args))
+
     def submit(self, key: Hashable, function: Callable, *args) -> None:
         """Queue a task; function, args and result must pickle. May be called from another thread."""
         self.unfinished += 1
@@ -104,9 +109,10 @@ class Pool:
             with contextlib.suppress(OSError):  # it died while it had nothing to do: `results` sees its end
                 idle.pipe.send(idle.task[1:])
 
-    def _start(self) -> _Worker:
+    def _start(self, prepare: tuple | None = None) -> _Worker:
         ours, theirs = SPAWN.Pipe()
-        process = SPAWN.Process(target=_work, args=(theirs, self.memory, self.count), daemon=False)
+        arguments = theirs, self.memory, self.count, prepare
+        process = SPAWN.Process(target=_work, args=arguments, daemon=False)
         process.start()
         theirs.close()
         self.workers.append(_Worker(process, ours))
@@ -144,7 +150,7 @@ def _kill(worker: _Worker) -> None:
     worker.pipe.close()
 
 
-def _work(pipe: Connection, memory: int, count: int) -> None:
+def _work(pipe: Connection, memory: int, count: int, prepare: tuple | None) -> None:
     """A worker's life."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     os.setpgid(0, 0)
@@ -157,6 +163,9 @@ def _work(pipe: Connection, memory: int, count: int) -> None:
     share = str(max(1, (os.cpu_count() or 1) // count))
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "LAB_JOBS"):
         os.environ.setdefault(name, share)
+    if prepare is not None:
+        with contextlib.suppress(Exception):  # what goes wrong shows where it is needed
+            prepare[0](*prepare[1])
     with contextlib.suppress(EOFError, OSError):
         while True:
             function, args = pipe.recv()

@@ -45,6 +45,21 @@ def test_results_come_for_all_tasks_also_after_deaths():
     assert got["memory"].memory and "1 TiB" in got["memory"].message
 
 
+def note(path):
+    path.write_text(str(os.getpid()))
+
+
+def test_processes_may_start_and_prepare_before_there_is_work(tmp_path):
+    with Pool(1) as pool:
+        pool.start(note, tmp_path / "prepared")
+        pool.submit("pid", os.getpid)
+        assert dict(pool.results()) == {"pid": int((tmp_path / "prepared").read_text())}
+    with Pool(2) as pool:
+        pool.start(exhaust)  # a preparation that fails costs no task
+        pool.submit("double", double, 4)
+        assert dict(pool.results()) == {"double": 8}
+
+
 def test_a_task_that_takes_too_long_is_stopped_and_the_next_one_runs():
     with Pool(1, seconds=3) as pool:
         pool.submit("hangs", hang)
