@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from instructor.figures.runs import arrays, artifact
 from instructor.figures.structure import recorded
 from tirxlab.picture import draw
@@ -33,15 +31,3 @@ def page_picture(step: int) -> str:
         draw.barrier_panel(facts),
     ]
     return draw.page(f"step {step} at {'x'.join(map(str, size))}", panels)
-
-
-def draw_pages(folder: Path, progress=lambda name: None) -> list[Path]:
-    """Write step01.svg .. step10.svg; returns the files."""
-    folder.mkdir(parents=True, exist_ok=True)
-    files = []
-    for step in SIZES:
-        file = folder / f"step{step:02}.svg"
-        progress(file.name)
-        file.write_text(page_picture(step), encoding="utf-8")
-        files.append(file)
-    return files

@@ -175,6 +175,7 @@ def step_timeline(
         return None, None
     title = f"step {step} at {size_text(size)}, {ctas(done)}"
     run = run_of(done.trace, title, text)
+    run.open = failed is not None
     return run, structure(artifact, done.trace, step) if done.trace.finished else None
 
 

@@ -79,6 +79,7 @@ class Run:
     lead: str  # what its times are
     data: dict
     shares: Grid
+    open: bool = False  # unfolded; the first always is
 
 
 @dataclass

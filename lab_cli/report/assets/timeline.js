@@ -321,7 +321,7 @@
       this.pointers();
       let width = 0;
       new ResizeObserver(() => {
-        if (this.box.clientWidth !== width) { width = this.box.clientWidth; this.draw(); }
+        if (this.box.clientWidth && this.box.clientWidth !== width) { width = this.box.clientWidth; this.draw(); }
       }).observe(this.box);
     }
 
