@@ -16,7 +16,8 @@ import tempfile
 from importlib import metadata
 from pathlib import Path
 
-from tirxlab.steps import StepError, builder, parse_size
+from tirxlab.steps import StepError, parse_size
+from tirxlab.worker import NoKernel, artifact_of
 
 ROOT = Path(__file__).resolve().parent
 DEFAULT_SIZES = {1: (128, 128, 64), 2: (128, 128, 1024)}
@@ -39,14 +40,12 @@ def inspect(
 ) -> str:
     """The text of one view of one step, built at (M, N, K) for sm_100a.
 
-    Raises StepError (unknown step, file or view), BuildError, ValueError (a shape that does not fit).
+    Built in a confined child. Raises StepError (unknown step, file or view), ValueError (a shape that does
+    not fit), NoKernel (code that does not build).
     """
     if view not in VIEWS:
         raise StepError(f"there is no view {view!r}; --as takes {', '.join(VIEWS)}")
-    make = builder(path, step)
-    from tirxlab.build import build
-
-    artifact = build(make(*(size or DEFAULT_SIZES.get(step, (1024, 1024, 1024)))))
+    artifact = artifact_of(path, step, size or DEFAULT_SIZES.get(step, (1024, 1024, 1024)))
     return view_of(artifact, view, path.name, body=body, lines=lines)
 
 
@@ -147,7 +146,7 @@ def main(arguments: list[str] | None = None) -> int:
         )
     except ValueError as error:
         print(f"inspect_cuda: {error}", file=sys.stderr)
-        return 1 if type(error).__name__ == "BuildError" else 2
+        return 1 if isinstance(error, NoKernel) else 2
     try:
         sys.stdout.write(text)
         sys.stdout.flush()

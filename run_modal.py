@@ -349,11 +349,10 @@ def make_case(step: int, size: tuple[int, int, int], values: str):
     """The reference artifact of a step (the student's where there is no reference) and its arrays."""
     import numpy as np
 
-    from tirxlab.build import build
-    from tirxlab.steps import builder
+    from tirxlab.worker import artifact_of
 
     reference = ROOT / "instructor" / "solutions" / "gemm_kernels.py"
-    artifact = build(builder(reference if reference.exists() else ROOT / "gemm_kernels.py", step)(*size))
+    artifact = artifact_of(reference if reference.exists() else ROOT / "gemm_kernels.py", step, size)
     random = np.random.default_rng(step)
     fills = {"integer": lambda shape: random.integers(-2, 3, shape), "random": random.standard_normal}
     arrays = {}

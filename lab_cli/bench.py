@@ -10,7 +10,9 @@ from lab_cli.common import (
     KernelsOption,
     SizesOption,
     StepsArgument,
+    UserError,
     choose_written,
+    fold,
     kernels_file,
     left_out,
     output,
@@ -18,7 +20,8 @@ from lab_cli.common import (
     print_json,
     usable_device,
 )
-from tirxlab.steps import builder, parse_size, size_text
+from tirxlab.steps import StepError, parse_size, size_text
+from tirxlab.worker import artifact_of
 
 
 def run(
@@ -61,7 +64,7 @@ def run(
     for number in steps:
         published = load_rubric().reference_ms[number]
         for shape in sizes or published:
-            ms, tflops = utils.benchmark(builder(path, number)(*shape), *shape, device=device)
+            ms, tflops = utils.benchmark(built(path, number, shape), *shape, device=device)
             rows.append([number, size_text(shape), ms, tflops, published.get(shape)])
     if json:
         names = ("step", "size", "ms", "tflops", "reference_ms")
@@ -78,3 +81,13 @@ def run(
     output().print(made)
     if left:
         output().print(left_out(left), markup=False)
+
+
+def built(path, step: int, size: tuple[int, int, int]):
+    """A step's artifact, made in a confined child; UserError if it is not built."""
+    try:
+        return artifact_of(path, step, size)
+    except StepError:
+        raise
+    except ValueError as error:
+        raise UserError(f"step {step} at {size_text(size)}: {fold(str(error))}") from None

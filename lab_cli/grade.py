@@ -6,7 +6,16 @@ from typing import Annotated
 
 import typer
 
-from lab_cli.common import JsonOption, UserError, notes, output, parse_steps, write_file
+from lab_cli.common import (
+    DeviceOption,
+    JsonOption,
+    UserError,
+    notes,
+    output,
+    parse_steps,
+    usable_device,
+    write_file,
+)
 from lab_cli.report import ReportOption, check_report
 
 LevelOption = Annotated[
@@ -25,6 +34,7 @@ def run(
     full: Annotated[bool, typer.Option("--full", help="every public size of the simulator too")] = False,
     limit: Annotated[float, typer.Option("--limit", metavar="SECONDS", help="of wall time for a step")] = 300,
     confine: LevelOption = None,
+    device: DeviceOption = None,
     json: JsonOption = False,
     report_to: ReportOption = None,
 ) -> None:
@@ -41,6 +51,7 @@ def run(
         submission = read_submission(file)
         steps = tuple(parse_steps(step))
         options = Options(full, min(2, cores()), limit, level=level(confine), steps=steps)
+        options.device = blackwell(device)
         with Bar(len(steps)) as bar:
             made = grade(submission, options, bar.tick)
     except (SubmissionError, ValueError) as error:
@@ -55,6 +66,16 @@ def run(
     if out is None or form != "text":
         output().print(text if out is None else FORMATS["text"](made), markup=False)
     raise typer.Exit(0 if made.earned == made.possible and not made.problem else 1)
+
+
+def blackwell(name: str | None) -> str:
+    """Where speed is measured: "cuda" if that is a GPU of the published times' kind, "sim" for nowhere."""
+    from tirxlab.devices import driver
+
+    device = usable_device(name)
+    if device == "cuda" and not any(major == 10 for major, _ in driver.capabilities()):
+        raise UserError("--device cuda: the published times are a B200's, and this GPU is no Blackwell")
+    return device
 
 
 def cores() -> int:

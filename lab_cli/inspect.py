@@ -39,7 +39,7 @@ def run(
     except UntouchedStep:
         raise
     except ValueError as error:
-        if type(error).__name__ not in ("BuildError", "BuilderError", "KernelError"):
+        if type(error).__name__ not in ("NoKernel", "BuildError", "BuilderError", "KernelError"):
             raise UserError(fold(str(error))) from error
         print(error, file=sys.stderr)
         raise typer.Exit(1) from None

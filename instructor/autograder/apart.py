@@ -1,6 +1,7 @@
 """`python -m instructor.autograder.apart`: grades one submission, given and answered as pickles of our own.
 
-For Dask, whose workers are daemons: multiprocessing gives those no children, and grading has some.
+A class is graded so: what one submission took of time and memory is then its own, and Dask's workers, daemons
+to which multiprocessing gives no children, can grade too.
 """
 
 import ctypes

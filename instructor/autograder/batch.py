@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from instructor.autograder.apart import grade_apart
-from instructor.autograder.grading import Options, grade
+from instructor.autograder.grading import Options
 from instructor.autograder.points import Grade, StepGrade
 from instructor.autograder.submission import LARGEST, Submission, SubmissionError, read_submission
 from instructor.formats import page, plain, to_json, words
@@ -119,11 +119,11 @@ def local(
     tries = dict.fromkeys(work, 1)
     with Pool(jobs, seconds, memory=64 << 30) as pool:
         for key, submission in work.items():
-            pool.submit(key, grade, submission, options)
+            pool.submit(key, grade_apart, submission, options)
         for key, result in pool.results():
             if isinstance(result, Failed) and tries[key] < TRIES:
                 tries[key] += 1
-                pool.submit(key, grade, work[key], options)
+                pool.submit(key, grade_apart, work[key], options)
             elif isinstance(result, Failed):
                 yield key, failed(key, work[key].digest, result.message, options.steps)
             else:

@@ -1,7 +1,8 @@
 """Is a kernel implemented as its step demands? Judged by what one run of it did, not by its text.
 
-The evidence: the artifact's launch, the counts of the whole grid, and the events of the first cluster with
-what each of them waited for (ptxsim's Timeline). A demand is a function from the evidence to "" or a hint.
+The evidence: the artifact's launch, the counts of the whole grid, and the events of one cluster with what
+each of them waited for (ptxsim's Timeline). A demand is a function from the evidence to "" or a hint.
+judge.py asks of the first cluster, and of two others what a cluster with a single tile can show.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ MMA_K = 16  # K of one MMA instruction on 16-bit operands
 class Evidence:
     """What one run did."""
 
-    timeline: Timeline  # of cluster 0
+    timeline: Timeline  # of one cluster
     stats: dict  # of the whole grid
     grid: tuple[int, int, int]
     cluster: tuple[int, int, int]
     size: tuple[int, int, int]  # (M, N, K)
+    first: bool = True  # it is the first cluster
 
     @cached_property
     def ctas(self) -> int:
@@ -154,6 +156,8 @@ def persistent(seen: Evidence) -> str:
         return (
             f"the grid has {seen.ctas} CTAs: launch {SMS}, whatever the size, and let each take tiles in turn"
         )
+    if not seen.first:
+        return ""
     area = max(event.amount for event in _events(seen, "mma", TENSOR)) / MMA_K  # elements of D of one MMA
     if seen.amount("mma", cta=0) / seen.size[2] < 1.9 * area:
         return "the first CTA works on one tile only: let each CTA take several in turn"
@@ -170,7 +174,7 @@ def specialised(seen: Evidence) -> str:
         if set(one) & set(other):
             return f"the same warp {what}: give each role a warp of its own"
     for missing, text in _LINKS.items():
-        if not _linked(seen, *missing):
+        if (seen.first or missing in _IN_ONE_TILE) and not _linked(seen, *missing):
             return text
     return ""
 
@@ -184,6 +188,7 @@ _LINKS = {  # (what was done, who has to know): what to say if no barrier tells 
     ("mma", "write-back"): "write-back does not wait for the MMAs at a barrier that their commit completes",
     ("TMEM read", "MMA"): "the MMA warp does not wait until write-back has read TMEM before it overwrites it",
 }
+_IN_ONE_TILE = {("load", "MMA"), ("mma", "write-back")}
 
 
 def _linked(seen: Evidence, done: str, role: str) -> bool:
@@ -276,5 +281,10 @@ DEMANDS: dict[int, tuple[Callable[[Evidence], str], ...]] = {
 
 
 def unmet(step: int, seen: Evidence) -> str:
-    """The first demand of the step that the run does not meet, as a hint; "" if it meets all."""
+    """The first demand of the step that the run does not meet, as a hint; "" if it meets all.
+
+    A cluster other than the first may have nothing to do.
+    """
+    if not seen.first and not seen.amount("mma"):
+        return ""
     return next(filter(None, (demand(seen) for demand in DEMANDS[step])), "")

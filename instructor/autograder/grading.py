@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from instructor.autograder.judge import Judged, judge
 from instructor.autograder.plan import Hidden, Run, load_hidden, plan
 from instructor.autograder.points import Grade, StepGrade
+from instructor.autograder.speed import too_slow
 from instructor.autograder.submission import Submission
 from tirxlab.pool import Failed, Pool
 from tirxlab.rubric import load_rubric
@@ -34,11 +35,12 @@ class Options:
     full: bool = False  # every public size too
     jobs: int = 1  # processes that simulate
     step_seconds: float = 300.0  # wall time of all runs of a step
-    build: Limits = field(default_factory=Limits)
+    build: Limits = field(default_factory=lambda: Limits(seconds=40))
     level: str | None = None  # of tirxlab.worker; the strongest that works here
     hidden: Hidden | None = None  # else hidden.toml
     steps: tuple[int, ...] = STEPS
     keep: bool = False  # the artifacts, in Grade.artifacts
+    device: str = "sim"  # "cuda": the speed of right steps is measured there, after the simulator has run
 
 
 @dataclass
@@ -60,9 +62,11 @@ def grade(
         if step.state:
             tick(step.step)
     kept = _run_steps(submission, options, to_run, tick) if to_run else {}
+    if options.device != "sim":
+        _measure(submission, options, list(steps.values()))
     for step in steps.values():
         step.settle()
-    made = Grade(submission.name, submission.digest, lab_version(), "sim", list(steps.values()))
+    made = Grade(submission.name, submission.digest, lab_version(), options.device, list(steps.values()))
     made.student, made.handin, made.problem = submission.student, submission.lab, problem
     made.artifacts = kept if options.keep else {}
     made.confined, made.seconds = options.level or strongest(), time.perf_counter() - start
@@ -114,6 +118,19 @@ def _run_steps(
     if any(not step.state for step in steps):
         raise RuntimeError("not all steps could be built: an error of the lab, see above")
     return kept
+
+
+def _measure(submission: Submission, options: Options, steps: list[StepGrade]) -> None:
+    """Enters the speed of what is right and implemented, a step at a time: the GPU does nothing else."""
+    hidden = options.hidden or load_hidden()
+    with Builder(submission.text, limits=options.build, level=options.level) as builder:
+        for step in steps:
+            if not (step.right and step.implemented):
+                step.speed = "not reached"
+                continue
+            hint = too_slow(step.step, builder.build, options.device, hidden, submission.digest)
+            step.speed = "too slow" if hint else "passed"
+            step.hints += [hint] if hint else []
 
 
 def _build(

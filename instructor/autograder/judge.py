@@ -5,16 +5,23 @@ The inputs are made here from a secret seed. The kernel gets copies: what it wri
 
 from __future__ import annotations
 
+import math
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
+import utils
 from instructor.autograder.behaviour import Evidence, unmet
 from instructor.autograder.plan import Run
 from instructor.autograder.ptx_rules import broken_rule
 from tirxlab.artifact import Artifact
+from tirxlab.devices import sim
 from tirxlab.rubric import load_rubric
+
+INSTRUCTIONS = (
+    20_000_000  # warp instructions of a launch, shared out to its clusters; the reference: 1 million
+)
 
 
 @dataclass
@@ -58,27 +65,62 @@ def _wrong_signature(run: Run, artifact: Artifact) -> str:
 
 
 def _launch(run: Run, artifact: Artifact) -> Judged:
-    import utils
-
     A, B = inputs(run)
-    C = utils.canaries((run.size[0], run.size[1]), "float16")
     try:
-        done, _ = utils.launch(
-            artifact, A.copy(), B.copy(), C, device="sim", order=run.order, trace=run.record
-        )
+        done, result = _simulate(run, artifact, A, B, run.record)
     except ValueError as error:
         return Judged(False, "error", f"it cannot be launched: {_one_line(error)}")
     judged = Judged(False, done.verdict, findings=[asdict(finding) for finding in done.findings])
     judged.instructions = int(done.stats.get("warp_instructions", 0))
-    judged.reason = _problem(run, done, artifact, A, B)
+    judged.reason = _problem(run, done, result, A, B)
     judged.right = not judged.reason
     if run.record and judged.right:
         seen = Evidence(done.trace, done.stats, artifact.grid, artifact.cluster, run.size)
-        judged.hint = unmet(run.step, seen)
+        judged.reason = _spares_work(run, artifact, seen, A, B, result)
+        judged.right = not judged.reason
+        judged.hint = unmet(run.step, seen) or _unmet_elsewhere(run, artifact, seen, A, B)
     return judged
 
 
-def _problem(run: Run, done, artifact: Artifact, A: np.ndarray, B: np.ndarray) -> str:
+def _simulate(run: Run, artifact: Artifact, A, B, trace: bool, result=None, **part):
+    """One launch on copies: (Run, D). D is held here alone; it was full of canaries, or is `result`."""
+    if result is None:
+        result = utils.canaries((run.size[0], run.size[1]), "float16")
+    budget = max(1, INSTRUCTIONS // _clusters(artifact))
+    arrays = [A.copy(), B.copy(), result]
+    return sim.run(artifact, arrays, order=run.order, trace=trace, max_instructions=budget, **part), result
+
+
+def _spares_work(run: Run, artifact: Artifact, seen: Evidence, A, B, result: np.ndarray) -> str:
+    """Why it is not right, if the first cluster does less once D holds the product, as in a timed loop."""
+    again, _ = _simulate(run, artifact, A, B, True, result.copy(), clusters=1)
+    multiplied = [_multiplied(one) for one in (seen, replace(seen, timeline=again.trace))]
+    return "it works less when D holds the product already" if multiplied[0] != multiplied[1] else ""
+
+
+def _multiplied(seen: Evidence) -> int:
+    return sum(map(len, seen.issued("tcgen05.mma").values()))
+
+
+def _clusters(artifact: Artifact) -> int:
+    return math.prod(artifact.grid) // math.prod(artifact.cluster)
+
+
+def _unmet_elsewhere(run: Run, artifact: Artifact, seen: Evidence, A: np.ndarray, B: np.ndarray) -> str:
+    """The same of the last cluster and of one that nobody can foresee: each is run alone."""
+    count = _clusters(artifact)
+    for number in sorted({run.seed % count, count - 1} - {0}):
+        try:
+            done, _ = _simulate(run, artifact, A, B, True, first=number, clusters=1)
+        except ValueError:
+            return "its clusters wait for each other through global memory: no step asks for that"
+        hint = unmet(run.step, replace(seen, timeline=done.trace, first=False))
+        if hint:
+            return f"not all clusters work alike: in some, {hint}"
+    return ""
+
+
+def _problem(run: Run, done, result: np.ndarray, A: np.ndarray, B: np.ndarray) -> str:
     """Why the run is not right: its first error, else the first thing that its output lacks."""
     errors = [finding for finding in done.findings if finding.severity == "error"]
     if errors:
@@ -86,7 +128,6 @@ def _problem(run: Run, done, artifact: Artifact, A: np.ndarray, B: np.ndarray) -
         return f"{errors[0].kind}{f' at line {line}' if line else ''}"
     if not done.ran or done.verdict not in ("clean", "review"):
         return f"the run is {done.verdict}: {_one_line(done.findings[0].message) if done.findings else ''}"
-    result = done.outputs[artifact.buffers[2].name]
     wrong = _wrong(run, result, A, B)
     return f"{100 * wrong:.3g} % of the numbers are wrong" if wrong else ""
 

@@ -19,7 +19,7 @@ class StepGrade:
     state: str  # "right", "wrong", "not built", "not implemented yet", "missing"
     right: bool = False
     implemented: bool = False
-    speed: str = NOT_MEASURED  # or "passed", "too slow"
+    speed: str = NOT_MEASURED  # or "passed", "too slow", "not reached" (a GPU was there, but no right kernel)
     hints: list[str] = field(default_factory=list)  # one for each lost part
     findings: list[str] = field(default_factory=list)  # kinds of what the simulator found, errors and reviews
     runs: list[dict] = field(default_factory=list)  # for the course: what was run, and what came of it

@@ -24,10 +24,12 @@ def run(
     trace: bool | ptxsim.Costs = False,
     clusters: int | None = None,
     first: int = 0,
+    max_instructions: int | None = None,
 ) -> Run:
     """Launch once. `order` is "program", "adverse" or a seed (ptxsim); `arrays` as `by_name` takes them.
 
     `trace` adds the ptxsim.Timeline of cluster `first`; `clusters` runs only so many, from `first` on.
+    `max_instructions` of a cluster: after so many it is given up as incomplete.
 
     Raises DeviceError for arrays that do not fit. A kernel with an instruction that ptxsim does not model
     is not run at all: no outputs, verdict "incomplete".
@@ -53,6 +55,7 @@ def run(
         trace=trace,
         clusters=clusters,
         first=first,
+        max_instructions=max_instructions,
         arg_names=[getattr(p, "buffer", None) or p.name for p in artifact.params],
         source=artifact.source.get("file", ""),
     )

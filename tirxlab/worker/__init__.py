@@ -8,9 +8,19 @@ compiles it. The parent (session.py) takes bytes of limited size from them, with
 them. What a child may touch: levels.py.
 """
 
-from tirxlab.worker.builder import Builder, Built
+from tirxlab.worker.builder import Builder, Built, NoKernel, artifact_of
 from tirxlab.worker.levels import LEVELS, strongest
 from tirxlab.worker.limits import Limits
 from tirxlab.worker.session import Session, WorkerError
 
-__all__ = ["LEVELS", "Builder", "Built", "Limits", "Session", "WorkerError", "strongest"]
+__all__ = [
+    "LEVELS",
+    "Builder",
+    "Built",
+    "Limits",
+    "NoKernel",
+    "Session",
+    "WorkerError",
+    "artifact_of",
+    "strongest",
+]

@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from tirxlab import cache, nvrtc
 from tirxlab.artifact import Artifact, ArtifactError
+from tirxlab.steps import StepError, UntouchedStep, read_text
 from tirxlab.worker.limits import Limits, printable
-from tirxlab.worker.session import Session, WorkerError
+from tirxlab.worker.session import Session, TooSlow, WorkerError
 
 Size = tuple[int, int, int]
+LEAST_SECONDS = 10  # that a step gets after others that were too slow
 
 
 @dataclass
@@ -27,8 +30,28 @@ class Built:
     printed: str = ""  # what the code printed meanwhile, safe to print
 
 
+class NoKernel(ValueError):
+    """The code of a step makes no kernel; the message says why."""
+
+
+def artifact_of(path: Path, step: int, size: Size) -> Artifact:
+    """One step of a file, built in a confined child.
+
+    StepError or UntouchedStep for the file, ValueError for a size that does not fit, else NoKernel.
+    """
+    with Builder(read_text(path), path.name) as builder:
+        built = builder.build(step, size)
+    if built.artifact is None:
+        kinds = {"file": StepError, "untouched": UntouchedStep, "misfit": ValueError}
+        raise kinds.get(built.kind, NoKernel)(built.message)
+    return built.artifact
+
+
 class Builder:
-    """Builds steps of a kernels file given as text. Use as a context manager: it has two child processes."""
+    """Builds steps of a kernels file given as text. Use as a context manager: it has two child processes.
+
+    Each step that has to be stopped for its time halves the time of those that follow, down to LEAST_SECONDS.
+    """
 
     def __init__(
         self,
@@ -65,6 +88,8 @@ class Builder:
             built.artifact = draft and self._compiled(built, draft)
         except WorkerError as error:
             built.kind, built.message = "died", f"the code {error}"
+            if isinstance(error, TooSlow):
+                self._lose_patience()
         except ArtifactError as error:
             built.kind, built.message = (
                 "died",
@@ -72,6 +97,11 @@ class Builder:
             )
         built.printed = printable(self.student.printed.decode(errors="replace"))
         return built
+
+    def _lose_patience(self) -> None:
+        for session in (self.student, self.compiler):
+            least = min(LEAST_SECONDS, session.limits.seconds)
+            session.limits = replace(session.limits, seconds=max(least, session.limits.seconds / 2))
 
     def _draft(self, built: Built) -> Artifact | None:
         """What the student's code makes, as valid data; the text that goes with it is ours."""

@@ -12,7 +12,9 @@ MIB = 1 << 20
 class Limits:
     """Of one child. Going over any of them ends it."""
 
-    seconds: float = 60.0  # wall time of one request, the start of the child included
+    seconds: float = (
+        60.0  # of one request, the start of the child included; not what it waits for a processor
+    )
     cpu_seconds: int = 600  # of the child's whole life
     memory: int = 3072 * MIB  # bytes resident, of all its processes together
     processes: int = 32  # and threads

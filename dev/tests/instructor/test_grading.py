@@ -58,11 +58,22 @@ def test_an_earlier_step_in_a_later_place_loses_the_implementation_and_is_told_w
     assert step.earned == pytest.approx(0.6 * step.points)
 
 
+EARLIER = [(source, target) for target in STEPS for source in range(1, target) if (source, target) != (3, 4)]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("source, target", [(5, 6), (6, 7), (7, 8), (8, 9), (9, 10)])
-def test_earlier_steps_in_later_places(source, target):
+@pytest.mark.parametrize("source, target", EARLIER)
+def test_no_earlier_step_has_the_implementation_of_a_later_one(source, target):
     step = graded(moved(source, target), target)[target]
     assert step.implementation_points == 0 and len(step.hints) == 1
+    assert step.right or source < 3  # a kernel for one tile does not take the sizes of several
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source, target", [(s, t) for t in STEPS for s in range(max(t, 3) + 1, 11)])
+def test_a_later_step_in_an_earlier_place_is_right_or_refuses_the_size(source, target):
+    step = graded(moved(source, target), target)[target]
+    assert step.right or step.state == "not built" and "must be a multiple" in step.hints[0]
 
 
 @pytest.mark.slow

@@ -1,0 +1,55 @@
+"""One run of one artifact: work spared when D is there already, clusters that differ, runs without end."""
+
+from dataclasses import replace
+
+import pytest
+
+import utils
+from instructor.autograder import judge as judging
+from instructor.autograder.judge import judge
+from instructor.autograder.plan import Run
+from instructor.solutions import gemm_kernels
+from tirxlab import nvrtc
+from tirxlab.build import build, draft
+
+SIZE, TILE = (256, 256, 128), (128, 128, 128)
+RECORDED = Run(2, TILE, "integers", "adverse", 5, record=True)
+
+
+def edited(statement: str):
+    """Step 2's artifact with a statement at the head of its CUDA."""
+    made = draft(gemm_kernels.hgemm_v2(*TILE))
+    start = made.cuda.index("{", made.cuda.index('extern "C" __global__')) + 1
+    return nvrtc.finish(replace(made, cuda=made.cuda[:start] + statement + made.cuda[start:]))
+
+
+def test_a_kernel_that_spares_its_work_when_d_is_there_already_is_wrong():
+    canary = utils.CANARY["float16"]
+    assert judge(RECORDED, edited("")).right
+    spares = f"if (*(volatile unsigned short *)D_ptr != {canary}) return;"
+    judged = judge(RECORDED, edited(spares))
+    assert not judged.right and judged.reason == "it works less when D holds the product already"
+    assert judge(replace(RECORDED, record=False), edited(spares)).right  # one launch does not show it
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_a_kernel_whose_other_clusters_work_otherwise_loses_the_implementation(monkeypatch, number):
+    """Cluster 0 is step 4, cluster `number` is step 3: what a launch that tells its CTAs apart could do."""
+    right, early = (build(getattr(gemm_kernels, f"hgemm_v{step}")(*SIZE)) for step in (4, 3))
+    real = judging._simulate
+
+    def simulate(run, artifact, *args, first=0, **more):
+        return real(run, early if first == number else artifact, *args, first=first, **more)
+
+    run = Run(4, SIZE, "integers", "adverse", 5, record=True)  # seed 5 looks at cluster 1 of 4, and the last
+    assert judge(run, right).hint == ""
+    monkeypatch.setattr(judging, "_simulate", simulate)
+    judged = judge(run, right)
+    assert judged.right and judged.hint.startswith("not all clusters work alike") and "TMA" in judged.hint
+
+
+def test_a_launch_has_a_budget_of_instructions(monkeypatch):
+    endless = edited('for (unsigned i = 0; i < 4000000000u; ++i) asm volatile("");')
+    monkeypatch.setattr(judging, "INSTRUCTIONS", 100_000)
+    judged = judge(RECORDED, endless)
+    assert not judged.right and judged.reason and judged.instructions < 1_000_000
