@@ -5,6 +5,7 @@ numba keeps its own compiled code beside that file, so that neither is ever stal
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.util
 import os
@@ -32,17 +33,24 @@ def cache_directory() -> Path:
         return Path(tempfile.mkdtemp(prefix="ptxsim-"))
 
 
+@functools.cache
+def _sources():
+    """The hash of what all generated code may import, and of who compiles it."""
+    digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
+    for path in sorted(path for pattern in _SOURCES for path in _PACKAGE.glob(pattern)):
+        digest.update(path.read_bytes())
+    return digest
+
+
 def import_generated(text: str, modules: tuple[str, ...] | list[str] = ()):
     """Imports generated source from its content-named file; helpers it calls count as content.
 
     modules: other modules that the text imports compiled functions from.
     """
-    digest = hashlib.sha256(text.encode())
-    for path in sorted(path for pattern in _SOURCES for path in _PACKAGE.glob(pattern)):
-        digest.update(path.read_bytes())
+    digest = _sources().copy()
+    digest.update(text.encode())
     for name in modules:
         digest.update(Path(importlib.util.find_spec(name).origin).read_bytes())
-    digest.update(f"{numba.__version__} {sys.version}".encode())
     name = f"ptxsim_{digest.hexdigest()[:24]}"
     if name in sys.modules:
         return sys.modules[name]

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numba
-
 from ptxsim.isa.scalar import address
 from ptxsim.isa.scalar import table as scalar
 from ptxsim.isa.scalar.forms import ScalarOp
@@ -147,17 +145,6 @@ def cold_operation(op: ScalarOp) -> Callable:
     return import_generated(
         _COLD_HEAD + "\n".join(lines + ["    " + line for line in operation_lines(op)]) + "\n"
     ).cold
-
-
-def vector_cold_operation(op: ScalarOp) -> Callable:
-    """The same by vector code, for an operation that has it."""
-    operation = vector_operation(op.dst, op.src, op.expr)
-
-    @numba.njit(numba.void(numba.uint64, numba.int64, numba.uint64, numba.uint64))
-    def cold(row, m, registers, predicates):
-        operation(row, m, registers, predicates)
-
-    return cold
 
 
 def operation_lines(op: ScalarOp) -> list[str]:

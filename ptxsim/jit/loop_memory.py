@@ -15,10 +15,10 @@ from numba import njit
 from ptxsim.isa.address_map import *  # noqa: F403
 from ptxsim.jit.bytecode import *  # noqa: F403
 from ptxsim.jit.intrinsics import *  # noqa: F403
-from ptxsim.jit.simd_memory import *  # noqa: F403
+from ptxsim.jit.simd_memory import check_lanes, loader, storer
 from ptxsim.jit.translate import shared_address, translate
 
-WHOLE_WARP = {(1, 2), (1, 4), (2, 4), (4, 4), (1, 8), (2, 8)}  # (elements, bytes of one) with vector code
+WHOLE_WARP = (1, 2), (1, 4), (2, 4), (4, 4), (1, 8), (2, 8)  # (elements, bytes of one) with vector code
 
 
 @njit(inline="always")
@@ -188,42 +188,33 @@ def log_warp(row, pc, thread, write, distance, registers, control):
         set_word(control, LOG_USED, used + 32)
 
 
-@njit
-def load_warp(row, distance, registers, control):
-    """Loads for all 32 lanes from the addresses that `reach` has found."""
-    slot, width, count = column(row, A), column(row, C), column(row, B)
-    names = word(control, LISTS_PTR) + 4 * column(row, D)
-    if width == 4 and count == 4:
-        load_4x4(registers, names, slot, distance)
-    elif width == 4 and count == 1:
-        load_1x4(registers, names, slot, distance)
-    elif width == 4 and count == 2:
-        load_2x4(registers, names, slot, distance)
-    elif width == 8 and count == 1:
-        load_1x8(registers, names, slot, distance)
-    elif width == 8 and count == 2:
-        load_2x8(registers, names, slot, distance)
-    else:
-        load_1x2(registers, names, slot, distance)
+def _whole_warp(vector_code):
+    """`access(row, distance, registers, control)`: the access of all 32 lanes to the addresses that `reach`
+    has found, by the vector code that `vector_code(elements, bytes of one)` makes.
+    """
+    one_2, one_4, two_4, four_4, one_8, two_8 = (vector_code(*shape) for shape in WHOLE_WARP)
+
+    @njit
+    def access(row, distance, registers, control):
+        slot, width, count = column(row, A), column(row, C), column(row, B)
+        names = word(control, LISTS_PTR) + 4 * column(row, D)
+        if width == 4 and count == 4:
+            four_4(registers, names, slot, distance)
+        elif width == 4 and count == 1:
+            one_4(registers, names, slot, distance)
+        elif width == 4 and count == 2:
+            two_4(registers, names, slot, distance)
+        elif width == 8 and count == 1:
+            one_8(registers, names, slot, distance)
+        elif width == 8 and count == 2:
+            two_8(registers, names, slot, distance)
+        else:
+            one_2(registers, names, slot, distance)
+
+    return access
 
 
-@njit
-def store_warp(row, distance, registers, control):
-    """Stores for all 32 lanes to the addresses that `reach` has found."""
-    slot, width, count = column(row, A), column(row, C), column(row, B)
-    names = word(control, LISTS_PTR) + 4 * column(row, D)
-    if width == 4 and count == 4:
-        store_4x4(registers, names, slot, distance)
-    elif width == 4 and count == 1:
-        store_1x4(registers, names, slot, distance)
-    elif width == 4 and count == 2:
-        store_2x4(registers, names, slot, distance)
-    elif width == 8 and count == 1:
-        store_1x8(registers, names, slot, distance)
-    elif width == 8 and count == 2:
-        store_2x8(registers, names, slot, distance)
-    else:
-        store_1x2(registers, names, slot, distance)
+load_warp, store_warp = _whole_warp(loader), _whole_warp(storer)
 
 
 # ---- lane by lane: some lanes, or addresses of several windows ----

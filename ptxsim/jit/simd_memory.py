@@ -207,11 +207,3 @@ def storer(count: int, width: int):
 def _single(builder, column):
     for i in range(STEP):
         yield builder.extract_element(column, ir.Constant(I32, i))
-
-
-load_1x2, load_1x4, load_2x4, load_4x4, load_1x8, load_2x8 = (
-    loader(*shape) for shape in ((1, 2), (1, 4), (2, 4), (4, 4), (1, 8), (2, 8))
-)
-store_1x2, store_1x4, store_2x4, store_4x4, store_1x8, store_2x8 = (
-    storer(*shape) for shape in ((1, 2), (1, 4), (2, 4), (4, 4), (1, 8), (2, 8))
-)

@@ -15,7 +15,7 @@ from ptxsim.machine.async_queue import Work
 from ptxsim.machine.tensor_map import TensorMap
 from ptxsim.units.atomics import combine
 from ptxsim.units.bulk_groups import each_lane, notify, open_group
-from ptxsim.units.mbarrier import find_barrier, guarded, place_of
+from ptxsim.units.mbarrier import bytes_arrive, place_of
 from ptxsim.units.registry import unit
 
 _TX = "mbarrier::complete_tx::bytes"
@@ -175,7 +175,7 @@ def _to_shared(cluster, split, args, form: Form, size: int) -> None:
             if cluster.checks:
                 cluster.checks.tma_write(cluster, token, rank, _chunks(place[1], size))
         for at in bars:
-            _complete(cluster, split, at, size, token)
+            bytes_arrive(cluster, split, at, size, token)
 
     cluster.tma_bytes += size
     cluster.engine.submit(Work(None, finish, "bulk copy", split))
@@ -198,14 +198,6 @@ def _read(cluster, origin: Span, own, size: int, token) -> np.ndarray:
     if cluster.checks:
         cluster.checks.tma_read(cluster, token, own[0], _chunks(own[1], size))
     return cluster.shared[own[0], own[1] : own[1] + size].copy()
-
-
-def _complete(cluster, split, place, size: int, token) -> None:
-    barrier = find_barrier(cluster, split, place, "complete_tx")
-    if barrier is not None:
-        if cluster.checks:
-            cluster.checks.async_arrive(cluster, place, token)
-        guarded(cluster, split, place, lambda: barrier.complete_tx(size))
 
 
 def _to_global(cluster, split, args, form: Form, size: int) -> None:
@@ -316,6 +308,6 @@ def _send(cluster, split, place, data: bytes, operation: str, kind, bar) -> None
             view[:] = np.frombuffer(data, np.uint8)
         if cluster.checks:
             cluster.checks.async_write(cluster, token, *place, size)
-        _complete(cluster, split, bar, size, token)
+        bytes_arrive(cluster, split, bar, size, token)
 
     cluster.engine.submit(Work(None, finish, "store to another CTA", split))

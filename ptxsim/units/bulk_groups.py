@@ -14,25 +14,46 @@ def each_lane(split) -> list[Location]:
 class BulkGroup:
     """Copies of one bulk async-group: how many have still to read their source, and to write."""
 
-    __slots__ = ("reads", "writes", "committed")
+    __slots__ = ("reads", "writes")
 
     def __init__(self):
         self.reads = self.writes = 0
-        self.committed = False
 
 
-def _groups(cluster, split) -> list[BulkGroup]:
-    return cluster.unit_state.setdefault(("bulk", split.thread), [])
+class BulkGroups:
+    """The groups of one thread: committed ones that still move bytes, the number of all, and the open one."""
+
+    __slots__ = ("pending", "committed", "open")
+
+    def __init__(self):
+        self.pending: dict[int, BulkGroup] = {}  # number -> group
+        self.committed, self.open = 0, BulkGroup()
+
+    def commit(self) -> None:
+        self.committed += 1
+        self.pending[self.committed], self.open = self.open, BulkGroup()
+
+    def unfinished(self, allowed: int, reading: bool) -> int:
+        """How many but the latest `allowed` still have to read, or to write. Forgets what has ended."""
+        self.pending = {number: group for number, group in self.pending.items() if group.writes}
+        old = [group for number, group in self.pending.items() if number <= self.committed - allowed]
+        return sum(bool(group.reads if reading else group.writes) for group in old)
+
+
+def bulk_groups(cluster, thread: int) -> BulkGroups:
+    """Those of a thread of the cluster."""
+    key = "bulk", thread
+    if key not in cluster.unit_state:
+        cluster.unit_state[key] = BulkGroups()
+    return cluster.unit_state[key]
 
 
 def open_group(cluster, split) -> BulkGroup:
     """The uncommitted group of a thread, with one more copy in it."""
-    groups = _groups(cluster, split)
-    if not groups or groups[-1].committed:
-        groups.append(BulkGroup())
-    groups[-1].reads += 1
-    groups[-1].writes += 1
-    return groups[-1]
+    group = bulk_groups(cluster, split.thread).open
+    group.reads += 1
+    group.writes += 1
+    return group
 
 
 def notify(cluster, split) -> None:
@@ -43,10 +64,7 @@ def notify(cluster, split) -> None:
 def commit_group(instr):
     def run(cluster, split, args):
         for thread in each_lane(split):
-            groups = _groups(cluster, thread)
-            if not groups or groups[-1].committed:
-                groups.append(BulkGroup())
-            groups[-1].committed = True
+            bulk_groups(cluster, thread.thread).commit()
             if cluster.checks:
                 cluster.checks.bulk_commit(cluster, thread)
 
@@ -60,15 +78,10 @@ def wait_group(instr):
     def run(cluster, split, args):
         allowed = cluster.scalar(split, args[0])
         for lane in split.lanes:
-            groups = [
-                g for g in cluster.unit_state.get(("bulk", split.warp * 32 + int(lane)), []) if g.committed
-            ]
-            pending = [g for g in groups if (g.reads if reading else g.writes)]
-            recent = groups[len(groups) - allowed :] if allowed else []
-            if any(g not in recent for g in pending):
-                return cluster.wait(
-                    split, Wait("group", ("bulk", split.warp), {"allowed": allowed, "pending": len(pending)})
-                )
+            pending = bulk_groups(cluster, split.warp * 32 + int(lane)).unfinished(allowed, reading)
+            if pending:
+                detail = {"allowed": allowed, "pending": pending}
+                return cluster.wait(split, Wait("group", ("bulk", split.warp), detail))
         if cluster.checks:
             cluster.checks.bulk_wait(cluster, split, allowed, reading)
         return None

@@ -74,6 +74,15 @@ def guarded(cluster, split, place: tuple[int, int], change) -> None:
     settle(cluster, place)
 
 
+def bytes_arrive(cluster, split, place, size: int, token) -> None:
+    """Bytes of a copy have arrived: complete-tx on its mbarrier (PTX ISA 9.7.13.15)."""
+    barrier = find_barrier(cluster, split, place, "complete_tx")
+    if barrier is not None:
+        if cluster.checks:
+            cluster.checks.async_arrive(cluster, place, token)
+        guarded(cluster, split, place, lambda: barrier.complete_tx(size))
+
+
 def settle(cluster, place: tuple[int, int]) -> None:
     """Completes the current phase of a barrier if nothing is missing, and wakes who waits for it."""
     barrier = cluster.mbarriers[place]

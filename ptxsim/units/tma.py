@@ -11,7 +11,7 @@ from ptxsim.jit.translate import shared_place
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.tensor_map import TensorMap
 from ptxsim.units.bulk_groups import each_lane, notify, open_group
-from ptxsim.units.mbarrier import find_barrier, guarded, place_of
+from ptxsim.units.mbarrier import bytes_arrive, place_of
 from ptxsim.units.registry import unit
 from ptxsim.units.tensormap import find_map
 
@@ -221,7 +221,7 @@ def _load_one(cluster, split, args, multicast: bool, pair: bool) -> None:
                 cluster.checks.tma_write(cluster, token, rank, chunks)
         cluster.tma_bytes += size
         for target in targets:
-            _complete(cluster, split, target, size, token)
+            bytes_arrive(cluster, split, target, size, token)
 
     cluster.engine.submit(Work(None, finish, f"TMA load of {tmap.name or 'a tensor'}", split))
 
@@ -231,14 +231,6 @@ def _signalled(rank: int, bar: tuple[int, int], multicast: bool, pair: bool) -> 
     if not multicast:
         return bar
     return (rank & ~1 | bar[0] & 1 if pair else rank, bar[1])
-
-
-def _complete(cluster, split, place, size: int, token) -> None:
-    barrier = find_barrier(cluster, split, place, "complete_tx")
-    if barrier is not None:
-        if cluster.checks:
-            cluster.checks.async_arrive(cluster, place, token)
-        guarded(cluster, split, place, lambda: barrier.complete_tx(size))
 
 
 _REDUCTIONS = {

@@ -11,6 +11,7 @@ from ptxsim.checks.race.async_work import Issued, spans_of
 from ptxsim.checks.race.shadow_bytes import SHARED
 from ptxsim.checks.race.shadow_order import STRONG
 from ptxsim.checks.race.vector_clocks import Stamp
+from ptxsim.units.bulk_groups import bulk_groups
 
 
 class BulkCopies(Observer):
@@ -28,7 +29,7 @@ class BulkCopies(Observer):
         op = self.latest = Issued.of(kind, split, self.clocks)
         op.tmap, op.start, op.ranks = tmap, start, ranks
         if kind == "store":
-            op.epoch = len(cluster.unit_state[("bulk", split.thread)])
+            op.epoch = bulk_groups(cluster, split.thread).committed + 1
         if split.instr.op == "red" or "reduce" in split.instr.mods:
             op.flags |= STRONG
         return op
@@ -85,8 +86,7 @@ class BulkCopies(Observer):
 
     def bulk_wait(self, cluster, split, allowed: int, reading: bool) -> None:
         for lane in split.lanes.tolist():
-            groups = cluster.unit_state.get(("bulk", split.warp * 32 + lane), [])
-            done = sum(g.committed for g in groups) - allowed
+            done = bulk_groups(cluster, split.warp * 32 + lane).committed - allowed
             agent = self.clocks.agent_of(split.warp * 32 + lane)
             for kind in ("source",) if reading else ("source", "result"):
                 column = self.clocks.columns.get((kind, agent))

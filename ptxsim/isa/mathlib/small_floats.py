@@ -30,7 +30,7 @@ SIGN16 = np.uint64(0x8000)
 POW112 = np.float32(2.0**112)
 QUIET_NAN64, PAYLOAD64 = np.uint64(0x7FF8000000000000), np.uint64((1 << 52) - 1)
 U13, U23, U52 = np.uint64(13), np.uint64(23), np.uint64(52)
-INF16, INF_B16, INF32 = np.uint64(0x7C00), np.uint64(0x7F80), INFINITY32
+INF16, INF32 = np.uint64(0x7C00), INFINITY32
 
 
 def _format(mbits: int, emin: int, largest: int, infinity: int, nan: int, sign_at: int):

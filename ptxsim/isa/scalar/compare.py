@@ -23,7 +23,6 @@ FLOAT = {  # ordered tests are false with a NaN on either side, those ending in 
 }
 UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 OPS = " ".join(INTEGER | FLOAT)
-FLOAT_OPS = " ".join(FLOAT)
 TYPES = "b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64"
 BOOLEAN = {"": "{t}", "and": "{t} and c", "or": "{t} or c", "xor": "({t}) != c"}
 READ = {  # how a source of a type is read: its source type, and text that makes it comparable
