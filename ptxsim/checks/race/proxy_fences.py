@@ -42,7 +42,7 @@ class ProxyFences(Observer):
     def record(self, agents: np.ndarray, mods: set[str]) -> None:
         """These threads execute fence.proxy.async with these modifiers."""
         clock = self.clocks.clock
-        before = rows_copy(clock, agents)
+        before = rows_copy(clock[:, : self.clocks.threads], agents)  # of threads: only they need fences
         clock[agents, agents] += 1
         for space in fence_spaces(mods):
             counts = self.counts[space]
