@@ -18,8 +18,10 @@ from lab_cli.common import (
     parse_step,
     print_json,
 )
+from lab_cli.report import ReportOption, check_report, from_forecast, write_report
+from ptxsim.trace.schedule import Timeline
 from tirxlab.artifact import Artifact
-from tirxlab.forecast import CHIPS, Forecast, NoForecast, forecast
+from tirxlab.forecast import CHIPS, Forecast, NoForecast, timed
 from tirxlab.pool import Failed, Pool
 from tirxlab.steps import StepError, parse_size, read_text, size_text
 from tirxlab.worker import Builder
@@ -50,6 +52,7 @@ def run(
     chip: ChipOption = "",
     kernels: KernelsOption = None,
     json: JsonOption = False,
+    report_to: ReportOption = None,
 ) -> None:
     """Predict the time of a step on a B200, or of a track's rung on an H200, and say what bounds it.
 
@@ -58,15 +61,25 @@ def run(
     """
     if chip not in ("", *CHIPS):
         raise UserError(f"--chip takes {' or '.join(CHIPS)} (got {chip!r})")
+    check_report(report_to)
     try:
         if tracks.is_track(step):
-            title, size, found = of_track(step, words or [], chip or "h200", kernels)
+            chip = chip or "h200"
+            title, size, (found, timeline), path = of_track(step, words or [], chip, kernels)
             published = None
         else:
-            title, size, found, published = of_step(step, words or [], chip or "b200", kernels)
+            chip = chip or "b200"
+            title, size, (found, timeline), published, path = of_step(step, words or [], chip, kernels)
     except NoForecast as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from None
+    if report_to is not None:
+        command = " ".join(["./lab predict", step, *(words or [])])
+        about = {"published": published, "chip": chip, "source": read_text(path)}
+        about["lesson"] = LESSONS[found.bound]
+        about["steps"] = [] if tracks.is_track(step) else [int(step)]
+        page = from_forecast.forecast_page(command, title, size, found, timeline, about, report_to)
+        write_report(report_to, page)
     if json:
         print_json(
             {"what": title, "size": size_text(size), "predicted": asdict(found), "published_ms": published}
@@ -76,7 +89,7 @@ def run(
 
 
 def of_step(text: str, words: list[str], chip: str, kernels: Path | None):
-    """(title, size, Forecast, published ms or None) of a step of the kernels file."""
+    """(title, size, (Forecast, Timeline), published ms or None, file) of a step of the kernels file."""
     from tirxlab.rubric import load_rubric
 
     if len(words) > 1:
@@ -87,10 +100,10 @@ def of_step(text: str, words: list[str], chip: str, kernels: Path | None):
     found = foreseen(path, number, size, chip)
     rubric = load_rubric()
     published = rubric.reference_ms[number].get(size) if chip == "b200" else None
-    return f"step {number}, {rubric.titles[number]}", size, found, published
+    return f"step {number}, {rubric.titles[number]}", size, found, published, path
 
 
-def foreseen(path: Path, step: int, size: Size, chip: str) -> Forecast:
+def foreseen(path: Path, step: int, size: Size, chip: str) -> tuple[Forecast, Timeline]:
     """Builds a step in the confined child and replays it in a process of its own, as check does."""
     with Builder(read_text(path), path.name) as builder:
         built = builder.build(step, size)
@@ -103,8 +116,8 @@ def foreseen(path: Path, step: int, size: Size, chip: str) -> Forecast:
     return apart(built.artifact, chip, 2.0 * size[0] * size[1] * size[2])
 
 
-def apart(artifact: Artifact, chip: str, flops: float) -> Forecast:
-    """The forecast, made in a process that may be killed."""
+def apart(artifact: Artifact, chip: str, flops: float) -> tuple[Forecast, Timeline]:
+    """The forecast and its timeline, made in a process that may be killed."""
     with Pool(1) as pool:
         pool.submit("forecast", attempt, artifact, chip, flops)
         ((_, found),) = pool.results()
@@ -117,24 +130,25 @@ def apart(artifact: Artifact, chip: str, flops: float) -> Forecast:
     return found
 
 
-def attempt(artifact: Artifact, chip: str, flops: float) -> Forecast | str:
-    """The forecast, or why there is none: in a process of the pool."""
+def attempt(artifact: Artifact, chip: str, flops: float) -> tuple[Forecast, Timeline] | str:
+    """The forecast and its timeline, or why there is none: in a process of the pool."""
     try:
-        return forecast(artifact, chip, flops)
+        return timed(artifact, chip, flops)
     except (NoForecast, ValueError) as error:
         return str(error)
 
 
 def of_track(name: str, words: list[str], chip: str, kernels: Path | None):
-    """(title, size, Forecast) of a rung of a track; the last rung if none is named."""
+    """(title, size, (Forecast, Timeline), file) of a rung of a track; the last rung if none is named."""
     if len(words) > 2:
         raise UserError(f"a track takes RUNG and SIZE, not {' '.join(words)!r}")
     track = tracks.track_of(name)
     rung = tracks.one_rung(track, words[0] if words else None)
     size = parse_size(words[1]) if len(words) > 1 else SIZE
-    artifact = tracks.build(rung, tracks.source(track, rung, kernels), size).artifact
+    path = tracks.source(track, rung, kernels)
+    artifact = tracks.build(rung, path, size).artifact
     found = apart(artifact, chip, 2.0 * size[0] * size[1] * size[2])
-    return f"{track.title} rung {rung.number}, {rung.title}", size, found
+    return f"{track.title} rung {rung.number}, {rung.title}", size, found, path
 
 
 def show(title: str, size: Size, found: Forecast, published: float | None) -> None:

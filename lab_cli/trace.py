@@ -32,7 +32,7 @@ from tirxlab.steps import StepError, UntouchedStep, parse_size, read_text, size_
 # Without --size: the first CTA of steps 6 to 10 gets two tiles, so that write-back can meet the next tile.
 SIZES = {1: "128x128x64", 2: "128x128x512", 9: "2048x2560x512", 10: "4096x2560x512"}
 SIZE = "2048x2048x512"
-SMS = 148  # of a B200
+CHIP = {"sm_100a": ("a B200", 148), "sm_90a": ("an H200", 132)}  # its SMs
 REPLAY = (
     "A tick is not a unit of time: the simulator has no clock. The events of the run are replayed with fixed "
     "costs; events that overlap were not ordered by the program. Arithmetic, caches and other CTAs are not "
@@ -67,15 +67,20 @@ def run(
     ] = None,
     kernels: KernelsOption = None,
     order: OrderOption = "program",
+    chip: Annotated[
+        str, typer.Option("--chip", metavar="CHIP", help="b200 or h200: times as ./lab predict models them")
+    ] = "",
     json: JsonOption = False,
 ) -> None:
     """Show what can run at the same time in one CTA or cluster of a step, and who waits for what.
 
-    The simulator has no clock: ticks order events by what waits for what; they measure nothing. Only this
-    cluster is run; ./lab check S runs all. S may be hopper or ampere, with a RUNG.
+    The simulator has no clock: ticks order events by what waits for what; they measure nothing. With --chip
+    the record is replayed with that chip's costs, in nanoseconds: a prediction. Only this cluster is run;
+    ./lab check S runs all. S may be hopper or ampere, with a RUNG.
     """
     chosen, costs = parse_order(order), parse_costs(cost or [])
     check_target(out, SUFFIXES)
+    check_chip(chip, step, cluster, cost, order)
     if tracks.is_track(step):
         done, artifact, title = tracks.traced(step, size, size_option, kernels, chosen, costs, cluster)
         number, shape = step, (*artifact.outputs[0].shape, artifact.buffers[0].shape[1])
@@ -83,7 +88,9 @@ def run(
         number, shape = parse_step(step), asked_size(step, size, size_option)
         done, artifact = traced_run(kernels_file(kernels), number, shape, chosen, costs, cluster)
         title = f"step {number} at {size_text(shape)}"
-    title = f"{title}, {ctas(done)}"
+    if chip:
+        done.trace = modelled(artifact, chip)
+    title = f"{title}, {ctas(done)}" + (f", as a {chip.upper()} would" if chip else "")
     if out is not None:
         write_timeline(out, done.trace, title)
     if json:
@@ -113,6 +120,29 @@ def parse_costs(texts: list[str]) -> Costs:
         return Costs(**given)
     except ValueError as error:
         raise UserError(str(error)) from None
+
+
+def check_chip(chip: str, step: str, cluster: int, cost: list[str] | None, order: str) -> None:
+    """UserError for a chip that is not known, or options that mean nothing beside it."""
+    from tirxlab.forecast import CHIPS
+
+    if chip and chip not in CHIPS:
+        raise UserError(f"--chip takes {' or '.join(CHIPS)} (got {chip!r})")
+    if chip and (cluster or cost or order != "program"):
+        raise UserError(
+            "--chip times the first cluster as a chip would: without --cluster, --cost and --order"
+        )
+
+
+def modelled(artifact, chip: str):
+    """The timeline of the first cluster in nanoseconds. Exit 1, with the reason, if none can be predicted."""
+    from tirxlab.forecast import NoForecast, timed
+
+    try:
+        return timed(artifact, chip)[1]
+    except (NoForecast, ValueError) as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(1) from None
 
 
 def write_timeline(out: Path, timeline, title: str) -> None:
@@ -214,19 +244,20 @@ def ctas(done) -> str:
 
 
 def placed(done, artifact) -> str:
-    """Where a B200 would run it, if it filled its SMs in order: `cluster 3 of 74: SMs 6-7 of 148, ..`."""
+    """Where a chip would run it, if it filled its SMs in order: `cluster 3 of 74: SMs 6-7 of 148, ..`."""
     from ptxsim.grid.co_resident import SM_CTAS, SM_SHARED, SM_THREADS
 
+    name, count = CHIP.get(artifact.arch, ("an H200", 132))
     x, y, z = artifact.cluster
     size, (bx, by, bz) = x * y * z, artifact.block
     by_shared = SM_SHARED // (artifact.shared_bytes + 1024)
     per_sm = max(1, min(SM_CTAS, SM_THREADS // (bx * by * bz), by_shared))
     total, number = done.stats["grid_ctas"] // size, done.trace.cluster
-    at_once = SMS * per_sm // size
-    slot = number % at_once * size % SMS
+    at_once = count * per_sm // size
+    slot = number % at_once * size % count
     sms = f"SMs {slot}-{slot + size - 1}" if size > 1 else f"SM {slot}"
     waves = f"wave {number // at_once + 1} of {-(-total // at_once)}"
-    return f"cluster {number} of {total}: {sms} of {SMS}, {waves}, if a B200 fills its SMs in order"
+    return f"cluster {number} of {total}: {sms} of {count}, {waves}, if {name} fills its SMs in order"
 
 
 def explain(done, artifact) -> None:

@@ -46,16 +46,38 @@ def launch_of(artifact: Artifact):
 
 def forecast(artifact: Artifact, chip: str = "b200", flops: float = 0.0) -> Forecast:
     """Records a cluster and replays it. flops: of the whole launch. NoForecast where that is not possible."""
+    from ptxsim.timing.chip import chip as chip_of
+
+    found, _ = replayed(artifact, chip)
+    return told(found, chip_of(chip), flops, artifact)
+
+
+def timed(artifact: Artifact, chip: str = "b200", flops: float = 0.0):
+    """(Forecast, Timeline of the cluster that was replayed, in nanoseconds). NoForecast as above."""
+    from ptxsim.isa.address_map import SHARED_START
+    from ptxsim.report.findings import Reporter
+    from ptxsim.timing.chip import chip as chip_of
+    from ptxsim.timing.timeline import timeline
+
+    found, launch = replayed(artifact, chip)
+    names = [(n.name, n.dtype, n.offset, n.size) for n in artifact.names]
+    known = Reporter(names, launch.memory, launch.shared_dynamic)
+    made = timeline(found, lambda offset: known.shared_name(SHARED_START + offset))
+    return told(found, chip_of(chip), flops, artifact), made
+
+
+def replayed(artifact: Artifact, chip: str):
+    """(Prediction, the launch that it is of)."""
     import ptxsim
     from ptxsim.timing.chip import chip as chip_of
     from ptxsim.timing.predict import predict, sample
     from ptxsim.timing.record import Unpredictable
 
+    launch = launch_of(artifact)
     try:
-        taken = sample(launch_of(artifact), artifact.registers)
+        return predict(sample(launch, artifact.registers), chip_of(chip)), launch
     except (Unpredictable, ptxsim.PtxError) as error:
         raise NoForecast(f"no time is predicted: {error}") from None
-    return told(predict(taken, chip_of(chip)), chip_of(chip), flops, artifact)
 
 
 BUSY = 0.85  # of the time: from here on nothing but the tensor core bounds a kernel

@@ -10,7 +10,7 @@ from tirxlab.mismatch_map import MismatchMap
 
 MAP = 320  # pixels of the longer side of a map
 LEVELS = 4  # shades of a cell by the share of its elements that are wrong
-WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 640, 360, 64, 44, 16  # of the roofline
+WIDTH, HEIGHT, LEFT, RIGHT, BOTTOM, TOP = 640, 380, 56, 28, 44, 36  # of the roofline
 # Where the names of a roofline's points stand, so that near points do not write over each other.
 _SIDES = ((8, -6), (8, 14), (-8, -6), (-8, 14))
 
@@ -74,7 +74,7 @@ def roofline_svg(roof: Roofline) -> str:
     y_low, y_high = _decades(min([*speeds, roof.peak_tflops]), roof.peak_tflops * 1.2)
 
     def x(value: float) -> float:
-        return LEFT + (math.log10(value) - x_low) / (x_high - x_low) * (WIDTH - LEFT - 16)
+        return LEFT + (math.log10(value) - x_low) / (x_high - x_low) * (WIDTH - LEFT - RIGHT)
 
     def y(value: float) -> float:
         return HEIGHT - BOTTOM - (math.log10(value) - y_low) / (y_high - y_low) * (HEIGHT - BOTTOM - TOP)
@@ -84,6 +84,8 @@ def roofline_svg(roof: Roofline) -> str:
     roof_line = [(first, first * roof.terabytes), (ridge, roof.peak_tflops), (10**x_high, roof.peak_tflops)]
     path = " ".join(f"{'L' if i else 'M'}{x(a):.1f},{y(b):.1f}" for i, (a, b) in enumerate(roof_line))
     shapes.append(_fill('<path class="roof" d="{}"/>', path))
+    shapes.append(_text(WIDTH - RIGHT, y(roof.peak_tflops) - 6, f"{roof.peak_tflops:,.0f} TFLOP/s", "end"))
+    shapes.append(_text(x(first) + 24, y(first * roof.terabytes) + 6, f"{roof.terabytes} TB/s"))
     for number, point in enumerate(roof.points):
         shapes += _point(point, x(point.intensity), y, _SIDES[number % len(_SIDES)])
     return _svg(WIDTH, HEIGHT, shapes, f"Roofline of {roof.chip}")
@@ -110,11 +112,11 @@ def _roof_axes(x, y, spread: tuple[int, int], speeds: tuple[int, int]) -> list[s
         shapes.append(_text(at, HEIGHT - BOTTOM + 16, f"{10.0**power:g}", "middle"))
     for power in range(speeds[0], speeds[1] + 1):
         at = y(10.0**power)
-        shapes.append(_fill(line, LEFT, at, WIDTH - 16, at))
+        shapes.append(_fill(line, LEFT, at, WIDTH - RIGHT, at))
         shapes.append(_text(LEFT - 6, at + 4, f"{10.0**power:g}", "end"))
-    middle = (LEFT + WIDTH) / 2
+    middle = (LEFT + WIDTH - RIGHT) / 2
     shapes.append(_text(middle, HEIGHT - 6, "floating-point operations per byte of global memory", "middle"))
-    return [*shapes, _text(4, TOP - 4, "TFLOP/s")]
+    return [*shapes, _text(4, 14, "TFLOP/s")]
 
 
 def _decades(low: float, high: float) -> tuple[int, int]:

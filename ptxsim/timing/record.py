@@ -39,7 +39,7 @@ def record(launch, index: int = 0) -> Tape:
         raise Unpredictable(
             "the cluster does not run to its end by itself: ./lab check says what it waits for"
         )
-    recorder.tape.finished = True
+    recorder.tape.finished, recorder.tape.lanes = True, recorder.lanes()
     return recorder.tape
 
 

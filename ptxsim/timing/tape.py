@@ -73,3 +73,4 @@ class Tape:
     writes: dict[int, int] = field(default_factory=dict)
     columns: int = 0  # of tensor memory that a CTA allocates
     finished: bool = False
+    lanes: list = field(default_factory=list)  # trace.schedule.Lane of every warp and unit with events

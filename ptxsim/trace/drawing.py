@@ -11,7 +11,7 @@ from html import escape
 
 from ptxsim.trace.bands import Arrow, Band, Bar, arranged, arrows
 from ptxsim.trace.export import MODELS
-from ptxsim.trace.scale import axis_unit, marks, number, unit_of, words
+from ptxsim.trace.scale import axis_unit, marks, number, rounded, unit_of, words
 from ptxsim.trace.schedule import WAITS, Timeline
 
 COLOURS = {
@@ -129,7 +129,7 @@ def described(bar: Bar, unit: str) -> str:
     said = f"{what} {event.name}"
     said += f", phase {event.phase}" if event.phase is not None else ""
     name, size = axis_unit(max(bar.end, 1), unit)
-    said += f", {number(round(bar.begin / size, 2))} to {number(round(bar.end / size, 2))} {name}"
+    said += f", {number(rounded(bar.begin / size))} to {number(rounded(bar.end / size))} {name}"
     said += f", {bar.amount:,} {'MACs' if event.kind == 'mma' else 'B'}" if bar.amount else ""
     return said + (f", line {event.line}" if event.line else "")
 

@@ -318,12 +318,13 @@ class Recorder(Observer):
     def timeline(self, costs: Costs) -> Timeline:
         """The events, scheduled with these costs."""
         ticks = schedule(self.events, costs)
-        lanes = [summarise(self.events, ticks, lane) for lane in self._lanes()]
+        lanes = [summarise(self.events, ticks, lane) for lane in self.lanes()]
         notes = [_NO_MMA_SYNC] if any(i is not None and i.op == "mma" for i in self.program.instrs) else []
         notes += [_POLLS] if talks(self.program) else []
         return Timeline(self.events, lanes, ticks, costs, self.finished, self.index, notes)
 
-    def _lanes(self) -> list[Lane]:
+    def lanes(self) -> list[Lane]:
+        """Warps and units that have events, in the order of the data's way."""
         found = {(e.cta, e.lane) for e in self.events if e.lane != BARRIERS}
         lanes = [self._lane(cta, lane) for cta, lane in found]
         return sorted(lanes, key=self._rank)

@@ -9,8 +9,8 @@ _MICRO = 20_000  # nanoseconds from which an axis is in microseconds
 
 
 def unit_of(timeline) -> str:
-    """ "ticks", unless a time model gave the times: then "ns"."""
-    return getattr(timeline, "unit", TICKS)
+    """TICKS, or NANOSECONDS where a time model gave the times."""
+    return timeline.unit
 
 
 def step_of(end: float, most: int) -> float:
@@ -42,4 +42,9 @@ def number(value: float) -> str:
 def words(value: float, unit: str) -> str:
     """A span of time for a person: `1,536 ticks`, `840 ns`, `23.4 µs`."""
     name, size = axis_unit(value, unit)
-    return f"{number(round(value / size, 2))} {name}"
+    return f"{number(rounded(value / size))} {name}"
+
+
+def rounded(value: float) -> float:
+    """Three digits that tell something, and no fraction from 100 on."""
+    return round(value) if value >= 100 else round(value, 2)

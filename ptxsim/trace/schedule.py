@@ -102,6 +102,7 @@ class Timeline:
     finished: bool  # all threads of the cluster have ended
     cluster: int = 0  # number of the cluster in the grid
     notes: list[str] = field(default_factory=list)  # what is not in the picture
+    unit: str = "ticks"  # of its times; "ns" where a chip's costs gave them (timing/timeline.py)
 
     def of(self, cta: int, lane: str) -> list[Event]:
         return [e for e in self.events if e.cta == cta and e.lane == lane]

@@ -240,6 +240,19 @@ def test_a_roofline_places_a_compute_bound_kernel_right_of_the_ridge():
     assert dots[0][0] > ridge > dots[1][0] and dots[0][1] < dots[1][1] and made.count('class="ring"') == 1
 
 
+def test_predict_writes_a_page_with_a_roofline_and_nanoseconds(run, tmp_path):
+    target = tmp_path / "page.html"
+    arguments = ["predict", "4", "512", "--kernels", str(REFERENCE), "--report", str(target)]
+    status, out, _ = run(*arguments)
+    page = Reader(target.read_text(encoding="utf-8"))
+    assert status == 0 and out.split(" ms,")[0].split()[-1] in page.said
+    assert "predicted, not measured" in page.said and "Critical path" in page.said
+    dots = [circle for circle in page.named("circle") if circle["class"] == "dot"]
+    assert len(dots) == 1 and "TB/s" in page.said
+    data = json.loads(next(text for text in page.scripts if text.startswith("[{")))
+    assert data[0]["unit"] == "ns" and data[0]["arrows"]
+
+
 # ---- grades ----
 
 

@@ -77,6 +77,14 @@ def test_any_cluster_can_be_drawn(run):
     assert json.loads(out)["cluster"] == 0
 
 
+def test_with_a_chip_times_are_modelled(run):
+    status, out, _ = run("trace", "4", "256", *K, "--chip", "b200")
+    assert status == 0 and out.startswith("step 4 at 256, CTA 0 of 4, as a B200 would: ")
+    assert "modelled, not measured" in " ".join(out.split()) and "A tick is not" not in out
+    _, out, _ = run("trace", "4", "256", *K, "--chip", "b200", "--json")
+    assert json.loads(out)["unit"] == "ns"
+
+
 def test_a_kernel_that_cannot_be_built_is_one_message_and_leaves_no_file(run, tmp_path):
     parts = sections(REFERENCE.read_text())
     hostile = "    import os\n    os._exit(0)\n"
@@ -105,6 +113,8 @@ def test_a_kernel_that_cannot_be_built_is_one_message_and_leaves_no_file(run, tm
         (["4", "--cost", "load=fast"], "'load=fast' is not a cost"),
         (["4", "--cost", "load=0"], "cost load is a whole number from 1 on (got 0)"),
         (["4", "--order", "fast"], "is not an order"),
+        (["4", "--chip", "a100"], "--chip takes b200 or h200"),
+        (["4", "--chip", "b200", "--cluster", "1"], "without --cluster"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(run, arguments, words):
