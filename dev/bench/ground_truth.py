@@ -1,6 +1,6 @@
 """ptxsim's verdicts on random synchronisation programs, against a truth that does not come from ptxsim.
 
-    python dev/bench/ground_truth.py SEED [--count N] [--minutes M] [--show K] [--out FILE]
+    python dev/bench/ground_truth.py SEED [--count N] [--jobs J] [--minutes M] [--show K] [--out FILE]
 
 Programs SEED * 1,000,000 .. are made, judged by `truth` (histories by transitive closure, several
 schedules) and run by ptxsim under three orders. Prints programs, disagreements by class and by cause (the
@@ -10,6 +10,9 @@ kinds of events left after minimising), and K programs of each. Exit code 1 wher
 from __future__ import annotations
 
 import argparse
+import contextlib
+import multiprocessing
+import resource
 import sys
 import time
 from collections import Counter, defaultdict
@@ -24,6 +27,7 @@ from dev.bench.truth.judge import truth_of  # noqa: E402
 from dev.bench.truth.minimise import minimise  # noqa: E402
 
 BLOCK = 1_000_000  # seeds of programs from one seed of the bench
+UNDEFINED = "without meaning: "
 MINIMISED = 3  # programs of a class and a kind of finding that are minimised
 
 
@@ -35,21 +39,15 @@ class Tally:
         self.classes, self.causes = Counter(), defaultdict(list)
         self.minimised = Counter()
 
-    def add(self, seed: int) -> None:
-        program = program_of(seed)
-        try:
-            truth = truth_of(program)
-            found = check(program, truth, deeper=(DEEPER[0],))
-            if found and any(self.minimised[name, _words(text)] < MINIMISED for name, text in found):
-                found = check(program)  # with more schedules, before it is shown
-        except Undefined as why:
-            self.undefined[str(why)] += 1
+    def add(self, seed: int, state: str, found: list[tuple[str, str]]) -> None:
+        """What `examine` says about a program."""
+        if state.startswith(UNDEFINED):
+            self.undefined[state] += 1
             return
-        state = "wrong" if truth.must else "wrong in some schedules" if truth.may else "right"
-        self.programs["to review" if state == "right" and truth.review else state] += 1
+        self.programs[state] += 1
         for name in sorted({name for name, _ in found}):
             self.classes[name] += 1
-            self._cause(seed, program, name, next(text for n, text in found if n == name))
+            self._cause(seed, program_of(seed), name, next(text for n, text in found if n == name))
 
     def _cause(self, seed: int, program, name: str, text: str) -> None:
         words = _words(text)
@@ -77,6 +75,28 @@ class Tally:
         return "\n".join(lines)
 
 
+def examine(seed: int) -> tuple[int, str, list[tuple[str, str]]]:
+    """(seed, what the program is, disagreements that more schedules do not explain)."""
+    program = program_of(seed)
+    try:
+        truth = truth_of(program)
+        found = check(program, truth, deeper=DEEPER)
+    except Undefined as why:
+        return seed, f"{UNDEFINED}{why}", []
+    state = "wrong" if truth.must else "wrong in some schedules" if truth.may else "right"
+    return seed, "to review" if state == "right" and truth.review else state, found
+
+
+@contextlib.contextmanager
+def spread(jobs: int):
+    """A `map` over that many processes, in order."""
+    if jobs == 1:
+        yield map
+        return
+    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+        yield lambda function, items: pool.imap(function, items, chunksize=8)
+
+
 def _words(text: str) -> str:
     """What a disagreement is like, for counting."""
     return " ".join(text.split()[1:4])
@@ -86,19 +106,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("seed", type=int)
     parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--jobs", type=int, default=1, help="processes; the result does not depend on it")
     parser.add_argument("--minutes", type=float, default=600.0)
     parser.add_argument("--show", type=int, default=0)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     tally, start, last = Tally(), time.monotonic(), time.monotonic()
-    for seed in range(given.seed * BLOCK, given.seed * BLOCK + given.count):
-        tally.add(seed)
-        if time.monotonic() - last > 60 and given.out:
-            given.out.write_text(tally.report(given.show) + "\n")
-            last = time.monotonic()
-        if time.monotonic() - start > 60 * given.minutes:
-            break
-    text = tally.report(given.show) + f"\n{time.process_time():.0f} s of processor time"
+    seeds = range(given.seed * BLOCK, given.seed * BLOCK + given.count)
+    with spread(given.jobs) as mapped:
+        for seed, state, found in mapped(examine, seeds):
+            tally.add(seed, state, found)
+            if time.monotonic() - last > 60 and given.out:
+                given.out.write_text(tally.report(given.show) + "\n")
+                last = time.monotonic()
+            if time.monotonic() - start > 60 * given.minutes:
+                break
+    spent = sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    text = tally.report(given.show) + f"\n{spent:.0f} s of processor time"
     print(text)
     if given.out:
         given.out.write_text(text + "\n")

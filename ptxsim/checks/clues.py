@@ -83,7 +83,8 @@ class Clues(Observer):
     def finish(self, cluster) -> None:
         self._without_consequence(cluster)
         errors = {f.kind for f in self.reporter.found.values() if f.severity == "error"}
-        if not errors & _EXPLAINED:
+        endless = any(f.evidence.get("cause") == "endless" for f in self.reporter.found.values())
+        if endless or not errors & _EXPLAINED:  # who goes round forever leaves the others in the middle
             return
         for (cta, number), meeting in self.meetings.items():
             text = self._counts(cluster, number, meeting) or self._groups(cluster, cta, number, meeting)

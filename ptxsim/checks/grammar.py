@@ -18,6 +18,7 @@ _PLURALS = {
     "loads": "load",
     "comes": "come",
     "issues": "issue",
+    "signals": "signal",
 }
 
 

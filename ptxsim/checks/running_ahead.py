@@ -11,6 +11,7 @@ _COUNT = (
     "init(count) is the number of arrivals per round: all threads that arrive, of both CTAs, or 1 per commit"
 )
 _IGNORED = "who signals a barrier round after round waits, in each round, for the one that answers it"
+_ONCE = "each wait is answered by one arrival of each thread: does the arrive stand in a loop of its own?"
 _SLOT = "signal and wait for the same slot: the pipeline's stage, or the consumer's number, on both sides"
 _AGAIN = "move on to the next phase after each wait (move_to_next_stage, or phase ^ 1), and start it once"
 _ISSUERS = (
@@ -33,6 +34,7 @@ def why(cluster, histories: dict, place: tuple[int, int], reporter) -> Reason:
     if ignored:
         return Reason(f"nobody ever waits for {' or '.join(ignored)}", _IGNORED, "ahead")
     reason = _slots(cluster, histories, place, reporter) or _again(cluster, histories, history, reporter)
+    reason = reason or _too_often(cluster, histories, history, reporter)
     reason = reason or _unsignalled(cluster, histories, place, reporter)
     return reason or _issuers(cluster, place, history, reporter) or _count(history)
 
@@ -55,6 +57,32 @@ def _slots(cluster, histories: dict, place: tuple[int, int], reporter) -> Reason
         at = f" (line {cluster.program.instrs[row].src})" if row is not None else ""
         text = f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} signalled, but only "
         return Reason(text + f"{' and '.join(others)} waited for{at}", _SLOT, "slot", row)
+    return None
+
+
+def _too_often(cluster, histories: dict, history: BarrierHistory, reporter) -> Reason | None:
+    """Who waits for this barrier answers its signallers more often than it has waited."""
+    signallers = {warp for _, warp, _ in history.sources}
+    for place, other in histories.items():
+        if other is history or not signallers & set(other.waits):
+            continue
+        answers: dict[tuple[int, int], list] = {}
+        for (how, warp, row), signals in other.sources.items():
+            if how == "arrive" and warp in history.waits:
+                line = cluster.program.instrs[row].src or row
+                times, lanes = answers.get((warp, line), (0, 0))
+                each = signals.total // max(1, signals.lanes.bit_count())
+                answers[warp, line] = times + each, lanes | signals.lanes
+        for (warp, line), (times, lanes) in answers.items():
+            waits = history.waits[warp].count
+            if times > waits + 1:
+                who = role(cluster, warp // cluster.warps_per_cta, {warp: lanes})
+                name = reporter.shared_name(place[1])
+                text = (
+                    f"{who} has arrived {times} times on {name} (line {line}), which lets its signallers go "
+                    f"on, and waited {waits} time{'s' * (waits != 1)} for this one"
+                )
+                return Reason(text, _ONCE, "ahead")
     return None
 
 

@@ -12,12 +12,13 @@ import os
 import sys
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from ptxsim.checks.all_checks import Checker
 from ptxsim.checks.deadlock.explain import explain
+from ptxsim.checks.race import across_processes
 from ptxsim.grid.co_resident import run_together, talks
 from ptxsim.jit import bytecode as ml
 from ptxsim.machine.cluster import Cluster
@@ -33,6 +34,7 @@ class Part:
 
     reporter: Reporter
     stats: dict
+    touched: dict = field(default_factory=dict)  # global memory, for a comparison with other processes
 
 
 def run_clusters(launch, chosen: range, checks: bool, order, names: list, jobs: int | None, extra=()) -> Part:
@@ -117,6 +119,7 @@ def _fork(cluster: Cluster, rest: range, jobs: int) -> list[Part]:
     failed = next((part for part in parts if isinstance(part, BaseException)), None)
     if failed is not None:
         raise failed
+    across_processes.compare(cluster.checks, [part.touched for part in parts])
     return parts
 
 
@@ -148,7 +151,8 @@ def _work(cluster: Cluster, mine, sender) -> None:
             if _stuck(cluster.reporter):
                 break
         reporter = cluster.reporter
-        sender.send(Part(Reporter.of(reporter.found, reporter.printed), _stats(cluster, done)))
+        touched = across_processes.summary(cluster.checks, mine[:done])
+        sender.send(Part(Reporter.of(reporter.found, reporter.printed), _stats(cluster, done), touched))
     except BaseException as error:  # noqa: BLE001 (the parent raises it)
         sender.send(error)
     finally:

@@ -169,8 +169,8 @@ def report(cluster, rounds: Rounds, proven: bool) -> Finding:
             f"{names} are still in {loops} after {cluster.executed() - rounds.first} warp instructions of "
             f"the cluster (max_instructions={rounds.most}). The run was given up"
         )
-    where = _where(cluster, rounds.rows())
-    return Finding("deadlock", "error" if proven else "incomplete", message, HINT, where)
+    where, evidence = _where(cluster, rounds.rows()), {"cause": "endless"}
+    return Finding("deadlock", "error" if proven else "incomplete", message, HINT, where, evidence)
 
 
 def _loops(cluster, rows: dict[int, tuple[int, int]]) -> tuple[str, str]:

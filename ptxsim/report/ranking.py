@@ -13,6 +13,7 @@ _FLIP = ("stale", "not flipped", "fresh")
 _COUNTS = ("slot", "bytes", "arrivals", "ahead", "bytes only", "partial", "misrouted", "silent")
 
 ORDER: tuple[tuple[str, tuple[str, ...]], ...] = (  # (kind, causes); no causes: all that are not named
+    ("deadlock", ("endless",)),
     ("collective", ()),
     ("illegal", ()),
     ("mbarrier", ()),

@@ -197,7 +197,9 @@ class FullRun(Run):
         rank, first = self.rank(threads[0]), tile_words(op.a["tile"])
         touches = [("s", rank, first + 128 * (warp % 4), 128, "r"), ("s", rank, first, 64, "r")]
         bit = self.node(op, threads[0], "mma", touches, self.released(threads)[0])
-        shares = self.wgmmas.setdefault((group, number), [0, Async(lambda: None), 0])
+        shares = self.wgmmas.setdefault((group, number), [0, Async(lambda: None), 0, op.a.get("block")])
+        if shares[3] != op.a.get("block"):
+            raise Undefined("warps of a warpgroup execute different wgmma instructions")
         shares[0] |= bit
         shares[2] += 1
         if shares[2] == 4:
@@ -215,9 +217,9 @@ class FullRun(Run):
         items = [item for group in covered for item in group]
         if op.a["n"] == 0 and self.groups.get(("wgmma", warp), [[]])[-1]:
             self.early.add(op.id)  # the result is read next, and this work is in no group
-        if not all(work.done for _, work, _ in items):
+        if not all(work.done for _, work, *_ in items):
             return False
-        for bits, _, _ in items:
+        for bits, *_ in items:
             for t in threads:
                 self.know[t] |= bits
         return True

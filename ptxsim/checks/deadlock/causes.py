@@ -13,6 +13,7 @@ from ptxsim.checks.deadlock.parity import flipped_early, not_flipped
 from ptxsim.checks.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.grammar import agree
 from ptxsim.checks.running_ahead import why
+from ptxsim.machine.endless import loop_around
 
 _COUNT_HINT = (
     "init(count) is the number of arrivals per round: all threads that arrive, of both CTAs, or 1 per commit"
@@ -20,6 +21,9 @@ _COUNT_HINT = (
 _BYTES_HINT = "the bytes given to arrive are the sum of all copies that signal this barrier in a phase"
 _LOOP_HINT = (
     "both sides of a barrier must run the same number of rounds: compare their loops over K and over tiles"
+)
+_ONCE_HINT = (
+    "one signal lets one wait pass: look at the phase of this wait, and whether it stands here once too often"
 )
 _SILENT_HINT = "the arrive, commit or load for it is missing, or under a condition that no thread meets"
 _ROUTE_HINT = "look at the slot index, at cta_id, and at cta_mask (one bit per CTA that is to hear it)"
@@ -180,12 +184,28 @@ def _partial(model: Model, waiter: Waiter) -> Cause | None:
     count = barrier.expected - barrier.pending
     text = (
         f"{model.name(waiter.place)} never completes phase {barrier.phase}: only {count} of "
-        f"{barrier.expected} arrivals came, and every thread that signals it has already done so"
+        f"{barrier.expected} arrivals came ({_arrived(model, waiter, history)}), and every thread that "
+        f"signals it has already done so"
     )
     elsewhere = _elsewhere(model, waiter)
     if elsewhere:
         text += f" (others went to {elsewhere})"
     return Cause(text, _COUNT_HINT, waiter)
+
+
+def _arrived(model: Model, waiter: Waiter, history) -> str:
+    """Who has arrived in the present phase, and where: `WG0 warp 0, line 1020`."""
+    phase, lanes, lines = model.cluster.mbarriers[waiter.place].phase, {}, set()
+    for (how, warp, row), signals in history.sources.items():
+        if how != "load" and signals.phase == phase:
+            lanes[warp] = lanes.get(warp, 0) | signals.lanes
+            lines.add(model.program.instrs[row].src or model.program.instrs[row].line)
+    if not lanes:
+        return "by cp.async"
+    first = min(lanes) // model.cluster.warps_per_cta
+    mine = {w: mask for w, mask in lanes.items() if w // model.cluster.warps_per_cta == first}
+    more = "" if len(mine) == len(lanes) else " and others"
+    return f"{model.role(first, mine)}{more}, line {', '.join(map(str, sorted(lines)[:3]))}"
 
 
 def _elsewhere(model: Model, waiter: Waiter) -> str:
@@ -235,12 +255,20 @@ def _ended(model: Model, waiter: Waiter) -> Cause | None:
         return None
     rounds, helper = barrier.phase, waiter.helpers[0]
     unit = {"load": "load", "commit": "commit"}.get(helper.how, "round") + "s" * (rounds != 1)
+    waits = f"{says(waiter, 'waits')} for phase {rounds} of {model.name(waiter.place)}, but {helper.who}"
+    if not any(_in_loop(model, row) for _, _, row in history.sources):
+        times = f"{rounds} time{'s' * (rounds != 1)} ({helper.line})"
+        text = f"{waits} {agree(helper.who, 'signals')} it only {times}"
+        return Cause(text, _ONCE_HINT, waiter)
     text = (
-        f"{says(waiter, 'waits')} for phase {rounds} of {model.name(waiter.place)}, but {helper.who} "
-        f"{agree(helper.who, 'has')} left {agree(helper.who, 'its')} loop after {rounds} {unit} "
+        f"{waits} {agree(helper.who, 'has')} left {agree(helper.who, 'its')} loop after {rounds} {unit} "
         f"({helper.line}) and will not signal again"
     )
     return Cause(text, _LOOP_HINT, waiter)
+
+
+def _in_loop(model: Model, row: int) -> bool:
+    return loop_around(model.program, row, row) != (row, row)
 
 
 def _sync(model: Model, waiter: Waiter) -> Cause | None:

@@ -111,7 +111,7 @@ class Barriers(Observer):
                 f"(phase {barrier.phase}): a wait returns before its bytes are there, or never"
             )
             self._afterwards(cluster, "tx-count", "error", place, history, message, _BYTES)
-        elif barrier.tx or history.bytes_phase > history.seen:
+        elif history.bytes_phase > history.seen:
             copies = history.parts or history.before
             names = ", ".join(dict.fromkeys(name for name, _, _ in copies)) or "a buffer"
             state = f"{barrier.tx} B are outstanding" if barrier.tx else "nobody waits for it"
@@ -121,11 +121,13 @@ class Barriers(Observer):
                 f"shared memory after the CTA has gone"
             )
             self._afterwards(cluster, "async-pending", "error", place, history, message, _UNSEEN)
-        elif 0 < barrier.pending < barrier.expected:
+        elif barrier.tx or 0 < barrier.pending < barrier.expected:
             message = (
                 f"{self._name(place)} is left in the middle of phase {barrier.phase}: "
                 f"{barrier.expected - barrier.pending} of {barrier.expected} arrivals came"
             )
+            if barrier.tx:
+                message += f", and no copy brought the {barrier.tx} B that it was told to expect"
             self._afterwards(cluster, "mbarrier", "review", place, history, message, _COUNT)
 
     def _afterwards(self, cluster, kind: str, severity: str, place, history, message: str, hint: str) -> None:

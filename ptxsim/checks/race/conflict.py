@@ -27,7 +27,7 @@ from ptxsim.checks.race.shadow_order import (
 )
 from ptxsim.checks.race.wording import COPIES, coordinates, line_of, place_of_conflict
 
-_VERBS = {  # code -> (what the earlier access did, what the later one does)
+VERBS = {  # code -> (what the earlier access did, what the later one does)
     WRITE_WRITE: ("write", "write"),
     WRITE_READ: ("write", "read"),
     READ_WRITE: ("read", "write"),
@@ -70,7 +70,7 @@ class Pair:
     def of(cls, races, line: list[int], space: str, clock, detail) -> Pair:
         """From a conflict as the shadows note it."""
         previous, position = line[PREVIOUS], line[POSITION]
-        before, after = _VERBS[line[CODE]]
+        before, after = VERBS[line[CODE]]
         agent, epoch, row = (
             previous >> AGENT_SHIFT,
             (previous >> EPOCH_SHIFT) & EPOCH_MASK,

@@ -20,7 +20,7 @@ from ptxsim.checks.race.synchronization import Synchronization
 from ptxsim.checks.race.tensor_core import Tcgen05, Wgmma
 from ptxsim.checks.race.tensor_memory import TensorMemoryAccesses
 from ptxsim.checks.race.thread_accesses import ThreadAccesses
-from ptxsim.checks.race.vector_clocks import VectorClocks
+from ptxsim.checks.race.vector_clocks import MAX_THREADS, VectorClocks
 
 
 class RaceDetector(Observer):
@@ -45,6 +45,12 @@ class RaceDetector(Observer):
         """Before the parts': they take the clocks of this cluster from here."""
         self.cluster = cluster
         self.clocks = VectorClocks(cluster)
+        if self.clocks.threads_per_agent > 1:
+            message = (
+                f"a cluster of {cluster.warps * 32} threads: above {MAX_THREADS} the lanes of a warp are "
+                f"judged as one thread, so races between lanes may be missed"
+            )
+            self.reporter.add("unsupported", "incomplete", message, key=("lanes",))
         self.transfers = Transfers()
 
     def finish(self, cluster) -> None:

@@ -83,7 +83,7 @@ def _with_room(array: np.ndarray, used: int, room: int) -> np.ndarray:
 
 
 @njit(forceinline=True)
-def _bits(level):
+def bits_of(level):
     """log2 of the bytes of a slot."""
     return 10 if level == 0 else 6 - 2 * level
 
@@ -91,11 +91,11 @@ def _bits(level):
 @njit(forceinline=True)
 def _refine(s, page, level):
     """Gives a page slots of at most that size; False while there is no room for them."""
-    bits = _bits(level)
+    bits = bits_of(level)
     count, first, old = PAGE >> bits, s.head[SLOTS_USED], s.start[page]
     if first + count > len(s.region):
         return False
-    shift = _bits(s.level[page]) - bits
+    shift = bits_of(s.level[page]) - bits
     for i in range(count):
         s.region[first + i] = s.region[old + (i >> shift)] if old >= 0 else 0
     s.head[SLOTS_USED] += count
@@ -120,7 +120,7 @@ def gather(s, first, last, found):
     tick, before, n = s.head[TICK] << 32, -1, 0
     while first < last:
         page = first >> PAGE_BITS
-        bits = _bits(s.level[page])
+        bits = bits_of(s.level[page])
         end = min(last, (page + 1) << PAGE_BITS)
         at = s.start[page] + ((first & (PAGE - 1)) >> bits)
         for i in range((end - first) >> bits):
@@ -145,7 +145,7 @@ def reassign(s, first, last):
     tick = s.head[TICK] << 32
     while first < last:
         page = first >> PAGE_BITS
-        bits = _bits(s.level[page])
+        bits = bits_of(s.level[page])
         end = min(last, (page + 1) << PAGE_BITS)
         at = s.start[page] + ((first & (PAGE - 1)) >> bits)
         for i in range(at, at + ((end - first) >> bits)):

@@ -1,0 +1,35 @@
+"""Correct but unusual kernels compute the right product and lead to no error, in both orders.
+
+By default one twin of each step; all of them with `./lab test --all` (marked slow).
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from corpus import build_bug, run_bug, wrong_result
+from twins import CHANGES, TWINS
+
+QUICK = {next(t.name for t in TWINS[i:] if t.step == step) for step in range(1, 11) for i in [7 * step % 5]}
+
+
+def test_there_are_many_and_each_change_applies():
+    assert len({twin.name for twin in TWINS}) == len(TWINS) >= 60
+    assert {twin.name.partition("-")[2] for twin in TWINS} == {change.name for change in CHANGES}
+
+
+@pytest.mark.parametrize(
+    "twin",
+    [pytest.param(t, id=t.name, marks=() if t.name in QUICK else pytest.mark.slow) for t in TWINS],
+)
+def test_no_error(twin):
+    artifact = build_bug(twin)
+    for order in ("program", "adverse"):
+        run = run_bug(twin, artifact, order)
+        assert not [str(f) for f in run.findings if f.severity != "review"]
+        assert wrong_result(twin, run) == ""

@@ -1,0 +1,52 @@
+"""Clusters of one launch that run in different processes are compared as if they had run in one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from ptx_samples import compile_ptx
+
+import ptxsim
+from ptxsim.grid import processes
+
+BODIES = {  # what each CTA does to out -> its verdict
+    "own tile": ("out[blockIdx.x * 32 + t] = t;", "clean"),
+    "tiles of two CTAs": ("out[(blockIdx.x + 1) / 2 * 32 + t] = blockIdx.x + t;", "error"),
+    "one word too far": (
+        "out[blockIdx.x * 32 + t] = t; if (t == 31 && blockIdx.x) out[blockIdx.x * 32 + 32] = x;", "error",
+    ),
+    "reads its neighbour's": (
+        "out[blockIdx.x * 32 + t] = out[(blockIdx.x ? (blockIdx.x + 1) % 9 : 0) * 32 + t] + 1;", "error",
+    ),
+    "all read one tile": ("out[blockIdx.x * 32 + 32 + t] = out[t];", "clean"),
+    "atomics": ("atomicAdd(out, t);", "clean"),
+    "atomics after a plain store": (
+        "if (t == 0 && blockIdx.x == 3) out[0] = 5 + x; __syncthreads(); atomicAdd(out, 1);", "error",
+    ),
+    "one value": ("out[t] = 7;", "clean"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 8])
+@pytest.mark.parametrize("name", BODIES)
+def test_same_verdict_in_any_number_of_processes(name, jobs, monkeypatch):
+    monkeypatch.setattr(processes, "WORTHWHILE", 0.0)
+    body, verdict = BODIES[name]
+    source = f'extern "C" __global__ void k(int* out, int x) {{ int t = threadIdx.x; {body} }}'
+    out = np.zeros(10 * 32, np.int32)
+    module = ptxsim.load(compile_ptx(source, "sm_100a"))
+    result = module.launch("k", grid=9, block=32, args=[out, 3], jobs=jobs)
+    assert result.verdict == verdict, [str(f) for f in result.findings]
+    assert {f.kind for f in result.findings} <= {"race"}
+
+
+def test_the_finding_names_both_ctas(monkeypatch):
+    monkeypatch.setattr(processes, "WORTHWHILE", 0.0)
+    source = (
+        'extern "C" __global__ void k(int* out) { out[(blockIdx.x + 3) / 4 * 8 + threadIdx.x] = blockIdx.x; }'
+    )
+    result = ptxsim.load(compile_ptx(source, "sm_100a")).launch(
+        "k", grid=8, block=8, args=[np.zeros(64, np.int32)], jobs=2, arg_names=["D"]
+    )
+    assert "of the grid (cta_id) both store it" in result.findings[0].message
+    assert result.findings[0].message.startswith("D")
