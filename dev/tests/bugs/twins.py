@@ -63,7 +63,6 @@ CHANGES = (
     ),
     Change("three-stages", every(r"^    PIPE_DEPTH = 2$", "    PIPE_DEPTH = 3"), "the ring has any depth"),
     Change("four-stages", every(r"^    PIPE_DEPTH = \d$", "    PIPE_DEPTH = 4"), "the ring has any depth"),
-    Change("narrow-chunks", every(r"^    EPI_N = 64\b", "    EPI_N = 32"), "32 columns at a time"),
     Change("wide-gap", every(r"pool\.move_base_to\(1024\)", "pool.move_base_to(3072)"), "still 1024-aligned"),
     Change("b-before-a", lambda text: _swapped(text), "two loads of one phase, in any order"),
     Change("rolled-epilogue", every(_UNROLL, r"Tx.serial(\1)"), "the same loop"),
@@ -89,7 +88,7 @@ def _swapped(text: str) -> str:
     """B is loaded before A."""
     load = r"^( +)Tx\.copy_async\({0}smem[^\n]*(?:\n(?:\1 +[^\n]*|\1\)))*\n"
     a, b = (re.search(load.format(side), text, re.M) for side in "AB")
-    if not a or not b or a.end() != b.start():
+    if not a or not b or a.end() != b.start() or a[1] != b[1]:
         return text
     return text[: a.start()] + b[0] + a[0] + text[b.end() :]
 
