@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-from harmless import argument
+from harmless import argument, forgiven
 from locate import localised
 
 _COLUMNS = (
@@ -15,16 +15,19 @@ _COLUMNS = (
     "no verdict",
     "crash",
     "missed",
+    "forgiven",
     "equivalent",
     "refused",
 )
 
 
 def outcome_of(row: dict) -> str:
-    """The column of a mutant: what passes and is not argued to be equivalent is missed."""
+    """The column of a mutant: what passes and is not argued to be equivalent or forgiven is missed."""
     kind = row["outcome"]["kind"]
     if kind in ("clean", "review", "equivalent") and argument(row):
         return "equivalent"
+    if kind == "review" and forgiven(row):
+        return "forgiven"
     return "missed" if kind == "clean" else kind
 
 
@@ -53,13 +56,14 @@ def _line(name: str, rows: list[dict]) -> None:
 def _summary(rows: list[dict]) -> None:
     counts = Counter(outcome_of(row) for row in rows)
     compiled = len(rows) - counts["refused"]
-    alive = compiled - counts["equivalent"]
+    alive = compiled - counts["equivalent"] - counts["forgiven"]
     found = counts["error"] + counts["wrong numbers"]
     ways = Counter(
         localised(row) for row in rows if row["outcome"]["kind"] == "error" and row["outcome"]["findings"]
     )
     total = sum(ways.values())
-    print(f"\n{compiled} mutants compile, {alive} of them are not equivalent")
+    print(f"\n{compiled} mutants compile, {alive} of them are not equivalent", end="")
+    print(f" ({counts['forgiven']} are forgiven by every known chip and lead to a review)")
     print(f"found: {found} ({100 * found / max(alive, 1):.1f} %)")
     good = total - ways[""]
     print(f"first finding localised: {good} of {total} ({100 * good / max(total, 1):.1f} %): {dict(ways)}")
