@@ -48,7 +48,7 @@ def run(
     if form not in FORMATS:
         raise UserError(f"--format {form}: it is one of {', '.join(FORMATS)}")
     try:
-        submission = read_submission(file)
+        submission = read_submission(file.resolve())
         steps = tuple(parse_steps(step))
         options = Options(full, min(2, cores()), limit, level=level(confine), steps=steps)
         options.device = blackwell(device)

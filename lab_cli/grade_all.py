@@ -60,6 +60,7 @@ def write_summary(made, rows: list[dict]) -> None:
     from instructor.autograder.similar import similar
     from instructor.autograder.submission import Submission
     from instructor.formats.summary import class_page, to_csv
+    from tirxlab.worker.limits import printable
 
     read = {key: made.read(key) for key in made.names()}
     texts = {key: one.text for key, one in read.items() if isinstance(one, Submission)}
@@ -69,7 +70,7 @@ def write_summary(made, rows: list[dict]) -> None:
     console = output()
     bad = [row for row in rows if row["problem"]]
     for row in bad:
-        console.print(f"{row['name']}: {row['problem']}", markup=False)
+        console.print(printable(f"{row['name']}: {row['problem']}", 1), markup=False)
     console.print(
         f"{len(rows)} submissions, {len(bad)} with a problem; see {made.out / 'index.html'}", markup=False
     )

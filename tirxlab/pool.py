@@ -34,6 +34,7 @@ class Failed:
     """A task without a result; the message is one line for a person."""
 
     message: str
+    late: bool = False  # it took too long
     memory: bool = False  # it asked for more memory than there is
 
 
@@ -120,7 +121,7 @@ class Pool:
 
     def _finish(self, worker: _Worker, answered: bool) -> tuple[Hashable, object]:
         key, worker.task = worker.task[0], None
-        result = Failed(f"took longer than {self.seconds:g} s and was stopped")
+        result = Failed(f"took longer than {self.seconds:g} s and was stopped", late=True)
         if answered:
             try:
                 result = worker.pipe.recv()

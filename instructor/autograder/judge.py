@@ -22,6 +22,7 @@ from tirxlab.rubric import load_rubric
 INSTRUCTIONS = (
     20_000_000  # warp instructions of a launch, shared out to its clusters; the reference: 1 million
 )
+MOST_CTAS = 1024  # of a grid, where D is small
 
 
 @dataclass
@@ -60,7 +61,8 @@ def _wrong_signature(run: Run, artifact: Artifact) -> str:
     wanted = [((M, K), "float16", "in"), ((N, K), "float16", "in"), ((M, N), "float16", "out")]
     given = [(b.shape, b.dtype, b.role) for b in artifact.buffers]
     if given == wanted:
-        return ""
+        ctas = math.prod(artifact.grid)
+        return f"a grid of {ctas} CTAs for {M}x{N} numbers" if ctas > max(MOST_CTAS, M * N // 256) else ""
     return "the kernel must read A (M, K) and B (N, K) and write D (M, N), all float16, and nothing else"
 
 

@@ -12,7 +12,7 @@ _IDENTITY = re.compile(
     r"%(clock(?:_hi|64)?|globaltimer(?:_lo|_hi)?|smid|nsmid|warpid|nwarpid|gridid|pm\d+|envreg\d+|"
     r"reserved_smem_offset_\w+|lanemask_never|total_smem_size|aggr_smem_size)(?![\w%])"
 )
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_LEFT_OUT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?\*/', re.DOTALL)  # a string may hold /*, a comment a quote
 _STATE = re.compile(
     r"^\s*(?:\.(?:visible|weak|extern|common)\s+)*\.global\b[^;]*?\s([\w$%]+)\s*(?:\[|=|;)", re.M
 )
@@ -22,7 +22,7 @@ _TEXT = re.compile(r"\$str\w*$")  # formats of printf
 
 def broken_rule(ptx: str) -> str:
     """What the kernel does that it must not, for a person; "" if nothing."""
-    plain = _COMMENT.sub(" ", ptx)
+    plain = _LEFT_OUT.sub(" ", ptx)
     read = _IDENTITY.search(plain)
     if read:
         return (

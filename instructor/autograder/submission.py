@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from tirxlab.worker.limits import printable
+
 MEMBER = "gemm_kernels.py"
 LARGEST, MOST = 1 << 20, 64  # bytes of a file, members of a tar
+LARGEST_TAR = 4 << 20
 
 
 class SubmissionError(ValueError):
@@ -29,23 +33,34 @@ class Submission:
 
 
 def read_submission(path: Path) -> Submission:
-    """A .py file, a handin.tar, or a folder that holds either."""
+    """A .py file, a handin.tar, or a folder that holds either; links are not followed."""
     path = Path(path)
-    if path.is_dir():
-        inside = [path / name for name in (MEMBER, "handin.tar") if (path / name).is_file()]
+    if path.is_dir() and not path.is_symlink():
+        inside = [path / name for name in (MEMBER, "handin.tar") if (path / name).exists()]
         if not inside:
             raise SubmissionError(f"{path}: holds neither {MEMBER} nor handin.tar")
         path = inside[0]
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise SubmissionError(f"{path}: is no plain file")
     try:
+        with open(path, "rb") as file:
+            data = file.read(LARGEST_TAR + 1)
         if path.suffix != ".tar":
-            with open(path, "rb") as file:
-                return Submission(path.name, _text(path, file.read(LARGEST + 1)))
-        with tarfile.open(path) as tar:
+            return Submission(path.name, _text(path, data))
+        if len(data) > LARGEST_TAR:
+            raise SubmissionError(f"{path}: is larger than {LARGEST_TAR >> 20} MiB")
+        with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as tar:  # no compression: it may be a bomb
             return _from_tar(path, tar)
     except FileNotFoundError:
         raise SubmissionError(f"{path}: no such file") from None
-    except (OSError, tarfile.TarError, EOFError) as error:
-        raise SubmissionError(f"{path}: cannot be read: {error}") from None
+    except SubmissionError:
+        raise
+    except (OSError, tarfile.TarError, EOFError, ValueError, OverflowError, MemoryError) as error:
+        raise SubmissionError(f"{path}: cannot be read: {_one_line(error)}") from None
+
+
+def _one_line(error: Exception) -> str:
+    return printable(" ".join(str(error).split()), 1, 200)
 
 
 def _from_tar(path: Path, tar: tarfile.TarFile) -> Submission:

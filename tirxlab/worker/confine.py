@@ -146,7 +146,7 @@ def become(spec: dict) -> None:
         if sys.platform == "linux":
             call("prctl", _NO_NEW_PRIVS, 1, 0, 0, 0)
             call("prctl", _PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        os.closerange(3, 256)
+        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
         os.chdir(spec["cwd"])
         os.execve(spec["argv"][0], spec["argv"], spec["env"])
     except BaseException as error:  # noqa: BLE001 (whatever it is, the parent's copy must not go on from here)
@@ -189,6 +189,8 @@ def own_files(spec: dict) -> None:
     call("unshare", _NEWNS)
     call("mount", b"none", b"/", None, _REC | _PRIVATE, None)
     call("mount", b"tmpfs", root.encode(), b"tmpfs", 6, f"mode=755,size={spec['disk']}".encode())
+    os.mkdir(f"{root}/tmp")  # mounted before the binds: one of them may lie below it
+    call("mount", b"tmpfs", f"{root}/tmp".encode(), b"tmpfs", 6, f"mode=1777,size={spec['disk']}".encode())
     for path in ("/lib", "/lib64", "/bin", "/sbin"):
         if os.path.islink(path):
             os.symlink(os.readlink(path), root + path)
@@ -197,7 +199,7 @@ def own_files(spec: dict) -> None:
             bind(outside, root + inside)
     for path in ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random"):
         bind(path, root + path, read_only=False)
-    for path, mode in (("/tmp", 0o1777), ("/proc", 0o555), ("/.outside", 0o700)):
+    for path, mode in (("/proc", 0o555), ("/.outside", 0o700)):
         os.makedirs(root + path, exist_ok=True)
         os.chmod(root + path, mode)
     with contextlib.suppress(OSError):  # not allowed in many containers; nothing needs it
@@ -210,7 +212,6 @@ def own_files(spec: dict) -> None:
     os.chdir("/")
     os.rmdir("/.outside")
     set_read_only("/", recursive=False)
-    call("mount", b"tmpfs", b"/tmp", b"tmpfs", 6, f"mode=1777,size={spec['disk']}".encode())
 
 
 def bind(outside: str, inside: str, read_only: bool = True) -> None:

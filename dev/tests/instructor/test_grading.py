@@ -1,7 +1,10 @@
 """Grading: what earns points, what does not, and what a student is told."""
 
 import dataclasses
+import gzip
 import io
+import os
+import random
 import sys
 import tarfile
 from pathlib import Path
@@ -157,6 +160,8 @@ def test_every_step_has_demands_and_shares_add_up():
         ("// %clock64\nmov.u32 %r1, %ctaid.x;\nmov.u32 %r2, %laneid;", ""),
         (".global .align 1 .b8 $str[4] = {37, 100};\nmov.u64 %rd1, $str;", ""),
         (".weak .global .align 1 .u8 _ZN4cuda5valueE;", ""),
+        ('.pragma "/*";\nmov.u32 %r1, %clock;\n.pragma "*/";', "%clock"),
+        ('// it\'s "quoted\nmov.u32 %r1, %clock; // "', "%clock"),
     ],
 )
 def test_what_tells_one_machine_or_launch_from_another_is_refused(text, words):
@@ -183,12 +188,42 @@ def tar_of(*members: tuple[str, bytes, bytes]) -> bytes:
         (tar_of(*[(f"{n}", b"", tarfile.REGTYPE) for n in range(99)]), "more than 64 members"),
         (tar_of(("gemm_kernels.py", b"\xff\xfe", tarfile.REGTYPE)), "not UTF-8"),
         (b"no tar", "cannot be read"),
+        (gzip.compress(tar_of(("gemm_kernels.py", b"x", tarfile.REGTYPE))), "cannot be read"),
+        (tar_of(("big", bytes(5 << 20), tarfile.REGTYPE)), "larger than 4 MiB"),
     ],
 )
 def test_a_tar_is_read_as_data(tmp_path, data, words):
     (tmp_path / "handin.tar").write_bytes(data)
     with pytest.raises(SubmissionError, match=words):
         read_submission(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["gemm_kernels.py", "handin.tar"])
+def test_links_and_pipes_are_no_submissions(tmp_path, name):
+    """A link in a hand-in would be another student's file, or the solutions."""
+    (tmp_path / "link").mkdir()
+    (tmp_path / "link" / name).symlink_to(Path(__file__))
+    (tmp_path / "pipe").mkdir()
+    os.mkfifo(tmp_path / "pipe" / name)
+    (tmp_path / "folder").symlink_to(tmp_path / "link")
+    for folder in ("link", "pipe", "folder"):
+        with pytest.raises(SubmissionError, match="is no plain file"):
+            read_submission(tmp_path / folder)
+
+
+def test_a_broken_tar_is_one_line_whatever_is_broken(tmp_path):
+    rng = random.Random(1)
+    write_tar(tmp_path / "h.tar", "x = 1\n", "ab123")
+    whole = (tmp_path / "h.tar").read_bytes()
+    for _ in range(300):
+        data = bytearray(whole)
+        for _ in range(rng.choice([1, 3, 30])):
+            data[rng.randrange(2600)] = rng.choice([0, 255, ord("9"), ord("-"), rng.randrange(256)])
+        (tmp_path / "h.tar").write_bytes(data)
+        try:
+            assert len(read_submission(tmp_path / "h.tar").text) < 1 << 20
+        except SubmissionError as error:
+            assert len(str(error).splitlines()) == 1
 
 
 def test_a_hand_in_says_who_and_with_which_lab(tmp_path):

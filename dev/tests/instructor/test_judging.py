@@ -53,3 +53,8 @@ def test_a_launch_has_a_budget_of_instructions(monkeypatch):
     monkeypatch.setattr(judging, "INSTRUCTIONS", 100_000)
     judged = judge(RECORDED, endless)
     assert not judged.right and judged.reason and judged.instructions < 1_000_000
+
+
+def test_a_grid_without_measure_is_refused_before_it_runs():
+    judged = judge(RECORDED, replace(edited(""), grid=(1_000_000, 1, 1)))
+    assert judged.verdict == "not run" and "1000000 CTAs" in judged.reason

@@ -2,6 +2,10 @@
 
 import json
 import os
+import shutil
+import subprocess
+import sys
+import tempfile
 import time
 
 import pytest
@@ -198,3 +202,18 @@ def test_a_draft_is_no_artifact_that_runs():
         from tirxlab.devices import sim
 
         sim.run(draft, [])
+
+
+@pytest.mark.skipif(strongest() != "namespaces", reason="this machine has no namespaces to shut a child in")
+def test_a_lab_below_tmp_is_shut_in_as_well():
+    """The child's own /tmp must not cover the Python that it runs."""
+    below = tempfile.mkdtemp(dir="/tmp")
+    shutil.copytree(ROOT / "tirxlab", f"{below}/tirxlab", ignore=shutil.ignore_patterns("__pycache__"))
+    os.symlink(sys.prefix, f"{below}/venv")
+    ask = "from tirxlab.worker import strongest; print(strongest())"
+    command = [f"{below}/venv/bin/python", "-c", ask]
+    try:
+        done = subprocess.run(command, cwd=below, capture_output=True, text=True)
+    finally:
+        shutil.rmtree(below)
+    assert done.stdout.strip() == "namespaces", done.stderr
