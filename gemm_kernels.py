@@ -88,8 +88,8 @@ def hgemm_v1(M, N, K):
             #       written, so every thread fences (Tx.ptx.fence.proxy_async("shared::cta")) before
             #       Tx.cuda.cta_sync().
 
-            # TODO: One elected thread of warp 0 issues the MMA and commits it to mma_bar; see README,
-            #       step 1. tmem[:, :BLK_N] = Asmem @ Bsmem.T overwrites (accum=False). The MMA runs
+            # TODO: One elected thread of warp 0 issues the MMA and commits it to mma_bar; see
+            #       docs/steps/step01.md. tmem[:, :BLK_N] = Asmem @ Bsmem.T overwrites (accum=False). The MMA runs
             #       on its own: everyone waits on mma_bar (phase 0), then
             #       Tx.ptx.tcgen05.fence.after_thread_sync() before TMEM is read.
 
@@ -455,9 +455,9 @@ def hgemm_v7(M, N, K):
 
             # TODO: The tile scheduler, m_st and n_st, as in step 6.
 
-            # TODO: Four PipelineState: "tma" and "mma" with PIPE_DEPTH stages, "ld" and "wb" with
-            #       one ("ld": the MMA warp's, for TMEM; "wb": the write-back's). Who may go ahead is the
-            #       producer (is_producer=True); who has to wait first is the consumer.
+            # TODO: Four PipelineState: tma_phase and mma_phase with PIPE_DEPTH stages, ld_phase
+            #       and wb_phase with one (ld: the MMA warp's, for TMEM; wb: the write-back's). Who may go
+            #       ahead is the producer (is_producer=True); who has to wait first is the consumer.
 
             # TODO: tma_load(k, stage): the copies report to tma2mma; tma2mma.arrive(stage, bytes)
             #       announces them.

@@ -85,7 +85,8 @@ def run(
     if left:
         output().print(left_out(left), markup=False)
     if outcomes[-1].passed:
-        output().print(what_next(steps[-1], outcomes), markup=False)
+        part = [*(size or []), *([f"order {order}"] if order is not None else [])]
+        output().print(what_next(steps[-1], outcomes, ", ".join(part)), markup=False)
     raise typer.Exit(0 if passed else 1)
 
 
@@ -166,13 +167,20 @@ def report(path: Path, done: list[Outcome], planned: int) -> None:
         output().print(f"stopped here; {planned - len(done)} more runs were not made", markup=False)
 
 
-def what_next(step: int, outcomes: list[Outcome]) -> str:
-    """What a student does after a passing step: mend what is to be reviewed, then the next step."""
+def what_next(step: int, outcomes: list[Outcome], part: str = "") -> str:
+    """What a student does after a passing step: mend what is to be reviewed, then the next step.
+
+    `part`: the sizes or the order that the student asked for; only all of the step's own show that it passes.
+    """
     from tirxlab.rubric import load_rubric
 
     on_gpu = outcomes[-1].device == "cuda"
     where = "on this GPU" if on_gpu else "on the simulator (its speed needs a GPU)"
-    if any(outcome.verdict == "review" for outcome in outcomes):
+    reviewed = any(outcome.verdict == "review" for outcome in outcomes)
+    if part:
+        said = "is not clean: mend what is listed above" if reviewed else "is right"
+        return f"Step {step} {said} ({part} only). Next: all of its sizes and orders, ./lab check {step}"
+    if reviewed:
         return f"Step {step} passes {where}, but is not clean: mend what is listed above, then go on"
     if step == 10:
         return f"Step 10 passes {where}. Next: ./lab score, then ./lab handin"

@@ -135,7 +135,8 @@ def kernels_file(path: Path | None, *, reference: bool = False) -> Path:
         path = REFERENCE if reference and REFERENCE.exists() else STUDENT
     if not path.is_file():
         remedy = "get the skeletons with ./lab reset all, or name" if path == STUDENT else "name"
-        raise UserError(f"{path}: no such file; {remedy} a kernels file with --kernels FILE")
+        what = "a folder, not a file" if path.is_dir() else "no such file"
+        raise UserError(f"{path}: {what}; {remedy} a kernels file with --kernels FILE")
     return path
 
 
@@ -172,6 +173,8 @@ def notes() -> Console:
 
 def write_file(path: Path, data: bytes) -> None:
     """Write a file whole or not at all; UserError, and nothing left behind, if that fails."""
+    if not path.parent.is_dir():
+        raise UserError(f"{path}: there is no folder {path.parent}")
     try:
         if path.is_dir():
             raise IsADirectoryError(0, "is a folder")

@@ -74,7 +74,7 @@ def run(
     check_target(out)
     asked = list(dict.fromkeys(number for text in steps for number in parse_steps(text)))
     if len(asked) < 2:
-        raise UserError("compare takes two steps or more, for example ./lab compare 7 8")
+        raise UserError("compare takes two different steps or more, for example ./lab compare 7 8")
     numbers, left = choose_written(path, asked)
     device = usable_device(device)
     if out is not None and device != "sim":

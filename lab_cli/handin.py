@@ -19,7 +19,12 @@ MEMBER = "gemm_kernels.py"
 def run(
     kernels: KernelsOption = None,
     student: Annotated[
-        str, typer.Option("--student", metavar="ID", help="your name or number, if your course wants it")
+        str,
+        typer.Option(
+            "--student",
+            metavar="ID",
+            help="your name or number, if your course wants it; kept in the archive",
+        ),
     ] = "",
     output: Annotated[Path | None, typer.Option("--output", metavar="FILE", help="[handin.tar]")] = None,
     json: JsonOption = False,
@@ -35,6 +40,8 @@ def run(
         return
     print(f"{target}:")
     print("\n".join(f"  {line}" for line in listing))
+    if student:
+        print(f"  student: {student}")
     if problem:
         print(f"Careful: {problem}. The file is packed as it is.")
     points = sum(row["points"] for row in steps if row["state"] == "written")

@@ -91,6 +91,7 @@ class Runner:
         """
         self.thread = threading.Thread(target=self._build, args=(jobs,), daemon=True)
         self.built_in: dict[int, float] = {}  # index of the job -> seconds
+        _announce_first_run(jobs[0].device)
         self.pool.start(_prepare, jobs[0].device)
         self.pool.expect(True)
         self.thread.start()
@@ -119,6 +120,14 @@ class Runner:
             self.built_in[index] = time.perf_counter() - begin
             self.pool.submit(index, judge, job, self.made[key])
         self.pool.expect(False)
+
+
+def _announce_first_run(device: str | None) -> None:
+    from ptxsim.jit.code_cache import is_cold
+    from tirxlab.devices import get_device
+
+    if get_device(device).NAME == "sim" and is_cold():
+        notes().print("first run: the simulator compiles itself, about a minute, once", markup=False)
 
 
 def _prepare(device: str | None) -> None:

@@ -47,6 +47,8 @@ def run(
     The rest goes to pytest: `./lab test 3 -x`, `./lab test -k 1024`.
     """
     project = (ROOT / "dev" / "tests").is_dir()
+    if not project:
+        kernels_file(kernels)
     given = step_files(context.args)
     styled = not project or bool(given) or check_style()
     arguments = pytest_arguments(given, kernels, project)
@@ -54,7 +56,7 @@ def run(
     arguments += ["-m", ""] if everything else []
     arguments += ["--full"] if full or everything else []
     arguments += ["--device", device] if device else []
-    status = subprocess.run([sys.executable, "-m", "pytest", *arguments], cwd=ROOT).returncode
+    status = subprocess.run([sys.executable, "-m", "lab_cli.pytest_child", *arguments], cwd=ROOT).returncode
     if not styled:
         print("lab: the style check failed, see the top of this output", file=sys.stderr)
     raise typer.Exit(2 if status == USAGE else 0 if status == 0 and styled else 1)

@@ -95,8 +95,8 @@ def hgemm_v1(M, N, K):
             Tx.cuda.cta_sync()
             # TODO[end]
 
-            # TODO[begin] One elected thread of warp 0 issues the MMA and commits it to mma_bar; see README,
-            # | step 1. tmem[:, :BLK_N] = Asmem @ Bsmem.T overwrites (accum=False). The MMA runs
+            # TODO[begin] One elected thread of warp 0 issues the MMA and commits it to mma_bar; see
+            # | docs/steps/step01.md. tmem[:, :BLK_N] = Asmem @ Bsmem.T overwrites (accum=False). The MMA runs
             # | on its own: everyone waits on mma_bar (phase 0), then
             # | Tx.ptx.tcgen05.fence.after_thread_sync() before TMEM is read.
             if warp_id == 0:
@@ -749,9 +749,9 @@ def hgemm_v7(M, N, K):
             n_st = Tx.meta_var(tile_scheduler.n_idx * BLK_N)
             # TODO[end]
 
-            # TODO[begin] Four PipelineState: "tma" and "mma" with PIPE_DEPTH stages, "ld" and "wb" with
-            # | one ("ld": the MMA warp's, for TMEM; "wb": the write-back's). Who may go ahead is the
-            # | producer (is_producer=True); who has to wait first is the consumer.
+            # TODO[begin] Four PipelineState: tma_phase and mma_phase with PIPE_DEPTH stages, ld_phase
+            # | and wb_phase with one (ld: the MMA warp's, for TMEM; wb: the write-back's). Who may go
+            # | ahead is the producer (is_producer=True); who has to wait first is the consumer.
             tma_phase = PipelineState("tma", PIPE_DEPTH)
             mma_phase = PipelineState("mma", PIPE_DEPTH)
             ld_phase = PipelineState("ld", 1)

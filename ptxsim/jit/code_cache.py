@@ -33,6 +33,11 @@ def cache_directory() -> Path:
         return Path(tempfile.mkdtemp(prefix="ptxsim-"))
 
 
+def is_cold() -> bool:
+    """Whether nothing was compiled here yet: the first run then takes the best part of a minute longer."""
+    return not any(cache_directory().glob("ptxsim_*.py"))
+
+
 @functools.cache
 def _sources():
     """The hash of what all generated code may import, and of who compiles it."""

@@ -54,8 +54,19 @@ def compile_message(error: nvrtc.CompileError, cuda: str, info) -> BuildError:
     return BuildError(reason, info.file, line or info.line)
 
 
+# What TVM says of a tile operation's shapes, as a regular expression -> the same for a student.
+_SHAPES = {
+    r"B_N=\d+ \* cta_group=\d *=(\d+) doesn't match N=(\d+)": r"the accumulator has \2 columns and B's tile "
+    r"\1 rows: they must be equal, so slice tmem[:, :\1]",
+}
+
+
 def _cut(text: str) -> str:
     """The part of a message that says something, at most a dozen lines."""
+    for form, plain in _SHAPES.items():
+        found = re.search(form, text)
+        if found:
+            return found.expand(plain)
     text = text.split("\nStack trace")[0].split("\nTraceback")[0]
     lines = _reasons(text) or [line.rstrip() for line in text.splitlines() if line.strip()]
     shown = [line if len(line) <= _MAX_WIDTH else line[:_MAX_WIDTH] + " ..." for line in lines[:_MAX_LINES]]

@@ -4,8 +4,10 @@ TVM reports the innermost line it was parsing, which is often inside TVM or insi
 Its traceback still holds every line on the way there; the deepest one that belongs to the student wins.
 """
 
+import difflib
 import linecache
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -24,6 +26,16 @@ _EXPLAINED = {
     "object has no attribute 'expr_ty'": "this compares or computes with something that is not a number",
     "Mismatched type on argument": "an argument is not a number or an expression of numbers (a list, "
     "a string or None?)",
+    "Function must be decorated": "a function inside a kernel needs a decorator: write @Tx.inline above it",
+    "object of type 'int' has no len()": "a list is needed here, not a number: for example ptr_to([0])",
+}
+# The same for messages with a part that is worth keeping, as regular expressions.
+_REWORDED = {
+    r"Visitor of AST node is not implemented: Import(From)?": "a kernel cannot import: "
+    "put the import at the top of the file",
+    r"Visitor of AST node is not implemented: (\w+)": r"a kernel cannot contain this Python statement (\1)",
+    r"Variable (\w+) already defined in current scope": r"`\1` is defined before with another meaning: "
+    "rename one of the two",
 }
 
 
@@ -59,9 +71,18 @@ def _places(error: BaseException) -> Iterator[_Place]:
             source = owner.source
         elif code is Parser.visit.__code__ and getattr(local.get("node"), "lineno", None) is not None:
             source = source or owner.diag.source
-            line = source.location(local["node"])[0]
-            yield _Place(source.source_name, line, linecache.getline(source.source_name, line))
+            yield _place(source, local["node"])
         trace = trace.tb_next
+
+
+def _place(source, node) -> _Place:
+    """Where a node of the syntax tree stands: TVM counts from the kernel's first line, or (functions inside
+    a kernel) from the file's.
+    """
+    file, line = source.source_name, source.location(node)[0]
+    if line > len(linecache.getlines(file)):
+        line = node.lineno
+    return _Place(file, line, linecache.getline(file, line))
 
 
 def short(error: BaseException) -> str:
@@ -71,7 +92,19 @@ def short(error: BaseException) -> str:
         text = text[len("error: ") :].split("\n --> ")[0]
     text = text.split("\nStack trace")[0].strip() or type(error).__name__
     text = next((plain for check, plain in _EXPLAINED.items() if check in text), text)
+    text = next((found.expand(plain) for found, plain in _matches(text)), text)
     return text if len(text) <= _MAX_MESSAGE else text[:_MAX_MESSAGE].rstrip() + " ..."
+
+
+def _matches(text: str) -> Iterator[tuple[re.Match, str]]:
+    return ((found, plain) for form, plain in _REWORDED.items() for found in [re.search(form, text)] if found)
+
+
+def _spelt_like(name: str, file: str) -> str:
+    """`; did you mean BLK_N?` where the file has a name that is nearly the same."""
+    known = set(re.findall(r"[A-Za-z_]\w+", "".join(linecache.getlines(file)))) - {name}
+    close = difflib.get_close_matches(name, sorted(known), 1, 0.75)
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 def kernel_error(error: BaseException, file: str, line: int) -> KernelError:
@@ -80,4 +113,7 @@ def kernel_error(error: BaseException, file: str, line: int) -> KernelError:
     for candidate in _places(error):
         if is_students(candidate.file):
             place = candidate
-    return KernelError(short(error), place.file, place.line, place.text)
+    reason = short(error)
+    unknown = re.fullmatch(r"Undefined variable: (\w+)", reason)
+    reason += _spelt_like(unknown[1], place.file) if unknown else ""
+    return KernelError(reason, place.file, place.line, place.text)

@@ -168,10 +168,12 @@ def test_check_says_how_to_get_the_file_back_where_it_is_gone(run, tmp_path, mon
     assert status == 2 and "./lab reset all" in err
 
 
-@pytest.mark.parametrize("target", ["nowhere/x.tar", "."])
-def test_handin_to_an_impossible_place_is_one_line(run, kernels, tmp_path, target):
+@pytest.mark.parametrize(
+    "target, words", [("nowhere/x.tar", "there is no folder"), (".", "cannot be written")]
+)
+def test_handin_to_an_impossible_place_is_one_line(run, kernels, tmp_path, target, words):
     status, out, err = run("handin", "--kernels", kernels(1), "--output", str(tmp_path / target))
-    assert status == 2 and out == "" and err.count("\n") == 1 and "cannot be written" in err
+    assert status == 2 and out == "" and err.count("\n") == 1 and words in err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["gemm_kernels.py"]
 
 
@@ -260,3 +262,16 @@ def test_a_todo_that_is_left_is_named(run, kernels):
     (line,) = todos(Path(file).read_text(), 1)
     status, out, _ = run("check", "1", "--device", "sim", "--kernels", file)
     assert status == 1 and f"step 1 still has a TODO: gemm_kernels.py, line {line}" in out
+
+
+@pytest.mark.parametrize("seconds", [0.2, 1.0])
+def test_ctrl_c_ends_the_tests_without_a_traceback(seconds, tmp_path):
+    """While pytest still imports, and once it collects."""
+    command = [*LAB, "test", "1"]
+    child = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+    )
+    time.sleep(seconds)
+    os.killpg(child.pid, signal.SIGINT)
+    said, _ = child.communicate(timeout=60)
+    assert b"Traceback" not in said and b"ImportError" not in said

@@ -171,3 +171,21 @@ def test_a_large_size_alone_comes_after_the_steps_smallest():
     assert check.sizes_to_run(4, [large], "sim", checks=True) == [large]
     assert check.sizes_to_run(4, [small, large], "sim", checks=False) == [small, large]
     assert not any(check.is_large(s, size, "sim") for s in range(1, 11) for size in quick_or_all(s, "sim"))
+
+
+def test_a_size_of_ones_own_does_not_pass_the_step(run):
+    """Other sizes may still fail: the closing line says what was run, and what is left to run."""
+    status, out, _ = run(
+        "check", "1", "--size", "128x128x64", "--order", "adverse", "--kernels", str(REFERENCE)
+    )
+    assert status == 0 and "passes" not in out
+    last = (
+        "Step 1 is right (128x128x64, order adverse only). Next: all of its sizes and orders, ./lab check 1"
+    )
+    assert out.splitlines()[-1] == last
+
+
+def test_the_first_run_says_that_it_takes_longer(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("ptxsim.jit.code_cache.cache_directory", lambda: tmp_path)
+    _, _, err = run("check", "1", "--kernels", str(REFERENCE))
+    assert "first run: the simulator compiles itself, about a minute, once" in err

@@ -40,6 +40,29 @@ SLIPS = {  # name -> (step, size, old, new, words of the message, text of the li
         2, (128, 128, 192), "if lane_id == 0:", 'if lane_id == "0":',
         "not a number", 'if lane_id == "0":',
     ),
+    "import in a kernel": (
+        1, (128, 128, 64), "warp_id = ", "import os\n            warp_id = ",
+        "put the import at the top of the file", "import os",
+    ),
+    "a barrier's number without a list": (
+        1, (128, 128, 64), "mma_bar.ptr_to([0])", "mma_bar.ptr_to(0)", "ptr_to([0])", "mma_bar.ptr_to(0)",
+    ),
+    "a function without its decorator": (
+        4, (256, 256, 192), "            @Tx.inline\n            def mma", "            def mma",
+        "write @Tx.inline above it", "def mma(accum):",
+    ),
+    "a misspelt name": (
+        1, (128, 128, 64), "mma_bar.ptr_to([0])", "mma_bra.ptr_to([0])",
+        "did you mean mma_bar?", "mma_bra.ptr_to([0])",
+    ),
+    "one name twice": (
+        7, (256, 256, 192), "tma_phase = PipelineState", "mma = 0; tma_phase = PipelineState",
+        "`mma` is defined before with another meaning", "def mma(stage, accum):",
+    ),
+    "an accumulator of another width": (
+        4, (256, 256, 192), "tmem[:, :BLK_N], Asmem", "tmem[:, :64], Asmem",
+        "slice tmem[:, :128]", "tmem[:, :64]",
+    ),
 }  # fmt: skip
 
 

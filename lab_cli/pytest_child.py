@@ -1,0 +1,29 @@
+"""pytest in a process of its own, `python -m lab_cli.pytest_child ARGUMENTS`: Ctrl-C leaves no traceback.
+
+While pytest loads what it needs, an interrupt would come up from the middle of an import; there is nothing to
+report yet, so the process ends at once. From the first test on, pytest handles it: it names what it had done.
+"""
+
+import os
+import signal
+import sys
+
+INTERRUPTED = 130  # the shell's status for SIGINT
+
+
+class FromTheFirstTest:
+    """A plugin that gives SIGINT back to pytest once all tests are collected."""
+
+    def pytest_collection_finish(self) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def main() -> int:
+    signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
+    import pytest
+
+    return int(pytest.main(sys.argv[1:], plugins=[FromTheFirstTest()]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
