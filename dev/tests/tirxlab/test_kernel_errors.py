@@ -61,7 +61,7 @@ SLIPS = {  # name -> (step, size, old, new, words of the message, text of the li
     ),
     "an accumulator of another width": (
         4, (256, 256, 192), "tmem[:, :BLK_N], Asmem", "tmem[:, :64], Asmem",
-        "slice tmem[:, :128]", "tmem[:, :64]",
+        "slice tmem[:, :128]", "Tx.gemm_async(",
     ),
 }  # fmt: skip
 
