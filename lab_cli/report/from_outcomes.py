@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from textwrap import dedent
 
 from lab_cli.report.links import finding_links, step_links
 from lab_cli.report.model import Card, Cell, Grid, Link, Page, Picture, Run, SourceLine, WrongMap
@@ -117,10 +118,10 @@ def also(findings: list[dict]) -> list[str]:
 
 
 def excerpt(text: str, line: int) -> list[SourceLine]:
-    """The line of the student's file, with those around it."""
-    lines = text.splitlines()
-    numbers = range(max(1, line - AROUND), min(len(lines), line + AROUND) + 1)
-    return [SourceLine(n, lines[n - 1], n == line) for n in numbers]
+    """The line of the student's file, with those around it, without the indentation that all share."""
+    first = max(1, line - AROUND)
+    around = dedent("\n".join(text.splitlines()[first - 1 : line + AROUND]))
+    return [SourceLine(n, said, n == line) for n, said in enumerate(around.splitlines(), first)]
 
 
 def wrong_map(outcome: Outcome) -> WrongMap:

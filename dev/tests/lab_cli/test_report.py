@@ -152,7 +152,7 @@ def test_a_finding_shows_the_lines_around_its_own():
     assert (card.severity, card.kind, card.message) == ("error", "race", "race happened (2 times)")
     assert [line.number for line in card.source] == list(range(37, 44))
     (marked,) = [line for line in card.source if line.marked]
-    assert marked.text == REFERENCE.read_text().splitlines()[39] and marked.number == 40
+    assert marked.text == REFERENCE.read_text().splitlines()[39].strip() and marked.number == 40
     assert card.also == ["deadlock: deadlock happened (line 41)", "mbarrier: mbarrier happened (line 42)"]
     page = Reader(render(page))
     assert "race happened (2 times)" in page.said and "0 of 1 runs right" in page.said

@@ -127,11 +127,12 @@
     axis(svg) {
       const [name, size] = unitOf(this.run);
       const step = stepOf((this.to - this.from) / size, Math.max(2, Math.floor(this.width / 90)));
-      for (let mark = Math.ceil(this.from / size / step) * step; mark * size <= this.to; mark += step) {
+      const first = Math.ceil(this.from / size / step) * step;
+      for (let mark = first; mark * size <= this.to; mark += step) {
         const at = this.x(mark * size), last = at > this.left + this.width - 40;
         element("line", { class: "gridline", x1: at, x2: at, y1: 16, y2: this.height }, svg);
         element("text", { class: "tick", x: at + (last ? -3 : 3), y: 12, "text-anchor": last ? "end" : "start" }, svg,
-          number(mark) + (this.narrow && mark === 0 ? " " + name : ""));
+          number(mark) + (this.narrow && mark === first ? " " + name : ""));
       }
       if (!this.narrow) element("text", { class: "tick", x: this.left - 8, y: 12, "text-anchor": "end" }, svg, name);
     }
