@@ -33,6 +33,7 @@ class Cluster:
         self.launch, self.program = launch, launch.program
         self.reporter, self.checks, self.explain = reporter, checks, explain
         self.order = order
+        self.dry = False  # tensor cores and TMA move no data: for runs whose numbers do not matter
         self.ctas = launch.ctas_per_cluster
         self.threads_per_cta = launch.threads
         self.warps_per_cta = -(-launch.threads // 32)

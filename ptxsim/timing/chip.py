@@ -23,20 +23,23 @@ class Chip:
     arch: str
     sms: float
     clock: float  # GHz under tensor load, before power limits
+    clock_sync: float  # the same under mma.sync
     clock_idle: float  # GHz of kernels without tensor work
     shared_bytes: float
-    l2_bytes: float  # that stay when all SMs read them
+    l2_bytes: float  # of U that all SMs read in turn, so many / U are found in L2
     l2_latency: float
     hbm_latency: float
     l1_latency: float
     l2_port: float  # B/cycle into one SM
     l2_rate: float  # B/s, all SMs, each its own lines
     l2_shared_rate: float  # B/s, where many SMs read the same lines
-    hbm_rate: float
+    hbm_rate: float  # B/s of reads
+    hbm_write_rate: float  # B/s of writes among reads
     write_rate: float
     tma_latency: float
     tma_hbm_latency: float
     tma_issue: float
+    copy_port: float  # B/cycle of cp.async into one SM
     store_latency: float
     store_port: float
     mma_macs: float  # 16-bit multiply-adds of an SM in a cycle, by wgmma or tcgen05.mma
@@ -55,17 +58,18 @@ class Chip:
     bar_cost: float
     cluster_cost: float
     cluster_relaxed_cost: float
-    store_sector: float
+    store_line: float
     cta_start: float
     launch: float  # s
     launch_floor: float
-    warm: float  # 1: what fits into L2 is there from the launch before, 0: inputs are rotated
+    rotated: float  # B of arrays that the harness goes through before it comes to the same ones again
     idle_power: float
     power_cap: float
     power_exponent: float
     power_clock: float
     wgmma_energy: float
     mma_sync_energy: float
+    half_extra: float  # what float16 takes more than bfloat16, as a share
     l2_energy: float
     hbm_energy: float
     shared_energy: float

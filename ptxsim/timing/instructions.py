@@ -38,7 +38,7 @@ def _pipe(op: str, mods: tuple) -> str:
     if op in _SPECIAL:
         return "special"
     if op == "cvt":
-        return "convert"
+        return "float" if mods[-2:] == ("f32", "f16") else "convert"
     if "f64" in mods:
         return "double"
     return "float" if any(m in _FLOATS for m in mods) else "whole"

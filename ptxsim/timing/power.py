@@ -21,22 +21,21 @@ class Work:
     hbm_bytes: float
     shared_bytes: float
     instructions: float  # of warps
-
-    @property
-    def tensor(self) -> bool:
-        return self.unit_flops + self.product_flops > 0
+    half: float = 0.0  # share of the tensor work in float16
 
 
 def start_clock(work: Work, chip: Chip) -> float:
     """GHz before power limits."""
-    return chip.clock if work.tensor else chip.clock_idle
+    if work.unit_flops:
+        return chip.clock
+    return chip.clock_sync if work.product_flops else chip.clock_idle
 
 
 def watts(work: Work, seconds: float, ghz: float, chip: Chip) -> tuple[float, float]:
     """(power of the cores, of HBM) at this clock, above idle."""
     joules = (
-        work.unit_flops * chip.wgmma_energy
-        + work.product_flops * chip.mma_sync_energy
+        (work.unit_flops * chip.wgmma_energy + work.product_flops * chip.mma_sync_energy)
+        * (1.0 + work.half * chip.half_extra)
         + work.l2_bytes * chip.l2_energy
         + work.shared_bytes * chip.shared_energy
         + work.instructions * chip.issue_energy

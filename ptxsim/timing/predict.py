@@ -18,9 +18,10 @@ from ptxsim.timing.power import Work, settled_clock, start_clock, watts
 from ptxsim.timing.record import record
 from ptxsim.timing.replay import Played, Replay
 from ptxsim.timing.script import Script, script
-from ptxsim.timing.sharing import sharers
+from ptxsim.timing.sharing import rounds, sharers
 
-MOST = 12  # instances of a cluster that are played
+MOST = 8  # turns of an SM that are played
+STEPS = 400_000  # of all warps that are played, unless two turns take more
 
 
 @dataclass
@@ -88,15 +89,18 @@ def predict(taken: Sample, chip: Chip) -> Prediction:
     near = locality(
         chip, working * taken.ctas, taken.tape.reads, taken.sizes, taken.sharers, taken.clusters,
         min(taken.clusters, groups * min(slots, each)),
+        rounds(taken.tape),
     )  # fmt: skip
     work = _work(made, taken, near)
-    ghz = start_clock(work, chip)
-    cycles, played = _play(made, chip, near, ghz, each, slots)
-    seconds = cycles / ghz / 1e9
-    settled = settled_clock(work, seconds + chip.launch, ghz, chip)
-    if settled < 0.98 * ghz:
-        cycles, played = _play(made, chip, near, settled, each, slots)
-        ghz, seconds = settled, cycles / settled / 1e9
+    ghz = _likely_clock(work, made, chip, each)
+    for _ in range(2):
+        cycles, played = _play(made, chip, near, ghz, each, slots)
+        seconds = cycles / ghz / 1e9
+        settled = settled_clock(work, seconds * ghz / start_clock(work, chip), start_clock(work, chip), chip)
+        if abs(settled / ghz - 1) < 0.05:
+            break
+        ghz = settled
+    ghz, seconds = settled, cycles / settled / 1e9
     total = max(seconds + chip.launch, chip.launch_floor)
     return Prediction(
         total, cycles, ghz, chip.idle_power + sum(watts(work, total, ghz, chip)),
@@ -105,18 +109,27 @@ def predict(taken: Sample, chip: Chip) -> Prediction:
     )  # fmt: skip
 
 
+def _likely_clock(work: Work, made: Script, chip: Chip, each: int) -> float:
+    """The clock to begin with: of a launch in which nothing but the tensor cores, or memory, takes time."""
+    ghz = start_clock(work, chip)
+    least = _tensor_cycles(made, chip) * each / ghz / 1e9
+    least = max(least, work.hbm_bytes / chip.hbm_rate, work.l2_bytes / chip.l2_shared_rate)
+    return settled_clock(work, 1.1 * least + chip.launch, ghz, chip)
+
+
 def _play(
     made: Script, chip: Chip, near: Locality, ghz: float, each: int, slots: int
 ) -> tuple[float, Played]:
     """(cycles of an SM's `each` clusters, the replay)."""
-    most = min(each, max(MOST, 3 * slots))
-    played = Replay(made, chip, near, ghz).play(most, slots)
+    steps = sum(len(warp) for warp in made.warps)
+    turns = max(2, min(MOST, STEPS // max(1, steps * slots)))
+    played = Replay(made, chip, near, ghz).play(min(each, turns * slots), slots)
     ends = sorted(played.ends)
-    if each > most:
-        half = most // 2
-        pace = (ends[-1] - ends[half - 1]) / (most - half)
-        return ends[-1] + pace * (each - most), played
-    return ends[-1], played
+    left = each - len(ends)
+    if left <= 0:
+        return ends[-1], played
+    first = turns // 2 * slots
+    return ends[-1] + (ends[-1] - ends[first - 1]) / (len(ends) - first) * left, played
 
 
 def _work(made: Script, taken: Sample, near: Locality) -> Work:
@@ -126,7 +139,7 @@ def _work(made: Script, taken: Sample, near: Locality) -> Work:
     return Work(
         made.unit_flops * taken.clusters, made.product_flops * taken.clusters, sum(reads.values()) + written,
         missed + (written if sum(taken.sizes.values()) > near.chip.l2_bytes else 0),
-        made.shared_bytes * taken.clusters, made.slots * taken.clusters,
+        made.shared_bytes * taken.clusters, made.slots * taken.clusters, made.half,
     )  # fmt: skip
 
 

@@ -31,7 +31,7 @@ def record(launch, index: int = 0) -> Tape:
     reporter = Reporter([], launch.memory, launch.shared_dynamic, launch.source)
     recorder = TapeRecorder(launch, index)
     cluster = Cluster(launch, "program", reporter, Checker(launch, reporter, False, (recorder,)))
-    cluster.loop = _stepping(cluster, recorder)
+    cluster.loop, cluster.dry = _stepping(cluster, recorder), True
     with threadpool_limits(1):
         cluster.start(index)
         done = cluster.run(alone=not talks(launch.program))
@@ -120,7 +120,7 @@ class TapeRecorder(Recorder):
         seen.update(() if write else lines)
         traffic = self.tape.writes if write else self.tape.reads
         traffic[segment] = traffic.get(segment, 0) + 32 * (len(sectors) - known)
-        return Access(row, False, write, total, len(sectors), segment, known)
+        return Access(row, False, write, total, len(sectors), segment, known, len(lines))
 
     # ---- what units tell ----
 
@@ -156,8 +156,7 @@ class TapeRecorder(Recorder):
         if start and hasattr(tmap, "strides"):
             steps = (tmap.dtype.itemsize, *tmap.strides)
             address = tmap.byte_offset + sum(a * b for a, b in zip(start, steps, strict=True))
-        rows = max(1, size // max(1, tmap.box[0] * tmap.dtype.itemsize)) if hasattr(tmap, "box") else 1
-        self.tape.copies[number] = Copy(write, size, segment, tuple(ranks), address, rows)
+        self.tape.copies[number] = Copy(write, size, segment, tuple(ranks), address, bool(start))
         traffic = self.tape.writes if write else self.tape.reads
         traffic[segment] = traffic.get(segment, 0) + size
 

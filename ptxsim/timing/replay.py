@@ -43,9 +43,9 @@ class Sm:
         self.issue = [Pipe() for _ in range(SUBS)]
         self.tensor = [Pipe() for _ in range(SUBS)]
         self.tmem = [Pipe() for _ in range(SUBS)]
-        self.port, self.loads, self.stores, self.memory = Pipe(), Pipe(), Pipe(), Pipe()
+        self.port, self.loads, self.stores, self.memory, self.copies = (Pipe() for _ in range(5))
         self.l2 = Share(1.0 / cycle, 600)  # bytes are given as seconds of the whole chip
-        self.hbm = Share(1.0 / cycle, 1500)
+        self.hbm = Share(1.0 / cycle, 600)
         self.out = Share(chip.write_rate / cycle, 600)
 
     def busy(self) -> dict[str, float]:
@@ -161,28 +161,35 @@ class Replay:
     # ---- steps: each gives the cycle from which the warp goes on, None if it sleeps ----
 
     def _run(self, instance, warp, sm, sub, at, costs, writes):
-        slots, chain = costs
+        slots, chain, branches = costs
         begin = sm.issue[sub].serve(at, slots)
-        return begin + chain
+        for name in writes:
+            instance.ready[warp][name] = begin + chain
+        if branches and instance.products[warp] > begin + slots:  # nothing passes the end of a basic block
+            instance.path.waits[warp].append((begin + slots, instance.products[warp], "tensor core", -1))
+            return instance.products[warp]
+        return begin + slots
 
     def _shared(self, instance, warp, sm, sub, at, costs, writes):
         passes, late, _ = costs
-        begin = sm.port.serve(sm.issue[sub].serve(at, 1), passes)
+        begin = sm.port.serve(sm.issue[sub].slip_in(at, 1), passes)
         for name in writes:
             instance.ready[warp][name] = begin + passes - 1 + late
         return max(at + 1, begin - 8 * passes)
 
     def _global(self, instance, warp, sm, sub, at, costs, writes):
-        sectors, cached, segment, write, row = costs
-        begin = sm.issue[sub].serve(at, 1)
+        sectors, cached, segment, write, lines = costs
+        begin = sm.issue[sub].slip_in(at, 1)
         if write:
-            begin = sm.memory.serve(begin, sectors * self.chip.store_sector)
+            begin = sm.memory.serve(begin, lines * self.chip.store_line)
             sm.out.serve(begin, 32 * sectors)
+            due = sm.hbm.serve(begin, 32 * sectors * self.locality.written_seconds())
+            begin = max(begin, due - 600)
             return max(at + 1, begin - 200)
         begin = sm.memory.serve(begin, max(1.0, sectors * 0.5))
         ends = begin + self.chip.l1_latency
         if sectors > cached:
-            missed = instance.misses(segment, ("ld", row))
+            missed = instance.misses(segment, "ld")
             ends = self._fetch(sm, begin, 32 * (sectors - cached), segment, missed, self.chip.l2_latency,
                                self.chip.hbm_latency)  # fmt: skip
         for name in writes:
@@ -199,12 +206,11 @@ class Replay:
 
     def _product(self, instance, warp, sm, sub, at, costs, writes):
         cycles, late = costs
-        begin = sm.tensor[sub].serve(sm.issue[sub].serve(at, 1), cycles)
-        if begin > at + cycles:
-            instance.path.waits[warp].append((at, begin, "tensor core", -1))
+        begin = sm.tensor[sub].serve(sm.issue[sub].slip_in(at, 1), cycles)
         for name in writes:
             instance.ready[warp][name] = begin + late
-        return max(at + 1, begin)
+        instance.products[warp] = begin
+        return at + 1
 
     def _other(self, instance, warp, sm, sub, at, costs, writes):
         slots, late, stays = costs
@@ -228,7 +234,7 @@ class Replay:
 
     def _issue(self, instance, warp, sm, sub, at, costs, writes):
         event, cost = costs
-        begin = sm.issue[sub].serve(at, 2)
+        begin = sm.issue[sub].slip_in(at, 2)
         instance.path.issued[event] = warp, begin
         for work in self.script.late[event]:
             self._serve(instance, work, begin + 2, warp)
@@ -285,6 +291,7 @@ class Replay:
             cycles = max(4 * event.amount / self.chip.mma_macs, self.chip.mma_least)
             pipe = sm.tensor[warp % self.tape.warps_per_cta % SUBS]
             begin = pipe.serve(at, cycles)
+            sm.copies.serve(at, cycles / SUBS)  # its operands pass the port that cp.async writes to
             return begin, begin + cycles, begin + cycles + self.chip.mma_latency
         rows, columns, own = product
         cycles = max(16 * columns * rows / self.chip.mma_macs, (rows + own) * 32 / PORT)
@@ -308,10 +315,10 @@ class Replay:
         if copy is None:
             return at, at, at
         missed = instance.misses(copy.segment, "cp.async")
-        begin = sm.memory.serve(at, max(4.0, copy.bytes / 64))
+        begin = sm.copies.serve(at, copy.bytes / self.chip.copy_port)
+        sm.port.serve(at, copy.bytes / PORT)
         end = self._fetch(sm, begin, copy.bytes, copy.segment, missed, self.chip.l2_latency + 27,
                           self.chip.hbm_latency + 90)  # fmt: skip
-        sm.port.serve(begin, copy.bytes / PORT)
         return begin, begin + 4, end
 
     def _store(self, sm, number: int, event, at: float) -> tuple:
@@ -319,6 +326,7 @@ class Replay:
         cycles = copy.bytes / self.chip.store_port
         begin = sm.stores.serve(at, cycles)
         done = max(begin + cycles + self.chip.store_latency, sm.out.serve(begin, copy.bytes))
+        sm.hbm.serve(begin, copy.bytes * self.locality.written_seconds())
         return begin, done, done + 6
 
     # ---- events end ----
@@ -358,6 +366,7 @@ class _Instance:
         self.place = [0] * count
         self.ready: list[dict[str, float]] = [{} for _ in range(count)]
         self.tmem = [0.0] * count
+        self.products = [0.0] * count  # when each warp's last mma.sync begins
         self.ended: list[float | None] = [None] * len(script.tape.events)
         self.missing = list(script.follows)
         self.phase_end: dict[int, float] = {}

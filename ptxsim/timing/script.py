@@ -50,6 +50,7 @@ class Script:
     shared_bytes: int = 0  # through the port, 128 a pass
     product_flops: float = 0.0  # by mma.sync
     unit_flops: float = 0.0  # by wgmma and tcgen05.mma
+    half: float = 0.0  # share of them in float16
     reads: dict[int, int] = field(default_factory=dict)
 
 
@@ -68,23 +69,67 @@ def script(tape: Tape, chip: Chip) -> Script:
                 heirs[other].append(number)
     made = Script(tape, [], late, follows, heirs, reads=dict(tape.reads))
     made.warps = [_warp(steps, tape, rows, chip, made) for steps in tape.warps]
-    made.unit_flops = sum(2.0 * 1 * e.amount for e in tape.events if e.kind == "mma")
+    made.unit_flops = sum(2.0 * e.amount for e in tape.events if e.kind == "mma")
+    made.half = _half_share(tape)
     return made
 
 
+def _half_share(tape: Tape) -> float:
+    """Share of the tensor instructions of the program that name float16 operands."""
+    named = [i for i in tape.instrs if i is not None and i.op in ("wgmma", "mma") and "fence" not in i.mods]
+    products = [i for i in named if i.op == "mma" or "mma_async" in i.mods]
+    return sum("f16" in i.mods[-3:] for i in products) / len(products) if products else 0.0
+
+
 def _warp(steps: list, tape: Tape, rows: Rows, chip: Chip, made: Script) -> list[tuple]:
-    """Steps of one warp; registers that only runs fill are dropped afterwards."""
-    out = [_step(step, tape, rows, chip, made) for step in steps]
-    tracked = {name for step in out if step[0] not in (RUN,) for name in step[3]}
-    return [(kind, costs, tuple(r for r in reads if r in tracked), writes if kind != RUN else tuple(
-        w for w in writes if w in tracked)) for kind, costs, reads, writes in out]  # fmt: skip
+    """Steps of one warp, as ptxas orders them; registers that nobody waits for are dropped."""
+    out = hoisted([_step(step, tape, rows, chip, made) for step in steps])
+    read = {name for _, _, reads, _ in out for name in reads}
+    late = {
+        name for kind, costs, _, writes in out if kind != RUN or costs[1] > costs[0] + 4 for name in writes
+    }
+    wanted = read & late
+    return [
+        (kind, costs, tuple(r for r in reads if r in wanted), tuple(w for w in writes if w in wanted))
+        for kind, costs, reads, writes in out
+    ]
+
+
+def hoisted(steps: list[tuple]) -> list[tuple]:
+    """Loads move up within their basic block, before what does not give them an address: ptxas does that.
+
+    They pass runs and mma.sync alone, no store, wait or other instruction.
+    """
+    out: list[tuple] = []
+    for step in steps:
+        place = len(out)
+        if step[0] in (SHARED, GLOBAL) and step[3] and not _writes(step):
+            needs = set(step[2])
+            while place and _passable(out[place - 1]) and not needs.intersection(out[place - 1][3]):
+                place -= 1
+            while place < len(out) and out[place][0] in (SHARED, GLOBAL):
+                place += 1
+        out.insert(place, step)
+    return out
+
+
+def _writes(step: tuple) -> bool:
+    return step[1][2] if step[0] == SHARED else step[1][3]
+
+
+def _passable(step: tuple) -> bool:
+    kind, costs = step[:2]
+    if kind in (SHARED, GLOBAL):
+        return not _writes(step)
+    return kind == PRODUCT or kind == RUN and not costs[2]
 
 
 def _step(step, tape: Tape, rows: Rows, chip: Chip, made: Script) -> tuple:
     if type(step) is Run:
         slots, chain, reads, writes = rows.run(step.first, step.last)
         made.slots += slots
-        return RUN, (slots, max(slots, chain)), reads, writes
+        last = tape.instrs[step.last]
+        return RUN, (slots, max(slots, chain), last is not None and last.op in ("bra", "brx")), reads, writes
     if type(step) is Access:
         row = rows.row(step.row)
         made.slots += 1
@@ -92,7 +137,7 @@ def _step(step, tape: Tape, rows: Rows, chip: Chip, made: Script) -> tuple:
             made.shared_bytes += 128 * step.passes
             late = chip.shared_latency + (10 if row.name == "ldmatrix" else 0)
             return SHARED, (step.passes, late, step.write), row.reads, row.writes
-        return GLOBAL, (step.passes, step.cached, step.segment, step.write, step.row), row.reads, row.writes
+        return GLOBAL, (step.passes, step.cached, step.segment, step.write, step.lines), row.reads, row.writes
     return _unit(step, tape, rows, chip, made)
 
 
@@ -136,7 +181,7 @@ def _other(number: int, row, tape: Tape, chip: Chip, made: Script) -> tuple:
     slots, late = next((cost for start, cost in _OTHER.items() if name.startswith(start)), (1, 0))
     stays = not name.startswith(_ASYNC)
     if name.startswith(_FENCES):
-        return RUN, (slots, late), (), ()
+        return OTHER, (slots, late, True), (), ()
     return OTHER, (slots, late, stays), row.reads, row.writes
 
 

@@ -18,6 +18,12 @@ class Pipe:
         self.busy += cycles
         return begin
 
+    def slip_in(self, at: float, cycles: float) -> float:
+        """A short request between the parts of longer ones: it does not wait, but those do."""
+        self.free = (at if at > self.free else self.free) + cycles
+        self.busy += cycles
+        return at
+
 
 class Share:
     """An SM's share of a bandwidth of the whole chip.

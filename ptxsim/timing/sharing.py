@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 from threadpoolctl import threadpool_limits
 
@@ -14,6 +14,7 @@ from ptxsim.jit import bytecode as ml
 from ptxsim.jit.translate import is_shared
 from ptxsim.machine.cluster import Cluster
 from ptxsim.report.findings import Reporter
+from ptxsim.timing.tape import Tape
 
 MOST = 148  # clusters that are looked at
 
@@ -64,9 +65,31 @@ def sharers(launch, reads: dict[int, int], together: int) -> dict[int, float]:
     first: dict[int, set[int]] = defaultdict(set)
     with threadpool_limits(1):
         for index in range(count):
+            cluster.CTL[ml.LOG_USED] = cluster.CTL[ml.EXITED] = cluster.CTL[ml.ISSUED] = 0  # of one cut short
             cluster.start(index)
             with contextlib.suppress(_Enough):
                 cluster.run()
             for segment, address in observer.found.items():
                 first[segment].add(address)
     return {segment: count / len(first[segment]) if first[segment] else 1.0 for segment in reads}
+
+
+def rounds(tape: Tape) -> int:
+    """Tiles that the cluster does in turn, as a persistent kernel's: how often its TMA loads jump.
+
+    Within a tile the addresses of an array go on in a few equal steps; other steps are jumps.
+    """
+    most = 1
+    last: dict[tuple[int, int], int] = {}
+    steps: dict[tuple[int, int], Counter] = defaultdict(Counter)
+    for number in sorted(tape.copies):
+        copy = tape.copies[number]
+        key = tape.events[number].cta, copy.segment
+        if not copy.write and copy.box:
+            if key in last:
+                steps[key][copy.address - last[key]] += 1
+            last[key] = copy.address
+    for found in steps.values():
+        usual = max(found.values()) / 4
+        most = max(most, 1 + sum(count for count in found.values() if count < usual))
+    return most

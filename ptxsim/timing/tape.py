@@ -34,6 +34,7 @@ class Access:
     )
     segment: int = -1  # number of the global array
     cached: int = 0  # of the sectors: in lines that the CTA has read before
+    lines: int = 0  # of 128 bytes of global memory
 
 
 @dataclass(slots=True)
@@ -51,7 +52,7 @@ class Copy:
     segment: int
     ranks: tuple[int, ...] = ()  # CTAs that receive it
     address: int = 0  # of its first byte
-    rows: int = 1  # of the box
+    box: bool = False  # of a tensor map
 
 
 @dataclass

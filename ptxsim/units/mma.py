@@ -251,6 +251,8 @@ def mma(instr):
         if plan.suspect and cluster.checks:
             require_set(cluster, split, plan.suspect)
         cluster.tensor_operations += 1
+        if cluster.dry:
+            return
         if form.bitwise:
             d = _bit_product(R, w, form, args)
         else:

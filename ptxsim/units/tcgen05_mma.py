@@ -145,6 +145,8 @@ def _issue(cluster, split, op: Mma) -> None:
     if cluster.checks:
         cluster.checks.mma_issue(cluster, split, op)
     cluster.tensor_operations += 1
+    if cluster.dry:
+        return
     work = Work(
         ("tensor", split.thread), lambda: execute(cluster, [op]), "tcgen05.mma", split, _batch(cluster)
     )

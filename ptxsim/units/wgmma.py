@@ -143,6 +143,9 @@ def mma_async(instr):
     def run(cluster, split, args):
         require_aligned(cluster, split)
         warp = _warp(cluster, split)
+        if cluster.dry:
+            _only_tell(cluster, split, warp, form)
+            return
         slots = list(args[0]) if isinstance(args[0], tuple) else [args[0]]
         enabled = bool(constant) if constant is not None else bool(cluster.predicate(split, args[3].code) & 1)
         a = (
@@ -158,6 +161,14 @@ def mma_async(instr):
         _join(cluster, split, warp, part)
 
     return run
+
+
+def _only_tell(cluster, split, warp: Warp, form: Form) -> None:
+    """A warp's share in a dry run: observers hear of it, nothing is multiplied."""
+    part = Part(split.at(), form, None, warp.committed, None, 0, True)
+    part.token = cluster.checks.wgmma_issue(cluster, split) if cluster.checks else None
+    cluster.tensor_operations += split.warp % 4 == 0
+    warp.parts.append((part, Operation([part], done=True)))
 
 
 def _uniform(cluster, split, slot: int) -> int:

@@ -1,0 +1,306 @@
+"""The time model against what was measured: `python dev/bench/time_model.py b200|h200|predict [--out FILE]`.
+
+b200     predicted / published for the course's times, leave-one-step-out errors, and other public ladders
+predict  an H200: the unseen kernels of dev/hw/timing and rungs at sizes that nobody has timed, written down
+h200     an H200: predicted / measured for every row that has been timed; the calibration half and the rest apart
+
+Everything is built, recorded and replayed anew; the machine needs no GPU. What "fitted" means: b200.toml.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import itertools
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import zipfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from ptxsim.timing.chip import chip  # noqa: E402
+from ptxsim.timing.power import settled_clock, start_clock  # noqa: E402
+from ptxsim.timing.predict import predict, sample  # noqa: E402
+from tirxlab.artifact import Artifact  # noqa: E402
+from tirxlab.build import build  # noqa: E402
+from tirxlab.forecast import launch_of  # noqa: E402
+from tirxlab.steps import builder  # noqa: E402
+
+SOLUTIONS = ROOT / "instructor" / "solutions"
+RESULTS = ROOT / "dev" / "hw" / "results"
+KERNELS = ROOT / "dev" / "hw" / "timing" / "kernels.zip"
+FITTED = {  # of b200.toml, and the values that leave-one-out may choose from
+    "wgmma_energy": [e * 1e-12 for e in (0.5, 0.6, 0.7, 0.8, 0.9)],
+    "l2_energy": [e * 1e-12 for e in (10, 20, 30, 40, 61)],
+    "launch": [e * 1e-6 for e in (3, 4, 5, 6, 7)],
+}
+LARGE = 2048  # from this K on, steps 4 to 10 are held to the bars
+
+
+@dataclass
+class Row:
+    """A kernel whose time is known, or will be."""
+
+    name: str
+    size: tuple[int, int, int]
+    ms: float | None
+    source: str
+    predicted: float = 0.0  # ms
+    cycles: float = 0.0
+    work: object = None
+    step: int = 0
+    ghz: float = 0.0
+    bound: str = ""
+
+    @property
+    def ratio(self) -> float:
+        return self.predicted / self.ms
+
+
+def fill(row: Row, artifact: Artifact, name: str) -> Row:
+    """Adds what the model says."""
+    found = predict(sample(launch_of(artifact), artifact.registers), chip(name))
+    row.predicted, row.cycles, row.work, row.ghz = found.seconds * 1e3, found.cycles, found.work, found.ghz
+    row.bound = next(iter(found.spent), "")
+    return row
+
+
+def say(row: Row) -> None:
+    known = f"{row.ms:9.4f} ms, ratio {row.ratio:5.2f}" if row.ms else "not timed"
+    size = "x".join(map(str, row.size))
+    print(f"{row.name:44} {size:16} {row.predicted:9.4f} ms, known {known}  ({row.bound})", flush=True)
+
+
+# ---- B200 ----
+
+
+def course() -> list[Row]:
+    """Steps 1 to 10 at the sizes of the published times; step 4 at 4096 from the book of the course."""
+    lines = (ROOT / "tirxlab" / "data" / "b200_reference_ms.csv").read_text().splitlines()
+    rows = []
+    for line in csv.DictReader(text for text in lines if not text.startswith("#")):
+        size = int(line["M"]), int(line["N"]), int(line["K"])
+        rows.append(Row(f"step {line['step']}", size, float(line["ms"]), "course", step=int(line["step"])))
+    return rows
+
+
+CUBE = (4096,) * 3
+BOOK = "mlc-ai modern-gpu-programming, chapter gemm_advanced (locked clock)"
+OTHERS = [  # (name, our step, size, ms, source): kernels of the same structure; other boxes, other clocks
+    ("book step 4", 4, CUBE, 0.49, BOOK),
+    ("book step 7", 7, CUBE, 0.227, BOOK),
+    ("book step 8 = ours 9", 9, CUBE, 0.1035, BOOK),
+    ("book step 9 = ours 10", 10, CUBE, 0.0941, BOOK),
+    ("tcgen05 + TMA", 4, CUBE, 2 * 4096**3 / 293e9, "ThunderKittens educational, level 6"),
+    ("2-CTA", 9, CUBE, 2 * 4096**3 / 1285e9, "ThunderKittens educational, level 9"),
+    ("TMA store", 4, CUBE, 2 * 4096**3 / 293.6e9, "Modular, Blackwell matmul part 3"),
+    ("2-SM, first date", 9, CUBE, 2 * 4096**3 / 1302e9, "gau-nernst learn-cuda 02e"),
+    ("2-SM, second date", 9, CUBE, 2 * 4096**3 / 1170e9, "gau-nernst learn-cuda 02e"),
+    ("persistent, first date", 10, CUBE, 2 * 4096**3 / 1476e9, "gau-nernst learn-cuda 02e"),
+    ("persistent, second date", 10, CUBE, 2 * 4096**3 / 1273e9, "gau-nernst learn-cuda 02e"),
+]
+# Microseconds of a K step of one 128x128 CTA by stages (CUTLASS main loop, microbench-blackwell results.csv)
+STAGES = {2: 0.568, 3: 0.384, 4: 0.293, 5: 0.240, 6: 0.210}
+
+
+def staged(depth: int, k: int) -> Artifact:
+    """Step 7 on one tile with another number of stages."""
+    text = (SOLUTIONS / "gemm_kernels.py").read_text()
+    first, last = text.index("def hgemm_v7"), text.index("def hgemm_v8")
+    body = text[first:last].replace("PIPE_DEPTH = 2", f"PIPE_DEPTH = {depth}")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"stages_{depth}.py"
+        path.write_text(text[:first] + body + text[last:])
+        return build(builder(path, 7)(128, 128, k))
+
+
+def stage_rows() -> list[Row]:
+    """The slope over K of one CTA, per 64 columns, for each number of stages."""
+    rows = []
+    for depth, us in STAGES.items():
+        times = []
+        for k in (2048, 4096):
+            found = fill(Row("", (128, 128, k), None, ""), staged(depth, k), "b200")
+            times.append(found.cycles / found.ghz / 1e6)
+        slope = (times[1] - times[0]) / 32
+        name = f"K step at {depth} stages"
+        source = "microbench-blackwell, CUTLASS main loop"
+        rows.append(Row(name, (128, 128, 64), us / 1e3, source, predicted=slope))
+    return rows
+
+
+def b200() -> dict:
+    rows = course()
+    for row in rows:
+        say(fill(row, build(builder(SOLUTIONS / "gemm_kernels.py", row.step)(*row.size)), "b200"))
+    others = []
+    for name, step, size, ms, source in OTHERS:
+        made = build(builder(SOLUTIONS / "gemm_kernels.py", step)(*size))
+        others.append(fill(Row(name, size, ms, source, step=step), made, "b200"))
+        say(others[-1])
+    for row in stage_rows():
+        others.append(row)
+        say(row)
+    large = [r for r in rows if r.step >= 4 and r.size[2] >= LARGE]
+    left_out = leave_one_step_out(large)
+    print("fitted          ", summary([r.ratio for r in large]))
+    print("step left out   ", summary(list(left_out.values())))
+    print("other ladders   ", summary([r.ratio for r in others]))
+    print("order at 4096   ", order(rows))
+    plain_rows = [plain(r) | {"left_out": left_out.get((r.step, r.size))} for r in rows]
+    return {"chip": "NVIDIA B200", "course": plain_rows, "others": [plain(r) for r in others]}
+
+
+def leave_one_step_out(rows: list[Row]) -> dict:
+    """(step, size) -> ratio with the fitted constants chosen on the other steps."""
+    found = {}
+    for step in sorted({r.step for r in rows}):
+        chosen = best([r for r in rows if r.step != step])
+        found |= {(r.step, r.size): again(r, chosen) / r.ms for r in rows if r.step == step}
+    return found
+
+
+def best(rows: list[Row]) -> dict:
+    """The fitted constants that give the least mean error on these rows."""
+    names = list(FITTED)
+    choices = [dict(zip(names, values, strict=True)) for values in itertools.product(*FITTED.values())]
+    return min(choices, key=lambda c: sum(abs(again(r, c) / r.ms - 1) for r in rows))
+
+
+def again(row: Row, constants: dict) -> float:
+    """Milliseconds of a replayed row with other energies and launch: the cycles stay, the clock moves."""
+    other = replace(chip("b200"), **constants)
+    start = start_clock(row.work, other)
+    ghz = settled_clock(row.work, row.cycles / start / 1e9, start, other)
+    return max(row.cycles / ghz / 1e6 + other.launch * 1e3, other.launch_floor * 1e3)
+
+
+def order(rows: list[Row]) -> str:
+    """Whether predicted times order the steps as the published ones do, where these differ by 3 %."""
+    wrong, pairs = [], 0
+    for a, b in itertools.combinations([r for r in rows if r.step >= 4 and r.size == CUBE], 2):
+        if abs(a.ms / b.ms - 1) > 0.03:
+            pairs += 1
+            wrong += [f"{a.name} / {b.name}"] * ((a.ms < b.ms) != (a.predicted < b.predicted))
+    return f"{pairs - len(wrong)} of {pairs} pairs" + (f", wrong: {', '.join(wrong)}" if wrong else "")
+
+
+# ---- H200 ----
+
+
+def saved(half: str):
+    """(name, Artifact) of the Triton kernels of a half."""
+    with zipfile.ZipFile(KERNELS) as archive:
+        for name, about in json.loads(archive.read("index.json")).items():
+            if about["half"] == half:
+                yield name, Artifact.from_bytes(archive.read(f"{name}.lab"))
+
+
+def rung(track: str, number: int, size: tuple[int, int, int], dtype: str) -> Artifact:
+    from lab_cli import tracks
+
+    (one,) = [r for r in tracks.track_of(track).rungs if r.number == number]
+    options = dict.fromkeys(one.variants[0], dtype)
+    return tracks.build(one, SOLUTIONS / f"{track}_kernels.py", size, **options).artifact
+
+
+UNSEEN_RUNGS = [  # sizes and rungs that no result file holds
+    *(("hopper", n, (3072,) * 3, "bfloat16") for n in range(1, 10)),
+    *(("hopper", n, (6144,) * 3, "bfloat16") for n in (5, 9)),
+    *(("hopper", n, (2048,) * 3, "bfloat16") for n in (2, 5)),
+    *(("ampere", n, (3072,) * 3, "bfloat16") for n in range(1, 10)),
+    *(("ampere", n, (2048,) * 3, "bfloat16") for n in (3, 6, 9)),
+]
+
+
+def predictions() -> dict:
+    """What the unseen half and the unseen rungs will take, before anybody times them."""
+    rows = []
+    for name, artifact in saved("unseen"):
+        row = fill(Row(name, (0, 0, 0), None, ""), artifact, "h200")
+        rows.append({"kernel": name, "ms": round(row.predicted, 5), "clock_mhz": round(row.ghz * 1e3)})
+        say(row)
+    for track, number, size, dtype in UNSEEN_RUNGS:
+        row = fill(Row(f"{track} {number}", size, None, ""), rung(track, number, size, dtype), "h200")
+        key = {"track": track, "rung": number, "size": str(size[0]), "dtype": dtype}
+        rows.append(key | {"ms": round(row.predicted, 5), "clock_mhz": round(row.ghz * 1e3)})
+        say(row)
+    return {"gpu": "NVIDIA H200", "what": "predicted, not measured", "constants": commit(), "rows": rows}
+
+
+def commit() -> str:
+    done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=ROOT, check=False)
+    return done.stdout.strip()
+
+
+def known_ladders() -> list[tuple]:
+    """(track, rung, size, dtype, row) of every rung in the result files."""
+    found = []
+    for path in sorted(RESULTS.glob("track-*-nvidia-h200.json")):
+        record = json.loads(path.read_text())
+        for row in record["rows"]:
+            if row["rung"]:
+                dtype = "float32" if "float32" in path.name else row["dtype"]
+                found.append((record["track"], row["rung"], (int(row["size"]),) * 3, dtype, row))
+    return found
+
+
+def h200() -> dict:
+    """Predicted / measured on the rows that constants were calibrated on."""
+    rows = []
+    times = json.loads((RESULTS / "timing-calibration-nvidia-h200.json").read_text())["rows"]
+    measured = {row["kernel"]: row["ms"] for row in times if "ms" in row}
+    for name, artifact in saved("calibration"):
+        if name in measured:
+            rows.append(fill(Row(name, (0, 0, 0), measured[name], "timing-calibration"), artifact, "h200"))
+            say(rows[-1])
+    for track, number, size, dtype, row in known_ladders():
+        name = f"{track} {number} {dtype}"
+        rows.append(fill(Row(name, size, row["ms"], "track"), rung(track, number, size, dtype), "h200"))
+        say(rows[-1])
+    print("calibration     ", summary([r.ratio for r in rows]))
+    return {"gpu": "NVIDIA H200", "rows": [plain(r) for r in rows]}
+
+
+# ---- both ----
+
+
+def summary(ratios: list[float]) -> str:
+    errors = [abs(r - 1) for r in ratios]
+    close = sum(e <= 0.15 for e in errors)
+    return (
+        f"{len(errors)} rows: mean error {statistics.mean(errors):.3f}, median {statistics.median(errors):.3f}, "
+        f"worst {max(errors):.3f}, {close} within 15 %"
+    )
+
+
+def plain(row: Row) -> dict:
+    return {
+        "name": row.name,
+        "size": "x".join(map(str, row.size)),
+        "known_ms": row.ms,
+        "predicted_ms": round(row.predicted, 5),
+        "ratio": round(row.ratio, 3) if row.ms else None,
+        "bound": row.bound,
+        "source": row.source,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("what", choices=("b200", "h200", "predict"))
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    record = {"b200": b200, "h200": h200, "predict": predictions}[given.what]()
+    if given.out:
+        given.out.write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
