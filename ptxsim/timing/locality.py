@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 
 from ptxsim.timing.chip import Chip
 
-
 MOST_SETS = 8  # of arrays that a harness rotates (tracks/measure.py)
 
 

@@ -1,0 +1,204 @@
+"""The replay on hand-made tapes: each rule with an answer that can be worked out by hand."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ptxsim.frontend.ast import Instr, Reg
+from ptxsim.timing.chip import Chip, chip
+from ptxsim.timing.critical import critical
+from ptxsim.timing.locality import Locality
+from ptxsim.timing.replay import Replay
+from ptxsim.timing.script import script
+from ptxsim.timing.tape import Copy, Run, Tape, Unit
+from ptxsim.trace.schedule import BARRIERS, LOADS, TENSOR, Event
+
+H200 = chip("h200")
+KB = 1024
+ADD = Instr(None, "add", ("s32",), (Reg("%r1"), Reg("%r2"), Reg("%r3")), 1, "")
+
+
+class Made:
+    """Builds a tape event by event, as the recorder would."""
+
+    def __init__(self, warps: int = 1):
+        self.tape = Tape([ADD], 1, warps, [[] for _ in range(warps)])
+        self.last = {}
+
+    def event(self, lane: str, kind: str, name: str, after=(), **more) -> int:
+        self.tape.events.append(Event(0, lane, kind, name, after=[*after], **more))
+        return len(self.tape.events) - 1
+
+    def by_warp(self, warp: int, kind: str, name: str, after=()) -> int:
+        before = [self.last[warp]] if warp in self.last else []
+        self.last[warp] = self.event(f"warp {warp}", kind, name, [*before, *after])
+        self.tape.warps[warp].append(Unit(-1, self.last[warp]))
+        return self.last[warp]
+
+    def load(self, warp: int, size: int) -> int:
+        number = self.event(LOADS, "load", "A", [self.by_warp(warp, "issue", "TMA load")], amount=size)
+        self.tape.copies[number] = Copy(False, size, 1, (0,))
+        return number
+
+    def product(self, warp: int, columns: int) -> int:
+        """A warp's share of a wgmma of so many columns."""
+        issue = self.by_warp(warp, "issue", "wgmma")
+        return self.event(TENSOR, "mma", "wgmma", [issue], amount=256 * columns)
+
+    def phase(self, *after: int) -> int:
+        return self.event(BARRIERS, "phase", "full", after)
+
+    def wait(self, warp: int, *after: int, name: str = "full") -> int:
+        return self.by_warp(warp, "wait", name, after)
+
+
+def near(part: Chip, miss: float = 0.0) -> Locality:
+    return Locality(part, 1, {1: miss}, {1: 1.0})
+
+
+def play(made: Made, instances: int = 1, resident: int = 1, part: Chip = H200, miss: float = 0.0):
+    return Replay(script(made.tape, part), part, near(part, miss), 1.755).play(instances, resident)
+
+
+def test_a_load_takes_its_issue_its_port_and_the_latency():
+    made = Made()
+    made.wait(0, made.phase(made.load(0, 16 * KB)))
+    (end,) = play(made).ends
+    assert end == pytest.approx(2 + 16 * KB / H200.l2_port + H200.tma_latency)
+
+
+def test_a_load_that_misses_takes_the_latency_of_hbm():
+    made = Made()
+    made.wait(0, made.phase(made.load(0, 16 * KB)))
+    (end,) = play(made, miss=1.0).ends
+    assert end == pytest.approx(2 + 16 * KB / H200.l2_port + H200.tma_hbm_latency)
+
+
+def test_one_load_and_one_product_follow_each_other():
+    made = Made()
+    made.wait(0, made.phase(made.load(0, 16 * KB)))
+    made.wait(0, made.product(0, 256), name="wgmma.wait_group")
+    (end,) = play(made).ends
+    loaded = 2 + 16 * KB / H200.l2_port + H200.tma_latency
+    assert end == pytest.approx(loaded + 2 + 128 + H200.mma_latency)
+
+
+def test_loads_that_are_issued_together_share_the_port_and_hide_their_latency():
+    made = Made()
+    loads = [made.load(0, 16 * KB) for _ in range(8)]
+    for load in loads:
+        made.wait(0, made.phase(load))
+    (end,) = play(made).ends
+    assert end == pytest.approx(2 + 8 * 16 * KB / H200.l2_port + H200.tma_latency, rel=0.01)
+
+
+def test_the_tensor_pipe_saturates_at_half_a_cycle_a_column():
+    made = Made(4)
+    for warp in range(4):
+        last = [made.product(warp, 256) for _ in range(64)][-1]
+        made.wait(warp, last, name="wgmma.wait_group")
+    played = play(made)
+    assert played.ends[0] == pytest.approx(64 * 128, rel=0.02)
+    assert played.busy["tensor core"] == pytest.approx(64 * 128)
+
+
+def ring(stages: int, steps: int) -> Made:
+    """A producer warp fills a ring of 16 KB stages, a consumer multiplies 256 columns of each."""
+    made, freed = Made(2), []
+    for step in range(steps):
+        if step >= stages:
+            made.wait(0, made.phase(freed[step - stages]), name="empty")
+        full = made.phase(made.load(0, 16 * KB))
+        made.wait(1, full)
+        product = made.product(1, 256)
+        made.wait(1, product, name="wgmma.wait_group")
+        freed.append(made.by_warp(1, "issue", "arrive on empty"))
+    return made
+
+
+def test_a_ring_of_two_stages_takes_half_the_round_of_one_stage():
+    """Of one stage: load, product and two barriers in turn; of two: two such rounds overlap."""
+
+    def pace(stages):
+        (short,), (long,) = play(ring(stages, 16)).ends, play(ring(stages, 48)).ends
+        return (long - short) / 32
+
+    latency = 16 * KB / H200.l2_port + H200.tma_latency
+    product = 128 + H200.mma_latency
+    assert pace(1) == pytest.approx(latency + product + H200.arrive_hop + H200.arrive_cost, rel=0.03)
+    assert pace(2) == pytest.approx(pace(1) / 2, rel=0.03)
+    assert pace(8) == pytest.approx(product + H200.wait_cost + H200.arrive_cost, rel=0.03)
+
+
+def test_the_critical_path_of_a_slow_ring_is_latency():
+    made = ring(1, 32)
+    played = play(made)
+    spent = critical(made.tape, played.paths[0], 0.0, H200.tma_latency + 512)
+    assert spent.most_common(1)[0][0] == "load latency"
+    assert sum(spent.values()) == pytest.approx(played.ends[0], rel=0.02)
+
+
+def test_waves_follow_each_other_with_the_start_of_a_cta_between_them():
+    made = Made()
+    made.wait(0, made.phase(made.load(0, 16 * KB)))
+    one = play(made).ends[0]
+    assert play(made, 3).ends[-1] == pytest.approx(3 * one + 2 * H200.cta_start)
+    assert play(made, 4, 2).ends[-1] < play(made, 4).ends[-1]
+
+
+def test_an_arrival_reaches_a_waiting_warp_after_the_hop():
+    made = Made(2)
+    made.wait(1, made.phase(made.by_warp(0, "issue", "arrive on empty")))
+    assert play(made).ends[0] == pytest.approx(H200.arrive_cost + H200.arrive_hop)
+
+
+def test_runs_of_warps_of_one_subpartition_share_its_issue_slots():
+    made = Made(8)
+    for steps in made.tape.warps:
+        steps.extend(Run(0, 0) for _ in range(100))
+    assert play(made).ends[0] == pytest.approx(2 * 100 * 2, rel=0.05)  # two warps, integer adds: two cycles
+
+
+def test_a_wait_for_what_never_comes_is_an_error():
+    made = Made()
+    made.wait(0, made.phase(made.event("warp 9", "issue", "arrive on full")))
+    with pytest.raises(RuntimeError, match="stands still"):
+        play(made)
+
+
+# ---- for all rings ----
+
+RINGS = st.tuples(st.integers(1, 6), st.integers(1, 24), st.integers(1, 4), st.integers(1, 3))
+FASTER = {
+    "tma_latency": 0.5,
+    "tma_hbm_latency": 0.5,
+    "mma_macs": 2.0,
+    "l2_port": 2.0,
+    "l2_rate": 2.0,
+    "hbm_rate": 2.0,
+    "arrive_hop": 0.5,
+    "mma_latency": 0.5,
+    "wait_cost": 0.5,
+}
+
+
+@settings(max_examples=40, deadline=None)
+@given(RINGS, st.floats(0, 1))
+def test_nothing_is_busy_longer_than_the_replay_and_it_plays_the_same_twice(shape, miss):
+    stages, steps, instances, resident = shape
+    made = ring(stages, steps)
+    first, second = (play(made, instances, resident, miss=miss) for _ in range(2))
+    assert first.ends == second.ends
+    for name, busy in first.busy.items():
+        assert busy <= max(first.ends) + 1e-6, name
+
+
+@settings(max_examples=40, deadline=None)
+@given(RINGS, st.sampled_from(sorted(FASTER)), st.floats(0, 1))
+def test_a_faster_chip_is_never_slower(shape, what, miss):
+    stages, steps, _, _ = shape
+    made = ring(stages, steps)
+    faster = replace(H200, **{what: getattr(H200, what) * FASTER[what]})
+    assert max(play(made, part=faster, miss=miss).ends) <= max(play(made, miss=miss).ends) + 1e-6

@@ -1,0 +1,75 @@
+"""The constants: every one of every chip has a value, a unit and a source; the laws made of them."""
+
+from dataclasses import fields, replace
+
+import pytest
+
+from ptxsim.timing.chip import CHIPS, Chip, chip, table
+from ptxsim.timing.locality import kept, locality
+from ptxsim.timing.occupancy import resident
+from ptxsim.timing.power import Work, settled_clock, watts
+
+NAMES = [f.name for f in fields(Chip)][2:]
+H200 = chip("h200")
+
+
+@pytest.mark.parametrize("name", CHIPS)
+def test_a_table_has_every_constant_with_its_unit_and_source(name):
+    found = table(name)
+    assert {*found} - {"chip", "arch"} == {*NAMES}
+    for constant in NAMES:
+        assert {"value", "unit", "source"} <= {*found[constant]}, constant
+        assert found[constant]["source"] and found[constant]["value"] >= 0, constant
+
+
+def test_few_constants_of_the_b200_are_fitted():
+    fitted = [n for n in NAMES if "fitted" in table("b200")[n]]
+    assert 1 <= len(fitted) <= 6
+
+
+WORK = Work(2e12, 0.0, 1e9, 1e8, 0.0, 0.0)
+
+
+def test_the_clock_falls_until_the_power_is_that_of_the_cap():
+    quick = 2e12 / 900e12
+    ghz = settled_clock(WORK, quick, 1.755, H200)
+    assert ghz < 1.755
+    cores, memory = watts(WORK, quick * 1.755 / ghz, ghz, H200)
+    assert H200.idle_power + cores + memory == pytest.approx(H200.power_cap, rel=0.01)
+
+
+def test_light_work_keeps_its_clock():
+    assert settled_clock(WORK, 1.0, 1.755, H200) == 1.755
+
+
+def test_what_fits_into_l2_is_kept_and_what_does_not_in_part():
+    assert kept(H200, H200.l2_bytes / 2) == 1.0
+    assert kept(H200, 4 * H200.l2_bytes) == 0.25
+
+
+def test_arrays_that_stay_from_launch_to_launch_hit_and_rotated_ones_miss():
+    size = int(H200.l2_bytes // 8)
+    same, other = replace(H200, rotated=0), replace(H200, rotated=1 << 27)
+    arguments = 132, {1: size // 132}, {1: size, 2: size}, {1: 1.0}, 132, 132
+    assert locality(same, *arguments).miss[1] == 0.0
+    assert locality(other, *arguments).miss[1] > 0.3
+
+
+def test_a_panel_that_each_wave_reads_again_misses_in_the_first_alone():
+    size = int(H200.l2_bytes // 2)
+    found = locality(H200, 132, {1: size}, {1: size, 2: 8 * size}, {1: 132.0}, 132 * 10, 132)
+    assert found.miss[1] == pytest.approx(0.1, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    "threads, shared, registers, columns, ctas",
+    [
+        (128, 0, 32, 0, 16),  # threads: 2048 / 128
+        (128, 100_000, 32, 0, 2),  # shared memory
+        (256, 0, 128, 0, 2),  # registers: 65536 / (256 * 128)
+        (128, 0, 32, 256, 2),  # columns of tensor memory
+        (1024, 227 * 1024, 64, 512, 1),
+    ],
+)
+def test_what_limits_the_ctas_of_an_sm(threads, shared, registers, columns, ctas):
+    assert resident(H200, threads, shared, registers, columns) == ctas
