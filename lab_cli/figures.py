@@ -1,7 +1,7 @@
 """`./lab figures`: draw every figure of README, docs and slides again, and build the slides' PDFs with typst.
 
 `drawn()` is the list: file -> what makes its text, from this project's runs, its layouts and its recorded
-measurements. A test holds it against the files that the pages and slides show.
+measurements: about a minute of one core. A test holds it against the files that the pages and slides show.
 """
 
 import json
