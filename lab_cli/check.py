@@ -26,7 +26,7 @@ from lab_cli.common import (
 )
 from lab_cli.report import ReportOption, check_report
 from lab_cli.runs import Job, Outcome, Progressing, Runner, Size, quick_or_all
-from tirxlab.steps import parse_size, read_text, todos
+from tirxlab.steps import parse_size, read_text, size_text, todos
 
 
 def run(
@@ -74,6 +74,7 @@ def run(
             outcomes += done
             if not json:
                 report(path, done, len(jobs))
+                foretell(runner, done)
             if not done[-1].passed:
                 break
     passed = all(outcome.passed for outcome in outcomes) and not left
@@ -88,6 +89,21 @@ def run(
         part = [*(size or []), *([f"order {order}"] if order is not None else [])]
         output().print(what_next(steps[-1], outcomes, ", ".join(part)), markup=False)
     raise typer.Exit(0 if passed else 1)
+
+
+def foretell(runner: Runner, done: list[Outcome]) -> None:
+    """One line: what the time model says of the largest size with a published time that passed."""
+    from lab_cli.predict import told_in_a_line
+    from tirxlab.rubric import load_rubric
+
+    last, published = done[-1], load_rubric().reference_ms[done[-1].step]
+    sizes = [size for size in published if size_text(size) in {o.size for o in done}]
+    if not last.passed or last.device != "sim" or not sizes:
+        return
+    size = max(sizes, key=lambda s: s[0] * s[1] * s[2])
+    built = runner.made.get((last.step, size))
+    if built is not None and built.artifact is not None:
+        output().print(told_in_a_line(built.artifact, size, published[size], runner.pool), markup=False)
 
 
 def write_page(target: Path, step: str, path: Path, outcomes: list[Outcome], left: dict[int, str]) -> None:

@@ -31,6 +31,7 @@ SIZES = {1: (128, 128, 64), 2: (128, 128, 1024), 3: (1024,) * 3}  # without SIZE
 SIZE = (4096,) * 3
 SPREAD = "the same kernel differs by 12 to 15 % between machines with this chip"
 COURSE = "the course's reference times, tirxlab/data/b200_reference_ms.csv"
+OTHER_COPIES = "the published kernel is another: its compiler copied tiles element by element"
 LESSONS = {  # what bounds a kernel -> what to make of it
     "tensor core": "The tensor cores hardly ever wait: only fewer or cheaper products would make it faster.",
     "load latency": "It waits for loads to arrive: start them earlier, with more stages in flight.",
@@ -100,6 +101,8 @@ def of_step(text: str, words: list[str], chip: str, kernels: Path | None):
     found = foreseen(path, number, size, chip)
     rubric = load_rubric()
     published = rubric.reference_ms[number].get(size) if chip == "b200" else None
+    if number <= 3 and published:
+        found[0].notes.append(OTHER_COPIES)
     return f"step {number}, {rubric.titles[number]}", size, found, published, path
 
 
@@ -136,6 +139,17 @@ def attempt(artifact: Artifact, chip: str, flops: float) -> tuple[Forecast, Time
         return timed(artifact, chip, flops)
     except (NoForecast, ValueError) as error:
         return str(error)
+
+
+def told_in_a_line(artifact: Artifact, size: Size, published: float, pool: Pool) -> str:
+    """What `check` says of the time of a step on a B200; made in a process of its pool."""
+    pool.submit("forecast", attempt, artifact, "b200", 2.0 * size[0] * size[1] * size[2])
+    ((_, found),) = pool.results()
+    if isinstance(found, str | Failed):
+        return f"time: not predicted ({found if isinstance(found, str) else found.message})"
+    ms, bound = found[0].ms, found[0].bound
+    at = f"time on a B200 at {size_text(size)}"
+    return f"{at}: {ms:.3g} ms predicted ({published:g} published), bound by {bound}; not measured"
 
 
 def of_track(name: str, words: list[str], chip: str, kernels: Path | None):
