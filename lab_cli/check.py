@@ -73,8 +73,7 @@ def run(
             done = run_until_failure(runner, jobs, bool(sizes))
             outcomes += done
             if not json:
-                report(path, done, len(jobs))
-                foretell(runner, done)
+                report(path, done, len(jobs), runner)
             if not done[-1].passed:
                 break
     passed = all(outcome.passed for outcome in outcomes) and not left
@@ -163,8 +162,8 @@ def run_until_failure(runner: Runner, jobs: list[Job], named: bool) -> list[Outc
     return done
 
 
-def report(path: Path, done: list[Outcome], planned: int) -> None:
-    """The table, each different message once, TODOs that are left, and what was not run."""
+def report(path: Path, done: list[Outcome], planned: int, runner: Runner) -> None:
+    """The table, each different message once, TODOs that are left, what was not run, the predicted time."""
     output().print(outcome_view.table(done))
     outcome_view.details_once(done)
     if any(outcome.verdict == "not checked" and outcome.device == "sim" for outcome in done):
@@ -181,6 +180,7 @@ def report(path: Path, done: list[Outcome], planned: int) -> None:
         )
     if not done[-1].passed and len(done) < planned:
         output().print(f"stopped here; {planned - len(done)} more runs were not made", markup=False)
+    foretell(runner, done)
 
 
 def what_next(step: int, outcomes: list[Outcome], part: str = "") -> str:

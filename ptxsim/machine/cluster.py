@@ -32,8 +32,7 @@ class Cluster:
         """checks: observers of the run; explain(cluster, reporter) -> Finding, asked when all are stuck."""
         self.launch, self.program = launch, launch.program
         self.reporter, self.checks, self.explain = reporter, checks, explain
-        self.order = order
-        self.dry = False  # tensor cores and TMA move no data: for runs whose numbers do not matter
+        self.order, self.dry = order, False  # dry: tensor cores and TMA move no data, for timing/
         self.ctas = launch.ctas_per_cluster
         self.threads_per_cta = launch.threads
         self.warps_per_cta = -(-launch.threads // 32)
