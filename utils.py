@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 
+from ptxsim.report.findings import times_text
 from tirxlab.artifact import Artifact
 from tirxlab.devices import DeviceError, Run, get_device
 from tirxlab.mismatch import explain
@@ -127,7 +128,7 @@ def report(run: Run, artifact: Artifact) -> str:
     told = run.findings[:1] if run.verdict == "error" else run.findings
     parts = []
     for finding in told:
-        times = f" ({finding.count} times)" if finding.count > 1 else ""
+        times = times_text(finding.kind, finding.count)
         parts.append(f"{finding.severity}: {finding.kind}: {finding.message}{times}")
         number = finding.where.get("line")
         if number:

@@ -175,6 +175,23 @@ def _transposed(block: Block) -> Found:
     return None
 
 
+def _same_operand(block: Block) -> Found:
+    """A tile of B @ B.T or A @ A.T: one operand twice."""
+    (row, column), place = block.tile, _place(block)
+    down, across = block.rows - row * TILE, block.columns - column * TILE
+    for name, other, matrix, smem in (("B", "A", block.B, "Asmem"), ("A", "B", block.A, "Bsmem")):
+        own, lines = (block.columns, down) if name == "B" else (block.rows, across)
+        for first in dict.fromkeys((row * TILE, column * TILE)):
+            taken = first + lines
+            if taken[-1] >= len(matrix) or own[-1] >= len(matrix):
+                continue
+            pair = (matrix[taken], matrix[own]) if name == "B" else (matrix[own], matrix[taken])
+            if block.agrees(pair[0] @ pair[1].T):
+                text = f"{place} is {name} @ {name}.T: {name} stands in for {other}"
+                return f"look at what is loaded into {smem}, and at the operands of the MMA", text
+    return None
+
+
 def _other_tile(block: Block) -> Found:
     """The same rows and columns of another tile."""
     for other in _same_place(block, block.D):
@@ -295,6 +312,7 @@ PATTERNS: tuple[Callable[[Block], Found], ...] = (
     _constant,
     _k_tiles,
     _transposed,
+    _same_operand,
     _other_tile,
     _added,
     _moved_rows,

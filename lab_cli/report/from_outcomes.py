@@ -11,6 +11,7 @@ from lab_cli.report.links import finding_links, step_links
 from lab_cli.report.model import Card, Cell, Grid, Link, Page, Picture, Run, SourceLine, WrongMap
 from lab_cli.report.timelines import run_of
 from lab_cli.runs import Outcome
+from ptxsim.report.findings import times_text
 from tirxlab.steps import parse_size, read_text, size_text
 from tirxlab.version import lab_version
 
@@ -97,7 +98,7 @@ def finding_cards(outcome: Outcome, where: str, file: str, text: str, report: Pa
     """As the terminal tells them: after an error one in full and the others in a line each."""
     told = outcome.findings[:1] if outcome.verdict == "error" else outcome.findings
     for number, finding in enumerate(told):
-        times = f" ({finding['count']} times)" if finding["count"] > 1 else ""
+        times = times_text(finding["kind"], finding["count"])
         line = finding["where"].get("line")
         card = Card(where, finding["severity"], finding["kind"], finding["message"] + times, finding["hint"])
         card.file, card.source = file, excerpt(text, line) if line else []

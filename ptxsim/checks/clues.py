@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.grammar import role
 from ptxsim.checks.observer import Observer
+from ptxsim.checks.race.unseen_arrival import FRESH_HINT
 from ptxsim.checks.static_flow import signal_rows
 
 _SHARED_ID = "give each warpgroup its own barrier id: warpgroup_sync(1 + wg_id), and 0 to cta_sync alone"
@@ -19,7 +20,6 @@ _COMMIT = (
     "the thread that issues the MMAs commits them: a commit covers only what its own thread issued before"
 )
 _STAGES = "stages run from 0 to depth - 1: stage = (stage + 1) % depth, with the depth of the barrier array"
-_PARITY = "who has to wait for data first starts with phase 0: PipelineState.init(is_producer=False)"
 _EXPLAINED = {
     "race",
     "deadlock",
@@ -147,7 +147,7 @@ class Clues(Observer):
                 finding.message += (
                     f": the wait for {name} ({line}) had passed at once, with parity 1 on a fresh barrier"
                 )
-                finding.hint, finding.evidence["cause"] = _PARITY, "fresh"
+                finding.hint, finding.evidence["cause"] = FRESH_HINT, "fresh"
                 return
         mma = _mma_row(cluster)
         if tmem and not self.issuers and mma is not None:

@@ -20,6 +20,7 @@ class GlobalMemory:
         self.rows: list[tuple[int, int, int, int]] = []
         self.arrays: list[np.ndarray] = []  # uint8 views, kept alive
         self.names: list[str] = []
+        self.shapes: list[tuple[tuple[int, ...], int]] = []  # of the arrays, with the bytes of an element
         self._next = {False: GLOBAL_BASE, True: SHORT_BASE}
 
     def add(self, array: np.ndarray, name: str, logged: bool = True, short: bool = False) -> int:
@@ -36,6 +37,7 @@ class GlobalMemory:
         self.rows.append((base, base + raw.nbytes, host, int(logged)))
         self.arrays.append(raw)
         self.names.append(name)
+        self.shapes.append((array.shape, array.itemsize))
         self._next[short] += -(-max(raw.nbytes, 1) // SEGMENT_ALIGN) * SEGMENT_ALIGN + SEGMENT_ALIGN
         return base
 
@@ -67,18 +69,23 @@ class GlobalMemory:
     def describe(self, address: int) -> str:
         """`A + 4096 B`, or the nearest buffer and by how much the address misses it."""
         best = None
-        for (base, end, _, logged), name in zip(self.rows, self.names, strict=True):
+        rows = zip(self.rows, self.names, self.shapes, strict=True)
+        for (base, end, _, logged), name, shape in rows:
             if base <= address < end:
                 return f"{name} + {address - base} B"
             distance = base - address if address < base else address - end
             if logged and distance < SEGMENT_ALIGN and (best is None or distance < best[0]):
-                side = (
-                    f"{distance} B before {name}"
-                    if address < base
-                    else f"{distance} B past the end of {name}"
-                )
+                side = f"{distance} B before {name}" if address < base else _past(name, distance, *shape)
                 best = (distance, side)
         return best[1] if best else f"address 0x{address & (2**64 - 1):x}, which no buffer holds"
+
+
+def _past(name: str, distance: int, shape: tuple[int, ...], size: int) -> str:
+    """`row 384 of A, which has 384 rows`; in bytes where the array is no matrix."""
+    where = f"{distance} B past the end" if distance else "just past the end"
+    if len(shape) != 2 or not shape[1]:
+        return f"{where} of {name}"
+    return f"row {shape[0] + distance // (shape[1] * size)} of {name}, which has {shape[0]} rows ({where})"
 
 
 def shared_layout(variables: list, dynamic_bytes: int) -> tuple[dict[str, int], int, int]:

@@ -53,6 +53,17 @@ class TensorMap:
         self._check(rank, size)
         self.element_strides = (1, *self.element_strides[1:])  # the driver ignores the innermost one
 
+    def box_text(self, start: tuple[int, ...]) -> str:
+        """The box at these coordinates, as a slice of the array with rows first: `A[0:128, 64:128]`.
+
+        Where the map does not have the dimensions of a matrix: `A at (64, 0, 0)`, innermost first as in PTX.
+        """
+        name = self.name or "a tensor map"
+        if len(self.dims) != 2 or self.dims != self.array.shape[::-1] or self.byte_offset:
+            return f"{name} at {tuple(start)}"
+        (column, row), (columns, rows) = start, self.box
+        return f"{name}[{row}:{row + rows}, {column}:{column + columns}]"
+
     def _check(self, rank: int, size: int) -> None:
         """The rules of cuTensorMapEncodeTiled (CUDA driver API, tensor map management)."""
         inner = self.box[0] * size

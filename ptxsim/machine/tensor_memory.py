@@ -45,6 +45,19 @@ class TensorMemory:
         """True if columns [start, start + columns) all belong to live allocations."""
         return start + columns <= COLUMNS and bool(self.owner[start : start + columns].all())
 
+    def shortage(self, start: int, columns: int) -> tuple[str, str]:
+        """(what is allocated, what to do) for an access to columns that one allocation holds in part.
+
+        ("", "") where it is not that.
+        """
+        (first, size), *others = self.sizes.items() or [(0, 0)]
+        if others or not first <= start < first + size:
+            return "", ""
+        enough = 1 << (start + columns - first - 1).bit_length()
+        if enough > COLUMNS:
+            return f"{size} columns are allocated", f"tensor memory has {COLUMNS} columns"
+        return f"{size} columns are allocated", f"allocate {enough} columns or more (n_cols)"
+
 
 def split_address(address: int) -> tuple[int, int]:
     """(lane, column) of a tensor memory address."""

@@ -32,11 +32,17 @@ KINDS = (
     "tmem-leak",
     "unsupported",
 )
+_OF_ACCESSES = ("misaligned", "out-of-bounds", "uninitialized", "proxy-fence", "race")  # these count accesses
 SEVERITIES = ("error", "incomplete", "review")
 
 
 def _is_worse(one: str, other: str) -> bool:
     return SEVERITIES.index(one) < SEVERITIES.index(other)
+
+
+def times_text(kind: str, count: int) -> str:
+    """` (64 accesses)`: what a finding counts; nothing for one."""
+    return f" ({count} {'accesses' if kind in _OF_ACCESSES else 'times'})" if count > 1 else ""
 
 
 @dataclass
@@ -51,7 +57,7 @@ class Finding:
 
     def __str__(self) -> str:
         place = f" [line {self.where['line']}]" if self.where.get("line") else ""
-        times = f" ({self.count} times)" if self.count > 1 else ""
+        times = times_text(self.kind, self.count)
         hint = f"\n  hint: {self.hint}" if self.hint else ""
         return f"{self.severity}: {self.kind}: {self.message}{times}{place}{hint}"
 
@@ -70,7 +76,7 @@ _FAULTS = {  # what is wrong with an address -> kind, message, hint
     FAULT_BOUNDS: (
         "out-of-bounds",
         "out of bounds",
-        "check the tile's coordinates against the buffer's shape",
+        "check the tile's coordinates, and the extents of cta_id, against the buffer's shape",
     ),
 }
 _ACCESS = {"ld": "load", "st": "store", "atom": "atomic access", "red": "reduction", "cp": "cp.async"}
@@ -179,7 +185,9 @@ class Reporter:
         """An access that left its memory. where: Location of the first of the `lanes` that do."""
         kind, text, hint = _FAULTS[code]
         what = _ACCESS.get(where.instr.op, where.instr.op)
-        message = f"{what} {text}: {self._address_text(address)}"
+        inside = is_shared(address) or 0 <= address <= WINDOW_MASK
+        who = "" if inside else f" by CTA {where.cluster.cta_ids[where.cta]}"
+        message = f"{what} {text}{who}: {self._address_text(address)}"
         self.add(kind, "error", message, hint, where, key=code, lanes=lanes)
 
     def _address_text(self, address: int) -> str:

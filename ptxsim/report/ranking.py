@@ -29,7 +29,7 @@ ORDER: tuple[tuple[str, tuple[str, ...]], ...] = (  # (kind, causes); no causes:
     ("mbarrier", _FLIP),
     ("deadlock", _FLIP),
     ("uninitialized", ("fresh",)),
-    ("race", ("slot", "arrivals", "by thread", "again", "early", "same tile")),
+    ("race", ("fresh", "no sync", "slot", "arrivals", "by thread", "again", "early", "same tile")),
     ("tx-count", ()),
     ("mbarrier", _COUNTS),
     ("deadlock", _COUNTS),

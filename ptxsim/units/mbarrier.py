@@ -277,8 +277,8 @@ def wait_passed(c, m, registers, predicates, rank, control):
     """mbarrier.try_wait.parity on a phase of an own barrier that is complete (PTX ISA 9.7.13.15.16)."""
     leader = lowest_lane(m)
     place = (np.int64(lane_value(registers, c[ml.A], leader)) + c[ml.IMM]) & WINDOW_MASK
-    parity = np.int64(lane_value(registers, c[ml.B], leader)) & 1
-    if shared_place(place)[0] != rank:
+    parity = np.int64(lane_value(registers, c[ml.B], leader))
+    if shared_place(place)[0] != rank or parity & ~np.int64(1):  # neither 0 nor 1: the handler tells
         return False
     row = word(control, ml.PHASE_PTR)
     for _ in range(word(control, ml.PHASES)):
@@ -322,6 +322,8 @@ def wait(instr):
         for lanes, place, token in _groups(cluster, split, args[1], generic, args[2]):
             if place[0] != split.cta:
                 _not_ours(cluster, split)
+            if parity and token & 0xFFFF_FFFF > 1:
+                _no_parity(cluster, split, token & 0xFFFF_FFFF)
             barrier = find_barrier(cluster, split, place, "wait")
             if barrier is None or (barrier.passed(token) if parity else barrier.passed_state(token)):
                 passed |= lanes
@@ -355,6 +357,19 @@ def _groups(cluster, split, arg, generic: bool, slot: int) -> list[tuple[int, tu
         groups[address, value] = groups.get((address, value), 0) | 1 << lane
     places = [(mask, place_of(cluster, split, a, generic), value) for (a, value), mask in groups.items()]
     return [group for group in places if group[1] is not None]
+
+
+def _no_parity(cluster, split, value: int) -> None:
+    """phaseParity is 0 or 1 (PTX ISA 9.7.13.15.16); the machine looks at its lowest bit."""
+    cluster.reporter.add(
+        "mbarrier",
+        "review",
+        f"waits with parity {value}: only 0 and 1 exist (taken as {value & 1})",
+        "flip the phase after each wait: phase = phase ^ 1",
+        split,
+        key=("parity",),
+        cause="parity",
+    )
 
 
 def _not_ours(cluster, split) -> None:

@@ -81,14 +81,11 @@ def _target(cluster, split, arg, lanes: np.ndarray, columns: np.ndarray, what: s
         return None
     first, last = int(columns.min()), int(columns.max())
     if not cluster.tmem[split.cta].allocated(first, last - first + 1):
-        cluster.reporter.add(
-            "tmem-alloc",
-            "error",
-            f"{what} of TMEM columns {first}..{last}, which are not (all) allocated",
-            "TMEM must stay allocated until everybody has read it",
-            split,
-            key="columns",
-        )
+        have, hint = cluster.tmem[split.cta].shortage(first, last - first + 1)
+        message = f"{what} of TMEM columns {first}..{last}, "
+        message += f"but only {have}" if have else "which are not (all) allocated"
+        hint = hint or "TMEM must stay allocated until everybody has read it"
+        cluster.reporter.add("tmem-alloc", "error", message, hint, split, key="columns")
         if last >= COLUMNS:
             return None
     return lanes, columns

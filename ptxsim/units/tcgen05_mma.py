@@ -298,6 +298,14 @@ def result_blocks(m: int, n: int, group: int) -> tuple:
     )
 
 
+def _not_allocated(cluster, op: Mma, rank: int, start: int, columns: int) -> None:
+    have, hint = cluster.tmem[rank].shortage(start, columns)
+    message = f"tcgen05.mma writes TMEM columns {start}..{start + columns - 1} of CTA {rank}, "
+    message += f"but only {have}" if have else "which are not (all) allocated"
+    hint = hint or "allocate before the first MMA, free after the last read"
+    cluster.reporter.add("tmem-alloc", "error", message, hint, op.where, key="mma-d")
+
+
 def _write_d(cluster, op: Mma, rank: int, index: int, product: np.ndarray) -> None:
     """Adds to or overwrites D in the tensor memory of one CTA."""
     shape, cells = op.shape, cluster.tmem[rank].cells
@@ -305,15 +313,7 @@ def _write_d(cluster, op: Mma, rank: int, index: int, product: np.ndarray) -> No
         start, first = op.column + tmem_column, op.lane + lane
         stop = start + columns
         if stop > COLUMNS or not cluster.tmem[rank].allocated(start, columns):
-            cluster.reporter.add(
-                "tmem-alloc",
-                "error",
-                f"tcgen05.mma writes TMEM columns {start}..{stop - 1} of CTA {rank}, "
-                "which are not (all) allocated",
-                "allocate before the first MMA, free after the last read",
-                op.where,
-                key="mma-d",
-            )
+            _not_allocated(cluster, op, rank, start, columns)
             if stop > COLUMNS:
                 return
         keep = _enabled(op, index, slice(first, first + rows))

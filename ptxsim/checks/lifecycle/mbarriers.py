@@ -115,9 +115,10 @@ class Barriers(Observer):
             copies = history.parts or history.before
             names = ", ".join(dict.fromkeys(name for name, _, _ in copies)) or "a buffer"
             state = f"{barrier.tx} B are outstanding" if barrier.tx else "nobody waits for it"
+            waits = f"waited for up to phase {history.seen}" if history.seen >= 0 else "never waited for"
             message = (
                 f"a TMA load of {names} on {self._name(place)} is in flight when the kernel ends: {state} "
-                f"(phase {max(history.bytes_phase, 0)}; waited for up to phase {history.seen}). It may write "
+                f"(phase {max(history.bytes_phase, 0)}; {waits}). It may write "
                 f"shared memory after the CTA has gone"
             )
             self._afterwards(cluster, "async-pending", "error", place, history, message, _UNSEEN)
@@ -131,11 +132,22 @@ class Barriers(Observer):
             self._afterwards(cluster, "mbarrier", "review", place, history, message, _COUNT)
 
     def _afterwards(self, cluster, kind: str, severity: str, place, history, message: str, hint: str) -> None:
-        """A finding at the line of the last load or arrival, else of the init."""
+        """A finding at the line of the last load or arrival, else of the init; about bytes, at the line that
+        announces them.
+        """
         copies = history.parts or history.before
         row = copies[-1][2] if copies else next((r for _, _, r in reversed(history.sources)), history.row)
+        if kind == "tx-count":
+            row = next((r for r in _announcing(cluster.program, history)), row)
         name = self.reporter.shared_name(place[1])
         finding = self.reporter.add(
             kind, severity, message, hint, key=(kind, name.split("[")[0]), barrier=name
         )
         finding.where = finding.where or self.reporter.row_place(cluster, place[0], row)
+
+
+def _announcing(program, history: BarrierHistory) -> list[int]:
+    """Rows that have told the barrier how many bytes to expect."""
+    return [
+        row for how, _, row in history.sources if how == "arrive" and "expect_tx" in program.instrs[row].mods
+    ]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import Pair
 from ptxsim.checks.race.shadow_order import NO_FENCE_READ, NO_FENCE_WRITE, NO_TCGEN05_FENCE, SAME_VALUE
+from ptxsim.checks.race.unseen_arrival import Edge, no_cta_sync, others_waited, passed_at_once
 from ptxsim.checks.race.wording import UNITS, line_of, line_text, thread_of, threads_of
 
 _COPIES = (
@@ -22,19 +21,13 @@ _FLIP_HINT = "move on to the next phase after each wait (move_to_next_stage, or 
 _TILE_HINT = (
     "m_st, n_st and the row must differ for all that store: look at them, and at the extents of cta_id"
 )
+_ROW_HINT = "each thread stores a row of its own: does the row depend on the warp as well as on the lane?"
 _SLOT_HINT = (
     "signal and wait for the same slot: the pipeline's stage, or the consumer's number, on both sides"
 )
 _GROUPS = "wait_group(n) returns when at most the n newest groups are pending: 0 for the last tile"
 _COUNT_HINT = "init(count) is the number of arrivals per round: all threads that arrive, or 1 per commit"
 _EARLY_HINT = "hand a buffer back (arrive) only after the last read of it (for TMEM, tcgen05.wait::ld)"
-
-
-@dataclass(frozen=True)
-class Edge:
-    text: str
-    hint: str
-    cause: str = ""  # for the order of findings (report/ranking.py)
 
 
 def missing(races, pair: Pair) -> Edge:
@@ -50,7 +43,7 @@ def missing(races, pair: Pair) -> Edge:
         return Edge(f"{threads_of(races, pair.issuers)} each issue this {what}", hint, "issuers")
     text = _same_output(races, pair)
     if text:
-        return Edge(text, _TILE_HINT, "same tile")
+        return Edge(text, _TILE_HINT if pair.space == "memory" else _ROW_HINT, "same tile")
     if first.kind == "other":
         return Edge("they are in different clusters of the grid, which nothing orders", _hint(pair))
     if first.kind == "cp.async" and not pair.waited:
@@ -81,9 +74,9 @@ def _fence(pair: Pair) -> str:
 
 
 def _same_output(races, pair: Pair) -> str:
-    """Two writes of global memory by one line: tiles that are not told apart."""
+    """Two writes by one line: rows, columns or tiles that are not told apart."""
     first, second = pair.first, pair.second
-    if pair.space != "memory" or (first.verb, second.verb) != ("write", "write"):
+    if pair.space == "tmem" or (first.verb, second.verb) != ("write", "write"):
         return ""
     if first.kind == "other":
         ids = [races.launch.cluster_cta_ids(a.cluster - 1)[0] for a in (first, second)]
@@ -91,13 +84,14 @@ def _same_output(races, pair: Pair) -> str:
         return f"{unit} {ids[0]} and {ids[1]} of the grid (cta_id) both store it"
     if line_of(races, first.row) != line_of(races, second.row) or None in (first.by, second.by):
         return ""
+    if pair.space == "shared" and not first.kind == "thread" == second.kind:
+        return ""
     one, two = (a.by // races.clocks.per_cta for a in (first, second))
     if one != two:
         return f"CTA {one} and CTA {two} of the cluster both store it: their tile coordinates are the same"
     if first.kind == "thread" == second.kind and first.by != second.by:
-        return (
-            f"{threads_of(races, sorted({first.by, second.by}))} both store it: their rows or columns overlap"
-        )
+        names = threads_of(races, sorted({first.by, second.by}))
+        return f"{names} both store it: their rows or columns overlap"
     if first.kind == "result" and first.by == second.by and first.detail == second.detail:
         return f"{thread_of(races, first.by)} stores the same tile again: its coordinates did not change"
     return ""
@@ -109,6 +103,8 @@ def _wait(races, pair: Pair) -> Edge:
     forward, backward = _carriers(races, first), _carriers(races, second)
     queue = first.kind in ("bytes", "mma", "ld")
     edge = _by_thread(races, pair) or _other_slot(races, pair, forward) or _one_too_many(races, pair)
+    edge = edge or no_cta_sync(races, pair)
+    edge = edge or passed_at_once(races, pair, forward if first.verb == "write" else backward, barrier_of)
     if edge is not None:
         return edge
     unused = [p for p in forward + backward if not races.clocks.signals[p].awaited]
@@ -128,8 +124,12 @@ def _wait(races, pair: Pair) -> Edge:
     own = [races.clocks.queue(first.agent).owner] if first.kind == "bytes" else []
     chosen = (own or (_likely(races, pair, forward) if queue else []) or [None])[0]
     if chosen is not None:
-        return Edge(f"{barrier_of(races, chosen)} was not waited for", _hint(pair))
+        edge = others_waited(races, pair, chosen, barrier_of) if first.verb == "write" else None
+        return edge or Edge(f"{barrier_of(races, chosen)} was not waited for", _hint(pair))
     if second.kind == "mma" and backward:
+        edge = others_waited(races, pair, backward[0], barrier_of)
+        if edge is not None:
+            return edge
         text = f"no barrier between them, nor was {barrier_of(races, backward[0])} waited for"
         return Edge(text, _hint(pair))
     return Edge("no barrier between them", _hint(pair))

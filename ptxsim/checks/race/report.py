@@ -48,9 +48,8 @@ def report(races, pairs: dict[tuple, Pair]) -> None:
             "first": side_of(races, pair.first),
             "second": side_of(races, pair.second),
         }
-        finding = races.reporter.add(
-            kind, severity, what, edge.hint, _split(races, pair.second), pair.key, **evidence
-        )
+        place = _split(races, pair.second) if edge.at is None else _standing(races, *edge.at)
+        finding = races.reporter.add(kind, severity, what, edge.hint, place, pair.key, **evidence)
         finding.count += pair.count - 1
         if (kind, severity) == ("race", "error"):
             _drop_consequence(races, pair)
@@ -89,6 +88,12 @@ def _class(pair: Pair) -> tuple[str, str]:
         )
         return "proxy-fence", "error" if strict else "review"
     return "race", "review" if pair.code in (NO_TCGEN05_FENCE, SAME_VALUE) else "error"
+
+
+def _standing(races, warp: int, row: int):
+    """The same of a whole warp at a row."""
+    cta = warp // races.cluster.warps_per_cta
+    return SimpleNamespace(cluster=races.cluster, cta=cta, warp=warp, mask=0xFFFF_FFFF, row=row)
 
 
 def _split(races, access: Access):

@@ -27,9 +27,16 @@ def text_of(races, access: Access, name_issuer: bool = False) -> str:
         verb = "dealloc" if row is not None and row.mods[:1] == ("dealloc",) else access.verb
         return f"the {verb} by {thread_of(races, access.agent)}{line}"
     if access.kind == "other":
-        return f"the {access.verb} by cluster {access.cluster - 1}{line}"
+        return f"the {access.verb} by {_elsewhere(races, access.cluster - 1)}{line}"
     by = f", issued by {thread_of(races, access.by)}" if name_issuer and access.by is not None else ""
     return f"the {access.verb} by {UNITS[access.kind]}{access.detail}{by}{line}"
+
+
+def _elsewhere(races, cluster: int) -> str:
+    """A cluster of the grid; where there are none, its CTA (as blockIdx)."""
+    if races.cluster.ctas == 1:
+        return f"CTA {races.launch.cluster_cta_ids(cluster)[0]}"
+    return f"cluster {cluster}"
 
 
 def line_text(races, row: int) -> str:
@@ -80,8 +87,7 @@ def coordinates(races, access: Access) -> str:
     op = races.transfers.find(access.agent, access.epoch, access.row)
     if op is None or op.tmap is None:
         return ""
-    name = f" of {op.tmap.name}" if op.tmap.name else ""
-    return f"{name} at {op.start}"
+    return f" of {op.tmap.box_text(op.start)}"
 
 
 def place_of_conflict(races, space: str, position: int) -> tuple[str, str, int]:
