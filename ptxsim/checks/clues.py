@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.deadlock.wait_graph import Model
 from ptxsim.checks.grammar import role
 from ptxsim.checks.observer import Observer
 from ptxsim.checks.race.unseen_arrival import FRESH_HINT
-from ptxsim.checks.static_flow import signal_rows
+from ptxsim.checks.static_flow import reachable, signal_rows
 
 _SHARED_ID = "give each warpgroup its own barrier id: warpgroup_sync(1 + wg_id), and 0 to cta_sync alone"
 _ALL_COME = "cta_sync() is for all threads of the CTA: it stands under no condition on the warp or warpgroup"
@@ -82,6 +83,7 @@ class Clues(Observer):
 
     def finish(self, cluster) -> None:
         self._without_consequence(cluster)
+        self._late(cluster)
         errors = {f.kind for f in self.reporter.found.values() if f.severity == "error"}
         endless = any(f.evidence.get("cause") == "endless" for f in self.reporter.found.values())
         if endless or not errors & _EXPLAINED:  # who goes round forever leaves the others in the middle
@@ -119,6 +121,20 @@ class Clues(Observer):
                 "rank": place[0],
                 "line": line,
             }
+
+    def _late(self, cluster) -> None:
+        """A warp's instruction without lanes that stand still, and not behind it: what holds them comes first."""
+        model = None
+        for finding in self.reporter.found.values():
+            if finding.kind != "collective" or "missing" not in finding.evidence or not cluster.stuck:
+                continue
+            warp, missing, row = finding.evidence["missing"]
+            if finding.where["cta"] != cluster.cta_ids[warp // cluster.warps_per_cta]:
+                continue  # of another cluster
+            model = model or Model(cluster, self.reporter)
+            held = [w for w in model.waiters if w.kind == "mbarrier" and w.lanes.get(warp, 0) & missing]
+            if held and not {w.row for w in held} & reachable(cluster.program, row):
+                finding.evidence["cause"] = "late"
 
     def _without_consequence(self, cluster) -> None:
         """A barrier that runs ahead of its waits is an error where something else shows that a schedule goes

@@ -37,6 +37,7 @@ ORDER: tuple[tuple[str, tuple[str, ...]], ...] = (  # (kind, causes); no causes:
     ("deadlock", ("flipped early",)),
     ("race", ()),
     ("deadlock", ()),
+    ("collective", ("late",)),
     ("proxy-fence", ()),
     ("async-pending", ()),
     ("uninitialized", ("unwritten",)),

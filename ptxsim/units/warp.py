@@ -27,16 +27,32 @@ def require_aligned(cluster, split, leavers_count: bool = True) -> None:
     whole = cluster.lanes_at_start(split.warp) if leavers_count else cluster.alive[split.warp]
     missing = whole & ~split.mask
     if missing:
-        instr = split.instr
+        one = missing & (missing - 1) == 0
+        lanes = f"lane {lanes_text(missing)}" if one else f"lanes {lanes_text(missing)}"
         cluster.reporter.add(
             "collective",
             "error",
-            f"{instr.op}.{instr.mods[0]} is for the whole warp, but lanes {lanes_text(missing)} of warp "
-            f"{split.warp % cluster.warps_per_cta} do not take part",
+            f"{_called(split.instr)} is for the whole warp, but {lanes} of {_warp_name(cluster, split.warp)} "
+            f"{'does' if one else 'do'} not take part",
             "all 32 lanes must execute it: no elect_sync, lane or divergent guard around it",
             split,
             key="aligned",
+            missing=(split.warp, missing, split.row),
         )
+
+
+def _called(instr) -> str:
+    """`cta_sync` for a barrier of all threads of the CTA with number 0, else the instruction's name."""
+    whole = instr.op in ("bar", "barrier") and "sync" in instr.mods and len(instr.operands) == 1
+    if whole and getattr(instr.operands[0], "bits", None) == 0:
+        return "cta_sync"
+    return f"{instr.op}.{instr.mods[0]}"
+
+
+def _warp_name(cluster, warp: int) -> str:
+    """`warp 3`, with several warpgroups `WG1 warp 3`."""
+    number, count = warp % cluster.warps_per_cta, cluster.warps_per_cta
+    return f"WG{number // 4} warp {number % 4}" if count > 4 and count % 4 == 0 else f"warp {number}"
 
 
 def require_set(cluster, split, slots) -> None:

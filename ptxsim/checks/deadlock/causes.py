@@ -20,7 +20,8 @@ _COUNT_HINT = (
 )
 _BYTES_HINT = "the bytes given to arrive are the sum of all copies that signal this barrier in a phase"
 _LOOP_HINT = (
-    "both sides of a barrier must run the same number of rounds: compare their loops over K and over tiles"
+    "both sides of a barrier must run the same number of rounds: compare their loops over K and over tiles "
+    "(each role needs its own next_tile())"
 )
 _ONCE_HINT = (
     "one signal lets one wait pass: look at the phase of this wait, and whether it stands here once too often"
