@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.deadlock.wait_graph import Model
+from ptxsim.checks.exchanged_copies import exchanged_copies
 from ptxsim.checks.grammar import role
 from ptxsim.checks.observer import Observer
 from ptxsim.checks.race.unseen_arrival import FRESH_HINT
@@ -84,6 +85,7 @@ class Clues(Observer):
     def finish(self, cluster) -> None:
         self._without_consequence(cluster)
         self._late(cluster)
+        exchanged_copies(cluster, self.reporter)
         errors = {f.kind for f in self.reporter.found.values() if f.severity == "error"}
         endless = any(f.evidence.get("cause") == "endless" for f in self.reporter.found.values())
         if endless or not errors & _EXPLAINED:  # who goes round forever leaves the others in the middle
@@ -123,7 +125,7 @@ class Clues(Observer):
             }
 
     def _late(self, cluster) -> None:
-        """A warp's instruction without lanes that stand still, and not behind it: what holds them comes first."""
+        """A warp's instruction lacks lanes that stand still, not behind it: what holds them comes first."""
         model = None
         for finding in self.reporter.found.values():
             if finding.kind != "collective" or "missing" not in finding.evidence or not cluster.stuck:

@@ -28,7 +28,7 @@ ORDER: tuple[tuple[str, tuple[str, ...]], ...] = (  # (kind, causes); no causes:
     ("race", ("issuers",)),
     ("mbarrier", _FLIP),
     ("deadlock", _FLIP),
-    ("uninitialized", ("fresh",)),
+    ("uninitialized", ("exchanged", "fresh")),
     ("race", ("fresh", "no sync", "slot", "arrivals", "by thread", "again", "early", "same tile")),
     ("tx-count", ()),
     ("mbarrier", _COUNTS),

@@ -20,12 +20,13 @@ import memory
 import phases
 import variants
 import waits
+import wording
 from corpus import Bug, bug_source, build_bug, matches, run_bug, wrong_result
 
 SCREEN = 30  # lines
 GROUPS = [
     value
-    for module in (barriers, phases, memory, issue, waits, fences, variants, causes)
+    for module in (barriers, phases, memory, issue, waits, fences, variants, causes, wording)
     for value in vars(module).values()
     if isinstance(value, tuple) and value and isinstance(value[0], Bug)
 ]

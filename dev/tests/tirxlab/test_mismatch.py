@@ -26,6 +26,15 @@ class Problem:
         a, b = (x.astype(np.float32).reshape(len(x), self.count, K_TILE) for x in (self.A, self.B))
         return a[:, i] @ b[:, i if j is None else j].T
 
+    def twice(self, X):
+        return X.astype(np.float32) @ X.astype(np.float32).T
+
+    def one_tile_of(self, X, Y):
+        """D with its first tile alone wrong: rows of X times rows of Y."""
+        D = self.R.copy()
+        D[:TILE, :TILE] = X[:TILE].astype(np.float32) @ Y[:TILE].astype(np.float32).T
+        return D
+
     def said(self, D) -> str:
         """What verify says of D, without the places of the wrong elements."""
         with pytest.raises(AssertionError) as failure:
@@ -68,6 +77,8 @@ WHOLE = {
         lambda p: np.repeat(p.R[::TILE], TILE, axis=0),
         "rows are repeated",
     ),
+    "B in place of A": (lambda p: p.one_tile_of(p.B, p.B), "is B @ B.T"),
+    "A in place of B": (lambda p: p.one_tile_of(p.A, p.A), "is A @ A.T"),
     "nothing": (lambda p: 0 * p.R, "is 0"),
     "NaN": (lambda p: np.nan * p.R, "is NaN"),
     "noise": (lambda p: p.R + p.rng.standard_normal(p.R.shape), "fits no known pattern"),
@@ -77,6 +88,8 @@ SEVERAL = {
     "the next rows": (lambda p: np.roll(p.R, -TILE, 0), "holds the values of tile (1, 0)"),
     "the next columns": (lambda p: np.roll(p.R, -TILE, 1), "its rows of B are those of another tile"),
     "m and n exchanged": (lambda p: _tiles(p.R).transpose(2, 1, 0, 3).reshape(p.R.shape), "are exchanged"),
+    "B twice": (lambda p: p.twice(p.B), "is B @ B.T: B stands in for A"),
+    "A twice": (lambda p: p.twice(p.A), "is A @ A.T: A stands in for B"),
     "not started anew": (lambda p: p.R + np.roll(p.R, TILE, 0), "holds its product plus that of tile (2, 0)"),
 }
 

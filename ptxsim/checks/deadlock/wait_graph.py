@@ -13,6 +13,7 @@ from ptxsim.checks.deadlock.settled_branches import Guards
 from ptxsim.checks.grammar import agree, role
 from ptxsim.checks.static_flow import signal_rows
 from ptxsim.jit import bytecode as ml
+from ptxsim.machine.endless import loop_around
 from ptxsim.report.findings import lanes_text
 
 _JOBS = {
@@ -266,6 +267,9 @@ class Model:
         instr = self.program.instrs[row]
         return f"line {instr.src}" if instr.src else f"PTX line {instr.line}"
 
+    def _in_loop(self, row: int) -> bool:
+        return loop_around(self.program, row, row) != (row, row)
+
     def _sources(self, history: BarrierHistory | None) -> dict[tuple[str, int], dict[int, int]]:
         """(how, row) -> lanes by warp. Unrolled copies of one line count once, by their last row."""
         grouped: dict[tuple, tuple] = {}
@@ -291,7 +295,8 @@ class Model:
             done = other is None or not rows & self.reach(other)
             who = self.role(cta, mine)
             state = f"{agree(who, 'waits')} for {other.object}" if other else agree(who, "has ended")
-            state = f"{agree(who, 'is past its loop')} and {state}" if other and done else state
+            past = f"is past {'its loop' if any(self._in_loop(row) for row in rows) else 'that line'}"
+            state = f"{agree(who, past)} and {state}" if other and done else state
             what = f"{who} {agree(who, _VERBS[how])} ({line})"
             helpers.append(Helper(what, state, other, done, who, how, line))
         return helpers

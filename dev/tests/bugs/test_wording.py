@@ -1,0 +1,45 @@
+"""What a student reads first about a mistake: the cause, what to do about it, and the line where it is."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import wording
+from corpus import Bug, build_bug, matches, replace, run_bug
+
+BUGS = [bug for group in wording.GROUPS for bug in group]
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_the_first_finding_names_cause_remedy_and_line(bug):
+    artifact = build_bug(bug)
+    run = run_bug(bug, artifact)
+    first = run.findings[0]
+    assert matches(bug, first), [str(f).split("\n")[0] for f in run.findings]
+    assert wording.HINTS.get(bug.name, "") in first.hint
+    text = artifact.source["text"].splitlines()[first.where["line"] - 1]
+    assert text.strip().startswith(wording.STATEMENTS.get(bug.name, ""))
+
+
+def test_lanes_that_stand_still_are_named_by_role_and_behind_what_holds_them():
+    bug = next(b for b in BUGS if b.name == "next-tile-forgotten-by-tma")
+    found = run_bug(bug, build_bug(bug)).findings
+    late = next(f for f in found if f.kind == "collective")
+    assert "cta_sync is for the whole warp, but lane 0 of WG1 warp 3 does not take part" in late.message
+    assert found.index(late) > 0
+
+
+def test_tma_boxes_are_told_as_slices_rows_first():
+    bug = next(b for b in BUGS if b.name == "no-sync-after-the-k-loop")
+    wait = "Tx.ptx.mbarrier.try_wait(tma_bar.ptr_to([0]), phase)"
+    bug = Bug("no-wait-tma", 4, bug.size, (replace(wait, "pass"),), "race", "tma_bar[0]", "")
+    found = run_bug(bug, build_bug(bug)).findings
+    assert any("TMA load of A[0:128, 64:128]" in f.message for f in found)
+    pending = [f.message for f in found if f.kind == "async-pending"]
+    assert all("never waited for" in m and "phase -1" not in m for m in pending) and pending
+    assert "accesses)" in str(found[0])

@@ -1,0 +1,139 @@
+"""Mistakes that students make alone with the handout: the finding on top names the cause, in their words.
+
+Each is a Bug, what the hint must say, and the statement that the finding must point at.
+"""
+
+from __future__ import annotations
+
+from barriers import EIGHT, ONE_TILE
+from corpus import Bug, after, drop, replace
+from memory import SINGLE
+
+_WAIT = "Tx.ptx.mbarrier.try_wait(mma_bar.ptr_to([0]), "
+_LD = "Tx.copy(Dreg_wg[:, :], tmem[:, :BLK_N])"
+_COPY_A = "Tx.copy(Asmem[:, :], A[:, :])"
+_EXPECT = "Tx.ptx.mbarrier.arrive.expect_tx(tma_bar.ptr_to([0]), TILE_BYTES"
+_CTA_ID = "bx, by = Tx.cta_id(["
+
+WAITS = (
+    Bug(
+        "parity-1-on-a-fresh-barrier",
+        1,
+        SINGLE,
+        (replace(f"{_WAIT}0)", f"{_WAIT}1)"),),
+        kind="race",
+        names="passed at once, with parity 1 on a fresh barrier",
+        why="Nobody waits for the product.",
+    ),
+    Bug(
+        "no-sync-after-the-copies",
+        1,
+        SINGLE,
+        (drop("Tx.cuda.cta_sync()", nth=1),),
+        kind="race",
+        names="threads write, the tensor core reads, and no cta_sync stands between",
+        why="The MMA starts when its own thread has copied.",
+    ),
+    Bug(
+        "no-sync-after-the-k-loop",
+        4,
+        ONE_TILE,
+        (drop("Tx.cuda.cta_sync()  # the product"),),
+        kind="race",
+        names="mma_bar[0] was not waited for by warps 1-3: only warp 0 lane 0 did",
+        why="The elected thread's wait is its own.",
+    ),
+    Bug(
+        "wait-by-the-elected-thread-alone",
+        1,
+        SINGLE,
+        (drop(_WAIT), after("Tx.ptx.tcgen05.commit(", f"{_WAIT}0)")),
+        kind="race",
+        names="mma_bar[0] was not waited for by warps 1-3: only warp 0 lane 0 did",
+        why="The others read tensor memory at once.",
+    ),
+    Bug(
+        "next-tile-forgotten-by-tma",
+        7,
+        **EIGHT,
+        edits=(drop("tile_scheduler.next_tile()"),),
+        kind="deadlock",
+        names="WG1 warp 3 lane 0 (TMA) waits for phase 12 of mma2tma[0]",
+        why="The TMA warp loads the first tile for ever.",
+    ),
+)
+
+PLACES = (
+    Bug(
+        "four-warps-store-the-same-rows",
+        4,
+        ONE_TILE,
+        (replace("Tx.copy(Dsmem[warp_id * 32 + lane_id, :]", "Tx.copy(Dsmem[lane_id, :]"),),
+        kind="race",
+        names="both store it: their rows or columns overlap",
+        why="The row lacks the warp.",
+    ),
+    Bug(
+        "elements-in-place-of-bytes",
+        4,
+        ONE_TILE,
+        (replace(f"{_EXPECT})", f"{_EXPECT} // F16_BYTES)"),),
+        kind="tx-count",
+        names="16384 B too many",
+        why="expect_tx counts bytes.",
+    ),
+    Bug(
+        "copy-with-exchanged-arguments",
+        1,
+        SINGLE,
+        (replace(_COPY_A, "Tx.copy(A[:, :], Asmem[:, :])"),),
+        kind="uninitialized",
+        names="copies Asmem, which nobody has written, into A",
+        why="The kernel writes its input.",
+    ),
+    Bug(
+        "too-few-columns",
+        1,
+        SINGLE,
+        (replace("n_cols=TMEM_COLS", "n_cols=64", 2),),
+        kind="tmem-alloc",
+        names="writes TMEM columns 0..127 of CTA 0, but only 64 columns are allocated",
+        why="A 128x128 float32 accumulator takes 128 columns.",
+    ),
+    Bug(
+        "grid-extents-exchanged",
+        3,
+        (256, 512, 64),
+        (replace(f"{_CTA_ID}M // BLK_M, N // BLK_N]", f"{_CTA_ID}N // BLK_N, M // BLK_M]"),),
+        kind="out-of-bounds",
+        names="by CTA (2, 0, 0): row 256 of A, which has 256 rows",
+        why="bx counts rows of tiles.",
+    ),
+    Bug(
+        "tile-column-not-scaled",
+        3,
+        (256, 256, 64),
+        (replace("by * BLK_N", "by"),),
+        kind="race",
+        names="the write by CTA (0, 0, 0)",
+        why="n_st is a column, not a tile.",
+    ),
+)
+GROUPS = (WAITS, PLACES)
+
+HINTS = {  # name -> in the hint
+    "parity-1-on-a-fresh-barrier": "phase 0",
+    "no-sync-after-the-copies": "cta_sync()",
+    "no-sync-after-the-k-loop": "cta_sync()",
+    "next-tile-forgotten-by-tma": "next_tile()",
+    "four-warps-store-the-same-rows": "a row of its own",
+    "copy-with-exchanged-arguments": "Tx.copy(dst, src)",
+    "too-few-columns": "allocate 128 columns or more",
+    "grid-extents-exchanged": "extents of cta_id",
+}
+STATEMENTS = {  # name -> the statement that the finding points at
+    "parity-1-on-a-fresh-barrier": f"{_WAIT}1)",
+    "no-sync-after-the-k-loop": _LD,
+    "elements-in-place-of-bytes": _EXPECT,
+    "copy-with-exchanged-arguments": "Tx.copy(A[:, :], Asmem[:, :])",
+}
