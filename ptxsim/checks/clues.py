@@ -110,6 +110,10 @@ class Clues(Observer):
                 and finding.where.get("warp") is not None
             ):
                 self._not_ready(cluster, finding)
+        self._outside(cluster)
+
+    def _outside(self, cluster) -> None:
+        """Stages past the end of a barrier array."""
         for line, (array, size, place) in self._overruns(cluster).items():
             text = (
                 f"stage {size} of {array}, a barrier array of {size}, is used at line {line}: "

@@ -149,13 +149,13 @@ def test_a_finding_shows_the_lines_around_its_own():
     outcome.findings = [finding("race", 40), finding("deadlock", 41), finding("mbarrier", 42)]
     page = from_outcomes.outcome_page("Check", "./lab check 5", REFERENCE, [outcome], ROOT / "x.html")
     (card,) = page.cards
-    assert (card.severity, card.kind, card.message) == ("error", "race", "race happened (2 times)")
+    assert (card.severity, card.kind, card.message) == ("error", "race", "race happened (2 accesses)")
     assert [line.number for line in card.source] == list(range(37, 44))
     (marked,) = [line for line in card.source if line.marked]
     assert marked.text == REFERENCE.read_text().splitlines()[39].strip() and marked.number == 40
     assert card.also == ["deadlock: deadlock happened (line 41)", "mbarrier: mbarrier happened (line 42)"]
     page = Reader(render(page))
-    assert "race happened (2 times)" in page.said and "0 of 1 runs right" in page.said
+    assert "race happened (2 accesses)" in page.said and "0 of 1 runs right" in page.said
 
 
 def test_the_same_message_at_another_size_is_told_once():

@@ -90,6 +90,24 @@ def test_fresh_barrier_has_passed_parity_one():
     assert (out[0] == 1).all() and not out[1].any()
 
 
+@pytest.mark.parametrize("form", ["try_wait.parity.shared.b64", "test_wait.parity.shared.b64"])
+@pytest.mark.parametrize("checks", [True, False])
+@pytest.mark.parametrize("parity", [0, 1, 2, 3, 0xFFFF_FFFF])
+def test_a_parity_is_0_or_1(parity, checks, form):
+    """Others act by their lowest bit, in both tiers, and are told (9.7.13.15.16)."""
+    arrive = "" if parity & 1 else "@%p mbarrier.arrive.shared.b64 _, [%sm];"
+    text = f"{INIT.format(count=1)} {arrive} mov.u32 %x0, {parity}; {wait('%x0', form)} mov.u32 %o0, 7;"
+    x = np.zeros((1, 32), np.uint32)
+    out = np.zeros_like(x)
+    module = ptxsim.load(register_kernel(text, 1, 1, shared=64))
+    told = module.launch("k", block=32, args=[x, out], checks=checks).findings
+    assert (out == 7).all()
+    expected = (
+        [] if parity < 2 else [f"waits with parity {parity}: only 0 and 1 exist (taken as {parity & 1})"]
+    )
+    assert [f.message for f in told if f.severity == "review"] == expected
+
+
 @pytest.mark.parametrize("order", ORDERS)
 def test_counts_and_pending_count(order):
     text = f"""{INIT.format(count=90)} setp.ne.u32 %p, %t, 5; @%p bra WAIT;
