@@ -42,10 +42,10 @@ def require_aligned(cluster, split, leavers_count: bool = True) -> None:
 
 
 def _called(instr) -> str:
-    """`cta_sync` for a barrier of all threads of the CTA with number 0, else the instruction's name."""
+    """`cta_sync (bar.sync 0)` for barrier 0 with all threads of the CTA, else the instruction's name."""
     whole = instr.op in ("bar", "barrier") and "sync" in instr.mods and len(instr.operands) == 1
     if whole and getattr(instr.operands[0], "bits", None) == 0:
-        return "cta_sync"
+        return "cta_sync (bar.sync 0)"
     return f"{instr.op}.{instr.mods[0]}"
 
 

@@ -30,7 +30,10 @@ def test_lanes_that_stand_still_are_named_by_role_and_behind_what_holds_them():
     bug = next(b for b in BUGS if b.name == "next-tile-forgotten-by-tma")
     found = run_bug(bug, build_bug(bug)).findings
     late = next(f for f in found if f.kind == "collective")
-    assert "cta_sync is for the whole warp, but lane 0 of WG1 warp 3 does not take part" in late.message
+    assert (
+        "cta_sync (bar.sync 0) is for the whole warp, but lane 0 of WG1 warp 3 does not take part"
+        in late.message
+    )
     assert found.index(late) > 0
 
 

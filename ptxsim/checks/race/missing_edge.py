@@ -104,7 +104,9 @@ def _wait(races, pair: Pair) -> Edge:
     queue = first.kind in ("bytes", "mma", "ld")
     edge = _by_thread(races, pair) or _other_slot(races, pair, forward) or _one_too_many(races, pair)
     edge = edge or no_cta_sync(races, pair)
-    edge = edge or passed_at_once(races, pair, forward if first.verb == "write" else backward, barrier_of)
+    writer, places = (first, forward) if first.verb == "write" else (second, backward)
+    direct = [p for p in places if p in _own_signals(races, writer)]
+    edge = edge or passed_at_once(races, pair, direct, barrier_of)
     if edge is not None:
         return edge
     unused = [p for p in forward + backward if not races.clocks.signals[p].awaited]
@@ -216,11 +218,17 @@ def _likely(races, pair: Pair, forward: list) -> list:
     """Barriers that hand the first access on: what its own warp signals before what others pass on, and
     what the second one's warp waits for before the rest.
     """
-    agent, warp = pair.first.agent, _warp(races, pair.second)
-    own = {place for _, place in races.transfers.commits.get(agent, ())} | set(
-        races.handshakes.handed.get(_warp(races, pair.first), ())
-    )
+    warp = _warp(races, pair.second)
+    own = _own_signals(races, pair.first)
     return sorted(forward, key=lambda place: (place not in own, (warp, place) not in pair.seen))
+
+
+def _own_signals(races, access: Access) -> set[tuple[int, int]]:
+    """Barriers that an access signals itself: its copy, the commits behind it, the arrivals of its warp."""
+    if access.kind == "bytes":
+        return {races.clocks.queue(access.agent).owner}
+    committed = {place for _, place in races.transfers.commits.get(access.agent, ())}
+    return committed | set(races.handshakes.handed.get(_warp(races, access), ()))
 
 
 def _warp(races, access: Access) -> int | None:
