@@ -73,8 +73,8 @@ def replayed(artifact: Artifact, chip: str):
     from ptxsim.timing.predict import predict, sample
     from ptxsim.timing.record import Unpredictable
 
-    launch = launch_of(artifact)
     try:
+        launch = launch_of(artifact)
         return predict(sample(launch, artifact.registers), chip_of(chip)), launch
     except (Unpredictable, ptxsim.PtxError) as error:
         raise NoForecast(f"no time is predicted: {error}") from None

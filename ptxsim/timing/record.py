@@ -10,6 +10,7 @@ from __future__ import annotations
 from threadpoolctl import threadpool_limits
 
 from ptxsim.checks.all_checks import Checker
+from ptxsim.checks.deadlock.explain import explain
 from ptxsim.grid.co_resident import talks
 from ptxsim.jit import bytecode as ml
 from ptxsim.jit.translate import is_shared
@@ -22,6 +23,9 @@ from ptxsim.trace.recorder import Recorder
 _PLAIN = (ml.JOIN, ml.BRA, ml.BRX, ml.EXIT)
 
 
+DRY = True  # tensor cores and TMA move no data: a tape is the same with and without
+
+
 class Unpredictable(ValueError):
     """The kernel cannot be recorded; the message says why."""
 
@@ -30,8 +34,8 @@ def record(launch, index: int = 0) -> Tape:
     """The tape of cluster number `index`. Unpredictable if it does not run to its end."""
     reporter = Reporter([], launch.memory, launch.shared_dynamic, launch.source)
     recorder = TapeRecorder(launch, index)
-    cluster = Cluster(launch, "program", reporter, Checker(launch, reporter, False, (recorder,)))
-    cluster.loop, cluster.dry = _stepping(cluster, recorder), True
+    cluster = Cluster(launch, "program", reporter, Checker(launch, reporter, False, (recorder,)), explain)
+    cluster.loop, cluster.dry = _stepping(cluster, recorder), DRY
     with threadpool_limits(1):
         cluster.start(index)
         done = cluster.run(alone=not talks(launch.program))

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from threadpoolctl import threadpool_limits
 
 from ptxsim.checks.all_checks import Checker
+from ptxsim.checks.deadlock.explain import explain
 from ptxsim.checks.observer import Observer
 from ptxsim.grid.co_resident import talks
 from ptxsim.jit import bytecode as ml
@@ -61,7 +62,7 @@ def sharers(launch, reads: dict[int, int], together: int) -> dict[int, float]:
         return dict.fromkeys(reads, 1.0)
     reporter = Reporter([], launch.memory, launch.shared_dynamic, launch.source)
     observer = FirstReads(launch.memory, set(reads))
-    cluster = Cluster(launch, "program", reporter, Checker(launch, reporter, False, (observer,)))
+    cluster = Cluster(launch, "program", reporter, Checker(launch, reporter, False, (observer,)), explain)
     first: dict[int, set[int]] = defaultdict(set)
     with threadpool_limits(1):
         for index in range(count):
