@@ -102,7 +102,7 @@ def _wait(races, pair: Pair) -> Edge:
     first, second = pair.first, pair.second
     forward, backward = _carriers(races, first), _carriers(races, second)
     queue = first.kind in ("bytes", "mma", "ld")
-    edge = _by_thread(races, pair) or _other_slot(races, pair, forward) or _one_too_many(races, pair)
+    edge = _by_thread(races, pair) or _other_slot(races, pair, forward)
     edge = edge or no_cta_sync(races, pair)
     writer, places = (first, forward) if first.verb == "write" else (second, backward)
     direct = [p for p in places if p in _own_signals(races, writer)]
@@ -117,6 +117,9 @@ def _wait(races, pair: Pair) -> Edge:
         edge = _passed_again(races, pair, access, places)
         if edge is not None:
             return edge
+    edge = _one_too_many(races, pair)
+    if edge is not None:
+        return edge
     if pair.early is not None:
         place, row = pair.early
         reader = first if first.verb == "read" else second
