@@ -89,8 +89,8 @@ def hgemm_v1(M, N, K):
             #       Tx.cuda.cta_sync().
 
             # TODO: One elected thread of warp 0 issues the MMA and commits it to mma_bar; see
-            #       docs/steps/step01.md. tmem[:, :BLK_N] = Asmem @ Bsmem.T overwrites (accum=False). The MMA runs
-            #       on its own: everyone waits on mma_bar (phase 0), then
+            #       docs/steps/step01.md. tmem[:, :BLK_N] = Asmem @ Bsmem.T overwrites (accum=False). The
+            #       MMA runs on its own: everyone waits on mma_bar (phase 0), then
             #       Tx.ptx.tcgen05.fence.after_thread_sync() before TMEM is read.
 
             Dreg = Tx.alloc_local((BLK_N,), F32)
