@@ -266,7 +266,21 @@ def h200() -> dict:
         rows.append(fill(Row(name, size, row["ms"], "track"), rung(track, number, size, dtype), "h200"))
         say(rows[-1])
     print("calibration     ", summary([r.ratio for r in rows]))
+    print("unseen          ", summary([row["ratio"] for row in unseen()]))
     return {"gpu": "NVIDIA H200", "rows": [plain(r) for r in rows]}
+
+
+def unseen() -> list[dict]:
+    """What was written down before, beside what was then measured; the least first."""
+    written = json.loads((RESULTS / "timing-predicted-h200.json").read_text())["rows"]
+    rows = json.loads((RESULTS / "timing-unseen-nvidia-h200.json").read_text())["rows"]
+    measured = {row["kernel"]: row["ms"] for row in rows if "ms" in row}
+    found = []
+    for row in written:
+        name = row.get("kernel") or f"{row['track']}{row['rung']}_{row['size']}_{row['dtype']}"
+        if name in measured:
+            found.append({"name": name, "ratio": row["ms"] / measured[name]})
+    return sorted(found, key=lambda row: row["ratio"])
 
 
 # ---- both ----
