@@ -29,7 +29,8 @@ LINES = 14  # shown of one mistake
 def all_bugs() -> dict[str, object]:
     """The corpus by name."""
     sys.path.insert(0, str(BUGS))
-    modules = [importlib.import_module(path.stem) for path in sorted(BUGS.glob("*.py"))]
+    files = [path for path in sorted(BUGS.glob("*.py")) if not path.stem.startswith("test_")]
+    modules = [importlib.import_module(path.stem) for path in files]
     groups = [value for module in modules for value in vars(module).values() if isinstance(value, tuple)]
     return {bug.name: bug for group in groups for bug in group if hasattr(bug, "edits")}
 

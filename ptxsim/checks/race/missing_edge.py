@@ -117,15 +117,24 @@ def _wait(races, pair: Pair) -> Edge:
         edge = _passed_again(races, pair, access, places)
         if edge is not None:
             return edge
-    edge = _one_too_many(races, pair)
-    if edge is not None:
-        return edge
-    if pair.early is not None:
-        place, row = pair.early
-        reader = first if first.verb == "read" else second
-        what = f"the read by {UNITS.get(reader.kind, thread_of(races, reader.by))} was done"
-        text = f"{barrier_of(races, place)} was signalled{line_text(races, row)} before {what}"
-        return Edge(text, _EARLY_HINT, "early")
+    return _one_too_many(races, pair) or _early(races, pair) or _left_out(races, pair, forward, backward)
+
+
+def _early(races, pair: Pair) -> Edge | None:
+    """A buffer was handed on while it was still being read."""
+    if pair.early is None:
+        return None
+    place, row = pair.early
+    reader = pair.first if pair.first.verb == "read" else pair.second
+    what = f"the read by {UNITS.get(reader.kind, thread_of(races, reader.by))} was done"
+    text = f"{barrier_of(races, place)} was signalled{line_text(races, row)} before {what}"
+    return Edge(text, _EARLY_HINT, "early")
+
+
+def _left_out(races, pair: Pair, forward: list, backward: list) -> Edge:
+    """The barrier that should have been waited for, and who did that in the reader's place."""
+    first, second = pair.first, pair.second
+    queue = first.kind in ("bytes", "mma", "ld")
     own = [races.clocks.queue(first.agent).owner] if first.kind == "bytes" else []
     chosen = (own or (_likely(races, pair, forward) if queue else []) or [None])[0]
     if chosen is not None:
