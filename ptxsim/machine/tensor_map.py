@@ -56,13 +56,18 @@ class TensorMap:
     def box_text(self, start: tuple[int, ...]) -> str:
         """The box at these coordinates, as a slice of the array with rows first: `A[0:128, 64:128]`.
 
-        Where the map does not have the dimensions of a matrix: `A at (64, 0, 0)`, innermost first as in PTX.
+        Where it is no rectangle of a matrix: `A at (64, 0, 0)`, innermost first as in PTX.
         """
-        name = self.name or "a tensor map"
-        if len(self.dims) != 2 or self.dims != self.array.shape[::-1] or self.byte_offset:
-            return f"{name} at {tuple(start)}"
-        (column, row), (columns, rows) = start, self.box
-        return f"{name}[{row}:{row + rows}, {column}:{column + columns}]"
+        name, at = self.name or "a tensor map", tuple(start)
+        if self.array.ndim != 2 or set(self.element_strides) != {1}:
+            return f"{name} at {at}"
+        steps, size = (self.dtype.itemsize, *self.strides), self.array.itemsize
+        first = self.byte_offset + sum(s * step for s, step in zip(at, steps, strict=True))
+        last = first + sum((b - 1) * step for b, step in zip(self.box, steps, strict=True))
+        (top, left), (bottom, right) = (divmod(o // size, self.array.shape[1]) for o in (first, last))
+        if (bottom - top + 1) * (right - left + 1) != np.prod(self.box):
+            return f"{name} at {at}"  # no rectangle of the array
+        return f"{name}[{top}:{bottom + 1}, {left}:{right + 1}]"
 
     def _check(self, rank: int, size: int) -> None:
         """The rules of cuTensorMapEncodeTiled (CUDA driver API, tensor map management)."""

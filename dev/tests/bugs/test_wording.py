@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -46,3 +47,13 @@ def test_tma_boxes_are_told_as_slices_rows_first():
     pending = [f.message for f in found if f.kind == "async-pending"]
     assert all("never waited for" in m and "phase -1" not in m for m in pending) and pending
     assert "accesses)" in str(found[0])
+
+
+def test_a_box_of_a_split_map_is_told_as_a_slice_of_the_matrix():
+    from ptxsim.machine.tensor_map import TensorMap
+
+    D = np.zeros((256, 256), np.float16)
+    split = TensorMap(D, box=(64, 128, 2), dims=(64, 256, 4), strides=(512, 128), name="D")
+    assert split.box_text((0, 128, 2)) == "D[128:256, 128:256]"
+    assert split.box_text((0, 0, 3)) == "D at (0, 0, 3)"  # past the last column: no rectangle
+    assert TensorMap(D, box=(64, 128), name="D").box_text((64, 128)) == "D[128:256, 64:128]"
