@@ -57,7 +57,7 @@ def test_no_arguments_show_the_help(capsys):
         (["inspect", "7", *K, "--as", "llvm"], "no view 'llvm'"),
         (["inspect", "1", "1024", *K], "M must be 128 (got 1024)"),
         (["inspect", "1,2", *K], "takes one step"),
-        (["compare", "7", *K], "two steps or more"),
+        (["compare", "7", *K], "two different steps or more"),
         (["compare", "1", "2", *K], "step 1 at 1024"),
         (["trace", "12", *K], "step 12 does not exist"),
         (["reset", "12"], "step 12 does not exist"),

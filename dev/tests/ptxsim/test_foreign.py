@@ -18,6 +18,7 @@ REVIEWS = {  # compiler -> (kind, words) of what its kernels leave to review
     "Triton": {
         ("race", "no tcgen05.fence::after_thread_sync between the wait"),
         ("race", "no tcgen05.fence::before_thread_sync / after_thread_sync pair"),
+        ("race", "no tcgen05.fence::before_thread_sync between that and the barrier"),  # before dealloc
         ("race", "no barrier between them, but both write the same value"),
         ("async-pending", "before tcgen05.wait::ld"),
         ("proxy-fence", "no fence.proxy.async for .shared::cta"),
