@@ -1,5 +1,6 @@
 """`./lab compare S S..`: steps side by side at one size: resources, launch, what one run did, timelines."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,9 +36,9 @@ from tirxlab.steps import StepError, parse_size, read_text, size_text
 SIDE_BY_SIDE = 4  # steps in a table, so that it fits on 80 columns
 # What to show, and how to read it off an artifact and a run.
 ROWS: dict[str, Callable] = {
-    "CTAs": lambda artifact, run: product(artifact.grid),
-    "CTAs in a cluster": lambda artifact, run: product(artifact.cluster),
-    "threads in a CTA": lambda artifact, run: product(artifact.block),
+    "CTAs": lambda artifact, run: math.prod(artifact.grid),
+    "CTAs in a cluster": lambda artifact, run: math.prod(artifact.cluster),
+    "threads in a CTA": lambda artifact, run: math.prod(artifact.block),
     "registers a thread": lambda artifact, run: artifact.registers,
     "bytes spilled": lambda artifact, run: artifact.spills,
     "dynamic shared bytes": lambda artifact, run: artifact.shared_bytes,
@@ -170,13 +171,6 @@ def measure(artifact, size: tuple[int, int, int], device: str) -> Measured:
     column = {name: read(artifact, run) for name, read in ROWS.items()}
     ms = None if simulated else utils.benchmark(artifact, *size, device=device)[0]
     return Measured(column | {"milliseconds": ms if ms is not None else "not measured"}, run.trace)
-
-
-def product(shape: tuple[int, ...]) -> int:
-    result = 1
-    for extent in shape:
-        result *= extent
-    return result
 
 
 def cell(value) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import math
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,7 +60,9 @@ def contender(saved: Saved) -> measure.Contender:
 
     kernel = driver.Kernel(saved.artifact)
     buffers = saved.artifact.buffers
-    bytes_ = sum(_elements(b) * torch.empty(0, dtype=getattr(torch, b.dtype)).element_size() for b in buffers)
+    bytes_ = sum(
+        math.prod(b.shape) * torch.empty(0, dtype=getattr(torch, b.dtype)).element_size() for b in buffers
+    )
     count = max(1, min(8, -(-measure.L2_BYTES // bytes_)))
     sets = [{b.name: _filled(b) for b in buffers} for _ in range(count)]
     pointers = [{name: tensor.data_ptr() for name, tensor in one.items()} for one in sets]
@@ -68,13 +71,6 @@ def contender(saved: Saved) -> measure.Contender:
         kernel.launch(pointers[i], torch.cuda.current_stream().cuda_stream)
 
     return measure.Contender(saved.name, launch, count, saved.flops, results=sets)
-
-
-def _elements(buffer) -> int:
-    total = 1
-    for extent in buffer.shape:
-        total *= extent
-    return total
 
 
 def _filled(buffer):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 import subprocess
@@ -94,15 +95,8 @@ class Row:
         total = 0
         for argument in self.args:
             if len(argument) == 4:
-                total += BYTES[argument[1]] * _product(argument[2])
+                total += BYTES[argument[1]] * math.prod(argument[2])
         return total
-
-
-def _product(shape) -> int:
-    total = 1
-    for extent in shape:
-        total *= extent
-    return total
 
 
 def gemm(kind: str, size, tile, stages: int, warps: int, dtype: str = "float16") -> Row:
