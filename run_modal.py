@@ -47,7 +47,9 @@ CACHE = "/cache"
 
 app = modal.App("tirx-gemm-lab")
 volume = modal.Volume.from_name("tirx-gemm-lab-cache", create_if_missing=True)
-image = modal.Image.debian_slim(python_version="3.12").env({"LAB_CACHE": CACHE, "PYTHONUNBUFFERED": "1"})
+image = modal.Image.debian_slim(python_version="3.12").env(
+    {"LAB_CACHE": CACHE, "PYTHONUNBUFFERED": "1", "PYTHONPATH": "/lab"}
+)
 if not INSIDE:  # the image is described here and only used there
     image = image.pip_install(*requirements(("cuda",))).add_local_dir(ROOT, "/lab", ignore=IGNORED)
 on_b200 = {"image": image, "gpu": "B200", "volumes": {CACHE: volume}}

@@ -98,11 +98,11 @@ def level(name: str | None) -> str | None:
 class Bar:
     """Progress by steps, on a terminal only."""
 
-    def __init__(self, steps: int):
+    def __init__(self, steps: int, what: str = "grading"):
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
         console = notes()
-        columns = TextColumn("grading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+        columns = TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
         self.bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
         self.task = self.bar.add_task("", total=steps)
 

@@ -1,13 +1,17 @@
-"""`./lab grade-all DIR`: grade a folder of submissions, here or on a Dask cluster; go on where it stopped."""
+"""`./lab grade-all DIR`: grade a folder of submissions, here or on a Dask cluster; go on where it stopped.
+
+`--speed` times what is right on a B200 afterwards: this machine's, or rented ones.
+"""
 
 import functools
+import importlib.util
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from lab_cli.common import UserError, output, parse_steps, write_file
-from lab_cli.grade import Bar, LevelOption, cores, level
+from lab_cli.grade import Bar, LevelOption, blackwell, cores, level
 
 
 def run(
@@ -29,6 +33,13 @@ def run(
         float, typer.Option("--limit", metavar="SECONDS", help="of wall time for a submission")
     ] = 1800,
     confine: LevelOption = None,
+    speed: Annotated[
+        str | None,
+        typer.Option(
+            "--speed", metavar="WHERE", help="time what is right: on the B200 `here`, or on `modal`"
+        ),
+    ] = None,
+    at_once: Annotated[int, typer.Option("--at-once", metavar="N", help="B200s rented at the same time")] = 4,
 ) -> None:
     """Grade every submission of a folder: a CSV, an HTML page, and a folder with feedback for each.
 
@@ -49,10 +60,58 @@ def run(
         work = functools.partial(batch.on_dask, options=options, address=reachable(scheduler))
     else:
         work = functools.partial(batch.local, options=options, jobs=jobs or cores(), seconds=limit)
+    measure = measured_by(speed, at_once)
     with Bar(len(made.names())) as bar:
         rows = batch.grade_class(made, work, bar.tick)
+    untimed = {}
+    if measure:
+        rows, untimed = time_class(made, rows, measure)
     write_summary(made, rows)
-    raise typer.Exit(1 if any(row["problem"].startswith("not graded") for row in rows) else 0)
+    failed = untimed or any(row["problem"].startswith("not graded") for row in rows)
+    raise typer.Exit(1 if failed else 0)
+
+
+def measured_by(where: str | None, at_once: int):
+    """What times a class there, None for nowhere; UserError if that is not to be had."""
+    if where not in (None, "here", "modal"):
+        raise UserError(f"--speed {where}: write here (the B200 of this machine) or modal (rented ones)")
+    if at_once < 1:
+        raise UserError(
+            f"--at-once {at_once}: write how many B200s may be rented at the same time, 1 or more"
+        )
+    if where == "here":
+        from instructor.autograder.class_speed import here
+
+        try:
+            blackwell("cuda")
+        except UserError as error:
+            reason = str(error).partition(": use --device")[0]
+            raise UserError(f"--speed here: {reason}; --speed modal rents a B200") from None
+        return here
+    if where == "modal":
+        if importlib.util.find_spec("modal") is None:
+            raise UserError("--speed modal needs Modal: .venv/bin/pip install modal && .venv/bin/modal setup")
+        from instructor.cloud import checked_account, rented
+
+        if problem := checked_account():
+            raise UserError(f"--speed modal: {problem}")
+        return functools.partial(rented, at_once=at_once)
+    return None
+
+
+def time_class(made, rows: list[dict], measure) -> tuple[list[dict], dict[str, Exception]]:
+    """The rows with speed, and why some have none; says so, and what it took."""
+    from instructor.autograder.class_speed import measure_class
+    from tirxlab.worker.limits import printable
+
+    with Bar(len(rows), "timing") as bar:
+        rows, failed, seconds = measure_class(made, rows, measure, bar.tick)
+    console = output()
+    for key, error in failed.items():
+        why = f"{key}: speed not measured: {type(error).__name__}: {error}"
+        console.print(printable(why, 1), markup=False)
+    console.print(f"{seconds:.0f} s of B200, without the start of containers", markup=False)
+    return rows, failed
 
 
 def write_summary(made, rows: list[dict]) -> None:

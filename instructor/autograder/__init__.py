@@ -6,4 +6,8 @@ behaviour.py   is it implemented as the step demands? from the simulator's recor
 ptx_rules.py   what no kernel of this course may read or keep
 grading.py     one submission: build, run, points
 points.py      what all of that earns
+speed.py       is a step fast enough on the GPU? of artifacts alone
+batch.py       a class: here or on Dask, resumable; apart.py: each submission in a process of its own
+class_speed.py the speed of a graded class, on the GPU of this machine or through cloud.py
+similar.py     which submissions read alike
 """

@@ -67,11 +67,17 @@ class Class:
         regrade = self.roster.get(key, {}).get("regrade", "").lower() in ("yes", "true", "1")
         return made if same and not self.again and not (regrade and not made.get("regraded")) else None
 
-    def write(self, key: str, submission: Submission | str, made: Grade) -> dict:
-        """The files of a graded submission; returns what grade.json holds."""
+    def write(
+        self, key: str, submission: Submission | str, made: Grade, regraded: bool | None = None
+    ) -> dict:
+        """The files of a graded submission; returns what grade.json holds.
+
+        `regraded`: whether this is not its first grade; by default, whether it has one.
+        """
         folder = self.out / key
         folder.mkdir(parents=True, exist_ok=True)
-        data = plain(made) | {"regraded": (folder / "grade.json").exists()}
+        regraded = (folder / "grade.json").exists() if regraded is None else regraded
+        data = plain(made) | {"regraded": regraded}
         (folder / "feedback.txt").write_text(words(made) + "\n", encoding="utf-8")
         (folder / "feedback.html").write_text(page(made), encoding="utf-8")
         if isinstance(submission, Submission):

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
 from instructor.autograder.judge import Judged, judge
-from instructor.autograder.plan import Hidden, Run, load_hidden, plan
+from instructor.autograder.plan import Hidden, Run, load_hidden, plan, speed_seed
 from instructor.autograder.points import Grade, StepGrade
-from instructor.autograder.speed import too_slow
+from instructor.autograder.speed import NotBuilt, launches, too_slow
 from instructor.autograder.submission import Submission
 from tirxlab.pool import Failed, Pool
 from tirxlab.rubric import load_rubric
@@ -131,9 +131,11 @@ def _measure(submission: Submission, options: Options, steps: list[StepGrade]) -
             if not (step.right and step.implemented):
                 step.speed = "not reached"
                 continue
-            hint = too_slow(step.step, builder.build, options.device, hidden, submission.digest)
-            step.speed = "too slow" if hint else "passed"
-            step.hints += [hint] if hint else []
+            try:
+                work = launches(step.step, builder.build, speed_seed(hidden, submission.digest, step.step))
+                step.timed(too_slow(step.step, work, options.device))
+            except NotBuilt as error:
+                step.timed(str(error))
 
 
 def _build(

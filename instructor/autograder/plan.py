@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,6 +57,11 @@ def secret_seed(hidden: Hidden, digest: str, *parts) -> int:
     """A seed below 2**31 that follows from the salt, the submission's hash and what it is for."""
     text = "\0".join([hidden.salt, digest, *map(str, parts)])
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1
+
+
+def speed_seed(hidden: Hidden, digest: str, step: int) -> Callable[[Size], int]:
+    """The seed of the inputs with which a step is timed, by size."""
+    return lambda size: secret_seed(hidden, digest, step, size, "speed")
 
 
 def plan(step: int, digest: str, hidden: Hidden, full: bool = False) -> list[Run]:

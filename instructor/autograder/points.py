@@ -37,6 +37,11 @@ class StepGrade:
         measured = shares.correctness + shares.implementation + shares.speed * (self.speed != NOT_MEASURED)
         return round(self.points * measured, 2)
 
+    def timed(self, hint: str) -> None:
+        """Enters what a GPU found: "" if the step is fast enough there, else what it lacks."""
+        self.speed = "too slow" if hint else "passed"
+        self.hints += [hint] if hint else []
+
     def settle(self) -> None:
         """Sets the points from the rest."""
         shares = load_rubric().shares

@@ -3,9 +3,9 @@
 from instructor.formats.autolab import autolab
 from instructor.formats.gradescope import gradescope
 from instructor.formats.page import page
-from instructor.formats.plain import plain, to_json
+from instructor.formats.plain import from_plain, plain, to_json
 from instructor.formats.words import words
 
 FORMATS = {"text": words, "json": to_json, "html": page, "gradescope": gradescope, "autolab": autolab}
 
-__all__ = ["FORMATS", "autolab", "gradescope", "page", "plain", "to_json", "words"]
+__all__ = ["FORMATS", "autolab", "from_plain", "gradescope", "page", "plain", "to_json", "words"]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 
-from instructor.autograder.points import Grade
+from instructor.autograder.points import Grade, StepGrade
 
 SECRET = ("runs",)  # of a step: sizes, seeds and orders of the course
 
@@ -25,6 +25,16 @@ def plain(grade: Grade, secrets: bool = True) -> dict:
         "total": grade.total,
         "out_of": grade.out_of,
     }
+
+
+def from_plain(data: dict) -> Grade:
+    """The Grade that `plain` made this of, without its artifacts; what is derived is derived again."""
+    steps = [StepGrade(**_fields(StepGrade, step)) for step in data["steps"]]
+    return Grade(**_fields(Grade, data) | {"steps": steps})
+
+
+def _fields(kind: type, data: dict) -> dict:
+    return {one.name: data[one.name] for one in fields(kind) if one.name in data}
 
 
 def to_json(grade: Grade) -> str:
