@@ -81,10 +81,11 @@ def measured_by(where: str | None, at_once: int):
         )
     if where == "here":
         from instructor.autograder.class_speed import here
+        from tirxlab.devices import DeviceError
 
         try:
             blackwell("cuda")
-        except UserError as error:
+        except (UserError, DeviceError) as error:
             reason = str(error).partition(": use --device")[0]
             raise UserError(f"--speed here: {reason}; --speed modal rents a B200") from None
         return here

@@ -18,9 +18,10 @@ from instructor.autograder.class_speed import Measured, is_waiting, measure_clas
 from instructor.autograder.grading import Options
 from instructor.autograder.speed import time_steps
 from instructor.formats import from_plain, plain
+from lab_cli import grade_all
 from lab_cli.common import UserError
 from lab_cli.grade_all import measured_by
-from tirxlab.devices import get_device
+from tirxlab.devices import DeviceError, get_device
 from tirxlab.rubric import load_rubric
 from tirxlab.steps import SKELETON
 
@@ -140,6 +141,19 @@ def test_results_of_the_cloud_find_their_parcels(graded, chip):
 def test_a_place_that_is_none_is_refused(where, at_once, message):
     with pytest.raises(UserError, match=message):
         measured_by(where, at_once)
+
+
+def test_a_gpu_that_is_not_there_is_refused(monkeypatch):
+    monkeypatch.setattr(grade_all, "blackwell", raising(DeviceError("no GPU: use --device sim")))
+    with pytest.raises(UserError, match="^--speed here: no GPU; --speed modal rents a B200$"):
+        measured_by("here", 4)
+
+
+def raising(error: Exception):
+    def fail(*_):
+        raise error
+
+    return fail
 
 
 def test_modal_without_an_account_is_refused_before_anything_is_graded(monkeypatch):
