@@ -36,7 +36,15 @@ if INSIDE:
 
 from lab_cli.requirements import requirements  # noqa: E402  (needs the path set above)
 from tirxlab.rubric import load_rubric  # noqa: E402
-from tirxlab.steps import STEPS, StepError, is_untouched, parse_size, read_text, sections  # noqa: E402
+from tirxlab.steps import (  # noqa: E402
+    STEPS,
+    StepError,
+    is_untouched,
+    parse_size,
+    read_text,
+    refuse_syntax_errors,
+    sections,
+)
 
 STEP_SECONDS = 600  # for the tests of one step; --limit changes it
 FUNCTION_SECONDS = 3600  # Modal's own limit of run_step, which cannot change between calls
@@ -179,6 +187,7 @@ def chosen(text: str) -> list[int]:
 
 def written(steps: list[int], text: str) -> tuple[list[int], list[int]]:
     """(steps worth a B200, those that are missing or still skeletons); StepError if none is worth it."""
+    refuse_syntax_errors(text, "the kernels file")
     there = sections(text)
     left = [step for step in steps if step not in there or is_untouched(text, step)]
     if len(left) == len(steps):

@@ -15,7 +15,7 @@ from pathlib import Path
 from instructor.autograder.plan import load_hidden
 from tirxlab.version import ROOT, STAMP
 
-LEFT_OUT = ("instructor", "dev", ".ci", "conftest.py")
+LEFT_OUT = ("instructor", "dev", ".ci", "conftest.py", "docs/contributing/newcomer-log.md")
 COMMANDS = ("skeleton", "grade", "grade_all", "package", "release", "figures")  # of the course, in lab_cli
 LINES = 4
 _REGION = re.compile(r"# TODO\[begin\](.*?)# TODO\[end\]", re.DOTALL)

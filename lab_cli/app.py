@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from lab_cli.common import REFERENCE, ROOT, UserError, fold, shown
+from lab_cli.common import REFERENCE, ROOT, UserError, fold, notes, shown
 from lab_cli.watch import STOPPED
 from tirxlab.artifact import ArtifactError
 from tirxlab.devices import DeviceError
@@ -150,5 +150,5 @@ def callback(
 
 
 def complain(message: str, status: int = 2) -> int:
-    print(f"lab: {message}", file=sys.stderr)
+    notes().print(f"lab: {message}", markup=False)
     return status

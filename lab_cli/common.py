@@ -6,13 +6,21 @@ import os
 import re
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from tirxlab.steps import STEPS, StepError, UntouchedStep, is_untouched, read_text
+from tirxlab.steps import (
+    STEPS,
+    UntouchedStep,
+    is_untouched,
+    read_text,
+    refuse_syntax_errors,
+    sections,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "instructor" / "solutions" / "gemm_kernels.py"
@@ -84,8 +92,7 @@ def choose_written(path: Path, steps: list[int]) -> tuple[list[int], dict[int, s
 
     Raises UntouchedStep if none is written, StepError if the file cannot be loaded.
     """
-    text, left = read_text(path), {}
-    refuse_syntax_errors(path, text)
+    text, left = source_text(path), {}
     for step in steps:
         if is_untouched(text, step):
             left[step] = "not implemented yet"
@@ -98,13 +105,12 @@ def choose_written(path: Path, steps: list[int]) -> tuple[list[int], dict[int, s
     return [step for step in steps if step not in left], left
 
 
-def refuse_syntax_errors(path: Path, text: str) -> None:
-    """StepError, with the line, for text that is not Python. Nothing of it is run."""
-    try:
-        compile(text, path.name, "exec")
-    except (SyntaxError, ValueError) as error:
-        line = f":{error.lineno}" if getattr(error, "lineno", None) else ""
-        raise StepError(f"{path.name}{line}: {getattr(error, 'msg', error)}") from None
+def source_text(path: Path) -> str:
+    """The text of a kernels file that can be taken apart; StepError, with the line, for any other."""
+    text = read_text(path)
+    refuse_syntax_errors(text, path.name)
+    sections(text)
+    return text
 
 
 def left_out(left: dict[int, str]) -> str:
@@ -161,14 +167,33 @@ def print_json(value: object) -> None:
     print(json.dumps(value, indent=2, default=str))
 
 
+class Paper(Console):
+    """A console on which a plain line that is too long for the terminal goes on indented."""
+
+    def print(self, *objects, **options) -> None:
+        if self.is_terminal and options.get("markup") is False:
+            objects = tuple(hang(said, self.width) if isinstance(said, str) else said for said in objects)
+        super().print(*objects, **options)
+
+
+def hang(text: str, width: int) -> str:
+    """The lines of a text in lines of at most `width`, which go on four spaces further in than they began."""
+    made: list[str] = []
+    for line in text.split("\n"):
+        inside = " " * (len(line) - len(line.lstrip()) + 4)
+        keep = {"break_long_words": False, "break_on_hyphens": False}
+        made += textwrap.wrap(line, max(width, 20), subsequent_indent=inside, **keep) or [""]
+    return "\n".join(made)
+
+
 def output() -> Console:
     """For results; colours only on a terminal (rich decides), and no wrapping of long lines into a pipe."""
-    return Console(soft_wrap=not sys.stdout.isatty(), highlight=False)
+    return Paper(soft_wrap=not sys.stdout.isatty(), highlight=False)
 
 
 def notes() -> Console:
     """For progress and remarks, on standard error."""
-    return Console(stderr=True, highlight=False)
+    return Paper(stderr=True, soft_wrap=not sys.stderr.isatty(), highlight=False)
 
 
 def write_file(path: Path, data: bytes) -> None:

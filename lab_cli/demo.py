@@ -18,11 +18,12 @@ from lab_cli.common import (
     parse_order,
     print_json,
     shown,
+    source_text,
     usable_device,
 )
 from lab_cli.report import ReportOption, check_report, from_outcomes, write_report
 from lab_cli.runs import Job, quick_or_all, run_jobs
-from tirxlab.steps import STEPS, is_untouched, read_text, sections
+from tirxlab.steps import STEPS, is_untouched, sections
 
 
 def run(
@@ -35,7 +36,7 @@ def run(
     """Run the reference kernels (in a handout: yours) on the simulator and show what came of it."""
     check_report(report_to)
     path, chosen = kernels_file(kernels, reference=True), parse_order(order)
-    device, text = usable_device(device), read_text(path)
+    device, text = usable_device(device), source_text(path)
     steps = [step for step in STEPS if step in sections(text) and not is_untouched(text, step)]
     if not steps:
         notes().print(f"{path.name} has no finished step yet; write step 1, then ./lab check 1", markup=False)

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from lab_cli.common import STUDENT, JsonOption, KernelsOption, kernels_file, print_json, write_file
-from tirxlab.steps import STEPS, StepError, is_untouched, read_text, sections
+from tirxlab.steps import STEPS, StepError, is_untouched, read_text, refuse_syntax_errors, sections
 from tirxlab.version import lab_version
 
 MEMBER = "gemm_kernels.py"
@@ -84,10 +84,8 @@ def step_states(text: str) -> tuple[list[dict], str]:
     points = load_rubric().points
     problem = ""
     try:
-        compile(text, MEMBER, "exec")
+        refuse_syntax_errors(text, MEMBER)
         found = sections(text)
-    except SyntaxError as error:
-        problem, found = f"{MEMBER}:{error.lineno}: {error.msg}; no step of such a file can score", {}
     except StepError as error:
         problem, found = f"{error}; no step of such a file can score", {}
 

@@ -8,6 +8,8 @@ import os
 import signal
 import sys
 
+# Options with which pytest writes while tests run, or runs none: no bar then.
+TALKATIVE = {"-s", "-v", "-vv", "-xvs", "-xv", "-xs", "--verbose", "--capture=no", "--pdb", "--help", "-h"}
 INTERRUPTED = 130  # the shell's status for SIGINT
 
 
@@ -22,7 +24,12 @@ def main() -> int:
     signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
     import pytest
 
-    return int(pytest.main(sys.argv[1:], plugins=[FromTheFirstTest()]))
+    plugins: list = [FromTheFirstTest()]
+    if sys.stderr.isatty() and not TALKATIVE & set(sys.argv[1:]):
+        from lab_cli.pytest_bar import Bar
+
+        plugins.append(Bar(os.dup(2)))
+    return int(pytest.main(sys.argv[1:], plugins=plugins))
 
 
 if __name__ == "__main__":

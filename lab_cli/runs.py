@@ -19,6 +19,7 @@ from tirxlab.steps import StepError, UntouchedStep, read_text, size_text
 from tirxlab.worker import Builder, Built
 
 Size = tuple[int, int, int]
+BUILD_COST = 3e8  # a run costs about its multiply-adds, and its build as much as so many of them
 
 
 @dataclass
@@ -228,19 +229,22 @@ def run_jobs(jobs: list[Job], title: str) -> list[Outcome]:
     return [results[index] for index in range(len(jobs))]
 
 
+def bar_on(console):
+    """A bar with the time left, for tasks with the fields `count` and `jobs`; nothing without a terminal."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    text = TextColumn("{task.description} {task.fields[count]}/{task.fields[jobs]}")
+    columns = text, BarColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
 class Progressing:
     """A bar with the time left on a terminal; in a log a line for each job, unless `log` is False."""
 
     def __init__(self, title: str, jobs: list[Job], log: bool = True):
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
         self.console, self.count, self.jobs, self.log = notes(), 0, len(jobs), log
-        text = TextColumn("{task.description} {task.fields[count]}/{task.fields[jobs]}")
-        columns = text, BarColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
-        quiet = not self.console.is_terminal
-        self.bar = Progress(*columns, console=self.console, transient=True, disable=quiet)
-        # A run costs about its multiply-adds, and its build as much as 300 million of them.
-        weight = sum(job.cost + 3e8 for job in jobs)
+        self.bar = bar_on(self.console)
+        weight = sum(job.cost + BUILD_COST for job in jobs)
         self.task = self.bar.add_task(title, total=weight, count=0, jobs=self.jobs)
 
     def __enter__(self) -> "Progressing":
@@ -252,7 +256,7 @@ class Progressing:
 
     def done(self, job: Job) -> None:
         self.count += 1
-        self.bar.update(self.task, advance=job.cost + 3e8, count=self.count)
+        self.bar.update(self.task, advance=job.cost + BUILD_COST, count=self.count)
         if self.log and not self.console.is_terminal:
             self.console.print(
                 f"[{self.count}/{self.jobs}] step {job.step} at {size_text(job.size)}", markup=False

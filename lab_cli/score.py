@@ -15,11 +15,12 @@ from lab_cli.common import (
     output,
     parse_steps,
     print_json,
+    source_text,
     usable_device,
 )
 from lab_cli.report import ReportOption, check_report, from_outcomes, from_scores, write_report
 from lab_cli.runs import Job, Outcome, quick_or_all, run_jobs
-from tirxlab.steps import StepError, is_untouched, read_text, sections
+from tirxlab.steps import is_untouched, read_text, sections
 from tirxlab.worker import Builder
 
 
@@ -46,7 +47,7 @@ def run(
     """Score your kernels by the public rubric: results, on a GPU also speed. Exit 1 unless all is earned."""
     check_report(report_to)
     path, steps = kernels_file(kernels), parse_steps(step)
-    device, text = usable_device(device), read_text(path)
+    device, text = usable_device(device), source_text(path)
     written = [number for number in steps if not reason_not_to_run(text, number)]
     jobs = [Job(path, number, size, device) for number in written for size in quick_or_all(number, device)]
     outcomes = run_jobs(jobs, "scoring") if jobs else []
@@ -71,12 +72,9 @@ def run(
 
 def reason_not_to_run(text: str, step: int) -> str:
     """Why a step is not worth running; "" if it is."""
-    try:
-        if step not in sections(text):
-            return "missing"
-        return "not implemented yet" if is_untouched(text, step) else ""
-    except StepError as error:
-        return str(error)
+    if step not in sections(text):
+        return "missing"
+    return "not implemented yet" if is_untouched(text, step) else ""
 
 
 def score_step(path, text: str, step: int, outcomes: list[Outcome], device: str) -> StepScore:

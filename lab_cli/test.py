@@ -12,7 +12,18 @@ from typing import Annotated
 
 import typer
 
-from lab_cli.common import REFERENCE, ROOT, DeviceOption, KernelsOption, kernels_file, parse_steps
+from lab_cli.common import (
+    REFERENCE,
+    ROOT,
+    DeviceOption,
+    KernelsOption,
+    choose_written,
+    kernels_file,
+    left_out,
+    notes,
+    parse_steps,
+)
+from tirxlab.steps import STEPS
 
 COMMAND_OPTIONS = {"context_settings": {"ignore_unknown_options": True, "allow_extra_args": True}}
 # pytest's options whose value is the next argument, which may be a number.
@@ -42,15 +53,17 @@ def run(
     kernels: KernelsOption = None,
     device: DeviceOption = None,
 ) -> None:
-    """Run the tests: of the steps named (`./lab test 1`, `./lab test 1,3`), else all.
+    """Run the tests: of the steps named (`./lab test 1`, `./lab test 1,3`), else of all that are written.
 
+    Steps that are still skeletons are listed (exit status 1).
     The rest goes to pytest: `./lab test 3 -x`, `./lab test -k 1024`.
     """
     project = (ROOT / "dev" / "tests").is_dir()
-    if not project:
-        kernels_file(kernels)
     given = step_files(context.args)
     styled = not project or bool(given) or check_style()
+    left: dict[int, str] = {}
+    if not project:
+        given, left = written_first(kernels_file(kernels), given)
     arguments = pytest_arguments(given, kernels, project)
     arguments += parallel(given) if project else []
     arguments += ["-m", ""] if everything else []
@@ -59,7 +72,17 @@ def run(
     status = subprocess.run([sys.executable, "-m", "lab_cli.pytest_child", *arguments], cwd=ROOT).returncode
     if not styled:
         print("lab: the style check failed, see the top of this output", file=sys.stderr)
-    raise typer.Exit(2 if status == USAGE else 0 if status == 0 and styled else 1)
+    raise typer.Exit(2 if status == USAGE else 0 if status == 0 and styled and not left else 1)
+
+
+def written_first(path: Path, given: list[str]) -> tuple[list[str], dict[int, str]]:
+    """(arguments for pytest, steps left out and why): where no test is named, those of the written steps."""
+    if any((ROOT / argument.split("::")[0]).exists() for argument in given if argument):
+        return given, {}
+    steps, left = choose_written(path, list(STEPS))
+    if left:
+        notes().print(left_out(left), markup=False)
+    return [*step_files([",".join(map(str, steps))]), *given], left
 
 
 def step_files(arguments: list[str]) -> list[str]:

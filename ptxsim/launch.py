@@ -12,6 +12,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ptxsim.checks.lifecycle.early_register_reads import early_uses
+from ptxsim.checks.lifecycle.unset_registers import unset_stores
 from ptxsim.checks.lifecycle.unwritten_outputs import marked_arrays, report_unwritten
 from ptxsim.frontend.parser import Function, Module, Var
 from ptxsim.grid import processes as parallel
@@ -159,6 +160,10 @@ class Launch:
     @functools.cached_property
     def early_uses(self) -> dict[int, int]:
         return early_uses(self.program)
+
+    @functools.cached_property
+    def unset_stores(self) -> dict[int, tuple[list[str], int]]:
+        return unset_stores(self.program)
 
     def _check_geometry(self, shared_bytes: int) -> None:
         if self.threads > 1024:

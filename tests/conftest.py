@@ -9,6 +9,7 @@ only with --full, except the uneven ones, which are there to show what square si
 the simulator's orders.
 """
 
+import math
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ import pytest
 import utils
 from tirxlab.devices import DEVICES, get_device
 from tirxlab.rubric import load_rubric
+from tirxlab.steps import read_text
 from tirxlab.worker import Builder
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -61,6 +63,20 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if Path(item.path).parent == Path(__file__).parent:
             item.add_marker(limit)
+            item.cost = cost_of(config, item)
+
+
+def cost_of(config, item):
+    """Multiply-adds of a test, for whoever shows the time left; None if it will be skipped."""
+    size, device = item.callspec.params["size"], get_device(config.getoption("--device")).NAME
+    timed = "check_speed" in item.fixturenames and device == "sim"
+    return None if timed or is_too_large(config, device, item.module.STEP, size) else math.prod(size)
+
+
+def is_too_large(config, device, step, size):
+    """Whether a size takes too long for the simulator without --full."""
+    large = math.prod(size) > LARGE and size not in load_rubric().uneven[step]
+    return device == "sim" and large and not config.getoption("--full")
 
 
 def attempt(action):
@@ -82,7 +98,7 @@ def device(request):
 def builder(request):
     """Builds the steps of the file under test, in a process of its own."""
     path = request.config.getoption("--kernels")
-    with Builder(path.read_text(encoding="utf-8"), path.name) as made:
+    with Builder(read_text(path), path.name) as made:
         yield made
 
 
@@ -90,9 +106,7 @@ def builder(request):
 def kernel(request, device, size, builder):
     """The kernel of the test's step and size, built by the file under test."""
     config, step = request.config, request.module.STEP
-    M, N, K = size
-    large = M * N * K > LARGE and size not in load_rubric().uneven[step]
-    if device == "sim" and large and not config.getoption("--full"):
+    if is_too_large(config, device, step, size):
         pytest.skip("larger than 1024: add --full")
     if step in UNTOUCHED:
         pytest.skip(f"step {step} is not implemented yet")

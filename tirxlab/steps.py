@@ -8,6 +8,7 @@ import linecache
 import re
 import sys
 import traceback
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -29,7 +30,7 @@ class UntouchedStep(StepError):
 
 def parse_size(text: str) -> tuple[int, int, int]:
     """`1024` or `MxNxK` -> (M, N, K); StepError for anything else."""
-    match = re.fullmatch(r"(\d+)(?:x(\d+)x(\d+))?", text)
+    match = re.fullmatch(r"(\d+)(?:[xX](\d+)[xX](\d+))?", text)
     numbers = [int(part or match[1]) for part in match.groups()] if match else [0]
     if min(numbers) < 1:
         raise StepError(f"{text!r} is not a size: write 1024 or MxNxK, for example 384x640x192")
@@ -42,13 +43,30 @@ def size_text(size: tuple[int, int, int]) -> str:
 
 
 def read_text(path: Path) -> str:
-    """The file's text; StepError in place of every way in which reading can fail."""
+    """The file's text, without a byte order mark; StepError for every way in which reading can fail."""
     try:
-        return Path(path).read_text(encoding="utf-8")
+        return Path(path).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise StepError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise StepError(f"{path}: cannot be read: {error}") from None
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise StepError(f"{path}:{line}: this is not UTF-8 text; save the file as UTF-8") from None
+    except OSError as error:
+        raise StepError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def refuse_syntax_errors(text: str, name: str) -> None:
+    """StepError, with the line and its text, for what is not Python. Nothing of it is run."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(text, name, "exec")
+    except SyntaxError as error:
+        line = f":{error.lineno}" if error.lineno else ""
+        said = f": {error.text.strip()}" if (error.text or "").strip() else ""
+        raise StepError(f"{name}{line}: {error.msg}{said}") from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise StepError(f"{name}: {str(error) or 'its expressions are nested too deeply'}") from None
 
 
 def sections(text: str) -> dict[int, str]:
@@ -56,10 +74,12 @@ def sections(text: str) -> dict[int, str]:
     starts = [(int(match[1]), match.start()) for match in _DEF.finditer(text)]
     numbers = [step for step, _ in starts]
     for step in numbers:
-        if step not in STEPS or numbers.count(step) > 1:
-            raise StepError(
-                f"hgemm_v{step} is {'defined twice' if step in STEPS else 'not one of the ten steps'}"
-            )
+        if step not in STEPS:
+            raise StepError(f"hgemm_v{step} is not one of the ten steps")
+        if numbers.count(step) > 1:
+            lines = [text.count("\n", 0, start) + 1 for number, start in starts if number == step]
+            where = " and ".join(map(str, lines))
+            raise StepError(f"hgemm_v{step} is defined twice, in lines {where}: keep one of them")
     ends = [begin for _, begin in starts[1:]] + [len(text)]
     found = {0: text[: starts[0][1]] if starts else text}
     return found | {step: text[begin:end] for (step, begin), end in zip(starts, ends, strict=False)}
@@ -93,14 +113,13 @@ def load_kernels(path: Path) -> ModuleType:
     """Run a kernels file as a module, from its present text. StepError names the line of an error in it."""
     path = Path(path).resolve()
     text = read_text(path)
+    refuse_syntax_errors(text, path.name)
     linecache.checkcache(str(path))
     module = ModuleType(path.stem)
     module.__file__ = str(path)
     sys.modules[path.stem] = module
     try:
         exec(compile(text, str(path), "exec"), module.__dict__)
-    except SyntaxError as error:
-        raise StepError(f"{path.name}:{error.lineno}: {error.msg}") from error
     except Exception as error:
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
         line = f":{frames[-1].lineno}" if frames else ""
@@ -113,6 +132,7 @@ def builder(path: Path, step: int) -> Callable:
     if step not in STEPS:
         raise StepError(f"step {step} does not exist; the steps are 1 to 10")
     text = read_text(path)
+    refuse_syntax_errors(text, Path(path).name)
     if is_untouched(text, step):
         raise UntouchedStep(f"step {step} is not implemented yet")
     function = getattr(load_kernels(path), f"hgemm_v{step}", None)

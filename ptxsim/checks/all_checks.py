@@ -20,6 +20,7 @@ from ptxsim.checks.lifecycle.early_register_reads import LoadedRegisters
 from ptxsim.checks.lifecycle.mbarriers import Barriers
 from ptxsim.checks.lifecycle.shared_memory import SharedMemory
 from ptxsim.checks.lifecycle.tensor_memory import TmemLife
+from ptxsim.checks.lifecycle.unset_registers import UnsetStores
 from ptxsim.checks.observer import Observer
 from ptxsim.checks.race.detector import RaceDetector
 
@@ -32,6 +33,7 @@ OBSERVERS: tuple[type[Observer], ...] = (
     BulkCopies,
     Descriptors,
     LoadedRegisters,
+    UnsetStores,
     RaceDetector,
     Clues,
 )

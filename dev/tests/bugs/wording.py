@@ -61,6 +61,15 @@ WAITS = (
         names="WG1 warp 3 lane 0 (TMA) waits for phase 12 of mma2tma[0]",
         why="The TMA warp loads the first tile for ever.",
     ),
+    Bug(
+        "write-back-not-yet-written",
+        7,
+        (512, 512, 192),  # one tile for each of 16 CTAs: with a second tile it is a deadlock
+        (drop("if wg_id == 0:", nth=1),),
+        kind="race",
+        names="no thread waits for mma2ld[0]",
+        why="A half-written step: TMA and MMA are there, and the product is freed under the MMA.",
+    ),
 )
 
 PLACES = (
@@ -119,13 +128,44 @@ PLACES = (
         why="n_st is a column, not a tile.",
     ),
 )
-GROUPS = (WAITS, PLACES)
+REGISTERS = (
+    Bug(
+        "cast-forgotten",
+        1,
+        SINGLE,
+        (drop("Tx.cast("),),
+        kind="uninitialized",
+        names="4 of 4 registers that nothing has set",
+        why="Dreg_16b is stored, and nothing fills it.",
+    ),
+    Bug(
+        "cast-of-what-was-never-read",
+        1,
+        SINGLE,
+        (drop(_LD), replace("with Tx.warpgroup():", "with Tx.warpgroup():\n                pass")),
+        kind="uninitialized",
+        names="4 of 4 registers that nothing has set",
+        why="The product stays in tensor memory.",
+    ),
+    Bug(
+        "half-of-the-row-cast",
+        4,
+        ONE_TILE,
+        (replace("Tx.cast(Dreg_16b[:], Dreg[:])", "Tx.cast(Dreg_16b[0:64], Dreg[0:64])"),),
+        kind="uninitialized",
+        names="registers that nothing has set",
+        why="The other half of Dreg_16b goes to Dsmem as it is.",
+    ),
+)
+GROUPS = (WAITS, PLACES, REGISTERS)
 
 HINTS = {  # name -> in the hint
     "parity-1-on-a-fresh-barrier": "phase 0",
     "no-sync-after-the-copies": "cta_sync()",
     "no-sync-after-the-k-loop": "cta_sync()",
     "next-tile-forgotten-by-tma": "next_tile()",
+    "write-back-not-yet-written": "the write-back",
+    "cast-forgotten": "Tx.cast",
     "four-warps-store-the-same-rows": "a row of its own",
     "copy-with-exchanged-arguments": "Tx.copy(dst, src)",
     "too-few-columns": "allocate 128 columns or more",
@@ -136,4 +176,6 @@ STATEMENTS = {  # name -> the statement that the finding points at
     "no-sync-after-the-k-loop": _LD,
     "elements-in-place-of-bytes": _EXPECT,
     "copy-with-exchanged-arguments": "Tx.copy(A[:, :], Asmem[:, :])",
+    "cast-forgotten": "Tx.copy(D[",
+    "half-of-the-row-cast": "Tx.copy(Dsmem[",
 }

@@ -3,6 +3,8 @@
 import pytest
 
 from lab_cli import app
+from lab_cli.common import REFERENCE
+from tirxlab.steps import SKELETON, sections
 
 
 @pytest.fixture
@@ -14,3 +16,19 @@ def run(capsys):
         return status, *capsys.readouterr()
 
     return call
+
+
+@pytest.fixture
+def kernels(tmp_path):
+    """Make a kernels file: the skeleton with steps taken from the reference, edited."""
+
+    def make(*steps: int, edit=("", ""), name="gemm_kernels.py"):
+        parts, theirs = sections(SKELETON.read_text()), sections(REFERENCE.read_text())
+        for step in steps:
+            assert edit[0] in theirs[step]
+            parts[step] = theirs[step].replace(*edit, 1)
+        file = tmp_path / name
+        file.write_text("".join(parts.values()))
+        return str(file)
+
+    return make

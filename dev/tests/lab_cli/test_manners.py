@@ -15,25 +15,9 @@ from lab_cli import common, outcomes, reset, watch
 from lab_cli.common import REFERENCE, ROOT, UserError, left_out, steps_text, write_file
 from lab_cli.runs import Outcome
 from lab_cli.test import step_files
-from tirxlab.steps import SKELETON, sections, todos
+from tirxlab.steps import SKELETON, todos
 
 LAB = [sys.executable, str(ROOT / "lab_cli" / "__main__.py")]
-
-
-@pytest.fixture
-def kernels(tmp_path):
-    """Make a kernels file: the skeleton with steps taken from the reference, edited."""
-
-    def make(*steps: int, edit=("", ""), name="gemm_kernels.py"):
-        parts, theirs = sections(SKELETON.read_text()), sections(REFERENCE.read_text())
-        for step in steps:
-            assert edit[0] in theirs[step]
-            parts[step] = theirs[step].replace(*edit, 1)
-        file = tmp_path / name
-        file.write_text("".join(parts.values()))
-        return str(file)
-
-    return make
 
 
 # A command that never looks up: it ignores Ctrl-C, as compiled code does, and has started another process.

@@ -27,6 +27,9 @@ _SLOT_HINT = (
 )
 _GROUPS = "wait_group(n) returns when at most the n newest groups are pending: 0 for the last tile"
 _COUNT_HINT = "init(count) is the number of arrivals per round: all threads that arrive, or 1 per commit"
+_FREED_HINT = (
+    "threads wait for it and read the product before tensor memory is freed (the write-back): that is missing"
+)
 _EARLY_HINT = "hand a buffer back (arrive) only after the last read of it (for TMEM, tcgen05.wait::ld)"
 
 
@@ -112,12 +115,21 @@ def _wait(races, pair: Pair) -> Edge:
     unused = [p for p in forward + backward if not races.clocks.signals[p].awaited]
     unused = unused or (_never_waited_for(races) if queue else [])
     if unused:
-        return Edge(f"{barrier_of(races, unused[0])} was not waited for", _hint(pair))
+        return _not_waited_for(races, pair, unused[0])
     for access, places in ((second, forward), (first, backward)):
         edge = _passed_again(races, pair, access, places)
         if edge is not None:
             return edge
     return _one_too_many(races, pair) or _early(races, pair) or _left_out(races, pair, forward, backward)
+
+
+def _not_waited_for(races, pair: Pair, place: tuple[int, int]) -> Edge:
+    """A barrier that hands the first access on; where memory is freed, perhaps nobody is there to wait."""
+    name = barrier_of(races, place)
+    freed = pair.space == "tmem" and pair.second.kind == "thread"
+    if freed and place in _never_waited_for(races):
+        return Edge(f"no thread waits for {name}", _FREED_HINT)
+    return Edge(f"{name} was not waited for", _hint(pair))
 
 
 def _early(races, pair: Pair) -> Edge | None:

@@ -105,6 +105,21 @@ MEMORY = (
         "review",
     ),
     Rule(
+        "stored-register-set",
+        lines("mov.u32 %r0, 5;", RESULT),
+        ("mov.u32 %r0, 5;", ""),
+        "uninitialized",
+        words="1 of 1 registers that nothing has set: %r0",
+    ),
+    Rule(
+        "stored-registers-set-before-they-are-copied",
+        lines("mov.u32 %r1, %tid.x;", "mov.u32 %r0, %r1;", "st.global.v2.u32 [%out], {%r0, %r0};"),
+        ("%r1, %tid.x", "%r2, %r3"),
+        "uninitialized",
+        words="2 of 2 registers",
+        threads=1,
+    ),
+    Rule(
         "bulk-source-written",
         lines(
             WRITE,
