@@ -21,7 +21,9 @@ class FullRun(Run):
     # ---- bulk copies ----
 
     def do_bulk_load(self, warp, op, threads):
-        """global or shared -> shared memory of a CTA; reports to an mbarrier (9.7.9.25.4.1)."""
+        """global or shared -> shared memory of a CTA; reports to an mbarrier (9.7.9.25.4.1), and hands on
+        no memory access but its own (8.9.1.1). Its signal still comes after its issue.
+        """
         if len(threads) > 1:
             raise Undefined("several threads issue one copy: the bytes of a phase are a matter of luck")
         a, words = op.a, op.a["words"]
@@ -30,7 +32,7 @@ class FullRun(Run):
             touches = [(*a["source"], words, "r"), ("s", rank, a["slot"] * SLOT, words, "w")]
             bit = self.node(op, t, "copy", touches, self.know[t])
             self.awaited[bit] = ("cta", rank)
-            stamp = (self.know[t] | bit, self.known[t])
+            stamp = (bit, self.known[t])
             bar = self.barriers.get((rank, a["bar"][1]) if a.get("ranks") else a["bar"])
             if bar is None:
                 raise Undefined("a copy reports to an mbarrier that nobody initialised")
@@ -109,14 +111,17 @@ class FullRun(Run):
         return self.wait_for(threads, [self.group_wait("cp", t, n, all_of=everything) for t in threads])
 
     def do_cp_arrive(self, warp, op, threads):
-        """cp.async.mbarrier.arrive.noinc: arrives when this thread's copies so far are done."""
+        """cp.async.mbarrier.arrive: arrives when this thread's copies so far are done, and hands on nothing
+        else (8.9.1.1); without .noinc the phase expects that arrival (9.7.13.15.15).
+        """
         for t in self.shuffled(threads):
+            self.barriers[op.a["bar"]].pending += 1 if op.a.get("inc") else 0
             items = [item for group in self.groups.get(("cp", t), []) for item in group]
             bits = 0
             for _, writes, _ in items:
                 bits |= writes
             self.start(
-                lambda bits=bits: self.signal(self.barriers[op.a["bar"]], op, (bits, 0)),
+                lambda stamp=(bits, self.known[t]): self.signal(self.barriers[op.a["bar"]], op, stamp),
                 [i[0] for i in items],
             )
         return True

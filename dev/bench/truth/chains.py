@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dev.bench.truth import tensor_chains
+from dev.bench.truth import copy_chains, tensor_chains
 from dev.bench.truth.hand_over import LEAD, hand_over, wait
 from dev.bench.truth.model import FULL, SLOT
 
@@ -117,6 +117,7 @@ def loaded(b) -> None:
     stages, words = b.rng.choice([1, 1, 2]), b.rng.choice([SLOT, 2 * SLOT])
     lead = b.chance(0.5)
     slots = [b.slot(rank, words // SLOT) for _ in range(stages)]
+    beside = b.slot(rank) if not far and b.chance(0.3) else None  # a word that the loader writes itself
     full = [b.bar(rank, 1) for _ in range(stages)]
     empty = [b.bar(b.rank(loader), len(consumers) * (1 if lead else 32)) for _ in range(stages)]
     for k in range(b.rng.choice([1, 2, 3, 4])):
@@ -126,6 +127,8 @@ def loaded(b) -> None:
         announcer = consumers[0] if far else loader
         sizes = [words // 2] * 2 if b.chance(0.2) and words > SLOT else [words]
         early = not far and b.chance(0.2)  # bytes may come before they are announced
+        if beside is not None and k == 0:  # handed on by the announcement, not by the bytes
+            b.put(loader, "st", LEAD, space="s", rank=rank, slot=beside, at="own")
         for announce in (not early, early):
             if announce:
                 b.put(announcer, "expect", LEAD, bar=full[s], bytes=4 * words, arrive=1)
@@ -135,6 +138,8 @@ def loaded(b) -> None:
         for c in consumers:
             wait(b, c, full[s], phase, wide=far)
             read(b, c, {"space": "s", "rank": rank, "slot": slots[s] + b.rng.randrange(words // SLOT)})
+            if beside is not None:
+                b.put(c, "ld", space="s", rank=rank, slot=beside, at="one")
         for c in consumers:
             if lead:
                 b.put(c, "warp_sync")
@@ -258,6 +263,10 @@ CHAINS = (
     Chain(loaded, 6),
     Chain(stored, 4),
     Chain(copied, 3),
+    Chain(copy_chains.ring, 4),
+    Chain(copy_chains.grouped, 3),
+    Chain(copy_chains.sent_on, 3),
+    Chain(copy_chains.multiplied, 3, _blackwell),
     Chain(sent, 3, lambda b: b.program.ctas > 1),
     Chain(multicast, 3, lambda b: b.program.ctas > 1),
     Chain(tensor_chains.passed_on, 3, _blackwell),

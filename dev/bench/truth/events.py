@@ -207,7 +207,8 @@ def _cp_wait(program, op):
 
 def _cp_arrive(program, op):
     setup, _, address = bar_of(op)
-    return f"{setup} @@ cp.async.mbarrier.arrive.noinc.shared::cta.b64 [{address}];"
+    noinc = "" if op.a.get("inc") else ".noinc"
+    return f"{setup} @@ cp.async.mbarrier.arrive{noinc}.shared::cta.b64 [{address}];"
 
 
 # ---- tensor core ----

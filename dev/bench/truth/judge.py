@@ -112,6 +112,8 @@ def _pairs(run: Run, found: Facts, space: str, them: tuple) -> None:
             pair = (min(x.op.id, y.op.id), max(x.op.id, y.op.id))
             fenced = space == "t" and y.usable >> earlier & 1
             if not y.know >> earlier & 1 and not fenced:
+                if _overwritten(run, them[:i], earlier, later):
+                    continue
                 silent = x.unit == y.unit == "tmem" and x.thread == y.thread and _writes(mode)
                 (found.open if silent else found.races).add(pair)
             elif space == "t":
@@ -120,6 +122,18 @@ def _pairs(run: Run, found: Facts, space: str, them: tuple) -> None:
                     found.tcgen05.add(pair)
             elif y.unit in PROXY and x.unit not in PROXY and _writes(before):
                 _proxy(run, found, space, earlier, later, pair, mode)
+
+
+def _overwritten(run: Run, before: tuple, earlier: int, later: int) -> bool:
+    """Does a copy stand between the two that has written the place anew? It comes after what its thread
+    did, and the later access after the copy; only the copy's signal hands on no more than itself (8.9.1.1).
+    """
+    know = run.nodes[later].know
+    return any(
+        _writes(mode) and run.nodes[z].unit in ("copy", "cp.async")
+        and know >> z & 1 and run.nodes[z].know >> earlier & 1
+        for z, mode in before
+    )  # fmt: skip
 
 
 def _writes(mode) -> bool:
@@ -144,8 +158,8 @@ def _proxy(run: Run, found: Facts, space: str, earlier: int, later: int, pair: t
     for thread, fences in run.fences.items():
         for number, know, spaces in fences:
             if y.know >> number & 1 and know >> earlier & 1 and spaces in ("all", space):
-                own |= thread == x.thread
-                other |= thread != x.thread
+                good = thread == x.thread or x.unit == "cp.async"  # whoever has waited for a copy will do
+                own, other = own or good, other or not good
     if own:
         return
     strict = not _writes(mode) and y.unit == "copy" and not other

@@ -84,6 +84,7 @@ _CHOICES = {  # argument -> other values
     "scope": lambda v, p, rng: rng.choice(["cta", "cluster", "gpu"]),
     "n": lambda v, p, rng: v + 1,
     "read": lambda v, p, rng: not v,
+    "inc": lambda v, p, rng: not v,
     "at": lambda v, p, rng: rng.choice(["own", "next", "flip", "one"]),
     "slot": lambda v, p, rng: max(0, v + rng.choice([-1, 1])),
     "bytes": lambda v, p, rng: rng.choice([v // 2, v * 2, v + 16]),

@@ -13,11 +13,26 @@ from ptxsim.checks.race.conflict import Pair
 from ptxsim.checks.race.deferred_reads import DeferredReads
 from ptxsim.checks.race.shadow_access import COMPLETE, NEEDS_READS, touch_log, touch_spans
 from ptxsim.checks.race.shadow_bytes import MEMORY, PAGE, SHARED, cleared, grown, new_shadow
-from ptxsim.checks.race.shadow_order import CONFLICT, CONSTANT, MAX_CONFLICTS, NARROW, STRONG
+from ptxsim.checks.race.shadow_order import (
+    AGENT,
+    AGENT_SHIFT,
+    CODE,
+    CONFLICT,
+    CONSTANT,
+    EPOCH,
+    EPOCH_MASK,
+    EPOCH_SHIFT,
+    MAX_CONFLICTS,
+    NARROW,
+    PREVIOUS,
+    STRONG,
+    WRITE_WRITE,
+)
 from ptxsim.checks.race.shadow_words import (
     AGENTS_PER_CTA,
     DONE,
     FENCE_ROOM,
+    FIRST_COPY,
     LANES,
     NOW,
     STORES,
@@ -62,6 +77,7 @@ class AccessHistory(Observer):
         self.others[self.now] = 1
         self.shared = cleared(self.shared)
         self.pairs: dict[tuple, Pair] = {}
+        self.copied = np.zeros(self.races.clocks.threads, np.int32)  # for the access that is looked up
         self.words[:, [DONE, STORES]] = 0
         self.describe()
 
@@ -70,10 +86,10 @@ class AccessHistory(Observer):
         clocks, fences = self.races.clocks, self.races.fences
         for space, words in self.row.items():
             around = self.others, fences.epochs[space], fences.counts[space], self.out[space]
-            describe(words, 0, (*self._shadow(space), *around, self.kinds, self.reads.segments))
+            describe(words, 0, (*self._shadow(space), *around, self.kinds, self.reads.segments, self.copied))
             words[[NOW, THREADS, LANES]] = self.now, clocks.threads, clocks.threads_per_agent
             words[[AGENTS_PER_CTA, FENCE_ROOM]] = clocks.per_cta, fences.epochs[space].shape[1]
-            words[WINDOW] = self.window
+            words[[WINDOW, FIRST_COPY]] = self.window, clocks.first_copy
 
     def stores(self) -> int:
         """Stores to shared memory that threads of this cluster have made so far."""
@@ -95,6 +111,8 @@ class AccessHistory(Observer):
 
     def spans(self, space: str, spans: np.ndarray, write: bool, op) -> None:
         """Asynchronous work `op` accesses the bytes [first, last) of disjoint spans: int64 (n, 2)."""
+        if self.races.clocks.first_copy and space == SHARED:
+            self.copied[:] = self.races.fences.copies_seen(space, op.clock)
         self._touch(space, spans, write, op.queue, op.epoch, op.row, op.flags, op.clock)
         if self.out[space][0, 0]:
             self.collect(space, op.clock, op)
@@ -136,10 +154,18 @@ class AccessHistory(Observer):
         """Keeps what the last look-ups noted, one entry per pair of places in the program."""
         out = self.out[space]
         for line in out[1 : 1 + min(int(out[0, 0]), MAX_CONFLICTS)]:
+            if line[CODE] == WRITE_WRITE and self._same_copy(*line[[PREVIOUS, AGENT, EPOCH]].tolist()):
+                continue
             pair = Pair.of(self.races, line.tolist(), space, clock, detail)
             known = self.pairs.setdefault(pair.key, pair)
             known.count += 1
         out[0, 0] = 0
+
+    def _same_copy(self, previous: int, agent: int, epoch: int) -> bool:
+        """Two cp.async of one thread with the same bytes for the same place: either order will do."""
+        same = agent == previous >> AGENT_SHIFT and self.races.clocks.kind_of(agent) == "cp.async"
+        before = (previous >> EPOCH_SHIFT) & EPOCH_MASK
+        return same and self.races.copies.same_twice(agent, before, epoch)
 
 
 def _is_strong(instr) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,11 @@ from ptxsim.checks.race.async_work import Issued, spans_of
 from ptxsim.checks.race.shadow_bytes import SHARED
 from ptxsim.checks.race.shadow_order import STRONG
 from ptxsim.checks.race.vector_clocks import Stamp
+from ptxsim.jit.bytecode import LOG_PLACE
 from ptxsim.units.bulk_groups import bulk_groups
+
+_NOTHING = np.zeros(0, np.int32)
+_REMEMBERED = 256  # cp.async instructions whose sources are known
 
 
 class BulkCopies(Observer):
@@ -44,7 +49,7 @@ class BulkCopies(Observer):
 
     def async_arrive(self, cluster, place, token) -> None:
         if token is not None:
-            self.clocks.signal(place).deliver(token.stamp())
+            self.clocks.signal(place).deliver(token.thread_clock)
 
     def async_write(self, cluster, token: Issued, rank: int, offset: int, size: int) -> None:
         self._arrives_on(cluster, token, rank)
@@ -100,15 +105,18 @@ class Copies:
 
     agents: np.ndarray  # that issued it
     first: int  # agent of the first lane of the warp
-    counts: np.ndarray  # number of each agent's copy
-    clock: np.ndarray  # of all lanes of the warp
-    thread_clock: np.ndarray
+    epochs: np.ndarray  # of the agents when they issued it; they number the copies of each queue
+    clock: np.ndarray  # of all lanes of the warp: a copy does not come after earlier ones (PTX ISA 8.9.1.1)
     queues: int  # the queue of agent 0
     logs: tuple  # (reads, writes)
 
-    def stamp(self, agent: int) -> Stamp:
-        """What comes before the completion of this agent's copy."""
-        return Stamp(self.clock[agent - self.first].copy(), self.thread_clock.copy())
+    def source(self, agent: int) -> int | None:
+        """Source minus target of this agent's copy; None: it writes zeros."""
+        reads, writes = self.logs
+        if len(reads) < len(writes):
+            return None
+        lane = int(np.flatnonzero(self.agents == agent)[0])
+        return int(reads[lane, LOG_PLACE] - writes[lane, LOG_PLACE])
 
 
 class ThreadCopies(Observer):
@@ -119,25 +127,31 @@ class ThreadCopies(Observer):
 
     def start(self, cluster) -> None:
         self.clocks = self.races.clocks
-        self.counts = np.zeros(self.clocks.threads, np.int64)
+        self.latest: deque[Copies] = deque(maxlen=_REMEMBERED)
+        self.told: dict[tuple, deque[int]] = {}  # (agent, place) -> epochs of `expect`
 
     def cp_async_issue(self, cluster, split, reads: np.ndarray, writes: np.ndarray) -> Copies:
         clocks, agents = self.clocks, self.clocks.agents(split)
-        queues = self._queues()
+        if not clocks.first_copy:
+            clocks.copy_queues()
+            self.history.describe()
+        queues = clocks.first_copy
         first = clocks.first_agent(split.warp)
         rows = clocks.clock[first : clocks.first_agent(split.warp + 1)].copy()
-        self.counts[agents] += 1
-        rows[agents - first, queues + agents] = self.counts[agents]
+        token = Copies(agents, first, clocks.clock[agents, agents], rows, queues, (reads, writes))
         clocks.clock[agents, agents] += 1
-        thread_clock = clocks.thread_clock[agents].max(0)
-        return Copies(agents, first, self.counts[agents], rows, thread_clock, queues, (reads, writes))
+        self.latest.append(token)
+        return token
 
-    def _queues(self) -> int:
-        """The first of as many queues in a row as there are agents."""
-        if ("cp.async", 0) not in self.clocks.columns:
-            for agent in range(self.clocks.threads):
-                self.clocks.column("cp.async", agent)
-        return self.clocks.column("cp.async", 0)
+    def same_twice(self, agent: int, *epochs: int) -> bool:
+        """Do two copies of one queue bring the same bytes to the same place?"""
+        agent -= self.clocks.first_copy
+        sources = {
+            token.source(agent)
+            for token in self.latest
+            if agent in token.agents and token.epochs[token.agents == agent][0] in epochs
+        }
+        return len(sources) == 1 and sources != {None}
 
     def cp_async_copy(self, cluster, token: Copies) -> None:
         for log in token.logs:
@@ -147,21 +161,32 @@ class ThreadCopies(Observer):
     def cp_async_wait(self, cluster, split, token: Copies) -> None:
         mine = np.isin(token.agents, self.clocks.agents(split))
         agents = token.agents[mine]
-        self.clocks.learn(agents, token.queues + agents, token.counts[mine])
+        self.clocks.learn(agents, token.queues + agents, token.epochs[mine])
 
     def will_signal(self, cluster, split, kind: str, places: list) -> None:
         """One arrival of each lane, later."""
-        if kind == "cp.async":
-            for agent, place in zip(self.clocks.agents(split).tolist(), places, strict=False):
-                after = Stamp(self.clocks.clock[agent].copy(), self.clocks.thread_clock[agent].copy())
+        if kind != "cp.async":
+            return
+        for agent, place in zip(self.clocks.agents(split).tolist(), places, strict=False):
+            after = Stamp(self.clocks.clock[agent].copy(), self.clocks.thread_clock[agent].copy())
+            if "noinc" in split.instr.mods:
                 self.clocks.signal(place).coming.setdefault(agent, []).append((after, split.row))
+            else:
+                self.told.setdefault((agent, place), deque()).append((self.clocks.epoch(agent), after))
+                self.clocks.clock[agent, agent] += 1
 
     def cp_async_arrive(self, cluster, split, place, token: tuple[Copies, ...]) -> None:
+        """It is ordered after the copies alone, not after what their thread did before (PTX ISA 8.9.1.1)."""
         (agent,) = self.clocks.agents(split)
-        done = Stamp(np.zeros(1, np.int32), np.zeros(1, np.int32))
-        for copies in token:
-            if agent in copies.agents:
-                done.join(copies.stamp(agent))
-        coming = self.clocks.signal(place).coming[agent]
-        after, row = coming.pop(0)
-        self.races.synchronization.arrive_later(cluster, place, done, after, row)
+        signal, clock = self.clocks.signal(place), _NOTHING
+        epochs = [int(c.epochs[c.agents == agent][0]) for c in token if agent in c.agents]
+        if epochs:
+            clock = np.zeros(self.clocks.first_copy + agent + 1, np.int32)
+            clock[-1] = max(epochs)
+        if "noinc" in split.instr.mods:
+            after, row = signal.coming[agent].pop(0)
+            done = Stamp(clock, after.thread_clock)
+            self.races.synchronization.arrive_later(cluster, place, done, after, row)
+        else:
+            epoch, after = self.told[agent, place].popleft()
+            signal.count(agent, epoch, Stamp(clock, after.thread_clock))

@@ -87,6 +87,8 @@ class Pair:
         if known is not None:
             if known.issuers:
                 known.add_issuers(races, first.issuer(races, detail), second.issuer(races, None, detail))
+            if known.elsewhere is not None:  # the worst of them counts
+                known.elsewhere = _fenced_elsewhere(races, space, line, clock)
             return known
         pair = cls(line[CODE], space, place, buffer, first, second, key, cta)
         if line[CODE] == NO_TCGEN05_FENCE:
@@ -126,11 +128,10 @@ class Pair:
 
 def _fenced_elsewhere(races, space: str, line: list[int], clock) -> int | None:
     """The thread whose fence, after the synchronisation, stands in for the writer's."""
-    if line[CODE] not in (NO_FENCE_READ, NO_FENCE_WRITE) or clock is None:
+    agent, epoch = line[PREVIOUS] >> AGENT_SHIFT, (line[PREVIOUS] >> EPOCH_SHIFT) & EPOCH_MASK
+    if line[CODE] not in (NO_FENCE_READ, NO_FENCE_WRITE) or clock is None or agent >= races.clocks.threads:
         return None
-    previous = line[PREVIOUS]
-    epoch = (previous >> EPOCH_SHIFT) & EPOCH_MASK
-    return races.fences.elsewhere(space, previous >> AGENT_SHIFT, epoch, clock)
+    return races.fences.elsewhere(space, agent, epoch, clock)
 
 
 def _issued_first(races, first: Access, second: Access, op) -> bool:

@@ -35,9 +35,10 @@ class RaceDetector(Observer):
         self.fences = ProxyFences(self)
         self.threads = ThreadAccesses(self)
         self.tensor_memory = TensorMemoryAccesses(self)
+        self.copies = ThreadCopies(self)
         self.parts = (
             self.barrier_init, self.handshakes, self.synchronization, self.fences, self.threads,
-            BulkCopies(self), ThreadCopies(self), self.tensor_memory, Tcgen05(self), Wgmma(self),
+            BulkCopies(self), self.copies, self.tensor_memory, Tcgen05(self), Wgmma(self),
             self.history,
         )  # fmt: skip
 

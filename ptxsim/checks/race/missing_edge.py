@@ -9,6 +9,10 @@ from ptxsim.checks.race.shadow_order import NO_FENCE_READ, NO_FENCE_WRITE, NO_TC
 from ptxsim.checks.race.unseen_arrival import Edge, no_cta_sync, others_waited, passed_at_once
 from ptxsim.checks.race.wording import UNITS, line_of, line_text, thread_of, threads_of
 
+_COPY_FENCE_HINT = (
+    "cp.async writes like a thread: who waits for it (wait_group or its mbarrier) runs fence.proxy_async; "
+    "then the barrier, then TMA or MMA"
+)
 _COPIES = (
     "copy, where one thread is meant to",
     "elect one thread of one warp: a test of warp_id around the elected thread keeps the other warps out",
@@ -65,6 +69,8 @@ def _fence(pair: Pair) -> str:
         if pair.elsewhere is not None:
             return "fence.proxy.async ran after the barrier; the writing threads must run it before"
         where = "shared::cta" if pair.space == "shared" else "global"
+        if first.kind == "cp.async":
+            return f"no fence.proxy.async for .{where} after a wait for the copy"
         return f"no fence.proxy.async for .{where} between the write and the barrier"
     if pair.code != NO_TCGEN05_FENCE:
         return ""
@@ -290,6 +296,8 @@ def barrier_of(races, place: tuple[int, int]) -> str:
 
 def _hint(pair: Pair) -> str:
     if pair.code in (NO_FENCE_READ, NO_FENCE_WRITE):
+        if pair.first.kind == "cp.async":
+            return _COPY_FENCE_HINT
         return (
             "every thread that writes runs fence.proxy_async after its writes; "
             "then the barrier, then TMA or MMA"

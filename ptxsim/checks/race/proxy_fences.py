@@ -3,13 +3,16 @@
 A unit that reads through the async proxy (TMA, tensor core) sees a thread's write if that thread executed
 fence.proxy.async, for that state space, after the write and before the synchronisation that leads to the
 unit's instruction. PTX does not say whether a fence of another thread, after that synchronisation, is
-enough: `elsewhere` tells such a fence from none at all. Completion of an asynchronous operation includes the
-fence in the other direction, so that only generic -> async needs one.
+enough: `elsewhere` tells such a fence from none at all. cp.async writes through the generic proxy too, but is
+no part of its thread's program order (8.9.1.1): the fence of any thread that has waited for it will do.
+Completion of an operation of the async proxy includes the fence in the other direction, so that only generic
+-> async needs one.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,7 +21,20 @@ from ptxsim.checks.race.shadow_bytes import MEMORY, SHARED
 from ptxsim.checks.race.vector_clocks import rows_copy
 
 _ROOM = 16  # fences per thread, at first
-_REMEMBERED = 4  # fences of a thread whose knowledge is kept for `elsewhere`
+_REMEMBERED = 64  # fences of the same threads whose knowledge is kept
+
+
+@dataclass(eq=False)
+class Fence:
+    """One executed fence: what its threads knew."""
+
+    agents: np.ndarray
+    at: np.ndarray  # their epochs
+    knew: np.ndarray  # of threads: (agents, threads), or one line if they differ in their own epochs alone
+    copied: np.ndarray  # (agents, threads) or empty: the last cp.async of each thread that they knew of
+
+    def known_by(self, clock: np.ndarray) -> np.ndarray:
+        return self.at <= clock[self.agents]
 
 
 class ProxyFences(Observer):
@@ -32,8 +48,8 @@ class ProxyFences(Observer):
         threads = self.clocks.threads
         self.epochs = {space: np.zeros((threads, _ROOM), np.int32) for space in (SHARED, MEMORY)}
         self.counts = {space: np.zeros(threads, np.int32) for space in (SHARED, MEMORY)}
-        # per first lane: lanes, epochs, knew
-        self.snapshots: dict[str, dict[int, deque]] = {SHARED: {}, MEMORY: {}}
+        # by first, last and number of the threads
+        self.snapshots: dict[str, dict[tuple, deque[Fence]]] = {SHARED: {}, MEMORY: {}}
 
     def fence(self, cluster, split, mods: set[str]) -> None:
         if is_async_fence(mods):
@@ -41,8 +57,7 @@ class ProxyFences(Observer):
 
     def record(self, agents: np.ndarray, mods: set[str]) -> None:
         """These threads execute fence.proxy.async with these modifiers."""
-        clock = self.clocks.clock
-        before = rows_copy(clock[:, : self.clocks.threads], agents)  # of threads: only they need fences
+        clock, knew, copied = self.clocks.clock, self._knew(agents), self._copied(agents)
         clock[agents, agents] += 1
         for space in fence_spaces(mods):
             counts = self.counts[space]
@@ -51,17 +66,45 @@ class ProxyFences(Observer):
                 self.races.history.describe()
             self.epochs[space][agents, counts[agents]] = clock[agents, agents]
             counts[agents] += 1
-            kept = self.snapshots[space].setdefault(int(agents[0]), deque(maxlen=_REMEMBERED))
-            kept.append((agents, clock[agents, agents], before))
+            key = int(agents[0]), int(agents[-1]), len(agents)
+            kept = self.snapshots[space].setdefault(key, deque(maxlen=_REMEMBERED))
+            kept.append(Fence(agents, clock[agents, agents], knew, copied))
+
+    def _knew(self, agents: np.ndarray) -> np.ndarray:
+        """What these threads know of threads. A thread's own epoch does not count: that fence is its own."""
+        rows = rows_copy(self.clocks.clock[:, : self.clocks.threads], agents)
+        if len(agents) == 1:
+            return rows
+        low = rows.min(0)
+        rows[np.arange(len(agents)), agents] = low[agents]
+        return rows[:1] if (rows == low).all() else rows
+
+    def _copied(self, agents: np.ndarray) -> np.ndarray:
+        first = self.clocks.first_copy
+        if not first:
+            return np.zeros(0, np.int32)
+        return self.clocks.clock[agents, first : first + self.clocks.threads]
 
     def elsewhere(self, space: str, thread: int, epoch: int, clock: np.ndarray) -> int | None:
         """Another thread that executed the fence when it knew of the write and that `clock` knows of."""
         for fences in self.snapshots[space].values():
-            for agents, at, knew in fences:
-                good = (agents != thread) & (at <= clock[agents]) & (knew[:, thread] >= epoch)
+            for fence in fences:
+                good = (fence.agents != thread) & fence.known_by(clock) & (fence.knew[:, thread] >= epoch)
                 if good.any():
-                    return int(agents[good][0])
+                    return int(fence.agents[good][0])
         return None
+
+    def copies_seen(self, space: str, clock: np.ndarray) -> np.ndarray:
+        """For each agent, how many of its cp.async are behind a fence that `clock` knows of."""
+        seen = np.zeros(self.clocks.threads, np.int32)
+        for fences in self.snapshots[space].values():
+            for fence in reversed(fences):
+                known = fence.known_by(clock)
+                if len(fence.copied) and known.any():
+                    np.maximum(seen, fence.copied[known].max(0), out=seen)
+                if known.all():  # the same threads knew less before
+                    break
+        return seen
 
 
 def fence_spaces(mods: set[str]) -> tuple[str, ...]:

@@ -161,7 +161,8 @@ def _check_readers(s, a, r, position):
 @njit(forceinline=True)
 def _check(s, a, found, write):
     """Notes the conflicts of an access with what its regions have seen."""
-    code, fencing = WRITE_WRITE if write else WRITE_READ, a.threads if a.flags & ASYNC else 0
+    code = WRITE_WRITE if write else WRITE_READ
+    fencing = max(a.threads, a.first_copy + len(a.copied)) if a.flags & ASYNC else 0
     for n in range(found):
         r = s.sheet[n, REGION]
         previous, tag = s.records[r, WRITE], s.records[r, TAGS] & TAG_MASK
@@ -316,7 +317,8 @@ def touch_log(both, log, clocks, agents, base_thread):
     COMPLETE, FULL (a space must grow), NEEDS_READS (of the buffer of row DONE: deferred_reads.py).
 
     both: the rows of words of shared and of global memory. clocks[t - base_thread] is what thread t knows;
-    `agents` turns it into the agent that acts.
+    `agents` turns it into the agent that acts; the
+    epoch is the thread's.
     """
     known, span = _bare(clocks), np.empty((1, 2), np.int64)
     for space in range(2):
@@ -332,7 +334,7 @@ def touch_log(both, log, clocks, agents, base_thread):
             row, thread, code = log[i, LOG_ROW], log[i, LOG_THREAD] // lanes, log[i, LOG_SIZE]
             span[0, 0], span[0, 1] = first, first + ((code & LOG_SIZE_MASK) >> 1)
             clock, me = known[thread - base_thread], thread + agents
-            epoch = np.int64(clock[me]) if me < len(clock) else np.int64(1)
+            epoch = np.int64(clock[thread]) if thread < len(clock) else np.int64(1)
             same = SAME if space == 0 and code & LOG_SAME else 0
             flags = kind_of(words, row) | (0 if agents else SERIAL) | same
             if not _touch(s, actor_at(words, me, epoch, row, flags, clock, lanes), span, code & 1 == 1):

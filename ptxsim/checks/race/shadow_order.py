@@ -44,6 +44,8 @@ class Actor(NamedTuple):
     fences: np.ndarray
     counts: np.ndarray
     out: np.ndarray
+    first_copy: int  # agent of the first queue of cp.async; 0: none
+    copied: np.ndarray  # per such queue: how many of its copies are behind a proxy fence that we know of
 
 
 @njit(cache=True)
@@ -109,6 +111,12 @@ def excused(a, previous, tag):
     return agent < a.threads and a.me < a.threads and warp == mine and same_row
 
 
+@njit(forceinline=True)
+def generic(a, agent):
+    """Does this agent of our own cluster access memory through the generic proxy?"""
+    return agent < a.threads or (a.first_copy and 0 <= agent - a.first_copy < len(a.copied))
+
+
 @njit(cache=True)
 def look(a, code, previous, tag, position):
     """Notes a conflict with one earlier access, if there is one."""
@@ -119,8 +127,14 @@ def look(a, code, previous, tag, position):
             code = SAME_VALUE if code == WRITE_WRITE and a.flags & SAME and same_row else code
             note(a.out, code, previous, tag, position, a.me, a.epoch, a.row)
         return
-    if code == READ_WRITE or not a.flags & ASYNC or agent >= a.threads:
+    if code == READ_WRITE or not a.flags & ASYNC:
         return
-    if not fenced(a.fences, a.counts, agent, at, a.clock[agent]):
+    if not generic(a, agent):
+        return
+    copy = agent - a.first_copy
+    known = (
+        at <= a.copied[copy] if agent >= a.threads else fenced(a.fences, a.counts, agent, at, a.clock[agent])
+    )
+    if not known:
         code = NO_FENCE_READ if code == WRITE_READ else NO_FENCE_WRITE
         note(a.out, code, previous, tag, position, a.me, a.epoch, a.row)

@@ -13,13 +13,13 @@ from ptxsim.checks.race.shadow_bytes import READ, READERS, Shadow
 from ptxsim.checks.race.shadow_order import CONFLICT, Actor
 from ptxsim.jit.intrinsics import pointer
 
-ARRAYS = (*Shadow._fields, "others", "fences", "counts", "out", "kinds", "segments")
+ARRAYS = (*Shadow._fields, "others", "fences", "counts", "out", "kinds", "segments", "copied")
 (
     LEVEL, START, REGION, RECORDS, SIZES, SHEET, LINKS, PASTS, HEAD,
-    OTHERS, FENCE_EPOCHS, FENCE_COUNTS, OUT, KINDS, SEGMENTS,
+    OTHERS, FENCE_EPOCHS, FENCE_COUNTS, OUT, KINDS, SEGMENTS, COPIED,
 ) = range(0, 2 * len(ARRAYS), 2)  # fmt: skip
-NOW, THREADS, LANES, AGENTS_PER_CTA, FENCE_ROOM, WINDOW, DONE, STORES, WORDS = range(
-    2 * len(ARRAYS), 2 * len(ARRAYS) + 9
+NOW, THREADS, LANES, AGENTS_PER_CTA, FENCE_ROOM, WINDOW, DONE, STORES, FIRST_COPY, WORDS = range(
+    2 * len(ARRAYS), 2 * len(ARRAYS) + 10
 )
 # DONE: rows of this log that are looked up; STORES: of threads, in all logs of this cluster
 
@@ -56,6 +56,7 @@ def actor_at(words, me, epoch, row, flags, clock, lanes):
         words[NOW], me, epoch, row, flags, clock, words[THREADS], lanes, words[AGENTS_PER_CTA],
         _row(words, OTHERS, np.uint8), rows(words, FENCE_EPOCHS, words[FENCE_ROOM], np.int32),
         _row(words, FENCE_COUNTS, np.int32), rows(words, OUT, CONFLICT, np.int64),
+        words[FIRST_COPY], _row(words, COPIED, np.int32),
     )  # fmt: skip
 
 

@@ -70,6 +70,7 @@ class Synchronization(Observer):
         if signal.published is not None:
             self._late(cluster, signal, place, agents, split.row)
         if relaxed:
+            signal.relaxed |= zip(agents.tolist(), clocks.clock[agents, agents].tolist(), strict=True)
             signal.arrive(clocks.release(agents, clock=False))
             return
         epochs = clocks.clock[agents, agents]

@@ -8,6 +8,8 @@ or instruction number.
 Tensor memory has clocks of its own, because its instructions are ordered by tcgen05.fence (PTX ISA
 9.7.16.6): `thread_clock[t]` follows every synchronisation of threads; `tcgen05_clock[t]` is what t's own
 tcgen05 instructions come after: its thread_clock at its last fence::after_thread_sync, and its own work.
+What a copy signals comes after its issue, and so after every phase that its thread had seen: thread_clock
+says so, though of memory PTX denies it (8.9.1.1).
 """
 
 from __future__ import annotations
@@ -74,6 +76,8 @@ class Signal:
     before: list = field(default_factory=list)  # the same of the last phase
     taken: int = -1  # phases complete when a wait passed last
     coming: dict = field(default_factory=dict)  # agent -> (what came before, row) of its cp.async arrivals
+    counted: list = field(default_factory=list)  # (agent, epoch, stamp): see `count`
+    relaxed: dict = field(default_factory=dict)  # agent -> its epoch when it arrived, without release
     stray: int | None = None  # row of an arrival that could have counted in the phase before, for another
     initialised: tuple[int, int] | None = None  # (agent, epoch) of mbarrier.init
     init_fence: tuple[int, int] | None = None  # (agent, epoch) of a fence.mbarrier_init after it
@@ -95,11 +99,20 @@ class Signal:
             self.spare.join(second)
         self.gathered.join(stamp)
 
-    def deliver(self, stamp: Stamp) -> None:
-        """Bytes for an mbarrier: no arrival can stand in for them."""
+    def deliver(self, thread_clock: np.ndarray) -> None:
+        """Bytes for an mbarrier: of memory they hand over nothing but themselves (PTX ISA 8.9.1.1), which the
+        end of the phase does. No arrival can stand in for them.
+        """
+        stamp = Stamp(_NOTHING, thread_clock)
         self.add(stamp)
         self.spare = stamp.copy() if self.spare is None else self.spare
         self.spare.join(stamp)
+
+    def count(self, agent: int, epoch: int, stamp: Stamp) -> None:
+        """An arrival that the phase has been told to expect, by a thread in this epoch. The phase vouches for
+        it if one of the others comes after that; else it could have been over before.
+        """
+        self.counted.append((agent, epoch, stamp))
 
     def publish(self) -> None:
         if self.gathered is not None:
@@ -107,6 +120,12 @@ class Signal:
 
     def turn(self) -> None:
         """A phase of an mbarrier completes: later ones come after all its arrivals."""
+        told = self.gathered.copy()
+        for agent, epoch, stamp in self.counted:
+            known = told.clock[agent : agent + 1].max(initial=0)
+            if max(known, self.relaxed.get(agent, 0)) > epoch:
+                self.gathered.join(stamp)
+        self.counted, self.relaxed = [], {}
         self.publish()
         self.lacking, self.spare = self.spare, self.published.copy()
         self.before, self.together = self.together, []
@@ -155,6 +174,7 @@ class VectorClocks:
         self.signals: dict[object, Signal] = {}
         self.relaxed: dict[int, Relaxed] = {}
         self.agents_of_lanes: dict[tuple[int, int], np.ndarray] = {}
+        self.first_copy = 0  # queue of cp.async of agent 0, with those of the others behind it; 0: none yet
 
     # ---- agents ----
 
@@ -167,6 +187,12 @@ class VectorClocks:
             if column >= self.clock.shape[1]:
                 self._widen()
         return column
+
+    def copy_queues(self) -> int:
+        """The first of as many queues of cp.async in a row as there are agents that are threads."""
+        if not self.first_copy:
+            self.first_copy = [self.column("cp.async", agent) for agent in range(self.threads)][0]
+        return self.first_copy
 
     def queue(self, column: int) -> Agent:
         return self.queues[column - self.threads]

@@ -54,12 +54,24 @@ STORE = (
     event("bulk_wait", 1, n=0, read=False),
 )
 
+COPY, OTHER_COPY = (event("cp_async", slot=0, **{"from": k}) for k in (2, 3))
+COPIED, TOLD = (event("cp_arrive", bar=BAR, inc=inc) for inc in (False, True))
+DONE = event("cp_wait", n=-1)
+READ_BESIDE = word("ld", 1, at="one")
+LOAD = event("bulk_load", 1, rank=0, slot=2, words=32, source=("in", 0, 0), bar=BAR)
+EXPECT = event("expect", 1, bar=BAR, bytes=128, arrive=1)
+
 RIGHT = {
     "barrier": program([word("st"), SYNC], [SYNC, word("ld")]),
     "mbarrier": program([word("st"), ARRIVE], [WAIT, word("ld")], bars={BAR: 32}),
     "warp": program([word("st"), event("warp_sync"), word("ld", at="flip")], []),
     "own word": program([word("st"), word("ld")], []),
     "fenced store": program([word("st"), FENCE, SYNC], [SYNC, *STORE]),
+    "copy": program([COPY, COPIED], [WAIT, word("ld")], bars={BAR: 32}),
+    "copy, then a release": program([word("st", 1), COPY, TOLD, ARRIVE], [WAIT, READ_BESIDE], bars={BAR: 32}),
+    "copy to the async proxy": program([COPY, DONE, FENCE, SYNC], [SYNC, *STORE]),
+    "copy, fenced by who waits": program([COPY, COPIED], [WAIT, FENCE, *STORE], bars={BAR: 32}),
+    "the same copy twice": program([COPY, COPY, DONE], []),
 }
 WRONG = {
     "no barrier": (program([word("st")], [word("ld")]), "races"),
@@ -76,6 +88,16 @@ WRONG = {
     "store without fence": (program([word("st"), SYNC], [SYNC, *STORE]), "fences"),
     "store not waited for": (program([word("st"), FENCE, SYNC], [SYNC, *STORE[:2]]), "pending"),
     "barrier of three": (program([event("bar_sync", id=1, count=96)], []), "stuck"),
+    "what a copy does not hand on": (
+        program([word("st", 1), COPY, COPIED], [WAIT, READ_BESIDE], bars={BAR: 32}),
+        "races",
+    ),
+    "what bytes do not hand on": (
+        program([word("st", 1, lanes=1), LOAD], [EXPECT, WAIT, READ_BESIDE], bars={BAR: 1}),
+        "races",
+    ),
+    "copy to the async proxy without fence": (program([COPY, DONE, SYNC], [SYNC, *STORE]), "fences"),
+    "two copies to one place": (program([COPY, OTHER_COPY, DONE], []), "races"),
 }
 
 
