@@ -16,11 +16,10 @@ from lab_cli.common import (
     parse_step,
     write_file,
 )
-from lab_cli.trace import SIZE, SIZES, traced_run
+from lab_cli.pictures import check_target
+from lab_cli.trace import SIZE, SIZES, ctas, traced_run
 from ptxsim.trace.schedule import Costs
 from tirxlab.steps import parse_size, size_text
-
-CLUSTERS = 8  # whose tiles are shown
 
 
 def run(
@@ -28,6 +27,9 @@ def run(
     size: Annotated[
         str | None, typer.Option("--size", metavar="SIZE", help="1024 or MxNxK [as for ./lab trace]")
     ] = None,
+    cluster: Annotated[
+        int, typer.Option("--cluster", metavar="N", help="whose record is drawn, and whose tiles are framed")
+    ] = 0,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="the picture, an .svg file [show-S.svg]")
     ] = None,
@@ -36,22 +38,22 @@ def run(
 ) -> None:
     """Draw the structure of a step, from its compiled kernel and the record of a simulated run.
 
-    The table names each barrier, its count, who signals it and who waits for it. The picture adds the tiles
-    of the first clusters, the map of shared memory, and the columns of tensor memory.
+    The table names each barrier, its count, who signals it and who waits for it. The picture adds which
+    cluster (or CTA) writes which tile, the map of shared memory, and the columns of tensor memory.
     """
     number, path = parse_step(step), kernels_file(kernels)
     shape = parse_size(size or SIZES.get(number, SIZE))
     target = out or Path(f"show-{number}.svg")
-    if target.suffix != ".svg":
-        raise UserError(f"--out {target}: the name must end in .svg")
-    done, artifact = traced_run(path, number, shape, "program", Costs())
+    check_target(target, (".svg",))
+    done, artifact = traced_run(path, number, shape, "program", Costs(), cluster)
     if not done.trace.finished:
         raise UserError(f"step {number} does not run to its end; ./lab check {number} says why")
-    title = f"step {number} at {size_text(shape)}"
-    facts, text = picture(artifact, done.trace, shape, title)
+    title = f"step {number} at {size_text(shape)}, {ctas(done)}"
+    facts, owner, text = picture(artifact, done.trace, shape, title)
     write_file(target, text.encode())
     console = output()
     console.print(f"{title}: {facts.shared_bytes} B of shared memory", markup=False)
+    console.print(tiles_text(owner, artifact), markup=False)
     console.print(barrier_table(facts))
     console.print(f"written to {target}", markup=False)
     if show:
@@ -59,23 +61,39 @@ def run(
 
 
 def picture(artifact, timeline, size: tuple[int, int, int], title: str):
-    """(the facts of a kernel, its picture as SVG)."""
+    """(the facts of a recorded cluster, who writes which cell of D, the picture as SVG)."""
     import utils
     from tirxlab.picture import draw
     from tirxlab.picture.facts import structure
-    from tirxlab.picture.tiles import owners
+    from tirxlab.picture.tiles import owners, stored
 
     facts = structure(artifact, timeline)
     A, B, _ = utils.prepare_data(*size, seed=0, device="sim")
     inputs = dict(zip((b.name for b in artifact.buffers), (A, B), strict=False))
-    grid, cluster = count(artifact.grid), count(artifact.cluster)
+    owner, order = owners(artifact, inputs), stored(timeline, artifact.outputs[0].name)
     panels = [
-        draw.tile_panel(owners(artifact, inputs, min(CLUSTERS, grid // cluster)), cluster),
+        draw.tile_panel(owner, count(artifact.cluster), chosen=timeline.cluster, order=order),
         draw.memory_panel(facts.memory, facts.shared_bytes),
         draw.tmem_panel(facts),
         draw.barrier_panel(facts),
     ]
-    return facts, draw.page(title, panels)
+    return facts, owner, draw.page(title, panels)
+
+
+def tiles_text(owner, artifact) -> str:
+    """`D: 256 cells of 128x128, written by 148 of 148 CTAs, 1 to 2 each`."""
+    import numpy as np
+
+    from tirxlab.picture.tiles import CELL
+
+    numbers, cells = np.unique(owner[owner >= 0], return_counts=True)
+    per = count(artifact.cluster)
+    what, every = "CTA" if per == 1 else "cluster", count(artifact.grid) // per
+    each = f"{cells.min()} to {cells.max()}" if len(set(cells)) > 1 else f"{cells.max(initial=0)}"
+    said = f"written by {len(numbers)} of {every} {what}{'s' * (every > 1)}, {each} each"
+    missing = int((owner < 0).sum())
+    lost = f"; {missing} by none" if missing else ""
+    return f"D: {owner.size} cell{'s' * (owner.size > 1)} of {CELL}x{CELL}, {said}{lost}"
 
 
 def count(shape: tuple[int, int, int]) -> int:

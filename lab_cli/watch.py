@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-GRACE = 0.7  # seconds
+GRACE = 0.5  # seconds
 STOPPED = 130  # exit status after Ctrl-C, as shells have it
 PR_SET_PDEATHSIG = 1  # prctl(2)
 SHOW_CURSOR = "\r\x1b[2K\x1b[?25h"  # a progress bar that breaks off leaves its line, and the cursor hidden

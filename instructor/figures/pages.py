@@ -6,7 +6,7 @@ from instructor.figures.runs import arrays, artifact
 from instructor.figures.structure import recorded
 from tirxlab.picture import draw
 from tirxlab.picture.facts import structure
-from tirxlab.picture.tiles import owners
+from tirxlab.picture.tiles import owners, stored
 
 # Small, and with several tiles per CTA from step 6 on.
 SIZES = {
@@ -14,18 +14,17 @@ SIZES = {
     6: (2048, 2048, 128), 7: (2048, 2048, 128), 8: (2048, 2048, 256), 9: (2048, 2560, 256),
     10: (4096, 2560, 256),
 }  # fmt: skip
-CLUSTERS = 8
 
 
 def page_picture(step: int) -> str:
     """Tiles, shared memory, tensor memory and barriers of a step, as SVG."""
     size = SIZES[step]
     built, data = artifact(step, size), arrays(size)
-    facts = structure(built, recorded(step, size))
-    clusters = min(CLUSTERS if step > 5 else 15, built.grid[0] * built.grid[1] // built.cluster[0])
-    found = owners(built, {"A": data["A"], "B": data["B"]}, clusters)
+    timeline = recorded(step, size)
+    facts = structure(built, timeline)
+    found, order = owners(built, {"A": data["A"], "B": data["B"]}), stored(timeline, "D")
     panels = [
-        draw.tile_panel(found, built.cluster[0]),
+        draw.tile_panel(found, built.cluster[0], chosen=0, order=order),
         draw.memory_panel(facts.memory, facts.shared_bytes),
         draw.tmem_panel(facts),
         draw.barrier_panel(facts),

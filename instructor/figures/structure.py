@@ -14,7 +14,7 @@ from tirxlab.devices import sim
 from tirxlab.picture import draw
 from tirxlab.picture.facts import Structure, structure
 from tirxlab.picture.svg import document, line, rect, text
-from tirxlab.picture.tiles import owners
+from tirxlab.picture.tiles import owners, stored
 
 SMALL = {1: (128, 128, 64), 9: (512, 512, 512), 10: (1024, 512, 512)}  # else 256x256x512
 ROWS = (("load", "TMA loads", "tma"), ("mma", "tensor core", "mma"), ("TMEM read", "TMEM reads", "threads"),
@@ -74,10 +74,10 @@ def columns(step: int) -> str:
     return draw.one(draw.tmem_panel(facts(step), NARROW))
 
 
-def tiles(step: int, size: tuple[int, int, int], clusters: int) -> str:
+def tiles(step: int, size: tuple[int, int, int]) -> str:
     built, data = artifact(step, size), arrays(size)
-    found = owners(built, {"A": data["A"], "B": data["B"]}, clusters)
-    return draw.one(draw.tile_panel(found, built.cluster[0], NARROW))
+    found, order = owners(built, {"A": data["A"], "B": data["B"]}), stored(recorded(step, size), "D")
+    return draw.one(draw.tile_panel(found, built.cluster[0], NARROW, 0 if order else -1, order))
 
 
 FIGURES = {
@@ -88,6 +88,6 @@ FIGURES = {
     **{f"roles{step}.svg": functools.partial(roles, step) for step in (1, 4, 7, 9, 10)},
     **{f"smem{step}.svg": functools.partial(shared, step) for step in (5, 8, 10)},
     "tmem10.svg": lambda: columns(10),
-    "tiles3.svg": lambda: tiles(3, (384, 640, 64), 15),
-    "tiles10.svg": lambda: tiles(10, (2048, 2048, 64), 8),
+    "tiles3.svg": lambda: tiles(3, (384, 640, 64)),
+    "tiles10.svg": lambda: tiles(10, (2048, 2048, 64)),
 }

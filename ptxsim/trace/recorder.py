@@ -267,7 +267,8 @@ class Recorder(Observer):
         name = way.format(tmap.name or "bytes", self._part(offset, tmap.box_bytes))
         name += f" of CTAs {', '.join(map(str, ranks))}" if len(ranks) > 1 else ""
         number = self.note(
-            split.cta, lane, kind, name, [issue], amount=tmap.box_bytes, line=split.instr.src
+            split.cta, lane, kind, name, [issue],
+            amount=tmap.box_bytes, line=split.instr.src, box=tmap.box_text(start),
         )  # fmt: skip
         if kind == "store":
             self.groups[split.thread][-1].append(number)

@@ -76,6 +76,7 @@ class Event:
     phase: int | None = None  # of the barrier; -1: what a producer's first wait asks for, which is over
     begin: int = 0  # ticks; a wait begins when its warp comes to it
     end: int = 0
+    box: str = ""  # of a TMA copy: the part of the matrix, "D[0:128, 64:128]"
 
 
 @dataclass

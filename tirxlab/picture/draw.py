@@ -35,31 +35,46 @@ def one(panel: Panel) -> str:
     return document(width + 10, height + 10, shifted)
 
 
-def tile_panel(owner: np.ndarray, per_cluster: int, width: float = WIDTH) -> Panel:
-    """D in cells of 128x128, each with the number of the cluster (or CTA) that writes it."""
+def tile_panel(
+    owner: np.ndarray, per_cluster: int, width: float = WIDTH, chosen: int = -1, order: list = ()
+) -> Panel:
+    """D in cells of 128x128, each with the number of the cluster (or CTA) that writes it.
+
+    The cells of cluster `chosen` have a frame and, from `order` (cells), their number in it.
+    """
     what = "CTA" if per_cluster == 1 else "cluster"
     rows, columns = owner.shape
-    cell = max(14, min(34, width * 0.6 / columns, 420 / rows))
+    cell = max(14, min(48, width * 0.6 / columns, 420 / rows))
+    title = f"D in cells of {CELL}x{CELL}: the {what} that writes each"
     parts = [
-        text(
-            0,
-            10,
-            f"D in cells of {CELL}x{CELL}: the tiles of the first {owner.max() + 1} {what}s",
-            10,
-            bold=True,
-        )
+        text(0, 10, title, 10, bold=True),
+        rect(0, 20, columns * cell, rows * cell, "light", opacity=0.6),
     ]
-    parts.append(rect(0, 20, columns * cell, rows * cell, "light", opacity=0.6))
     parts += [line(0, 20 + i * cell, columns * cell, 20 + i * cell, "white") for i in range(1, rows)]
     parts += [line(i * cell, 20, i * cell, 20 + rows * cell, "white") for i in range(1, columns)]
+    framed = []
     for (row, column), number in np.ndenumerate(owner):
-        if number >= 0:
-            x, y = column * cell, 20 + row * cell
-            parts.append(rect(x, y, cell, cell, SERIES[number % len(SERIES)], opacity=0.5))
-            parts.append(text(x + cell / 2, y + cell / 2 + 3, number, min(10, cell * 0.5), "middle"))
-    if (owner < 0).any():
-        parts.append(text(0, 34 + rows * cell, f"grey: tiles of later {what}s", 8.5, fill="grey"))
-    return max(columns * cell, 380), rows * cell + 40, parts
+        if number < 0:
+            continue
+        x, y = column * cell, 20 + row * cell
+        mine = number == chosen and len(np.unique(owner)) > 1
+        parts.append(rect(x, y, cell, cell, SERIES[number % len(SERIES)], opacity=0.8 if mine else 0.4))
+        parts.append(text(x + cell / 2, y + cell / 2 + 3, number, min(12, cell * 0.5), "middle"))
+        if mine:
+            framed.append(rect(x + 0.7, y + 0.7, cell - 1.4, cell - 1.4, "none", "ink", width=1.6))
+            place = f"{order.index((row, column)) + 1}." if (row, column) in order else ""
+            framed.append(text(x + cell - 2, y + cell - 3, place, min(8.5, cell * 0.32), "end", bold=True))
+    remark = tile_remark(owner, what, chosen if framed else -1, bool(order))
+    parts += [*framed, text(0, 34 + rows * cell, remark, 8.5, fill="grey")]
+    said = max(6.1 * len(title), 5.2 * len(remark))  # in the widths of the two fonts
+    return max(columns * cell, said), rows * cell + 40, parts
+
+
+def tile_remark(owner: np.ndarray, what: str, framed: int, ordered: bool) -> str:
+    """What the colours, the frame and its numbers mean."""
+    said = [f"framed: {what} {framed}"] if framed >= 0 else []
+    said += ["small: its cells in the order of its stores"] if framed >= 0 and ordered else []
+    return "; ".join(said + (["grey: written by nobody"] if (owner < 0).any() else []))
 
 
 def memory_panel(blocks: list[Block], shared_bytes: int, width: float = WIDTH) -> Panel:

@@ -10,7 +10,7 @@ from lab_cli.trace import traced_run
 from ptxsim.trace.schedule import Costs
 from tirxlab.picture import draw
 from tirxlab.picture.facts import structure
-from tirxlab.picture.tiles import owners
+from tirxlab.picture.tiles import owners, stored
 
 K = ["--kernels", str(REFERENCE)]
 
@@ -79,7 +79,25 @@ def test_columns_of_tensor_memory_belong_to_their_consumer(ten):
 def test_tiles_are_those_that_a_run_writes():
     _, artifact = facts_of(3, (256, 384, 64))
     A, B = np.ones((256, 64), np.float16), np.ones((384, 64), np.float16)
-    assert owners(artifact, {"A": A, "B": B}, 4).tolist() == [[0, 2, -1], [1, 3, -1]]
+    assert owners(artifact, {"A": A, "B": B}).tolist() == [[0, 2, 4], [1, 3, 5]]
+
+
+def test_the_order_of_a_cluster_is_that_of_its_stores():
+    """Any cluster: CTA 5 of 148 has a second tile, CTA 147 has none."""
+    size = (2048, 1280, 64)
+    done, artifact = traced_run(REFERENCE, 6, size, "program", Costs(), cluster=5)
+    A, B = np.ones((2048, 64), np.float16), np.ones((1280, 64), np.float16)
+    found, order = owners(artifact, {"A": A, "B": B}), stored(done.trace, "D")
+    assert set(order) == set(map(tuple, np.argwhere(found == 5).tolist())) and len(order) == 2
+    assert found.min() == 0 and found.max() == 147 and (found == 147).sum() == 1
+    said = "".join(xml.fromstring(draw.one(draw.tile_panel(found, 1, chosen=5, order=order))).itertext())
+    assert "framed: CTA 5" in said and "1." in said and "2." in said and "grey" not in said
+
+
+def test_cells_that_nobody_writes_are_grey():
+    found = np.array([[0, -1], [1, 1]])
+    panel = draw.one(draw.tile_panel(found, 2))
+    assert "grey: written by nobody" in "".join(xml.fromstring(panel).itertext())
 
 
 def test_a_picture_is_well_formed_and_names_everything(seven):
@@ -96,12 +114,19 @@ def test_show_writes_the_picture_and_prints_the_barriers(run, tmp_path):
     file = tmp_path / "five.svg"
     status, out, _ = run("show", "5", *K, "--size", "256x128x320", "--out", str(file))
     assert status == 0 and "tma_bar x 2" in out and f"written to {file}" in out
+    assert "D: 2 cells of 128x128, written by 2 of 2 CTAs, 1 each" in out
     assert xml.parse(file).getroot().tag.endswith("svg")
 
 
 @pytest.mark.parametrize(
     "arguments, words",
-    [(["7", "--out", "x.png"], ".svg"), (["11"], "step 11"), (["3", "--size", "100"], "multiple of 128")],
+    [
+        (["7", "--out", "x.png"], ".svg"),
+        (["7", "--out", "nowhere/x.svg"], "there is no folder nowhere"),
+        (["3", "--size", "256", "--cluster", "9"], "there is no cluster 9"),
+        (["11"], "step 11"),
+        (["3", "--size", "100"], "multiple of 128"),
+    ],
 )
 def test_bad_input_is_one_line(run, arguments, words):
     status, out, err = run("show", *arguments, *K)
