@@ -371,3 +371,7 @@ def make_case(step: int, size: tuple[int, int, int], values: str):
         fill = np.zeros if buffer.role == "out" else fills[values]
         arrays[buffer.name] = fill(buffer.shape).astype(buffer.dtype)
     return artifact, arrays
+
+
+if __name__ == "__main__":  # Modal imports this file; a person has left out `modal run`
+    sys.exit(f"run_modal: Modal starts this file: modal run run_modal.py {' '.join(sys.argv[1:])}".rstrip())

@@ -1,7 +1,8 @@
 """What students get: the lab without what is the course's, and the check that nothing of that leaves.
 
 A solution would leave if LINES lines of one of its TODO regions stand together in a file, a hidden size if it
-is written in any of the usual ways.
+is written in any of the usual ways. Text is read. PDFs are not copied: they are built anew from their Typst
+sources, which are text and leave too. Any other file that is not text is refused.
 """
 
 from __future__ import annotations
@@ -39,23 +40,47 @@ def _of_the_course(name: str) -> bool:
 
 
 def copy(names: list[str], target: Path, stamp: str) -> None:
-    """Copies the files and stamps the lab's version."""
+    """Copies the files, but no PDFs, and stamps the lab's version."""
     for name in names:
+        if name.endswith(".pdf"):
+            continue
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, target / name)
     (target / STAMP.relative_to(ROOT)).write_text(stamp + "\n", encoding="utf-8")
 
 
-def leaks(folder: Path) -> list[str]:
-    """`file:line: what` for everything in a folder that must not leave."""
+def build_pdfs(names: list[str], target: Path) -> tuple[list[str], list[str]]:
+    """(PDFs built in `target` from the sources that were copied there, those left out).
+
+    Without typst all are left out, and always those that have no source of the same name.
+    """
+    try:
+        import typst
+    except ModuleNotFoundError:
+        typst = None
+    wanted, built = [name for name in names if name.endswith(".pdf")], []
+    for name in wanted:
+        source = (target / name).with_suffix(".typ")
+        if typst and source.exists():
+            where = {"output": str(target / name), "root": str(source.parent)}
+            typst.compile(str(source), ignore_system_fonts=True, **where)
+            built.append(name)
+    return built, [name for name in wanted if name not in built]
+
+
+def leaks(folder: Path, built: list[str] = ()) -> list[str]:
+    """`file:line: what` for everything in a folder that must not leave; `built`: files made from others."""
     regions, sizes, salt = solution_runs(), hidden_sizes(), load_hidden().salt
     found = []
     for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+        name = path.relative_to(folder).as_posix()
+        if name in built:
+            continue
         try:
             text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError:
+            found.append(f"{name}: not text, so nobody has looked into it")
             continue
-        name = path.relative_to(folder).as_posix()
         found += [f"{name}:{line}: a hidden size" for line in _lines(sizes, text)]
         found += [f"{name}: the salt"] if salt in text else []
         lines = [(n, " ".join(line.split())) for n, line in enumerate(text.splitlines(), 1) if line.strip()]

@@ -16,7 +16,10 @@ from tirxlab.steps import SKELETON
 def run(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="a folder that is not there yet, or empty")],
 ) -> None:
-    """Write the handout, with this version stamped in. Writes nothing if a solution would leave with it."""
+    """Write the handout, with this version stamped in. Writes nothing if a solution would leave with it.
+
+    Slides are built anew from their sources, which are read too; PDFs as they lie there stay here.
+    """
     from instructor import handout
 
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -27,13 +30,21 @@ def run(
     with tempfile.TemporaryDirectory(dir=folder.parent if folder.parent.is_dir() else None) as scratch:
         made = Path(scratch) / "handout"
         handout.copy(names, made, version_stamp())
-        found = handout.leaks(made)
+        built, left = handout.build_pdfs(names, made)
+        found = handout.leaks(made, built)
         if found:
             shown = "\n".join(f"  {line}" for line in found[:20])
             raise_leaks(found, shown)
         folder.parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(made, folder, dirs_exist_ok=True)
-    output().print(f"wrote {folder}: {len(names)} files, version {version_stamp()}", markup=False)
+    count = len(names) - len(left)
+    output().print(f"wrote {folder}: {count} files, version {version_stamp()}", markup=False)
+    if left:
+        output().print(
+            f"left out: {', '.join(left)}. PDFs are built from their .typ beside them, with typst: "
+            ".venv/bin/python -m pip install 'typst>=0.13,<0.16'",
+            markup=False,
+        )
 
 
 def raise_leaks(found: list[str], shown: str) -> None:

@@ -1,6 +1,7 @@
 """The handout: what is in it, that it works alone, and that no solution or hidden size leaves."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -49,6 +50,34 @@ def test_a_leak_is_found(made, tmp_path):
     found = handout.leaks(copy)
     assert any("docs/tip.md" in line and "solution" in line for line in found)
     assert any("sizes.md:1: a hidden size" == line for line in found)
+
+
+def test_pdfs_are_built_from_the_sources_that_leave_and_never_copied(made, tmp_path, monkeypatch):
+    """A stale PDF could hold what its source no longer says; one without a source cannot be looked into."""
+    names = handout.files()
+    pdfs = [name for name in names if name.endswith(".pdf")]
+    assert pdfs and not list(made.rglob("*.pdf"))
+    monkeypatch.setitem(sys.modules, "typst", None)  # as where it is not installed
+    assert handout.build_pdfs(names, made) == ([], pdfs)
+    monkeypatch.undo()
+    pytest.importorskip("typst", reason="needs the extra `slides`")
+    copy = tmp_path / "copy"
+    shutil.copytree(made, copy)
+    assert handout.build_pdfs([*names, "slides/answers.pdf"], copy) == (pdfs, ["slides/answers.pdf"])
+    assert handout.leaks(copy, pdfs) == []
+    assert handout.leaks(copy)[0] == f"{pdfs[0]}: not text, so nobody has looked into it"
+
+
+def test_no_page_for_students_leads_to_what_stays_here(made):
+    """The log of stumbles and the course's own files are not in the handout, and no link expects them."""
+    assert not (made / "docs/contributing/newcomer-log.md").exists()
+    broken = []
+    for page in made.rglob("*.md"):
+        text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
+            if not link.startswith(("http:", "https:")) and not (page.parent / link).exists():
+                broken.append(f"{page.relative_to(made)}: {link}")
+    assert [line for line in broken if ".pdf" not in line] == []
 
 
 def test_the_command_refuses_a_folder_with_something_in_it_and_an_edited_skeleton(run, tmp_path, monkeypatch):
