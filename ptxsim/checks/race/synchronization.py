@@ -52,8 +52,7 @@ class Synchronization(Observer):
 
     def cluster_complete(self, cluster) -> None:
         signal = self.clocks.signal("cluster")
-        signal.publish()
-        signal.gathered = None
+        signal.published, signal.gathered = signal.gathered or signal.published, None
 
     def cluster_wait(self, cluster, split) -> None:
         self.clocks.acquire(self.clocks.agents(split), self.clocks.signal("cluster").published)
@@ -101,7 +100,8 @@ class Synchronization(Observer):
         """Whoever waits from now on for the last phase of this mbarrier cannot rely on all its arrivals."""
         phase, relied = cluster.mbarriers[place].phase, signal.published.clock
         signal.doubt(clocks, thread_clocks, row)
-        signal.published.know(self.clocks, self.clocks.column("bytes", place), phase)
+        column = self.clocks.column("bytes", place)
+        signal.published = signal.published.knowing(self.clocks, column, phase)
         left = signal.published.clock
         if signal.taken == phase and (relied[: len(left)] > left).any():
             self._luck(cluster, place, row, phase)
@@ -141,9 +141,8 @@ class Synchronization(Observer):
     def phase_complete(self, cluster, place) -> None:
         signal = self.clocks.signal(place)
         if signal.gathered is not None:
-            signal.gathered.know(
-                self.clocks, self.clocks.column("bytes", place), cluster.mbarriers[place].phase
-            )
+            column = self.clocks.column("bytes", place)
+            signal.gathered = signal.gathered.knowing(self.clocks, column, cluster.mbarriers[place].phase)
             signal.turn()
 
     # ---- tensor memory ----

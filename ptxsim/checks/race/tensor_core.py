@@ -9,7 +9,7 @@ from ptxsim.checks.race.async_work import Issued, spans_of
 from ptxsim.checks.race.shadow_bytes import SHARED
 from ptxsim.checks.race.shadow_order import SERIAL
 from ptxsim.checks.race.shadow_tmem import rectangle
-from ptxsim.checks.race.vector_clocks import joined, most
+from ptxsim.checks.race.vector_clocks import most, with_epoch
 from ptxsim.isa.number_formats import DECODERS
 from ptxsim.machine.tensor_memory import COLUMNS, LANES, split_address
 from ptxsim.units.tcgen05_mma import operand_chunks, operand_lanes, result_blocks
@@ -47,9 +47,8 @@ class Tcgen05(Observer):
         item = self.latest = Issued.of("commit", split, self.clocks)
         threads, queue = self.clocks.threads, self.tmem.mma_queue(item.thread)
         item.queue, item.epoch = queue, self.clocks.queue(queue).count
-        item.clock = joined(item.clock, np.zeros(queue + 1, np.int32))
-        item.thread_clock = joined(item.thread_clock, np.zeros(queue + 1 - threads, np.int32))
-        item.clock[queue] = item.thread_clock[queue - threads] = item.epoch
+        item.clock = with_epoch(item.clock, queue, item.epoch)
+        item.thread_clock = with_epoch(item.thread_clock, queue - threads, item.epoch)
         return item
 
     def will_signal(self, cluster, split, kind: str, places: list) -> None:

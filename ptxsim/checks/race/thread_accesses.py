@@ -70,11 +70,7 @@ class ThreadAccesses(Observer):
         place, agent = int(entry[ml.LOG_PLACE]), self.clocks.agent_of(int(entry[ml.LOG_THREAD]))
         releases = bool({"release", "acq_rel"} & set(instr.mods))
         stamp = self.clocks.release(agent, clock=releases)
-        known = self.released.get(place)
-        if known is None:
-            self.released[place] = stamp.copy()
-        else:
-            known.join(stamp)
+        self.released[place] = self.released[place].joined(stamp) if place in self.released else stamp
         relaxed = self.clocks.relaxed.get(agent)
         if place >= GLOBAL_BASE and (releases or (relaxed and relaxed.fence is not None)):
             self.flags.setdefault(place, set()).update(np.flatnonzero(self.history.others).tolist())

@@ -15,6 +15,7 @@ says so, though of memory PTX denies it (8.9.1.1).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -35,31 +36,24 @@ class Agent:
     count: int = 0  # epochs begun
 
 
-@dataclass
-class Stamp:
-    """What a release hands over."""
+class Stamp(NamedTuple):
+    """What a release hands over. Stamps share their arrays: nobody writes into these."""
 
     clock: np.ndarray
     thread_clock: np.ndarray
 
-    def join(self, other: Stamp) -> None:
-        self.clock = joined(self.clock, other.clock)
-        self.thread_clock = joined(self.thread_clock, other.thread_clock)
-
-    def copy(self) -> Stamp:
-        return Stamp(self.clock.copy(), self.thread_clock.copy())
+    def joined(self, other: Stamp) -> Stamp:
+        """What either hands over."""
+        return Stamp(joined(self.clock, other.clock), joined(self.thread_clock, other.thread_clock))
 
     def common(self, other: Stamp) -> Stamp:
         """What both hand over."""
         return Stamp(lowest(self.clock, other.clock), lowest(self.thread_clock, other.thread_clock))
 
-    def know(self, clocks: VectorClocks, column: int, epoch: int) -> None:
-        """Adds an epoch of a queue."""
-        if len(self.clock) <= column:
-            self.clock = joined(self.clock, np.zeros(column + 1, np.int32))
-        if len(self.thread_clock) <= column - clocks.threads:
-            self.thread_clock = joined(self.thread_clock, np.zeros(column + 1 - clocks.threads, np.int32))
-        self.clock[column] = self.thread_clock[column - clocks.threads] = epoch
+    def knowing(self, clocks: VectorClocks, column: int, epoch: int) -> Stamp:
+        """This, and an epoch of a queue."""
+        thread_clock = with_epoch(self.thread_clock, column - clocks.threads, epoch)
+        return Stamp(with_epoch(self.clock, column, epoch), thread_clock)
 
 
 @dataclass
@@ -84,20 +78,17 @@ class Signal:
     awaited: bool = False  # somebody has waited, with success or not
 
     def add(self, stamp: Stamp) -> None:
-        if self.gathered is None:
-            self.gathered = stamp.copy()
-        else:
-            self.gathered.join(stamp)
+        self.gathered = stamp if self.gathered is None else self.gathered.joined(stamp)
 
     def arrive(self, stamp: Stamp, second: Stamp | None = None) -> None:
         """Arrivals on an mbarrier: their releases, and these whichever one of them is missing."""
         if self.gathered is None:
-            self.gathered, self.spare = stamp.copy(), second or Stamp(_NOTHING, _NOTHING)
+            self.gathered, self.spare = stamp, second or NO_STAMP
             return
-        self.spare.join(self.gathered.common(stamp))
+        self.spare = self.spare.joined(self.gathered.common(stamp))
         if second is not None:
-            self.spare.join(second)
-        self.gathered.join(stamp)
+            self.spare = self.spare.joined(second)
+        self.gathered = self.gathered.joined(stamp)
 
     def deliver(self, thread_clock: np.ndarray) -> None:
         """Bytes for an mbarrier: of memory they hand over nothing but themselves (PTX ISA 8.9.1.1), which the
@@ -105,8 +96,7 @@ class Signal:
         """
         stamp = Stamp(_NOTHING, thread_clock)
         self.add(stamp)
-        self.spare = stamp.copy() if self.spare is None else self.spare
-        self.spare.join(stamp)
+        self.spare = stamp if self.spare is None else self.spare.joined(stamp)
 
     def count(self, agent: int, epoch: int, stamp: Stamp) -> None:
         """An arrival that the phase has been told to expect, by a thread in this epoch. The phase vouches for
@@ -114,20 +104,16 @@ class Signal:
         """
         self.counted.append((agent, epoch, stamp))
 
-    def publish(self) -> None:
-        if self.gathered is not None:
-            self.published = self.gathered.copy()
-
     def turn(self) -> None:
         """A phase of an mbarrier completes: later ones come after all its arrivals."""
-        told = self.gathered.copy()
+        told = self.gathered
         for agent, epoch, stamp in self.counted:
             known = told.clock[agent : agent + 1].max(initial=0)
             if max(known, self.relaxed.get(agent, 0)) > epoch:
-                self.gathered.join(stamp)
+                self.gathered = self.gathered.joined(stamp)
         self.counted, self.relaxed = [], {}
-        self.publish()
-        self.lacking, self.spare = self.spare, self.published.copy()
+        self.published = self.gathered
+        self.lacking, self.spare = self.spare, self.gathered
         self.before, self.together = self.together, []
 
     def doubt(self, clocks: np.ndarray, thread_clocks: np.ndarray, row: int) -> None:
@@ -136,10 +122,10 @@ class Signal:
         Lanes that arrive by one instruction come together: who knows one of them is behind all.
         """
         certain = self.published.common(Stamp(clocks.min(0), thread_clocks.min(0)))
-        certain.join(self.lacking)
+        certain = certain.joined(self.lacking)
         for agents, epochs, stamp in self.before:
             if (clocks[:, agents] >= epochs).any(1).all():
-                certain.join(stamp)
+                certain = certain.joined(stamp)
         self.published, self.stray = certain, row
 
 
@@ -245,11 +231,11 @@ class VectorClocks:
 
     def _relaxed_stamp(self, agents, thread_clock: np.ndarray) -> Stamp:
         """A relaxed operation releases what an earlier fence of its thread covers."""
-        stamp = Stamp(np.zeros(1, np.int32), thread_clock)
+        stamp = Stamp(_NOTHING, thread_clock)
         for agent in np.atleast_1d(agents):
             fence = self.relaxed.get(int(agent), Relaxed()).fence
             if fence is not None:
-                stamp.join(fence)
+                stamp = stamp.joined(fence)
         return stamp
 
     def acquire(self, agents, stamp: Stamp | None, clock: bool = True) -> None:
@@ -261,8 +247,7 @@ class VectorClocks:
             return
         for agent in np.atleast_1d(agents):
             relaxed = self.relaxed.setdefault(int(agent), Relaxed())
-            relaxed.pending = relaxed.pending or Stamp(np.zeros(1, np.int32), np.zeros(1, np.int32))
-            relaxed.pending.join(stamp)
+            relaxed.pending = (relaxed.pending or NO_STAMP).joined(stamp)
 
     def release_each(self, agents: np.ndarray) -> tuple[Stamp, Stamp | None]:
         """(what these threads hand over now, the same whichever one of them is missing); None: nothing."""
@@ -301,11 +286,26 @@ class VectorClocks:
         return found
 
 
+NO_STAMP = Stamp(_NOTHING, _NOTHING)
+
+
 def joined(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    if len(a) < len(b):
-        a, b = b.copy(), a
-    np.maximum(a[: len(b)], b, out=a[: len(b)])
-    return a
+    """The maxima of two clocks, of which one may be shorter."""
+    if len(a) == len(b):
+        return np.maximum(a, b)
+    longer, shorter = (a, b) if len(a) > len(b) else (b, a)
+    if not len(shorter):
+        return longer
+    found = longer.copy()
+    np.maximum(found[: len(shorter)], shorter, out=found[: len(shorter)])
+    return found
+
+
+def with_epoch(clock: np.ndarray, column: int, epoch: int) -> np.ndarray:
+    """A copy of a clock that knows this epoch, wider where it must be."""
+    found = clock.copy() if column < len(clock) else np.pad(clock, (0, column + 1 - len(clock)))
+    found[column] = epoch
+    return found
 
 
 def lowest(a: np.ndarray, b: np.ndarray) -> np.ndarray:
