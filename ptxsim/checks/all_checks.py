@@ -38,6 +38,7 @@ OBSERVERS: tuple[type[Observer], ...] = (
     Clues,
 )
 
+_MAKE_TOKENS = {"commit_issue", "tma_issue", "cp_async_issue", "wgmma_issue"}
 _EVENTS = {
     name: list(inspect.signature(method).parameters)[1:]
     for name, method in vars(Observer).items()
@@ -50,7 +51,9 @@ class Checker:
 
     def __init__(self, launch, reporter, checks: bool = True, extra: tuple[Observer, ...] = ()):
         whole = [check(launch, reporter) for check in OBSERVERS if checks] + [*extra]
+        whole = [check for check in whole if check.on]
         self.observers = [observer for check in whole for observer in (check, *check.parts)]
+        self.in_place = bool(extra)  # they want every unit instruction to run where it stands
         for name, parameters in _EVENTS.items():
             setattr(self, name, _spread(name, parameters, self.observers))
 
@@ -62,7 +65,7 @@ def _spread(name: str, parameters: list[str], observers: list[Observer]) -> Call
         for i, o in enumerate(observers)
         if getattr(type(o), name) is not getattr(Observer, name)
     ]
-    if name.endswith("_issue"):
+    if name in _MAKE_TOKENS:
         return _issuer(listening, len(observers))
     if "token" in parameters:
         return _with_token(listening, parameters.index("token"))

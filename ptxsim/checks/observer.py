@@ -12,6 +12,7 @@ import numpy as np
 
 class Observer:
     parts: tuple[Observer, ...] = ()  # observers that belong to this one; events reach them after it
+    on = True  # False: a launch has nothing that this one could see
 
     def start(self, cluster) -> None:
         """A cluster begins; its state is fresh."""

@@ -132,8 +132,9 @@ class Control(IntEnum):
     ISSUED = 40  # instructions that left their operands behind
     ISSUED_PTR = 41
     FAST_DONE = 42  # unit instructions done without Python
-    NEW_COUNT = 43  # splits that branches created; their numbers follow from NEW_FIRST on
-    NEW_FIRST = 44
+    ISSUES = 43  # how many may do so before they are handed over
+    NEW_COUNT = 44  # splits that branches created; their numbers follow from NEW_FIRST on
+    NEW_FIRST = 45
 
 
 class Reason(IntEnum):
@@ -172,8 +173,8 @@ CT_COLUMNS, LOG_COLUMNS = len(CtaColumn), len(LogColumn)
 ROW_BYTES, SEG_BYTES, CT_BYTES = 8 * COLUMNS, 8 * SEG_COLUMNS, 8 * CT_COLUMNS  # of one row of a table
 LOG_BYTES, SPLIT_BYTES = 8 * LOG_COLUMNS, 8 * SPLIT_COLUMNS
 
-# AUX of a UNIT row: it does nothing without observers (fences, hints); or what the main loop does by itself
-# without them: leave the operands to another unit, or one of the fast forms (units/registry.py)
+# AUX of a UNIT row: it does nothing without observers (fences, hints); or what the main loop does by itself:
+# leave the operands to another unit, or, without observers, one of the fast forms (units/registry.py)
 ONLY_OBSERVED, FAST_ISSUE, FIRST_FAST = range(1, 4)
 
 # a batch: splits that one call of the main loop runs, and where each is: not in it, moving, standing at
@@ -182,6 +183,7 @@ BATCH_LIST, BATCH_STATE = range(2)
 ABSENT, MOVING, STANDS, PAUSED, GONE = range(5)
 PHASE_PLACE, PHASE_NUMBER, PHASE_COLUMNS = range(3)  # table of mbarriers
 PHASE_ROOM = 64  # mbarriers of a cluster that the main loop knows
-ISSUE_ROW, ISSUE_SPLIT, ISSUE_MASK, ISSUE_COLUMNS = range(4)  # instructions that left their operands behind
+# instructions that left their operands behind; LOGGED: accesses in the log that came before
+ISSUE_ROW, ISSUE_SPLIT, ISSUE_MASK, ISSUE_LOGGED, ISSUE_COLUMNS = range(5)
 ISSUE_ROOM = 16
 PHASE_BYTES, ISSUE_BYTES = 8 * PHASE_COLUMNS, 8 * ISSUE_COLUMNS

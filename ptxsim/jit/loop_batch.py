@@ -1,4 +1,4 @@
-"""A batch: the splits that one call of the main loop runs without observers, and what they hand to units.
+"""A batch: the splits that one call of the main loop runs without observers; and what splits hand to units.
 
 States of a split are those of `bytecode.BATCH_STATE`. Fast forms of unit instructions (units/registry.py)
 use the helpers here.
@@ -38,7 +38,7 @@ def same_in_all(registers, slot, m):
 def issue(c, m, g, pc, lists, registers, predicates, control):
     """Leaves an instruction of one thread, with the registers it reads, to be handed to its unit later."""
     n = word(control, ISSUED)
-    if m & (m - 1) or n == ISSUE_ROOM:
+    if m & (m - 1) or n == word(control, ISSUES):
         return False
     lane, file = lowest_lane(m), word(control, WARPS_PER_CTA) * word(control, CLUSTER_SIZE) + n
     copies = np.uint64(word(control, R_PTR) + file * word(control, R_STRIDE))
@@ -51,6 +51,7 @@ def issue(c, m, g, pc, lists, registers, predicates, control):
     set_word(entry, ISSUE_ROW, pc)
     set_word(entry, ISSUE_SPLIT, g)
     set_word(entry, ISSUE_MASK, m)
+    set_word(entry, ISSUE_LOGGED, word(control, LOG_USED))
     set_word(control, ISSUED, n + 1)
     return True
 

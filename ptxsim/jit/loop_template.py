@@ -120,7 +120,7 @@ def run_split(control):
             if m == 0 or (c[AUX] == ONLY_OBSERVED and not observed and op == UNIT):
                 pc += 1
                 continue
-            fast = op == UNIT and c[AUX] > ONLY_OBSERVED and not observed
+            fast = op == UNIT and c[AUX] > ONLY_OBSERVED and (not observed or c[AUX] == FAST_ISSUE)
             if fast and fast_unit(c, m, g, pc, lists, registers, predicates, CT[cta, CT_RANK], control):
                 pc += 1
                 continue

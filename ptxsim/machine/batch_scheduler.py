@@ -1,7 +1,8 @@
 """Without observers, and with a fixed order of completions: one call of the main loop runs all splits.
 
 They run, one after the other, until each stands at something that only Python can do. Instructions that only
-hand work to another unit of the chip do not stop them: their operands are kept and handed over here.
+hand work to another unit of the chip do not stop them: their operands are kept and handed over here, with
+observers too.
 """
 
 from __future__ import annotations
@@ -97,11 +98,15 @@ class BatchScheduler:
         return polls * POLL_WORK
 
     def hand_over(self) -> None:
-        """Gives instructions that were issued in the main loop to their units, in order."""
+        """Gives instructions that were issued in the main loop to their units, in order. Observers hear of
+        the accesses that came before one of them first.
+        """
         cluster, program = self.cluster, self.cluster.program
         count = int(cluster.CTL[ml.ISSUED])
         cluster.CTL[ml.ISSUED] = 0
-        for n, (row, g, mask) in enumerate(self.issued[:count].tolist()):
+        for n, (row, g, mask, logged) in enumerate(self.issued[:count].tolist()):
+            if cluster.checks:
+                cluster.tell_log(logged)
             split = cluster.splits[g]
             split.row, split.mask, split.file = row, mask, cluster.warps + n
             program.handlers[row](cluster, split, program.args[row])

@@ -92,6 +92,8 @@ class Cluster:
         control[ml.SPLITS], control[ml.LOG_ROOM] = len(self.SP), len(self.LOG)
         self.map_memory()
         control[ml.LOG_ON] = int(self.checks is not None)
+        control[ml.ISSUES] = 0 if self.checks and self.checks.in_place else ml.ISSUE_ROOM
+        self.told = 0  # accesses in the log that observers know of
 
     def map_memory(self) -> None:
         """Tells the main loop where global memory is now."""
@@ -275,11 +277,10 @@ class Cluster:
         control[ml.BUDGET] = self.progress.budget(g, ml.TURN) if self.checks else ml.TURN
         loop, words, polls, units = self.loop, control.ctypes.data, 0, 0
         while polls <= POLLS and units < MOST_UNITS:
-            control[ml.NEW_COUNT] = 0
+            control[ml.NEW_COUNT], before = 0, self.effects
             reason = loop(words)
             self.settle(split)
             if reason == ml.REASON_UNIT:
-                before = self.effects
                 if not self.unit(split, int(control[ml.UNIT_MASK])):
                     return 0
                 polls, units = polls + 1 if self.effects == before else 0, units + 1
@@ -312,7 +313,8 @@ class Cluster:
         if self.CTL[ml.NEW_COUNT]:
             self._adopt()
         if self.CTL[ml.LOG_USED]:
-            self._drain_log()
+            self.tell_log(int(self.CTL[ml.LOG_USED]))
+            self.CTL[ml.LOG_USED] = self.told = 0
         if self.CTL[ml.EXITED]:
             self._exited(split)
 
@@ -356,10 +358,11 @@ class Cluster:
         )
         self.SP[g, ml.SP_PC] = row + 1
 
-    def _drain_log(self) -> None:
-        if self.checks:
-            self.checks.accesses(self, self.LOG[: int(self.CTL[ml.LOG_USED])])
-        self.CTL[ml.LOG_USED] = 0
+    def tell_log(self, end: int) -> None:
+        """Tells observers of the accesses in the log up to row `end`."""
+        if end > self.told:
+            self.checks.accesses(self, self.LOG[self.told : end])
+            self.told = end
 
     def _fault(self, split: Split) -> None:
         """A load or store left its memory: report it; the loop has skipped the access."""

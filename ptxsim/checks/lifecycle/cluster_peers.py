@@ -106,7 +106,7 @@ class Peers(Observer):
 
     def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
         lane = (lanes & -lanes).bit_length() - 1
-        if not self.on or self._repeats(split, lane, place):
+        if self._repeats(split, lane, place):
             return
         if split.cta != place[0]:
             self._touch(split.cta, place[0], f"arrives on {self.reporter.shared_name(place[1])}", split.row)
@@ -121,17 +121,14 @@ class Peers(Observer):
 
     def will_signal(self, cluster, split, kind: str, places: list) -> None:
         """Comes after the load or commit was issued, which released."""
-        if self.on:
-            for place in (p for p in places if p[0] != split.cta):
-                name = self.reporter.shared_name(place[1])
-                self._touch(split.cta, place[0], f"signals {name} ({kind})", split.row, age=1)
+        for place in (p for p in places if p[0] != split.cta):
+            name = self.reporter.shared_name(place[1])
+            self._touch(split.cta, place[0], f"signals {name} ({kind})", split.row, age=1)
 
-    def commit_issue(self, cluster, split) -> np.ndarray | None:
-        return self._release(split.cta) if self.on else None
+    def commit_issue(self, cluster, split) -> np.ndarray:
+        return self._release(split.cta)
 
     def tma_issue(self, cluster, split, kind: str, tmap, start, ranks: list[int], offset: int):
-        if not self.on:
-            return None
         for rank in (r for r in ranks if r != split.cta):
             self._touch(split.cta, rank, f"copies to {self.reporter.shared_name(offset)}", split.row)
         return self._release(split.cta)
@@ -144,44 +141,39 @@ class Peers(Observer):
         self._complete(place)
 
     def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
-        if self.on:
-            self._learn(split.cta, place)
+        self._learn(split.cta, place)
 
     def cluster_arrive(self, cluster, split, relaxed: bool) -> None:
-        if self.on:
-            self._signal("cluster", self._release(split.cta))
+        self._signal("cluster", self._release(split.cta))
 
     def cluster_complete(self, cluster) -> None:
         self._complete("cluster")
 
     def cluster_wait(self, cluster, split) -> None:
-        if self.on:
-            self._learn(split.cta, "cluster")
+        self._learn(split.cta, "cluster")
 
     def accesses(self, cluster, log: np.ndarray) -> None:
-        if not self.on:
-            return
         if remote_rows(log, cluster.warps_per_cta, self.rows):
             for source, target in np.argwhere(self.rows >= 0).tolist():
                 self._touch(source, target, "accesses the shared memory", int(self.rows[source, target]))
             self.rows[:] = -1
 
     def mma_issue(self, cluster, split, op) -> None:
-        if self.on and op.group == 2:
+        if op.group == 2:
             self._touch(op.cta, op.cta ^ 1, "uses its shared and tensor memory in an MMA", split.row)
 
     def tmem_access(self, cluster, split, cells, write: bool, row: int) -> None:
         self.tmem[split.cta] = self.now[split.cta]
 
     def tmem_free(self, cluster, split, start: int, columns: int, group: int) -> None:
-        if self.on and group == 2:
+        if group == 2:
             text = f"columns {start}..{start + columns - 1}"
             self.freed[split.cta] = Freed(self.knows[split.cta].copy(), split.row, text)
 
     # ---- findings ----
 
     def finish(self, cluster) -> None:
-        if not self.on or cluster.stuck:
+        if cluster.stuck:
             return
         for (source, target, _), touch in self.touches.items():
             if self.knows[target, source] < touch.time:
