@@ -7,9 +7,9 @@ how is "arrive", "commit" or "load".
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ptxsim.checks.observer import Observer
-from ptxsim.machine.split import lane_list
 
 Source = tuple[str, int, int]
 
@@ -54,15 +54,20 @@ class BarrierHistory:
     sources: dict[Source, Signals] = field(default_factory=dict)
     seen: int = -1  # last phase whose completion any thread has waited for
     bytes_phase: int = -1  # last phase that TMA delivered to
-    parts: list[tuple[str, int, int]] = field(default_factory=list)  # (buffer, bytes, row) of this phase
-    before: list[tuple[str, int, int]] = field(default_factory=list)  # the same of the phase before
-    threads: dict[int, int] = field(default_factory=dict)  # thread -> last phase that it saw complete
-    armed: dict[int, int] = field(default_factory=dict)  # thread -> last phase that it started work for
+    parts: list[Origin] = field(default_factory=list)  # loads of this phase
+    before: list[Origin] = field(default_factory=list)  # of the phase before
+    # (warp, lanes of one instruction) -> last phase that they started work for; that they saw complete
+    armed: dict[tuple[int, int], int] = field(default_factory=dict)
+    passed: dict[tuple[int, int], int] = field(default_factory=dict)
     waits: dict[int, Waits] = field(default_factory=dict)  # warp -> its waits
 
+    def last_seen(self, thread: int) -> int:
+        """The last phase that a thread saw complete, -1 for none."""
+        warp, bit = thread // 32, 1 << thread % 32
+        return max((p for (w, lanes), p in self.passed.items() if w == warp and lanes & bit), default=-1)
 
-@dataclass(frozen=True)
-class Origin:
+
+class Origin(NamedTuple):
     """Where a piece of asynchronous work came from."""
 
     how: str
@@ -70,7 +75,7 @@ class Origin:
     lane: int
     row: int
     cta: int
-    buffer: str = ""  # a load: where it writes
+    offset: int = 0  # a load: where it writes in the shared memory window
     size: int = 0  # a load: bytes per barrier that it signals
 
 
@@ -88,19 +93,17 @@ class History(Observer):
 
     def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
         self._signalled(cluster, place, "arrive", split.warp, lanes, split.row)
-        for lane in lane_list(lanes).tolist():
-            self._armed(cluster, split.warp * 32 + lane, place)
+        self._armed(cluster, split.warp, lanes, place)
 
     def will_signal(self, cluster, split, kind: str, places: list) -> None:
         for place in places if kind != "cp.async" else ():
-            self._armed(cluster, split.thread, place)
+            self._armed(cluster, split.warp, 1 << split.leader, place)
 
     def commit_issue(self, cluster, split) -> Origin:
         return Origin("commit", split.warp, split.leader, split.row, split.cta)
 
     def tma_issue(self, cluster, split, kind: str, tmap, start, ranks: list[int], offset: int) -> Origin:
-        buffer = self.reporter.shared_name(offset)
-        return Origin(kind, split.warp, split.leader, split.row, split.cta, buffer, tmap.box_bytes)
+        return Origin(kind, split.warp, split.leader, split.row, split.cta, offset, tmap.box_bytes)
 
     def async_arrive(self, cluster, place, token) -> None:
         if token is None or place not in self.barriers:
@@ -109,7 +112,7 @@ class History(Observer):
         if token.how == "load":
             history = self.barriers[place]
             history.bytes_phase = cluster.mbarriers[place].phase
-            history.parts.append((token.buffer, token.size, token.row))
+            history.parts.append(token)
 
     def _signalled(self, cluster, place, how: str, warp: int, lanes: int, row: int) -> None:
         history = self.barriers.get(place)
@@ -125,10 +128,10 @@ class History(Observer):
         signals.total += lanes.bit_count()
         signals.now += lanes.bit_count()
 
-    def _armed(self, cluster, thread: int, place) -> None:
+    def _armed(self, cluster, warp: int, lanes: int, place) -> None:
         history = self.barriers.get(place)
         if history is not None:
-            history.armed[thread] = cluster.mbarriers[place].phase
+            history.armed[warp, lanes] = cluster.mbarriers[place].phase
 
     def phase_complete(self, cluster, place) -> None:
         history = self.barriers[place]
@@ -143,7 +146,7 @@ class History(Observer):
             history.waits[split.warp] = Waits(done, lanes, fresh, None, {split.row})
         else:
             waits.note(done, lanes, split.row)
-        history.threads.update(dict.fromkeys((split.warp * 32 + lane_list(lanes)).tolist(), done))
+        history.passed[split.warp, lanes] = done
 
 
 def never_waited(cluster, histories: dict, name_of) -> list[str]:
@@ -155,7 +158,7 @@ def never_waited(cluster, histories: dict, name_of) -> list[str]:
     signalled, silent, waited = {}, {}, set()
     for place, history in histories.items():
         array = name_of(place[1]).partition("[")[0]
-        if history.threads or place in waiting:
+        if history.waits or place in waiting:
             waited.add(array)
         else:
             (signalled if history.sources else silent).setdefault(array, name_of(place[1]))
@@ -171,7 +174,7 @@ def waited_at(histories: dict, cluster, place: tuple[int, int], name_of) -> tupl
     waiting = {w.detail["place"] for w in cluster.waits.values() if w.kind == "mbarrier"}
     array = name_of(place[1]).partition("[")[0]
     same = [p for p in histories if p[0] == place[0] and name_of(p[1]).partition("[")[0] == array]
-    awaited = [p for p in same if histories[p].threads or p in waiting]
+    awaited = [p for p in same if histories[p].waits or p in waiting]
     return [p for p in same if p not in awaited and histories[p].sources], awaited
 
 

@@ -19,7 +19,7 @@ def not_flipped(model: Model, waiter: Waiter) -> Cause | None:
         return None
     warp, mask = next(iter(waiter.lanes.items()))
     thread = warp * 32 + (mask & -mask).bit_length() - 1
-    seen, asked = history.threads.get(thread, -1), waiter.detail["parity"]
+    seen, asked = history.last_seen(thread), waiter.detail["parity"]
     if seen < 0 or seen & 1 != asked or barrier.phase <= seen + 1:
         return None
     text = (
@@ -35,7 +35,7 @@ def flipped_early(model: Model, waiter: Waiter) -> Cause | None:
     barrier, history = barrier_of(model, waiter)
     if history is None or not barrier.phase or waiter.detail["parity"] != barrier.phase & 1:
         return None
-    seen, missed = max(history.threads.get(t, -1) for t in _threads(waiter)), barrier.phase - 1
+    seen, missed = max(history.last_seen(t) for t in _threads(waiter)), barrier.phase - 1
     ring = find_cycle(model, waiter)
     if seen >= missed or not ring or _is_faulty(model, waiter):
         return None

@@ -7,12 +7,14 @@ whoever starts a copy must see it complete before the CTA ends.
 
 from __future__ import annotations
 
+import functools
+from operator import or_
+
 from ptxsim.checks.barrier_history import BarrierHistory, history_of
 from ptxsim.checks.deadlock.causes import loads_to_come
 from ptxsim.checks.deadlock.wait_graph import Model
 from ptxsim.checks.observer import Observer
 from ptxsim.checks.running_ahead import why
-from ptxsim.machine.split import lane_list
 from ptxsim.report.findings import Finding
 
 _COUNT = "compare init(count) with how many threads or commits arrive per round; each arrives once per round"
@@ -60,9 +62,8 @@ class Barriers(Observer):
         if history is None or barrier.phase not in history.armed.values():
             return
         done = barrier.phase - 1
-        for thread in (split.warp * 32 + lane_list(lanes)).tolist():
-            if history.threads.get(thread, -2) != done or history.armed.get(thread, -1) != barrier.phase:
-                continue
+        armed = _lanes_at(history.armed, split.warp, barrier.phase)
+        for _ in range((lanes & armed & _lanes_at(history.passed, split.warp, done)).bit_count()):
             message = (
                 f"the wait on {self._name(place)} does not wait: it asks again for phase {done} (parity "
                 f"{done & 1}), which this thread has seen complete; what it started since belongs to phase "
@@ -92,8 +93,9 @@ class Barriers(Observer):
         if barrier.pending or not barrier.tx or loads_to_come(Model(cluster, self.reporter), place):
             return
         parts: dict[str, int] = {}
-        for buffer, size, _ in history.parts:
-            parts[buffer] = parts.get(buffer, 0) + size
+        for load in history.parts:
+            buffer = self.reporter.shared_name(load.offset)
+            parts[buffer] = parts.get(buffer, 0) + load.size
         terms = [f"{name} {size}" for name, size in parts.items()]
         detail = f" ({' + '.join(terms[:4])}{' + ...' if len(terms) > 4 else ''})" if terms else ""
         side = "too few" if barrier.tx > 0 else "too many"
@@ -113,11 +115,12 @@ class Barriers(Observer):
             self._afterwards(cluster, "tx-count", "error", place, history, message, _BYTES)
         elif history.bytes_phase > history.seen:
             copies = history.parts or history.before
-            names = ", ".join(dict.fromkeys(name for name, _, _ in copies)) or "a buffer"
+            names = dict.fromkeys(self.reporter.shared_name(load.offset) for load in copies)
+            buffers = ", ".join(names) or "a buffer"
             state = f"{barrier.tx} B are outstanding" if barrier.tx else "nobody waits for it"
             waits = f"waited for up to phase {history.seen}" if history.seen >= 0 else "never waited for"
             message = (
-                f"a TMA load of {names} on {self._name(place)} is in flight when the kernel ends: {state} "
+                f"a TMA load of {buffers} on {self._name(place)} is in flight when the kernel ends: {state} "
                 f"(phase {max(history.bytes_phase, 0)}; {waits}). It may write "
                 f"shared memory after the CTA has gone"
             )
@@ -136,7 +139,7 @@ class Barriers(Observer):
         announces them.
         """
         copies = history.parts or history.before
-        row = copies[-1][2] if copies else next((r for _, _, r in reversed(history.sources)), history.row)
+        row = copies[-1].row if copies else next((r for _, _, r in reversed(history.sources)), history.row)
         if kind == "tx-count":
             row = next((r for r in _announcing(cluster.program, history)), row)
         name = self.reporter.shared_name(place[1])
@@ -144,6 +147,11 @@ class Barriers(Observer):
             kind, severity, message, hint, key=(kind, name.split("[")[0]), barrier=name
         )
         finding.where = finding.where or self.reporter.row_place(cluster, place[0], row)
+
+
+def _lanes_at(phases: dict[tuple[int, int], int], warp: int, phase: int) -> int:
+    """Lanes of a warp that a history has at this phase."""
+    return functools.reduce(or_, (lanes for (w, lanes), at in phases.items() if w == warp and at == phase), 0)
 
 
 def _announcing(program, history: BarrierHistory) -> list[int]:

@@ -55,7 +55,10 @@ class Transfers:
         self.commits: dict[int, list] = {}  # queue -> (epoch, barrier places) of its commits
 
     def remember(self, op: Issued) -> None:
-        self.of_queue.setdefault(op.queue, deque(maxlen=REMEMBERED)).append((op.epoch, op))
+        known = self.of_queue.get(op.queue)
+        if known is None:
+            known = self.of_queue[op.queue] = deque(maxlen=REMEMBERED)
+        known.append((op.epoch, op))
 
     def find(self, queue: int, epoch: int, row: int, other: Issued | None = None) -> Issued | None:
         """The transfer or MMA that was an epoch of a queue, if it is recent and not `other`."""

@@ -72,7 +72,7 @@ class Synchronization(Observer):
             signal.relaxed |= zip(agents.tolist(), clocks.clock[agents, agents].tolist(), strict=True)
             signal.arrive(clocks.release(agents, clock=False))
             return
-        epochs = clocks.clock[agents, agents]
+        epochs = clocks.clock[agents, agents] if len(agents) > 1 else None
         stamp, second = clocks.release_each(agents)
         signal.arrive(stamp, second)
         if second is not None:
@@ -148,12 +148,11 @@ class Synchronization(Observer):
     # ---- tensor memory ----
 
     def tcgen05_fence(self, cluster, split, after: bool) -> None:
-        clocks, agents = self.clocks, self.clocks.agents(split)
-        both = np.maximum(clocks.tcgen05_clock[agents], clocks.thread_clock[agents])
-        (clocks.tcgen05_clock if after else clocks.thread_clock)[agents] = both
+        self.clocks.tcgen05_fence(self.clocks.agents(split), after)
 
     def tmem_wait(self, cluster, split, kind: str) -> None:
         clocks, agents = self.clocks, self.clocks.agents(split)
         column = clocks.column(kind, split.warp)
         count = clocks.queue(column).count
-        clocks.clock[agents, column] = clocks.tcgen05_clock[agents, column - clocks.threads] = count
+        clocks.learn(agents, column, count)
+        clocks.tcgen05_clock[agents, column - clocks.threads] = count

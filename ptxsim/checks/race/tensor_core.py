@@ -30,18 +30,33 @@ class Tcgen05(Observer):
         self.clocks, self.transfers = self.races.clocks, self.races.transfers
         self.issued: dict[int, Issued] = {}
         self.latest: Issued | None = None  # commit
+        self.last: Issued | None = None  # MMA whose clocks are its own
+        self.state: tuple | None = None  # of its thread, behind it
 
     def mma_issue(self, cluster, split, op) -> None:
-        item = Issued.of("mma", split, self.clocks)
-        item.flags |= SERIAL
-        item.queue = self.tmem.mma_queue(item.thread)
+        item = self._item(split)
         queue = self.clocks.queue(item.queue)
         queue.count += 1
         item.epoch = queue.count
         self.clocks.tcgen05_clock[item.thread, item.queue + 1 - self.clocks.threads] = queue.count
-        item.stores = self.history.stores()
         self.issued[id(op)] = item
         self.transfers.remember(item)
+
+    def _item(self, split) -> Issued:
+        """An MMA that comes after the same as the one before it shares its clocks: its thread has learnt and
+        handed over nothing since, and nobody has stored what it could read.
+        """
+        clocks, thread, stores = self.clocks, self.clocks.agent_of(split.thread), self.history.stores()
+        state = thread, clocks.clock.item(thread, thread), clocks.changes, stores
+        last = self.last
+        if state == self.state:
+            known = last.clock, last.thread_clock, last.tcgen05_clock
+            return Issued("mma", split.row, thread, *known, last.queue, 0, last.flags, stores=stores)
+        item = self.last = Issued.of("mma", split, clocks)
+        item.flags |= SERIAL
+        item.queue, item.stores = self.tmem.mma_queue(thread), stores
+        self.state = thread, state[1] + 1, clocks.changes, stores
+        return item
 
     def commit_issue(self, cluster, split) -> Issued:
         item = self.latest = Issued.of("commit", split, self.clocks)
@@ -135,7 +150,7 @@ class Tcgen05(Observer):
 def _alike(first: Issued, other: Issued) -> bool:
     """Do two MMAs of one thread come after the same? They differ in their issuer's own epoch."""
     same = first.stores == other.stores and len(first.clock) == len(other.clock)
-    return same and np.count_nonzero(first.clock != other.clock) <= 1
+    return first.clock is other.clock or same and np.count_nonzero(first.clock != other.clock) <= 1
 
 
 class Wgmma(Observer):

@@ -83,8 +83,8 @@ def others_waited(races, pair: Pair, place: tuple[int, int], name_of) -> Edge | 
     absent = role(races.cluster, cta, dict.fromkeys([w for w in group if w not in history.waits], _FULL))
     rows = {row for waits in history.waits.values() for row in waits.rows}
     lanes: dict[int, int] = {}
-    for thread in history.threads:
-        lanes[thread // 32] = lanes.get(thread // 32, 0) | 1 << thread % 32
+    for other, mask in history.passed:
+        lanes[other] = lanes.get(other, 0) | mask
     first = min(lanes) // per_cta
     waiter = role(races.cluster, first, {w: m for w, m in lanes.items() if w // per_cta == first})
     bare = any(_way_without_barrier(races.launch.program, row, flow[1].row) for row in rows)

@@ -161,6 +161,7 @@ class VectorClocks:
         self.relaxed: dict[int, Relaxed] = {}
         self.agents_of_lanes: dict[tuple[int, int], np.ndarray] = {}
         self.first_copy = 0  # queue of cp.async of agent 0, with those of the others behind it; 0: none yet
+        self.changes = 0  # times that threads have learnt something
 
     # ---- agents ----
 
@@ -223,8 +224,9 @@ class VectorClocks:
         """What these threads hand over now; their next accesses are of a new epoch. clock=False: relaxed."""
         if not clock:
             return self._relaxed_stamp(agents, most(self.thread_clock, agents))
-        if isinstance(agents, np.ndarray) and _dense(agents):
+        if isinstance(agents, np.ndarray) and len(agents) > 1 and _dense(agents):
             return Stamp(*_release(self.clock, self.thread_clock, int(agents[0]), int(agents[-1]) + 1))
+        agents = agents if not isinstance(agents, np.ndarray) or len(agents) > 1 else int(agents[0])
         stamp = Stamp(most(self.clock, agents), most(self.thread_clock, agents))
         self.clock[agents, agents] += 1
         return stamp
@@ -241,10 +243,11 @@ class VectorClocks:
     def acquire(self, agents, stamp: Stamp | None, clock: bool = True) -> None:
         if stamp is None:
             return
-        _raise(self.thread_clock, agents, stamp.thread_clock)
+        self.changes += 1
         if clock:
-            _raise(self.clock, agents, stamp.clock)
+            _raise(self.clock, self.thread_clock, agents, *stamp)
             return
+        _raise(self.clock, self.thread_clock, agents, _NOTHING, stamp.thread_clock)
         for agent in np.atleast_1d(agents):
             relaxed = self.relaxed.setdefault(int(agent), Relaxed())
             relaxed.pending = (relaxed.pending or NO_STAMP).joined(stamp)
@@ -269,6 +272,13 @@ class VectorClocks:
                 relaxed.pending = None
             relaxed.fence = self.release(agent)
 
+    def tcgen05_fence(self, agents: np.ndarray, after: bool) -> None:
+        """What threads know and what their tcgen05 instructions come after, the one joined into the other."""
+        self.changes += 1
+        rows = slice(int(agents[0]), int(agents[-1]) + 1) if _dense(agents) else agents
+        both = np.maximum(self.tcgen05_clock[rows], self.thread_clock[rows])
+        (self.tcgen05_clock if after else self.thread_clock)[rows] = both
+
     def snapshot(self, agent: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """What asynchronous work issued now comes after: the agent's three clocks. Ends its epoch."""
         clocks = self.clock[agent].copy(), self.thread_clock[agent].copy(), self.tcgen05_clock[agent].copy()
@@ -277,6 +287,7 @@ class VectorClocks:
 
     def learn(self, agents, column: int, epochs) -> None:
         """These threads have waited for a queue's work up to these epochs."""
+        self.changes += 1
         self.clock[agents, column] = np.maximum(self.clock[agents, column], epochs)
 
     def signal(self, key) -> Signal:
@@ -361,19 +372,20 @@ def _release(clock, thread_clock, first, last):
 
 
 @njit(cache=True)
-def _raise_dense(matrix, first, last, values):
+def _raise_dense(clock, thread_clock, first, last, known, thread_known):
     for r in range(first, last):
-        for i in range(len(values)):
-            matrix[r, i] = max(matrix[r, i], values[i])
+        for i in range(len(known)):
+            clock[r, i] = max(clock[r, i], known[i])
+        for i in range(len(thread_known)):
+            thread_clock[r, i] = max(thread_clock[r, i], thread_known[i])
 
 
-def _raise(matrix: np.ndarray, rows, values: np.ndarray) -> None:
-    """Joins `values` into rows of a matrix that may have become wider since they were taken."""
-    n = len(values)
+def _raise(clock: np.ndarray, thread_clock: np.ndarray, rows, known: np.ndarray, thread_known) -> None:
+    """Joins what is known into rows of both clocks, which may have become wider since it was taken."""
     if not isinstance(rows, np.ndarray):
-        row = matrix[rows, :n]
-        np.maximum(row, values, out=row)
+        _raise_dense(clock, thread_clock, rows, rows + 1, known, thread_known)
     elif _dense(rows):
-        _raise_dense(matrix, int(rows[0]), int(rows[-1]) + 1, values)
+        _raise_dense(clock, thread_clock, int(rows[0]), int(rows[-1]) + 1, known, thread_known)
     else:
-        matrix[rows, :n] = np.maximum(matrix[rows, :n], values)
+        for row in rows.tolist():
+            _raise_dense(clock, thread_clock, row, row + 1, known, thread_known)
