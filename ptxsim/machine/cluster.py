@@ -60,12 +60,9 @@ class Cluster:
         self.LOG = np.zeros((LOG_CAPACITY if self.checks else 32, ml.LOG_COLUMNS), np.int64)
         self.CTL = np.zeros(ml.CONTROL_WORDS, np.int64)
         self.shared = np.zeros((self.ctas, -(-launch.shared_end // 1024) * 1024), np.uint8)
-        self.shared_chunks = [
-            window.view(np.complex128) for window in self.shared
-        ]  # 16-byte units, to gather
+        self.shared_chunks = [window.view(np.complex128) for window in self.shared]  # units of 16 bytes
         self.local = np.zeros((self.warps * 32, max(self.program.local_bytes, 1)), np.uint8)
-        for rank in range(self.ctas):
-            self.CT[rank] = rank, self.shared[rank].ctypes.data
+        self.CT[:] = [(rank, window.ctypes.data) for rank, window in enumerate(self.shared)]
 
     def _describe(self) -> None:
         """Tells the main loop sizes and places."""
@@ -93,7 +90,7 @@ class Cluster:
         self.map_memory()
         control[ml.LOG_ON] = int(self.checks is not None)
         control[ml.ISSUES] = 0 if self.checks and self.checks.in_place else ml.ISSUE_ROOM
-        self.told = 0  # accesses in the log that observers know of
+        self.told = 0  # rows of the log that observers know
 
     def map_memory(self) -> None:
         """Tells the main loop where global memory is now."""
