@@ -1,9 +1,8 @@
 """The time model against what was measured: `python dev/bench/time_model.py b200|h200|predict [--out FILE]`.
 
 b200     predicted / published for the course's times, leave-one-step-out errors, and other public ladders
-predict  an H200: the unseen kernels of dev/hw/timing and rungs at sizes that nobody has timed, written down
-h200     an H200: predicted / measured for every row that has been timed; the calibration half and the rest
-apart
+predict  an H200: the unseen half of the sets in dev/hw/timing, written down before anybody times them
+h200     an H200: predicted / measured for the rows of the calibration; the unseen half as written down
 
 Everything is built, recorded and replayed anew; the machine needs no GPU. What "fitted" means: b200.toml.
 """
@@ -16,6 +15,7 @@ import functools
 import hashlib
 import itertools
 import json
+import re
 import statistics
 import sys
 import tempfile
@@ -26,6 +26,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from dev.hw.timing.ladders import rung  # noqa: E402
 from ptxsim.timing.chip import chip  # noqa: E402
 from ptxsim.timing.power import settled_clock, start_clock  # noqa: E402
 from tirxlab.artifact import Artifact  # noqa: E402
@@ -35,7 +36,8 @@ from tirxlab.steps import builder  # noqa: E402
 
 SOLUTIONS = ROOT / "instructor" / "solutions"
 RESULTS = ROOT / "dev" / "hw" / "results"
-KERNELS = ROOT / "dev" / "hw" / "timing" / "kernels.zip"
+SETS = tuple(ROOT / "dev" / "hw" / "timing" / name for name in ("kernels.zip", "ladders.zip"))
+WRITTEN, TIMED = "timing-predicted-2-h200.json", "timing-unseen-2-nvidia-h200.json"  # of the unseen half
 FITTED = {  # of b200.toml, and the values that leave-one-out may choose from
     "wgmma_energy": [e * 1e-12 for e in (0.5, 0.6, 0.7, 0.8, 0.9)],
     "l2_energy": [e * 1e-12 for e in (10, 20, 30, 40, 61)],
@@ -205,41 +207,20 @@ def order(rows: list[Row]) -> str:
 
 
 def saved(half: str):
-    """(name, Artifact) of the Triton kernels of a half."""
-    with zipfile.ZipFile(KERNELS) as archive:
-        for name, about in json.loads(archive.read("index.json")).items():
-            if about["half"] == half:
-                yield name, Artifact.from_bytes(archive.read(f"{name}.lab"))
-
-
-def rung(track: str, number: int, size: tuple[int, int, int], dtype: str) -> Artifact:
-    from lab_cli import tracks
-
-    (one,) = [r for r in tracks.track_of(track).rungs if r.number == number]
-    options = dict.fromkeys(one.variants[0], dtype)
-    return tracks.build(one, SOLUTIONS / f"{track}_kernels.py", size, **options).artifact
-
-
-UNSEEN_RUNGS = [  # sizes and rungs that no result file holds
-    *(("hopper", n, (3072,) * 3, "bfloat16") for n in (1, 2, 3, 5, 6, 8, 9)),
-    *(("hopper", n, (2048,) * 3, "bfloat16") for n in (2, 5)),
-    ("hopper", 9, (6144,) * 3, "bfloat16"),
-    *(("ampere", n, (3072,) * 3, "bfloat16") for n in (1, 3, 5, 6, 9)),
-    *(("ampere", n, (2048,) * 3, "bfloat16") for n in (5, 9)),
-]
+    """(name, Artifact) of the saved kernels of a half."""
+    for path in SETS:
+        with zipfile.ZipFile(path) as archive:
+            for name, about in json.loads(archive.read("index.json")).items():
+                if about["half"] == half:
+                    yield name, Artifact.from_bytes(archive.read(f"{name}.lab"))
 
 
 def predictions() -> dict:
-    """What the unseen half and the unseen rungs will take, before anybody times them."""
+    """What the unseen half will take."""
     rows = []
     for name, artifact in saved("unseen"):
         row = fill(Row(name, (0, 0, 0), None, ""), artifact, "h200")
         rows.append({"kernel": name, "ms": round(row.predicted, 5), "clock_mhz": round(row.ghz * 1e3)})
-        say(row)
-    for track, number, size, dtype in UNSEEN_RUNGS:
-        row = fill(Row(f"{track} {number}", size, None, ""), rung(track, number, size, dtype), "h200")
-        key = {"track": track, "rung": number, "size": str(size[0]), "dtype": dtype}
-        rows.append(key | {"ms": round(row.predicted, 5), "clock_mhz": round(row.ghz * 1e3)})
         say(row)
     return {"gpu": "NVIDIA H200", "what": "predicted, not measured", "h200.toml": constants(), "rows": rows}
 
@@ -249,8 +230,8 @@ def constants() -> str:
     return hashlib.sha256((ROOT / "ptxsim" / "timing" / "h200.toml").read_bytes()).hexdigest()[:16]
 
 
-def known_ladders() -> list[tuple]:
-    """(track, rung, size, dtype, row) of every rung in the result files."""
+def known_rungs() -> list[tuple]:
+    """(track, rung, size, dtype, row) of every rung that had been timed before the unseen half was."""
     found = []
     for path in sorted(RESULTS.glob("track-*-nvidia-h200.json")):
         record = json.loads(path.read_text())
@@ -258,37 +239,46 @@ def known_ladders() -> list[tuple]:
             if row["rung"]:
                 dtype = "float32" if "float32" in path.name else row["dtype"]
                 found.append((record["track"], row["rung"], (int(row["size"]),) * 3, dtype, row))
+    for row in timed("timing-unseen-1-nvidia-h200.json"):
+        if named := re.fullmatch(r"(hopper|ampere)(\d)_(\d+)_(\w+)", row["kernel"]):
+            found.append((named[1], int(named[2]), (int(named[3]),) * 3, named[4], row))
     return found
+
+
+def timed(name: str) -> list[dict]:
+    """The rows of a result file that hold a time."""
+    return [row for row in json.loads((RESULTS / name).read_text())["rows"] if "ms" in row]
 
 
 def h200() -> dict:
     """Predicted / measured on the rows that constants were calibrated on."""
     rows = []
-    times = json.loads((RESULTS / "timing-calibration-nvidia-h200.json").read_text())["rows"]
-    measured = {row["kernel"]: row["ms"] for row in times if "ms" in row}
+    known = [*timed("timing-calibration-nvidia-h200.json"), *timed("timing-unseen-1-nvidia-h200.json")]
+    measured = {row["kernel"]: row for row in known}
     for name, artifact in saved("calibration"):
         if name in measured:
-            rows.append(fill(Row(name, (0, 0, 0), measured[name], "timing-calibration"), artifact, "h200"))
+            row = measured[name]
+            rows.append(fill(Row(name, (0, 0, 0), row["ms"], "kernels.zip"), artifact, "h200"))
             say(rows[-1])
-    for track, number, size, dtype, row in known_ladders():
+    for track, number, size, dtype, row in known_rungs():
         name = f"{track} {number} {dtype}"
-        rows.append(fill(Row(name, size, row["ms"], "track"), rung(track, number, size, dtype), "h200"))
+        rows.append(fill(Row(name, size, row["ms"], "ladder"), rung(track, number, size, dtype), "h200"))
         say(rows[-1])
     print("calibration     ", summary([r.ratio for r in rows]))
-    print("unseen          ", summary([row["ratio"] for row in unseen()]))
+    if (RESULTS / TIMED).exists():
+        print("unseen          ", summary([row["ratio"] for row in unseen()]))
     return {"gpu": "NVIDIA H200", "rows": [plain(r) for r in rows]}
 
 
 def unseen() -> list[dict]:
     """What was written down before, beside what was then measured; the least first."""
-    written = json.loads((RESULTS / "timing-predicted-h200.json").read_text())["rows"]
-    rows = json.loads((RESULTS / "timing-unseen-nvidia-h200.json").read_text())["rows"]
-    measured = {row["kernel"]: row["ms"] for row in rows if "ms" in row}
-    found = []
-    for row in written:
-        name = row.get("kernel") or f"{row['track']}{row['rung']}_{row['size']}_{row['dtype']}"
-        if name in measured:
-            found.append({"name": name, "ratio": row["ms"] / measured[name]})
+    measured = {row["kernel"]: row["ms"] for row in timed(TIMED)}
+    written = json.loads((RESULTS / WRITTEN).read_text())["rows"]
+    found = [
+        {"name": row["kernel"], "ratio": row["ms"] / measured[row["kernel"]]}
+        for row in written
+        if row["kernel"] in measured
+    ]
     return sorted(found, key=lambda row: row["ratio"])
 
 

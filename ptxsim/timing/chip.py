@@ -40,6 +40,7 @@ class Chip:
     tma_hbm_latency: float
     tma_issue: float
     copy_port: float  # B/cycle of cp.async into one SM
+    copy_line: float  # cycles of the shared-memory port for each line that a cp.async touches
     store_latency: float
     store_port: float
     mma_macs: float  # 16-bit multiply-adds of an SM in a cycle, by wgmma or tcgen05.mma

@@ -42,13 +42,14 @@ class Locality:
 
 
 def locality(chip: Chip, sms: int, reads: dict[int, int], sizes: dict[int, int], sharers: dict[int, float],
-             clusters: int, together: int, rounds: int = 1) -> Locality:  # fmt: skip
+             clusters: int, together: int, rounds: int = 1, mean: float = 1.0) -> Locality:  # fmt: skip
     """reads: bytes that a cluster reads of each array; sizes: of every array that the kernel touches.
 
-    clusters: of the grid; together: that run at the same time; rounds: tiles that each does in turn.
+    clusters: of the grid; together: that run at the same time; rounds: tiles that the sampled one does in
+    turn; mean: work of a cluster, as a share of the sampled one's.
     """
     found = Locality(chip, sms, {}, dict(sharers))
-    waves = max(1, math.ceil(clusters / together)) * rounds
+    waves = max(1.0, clusters * mean / together * rounds)  # the last need not be full
     unique = {
         s: min(sizes[s], size / rounds * min(clusters, together) / sharers.get(s, 1.0))
         for s, size in reads.items()

@@ -1,8 +1,9 @@
 """What a launch would take on a chip: the sampled cluster, replayed, and extended to the grid.
 
-The rule of the extension: clusters cost the same. An SM (or a group of SMs as large as a cluster) gets
-ceil(clusters / groups) of them, as many at a time as fit. Up to MOST are played; what is left costs as much
-each as those of the second half. The launch adds its constant.
+The rule of the extension: the cluster that does the most says how long it takes. An SM (or a group of SMs
+as large as a cluster) gets ceil(clusters / groups) of them, as many at a time as fit. Up to MOST are played;
+what is left costs as much each as those of the second half. The launch adds its constant. Traffic and energy
+are those of the whole grid: of all clusters, each with its share of the work (spread.py).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ptxsim.timing.record import record
 from ptxsim.timing.replay import Played, Replay
 from ptxsim.timing.script import Script, script
 from ptxsim.timing.sharing import rounds, sharers
+from ptxsim.timing.spread import spread
 
 MOST = 8  # turns of an SM that are played
 STEPS = 400_000  # of all warps that are played, unless two turns take more
@@ -32,6 +34,7 @@ class Sample:
     sharers: dict[int, float]
     sizes: dict[int, int]  # array -> bytes
     clusters: int
+    mean: float  # work of a cluster, as a share of the sampled one's
     ctas: int
     threads: int
     shared_bytes: int
@@ -47,7 +50,7 @@ class Prediction:
     cycles: float
     ghz: float
     watts: float
-    tensor_busy: float  # share of the time in which the tensor cores of a working SM multiply
+    tensor_busy: float  # share of the time in which the tensor cores multiply, mean of the SMs that work
     waves: int
     resident: int
     sms: int  # that work
@@ -60,16 +63,17 @@ class Prediction:
 
 
 def sample(launch, registers: int = 0, together: int = 148) -> Sample:
-    """Records cluster 0 of a prepared launch (LoadedModule.prepare)."""
-    tape = record(launch)
+    """Records a cluster of a prepared launch (LoadedModule.prepare): the one that does the most."""
+    even = spread(launch)
+    tape = record(launch, even.largest)
     arrays = launch.memory.arrays
     sizes = {s: int(arrays[s].nbytes) for s in {*tape.reads, *tape.writes} if s >= 0}
     count = launch.clusters[0] * launch.clusters[1] * launch.clusters[2]
     reads = {s: n for s, n in tape.reads.items() if s >= 0}
     groups = max(1, together // launch.ctas_per_cluster)
     return Sample(
-        tape, sharers(launch, reads, groups), sizes, count, launch.ctas_per_cluster, launch.threads,
-        launch.shared_end, registers or _registers(launch), tape.columns,
+        tape, sharers(launch, reads, groups), sizes, count, even.mean, launch.ctas_per_cluster,
+        launch.threads, launch.shared_end, registers or _registers(launch), tape.columns,
     )  # fmt: skip
 
 
@@ -89,7 +93,7 @@ def predict(taken: Sample, chip: Chip) -> Prediction:
     near = locality(
         chip, working * taken.ctas, taken.tape.reads, taken.sizes, taken.sharers, taken.clusters,
         min(taken.clusters, groups * min(slots, each)),
-        rounds(taken.tape),
+        rounds(taken.tape), taken.mean,
     )  # fmt: skip
     work = _work(made, taken, near)
     ghz = _likely_clock(work, made, chip, each)
@@ -104,7 +108,8 @@ def predict(taken: Sample, chip: Chip) -> Prediction:
     total = max(seconds + chip.launch, chip.launch_floor)
     return Prediction(
         total, cycles, ghz, chip.idle_power + sum(watts(work, total, ghz, chip)),
-        _tensor_cycles(made, chip) * each / (total * ghz * 1e9), math.ceil(each / slots), slots,
+        _tensor_cycles(made, chip) * taken.clusters * taken.mean / working / (total * ghz * 1e9),
+        math.ceil(each / slots), slots,
         working * taken.ctas, work, near, played, made, _shares(taken, played, chip),
     )  # fmt: skip
 
@@ -133,13 +138,16 @@ def _play(
 
 
 def _work(made: Script, taken: Sample, near: Locality) -> Work:
-    reads = {s: n * taken.clusters for s, n in taken.tape.reads.items()}
-    written = sum(taken.tape.writes.values()) * taken.clusters
+    """Of all clusters. What is sent to several CTAs at once takes the energy of as many copies."""
+    count = taken.clusters * taken.mean
+    again = sum(c.bytes * (len(c.ranks) - 1) for c in taken.tape.copies.values() if not c.write) * count
+    reads = {s: n * count for s, n in taken.tape.reads.items()}
+    written = sum(taken.tape.writes.values()) * count
     missed = sum(n * near.miss.get(s, 0.0) / max(1.0, near.sharers.get(s, 1.0)) for s, n in reads.items())
     return Work(
-        made.unit_flops * taken.clusters, made.product_flops * taken.clusters, sum(reads.values()) + written,
+        made.unit_flops * count, made.product_flops * count, sum(reads.values()) + again + written,
         missed + (written if sum(taken.sizes.values()) > near.chip.l2_bytes else 0),
-        made.shared_bytes * taken.clusters, made.slots * taken.clusters, made.half,
+        made.shared_bytes * count, made.slots * count, made.half,
     )  # fmt: skip
 
 

@@ -160,7 +160,9 @@ class TapeRecorder(Recorder):
         if start and hasattr(tmap, "strides"):
             steps = (tmap.dtype.itemsize, *tmap.strides)
             address = tmap.byte_offset + sum(a * b for a, b in zip(start, steps, strict=True))
-        self.tape.copies[number] = Copy(write, size, segment, tuple(ranks), address, bool(start))
+        lines = size // tmap.box[0] // tmap.dtype.itemsize if start and hasattr(tmap, "strides") else 0
+        narrow = lines if 128 * lines > size else 0
+        self.tape.copies[number] = Copy(write, size, segment, tuple(ranks), address, bool(start), narrow)
         traffic = self.tape.writes if write else self.tape.reads
         traffic[segment] = traffic.get(segment, 0) + size
 
@@ -168,9 +170,11 @@ class TapeRecorder(Recorder):
         number = super().cp_async_issue(cluster, split, reads, writes)
         if number is not None and len(reads):
             place, size = reads[:, ml.LOG_PLACE], (reads[:, ml.LOG_SIZE] & ml.LOG_SIZE_MASK) >> 1
-            sectors, _ = global_sectors(place, size)
-            segment = self.memory.find(int(place[0]))
-            self.tape.copies[number] = Copy(False, 32 * len(sectors), segment, (split.cta,), int(place[0]))
+            sectors, lines = global_sectors(place, size)
+            segment, first = self.memory.find(int(place[0])), int(place[0])
+            self.tape.copies[number] = Copy(
+                False, 32 * len(sectors), segment, (split.cta,), first, False, len(lines)
+            )
             self.tape.reads[segment] = self.tape.reads.get(segment, 0) + 32 * len(sectors)
         return number
 

@@ -32,6 +32,7 @@ from ptxsim.timing.servers import Pipe, Share
 from ptxsim.trace.schedule import COPIES, LOADS, TENSOR
 
 PORT = 128  # bytes a cycle of shared memory
+LINE = 128  # bytes that L2 fetches for a tensor map with L2 promotion of 128 B
 SUBS = 4  # sub-partitions of an SM
 
 
@@ -196,12 +197,13 @@ class Replay:
             instance.ready[warp][name] = ends
         return begin + 1
 
-    def _fetch(self, sm, at: float, size: int, segment: int, missed: bool, hit: float, miss: float) -> float:
-        """When bytes that an SM asks for at `at` are there."""
+    def _fetch(self, sm, at: float, size: int, segment: int, missed: bool, hit: float, miss: float,
+               part: float = 1.0) -> float:  # fmt: skip
+        """When bytes that an SM asks for at `at` are there. part: of the lines that HBM sends for them."""
         late = miss if missed else hit
         due = sm.l2.serve(at, size * self.locality.l2_seconds(segment))
         if missed:
-            due = max(due, sm.hbm.serve(at, size * self.locality.hbm_seconds(segment)))
+            due = max(due, sm.hbm.serve(at, size / part * self.locality.hbm_seconds(segment)))
         return max(at + late, due)
 
     def _product(self, instance, warp, sm, sub, at, costs, writes):
@@ -302,12 +304,13 @@ class Replay:
     def _load(self, instance, number: int, at: float) -> tuple:
         """A TMA load; one that goes to several CTAs passes L2 once and the port of each."""
         copy = self.tape.copies[number]
-        missed = instance.misses(copy.segment, "TMA")
+        part = copy.bytes / (LINE * copy.lines) if copy.lines else 1.0  # of the lines that it brings to L2
+        missed = instance.misses(copy.segment, "TMA", part)
         cycles = copy.bytes / self.chip.l2_port
         own = self.sms[self.tape.events[number].cta]
         begin = max(self.sms[r].loads.serve(at, cycles) for r in copy.ranks)
         late = self.chip.tma_hbm_latency if missed else self.chip.tma_latency
-        end = self._fetch(own, begin, copy.bytes, copy.segment, missed, cycles + late, cycles + late)
+        end = self._fetch(own, begin, copy.bytes, copy.segment, missed, cycles + late, cycles + late, part)
         return begin, begin + cycles, end
 
     def _copy(self, instance, sm, number: int, event, at: float) -> tuple:
@@ -316,7 +319,7 @@ class Replay:
             return at, at, at
         missed = instance.misses(copy.segment, "cp.async")
         begin = sm.copies.serve(at, copy.bytes / self.chip.copy_port)
-        sm.port.serve(at, copy.bytes / PORT)
+        sm.port.serve(at, max(copy.bytes / PORT, copy.lines * self.chip.copy_line))
         end = self._fetch(sm, begin, copy.bytes, copy.segment, missed, self.chip.l2_latency + 27,
                           self.chip.hbm_latency + 90)  # fmt: skip
         return begin, begin + 4, end
@@ -375,9 +378,12 @@ class _Instance:
         self.path = Path(waits=[[] for _ in range(count)])
         self.locality, self.turns = locality, {}
 
-    def misses(self, segment: int, what) -> bool:
-        """Whether the next request for an array goes to HBM: as many as the array's share says, evenly."""
-        share = self.locality.miss.get(segment, 0.0)
+    def misses(self, segment: int, what, part: float = 1.0) -> bool:
+        """Whether the next request for an array goes to HBM: as many as the array's share says, evenly.
+
+        part: of each line that the request asks for; the rest comes to L2 with it and is found there later.
+        """
+        share = self.locality.miss.get(segment, 0.0) * part
         key = segment, what
         before = self.turns.get(key, 0.0)
         self.turns[key] = before + share

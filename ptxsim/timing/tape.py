@@ -53,6 +53,7 @@ class Copy:
     ranks: tuple[int, ...] = ()  # CTAs that receive it
     address: int = 0  # of its first byte
     box: bool = False  # of a tensor map
+    lines: int = 0  # of 128 bytes of global memory that it touches; 0 if they are whole
 
 
 @dataclass

@@ -1,8 +1,9 @@
 """Sustained times of saved kernels on this GPU: `python -m dev.hw.timing.run [SET ..] --half H --out FILE`.
 
-A SET is a zip of artifacts with an index.json (triton_bench.py), or a folder of *.lab files that
-`./lab bench hopper --save FOLDER` wrote. Needs torch and a driver, no TVM. Inputs are random normal; samples
-as in tracks/measure.py: shuffled rounds, 0.3 s of warm-up, a window of 0.5 s, CUDA graphs, medians.
+A SET is a zip of artifacts with an index.json (triton_bench.py, ladders.py; both if none is named), or a
+folder of *.lab files that `./lab bench hopper --save FOLDER` wrote. Needs torch and a driver, no TVM. Inputs
+are random normal; samples as in tracks/measure.py: shuffled rounds, 0.3 s of warm-up, a window of 0.5 s, CUDA
+graphs, medians.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tirxlab.artifact import Artifact
 from tirxlab.devices import driver
 from tracks import measure
 
-KERNELS = Path(__file__).parent / "kernels.zip"
+SETS = [Path(__file__).parent / name for name in ("kernels.zip", "ladders.zip")]
 HALVES = ("calibration", "unseen", "all")
 TOGETHER = 6  # kernels that share shuffled rounds, and the GPU's memory
 
@@ -104,7 +105,7 @@ def measured(kernels: list[Saved], rounds: int) -> list[dict]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("sets", nargs="*", type=Path, default=[KERNELS])
+    parser.add_argument("sets", nargs="*", type=Path, default=SETS)
     parser.add_argument("--half", choices=HALVES, default="all", help="of the sets that have halves")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--out", type=Path)

@@ -76,6 +76,20 @@ def test_a_load_that_misses_takes_the_latency_of_hbm():
     assert end == pytest.approx(2 + 16 * KB / H200.l2_port + H200.tma_hbm_latency)
 
 
+def test_of_four_loads_that_share_their_lines_one_waits_for_hbm():
+    def ends(lines: int) -> float:
+        made = Made()
+        for _ in range(8):
+            number = made.load(0, 2 * KB)
+            made.tape.copies[number].lines = lines
+            made.wait(0, made.phase(number))
+        (end,) = play(made, miss=1.0).ends
+        return end
+
+    late = H200.tma_hbm_latency - H200.tma_latency
+    assert ends(16) - ends(64) == pytest.approx(6 * late, rel=0.01)  # 32 bytes of each of 64 lines: two miss
+
+
 def test_one_load_and_one_product_follow_each_other():
     made = Made()
     made.wait(0, made.phase(made.load(0, 16 * KB)))

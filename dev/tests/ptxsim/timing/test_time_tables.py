@@ -61,6 +61,13 @@ def test_a_panel_that_each_wave_reads_again_misses_in_the_first_alone():
     assert found.miss[1] == pytest.approx(0.1, abs=0.02)
 
 
+def test_a_last_wave_that_is_not_full_reads_less_again():
+    """1.1 waves of clusters that share nothing: each reads its part of the array for the first time."""
+    size, each = int(H200.l2_bytes), int(H200.l2_bytes / 145.2)
+    found = locality(H200, 132, {1: each}, {1: size, 2: 8 * size}, {1: 1.0}, 145, 132)
+    assert found.miss[1] == pytest.approx(1.0 - H200.l2_bytes / (9 * size), abs=0.02)
+
+
 @pytest.mark.parametrize(
     "threads, shared, registers, columns, ctas",
     [

@@ -1,0 +1,81 @@
+"""How the work of a grid is spread over its clusters: some are run, and what they do is counted.
+
+A persistent kernel with 2.2 tiles for each CTA gives three to some and two to the others; a triangle of
+tiles gives each cluster another number. What counts is instructions of the tensor cores, or all instructions
+where there are none. Between two clusters that do equally many all are taken to do so; where they differ, one
+between them is run too, until what is unknown is less than CLOSE of the whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from threadpoolctl import threadpool_limits
+
+from ptxsim.grid.co_resident import talks
+from ptxsim.jit import bytecode as ml
+from ptxsim.machine.cluster import Cluster
+from ptxsim.report.findings import Reporter
+
+CLOSE = 0.01  # of the work of the grid
+SAME = 0.005  # by which equal clusters may differ: polls that fail are instructions too
+MOST = 16  # clusters that are run
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Of one launch."""
+
+    largest: int  # index of a cluster that does the most, of those that were run
+    mean: float  # work of a cluster, as a share of the largest one's
+
+
+def spread(launch) -> Spread:
+    """Runs clusters without data; a grid whose clusters wait for each other counts as even."""
+    count = launch.clusters[0] * launch.clusters[1] * launch.clusters[2]
+    if count == 1 or talks(launch.program):
+        return Spread(0, 1.0)
+    found = _counted(_counter(launch), count)
+    largest = max(found, key=lambda index: (found[index], -index))
+    return Spread(largest, _total(found) / (count * found[largest]))
+
+
+def _counter(launch):
+    """index -> tensor instructions of this cluster; all of its instructions if it has none."""
+    cluster = Cluster(launch, "program", Reporter([], launch.memory, launch.shared_dynamic, launch.source))
+    cluster.dry = True
+
+    def run(index: int) -> int:
+        cluster.forget_counts()
+        with threadpool_limits(1):
+            cluster.start(index)
+            cluster.run(alone=True)
+        return int(cluster.tensor_operations or cluster.CTL[ml.EXECUTED])
+
+    return run
+
+
+def _counted(run, count: int) -> dict[int, int]:
+    """index -> instructions, of the first cluster, the last, and those between them that have to be run."""
+    found = {0: run(0), count - 1: run(count - 1)}
+    while len(found) < MOST:
+        places = sorted(found)
+        gaps = [(_unknown(found, a, b), a, b) for a, b in zip(places, places[1:], strict=False)]
+        worst, a, b = max(gaps)
+        if sum(gap for gap, _, _ in gaps) <= CLOSE * _total(found) or not worst:
+            break
+        found[(a + b) // 2] = run((a + b) // 2)
+    return found
+
+
+def _unknown(found: dict[int, int], a: int, b: int) -> float:
+    """Instructions by which the sum over the clusters between `a` and `b` may be wrong."""
+    differ = abs(found[a] - found[b])
+    return 0.0 if differ <= SAME * max(found[a], found[b]) else differ * (b - a - 1) / 2
+
+
+def _total(found: dict[int, int]) -> float:
+    """Of all clusters: those between two that were run do as much as the two do on average."""
+    places = sorted(found)
+    between = sum((b - a - 1) * (found[a] + found[b]) / 2 for a, b in zip(places, places[1:], strict=False))
+    return between + sum(found.values())
