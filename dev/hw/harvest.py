@@ -85,22 +85,10 @@ class Catcher:
         name = kernel.metadata.name
         if self.seen[name] >= VARIANTS:
             return None
-        args, storages = [], {}
-        for key, kind in types.items():
-            if kind == "constexpr" or isinstance(kind, tuple):
-                continue
-            value = given[key]
-            if isinstance(value, torch.Tensor):
-                base = value.untyped_storage()
-                storages.setdefault(base.data_ptr(), base)
-                place = list(storages).index(base.data_ptr())
-                args.append({"array": place, "offset": value.storage_offset() * value.element_size()})
-                args[-1] |= {"name": str(key), "dtype": str(value.dtype).removeprefix("torch.")}
-            elif isinstance(value, (int, float)):
-                args.append({"scalar": value, "type": str(kind), "name": str(key)})
-            else:
-                self.left_out[f"argument {kind} {type(value).__name__}"] += 1
-                return None
+        args, storages = described(types, given)
+        if args is None:
+            self.left_out["argument of an unknown kind"] += 1
+            return None
         total = sum(s.nbytes() for s in storages.values())
         ctas = grid[0] * grid[1] * grid[2]
         if total > LARGEST or ctas > CTAS:
@@ -142,6 +130,27 @@ class Catcher:
         made = {"versions": versions, "kernels": self.index, "left_out": dict(self.left_out)}
         self.archive.writestr("index.json", json.dumps(made, indent=1))
         self.archive.close()
+
+
+def described(types: dict, given: dict) -> tuple[list[dict] | None, dict[int, torch.UntypedStorage]]:
+    """The arguments that the PTX has, None if one of them is unknown; and the storages they point into."""
+    args, storages = [], {}
+    for key, kind in types.items():
+        if kind == "constexpr" or isinstance(kind, tuple):
+            continue
+        value = given[key]
+        if isinstance(value, torch.Tensor):
+            base = value.untyped_storage()
+            storages.setdefault(base.data_ptr(), base)
+            place, offset = list(storages).index(base.data_ptr()), value.storage_offset()
+            dtype = str(value.dtype).removeprefix("torch.")
+            made = {"array": place, "offset": offset * value.element_size(), "dtype": dtype}
+        elif isinstance(value, (int, float)):
+            made = {"scalar": value, "type": str(kind)}
+        else:
+            return None, storages
+        args.append(made | {"name": str(key)})
+    return args, storages
 
 
 def content(storage: torch.UntypedStorage) -> np.ndarray:
