@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
+import gc
+import math
 import struct
 import time
 from dataclasses import dataclass, field
@@ -135,8 +138,7 @@ class Launch:
     def __init__(self, loaded: LoadedModule, program: Program, grid, block, cluster, shared_bytes: int):
         self.module, self.program = loaded.module, program
         self.grid, self.block, self.cluster = grid, block, _explicit_cluster(program.function, cluster)
-        self.threads = block[0] * block[1] * block[2]
-        self.ctas_per_cluster = self.cluster[0] * self.cluster[1] * self.cluster[2]
+        self.threads, self.ctas_per_cluster = math.prod(block), math.prod(self.cluster)
         self.clusters = tuple(g // c for g, c in zip(grid, self.cluster, strict=True))
         self._check_geometry(shared_bytes)
         function_shared = [v for v in program.function.vars if v.space == "shared"]
@@ -176,10 +178,9 @@ class Launch:
             )
         if not 0 <= shared_bytes <= MAX_SHARED:
             raise ValueError(f"{shared_bytes} B of dynamic shared memory; a CTA has at most {MAX_SHARED}")
-        limit = self.program.function.directives.get("maxntid") or self.program.function.directives.get(
-            "reqntid"
-        )
-        if limit and self.threads > int(np.prod(limit)):
+        directives = self.program.function.directives
+        limit = directives.get("maxntid") or directives.get("reqntid")
+        if limit and self.threads > math.prod(limit):
             raise ValueError(f"block of {self.threads} threads exceeds the kernel's .maxntid {limit}")
 
     # ---- arguments ----
@@ -320,7 +321,7 @@ class Launch:
 
     def chosen(self, first: int, most: int | None) -> range:
         """The clusters to run: `most` from `first` on; all of them where they talk to each other."""
-        count = self.clusters[0] * self.clusters[1] * self.clusters[2]
+        count = math.prod(self.clusters)
         if not 0 <= first < count:
             raise ValueError(f"there is no cluster {first}: the grid has {count}, numbered from 0")
         self.traced = first
@@ -332,24 +333,33 @@ class Launch:
 
     def run(self, checks: bool, order: str | int, names: list, trace, jobs: int | None, chosen) -> Result:
         start = time.perf_counter()
-        count = self.clusters[0] * self.clusters[1] * self.clusters[2]
+        count = math.prod(self.clusters)
         marked = marked_arrays(self.arrays) if checks else []
         recorders = _recorders(self) if trace else ()
-        with threadpool_limits(1):  # parallel work is whole clusters, not BLAS calls
+        with threadpool_limits(1), _only_new_garbage():  # parallel work is whole clusters, not BLAS calls
             part = parallel.run_clusters(self, chosen, checks, order, names, jobs, recorders)
         stats = part.stats | {
             "ctas": part.stats["clusters"] * self.ctas_per_cluster,
             "grid_ctas": count * self.ctas_per_cluster,
         }
-        if part.stats["clusters"] == count and not any(
-            f.kind == "deadlock" for f in part.reporter.found.values()
-        ):
+        stuck = any(f.kind == "deadlock" for f in part.reporter.found.values())
+        if part.stats["clusters"] == count and not stuck:
             report_unwritten(marked, part.reporter)
         stats["seconds"] = time.perf_counter() - start
         verdict = part.reporter.verdict() if checks or part.reporter.found else "not checked"
         verdict = "not checked" if verdict == "clean" and len(chosen) < count else verdict
         made = [r.timeline(trace if isinstance(trace, Costs) else Costs()) for r in recorders]
         return Result(verdict, part.reporter.findings, stats, part.reporter.printed, *made)
+
+
+@contextlib.contextmanager
+def _only_new_garbage():
+    """The collector looks for cycles in what the run makes, not again and again in all imported modules."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _recorders(launch: Launch) -> tuple:
@@ -360,9 +370,7 @@ def _recorders(launch: Launch) -> tuple:
 
 def _explicit_cluster(function: Function, cluster) -> tuple[int, int, int]:
     required = function.directives.get("reqnctapercluster")
-    if required and cluster == (1, 1, 1):
-        return _triple(required)
-    return cluster
+    return _triple(required) if required and cluster == (1, 1, 1) else cluster
 
 
 def _param_layout(params: list[Var]) -> tuple[list[int], int]:

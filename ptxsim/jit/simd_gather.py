@@ -56,18 +56,19 @@ def _join(builder, a, b):
 
 decode_f16, decode_bf16 = _decoder(f32_of_f16), _decoder(f32_of_bf16)
 
-_SOURCE = """from numba import njit, types
+_SOURCE = """from numba import njit
 
 from ptxsim.jit.simd_gather import CHUNK, STEP, decode_bf16, decode_f16
 
 
-@njit(types.void(types.int64, types.int64, types.int64, types.int64, types.boolean), nogil=True, cache=True)
-def gather(window, numbers, target, count, bfloat):
-    for i in range(0, count, STEP):
+@njit(nogil=True, cache=True)
+def gather(window, numbers, out, bfloat):
+    start, first, target = window.ctypes.data, numbers.ctypes.data, out.ctypes.data
+    for i in range(0, numbers.size, STEP):
         if bfloat:
-            decode_bf16(window, numbers + 8 * i, target + 2 * CHUNK * i)
+            decode_bf16(start, first + 8 * i, target + 2 * CHUNK * i)
         else:
-            decode_f16(window, numbers + 8 * i, target + 2 * CHUNK * i)
+            decode_f16(start, first + 8 * i, target + 2 * CHUNK * i)
 """
 
 
@@ -82,5 +83,5 @@ def gather_halves(window: np.ndarray, numbers: np.ndarray, kind: str) -> np.ndar
     numbers: int64, contiguous, a multiple of four, all inside the window; kind: "f16" or "bf16".
     """
     out = np.empty((*numbers.shape[:-1], 8 * numbers.shape[-1]), np.float32)
-    _gather()(window.ctypes.data, numbers.ctypes.data, out.ctypes.data, numbers.size, kind == "bf16")
+    _gather()(window, numbers, out, kind == "bf16")
     return out

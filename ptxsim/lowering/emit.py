@@ -8,6 +8,7 @@ wherever diverged lanes of a warp must meet again (the immediate post-dominator 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -79,9 +80,12 @@ class Program:
     local_bytes: int
     copies: dict[int, list[tuple[int, int]]]  # row of a deferred load -> (its slot, slot of a copy)
 
-    def where(self, row: int) -> Instr | None:
-        """The instruction of a row (None for JOIN markers)."""
-        return self.instrs[row]
+    @functools.cached_property
+    def whole_warp(self) -> list[bool]:
+        """Per row: is it an instruction for all lanes of a warp?"""
+        aligned = [i is not None and "aligned" in i.mods for i in self.instrs]
+        barriers = [i is not None and i.op == "bar" and i.mods[:1] != ("warp",) for i in self.instrs]
+        return [a or b for a, b in zip(aligned, barriers, strict=True)]
 
 
 def lower(function: Function, module: Module, hot: dict[str, int]) -> Program:

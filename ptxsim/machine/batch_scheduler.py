@@ -33,7 +33,7 @@ class BatchScheduler:
     def run(self) -> int:
         """Runs every queued split up to what only Python can do; how many then stand in the queue."""
         cluster, control = self.cluster, self.cluster.CTL
-        loop, words = cluster.loop, control.ctypes.data
+        loop, words = cluster.loop, cluster.words
         self.members[ml.BATCH_STATE] = ml.ABSENT
         control[ml.BATCH], control[ml.NEW_COUNT], control[ml.BUDGET] = 0, 0, ml.TURN
         while True:

@@ -43,8 +43,7 @@ class Cluster:
         self.splits = [Split(self, i) for i in range(self.warps * 32)]
         self.batch = BatchScheduler(self)
         self.loop = launch.loop
-        self.tensor_operations = 0
-        self.tma_bytes = 0
+        self.tensor_operations = self.tma_bytes = 0
 
     def _allocate(self) -> None:
         launch, slots = self.launch, self.program.slots
@@ -59,6 +58,7 @@ class Cluster:
         self.CT = np.zeros((self.ctas, ml.CT_COLUMNS), np.int64)
         self.LOG = np.zeros((LOG_CAPACITY if self.checks else 32, ml.LOG_COLUMNS), np.int64)
         self.CTL = np.zeros(ml.CONTROL_WORDS, np.int64)
+        self.words = self.CTL.ctypes.data
         self.shared = np.zeros((self.ctas, -(-launch.shared_end // 1024) * 1024), np.uint8)
         self.shared_chunks = [window.view(np.complex128) for window in self.shared]  # units of 16 bytes
         self.local = np.zeros((self.warps * 32, max(self.program.local_bytes, 1)), np.uint8)
@@ -272,7 +272,7 @@ class Cluster:
         control, split = self.CTL, self.splits[g]
         control[ml.SPLIT] = g
         control[ml.BUDGET] = self.progress.budget(g, ml.TURN) if self.checks else ml.TURN
-        loop, words, polls, units = self.loop, control.ctypes.data, 0, 0
+        loop, words, polls, units = self.loop, self.words, 0, 0
         while polls <= POLLS and units < MOST_UNITS:
             control[ml.NEW_COUNT], before = 0, self.effects
             reason = loop(words)

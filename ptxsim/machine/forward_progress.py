@@ -150,8 +150,8 @@ def gather(cluster, split):
 
 def held_back(cluster, split) -> bool:
     """Whether an instruction for the whole warp waits for lanes that are apart, or still on their way."""
-    instr, g = split.instr, split.index
-    if not ("aligned" in instr.mods or (instr.op == "bar" and instr.mods[:1] != ("warp",))):
+    g = split.index
+    if not cluster.program.whole_warp[split.row]:
         return False
     if split.warp in cluster.progress.loose:
         return gather(cluster, split) is not None

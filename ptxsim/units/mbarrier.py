@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 from numba import njit
 
@@ -21,16 +23,28 @@ _SPACES = {"shared", "shared::cta", "shared::cluster"}
 
 def place_of(cluster, split, address: int, generic: bool) -> tuple[int, int] | None:
     """(rank, offset) of a shared address; None, with a finding, if this cluster has no such place."""
+    place = _place(address, generic, split.cta, cluster.ctas, cluster.launch.shared_end)
+    if isinstance(place, str):
+        message = f"address {address:#x} is {_WRONG[place]}"
+        cluster.reporter.add(place, "error", message, split=split)
+        return None
+    return place
+
+
+_WRONG = {
+    "mbarrier": "not in shared memory",
+    "out-of-bounds": "outside the shared memory of this cluster",
+}  # by kind of finding
+
+
+@functools.lru_cache(maxsize=4096)
+def _place(address: int, generic: bool, cta: int, ctas: int, shared_end: int) -> tuple[int, int] | str:
+    """The place that `place_of` gives, or the kind of its finding."""
     space, inside = resolve(SPACE_GENERIC if generic else SPACE_CLUSTER, address)
     if space != SPACE_CLUSTER:
-        message = f"address {address:#x} is not in shared memory"
-        cluster.reporter.add("mbarrier", "error", message, split=split)
-        return None
-    if shared_fault(space, inside, 1, split.cta, cluster.ctas, cluster.launch.shared_end):
-        message = f"address {address:#x} is outside the shared memory of this cluster"
-        cluster.reporter.add("out-of-bounds", "error", message, split=split)
-        return None
-    return shared_place(inside)
+        return "mbarrier"
+    outside = shared_fault(space, inside, 1, cta, ctas, shared_end)
+    return "out-of-bounds" if outside else shared_place(inside)
 
 
 def find_barrier(cluster, split, place: tuple[int, int] | None, action: str) -> MBarrier | None:
@@ -120,8 +134,9 @@ def _places(cluster, split, arg, generic: bool) -> list[tuple[int, tuple[int, in
 
 def _by_place(cluster, split, arg, generic: bool) -> dict[tuple[int, int], list[int]]:
     """place -> active lanes that name it."""
-    addresses = cluster.addresses(split, arg)
-    if (addresses == addresses[0]).all():
+    alone = split.mask & (split.mask - 1) == 0
+    addresses = [cluster.address(split, arg)] if alone else cluster.addresses(split, arg)
+    if alone or (addresses == addresses[0]).all():
         place = place_of(cluster, split, int(addresses[0]), generic)
         return {place: split.lanes.tolist()} if place is not None else {}
     found: dict[tuple[int, int], list[int]] = {}
@@ -347,9 +362,12 @@ def wait(instr):
 
 def _groups(cluster, split, arg, generic: bool, slot: int) -> list[tuple[int, tuple[int, int], int]]:
     """(lanes, place, operand in `slot`) for active lanes that name the same barrier with the same operand."""
+    if split.mask & (split.mask - 1) == 0:
+        place = place_of(cluster, split, cluster.address(split, arg), generic)
+        return [(split.mask, place, cluster.scalar(split, slot))] if place is not None else []
     lanes = split.lanes
     addresses, values = cluster.addresses(split, arg), cluster.read(split, slot)[lanes]
-    if len(lanes) == 1 or ((addresses == addresses[0]).all() and (values == values[0]).all()):
+    if (addresses == addresses[0]).all() and (values == values[0]).all():
         place = place_of(cluster, split, int(addresses[0]), generic)
         return [(split.mask, place, int(values[0]))] if place is not None else []
     groups: dict[tuple[int, int], int] = {}

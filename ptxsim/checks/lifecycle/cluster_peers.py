@@ -23,15 +23,6 @@ _FLAGS = {"acquire", "volatile", "relaxed"}  # loads that can wait for a flag in
 
 
 @dataclass(frozen=True)
-class Touch:
-    """The last time that one CTA touched another."""
-
-    time: int
-    what: str
-    row: int
-
-
-@dataclass(frozen=True)
 class Freed:
     """A dealloc for a pair of CTAs, and what its CTA knew of the others then."""
 
@@ -72,7 +63,8 @@ class Peers(Observer):
         self.knows = np.zeros((n, n), np.int64)  # [x, y]: the time of y that x has learnt of
         self.open: dict[object, np.ndarray] = {}  # barrier -> clocks of those who signalled the current phase
         self.done: dict[object, np.ndarray] = {}  # the same of completed phases
-        self.touches: dict[tuple, Touch] = {}  # (from, to, what) -> the last one
+        # (from, to, what, offset of what it names) -> (time, row) of the last one
+        self.touches: dict[tuple[int, int, str, int], tuple[int, int]] = {}
         self.tmem = np.zeros(n, np.int64)  # time of each CTA's last access to its tensor memory
         self.freed: dict[int, Freed] = {}
         self.rows = np.full((n, n), -1, np.int64)
@@ -98,9 +90,9 @@ class Peers(Observer):
         if key in self.done:
             np.maximum(self.knows[cta], self.done[key], out=self.knows[cta])
 
-    def _touch(self, source: int, target: int, what: str, row: int, age: int = 0) -> None:
-        """`age`: releases of the source since."""
-        self.touches[source, target, what] = Touch(int(self.now[source]) - age, what, row)
+    def _touch(self, source: int, target: int, what: str, row: int, offset: int = 0, age: int = 0) -> None:
+        """`what`: with {} for the name of what is at `offset`. `age`: releases of the source since."""
+        self.touches[source, target, what, offset] = self.now.item(source) - age, row
 
     # ---- events ----
 
@@ -109,7 +101,7 @@ class Peers(Observer):
         if self._repeats(split, lane, place):
             return
         if split.cta != place[0]:
-            self._touch(split.cta, place[0], f"arrives on {self.reporter.shared_name(place[1])}", split.row)
+            self._touch(split.cta, place[0], "arrives on {}", split.row, place[1])
         self._signal(place, self._release(split.cta))
 
     def _repeats(self, split, lane: int, place) -> bool:
@@ -121,16 +113,16 @@ class Peers(Observer):
 
     def will_signal(self, cluster, split, kind: str, places: list) -> None:
         """Comes after the load or commit was issued, which released."""
-        for place in (p for p in places if p[0] != split.cta):
-            name = self.reporter.shared_name(place[1])
-            self._touch(split.cta, place[0], f"signals {name} ({kind})", split.row, age=1)
+        for rank, offset in places:
+            if rank != split.cta:
+                self._touch(split.cta, rank, f"signals {{}} ({kind})", split.row, offset, age=1)
 
     def commit_issue(self, cluster, split) -> np.ndarray:
         return self._release(split.cta)
 
     def tma_issue(self, cluster, split, kind: str, tmap, start, ranks: list[int], offset: int):
         for rank in (r for r in ranks if r != split.cta):
-            self._touch(split.cta, rank, f"copies to {self.reporter.shared_name(offset)}", split.row)
+            self._touch(split.cta, rank, "copies to {}", split.row, offset)
         return self._release(split.cta)
 
     def async_arrive(self, cluster, place, token) -> None:
@@ -175,17 +167,13 @@ class Peers(Observer):
     def finish(self, cluster) -> None:
         if cluster.stuck:
             return
-        for (source, target, _), touch in self.touches.items():
-            if self.knows[target, source] < touch.time:
-                self._report(
-                    cluster,
-                    "cluster",
-                    source,
-                    touch.row,
-                    touch.what,
-                    f"CTA {source} {touch.what} of CTA {target}, but nothing keeps CTA {target} from "
-                    "having ended",
+        for (source, target, touch, offset), (time, row) in self.touches.items():
+            if self.knows[target, source] < time:
+                what = touch.format(self.reporter.shared_name(offset))
+                message = (
+                    f"CTA {source} {what} of CTA {target}, but nothing keeps CTA {target} from having ended"
                 )
+                self._report(cluster, "cluster", source, row, what, message)
         for cta, freed in self.freed.items():
             peer = cta ^ 1
             if peer < cluster.ctas and freed.knew[peer] < self.tmem[peer]:

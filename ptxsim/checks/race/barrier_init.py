@@ -33,7 +33,7 @@ class BarrierInit(Observer):
         """fence.mbarrier_init: what synchronises after it, relaxed too, hands on its thread's inits."""
         if "mbarrier_init" not in mods:
             return
-        clocks, agents = self.clocks, self.clocks.agents(split)
+        clocks, agents = self.clocks, set(self.clocks.agents(split).tolist() if self.unfenced else ())
         for place, agent in list(self.unfenced.items()):
             if agent in agents:
                 column = clocks.column("init", agent)

@@ -15,10 +15,10 @@ from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 
 from ptxsim.checks.observer import Observer
 from ptxsim.checks.race.shadow_bytes import MEMORY, SHARED
-from ptxsim.checks.race.vector_clocks import rows_copy
 
 _ROOM = 16  # fences per thread, at first
 _REMEMBERED = 64  # fences of the same threads whose knowledge is kept
@@ -72,12 +72,12 @@ class ProxyFences(Observer):
 
     def _knew(self, agents: np.ndarray) -> np.ndarray:
         """What these threads know of threads. A thread's own epoch does not count: that fence is its own."""
-        rows = rows_copy(self.clocks.clock[:, : self.clocks.threads], agents)
-        if len(agents) == 1:
-            return rows
-        low = rows.min(0)
-        rows[np.arange(len(agents)), agents] = low[agents]
-        return rows[:1] if (rows == low).all() else rows
+        common, alike = _common(self.clocks.clock, agents, self.clocks.threads)
+        if alike:
+            return common
+        rows = self.clocks.clock[agents, : self.clocks.threads]
+        rows[np.arange(len(agents)), agents] = common[0, agents]
+        return rows
 
     def _copied(self, agents: np.ndarray) -> np.ndarray:
         first = self.clocks.first_copy
@@ -105,6 +105,20 @@ class ProxyFences(Observer):
                 if known.all():  # the same threads knew less before
                     break
         return seen
+
+
+@njit(cache=True)
+def _common(clock, agents, threads):
+    """(1, threads): what all of these know of threads; is it all that any knows, but of itself?"""
+    low, more = clock[agents[0] : agents[0] + 1, :threads].copy(), 0
+    for agent in agents[1:]:
+        for t in range(threads):
+            low[0, t] = min(low[0, t], clock[agent, t])
+    for agent in agents:
+        more -= clock[agent, agent] != low[0, agent]
+        for t in range(threads):
+            more += clock[agent, t] != low[0, t]
+    return low, more == 0
 
 
 def fence_spaces(mods: set[str]) -> tuple[str, ...]:

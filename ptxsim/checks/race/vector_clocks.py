@@ -331,11 +331,6 @@ def most(matrix: np.ndarray, rows) -> np.ndarray:
     return _most(matrix, int(rows[0]), int(rows[-1]) + 1) if _dense(rows) else matrix[rows].max(0)
 
 
-def rows_copy(matrix: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """A copy of rows, which ascend."""
-    return matrix[rows[0] : rows[-1] + 1].copy() if _dense(rows) else matrix[rows]
-
-
 def _dense(rows: np.ndarray) -> bool:
     return len(rows) > 0 and int(rows[-1]) - int(rows[0]) == len(rows) - 1
 
