@@ -1,4 +1,7 @@
-"""`./lab compare S S..`: steps side by side at one size: resources, launch, what one run did, timelines."""
+"""`./lab compare S S..`: steps side by side at one size: resources, launch, what one run did, timelines.
+
+With --chip nothing is run but what a prediction needs: its time and its timeline stand for the run's.
+"""
 
 import math
 from collections.abc import Callable
@@ -25,27 +28,37 @@ from lab_cli.common import (
     usable_device,
 )
 from lab_cli.pictures import check_target, write_picture
+from lab_cli.predict import apart
 from lab_cli.trace import environ_width
 from ptxsim.trace.bands import bands
 from ptxsim.trace.drawing import stack
 from ptxsim.trace.export import MODELS
 from ptxsim.trace.scale import unit_of, words
 from ptxsim.trace.schedule import Timeline
+from tirxlab.forecast import CHIPS, NoForecast
 from tirxlab.steps import StepError, parse_size, read_text, size_text
 
 SIDE_BY_SIDE = 4  # steps in a table, so that it fits on 80 columns
-# What to show, and how to read it off an artifact and a run.
-ROWS: dict[str, Callable] = {
-    "CTAs": lambda artifact, run: math.prod(artifact.grid),
-    "CTAs in a cluster": lambda artifact, run: math.prod(artifact.cluster),
-    "threads in a CTA": lambda artifact, run: math.prod(artifact.block),
-    "registers a thread": lambda artifact, run: artifact.registers,
-    "bytes spilled": lambda artifact, run: artifact.spills,
-    "dynamic shared bytes": lambda artifact, run: artifact.shared_bytes,
-    "verdict": lambda artifact, run: run.verdict,
-    "warp instructions": lambda artifact, run: run.stats.get("warp_instructions", "-"),
-    "bytes by TMA": lambda artifact, run: run.stats.get("tma_bytes", "-"),
-    "tensor operations": lambda artifact, run: run.stats.get("tensor_operations", "-"),
+# What to show, and how to read it off an artifact, a run and a forecast.
+OF_KERNEL: dict[str, Callable] = {
+    "CTAs": lambda artifact: math.prod(artifact.grid),
+    "CTAs in a cluster": lambda artifact: math.prod(artifact.cluster),
+    "threads in a CTA": lambda artifact: math.prod(artifact.block),
+    "registers a thread": lambda artifact: artifact.registers,
+    "bytes spilled": lambda artifact: artifact.spills,
+    "dynamic shared bytes": lambda artifact: artifact.shared_bytes,
+}
+OF_RUN: dict[str, Callable] = {
+    "verdict": lambda run: run.verdict,
+    "warp instructions": lambda run: run.stats.get("warp_instructions", "-"),
+    "bytes by TMA": lambda run: run.stats.get("tma_bytes", "-"),
+    "tensor operations": lambda run: run.stats.get("tensor_operations", "-"),
+}
+OF_FORECAST: dict[str, Callable] = {
+    "predicted ms": lambda found: found.ms,
+    "TFLOP/s": lambda found: round(found.tflops, 1),
+    "bound by": lambda found: found.bound,
+    "tensor cores busy": lambda found: f"{found.tensor_busy:.0%}",
 }
 
 
@@ -54,7 +67,8 @@ class Measured:
     """One step."""
 
     column: dict  # of the table
-    timeline: Timeline | None  # of the first cluster; None on a GPU
+    timeline: Timeline | None  # of the first cluster; None on a GPU, or where no time is predicted
+    why: str = ""  # no time is predicted
 
 
 def run(
@@ -65,28 +79,37 @@ def run(
     ] = None,
     kernels: KernelsOption = None,
     device: DeviceOption = None,
+    chip: Annotated[
+        str, typer.Option("--chip", metavar="CHIP", help="b200 or h200: times as ./lab predict models them")
+    ] = "",
     json: JsonOption = False,
 ) -> None:
     """Put steps side by side at one size: resources, launch shape, what a run did, and its time on a GPU.
 
-    On the simulator the timelines of the first CTAs (or clusters) follow, on one axis.
+    On the simulator the timelines of the first CTAs (or clusters) follow, on one axis. With --chip they are
+    in microseconds of that chip, predicted; the kernels are not run then.
     """
+    if chip and chip not in CHIPS:
+        raise UserError(f"--chip takes {' or '.join(CHIPS)} (got {chip!r})")
+    if chip and device:
+        raise UserError("--chip predicts and runs nothing: without --device")
     path, shape = kernels_file(kernels), parse_size(size)
     check_target(out)
     asked = list(dict.fromkeys(number for text in steps for number in parse_steps(text)))
     if len(asked) < 2:
         raise UserError("compare takes two different steps or more, for example ./lab compare 7 8")
     numbers, left = choose_written(path, asked)
-    device = usable_device(device)
+    device = "sim" if chip else usable_device(device)
     if out is not None and device != "sim":
         raise UserError("--out: timelines are drawn from simulated runs; add --device sim")
     artifacts = built(path, numbers, shape, left)
-    made = {number: measure(artifact, shape, device) for number, artifact in artifacts.items()}
+    read = predicted if chip else measure
+    made = {number: read(artifact, shape, chip or device) for number, artifact in artifacts.items()}
     if out is not None:
         write_picture(out, stack(titled(made)))
     if json:
         columns = {number: one.column for number, one in made.items()}
-        print_json({"size": size_text(shape), "steps": columns, "not_run": left})
+        print_json({"size": size_text(shape), "chip": chip or None, "steps": columns, "not_run": left})
         return
     show(made, shape, left)
     if out is not None:
@@ -101,6 +124,9 @@ def show(made: dict[int, Measured], shape: tuple[int, int, int], left: dict[int,
         some = numbers[first : first + SIDE_BY_SIDE]
         output().print(table({n: made[n].column for n in some}))
     draw(titled(made))
+    for number, one in made.items():
+        if one.why:
+            output().print(f"step {number}: {one.why}", markup=False)
     if left:
         output().print(left_out(left), markup=False)
 
@@ -168,12 +194,25 @@ def measure(artifact, size: tuple[int, int, int], device: str) -> Measured:
 
     data, simulated = utils.prepare_data(*size, seed=0, device=device), device == "sim"
     run, _ = utils.launch(artifact, *data, device=device, trace=simulated)
-    column = {name: read(artifact, run) for name, read in ROWS.items()}
+    column = of_kernel(artifact) | {name: read(run) for name, read in OF_RUN.items()}
     ms = None if simulated else utils.benchmark(artifact, *size, device=device)[0]
     return Measured(column | {"milliseconds": ms if ms is not None else "not measured"}, run.trace)
 
 
+def of_kernel(artifact) -> dict:
+    return {name: read(artifact) for name, read in OF_KERNEL.items()}
+
+
+def predicted(artifact, size: tuple[int, int, int], chip: str) -> Measured:
+    """A step as a chip would run it; nothing is measured."""
+    try:
+        found, timeline = apart(artifact, chip, 2.0 * math.prod(size))
+    except NoForecast as error:
+        return Measured(of_kernel(artifact) | dict.fromkeys(OF_FORECAST, "-"), None, str(error))
+    return Measured(of_kernel(artifact) | {name: read(found) for name, read in OF_FORECAST.items()}, timeline)
+
+
 def cell(value) -> str:
     return (
-        f"{value:,}" if isinstance(value, int) else f"{value:.4f}" if isinstance(value, float) else str(value)
+        f"{value:,}" if isinstance(value, int) else f"{value:.4g}" if isinstance(value, float) else str(value)
     )

@@ -74,8 +74,8 @@ def replayed(artifact: Artifact, chip: str):
     from ptxsim.timing.record import Unpredictable
 
     try:
-        launch = launch_of(artifact)
-        return predict(sample(launch, artifact.registers), chip_of(chip)), launch
+        launch, part = launch_of(artifact), chip_of(chip)
+        return predict(sample(launch, artifact.registers, sms=int(part.sms)), part), launch
     except (Unpredictable, ptxsim.PtxError) as error:
         raise NoForecast(f"no time is predicted: {error}") from None
 

@@ -28,7 +28,7 @@ STEPS = 400_000  # of all warps that are played, unless two turns take more
 
 @dataclass
 class Sample:
-    """What was recorded of a launch; the same for every chip."""
+    """What was recorded of a launch; the same for every chip with as many SMs."""
 
     tape: object
     sharers: dict[int, float]
@@ -62,15 +62,18 @@ class Prediction:
     notes: list[str] = field(default_factory=list)
 
 
-def sample(launch, registers: int = 0, together: int = 148) -> Sample:
-    """Records a cluster of a prepared launch (LoadedModule.prepare): the one that does the most."""
+def sample(launch, registers: int = 0, *, sms: int) -> Sample:
+    """Records a cluster of a prepared launch (LoadedModule.prepare): the one that does the most.
+
+    sms: of the chip; so many CTAs are looked at for what they read together.
+    """
     even = spread(launch)
     tape = record(launch, even.largest)
     arrays = launch.memory.arrays
     sizes = {s: int(arrays[s].nbytes) for s in {*tape.reads, *tape.writes} if s >= 0}
     count = launch.clusters[0] * launch.clusters[1] * launch.clusters[2]
     reads = {s: n for s, n in tape.reads.items() if s >= 0}
-    groups = max(1, together // launch.ctas_per_cluster)
+    groups = max(1, sms // launch.ctas_per_cluster)
     return Sample(
         tape, sharers(launch, reads, groups), sizes, count, even.mean, launch.ctas_per_cluster,
         launch.threads, launch.shared_end, registers or _registers(launch), tape.columns,

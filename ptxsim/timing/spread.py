@@ -9,6 +9,7 @@ between them is run too, until what is unknown is less than CLOSE of the whole.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from threadpoolctl import threadpool_limits
 
@@ -35,22 +36,24 @@ def spread(launch) -> Spread:
     count = launch.clusters[0] * launch.clusters[1] * launch.clusters[2]
     if count == 1 or talks(launch.program):
         return Spread(0, 1.0)
-    found = _counted(_counter(launch), count)
+    run = cache(_counter(launch))
+    what = 0 if run(0)[0] or run(count - 1)[0] else 1
+    found = _counted(lambda index: run(index)[what], count)
     largest = max(found, key=lambda index: (found[index], -index))
     return Spread(largest, _total(found) / (count * found[largest]))
 
 
 def _counter(launch):
-    """index -> tensor instructions of this cluster; all of its instructions if it has none."""
+    """index -> (tensor instructions, all instructions) of this cluster."""
     cluster = Cluster(launch, "program", Reporter([], launch.memory, launch.shared_dynamic, launch.source))
     cluster.dry = True
 
-    def run(index: int) -> int:
+    def run(index: int) -> tuple[int, int]:
         cluster.forget_counts()
         with threadpool_limits(1):
             cluster.start(index)
             cluster.run(alone=True)
-        return int(cluster.tensor_operations or cluster.CTL[ml.EXECUTED])
+        return cluster.tensor_operations, int(cluster.CTL[ml.EXECUTED])
 
     return run
 

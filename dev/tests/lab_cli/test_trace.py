@@ -182,3 +182,23 @@ def test_runs_to_compare_have_one_scale(run):
     assert status == 0 and len(loads) == 2 and out.count("|0 ") == 1
     four, five = (line.rstrip() for line in loads)
     assert len(five) < len(four)
+
+
+def test_with_a_chip_compare_predicts_and_runs_nothing(run):
+    command = "compare", "4", "5", "--size", "256x128x256", "--chip", "b200", *K
+    status, out, _ = run(*command)
+    words = " ".join(out.split())
+    assert status == 0 and "predicted ms" in out and "verdict" not in out
+    assert "modelled, not measured" in words and out.count("|0 ") == 1
+    _, out, _ = run(*command, "--json")
+    said = json.loads(out)
+    assert said["chip"] == "b200" and all(step["predicted ms"] > 0 for step in said["steps"].values())
+
+
+@pytest.mark.parametrize(
+    "more, words",
+    [(["--chip", "h100"], "--chip takes b200 or h200"), (["--chip", "b200", "--device", "sim"], "without")],
+)
+def test_compare_refuses_a_chip_that_it_cannot_use(run, more, words):
+    status, out, err = run("compare", "4", "5", *K, *more)
+    assert status == 2 and out == "" and words in err

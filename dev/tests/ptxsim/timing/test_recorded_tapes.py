@@ -60,7 +60,7 @@ def test_a_dry_run_is_recorded_as_a_wet_one(made, step, monkeypatch):
 
 
 def test_a_sample_is_the_same_twice_and_so_is_its_prediction(made):
-    first, second = (predict(sample(launch_of(made(7))), chip("b200")) for _ in range(2))
+    first, second = (predict(sample(launch_of(made(7)), sms=148), chip("b200")) for _ in range(2))
     assert first.seconds == second.seconds and first.spent == second.spent
 
 
@@ -78,10 +78,10 @@ def test_a_persistent_cluster_counts_its_tiles(made):
 
 def test_a_larger_problem_takes_longer_and_a_faster_chip_less(made):
     part = chip("b200")
-    small, large = (predict(sample(launch_of(made(4, (2048, 2048, k)))), part) for k in (256, 512))
+    small, large = (predict(sample(launch_of(made(4, (2048, 2048, k))), sms=148), part) for k in (256, 512))
     assert small.cycles < large.cycles
     quicker = replace(part, tma_latency=part.tma_latency / 2, mma_latency=part.mma_latency / 2)
-    assert predict(sample(launch_of(made(4, (2048, 2048, 512)))), quicker).cycles < large.cycles
+    assert predict(sample(launch_of(made(4, (2048, 2048, 512))), sms=148), quicker).cycles < large.cycles
 
 
 def test_shares_of_the_critical_path_add_up_and_the_tensor_core_is_not_busy_all_the_time(made):

@@ -46,7 +46,7 @@ def test_an_even_grid_costs_two_clusters():
 def test_the_work_of_a_persistent_kernel_is_that_of_its_tiles(tiles):
     size = 128, 64 * tiles if tiles < 3 else 128 * tiles, 128
     launch = launch_of(rung(6, size))
-    found = predict(sample(launch, together=132), chip("h200"))
+    found = predict(sample(launch, sms=132), chip("h200"))
     whole = [-(-size[0] // 128) * 128, -(-size[1] // 256) * 256, size[2]]  # tiles are 128 x 256
     assert found.work.unit_flops == pytest.approx(2.0 * whole[0] * whole[1] * whole[2], rel=0.02)
 
@@ -54,6 +54,14 @@ def test_the_work_of_a_persistent_kernel_is_that_of_its_tiles(tiles):
 def rung(number: int, size):
     (one,) = [r for r in tracks.track_of("hopper").rungs if r.number == number]
     return tracks.build(one, REFERENCE.parent / "hopper_kernels.py", size, dtype="bfloat16").artifact
+
+
+def test_clusters_that_get_no_tile_do_nothing():
+    """Step 10 starts as many clusters as the chip holds, here for two tiles."""
+    launch = launch_of(build(builder(REFERENCE, 10)(512, 512, 256)))
+    found = sample(launch, sms=148)
+    assert found.mean * found.clusters == pytest.approx(2.0, abs=0.1)
+    assert predict(found, chip("b200")).work.unit_flops == pytest.approx(2.0 * 512 * 512 * 256, rel=0.05)
 
 
 def test_a_step_that_gives_each_cluster_one_tile_is_even():
