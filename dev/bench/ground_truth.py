@@ -69,10 +69,14 @@ class Tally:
             for seed, text, small in examples[:show]:
                 lines.append(f"        program {seed}: {text}")
                 if small is not None:
-                    lines += [
-                        f"          {line}" for line in str(small).split("\n") if not line.endswith(":")
-                    ]
+                    lines += [f"          {line}" for line in _without_idle(str(small).split("\n"))]
         return "\n".join(lines)
+
+
+def _without_idle(lines: list[str]) -> list[str]:
+    """Without the headings of warps that do nothing."""
+    following = [*lines[1:], ":"]
+    return [a for a, b in zip(lines, following, strict=True) if not (a.endswith(":") and b.endswith(":"))]
 
 
 def examine(seed: int) -> tuple[int, str, list[tuple[str, str]]]:

@@ -144,10 +144,15 @@ class Clues(Observer):
 
     def _without_consequence(self, cluster) -> None:
         """A barrier that runs ahead of its waits is an error where something else shows that a schedule goes
-        wrong; if every wait passed and nothing came of it, only the count is odd.
+        wrong; if every wait passed and nothing came of it, only the count is odd. That a wait may come too
+        late is told where nothing is wrong in this run.
         """
         errors = [f for f in self.reporter.found.values() if f.severity == "error"]
         ahead = [f for f in errors if f.evidence.get("ahead")]
+        late = [key for key, f in self.reporter.found.items() if f.evidence.get("cause") == "missed"]
+        if len(late) + len(ahead) < len(errors):
+            for key in late:
+                del self.reporter.found[key]
         if not cluster.stuck and len(ahead) == len(errors):
             for finding in ahead:
                 finding.severity = "review"

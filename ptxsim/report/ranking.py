@@ -10,7 +10,7 @@ from __future__ import annotations
 
 _WRONG_BARRIER = ("empty commit", "no init", "outside its array", "own barrier")
 _FLIP = ("stale", "not flipped", "fresh")
-_COUNTS = ("slot", "bytes", "arrivals", "ahead", "bytes only", "partial", "misrouted", "silent")
+_COUNTS = ("slot", "bytes", "arrivals", "ahead", "bytes only", "partial", "misrouted", "silent", "missed")
 
 ORDER: tuple[tuple[str, tuple[str, ...]], ...] = (  # (kind, causes); no causes: all that are not named
     ("deadlock", ("endless",)),

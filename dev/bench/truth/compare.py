@@ -4,7 +4,8 @@
   false error      no schedule of the program does anything wrong, ptxsim says `error`
   false review     nothing is left to review, ptxsim says `review`
   false clean      every schedule is wrong, ptxsim says `clean` or `review` in an order
-  unseen           some schedule is wrong, ptxsim says so in no order (a run is one run: not counted as false)
+  unseen           some schedule is wrong, ptxsim says so in no order (a run is one run: no false verdict);
+                   apart: a review says that it is luck what arrives where
   missing review   every schedule lacks a fence, ptxsim says `clean`
   wrong pair       a race, or a waiting event, that the truth does not know
   wrong kind       an error of a kind that nothing in the program explains
@@ -31,14 +32,16 @@ SEEDED = 4  # one program in as many runs under an order at random as well
 OWN = {900000, 900001}  # marks of what stands before and after the events
 DEEPER = (5, 40, 300)  # times as many schedules before a disagreement counts
 SECONDS = 60  # a run that takes longer has no verdict
+_LUCK = "is luck"
 _LINE = re.compile(r"\bline (\d+)\b")
 
 # kind of a finding -> what in the truth explains it
 EXPLAINS = {
+    "collective": {"stuck", "races"},  # groups of warps that share a barrier
     "race": {"races", "pending", "stuck", "open"},
     "proxy-fence": {"fences", "races"},
     "deadlock": {"stuck"},
-    "async-pending": {"pending", "races"},
+    "async-pending": {"pending", "races", "stuck"},
     "uninitialized": {"races", "pending", "unset", "stuck"},
     "tmem-alloc": {"races", "pending", "stuck"},  # what is still under way when columns are freed
     "mbarrier": {"stuck", "races", "half"},
@@ -118,7 +121,8 @@ def judge_runs(truth: Truth, runs: dict) -> list[tuple[str, str]]:
         found += _of_one_run(truth, order, result)
     wrong = [o for o, v in verdicts.items() if v == "error"]
     if truth.may and not truth.must and not wrong:
-        found.append(("unseen", _kinds(truth)))
+        told = any(_LUCK in f.message for result, _ in runs.values() for f in result.findings)
+        found.append(("unseen, a review says luck" if told else "unseen", _kinds(truth)))
     memories = [memory for _, memory in runs.values()]
     if set(verdicts.values()) == {"clean"} and any((m != memories[0]).any() for m in memories):
         found.append(("results differ", ""))

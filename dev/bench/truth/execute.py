@@ -66,6 +66,7 @@ class Meeting:
     arrived: int = 0
     gathered: tuple = (0, 0)
     waiting: list = field(default_factory=list)  # (warp, op)
+    over: int = 0  # node of the end of the last round
 
 
 def union(a: tuple, b: tuple) -> tuple:
@@ -158,6 +159,10 @@ class Run:
         for op, threads in order:
             if op.kind in COLLECTIVE and len(threads) != op.lanes.bit_count():
                 continue
+            if op.kind == "arrive" and self.habit == "random" and self.rng.random() < 0.3:
+                threads = self.rng.sample(
+                    threads, self.rng.randint(1, len(threads))
+                )  # others come in between
             if getattr(self, "do_" + op.kind)(warp, op, threads):
                 for thread in threads:
                     self.pc[thread] += 1
@@ -269,11 +274,16 @@ class Run:
             raise Undefined("a barrier is used with two counts")
         meeting.expected = op.a["count"]
         meeting.arrived += 32
-        meeting.gathered = union(meeting.gathered, self.released(threads))
+        stamp = self.released(threads)
+        alone = op.a["count"] == 32
+        self.loose |= bool(meeting.over and not alone and not meeting.over & (stamp[0] | stamp[1]))
+        meeting.gathered = union(meeting.gathered, stamp)
         return meeting
 
     def complete(self, meeting: Meeting) -> None:
         if meeting.arrived >= meeting.expected:
+            meeting.over = self.node(None, 0, "phase", [], 0)
+            meeting.gathered = union(meeting.gathered, (meeting.over, meeting.over))
             for warp, op in meeting.waiting:
                 self.learn(range(warp * 32, warp * 32 + 32), meeting.gathered)
                 self.passed.add((warp, op))

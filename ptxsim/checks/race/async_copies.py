@@ -128,7 +128,8 @@ class ThreadCopies(Observer):
     def start(self, cluster) -> None:
         self.clocks = self.races.clocks
         self.latest: deque[Copies] = deque(maxlen=_REMEMBERED)
-        self.told: dict[tuple, deque[int]] = {}  # (agent, place) -> epochs of `expect`
+        self.told: dict[tuple, deque] = {}  # (agent, place) -> (epoch, what it brings) of arrivals to come
+        self.last = np.zeros(self.clocks.threads, np.int32)  # epoch of each agent's last copy
 
     def cp_async_issue(self, cluster, split, reads: np.ndarray, writes: np.ndarray) -> Copies:
         clocks, agents = self.clocks, self.clocks.agents(split)
@@ -140,6 +141,7 @@ class ThreadCopies(Observer):
         rows = clocks.clock[first : clocks.first_agent(split.warp + 1)].copy()
         token = Copies(agents, first, clocks.clock[agents, agents], rows, queues, (reads, writes))
         clocks.clock[agents, agents] += 1
+        self.last[agents] = token.epochs
         self.latest.append(token)
         return token
 
@@ -164,29 +166,34 @@ class ThreadCopies(Observer):
         self.clocks.learn(agents, token.queues + agents, token.epochs[mine])
 
     def will_signal(self, cluster, split, kind: str, places: list) -> None:
-        """One arrival of each lane, later."""
+        """One arrival of each lane, later: it comes after this lane's copies so far, but not after what the
+        lane did before (PTX ISA 8.9.1.1).
+        """
         if kind != "cp.async":
             return
         for agent, place in zip(self.clocks.agents(split).tolist(), places, strict=False):
             after = Stamp(self.clocks.clock[agent].copy(), self.clocks.thread_clock[agent].copy())
+            brings = Stamp(self._copies_of(agent), after.thread_clock)
             if "noinc" in split.instr.mods:
-                self.clocks.signal(place).coming.setdefault(agent, []).append((after, split.row))
+                coming = self.clocks.signal(place).coming
+                coming.setdefault(agent, deque()).append((after, brings, split.row))
             else:
-                self.told.setdefault((agent, place), deque()).append((self.clocks.epoch(agent), after))
+                self.told.setdefault((agent, place), deque()).append((self.clocks.epoch(agent), brings))
                 self.clocks.clock[agent, agent] += 1
 
+    def _copies_of(self, agent: int) -> np.ndarray:
+        """A clock that knows of the copies of this agent so far, and of nothing else."""
+        if not self.last[agent]:
+            return _NOTHING
+        clock = np.zeros(self.clocks.first_copy + agent + 1, np.int32)
+        clock[-1] = self.last[agent]
+        return clock
+
     def cp_async_arrive(self, cluster, split, place, token: tuple[Copies, ...]) -> None:
-        """It is ordered after the copies alone, not after what their thread did before (PTX ISA 8.9.1.1)."""
         (agent,) = self.clocks.agents(split)
-        signal, clock = self.clocks.signal(place), _NOTHING
-        epochs = [int(c.epochs[c.agents == agent][0]) for c in token if agent in c.agents]
-        if epochs:
-            clock = np.zeros(self.clocks.first_copy + agent + 1, np.int32)
-            clock[-1] = max(epochs)
+        signal = self.clocks.signal(place)
         if "noinc" in split.instr.mods:
-            after, row = signal.coming[agent].pop(0)
-            done = Stamp(clock, after.thread_clock)
-            self.races.synchronization.arrive_later(cluster, place, done, after, row)
+            after, brings, row = signal.coming[agent].popleft()
+            self.races.synchronization.arrive_later(cluster, place, brings, after, row)
         else:
-            epoch, after = self.told[agent, place].popleft()
-            signal.count(agent, epoch, Stamp(clock, after.thread_clock))
+            signal.count(agent, *self.told[agent, place].popleft())

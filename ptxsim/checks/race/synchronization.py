@@ -6,9 +6,10 @@ import numpy as np
 
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.observer import Observer
-from ptxsim.checks.race.vector_clocks import Signal, Stamp
+from ptxsim.checks.race.vector_clocks import Signal, Stamp, with_epoch
 
 _COUNT = "init(count) is the number of arrivals per round, and who arrives again waits for the round before"
+_ROUND = "who arrives again (bar.arrive), or uses the id of others, waits first for who was there before"
 
 
 class Synchronization(Observer):
@@ -35,16 +36,33 @@ class Synchronization(Observer):
 
     def bar_arrive(self, cluster, split, number: int) -> None:
         key, agents = ("bar", split.cta, number), self.clocks.agents(split)
+        column = self.clocks.column("bar", key)
+        rounds, several = self.clocks.queue(column).count, cluster.unit_state[key].expected != 32
+        known = self.clocks.thread_clock[agents, column - self.clocks.threads]
+        if rounds and several and (known < rounds).any():
+            self._luck_at_barrier(split, number)
         self.clocks.signal(key).add(self.clocks.release(agents))
         self.meetings.setdefault(key, []).append((split.index, agents))
 
     def bar_complete(self, cluster, cta: int, number: int, waiting: list) -> None:
         key = ("bar", cta, number)
         signal = self.clocks.signals.pop(key)
+        column = self.clocks.column("bar", key)
+        self.clocks.queue(column).count += 1
+        rounds = with_epoch(
+            signal.gathered.thread_clock, column - self.clocks.threads, self.clocks.queue(column).count
+        )
         waits = {split.index for split in waiting}
         agents = [a for index, a in self.meetings.pop(key, []) if index in waits]
         if agents:
-            self.clocks.acquire(np.sort(np.concatenate(agents)), signal.gathered)
+            self.clocks.acquire(np.sort(np.concatenate(agents)), Stamp(signal.gathered.clock, rounds))
+
+    def _luck_at_barrier(self, split, number: int) -> None:
+        message = (
+            f"CTA barrier {number}: this warp arrives, but nothing tells it that the round before is over: "
+            f"in which round it counts is luck"
+        )
+        self.races.reporter.add("collective", "review", message, _ROUND, split, ("luck", number))
 
     def cluster_arrive(self, cluster, split, relaxed: bool) -> None:
         stamp = self.clocks.release(self.clocks.agents(split), clock=not relaxed)
@@ -66,6 +84,7 @@ class Synchronization(Observer):
     def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
         clocks, agents = self.clocks, self.clocks.agents_of(split.warp, lanes)
         signal = clocks.signal(place)
+        self._ends(cluster, place, signal, agents)
         if signal.published is not None:
             self._late(cluster, signal, place, agents, split.row)
         if relaxed:
@@ -77,6 +96,19 @@ class Synchronization(Observer):
         signal.arrive(stamp, second)
         if second is not None:
             signal.together.append((agents, epochs, stamp))
+
+    def _ends(self, cluster, place, signal: Signal, agents: np.ndarray) -> None:
+        """Whoever knows of all other arrivals of a phase, and brings the last ones, knows that it is over."""
+        barrier = cluster.mbarriers[place]
+        if len(agents) != barrier.pending or barrier.tx or self.clocks.threads_per_agent > 1:
+            return
+        gathered = signal.gathered.clock if signal.gathered is not None else agents[:0]
+        clock = self.clocks.clock[agents, : len(gathered)]
+        if signal.gathered is None or (clock >= gathered).all():
+            self.clocks.changes += 1
+            self.clocks.thread_clock[agents, self.clocks.column("bytes", place) - self.clocks.threads] = (
+                barrier.phase + 1
+            )
 
     def _late(self, cluster, signal: Signal, place, agents: np.ndarray, row: int) -> None:
         """Which of these arrivals could have counted in the phase that has just completed?"""
@@ -93,15 +125,15 @@ class Synchronization(Observer):
             column = clocks.column("bytes", place) - clocks.threads
             known = after.thread_clock[column] if column < len(after.thread_clock) else 0
             if known < cluster.mbarriers[place].phase:
-                self._doubt(cluster, signal, place, after.clock[None], after.thread_clock[None], row)
+                self._doubt(cluster, signal, place, after.clock[None], after.thread_clock[None], row, stamp)
         signal.arrive(stamp)
 
-    def _doubt(self, cluster, signal: Signal, place, clocks, thread_clocks, row: int) -> None:
+    def _doubt(self, cluster, signal: Signal, place, clocks, thread_clocks, row: int, brings=None) -> None:
         """Whoever waits from now on for the last phase of this mbarrier cannot rely on all its arrivals."""
         phase, relied = cluster.mbarriers[place].phase, signal.published.clock
-        signal.doubt(clocks, thread_clocks, row)
+        signal.doubt(clocks, brings or Stamp(clocks.min(0), thread_clocks.min(0)), row)
         column = self.clocks.column("bytes", place)
-        signal.published = signal.published.knowing(self.clocks, column, phase)
+        signal.rely(signal.published.knowing(self.clocks, column, phase))
         left = signal.published.clock
         if signal.taken == phase and (relied[: len(left)] > left).any():
             self._luck(cluster, place, row, phase)
@@ -124,16 +156,31 @@ class Synchronization(Observer):
         if signal.coming and self.clocks.threads_per_agent == 1:
             self._doubt_coming(cluster, signal, place)
         signal.taken = cluster.mbarriers[place].phase
-        self.clocks.acquire(self.clocks.agents_of(split.warp, lanes), signal.published, clock=not relaxed)
+        agents = self.clocks.agents_of(split.warp, lanes)
+        self.clocks.acquire(agents, self._relied_on(place, agents, signal), clock=not relaxed)
+
+    def _relied_on(self, place, agents: np.ndarray, signal: Signal) -> Stamp | None:
+        """What a wait of these threads gives them: of the phase that is complete, or of an earlier one of the
+        same parity that would have let them pass, had they come earlier (PTX ISA 9.7.13.15.16).
+        """
+        column = self.clocks.column("bytes", place) - self.clocks.threads
+        first = (
+            int(agents[0]) - int(agents[0]) % 32
+        )  # what one lane has seen, all have: shfl and elect order them
+        known = int(self.clocks.thread_clock[first : first + 32, column].max())
+        enough = known + (signal.taken - known) % 2
+        if self.clocks.threads_per_agent > 1 or enough >= signal.taken:
+            return signal.published
+        return signal.past.get(enough)
 
     def _doubt_coming(self, cluster, signal: Signal, place) -> None:
         """Arrivals of cp.async that were issued before the last phase, and are still to come."""
         column = self.clocks.column("bytes", place) - self.clocks.threads
         phase = cluster.mbarriers[place].phase
-        for after, row in (arrival for own in signal.coming.values() for arrival in own):
+        for after, brings, row in (arrival for own in signal.coming.values() for arrival in own):
             known = after.thread_clock[column] if column < len(after.thread_clock) else 0
             if known < phase and signal.published is not None:
-                self._doubt(cluster, signal, place, after.clock[None], after.thread_clock[None], row)
+                self._doubt(cluster, signal, place, after.clock[None], after.thread_clock[None], row, brings)
 
     def mbarrier_blocked(self, cluster, split, lanes: int, place, parity: int) -> None:
         self.clocks.signal(place).awaited = True
@@ -141,9 +188,9 @@ class Synchronization(Observer):
     def phase_complete(self, cluster, place) -> None:
         signal = self.clocks.signal(place)
         if signal.gathered is not None:
-            column = self.clocks.column("bytes", place)
-            signal.gathered = signal.gathered.knowing(self.clocks, column, cluster.mbarriers[place].phase)
-            signal.turn()
+            column, phase = self.clocks.column("bytes", place), cluster.mbarriers[place].phase
+            signal.gathered = signal.gathered.knowing(self.clocks, column, phase)
+            signal.turn(phase)
 
     # ---- tensor memory ----
 

@@ -9,12 +9,13 @@ from ptxsim.checks.race.async_work import Issued, spans_of
 from ptxsim.checks.race.shadow_bytes import SHARED
 from ptxsim.checks.race.shadow_order import SERIAL
 from ptxsim.checks.race.shadow_tmem import rectangle
-from ptxsim.checks.race.vector_clocks import most, with_epoch
+from ptxsim.checks.race.vector_clocks import Stamp, joined, most, with_epoch
 from ptxsim.isa.number_formats import DECODERS
 from ptxsim.machine.tensor_memory import COLUMNS, LANES, split_address
 from ptxsim.units.tcgen05_mma import operand_chunks, operand_lanes, result_blocks
 
 MMA_K_BYTES = 32
+_IN_FLIGHT = 64  # wgmma instructions of a warpgroup that can be waited for
 _NOTHING = np.zeros(0, np.int32)
 
 
@@ -164,6 +165,7 @@ class Wgmma(Observer):
     def start(self, cluster) -> None:
         self.clocks = self.races.clocks
         self.issued: dict[int, int] = {}  # warp -> instructions
+        self.reached: dict[tuple, np.ndarray] = {}  # (queue, epoch) -> thread_clock of those who issued it
 
     def wgmma_issue(self, cluster, split) -> Issued:
         """One warp's share: it comes after what any lane knows, as all have come here (.sync.aligned)."""
@@ -172,6 +174,9 @@ class Wgmma(Observer):
         clocks.clock[agents, agents] += 1
         op.queue = clocks.column("wgmma", split.warp - split.warp % cluster.warps_per_cta % 4)
         op.epoch = self.issued[split.warp] = self.issued.get(split.warp, 0) + 1
+        known, reached = most(clocks.thread_clock, agents), self.reached.get((op.queue, op.epoch))
+        self.reached[op.queue, op.epoch] = known if reached is None else joined(reached, known)
+        self.reached.pop((op.queue, op.epoch - _IN_FLIGHT), None)
         return op
 
     def wgmma_read(self, cluster, token: Issued, rank: int, chunks: np.ndarray) -> None:
@@ -179,4 +184,9 @@ class Wgmma(Observer):
             self.history.spans(SHARED, spans_of(chunks, rank * self.history.window), False, token)
 
     def wgmma_wait(self, cluster, split, token: Issued) -> None:
-        self.clocks.learn(self.clocks.agents(split), token.queue, token.epoch)
+        """All warps of the group have come to it, though they hand on no memory access by that."""
+        agents = self.clocks.agents(split)
+        self.clocks.learn(agents, token.queue, token.epoch)
+        reached = self.reached.get((token.queue, token.epoch))
+        if reached is not None:
+            self.clocks.acquire(agents, Stamp(_NOTHING, reached))

@@ -25,6 +25,7 @@ from ptxsim.machine.split import lane_list
 BLOCK = 64  # columns added at a time
 MAX_THREADS = 8192  # in a cluster; above that, a warp counts as one agent
 _NOTHING = np.zeros(0, np.int32)
+_PAST = 8  # phases of an mbarrier that are remembered
 
 
 @dataclass
@@ -62,6 +63,7 @@ class Signal:
 
     gathered: Stamp | None = None  # by everyone who has arrived
     published: Stamp | None = None  # what a completed wait may rely on
+    past: dict = field(default_factory=dict)  # phases complete -> `published` then, of the last ones
     spare: Stamp | None = None  # an mbarrier: `gathered`, whichever one arrival of this phase is missing
     lacking: Stamp | None = None  # `spare` of the last phase
     together: list = field(
@@ -69,7 +71,7 @@ class Signal:
     )  # (agents, their epochs, stamp) of arrivals by one instruction
     before: list = field(default_factory=list)  # the same of the last phase
     taken: int = -1  # phases complete when a wait passed last
-    coming: dict = field(default_factory=dict)  # agent -> (what came before, row) of its cp.async arrivals
+    coming: dict = field(default_factory=dict)  # agent -> (what came before, what it brings, row) of cp.async
     counted: list = field(default_factory=list)  # (agent, epoch, stamp): see `count`
     relaxed: dict = field(default_factory=dict)  # agent -> its epoch when it arrived, without release
     stray: int | None = None  # row of an arrival that could have counted in the phase before, for another
@@ -104,7 +106,7 @@ class Signal:
         """
         self.counted.append((agent, epoch, stamp))
 
-    def turn(self) -> None:
+    def turn(self, phase: int) -> None:
         """A phase of an mbarrier completes: later ones come after all its arrivals."""
         told = self.gathered
         for agent, epoch, stamp in self.counted:
@@ -112,21 +114,28 @@ class Signal:
             if max(known, self.relaxed.get(agent, 0)) > epoch:
                 self.gathered = self.gathered.joined(stamp)
         self.counted, self.relaxed = [], {}
-        self.published = self.gathered
+        self.published = self.past[phase] = self.gathered
+        self.past.pop(phase - _PAST, None)
         self.lacking, self.spare = self.spare, self.gathered
         self.before, self.together = self.together, []
 
-    def doubt(self, clocks: np.ndarray, thread_clocks: np.ndarray, row: int) -> None:
-        """Arrivals that know this, one per line, came too late for the last phase, but nothing orders them
-        after that phase: each could have counted in the place of any of its arrivals that it does not know.
-        Lanes that arrive by one instruction come together: who knows one of them is behind all.
+    def doubt(self, clocks: np.ndarray, brings: Stamp, row: int) -> None:
+        """Arrivals that know this, one per line, and all bring that, came too late for the last phase, but
+        nothing orders them after it: each could have counted in the place of any of its arrivals that it does
+        not know. Lanes that arrive by one instruction come together: who knows one of them is behind all.
         """
-        certain = self.published.common(Stamp(clocks.min(0), thread_clocks.min(0)))
-        certain = certain.joined(self.lacking)
+        certain = self.published.common(brings).joined(self.lacking)
         for agents, epochs, stamp in self.before:
             if (clocks[:, agents] >= epochs).any(1).all():
                 certain = certain.joined(stamp)
-        self.published, self.stray = certain, row
+        self.stray = row
+        self.rely(certain)
+
+    def rely(self, stamp: Stamp) -> None:
+        """That is what a wait for the last phase may rely on."""
+        self.published = stamp
+        if self.past:
+            self.past[max(self.past)] = stamp
 
 
 @dataclass

@@ -1,0 +1,77 @@
+"""Truth table of phases that pass or are missed by luck: waits and arrivals that only this run puts where
+they belong (PTX ISA 9.7.13.15.16, 9.7.13.1).
+"""
+
+from __future__ import annotations
+
+from truth import Rule, check_broken, check_kept, each, lines, wait
+
+INIT = "@%lead mbarrier.init.shared.b64 [%bar], 1; @%lead mbarrier.init.shared.b64 [%bar+8], 1; bar.sync 0;"
+SIGNAL = "@%lead mbarrier.arrive.shared.b64 _, [%bar];"
+ANSWER = "setp.eq.u32 %q, %t, 32; @%q mbarrier.arrive.shared.b64 _, [%bar+8];"
+WRITE = "@%w0 st.shared.u32 [%mine], %t; bar.warp.sync 0xffffffff;"
+READ = "@%w1 ld.shared.u32 %r0, [%other];"
+
+
+def only(guard: str, text: str, label: str) -> str:
+    """These lines for the warps of a predicate."""
+    return f"@!{guard} bra {label}; {text} {label}:"
+
+
+def handed(label: str) -> str:
+    """Warp 0 arrives at barrier 1, warp 1 waits there."""
+    return only("%w0", "bar.arrive 1, 64;", f"A{label}") + only("%w1", "bar.sync 1, 64;", f"B{label}")
+
+
+PHASES = (
+    Rule(
+        "a-wait-before-its-next-phase-ends",
+        lines(INIT, only("%w1", wait(1), "A"), "bar.sync 1;", SIGNAL),
+        ("bar.sync 1;", ""),
+        "mbarrier",
+        words="may be over before it comes",
+        orders=("program", "adverse"),  # in the other one it comes late, and hangs
+    ),
+    Rule(
+        "a-wait-behind-the-phase-before",
+        lines(
+            INIT,
+            SIGNAL,
+            only("%w1", wait(0), "A"),
+            ANSWER,
+            only("%w0", wait(0, at=8), "B"),
+            WRITE,
+            SIGNAL,
+            only("%w1", wait(1), "C"),
+            READ,
+        ),
+        (only("%w1", wait(0), "A"), ""),
+        "race",
+        also=("uninitialized", "mbarrier"),
+    ),
+    Rule(
+        "a-round-behind-the-one-before",
+        lines(handed("1"), "bar.sync 2;", handed("2")),
+        ("bar.sync 2;", ""),
+        "collective",
+        "review",
+        words="is luck",
+        orders=(7,),  # else warp 0 arrives twice in one round, and warp 1 hangs
+    ),
+    Rule(
+        "a-barrier-of-32-is-its-warps-own",
+        lines("bar.sync 1, 32;", WRITE, "bar.sync 2;", READ),
+        ("bar.sync 2;", ""),
+        "race",
+    ),
+)
+
+
+@each(PHASES)
+def test_kept(rule, order):
+    check_kept(rule, order)
+
+
+@each(PHASES)
+def test_broken(rule, order):
+    check_broken(rule, order)
