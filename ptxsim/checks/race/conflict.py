@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.shadow_order import (
     AGENT,
@@ -108,7 +109,8 @@ class Pair:
         if None in (first.by, second.by):
             return
         warps = [races.clocks.warp_of(by) for by in (first.by, second.by)]
-        self.seen = {key: replace(seen) for key, seen in races.handshakes.seen.items() if key[0] in warps}
+        histories = history_of(races.cluster).items()
+        self.seen = {(w, p): replace(h.waits[w]) for p, h in histories for w in warps if w in h.waits}
         if _same_issue(races, first, second, earlier, op):
             self.issuers = sorted({first.by, second.by})
         if warps[0] != warps[1] and self.code in (WRITE_WRITE, WRITE_READ, READ_WRITE):

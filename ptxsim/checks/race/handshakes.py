@@ -1,21 +1,13 @@
-"""What the warps have done on mbarriers lately, for the words of a race report: it orders nothing itself."""
+"""What the warps have handed over on mbarriers lately, for the words of a race report: it orders nothing itself."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.observer import Observer
 
 Place = tuple[int, int]
-
-
-@dataclass
-class Seen:
-    """The waits of one warp on one mbarrier. Phase -1 is the one before the first."""
-
-    phase: int  # that its last wait saw complete
-    lanes: int  # that have seen it
-    again: tuple[int, int] | None = None  # (phase, row): the first wait that a phase let pass a second time
 
 
 @dataclass
@@ -37,12 +29,8 @@ class Handshakes(Observer):
     def start(self, cluster) -> None:
         self.clocks = self.races.clocks
         self.tick = 0
-        self.seen: dict[tuple[int, Place], Seen] = {}
         self.handed: dict[int, dict[Place, Handed]] = {}
         self.waited: dict[int, int] = {}  # warp -> tick of its last wait
-
-    def mbarrier_init(self, cluster, split, lane: int, place) -> None:
-        self.seen = {key: seen for key, seen in self.seen.items() if key[1] != place}
 
     def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
         if "expect_tx" in split.instr.mods:
@@ -55,24 +43,15 @@ class Handshakes(Observer):
     def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
         self.tick += 1
         self.waited[split.warp] = self.tick
-        phase = cluster.mbarriers[place].phase - 1
-        seen = self.seen.get((split.warp, place))
-        if seen is None:
-            self.seen[split.warp, place] = Seen(phase, lanes)
-        elif seen.phase != phase:
-            seen.phase, seen.lanes = phase, lanes
-        else:
-            seen.again = seen.again or ((phase, split.row) if seen.lanes & lanes else None)
-            seen.lanes |= lanes
 
     def handed_early(self, agent: int, guest: int, clock) -> tuple[Place, int] | None:
         """(barrier, row) of what this agent's warp has signalled since its last wait, if warp `guest` waits
         for it and its `clock` knows of this signal: it was let in while the other was still at work.
         """
         warp = self.clocks.warp_of(agent)
-        since = self.waited.get(warp, 0)
+        since, histories = self.waited.get(warp, 0), history_of(self.races.cluster)
         for place, handed in self.handed.get(warp, {}).items():
-            known = (guest, place) in self.seen and clock[handed.agent] >= handed.epoch
-            if known and handed.tick > since:
+            waits = place in histories and guest in histories[place].waits
+            if waits and clock[handed.agent] >= handed.epoch and handed.tick > since:
                 return place, handed.row
         return None
