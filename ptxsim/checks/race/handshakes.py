@@ -1,4 +1,4 @@
-"""What the warps have handed over on mbarriers lately, for the words of a race report: it orders nothing itself."""
+"""What the warps have handed over on mbarriers lately, for the words of race reports: it orders nothing."""
 
 from __future__ import annotations
 

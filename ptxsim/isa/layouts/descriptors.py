@@ -140,13 +140,9 @@ class InstructionDescriptor:
     negate_b: bool
     saturate: bool
     sparse: bool
-    selector: int  # sparsity selector
-    max_shift: int  # .ws: 0, 8, 16, 32 columns of B
 
 
-def decode_instruction_descriptor(
-    bits: int, kind: str = "f16", cta_group: int = 1, ws: bool = False
-) -> InstructionDescriptor:
+def decode_instruction_descriptor(bits: int, kind: str = "f16", cta_group: int = 1) -> InstructionDescriptor:
     """Fields of the 32-bit instruction descriptor of tcgen05.mma. kind: "f16", "tf32", "f8f6f4" or "i8"."""
     if kind not in _INPUT_TYPES:
         raise ValueError(f"tcgen05.mma .kind::{kind} is not modelled")
@@ -165,28 +161,21 @@ def decode_instruction_descriptor(
             raise ValueError(f"{where}: matrix {name} has type {value}, expected one of {names}")
         types.append(names[value])
     m, n, sparse = _field(bits, 24, 5) << 4, _field(bits, 17, 6) << 3, bool(_field(bits, 2, 1))
-    _check_shape(where, m, n, kind, cta_group, ws)
+    _check_shape(where, m, n, kind, cta_group)
     flags = [bool(_field(bits, low, 1)) for low in (15, 16, 13, 14, 3)]
-    shift = (0, 8, 16, 32)[_field(bits, 30, 2)]
-    depth = MMA_K[kind] * (2 if sparse else 1)
-    return InstructionDescriptor(m, n, depth, *types, *flags, sparse, _field(bits, 0, 2), shift)
+    return InstructionDescriptor(m, n, MMA_K[kind] * (2 if sparse else 1), *types, *flags, sparse)
 
 
-def _check_shape(where: str, m: int, n: int, kind: str, cta_group: int, ws: bool) -> None:
-    """PTX ISA 9.7.16.2.1: the shapes that exist."""
-    if ws:
-        good = m in (32, 64, 128) and n in (64, 128, 256) and cta_group == 1
-        wanted = "M 32, 64 or 128 and N 64, 128 or 256 with .ws"
+def _check_shape(where: str, m: int, n: int, kind: str, cta_group: int) -> None:
+    """PTX ISA 9.7.16.2.1: the shapes that exist, without .ws."""
+    step = _N_STEP.get((cta_group, m))
+    if kind == "i8" and cta_group == 1 and step:
+        good = n in (8, 24) or n % 16 == 0
+        step = 16
     else:
-        step = _N_STEP.get((cta_group, m))
-        if kind == "i8" and cta_group == 1 and step:
-            good = n in (8, 24) or n % 16 == 0
-            step = 16
-        else:
-            good = step is not None and n % step == 0
-        good = good and 0 < n <= 256
-        wanted = f"N a multiple of {step}, at most 256" if step else f"M from {_shapes(cta_group)}"
-    if not good:
+        good = step is not None and n % step == 0
+    wanted = f"N a multiple of {step}, at most 256" if step else f"M from {_shapes(cta_group)}"
+    if not (good and 0 < n <= 256):
         raise ValueError(f"{where}, cta_group::{cta_group}: M={m}, N={n}; expected {wanted}")
 
 

@@ -49,39 +49,31 @@ def load_layout(shape: str, num: int, split: int = 0) -> tuple[np.ndarray, np.nd
     return table(thread // 4 + 8 * (reg // 2 % 2), reg % 2 + 2 * (thread % 4) + 8 * (reg // 4))
 
 
-def data_path(m: int, cta_group: int = 1, ws: bool = False, sparse: bool = False) -> str:
-    """Letter of the data-path layout of tcgen05.mma, "A" to "G"."""
-    if ws:
-        letter = {128: "D", 64: "E", 32: "G"}.get(m) if cta_group == 1 else None
-    elif cta_group == 1:
-        letter = {128: "D", 64: "F"}.get(m)
-    else:
-        letter = {256: "A", 128: "C" if sparse else "B"}.get(m)
+def data_path(m: int, cta_group: int = 1) -> str:
+    """Letter of the data-path layout of a dense tcgen05.mma without .ws: "A", "B", "D" or "F"."""
+    letter = ({128: "D", 64: "F"} if cta_group == 1 else {256: "A", 128: "B"}).get(m)
     if letter is None:
-        raise ValueError(f"tcgen05.mma{'.ws' if ws else ''}.cta_group::{cta_group} has no M={m}")
+        raise ValueError(f"tcgen05.mma.cta_group::{cta_group} has no M={m}")
     return letter
 
 
 @lru_cache(maxsize=64)
-def result_layout(
-    m: int, n: int, cta_group: int = 1, ws: bool = False, sparse: bool = False
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def result_layout(m: int, n: int, cta_group: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(CTA of the pair, lane, column) of D[row, column]: int64[m, n] each.
 
     One element per 32-bit column, f16 accumulators too (low half). Where only 16 of each warp's 32 lanes are
-    used (layouts C, F), address lane 16 selects the upper ones.
+    used (layout F), address lane 16 selects the upper ones.
     """
-    letter = data_path(m, cta_group, ws, sparse)
+    letter = data_path(m, cta_group)
     row, col = np.arange(m)[:, None], np.arange(n)[None, :]
     cta, row = np.divmod(row, m // cta_group)
     if letter in "AD":
         lane = row
-    elif letter in "CF":
+    elif letter == "F":
         lane = row // 16 * 32 + row % 16
-    else:  # columns fold over the lanes: halves (B, E), quarters (G)
-        rows = 32 if letter == "G" else 64
-        fold, col = np.divmod(col, n * rows // 128)
-        lane = row + rows * fold
+    else:  # columns fold over the lanes, in halves
+        fold, col = np.divmod(col, n // 2)
+        lane = row + 64 * fold
     return table(cta, lane, col)
 
 

@@ -74,12 +74,8 @@ def test_load_refuses(shape, num):
 RESULTS = [
     ("A", dict(m=256, n=128, cta_group=2)),
     ("B", dict(m=128, n=128, cta_group=2)),
-    ("C", dict(m=128, n=128, cta_group=2, sparse=True)),
     ("D", dict(m=128, n=64)),
-    ("D", dict(m=128, n=64, ws=True)),
-    ("E", dict(m=64, n=128, ws=True)),
     ("F", dict(m=64, n=40)),
-    ("G", dict(m=32, n=64, ws=True)),
 ]
 
 
@@ -87,11 +83,11 @@ RESULTS = [
 def test_result_is_one_to_one(letter, shape):
     cta, lane, column = layouts.result_layout(**shape)
     m, n, pair = shape["m"], shape["n"], shape.get("cta_group", 1)
-    assert layouts.data_path(m, pair, shape.get("ws", False), shape.get("sparse", False)) == letter
+    assert layouts.data_path(m, pair) == letter
     assert cta.shape == lane.shape == column.shape == (m, n)
     assert len(set(zip(cta.flat, lane.flat, column.flat, strict=True))) == m * n
-    assert (cta.max(), lane.max()) == (pair - 1, {"C": 111, "F": 111}.get(letter, 127))
-    assert column.max() + 1 == n // {"B": 2, "E": 2, "G": 4}.get(letter, 1)
+    assert (cta.max(), lane.max()) == (pair - 1, 111 if letter == "F" else 127)
+    assert column.max() + 1 == n // (2 if letter == "B" else 1)
 
 
 def test_result_corners():
@@ -101,16 +97,12 @@ def test_result_corners():
     cta, lane, column = layouts.result_layout(128, 256, cta_group=2)
     assert (cta[70, 0], lane[70, 0], column[70, 0]) == (1, 6, 0)
     assert (cta[70, 130], lane[70, 130], column[70, 130]) == (1, 70, 2)
-    _, lane, column = layouts.result_layout(32, 64, ws=True)
-    assert (lane[5, 33], column[5, 33]) == (69, 1)
 
 
-@pytest.mark.parametrize(
-    ("m", "pair", "ws"), [(256, 1, False), (64, 2, False), (32, 1, False), (64, 2, True)]
-)
-def test_result_refuses(m, pair, ws):
+@pytest.mark.parametrize(("m", "pair"), [(256, 1), (64, 2), (32, 1)])
+def test_result_refuses(m, pair):
     with pytest.raises(ValueError, match="has no M="):
-        layouts.result_layout(m, 64, pair, ws)
+        layouts.result_layout(m, 64, pair)
 
 
 def test_operand_in_tensor_memory():
