@@ -16,6 +16,7 @@ SPACES = {
     "local": 3,
 }
 GENERIC = 4
+STRONG = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"}  # strong operations (PTX ISA 8.4)
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 _CACHE = "{.first}{.second}{.hint}"
 _END = "{.vec}.type"

@@ -16,7 +16,7 @@ import numpy as np
 
 from ptxsim.frontend.inline_calls import expand
 from ptxsim.frontend.parser import Function, Instr, Mem, Module, Pair, PtxError, Reg, Sink, Sym, Vec
-from ptxsim.isa.memory_access import access_form
+from ptxsim.isa.memory_access import STRONG, access_form
 from ptxsim.isa.operands import CARRY, SINK, TYPE_BITS, constant_bits, type_bits
 from ptxsim.isa.scalar import address
 from ptxsim.isa.scalar import table as scalar
@@ -79,6 +79,17 @@ class Program:
     local_offsets: dict[str, int]
     local_bytes: int
     copies: dict[int, list[tuple[int, int]]]  # row of a deferred load -> (its slot, slot of a copy)
+
+    @functools.cached_property
+    def is_mma(self) -> list[bool]:
+        """Per row: is it a tcgen05.mma?"""
+        return [i is not None and (i.op, *i.mods[:1]) == ("tcgen05", "mma") for i in self.instrs]
+
+    @functools.cached_property
+    def plain_loads(self) -> set[int]:
+        """Rows of loads that are not strong operations (PTX ISA 8.4)."""
+        loads = ((row, i) for row, i in enumerate(self.instrs) if i is not None and i.op == "ld")
+        return {row for row, i in loads if not STRONG & set(i.mods)}
 
     @functools.cached_property
     def whole_warp(self) -> list[bool]:

@@ -43,10 +43,10 @@ from ptxsim.checks.race.shadow_words import (
 )
 from ptxsim.checks.static_flow import targets
 from ptxsim.frontend.parser import Imm, Reg, Vec
+from ptxsim.isa.memory_access import STRONG as STRONG_MODIFIERS
 from ptxsim.jit.bytecode import LOG_PLACE
 
 _NOTHING = np.zeros(0, np.int32)
-_STRONG = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"}  # PTX ISA 8.4: strong operations
 
 
 class AccessHistory(Observer):
@@ -171,7 +171,7 @@ class AccessHistory(Observer):
 def _is_strong(instr) -> int:
     if instr is None:
         return 0
-    strong = instr.op in ("atom", "red") or (instr.op in ("ld", "st") and _STRONG & set(instr.mods))
+    strong = instr.op in ("atom", "red") or (instr.op in ("ld", "st") and STRONG_MODIFIERS & set(instr.mods))
     return (STRONG | (NARROW if "cta" in instr.mods else 0)) if strong else 0
 
 
