@@ -7,6 +7,7 @@ The markers by which the lab finds your lines are hidden; `--lines` shows them a
 """
 
 import argparse
+import importlib.util
 import os
 import re
 import shutil
@@ -156,4 +157,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    if importlib.util.find_spec("tvm") is None:
+        sys.exit("inspect_cuda: this is not the lab's Python; run `. .venv/bin/activate` first")
     raise SystemExit(main())

@@ -82,7 +82,7 @@ class Commands(typer.core.TyperGroup):
     def get_command(self, context, name: str):
         if name in commands():
             return load(name)
-        near = get_close_matches(name, commands())
+        near = get_close_matches(name, commands(), cutoff=0.65)
         return context.fail(f"no command {name!r}" + (f"; did you mean {near[0]}?" if near else ""))
 
     def format_commands(self, context, formatter) -> None:
@@ -101,7 +101,8 @@ def main(arguments: list[str] | None = None) -> int:
     command = typer.main.get_command(build_app())
     try:
         arguments = sys.argv[1:] if arguments is None else arguments
-        status = command.main(arguments or ["--help"], prog_name="lab", standalone_mode=False)
+        arguments = ["--help"] if arguments in ([], ["help"]) else arguments
+        status = command.main(arguments, prog_name="lab", standalone_mode=False)
     except UntouchedStep as error:
         return complain(str(error) + solutions_hint(), status=1)
     except (UserError, StepError, DeviceError, ArtifactError) as error:

@@ -26,7 +26,9 @@ ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "instructor" / "solutions" / "gemm_kernels.py"
 STUDENT = ROOT / "gemm_kernels.py"
 
-StepsArgument = Annotated[str, typer.Argument(metavar="S", help="a step 1..10, several as 1,3,5, or all")]
+StepsArgument = Annotated[
+    str, typer.Argument(metavar="S", help="a step 1..10, several as 1,3,5 or 1-4, or all")
+]
 StepArgument = Annotated[str, typer.Argument(metavar="S", help="a step 1..10")]
 SizesOption = Annotated[
     list[str] | None,
@@ -57,13 +59,15 @@ class UserError(ValueError):
 
 
 def parse_steps(text: str) -> list[int]:
-    """`all`, `3` or `1,3,5` -> the steps in the order given, each once."""
+    """`all`, `3`, `1-4` or `1,3,5` -> the steps in the order given, each once."""
     if text == "all":
         return list(STEPS)
-    try:
-        steps = [int(part) for part in text.split(",")]
-    except ValueError:
-        raise UserError(f"{text!r} is not a step: write 1 to 10, several as 1,3,5, or all") from None
+    ends = [re.fullmatch(r"\s*(\d{1,4})\s*(?:-\s*(\d{1,4})\s*)?", part) for part in text.split(",")]
+    if not all(ends):
+        raise UserError(f"{text!r} is not a step: write 1 to 10, several as 1,3,5 or 1-4, or all") from None
+    steps = [step for end in ends for step in range(int(end[1]), int(end[2] or end[1]) + 1)]
+    if not steps:
+        raise UserError(f"{text!r} names no step: write the smaller number first")
     for step in steps:
         if step not in STEPS:
             raise UserError(f"step {step} does not exist; the steps are 1 to 10")

@@ -9,6 +9,7 @@ from rich.text import Text
 from lab_cli.common import output
 from lab_cli.runs import Outcome
 
+FIRST, LAST = 60, 60  # lines of what a kernel printed that are shown
 COLOURS = {
     "clean": "green",
     "review": "yellow",
@@ -45,10 +46,19 @@ def details(outcome: Outcome) -> None:
     """What the kernel printed, and what is wrong or to be reviewed."""
     console = output()
     if outcome.printed:
-        console.print(outcome.printed, markup=False)
+        console.print(shortened(outcome.printed), markup=False)
     if outcome.message:
         console.print(f"step {outcome.step} at {outcome.size}, order {outcome.order}:", markup=False)
         console.print("\n".join("  " + line for line in outcome.message.splitlines()), markup=False)
+
+
+def shortened(printed: str) -> str:
+    """What a kernel printed: its first and last lines, which say where each role stands."""
+    lines = printed.splitlines()
+    if len(lines) <= FIRST + LAST:
+        return printed
+    left = f"... {len(lines) - FIRST - LAST} more lines; --json has them all"
+    return "\n".join([*lines[:FIRST], left, *lines[-LAST:]])
 
 
 def details_once(outcomes: list[Outcome]) -> None:

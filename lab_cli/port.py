@@ -34,12 +34,12 @@ def run(
         raise UserError(f"{file}:{error.lineno}: {error.msg}") from None
     for line in left:
         print(f"{file.name}:{line}")
+    if ported == text and (dry or not output):
+        print(f"{file.name}: nothing to rewrite")
+        return
     if dry:
         lines = text.splitlines(keepends=True), ported.splitlines(keepends=True)
         print("".join(difflib.unified_diff(*lines, str(file), str(output or file))), end="")
-        return
-    if ported == text and not output:
-        print(f"{file.name}: nothing to rewrite")
         return
     target = output or file
     target.write_text(ported, encoding="utf-8")

@@ -10,13 +10,13 @@ from lab_cli.common import (
     shown,
     write_file,
 )
-from tirxlab.steps import SKELETON, read_text, sections
+from tirxlab.steps import SKELETON, STEPS, StepError, read_text, sections
 
 
 def run(step: StepsArgument, kernels: KernelsOption = None) -> None:
     """Put a step back to its skeleton. The file as it was is kept as gemm_kernels.py.bak, .bak2, ...
 
-    Where gemm_kernels.py is gone, all ten skeletons are written anew.
+    Where gemm_kernels.py is gone, or `all` finds a step without its def, all ten skeletons are written anew.
     """
     steps = parse_steps(step)
     if not SKELETON.exists():
@@ -26,8 +26,9 @@ def run(step: StepsArgument, kernels: KernelsOption = None) -> None:
         print(f"{shown(STUDENT)} was gone: all ten steps are skeletons again")
         return
     path = kernels_file(kernels)
-    text = read_text(path)
-    restored = with_skeleton(text, read_text(SKELETON), steps)
+    text, skeleton = read_text(path), read_text(SKELETON)
+    everything = len(steps) == len(STEPS) and not has_all_steps(text)
+    restored = skeleton if everything else with_skeleton(text, skeleton, steps)
     if restored == text:
         print(f"{path.name}: nothing to do, the text is already that of the skeleton")
         return
@@ -39,12 +40,23 @@ def run(step: StepsArgument, kernels: KernelsOption = None) -> None:
     )
 
 
+def has_all_steps(text: str) -> bool:
+    """Whether each step is there once."""
+    try:
+        return set(STEPS) <= set(sections(text))
+    except StepError:
+        return False
+
+
 def with_skeleton(text: str, skeleton: str, steps: list[int]) -> str:
     """The text with the given steps taken from the skeleton, everything else untouched."""
     mine, original = sections(text), sections(skeleton)
     for step in steps:
         if step not in mine:
-            raise UserError(f"no `def hgemm_v{step}(` in it, so its place is unknown; write that line first")
+            raise UserError(
+                f"no `def hgemm_v{step}(` in it, so its place is unknown; write that line first, "
+                "or begin anew with ./lab reset all (the file is kept as a copy)"
+            )
         mine[step] = original[step]
     return "".join(mine.values())
 

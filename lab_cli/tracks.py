@@ -34,7 +34,10 @@ def is_track(text: str) -> bool:
 def no_rung(rung: str | None) -> None:
     """A step has no rungs."""
     if rung is not None:
-        raise UserError(f"{rung!r} is not expected here: only hopper and ampere have rungs")
+        raise UserError(
+            f"{rung!r} is not expected here: write several steps as 1,2 and a size as --size 256 "
+            "(only hopper and ampere have rungs)"
+        )
 
 
 def track_of(name: str) -> Track:

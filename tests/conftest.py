@@ -14,11 +14,14 @@ from pathlib import Path
 
 import pytest
 
-import utils
-from tirxlab.devices import DEVICES, get_device
-from tirxlab.rubric import load_rubric
-from tirxlab.steps import read_text
-from tirxlab.worker import Builder
+try:
+    import utils
+    from tirxlab.devices import DEVICES, get_device
+    from tirxlab.rubric import load_rubric
+    from tirxlab.steps import read_text
+    from tirxlab.worker import Builder
+except ModuleNotFoundError as error:
+    raise SystemExit(f"{error}: this is not the lab's Python; run `. .venv/bin/activate` first") from None
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = {False: 300, True: 900}  # limit per test, by --full: a kernel that never ends is a failed test
@@ -41,8 +44,10 @@ def pytest_configure(config):
     order = config.getoption("--order")
     if order is not None and order not in ("program", "adverse") and not order.isdigit():
         raise pytest.UsageError(f"--order {order}: write program, adverse, or a whole number as a seed")
-    if not config.getoption("--kernels").is_file():
-        raise pytest.UsageError(f"--kernels {config.getoption('--kernels')}: no such file")
+    kernels = config.getoption("--kernels")
+    if not kernels.is_file():
+        what = "a folder, not a file" if kernels.is_dir() else "no such file"
+        raise pytest.UsageError(f"--kernels {kernels}: {what}")
 
 
 def pytest_generate_tests(metafunc):
@@ -98,7 +103,7 @@ def device(request):
 def builder(request):
     """Builds the steps of the file under test, in a process of its own."""
     path = request.config.getoption("--kernels")
-    with Builder(read_text(path), path.name) as made:
+    with Builder(attempt(lambda: read_text(path)), path.name) as made:
         yield made
 
 

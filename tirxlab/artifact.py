@@ -285,7 +285,8 @@ def _validate_launch(a: Artifact) -> None:
         _need(_whole(value, 1, 3), f"{name} {value!r:.60} is not three positive integers")
     _need(
         all(g % c == 0 for g, c in zip(a.grid, a.cluster, strict=True)),
-        f"grid {a.grid} is no multiple of cluster {a.cluster}",
+        f"grid {a.grid} is not a multiple of cluster {a.cluster}: each extent of cta_id(.., parent='kernel') "
+        "counts CTAs and is a multiple of that of cta_id(.., parent='cluster')",
     )
     _need(all(g <= most for g, most in zip(a.grid, _GRID, strict=True)), f"grid {a.grid} is too large")
     _need(math.prod(a.block) <= 1024, f"block {a.block} has more than 1024 threads")

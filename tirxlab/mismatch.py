@@ -145,6 +145,23 @@ def _k_sentence(block: Block, times: list[int]) -> Found:
     return advice, f"{place} {' and '.join(parts)}, of {count}"
 
 
+def _sliding_k_tiles(block: Block) -> Found:
+    """K tiles that begin one column after the other, not K_TILE columns."""
+    count = block.A.shape[1] // K_TILE
+    if block.A.shape[1] % K_TILE or not 2 <= count <= _MOST_K:
+        return None
+    a, b = block.A[block.rows], block.B[block.columns]
+    slid = [np.hstack([m[:, k : k + K_TILE] for k in range(count)]) for m in (a, b)]
+    for names, left, right in (("A and B", *slid), ("A", slid[0], b), ("B", a, slid[1])):
+        if block.agrees(left @ right.T):
+            advice = "the first column of K tile k is k * BLK_K: is k_st scaled?"
+            return (
+                advice,
+                f"{_place(block)} is the product of K tiles of {names} that begin at columns 0, 1, ..",
+            )
+    return None
+
+
 def _mixed_k_tiles(block: Block) -> Found:
     """K tiles of A multiplied with other K tiles of B."""
     count = block.A.shape[1] // K_TILE
@@ -317,6 +334,7 @@ PATTERNS: tuple[Callable[[Block], Found], ...] = (
     _added,
     _moved_rows,
     _moved_columns,
+    _sliding_k_tiles,
     _mixed_k_tiles,
 )
 

@@ -10,6 +10,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable
+from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 
@@ -123,8 +124,21 @@ def load_kernels(path: Path) -> ModuleType:
     except Exception as error:
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
         line = f":{frames[-1].lineno}" if frames else ""
-        raise StepError(f"{path.name}{line}: {type(error).__name__}: {error}") from error
+        raise StepError(f"{path.name}{line}: {type(error).__name__}: {error}{_remedy(error)}") from error
     return module
+
+
+def _remedy(error: Exception) -> str:
+    """What to do about an error at the top of a kernels file, where that is known."""
+    if isinstance(error, ModuleNotFoundError):
+        return (
+            ": all of your code goes into this file, which may import the standard library, numpy and tirxlab"
+        )
+    if isinstance(error, EOFError):
+        return ": nobody can answer input() here"
+    name = re.match(r"cannot import name '(\w+)' from 'tirxlab'", str(error))
+    near = get_close_matches(name[1], sys.modules["tirxlab"].DIALECT_NAMES, 1) if name else []
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def builder(path: Path, step: int) -> Callable:

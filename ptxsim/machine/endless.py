@@ -163,7 +163,7 @@ def report(cluster, rounds: Rounds, proven: bool) -> Finding:
     elif rounds.same_tiles():
         tiles = f"{rounds.known_copies} tensor copies in a row were of the same {len(rounds.copied)} tiles"
         tiles += " or outside of their tensors"
-        message = f"{names} seem never to leave {loops}: {tiles}. The run was given up"
+        message = f"no end in sight for {names} in {loops}: {tiles}. The run was given up"
     else:
         message = (
             f"{names} are still in {loops} after {cluster.executed() - rounds.first} warp instructions of "

@@ -4,6 +4,7 @@ TVM reports the innermost line it was parsing, which is often inside TVM or insi
 Its traceback still holds every line on the way there; the deepest one that belongs to the student wins.
 """
 
+import ast
 import difflib
 import linecache
 import os
@@ -20,7 +21,9 @@ _MAX_MESSAGE = 600
 # What TVM says by the name of an internal check -> what it means for the student.
 _EXPLAINED = {
     "MatchesCode(DLDataTypeCode::kDLBool)": "`and`, `or`, `not` take conditions, and this is a number: "
-    "write `Tx.ptx.elect_sync() != 0`, or put one `if` into the other",
+    "write `Tx.ptx.elect_sync() != 0`, or put one `if` into the other; a phase flips with `phase ^ 1`",
+    "For nodes require a scalar": "range() takes whole numbers, and this is a fraction: "
+    "`/` always gives one, write `//`",
     "Cannot automatically inference the type": "this value has no type on the GPU: a variable of a kernel "
     "holds a number or an expression of numbers; wrap what only the builder needs in Tx.meta_var(...)",
     "object has no attribute 'expr_ty'": "this compares or computes with something that is not a number",
@@ -100,11 +103,28 @@ def _matches(text: str) -> Iterator[tuple[re.Match, str]]:
     return ((found, plain) for form, plain in _REWORDED.items() for found in [re.search(form, text)] if found)
 
 
-def _spelt_like(name: str, file: str) -> str:
-    """`; did you mean BLK_N?` where the file has a name that is nearly the same."""
-    known = set(re.findall(r"[A-Za-z_]\w+", "".join(linecache.getlines(file)))) - {name}
-    close = difflib.get_close_matches(name, sorted(known), 1, 0.75)
+def _spelt_like(name: str, place: _Place) -> str:
+    """`; did you mean BLK_N?` where the file, or the builder around the place, has a name nearly the same."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(place.file)))
+    except SyntaxError:  # not a file
+        return ""
+    known = set()
+    for node in tree.body:
+        inside = isinstance(node, ast.FunctionDef) and node.lineno <= place.line <= node.end_lineno
+        whole = inside or not isinstance(node, ast.FunctionDef)
+        known |= {found for part in (ast.walk(node) if whole else [node]) for found in _bound(part)}
+    close = difflib.get_close_matches(name, sorted(known - {name}), 1, 0.75)
     return f"; did you mean {close[0]}?" if close else ""
+
+
+def _bound(node: ast.AST) -> list[str]:
+    """Names that a node of a syntax tree gives a meaning."""
+    if isinstance(node, ast.FunctionDef | ast.alias):
+        return [getattr(node, "asname", None) or node.name]
+    if isinstance(node, ast.arg):
+        return [node.arg]
+    return [node.id] if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else []
 
 
 def kernel_error(error: BaseException, file: str, line: int) -> KernelError:
@@ -115,5 +135,5 @@ def kernel_error(error: BaseException, file: str, line: int) -> KernelError:
             place = candidate
     reason = short(error)
     unknown = re.fullmatch(r"Undefined variable: (\w+)", reason)
-    reason += _spelt_like(unknown[1], place.file) if unknown else ""
+    reason += _spelt_like(unknown[1], place) if unknown else ""
     return KernelError(reason, place.file, place.line, place.text)

@@ -6,6 +6,7 @@ An answer is one JSON line {"ok", "bytes", ..} and so many bytes. Whatever is pr
 Student code runs in this process and may break any of this: the parent believes valid data alone.
 """
 
+import io
 import json
 import os
 import sys
@@ -15,7 +16,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 
 def main(mode: str) -> None:
-    requests, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    stdin, replies = sys.stdin, os.fdopen(os.dup(1), "wb")
+    requests, sys.stdin = stdin.buffer, io.StringIO()  # a call of input() gets no request, and no answer
     os.dup2(2, 1)
     serve = {"lower": Lowering, "compile": Compiling}[mode]()
     while line := requests.readline():

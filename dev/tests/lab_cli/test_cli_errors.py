@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from lab_cli import app
-from lab_cli.common import REFERENCE, ROOT
+from lab_cli.common import REFERENCE, ROOT, parse_steps
 
 COMMANDS = [
     name
@@ -64,6 +64,12 @@ def test_no_arguments_show_the_help(capsys):
         (["port", "nowhere.py"], "nowhere.py: no such file"),
         (["handin", "--kernels", "nowhere.py"], "nowhere.py: no such file"),
         (["score", "z"], "'z' is not a step"),
+        (["check", "4-2"], "write the smaller number first"),
+        (["check", "1-30"], "step 11 does not exist"),
+        (["check", "1,,2"], "'1,,2' is not a step"),
+        (["grabe", "x"], "no command 'grabe'; did you mean grade?"),
+        (["tarce", "x"], "no command 'tarce'; did you mean trace?"),
+        (["xyz"], "no command 'xyz' (see ./lab --help)"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(capsys, arguments, words):
@@ -71,6 +77,27 @@ def test_bad_input_is_one_line_and_status_2(capsys, arguments, words):
     assert status == 2, (out, err)
     assert words in err
     assert err.startswith("lab: ") and err.count("\n") == 1 and out == ""
+
+
+def test_steps_may_be_a_range():
+    assert parse_steps("1-3, 7,2") == [1, 2, 3, 7]
+
+
+def test_help_is_a_word_too(capsys):
+    assert run(capsys, "help") == run(capsys, "--help")
+
+
+TESTS = "import sys; sys.modules['ml_dtypes'] = None; import pytest; pytest.main(['tests/test_step01.py'])"
+
+
+@pytest.mark.parametrize(
+    "command", [["-c", TESTS], ["-S", "inspect_cuda.py", "7"]], ids=["pytest", "inspect"]
+)
+def test_another_python_is_told_in_one_line(command):
+    """As where the environment is not activated: a package is missing, or all are (-S)."""
+    done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1
+    assert "this is not the lab's Python; run `. .venv/bin/activate` first" in done.stderr
 
 
 def test_untouched_step_says_so(capsys):

@@ -109,6 +109,11 @@ def test_port_rewrites_the_import_and_nothing_else(old, new):
     assert port(old + "\n# é\n") == (new + "\n# é\n", [])
 
 
+def test_port_of_a_file_without_such_imports_says_so(mine, capsys):
+    assert app.main(["port", str(mine), "--diff"]) == 0
+    assert capsys.readouterr().out == "gemm_kernels.py: nothing to rewrite\n"
+
+
 def test_port_keeps_and_names_what_has_no_counterpart():
     text, remarks = port("import tvm\nfrom tvm.tirx.x import bench, TMABar\n")
     assert text == "import tvm\nfrom tirxlab import TMABar\nfrom tvm.tirx.x import bench\n"

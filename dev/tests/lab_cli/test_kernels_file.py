@@ -1,10 +1,12 @@
 """Kernels files as editors leave them: text that is not Python, byte order marks, other encodings."""
 
+import subprocess
+import sys
 import tarfile
 
 import pytest
 
-from lab_cli.common import REFERENCE
+from lab_cli.common import REFERENCE, ROOT
 from tirxlab.steps import SKELETON, StepError, parse_size, read_text, sections
 
 STEP_1 = sections(REFERENCE.read_text())[1]
@@ -68,3 +70,39 @@ def test_sizes_are_read_with_either_x():
     assert parse_size("256X256x64") == (256, 256, 64)
     with pytest.raises(StepError, match="is not a size"):
         parse_size("256*256*64")
+
+
+@pytest.mark.parametrize("text", ["", "x = 1\n", TWICE], ids=["empty", "no steps", "twice"])
+def test_reset_all_begins_anew_where_steps_are_lost(run, tmp_path, text):
+    file = tmp_path / "mine.py"
+    file.write_text(text)
+    status, _, err = run("reset", "3", "--kernels", str(file))
+    assert status == 2 and file.read_text() == text
+    assert "begin anew with ./lab reset all" in err or "defined twice" in err
+    assert run("reset", "all", "--kernels", str(file))[0] == 0
+    assert file.read_text() == SKELETON.read_text()
+    assert file.with_name("mine.py.bak").read_text() == text
+
+
+TOP = {  # what stands at the top of the file -> the rest of the message
+    "from mylib import helper": "No module named 'mylib': all of your code goes into this file",
+    "from tirxlab import TMABarr": "; did you mean TMABar?",
+    "name = input('your name? ')": "EOF when reading a line: nobody can answer input() here",
+}
+
+
+@pytest.mark.parametrize("line", TOP)
+def test_errors_at_the_top_of_the_file_come_with_a_remedy(run, tmp_path, line):
+    file = tmp_path / "mine.py"
+    file.write_text(f"{line}\n{REFERENCE.read_text()}")
+    status, out, err = run("check", "1", "--device", "sim", "--kernels", str(file))
+    assert status == 2 and out == "" and err.startswith("lab: mine.py:1: ") and TOP[line] in err
+
+
+def test_the_tests_tell_of_a_file_in_another_encoding_too(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_bytes(REFERENCE.read_text().encode("utf-16"))
+    command = [sys.executable, "-m", "pytest", "-q", "tests/test_step01.py", "--device", "sim"]
+    done = subprocess.run([*command, "--kernels", str(file)], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1 and "this is not UTF-8 text; save the file as UTF-8" in done.stdout
+    assert "Traceback" not in done.stdout and "request" not in done.stdout

@@ -211,6 +211,12 @@ def test_a_home_that_cannot_be_written_is_no_obstacle(tmp_path):
     assert done.returncode == 0 and "Asmem" in done.stdout and done.stderr == ""
 
 
+def test_of_what_a_kernel_prints_the_first_and_last_lines_are_shown():
+    shown = outcomes.shortened("\n".join(map(str, range(1000)))).splitlines()
+    assert len(shown) == 121 and shown[59:62] == ["59", "... 880 more lines; --json has them all", "940"]
+    assert outcomes.shortened("a\nb") == "a\nb"
+
+
 def outcome(size: str, message: str) -> Outcome:
     return Outcome(3, size, "sim", "program", True, "review", 0.1, message)
 

@@ -44,7 +44,7 @@ def test_trace_draws_a_rung(capfd):
     "words, message",
     [
         (("check", "hopper", "12"), "not a rung of hopper"),
-        (("check", "3", "2"), "only hopper and ampere have rungs"),
+        (("check", "3", "2"), "write several steps as 1,2 and a size as --size 256"),
         (("check", "hopper", "2", "--kernels", "no.py"), "no such file"),
         (("check", "hopper", "2", "--size", "64x60x64"), "N must be a multiple of 8"),
         (("inspect", "hopper", "2", "64", "64"), "one argument too many"),

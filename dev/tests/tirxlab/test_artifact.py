@@ -73,7 +73,7 @@ def test_plain_data_only():
         ({"entry": "dem"}, "no entry 'dem'"),
         ({"grid": (4, 0, 1)}, "grid"),
         ({"block": (128,)}, "block"),
-        ({"grid": (3, 2, 1)}, "no multiple of cluster"),
+        ({"grid": (3, 2, 1)}, "not a multiple of cluster"),
         ({"shared_bytes": -1}, "sizes"),
         ({"registers": True}, "sizes"),
         ({"cubin": "text"}, "cubin"),

@@ -85,6 +85,14 @@ def test_slip_names_line_and_remedy(tmp_path, name):
     assert said.startswith("gemm_kernels.py:") and len(said.splitlines()) <= 3
 
 
+def test_a_name_of_another_step_is_not_offered(tmp_path):
+    """Steps 9 and 10 have a `cbx`, and step 3, while a part of it is missing, no `bx`."""
+    make = mutant(tmp_path, 3, "bx, by = Tx.cta_id([M", "by, bz = Tx.cta_id([M")
+    with pytest.raises(ValueError, match="Undefined variable: bx") as refused:
+        build(make(256, 256, 64), use_cache=False)
+    assert "cbx" not in str(refused.value)
+
+
 def test_a_variable_as_a_slice_bound_of_a_copy_works(tmp_path):
     """Tx.copy takes it; only some operations do not."""
     make = mutant(tmp_path, 7, "d_st = Tx.meta_var(n_st + i * EPI_N)", "d_st = n_st + i * EPI_N")

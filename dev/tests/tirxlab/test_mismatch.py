@@ -55,6 +55,14 @@ WHOLE = {
     "a K tile twice": (lambda p: p.R + p.k_tile(1), "has K tile 1 more than once"),
     "one for another": (lambda p: p.R + p.k_tile(0) - p.k_tile(1), "lacks K tile 1 and has K tile 0 more"),
     "the first each time": (lambda p: p.count * p.k_tile(0), "times the product of K tile 0"),
+    "K tiles one column apart": (
+        lambda p: sum(p.A[:, k : k + 64].astype(np.float32) @ p.B[:, k : k + 64].T for k in range(p.count)),
+        "K tiles of A and B that begin at columns 0, 1, ..",
+    ),
+    "A's K tiles one column apart": (
+        lambda p: np.hstack([p.A[:, k : k + 64].astype(np.float32) for k in range(p.count)]) @ p.B.T,
+        "K tiles of A that begin at columns 0, 1, ..",
+    ),
     "all twice": (lambda p: 2 * p.R, "is 2 times the product"),
     "mixed K tiles": (
         lambda p: p.R - p.k_tile(1) + p.k_tile(1, 0),

@@ -50,6 +50,7 @@ def report_unwritten(marked: list[Marked], reporter) -> None:
             "uninitialized", "error",
             f"{output.name}: {count} of {left.size} elements were never written "
             f"(the first one is {output.name}{list(first)})",
-            "do the tiles of all CTAs, and the columns that each thread stores, cover the whole output?",
+            "do the tiles of all CTAs, and the columns that each thread stores, cover the whole output? "
+            "With a scheduler: its numbers of tiles and of clusters, and the number given to init",
             key=("output", output.name), buffer=output.name, cause="unwritten",
         )  # fmt: skip
