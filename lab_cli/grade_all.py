@@ -61,12 +61,16 @@ def run(
     else:
         work = functools.partial(batch.local, options=options, jobs=jobs or cores(), seconds=limit)
     measure = measured_by(speed, at_once)
-    with Bar(len(made.names())) as bar:
-        rows = batch.grade_class(made, work, bar.tick)
     untimed = {}
-    if measure:
-        rows, untimed = time_class(made, rows, measure)
-    write_summary(made, rows)
+    try:
+        with batch.alone(made.out):
+            with Bar(len(made.names())) as bar:
+                rows = batch.grade_class(made, work, bar.tick)
+            if measure:
+                rows, untimed = time_class(made, rows, measure)
+            write_summary(made, rows)
+    except (OSError, RuntimeError) as error:  # a full disk: what is graded is kept
+        raise UserError(str(error)) from None
     failed = untimed or any(row["problem"].startswith("not graded") for row in rows)
     raise typer.Exit(1 if failed else 0)
 
@@ -131,6 +135,12 @@ def write_summary(made, rows: list[dict]) -> None:
     bad = [row for row in rows if row["problem"]]
     for row in bad:
         console.print(printable(f"{row['name']}: {row['problem']}", 1), markup=False)
+    for names, what in (
+        (sorted(set(made.roster) - set(read)), "in the roster, not in the folder"),
+        (made.left_out(), "not graded, being no folder, .py or .tar"),
+    ):
+        if names:
+            console.print(printable(f"{len(names)} {what}: {', '.join(names[:5])}", 1), markup=False)
     console.print(
         f"{len(rows)} submissions, {len(bad)} with a problem; see {made.out / 'index.html'}", markup=False
     )

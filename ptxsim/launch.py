@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import functools
-import gc
 import math
 import struct
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,7 +24,7 @@ from ptxsim.jit.codegen import hot_numbers, main_loop
 from ptxsim.jit.translate import shared_address
 from ptxsim.lowering.emit import Program, lower
 from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.global_memory import GlobalMemory, shared_layout
+from ptxsim.machine.global_memory import MAX_SHARED, GlobalMemory, shared_layout
 from ptxsim.machine.tensor_map import TensorMap
 from ptxsim.report.findings import Finding
 from ptxsim.trace.schedule import Costs, Timeline
@@ -33,7 +32,6 @@ from ptxsim.units.barriers import after_exit
 from ptxsim.units.registry import fast_calls
 from ptxsim.units.tensormap import encoded
 
-MAX_SHARED = 227 * 1024  # bytes a CTA can have on sm_90 and sm_100 (CUDA C++ guide, compute capabilities)
 _WARP_SIZE = 32
 
 
@@ -41,7 +39,7 @@ _WARP_SIZE = 32
 class Result:
     verdict: str  # "clean" | "review" | "error" | "incomplete" | "not checked"
     findings: list[Finding]
-    stats: dict  # warp_instructions, ctas, tma_bytes, tensor_operations, seconds
+    stats: dict  # warp_instructions, ctas, tma_bytes, tensor_operations (busiest: of one cluster), seconds
     printed: list[str] = field(default_factory=list)  # lines written by vprintf, with CTA, warp and lane
     trace: Timeline | None = None  # of the first cluster, where asked for (trace/schedule.py)
 
@@ -69,7 +67,7 @@ class LoadedModule:
         checks: bool = True,
         order: str | int = "program",
         names: list | None = None,
-        trace: bool | Costs = False,
+        trace: bool | Costs | Callable = False,
         jobs: int | None = None,
         clusters: int | None = None,
         first: int = 0,
@@ -84,7 +82,8 @@ class LoadedModule:
         as an output: the checks report what the kernel leaves of it unwritten.
         order: "program", "adverse" or an int seed. names: (name, dtype, offset, size) of dynamic shared
         buffers.
-        trace: also give the Timeline of cluster `first`, scheduled with these Costs (True: the usual ones).
+        trace: also give the Timeline of cluster `first`, scheduled with these Costs (True: the usual ones),
+        or what a recorder of this class gives.
         clusters: run only so many of the grid's clusters, from number `first` on; where they talk to each
         other all of them run.
         max_instructions: warp instructions of one cluster after which the run is given up as incomplete, with
@@ -195,6 +194,7 @@ class Launch:
         for var in used:
             if var.init is not None:
                 self._initialise(var)
+        self.memory.remember()
         params = self.program.function.params
         if len(args) != len(params):
             raise ValueError(f"{self.program.name} takes {len(params)} arguments (got {len(args)})")
@@ -335,12 +335,16 @@ class Launch:
         start = time.perf_counter()
         count = math.prod(self.clusters)
         marked = marked_arrays(self.arrays) if checks else []
-        recorders = _recorders(self) if trace else ()
-        with threadpool_limits(1), _only_new_garbage():  # parallel work is whole clusters, not BLAS calls
+        recorders = _recorders(self, trace) if trace else ()
+        with (
+            threadpool_limits(1),
+            parallel.only_new_garbage(),
+        ):  # parallel work is whole clusters, not BLAS calls
             part = parallel.run_clusters(self, chosen, checks, order, names, jobs, recorders)
         stats = part.stats | {
             "ctas": part.stats["clusters"] * self.ctas_per_cluster,
             "grid_ctas": count * self.ctas_per_cluster,
+            "changed": self.memory.changed(),
         }
         stuck = any(f.kind == "deadlock" for f in part.reporter.found.values())
         if part.stats["clusters"] == count and not stuck:
@@ -352,20 +356,10 @@ class Launch:
         return Result(verdict, part.reporter.findings, stats, part.reporter.printed, *made)
 
 
-@contextlib.contextmanager
-def _only_new_garbage():
-    """The collector looks for cycles in what the run makes, not again and again in all imported modules."""
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
-
-
-def _recorders(launch: Launch) -> tuple:
+def _recorders(launch: Launch, trace) -> tuple:
     from ptxsim.trace.recorder import Recorder
 
-    return (Recorder(launch, launch.traced),)
+    return ((trace if callable(trace) else Recorder)(launch, launch.traced),)
 
 
 def _explicit_cluster(function: Function, cluster) -> tuple[int, int, int]:

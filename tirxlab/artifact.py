@@ -214,7 +214,7 @@ def _read(source) -> Artifact:
 def _from_plain(meta: dict, files: dict[str, bytes]) -> Artifact:
     if not isinstance(meta, dict) or meta.get("format") != FORMAT:
         raise ArtifactError(
-            f"format {meta.get('format') if isinstance(meta, dict) else '?'}, "
+            f"format {meta.get('format') if isinstance(meta, dict) else '?'!r:.20}, "
             f"this version reads format {FORMAT}: build the kernel again"
         )
     return _plain(
@@ -251,7 +251,7 @@ def _word(value, limit: int = _NAME) -> bool:
 
 
 def _validate(a: Artifact) -> None:
-    _need(a.format == FORMAT, f"format {a.format}, this version reads format {FORMAT}")
+    _need(a.format == FORMAT, f"format {a.format!r:.20}, this version reads format {FORMAT}")
     _need(_word(a.arch) and ARCHS.fullmatch(a.arch) is not None, f"arch {a.arch!r:.60}")
     _need(isinstance(a.ptx, str) and isinstance(a.cuda, str), "PTX and CUDA must be text")
     _need(isinstance(a.cubin, bytes), "the cubin must be bytes")

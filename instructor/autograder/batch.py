@@ -6,7 +6,10 @@ feedback.html and bundle.zip, from which the grade can be given again.
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import functools
+import hashlib
 import io
 import json
 import os
@@ -19,12 +22,20 @@ from instructor.autograder.apart import grade_apart
 from instructor.autograder.grading import Options
 from instructor.autograder.points import Grade, StepGrade
 from instructor.autograder.submission import LARGEST, Submission, SubmissionError, read_submission
-from instructor.formats import page, plain, to_json, words
+from instructor.formats import from_plain, page, plain, to_json, words
 from tirxlab.pool import Failed, Pool
 from tirxlab.rubric import load_rubric
 from tirxlab.version import lab_version
+from tirxlab.worker.limits import printable
+
+try:
+    import fcntl
+except ModuleNotFoundError:  # Windows
+    fcntl = None
 
 TRIES = 2  # of a submission whose worker dies
+SUMMARIES = ("grades.csv", "index.html")  # of the whole class, beside the submissions' folders
+LONGEST = 200  # bytes of a submission's name
 
 
 @dataclass
@@ -37,35 +48,53 @@ class Class:
     roster: dict[str, dict[str, str]] = field(default_factory=dict)  # submission -> its row
     again: bool = False  # also what is graded already
 
-    def names(self) -> list[str]:
-        """Names of the submissions: folders, and .py and .tar files, of the class's folder."""
+    @functools.cached_property
+    def paths(self) -> dict[str, Path]:
+        """The submissions, by names that can be shown and written: folders, and .py and .tar files."""
         found = [
-            path.name
+            path
             for path in self.folder.iterdir()
-            if not path.name.startswith(".") and (path.is_dir() or path.suffix in (".py", ".tar"))
+            if not path.name.startswith(".") and (path.is_dir() or path.suffix.lower() in (".py", ".tar"))
         ]
-        return sorted(key for key in found if (self.folder / key).resolve() != self.out.resolve())
+        return {plain_name(path.name): path for path in found if path.resolve() != self.out.resolve()}
+
+    def names(self) -> list[str]:
+        return sorted(self.paths)
+
+    def left_out(self) -> list[str]:
+        """What else lies in the folder and may have been meant to be graded."""
+        known = {path.name for path in self.paths.values()} | {self.out.name}
+        return sorted(
+            plain_name(path.name)
+            for path in self.folder.iterdir()
+            if path.name not in known and not path.name.startswith(".")
+        )
 
     def read(self, key: str) -> Submission | str:
         """The submission, or why it is none."""
         try:
-            made = read_submission(self.folder / key)
+            made = read_submission(self.paths[key])
         except SubmissionError as error:
-            return str(error)
+            return printable(str(error), 1)
         student = self.roster.get(key, {}).get("student") or made.student
-        return Submission(key, made.text, student, made.lab)
+        return Submission(key, made.text, printable(student, 1), made.lab)
 
     def done(self, key: str, submission: Submission | str) -> dict | None:
         """The grade that is there already, if it is of this text and this lab and no regrade is asked for."""
         try:
-            made = json.loads((self.out / key / "grade.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return None
+            found = json.loads((self.out / key / "grade.json").read_text(encoding="utf-8"))
+            grade = from_plain(found)
+            made = json.loads(json.dumps(plain(grade), default=str)) | {"regraded": found["regraded"] is True}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return None  # none, or half of one
         digest = submission.digest if isinstance(submission, Submission) else ""
-        same = made.get("digest") == digest and made.get("lab") == lab_version()
-        same = same and {step["step"] for step in made["steps"]} == set(self.options.steps)
+        same = (grade.name, grade.digest, grade.lab) == (key, digest, lab_version())
+        same = same and {step.step for step in grade.steps} == set(self.options.steps)
+        same = same and not (
+            digest and grade.problem.startswith("not graded")
+        )  # it may have been the machine
         regrade = self.roster.get(key, {}).get("regrade", "").lower() in ("yes", "true", "1")
-        return made if same and not self.again and not (regrade and not made.get("regraded")) else None
+        return made if same and not self.again and not (regrade and not made["regraded"]) else None
 
     def write(
         self, key: str, submission: Submission | str, made: Grade, regraded: bool | None = None
@@ -89,6 +118,27 @@ class Class:
         return json.loads(text)
 
 
+def plain_name(name: str) -> str:
+    """A file's name as one line of plain text that can name a folder; no two become one."""
+    shown = "".join(c if c.isprintable() and c != "\\" else repr(c)[1:-1] for c in name)
+    if len(shown.encode()) > LONGEST:
+        shown = f"{shown[: LONGEST // 8]}..{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}"
+    return f"{shown} (submission)" if shown in SUMMARIES else shown
+
+
+@contextlib.contextmanager
+def alone(out: Path) -> Iterator[None]:
+    """Nobody else grades into this folder meanwhile; RuntimeError if somebody does."""
+    out.mkdir(parents=True, exist_ok=True)
+    with open(out / ".lock", "w") as lock:
+        if fcntl is not None:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise RuntimeError(f"{out}: another run is grading into this folder") from None
+        yield
+
+
 def bundle(submission: Submission, made: Grade) -> bytes:
     """What the grade came from: the file, the runs with seeds and findings, artifacts, versions."""
     out = io.BytesIO()
@@ -101,14 +151,23 @@ def bundle(submission: Submission, made: Grade) -> bytes:
 
 
 def read_roster(path: Path) -> dict[str, dict[str, str]]:
-    """Rows by their column `submission`; ValueError if there is none."""
+    """Rows by their column `submission`; ValueError if there is none, or two are for the same one."""
     if path.stat().st_size > LARGEST:
         raise ValueError(f"{path}: too large for a roster")
-    with open(path, newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            rows = list(csv.DictReader(file))
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: no CSV in UTF-8: {error}") from None
     if not rows or "submission" not in rows[0]:
         raise ValueError(f"{path}: the first line must name the columns, one of them `submission`")
-    return {row["submission"]: {k: v or "" for k, v in row.items() if k} for row in rows}
+    found = {}
+    for row in rows:
+        if row["submission"] and row["submission"] in found:
+            raise ValueError(f"{path}: two rows for {printable(row['submission'], 1)}")
+        found[row["submission"]] = {k: v or "" for k, v in row.items() if k}
+    found.pop("", None)  # a line of commas
+    return found
 
 
 def failed(key: str, digest: str, reason: str, chosen: tuple[int, ...]) -> Grade:

@@ -1,8 +1,9 @@
 """Is a kernel implemented as its step demands? Judged by what one run of it did, not by its text.
 
 The evidence: the artifact's launch, the counts of the whole grid, and the events of one cluster with what
-each of them waited for (ptxsim's Timeline). A demand is a function from the evidence to "" or a hint.
-judge.py asks of the first cluster, and of two others what a cluster with a single tile can show.
+each of them waited for and which bytes it took (flow.py). Only MMAs whose sums are read count. A demand is
+a function from the evidence to "" or a hint. judge.py asks of the first cluster, and of two others what a
+cluster with a single tile can show; purpose.py asks whether D depends on it.
 """
 
 from __future__ import annotations
@@ -13,17 +14,21 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from ptxsim.trace.schedule import COPIES, LOADS, STORES, TENSOR, Event, Timeline
+from instructor.autograder.flow import Traced
+from instructor.autograder.pipeline import Depths, depths
+from ptxsim.trace.schedule import COPIES, LOADS, STORES, TENSOR, Event
 
 SMS = 148  # of a B200
 MMA_K = 16  # K of one MMA instruction on 16-bit operands
+TMEM = 128 * 512  # numbers that the tensor memory of a CTA holds
+ALWAYS, MOSTLY = 0.7, 0.45  # parts of the loads that run as far ahead as they should; in a ring all do
 
 
 @dataclass
 class Evidence:
     """What one run did."""
 
-    timeline: Timeline  # of one cluster
+    timeline: Traced  # of one cluster
     stats: dict  # of the whole grid
     grid: tuple[int, int, int]
     cluster: tuple[int, int, int]
@@ -40,11 +45,12 @@ class Evidence:
         return math.prod(self.size)
 
     def numbers(self, kind: str, lane: str | None = None, cta: int | None = None) -> list[int]:
-        """Events of a kind, by their number."""
+        """Events of a kind, by their number; MMAs if their sums are read."""
         return [
             n
             for n, e in enumerate(self.timeline.events)
             if e.kind == kind and lane in (None, e.lane) and cta in (None, e.cta)
+            if kind != "mma" or n in self.timeline.read_out
         ]
 
     def amount(self, kind: str, lane: str | None = None, cta: int | None = None) -> int:
@@ -52,10 +58,11 @@ class Evidence:
         return sum(self.timeline.events[n].amount for n in self.numbers(kind, lane, cta))
 
     def issued(self, name: str) -> dict[tuple[int, str], list[int]]:
-        """(CTA, warp) -> numbers of the events with which it issued something."""
+        """(CTA, warp) -> numbers of the events with which it issued something of use."""
+        useful = {self.timeline.events[n].after[0] for n in self.timeline.read_out}
         found = defaultdict(list)
         for n, e in enumerate(self.timeline.events):
-            if e.kind == "issue" and e.name == name:
+            if e.kind == "issue" and e.name == name and (name != "tcgen05.mma" or n in useful):
                 found[e.cta, e.lane].append(n)
         return found
 
@@ -67,24 +74,13 @@ class Evidence:
                 found[before].append(n)
         return found
 
-    def before(self, number: int) -> set[int]:
-        """All events that this one waited for."""
-        return _closure([number], lambda n: self.timeline.events[n].after)
-
     def later(self, numbers: Iterable[int]) -> set[int]:
         """All events that waited for one of these."""
         return _closure(numbers, lambda n: self.followers[n])
 
     @cached_property
-    def stages(self) -> float:
-        """How many stages are loaded before any MMA has ended, in bytes of what the first MMA waited for."""
-        mmas, events = self.numbers("mma"), self.timeline.events
-        if not mmas:
-            return 0.0
-        loads = set(self.numbers("load", LOADS))
-        first = sum(events[n].amount for n in loads & self.before(mmas[0]))
-        ahead = sum(events[n].amount for n in loads - self.later(mmas))
-        return ahead / first if first else 0.0
+    def depths(self) -> Depths:
+        return depths(self.timeline)
 
     @cached_property
     def readers(self) -> dict[tuple[int, str], int]:
@@ -109,11 +105,14 @@ def _closure(start: Iterable[int], step: Callable) -> set[int]:
 # ---- demands ----
 
 
+ELSEWHERE = "not all of the product comes from the tensor core (tcgen05.mma)"
+
+
 def tensor_core(seen: Evidence) -> str:
     issues = sum(map(len, seen.issued("tcgen05.mma").values()))
     each = seen.amount("mma") / issues if issues else 0
     if each * seen.stats["tensor_operations"] < 0.99 * seen.macs:
-        return "not all of the product comes from the tensor core (tcgen05.mma)"
+        return ELSEWHERE
     return ""
 
 
@@ -134,6 +133,16 @@ def whole_grid(seen: Evidence) -> str:
     return ""
 
 
+def balanced(seen: Evidence) -> str:
+    """No cluster has far more to do than its share: twice that, or (unless persistent) its TMEM full once."""
+    whole, busiest = seen.stats["tensor_operations"], seen.stats["busiest"]
+    clusters = seen.ctas // math.prod(seen.cluster)
+    full = 0 if seen.ctas == SMS else TMEM * math.prod(seen.cluster) / math.prod(seen.size[:2])
+    if busiest > max(2.2 / clusters, full) * whole:
+        return "a few CTAs do most of the work: let all of them take tiles of D"
+    return ""
+
+
 def by_tma(seen: Evidence) -> str:
     if seen.amount("global read") or seen.numbers("load", COPIES):
         return "threads read A or B themselves: load every byte of them by TMA"
@@ -146,8 +155,10 @@ def by_tma(seen: Evidence) -> str:
 
 
 def loads_ahead(seen: Evidence) -> str:
-    if seen.stages < 1.9:
+    if seen.depths.most < 1.9:
         return "no load is in flight while the tensor core works on the stage before it: load one stage ahead"
+    if seen.depths.reached(1.9) < ALWAYS:
+        return "many loads wait until the tensor core has worked on all stages before: always load one ahead"
     return ""
 
 
@@ -233,9 +244,14 @@ def _workers(seen: Evidence, role: str) -> dict[tuple[int, str], list[int]]:
 
 
 def four_stages(seen: Evidence) -> str:
-    if seen.stages < 3.9:
-        return f"the loads run {max(seen.stages, 1):.0f} stages ahead of the MMAs: four are asked for"
+    if seen.depths.most < 3.9:
+        return f"the loads run {max(seen.depths.most, 1):.0f} stages ahead of the MMAs: four are asked for"
+    if seen.depths.reached(3.9) < MOSTLY:
+        return "four stages are filled, but many loads wait until more than one of them is free again"
     return ""
+
+
+ALONE = "each CTA multiplies for itself: issue MMAs of cta_group 2, which use both tensor cores"
 
 
 def pairs(seen: Evidence) -> str:
@@ -244,7 +260,7 @@ def pairs(seen: Evidence) -> str:
     both = {(e.after[0], e.cta) for e in _events(seen, "mma", TENSOR) if e.after}
     shared = {issue for issue, cta in both if cta == 1} & {issue for issue, cta in both if cta == 0}
     if not shared:
-        return "each CTA multiplies for itself: issue MMAs of cta_group 2, which use both tensor cores"
+        return ALONE
     return ""
 
 
@@ -253,38 +269,52 @@ def _events(seen: Evidence, kind: str, lane: str) -> list[Event]:
 
 
 def two_consumers(seen: Evidence) -> str:
-    issued = {warp: len(n) for (cta, warp), n in seen.issued("tcgen05.mma").items() if cta == 0}
-    if len([n for n in issued.values() if n >= 0.25 * sum(issued.values())]) < 2:
-        return "one warp issues all MMAs: let two warps multiply, each its own rows of A"
+    if len(consumers(seen)) < 2:
+        return ONE_CONSUMER
+    if len(writers(seen)) < 2:
+        return ONE_WRITER
+    return ""
+
+
+ONE_CONSUMER = "one warp issues all MMAs: let two warps multiply, each its own rows of A"
+ONE_WRITER = "one warpgroup writes everything back: give each MMA warp its own"
+
+
+def consumers(seen: Evidence) -> list[tuple[int, str]]:
+    """(CTA, warp) that issue at least a quarter of CTA 0's MMAs."""
+    issued = {who: len(n) for who, n in seen.issued("tcgen05.mma").items() if who[0] == 0}
+    return [who for who, n in issued.items() if n >= 0.25 * sum(issued.values())]
+
+
+def writers(seen: Evidence) -> list[int]:
+    """Warpgroups that read at least a quarter of CTA 0's sums."""
     read: dict[int, int] = defaultdict(int)
     for (cta, warp), size in seen.readers.items():
         if cta == 0:
             read[int(warp.split()[1]) // 4] += size
-    if len([n for n in read.values() if n >= 0.25 * sum(read.values())]) < 2:
-        return "one warpgroup writes everything back: give each MMA warp its own"
-    return ""
+    return [group for group, n in read.items() if n >= 0.25 * sum(read.values())]
 
 
-_TMA = (tensor_core, by_tma)
+_TMA = (tensor_core, by_tma, balanced)
 DEMANDS: dict[int, tuple[Callable[[Evidence], str], ...]] = {
     1: (tensor_core,),
     2: (tensor_core, accumulates),
-    3: (tensor_core, whole_grid),
+    3: (tensor_core, whole_grid, balanced),
     4: _TMA,
     5: (*_TMA, loads_ahead),
     6: (*_TMA, persistent),
-    7: (*_TMA, specialised),
+    7: (*_TMA, specialised, loads_ahead),
     8: (*_TMA, specialised, four_stages),
-    9: (*_TMA, specialised, pairs),
-    10: (*_TMA, specialised, pairs, two_consumers),
+    9: (*_TMA, specialised, loads_ahead, pairs),
+    10: (*_TMA, specialised, loads_ahead, pairs, two_consumers),
 }
 
 
 def unmet(step: int, seen: Evidence) -> str:
     """The first demand of the step that the run does not meet, as a hint; "" if it meets all.
 
-    A cluster other than the first may have nothing to do.
+    A cluster other than the first may have nothing to do, except where each CTA has a tile.
     """
-    if not seen.first and not seen.amount("mma"):
+    if not seen.first and not seen.amount("mma") and whole_grid not in DEMANDS[step]:
         return ""
     return next(filter(None, (demand(seen) for demand in DEMANDS[step])), "")

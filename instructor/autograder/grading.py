@@ -25,7 +25,7 @@ try:
 except ModuleNotFoundError:  # Windows
     resource = None
 
-LEAST_SECONDS = 90  # that a step's runs get after others that were too slow
+LEAST_SECONDS = 30  # that a step's runs get after others that were too slow
 HIDDEN_SIZE = "a size that the course keeps to itself"
 
 

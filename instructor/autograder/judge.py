@@ -5,6 +5,7 @@ The inputs are made here from a secret seed. The kernel gets copies: what it wri
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from dataclasses import asdict, dataclass, field, replace
@@ -13,8 +14,10 @@ import numpy as np
 
 import utils
 from instructor.autograder.behaviour import Evidence, unmet
+from instructor.autograder.flow import Doubled, Flow
 from instructor.autograder.plan import Run
 from instructor.autograder.ptx_rules import broken_rule
+from instructor.autograder.purpose import part_doubled, useless
 from tirxlab.artifact import Artifact
 from tirxlab.devices import sim
 from tirxlab.rubric import load_rubric
@@ -52,8 +55,20 @@ def inputs(run: Run) -> tuple[np.ndarray, np.ndarray]:
     M, N, K = run.size
     rng = np.random.default_rng(run.seed)
     if run.data == "integers":
-        return tuple(rng.integers(-2, 3, shape).astype(np.float16) for shape in ((M, K), (N, K)))
+        return _whole_numbers(rng, M, N, K)
     return tuple(rng.standard_normal(shape, np.float32).astype(np.float16) for shape in ((M, K), (N, K)))
+
+
+def _whole_numbers(rng, M: int, N: int, K: int) -> tuple[np.ndarray, np.ndarray]:
+    """Whole numbers whose product is exact in float16, while the sums on the way are too large for that.
+
+    Half of the columns nearly cancel the others, in an order that nobody knows.
+    """
+    A, B = (rng.integers(-47, 48, shape) for shape in ((M, K), (N, K)))
+    one, other = np.split(rng.permutation(K)[: K // 2 * 2], 2)
+    A[:, other] = A[:, one]
+    B[:, other] = rng.integers(-1, 2, (N, K // 2)) - B[:, one]
+    return A.astype(np.float16), B.astype(np.float16)
 
 
 def _wrong_signature(run: Run, artifact: Artifact) -> str:
@@ -69,7 +84,7 @@ def _wrong_signature(run: Run, artifact: Artifact) -> str:
 def _launch(run: Run, artifact: Artifact) -> Judged:
     A, B = inputs(run)
     try:
-        done, result = _simulate(run, artifact, A, B, run.record)
+        done, result = _simulate(run, artifact, A, B, run.record and Flow)
     except ValueError as error:
         return Judged(False, "error", f"it cannot be launched: {_one_line(error)}")
     judged = Judged(False, done.verdict, findings=[asdict(finding) for finding in done.findings])
@@ -78,13 +93,58 @@ def _launch(run: Run, artifact: Artifact) -> Judged:
     judged.right = not judged.reason
     if run.record and judged.right:
         seen = Evidence(done.trace, done.stats, artifact.grid, artifact.cluster, run.size)
-        judged.reason = _spares_work(run, artifact, seen, A, B, result)
-        judged.right = not judged.reason
-        judged.hint = unmet(run.step, seen) or _unmet_elsewhere(run, artifact, seen, A, B)
+        _judge_implementation(judged, Case(run, artifact, A, B, result), seen)
     return judged
 
 
-def _simulate(run: Run, artifact: Artifact, A, B, trace: bool, result=None, **part):
+@dataclass(frozen=True)
+class Case:
+    """A recorded run that is right, to be looked at more closely."""
+
+    run: Run
+    artifact: Artifact
+    A: np.ndarray
+    B: np.ndarray
+    result: np.ndarray  # D
+
+    def cluster(self, number: int, trace=Flow, result: np.ndarray | None = None):
+        """One cluster alone, D being canaries or `result`: (Run, D). ValueError if it cannot be alone."""
+        return _simulate(self.run, self.artifact, self.A, self.B, trace, result, first=number, clusters=1)
+
+    def doubled(self, chosen) -> float:
+        """The part of the first cluster's D that is twice as large if these sums are."""
+        _, after = self.cluster(0, functools.partial(Doubled, chosen=chosen))
+        return part_doubled(self.result, after, utils.CANARY["float16"])
+
+
+def _judge_implementation(judged: Judged, case: Case, seen: Evidence) -> None:
+    """Enters what the kernel lacks; or that it is not right after all, if it spares work."""
+    step, clusters = case.run.step, _clusters(case.artifact)
+    judged.hint = unmet(step, seen) or useless(step, seen, case.doubled)
+    looked_at = {0: seen}
+    try:
+        for number in sorted({case.run.seed % clusters, clusters - 1} - {0}):
+            done, _ = case.cluster(number)
+            looked_at[number] = replace(seen, timeline=done.trace, first=False)
+    except ValueError:
+        judged.hint = (
+            judged.hint or "its clusters wait for each other through global memory: no step asks for that"
+        )
+    for number, one in looked_at.items():
+        if number and not judged.hint and (hint := unmet(step, one)):
+            judged.hint = f"not all clusters work alike: in some, {hint}"
+        again, _ = case.cluster(number, result=case.result.copy())
+        if _work(one) != _work(replace(one, timeline=again.trace)):
+            judged.right, judged.reason = False, "it works less when D holds the product already"
+
+
+def _work(seen: Evidence) -> tuple[int, ...]:
+    """What a cluster did: MMAs, and bytes loaded, stored and read back."""
+    moved = (seen.amount(kind) for kind in ("load", "store", "TMEM read", "global read", "global write"))
+    return sum(map(len, seen.issued("tcgen05.mma").values())), *moved
+
+
+def _simulate(run: Run, artifact: Artifact, A, B, trace, result=None, **part):
     """One launch on copies: (Run, D). D is held here alone; it was full of canaries, or is `result`."""
     if result is None:
         result = utils.canaries((run.size[0], run.size[1]), "float16")
@@ -93,33 +153,8 @@ def _simulate(run: Run, artifact: Artifact, A, B, trace: bool, result=None, **pa
     return sim.run(artifact, arrays, order=run.order, trace=trace, max_instructions=budget, **part), result
 
 
-def _spares_work(run: Run, artifact: Artifact, seen: Evidence, A, B, result: np.ndarray) -> str:
-    """Why it is not right, if the first cluster does less once D holds the product, as in a timed loop."""
-    again, _ = _simulate(run, artifact, A, B, True, result.copy(), clusters=1)
-    multiplied = [_multiplied(one) for one in (seen, replace(seen, timeline=again.trace))]
-    return "it works less when D holds the product already" if multiplied[0] != multiplied[1] else ""
-
-
-def _multiplied(seen: Evidence) -> int:
-    return sum(map(len, seen.issued("tcgen05.mma").values()))
-
-
 def _clusters(artifact: Artifact) -> int:
     return math.prod(artifact.grid) // math.prod(artifact.cluster)
-
-
-def _unmet_elsewhere(run: Run, artifact: Artifact, seen: Evidence, A: np.ndarray, B: np.ndarray) -> str:
-    """The same of the last cluster and of one that nobody can foresee: each is run alone."""
-    count = _clusters(artifact)
-    for number in sorted({run.seed % count, count - 1} - {0}):
-        try:
-            done, _ = _simulate(run, artifact, A, B, True, first=number, clusters=1)
-        except ValueError:
-            return "its clusters wait for each other through global memory: no step asks for that"
-        hint = unmet(run.step, replace(seen, timeline=done.trace, first=False))
-        if hint:
-            return f"not all clusters work alike: in some, {hint}"
-    return ""
 
 
 def _problem(run: Run, done, result: np.ndarray, A: np.ndarray, B: np.ndarray) -> str:
@@ -130,6 +165,8 @@ def _problem(run: Run, done, result: np.ndarray, A: np.ndarray, B: np.ndarray) -
         return f"{errors[0].kind}{f' at line {line}' if line else ''}"
     if not done.ran or done.verdict not in ("clean", "review"):
         return f"the run is {done.verdict}: {_one_line(done.findings[0].message) if done.findings else ''}"
+    if done.stats.get("changed"):
+        return f"the kernel keeps global memory of its own ({done.stats['changed'][0]:.60})"
     wrong = _wrong(run, result, A, B)
     return f"{100 * wrong:.3g} % of the numbers are wrong" if wrong else ""
 

@@ -45,7 +45,7 @@ def read_submission(path: Path) -> Submission:
     try:
         with open(path, "rb") as file:
             data = file.read(LARGEST_TAR + 1)
-        if path.suffix != ".tar":
+        if path.suffix.lower() != ".tar":
             return Submission(path.name, _text(path, data))
         if len(data) > LARGEST_TAR:
             raise SubmissionError(f"{path}: is larger than {LARGEST_TAR >> 20} MiB")
@@ -89,6 +89,6 @@ def _text(path: Path, data: bytes) -> str:
     if len(data) > LARGEST:
         raise SubmissionError(f"{path}: is larger than {LARGEST >> 20} MiB")
     try:
-        return data.decode("utf-8")
+        return data.decode("utf-8-sig")  # some editors put a mark at the head
     except UnicodeDecodeError:
         raise SubmissionError(f"{path}: is not UTF-8 text") from None

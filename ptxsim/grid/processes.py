@@ -6,6 +6,8 @@ shared mappings first; findings, counts and printed lines come back through a pi
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import mmap
 import multiprocessing
 import os
@@ -48,20 +50,31 @@ def run_clusters(launch, chosen: range, checks: bool, order, names: list, jobs: 
     talkative, start = talks(launch.program), time.perf_counter()
     count = len(chosen)
     jobs = 1 if talkative else min(jobs or cores(), count)
-    done = 0
+    done = busiest = 0
     while done < count:
+        before = cluster.tensor_operations
         cluster.start(chosen[done])
         if not cluster.run(alone=not talkative or count == 1):
             used, ended = run_together(cluster, chosen[done + 1 :])
             return _merge(Part(reporter, _stats(cluster, done + ended)), [_extra(c) for c in used[1:]])
-        done += 1
+        done, busiest = done + 1, max(busiest, cluster.tensor_operations - before)
         if _stuck(reporter):
             break
         spent = time.perf_counter() - start
         if jobs > 1 and count - done > 1 and spent / done * (count - done) > WORTHWHILE and _can_fork():
             part = _fork(cluster, chosen[done:], jobs)
-            return _merge(Part(reporter, _stats(cluster, done)), part)
-    return Part(reporter, _stats(cluster, done))
+            return _merge(Part(reporter, _stats(cluster, done, busiest)), part)
+    return Part(reporter, _stats(cluster, done, busiest))
+
+
+@contextlib.contextmanager
+def only_new_garbage():
+    """The collector looks for cycles in what the run makes, not again and again in all imported modules."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def cores() -> int:
@@ -82,9 +95,11 @@ def _stuck(reporter: Reporter) -> bool:
     return any(f.kind == "deadlock" for f in reporter.found.values())
 
 
-def _stats(cluster: Cluster, done: int) -> dict:
-    executed = int(cluster.CTL[ml.EXECUTED])
-    return dict(zip(_COUNTS, (executed, cluster.tma_bytes, cluster.tensor_operations, done), strict=True))
+def _stats(cluster: Cluster, done: int, busiest: int | None = None) -> dict:
+    """The counts; busiest: tensor operations of the cluster with most, by default all of them."""
+    counts = int(cluster.CTL[ml.EXECUTED]), cluster.tma_bytes, cluster.tensor_operations, done
+    busiest = cluster.tensor_operations if busiest is None else busiest
+    return dict(zip(_COUNTS, counts, strict=True)) | {"busiest": busiest}
 
 
 def _extra(cluster: Cluster) -> Part:
@@ -143,16 +158,19 @@ def _unshare(memory, originals: list[np.ndarray]) -> None:
 def _work(cluster: Cluster, mine, sender) -> None:
     try:
         cluster.forget_counts()
-        done = 0
+        done = busiest = 0
         for index in mine:
+            before = cluster.tensor_operations
             cluster.start(index)
             cluster.run()
-            done += 1
+            done, busiest = done + 1, max(busiest, cluster.tensor_operations - before)
             if _stuck(cluster.reporter):
                 break
         reporter = cluster.reporter
         touched = across_processes.summary(cluster.checks, mine[:done])
-        sender.send(Part(Reporter.of(reporter.found, reporter.printed), _stats(cluster, done), touched))
+        sender.send(
+            Part(Reporter.of(reporter.found, reporter.printed), _stats(cluster, done, busiest), touched)
+        )
     except BaseException as error:  # noqa: BLE001 (the parent raises it)
         sender.send(error)
     finally:
@@ -164,4 +182,5 @@ def _merge(first: Part, parts: list[Part]) -> Part:
         first.reporter.absorb(part.reporter)
         for name in _COUNTS:
             first.stats[name] += part.stats[name]
+        first.stats["busiest"] = max(first.stats["busiest"], part.stats["busiest"])
     return first

@@ -10,6 +10,7 @@ from ptxsim.isa.address_map import GLOBAL_BASE, SHARED_START
 
 SEGMENT_ALIGN = 1 << 20  # distance between segments, so that a stray access never lands in a neighbour
 SHARED_ALIGN = 1024
+MAX_SHARED = 227 * 1024  # bytes a CTA can have on sm_90 and sm_100 (CUDA C++ guide, compute capabilities)
 SHORT_BASE = 1 << 30  # parameters and constants: their addresses fit the 32-bit pointers that LLVM may make
 
 
@@ -22,6 +23,16 @@ class GlobalMemory:
         self.names: list[str] = []
         self.shapes: list[tuple[tuple[int, ...], int]] = []  # of the arrays, with the bytes of an element
         self._next = {False: GLOBAL_BASE, True: SHORT_BASE}
+        self.remembered: list[np.ndarray] = []  # what the first arrays held
+
+    def remember(self) -> None:
+        """Notes what all arrays so far hold."""
+        self.remembered = [array.copy() for array in self.arrays]
+
+    def changed(self) -> list[str]:
+        """Names of the arrays that do not hold any more what was noted."""
+        pairs = zip(self.remembered, self.arrays)  # noqa: B905 (later arrays were not noted)
+        return [name for name, (old, new) in zip(self.names, pairs) if not np.array_equal(old, new)]  # noqa: B905
 
     def add(self, array: np.ndarray, name: str, logged: bool = True, short: bool = False) -> int:
         """Maps a C-contiguous array; returns its address. The same memory is mapped once.
@@ -91,7 +102,7 @@ def _past(name: str, distance: int, shape: tuple[int, ...], size: int) -> str:
 def shared_layout(variables: list, dynamic_bytes: int) -> tuple[dict[str, int], int, int]:
     """Window offsets of shared variables: static ones first, then the dynamic part, 1024-aligned.
 
-    Returns (offset per name, offset of the dynamic part, end of the window).
+    Returns (offset per name, offset of the dynamic part, end of the window). ValueError if it is too large.
     """
     offsets, end = {}, SHARED_START
     for var in variables:
@@ -104,4 +115,7 @@ def shared_layout(variables: list, dynamic_bytes: int) -> tuple[dict[str, int], 
     for var in variables:
         if var.extern:
             offsets[var.name] = dynamic
-    return offsets, dynamic, dynamic + dynamic_bytes if dynamic_bytes else max(end, SHARED_START)
+    total = end - SHARED_START + dynamic_bytes
+    if total > MAX_SHARED:
+        raise ValueError(f"{total} B of shared memory; a CTA has at most {MAX_SHARED}")
+    return offsets, dynamic, dynamic + dynamic_bytes if dynamic_bytes else end

@@ -8,7 +8,8 @@ import struct
 from ptxsim.isa.address_map import SPACE_GENERIC, SPACE_LOCAL
 from ptxsim.jit.translate import resolve
 
-_SPEC = re.compile(r"%([-+ #0]*\d*(?:\.\d+)?)(hh|h|ll|l|z|j|t)?([diouxXcsfFeEgGaAp%])")
+MOST_LINES, MOST_BYTES = 10_000, 4096  # kept of a launch; of one string. A chip keeps 1 MiB in all
+_SPEC = re.compile(r"%([-+ #0]*\d{0,3}(?:\.\d{1,3})?)(hh|h|ll|l|z|j|t)?([diouxXcsfFeEgGaAp%])")
 
 
 def render(cluster, split, lane: int, format_slot: int, values_slot: int) -> str:
@@ -41,7 +42,7 @@ def _string(cluster, address: int) -> str:
     if index is None:
         return "<bad string>"
     start = address - cluster.launch.memory.rows[index][0]
-    raw = cluster.launch.memory.arrays[index][start:].tobytes()
+    raw = cluster.launch.memory.arrays[index][start : start + MOST_BYTES].tobytes()
     return raw.split(b"\0", 1)[0].decode("utf-8", "replace")
 
 

@@ -385,7 +385,8 @@ def call(instr):
 def _vprintf(cluster, split, args):
     format_arg, values_arg = args[-1]
     for lane in split.lanes:
-        cluster.reporter.printed.append(printf.render(cluster, split, int(lane), format_arg, values_arg))
+        if len(cluster.reporter.printed) < printf.MOST_LINES:
+            cluster.reporter.printed.append(printf.render(cluster, split, int(lane), format_arg, values_arg))
 
 
 def _assert_fail(cluster, split, args):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
+from collections.abc import Callable
 
 import ml_dtypes  # noqa: F401  (teaches numpy "bfloat16" and the 8-bit floats)
 import numpy as np
@@ -21,14 +22,15 @@ def run(
     *,
     order: str | int = "program",
     checks: bool = True,
-    trace: bool | ptxsim.Costs = False,
+    trace: bool | ptxsim.Costs | Callable = False,
     clusters: int | None = None,
     first: int = 0,
     max_instructions: int | None = None,
 ) -> Run:
     """Launch once. `order` is "program", "adverse" or a seed (ptxsim); `arrays` as `by_name` takes them.
 
-    `trace` adds the ptxsim.Timeline of cluster `first`; `clusters` runs only so many, from `first` on.
+    `trace` adds the ptxsim.Timeline of cluster `first`, or what a recorder of this class makes of it;
+    `clusters` runs only so many, from `first` on.
     `max_instructions` of a cluster: after so many it is given up as incomplete.
 
     Raises DeviceError for arrays that do not fit. A kernel with an instruction that ptxsim does not model
@@ -104,10 +106,24 @@ def _load(ptx: str):
     return ptxsim.load(ptx)
 
 
+def _number(name: str) -> np.dtype:
+    """DeviceError for the name of a type that holds no numbers."""
+    try:
+        made = np.dtype(name)
+    except (TypeError, ValueError, SyntaxError):
+        made = None
+    if made is None or made.name != name or made.kind not in "biufV" or not made.itemsize:
+        raise DeviceError(f"{name!r:.40} is no type of numbers")
+    return made
+
+
 def _argument(param, buffers: dict):
     """A kernel parameter as `ptxsim` takes it."""
     if param.kind == "scalar":
-        return np.dtype(param.dtype).type(param.value)
+        try:
+            return _number(param.dtype).type(param.value)
+        except OverflowError:
+            raise DeviceError(f"the scalar {param.name} is no {param.dtype}: {param.value!r:.40}") from None
     if param.kind == "buffer":
         if param.byte_offset:
             raise DeviceError(
@@ -126,7 +142,7 @@ def _argument(param, buffers: dict):
             element_strides=param.element_strides,
             fill=param.fill,
             byte_offset=param.byte_offset,
-            dtype=np.dtype(param.dtype),
+            dtype=_number(param.dtype),
             name=param.buffer,
         )
     except ValueError as error:

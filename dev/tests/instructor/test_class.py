@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import sys
 import zipfile
 from pathlib import Path
@@ -88,6 +89,96 @@ def test_a_bundle_gives_the_grade_again(folder):
     assert json.loads(FORMATS["autolab"](again).splitlines()[-1])["scores"] == {"step1": 4.25}
     page = FORMATS["html"](again)
     assert page.startswith("<!doctype html>") and "http" not in page and str(seeds[0]) not in page
+
+
+NAMES = [
+    b"new\nline",
+    b"bad\xff",
+    "\u202eltr".encode(),
+    b"\x1b[2J",
+    b"n" * 255,
+    b"grades.csv",
+    b"-rf",
+    b"a\\nb",
+    b"a\nb",
+]
+
+
+def test_any_name_becomes_the_name_of_a_folder_of_its_own(tmp_path):
+    for name in NAMES:
+        (tmp_path / "class" / os.fsdecode(name)).mkdir(parents=True)
+    made = a_class(tmp_path / "class")
+    assert len(made.names()) == len(NAMES) and not set(made.names()) & set(batch.SUMMARIES)
+    grade_of = {key: batch.failed(key, "", made.read(key), (1,)) for key in made.names()}
+    rows = [made.write(key, "", grade) for key, grade in grade_of.items()]
+    for text in (to_csv(rows, {}), class_page(rows, [])):
+        assert text.encode() and not any(c in text for c in "\x1b\u202e")
+    assert len(list(csv.DictReader(to_csv(rows, {}).splitlines()))) == len(NAMES)
+    assert {path.name for path in made.out.iterdir()} == set(made.names())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        "null",
+        '{"steps": 3}',
+        '{"steps": [{}]}',
+        "[" * 5000,
+        '{"steps": [], "regraded": true}',
+        "\x00",
+    ],
+)
+def test_a_grade_that_is_damaged_is_given_again(folder, text):
+    made = a_class(folder)
+    one = made.read("empty")
+    made.write("empty", one, grade(one, made.options))
+    whole = made.done("empty", one)
+    assert whole["earned"] == 0
+    path = made.out / "empty" / "grade.json"
+    path.write_text(text)
+    assert made.done("empty", one) is None
+    path.write_text(json.dumps(whole | {"earned": 99, "total": 99}))
+    assert made.done("empty", one) == whole  # what is derived is derived again
+    path.write_text(json.dumps(whole | {"problem": "not graded: the process died"}))
+    assert made.done("empty", one) is None
+
+
+@pytest.mark.parametrize(
+    "data, words",
+    [
+        (b"submission,student\na,x\na,y\n", "two rows for a"),
+        (b"name\nx\n", "must name the columns"),
+        (b"submission\n\xff\n", "no CSV in UTF-8"),
+        (b'submission\n"' + b"x" * 200_000, "no CSV in UTF-8"),
+        (b"", "must name the columns"),
+    ],
+)
+def test_an_odd_roster_is_one_line(tmp_path, data, words):
+    (tmp_path / "roster.csv").write_bytes(data)
+    with pytest.raises(ValueError, match=words):
+        batch.read_roster(tmp_path / "roster.csv")
+
+
+def test_a_roster_may_have_a_mark_and_rows_of_any_length(tmp_path):
+    path = tmp_path / "roster.csv"
+    path.write_bytes(b"\xef\xbb\xbfsubmission,student,late_days\na,x,1,more,more\nb\n,,\n\n,,\n")
+    rows = batch.read_roster(path)
+    assert list(rows) == ["a", "b"] and rows["a"]["late_days"] == "1" and rows["b"]["late_days"] == ""
+
+
+@pytest.mark.skipif(batch.fcntl is None, reason="no file locks here")
+def test_two_runs_do_not_grade_into_one_folder(tmp_path):
+    with (
+        batch.alone(tmp_path / "out"),
+        pytest.raises(RuntimeError, match="another run"),
+        batch.alone(tmp_path / "out"),
+    ):
+        pass
+    with batch.alone(tmp_path / "out"):
+        pass
 
 
 def test_a_submission_whose_process_dies_is_tried_again_and_then_marked():

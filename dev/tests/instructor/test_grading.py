@@ -164,6 +164,8 @@ def test_every_step_has_demands_and_shares_add_up():
         ("// %clock64\nmov.u32 %r1, %ctaid.x;\nmov.u32 %r2, %laneid;", ""),
         (".global .align 1 .b8 $str[4] = {37, 100};\nmov.u64 %rd1, $str;", ""),
         (".weak .global .align 1 .u8 _ZN4cuda5valueE;", ""),
+        (".global .align 1 .b8 $str$1[4] = {37, 100};\nmov.u64 %rd1, $str$1;", ""),
+        ("\n" * 200_000 + "mov.u32 %r1, %clock;", "%clock"),
         ('.pragma "/*";\nmov.u32 %r1, %clock;\n.pragma "*/";', "%clock"),
         ('// it\'s "quoted\nmov.u32 %r1, %clock; // "', "%clock"),
     ],
@@ -228,6 +230,11 @@ def test_a_broken_tar_is_one_line_whatever_is_broken(tmp_path):
             assert len(read_submission(tmp_path / "h.tar").text) < 1 << 20
         except SubmissionError as error:
             assert len(str(error).splitlines()) == 1
+
+
+def test_a_mark_at_the_head_of_a_file_costs_nothing(tmp_path):
+    (tmp_path / "a.PY").write_bytes(b"\xef\xbb\xbfx = 1\n")
+    assert read_submission(tmp_path / "a.PY").text == "x = 1\n"
 
 
 def test_a_hand_in_says_who_and_with_which_lab(tmp_path):

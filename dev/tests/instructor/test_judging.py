@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import utils
@@ -10,6 +11,7 @@ from instructor.autograder.judge import judge
 from instructor.autograder.plan import Run
 from instructor.solutions import gemm_kernels
 from tirxlab import nvrtc
+from tirxlab.artifact import ScalarParam
 from tirxlab.build import build, draft
 
 SIZE, TILE = (256, 256, 128), (128, 128, 128)
@@ -58,3 +60,40 @@ def test_a_launch_has_a_budget_of_instructions(monkeypatch):
 def test_a_grid_without_measure_is_refused_before_it_runs():
     judged = judge(RECORDED, replace(edited(""), grid=(1_000_000, 1, 1)))
     assert judged.verdict == "not run" and "1000000 CTAs" in judged.reason
+
+
+@pytest.mark.parametrize("K", [64, 192, 320, 448])
+def test_whole_numbers_are_exact_where_sums_in_half_precision_are_not(K):
+    A, B = judging.inputs(replace(RECORDED, size=(128, 128, K)))
+    exact = A.astype(np.int64) @ B.astype(np.int64).T
+    assert np.abs(exact).max() <= 2048 and (exact.astype(np.float16) == exact).all()
+    half = np.zeros((128, 128), np.float16)
+    for k in range(0, K, 16):
+        half = (half + A[:, k : k + 16].astype(np.float32) @ B[:, k : k + 16].astype(np.float32).T).astype(
+            np.float16
+        )
+    assert (half != exact).mean() > 0.2
+
+
+def test_a_text_that_is_written_over_is_state():
+    """A launch could count itself in the format of a printf."""
+    keeps = edited('volatile char *text = (char *)"0 launches"; if (threadIdx.x == 0) text[0] = text[0] + 1;')
+    judged = judge(RECORDED, keeps)
+    assert not judged.right and "keeps global memory" in judged.reason
+
+
+def test_printing_costs_nothing_and_a_flood_is_cut(monkeypatch):
+    assert judge(RECORDED, edited('if (threadIdx.x == 0) printf("%d of %s\\n", 3, "four");')).right
+    monkeypatch.setattr(judging, "INSTRUCTIONS", 100_000)
+    flood = edited('for (unsigned i = 0; i < 4000000000u; ++i) printf("%99999999d\\n", i);')
+    assert not judge(RECORDED, flood).right
+
+
+@pytest.mark.parametrize(
+    "kind, value", [("S9", 1), ("object", 1), ("f2,f2", 1), ("int32", 10**30), ("nan", 0)]
+)
+def test_a_parameter_of_no_type_of_numbers_is_one_line(kind, value):
+    artifact = edited("")
+    odd = replace(artifact, params=(*artifact.params[:-1], ScalarParam("x", kind, value)))
+    judged = judge(RECORDED, odd)
+    assert not judged.right and judged.reason.startswith("it cannot be launched")

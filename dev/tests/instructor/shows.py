@@ -1,0 +1,163 @@
+"""Kernels whose result is right and whose technique is for show: what a step asks for runs beside the work.
+
+A `Show` is a kernel of the reference with an edit, in the place of a step whose technique it only pretends.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kernel_variants import REFERENCE, file_with
+
+from tirxlab.steps import sections
+
+
+@dataclass(frozen=True)
+class Show:
+    name: str
+    source: int  # step of the reference that is edited
+    step: int  # in whose place it stands
+    edit: Callable[[str], str]
+    words: str  # in the hint
+
+    @property
+    def text(self) -> str:
+        """A kernels file with this step alone."""
+        text = self.edit(sections(REFERENCE)[self.source])
+        return file_with({self.step: text.replace(f"def hgemm_v{self.source}(", f"def hgemm_v{self.step}(")})
+
+
+def put(text: str, *pairs: tuple[str, str]) -> str:
+    """Replaces each pattern (of whole lines) by other text; every one must be there."""
+    for pattern, new in pairs:
+        text, count = re.subn(pattern, new, text, flags=re.M)
+        if not count:
+            raise ValueError(f"not there: {pattern}")
+    return text
+
+
+def by_threads(text: str) -> str:
+    """The MMAs run, and threads compute the product that is written."""
+    rows, columns = ("m_st + ", "n_st + ") if "m_st" in text else ("", "")
+    product = rf"""\1for j in range(BLK_N):
+\1    total[0] = Tx.float32(0)
+\1    for k in range(K):
+\1        a, b = A[{rows}warp_id * 32 + lane_id, k], B[{columns}j, k]
+\1        total[0] = total[0] + Tx.cast(a, F32) * Tx.cast(b, F32)
+\1    Dreg_16b[j] = Tx.cast(total[0], F16)"""
+    return put(
+        text,
+        (r"^( +)Tx\.cast\(Dreg_16b\[:\], Dreg\[:\]\)$", product),
+        (r"^( +)Dreg = Tx\.alloc_local\(.*$", r'\g<0>\n\1total = Tx.alloc_local((1,), "float32")'),
+    )
+
+
+def few_work(text: str) -> str:
+    """148 CTAs, of which eight take all tiles."""
+    return put(
+        text,
+        (r"num_clusters=SM_COUNT,", "num_clusters=8,"),
+        (r"tile_scheduler\.init\(bx\)", "tile_scheduler.init(Tx.if_then_else(bx < 8, bx, 1 << 20))"),
+    )
+
+
+def fill_once(text: str) -> str:
+    """All stages are filled; later each is filled when all are empty."""
+    wait = r"^( +)mma2tma\.wait\(tma_phase\.stage, tma_phase\.phase\)$"
+    all_free = r"""\1if tma_phase.stage == 0:
+\1    for i in Tx.unroll(PIPE_DEPTH):
+\1        mma2tma.wait(i, tma_phase.phase)"""
+    return put(text, (wait, all_free))
+
+
+def idle_stages(text: str) -> str:
+    """Two stages in turn, and two that are filled once and that nobody reads."""
+    return put(
+        text,
+        (
+            r"^( +)Dsmem = pool\.alloc\(.*$",
+            r"\g<0>\n\1Xsmem = pool.alloc((PIPE_DEPTH, BLK_M, BLK_K), F16, layout=A_LAYOUT)"
+            r"\n\1Ysmem = pool.alloc((PIPE_DEPTH, BLK_M, BLK_K), F16, layout=A_LAYOUT)",
+        ),
+        (
+            r"^( +)tma2mma\.arrive\(stage, TILE_BYTES\)$",
+            r"\1Tx.copy_async(Xsmem[stage, :, :], A[m_st : m_st + BLK_M, k_st : k_st + BLK_K], **tma)"
+            r"\n\1Tx.copy_async(Ysmem[stage, :, :], B[n_st : n_st + BLK_N, k_st : k_st + BLK_K], **tma)"
+            r"\n\1tma2mma.arrive(stage, 2 * TILE_BYTES)",
+        ),
+    )
+
+
+def both_at_once(text: str) -> str:
+    """Both stages are filled at the start; later both once both are empty."""
+    refill = r"""\1for i in Tx.unroll(PIPE_DEPTH):
+\1    if k + i + 1 < K_TILES:
+\1        tma_load(k + i + 1, i)"""
+    return put(
+        text,
+        (r"^( +)if k \+ PIPE_DEPTH < K_TILES:$", r"\1if k % PIPE_DEPTH == PIPE_DEPTH - 1:"),
+        (r"^( +)tma_load\(k \+ PIPE_DEPTH, stage\)$", refill),
+    )
+
+
+_READER = r"""
+            if wg_id == 2:
+                Xreg = Tx.alloc_local((EPI_N,), F32)
+                Xreg_wg = Xreg.view(128, EPI_N, layout=ROW_PER_THREAD)
+                while tile_scheduler.valid():
+                    mma2ld.wait(1, wb_phase.phase)
+                    wb_phase.move_to_next_stage()
+                    Tx.ptx.tcgen05.fence.after_thread_sync()
+                    for i in Tx.unroll(MMA_N // EPI_N):
+                        with Tx.warpgroup():
+                            Tx.copy(Xreg_wg[:, :], tmem[:, MMA_N + i * EPI_N : MMA_N + i * EPI_N + EPI_N])
+                    Tx.ptx.tcgen05.fence.before_thread_sync()
+                    ld2mma.arrive(1, cta_id=0)
+                    tile_scheduler.next_tile()
+
+"""
+
+
+def second_consumer(text: str) -> str:
+    """A second warp multiplies into columns of its own, and a second warpgroup reads them: for nothing."""
+    mma = re.search(
+        r"^ +if warp_id == 0:\n +with Tx\.thread.*\n +while(?:.*\n)+?(?= +# TODO\[end\])", text, re.M
+    )
+    other = (
+        mma[0]
+        .replace("warp_id == 0", "warp_id == 1")
+        .replace("mma(mma", "mma_too(mma")
+        .replace("ld2mma.wait(0", "ld2mma.wait(1")
+        .replace("mma2ld.arrive(0", "mma2ld.arrive(1")
+    )
+    text = text.replace(mma[0], mma[0] + other)
+    inline = re.search(r"^ +@Tx\.inline\n +def mma\(stage(?:.*\n)+?(?=\n)", text, re.M)
+    too = (
+        inline[0].replace("def mma(", "def mma_too(").replace("tmem[:, :MMA_N]", "tmem[:, MMA_N : 2 * MMA_N]")
+    )
+    text = text.replace(inline[0], inline[0] + "\n" + too)
+    return put(
+        text.replace(
+            "            Tx.cuda.cluster_sync()  # all roles",
+            _READER + "            Tx.cuda.cluster_sync()  # all roles",
+        ),
+        (r"WG_NUMBER = 2", "WG_NUMBER = 3"),
+        (r'TCGen05Bar\(pool, 1, "mma2ld"\)', 'TCGen05Bar(pool, 2, "mma2ld")'),
+        (r'MBarrier\(pool, 1, "ld2mma"\)', 'MBarrier(pool, 2, "ld2mma")'),
+        (r"mma2tma\.init\(1\)", "mma2tma.init(2)"),
+    )
+
+
+SHOWS = (
+    Show("threads-multiply", 1, 1, by_threads, "not all of the product"),
+    Show("threads-multiply", 2, 2, by_threads, "not all of the product"),
+    Show("threads-multiply", 3, 3, by_threads, "not all of the product"),
+    Show("both-at-once", 5, 5, both_at_once, "always load one ahead"),
+    Show("few-ctas-work", 6, 6, few_work, "a few CTAs"),
+    Show("few-ctas-work", 7, 7, few_work, "a few CTAs"),
+    Show("idle-stages", 7, 8, idle_stages, "four are asked for"),
+    Show("filled-once", 8, 8, fill_once, "many loads wait"),
+    Show("second-consumer", 9, 10, second_consumer, "one warp issues all MMAs"),
+)

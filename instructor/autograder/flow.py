@@ -1,0 +1,172 @@
+"""What each MMA of one cluster was made of, and what became of its product: the recorder, following bytes.
+
+A copy that nobody multiplies, or a product that nobody reads, is work for show. `Flow` notes for each MMA the
+TMA loads whose bytes it read, and whether its sum was read out of tensor memory. `Doubled` is an experiment:
+some sums are read out as twice what they are; what of D is then not twice as large did not come from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ptxsim.isa.address_map import OFFSET_MASK, RANK_SHIFT, SHARED_BASE
+from ptxsim.isa.number_formats import DECODERS
+from ptxsim.jit import bytecode as ml
+from ptxsim.jit.translate import is_shared
+from ptxsim.trace.recorder import Recorder
+from ptxsim.trace.schedule import Costs, Timeline
+from ptxsim.units.tcgen05_mma import operand_chunks, pair, result_blocks
+
+NOBODY, THREADS = -1, -2  # writers of shared memory that are no TMA load; NOBODY also: no sum of MMAs
+_CELLS = 128, 512  # lanes and columns of a CTA's tensor memory
+
+
+@dataclass
+class Traced(Timeline):
+    """A timeline whose events are also tied by data. Keys and values are numbers of events."""
+
+    fed: dict[int, set[int]] = field(default_factory=dict)  # MMA -> TMA loads whose bytes it read
+    fresh: set[int] = field(default_factory=set)  # MMAs that overwrote what tensor memory held
+    read_out: set[int] = field(default_factory=set)  # MMAs whose sum a thread read
+
+
+class Flow(Recorder):
+    """The recorder, and who wrote the bytes that the tensor core reads."""
+
+    def __init__(self, launch, index: int = 0):
+        super().__init__(launch, index)
+        self.placed: dict[int, tuple] = {}  # id of an issued MMA -> (it, its events by rank of the pair)
+        self.fed: dict[int, set[int]] = {}
+        self.fresh: set[int] = set()
+        self.sums: list[list[int]] = []  # events of the MMAs that added up
+        self.summed: set[int] = set()  # numbers of the sums that were read
+
+    def start(self, cluster) -> None:
+        super().start(cluster)
+        if cluster.index == self.index:
+            self.writers = np.full((cluster.ctas, cluster.shared.shape[1] // 16), NOBODY)
+            self.owners = np.full((cluster.ctas, *_CELLS), NOBODY)  # number of the sum in a cell
+
+    # ---- who wrote shared memory ----
+
+    def accesses(self, cluster, log: np.ndarray) -> None:
+        super().accesses(cluster, log)
+        if cluster.index == self.index:
+            place = log[:, ml.LOG_PLACE]
+            written = place[is_shared(place) & (log[:, ml.LOG_SIZE] & 1 == 1)] - SHARED_BASE
+            self.writers[written >> RANK_SHIFT, (written & OFFSET_MASK) >> 4] = THREADS
+
+    def tma_write(self, cluster, token, rank: int, chunks: np.ndarray) -> None:
+        super().tma_write(cluster, token, rank, chunks)
+        if cluster.index == self.index:
+            self.writers[rank, chunks.ravel()] = token
+
+    # ---- what the tensor core made of it ----
+
+    def mma_issue(self, cluster, split, op) -> None:
+        super().mma_issue(cluster, split, op)
+        if cluster.index == self.index:
+            self.placed[id(op)] = op, self.multiplied[split.thread]
+
+    def mma_execute(self, cluster, ops: list, ranks: list[int]) -> None:
+        super().mma_execute(cluster, ops, ranks)
+        for op in ops if cluster.index == self.index else ():
+            _, events = self.placed.pop(id(op), (op, ()))
+            for event, rank in zip(events, pair(op, cluster), strict=False):
+                self.fed[event] = self._sources(op, rank)
+                self._add_up(cluster, op, rank, event)
+
+    def _sources(self, op, rank: int) -> set[int]:
+        """The TMA loads whose bytes an MMA reads in one CTA."""
+        shape, found = op.shape, set()
+        operands = (
+            (op.a, shape.m, shape.a_mn_major, shape.a_type),
+            (op.b, shape.n, shape.b_mn_major, shape.b_type),
+        )
+        for descriptor, rows, transposed, kind in operands:
+            if isinstance(descriptor, tuple):
+                continue  # A in tensor memory
+            try:
+                width = DECODERS[kind].bytes
+                chunks = operand_chunks((descriptor,), rows // op.group, width, transposed).index
+            except ValueError:
+                continue  # no descriptor: the machine reports it
+            inside = chunks[(chunks >= 0) & (chunks < self.writers.shape[1])]
+            found.update(np.unique(self.writers[rank, inside]).tolist())
+        return found - {NOBODY, THREADS}
+
+    def _add_up(self, cluster, op, rank: int, event: int) -> None:
+        """The sum that an MMA goes into: a new one, if it overwrites, or adds to zeros."""
+        for lane, _, rows, start, _, columns in result_blocks(op.shape.m, op.shape.n, op.group):
+            lanes = slice(op.lane + lane, op.lane + lane + rows)
+            block = rank, lanes, slice(op.column + start, op.column + start + columns)
+            held = np.unique(self.owners[block]).tolist() if op.accumulate else []
+            if not op.accumulate or (held == [NOBODY] and not cluster.tmem[rank].cells[block[1:]].any()):
+                held = [len(self.sums)]
+                self.sums.append([])
+                self.owners[block] = held[0]
+                self.fresh.add(event)
+            for number in held:
+                if number != NOBODY:
+                    self.sums[number].append(event)
+
+    def tmem_access(self, cluster, split, cells, write: bool, row: int) -> None:
+        super().tmem_access(cluster, split, cells, write, row)
+        if cluster.index != self.index:
+            return
+        place = (split.cta, *cells)
+        if write:
+            self.owners[place] = NOBODY
+        else:
+            self.summed.update(np.unique(self.owners[place]).tolist())
+
+    def timeline(self, costs: Costs) -> Traced:
+        made = super().timeline(costs)
+        read_out = {event for number in self.summed - {NOBODY} for event in self.sums[number]}
+        return Traced(**vars(made), fed=self.fed, fresh=self.fresh, read_out=read_out)
+
+
+class Doubled(Flow):
+    """Threads read some sums as twice their value. `chosen(events, event, lane)` says whether those that hold
+    this MMA are among them, when the warp `lane` reads.
+    """
+
+    def __init__(self, launch, index: int, chosen: Callable[[list, int, str], bool]):
+        super().__init__(launch, index)
+        self.chosen, self.changed = chosen, None
+
+    def tmem_access(self, cluster, split, cells, write: bool, row: int) -> None:
+        self._restore()
+        super().tmem_access(cluster, split, cells, write, row)
+        if cluster.index == self.index and not write:
+            self._double(cluster.tmem[split.cta].cells, (split.cta, *cells), self._warp(split))
+
+    def mma_execute(self, cluster, ops: list, ranks: list[int]) -> None:
+        self._restore()
+        super().mma_execute(cluster, ops, ranks)
+
+    def _warp(self, split) -> str:
+        return f"warp {split.warp % self.warps_per_cta}"
+
+    def _double(self, memory: np.ndarray, place: tuple, lane: str) -> None:
+        owners = self.owners[place]
+        numbers = [
+            number
+            for number in np.unique(owners).tolist()
+            if number != NOBODY and any(self.chosen(self.events, event, lane) for event in self.sums[number])
+        ]
+        if numbers:
+            old = memory[place[1:]]
+            with np.errstate(over="ignore", invalid="ignore"):
+                twice = (old.view(np.float32) * 2).view(np.uint32)
+            memory[place[1:]] = np.where(np.isin(owners, numbers), twice, old)
+            self.changed = memory, place[1:], old
+
+    def _restore(self) -> None:
+        """The cells as they were before the last read."""
+        if self.changed:
+            memory, place, old = self.changed
+            memory[place], self.changed = old, None

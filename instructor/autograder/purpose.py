@@ -1,0 +1,77 @@
+"""Does D depend on what a kernel shows? The first cluster runs again, and some sums are read out doubled.
+
+D must come out twice as large, too: all of it if all sums are doubled, else the part that they are for. Work
+whose result goes nowhere, beside a product that was made in another way, is found so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from instructor.autograder.behaviour import (
+    ALONE,
+    DEMANDS,
+    ELSEWHERE,
+    ONE_CONSUMER,
+    ONE_WRITER,
+    Evidence,
+    consumers,
+    pairs,
+    two_consumers,
+    writers,
+)
+from ptxsim.trace.schedule import Event
+
+Chosen = Callable[[list[Event], int, str], bool]  # as flow.Doubled takes it
+WHOLE, PART = 0.98, 0.2  # of D, at least
+
+
+def experiments(step: int, seen: Evidence) -> Iterator[tuple[Chosen, float, str]]:
+    """(which sums are doubled, the part of D that must be, the hint if it is not)."""
+    demands = DEMANDS[step]
+    if pairs in demands:
+        yield (lambda events, mma, lane: _of_a_pair(events, mma)), WHOLE, ALONE
+    else:
+        yield (lambda events, mma, lane: True), WHOLE, ELSEWHERE
+    if two_consumers in demands:
+        for who in consumers(seen):
+            yield _issued_by(who), PART, ONE_CONSUMER
+        for group in writers(seen):
+            yield _read_by(group), PART, ONE_WRITER
+
+
+def useless(step: int, seen: Evidence, doubled: Callable[[Chosen], float]) -> str:
+    """A hint; "" if D depends on everything. `doubled(chosen)`: the part of D that is twice as large then."""
+    for chosen, least, hint in experiments(step, seen):
+        if doubled(chosen) < least:
+            return hint
+    return ""
+
+
+def part_doubled(before: np.ndarray, after: np.ndarray, canary: int) -> float:
+    """Of the numbers in `after` that were written and are not 0, the part that are twice as large."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        twice = before * np.float16(2)
+        counted = (after.view(np.uint16) != canary) & (before != 0) & np.isfinite(twice)
+        return float((after == twice)[counted].mean()) if counted.any() else 0.0
+
+
+def _of_a_pair(events: list[Event], mma: int) -> bool:
+    """Whether the instruction worked in two CTAs: its events stand side by side."""
+    issue, cta = events[mma].after[0], events[mma].cta
+    beside = (events[n] for n in (mma - 1, mma + 1) if 0 <= n < len(events))
+    return any(e.kind == "mma" and e.after[0] == issue and e.cta != cta for e in beside)
+
+
+def _issued_by(who: tuple[int, str]) -> Chosen:
+    def chosen(events: list[Event], mma: int, lane: str) -> bool:
+        issue = events[events[mma].after[0]]
+        return (issue.cta, issue.lane) == who
+
+    return chosen
+
+
+def _read_by(group: int) -> Chosen:
+    return lambda events, mma, lane: int(lane.split()[1]) // 4 == group
