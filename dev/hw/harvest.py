@@ -1,8 +1,12 @@
-"""Kernels that `torch.compile` writes, caught while they run on a GPU: `python -m dev.hw.harvest FOLDER`.
+"""Kernels that `torch.compile` writes, caught while they run on a GPU.
+
+    python -m dev.hw.harvest FOLDER [SECONDS [GROUP ..]]
 
 Needs torch and a GPU, no TVM. Every Triton kernel that PyTorch's compiler launches, autotuned variants
 included, is written down with its PTX, its launch and all bytes that it could reach, before and after.
 replay.py runs them on ptxsim. A kernel that needs more than LARGEST bytes or CTAS is left out and counted.
+Kernels that multiply matrices are compiled once more, from Triton's own intermediate text, for Blackwell:
+what this chip left is what that PTX must leave, too.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ import json
 import os
 import signal
 import sys
+import tempfile
 import time
 import zipfile
 from collections import Counter
@@ -23,6 +28,7 @@ os.environ.setdefault("TRITON_DISABLE_LINE_INFO", "1")  # the PTX names no folde
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 import triton.compiler.compiler as compiler  # noqa: E402
+from triton.backends.compiler import GPUTarget  # noqa: E402
 from triton.backends.nvidia.driver import CudaLauncher  # noqa: E402
 
 from dev.hw.workloads import WORKLOADS  # noqa: E402
@@ -30,7 +36,8 @@ from dev.hw.workloads import WORKLOADS  # noqa: E402
 LARGEST, CTAS = 600_000, 1500  # bytes of all arrays of a launch; CTAs
 FULL = 14_000_000  # bytes of one archive: then the next begins
 CHOICES = 6  # that autotuning tries
-VARIANTS = 3  # of a kernel of one name, as autotuning makes them
+PRODUCTS = ("triton_tem", "triton_mm", "triton_bmm", "triton_flex", "triton_conv")  # names of templates
+VARIANTS = {True: 8, False: 3}  # of a kernel of one name, as autotuning makes them
 
 
 class Catcher:
@@ -83,7 +90,7 @@ class Catcher:
             return None
         self.done.add(function)
         name = kernel.metadata.name
-        if self.seen[name] >= VARIANTS:
+        if self.seen[name] >= VARIANTS[name.startswith(PRODUCTS)]:
             return None
         args, storages = described(types, given)
         if args is None:
@@ -97,6 +104,7 @@ class Catcher:
         self.seen[name] += 1
         torch.cuda.synchronize()
         meta = kernel.metadata
+        other = blackwell(kernel) if name.startswith(PRODUCTS) else None
         return {
             "name": f"{name}-{self.seen[name]}",
             "ptx": kernel.asm["ptx"],
@@ -105,6 +113,8 @@ class Catcher:
             "shared": meta.shared,
             "cluster": list(getattr(meta, "cluster_dims", (1, 1, 1))),
             "entry": name,
+            "scratch": getattr(meta, "global_scratch_size", 0) or 0,  # bytes for each CTA
+            "blackwell": other,
             "args": args,
             "storages": storages,
             "in": [content(s) for s in storages.values()],
@@ -119,6 +129,8 @@ class Catcher:
         np.savez_compressed(stream, **data)
         self.bytes, self.caught = self.bytes + len(stream.getvalue()), self.caught + 1
         self.archive.writestr(f"{note['name']}.ptx", note.pop("ptx"))
+        if note["blackwell"]:
+            self.archive.writestr(f"{note['name']}.sm_100a.ptx", note["blackwell"].pop("ptx"))
         self.archive.writestr(f"{note['name']}.npz", stream.getvalue())
         self.index[note["name"]] = note | {"workload": self.workload}
         if self.bytes > FULL:
@@ -130,6 +142,27 @@ class Catcher:
         made = {"versions": versions, "kernels": self.index, "left_out": dict(self.left_out)}
         self.archive.writestr("index.json", json.dumps(made, indent=1))
         self.archive.close()
+
+
+def blackwell(kernel) -> dict | None:
+    """PTX and launch of the same Triton kernel for sm_100a; None if Triton refuses."""
+    meta = kernel.metadata
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{meta.name}.ttir"
+        path.write_text(kernel.asm["ttir"])
+        options = {"num_warps": meta.num_warps, "num_stages": meta.num_stages}
+        try:
+            made = compiler.compile(str(path), target=GPUTarget("cuda", 100, 32), options=options)
+        except Exception as error:  # noqa: BLE001 (the kernel for this chip is caught all the same)
+            print(f"{meta.name} for Blackwell: {type(error).__name__}: {str(error).splitlines()[:1]}")
+            return None
+    return {
+        "ptx": made.asm["ptx"],
+        "block": [made.metadata.num_warps * 32, 1, 1],
+        "shared": made.metadata.shared,
+        "cluster": list(getattr(made.metadata, "cluster_dims", (1, 1, 1))),
+        "scratch": getattr(made.metadata, "global_scratch_size", 0) or 0,
+    }
 
 
 def described(types: dict, given: dict) -> tuple[list[dict] | None, dict[int, torch.UntypedStorage]]:
@@ -165,12 +198,12 @@ def few_choices() -> None:
     original = Cache.__call__
 
     def call(self, name, choices, *args, **more):
-        return original(self, name, choices[:CHOICES], *args, **more)
+        return original(self, name, choices[:: -(-len(choices) // CHOICES)], *args, **more)
 
     Cache.__call__ = call
 
 
-def main(out: str, seconds: float) -> None:
+def main(out: str, seconds: float, only: list[str]) -> None:
     import torch._inductor.config as config
 
     for name in ("use_static_cuda_launcher", "use_static_triton_launcher"):
@@ -187,7 +220,8 @@ def main(out: str, seconds: float) -> None:
     signal.alarm(int(seconds))
     try:
         for name, function in reversed(WORKLOADS.items()):  # the large ones first
-            catch(catcher, name, function)
+            if not only or name in only:
+                catch(catcher, name, function)
     except KeyboardInterrupt:
         print("no time left in", catcher.workload)
     catcher.close()
@@ -208,4 +242,4 @@ def catch(catcher: Catcher, name: str, function) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], float(sys.argv[2]) if len(sys.argv) > 2 else 240.0)
+    main(sys.argv[1], float(sys.argv[2]) if len(sys.argv) > 2 else 240.0, sys.argv[3:])

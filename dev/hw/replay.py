@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import math
 import sys
 import zipfile
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -25,6 +26,7 @@ import ptxsim
 TOLERANCE = {"float64": 1e-9, "float32": 2e-4, "float16": 4e-3, "bfloat16": 3e-2}  # relative
 SCALARS = {"i1": "uint8", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u64": "uint64"}
 SCALARS |= {"fp32": "float32", "fp64": "float64"}
+BLACKWELL = "sm_100a"
 ORDERS = ("program", "adverse")
 WORKSPACE = "ws_ptr"  # what CTAs leave for one another there depends on who came first
 KEPT = Path(__file__).with_name("torch.zip")  # what the tests run
@@ -65,12 +67,19 @@ class Caught:
             self.spec["entry"],
             **{shape: tuple(self.spec[shape]) for shape in ("grid", "block", "cluster")},
             shared_bytes=self.spec["shared"],
-            args=args + [np.uint64(0)] * scratch,  # Triton's own pointers, null where nothing needs them
+            args=args + self._own(scratch),
             arg_names=[one["name"] for one in self.spec["args"]],
             order=order,
             jobs=1,
         )
         return result, left
+
+    def _own(self, count: int) -> list:
+        """Triton's own pointers at the end: to memory of each CTA's where it asks for some, else null."""
+        ctas = math.prod(self.spec["grid"])
+        needed = self.spec.get("scratch", 0) * ctas
+        first = np.zeros(needed, np.uint8) if needed else np.uint64(0)
+        return [first, *[np.uint64(0)] * (count - 1)][:count]
 
     def _argument(self, one: dict, storages: list[np.ndarray]):
         if "scalar" in one:
@@ -120,6 +129,9 @@ def load_caught(archive: Path, only: str = "") -> list[Caught]:
                 before = [data[f"in{n}"] for n in range(sum(key.startswith("in") for key in data))]
                 after = [data.get(f"out{n}", old) for n, old in enumerate(before)]
                 made.append(Caught(name, spec, opened.read(f"{name}.ptx").decode(), before, after))
+                if other := spec.get("blackwell"):
+                    ptx = opened.read(f"{name}.{BLACKWELL}.ptx").decode()
+                    made.append(Caught(f"{name}.{BLACKWELL}", spec | other, ptx, before, after))
     return made
 
 
@@ -134,7 +146,8 @@ def keep(archives: list[Path], out: Path) -> int:
                 for name, spec in note["kernels"].items():
                     if name in ALSO or old.getinfo(f"{name}.npz").compress_size <= SMALL:
                         index["kernels"][name] = spec
-                        for part in (f"{name}.npz", f"{name}.ptx"):
+                        more = (f"{name}.{BLACKWELL}.ptx",) if spec.get("blackwell") else ()
+                        for part in (f"{name}.npz", f"{name}.ptx", *more):
                             new.writestr(zipfile.ZipInfo(part), old.read(part), zipfile.ZIP_DEFLATED, 9)
         new.writestr(zipfile.ZipInfo("index.json"), json.dumps(index), zipfile.ZIP_DEFLATED, 9)
     return len(index["kernels"])
