@@ -33,6 +33,8 @@ KEPT = Path(__file__).with_name("torch.zip")  # what the tests run
 SMALL = 20_000  # bytes of data of a kernel that --keep takes
 ALSO = (  # whatever their size
     "triton_tem_fused_flex_attention_0-1",
+    "triton_mm_persistent_tma-3",
+    "triton_tem_fused_mm_0-6",
     "triton_tem_fused__scaled_mm_0-1",
     "triton_tem_fused_mm_t_0-1",
     "triton_tem_fused__int_mm_0-1",
@@ -144,6 +146,8 @@ def keep(archives: list[Path], out: Path) -> int:
                 note = json.loads(old.read("index.json"))
                 index["versions"] = note["versions"]
                 for name, spec in note["kernels"].items():
+                    if name in index["kernels"]:
+                        continue
                     if name in ALSO or old.getinfo(f"{name}.npz").compress_size <= SMALL:
                         index["kernels"][name] = spec
                         more = (f"{name}.{BLACKWELL}.ptx",) if spec.get("blackwell") else ()

@@ -8,7 +8,9 @@ import functools
 
 import numpy as np
 
+from ptxsim.isa.address_map import WINDOW_MASK
 from ptxsim.isa.layouts import load_layout
+from ptxsim.jit.translate import is_shared, shared_place
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.tensor_memory import COLUMNS, split_address
 from ptxsim.units import tcgen05_mma  # noqa: F401  (registers tcgen05.mma)
@@ -197,7 +199,8 @@ def commit(instr):
 
     def run(cluster, split, args):
         address = cluster.address(split, args[0])
-        place = place_of(cluster, split, address, "shared::cluster" not in mods)
+        generic = "shared::cluster" not in mods and not _is_window_address(cluster, split, address)
+        place = place_of(cluster, split, address, generic)
         if place is None:
             return
         mask = cluster.scalar(split, args[1]) & 0xFFFF if "multicast::cluster" in mods else 1 << place[0]
@@ -214,6 +217,23 @@ def commit(instr):
         cluster.engine.submit(Work(("tensor", split.thread), finish, "tcgen05.commit", split))
 
     return run
+
+
+def _is_window_address(cluster, split, address: int) -> bool:
+    """Whether a generic address is none, but names a barrier in the shared window: a review.
+
+    The ISA leaves that undefined; the chip looks at the low half of the address alone.
+    """
+    if is_shared(address) or address > WINDOW_MASK or shared_place(address) not in cluster.mbarriers:
+        return False
+    cluster.reporter.add(
+        "mbarrier",
+        "review",
+        "tcgen05.commit without .shared::cluster takes a generic address; this is one of the shared window",
+        "write .shared::cluster, or convert the address with cvta.shared",
+        split,
+    )
+    return True
 
 
 def _commit_ranks(cluster, split, place, mask: int) -> list[int]:

@@ -174,6 +174,10 @@ SETUP = f"mov.b64 %y8, {DESC}; mov.u32 %x9, {SHAPE}; setp.ne.u32 %p, %t, %t; add
 MMA = "@%lead tcgen05.mma.cta_group::1.kind::f16 [%x8], %y8, %y8, %x9, %p;"
 MORE = "@%lead tcgen05.mma.cta_group::1.kind::f16 [%x8], %y8, %y8, %x9, %q; // more"
 COMMIT = "@%lead tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%x7];"
+GENERIC_COMMIT = lines(
+    "cvt.u64.u32 %y6, %x7; cvta.shared.u64 %y6, %y6;",
+    "@%lead tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [%y6];",
+)
 DONE = wait(0, at=8)
 ALL_LOAD = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r0}, [%x8];"
 ALL_LOADED = "tcgen05.wait::ld.sync.aligned;"
@@ -201,6 +205,24 @@ GENERIC = lines(
 MMAS = (
     Rule("product-awaited", PRODUCT, (DONE, ""), "race", also=("uninitialized", "tmem-alloc"), threads=128),
     Rule("product-committed", PRODUCT, (COMMIT, ""), "deadlock", threads=128),
+    Rule(  # as Triton 3.6 writes it: the low half of a generic address is that of the shared window
+        "commit-to-a-generic-address",
+        PRODUCT.replace(COMMIT, GENERIC_COMMIT),
+        ("cvta.shared.u64 %y6, %y6;", ""),
+        "mbarrier",
+        "review",
+        words="generic address",
+        threads=128,
+    ),
+    Rule(
+        "commit-to-a-barrier-that-is-none",
+        PRODUCT.replace(COMMIT, GENERIC_COMMIT),
+        ("cvta.shared.u64 %y6, %y6;", "add.u64 %y6, %y6, 64;"),
+        "mbarrier",
+        words="not in shared memory",
+        also=("deadlock",),
+        threads=128,
+    ),
     Rule(
         "after-fence-behind-commit",
         PRODUCT,
