@@ -85,10 +85,22 @@ def _chrome_event(event: Event, pid: int, tid: int, scale: float) -> dict:
     args = {
         key: value for key, value in args.items() if value not in (None, 0) or key == "phase" and value == 0
     }
-    base = {"name": name, "cat": event.kind, "pid": pid, "tid": tid, "ts": event.begin * scale, "args": args}
+    begin, end = _at(event.begin, scale), _at(event.end, scale)
+    base = {"name": name, "cat": event.kind, "pid": pid, "tid": tid, "ts": begin, "args": args}
     if event.end > event.begin:
-        return base | {"ph": "X", "dur": (event.end - event.begin) * scale}
+        return base | {"ph": "X", "dur": round(end - begin, 3)}
     return base | {"ph": "i", "s": "t"}
+
+
+def _at(moment: float, scale: float) -> float:
+    """Microseconds in whole nanoseconds, as Perfetto keeps them: neighbours on a track then meet."""
+    return round(moment * scale, 3)
+
+
+def _inside(event: Event, scale: float) -> float:
+    """A moment in the slice of an event, near to its end: half a tick or a nanosecond before it."""
+    last = min(_at(event.end - 0.5, scale), round(_at(event.end, scale) - 0.001, 3))
+    return max(last, _at(event.begin, scale))
 
 
 def _flows(timeline: Timeline, where: dict[int, tuple[int, int]], scale: float) -> list[dict]:
@@ -97,9 +109,10 @@ def _flows(timeline: Timeline, where: dict[int, tuple[int, int]], scale: float) 
     for number, arrow in enumerate(arrows(timeline)):
         signal, wait = timeline.events[arrow.signal], timeline.events[arrow.wait]
         if id(signal) in where and id(wait) in where:
+            end = _inside(wait, scale)
+            start = min(_inside(signal, scale), end)  # what a wait needs may be there before its unit is done
             base = {"name": wait.name, "cat": "signal", "id": number}
-            for event, more in ((signal, {"ph": "s"}), (wait, {"ph": "f", "bp": "e"})):
+            for event, ts, more in ((signal, start, {"ph": "s"}), (wait, end, {"ph": "f", "bp": "e"})):
                 pid, tid = where[id(event)]
-                inside = event.end - min(1, event.end - event.begin) / 2
-                made.append(base | more | {"pid": pid, "tid": tid, "ts": inside * scale})
+                made.append(base | more | {"pid": pid, "tid": tid, "ts": ts})
     return made

@@ -1,5 +1,9 @@
 """A replay as a timeline: nanoseconds, in the order that the program and the units allow."""
 
+import itertools
+import json
+from collections import defaultdict
+
 import pytest
 
 from lab_cli.common import REFERENCE
@@ -49,3 +53,30 @@ def test_a_trace_file_of_it_is_in_microseconds(seven):
     data = chrome(timeline, "step 7")
     last = max(e["ts"] + e["dur"] for e in data["traceEvents"] if e["ph"] == "X")
     assert last == pytest.approx(timeline.ticks / 1000, rel=0.01) and data["displayTimeUnit"] == "ns"
+
+
+def test_a_trace_file_of_it_keeps_the_rules_that_perfetto_has(seven):
+    """The Trace Event Format: slices of a track nest or follow each other, names are given once, flows are
+    pairs in order of time that begin and end within slices."""
+    data = json.loads(json.dumps(chrome(seven[1], "step 7"), allow_nan=False))
+    events = data["traceEvents"]
+    assert all(isinstance(e["name"], str) and e["name"] and e["ts"] >= 0 for e in events)
+    named = [(e["name"], e["pid"], e["tid"]) for e in events if e["ph"] == "M"]
+    assert len(named) == len(set(named))
+    tracks = defaultdict(list)
+    for e in events:
+        if e["ph"] == "X":
+            assert e["dur"] >= 0 and ("thread_name", e["pid"], e["tid"]) in named
+            tracks[e["pid"], e["tid"]].append((round(1000 * e["ts"]), round(1000 * (e["ts"] + e["dur"]))))
+    for slices in tracks.values():
+        slices.sort()
+        assert all(a[1] <= b[0] for a, b in itertools.pairwise(slices))
+    flows = defaultdict(list)
+    for e in events:
+        if e["ph"] in "sf":
+            flows[e["id"]].append(e)
+            at = round(1000 * e["ts"])
+            assert any(a <= at < b or a == at == b for a, b in tracks[e["pid"], e["tid"]]), e
+    assert len(flows) > 20
+    for start, end in flows.values():
+        assert (start["ph"], end["ph"], end["bp"]) == ("s", "f", "e") and start["ts"] <= end["ts"]
