@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "run_modal": {"inspect_cuda", "utils", "lab_cli", "tirxlab", "ptxsim"},
     "lab_cli": {*SCRIPTS, "instructor", "tracks", "tirxlab", "ptxsim"},
 }
-MAY_IMPORT_TVM = ("tirxlab/dialect/", "tirxlab/build/")
+MAY_IMPORT_TVM = ("tirxlab/dialect/", "tirxlab/build/", "tirxlab/lean_tvm.py")
 ROOMS = (  # of ptxsim, the ground first: each imports only those before it
     "frontend",
     "isa",

@@ -63,6 +63,9 @@ class Lowering:
             return refused("raised", "the code asks for more memory than it may use")
 
     def lower(self, step: int, size: list[int], arch: str) -> tuple[dict, bytes]:
+        from tirxlab.lean_tvm import import_tvm
+
+        import_tvm()
         from tirxlab.build import BuildError, draft
         from tirxlab.steps import StepError, UntouchedStep, builder
 
