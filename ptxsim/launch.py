@@ -336,10 +336,8 @@ class Launch:
         count = math.prod(self.clusters)
         marked = marked_arrays(self.arrays) if checks else []
         recorders = _recorders(self, trace) if trace else ()
-        with (
-            threadpool_limits(1),
-            parallel.only_new_garbage(),
-        ):  # parallel work is whole clusters, not BLAS calls
+        # Parallel work is whole clusters, not BLAS calls.
+        with threadpool_limits(1), parallel.only_new_garbage():
             part = parallel.run_clusters(self, chosen, checks, order, names, jobs, recorders)
         stats = part.stats | {
             "ctas": part.stats["clusters"] * self.ctas_per_cluster,
