@@ -56,6 +56,7 @@ def run(
         raise UserError(str(error)) from None
     options = Options(steps=tuple(parse_steps(step)), level=level(confine), keep=True)
     made = batch.Class(folder, out or folder.with_name(f"{folder.name}-grades"), options, rows_of, again)
+    made.roster = batch.match_roster(rows_of, made.names())
     if scheduler:
         work = functools.partial(batch.on_dask, options=options, address=reachable(scheduler))
     else:

@@ -170,6 +170,12 @@ def read_roster(path: Path) -> dict[str, dict[str, str]]:
     return found
 
 
+def match_roster(roster: dict[str, dict], names: list[str]) -> dict[str, dict]:
+    """The rows by the name in the folder: a row may leave out `.tar` or `.py`. Others stay as they are."""
+    whole = {Path(name).stem: name for name in names} | {name: name for name in names}
+    return {whole.get(key, key): row for key, row in roster.items()}
+
+
 def failed(key: str, digest: str, reason: str, chosen: tuple[int, ...]) -> Grade:
     """The grade of what could not be graded: no points, to be looked at."""
     rubric = load_rubric()

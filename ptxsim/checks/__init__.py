@@ -1,1 +1,1 @@
-"""Observers of a run: what is wrong although, or because, the machine went on."""
+"""Dynamic checks, implemented as observers of machine events."""

@@ -1,4 +1,4 @@
-"""Observers of a run: what is wrong although, or because, the machine went on.
+"""Dynamic checks, implemented as observers of machine events.
 
 A check is a class `Check(launch, reporter)` derived from `observer.Observer` and listed in OBSERVERS; it may
 have parts, which are observers too and come right after it. `Checker` hands every event to the observers that

@@ -149,7 +149,7 @@ ARRIVALS = (
         edits=(guard("ld2mma.arrive(0)", "if warp_id == 0:", "if lane_id == 0:"),),
         kind="deadlock",
         names="ld2mma[0]",
-        why="init(128), but one thread arrives: the MMA warp waits for its second tile for ever.",
+        why="init(128), but one thread arrives: the MMA warp waits for its second tile forever.",
     ),
     Bug(
         "arrive-one-warp",

@@ -53,7 +53,7 @@ TMEM = (
         (drop("Tx.ptx.tcgen05.dealloc("),),
         kind="tmem-leak",
         names="512 columns",
-        why="TMEM outlives the CTA unless it is freed: the next kernel's alloc waits for ever.",
+        why="TMEM outlives the CTA unless it is freed: the next kernel's alloc waits forever.",
     ),
     Bug(
         "dealloc-missing-pair",

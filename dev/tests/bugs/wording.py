@@ -59,7 +59,7 @@ WAITS = (
         edits=(drop("tile_scheduler.next_tile()"),),
         kind="deadlock",
         names="WG1 warp 3 lane 0 (TMA) waits for phase 12 of mma2tma[0]",
-        why="The TMA warp loads the first tile for ever.",
+        why="The TMA warp loads the first tile forever.",
     ),
     Bug(
         "write-back-not-yet-written",

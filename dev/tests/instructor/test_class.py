@@ -209,6 +209,14 @@ ROWS = [
 ]
 
 
+def test_a_roster_finds_submissions_without_their_endings(tmp_path):
+    file = tmp_path / "roster.csv"
+    file.write_text("\ufeffsubmission,late_days\nab12,1\ncd34.py,2\nzz99,3\n", encoding="utf-8")
+    found = batch.match_roster(batch.read_roster(file), ["ab12.tar", "cd34.py", "ef56"])
+    days = {name: row["late_days"] for name, row in found.items()}
+    assert days == {"ab12.tar": "1", "cd34.py": "2", "zz99": "3"}
+
+
 def test_the_summary_is_whole_and_harmless():
     roster = {"b": {"submission": "b", "student": "bb", "late_days": "2"}}
     rows = list(csv.DictReader(to_csv(ROWS, roster).splitlines()))

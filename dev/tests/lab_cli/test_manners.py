@@ -17,6 +17,7 @@ from lab_cli.runs import Outcome
 from lab_cli.test import step_files
 from tirxlab.steps import SKELETON, todos
 
+K = ["--kernels", str(REFERENCE)]
 LAB = [sys.executable, str(ROOT / "lab_cli" / "__main__.py")]
 
 
@@ -62,13 +63,32 @@ def test_a_command_that_does_not_listen_is_killed_with_all_that_it_started(numbe
     assert not is_running(other)
 
 
-def test_ctrl_c_at_a_terminal_stops_a_command():
+LONG = {  # commands that take longer than a second
+    "check": ["check", "all", "--full", *K],
+    "demo": ["demo", *K],
+    "score": ["score", *K],
+    "test": ["test", "7,8", *K],
+    "show": ["show", "10", *K],
+    "predict": ["predict", "7", "4096", *K],
+    "trace": ["trace", "10", *K],
+    "report": ["check", "7", "--report", "page.html", *K],
+    "grade": ["grade", str(REFERENCE)],
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_ctrl_c_at_a_terminal_stops_a_command(name, tmp_path):
     primary, secondary = pty.openpty()
-    command = [*LAB, "check", "all", "--full", "--kernels", str(REFERENCE)]
+    command = [*LAB, *LONG[name]]
     child = subprocess.Popen(
-        command, stdin=secondary, stdout=secondary, stderr=subprocess.PIPE, start_new_session=True
+        command,
+        stdin=secondary,
+        stdout=secondary,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        cwd=tmp_path,
     )
-    time.sleep(1)  # wherever it stands by then
+    time.sleep(0.6)  # wherever it stands by then
     os.killpg(child.pid, signal.SIGINT)
     _, err = child.communicate(timeout=30)
     os.close(primary), os.close(secondary)

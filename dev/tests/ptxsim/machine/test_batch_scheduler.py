@@ -1,4 +1,4 @@
-"""What the main loop does by itself where nobody watches gives what Python gives where the checks do."""
+"""What the main loop does without observers gives what Python gives under the checks."""
 
 from __future__ import annotations
 
