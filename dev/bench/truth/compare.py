@@ -44,7 +44,7 @@ EXPLAINS = {
     "async-pending": {"pending", "races", "stuck"},
     "uninitialized": {"races", "pending", "unset", "stuck"},
     "tmem-alloc": {"races", "pending", "stuck"},  # what is still under way when columns are freed
-    "mbarrier": {"stuck", "races", "half"},
+    "mbarrier": {"stuck", "races", "half", "pending"},
     "tx-count": {"stuck", "half"},
 }
 

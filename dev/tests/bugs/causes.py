@@ -154,5 +154,14 @@ TILES = (
         names="of the grid (cta_id) both store it",
         why="All CTAs of a column store the first tile.",
     ),
+    Bug(
+        "both-consumers-store-the-same-rows",
+        10,
+        **FOUR_OF_PAIR,
+        edits=(replace("Tx.meta_var(m_st + wg_id * BLK_M)", "Tx.meta_var(m_st)"),),
+        kind="race",
+        names="threads 0 and 128 of CTA 0 both store it: their tile coordinates",
+        why="Each consumer stores its own Dsmem, and both to the rows of the first consumer.",
+    ),
 )
 GROUPS = (SYNCS, SIGNALS, PARITIES, TILES)

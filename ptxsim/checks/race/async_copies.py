@@ -32,7 +32,7 @@ class BulkCopies(Observer):
 
     def tma_issue(self, cluster, split, kind: str, tmap, start, ranks: list[int], offset: int) -> Issued:
         op = self.latest = Issued.of(kind, split, self.clocks)
-        op.tmap, op.start, op.ranks = tmap, start, ranks
+        op.tmap, op.start, op.ranks, op.offset = tmap, start, ranks, offset
         if kind == "store":
             op.epoch = bulk_groups(cluster, split.thread).committed + 1
         if split.instr.op == "red" or "reduce" in split.instr.mods:

@@ -34,6 +34,7 @@ class Issued:
     tmap: object = None
     start: tuple = ()
     ranks: Sequence[int] = ()  # CTAs whose shared memory a load fills
+    offset: int = -1  # of a copy: where it begins in shared memory
     stores: int = 0  # of threads of the cluster, when it was issued
     bars: dict | None = None  # rank -> barrier that its bytes reach
 

@@ -154,8 +154,8 @@ def _same_issue(races, first: Access, second: Access, earlier, op) -> bool:
         return False
     if first.kind == "mma":
         return True
-    tiles = [work.start for work in (earlier, op) if work is not None and work.tmap is not None]
-    return len(tiles) == 2 and tiles[0] == tiles[1]
+    copies = [(w.start, w.offset) for w in (earlier, op) if w is not None and w.tmap is not None]
+    return len(copies) == 2 and copies[0] == copies[1]
 
 
 def _tmem_verb(access: Access, other: Access) -> str:

@@ -101,6 +101,9 @@ def _same_output(races, pair: Pair) -> str:
     if first.kind == "thread" == second.kind and first.by != second.by:
         names = threads_of(races, sorted({first.by, second.by}))
         return f"{names} both store it: their rows or columns overlap"
+    if first.kind == "result" == second.kind and first.by != second.by:
+        names = threads_of(races, sorted({first.by, second.by}))
+        return f"{names} both store it: their tile coordinates do not tell them apart"
     if first.kind == "result" and first.by == second.by and first.detail == second.detail:
         return f"{thread_of(races, first.by)} stores the same tile again: its coordinates did not change"
     return ""

@@ -39,7 +39,8 @@ class Synchronization(Observer):
         column = self.clocks.column("bar", key)
         rounds, several = self.clocks.queue(column).count, cluster.unit_state[key].expected != 32
         known = self.clocks.thread_clock[agents, column - self.clocks.threads]
-        if rounds and several and (known < rounds).any():
+        whole = split.mask == cluster.alive[split.warp]  # else it is part of a warp, which is an error
+        if rounds and several and whole and (known < rounds).any():
             self._luck_at_barrier(split, number)
         self.clocks.signal(key).add(self.clocks.release(agents))
         self.meetings.setdefault(key, []).append((split.index, agents))

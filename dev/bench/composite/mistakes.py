@@ -1,0 +1,26 @@
+"""Mistakes of students in steps 3 to 10 that change more than one thing, or the sense of one: wrong places in
+a new structure, the other consumer's barrier, the sums of a smaller kernel. Each was written, with the words
+that a good first finding has, before any check ran on it.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "bugs"))
+
+from corpus import Edit  # noqa: E402
+
+
+@dataclass(frozen=True)
+class Mistake:
+    name: str
+    step: int
+    words: tuple[str, ...]  # one of them is in the first finding, or in what verify says
+    edits: tuple[Edit, ...]
+
+
+def of(step: int, name: str, words: str, *edits: Edit) -> Mistake:
+    return Mistake(name, step, tuple(words.split("|")), edits)
