@@ -1,13 +1,13 @@
 """Shared-memory operands of tcgen05.mma start where their descriptor says that the swizzle pattern starts.
 
 PTX ISA 9.7.16.4.1: a swizzle pattern repeats every 1024, 512 or 256 B; a matrix that does not start at the
-first row of a pattern needs the matrix base offset in its descriptor.
+first row of a pattern needs the matrix base offset in its descriptor. 9.7.16.5.1: bits 46-48 are 0b001.
 """
 
 from __future__ import annotations
 
 from ptxsim.checks.observer import Observer
-from ptxsim.isa.layouts import decode_matrix_descriptor
+from ptxsim.isa.layouts import decode_matrix_descriptor, fixed_bits
 
 _ROWS = {128: 8, "128_atom32": 8, 64: 4, 32: 2}  # 128-byte rows of a pattern, by swizzle mode
 
@@ -28,6 +28,8 @@ class Descriptors(Observer):
             fields = decode_matrix_descriptor(bits)
         except ValueError:
             return  # reported where the operand is read
+        if fixed_bits(bits) == 0:
+            self._unmarked(split, bits)
         rows = _ROWS.get(fields.swizzle)
         if rows is None:
             return
@@ -45,3 +47,13 @@ class Descriptors(Observer):
                 split,
                 key=("descriptor", self.reporter.shared_name(fields.start).split(" + ")[0]),
             )
+
+    def _unmarked(self, split, bits: int) -> None:
+        self.reporter.add(
+            "descriptor",
+            "review",
+            f"matrix descriptor 0x{bits:016x}: bits 46-48 must be 0b001, found 0b000",
+            "set bit 46, as the format of tcgen05 asks; chips are known to read the rest all the same",
+            split,
+            key="descriptor-fixed-bits",
+        )

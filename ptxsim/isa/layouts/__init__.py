@@ -13,6 +13,7 @@ from ptxsim.isa.layouts.descriptors import (
     decode_instruction_descriptor,
     decode_matrix_descriptor,
     encode_matrix_descriptor,
+    fixed_bits,
     operand_addresses,
 )
 from ptxsim.isa.layouts.fragments import ldmatrix, mma_a, mma_b, mma_d, movmatrix, wgmma_a, wgmma_d
@@ -30,6 +31,7 @@ __all__ = [
     "decode_instruction_descriptor",
     "decode_matrix_descriptor",
     "encode_matrix_descriptor",
+    "fixed_bits",
     "ldmatrix",
     "load_layout",
     "mma_a",

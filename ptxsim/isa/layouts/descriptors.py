@@ -40,15 +40,20 @@ def _field(bits: int, low: int, width: int) -> int:
     return (bits >> low) & ((1 << width) - 1)
 
 
+def fixed_bits(bits: int) -> int:
+    """Bits 46-48, 0b001 in every descriptor of tcgen05 by PTX ISA 9.7.16.5.1; chips take 0b000 for it."""
+    return _field(bits, 46, 3)
+
+
 def decode_matrix_descriptor(bits: int, arch: str = "sm_100") -> MatrixDescriptor:
     """Fields of a 64-bit matrix descriptor. arch: "sm_90" (wgmma) or "sm_100" (tcgen05)."""
     field = _field(bits, 62, 2) if arch == "sm_90" else _field(bits, 61, 3)
     modes = _SWIZZLE_FIELD[arch]
     if field not in modes:
         raise ValueError(f"matrix descriptor 0x{bits:016x}: swizzle field {field} is reserved")
-    if arch == "sm_100" and _field(bits, 46, 3) != 1:
+    if arch == "sm_100" and fixed_bits(bits) not in (0, 1):  # 0 is for the checks to say
         raise ValueError(
-            f"matrix descriptor 0x{bits:016x}: bits 46-48 must be 0b001, found {_field(bits, 46, 3):#05b}"
+            f"matrix descriptor 0x{bits:016x}: bits 46-48 must be 0b001, found {fixed_bits(bits):#05b}"
         )
     if arch == "sm_100" and _field(bits, 53, 8):
         raise ValueError(f"matrix descriptor 0x{bits:016x}: bits 53-60 must be 0")

@@ -69,6 +69,7 @@ def test_descriptor_fields():
     bits = 2 << 61 | 1 << 46 | 64 << 32 | 1 << 16 | 0x400
     assert layouts.decode_matrix_descriptor(bits) == MatrixDescriptor(0x4000, 16, 1024, 128)
     assert layouts.decode_matrix_descriptor(bits | 1 << 52).absolute
+    assert layouts.decode_matrix_descriptor(bits ^ 1 << 46) == layouts.decode_matrix_descriptor(bits)
     assert layouts.decode_matrix_descriptor(1 << 61 | 1 << 46).swizzle == "128_atom32"
     assert layouts.decode_matrix_descriptor(1 << 62, "sm_90").swizzle == 128
     assert layouts.decode_matrix_descriptor(3 << 62, "sm_90").swizzle == 32
@@ -78,7 +79,7 @@ def test_descriptor_fields():
     ("bits", "message"),
     [
         (3 << 61 | 1 << 46, "swizzle field 3 is reserved"),
-        (2 << 61, "bits 46-48"),
+        (2 << 61 | 2 << 46, "bits 46-48"),
         (2 << 61 | 3 << 46, "bits 46-48"),
         (1 << 55 | 1 << 46, "bits 53-60"),
     ],
