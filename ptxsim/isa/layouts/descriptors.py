@@ -41,7 +41,9 @@ def _field(bits: int, low: int, width: int) -> int:
 
 
 def fixed_bits(bits: int) -> int:
-    """Bits 46-48, 0b001 in every descriptor of tcgen05 by PTX ISA 9.7.16.5.1; chips take 0b000 for it."""
+    """Bits 46-48, 0b001 in every descriptor of tcgen05 by PTX ISA 9.7.16.5.1; chips take 0b000 for it, at
+    least with a swizzle.
+    """
     return _field(bits, 46, 3)
 
 
@@ -51,7 +53,8 @@ def decode_matrix_descriptor(bits: int, arch: str = "sm_100") -> MatrixDescripto
     modes = _SWIZZLE_FIELD[arch]
     if field not in modes:
         raise ValueError(f"matrix descriptor 0x{bits:016x}: swizzle field {field} is reserved")
-    if arch == "sm_100" and fixed_bits(bits) not in (0, 1):  # 0 is for the checks to say
+    forgiven = fixed_bits(bits) == 0 and field != 0  # for the checks to say
+    if arch == "sm_100" and fixed_bits(bits) != 1 and not forgiven:
         raise ValueError(
             f"matrix descriptor 0x{bits:016x}: bits 46-48 must be 0b001, found {fixed_bits(bits):#05b}"
         )

@@ -205,15 +205,6 @@ GENERIC = lines(
 MMAS = (
     Rule("product-awaited", PRODUCT, (DONE, ""), "race", also=("uninitialized", "tmem-alloc"), threads=128),
     Rule("product-committed", PRODUCT, (COMMIT, ""), "deadlock", threads=128),
-    Rule(  # as Triton 3.3 to 3.5 write it
-        "descriptor-with-its-fixed-bits",
-        PRODUCT,
-        (f"{DESC};", f"{DESC ^ 1 << 46};"),
-        "descriptor",
-        "review",
-        words="0b001",
-        threads=128,
-    ),
     Rule(  # as Triton 3.6 writes it: the low half of a generic address is that of the shared window
         "commit-to-a-generic-address",
         PRODUCT.replace(COMMIT, GENERIC_COMMIT),
