@@ -78,10 +78,11 @@ class Pair:
             previous & ROW_MASK,
         )
         now, cluster = races.history.now, line[PREVIOUS_CLUSTER]
-        kinds = [races.clocks.kind_of(a) for a in (agent, line[AGENT])]
-        kinds[0] = kinds[0] if cluster in (0, now) else "other"
-        first = Access(kinds[0], agent, epoch, row, before, cluster)
-        second = Access(kinds[1], line[AGENT], line[EPOCH], line[ROW], after, now)
+        kind = (
+            races.clocks.kind_of(agent) if cluster in (0, now) else "other"
+        )  # agents of another are numbered anew
+        first = Access(kind, agent, epoch, row, before, cluster)
+        second = Access(races.clocks.kind_of(line[AGENT]), line[AGENT], line[EPOCH], line[ROW], after, now)
         place, buffer, cta = place_of_conflict(races, space, position)
         key = (line[CODE], first.kind, line_of(races, row), second.kind, line_of(races, line[ROW]), buffer)
         known = races.history.pairs.get(key)

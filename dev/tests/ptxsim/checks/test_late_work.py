@@ -1,6 +1,8 @@
 """Work that completes late keeps the place of its issue, and leaves alone where its warp waits by then."""
 
+import numpy as np
 import pytest
+from truth import START, wait
 
 import ptxsim
 
@@ -36,3 +38,33 @@ def test_a_deadlock_names_the_line_of_the_wait_not_of_late_work(order):
     (finding,) = ptxsim.load(PTX).launch("k", block=64, order=order).findings
     assert finding.kind == "deadlock"
     assert {wait["who"]: wait["line"] for wait in finding.evidence["waits"]} == {"warp 0": 10, "warp 1": 30}
+
+
+def test_a_copy_may_race_with_what_an_earlier_cluster_copied_by_more_queues():
+    """Agents of another cluster have numbers of their own, which this one may not have given yet."""
+    stores = "\n".join(
+        f"@%lead cp.async.bulk.global.shared::cta.bulk_group [%out], [%sm], 16; "
+        f"@%lead cp.async.bulk.commit_group; // {i}"
+        for i in range(4)
+    )
+    text = (
+        START.format(target="sm_90a")
+        + f"""
+mov.u32 %x1, %ctaid.x; setp.ne.u32 %p, %x1, 0;
+@%lead mbarrier.init.shared.b64 [%bar], 1;
+st.shared.u32 [%mine], %t; fence.proxy.async.shared::cta; bar.sync 0;
+@%p bra READ;
+{stores}
+@%lead cp.async.bulk.wait_group 0;
+ret;
+READ:
+@%lead mbarrier.arrive.expect_tx.shared.b64 _, [%bar], 16;
+@%lead cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%sm], [%out], 16, [%bar];
+{wait(0)}
+ret;
+}}
+"""
+    )
+    out = np.zeros(4096, np.uint32)
+    result = ptxsim.load(text).launch("k", grid=2, block=64, args=[np.zeros(4096, np.uint32), out])
+    assert {f.kind for f in result.findings if f.severity == "error"} == {"race"}
