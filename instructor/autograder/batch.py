@@ -212,14 +212,15 @@ def on_dask(work: dict[str, Submission], options: Options, address: str) -> Iter
             ): key
             for key, submission in work.items()
         }
-        for future in as_completed(futures):
-            key = futures[future]
+        for future in as_completed(list(futures)):
+            key = futures.pop(future)  # a result that is held would be made again if its worker died later
             error = future.exception()
             if error is None:
-                yield key, future.result()
+                made = future.result()
             else:
-                reason = f"{type(error).__name__} on the cluster"
-                yield key, failed(key, work[key].digest, reason, options.steps)
+                made = failed(key, work[key].digest, f"{type(error).__name__} on the cluster", options.steps)
+            future.release()
+            yield key, made
 
 
 def grade_class(made: Class, run: Callable, tick: Callable = lambda key: None) -> list[dict]:

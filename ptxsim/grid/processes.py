@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
 import mmap
 import multiprocessing
 import os
@@ -67,14 +68,24 @@ def run_clusters(launch, chosen: range, checks: bool, order, names: list, jobs: 
     return Part(reporter, _stats(cluster, done, busiest))
 
 
+COLLECT_EVERY = 8  # runs
+_RUNS = itertools.count(1)
+
+
 @contextlib.contextmanager
 def only_new_garbage():
-    """The collector looks for cycles in what the run makes, not again and again in all imported modules."""
+    """The collector looks for cycles in what the run makes, not again and again in all imported modules.
+
+    That starts its count of young collections anew, so that it would never come to a full one in a process
+    of many short runs: one run in COLLECT_EVERY ends with one.
+    """
     gc.freeze()
     try:
         yield
     finally:
         gc.unfreeze()
+        if next(_RUNS) % COLLECT_EVERY == 0:
+            gc.collect()
 
 
 def cores() -> int:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 from ptx_samples import compile_ptx
 
 import ptxsim
 from ptxsim.grid import processes
+from ptxsim.machine.cluster import Cluster
 
 BODIES = {  # what each CTA does to out -> its verdict
     "own tile": ("out[blockIdx.x * 32 + t] = t;", "clean"),
@@ -50,3 +53,14 @@ def test_the_finding_names_both_ctas(monkeypatch):
     )
     assert "of the grid (cta_id) both store it" in result.findings[0].message
     assert result.findings[0].message.startswith("D")
+
+
+def test_many_short_runs_leave_no_clusters_behind():
+    """Clusters lie in cycles: without a full collection now and then they would stay, memory and all."""
+    module = ptxsim.load(SHORT)
+    for _ in range(3 * processes.COLLECT_EVERY):
+        module.launch("k", block=32)
+    assert sum(isinstance(one, Cluster) for one in gc.get_objects()) <= processes.COLLECT_EVERY
+
+
+SHORT = ".version 9.0\n.target sm_90a\n.address_size 64\n.visible .entry k() { bar.sync 0; ret; }\n"
