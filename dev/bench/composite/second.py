@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 from corpus import after, before, drop, guard, replace, unwrap
-from mistakes import of
-
-EXPECT = "Tx.ptx.mbarrier.arrive.expect_tx(tma_bar.ptr_to([0]), TILE_BYTES)"
-PROXY = 'Tx.ptx.fence.proxy_async("shared::cta")'
-BEFORE = "Tx.ptx.tcgen05.fence.before_thread_sync()"
-MMA2LD = "mma2ld.arrive(0, cta_group=1, cta_mask=1)"
-BOTH = "TILE_BYTES = (BLK_M * BLK_K + BLK_N * BLK_K) * F16_BYTES"
-NEXT = "tile_scheduler.next_tile()"
-ALLOC = "Tx.ptx.tcgen05.alloc(Tx.address_of(tmem_addr), n_cols="
+from mistakes import ALLOC, EXPECT, NEXT, of
 
 SECOND = (
     of(
