@@ -77,7 +77,9 @@ class Run:
     """State of one schedule. `go` runs it to the end or until nothing can move."""
 
     def __init__(self, program: Program, rng: random.Random, habit: str = "random"):
-        """habit: "eager" completes asynchronous work at once, "late" when nothing else can move."""
+        """habit: "eager" completes asynchronous work at once, "late" when nothing else can move; "together"
+        keeps the lanes of a warp together: those ahead wait for those behind, as long as anything can move.
+        """
         self.program, self.rng, self.habit = program, rng, habit
         n = program.threads
         self.paths = [path for code in program.code for path in lane_paths(code)]
@@ -111,7 +113,7 @@ class Run:
 
     def go(self) -> Run:
         warps = list(range(len(self.program.code)))
-        settles = {"eager": 1.0, "late": 0.0, "random": 0.3}[self.habit]
+        settles = {"eager": 1.0, "late": 0.0, "random": 0.3, "together": 0.3}[self.habit]
         stays = self.rng.choice([0.0, 0.7, 1.0])  # how likely a warp goes on as long as it can
         moved = True
         while moved:
@@ -125,12 +127,16 @@ class Run:
                     if self.rng.random() >= stays:
                         break
                 moved |= self.settle(settles)
-            moved |= not moved and (self.settle(0.5) or self.settle(1.0))
+            moved |= not moved and (self.settle(0.5) or self.settle(1.0) or self.part(warps))
         left = {self.paths[t][self.pc[t]].id for t in range(self.program.threads) if self.at(t)}
         self.stuck = frozenset(left) or None
         if not left and self.cluster_open:
             raise Undefined("a thread arrives twice at the cluster barrier")  # the one at the end
         return self
+
+    def part(self, warps: list[int]) -> bool:
+        """Nothing else can move: lanes that are ahead do not wait any longer for those behind."""
+        return self.habit == "together" and any(self.step(warp, apart=True) for warp in warps)
 
     def settle(self, chance: float) -> bool:
         """Completes some of the asynchronous work that can."""
@@ -146,15 +152,17 @@ class Run:
         path = self.paths[thread]
         return path[self.pc[thread]] if self.pc[thread] < len(path) else None
 
-    def step(self, warp: int) -> bool:
-        """One event by some lanes of a warp."""
+    def step(self, warp: int, apart: bool = False) -> bool:
+        """One event by some lanes of a warp. apart: also by lanes that are ahead."""
         groups: dict[Op, list[int]] = {}
         for thread in range(warp * 32, warp * 32 + 32):
             op = self.at(thread)
             if op is not None:
                 groups.setdefault(op, []).append(thread)
-        order = list(groups.items())
-        if len(order) > 1:
+        order = sorted(groups.items(), key=lambda item: item[0].id)
+        if self.habit == "together" and not apart:
+            order = order[:1]
+        else:
             self.rng.shuffle(order)
         for op, threads in order:
             if op.kind in COLLECTIVE and len(threads) != op.lanes.bit_count():

@@ -9,7 +9,7 @@ from dev.bench.truth.asynchronous import FullRun
 from dev.bench.truth.execute import Node, Run, Undefined
 from dev.bench.truth.model import Program
 
-HABITS = ("eager", "late", "random")  # one schedule each; more where ptxsim disagrees
+HABITS = ("eager", "late", "random", "together")  # one schedule each; more where ptxsim disagrees
 PROXY = {"copy", "mma"}  # units that access memory through the async proxy
 
 

@@ -172,7 +172,7 @@ class Synchronization(Observer):
         enough = known + (signal.taken - known) % 2
         if self.clocks.threads_per_agent > 1 or enough >= signal.taken:
             return signal.published
-        return signal.past.get(enough)
+        return signal.passed_at(enough)
 
     def _doubt_coming(self, cluster, signal: Signal, place) -> None:
         """Arrivals of cp.async that were issued before the last phase, and are still to come."""

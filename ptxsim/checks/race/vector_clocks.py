@@ -25,7 +25,7 @@ from ptxsim.machine.split import lane_list
 BLOCK = 64  # columns added at a time
 MAX_THREADS = 8192  # in a cluster; above that, a warp counts as one agent
 _NOTHING = np.zeros(0, np.int32)
-_PAST = 8  # phases of an mbarrier that are remembered
+_PAST = 1024  # phases of an mbarrier that are remembered
 
 
 @dataclass
@@ -135,7 +135,11 @@ class Signal:
         """That is what a wait for the last phase may rely on."""
         self.published = stamp
         if self.past:
-            self.past[max(self.past)] = stamp
+            self.past[next(reversed(self.past))] = stamp
+
+    def passed_at(self, phase: int) -> Stamp | None:
+        """What a wait could rely on when so many phases were complete. Nothing, if none were."""
+        return self.past.get(max(phase, next(iter(self.past), 0))) if phase else None
 
 
 @dataclass

@@ -50,6 +50,20 @@ PHASES = (
         also=("uninitialized", "mbarrier"),
     ),
     Rule(
+        "a-phase-for-each-of-31-lanes-counts-from-the-first",
+        lines(
+            INIT,
+            "@%w0 st.shared.u32 [%mine], %t;",
+            "@%w0 bar.warp.sync -1;",
+            "setp.ne.and.u32 %q, %t, 0, %w0;",
+            "@%q mbarrier.arrive.shared.b64 _, [%bar];",
+            only("%w1", wait(0), "A"),
+            READ,
+        ),
+        ("@%w0 bar.warp.sync -1;", ""),
+        "race",
+    ),
+    Rule(
         "a-round-behind-the-one-before",
         lines(handed("1"), "bar.sync 2;", handed("2")),
         ("bar.sync 2;", ""),
