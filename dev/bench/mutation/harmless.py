@@ -40,6 +40,26 @@ ARGUMENTS = (
         "the buffers start at another multiple of 1024",
     ),
     (
+        "delete|double|swap|move in|move out|add guard",
+        r"\A\s*Tx\.ptx\.tcgen05\.relinquish_alloc_permit\([^\n]*\)\s*(\n[^\n]*dealloc[^\n]*)?\n",
+        "nobody allocates afterwards, so nothing depends on when the permit is given up, or whether",
+    ),
+    (
+        "double",
+        r"\A\s*Tx\.ptx\.wgmma\.encode_matrix_descriptor\(",
+        "the same descriptor is built twice",
+    ),
+    (
+        "swap",
+        r"\A\s*\w+ = (TMABar|TCGen05Bar|MBarrier)\(pool[^\n]*\n\s*\w+ = (TMABar|TCGen05Bar|MBarrier)\(pool",
+        "two barriers change places in shared memory",
+    ),
+    (
+        "swap",
+        r"\A\s*Tx\.copy\([AB]smem[^\n]*\n\s*Tx\.copy\([AB]smem",
+        "two tiles are copied in the other order, with nothing between",
+    ),
+    (
         "swap",
         r"^\s*\w+\.init\(\d+\).*\n(.|\n)*tcgen05\.alloc",
         "a barrier is initialised behind the allocation of tensor memory instead of before it",
