@@ -283,7 +283,7 @@ class Launch:
     def fill_fixed(self, cluster: Cluster) -> None:
         """Constants, symbols and special registers of every warp that are the same in every cluster."""
         for key, position in self.program.slots.fixed.items():
-            column = cluster.R[:, self.program.slots.register_slots + position]
+            column = cluster.registers[:, self.program.slots.register_slots + position]
             if key[0] == "const":
                 column[:] = np.uint64(key[1])
             elif key[0] == "sym":
@@ -295,11 +295,11 @@ class Launch:
         """Special registers that tell a cluster from others, and special predicates."""
         for key, position in self.program.slots.fixed.items():
             if key[0] == "special" and depends_on_cluster(key[1]):
-                column = cluster.R[:, self.program.slots.register_slots + position]
+                column = cluster.registers[:, self.program.slots.register_slots + position]
                 self._special(cluster, key[1], column)
         explicit = self.program.slots.predicates.get("%is_explicit_cluster")
         if explicit is not None:
-            cluster.P[:, explicit] = 0xFFFF_FFFF * int(self.ctas_per_cluster > 1)
+            cluster.predicates[:, explicit] = 0xFFFF_FFFF * int(self.ctas_per_cluster > 1)
 
     def _symbol(self, cluster: Cluster, name: str, offset: int, column: np.ndarray) -> None:
         if name in self.shared_offsets:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ptxsim.isa.address_map import OFFSET_MASK, RANK_SHIFT, SHARED_BASE
 from ptxsim.isa.number_formats import DECODERS
-from ptxsim.jit import bytecode as ml
+from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
 from ptxsim.trace.recorder import Recorder
 from ptxsim.trace.schedule import Costs, Timeline
@@ -55,8 +55,8 @@ class Flow(Recorder):
     def accesses(self, cluster, log: np.ndarray) -> None:
         super().accesses(cluster, log)
         if cluster.index == self.index:
-            place = log[:, ml.LOG_PLACE]
-            written = place[is_shared(place) & (log[:, ml.LOG_SIZE] & 1 == 1)] - SHARED_BASE
+            place = log[:, bytecode.LOG_PLACE]
+            written = place[is_shared(place) & (log[:, bytecode.LOG_SIZE] & 1 == 1)] - SHARED_BASE
             self.writers[written >> RANK_SHIFT, (written & OFFSET_MASK) >> 4] = THREADS
 
     def tma_write(self, cluster, token, rank: int, chunks: np.ndarray) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from ptxsim.frontend.parser import Imm, Instr, Mem, Pair, Reg, Sym, Vec
-from ptxsim.jit import bytecode as ml
+from ptxsim.jit import bytecode
 
 _PASS = {"cvta", "cvt", "mov", "mapa", "shfl"}  # the address is in the first source
 _DEPTH = 24
@@ -104,17 +104,17 @@ def reachable(program, row: int, decide=None) -> set[int]:
 def next_rows(program, row: int, decide=None) -> list[int]:
     """Rows that may follow a row."""
     line = program.code[row]
-    kind, guarded = int(line[ml.OP]), int(line[ml.GUARD]) != 0
+    kind, guarded = int(line[bytecode.OP]), int(line[bytecode.GUARD]) != 0
     after = [row + 1] if row + 1 < len(program.code) else []
-    if kind == ml.BRA:
-        target = [int(line[ml.IMM])]
+    if kind == bytecode.BRA:
+        target = [int(line[bytecode.IMM])]
         taken = True if not guarded else decide(row) if decide else None
         return target + after if taken is None else target if taken else after
-    if kind == ml.EXIT:
+    if kind == bytecode.EXIT:
         return after if guarded else []
-    if kind == ml.BRX:
-        first = int(line[ml.A])
-        return [int(t) for t in program.lists[first : first + int(line[ml.B])]]
+    if kind == bytecode.BRX:
+        first = int(line[bytecode.BRX_TABLE])
+        return [int(t) for t in program.lists[first : first + int(line[bytecode.BRX_TARGETS])]]
     return after
 
 

@@ -23,7 +23,7 @@ from ptxsim.checks.all_checks import Checker
 from ptxsim.checks.deadlock.explain import explain
 from ptxsim.checks.race import across_processes
 from ptxsim.grid.co_resident import run_together, talks
-from ptxsim.jit import bytecode as ml
+from ptxsim.jit import bytecode
 from ptxsim.machine.cluster import Cluster
 from ptxsim.report.findings import Reporter
 
@@ -108,7 +108,7 @@ def _stuck(reporter: Reporter) -> bool:
 
 def _stats(cluster: Cluster, done: int, busiest: int | None = None) -> dict:
     """The counts; busiest: tensor operations of the cluster with most, by default all of them."""
-    counts = int(cluster.CTL[ml.EXECUTED]), cluster.tma_bytes, cluster.tensor_operations, done
+    counts = int(cluster.control[bytecode.EXECUTED]), cluster.tma_bytes, cluster.tensor_operations, done
     busiest = cluster.tensor_operations if busiest is None else busiest
     return dict(zip(_COUNTS, counts, strict=True)) | {"busiest": busiest}
 

@@ -10,20 +10,51 @@ from enum import IntEnum
 
 
 class Column(IntEnum):
-    """One row of bytecode (lowering/emit.py). What the operand columns hold depends on the operation."""
+    """One row of bytecode (lowering/emit.py). The tables below name the columns of rows that hold no scalar
+    operation.
+    """
 
     OP = 0  # an Operation, or the number of a scalar operation from FIRST_SCALAR on
-    D = 1  # first destination; LD, ST: where the list of registers starts
-    A = 2  # first source; LD, ST: slot of the address
-    B = 3  # second source; LD, ST: elements per lane
-    C = 4  # third source; LD, ST: bytes per element
-    E = 5  # fourth source; LD: bits to sign-extend to
+    DST0 = 1  # slot of the destination
+    SRC0 = 2  # slots of the sources
+    SRC1 = 3
+    SRC2 = 4
+    SRC3 = 5
     GUARD = 6  # code of the guard predicate: 2 * slot + negated
-    IMM = 7  # branch target, or constant offset of an address
-    AUX = 8  # second destination; LD, ST: state space; UNIT: ONLY_OBSERVED, FAST_ISSUE or a fast form
-    RPC = 9  # row at which the lanes of a branch meet again
-    F = 10  # fifth source; LD, ST: 1 if there is vector code for a whole warp
-    X = 11  # sixth source
+    IMM = 7  # BRA: row of the target; COLD: number of the operation; else the offset of an address
+    DST1 = 8  # slot of the second destination
+    REJOIN = 9  # BRA, BRX: row at which the lanes of a branch meet again
+    SRC4 = 10
+    SRC5 = 11
+
+
+class AccessColumn(IntEnum):
+    """Rows LD and ST."""
+
+    ACCESS_LIST = Column.DST0  # where the list of registers starts
+    ACCESS_ADDRESS = Column.SRC0  # slot of the address
+    ACCESS_ELEMENTS = Column.SRC1  # per lane
+    ACCESS_WIDTH = Column.SRC2  # bytes of an element
+    ACCESS_EXTEND = Column.SRC3  # LD: bits to sign-extend to
+    ACCESS_SPACE = Column.DST1  # state space (isa/address_map.py)
+    ACCESS_WHOLE = Column.SRC4  # 1 if there is vector code for a whole warp
+
+
+class BrxColumn(IntEnum):
+    """Rows BRX."""
+
+    BRX_INDEX = Column.DST0  # slot of the index
+    BRX_TABLE = Column.SRC0  # where the list of targets starts
+    BRX_TARGETS = Column.SRC1  # how many there are
+
+
+class UnitColumn(IntEnum):
+    """Rows UNIT; the first of all, the others of FAST_ISSUE."""
+
+    UNIT_FORM = Column.DST1  # 0, ONLY_OBSERVED, FAST_ISSUE, or a fast form (units/registry.py)
+    UNIT_LIST = Column.DST0  # where the list of slots that the instruction reads starts
+    UNIT_SLOTS = Column.SRC1  # how many of it are registers
+    UNIT_PREDICATES = Column.SRC2  # how many then are predicates
 
 
 class Operation(IntEnum):
@@ -57,7 +88,7 @@ class GroupColumn(IntEnum):
     """Lanes that a branch has parted and that meet again at one row."""
 
     G_LIVE = 0
-    G_RPC = 1
+    G_REJOIN = 1
     G_NEED = 2
     G_ARRIVED = 3
     G_PARENT = 4
@@ -155,10 +186,12 @@ def _publish(*tables: type[IntEnum]) -> None:
     globals().update({member.name: int(member) for table in tables for member in table})
 
 
-_publish(Column, Operation, SplitColumn, SplitState, GroupColumn, SegmentColumn, CtaColumn, LogColumn)
+ROW_COLUMNS = (Column, AccessColumn, BrxColumn, UnitColumn)
+_publish(*ROW_COLUMNS, Operation, SplitColumn, SplitState, GroupColumn, SegmentColumn, CtaColumn, LogColumn)
 _publish(Control, Reason)
 
 COLUMNS = len(Column)
+OPERAND_COLUMNS = {member.name.lower(): int(member) for table in ROW_COLUMNS for member in table}
 FIRST_SCALAR = 16
 LOG_SAME, LOG_SIZE_MASK = 1 << 40, (1 << 40) - 1
 CONTROL_WORDS = int(Control.NEW_FIRST) + 64
@@ -173,7 +206,7 @@ CT_COLUMNS, LOG_COLUMNS = len(CtaColumn), len(LogColumn)
 ROW_BYTES, SEG_BYTES, CT_BYTES = 8 * COLUMNS, 8 * SEG_COLUMNS, 8 * CT_COLUMNS  # of one row of a table
 LOG_BYTES, SPLIT_BYTES = 8 * LOG_COLUMNS, 8 * SPLIT_COLUMNS
 
-# AUX of a UNIT row: it does nothing without observers (fences, hints); or what the main loop does by itself:
+# UNIT_FORM: it does nothing without observers (fences, hints); or what the main loop does by itself:
 # leave the operands to another unit, or, without observers, one of the fast forms (units/registry.py)
 ONLY_OBSERVED, FAST_ISSUE, FIRST_FAST = range(1, 4)
 

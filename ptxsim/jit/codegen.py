@@ -20,7 +20,6 @@ from ptxsim.jit.simd_scalar import vector_operation
 
 _TEMPLATE = Path(__file__).with_name("loop_template.py")
 GROUP = 24  # operations in one compiled function
-_LETTERS = "abcefx"  # column names of the sources, in operand order
 
 _MASKS = {8: "M8", 16: "M16", 32: "M32"}
 _BITS = {
@@ -62,7 +61,7 @@ def hot_numbers() -> dict[str, int]:
 class FastCall:
     """Compiled functions of a unit instruction that the main loop calls (`FastForm` in units/registry.py)."""
 
-    number: int  # in the AUX column
+    number: int  # in the UNIT_FORM column
     module: str
     each: str  # name, "" for none
     together: str
@@ -152,7 +151,7 @@ def operation_lines(op: ScalarOp) -> list[str]:
     values = "abcdefgh"
     lines, loads = [], []
     for i, kind in enumerate(op.src):
-        column = f"column(row, {_LETTERS[i].upper()})"
+        column = f"column(row, SRC{i})"
         if kind == "pred":
             lines.append(f"s{i} = mask_of(predicates, {column})")
             loads.append(f"{values[i]} = ((s{i} >> l) & 1) != 0")
@@ -160,12 +159,10 @@ def operation_lines(op: ScalarOp) -> list[str]:
             lines.append(f"s{i} = {column}")
             loads.append(f"{values[i]} = {_read(kind, f'lane_value(registers, s{i}, l)')}")
     if op.carry in ("in", "both"):
-        lines.append(f"sc = column(row, {_LETTERS[len(op.src)].upper()})")
+        lines.append(f"sc = column(row, SRC{len(op.src)})")
         loads.append("cc = lane_value(registers, sc, l)")
     results = list(op.dst) + (["u64"] if op.carry in ("out", "both") else [])
-    lines += [
-        f"{name} = column(row, {column})" for column, name in [("D", "d0"), ("AUX", "d1")][: len(results)]
-    ]
+    lines += [f"d{i} = column(row, DST{i})" for i in range(len(results))]
     lines += [f"r{i} = 0" for i, kind in enumerate(results) if kind == "pred"]
     body = [*loads, f"{', '.join(f'v{i}' for i in range(len(results)))} = {op.expr}"]
     for i, kind in enumerate(results):

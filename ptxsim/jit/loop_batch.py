@@ -42,10 +42,10 @@ def issue(c, m, g, pc, lists, registers, predicates, control):
         return False
     lane, file = lowest_lane(m), word(control, WARPS_PER_CTA) * word(control, CLUSTER_SIZE) + n
     copies = np.uint64(word(control, R_PTR) + file * word(control, R_STRIDE))
-    for v in range(c[D], c[D] + c[B]):
+    for v in range(c[UNIT_LIST], c[UNIT_LIST] + c[UNIT_SLOTS]):
         set_lane_value(copies, np.int64(lists[v]), lane, lane_value(registers, np.int64(lists[v]), lane))
     file_predicates = word(control, P_PTR) + file * word(control, P_STRIDE)
-    for v in range(c[D] + c[B], c[D] + c[B] + c[C]):
+    for v in range(c[UNIT_LIST] + c[UNIT_SLOTS], c[UNIT_LIST] + c[UNIT_SLOTS] + c[UNIT_PREDICATES]):
         set_word(file_predicates, np.int64(lists[v]), mask_of(predicates, 2 * np.int64(lists[v])))
     entry = word(control, ISSUED_PTR) + ISSUE_BYTES * n
     set_word(entry, ISSUE_ROW, pc)
@@ -100,7 +100,7 @@ def admit(control):
 
 @njit
 def next_split(control):
-    """Makes CTL[SPLIT] the first split of the batch that moves; False if none does."""
+    """Makes words[SPLIT] the first split of the batch that moves; False if none does."""
     for i in range(word(control, BATCH)):
         if batch_state(control, batch_split(control, i)) == MOVING:
             set_word(control, SPLIT, batch_split(control, i))
@@ -110,7 +110,7 @@ def next_split(control):
 
 @njit
 def settle_split(control, reason):
-    """Notes where CTL[SPLIT] has come to, and what it created; False if Python is needed at once."""
+    """Notes where words[SPLIT] has come to, and what it created; False if Python is needed at once."""
     g = word(control, SPLIT)
     admit(control)
     if reason == REASON_UNIT:

@@ -27,23 +27,23 @@ def u64(x):
 
 
 @njit
-def fault(CTL, lane, address):
-    if CTL[FAULTS] == 0:
-        CTL[FIRST_KIND] = CTL[FAULT_KIND]
-        CTL[FAULT_LANE] = lane
-        CTL[FAULT_ADDRESS] = address
-    CTL[FAULTS] += 1
+def fault(words, lane, address):
+    if words[FAULTS] == 0:
+        words[FIRST_KIND] = words[FAULT_KIND]
+        words[FAULT_LANE] = lane
+        words[FAULT_ADDRESS] = address
+    words[FAULTS] += 1
 
 
 @njit
-def log_access(LOG, CTL, row, thread, size, write):
-    if CTL[PLACE] != 0:
-        n = CTL[LOG_USED]
-        LOG[n, LOG_ROW] = row
-        LOG[n, LOG_THREAD] = thread
-        LOG[n, LOG_PLACE] = CTL[PLACE]
-        LOG[n, LOG_SIZE] = 2 * size + write
-        CTL[LOG_USED] = n + 1
+def log_access(log, words, row, thread, size, write):
+    if words[PLACE] != 0:
+        n = words[LOG_USED]
+        log[n, LOG_ROW] = row
+        log[n, LOG_THREAD] = thread
+        log[n, LOG_PLACE] = words[PLACE]
+        log[n, LOG_SIZE] = 2 * size + write
+        words[LOG_USED] = n + 1
 
 
 @njit
@@ -128,7 +128,7 @@ def reach(row, size, cta, registers, control):
 
     Simple is: every address aligned to `size`, and all in one segment or in the CTA's window.
     """
-    space, slot, offset = column(row, AUX), column(row, A), column(row, IMM)
+    space, slot, offset = column(row, ACCESS_SPACE), column(row, ACCESS_ADDRESS), column(row, IMM)
     if space == SPACE_SHARED:
         window = word(control, CT_PTR) + CT_BYTES * cta
         base = shared_address(cta, SHARED_START)
@@ -154,15 +154,15 @@ def reach(row, size, cta, registers, control):
 @njit
 def access_size(row):
     """Bytes per lane of a load or store."""
-    return column(row, B) * column(row, C)
+    return column(row, ACCESS_ELEMENTS) * column(row, ACCESS_WIDTH)
 
 
 @njit
 def held_already(row, registers, control, lane, host):
     """LOG_SAME if memory holds what a lane is about to store, else 0."""
-    width = column(row, C)
-    names = word(control, LISTS_PTR) + 4 * column(row, D)
-    for v in range(column(row, B)):
+    width = column(row, ACCESS_WIDTH)
+    names = word(control, LISTS_PTR) + 4 * column(row, ACCESS_LIST)
+    for v in range(column(row, ACCESS_ELEMENTS)):
         value = lane_value(registers, np.int64(load32(u64(names + 4 * v))), lane)
         if not same_element(host + v * width, width, value):
             return 0
@@ -172,13 +172,13 @@ def held_already(row, registers, control, lane, host):
 @njit
 def log_warp(row, pc, thread, write, distance, registers, control):
     """Logs an access of all 32 lanes to the memory that `reach` has found."""
-    shift = column(row, IMM) + (SHARED_BASE if column(row, AUX) == SPACE_SHARED else 0)
+    shift = column(row, IMM) + (SHARED_BASE if column(row, ACCESS_SPACE) == SPACE_SHARED else 0)
     segment = word(control, SEG_PTR) + SEG_BYTES * word(control, LAST_SEGMENT)
-    if column(row, AUX) == SPACE_SHARED or word(segment, SEG_LOGGED) != 0:
+    if column(row, ACCESS_SPACE) == SPACE_SHARED or word(segment, SEG_LOGGED) != 0:
         used, size = word(control, LOG_USED), access_size(row)
         entry = word(control, LOG_PTR) + LOG_BYTES * used
         for l in range(32):
-            address = np.int64(lane_value(registers, column(row, A), l))
+            address = np.int64(lane_value(registers, column(row, ACCESS_ADDRESS), l))
             set_word(entry, LOG_ROW, pc)
             set_word(entry, LOG_THREAD, thread + l)
             set_word(entry, LOG_PLACE, address + shift)
@@ -196,8 +196,9 @@ def _whole_warp(vector_code):
 
     @njit
     def access(row, distance, registers, control):
-        slot, width, count = column(row, A), column(row, C), column(row, B)
-        names = word(control, LISTS_PTR) + 4 * column(row, D)
+        slot = column(row, ACCESS_ADDRESS)
+        width, count = column(row, ACCESS_WIDTH), column(row, ACCESS_ELEMENTS)
+        names = word(control, LISTS_PTR) + 4 * column(row, ACCESS_LIST)
         if width == 4 and count == 4:
             four_4(registers, names, slot, distance)
         elif width == 4 and count == 1:
@@ -221,46 +222,46 @@ load_warp, store_warp = _whole_warp(loader), _whole_warp(storer)
 
 
 @njit
-def load_lanes(c, m, w, cta, lists, registers, SEG, CT, LOG, CTL, row):
-    base = c[A]
-    count = c[B]
-    width = c[C]
-    first = c[D]
+def load_lanes(c, m, w, cta, lists, registers, segments, ctas, log, words, row):
+    base = c[ACCESS_ADDRESS]
+    count = c[ACCESS_ELEMENTS]
+    width = c[ACCESS_WIDTH]
+    first = c[ACCESS_LIST]
     size = count * width
     for l in range(32):
         if (m >> l) & 1:
             address = np.int64(lane_value(registers, base, l)) + c[IMM]
-            host = translate(address, size, c[AUX], w * 32 + l, cta, SEG, CT, CTL)
+            host = translate(address, size, c[ACCESS_SPACE], w * 32 + l, cta, segments, ctas, words)
             if host == 0:
-                fault(CTL, l, address)
-            elif CTL[LOG_ON] != 0:
-                log_access(LOG, CTL, row, w * 32 + l, size, 0)
+                fault(words, l, address)
+            elif words[LOG_ON] != 0:
+                log_access(log, words, row, w * 32 + l, size, 0)
             for v in range(count):
-                value = read_element(host + v * width, width, c[E]) if host != 0 else u64(0)
+                value = read_element(host + v * width, width, c[ACCESS_EXTEND]) if host != 0 else u64(0)
                 set_lane_value(registers, np.int64(lists[first + v]), l, value)
 
 
 @njit
-def store_lanes(c, m, w, cta, lists, registers, SEG, CT, LOG, CTL, row):
-    base = c[A]
-    count = c[B]
-    width = c[C]
-    first = c[D]
+def store_lanes(c, m, w, cta, lists, registers, segments, ctas, log, words, row):
+    base = c[ACCESS_ADDRESS]
+    count = c[ACCESS_ELEMENTS]
+    width = c[ACCESS_WIDTH]
+    first = c[ACCESS_LIST]
     size = count * width
     for l in range(32):
         if (m >> l) & 1:
             address = np.int64(lane_value(registers, base, l)) + c[IMM]
-            host = translate(address, size, c[AUX], w * 32 + l, cta, SEG, CT, CTL)
+            host = translate(address, size, c[ACCESS_SPACE], w * 32 + l, cta, segments, ctas, words)
             if host == 0:
-                fault(CTL, l, address)
+                fault(words, l, address)
             else:
-                if CTL[LOG_ON] != 0:
+                if words[LOG_ON] != 0:
                     same = LOG_SAME
                     for v in range(count):
                         value = lane_value(registers, np.int64(lists[first + v]), l)
                         if not same_element(host + v * width, width, value):
                             same = 0
-                    log_access(LOG, CTL, row, w * 32 + l, size, 1 + same)
+                    log_access(log, words, row, w * 32 + l, size, 1 + same)
                 for v in range(count):
                     write_element(
                         host + v * width, width, lane_value(registers, np.int64(lists[first + v]), l)

@@ -15,6 +15,7 @@ from numba import types
 from numba.core.extending import intrinsic
 
 from ptxsim.jit import simd_half as vector_half
+from ptxsim.jit.bytecode import DST0, SRC0, SRC1, SRC2, SRC3
 
 LANES = 32
 I1, I32, I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
@@ -26,6 +27,7 @@ _CONSTANTS = {
     "MAGNITUDE32": 0x7FFF_FFFF, "INFINITY32": 0x7F80_0000, "CANONICAL32": 0x7FFF_FFFF,
 }  # fmt: skip
 _ORDER = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+_SOURCES = (SRC0, SRC1, SRC2, SRC3)
 
 
 class NoVectorForm(Exception):
@@ -95,9 +97,8 @@ def _vector_of(kind: str):
 
 
 def _emit(builder, dst: str, sources: tuple[str, ...], tree, row, m, registers, predicates) -> None:
-    columns = [2, 3, 4, 5]  # A, B, C, E of machine_layout
     values = {}
-    for name, kind, number in zip("abcd", sources, columns, strict=False):
+    for name, kind, number in zip("abcd", sources, _SOURCES, strict=False):
         slot = _column(builder, row, number)
         if kind == "pred":
             values[name] = Value(
@@ -108,7 +109,7 @@ def _emit(builder, dst: str, sources: tuple[str, ...], tree, row, m, registers, 
                 builder, kind, builder.load(_lanes(builder, registers, slot), align=8, typ=V64)
             )
     result = _Translator(builder, values).visit(tree)
-    target = _column(builder, row, 1)
+    target = _column(builder, row, DST0)
     if dst == "pred":
         bits = builder.zext(builder.bitcast(result.ir, I32), I64)
         pointer = _word(builder, predicates, target)

@@ -118,44 +118,44 @@ def shared_fault(space, address, size, cta, ctas, end):
 
 
 @njit
-def find_segment(SEG, address, size):
+def find_segment(segments, address, size):
     """Index of the global segment that holds [address, address + size), or -1."""
-    for i in range(SEG.shape[0]):
-        if SEG[i, SEG_BASE] <= address and address + size <= SEG[i, SEG_END]:
+    for i in range(segments.shape[0]):
+        if segments[i, SEG_BASE] <= address and address + size <= segments[i, SEG_END]:
             return i
     return -1
 
 
 @njit
-def translate(address, size, space, thread, cta, SEG, CT, CTL):
-    """Host address of a simulated one, or 0 with the fault in CTL[FAULT_KIND].
+def translate(address, size, space, thread, cta, segments, ctas, words):
+    """Host address of a simulated one, or 0 with the fault in words[FAULT_KIND].
 
-    CTL[PLACE] is what to log, 0 if nothing.
+    words[PLACE] is what to log, 0 if nothing.
     """
     space, address = resolve(space, address)
     if address % size != 0:
-        CTL[FAULT_KIND] = FAULT_MISALIGNED
+        words[FAULT_KIND] = FAULT_MISALIGNED
         return 0
     if space == SPACE_SHARED or space == SPACE_CLUSTER:
-        wrong = shared_fault(space, address, size, cta, CTL[CLUSTER_SIZE], CTL[SHARED_LIMIT])
+        wrong = shared_fault(space, address, size, cta, words[CLUSTER_SIZE], words[SHARED_LIMIT])
         if wrong:
-            CTL[FAULT_KIND] = wrong
+            words[FAULT_KIND] = wrong
             return 0
         rank, offset = shared_place(address)
-        CTL[PLACE] = place_name(rank, offset)
-        return CT[rank, CT_SHARED] + offset
+        words[PLACE] = place_name(rank, offset)
+        return ctas[rank, CT_SHARED] + offset
     if space == SPACE_LOCAL:
-        if address + size > CTL[LOCAL_BYTES]:
-            CTL[FAULT_KIND] = FAULT_BOUNDS
+        if address + size > words[LOCAL_BYTES]:
+            words[FAULT_KIND] = FAULT_BOUNDS
             return 0
-        CTL[PLACE] = 0
-        return CTL[LOCAL_PTR] + thread * CTL[LOCAL_BYTES] + address
-    i = CTL[LAST_SEGMENT]
-    if not (SEG[i, SEG_BASE] <= address and address + size <= SEG[i, SEG_END]):
-        i = find_segment(SEG, address, size)
+        words[PLACE] = 0
+        return words[LOCAL_PTR] + thread * words[LOCAL_BYTES] + address
+    i = words[LAST_SEGMENT]
+    if not (segments[i, SEG_BASE] <= address and address + size <= segments[i, SEG_END]):
+        i = find_segment(segments, address, size)
         if i < 0:
-            CTL[FAULT_KIND] = FAULT_BOUNDS
+            words[FAULT_KIND] = FAULT_BOUNDS
             return 0
-        CTL[LAST_SEGMENT] = i
-    CTL[PLACE] = address if SEG[i, SEG_LOGGED] != 0 else 0
-    return SEG[i, SEG_HOST] + (address - SEG[i, SEG_BASE])
+        words[LAST_SEGMENT] = i
+    words[PLACE] = address if segments[i, SEG_LOGGED] != 0 else 0
+    return segments[i, SEG_HOST] + (address - segments[i, SEG_BASE])

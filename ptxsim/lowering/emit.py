@@ -22,28 +22,19 @@ from ptxsim.isa.scalar import address
 from ptxsim.isa.scalar import table as scalar
 from ptxsim.isa.syntax import explain_newer
 from ptxsim.jit.bytecode import (
-    AUX,
     BRA,
     BRX,
     COLD,
     COLUMNS,
     EXIT,
     GUARD,
-    IMM,
     JOIN,
     LD,
     ONLY_OBSERVED,
     OP,
-    RPC,
+    OPERAND_COLUMNS,
     ST,
     UNIT,
-    A,
-    B,
-    C,
-    D,
-    E,
-    F,
-    X,
 )
 from ptxsim.jit.loop_memory import WHOLE_WARP
 from ptxsim.lowering import cfg
@@ -71,9 +62,7 @@ class Program:
     instrs: list[Instr | None]  # per row
     handlers: list[Callable | None]  # per row, of unit instructions
     args: list[tuple]  # per row, resolved operands of unit instructions
-    cold: list[
-        scalar.ScalarOp
-    ]  # scalar operations outside the main loop, numbered by column AUX of COLD rows
+    cold: list[scalar.ScalarOp]  # those outside the main loop, numbered by column IMM of COLD rows
     slots: RegisterAllocator
     function: Function
     local_offsets: dict[str, int]
@@ -139,8 +128,8 @@ class _Emitter:
             BRA: self._bra,
             BRX: self._brx,
             UNIT: self._unit,
-            LD: self._ld,
-            ST: self._st,
+            LD: self._access,
+            ST: self._access,
             COLD: self._scalar,
         }
 
@@ -199,7 +188,7 @@ class _Emitter:
         line[OP] = op
         line[GUARD] = self.slots.predicate(instr.pred) if instr is not None and instr.pred is not None else 0
         for name, value in columns.items():
-            line[_COLUMN[name]] = value
+            line[OPERAND_COLUMNS[name]] = value
         self.code.append(line)
         self.instrs.append(instr)
         self.handlers.append(handler)
@@ -209,12 +198,12 @@ class _Emitter:
     def _exit(self, row: Row, block) -> None:
         self._put(row.instr, EXIT)
 
-    def _rpc(self, block) -> int:
+    def _rejoin(self, block) -> int:
         return self.join_rows.get(block.post, -1)
 
     def _bra(self, row: Row, block) -> None:
         target = self.row_of[jump_position(row.instr, row.instr.operands[0], self.labels)]
-        line = self._put(row.instr, BRA, imm=target, rpc=self._rpc(block))
+        line = self._put(row.instr, BRA, imm=target, rejoin=self._rejoin(block))
         if len(block.next) == 1:
             line[GUARD] = 0  # guarded or not, every lane goes there: they stay together
 
@@ -226,7 +215,8 @@ class _Emitter:
             self._put(row.instr, BRA, imm=self.lists[start])
             return
         index = self.slots.value(row.instr.operands[0], "u32")
-        self._put(row.instr, BRX, d=index, a=start, b=len(items), rpc=self._rpc(block))
+        columns = {"brx_index": index, "brx_table": start, "brx_targets": len(items)}
+        self._put(row.instr, BRX, rejoin=self._rejoin(block), **columns)
 
     def _unit(self, row: Row, block) -> None:
         handler = row.unit.factory(row.instr)
@@ -236,7 +226,8 @@ class _Emitter:
         pairs = [(registers[a], registers[b]) for a, copies in row.copies.items() for b in copies]
         if pairs:
             self.copies[len(self.code)] = pairs
-        columns = {"aux": ONLY_OBSERVED} if row.unit.observer_only else fast_columns(row, args, self.lists)
+        silent = row.unit.observer_only
+        columns = {"unit_form": ONLY_OBSERVED} if silent else fast_columns(row, args, self.lists)
         self._put(row.instr, UNIT, handler, args, **columns)
 
     def _resolve(self, operand, kind: str):
@@ -251,7 +242,7 @@ class _Emitter:
             sources.append(CARRY)
         if getattr(op, "carry", "") in ("out", "both"):
             d2 = CARRY
-        columns = dict(zip("abcefx", sources, strict=False), d=d, aux=d2)
+        columns = {f"src{i}": slot for i, slot in enumerate(sources)} | {"dst0": d, "dst1": d2}
         if op.key in self.hot:
             self._put(row.instr, self.hot[op.key], **columns)
         else:
@@ -301,21 +292,17 @@ class _Emitter:
             raise PtxError(what, instr.line, instr.text)
         return self.slots.value(operand, kind, instr)
 
-    def _ld(self, row: Row, block) -> None:
+    def _access(self, row: Row, block) -> None:
+        """A load or a store."""
         width, signed, space, vector = access_form(row.instr)
-        start = self._list(row.writes[0], vector, row.instr, destination=True)
-        extend = self._sign_target(row.writes[0]) if signed else 0
-        base, offset, space = self._address(row.instr, row.instr.operands[1], space)
-        whole = int((vector, width) in WHOLE_WARP and not extend)
-        columns = {"d": start, "a": base, "b": vector, "c": width, "e": extend, "f": whole}
-        self._put(row.instr, LD, imm=offset, aux=space, **columns)
-
-    def _st(self, row: Row, block) -> None:
-        width, _, space, vector = access_form(row.instr)
-        start = self._list(row.instr.operands[1], vector, row.instr, destination=False)
-        base, offset, space = self._address(row.instr, row.instr.operands[0], space)
-        whole = int((vector, width) in WHOLE_WARP)
-        self._put(row.instr, ST, d=start, a=base, b=vector, c=width, f=whole, imm=offset, aux=space)
+        load = row.kind == LD
+        value = row.writes[0] if load else row.instr.operands[1]
+        start = self._list(value, vector, row.instr, destination=load)
+        extend = self._sign_target(value) if load and signed else 0
+        base, offset, space = self._address(row.instr, row.instr.operands[1 if load else 0], space)
+        columns = {"list": start, "address": base, "elements": vector, "width": width, "extend": extend}
+        columns |= {"space": space, "whole": int((vector, width) in WHOLE_WARP and not extend)}
+        self._put(row.instr, row.kind, imm=offset, **{f"access_{name}": n for name, n in columns.items()})
 
     def _sign_target(self, operand) -> int:
         first = operand.items[0] if isinstance(operand, Vec) else operand
@@ -341,18 +328,6 @@ class _Emitter:
 
 
 _EXACT = ("getctarank", "mapa", "cvta")  # instructions on addresses, whose type says how wide these are
-_COLUMN = {
-    "d": D,
-    "a": A,
-    "b": B,
-    "c": C,
-    "e": E,
-    "f": F,
-    "x": X,
-    "imm": IMM,
-    "aux": AUX,
-    "rpc": RPC,
-}
 
 
 def _value_type(instr: Instr) -> str:

@@ -21,7 +21,7 @@ def fast_columns(row, args: tuple, lists: list[int]) -> dict[str, int]:
     if unit.fire_and_forget and all(isinstance(target, Sink) for target in row.writes):
         return _issue(args, lists)
     columns = unit.fast.encode(row.instr, args) if unit.fast else None
-    return {"aux": fast_number(unit.fast), **columns} if columns else {}
+    return {"unit_form": fast_number(unit.fast), **columns} if columns else {}
 
 
 def _issue(args: tuple, lists: list[int]) -> dict[str, int]:
@@ -39,4 +39,5 @@ def _issue(args: tuple, lists: list[int]) -> dict[str, int]:
                 slots.append(slot)
     start = len(lists)
     lists += [*dict.fromkeys(slots), *dict.fromkeys(predicates)]
-    return {"aux": FAST_ISSUE, "d": start, "b": len(set(slots)), "c": len(set(predicates))}
+    counts = {"unit_slots": len(set(slots)), "unit_predicates": len(set(predicates))}
+    return {"unit_form": FAST_ISSUE, "unit_list": start, **counts}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptxsim.jit import bytecode as ml
+from ptxsim.jit import bytecode
 
 POLLS = 20  # unit instructions in a row without an effect that end a turn
 POLL_WORK = 2000  # main loop instructions that one of them takes as long as
@@ -21,9 +21,10 @@ class BatchScheduler:
     def __init__(self, cluster):
         self.cluster = cluster
         self.members = np.zeros((2, cluster.warps * 32), np.int64)  # BATCH_LIST, BATCH_STATE
-        self.issued = np.zeros((ml.ISSUE_ROOM, ml.ISSUE_COLUMNS), np.int64)
-        control = cluster.CTL
-        control[ml.BATCH_PTR], control[ml.ISSUED_PTR] = self.members.ctypes.data, self.issued.ctypes.data
+        self.issued = np.zeros((bytecode.ISSUE_ROOM, bytecode.ISSUE_COLUMNS), np.int64)
+        control = cluster.control
+        control[bytecode.BATCH_PTR] = self.members.ctypes.data
+        control[bytecode.ISSUED_PTR] = self.issued.ctypes.data
 
     def start(self) -> None:
         """Forgets the cluster before."""
@@ -32,20 +33,20 @@ class BatchScheduler:
 
     def run(self) -> int:
         """Runs every queued split up to what only Python can do; how many then stand in the queue."""
-        cluster, control = self.cluster, self.cluster.CTL
+        cluster, control = self.cluster, self.cluster.control
         loop, words = cluster.loop, cluster.words
-        self.members[ml.BATCH_STATE] = ml.ABSENT
-        control[ml.BATCH], control[ml.NEW_COUNT], control[ml.BUDGET] = 0, 0, ml.TURN
+        self.members[bytecode.BATCH_STATE] = bytecode.ABSENT
+        control[bytecode.BATCH], control[bytecode.NEW_COUNT], control[bytecode.BUDGET] = 0, 0, bytecode.TURN
         while True:
             self._admit()
-            if not control[ml.BATCH]:
+            if not control[bytecode.BATCH]:
                 break
             reason = loop(words)
-            issued = control[ml.ISSUED]
-            split = cluster.splits[control[ml.SPLIT]]
+            issued = control[bytecode.ISSUED]
+            split = cluster.splits[control[bytecode.SPLIT]]
             cluster.settle(split)
             cluster.serve(reason, split)
-            if reason == ml.REASON_STANDS and not issued and not cluster.queue:
+            if reason == bytecode.REASON_STANDS and not issued and not cluster.queue:
                 break
             if cluster.rounds.given_up(cluster):
                 break
@@ -53,23 +54,23 @@ class BatchScheduler:
 
     def _admit(self) -> None:
         """Takes what is queued into the batch."""
-        (batch, state), control = self.members, self.cluster.CTL
+        (batch, state), control = self.members, self.cluster.control
         for g in self.cluster.queue:
-            if state[g] == ml.ABSENT:
-                batch[control[ml.BATCH]] = g
-                control[ml.BATCH] += 1
-            state[g] = ml.MOVING
+            if state[g] == bytecode.ABSENT:
+                batch[control[bytecode.BATCH]] = g
+                control[bytecode.BATCH] += 1
+            state[g] = bytecode.MOVING
         self.cluster.queue.clear()
 
     def _dismiss(self) -> int:
         """Puts all that can still run back into the queue."""
-        (batch, state), control = self.members, self.cluster.CTL
-        members = batch[: control[ml.BATCH]]
-        self.cluster.queue.extend(members[state[members] != ml.GONE].tolist())
-        self.paused = set(members[state[members] == ml.PAUSED].tolist())
-        if control[ml.FAST_DONE]:
+        (batch, state), control = self.members, self.cluster.control
+        members = batch[: control[bytecode.BATCH]]
+        self.cluster.queue.extend(members[state[members] != bytecode.GONE].tolist())
+        self.paused = set(members[state[members] == bytecode.PAUSED].tolist())
+        if control[bytecode.FAST_DONE]:
             self.cluster.progress.happened()
-        control[ml.BATCH] = control[ml.FAST_DONE] = 0
+        control[bytecode.BATCH] = control[bytecode.FAST_DONE] = 0
         return len(self.cluster.queue)
 
     def had_turn(self, g: int) -> bool:
@@ -85,9 +86,9 @@ class BatchScheduler:
         The work without an effect, in instructions; None while the split's turn is not over.
         """
         cluster, split = self.cluster, self.cluster.splits[g]
-        row, before = int(cluster.SP[g, ml.SP_PC]), cluster.effects
-        guard = cluster.predicate(split, int(cluster.program.code[row, ml.GUARD]))
-        cluster.CTL[ml.EXECUTED] += 1
+        row, before = int(cluster.split_table[g, bytecode.SP_PC]), cluster.effects
+        guard = cluster.predicate(split, int(cluster.program.code[row, bytecode.GUARD]))
+        cluster.control[bytecode.EXECUTED] += 1
         done = cluster.unit(split, guard & split.full_mask)
         self.polls[g] = polls = self.polls.get(g, 0) + 1 if done and cluster.effects == before else 0
         if done:
@@ -101,7 +102,7 @@ class BatchScheduler:
         """Whether the log up to row `end` holds nothing new but loads that order nothing. An MMA may be heard
         of before them: it writes no memory that they read, and ends no epoch that matters to them.
         """
-        rows = self.cluster.LOG[self.cluster.told : end, ml.LOG_ROW].tolist()
+        rows = self.cluster.access_log[self.cluster.told : end, bytecode.LOG_ROW].tolist()
         return all(map(self.cluster.program.plain_loads.__contains__, rows))
 
     def hand_over(self) -> None:
@@ -109,8 +110,8 @@ class BatchScheduler:
         the accesses that came before one of them first.
         """
         cluster, program = self.cluster, self.cluster.program
-        count = int(cluster.CTL[ml.ISSUED])
-        cluster.CTL[ml.ISSUED] = 0
+        count = int(cluster.control[bytecode.ISSUED])
+        cluster.control[bytecode.ISSUED] = 0
         for n, (row, g, mask, logged) in enumerate(self.issued[:count].tolist()):
             if cluster.checks and not (program.is_mma[row] and self._plain_loads(logged)):
                 cluster.tell_log(logged)

@@ -13,10 +13,11 @@ from collections import deque
 import numpy as np
 
 from ptxsim.isa.operands import UNSET
-from ptxsim.jit import bytecode as ml
+from ptxsim.jit import bytecode
 from ptxsim.jit.codegen import cold_operation
 from ptxsim.machine.async_queue import Engine
 from ptxsim.machine.batch_scheduler import POLL_WORK, POLLS, BatchScheduler
+from ptxsim.machine.control_words import describe
 from ptxsim.machine.endless import START, START_TOGETHER, Rounds, give_up, goes_nowhere
 from ptxsim.machine.forward_progress import MOST_UNITS, Progress, held_back, release, time_out
 from ptxsim.machine.mbarrier import MBarrier
@@ -38,7 +39,9 @@ class Cluster:
         self.warps_per_cta = -(-launch.threads // 32)
         self.warps = self.ctas * self.warps_per_cta
         self._allocate()
-        self._describe()
+        self.told = 0  # rows of the access log that observers know
+        describe(self)
+        self.map_memory()
         launch.fill_fixed(self)
         self.splits = [Split(self, i) for i in range(self.warps * 32)]
         self.batch = BatchScheduler(self)
@@ -47,69 +50,42 @@ class Cluster:
 
     def _allocate(self) -> None:
         launch, slots = self.launch, self.program.slots
-        files = self.warps + ml.ISSUE_ROOM  # those of the warps, then copies that issued instructions left
+        files = self.warps + bytecode.ISSUE_ROOM  # of warps, then copies that issued instructions left
         self.files = np.zeros((files, max(slots.count, 1), 32), np.uint64)
         self.predicate_files = np.zeros((files, len(slots.predicates) + 1), np.int64)
-        self.R, self.P = self.files[: self.warps], self.predicate_files[: self.warps]
+        self.registers, self.predicates = self.files[: self.warps], self.predicate_files[: self.warps]
         self.living = np.zeros(self.warps, np.int64)
-        self.phases = np.zeros((ml.PHASE_ROOM, ml.PHASE_COLUMNS), np.int64)
-        self.SP = np.zeros((self.warps * 32, ml.SPLIT_COLUMNS), np.int64)
-        self.G = np.zeros((self.warps * 32, ml.GROUP_COLUMNS), np.int64)
-        self.CT = np.zeros((self.ctas, ml.CT_COLUMNS), np.int64)
-        self.LOG = np.zeros((LOG_CAPACITY if self.checks else 32, ml.LOG_COLUMNS), np.int64)
-        self.CTL = np.zeros(ml.CONTROL_WORDS, np.int64)
-        self.words = self.CTL.ctypes.data
+        self.phases = np.zeros((bytecode.PHASE_ROOM, bytecode.PHASE_COLUMNS), np.int64)
+        self.split_table = np.zeros((self.warps * 32, bytecode.SPLIT_COLUMNS), np.int64)
+        self.group_table = np.zeros((self.warps * 32, bytecode.GROUP_COLUMNS), np.int64)
+        self.cta_table = np.zeros((self.ctas, bytecode.CT_COLUMNS), np.int64)
+        self.access_log = np.zeros((LOG_CAPACITY if self.checks else 32, bytecode.LOG_COLUMNS), np.int64)
+        self.control = np.zeros(bytecode.CONTROL_WORDS, np.int64)
+        self.words = self.control.ctypes.data
         self.shared = np.zeros((self.ctas, -(-launch.shared_end // 1024) * 1024), np.uint8)
         self.shared_chunks = [window.view(np.complex128) for window in self.shared]  # units of 16 bytes
         self.local = np.zeros((self.warps * 32, max(self.program.local_bytes, 1)), np.uint8)
-        self.CT[:] = [(rank, window.ctypes.data) for rank, window in enumerate(self.shared)]
-
-    def _describe(self) -> None:
-        """Tells the main loop sizes and places."""
-        control, launch = self.CTL, self.launch
-        control[ml.WARPS_PER_CTA] = self.warps_per_cta
-        control[ml.CLUSTER_SIZE] = self.ctas
-        control[ml.SHARED_LIMIT] = launch.shared_end
-        control[ml.LOCAL_PTR] = self.local.ctypes.data
-        control[ml.LOCAL_BYTES] = self.program.local_bytes
-        control[ml.CODE_PTR] = self.program.code.ctypes.data
-        control[ml.R_PTR], control[ml.R_STRIDE] = self.R.ctypes.data, self.R.strides[0]
-        control[ml.P_PTR], control[ml.P_STRIDE] = self.P.ctypes.data, self.P.strides[0]
-        for pointer, array in (
-            (ml.SP_PTR, self.SP),
-            (ml.G_PTR, self.G),
-            (ml.CT_PTR, self.CT),
-            (ml.LOG_PTR, self.LOG),
-            (ml.LISTS_PTR, self.program.lists),
-            (ml.ALIVE_PTR, self.living),
-            (ml.PHASE_PTR, self.phases),
-        ):
-            control[pointer] = array.ctypes.data
-        control[ml.ROWS], control[ml.LISTS] = len(self.program.code), len(self.program.lists)
-        control[ml.SPLITS], control[ml.LOG_ROOM] = len(self.SP), len(self.LOG)
-        self.map_memory()
-        control[ml.LOG_ON] = int(self.checks is not None)
-        control[ml.ISSUES] = 0 if self.checks and self.checks.in_place else ml.ISSUE_ROOM
-        self.told = 0  # rows of the log that observers know
+        self.cta_table[:] = [(rank, window.ctypes.data) for rank, window in enumerate(self.shared)]
 
     def map_memory(self) -> None:
         """Tells the main loop where global memory is now."""
-        self.SEG = self.launch.memory.table()
-        self.CTL[ml.SEG_PTR], self.CTL[ml.SEGMENTS] = self.SEG.ctypes.data, len(self.SEG)
-        self.CTL[ml.LAST_SEGMENT] = 0
+        self.segment_table = self.launch.memory.table()
+        self.control[bytecode.SEG_PTR] = self.segment_table.ctypes.data
+        self.control[bytecode.SEGMENTS] = len(self.segment_table)
+        self.control[bytecode.LAST_SEGMENT] = 0
 
     def start(self, index: int) -> None:
         """Resets everything for cluster number `index` of the grid."""
         self.index = index
         self.cta_ids = self.launch.cluster_cta_ids(index)
-        self.R[:, : self.program.slots.register_slots] = 0
+        self.registers[:, : self.program.slots.register_slots] = 0
         for slot, bits in self.launch.program.slots.unset.items():
-            self.R[:, slot] = UNSET & (1 << bits) - 1
-        self.P[:] = 0
-        self.P[:, 0] = 0xFFFF_FFFF
-        self.SP[:] = 0
-        self.SP[:, ml.SP_GROUP] = -1
-        self.G[:] = 0
+            self.registers[:, slot] = UNSET & (1 << bits) - 1
+        self.predicates[:] = 0
+        self.predicates[:, 0] = 0xFFFF_FFFF
+        self.split_table[:] = 0
+        self.split_table[:, bytecode.SP_GROUP] = -1
+        self.group_table[:] = 0
         self.shared[:] = 0xFF  # NaN in every floating type: what was never written shows
         self.local[:] = 0xFF
         self.launch.fill_changing(self)
@@ -123,7 +99,7 @@ class Cluster:
         self.waits: dict[int, Wait] = {}
         self.alive = [self._start_warp(w) for w in range(self.warps)]
         self.living[:] = self.alive
-        self.CTL[ml.PHASES], self.phase_rows = 0, {}
+        self.control[bytecode.PHASES], self.phase_rows = 0, {}
         self.queue = deque(w * 32 for w in range(self.warps) if self.alive[w])
         self.progress = Progress()
         self.rounds, self.goes_round = Rounds(self, self.launch.max_instructions), False
@@ -135,7 +111,7 @@ class Cluster:
 
     def forget_counts(self) -> None:
         """Starts counts and findings afresh, in a process that runs part of a launch."""
-        self.CTL[ml.EXECUTED] = self.tma_bytes = self.tensor_operations = 0
+        self.control[bytecode.EXECUTED] = self.tma_bytes = self.tensor_operations = 0
         self.reporter.found, self.reporter.printed = {}, []
 
     def lanes_at_start(self, w: int) -> int:
@@ -144,7 +120,8 @@ class Cluster:
 
     def _start_warp(self, w: int) -> int:
         mask = self.lanes_at_start(w)
-        self.SP[w * 32, [ml.SP_STATE, ml.SP_MASK, ml.SP_WARP, ml.SP_GROUP]] = ml.RUNNABLE, mask, w, -1
+        columns = [bytecode.SP_STATE, bytecode.SP_MASK, bytecode.SP_WARP, bytecode.SP_GROUP]
+        self.split_table[w * 32, columns] = bytecode.RUNNABLE, mask, w, -1
         return mask
 
     # ---- registers, as handlers see them ----
@@ -164,7 +141,7 @@ class Cluster:
     def write(self, split: Split, slot: int, values) -> None:
         """Writes active lanes: a value per active lane, or one for all. Slot -1 is the sink."""
         if slot >= 0:
-            self.R[split.warp, slot, split.lanes] = values
+            self.registers[split.warp, slot, split.lanes] = values
 
     def predicate(self, split: Split, code: int) -> int:
         """Mask of a predicate operand."""
@@ -172,8 +149,8 @@ class Cluster:
         return (~value if code & 1 else value) & 0xFFFF_FFFF
 
     def set_predicate(self, split: Split, code: int, mask: int) -> None:
-        old = int(self.P[split.warp, code >> 1])
-        self.P[split.warp, code >> 1] = (old & ~split.mask) | (mask & split.mask)
+        old = int(self.predicates[split.warp, code >> 1])
+        self.predicates[split.warp, code >> 1] = (old & ~split.mask) | (mask & split.mask)
 
     def address(self, split: Split, arg) -> int:
         """The leader lane's address of a MemArg."""
@@ -196,7 +173,7 @@ class Cluster:
         self.effects += 1
         for g in self.waiting.pop(key, ()):
             self.waits.pop(g, None)
-            self.SP[g, ml.SP_STATE] = ml.RUNNABLE
+            self.split_table[g, bytecode.SP_STATE] = bytecode.RUNNABLE
             self.queue.append(g)
 
     # ---- running ----
@@ -264,28 +241,28 @@ class Cluster:
         """Split g's turn, alone or as one of a batch: the work without an effect, None if it is not over."""
         if self.batch.had_turn(g):
             self.queue.append(g)
-            return ml.TURN
+            return bytecode.TURN
         return self.batch.turn(g) if together else self._step(g)
 
     def _step(self, g: int) -> int:
         """Runs split g until it sleeps or ends (0), or has had its turn (the work done, in instructions)."""
-        control, split = self.CTL, self.splits[g]
-        control[ml.SPLIT] = g
-        control[ml.BUDGET] = self.progress.budget(g, ml.TURN) if self.checks else ml.TURN
+        control, split = self.control, self.splits[g]
+        control[bytecode.SPLIT] = g
+        control[bytecode.BUDGET] = self.progress.budget(g, bytecode.TURN) if self.checks else bytecode.TURN
         loop, words, polls, units = self.loop, self.words, 0, 0
         while polls <= POLLS and units < MOST_UNITS:
-            control[ml.NEW_COUNT], before = 0, self.effects
+            control[bytecode.NEW_COUNT], before = 0, self.effects
             reason = loop(words)
             self.settle(split)
-            if reason == ml.REASON_UNIT:
-                if not self.unit(split, int(control[ml.UNIT_MASK])):
+            if reason == bytecode.REASON_UNIT:
+                if not self.unit(split, int(control[bytecode.UNIT_MASK])):
                     return 0
                 polls, units = polls + 1 if self.effects == before else 0, units + 1
             elif self.serve(reason, split):
-                polls += reason == ml.REASON_FAULT
-            elif reason in (ml.REASON_FAULT, ml.REASON_BUDGET):  # the first: its log is full
+                polls += reason == bytecode.REASON_FAULT
+            elif reason in (bytecode.REASON_FAULT, bytecode.REASON_BUDGET):  # the first: its log is full
                 self.queue.append(g)
-                return ml.TURN
+                return bytecode.TURN
             else:
                 return 0
         self.queue.append(g)
@@ -293,93 +270,95 @@ class Cluster:
 
     def serve(self, reason: int, split: Split) -> bool:
         """What the main loop needs of Python besides unit instructions; whether the split goes on at once."""
-        if reason == ml.REASON_COLD:
+        if reason == bytecode.REASON_COLD:
             self._cold(split.index)
-        elif reason == ml.REASON_FAULT and self.CTL[ml.FAULTS]:
+        elif reason == bytecode.REASON_FAULT and self.control[bytecode.FAULTS]:
             self._fault(split)
         else:
-            if reason == ml.REASON_BAD_INDEX:
+            if reason == bytecode.REASON_BAD_INDEX:
                 self._bad_index(split)
             return False
         return True
 
     def settle(self, split: Split) -> None:
         """What the main loop left behind besides its reason."""
-        if self.CTL[ml.ISSUED]:
+        if self.control[bytecode.ISSUED]:
             self.batch.hand_over()
-        if self.CTL[ml.NEW_COUNT]:
+        if self.control[bytecode.NEW_COUNT]:
             self._adopt()
-        if self.CTL[ml.LOG_USED]:
-            self.tell_log(int(self.CTL[ml.LOG_USED]))
-            self.CTL[ml.LOG_USED] = self.told = 0
-        if self.CTL[ml.EXITED]:
+        if self.control[bytecode.LOG_USED]:
+            self.tell_log(int(self.control[bytecode.LOG_USED]))
+            self.control[bytecode.LOG_USED] = self.told = 0
+        if self.control[bytecode.EXITED]:
             self._exited(split)
 
     def unit(self, split: Split, mask: int) -> bool:
         """Runs the unit instruction at which a split stands for the lanes in mask; False if it must sleep."""
         g = split.index
-        split.row = row = int(self.SP[g, ml.SP_PC])
+        split.row = row = int(self.split_table[g, bytecode.SP_PC])
         split.mask = mask
         outcome = BLOCK
         if split.mask == self.alive[split.warp] or not held_back(self, split):
             outcome = self.program.handlers[row](self, split, self.program.args[row])
         if outcome is not BLOCK:
-            self.SP[g, ml.SP_PC] = row + 1
+            self.split_table[g, bytecode.SP_PC] = row + 1
         if outcome is None:
             return True
         if self.waits.get(g) is not None:
-            self.SP[g, ml.SP_STATE] = ml.BLOCKED
+            self.split_table[g, bytecode.SP_STATE] = bytecode.BLOCKED
         return False
 
     def _bad_index(self, split: Split) -> None:
-        split.row = int(self.SP[split.index, ml.SP_PC])
+        split.row = int(self.split_table[split.index, bytecode.SP_PC])
         self.reporter.add("illegal", "error", "brx.idx: index outside its table", split=split)
-        self.SP[split.index, ml.SP_STATE] = ml.FREE
+        self.split_table[split.index, bytecode.SP_STATE] = bytecode.FREE
         self._exited(split)
 
     def _adopt(self) -> None:
         """Queues splits that a branch created."""
-        created = self.CTL[ml.NEW_FIRST : ml.NEW_FIRST + int(self.CTL[ml.NEW_COUNT])]
+        first, count = bytecode.NEW_FIRST, int(self.control[bytecode.NEW_COUNT])
+        created = self.control[first : first + count]
         for g in dict.fromkeys(created.tolist()):
-            if self.SP[g, ml.SP_STATE] == ml.RUNNABLE and g not in self.queue:
+            if self.split_table[g, bytecode.SP_STATE] == bytecode.RUNNABLE and g not in self.queue:
                 self.queue.append(g)
 
     def _cold(self, g: int) -> None:
-        row = int(self.SP[g, ml.SP_PC])
-        control, w = self.CTL, g // 32
-        cold_operation(self.program.cold[int(self.program.code[row, ml.IMM])])(
-            int(control[ml.CODE_PTR]) + row * ml.ROW_BYTES,
-            int(control[ml.UNIT_MASK]),
-            int(control[ml.R_PTR]) + w * int(control[ml.R_STRIDE]),
-            int(control[ml.P_PTR]) + w * int(control[ml.P_STRIDE]),
+        row = int(self.split_table[g, bytecode.SP_PC])
+        control, w = self.control, g // 32
+        cold_operation(self.program.cold[int(self.program.code[row, bytecode.IMM])])(
+            int(control[bytecode.CODE_PTR]) + row * bytecode.ROW_BYTES,
+            int(control[bytecode.UNIT_MASK]),
+            int(control[bytecode.R_PTR]) + w * int(control[bytecode.R_STRIDE]),
+            int(control[bytecode.P_PTR]) + w * int(control[bytecode.P_STRIDE]),
         )
-        self.SP[g, ml.SP_PC] = row + 1
+        self.split_table[g, bytecode.SP_PC] = row + 1
 
     def tell_log(self, end: int) -> None:
         """Tells observers of the accesses in the log up to row `end`."""
         if end > self.told:
-            self.checks.accesses(self, self.LOG[self.told : end])
+            self.checks.accesses(self, self.access_log[self.told : end])
             self.told = end
 
     def _fault(self, split: Split) -> None:
         """A load or store left its memory: report it; the loop has skipped the access."""
-        control = self.CTL
-        split.row = int(self.SP[split.index, ml.SP_PC]) - 1
+        control = self.control
+        split.row = int(self.split_table[split.index, bytecode.SP_PC]) - 1
         self.reporter.fault(
-            split.at(1 << int(control[ml.FAULT_LANE])),
-            int(control[ml.FIRST_KIND]),
-            int(control[ml.FAULT_ADDRESS]),
-            int(control[ml.FAULTS]),
+            split.at(1 << int(control[bytecode.FAULT_LANE])),
+            int(control[bytecode.FIRST_KIND]),
+            int(control[bytecode.FAULT_ADDRESS]),
+            int(control[bytecode.FAULTS]),
         )
-        control[ml.FAULTS] = 0
+        control[bytecode.FAULTS] = 0
 
     def _exited(self, split: Split) -> None:
         """Lanes have left the kernel; barriers of a CTA count only threads that are still there."""
         w = split.warp
-        self.CTL[ml.EXITED] = 0
+        self.control[bytecode.EXITED] = 0
         rows = slice(w * 32, w * 32 + 32)
-        there = self.SP[rows, ml.SP_MASK] * (self.SP[rows, ml.SP_STATE] != ml.FREE)
-        gathered = self.G[rows, ml.G_ARRIVED] * (self.G[rows, ml.G_LIVE] != 0)
+        splits, groups = self.split_table[rows], self.group_table[rows]
+        there = splits[:, bytecode.SP_MASK] * (splits[:, bytecode.SP_STATE] != bytecode.FREE)
+        gathered = groups[:, bytecode.G_ARRIVED] * (groups[:, bytecode.G_LIVE] != 0)
         live = int(np.bitwise_or.reduce(there | gathered))
         self.alive[w] = self.living[w] = live
         self.effects += 1
@@ -390,7 +369,7 @@ class Cluster:
 
     def executed(self) -> int:
         """Warp instructions that this machine has run so far."""
-        return int(self.CTL[ml.EXECUTED])
+        return int(self.control[bytecode.EXECUTED])
 
     def cta_alive(self, cta: int) -> int:
         """Threads of a CTA that have not exited, whole warps counted (as CTA barriers count, PTX ISA

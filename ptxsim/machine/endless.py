@@ -12,7 +12,7 @@ import zlib
 
 import numpy as np
 
-from ptxsim.jit import bytecode as ml
+from ptxsim.jit import bytecode
 from ptxsim.machine.forward_progress import ENDLESS
 from ptxsim.report.findings import Finding
 
@@ -50,14 +50,14 @@ class Rounds:
         self.turns += 1
         if self.turns & (self.turns - 1) == 0:
             self.stood = set()  # what stands before the loop shall not count to it
-        self.stood.add((g // 32, cluster.SP.item(g, ml.SP_PC)))
+        self.stood.add((g // 32, cluster.split_table.item(g, bytecode.SP_PC)))
         if self.turns < self.start:
             return False
         fresh = self.turns >= self.next
         if not fresh and g != self.key[0]:  # cheap, and enough for most turns
             return False
-        own = zlib.crc32(np.ascontiguousarray(cluster.R[g // 32]))  # differs in most loops that end
-        key = (g, own, tuple(cluster.queue), cluster.SP.tobytes())
+        own = zlib.crc32(np.ascontiguousarray(cluster.registers[g // 32]))  # differs in most loops that end
+        key = (g, own, tuple(cluster.queue), cluster.split_table.tobytes())
         if fresh:
             self.next, self.again = 2 * self.turns, 0
             self.key, self.state, self.memory = key, state_of(cluster), None
@@ -100,7 +100,7 @@ class Rounds:
 
 def state_of(cluster) -> tuple:
     """What the threads of a cluster hold. Of counted phases only the parity can be read."""
-    arrays = [cluster.R, cluster.P, cluster.G, cluster.shared, cluster.local]
+    arrays = [cluster.registers, cluster.predicates, cluster.group_table, cluster.shared, cluster.local]
     arrays += [array for tmem in cluster.tmem for array in (tmem.owner, tmem.cells)]
     barriers = [(at, b.expected, b.pending, b.tx, b.phase & 1) for at, b in cluster.mbarriers.items()]
     arrived = [(key, bar.arrived) for key, bar in cluster.unit_state.items() if key[0] == "bar"]
@@ -190,9 +190,11 @@ def _loops(cluster, rows: dict[int, tuple[int, int]]) -> tuple[str, str]:
 def loop_around(program, first: int, last: int) -> tuple[int, int]:
     """Rows of the smallest loop (a jump back and what it jumps over) that holds two rows; else those two."""
     code = program.code
-    jumps = np.flatnonzero(code[:, ml.OP] == ml.BRA)
+    jumps = np.flatnonzero(code[:, bytecode.OP] == bytecode.BRA)
     around = [
-        (int(code[row, ml.IMM]), int(row)) for row in jumps if code[row, ml.IMM] <= first and row >= last
+        (int(code[row, bytecode.IMM]), int(row))
+        for row in jumps
+        if code[row, bytecode.IMM] <= first and row >= last
     ]
     return min(around, key=lambda loop: loop[1] - loop[0], default=(first, last))
 

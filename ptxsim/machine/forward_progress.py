@@ -12,7 +12,7 @@ import zlib
 
 import numpy as np
 
-from ptxsim.jit import bytecode as ml
+from ptxsim.jit import bytecode
 from ptxsim.machine.split import BLOCK
 
 FIRST = 1260  # instructions of a checked split's first turn without an effect
@@ -71,11 +71,11 @@ class Progress:
 
 def digest(cluster, g: int) -> int:
     """A number for the state of a split: where it stands, its lanes and their registers."""
-    w, mask = int(cluster.SP[g, ml.SP_WARP]), int(cluster.SP[g, ml.SP_MASK])
+    w, mask = int(cluster.split_table[g, bytecode.SP_WARP]), int(cluster.split_table[g, bytecode.SP_MASK])
     lanes = np.flatnonzero((mask >> np.arange(32)) & 1)
-    state = zlib.crc32(np.ascontiguousarray(cluster.R[w][:, lanes]))
-    state = zlib.crc32(cluster.P[w] & mask, state)
-    return hash((state, int(cluster.SP[g, ml.SP_PC]), mask))
+    state = zlib.crc32(np.ascontiguousarray(cluster.registers[w][:, lanes]))
+    state = zlib.crc32(cluster.predicates[w] & mask, state)
+    return hash((state, int(cluster.split_table[g, bytecode.SP_PC]), mask))
 
 
 def time_out(cluster) -> bool:
@@ -87,7 +87,7 @@ def time_out(cluster) -> bool:
     for g, wait in polls:
         cluster.waiting[wait.key].remove(g)
         del cluster.waits[g]
-        cluster.SP[g, ml.SP_STATE] = ml.RUNNABLE
+        cluster.split_table[g, bytecode.SP_STATE] = bytecode.RUNNABLE
         cluster.unit_state[("timed-out", g)] = True
         cluster.queue.append(g)
     return bool(polls)
@@ -97,9 +97,9 @@ def release(cluster) -> bool:
     """Lanes that wait at a meeting point for lanes that poll go on without them; False if there are none."""
     freed = False
     for g in list(cluster.queue):
-        group = int(cluster.SP[g, ml.SP_GROUP])
-        while group >= 0 and not cluster.G[group, ml.G_ARRIVED]:
-            group = int(cluster.G[group, ml.G_PARENT])
+        group = int(cluster.split_table[g, bytecode.SP_GROUP])
+        while group >= 0 and not cluster.group_table[group, bytecode.G_ARRIVED]:
+            group = int(cluster.group_table[group, bytecode.G_PARENT])
         if group >= 0:
             freed |= _go_on(cluster, cluster.splits[g].warp, group)
     return freed
@@ -107,13 +107,19 @@ def release(cluster) -> bool:
 
 def _go_on(cluster, w: int, group: int) -> bool:
     rows = range(w * 32, w * 32 + 32)
-    free = next((k for k in rows if cluster.SP[k, ml.SP_STATE] == ml.FREE), None)
+    free = next((k for k in rows if cluster.split_table[k, bytecode.SP_STATE] == bytecode.FREE), None)
     if free is None:
         return False
-    state = cluster.G[group]
-    cluster.SP[free] = state[ml.G_RPC], state[ml.G_ARRIVED], ml.RUNNABLE, state[ml.G_PARENT], w
-    state[ml.G_NEED] &= ~state[ml.G_ARRIVED]
-    state[ml.G_ARRIVED] = 0
+    state = cluster.group_table[group]
+    cluster.split_table[free] = (
+        state[bytecode.G_REJOIN],
+        state[bytecode.G_ARRIVED],
+        bytecode.RUNNABLE,
+        state[bytecode.G_PARENT],
+        w,
+    )
+    state[bytecode.G_NEED] &= ~state[bytecode.G_ARRIVED]
+    state[bytecode.G_ARRIVED] = 0
     cluster.queue.append(free)
     cluster.progress.loose.add(w)
     return True
@@ -129,21 +135,21 @@ def gather(cluster, split):
     w, g = split.warp, split.index
     key = ("gather", w, split.row)
     others = [k for k in cluster.waiting.get(key, ()) if k != g]
-    mine, alive = int(cluster.SP[g, ml.SP_MASK]), cluster.alive[w]
-    present = mine | sum(int(cluster.SP[k, ml.SP_MASK]) for k in others)
+    mine, alive = int(cluster.split_table[g, bytecode.SP_MASK]), cluster.alive[w]
+    present = mine | sum(int(cluster.split_table[k, bytecode.SP_MASK]) for k in others)
     if mine == alive:
         cluster.progress.loose.discard(w)
         return None
     if alive & ~present:
         return cluster.wait(split, Wait("collective", key, {"members": alive, "present": present}))
     for k in others:
-        if cluster.SP[k, ml.SP_GROUP] != cluster.SP[g, ml.SP_GROUP]:
+        if cluster.split_table[k, bytecode.SP_GROUP] != cluster.split_table[g, bytecode.SP_GROUP]:
             return None  # they belong to different branches: the instruction itself reports it
     for k in others:
         del cluster.waits[k]
-        cluster.SP[k, ml.SP_STATE] = ml.FREE
+        cluster.split_table[k, bytecode.SP_STATE] = bytecode.FREE
     cluster.waiting.pop(key, None)
-    cluster.SP[g, ml.SP_MASK] = present
+    cluster.split_table[g, bytecode.SP_MASK] = present
     cluster.queue.append(g)
     return BLOCK
 
@@ -156,7 +162,7 @@ def held_back(cluster, split) -> bool:
     if split.warp in cluster.progress.loose:
         return gather(cluster, split) is not None
     rows = range(split.warp * 32, split.warp * 32 + 32)
-    coming = any(cluster.SP[k, ml.SP_STATE] == ml.RUNNABLE for k in rows if k != g)
+    coming = any(cluster.split_table[k, bytecode.SP_STATE] == bytecode.RUNNABLE for k in rows if k != g)
     turns = cluster.unit_state.pop(("held", g), 0)
     if not coming or turns >= PATIENCE:
         return False

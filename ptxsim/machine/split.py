@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ptxsim.jit import bytecode as ml
+from ptxsim.jit import bytecode
 
 # what the handler of a unit instruction returns, besides None (done, go on)
 BLOCK = "block"  # run me again when woken
@@ -92,4 +92,4 @@ class Split(Lanes):
     @property
     def full_mask(self) -> int:
         """All lanes of the split, whatever the guard says."""
-        return int(self.cluster.SP[self.index, ml.SP_MASK])
+        return int(self.cluster.split_table[self.index, bytecode.SP_MASK])

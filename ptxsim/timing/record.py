@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from ptxsim.checks.all_checks import Checker
 from ptxsim.checks.deadlock.explain import explain
 from ptxsim.grid.co_resident import talks
-from ptxsim.jit import bytecode as ml
+from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
 from ptxsim.machine.cluster import Cluster
 from ptxsim.report.findings import Reporter
@@ -20,7 +20,7 @@ from ptxsim.timing.accesses import global_sectors, shared_passes
 from ptxsim.timing.tape import Access, Copy, Run, Tape, Unit
 from ptxsim.trace.recorder import Recorder
 
-_PLAIN = (ml.JOIN, ml.BRA, ml.BRX, ml.EXIT)
+_PLAIN = (bytecode.JOIN, bytecode.BRA, bytecode.BRX, bytecode.EXIT)
 
 
 DRY = True  # tensor cores and TMA move no data: a tape is the same with and without
@@ -49,26 +49,26 @@ def record(launch, index: int = 0) -> Tape:
 
 def _stepping(cluster, recorder: TapeRecorder):
     """The main loop, one instruction at a time, so that the recorder sees each."""
-    control, places = cluster.CTL, cluster.SP
-    run, kinds = cluster.launch.loop, cluster.program.code[:, ml.OP].tolist()
+    control, places = cluster.control, cluster.split_table
+    run, kinds = cluster.launch.loop, cluster.program.code[:, bytecode.OP].tolist()
 
     def loop(words) -> int:
-        budget, g = int(control[ml.BUDGET]), int(control[ml.SPLIT])
-        warp, reason = g // 32, ml.REASON_BUDGET
-        control[ml.BUDGET] = 1
-        while budget > 0 and reason == ml.REASON_BUDGET and control[ml.NEW_COUNT] < 24:
+        budget, g = int(control[bytecode.BUDGET]), int(control[bytecode.SPLIT])
+        warp, reason = g // 32, bytecode.REASON_BUDGET
+        control[bytecode.BUDGET] = 1
+        while budget > 0 and reason == bytecode.REASON_BUDGET and control[bytecode.NEW_COUNT] < 24:
             budget -= 1
-            row = int(places[g, ml.SP_PC])
+            row = int(places[g, bytecode.SP_PC])
             reason = run(words)
             kind = kinds[row]
-            if kind in (ml.LD, ml.ST):
-                recorder.access(cluster, warp, row, cluster.LOG[: int(control[ml.LOG_USED])])
-                control[ml.LOG_USED] = 0
-            elif kind == ml.UNIT:
+            if kind in (bytecode.LD, bytecode.ST):
+                recorder.access(cluster, warp, row, cluster.access_log[: int(control[bytecode.LOG_USED])])
+                control[bytecode.LOG_USED] = 0
+            elif kind == bytecode.UNIT:
                 recorder.unit(warp, row)
-            elif kind != ml.JOIN:
+            elif kind != bytecode.JOIN:
                 recorder.plain(warp, row)
-        control[ml.BUDGET] = budget
+        control[bytecode.BUDGET] = budget
         return reason
 
     return loop
@@ -112,9 +112,9 @@ class TapeRecorder(Recorder):
         self.tape.warps[warp].append(self._access(row, log, warp))
 
     def _access(self, row: int, log, warp: int) -> Access:
-        place = log[:, ml.LOG_PLACE]
-        size = (log[:, ml.LOG_SIZE] & ml.LOG_SIZE_MASK) >> 1
-        write, total = bool(log[0, ml.LOG_SIZE] & 1), int(size.sum())
+        place = log[:, bytecode.LOG_PLACE]
+        size = (log[:, bytecode.LOG_SIZE] & bytecode.LOG_SIZE_MASK) >> 1
+        write, total = bool(log[0, bytecode.LOG_SIZE] & 1), int(size.sum())
         if is_shared(place[:1])[0]:
             return Access(row, True, write, total, shared_passes(place, size))
         sectors, lines = global_sectors(place, size)
@@ -131,7 +131,7 @@ class TapeRecorder(Recorder):
     def accesses(self, cluster, log) -> None:
         """ldmatrix and stmatrix, from their handlers."""
         if len(log) and cluster.index == self.index:
-            warp, row = int(log[0, ml.LOG_THREAD]) // 32, int(log[0, ml.LOG_ROW])
+            warp, row = int(log[0, bytecode.LOG_THREAD]) // 32, int(log[0, bytecode.LOG_ROW])
             steps = self.tape.warps[warp]
             if type(steps[-1]) is Unit and steps[-1].row == row:
                 steps.pop()
@@ -169,7 +169,8 @@ class TapeRecorder(Recorder):
     def cp_async_issue(self, cluster, split, reads, writes) -> int:
         number = super().cp_async_issue(cluster, split, reads, writes)
         if number is not None and len(reads):
-            place, size = reads[:, ml.LOG_PLACE], (reads[:, ml.LOG_SIZE] & ml.LOG_SIZE_MASK) >> 1
+            place = reads[:, bytecode.LOG_PLACE]
+            size = (reads[:, bytecode.LOG_SIZE] & bytecode.LOG_SIZE_MASK) >> 1
             sectors, lines = global_sectors(place, size)
             segment, first = self.memory.find(int(place[0])), int(place[0])
             self.tape.copies[number] = Copy(

@@ -11,7 +11,7 @@ from ptxsim.checks.all_checks import Checker
 from ptxsim.checks.deadlock.explain import explain
 from ptxsim.checks.observer import Observer
 from ptxsim.grid.co_resident import talks
-from ptxsim.jit import bytecode as ml
+from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
 from ptxsim.machine.cluster import Cluster
 from ptxsim.report.findings import Reporter
@@ -49,7 +49,7 @@ class FirstReads(Observer):
         self.accesses(cluster, reads)
 
     def accesses(self, cluster, log) -> None:
-        places = log[:, ml.LOG_PLACE]
+        places = log[:, bytecode.LOG_PLACE]
         for place, outside in zip(places.tolist(), (~is_shared(places)).tolist(), strict=True):
             if outside:
                 self._note(self.memory.find(place), place)
@@ -66,7 +66,8 @@ def sharers(launch, reads: dict[int, int], together: int) -> dict[int, float]:
     first: dict[int, set[int]] = defaultdict(set)
     with threadpool_limits(1):
         for index in range(count):
-            cluster.CTL[ml.LOG_USED] = cluster.CTL[ml.EXITED] = cluster.CTL[ml.ISSUED] = 0  # of one cut short
+            for left_over in (bytecode.LOG_USED, bytecode.EXITED, bytecode.ISSUED):  # of one cut short
+                cluster.control[left_over] = 0
             cluster.start(index)
             with contextlib.suppress(_Enough):
                 cluster.run()

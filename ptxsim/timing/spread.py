@@ -14,7 +14,7 @@ from functools import cache
 from threadpoolctl import threadpool_limits
 
 from ptxsim.grid.co_resident import talks
-from ptxsim.jit import bytecode as ml
+from ptxsim.jit import bytecode
 from ptxsim.machine.cluster import Cluster
 from ptxsim.report.findings import Reporter
 
@@ -53,7 +53,7 @@ def _counter(launch):
         with threadpool_limits(1):
             cluster.start(index)
             cluster.run(alone=True)
-        return cluster.tensor_operations, int(cluster.CTL[ml.EXECUTED])
+        return cluster.tensor_operations, int(cluster.control[bytecode.EXECUTED])
 
     return run
 

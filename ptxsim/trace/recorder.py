@@ -14,7 +14,7 @@ import numpy as np
 
 from ptxsim.checks.observer import Observer
 from ptxsim.grid.co_resident import talks
-from ptxsim.jit import bytecode as ml
+from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
 from ptxsim.trace.schedule import (
     BARRIERS,
@@ -145,15 +145,15 @@ class Recorder(Observer):
 
     @_traced
     def accesses(self, cluster, log: np.ndarray) -> None:
-        warps, place = log[:, ml.LOG_THREAD] // 32, log[:, ml.LOG_PLACE]
+        warps, place = log[:, bytecode.LOG_THREAD] // 32, log[:, bytecode.LOG_PLACE]
         inside = is_shared(place)
-        kinds, size = 2 * inside + (log[:, ml.LOG_SIZE] & 1), _bytes(log)
+        kinds, size = 2 * inside + (log[:, bytecode.LOG_SIZE] & 1), _bytes(log)
         for w in np.unique(warps).tolist():
             split = cluster.splits[w * 32]
             for kind in (0, 2, 1, 3):  # a warp reads before it writes what it has read
                 chosen = (warps == w) & (kinds == kind)
                 if chosen.any():
-                    at = split.at(row=int(log[chosen, ml.LOG_ROW][0]))
+                    at = split.at(row=int(log[chosen, bytecode.LOG_ROW][0]))
                     self.by_warp(at, _SPACES[kind], _SPACES[kind], amount=int(size[chosen].sum()))
 
     # ---- barriers ----
@@ -351,7 +351,7 @@ class Recorder(Observer):
 
 def _bytes(log: np.ndarray) -> np.ndarray:
     """Bytes of each access of a log."""
-    return (log[:, ml.LOG_SIZE] & ml.LOG_SIZE_MASK) >> 1
+    return (log[:, bytecode.LOG_SIZE] & bytecode.LOG_SIZE_MASK) >> 1
 
 
 def _bar_name(number: int) -> str:

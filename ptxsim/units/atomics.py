@@ -115,7 +115,7 @@ def _update(instr, returns: bool):
                 if view is None:
                     continue
                 old = int.from_bytes(view.tobytes(), "little")
-                b = int(cluster.R[split.warp, items[v], lane])
+                b = int(cluster.registers[split.warp, items[v], lane])
                 c = int(third[lane]) if third is not None else 0
                 flushes = operation == "add" and kind is np.float32 and is_global(space, int(address))
                 new = (flushed_sum if flushes else combine)(operation, kind, lanes_per, old, b, c, size)
@@ -127,7 +127,7 @@ def _update(instr, returns: bool):
                 if returns:
                     outputs = targets if isinstance(targets, tuple) else (targets,)
                     if outputs[v] != -1:
-                        cluster.R[split.warp, outputs[v], lane] = old
+                        cluster.registers[split.warp, outputs[v], lane] = old
 
     return run
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
-from ptxsim.jit import bytecode as ml
+from ptxsim.jit import bytecode
 from ptxsim.jit.intrinsics import lane_value, mask_of
 from ptxsim.jit.loop_batch import batch_split, batch_state, lowest_lane, set_batch_state
 from ptxsim.jit.loop_memory import set_word, word
@@ -37,16 +37,19 @@ def _cta_barrier(cluster, cta: int, number: int) -> CtaBarrier:
 @njit
 def _barrier_of(control, g, kind):
     """Number of the CTA barrier at which a whole warp stands as split g, or -1."""
-    split = word(control, ml.SP_PTR) + ml.SPLIT_BYTES * g
-    w, mask = word(split, ml.SP_WARP), word(split, ml.SP_MASK)
-    row = word(control, ml.CODE_PTR) + ml.ROW_BYTES * word(split, ml.SP_PC)
-    if batch_state(control, g) != ml.STANDS or word(row, ml.OP) != ml.UNIT or word(row, ml.AUX) != kind:
+    split = word(control, bytecode.SP_PTR) + bytecode.SPLIT_BYTES * g
+    w, mask = word(split, bytecode.SP_WARP), word(split, bytecode.SP_MASK)
+    row = word(control, bytecode.CODE_PTR) + bytecode.ROW_BYTES * word(split, bytecode.SP_PC)
+    if batch_state(control, g) != bytecode.STANDS:
         return -1
-    guard = mask_of(np.uint64(word(control, ml.P_PTR) + w * word(control, ml.P_STRIDE)), word(row, ml.GUARD))
-    if mask != word(word(control, ml.ALIVE_PTR), w) or mask & ~guard:
+    if word(row, bytecode.OP) != bytecode.UNIT or word(row, bytecode.UNIT_FORM) != kind:
         return -1
-    registers = np.uint64(word(control, ml.R_PTR) + w * word(control, ml.R_STRIDE))
-    number = np.int64(lane_value(registers, word(row, ml.A), lowest_lane(mask)))
+    predicates = np.uint64(word(control, bytecode.P_PTR) + w * word(control, bytecode.P_STRIDE))
+    guard = mask_of(predicates, word(row, bytecode.GUARD))
+    if mask != word(word(control, bytecode.ALIVE_PTR), w) or mask & ~guard:
+        return -1
+    registers = np.uint64(word(control, bytecode.R_PTR) + w * word(control, bytecode.R_STRIDE))
+    number = np.int64(lane_value(registers, word(row, bytecode.SRC0), lowest_lane(mask)))
     return number if number < 16 else -1
 
 
@@ -54,13 +57,13 @@ def _barrier_of(control, g, kind):
 def open_barriers(control, kind):
     """Opens the barrier of every CTA whose warps all stand at the same one; False if there is none."""
     opened = False
-    per_cta = word(control, ml.WARPS_PER_CTA)
-    for cta in range(word(control, ml.CLUSTER_SIZE)):
+    per_cta = word(control, bytecode.WARPS_PER_CTA)
+    for cta in range(word(control, bytecode.CLUSTER_SIZE)):
         missing = 0
         for w in range(cta * per_cta, (cta + 1) * per_cta):
-            missing += word(word(control, ml.ALIVE_PTR), w) != 0
+            missing += word(word(control, bytecode.ALIVE_PTR), w) != 0
         number = -1
-        for i in range(word(control, ml.BATCH)):
+        for i in range(word(control, bytecode.BATCH)):
             g = batch_split(control, i)
             if g // 32 // per_cta == cta:
                 here = _barrier_of(control, g, kind)
@@ -70,13 +73,13 @@ def open_barriers(control, kind):
         if number < 0 or missing:
             continue
         opened = True
-        for i in range(word(control, ml.BATCH)):
+        for i in range(word(control, bytecode.BATCH)):
             g = batch_split(control, i)
             if g // 32 // per_cta == cta and _barrier_of(control, g, kind) == number:
-                split = word(control, ml.SP_PTR) + ml.SPLIT_BYTES * g
-                set_word(split, ml.SP_PC, word(split, ml.SP_PC) + 1)
-                set_word(control, ml.EXECUTED, word(control, ml.EXECUTED) + 1)
-                set_batch_state(control, g, ml.MOVING)
+                split = word(control, bytecode.SP_PTR) + bytecode.SPLIT_BYTES * g
+                set_word(split, bytecode.SP_PC, word(split, bytecode.SP_PC) + 1)
+                set_word(control, bytecode.EXECUTED, word(control, bytecode.EXECUTED) + 1)
+                set_batch_state(control, g, bytecode.MOVING)
     return opened
 
 
@@ -84,7 +87,7 @@ def _fast_bar(instr, args: tuple) -> dict | None:
     """A barrier of the whole CTA: no thread count, no vote, no arrival without a wait."""
     match args:
         case (int(number),) if not {"arrive", "red"} & set(instr.mods):
-            return {"a": number}
+            return {"src0": number}
 
 
 @unit(

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from ptxsim.isa.address_map import FAULT_BOUNDS, FAULT_MISALIGNED
-from ptxsim.jit import bytecode as ml
+from ptxsim.jit import bytecode
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.checked_access import log_own, own_offsets
 from ptxsim.machine.mbarrier import MAX_COUNT
@@ -169,8 +169,8 @@ def _logs(cluster, split, op: Copy) -> tuple[np.ndarray, np.ndarray]:
     """The reads and the writes of a copy as rows of `Observer.accesses`."""
     writes = log_own(cluster, split, op.lanes, op.targets, op.size)
     reads = writes.copy()
-    reads[:, ml.LOG_PLACE], reads[:, ml.LOG_SIZE] = op.sources, 2 * op.sizes
-    writes[:, ml.LOG_SIZE] += 1
+    reads[:, bytecode.LOG_PLACE], reads[:, bytecode.LOG_SIZE] = op.sources, 2 * op.sizes
+    writes[:, bytecode.LOG_SIZE] += 1
     return reads[op.sizes > 0], writes
 
 

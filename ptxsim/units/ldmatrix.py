@@ -133,13 +133,13 @@ def load_matrix(instr):
         targets = [max(slot, SINK) for slot in (args[0] if isinstance(args[0], tuple) else (args[0],))]
         offsets = row_offsets(cluster, split, args[1], form.rows, space)
         if offsets is None:
-            cluster.R[split.warp, targets] = 0
+            cluster.registers[split.warp, targets] = 0
             return
         rows = cluster.shared[split.cta].view(np.complex128)[offsets >> 4].view(np.uint8).reshape(-1, ROW)
         if form.packed:
             rows = unpack_rows(rows, form.packed)
         values = rows.reshape(-1).view(element)[index]
-        cluster.R[split.warp, targets] = values.view(np.uint32).T
+        cluster.registers[split.warp, targets] = values.view(np.uint32).T
 
     return run
 
@@ -159,7 +159,7 @@ def store_matrix(instr):
         require_aligned(cluster, split)
         sources = list(args[1]) if isinstance(args[1], tuple) else [args[1]]
         rows = np.empty(form.rows * ROW // form.width, element)
-        registers = np.ascontiguousarray(cluster.R[split.warp, sources].astype(np.uint32).T)
+        registers = np.ascontiguousarray(cluster.registers[split.warp, sources].astype(np.uint32).T)
         rows[index] = registers.view(element)
         offsets = row_offsets(cluster, split, args[0], form.rows, space, rows.view(np.uint8).reshape(-1, ROW))
         if offsets is not None:
@@ -176,6 +176,6 @@ def move_matrix(instr):
         require_aligned(cluster, split)
         halves = np.ascontiguousarray(cluster.read(split, args[1]).astype(np.uint32)).view(np.uint16)
         moved = np.ascontiguousarray(halves.reshape(32, 2)[lane, half])
-        cluster.R[split.warp, args[0]] = moved.view(np.uint32)[:, 0]
+        cluster.registers[split.warp, args[0]] = moved.view(np.uint32)[:, 0]
 
     return run

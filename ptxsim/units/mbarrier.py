@@ -9,7 +9,7 @@ from numba import njit
 
 from ptxsim.isa.address_map import SPACE_CLUSTER, SPACE_GENERIC, WINDOW_MASK
 from ptxsim.isa.operands import MemArg, PredArg
-from ptxsim.jit import bytecode as ml
+from ptxsim.jit import bytecode
 from ptxsim.jit.intrinsics import lane_value, set_mask
 from ptxsim.jit.loop_batch import lowest_lane, same_in_all
 from ptxsim.jit.loop_memory import word
@@ -112,10 +112,10 @@ def publish(cluster, place: tuple[int, int]) -> None:
     """Tells the main loop the phase of a barrier, if it has room for it (`wait_passed`)."""
     barrier = cluster.mbarriers.get(place)
     row = cluster.phase_rows.setdefault(place, len(cluster.phase_rows))
-    if row < ml.PHASE_ROOM:
+    if row < bytecode.PHASE_ROOM:
         name = shared_address(*place) if barrier else -1
         cluster.phases[row] = name, barrier.phase if barrier else 0
-        cluster.CTL[ml.PHASES] = min(len(cluster.phase_rows), ml.PHASE_ROOM)
+        cluster.control[bytecode.PHASES] = min(len(cluster.phase_rows), bytecode.PHASE_ROOM)
 
 
 def _is_generic(instr) -> bool:
@@ -291,20 +291,20 @@ def pending_count(instr):
 def wait_passed(c, m, registers, predicates, rank, control):
     """mbarrier.try_wait.parity on a phase of an own barrier that is complete (PTX ISA 9.7.13.15.16)."""
     leader = lowest_lane(m)
-    place = (np.int64(lane_value(registers, c[ml.A], leader)) + c[ml.IMM]) & WINDOW_MASK
-    parity = np.int64(lane_value(registers, c[ml.B], leader))
+    place = (np.int64(lane_value(registers, c[bytecode.SRC0], leader)) + c[bytecode.IMM]) & WINDOW_MASK
+    parity = np.int64(lane_value(registers, c[bytecode.SRC1], leader))
     if shared_place(place)[0] != rank or parity & ~np.int64(1):  # neither 0 nor 1: the handler tells
         return False
-    row = word(control, ml.PHASE_PTR)
-    for _ in range(word(control, ml.PHASES)):
-        if word(row, ml.PHASE_PLACE) == place:
-            if word(row, ml.PHASE_NUMBER) & 1 == parity:
+    row = word(control, bytecode.PHASE_PTR)
+    for _ in range(word(control, bytecode.PHASES)):
+        if word(row, bytecode.PHASE_PLACE) == place:
+            if word(row, bytecode.PHASE_NUMBER) & 1 == parity:
                 return False
-            if not (same_in_all(registers, c[ml.A], m) and same_in_all(registers, c[ml.B], m)):
-                return False
-            set_mask(predicates, c[ml.D], m, m)
-            return True
-        row += ml.PHASE_BYTES
+            done = same_in_all(registers, c[bytecode.SRC0], m) and same_in_all(registers, c[bytecode.SRC1], m)
+            if done:
+                set_mask(predicates, c[bytecode.DST0], m, m)
+            return done
+        row += bytecode.PHASE_BYTES
     return False
 
 
@@ -313,7 +313,7 @@ def _fast_wait(instr, args: tuple) -> dict | None:
     match args:
         case (PredArg(code), MemArg(slot, offset), int(token), *_):
             if "parity" in instr.mods and {"shared", "shared::cta"} & set(instr.mods):
-                return {"d": code >> 1, "a": slot, "imm": offset, "b": token}
+                return {"dst0": code >> 1, "src0": slot, "imm": offset, "src1": token}
 
 
 @unit(

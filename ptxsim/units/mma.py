@@ -247,7 +247,7 @@ def mma(instr):
         require_aligned(cluster, split)
         if not plans:
             plans.append(_Plan(form, args, cluster.launch.program.slots.unset))
-        plan, R, w = plans[0], cluster.R, split.warp
+        plan, R, w = plans[0], cluster.registers, split.warp
         if plan.suspect and cluster.checks:
             require_set(cluster, split, plan.suspect)
         cluster.tensor_operations += 1

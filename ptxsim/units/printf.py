@@ -17,8 +17,8 @@ def render(cluster, split, lane: int, format_slot: int, values_slot: int) -> str
     parameters.
     """
     thread = split.warp * 32 + lane
-    pattern = _string(cluster, _word(cluster, thread, int(cluster.R[split.warp, format_slot, lane])))
-    values = _word(cluster, thread, int(cluster.R[split.warp, values_slot, lane]))
+    pattern = _string(cluster, _word(cluster, thread, int(cluster.registers[split.warp, format_slot, lane])))
+    values = _word(cluster, thread, int(cluster.registers[split.warp, values_slot, lane]))
     cta = ",".join(str(x) for x in cluster.cta_ids[split.cta])
     text = _format(cluster, thread, pattern, values)
     return f"[CTA ({cta}) warp {split.warp % cluster.warps_per_cta} lane {lane}] {text}"

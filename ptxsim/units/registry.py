@@ -62,7 +62,7 @@ def fast_calls() -> tuple[FastCall, ...]:
 
 
 def fast_number(form: FastForm) -> int:
-    """What the AUX column of its rows holds."""
+    """What the UNIT_FORM column of its rows holds."""
     return next(n for n, (known, _) in enumerate(FAST_FORMS, FIRST_FAST) if known is form)
 
 

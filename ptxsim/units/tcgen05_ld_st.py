@@ -121,9 +121,9 @@ def load(instr):
             values = cells[place]
             if packed:
                 values = (values[0] & 0xFFFF) | (values[1] << 16)
-            cluster.R[split.warp, list(targets)] = values
+            cluster.registers[split.warp, list(targets)] = values
             for source, copy in () if cluster.engine.eager else cluster.program.copies.get(row, ()):
-                cluster.R[split.warp, copy] = cluster.R[split.warp, source]
+                cluster.registers[split.warp, copy] = cluster.registers[split.warp, source]
 
         _defer(cluster, split, "ld", targets, finish)
 
@@ -144,7 +144,7 @@ def store(instr):
         if place is None:
             return
         sources = args[-1] if isinstance(args[-1], tuple) else (args[-1],)
-        values = cluster.R[split.warp, list(sources)].astype(np.uint32)
+        values = cluster.registers[split.warp, list(sources)].astype(np.uint32)
         if packed:
             values = np.stack([values & 0xFFFF, values >> 16])
         cells, row = cluster.tmem[split.cta].cells, split.row
@@ -167,7 +167,7 @@ def _defer(cluster, split, kind: str, targets: tuple, finish) -> None:
         finish()
         return
     if targets:
-        cluster.R[split.warp, list(targets)] = np.uint64(0x7FFF_DEAD)
+        cluster.registers[split.warp, list(targets)] = np.uint64(0x7FFF_DEAD)
     cluster.unit_state.setdefault(("tmem", kind, split.warp), []).append(finish)
 
 

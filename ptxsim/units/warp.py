@@ -7,7 +7,7 @@ from numba import njit
 
 from ptxsim.isa.number_formats import canonical_nans
 from ptxsim.isa.operands import UNSET, PredArg
-from ptxsim.jit import bytecode as ml
+from ptxsim.jit import bytecode
 from ptxsim.jit.intrinsics import lane_value, set_lane_value, set_mask
 from ptxsim.jit.loop_batch import lowest_lane, same_in_all
 from ptxsim.machine.split import BLOCK, Wait
@@ -59,7 +59,9 @@ def require_set(cluster, split, slots) -> None:
     """The registers of a matrix operand must have been written (some way from the entry does not do it)."""
     unset = cluster.launch.program.slots.unset
     missing = [
-        s for s in slots if s in unset and (cluster.R[split.warp, s] == UNSET & (1 << unset[s]) - 1).all()
+        s
+        for s in slots
+        if s in unset and (cluster.registers[split.warp, s] == UNSET & (1 << unset[s]) - 1).all()
     ]
     if missing:
         instr, registers = split.instr, cluster.launch.program.slots.registers
@@ -149,21 +151,21 @@ def by_group(run):
 def elect_members(c, m, registers, predicates, rank, control):
     """elect.sync whose member mask is just the lanes that are here (PTX ISA 9.7.13.14)."""
     leader = lowest_lane(m)
-    members = np.int64(lane_value(registers, c[ml.A], leader)) & ml.FULL
-    if members != m or not same_in_all(registers, c[ml.A], m):
+    members = np.int64(lane_value(registers, c[bytecode.SRC0], leader)) & bytecode.FULL
+    if members != m or not same_in_all(registers, c[bytecode.SRC0], m):
         return False
-    if c[ml.D] >= 0:
+    if c[bytecode.DST0] >= 0:
         for l in range(32):
             if (m >> l) & 1:
-                set_lane_value(registers, c[ml.D], l, np.uint64(leader))
-    set_mask(predicates, c[ml.B], m, 1 << leader)
+                set_lane_value(registers, c[bytecode.DST0], l, np.uint64(leader))
+    set_mask(predicates, c[bytecode.SRC1], m, 1 << leader)
     return True
 
 
 def _fast_elect(instr, args: tuple) -> dict | None:
     match args:
         case ((int(target), PredArg(code)), int(members)):
-            return {"d": target, "a": members, "b": code >> 1}
+            return {"dst0": target, "src0": members, "src1": code >> 1}
 
 
 @unit(

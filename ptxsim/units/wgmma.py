@@ -90,7 +90,7 @@ def _deliver(R, mark, values):
 
 def _open(cluster, split, warp: Warp, slots: list[int], form: Form, accumulate: bool) -> Accumulator:
     """The accumulator behind the registers of D: the pending one that they name, or a new one."""
-    held = cluster.R[split.warp, slots]
+    held = cluster.registers[split.warp, slots]
     first = int(held[0, split.leader])
     serial = (first ^ _MARK) >> 7
     found = warp.accumulators.get(serial)
@@ -103,7 +103,7 @@ def _open(cluster, split, warp: Warp, slots: list[int], form: Form, accumulate: 
         found = Accumulator(serial, _values_of(held, form.d))
         warp.accumulators[serial] = found
         marks = np.uint64(found.mark) | np.arange(len(slots), dtype=np.uint64)
-        cluster.R[split.warp, slots] = marks[:, None]
+        cluster.registers[split.warp, slots] = marks[:, None]
     found.pending += 1
     return found
 
@@ -149,7 +149,7 @@ def mma_async(instr):
         slots = list(args[0]) if isinstance(args[0], tuple) else [args[0]]
         enabled = bool(constant) if constant is not None else bool(cluster.predicate(split, args[3].code) & 1)
         a = (
-            cluster.R[split.warp, list(args[1])].astype(np.uint32)
+            cluster.registers[split.warp, list(args[1])].astype(np.uint32)
             if form.in_registers
             else _uniform(cluster, split, args[1])
         )
@@ -254,7 +254,7 @@ def _add(cluster, part: Part, share: np.ndarray) -> None:
         return
     warp = cluster.unit_state[("wgmma", part.where.warp)]
     del warp.accumulators[target.serial]
-    _deliver(cluster.R[part.where.warp], np.uint64(target.mark), raw)
+    _deliver(cluster.registers[part.where.warp], np.uint64(target.mark), raw)
     if cluster.checks:
         slots = cluster.program.args[part.where.row][0]
         warp.last[tuple(slots) if isinstance(slots, tuple) else (slots,)] = raw

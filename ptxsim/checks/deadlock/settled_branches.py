@@ -65,7 +65,7 @@ class _Settled:
     def _predicate(self, name: str, depth: int) -> bool | None:
         if not self.ahead & set(self.defined[name]):
             index = self.program.slots.predicates.get(name)
-            bits = None if index is None else int(self.cluster.P[self.warp, index]) & self.mask
+            bits = None if index is None else int(self.cluster.predicates[self.warp, index]) & self.mask
             return None if bits not in (0, self.mask) else bits == self.mask
         instr = self._definition(name, depth)
         if instr is None:
@@ -99,7 +99,7 @@ class _Settled:
             return None
         if not self.ahead & set(self.defined[operand.name]):
             slot = self._slot(operand.name)
-            now = None if slot is None else self.cluster.R[self.warp, slot]
+            now = None if slot is None else self.cluster.registers[self.warp, slot]
             return None if now is None else [_cut(int(now[k]), signed) for k in self.lanes]
         instr = self._definition(operand.name, depth)
         if instr is None or instr.op not in _COMPUTE or not instr.mods or instr.mods[-1][1:] != "32":

@@ -12,7 +12,7 @@ from ptxsim.checks.barrier_history import BarrierHistory, history_of
 from ptxsim.checks.deadlock.settled_branches import Guards
 from ptxsim.checks.grammar import agree, role
 from ptxsim.checks.static_flow import signal_rows
-from ptxsim.jit import bytecode as ml
+from ptxsim.jit import bytecode
 from ptxsim.machine.endless import loop_around
 from ptxsim.report.findings import lanes_text
 
@@ -76,18 +76,19 @@ class Model:
 
     def _collect(self) -> list[Waiter]:
         cluster, found = self.cluster, {}
-        for g in range(len(cluster.SP)):
-            state, row = int(cluster.SP[g, ml.SP_STATE]), int(cluster.SP[g, ml.SP_PC])
-            if state == ml.FREE:
+        for g in range(len(cluster.split_table)):
+            state = int(cluster.split_table[g, bytecode.SP_STATE])
+            row = int(cluster.split_table[g, bytecode.SP_PC])
+            if state == bytecode.FREE:
                 continue
             wait = cluster.waits.get(g)
-            if wait is not None and state == ml.BLOCKED:
+            if wait is not None and state == bytecode.BLOCKED:
                 row = cluster.splits[g].row
             kind, detail = (wait.kind, wait.detail) if wait is not None else ("poll", {})
             warp = g // 32
             key = (warp // cluster.warps_per_cta, row, kind, str(wait.key) if wait is not None else "")
             waiter = found.setdefault(key, Waiter(key[0], row, kind, detail))
-            waiter.lanes[warp] = waiter.lanes.get(warp, 0) | int(cluster.SP[g, ml.SP_MASK])
+            waiter.lanes[warp] = waiter.lanes.get(warp, 0) | int(cluster.split_table[g, bytecode.SP_MASK])
         for waiter in found.values():
             waiter.who = self.role(waiter.cta, waiter.lanes)
             waiter.line = self.reporter.line_text(self.program.instrs[waiter.row])

@@ -16,7 +16,7 @@ from numba import njit
 
 from ptxsim.checks.observer import Observer
 from ptxsim.isa.address_map import RANK_SHIFT, SHARED_BASE, SHARED_END
-from ptxsim.jit import bytecode as ml
+from ptxsim.jit import bytecode
 
 _STAY = "end with cluster_sync(): no CTA may leave, or free TMEM, while its peer still works with it"
 _FLAGS = {"acquire", "volatile", "relaxed"}  # loads that can wait for a flag in memory
@@ -39,12 +39,12 @@ def remote_rows(log, warps, rows):
     """
     found = False
     for i in range(len(log)):
-        place = log[i, ml.LOG_PLACE]
+        place = log[i, bytecode.LOG_PLACE]
         if SHARED_BASE <= place < SHARED_END:
             rank = (place - SHARED_BASE) >> RANK_SHIFT
-            cta = log[i, ml.LOG_THREAD] // 32 // warps
+            cta = log[i, bytecode.LOG_THREAD] // 32 // warps
             if rank != cta:
-                rows[cta, rank] = log[i, ml.LOG_ROW]
+                rows[cta, rank] = log[i, bytecode.LOG_ROW]
                 found = True
     return found
 

@@ -12,13 +12,13 @@ from numba import njit
 from ptxsim.checks.observer import Observer
 from ptxsim.isa.address_map import OFFSET_MASK, RANK_SHIFT, SHARED_BASE, SHARED_END
 from ptxsim.isa.number_formats import DECODERS
-from ptxsim.jit import bytecode as ml
+from ptxsim.jit import bytecode
 from ptxsim.units.tcgen05_mma import operand_chunks
 from ptxsim.units.tma import box_index
 
 _LIMIT = 16  # unwritten loads noted per piece of log
 _WRITE_FIRST = "fill the buffer, and wait until it is filled, before anything reads it"
-_ROW, _THREAD, _PLACE, _SIZE = ml.LOG_ROW, ml.LOG_THREAD, ml.LOG_PLACE, ml.LOG_SIZE
+_ROW, _THREAD, _PLACE, _SIZE = bytecode.LOG_ROW, bytecode.LOG_THREAD, bytecode.LOG_PLACE, bytecode.LOG_SIZE
 _BASE, _END, _SHIFT, _MASK = SHARED_BASE, SHARED_END, RANK_SHIFT, OFFSET_MASK
 
 
@@ -31,7 +31,7 @@ def follow_log(log, written, found):
         if place < _BASE or place >= _END:
             continue
         rank, offset = (place - _BASE) >> _SHIFT, place & _MASK
-        size = (log[i, _SIZE] & ml.LOG_SIZE_MASK) >> 1
+        size = (log[i, _SIZE] & bytecode.LOG_SIZE_MASK) >> 1
         if log[i, _SIZE] & 1:
             for b in range(size):
                 written[rank, offset + b] = 1

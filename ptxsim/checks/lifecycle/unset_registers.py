@@ -14,7 +14,7 @@ import numpy as np
 from ptxsim.checks.observer import Observer
 from ptxsim.checks.static_flow import targets
 from ptxsim.frontend.parser import Instr, Reg, Vec
-from ptxsim.jit import bytecode as ml
+from ptxsim.jit import bytecode
 
 _COPIES = ("mov", "cvt")
 _HINT = "fill the registers before they are stored: the read of the result, or its cast (Tx.cast), is missing"
@@ -28,8 +28,8 @@ class UnsetStores(Observer):
     def accesses(self, cluster, log: np.ndarray) -> None:
         if not len(self.rows):
             return
-        for at in np.flatnonzero(np.isin(log[:, ml.LOG_ROW], self.rows)):
-            thread, row = int(log[at, ml.LOG_THREAD]), int(log[at, ml.LOG_ROW])
+        for at in np.flatnonzero(np.isin(log[:, bytecode.LOG_ROW], self.rows)):
+            thread, row = int(log[at, bytecode.LOG_THREAD]), int(log[at, bytecode.LOG_ROW])
             names, count = self.unset[row]
             what = f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
             self.reporter.add(

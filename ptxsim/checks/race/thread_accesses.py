@@ -7,7 +7,7 @@ import numpy as np
 from ptxsim.checks.observer import Observer
 from ptxsim.checks.race.vector_clocks import Stamp
 from ptxsim.isa.address_map import GLOBAL_BASE
-from ptxsim.jit import bytecode as ml
+from ptxsim.jit import bytecode
 
 
 class ThreadAccesses(Observer):
@@ -29,7 +29,7 @@ class ThreadAccesses(Observer):
             self.history.log(log, self.clocks.clock)
             return
         at = 0
-        for cut in np.flatnonzero(self.history.strong[log[:, ml.LOG_ROW]]):
+        for cut in np.flatnonzero(self.history.strong[log[:, bytecode.LOG_ROW]]):
             self._piece(log, at, cut)
             self._before_strong(log[cut])
             self._piece(log, cut, cut + 1)
@@ -43,10 +43,10 @@ class ThreadAccesses(Observer):
 
     def _before_strong(self, entry) -> None:
         """A strong read may acquire what was released at its place."""
-        instr = self.instrs[int(entry[ml.LOG_ROW])]
+        instr = self.instrs[int(entry[bytecode.LOG_ROW])]
         if instr.op not in ("ld", "atom"):
             return
-        place, agent = int(entry[ml.LOG_PLACE]), self.clocks.agent_of(int(entry[ml.LOG_THREAD]))
+        place, agent = int(entry[bytecode.LOG_PLACE]), self.clocks.agent_of(int(entry[bytecode.LOG_THREAD]))
         acquires = bool({"acquire", "acq_rel"} & set(instr.mods))
         self.clocks.acquire(agent, self.released.get(place), clock=acquires)
         if acquires:
@@ -64,10 +64,10 @@ class ThreadAccesses(Observer):
 
     def _after_strong(self, entry) -> None:
         """A strong write releases."""
-        instr = self.instrs[int(entry[ml.LOG_ROW])]
+        instr = self.instrs[int(entry[bytecode.LOG_ROW])]
         if instr.op not in ("st", "atom", "red"):
             return
-        place, agent = int(entry[ml.LOG_PLACE]), self.clocks.agent_of(int(entry[ml.LOG_THREAD]))
+        place, agent = int(entry[bytecode.LOG_PLACE]), self.clocks.agent_of(int(entry[bytecode.LOG_THREAD]))
         releases = bool({"release", "acq_rel"} & set(instr.mods))
         stamp = self.clocks.release(agent, clock=releases)
         self.released[place] = self.released[place].joined(stamp) if place in self.released else stamp

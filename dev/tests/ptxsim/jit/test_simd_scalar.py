@@ -4,7 +4,7 @@ import numba
 import numpy as np
 import pytest
 
-from ptxsim.jit import bytecode as ml
+from ptxsim.jit import bytecode
 from ptxsim.jit.codegen import _vectorises, cold_operation, hot_operations
 from ptxsim.jit.simd_scalar import vector_operation
 
@@ -35,14 +35,16 @@ def register_file(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     edges = np.array(EDGES, np.uint64)
     pick = rng.random((8, 32)) < 0.5
     registers[pick] = rng.choice(edges, pick.sum())
-    return np.zeros(ml.COLUMNS, np.int64), registers, rng.integers(0, 2**32, 8).astype(np.int64)
+    return np.zeros(bytecode.COLUMNS, np.int64), registers, rng.integers(0, 2**32, 8).astype(np.int64)
 
 
 def run(function, op, seed: int, mask: int, target: int):
     row, registers, predicates = register_file(seed)
-    for i, (column, kind) in enumerate(zip((ml.A, ml.B, ml.C, ml.E), op.src, strict=False)):
+    for i, (column, kind) in enumerate(
+        zip((bytecode.SRC0, bytecode.SRC1, bytecode.SRC2, bytecode.SRC3), op.src, strict=False)
+    ):
         row[column] = 2 * (i + 1) + seed % 2 if kind == "pred" else i + 1
-    row[ml.D] = target
+    row[bytecode.DST0] = target
     function(row.ctypes.data, mask, registers.ctypes.data, predicates.ctypes.data)
     return registers, predicates
 
