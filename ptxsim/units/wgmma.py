@@ -80,12 +80,16 @@ def _warp(cluster, split) -> Warp:
 
 @njit(cache=True)
 def _deliver(R, mark, values):
-    """Replaces every mark of one accumulator in a warp's registers by its value: values (registers, 32)."""
+    """Replaces every mark of one accumulator in a warp's registers by its value: values (registers, 32).
+
+    A kernel that computes with marks, which is an error, may get numbers that look like marks of further
+    registers: they stay.
+    """
     for s in range(R.shape[0]):
         for l in range(32):
-            x = R[s, l]
-            if x & np.uint64(0xFFFFFFFFFFFFFF80) == mark:
-                R[s, l] = values[x & np.uint64(0x7F), l]
+            register = R[s, l] - mark
+            if register < np.uint64(len(values)):
+                R[s, l] = values[register, l]
 
 
 def _open(cluster, split, warp: Warp, slots: list[int], form: Form, accumulate: bool) -> Accumulator:

@@ -228,6 +228,13 @@ def test_a_copy_made_before_the_wait_gets_the_value(order):
     assert (out == 32).all()
 
 
+def test_numbers_computed_from_pending_accumulators_stay_what_they_are():
+    """They hold no result yet: what is computed must not be taken for a register past the last of D."""
+    out, result = run_ones(f"{ZERO} {FENCE} {MMA} {COMMIT} add.u32 %o1, %o0, 31; {wait(0)}")
+    assert (out[0] == 16).all() and (out[1].view(np.uint32) % 128 == 31).all()
+    assert result.verdict == "error"
+
+
 def test_wait_group_leaves_the_youngest_groups_pending():
     other = MMA.replace("%o0, %o1, %o2, %o3", "%o4, %o5, %o6, %o7")
     zero = ZERO + "".join(f"mov.b32 %o{i}, 0;" for i in range(4, 8))
