@@ -40,8 +40,18 @@ def build_blocks(count: int, targets: dict[int, list[int]], falls: dict[int, boo
 
 
 def _post_dominators(blocks: list[Block]) -> None:
-    """Sets Block.post by the iterative algorithm of Cooper, Harvey and Kennedy on the reversed graph."""
-    leads = _with_ways_out(blocks)
+    """Sets Block.post. A way into a loop without an exit does not count for the blocks before it: lanes
+    outside wait for those that come back.
+    """
+    post = _solved(_with_ways_out(blocks)) | _solved([block.next for block in blocks])
+    for b, block in enumerate(blocks):
+        block.post = post.get(b, EXIT)
+
+
+def _solved(leads: list[list[int]]) -> dict[int, int]:
+    """Immediate post-dominators of the blocks from which a way leads to the exit, by the iterative algorithm
+    of Cooper, Harvey and Kennedy on the reversed graph. leads: successors of each block.
+    """
     order = _reverse_postorder(leads)
     rank = {b: i for i, b in enumerate(order)}
     post: dict[int, int] = {EXIT: EXIT}
@@ -66,8 +76,7 @@ def _post_dominators(blocks: list[Block]) -> None:
                 new = meet(new, s)
             if post.get(b) != new:
                 post[b], changed = new, True
-    for b, block in enumerate(blocks):
-        block.post = post.get(b, EXIT)
+    return post
 
 
 def _with_ways_out(blocks: list[Block]) -> list[list[int]]:

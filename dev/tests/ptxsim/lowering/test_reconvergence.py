@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from warp_kernels import register_kernel, run_registers
 
+import ptxsim
 from ptxsim.lowering import cfg
 
 ODD = "and.b32 %x0, %t, 1; setp.eq.u32 %p, %x0, 1;"
@@ -34,7 +35,17 @@ def test_lanes_meet_inside_a_loop_that_has_no_exit():
     assert blocks[4].next == [0]
 
 
-def test_a_loop_without_exit_behind_a_branch_that_leaves():
+def test_lanes_outside_wait_for_those_that_may_enter_a_loop_without_exit():
     # 0: if -> 3; 1: if -> 1 (inner loop); 2: jumps to 1; 3: leaves
     blocks = cfg.build_blocks(4, {0: [3], 1: [1], 2: [1], 3: []}, {0: True, 1: True, 2: False, 3: False})
-    assert blocks[1].post == 2 and blocks[0].post == cfg.EXIT
+    assert blocks[1].post == 2 and blocks[0].post == 3
+
+
+def test_an_endless_role_does_not_part_the_lanes_of_another_warp():
+    # each warp's lane 0 has a role; that of warp 1 is a loop without an exit
+    roles = "setp.ne.u32 %p, %r0, 0; @%p bra END; setp.eq.u32 %q, %x1, 1; @!%q bra END; IN: bra.uni IN;"
+    ptx = register_kernel(f"and.b32 %r0, %t, 31; shr.u32 %x1, %t, 5; {roles} END: bar.sync 0;", 1, 1)
+    module = ptxsim.load(ptx)
+    data = np.zeros(64, np.uint32)
+    result = module.launch("k", grid=1, block=64, args=[data, np.zeros(64, np.uint32)])
+    assert {f.kind for f in result.findings} == {"deadlock"}
