@@ -63,14 +63,14 @@ def run_together(first: Cluster, rest: range) -> tuple[list[Cluster], int]:
             waiting[0].run()  # reports the deadlock
             break
         cluster = _next(used, idle, not_started) if room else waiting.popleft()
-        cluster.progress.moved = False
+        cluster.watchdog.moved = False
         if cluster.run(alone=False):
             done, futile = done + 1, 0
             idle.append(cluster)
             if cluster.stuck:
                 break
         else:
-            futile = 0 if cluster.progress.moved else futile + 1
+            futile = 0 if cluster.watchdog.moved else futile + 1
             waiting.append(cluster)
     return used, done
 

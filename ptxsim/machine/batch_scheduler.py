@@ -48,7 +48,7 @@ class BatchScheduler:
             cluster.serve(reason, split)
             if reason == bytecode.REASON_STANDS and not issued and not cluster.queue:
                 break
-            if cluster.rounds.given_up(cluster):
+            if cluster.watchdog.exhausted():
                 break
         return self._dismiss()
 
@@ -69,7 +69,7 @@ class BatchScheduler:
         self.cluster.queue.extend(members[state[members] != bytecode.GONE].tolist())
         self.paused = set(members[state[members] == bytecode.PAUSED].tolist())
         if control[bytecode.FAST_DONE]:
-            self.cluster.progress.happened()
+            self.cluster.watchdog.happened()
         control[bytecode.BATCH] = control[bytecode.FAST_DONE] = 0
         return len(self.cluster.queue)
 

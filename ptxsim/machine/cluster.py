@@ -18,11 +18,11 @@ from ptxsim.jit.codegen import cold_operation
 from ptxsim.machine.async_queue import Engine
 from ptxsim.machine.batch_scheduler import POLL_WORK, POLLS, BatchScheduler
 from ptxsim.machine.control_words import describe
-from ptxsim.machine.endless import START, START_TOGETHER, Rounds, give_up, goes_nowhere
-from ptxsim.machine.forward_progress import MOST_UNITS, Progress, held_back, release, time_out
+from ptxsim.machine.forward_progress import MOST_UNITS, held_back, time_out
 from ptxsim.machine.mbarrier import MBarrier
 from ptxsim.machine.split import BLOCK, PARK, Split, Wait
 from ptxsim.machine.tensor_memory import TensorMemory
+from ptxsim.machine.watchdog import Watchdog
 from ptxsim.report.findings import Reporter
 
 LOG_CAPACITY = 1 << 16
@@ -101,8 +101,8 @@ class Cluster:
         self.living[:] = self.alive
         self.control[bytecode.PHASES], self.phase_rows = 0, {}
         self.queue = deque(w * 32 for w in range(self.warps) if self.alive[w])
-        self.progress = Progress()
-        self.rounds, self.goes_round = Rounds(self, self.launch.max_instructions), False
+        self.apart: set[int] = set()  # warps whose lanes went on apart
+        self.watchdog = Watchdog(self, self.launch.max_instructions)
         self.effects = 0  # changes that could let a polling split go on
         self.timeouts = False
         self.stuck = False
@@ -183,38 +183,30 @@ class Cluster:
 
         False: threads poll, and only another cluster can help them (not with `alone`: that is a deadlock).
         """
-        self.progress.clear()
-        self.goes_round = False
-        self.rounds.watch(START if alone else START_TOGETHER)
+        self.watchdog.begin(alone)
         batch = standing = 0  # splits that ran as one, and those of them that still wait for their turn
         while True:
             if not standing and self.batched:
                 batch = standing = self.batch.run()
-                if self.rounds.given_up(self):
-                    give_up(self)
+                if self.watchdog.exhausted():
                     break
             if not self.queue:
-                if self.engine.complete_one():
+                if self.engine.complete_one() or (self.waits and time_out(self)):
                     continue
-                if not self.waits:
-                    break
-                if not time_out(self):
-                    give_up(self)
-                    break
-                continue
+                break
             before, g = self.effects, self._next()
             spun, standing = self._turn(g, batch > 1), max(0, standing - 1)
             if self.engine.eager:
                 self.engine.flush()
             elif self.engine.random and self.engine.random.random() < 0.5:
                 self.engine.complete_one()
-            if spun is not None:
-                self.progress.turn(self, g, spun if self.effects == before else 0)
-            if goes_nowhere(self, g, alone) and not self.unstick():
-                if not alone and not self.rounds.given_up(self):
+            work = 0 if spun is not None and self.effects != before else spun
+            if not self.watchdog.gets_on(g, work):
+                if self.watchdog.others_may_help():
                     return False
-                give_up(self)
                 break
+        if self.queue or self.waits:
+            self.watchdog.give_up()
         self.engine.flush()
         if self.checks:
             self.checks.finish(self)
@@ -224,18 +216,6 @@ class Cluster:
         if self.engine.random and len(self.queue) > 1:
             self.queue.rotate(self.engine.random.randrange(len(self.queue)))
         return self.queue.popleft()
-
-    def unstick(self) -> bool:
-        """Polling splits see nothing new: let a pending piece of work complete, or other lanes go on."""
-        if self.engine.complete_one():
-            self.effects += 1
-            self.progress.moved = True
-        elif not (time_out(self) or release(self)):
-            return False
-        self.progress.clear()
-        self.goes_round = False
-        self.rounds.watch(self.rounds.start)
-        return True
 
     def _turn(self, g: int, together: bool) -> int | None:
         """Split g's turn, alone or as one of a batch: the work without an effect, None if it is not over."""
@@ -248,7 +228,9 @@ class Cluster:
         """Runs split g until it sleeps or ends (0), or has had its turn (the work done, in instructions)."""
         control, split = self.control, self.splits[g]
         control[bytecode.SPLIT] = g
-        control[bytecode.BUDGET] = self.progress.budget(g, bytecode.TURN) if self.checks else bytecode.TURN
+        control[bytecode.BUDGET] = (
+            self.watchdog.polling.budget(g, bytecode.TURN) if self.checks else bytecode.TURN
+        )
         loop, words, polls, units = self.loop, self.words, 0, 0
         while polls <= POLLS and units < MOST_UNITS:
             control[bytecode.NEW_COUNT], before = 0, self.effects

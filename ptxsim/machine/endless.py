@@ -13,7 +13,6 @@ import zlib
 import numpy as np
 
 from ptxsim.jit import bytecode
-from ptxsim.machine.forward_progress import ENDLESS
 from ptxsim.report.findings import Finding
 
 START = 256  # turns after which a cluster is watched
@@ -114,34 +113,6 @@ def memory_of(cluster) -> int:
     for array in cluster.launch.memory.arrays:
         found = zlib.crc32(np.ascontiguousarray(array), found)
     return found
-
-
-def goes_nowhere(cluster, g: int, alone: bool) -> bool:
-    """After a turn of split g: whether running on by itself does not help the cluster."""
-    progress, rounds = cluster.progress, cluster.rounds
-    waits = progress.work > 0  # nothing has happened lately
-    if waits and progress.stuck(cluster.queue):
-        return True
-    if rounds.came_back(cluster, g):
-        cluster.goes_round = True
-        if not alone:
-            progress.moved = not rounds.same_as_left(cluster)
-        return True
-    if waits and progress.impatient(cluster.queue) and not cluster.unstick():
-        progress.patience = ENDLESS
-        return not alone
-    return rounds.given_up(cluster)
-
-
-def give_up(cluster) -> None:
-    """Nothing can move any more, or it goes round forever: the finding that ends the launch."""
-    cluster.stuck, rounds = True, cluster.rounds
-    endless = cluster.goes_round or rounds.given_up(cluster)
-    if cluster.queue and (endless or not (cluster.progress.polling or polls(cluster, rounds))):
-        finding = report(cluster, rounds, cluster.goes_round)
-    else:
-        finding = cluster.explain(cluster, cluster.reporter)
-    cluster.reporter.found[("deadlock", cluster.index)] = finding
 
 
 def polls(cluster, rounds: Rounds) -> bool:

@@ -1,81 +1,16 @@
-"""Lanes and clusters that wait by polling: found by states that repeat, freed where a chip would free them.
+"""Lanes of a warp progress on their own, as since sm_70 (CUDA C++ guide, independent thread scheduling).
 
-A split that used up its turn in a state it had before, without any effect, polls. When all that can run
-polls, or has long had no effect, asynchronous work completes; then lanes that stand at a meeting point go on
-without those that poll: threads of a warp progress on their own since sm_70 (CUDA C++ guide, independent
-thread scheduling). Instructions for the whole warp later bring such lanes together again.
+Lanes that stand at a meeting point go on without others of their warp that poll, and waits may time out: the
+watchdog asks for both where nothing else moves. Instructions for the whole warp bring such lanes together.
 """
 
 from __future__ import annotations
 
-import zlib
-
-import numpy as np
-
 from ptxsim.jit import bytecode
-from ptxsim.machine.split import BLOCK
+from ptxsim.machine.split import BLOCK, Wait
 
-FIRST = 1260  # instructions of a checked split's first turn without an effect
 PATIENCE = 64  # turns that an instruction for the whole warp waits for lanes that still run
-IMPATIENT = 200_000  # instructions per split without an effect after which pending work completes
-ENDLESS = 200_000_000  # ... after which a run counts as stuck
 MOST_UNITS = 4096  # unit instructions in a row after which others get a turn
-
-
-class Progress:
-    """What is known about the splits of a cluster since something last happened."""
-
-    def __init__(self):
-        self.loose: set[int] = set()  # warps whose lanes went on apart
-        self.moved = True  # something happened since the cluster was last given up
-        self.clear()
-
-    def clear(self) -> None:
-        self.states: dict[int, set[int]] = {}  # split -> digests of its states at the ends of its turns
-        self.polling: set[int] = set()
-        self.work, self.patience = 0, IMPATIENT  # instructions without an effect, and how many are borne
-
-    def happened(self) -> None:
-        """Something that others may have waited for."""
-        self.moved = True
-        if self.states:
-            self.clear()
-
-    def turn(self, cluster, g: int, work: int) -> None:
-        """Split g had a turn of `work` instructions without an effect (0: with one, or cut short)."""
-        if not work:
-            self.happened()
-            return
-        self.work += work
-        known, state = self.states.setdefault(g, set()), digest(cluster, g)
-        if state in known:
-            self.polling.add(g)
-        else:
-            known.add(state)
-            self.polling.clear()
-
-    def budget(self, g: int, most: int) -> int:
-        """Instructions of the next turn where each access is checked: few at first, for cheap polls."""
-        return min(most, FIRST << len(self.states.get(g, ())))
-
-    def stuck(self, queue) -> bool:
-        """Whether no split that can run will get anywhere by itself."""
-        if not self.work:
-            return False
-        return all(g in self.polling for g in queue) or self.work > ENDLESS * max(1, len(queue))
-
-    def impatient(self, queue) -> bool:
-        """Whether splits ran for long without an effect: polls that count or read a clock never repeat."""
-        return self.work > self.patience * max(1, len(queue))
-
-
-def digest(cluster, g: int) -> int:
-    """A number for the state of a split: where it stands, its lanes and their registers."""
-    w, mask = int(cluster.split_table[g, bytecode.SP_WARP]), int(cluster.split_table[g, bytecode.SP_MASK])
-    lanes = np.flatnonzero((mask >> np.arange(32)) & 1)
-    state = zlib.crc32(np.ascontiguousarray(cluster.registers[w][:, lanes]))
-    state = zlib.crc32(cluster.predicates[w] & mask, state)
-    return hash((state, int(cluster.split_table[g, bytecode.SP_PC]), mask))
 
 
 def time_out(cluster) -> bool:
@@ -121,7 +56,7 @@ def _go_on(cluster, w: int, group: int) -> bool:
     state[bytecode.G_NEED] &= ~state[bytecode.G_ARRIVED]
     state[bytecode.G_ARRIVED] = 0
     cluster.queue.append(free)
-    cluster.progress.loose.add(w)
+    cluster.apart.add(w)
     return True
 
 
@@ -130,15 +65,13 @@ def gather(cluster, split):
 
     None: there is nothing to do. BLOCK: the split sleeps, or shall run again with more lanes.
     """
-    from ptxsim.machine.split import Wait
-
     w, g = split.warp, split.index
     key = ("gather", w, split.row)
     others = [k for k in cluster.waiting.get(key, ()) if k != g]
     mine, alive = int(cluster.split_table[g, bytecode.SP_MASK]), cluster.alive[w]
     present = mine | sum(int(cluster.split_table[k, bytecode.SP_MASK]) for k in others)
     if mine == alive:
-        cluster.progress.loose.discard(w)
+        cluster.apart.discard(w)
         return None
     if alive & ~present:
         return cluster.wait(split, Wait("collective", key, {"members": alive, "present": present}))
@@ -159,7 +92,7 @@ def held_back(cluster, split) -> bool:
     g = split.index
     if not cluster.program.whole_warp[split.row]:
         return False
-    if split.warp in cluster.progress.loose:
+    if split.warp in cluster.apart:
         return gather(cluster, split) is not None
     rows = range(split.warp * 32, split.warp * 32 + 32)
     coming = any(cluster.split_table[k, bytecode.SP_STATE] == bytecode.RUNNABLE for k in rows if k != g)

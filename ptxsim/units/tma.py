@@ -207,7 +207,7 @@ def _load_one(cluster, split, args, multicast: bool, pair: bool) -> None:
         return
     targets = [_signalled(rank, bar, multicast, pair) for rank in ranks]
     token = None
-    cluster.rounds.copies("load", tmap, start)
+    cluster.watchdog.rounds.copies("load", tmap, start)
     if cluster.checks:
         token = cluster.checks.tma_issue(cluster, split, "load", tmap, start, ranks, place[1])
         cluster.checks.will_signal(cluster, split, "load", targets)
@@ -298,7 +298,7 @@ def _store_one(cluster, split, what: tuple, lanes: list[int], operation) -> None
         )
         return
     groups = [open_group(cluster, split.at(1 << lane)) for lane in lanes]
-    cluster.rounds.copies("store", tmap, start)
+    cluster.watchdog.rounds.copies("store", tmap, start)
     token = (
         cluster.checks.tma_issue(cluster, first, "store", tmap, start, [place[0]], place[1])
         if cluster.checks

@@ -85,6 +85,12 @@ def test_a_run_longer_than_asked_for_is_incomplete():
     assert "kernel.py:12 to 15" in finding.message
 
 
+@pytest.mark.parametrize("checks", [True, False])
+def test_a_run_that_has_ended_is_not_given_up(checks):
+    result, out = run("@%first st.global.u32 [%out], 7;", block=32, max_instructions=5, checks=checks)
+    assert not result.findings and out[0] == 7
+
+
 def test_copies_of_known_tiles_or_of_none_are_counted():
     tile = ptxsim.TensorMap(np.zeros((64, 64), np.float16), box=(16, 16))
     tile.segment = 0
