@@ -18,7 +18,8 @@ from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
 from ptxsim.trace.recorder import Recorder
 from ptxsim.trace.schedule import Costs, Timeline
-from ptxsim.units.tcgen05_mma import operand_chunks, pair, result_blocks
+from ptxsim.units.matrix_operands import operand_chunks
+from ptxsim.units.tcgen05_mma import pair, result_blocks
 
 NOBODY, THREADS = -1, -2  # writers of shared memory that are no TMA load; NOBODY also: no sum of MMAs
 _CELLS = 128, 512  # lanes and columns of a CTA's tensor memory

@@ -17,21 +17,18 @@ from ptxsim.isa.layouts import (
     InstructionDescriptor,
     data_path,
     decode_instruction_descriptor,
-    decode_matrix_descriptor,
-    operand_addresses,
     operand_layout,
     result_layout,
 )
 from ptxsim.isa.number_formats import DECODERS, canonical_nans
 from ptxsim.isa.operands import MemArg, PredArg
-from ptxsim.jit.simd_gather import gather_halves
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.split import Location
 from ptxsim.machine.tensor_memory import COLUMNS, LANES, split_address
+from ptxsim.units.matrix_operands import K_BYTES, operand_chunks, read_operand
 from ptxsim.units.registry import refuse, unit
 
 _KINDS = ("f16", "tf32", "f8f6f4", "i8")
-_K_BYTES = 32  # of every dense kind
 
 
 @dataclass
@@ -216,33 +213,12 @@ def _operand(cluster, ops: list[Mma], rank: int, which: str) -> np.ndarray:
     return -values if negate else values
 
 
-@dataclass(frozen=True)
-class Chunks:
-    """The 16-byte chunks of shared memory that an operand occupies; `index` is (rows, K) or, MN-major, (K,
-    rows).
-    """
-
-    index: np.ndarray
-    first: int  # bytes of the window touched
-    last: int
-
-
-@functools.lru_cache(maxsize=1024)
-def operand_chunks(descriptors: tuple[int, ...], rows: int, width: int, mn: bool) -> Chunks:
-    """Chunks of consecutive K steps. ValueError for a descriptor that is not legal."""
-    depth, per = _K_BYTES // width, 16 // width
-    parts = [operand_addresses(decode_matrix_descriptor(d), rows, depth, width, mn) for d in descriptors]
-    addresses = np.concatenate(parts, axis=1)
-    index = np.ascontiguousarray(addresses[::per].T if mn else addresses[:, ::per]) >> 4
-    return Chunks(index, int(index.min()) * 16, int(index.max()) * 16 + 15)
-
-
 def _from_shared(
     cluster, rank: int, descriptors: tuple, rows: int, mn: bool, fmt: str, op: Mma
 ) -> np.ndarray:
-    decoder = DECODERS[fmt]
+    width = DECODERS[fmt].bytes
     try:
-        chunks = operand_chunks(descriptors, rows, decoder.bytes, mn)
+        chunks = operand_chunks(descriptors, rows, width, mn)
         if chunks.first < SHARED_START or chunks.last >= cluster.launch.shared_end:
             raise ValueError(
                 f"matrix descriptor {descriptors[0]:#x} reaches bytes {chunks.first}..{chunks.last} of "
@@ -251,12 +227,8 @@ def _from_shared(
             )
     except ValueError as error:
         cluster.reporter.add("descriptor", "error", str(error), "", op.where)
-        return np.zeros((rows, len(descriptors) * _K_BYTES // decoder.bytes), np.float32)
-    if fmt in ("f16", "bf16"):
-        values = gather_halves(cluster.shared[rank], chunks.index, fmt)
-    else:
-        values = decoder.decode(cluster.shared_chunks[rank][chunks.index].view(decoder.raw))
-    return np.ascontiguousarray(values.reshape(-1, rows).T) if mn else values.reshape(rows, -1)
+        return np.zeros((rows, len(descriptors) * K_BYTES // width), np.float32)
+    return read_operand(cluster, rank, chunks, rows, fmt, mn)
 
 
 def operand_lanes(op: Mma) -> np.ndarray:
@@ -268,7 +240,7 @@ def operand_lanes(op: Mma) -> np.ndarray:
 def _from_tmem(cluster, rank: int, address: int, rows: int, op: Mma) -> np.ndarray:
     decoder = DECODERS[op.shape.a_type]
     first, column = split_address(address)
-    lanes, end = operand_lanes(op), column + _K_BYTES // 4
+    lanes, end = operand_lanes(op), column + K_BYTES // 4
     problem = ""
     if lanes[-1] >= LANES or end > COLUMNS:
         problem = f"A at lane {first}, column {column} passes the end of tensor memory"
@@ -277,7 +249,7 @@ def _from_tmem(cluster, rank: int, address: int, rows: int, op: Mma) -> np.ndarr
     if problem:
         hint = "with M=64 both start at lane 0, or both at lane 16 (PTX ISA 9.7.16.10.5)"
         cluster.reporter.add("illegal", "error", f"tcgen05.mma: {problem}", hint, op.where)
-        return np.zeros((rows, _K_BYTES // decoder.bytes), np.float32)
+        return np.zeros((rows, K_BYTES // decoder.bytes), np.float32)
     cells = cluster.tmem[rank].cells[lanes, column:end]
     return decoder.decode(np.ascontiguousarray(cells).view(decoder.raw)).reshape(rows, -1)
 

@@ -13,10 +13,11 @@ import numpy as np
 from numba import njit
 
 from ptxsim.isa.address_map import SHARED_START
-from ptxsim.isa.layouts import decode_matrix_descriptor, operand_addresses, wgmma_a, wgmma_d
+from ptxsim.isa.layouts import wgmma_a, wgmma_d
 from ptxsim.isa.number_formats import DECODERS
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.split import Location, Wait
+from ptxsim.units.matrix_operands import operand_chunks, read_operand
 from ptxsim.units.mma import registers_of
 from ptxsim.units.registry import refuse, unit
 from ptxsim.units.warp import require_aligned, require_set
@@ -267,12 +268,9 @@ def _add(cluster, part: Part, share: np.ndarray) -> None:
 def _tell_reads(cluster, parts: list[Part], a_chunks, b_chunks: np.ndarray) -> None:
     """Each warp reads its 16 rows of A and all of B, in chunks of 16 bytes of its CTA's window."""
     for i, part in enumerate(parts):
-        chunks = (
-            b_chunks
-            if a_chunks is None
-            else np.concatenate([a_chunks[16 * i : 16 * i + 16].ravel(), b_chunks.ravel()])
-        )
-        cluster.checks.wgmma_read(cluster, part.token, part.where.cta, np.unique(chunks))
+        own = b_chunks[:0] if a_chunks is None else np.split(a_chunks, 4)[i]
+        chunks = np.unique(np.concatenate([own.ravel(), b_chunks.ravel()]))
+        cluster.checks.wgmma_read(cluster, part.token, part.where.cta, chunks)
 
 
 def _matrix_a(cluster, parts: list[Part]) -> tuple[np.ndarray, np.ndarray | None]:
@@ -293,21 +291,24 @@ def _matrix_a(cluster, parts: list[Part]) -> tuple[np.ndarray, np.ndarray | None
 def _from_shared(
     cluster, part: Part, bits: int, rows: int, kind: str, mn: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(float32 (rows, K), chunk of 16 bytes per element) of a matrix that a descriptor points at."""
-    decoder, depth = DECODERS[kind], part.form.k
+    """(float32 (rows, K), chunks of 16 bytes, rows first) of a matrix that a descriptor points at."""
+    width, depth = DECODERS[kind].bytes, part.form.k
+    nothing = np.zeros((rows, depth), np.float32), np.zeros((rows, 0), np.int64)
     try:
-        places = operand_addresses(decode_matrix_descriptor(bits, "sm_90"), rows, depth, decoder.bytes, mn)
+        chunks = operand_chunks((bits,), rows, width, mn, "sm_90")
     except ValueError as error:
         _report(cluster, part, "descriptor", str(error))
-        return np.zeros((rows, depth), np.float32), np.zeros((rows, 0), np.int64)
-    low, high = int(places.min()), int(places.max()) + decoder.bytes
-    if low < SHARED_START or high > cluster.launch.shared_end:
-        window = f"{SHARED_START} .. {cluster.launch.shared_end - 1}"
-        message = f"the descriptor 0x{bits:016x} reaches bytes {low} .. {high - 1} of the window {window}"
+        return nothing
+    if chunks.first < SHARED_START or chunks.last >= cluster.launch.shared_end:
+        reach, window = (
+            f"{chunks.first} .. {chunks.last}",
+            f"{SHARED_START} .. {cluster.launch.shared_end - 1}",
+        )
+        message = f"the descriptor 0x{bits:016x} reaches bytes {reach} of the window {window}"
         _report(cluster, part, "out-of-bounds", message)
-        return np.zeros((rows, depth), np.float32), np.zeros((rows, 0), np.int64)
-    shared = cluster.shared[part.where.cta].view(decoder.raw)
-    return decoder.decode(shared[places // decoder.bytes]), places >> 4
+        return nothing
+    values = read_operand(cluster, part.where.cta, chunks, rows, kind, mn)
+    return values, chunks.index.T if mn else chunks.index
 
 
 def _report(cluster, part: Part, kind: str, message: str) -> None:

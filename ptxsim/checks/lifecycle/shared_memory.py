@@ -13,7 +13,7 @@ from ptxsim.checks.observer import Observer
 from ptxsim.isa.address_map import OFFSET_MASK, RANK_SHIFT, SHARED_BASE, SHARED_END
 from ptxsim.isa.number_formats import DECODERS
 from ptxsim.jit import bytecode
-from ptxsim.units.tcgen05_mma import operand_chunks
+from ptxsim.units.matrix_operands import operand_chunks
 from ptxsim.units.tma import box_index
 
 _LIMIT = 16  # unwritten loads noted per piece of log

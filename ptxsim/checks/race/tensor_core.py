@@ -12,7 +12,8 @@ from ptxsim.checks.race.shadow_tmem import rectangle
 from ptxsim.checks.race.vector_clocks import Stamp, joined, most, with_epoch
 from ptxsim.isa.number_formats import DECODERS
 from ptxsim.machine.tensor_memory import COLUMNS, LANES, split_address
-from ptxsim.units.tcgen05_mma import operand_chunks, operand_lanes, result_blocks
+from ptxsim.units.matrix_operands import operand_chunks
+from ptxsim.units.tcgen05_mma import operand_lanes, result_blocks
 
 MMA_K_BYTES = 32
 _IN_FLIGHT = 64  # wgmma instructions of a warpgroup that can be waited for
