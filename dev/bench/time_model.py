@@ -1,9 +1,9 @@
 """The time model against what was measured: `python dev/bench/time_model.py b200|h200|predict|unseen`.
 
 b200     predicted / published for the course's times, leave-one-step-out errors, and other public ladders
-predict  an H200: the unseen half of the sets in dev/hw/timing, written down before anybody times them
-h200     an H200: predicted / measured for the rows of the calibration
-unseen   an H200: the unseen half, as written down, beside what was measured afterwards; builds nothing
+predict  an H200: the sets of the third round in dev/hw/timing, written down before anybody times them
+h200     an H200: predicted / measured for the rows of the calibration: all of rounds 1 and 2, and the ladders
+unseen   an H200: the newest round that was timed, as written down, beside its times; builds nothing
 
 Everything is built, recorded and replayed anew; the machine needs no GPU. What "fitted" means: b200.toml.
 """
@@ -37,8 +37,10 @@ from tirxlab.steps import builder  # noqa: E402
 
 SOLUTIONS = ROOT / "instructor" / "solutions"
 RESULTS = ROOT / "dev" / "hw" / "results"
-SETS = tuple(ROOT / "dev" / "hw" / "timing" / name for name in ("kernels.zip", "ladders.zip"))
-WRITTEN, TIMED = "timing-predicted-2-h200.json", "timing-unseen-2-nvidia-h200.json"  # of the unseen half
+HW = ROOT / "dev" / "hw" / "timing"
+SEEN = HW / "kernels.zip", HW / "ladders.zip"  # of rounds 1 and 2
+UNSEEN = HW / "ladders-3.zip", HW / "triton-3.zip", HW / "public-3.zip"
+WRITTEN, TIMED = "timing-predicted-{}-h200.json", "timing-unseen-{}-nvidia-h200.json"  # of a round
 FITTED = {  # of b200.toml, and the values that leave-one-out may choose from
     "wgmma_energy": [e * 1e-12 for e in (0.65, 0.75, 0.85, 0.95, 1.05)],
     "l2_energy": [e * 1e-12 for e in (5, 10, 15, 20, 28)],
@@ -226,19 +228,18 @@ def order(rows: list[Row]) -> str:
 # ---- H200 ----
 
 
-def saved(half: str):
-    """(name, Artifact) of the saved kernels of a half."""
-    for path in SETS:
+def saved(sets):
+    """(name, Artifact) of the saved kernels of some sets."""
+    for path in sets:
         with zipfile.ZipFile(path) as archive:
-            for name, about in json.loads(archive.read("index.json")).items():
-                if about["half"] == half:
-                    yield name, Artifact.from_bytes(archive.read(f"{name}.lab"))
+            for name in json.loads(archive.read("index.json")):
+                yield name, Artifact.from_bytes(archive.read(f"{name}.lab"))
 
 
 def predictions() -> dict:
     """What the unseen half will take."""
     rows = []
-    for name, artifact in saved("unseen"):
+    for name, artifact in saved(UNSEEN):
         row = fill(Row(name, (0, 0, 0), None, ""), artifact, "h200")
         rows.append({"kernel": name, "ms": round(row.predicted, 5), "clock_mhz": round(row.ghz * 1e3)})
         say(row)
@@ -251,7 +252,7 @@ def constants() -> str:
 
 
 def known_rungs() -> list[tuple]:
-    """(track, rung, size, dtype, row) of every rung that had been timed before the unseen half was."""
+    """(track, rung, size, dtype, row) of every rung that is built anew here, with its time."""
     found = []
     for path in sorted(RESULTS.glob("track-*-nvidia-h200.json")):
         record = json.loads(path.read_text())
@@ -259,7 +260,7 @@ def known_rungs() -> list[tuple]:
             if row["rung"]:
                 dtype = "float32" if "float32" in path.name else row["dtype"]
                 found.append((record["track"], row["rung"], (int(row["size"]),) * 3, dtype, row))
-    for row in timed("timing-unseen-1-nvidia-h200.json"):
+    for row in timed(TIMED.format(1)):
         if named := re.fullmatch(r"(hopper|ampere)(\d)_(\d+)_(\w+)", row["kernel"]):
             found.append((named[1], int(named[2]), (int(named[3]),) * 3, named[4], row))
     return found
@@ -273,12 +274,12 @@ def timed(name: str) -> list[dict]:
 def h200() -> dict:
     """Predicted / measured on the rows that constants were calibrated on."""
     rows = []
-    known = [*timed("timing-calibration-nvidia-h200.json"), *timed("timing-unseen-1-nvidia-h200.json")]
-    measured = {row["kernel"]: row for row in known}
-    for name, artifact in saved("calibration"):
+    known = ("timing-calibration-nvidia-h200.json", TIMED.format(1), TIMED.format(2))
+    measured = {row["kernel"]: row for name in known for row in timed(name)}
+    for name, artifact in saved(SEEN):
         if name in measured:
             row = measured[name]
-            rows.append(fill(Row(name, (0, 0, 0), row["ms"], "kernels.zip"), artifact, "h200"))
+            rows.append(fill(Row(name, (0, 0, 0), row["ms"], "saved"), artifact, "h200"))
             say(rows[-1])
     for track, number, size, dtype, row in known_rungs():
         name = f"{track} {number} {dtype}"
@@ -290,39 +291,52 @@ def h200() -> dict:
 
 GROUPS = {  # of the unseen half, by the start of a kernel's name
     "all": "",
-    "Hopper rungs at 2560, 3584, 5120": r"hopper\d_(?!3072)",
-    "Hopper rungs at 3072, timed before": r"hopper\d_3072",
+    "Hopper rungs": "hopper",
     "Ampere rungs": "ampere",
-    "Triton": "grouped|persistent|attention|softmax|layernorm|add",
+    "Triton, products": "grouped|persistent|split_k|batched|fused",
+    "Triton, attention": "attention",
+    "Triton, streams": "softmax|layernorm|rms_norm|gated|log_sum_exp|transpose|add",
     "pyptx": "pyptx",
-    "all but pyptx and 3072": r"(?!pyptx|hopper\d_3072)",
+    "plain CUDA": "plain",
 }
-CLOSE = 0.02  # kernels measured closer to each other than this have no order
+CLOSE = 0.02  # kernels measured closer to each other than this, or than their spreads, have no order
+
+
+def newest() -> int:
+    """The last round that has been timed."""
+    return max(n for n in range(1, 10) if (RESULTS / TIMED.format(n)).exists())
 
 
 def unseen() -> dict:
-    """What was written down before, beside what was then measured; the least first."""
-    measured = {row["kernel"]: row["ms"] for row in timed(TIMED)}
-    written = {row["kernel"]: row["ms"] for row in json.loads((RESULTS / WRITTEN).read_text())["rows"]}
-    ratios = {name: written[name] / measured[name] for name in sorted(measured)}
+    """What was written down before, beside what was then measured; the least first. The newest round."""
+    number = newest()
+    measured = {row["kernel"]: row for row in timed(TIMED.format(number))}
+    rows = json.loads((RESULTS / WRITTEN.format(number)).read_text())["rows"]
+    written = {row["kernel"]: row["ms"] for row in rows}
+    ratios = {name: written[name] / row["ms"] for name, row in sorted(measured.items())}
     for name in sorted(ratios, key=ratios.get):
-        print(f"{name:52} {written[name]:9.4f} ms, measured {measured[name]:9.4f}, ratio {ratios[name]:5.2f}")
+        ms, spread = measured[name]["ms"], measured[name]["spread"]
+        known = f"measured {ms:9.4f}, spread {spread:.3f}"
+        print(f"{name:52} {written[name]:9.4f} ms, {known}, ratio {ratios[name]:5.2f}")
+    print(f"round {number}")
     for title, start in GROUPS.items():
-        print(f"{title:36}", summary([r for name, r in ratios.items() if re.match(start, name)]))
+        if some := [r for name, r in ratios.items() if re.match(start, name)]:
+            print(f"{title:36}", summary(some))
     pairs, wrong = rung_order(written, measured)
     print(f"order of the rungs at a size: {pairs - len(wrong)} of {pairs} pairs, wrong: {wrong}")
     return ratios
 
 
-def rung_order(written: dict[str, float], measured: dict[str, float]) -> tuple[int, list[str]]:
+def rung_order(written: dict[str, float], measured: dict[str, dict]) -> tuple[int, list[str]]:
     """(pairs of rungs of a track at a size that were measured apart, those that were predicted otherwise)."""
     pairs, wrong = 0, []
     for a, b in itertools.combinations(sorted(measured), 2):
-        first, second = (re.fullmatch(r"(hopper|ampere)\d_(\d+_\w+)", name) for name in (a, b))
-        alike = first and second and first.groups() == second.groups()
-        if alike and abs(measured[a] / measured[b] - 1) > CLOSE:
+        first, second = (re.fullmatch(r"(hopper|ampere)\d_(\w+)", name) for name in (a, b))
+        one, other = measured[a], measured[b]
+        apart = abs(one["ms"] / other["ms"] - 1) > max(CLOSE, one["spread"], other["spread"])
+        if first and second and first.groups() == second.groups() and apart:
             pairs += 1
-            wrong += [f"{a} / {b}"] * ((written[a] < written[b]) != (measured[a] < measured[b]))
+            wrong += [f"{a} / {b}"] * ((written[a] < written[b]) != (one["ms"] < other["ms"]))
     return pairs, wrong
 
 

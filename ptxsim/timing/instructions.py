@@ -1,7 +1,7 @@
 """What instructions of a warp cost by themselves: issue slots, pipes, registers they wait for.
 
-PTX is not what runs: ptxas drops most `mov`s and conversions of addresses, and orders instructions anew.
-So a run of plain instructions counts as its slots or its longest chain, whichever is longer.
+PTX is not what runs. How many instructions a row becomes, kept.py decides, and ptxas orders them anew: a run
+of plain instructions counts as its slots or its longest chain, whichever is longer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ptxsim.frontend.ast import Mem, Pair, Reg, Vec
 from ptxsim.frontend.parser import Paren
 
 # Cycles that a sub-partition's pipe takes for a warp (CUDA C++ guide, arithmetic throughput, 9.0 and 10.0)
-_SPECIAL = ("ex2", "lg2", "rcp", "rsqrt", "sqrt", "sin", "cos", "tanh", "div")
+_SPECIAL = ("ex2", "lg2", "rcp", "rsqrt", "sqrt", "sin", "cos", "tanh")
 _FLOATS = ("f32", "f16", "f16x2", "bf16", "bf16x2", "f32x2")
 _FREE = ("mov", "cvta", "ret", "exit")
 
@@ -84,8 +84,8 @@ def describe(instr) -> Row:
 class Rows:
     """Rows of a program, described once."""
 
-    def __init__(self, instrs: list, alu_latency: float):
-        self.instrs, self.alu_latency = instrs, alu_latency
+    def __init__(self, instrs: list, kept: list[int], alu_latency: float):
+        self.instrs, self.kept, self.alu_latency = instrs, kept, alu_latency
         self.row = lru_cache(None)(self._row)
         self.run = lru_cache(None)(self._run)
 
@@ -101,10 +101,12 @@ class Rows:
         slots = 0
         for number in range(first, last + 1):
             row = self.row(number)
-            busy[row.pipe] += PIPES[row.pipe]
-            slots += row.pipe != "none"
+            left = self.kept[number]
+            pipe = "none" if not left else "whole" if row.pipe == "none" else row.pipe
+            busy[pipe] += PIPES[pipe] * (1 if pipe == "special" else left)
+            slots += left
             outside.update(dict.fromkeys(r for r in row.reads if r not in ready))
             at = max((ready.get(r, 0.0) for r in row.reads), default=0.0)
-            done = at + _LATENCY[row.pipe] * self.alu_latency
+            done = at + _LATENCY[pipe] * self.alu_latency
             ready.update(dict.fromkeys(row.writes, done))
         return max(slots, *busy.values()), max(ready.values(), default=0.0), tuple(outside), tuple(ready)

@@ -11,12 +11,13 @@ from threadpoolctl import threadpool_limits
 
 from ptxsim.checks.all_checks import Checker
 from ptxsim.checks.deadlock.explain import explain
-from ptxsim.grid.co_resident import talks
 from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
 from ptxsim.machine.cluster import Cluster
 from ptxsim.report.findings import Reporter
 from ptxsim.timing.accesses import global_sectors, shared_passes
+from ptxsim.timing.alone import listens
+from ptxsim.timing.kept import kept
 from ptxsim.timing.tape import Access, Copy, Run, Tape, Unit
 from ptxsim.trace.recorder import Recorder
 
@@ -38,12 +39,13 @@ def record(launch, index: int = 0) -> Tape:
     cluster.loop, cluster.dry = _stepping(cluster, recorder), DRY
     with threadpool_limits(1):
         cluster.start(index)
-        done = cluster.run(alone=not talks(launch.program))
+        done = cluster.run(alone=not listens(launch.program))
     if not done or not recorder.finished:
         raise Unpredictable(
             "the cluster does not run to its end by itself: ./lab check says what it waits for"
         )
     recorder.tape.finished, recorder.tape.lanes = True, recorder.lanes()
+    recorder.tape.kept = kept(launch.program)
     return recorder.tape
 
 

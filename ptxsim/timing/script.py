@@ -56,7 +56,7 @@ class Script:
 
 def script(tape: Tape, chip: Chip) -> Script:
     """The tape of one cluster with this chip's costs."""
-    rows = Rows(tape.instrs, chip.alu_latency)
+    rows = Rows(tape.instrs, tape.kept or [1] * len(tape.instrs), chip.alu_latency)
     late: list[list[int]] = [[] for _ in tape.events]
     heirs: list[list[int]] = [[] for _ in tape.events]
     follows = [0] * len(tape.events)

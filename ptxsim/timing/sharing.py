@@ -10,11 +10,11 @@ from threadpoolctl import threadpool_limits
 from ptxsim.checks.all_checks import Checker
 from ptxsim.checks.deadlock.explain import explain
 from ptxsim.checks.observer import Observer
-from ptxsim.grid.co_resident import talks
 from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
 from ptxsim.machine.cluster import Cluster
 from ptxsim.report.findings import Reporter
+from ptxsim.timing.alone import listens
 from ptxsim.timing.tape import Tape
 
 MOST = 148  # clusters that are looked at
@@ -58,7 +58,7 @@ class FirstReads(Observer):
 def sharers(launch, reads: dict[int, int], together: int) -> dict[int, float]:
     """array -> clusters that read the same line at the same time, of the first `together` clusters."""
     count = min(together, MOST, launch.clusters[0] * launch.clusters[1] * launch.clusters[2])
-    if not reads or talks(launch.program) or count < 2:
+    if not reads or listens(launch.program) or count < 2:
         return dict.fromkeys(reads, 1.0)
     reporter = Reporter([], launch.memory, launch.shared_dynamic, launch.source)
     observer = FirstReads(launch.memory, set(reads))

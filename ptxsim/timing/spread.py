@@ -13,10 +13,10 @@ from functools import cache
 
 from threadpoolctl import threadpool_limits
 
-from ptxsim.grid.co_resident import talks
 from ptxsim.jit import bytecode
 from ptxsim.machine.cluster import Cluster
 from ptxsim.report.findings import Reporter
+from ptxsim.timing.alone import listens
 
 CLOSE = 0.01  # of the work of the grid
 SAME = 0.005  # by which equal clusters may differ: polls that fail are instructions too
@@ -34,7 +34,7 @@ class Spread:
 def spread(launch) -> Spread:
     """Runs clusters without data; a grid whose clusters wait for each other counts as even."""
     count = launch.clusters[0] * launch.clusters[1] * launch.clusters[2]
-    if count == 1 or talks(launch.program):
+    if count == 1 or listens(launch.program):
         return Spread(0, 1.0)
     run = cache(_counter(launch))
     what = 0 if run(0)[0] or run(count - 1)[0] else 1

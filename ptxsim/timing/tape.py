@@ -75,4 +75,5 @@ class Tape:
     writes: dict[int, int] = field(default_factory=dict)
     columns: int = 0  # of tensor memory that a CTA allocates
     finished: bool = False
+    kept: list[int] = field(default_factory=list)  # row -> instructions that ptxas would leave of it
     lanes: list = field(default_factory=list)  # trace.schedule.Lane of every warp and unit with events

@@ -1,9 +1,9 @@
-"""Rungs at new sizes and a public kernel: `python -m dev.hw.timing.ladders OUT.zip [PYTHON PTXAS]`.
+"""Rungs at new sizes: `python -m dev.hw.timing.ladders second|third OUT.zip [PYTHON PTXAS]`.
 
-Needs TVM, no GPU. The rungs of UNSEEN are built from the solutions. PYTHON is an interpreter with pyptx
-0.1.1, whose `ampere/gemm_pipelined` the Ampere track walks through: its PTX is launched as rung 1 is. PTXAS
-says how many registers it takes. The set has the form of triton_bench.py's, without source text; all of it is
-the half "unseen".
+Needs TVM, no GPU. The rungs of SECOND or THIRD are built from the solutions. PYTHON is an interpreter with
+pyptx 0.1.1, whose `ampere/gemm_pipelined` the Ampere track walks through: its PTX is launched as rung 1 is;
+for the third round, public_set.py does that. PTXAS says how many registers it takes. The set has the form of
+triton_bench.py's, without source text; all of it is the half "unseen".
 """
 
 from __future__ import annotations
@@ -23,13 +23,22 @@ from tirxlab.artifact import Artifact
 ROOT = Path(__file__).resolve().parents[3]
 SOLUTIONS = ROOT / "instructor" / "solutions"
 ALL = range(1, 10)
-UNSEEN = [  # (track, rungs, size). Hopper's 128x256 tiles for each of 132 CTAs: 1.5, 2.2, 3.0 and 6.1
-    ("hopper", ALL, 2560),
-    ("hopper", range(5, 10), 3072),  # timed before; here for its order
-    ("hopper", ALL, 3584),
-    ("hopper", ALL, 5120),
-    ("ampere", ALL, 2560),
-    ("ampere", (5, 9), 5120),
+SECOND = [  # (track, rungs, size). Hopper's 128x256 tiles for each of 132 CTAs: 1.5, 2.2, 3.0 and 6.1
+    ("hopper", ALL, (2560,) * 3),
+    ("hopper", range(5, 10), (3072,) * 3),  # timed before; here for its order
+    ("hopper", ALL, (3584,) * 3),
+    ("hopper", ALL, (5120,) * 3),
+    ("ampere", ALL, (2560,) * 3),
+    ("ampere", (5, 9), (5120,) * 3),
+]
+THIRD = [  # no size is a power of two or a cube; tiles for each CTA: 2.6, 1.7, 2.9; the last has edges
+    ("hopper", ALL, (2944, 3840, 1856)),
+    ("hopper", range(2, 10), (1152, 6400, 8256)),
+    ("hopper", ALL, (7040, 1792, 704)),
+    ("hopper", (3, 5, 9), (3272, 4168, 2232)),
+    ("ampere", ALL, (1920, 3328, 1472)),
+    ("ampere", (3, 4, 5, 6, 8, 9), (4224, 2176, 704)),
+    ("ampere", (2, 6), (1000, 1672, 5000)),
 ]
 PUBLIC = ((2560, 2560, 2560), (5120, 5120, 1024))  # sizes of pyptx's kernel, which is unrolled over K
 TRACE = """
@@ -62,19 +71,20 @@ def public(python: str, ptxas: str, size: tuple[int, int, int]) -> Artifact:
     return replace(ours, arch="sm_90a", entry="gemm", ptx=made[0], cubin=made[1], registers=registers)
 
 
-def kernels(tools: list[str]):
+def kernels(which: str, tools: list[str]):
     """(name, artifact) of the whole set."""
-    for track, numbers, n in UNSEEN:
+    for track, numbers, size in {"second": SECOND, "third": THIRD}[which]:
+        shape = str(size[0]) if which == "second" else "x".join(map(str, size))
         for number in numbers:
-            yield f"{track}{number}_{n}_bfloat16", rung(track, number, (n,) * 3)
+            yield f"{track}{number}_{shape}_bfloat16", rung(track, number, size)
     for size in PUBLIC if tools else ():
         yield "pyptx_pipelined_" + "x".join(map(str, size)), public(*tools, size)
 
 
-def main(out: Path, tools: list[str]) -> None:
+def main(which: str, out: Path, tools: list[str]) -> None:
     index = {}
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for name, artifact in kernels(tools):
+        for name, artifact in kernels(which, tools):
             a, d = artifact.buffers[0].shape, artifact.outputs[0].shape
             index[name] = {"half": "unseen", "flops": 2.0 * d[0] * d[1] * a[1]}
             bare = replace(artifact, cuda="", source={}, names=())
@@ -87,4 +97,4 @@ def main(out: Path, tools: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3:])

@@ -1,0 +1,106 @@
+"""What ptxas leaves of every saved kernel: `python3 sass_counts.py OUT.json [SET.zip ..]`.
+
+Standalone: needs ptxas and nvdisasm (in the PATH, or in CUDA's usual folders), nothing else. The PTX of each
+kernel is assembled anew. Counts are SASS instructions without NOP, by the first part of their name, of the
+kernel and of each innermost loop of more than 12 instructions: what a branch back spans.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+LEAST = 12
+_LABEL = re.compile(r"\s*(\.L_[\w$]+):")
+_INSTRUCTION = re.compile(r"\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)\s*(.*?);")
+
+
+def tool(name: str) -> str:
+    """Its path. SystemExit if there is none."""
+    site = Path(sys.prefix) / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
+    places = [shutil.which(name), f"/usr/local/cuda/bin/{name}", str(site / "nvidia/cu13/bin" / name)]
+    found = next((p for p in places if p and Path(p).exists()), None)
+    if found is None:
+        raise SystemExit(f"{name} is not here: install the CUDA toolkit, or put its folder into the PATH")
+    return found
+
+
+def kernels(sets: list[Path]):
+    """(name, arch, PTX) of every kernel of the sets."""
+    for path in sets:
+        with zipfile.ZipFile(path) as archive:
+            for name in json.loads(archive.read("index.json")):
+                inner = zipfile.ZipFile(io.BytesIO(archive.read(f"{name}.lab")))
+                about = json.loads(inner.read("artifact.json"))
+                yield name, about["arch"], inner.read("kernel.ptx").decode()
+
+
+def disassembled(arch: str, ptx: str) -> str:
+    """The SASS of a kernel as nvdisasm writes it."""
+    with tempfile.TemporaryDirectory() as folder:
+        text, cubin = Path(folder) / "k.ptx", Path(folder) / "k.cubin"
+        text.write_text(ptx)
+        subprocess.run([tool("ptxas"), f"-arch={arch}", text, "-o", cubin], check=True, capture_output=True)
+        command = [tool("nvdisasm"), "-c", str(cubin)]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def instructions(sass: str) -> tuple[list[tuple[str, str]], dict[str, int]]:
+    """([(name, operands)], label -> number of the instruction that it stands before)."""
+    found, labels = [], {}
+    for line in sass.splitlines():
+        if label := _LABEL.match(line):
+            labels[label[1]] = len(found)
+        elif one := _INSTRUCTION.match(line):
+            found.append((one[1], one[2]))
+    return found, labels
+
+
+def counted(sass: str) -> dict:
+    """The counts of one kernel."""
+    rows, labels = instructions(sass)
+    loops = []
+    for place, (name, operands) in enumerate(rows):
+        target = re.search(r"(\.L_[\w$]+)", operands)
+        start = labels.get(target[1], place + 1) if name.startswith("BRA") and target else place + 1
+        if place - start >= LEAST:
+            loops.append((start, place))
+    inner = [a for a in loops if not any(b != a and a[0] <= b[0] and b[1] <= a[1] for b in loops)]
+    return {"all": classes(rows), "loops": [classes(rows[first : last + 1]) for first, last in inner]}
+
+
+def classes(rows: list[tuple[str, str]]) -> dict[str, int]:
+    count = Counter(name.split(".")[0] for name, _ in rows)
+    del count["NOP"]
+    return {"total": count.total(), **dict(count.most_common())}
+
+
+def main(out: Path, sets: list[Path]) -> None:
+    def one(kernel):
+        name, arch, ptx = kernel
+        try:
+            return name, counted(disassembled(arch, ptx))
+        except subprocess.CalledProcessError as error:
+            return name, {"failed": str(error.stderr)[:300]}
+
+    chosen = sets or sorted(FOLDER.glob("*.zip"))
+    with ThreadPoolExecutor() as pool:
+        found = dict(pool.map(one, kernels(chosen)))
+    version = subprocess.run([tool("ptxas"), "--version"], capture_output=True, text=True).stdout
+    out.write_text(json.dumps({"ptxas": version.strip().splitlines()[-1], "kernels": found}) + "\n")
+    failed = [name for name, counts in found.items() if "failed" in counts]
+    print(f"{len(found)} kernels counted" + (f", not assembled: {failed}" if failed else ""))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), [Path(name) for name in sys.argv[2:]])

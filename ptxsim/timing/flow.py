@@ -1,0 +1,113 @@
+"""The control flow of a program, by rows: basic blocks, who dominates whom, loops. Text-book analyses.
+
+A block dominates another if every way from the entry to the other passes it. A loop is a header and the
+blocks that lead back to it without leaving it (Aho, Lam, Sethi, Ullman: Compilers, 9.6).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ptxsim.jit import bytecode
+from ptxsim.lowering.cfg import EXIT, Block, build_blocks
+
+
+@dataclass
+class Flow:
+    """Blocks are numbered as in `blocks`; unreachable ones are in no list."""
+
+    blocks: list[Block]
+    order: list[int]  # reverse postorder from the entry
+    before: list[list[int]]  # block -> predecessors that can be reached
+    parent: dict[int, int]  # block -> immediate dominator; the entry is its own
+    depth: dict[int, int] = field(default_factory=dict)  # of a block in the tree of dominators
+    loops: dict[int, set[int]] = field(default_factory=dict)  # header -> blocks
+    inside: dict[int, list[int]] = field(default_factory=dict)  # block -> its loops, outermost first
+
+    def dominates(self, a: int, b: int) -> bool:
+        while self.depth[b] > self.depth[a]:
+            b = self.parent[b]
+        return a == b
+
+
+def flow(program) -> Flow:
+    """Of a lowered program (lowering/emit.py)."""
+    targets: dict[int, list[int]] = {}
+    falls: dict[int, bool] = {}
+    code = program.code
+    for row, op in enumerate(code[:, bytecode.OP].tolist()):
+        guarded = bool(code[row, bytecode.GUARD])
+        if op == bytecode.BRA:
+            targets[row], falls[row] = [int(code[row, bytecode.IMM])], guarded
+        elif op == bytecode.BRX:
+            first = int(code[row, bytecode.A])
+            targets[row] = [int(t) for t in program.lists[first : first + int(code[row, bytecode.B])]]
+            falls[row] = False
+        elif op == bytecode.EXIT:
+            targets[row], falls[row] = [], guarded
+    return analysed(build_blocks(len(code), targets, falls))
+
+
+def analysed(blocks: list[Block]) -> Flow:
+    order = _reverse_postorder(blocks)
+    before: list[list[int]] = [[] for _ in blocks]
+    for b in order:
+        for after in blocks[b].next:
+            if after != EXIT:
+                before[after].append(b)
+    found = Flow(blocks, order, before, _dominators(order, before))
+    for b in order:
+        found.depth[b] = 0 if b == found.parent[b] else found.depth[found.parent[b]] + 1
+    for b in order:
+        for header in blocks[b].next:
+            if header != EXIT and found.dominates(header, b):
+                found.loops.setdefault(header, {header}).update(_body(header, b, before))
+    headers = sorted(found.loops, key=lambda h: -len(found.loops[h]))
+    found.inside = {b: [h for h in headers if b in found.loops[h]] for b in order}
+    return found
+
+
+def _reverse_postorder(blocks: list[Block]) -> list[int]:
+    seen, order, stack = {0}, [], [(0, iter(blocks[0].next))]
+    while stack:
+        node, rest = stack[-1]
+        step = next((b for b in rest if b != EXIT and b not in seen), None)
+        if step is None:
+            order.append(node)
+            stack.pop()
+        else:
+            seen.add(step)
+            stack.append((step, iter(blocks[step].next)))
+    return order[::-1]
+
+
+def _dominators(order: list[int], before: list[list[int]]) -> dict[int, int]:
+    """Immediate dominators, by the iterative algorithm of Cooper, Harvey and Kennedy."""
+    rank = {b: i for i, b in enumerate(order)}
+    parent = {order[0]: order[0]}
+    changed = True
+    while changed:
+        changed = False
+        for b in order[1:]:
+            known = [p for p in before[b] if p in parent]
+            new = known[0]
+            for other in known[1:]:
+                while new != other:
+                    while rank[new] > rank[other]:
+                        new = parent[new]
+                    while rank[other] > rank[new]:
+                        other = parent[other]
+            if parent.get(b) != new:
+                parent[b], changed = new, True
+    return parent
+
+
+def _body(header: int, last: int, before: list[list[int]]) -> set[int]:
+    """Blocks from which `last`, which jumps back, is reached without passing the header."""
+    body, stack = {header}, [last]
+    while stack:
+        b = stack.pop()
+        if b not in body:
+            body.add(b)
+            stack += before[b]
+    return body
