@@ -17,6 +17,7 @@ from sources import ROOT, Source
 LIMIT = 60.0  # seconds of processor time for one mutant: all sizes, builds included
 WALL = 240.0  # seconds, where others use the machine too
 ORDERS = (("program", "adverse"), ("program",))  # at the first size, at the others
+BUILDS, RUNS = "builds", "runs"
 LATER = ("adverse", 0, 1)  # orders that a mutant must survive at every size to be listed as harmless
 
 
@@ -42,12 +43,18 @@ class Worker:
         if self.process is None:
             self._start()
         self.pipe.send((source, text))
-        if self.pipe.poll(limit):
+        end, stage = time.monotonic() + limit, ""
+        while self.pipe.poll(max(0.0, end - time.monotonic())):
             try:
-                return self.pipe.recv()
+                told = self.pipe.recv()
             except EOFError:
                 self.stop()
-                return Outcome("no verdict", "the process ended")
+                return Outcome(
+                    "refused" if stage == BUILDS else "no verdict", f"the process ended: it {stage}"
+                )
+            if isinstance(told, Outcome):
+                return told
+            stage = told
         self.stop()
         return Outcome("no verdict", f"no verdict within {limit:.0f} s of wall time", seconds=limit)
 
@@ -82,19 +89,23 @@ def serve(pipe) -> None:
         except EOFError:
             return
         start = time.process_time()
-        outcome = examine(source, text, known)
+        outcome = examine(source, text, known, tell=pipe.send)
         outcome.seconds = time.process_time() - start
         if outcome.seconds > LIMIT and outcome.kind not in ("clean", "review", "equivalent"):
             outcome.kind = "no verdict"  # what passes has run in further orders, which a check does not
         pipe.send(outcome)
 
 
-def examine(source: Source, text: str, known: dict) -> Outcome:
-    """Builds at every size and runs; stops at the first failure, as `check` does."""
+def examine(source: Source, text: str, known: dict, tell) -> Outcome:
+    """Builds at every size and runs; stops at the first failure, as `check` does. `tell` hears of each stage:
+    a compiler that takes its process with it refuses the kernel.
+    """
     artifacts, same = [], True
     for number, size in enumerate(source.sizes):
         try:
+            tell(BUILDS)
             artifact = _build(source, text, size)
+            tell(RUNS)
         except Exception as error:
             if number == 0:
                 return Outcome("refused", f"{type(error).__name__}: {error}"[:600])
