@@ -70,7 +70,7 @@ def run(
                 for shape in sizes_to_run(number, sizes or quick_or_all(number, device, full), device, checks)
                 for each in (*orders_of(number, shape, device, chosen), *range(orders))
             ]
-            done = run_until_failure(runner, jobs, bool(sizes))
+            done = run_until_failure(runner, jobs, bool(sizes), number == steps[-1])
             outcomes += done
             if not json:
                 report(path, done, len(jobs), runner)
@@ -92,7 +92,7 @@ def run(
 
 def foretell(runner: Runner, done: list[Outcome]) -> None:
     """One line: what the time model says of the largest size with a published time that passed."""
-    from lab_cli.predict import told_in_a_line
+    from lab_cli.foretell import told_in_a_line
     from tirxlab.rubric import load_rubric
 
     last, published = done[-1], load_rubric().reference_ms[done[-1].step]
@@ -139,10 +139,11 @@ def sizes_to_run(step: int, sizes: list[Size], device: str, checks: bool) -> lis
     return [quick_or_all(step, device)[0], *sizes]
 
 
-def run_until_failure(runner: Runner, jobs: list[Job], named: bool) -> list[Outcome]:
+def run_until_failure(runner: Runner, jobs: list[Job], named: bool, last: bool) -> list[Outcome]:
     """Run jobs up to the first that fails. Orders of one size must give equal bytes.
 
-    UserError if a size that the user has `named` does not fit the step.
+    UserError if a size that the user has `named` does not fit the step. After the `last` ones, and after a
+    failure, nothing more is built: the builder ends while the rest is said.
     """
     done: list[Outcome] = []
     with Progressing(f"step {jobs[0].step}", jobs, log=False) as progress:
@@ -159,6 +160,8 @@ def run_until_failure(runner: Runner, jobs: list[Job], named: bool) -> list[Outc
                 done[-1].message = f"the result depends on the order: {same_size[0].order} gave other numbers"
             if not done[-1].passed:
                 break
+    if last or not done[-1].passed:
+        runner.builder.stop()
     return done
 
 

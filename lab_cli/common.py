@@ -157,10 +157,12 @@ def shown(path: Path) -> str:
 
 def usable_device(name: str | None) -> str:
     """The name of the device to use; DeviceError or UserError if it cannot be used here."""
-    from tirxlab.devices import driver, get_device
+    from tirxlab.devices import device_name
 
-    device = get_device(name).NAME
+    device = device_name(name)
     if device == "cuda":
+        from tirxlab.devices import driver
+
         driver.api()
         if importlib.util.find_spec("torch") is None:
             raise UserError("--device cuda needs torch: .venv/bin/python -m pip install 'torch>=2.9'")

@@ -141,17 +141,6 @@ def attempt(artifact: Artifact, chip: str, flops: float) -> tuple[Forecast, Time
         return str(error)
 
 
-def told_in_a_line(artifact: Artifact, size: Size, published: float, pool: Pool) -> str:
-    """What `check` says of the time of a step on a B200; made in a process of its pool."""
-    pool.submit("forecast", attempt, artifact, "b200", 2.0 * size[0] * size[1] * size[2])
-    ((_, found),) = pool.results()
-    if isinstance(found, str | Failed):
-        return f"time: not predicted ({found if isinstance(found, str) else found.message})"
-    ms, bound = found[0].ms, found[0].bound
-    at = f"time on a B200 at {size_text(size)}"
-    return f"{at}: {ms:.3g} ms predicted ({published:g} published), bound by {bound}; not measured"
-
-
 def of_track(name: str, words: list[str], chip: str, kernels: Path | None):
     """(title, size, (Forecast, Timeline), file) of a rung of a track; the last rung if none is named."""
     if len(words) > 2:

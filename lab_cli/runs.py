@@ -2,7 +2,11 @@
 
 A job is one step at one size. Student code runs in a confined child (tirxlab.worker), which gives artifacts;
 these run in a few processes that may be killed (tirxlab.pool). Nothing of the student runs in this process.
+All of them start at once and import, side by side, what their first job will need. The imports up here are
+waited for twice, by the command and by the pool: no typer, no numpy.
 """
+
+from __future__ import annotations
 
 import hashlib
 import os
@@ -11,12 +15,15 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from lab_cli.common import notes
-from tirxlab.mismatch_map import MismatchMap
+from lab_cli import ahead
 from tirxlab.pool import Failed, Pool
 from tirxlab.steps import StepError, UntouchedStep, read_text, size_text
 from tirxlab.worker import Builder, Built
+
+if TYPE_CHECKING:
+    from tirxlab.mismatch_map import MismatchMap
 
 Size = tuple[int, int, int]
 BUILD_COST = 3e8  # a run costs about its multiply-adds, and its build as much as so many of them
@@ -29,7 +36,7 @@ class Job:
     kernels: Path  # the file that defines hgemm_vN
     step: int
     size: Size  # (M, N, K)
-    device: str | None = None  # as get_device takes it
+    device: str | None = None  # as device_name takes it
     order: str | int = "program"
     checks: bool = True
     seed: int = 0  # of the input data
@@ -71,10 +78,14 @@ class Runner:
 
     def __init__(self, kernels: Path, processes: int = 1):
         self.builder, self.pool = Builder(read_text(kernels), kernels.name), Pool(processes)
+        found = ahead.take() if processes == 1 else None
+        if found is not None:
+            self.pool, self.builder.student, self.builder.compiler = found.pool, found.student, found.compiler
         self.made: dict[tuple, Built] = {}
         self.stopped, self.thread = False, None
 
-    def __enter__(self) -> "Runner":
+    def __enter__(self) -> Runner:
+        self.builder.start()
         return self
 
     def __exit__(self, *_) -> None:
@@ -93,7 +104,7 @@ class Runner:
         self.thread = threading.Thread(target=self._build, args=(jobs,), daemon=True)
         self.built_in: dict[int, float] = {}  # index of the job -> seconds
         _announce_first_run(jobs[0].device)
-        self.pool.start(_prepare, jobs[0].device)
+        self.pool.start(ahead.prepare, jobs[0].device)
         self.pool.expect(True)
         self.thread.start()
         for index, result in self.pool.results():
@@ -124,22 +135,12 @@ class Runner:
 
 
 def _announce_first_run(device: str | None) -> None:
+    from lab_cli.common import notes
     from ptxsim.jit.code_cache import is_cold
-    from tirxlab.devices import get_device
+    from tirxlab.devices import device_name
 
-    if get_device(device).NAME == "sim" and is_cold():
+    if device_name(device) == "sim" and is_cold():
         notes().print("first run: the simulator compiles itself, about a minute, once", markup=False)
-
-
-def _prepare(device: str | None) -> None:
-    """In a process of the pool, while the first kernel is being built: the imports of a run, and its code."""
-    import utils  # noqa: F401
-    from tirxlab.devices import get_device
-
-    if get_device(device).NAME == "sim":
-        import ptxsim
-
-        ptxsim.warm_up()
 
 
 def judge(job: Job, built: Built) -> Outcome | StepError:
@@ -154,9 +155,9 @@ def judge(job: Job, built: Built) -> Outcome | StepError:
 
 
 def _outcome(job: Job, built: Built) -> Outcome:
-    from tirxlab.devices import get_device
+    from tirxlab.devices import device_name
 
-    device = get_device(job.device).NAME
+    device = device_name(job.device)
     outcome = Outcome(job.step, size_text(job.size), device, job.order, None, "not built", 0.0, built.message)
     outcome.printed, outcome.misfit = built.printed, built.kind == "misfit"
     return outcome
@@ -204,11 +205,11 @@ def run_job(job: Job) -> Outcome:
 
 def quick_or_all(step: int, device: str | None, full: bool = False) -> list[Size]:
     """The rubric's sizes for a step, smallest first: all on a GPU or with `full`, else the quick ones."""
-    from tirxlab.devices import get_device
+    from tirxlab.devices import device_name
     from tirxlab.rubric import load_rubric
 
     rubric = load_rubric()
-    every = full or get_device(device).NAME == "cuda"
+    every = full or device_name(device) == "cuda"
     return sorted(rubric.sizes(step) if every else rubric.quick_sizes(step), key=lambda s: s[0] * s[1] * s[2])
 
 
@@ -242,12 +243,14 @@ class Progressing:
     """A bar with the time left on a terminal; in a log a line for each job, unless `log` is False."""
 
     def __init__(self, title: str, jobs: list[Job], log: bool = True):
+        from lab_cli.common import notes
+
         self.console, self.count, self.jobs, self.log = notes(), 0, len(jobs), log
         self.bar = bar_on(self.console)
         weight = sum(job.cost + BUILD_COST for job in jobs)
         self.task = self.bar.add_task(title, total=weight, count=0, jobs=self.jobs)
 
-    def __enter__(self) -> "Progressing":
+    def __enter__(self) -> Progressing:
         self.bar.start()
         return self
 

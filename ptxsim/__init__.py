@@ -1,20 +1,41 @@
 """ptxsim: a functional simulator of compiled PTX. `load(text)` gives a module, `module.launch(...)` runs a
 kernel.
+
+Importing it imports nothing else: its names come from their modules on first use, which brings numba (0.5 s).
 """
 
 from __future__ import annotations
 
-import numpy as np
+import importlib
+from typing import TYPE_CHECKING
 
-from ptxsim.frontend.parser import PtxError, parse
-from ptxsim.launch import LoadedModule, Result
-from ptxsim.machine.tensor_map import TensorMap
-from ptxsim.report.findings import Finding
-from ptxsim.trace.schedule import Costs, Timeline
+if TYPE_CHECKING:
+    from ptxsim.frontend.parser import PtxError
+    from ptxsim.launch import LoadedModule, Result
+    from ptxsim.machine.tensor_map import TensorMap
+    from ptxsim.report.findings import Finding
+    from ptxsim.trace.schedule import Costs, Timeline
 
 __all__ = [
     "Costs", "Finding", "LoadedModule", "PtxError", "Result", "TensorMap", "Timeline", "load", "warm_up",
 ]  # fmt: skip
+
+_COMES_FROM = {
+    "PtxError": "ptxsim.frontend.parser",
+    "LoadedModule": "ptxsim.launch",
+    "Result": "ptxsim.launch",
+    "TensorMap": "ptxsim.machine.tensor_map",
+    "Finding": "ptxsim.report.findings",
+    "Costs": "ptxsim.trace.schedule",
+    "Timeline": "ptxsim.trace.schedule",
+}
+
+
+def __getattr__(name: str):
+    if name not in _COMES_FROM:
+        raise AttributeError(f"module 'ptxsim' has no attribute {name!r}")
+    return globals().setdefault(name, getattr(importlib.import_module(_COMES_FROM[name]), name))
+
 
 _SMALL = """.version 8.7
 .target sm_100a
@@ -40,10 +61,14 @@ def load(ptx_text: str) -> LoadedModule:
     modelled.
     """
     import ptxsim.units.all_units  # noqa: F401  (registers the unit instructions)
+    from ptxsim.frontend.parser import parse
+    from ptxsim.launch import LoadedModule
 
     return LoadedModule(parse(ptx_text))
 
 
 def warm_up() -> None:
     """Loads the compiled code that every checked launch uses, before there is a kernel: half a second."""
+    import numpy as np
+
     load(_SMALL).launch("small", block=(32, 1, 1), args=[np.zeros(32, np.uint32)])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 CELL = 128  # rows and columns of a cell, more where the matrix would have over MOST of them
 MOST = 64  # cells down and across
@@ -27,6 +29,8 @@ class MismatchMap:
 
 def mismatch_map(wrong: np.ndarray, unwritten: np.ndarray) -> MismatchMap:
     """wrong, unwritten: (M, N) bool; an unwritten element is wrong too. `zoom` holds the first."""
+    import numpy as np  # those who only read maps do without it
+
     rows, columns = wrong.shape
     cell = CELL
     while max(rows, columns) > cell * MOST:

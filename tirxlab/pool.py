@@ -12,13 +12,14 @@ from __future__ import annotations
 import collections
 import contextlib
 import ctypes
+import gc
 import os
 import signal
 import sys
 import time
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection, wait
 
 try:
@@ -114,7 +115,8 @@ class Pool:
         ours, theirs = SPAWN.Pipe()
         arguments = theirs, self.memory, self.count, prepare
         process = SPAWN.Process(target=_work, args=arguments, daemon=False)
-        process.start()
+        with _no_interrupt():
+            process.start()
         theirs.close()
         self.workers.append(_Worker(process, ours))
         return self.workers[-1]
@@ -133,6 +135,20 @@ class Pool:
             _kill(worker)
             self.workers.remove(worker)
         return key, result
+
+
+@contextlib.contextmanager
+def _no_interrupt():
+    """A process started meanwhile is deaf to Ctrl-C from its first instruction on, not only in `_work`."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    resource_tracker.ensure_running()  # the first start would do it, and let the signal through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _status(code: int | None) -> str:
@@ -165,8 +181,11 @@ def _work(pipe: Connection, memory: int, count: int, prepare: tuple | None) -> N
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "LAB_JOBS"):
         os.environ.setdefault(name, share)
     if prepare is not None:
+        gc.disable()  # what imports make stays
         with contextlib.suppress(Exception):  # what goes wrong shows where it is needed
             prepare[0](*prepare[1])
+        gc.freeze()
+        gc.enable()
     with contextlib.suppress(EOFError, OSError):
         while True:
             function, args = pipe.recv()

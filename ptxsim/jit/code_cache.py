@@ -8,12 +8,12 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.util
+import json
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-
-import numba
 
 _PACKAGE = Path(__file__).parents[1]
 _SOURCES = ("jit/*.py", "isa/mathlib/*.py", "isa/address_map.py")  # what generated code may import
@@ -41,10 +41,38 @@ def is_cold() -> bool:
 @functools.cache
 def _sources():
     """The hash of what all generated code may import, and of who compiles it."""
+    import numba  # 0.2 s, and who asks only whether the cache is cold has no use for it
+
     digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
     for path in sorted(path for pattern in _SOURCES for path in _PACKAGE.glob(pattern)):
         digest.update(path.read_bytes())
     return digest
+
+
+def remembered(name: str, sources: tuple[str, ...], make: Callable[[], object], key: str = ""):
+    """What `make()` gives, which JSON can hold; from disk if it was made before of the same sources and key.
+
+    sources: patterns of files in this package that it is made of, besides those that any generated code has.
+    """
+    digest = _sources().copy()
+    for path in sorted(path for pattern in sources for path in _PACKAGE.glob(pattern)):
+        digest.update(path.read_bytes())
+    digest.update(key.encode())
+    path = cache_directory() / f"{name}_{digest.hexdigest()[:24]}.json"
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):  # not there yet, or damaged
+        made = make()
+        _write_whole(path, json.dumps(made))
+        return made
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """The file is there at once or not at all: other processes may look for it."""
+    handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
+    with os.fdopen(handle, "w") as file:
+        file.write(text)
+    os.replace(part, path)
 
 
 def import_generated(text: str, modules: tuple[str, ...] | list[str] = ()):
@@ -61,10 +89,7 @@ def import_generated(text: str, modules: tuple[str, ...] | list[str] = ()):
         return sys.modules[name]
     path = cache_directory() / f"{name}.py"
     if not path.exists():
-        handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-        os.replace(part, path)
+        _write_whole(path, text)
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module

@@ -15,9 +15,10 @@ from ptxsim.isa.scalar import address
 from ptxsim.isa.scalar import table as scalar
 from ptxsim.isa.scalar.forms import ScalarOp
 from ptxsim.jit.bytecode import FIRST_SCALAR
-from ptxsim.jit.code_cache import import_generated
+from ptxsim.jit.code_cache import import_generated, remembered
 from ptxsim.jit.simd_scalar import vector_operation
 
+_TABLE = ("isa/scalar/*.py",)  # what the hot operations come from; to expand it takes 0.1 s
 _TEMPLATE = Path(__file__).with_name("loop_template.py")
 GROUP = 24  # operations in one compiled function
 
@@ -54,7 +55,10 @@ def hot_operations() -> tuple[ScalarOp, ...]:
 
 @functools.cache
 def hot_numbers() -> dict[str, int]:
-    return {op.key: FIRST_SCALAR + i for i, op in enumerate(hot_operations())}
+    """Key of a hot operation -> its number in the opcode column."""
+    return remembered(
+        "numbers", _TABLE, lambda: {op.key: FIRST_SCALAR + i for i, op in enumerate(hot_operations())}
+    )
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,11 @@ class FastCall:
 @functools.cache
 def main_loop(fast: tuple[FastCall, ...] = ()) -> Callable:
     """The compiled `run` of loop_template.py with all hot operations and fast forms of units in it."""
+    text = remembered("loop", _TABLE, lambda: _loop_text(fast), key=repr(fast))
+    return import_generated(text, sorted({call.module for call in fast})).run
+
+
+def _loop_text(fast: tuple[FastCall, ...]) -> str:
     template = _TEMPLATE.read_text()
     functions, dispatch, loops = [], [], []
     for op in hot_operations():
@@ -95,8 +104,7 @@ def main_loop(fast: tuple[FastCall, ...] = ()) -> Callable:
     text = template.replace("# {{functions}}", "\n".join(functions))
     text = text.replace("    # {{fast: each}}", _each(fast))
     text = text.replace("    # {{fast: together}}", _together(fast))
-    text = text.replace("        # {{scalar}}", "\n".join(dispatch).replace("elif", "if", 1))
-    return import_generated(text, sorted({call.module for call in fast})).run
+    return text.replace("        # {{scalar}}", "\n".join(dispatch).replace("elif", "if", 1))
 
 
 def _each(fast: tuple[FastCall, ...]) -> str:

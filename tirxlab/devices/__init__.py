@@ -33,12 +33,19 @@ class Run:
     trace: object = None  # events, where they were asked for
 
 
-def get_device(name: str | None = None) -> ModuleType:
-    """The device of that name; without one $LAB_DEVICE, else cuda on a tcgen05-capable machine, else sim."""
+def device_name(name: str | None = None) -> str:
+    """`name` if there is such a device; without one $LAB_DEVICE, else cuda on a tcgen05-capable machine, else
+    sim. Imports neither device.
+    """
     name = name or os.environ.get("LAB_DEVICE") or default_device()
     if name not in DEVICES:
         raise DeviceError(f"unknown device {name!r}: use one of {', '.join(DEVICES)}")
-    return importlib.import_module(f"tirxlab.devices.{name}")
+    return name
+
+
+def get_device(name: str | None = None) -> ModuleType:
+    """The device of that name, chosen as `device_name` does."""
+    return importlib.import_module(f"tirxlab.devices.{device_name(name)}")
 
 
 def default_device() -> str:

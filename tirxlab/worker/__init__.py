@@ -6,21 +6,26 @@
 The child (child.py) lowers a step to CUDA text and a launch. A second one, which runs no student code,
 compiles it. The parent (session.py) takes bytes of limited size from them, within limited time, and validates
 them. What a child may touch: levels.py.
+The names below come from their modules on first use: a child is started before all of this is imported.
 """
 
-from tirxlab.worker.builder import Builder, Built, NoKernel, artifact_of
-from tirxlab.worker.levels import LEVELS, strongest
-from tirxlab.worker.limits import Limits
-from tirxlab.worker.session import Session, WorkerError
+import importlib
 
-__all__ = [
-    "LEVELS",
-    "Builder",
-    "Built",
-    "Limits",
-    "NoKernel",
-    "Session",
-    "WorkerError",
-    "artifact_of",
-    "strongest",
-]
+_COMES_FROM = {
+    "LEVELS": "levels",
+    "strongest": "levels",
+    "Limits": "limits",
+    "Session": "session",
+    "WorkerError": "session",
+    "Builder": "builder",
+    "Built": "builder",
+    "NoKernel": "builder",
+    "artifact_of": "builder",
+}
+__all__ = sorted(_COMES_FROM)
+
+
+def __getattr__(name: str):
+    if name not in _COMES_FROM:
+        raise AttributeError(f"module 'tirxlab.worker' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"tirxlab.worker.{_COMES_FROM[name]}"), name)

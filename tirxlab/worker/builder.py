@@ -64,12 +64,19 @@ class Builder:
         self.text, self.name, self.arch = text, name, arch
         self.student = Session("lower", limits, level)
         self.compiler = Session("compile", limits, level)
+        self.told = None  # the process that has the file's text
 
     def __enter__(self) -> Builder:
         return self
 
     def __exit__(self, *_) -> None:
         self.close()
+
+    def start(self) -> None:
+        """Start both children before there is work for them: they import meanwhile what they will need."""
+        for session in (self.student, self.compiler):
+            if not session.running:
+                session.start()
 
     def stop(self) -> None:
         """Make a `build` of another thread end soon."""
@@ -105,8 +112,9 @@ class Builder:
 
     def _draft(self, built: Built) -> Artifact | None:
         """What the student's code makes, as valid data; the text that goes with it is ours."""
-        if not self.student.running:
+        if self.told is None or self.told is not self.student.process:
             self.student.ask({"name": self.name}, self.text.encode())
+            self.told = self.student.process
         answer, data = self.student.ask({"step": built.step, "size": built.size, "arch": self.arch})
         if not answer["ok"]:
             return self._refuse(built, answer)

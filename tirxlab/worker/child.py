@@ -4,8 +4,11 @@
     python child.py compile    {"bytes"} and a draft: the finished artifact
 An answer is one JSON line {"ok", "bytes", ..} and so many bytes. Whatever is printed goes to standard error.
 Student code runs in this process and may break any of this: the parent believes valid data alone.
+What the answers need is imported before the first request, which may come later.
 """
 
+import contextlib
+import gc
 import io
 import json
 import os
@@ -19,7 +22,10 @@ def main(mode: str) -> None:
     stdin, replies = sys.stdin, os.fdopen(os.dup(1), "wb")
     requests, sys.stdin = stdin.buffer, io.StringIO()  # a call of input() gets no request, and no answer
     os.dup2(2, 1)
+    gc.disable()  # what imports make stays
     serve = {"lower": Lowering, "compile": Compiling}[mode]()
+    gc.freeze()
+    gc.enable()
     while line := requests.readline():
         request = json.loads(line)
         answer, data = serve.answer(request, requests.read(request.get("bytes", 0)))
@@ -34,6 +40,12 @@ def refused(kind: str, message: str) -> tuple[dict, bytes]:
 
 class Compiling:
     """Drafts to artifacts; runs no student code."""
+
+    def __init__(self):
+        from tirxlab import nvrtc
+
+        with contextlib.suppress(ImportError):  # said where it is needed
+            nvrtc.version()
 
     def answer(self, request: dict, data: bytes) -> tuple[dict, bytes]:
         from tirxlab import nvrtc
@@ -50,6 +62,12 @@ class Compiling:
 class Lowering:
     """Steps of one kernels file to drafts."""
 
+    def __init__(self):
+        from tirxlab.lean_tvm import import_tvm
+
+        import_tvm()
+        import tirxlab.build  # noqa: F401
+
     def answer(self, request: dict, data: bytes) -> tuple[dict, bytes]:
         if "name" in request:
             self.path = Path(request["name"]).resolve()
@@ -63,9 +81,6 @@ class Lowering:
             return refused("raised", "the code asks for more memory than it may use")
 
     def lower(self, step: int, size: list[int], arch: str) -> tuple[dict, bytes]:
-        from tirxlab.lean_tvm import import_tvm
-
-        import_tvm()
         from tirxlab.build import BuildError, draft
         from tirxlab.steps import StepError, UntouchedStep, builder
 

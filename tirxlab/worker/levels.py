@@ -50,6 +50,11 @@ def strongest() -> str:
     return "limits"
 
 
+def likely() -> str:
+    """The level to try first: the best where Linux may allow it, which its child's first answer shows."""
+    return LEVELS[0] if sys.platform == "linux" and not strongest.cache_info().currsize else strongest()
+
+
 def launcher(arguments: list[str], level: str, limits: Limits, folder: Path) -> list[str]:
     """The command that runs Python with these arguments inside; `folder` is an empty folder for its use.
 

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from tirxlab.worker.confine import MEMORY_EXCEEDED, NOT_STARTED, descendants
-from tirxlab.worker.levels import launcher, strongest
+from tirxlab.worker.levels import LEVELS, launcher, likely, strongest
 from tirxlab.worker.limits import MIB, Limits, printable
 
 _HEAD = 64 << 10  # bytes of an answer's first line
@@ -29,8 +29,10 @@ class TooSlow(WorkerError):
 
 
 class Session:
-    """One child, started with the first request and again after it has died.
+    """One child, started with the first request (or ahead of it) and again after it has died.
 
+    Without a level it is shut in as well as the machine allows. Linux nearly always allows the best, so that
+    is tried first, instead of asking strongest(), which starts processes of its own to find out.
     `mode` as in child.py, or the arguments of Python for another program that speaks its protocol.
     """
 
@@ -51,10 +53,12 @@ class Session:
         return self.process is not None
 
     def start(self) -> None:
+        level = self.level or likely()
+        self.guessed = self.level is None and level == LEVELS[0]
         self.folder = tempfile.TemporaryDirectory(prefix="lab-", ignore_cleanup_errors=True)
         command = launcher(
             self.arguments,
-            self.level or strongest(),
+            level,
             self.limits,
             Path(self.folder.name),
         )
@@ -73,10 +77,15 @@ class Session:
         self.printed.clear()
         head = json.dumps({**request, **({"bytes": len(data)} if data else {})}).encode() + b"\n"
         try:
-            return self._exchange(memoryview(head + data))
-        except BaseException:
+            answer = self._exchange(memoryview(head + data))
+        except BaseException as error:
             self.close()
+            if isinstance(error, WorkerError) and self.guessed and strongest() != LEVELS[0]:
+                self.level = strongest()
+                return self.ask(request, data)
             raise
+        self.guessed = False
+        return answer
 
     def stop(self) -> None:
         """Make the child end soon, and an `ask` of another thread with it."""

@@ -91,3 +91,11 @@ def test_another_thread_may_submit():
 
         threading.Thread(target=feed).start()
         assert dict(pool.results()) == {0: 0, 1: 2, 2: 4}
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="this system has no masks of signals")
+def test_a_process_is_deaf_to_ctrl_c_before_it_runs_any_of_our_code():
+    with Pool(1) as pool:
+        pool.submit("mask", signal.pthread_sigmask, signal.SIG_BLOCK, [])
+        ((_, mask),) = pool.results()
+    assert signal.SIGINT in mask and signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])

@@ -12,7 +12,8 @@ import pytest
 
 from tirxlab.artifact import Artifact
 from tirxlab.worker import LEVELS, Builder, Limits, Session, WorkerError, strongest
-from tirxlab.worker.levels import ROOT
+from tirxlab.worker.confine import NOT_STARTED
+from tirxlab.worker.levels import ROOT, launcher
 from tirxlab.worker.limits import printable
 
 SMALL = Limits(seconds=20, memory=600 << 20, printed=1 << 20)
@@ -202,6 +203,39 @@ def test_a_draft_is_no_artifact_that_runs():
         from tirxlab.devices import sim
 
         sim.run(draft, [])
+
+
+def test_where_the_best_level_does_not_work_the_child_starts_again_with_the_next(monkeypatch):
+    tried = []
+
+    def without_namespaces(arguments, level, limits, folder):
+        tried.append(level)
+        if level == "namespaces":
+            return [sys.executable, "-c", f"import sys; sys.exit({NOT_STARTED})"]
+        return launcher(arguments, level, limits, folder)
+
+    monkeypatch.setattr("tirxlab.worker.session.launcher", without_namespaces)
+    monkeypatch.setattr("tirxlab.worker.session.likely", lambda: "namespaces")
+    monkeypatch.setattr("tirxlab.worker.session.strongest", lambda: "limits")
+    with Builder(STEP + "    return 7\n", limits=SMALL) as builder:
+        builder.start()
+        assert "build() needs a kernel" in builder.build(1, (128, 128, 64)).message
+        assert tried == ["namespaces", "namespaces", "limits"]  # the compiler has had nothing to do yet
+
+
+def test_a_child_that_dies_where_the_best_level_works_is_not_shut_in_less(monkeypatch):
+    monkeypatch.setattr("tirxlab.worker.session.likely", lambda: "namespaces")
+    monkeypatch.setattr("tirxlab.worker.session.strongest", lambda: "namespaces")
+    levels = []
+
+    def dying(arguments, level, limits, folder):
+        levels.append(level)
+        return [sys.executable, "-c", f"import sys; sys.exit({NOT_STARTED})"]
+
+    monkeypatch.setattr("tirxlab.worker.session.launcher", dying)
+    with Session("lower", SMALL) as session, pytest.raises(WorkerError, match="could not be started"):
+        session.ask({"step": 1})
+    assert levels == ["namespaces"]
 
 
 @pytest.mark.skipif(strongest() != "namespaces", reason="this machine has no namespaces to shut a child in")
