@@ -13,6 +13,7 @@ a process of its own kind. --dry loads every artifact, needs no GPU and times no
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import json
 import random
@@ -29,6 +30,7 @@ SETS = [HERE / name for name in ("ladders-3.zip", "triton-3.zip", "public-3.zip"
 OUT, SASS, TRYING = "timing-unseen-3-nvidia-h200.json", "timing-sass.json", "trying.txt"
 ROUNDS = 3
 SECONDS = 290  # after which no further round begins
+COUNTING = 60  # seconds that the count of SASS has for itself
 
 
 def kernels(without=()) -> list[Saved]:
@@ -41,9 +43,12 @@ def tried(folder: Path) -> dict[str, str]:
     begin = 0
     while True:
         command = [sys.executable, "-m", "dev.hw.timing.third", str(folder), "--try-from", str(begin)]
+        (folder / TRYING).unlink(missing_ok=True)
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode == 0:
             return bad
+        if not (folder / TRYING).exists():
+            raise SystemExit(f"no kernel could be tried: {done.stderr[-800:]}")
         number, name = (folder / TRYING).read_text().split()
         bad[name] = (done.stderr.strip().splitlines() or ["it ended without a word"])[-1][:200]
         begin = int(number) + 1
@@ -111,8 +116,10 @@ def main() -> None:
     counting = counted(given.folder)
     bad = tried(given.folder)
     print(f"refused: {bad or 'none'}", flush=True)
-    counting.wait()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        counting.wait(COUNTING)
     timed(given.folder, bad)
+    counting.wait()
 
 
 if __name__ == "__main__":
