@@ -2,6 +2,11 @@
 
 # state spaces of a load or store
 SPACE_GLOBAL, SPACE_SHARED, SPACE_CLUSTER, SPACE_LOCAL, SPACE_GENERIC = range(5)
+SPACES = {  # how they are spelled, generic by no word; constants and parameters lie in global memory
+    **dict.fromkeys(("global", "const", "param"), SPACE_GLOBAL),
+    **dict.fromkeys(("shared", "shared::cta"), SPACE_SHARED),
+    **{"shared::cluster": SPACE_CLUSTER, "local": SPACE_LOCAL},
+}
 
 # address windows. A shared address carries its CTA's rank in the cluster at RANK_SHIFT, so that a CTA's own
 # addresses are also right as shared::cluster addresses; the first 1 KB of the window belongs to the system.

@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from ptxsim.frontend.parser import Instr
+from ptxsim.isa.address_map import SPACE_GENERIC, SPACES
 from ptxsim.isa.operands import type_bits
 from ptxsim.isa.syntax import conform, syntax
 
-SPACES = {
-    "global": 0,
-    "const": 0,
-    "param": 0,
-    "shared": 1,
-    "shared::cta": 1,
-    "shared::cluster": 2,
-    "local": 3,
-}
-GENERIC = 4
 STRONG = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"}  # strong operations (PTX ISA 8.4)
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 _CACHE = "{.first}{.second}{.hint}"
@@ -56,7 +47,7 @@ def accept(instr: Instr) -> Instr:
 def access_form(instr: Instr) -> tuple[int, bool, int, int]:
     """(bytes of an element, sign-extended?, space, elements) of a load or store that was accepted."""
     spaces = [m.split("::e")[0].split("::f")[0] for m in instr.mods]
-    space = next((SPACES[m] for m in spaces if m in SPACES), GENERIC)
+    space = next((SPACES[m] for m in spaces if m in SPACES), SPACE_GENERIC)
     vector = next((_VECTORS[m] for m in instr.mods if m in _VECTORS), 1)
     kind = instr.mods[-1]
     return type_bits(kind) // 8, kind[0] == "s", space, vector

@@ -12,30 +12,9 @@ UNSET = 0xFFFB_7FFB_FFFB_7FFB
 SINK, CARRY = 0, 1  # the slot behind `_`, and the condition code register CC.CF (PTX ISA 9.7.2)
 
 TYPE_BITS = {
-    "b8": 8,
-    "u8": 8,
-    "s8": 8,
-    "b16": 16,
-    "u16": 16,
-    "s16": 16,
-    "f16": 16,
-    "bf16": 16,
-    "b32": 32,
-    "u32": 32,
-    "s32": 32,
-    "f32": 32,
-    "f16x2": 32,
-    "bf16x2": 32,
-    "u16x2": 32,
-    "s16x2": 32,
-    "tf32": 32,
-    "b64": 64,
-    "u64": 64,
-    "s64": 64,
-    "f64": 64,
-    "f32x2": 64,
-    "b128": 128,
-    "pred": 1,
+    **{f"{kind}{bits}": bits for kind in "bus" for bits in (8, 16, 32, 64)},
+    **{"f16": 16, "bf16": 16, "f32": 32, "tf32": 32, "f64": 64, "b128": 128, "pred": 1},
+    **{"f16x2": 32, "bf16x2": 32, "u16x2": 32, "s16x2": 32, "f32x2": 64},
 }
 
 

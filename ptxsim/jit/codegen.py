@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ptxsim.isa.operands import type_bits
 from ptxsim.isa.scalar import address
 from ptxsim.isa.scalar import table as scalar
 from ptxsim.isa.scalar.forms import ScalarOp
@@ -23,21 +24,6 @@ _TEMPLATE = Path(__file__).with_name("loop_template.py")
 GROUP = 24  # operations in one compiled function
 
 _MASKS = {8: "M8", 16: "M16", 32: "M32"}
-_BITS = {
-    "u8": 8,
-    "b8": 8,
-    "s8": 8,
-    "u16": 16,
-    "b16": 16,
-    "s16": 16,
-    "f16": 16,
-    "bf16": 16,
-    "u64": 64,
-    "b64": 64,
-    "s64": 64,
-    "f64": 64,
-    "f32x2": 64,
-}
 
 
 @functools.cache
@@ -182,7 +168,7 @@ def operation_lines(op: ScalarOp) -> list[str]:
 
 
 def _read(kind: str, value: str) -> str:
-    bits = _BITS.get(kind, 32)
+    bits = type_bits(kind)
     if kind == "f32":
         return f"as_f32({value})"
     if kind == "f64":
@@ -193,7 +179,7 @@ def _read(kind: str, value: str) -> str:
 
 
 def _write(kind: str, value: str) -> str:
-    bits = _BITS.get(kind, 32)
+    bits = type_bits(kind)
     if kind == "f32":
         return f"f32_result(np.float32({value}))"
     if kind == "f64":

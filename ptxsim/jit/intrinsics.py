@@ -1,11 +1,10 @@
 """Raw memory access for compiled code: typed loads and stores at a host address.
 
-Every address given here has been checked by `translate` (loop.py); nothing else may call these.
+Every address given here has been checked by `translate` (jit/translate.py); nothing else may call these.
 """
 
 from __future__ import annotations
 
-import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core.extending import intrinsic
@@ -42,7 +41,7 @@ load8, load16, load32, load64 = (_loader(bits) for bits in (8, 16, 32, 64))
 store8, store16, store32, store64 = (_storer(bits) for bits in (8, 16, 32, 64))
 
 
-def _at(builder, base, index):
+def word_at(builder, base, index):
     """Pointer to the 64-bit word number `index` after address `base`."""
     word = ir.IntType(64)
     start = builder.inttoptr(base, word.as_pointer())
@@ -64,7 +63,7 @@ def column(typingctx, row, number):
     """int64 number `number` of the bytecode row at address `row`."""
 
     def codegen(context, builder, signature, args):
-        return builder.load(_at(builder, args[0], args[1]), typ=ir.IntType(64))
+        return builder.load(word_at(builder, args[0], args[1]), typ=ir.IntType(64))
 
     return types.int64(types.uint64, types.int64), codegen
 
@@ -75,7 +74,7 @@ def lane_value(typingctx, registers, slot, lane):
 
     def codegen(context, builder, signature, args):
         index = builder.add(builder.mul(args[1], ir.Constant(ir.IntType(64), 32)), args[2])
-        return builder.load(_at(builder, args[0], index), typ=ir.IntType(64))
+        return builder.load(word_at(builder, args[0], index), typ=ir.IntType(64))
 
     return types.uint64(types.uint64, types.int64, types.int64), codegen
 
@@ -84,7 +83,7 @@ def lane_value(typingctx, registers, slot, lane):
 def set_lane_value(typingctx, registers, slot, lane, value):
     def codegen(context, builder, signature, args):
         index = builder.add(builder.mul(args[1], ir.Constant(ir.IntType(64), 32)), args[2])
-        builder.store(args[3], _at(builder, args[0], index))
+        builder.store(args[3], word_at(builder, args[0], index))
         return context.get_dummy_value()
 
     return types.void(types.uint64, types.int64, types.int64, types.uint64), codegen
@@ -96,7 +95,7 @@ def mask_of(typingctx, predicates, code):
 
     def codegen(context, builder, signature, args):
         one = ir.Constant(ir.IntType(64), 1)
-        value = builder.load(_at(builder, args[0], builder.ashr(args[1], one)), typ=ir.IntType(64))
+        value = builder.load(word_at(builder, args[0], builder.ashr(args[1], one)), typ=ir.IntType(64))
         return builder.xor(value, builder.neg(builder.and_(args[1], one)))
 
     return types.int64(types.uint64, types.int64), codegen
@@ -107,36 +106,10 @@ def set_mask(typingctx, predicates, index, active, value):
     """Sets the active lanes of predicate `index` from the bits of `value`."""
 
     def codegen(context, builder, signature, args):
-        pointer = _at(builder, args[0], args[1])
+        pointer = word_at(builder, args[0], args[1])
         old = builder.load(pointer, typ=ir.IntType(64))
         kept = builder.and_(old, builder.not_(args[2]))
         builder.store(builder.or_(kept, builder.and_(args[3], args[2])), pointer)
         return context.get_dummy_value()
 
     return types.void(types.uint64, types.int64, types.int64, types.int64), codegen
-
-
-def _bitcast(source, target, bits: int, to_float: bool):
-    """Reinterprets the low `bits` of a uint64 as a float, or back."""
-
-    @intrinsic
-    def cast(typingctx, value):
-        def codegen(context, builder, signature, args):
-            floating = ir.FloatType() if bits == 32 else ir.DoubleType()
-            if to_float:
-                narrow = builder.trunc(args[0], ir.IntType(bits)) if bits < 64 else args[0]
-                return builder.bitcast(narrow, floating)
-            raw = builder.bitcast(args[0], ir.IntType(bits))
-            return builder.zext(raw, ir.IntType(64)) if bits < 64 else raw
-
-        return target(source), codegen
-
-    return cast
-
-
-as_f32 = _bitcast(types.uint64, types.float32, 32, True)
-as_f64 = _bitcast(types.uint64, types.float64, 64, True)
-f32_bits = _bitcast(types.float32, types.uint64, 32, False)
-f64_bits = _bitcast(types.float64, types.uint64, 64, False)
-
-M8, M16, M32 = np.uint64(0xFF), np.uint64(0xFFFF), np.uint64(0xFFFF_FFFF)

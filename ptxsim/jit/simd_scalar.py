@@ -14,14 +14,15 @@ from llvmlite import ir
 from numba import types
 from numba.core.extending import intrinsic
 
+from ptxsim.isa.operands import type_bits
 from ptxsim.jit import simd_half as vector_half
 from ptxsim.jit.bytecode import DST0, SRC0, SRC1, SRC2, SRC3
+from ptxsim.jit.intrinsics import word_at
 
 LANES = 32
 I1, I32, I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 V1, V32, V64 = (ir.VectorType(t, LANES) for t in (I1, I32, I64))
 VF = ir.VectorType(ir.FloatType(), LANES)
-_WIDTH = {"u8": 8, "b8": 8, "s8": 8, "u16": 16, "b16": 16, "s16": 16, "f16": 16, "bf16": 16}
 _CONSTANTS = {
     "M8": 0xFF, "M16": 0xFFFF, "M32": 0xFFFF_FFFF, "W16": 16, "W32": 32, "W64": 64, "SIGN32": 1 << 31,
     "MAGNITUDE32": 0x7FFF_FFFF, "INFINITY32": 0x7F80_0000, "CANONICAL32": 0x7FFF_FFFF,
@@ -38,10 +39,6 @@ class NoVectorForm(Exception):
 class Value:
     kind: str  # "u" uint64, "s" int64, "f" float32, "w" float64 that came from float32, "p" predicate
     ir: object
-
-
-def _width(kind: str) -> int:
-    return 64 if kind.endswith("64") or kind == "f32x2" else _WIDTH.get(kind, 32)
 
 
 def splat(number: int, vector=V64):
@@ -112,7 +109,7 @@ def _emit(builder, dst: str, sources: tuple[str, ...], tree, row, m, registers, 
     target = _column(builder, row, DST0)
     if dst == "pred":
         bits = builder.zext(builder.bitcast(result.ir, I32), I64)
-        pointer = _word(builder, predicates, target)
+        pointer = word_at(builder, predicates, target)
         kept = builder.and_(builder.load(pointer, typ=I64), builder.not_(m))
         builder.store(builder.or_(kept, builder.and_(bits, m)), pointer)
     else:
@@ -120,27 +117,23 @@ def _emit(builder, dst: str, sources: tuple[str, ...], tree, row, m, registers, 
 
 
 def _column(builder, row, number: int):
-    return builder.load(_word(builder, row, ir.Constant(I64, number)), typ=I64)
-
-
-def _word(builder, base, index):
-    return builder.gep(builder.inttoptr(base, I64.as_pointer()), [index], inbounds=True, source_etype=I64)
+    return builder.load(word_at(builder, row, ir.Constant(I64, number)), typ=I64)
 
 
 def _lanes(builder, registers, slot):
-    pointer = _word(builder, registers, builder.mul(slot, ir.Constant(I64, LANES)))
+    pointer = word_at(builder, registers, builder.mul(slot, ir.Constant(I64, LANES)))
     return builder.bitcast(pointer, V64.as_pointer())
 
 
 def _mask(builder, predicates, code):
     one = ir.Constant(I64, 1)
-    value = builder.load(_word(builder, predicates, builder.ashr(code, one)), typ=I64)
+    value = builder.load(word_at(builder, predicates, builder.ashr(code, one)), typ=I64)
     return builder.xor(value, builder.neg(builder.and_(code, one)))
 
 
 def _typed(builder, kind: str, raw) -> Value:
     """A register's 64-bit lanes as the table's expressions see a value of type `kind`."""
-    form, width = _kind_of(kind), _width(kind)
+    form, width = _kind_of(kind), type_bits(kind)
     if form == "f":
         return Value("f", builder.bitcast(builder.trunc(raw, V32), VF))
     if width == 64:
@@ -156,7 +149,7 @@ def _raw(builder, kind: str, value: Value):
         nan = builder.fcmp_unordered("uno", value.ir, value.ir)
         canonical = ir.Constant(V32, [0x7FFF_FFFF] * LANES)  # f32_result
         return builder.zext(builder.select(nan, canonical, builder.bitcast(value.ir, V32)), V64)
-    width = _width(kind)
+    width = type_bits(kind)
     return value.ir if width == 64 else builder.and_(value.ir, splat((1 << width) - 1))
 
 

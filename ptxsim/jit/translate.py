@@ -43,16 +43,6 @@ from ptxsim.jit.bytecode import (
     SHARED_LIMIT,
 )
 
-SPACES = {  # spelling of a state space -> its number; no spelling is generic
-    "global": SPACE_GLOBAL,
-    "shared": SPACE_SHARED,
-    "shared::cta": SPACE_SHARED,
-    "shared::cluster": SPACE_CLUSTER,
-    "local": SPACE_LOCAL,
-    "generic": SPACE_GENERIC,
-}
-
-
 # ---- shared memory: address in the window <-> (CTA rank, offset) <-> place, a name of its own ----
 
 

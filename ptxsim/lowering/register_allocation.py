@@ -66,7 +66,6 @@ class RegisterAllocator:
             if keeps:
                 kept |= written | {name for copies in row.copies.values() for name in copies}
         ranges, unset = cfg.live_ranges(blocks, uses, kills, defs)
-        self.last_use = {name: ranges[i][1] for name, i in index.items() if i in ranges}
         self._assign({name: ranges[i] for name, i in index.items() if i in ranges}, kept)
         types = self.function.regs
         self.unset = {

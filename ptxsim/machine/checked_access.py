@@ -11,9 +11,10 @@ from ptxsim.isa.address_map import (
     SPACE_GENERIC,
     SPACE_GLOBAL,
     SPACE_LOCAL,
+    SPACES,
 )
 from ptxsim.jit.bytecode import LOG_PLACE, LOG_ROW, LOG_SAME, LOG_SIZE, LOG_THREAD
-from ptxsim.jit.translate import SPACES, in_window, is_shared, place_name, resolve, shared_fault, shared_place
+from ptxsim.jit.translate import in_window, is_shared, place_name, resolve, shared_fault, shared_place
 
 
 def bytes_at(
@@ -23,7 +24,7 @@ def bytes_at(
 
     The access is logged for the checks as one of this lane.
     """
-    code, inside = resolve(SPACES[space], address)
+    code, inside = resolve(SPACES.get(space, SPACE_GENERIC), address)
     wrong, view, place = FAULT_MISALIGNED, None, 0
     if address % size == 0:
         wrong, view, place = _find(cluster, split, lane, code, inside, size)
@@ -58,7 +59,7 @@ def own_offsets(cluster, split, addresses: np.ndarray, size: int, space: str = "
     """
     rank, offsets = shared_place(addresses)
     other = rank != split.cta
-    if SPACES[space] == SPACE_GENERIC:
+    if SPACES.get(space, SPACE_GENERIC) == SPACE_GENERIC:
         other |= ~is_shared(addresses)
     for kind, wrong in (
         (FAULT_OTHER_CTA, other),

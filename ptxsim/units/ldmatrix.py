@@ -45,29 +45,12 @@ class Form:
         return self.count * (2 if self.shape == "m16n16" else 1)
 
 
-# (shape, transposed, type) -> (element bytes, most matrices); packed types are loads only
-_LOADS = {
-    ("m8n8", False, "b16"): (2, 4),
-    ("m8n8", True, "b16"): (2, 4),
-    ("m16n16", True, "b8"): (1, 2),
-    ("m16n16", True, "b8x16"): (1, 2),
-    ("m8n16", False, "b8x16"): (1, 4),
-}
-_STORES = {("m8n8", False, "b16"): (2, 4), ("m8n8", True, "b16"): (2, 4), ("m16n8", True, "b8"): (1, 4)}
-
-
 def decode_form(instr) -> Form:
-    """The form of an ldmatrix or stmatrix; PtxError for one that does not exist."""
-    table = _LOADS if instr.op == "ldmatrix" else _STORES
-    shape = next((m for m in instr.mods if m[0] == "m"), "")
-    kind = next((m for m in instr.mods if m in ("b16", "b8", "b8x16")), "")
-    count = next((_COUNTS[m] for m in instr.mods if m in _COUNTS), 0)
+    """The form of an ldmatrix or stmatrix; PtxError for a wrong number of registers."""
+    shape = next(m for m in instr.mods if m[0] == "m")
+    count = next(_COUNTS[m] for m in instr.mods if m in _COUNTS)
     packed = next((_PACKED[m] for m in instr.mods if m in _PACKED), 0)
-    transpose = "trans" in instr.mods
-    width, most = table.get((shape, transpose, kind), (0, 0))
-    if not width or not 1 <= count <= most or bool(packed) != (kind == "b8x16"):
-        raise refuse(instr, f"{instr.name} is no form of {instr.op} (PTX ISA 9.7.14.5.15)")
-    form = Form(shape, count, transpose, width, packed)
+    form = Form(shape, count, "trans" in instr.mods, 2 if "b16" in instr.mods else 1, packed)
     vector = instr.operands[0 if instr.op == "ldmatrix" else 1]
     registers = len(vector.items) if hasattr(vector, "items") else 1
     if registers != form.registers:

@@ -17,19 +17,8 @@ from ptxsim.isa.number_formats import DECODERS
 from ptxsim.units.registry import refuse, unit
 from ptxsim.units.warp import require_aligned, require_set
 
-BITS = {
-    "f16": 16,
-    "bf16": 16,
-    "tf32": 32,
-    "f64": 64,
-    "e4m3": 8,
-    "e5m2": 8,
-    "s8": 8,
-    "u8": 8,
-    "s4": 4,
-    "u4": 4,
-    "b1": 1,
-}
+_BYTES = {kind: DECODERS[kind].bytes for kind in ("f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8")}
+BITS = {**{kind: 8 * size for kind, size in _BYTES.items()}, "f64": 64, "s4": 4, "u4": 4, "b1": 1}
 # types of A and B -> (shapes, types of C and D)
 _INT4, _INT8, _FP8 = ("s4", "u4"), ("s8", "u8"), ("e4m3", "e5m2")
 _LEGAL = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
-from ptxsim.jit.translate import SPACES
+from ptxsim.isa.address_map import SPACES
 from ptxsim.machine.checked_access import bytes_at
 from ptxsim.machine.tensor_map import TensorMap
 from ptxsim.units.registry import unit
