@@ -129,7 +129,7 @@ class Clues(Observer):
             }
 
     def _late(self, cluster) -> None:
-        """A warp's instruction lacks lanes that stand still, not behind it: what holds them comes first."""
+        """A warp's instruction lacks lanes that stand still before it: what holds them comes first."""
         model = None
         for finding in self.reporter.found.values():
             if finding.kind != "collective" or "missing" not in finding.evidence or not cluster.stuck:

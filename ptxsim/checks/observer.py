@@ -39,7 +39,7 @@ class Observer:
     # mbarriers
     def mbarrier_init(self, cluster, split, lane: int, place) -> None: ...
     def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
-        """These lanes (a mask) arrive, none of them behind the one that completes the phase."""
+        """These lanes (a mask) arrive, none of them after the one that completes the phase."""
 
     def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
         """A wait of these lanes (a mask) found the phase it asked for completed."""

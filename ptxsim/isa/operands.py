@@ -9,7 +9,7 @@ from ptxsim.frontend.ast import Imm
 
 # what a register holds before it is written: NaN as f16, bf16, f32 and f64, and no likely integer
 UNSET = 0xFFFB_7FFB_FFFB_7FFB
-SINK, CARRY = 0, 1  # the slot behind `_`, and the condition code register CC.CF (PTX ISA 9.7.2)
+SINK, CARRY = 0, 1  # the slot that `_` names, and the condition code register CC.CF (PTX ISA 9.7.2)
 
 TYPE_BITS = {
     **{f"{kind}{bits}": bits for kind in "bus" for bits in (8, 16, 32, 64)},

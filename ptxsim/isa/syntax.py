@@ -3,7 +3,7 @@
 `syntax("mbarrier.init {.space}.b64 [bar], count")`: the name, whose words come first and in this order; then
 the modifiers, each a word or the name of a set of words, in braces where optional (`{.sem.scope}`: both or
 none); then the operands.
-ptxas takes the modifiers behind the name in any order, except that types and state spaces keep theirs; so
+ptxas takes the modifiers after the name in any order, except that types and state spaces keep theirs; so
 does `Syntax.arrange`, which gives them back in the order of the box: nothing else need look for them.
 """
 

@@ -4,8 +4,8 @@ There are two implementations. `load_lanes` and `store_lanes` do any access of a
 `store_warp` do the usual widths for a whole warp whose addresses lie in one buffer or window, as vector code:
 step 3 at 1024^3 runs 1.4 times faster without observers, 4 % with checks (CPU time, minima of 5 runs).
 
-Arguments named in capitals are the arrays of loop_template.py; `c` is a bytecode row, `registers` the
-address of the warp's register file.
+Arguments have the names of loop_template.py; `c` is a bytecode row, `registers` the address of the warp's
+register file.
 """
 
 # ruff: noqa: F405, SIM109

@@ -17,7 +17,7 @@ from ptxsim.jit.bytecode import LOG_PLACE, LOG_ROW, LOG_SAME, LOG_SIZE, LOG_THRE
 from ptxsim.jit.translate import in_window, is_shared, place_name, resolve, shared_fault, shared_place
 
 
-def bytes_at(
+def checked_view(
     cluster, split, lane: int, address: int, size: int, space: str, write: bool
 ) -> np.ndarray | None:
     """uint8 (size,) view of simulated memory; None, with a finding, if the access is not legal.

@@ -54,7 +54,7 @@ class MBarrier:
         if abs(self.tx) > MAX_COUNT:
             raise MBarrierError(f"tx-count {self.tx} leaves its range of +-{MAX_COUNT} bytes")
 
-    def turn(self) -> bool:
+    def try_complete_phase(self) -> bool:
         """Completes the phase if nothing is missing; True if it did."""
         if self.pending or self.tx:
             return False

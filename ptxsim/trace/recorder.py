@@ -75,7 +75,7 @@ class Recorder(Observer):
         return len(self.events) - 1
 
     def by_warp(self, split, kind: str, name: str, after=(), amount: int = 0, read=(), phase=None) -> int:
-        """An event of a warp, behind its last one; the same thing once more only makes that one longer."""
+        """An event of a warp, after its last one; the same thing once more only makes that one longer."""
         w, instr = split.warp, split.instr
         before = self.last.get(w)
         last = self.events[before] if before is not None else None

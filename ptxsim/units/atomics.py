@@ -8,7 +8,7 @@ import numpy as np
 
 from ptxsim.isa.address_map import GLOBAL_BASE
 from ptxsim.isa.number_formats import canonical_nans
-from ptxsim.machine.checked_access import bytes_at
+from ptxsim.machine.checked_access import checked_view
 from ptxsim.units.registry import unit
 
 _OPERATIONS = {
@@ -40,7 +40,7 @@ _TYPES = {
 }
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 _HALVES = "f16 f16x2 bf16 bf16x2"
-# the operations of both, behind the modifiers of memory (PTX ISA 9.7.13.6, .7)
+# the operations of both, after the modifiers of memory (PTX ISA 9.7.13.6, .7)
 _FORMS = (
     ".bits{.hint}.word",
     ".add{.hint}.sum",
@@ -111,7 +111,9 @@ def _update(instr, returns: bool):
         size = width * lanes_per
         for lane, address in zip(split.lanes, cluster.addresses(split, arg), strict=True):
             for v in range(vector):
-                view = bytes_at(cluster, split, int(lane), int(address) + v * size, size, space, write=True)
+                view = checked_view(
+                    cluster, split, int(lane), int(address) + v * size, size, space, write=True
+                )
                 if view is None:
                     continue
                 old = int.from_bytes(view.tobytes(), "little")

@@ -17,7 +17,7 @@ from ptxsim.machine.async_queue import Work
 from ptxsim.machine.checked_access import log_own, own_offsets
 from ptxsim.machine.mbarrier import MAX_COUNT
 from ptxsim.machine.split import Wait
-from ptxsim.units.mbarrier import find_barrier, guarded, place_of
+from ptxsim.units.mbarrier import apply_count_change, find_barrier, place_of
 from ptxsim.units.registry import refuse, unit
 
 
@@ -285,4 +285,4 @@ def _arrive(cluster, split, place, tokens: list) -> None:
     if cluster.checks:
         by_observer = zip(*tokens, strict=True) if tokens else [()] * len(cluster.checks.observers)
         cluster.checks.cp_async_arrive(cluster, split, place, list(by_observer))
-    guarded(cluster, split, place, barrier.arrive)
+    apply_count_change(cluster, split, place, barrier.arrive)

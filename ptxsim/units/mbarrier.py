@@ -67,7 +67,7 @@ def find_barrier(cluster, split, place: tuple[int, int] | None, action: str) -> 
     return barrier
 
 
-def guarded(cluster, split, place: tuple[int, int], change) -> None:
+def apply_count_change(cluster, split, place: tuple[int, int], change) -> None:
     """Applies `change()` to a barrier; a count that leaves its range is a finding. Completes the phase if
     due.
     """
@@ -85,7 +85,7 @@ def guarded(cluster, split, place: tuple[int, int], change) -> None:
             barrier=name,
             cause="arrivals",
         )
-    settle(cluster, place)
+    complete_if_ready(cluster, place)
 
 
 def bytes_arrive(cluster, split, place, size: int, token) -> None:
@@ -94,14 +94,14 @@ def bytes_arrive(cluster, split, place, size: int, token) -> None:
     if barrier is not None:
         if cluster.checks:
             cluster.checks.async_arrive(cluster, place, token)
-        guarded(cluster, split, place, lambda: barrier.complete_tx(size))
+        apply_count_change(cluster, split, place, lambda: barrier.complete_tx(size))
 
 
-def settle(cluster, place: tuple[int, int]) -> None:
+def complete_if_ready(cluster, place: tuple[int, int]) -> None:
     """Completes the current phase of a barrier if nothing is missing, and wakes who waits for it."""
     barrier = cluster.mbarriers[place]
     cluster.effects += 1
-    if barrier.turn():
+    if barrier.try_complete_phase():
         publish(cluster, place)
         if cluster.checks:
             cluster.checks.phase_complete(cluster, place)
@@ -233,7 +233,7 @@ def arrive(instr):
                     cluster.checks.mbarrier_arrive(cluster, split, mask, place, "relaxed" in mods)
                 before, phase = barrier.state(), barrier.phase
                 number = sum(counts) if at_once else counts[lanes.index(part[0])]
-                guarded(cluster, split, place, lambda b=barrier, n=number: signal(b, n))
+                apply_count_change(cluster, split, place, lambda b=barrier, n=number: signal(b, n))
                 states[part] = before - np.cumsum([0, *counts[: len(part) - 1]], dtype=np.uint64)
                 if keeps and barrier.phase != phase:
                     _completed(cluster, split, place)
@@ -272,7 +272,7 @@ def expect_tx(instr):
             barrier = find_barrier(cluster, split, place, "expect_tx")
             if barrier is not None:
                 move = barrier.expect_tx if announce else barrier.complete_tx
-                guarded(
+                apply_count_change(
                     cluster, split, place, lambda move=move, lane=lane: move(int(sizes[lane]) & 0xFFFF_FFFF)
                 )
 

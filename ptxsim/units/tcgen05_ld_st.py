@@ -14,7 +14,7 @@ from ptxsim.jit.translate import is_shared, shared_place
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.tensor_memory import COLUMNS, split_address
 from ptxsim.units import tcgen05_mma  # noqa: F401  (registers tcgen05.mma)
-from ptxsim.units.mbarrier import find_barrier, guarded, place_of
+from ptxsim.units.mbarrier import apply_count_change, find_barrier, place_of
 from ptxsim.units.registry import refuse, unit
 from ptxsim.units.warp import require_aligned
 
@@ -265,7 +265,7 @@ def _signal(cluster, split, place, clock) -> None:
     if barrier is not None:
         if cluster.checks:
             cluster.checks.async_arrive(cluster, place, clock)
-        guarded(cluster, split, place, barrier.arrive)
+        apply_count_change(cluster, split, place, barrier.arrive)
 
 
 @unit(

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from ptxsim.isa.address_map import SPACES
-from ptxsim.machine.checked_access import bytes_at
+from ptxsim.machine.checked_access import checked_view
 from ptxsim.machine.tensor_map import TensorMap
 from ptxsim.units.registry import unit
 from ptxsim.units.warp import require_aligned
@@ -49,7 +49,7 @@ _TYPES = (
     ml_dtypes.bfloat16,
     "f4",
     "f4",
-)  # fmt: skip  PTX ISA table of .elemtype; the types behind these are below a byte
+)  # fmt: skip  PTX ISA table of .elemtype; the types after these are below a byte
 _SWIZZLES = (0, 32, 64, 128)
 
 
@@ -141,7 +141,7 @@ def replace(instr):
 
     def run(cluster, split, args):
         for lane, address in zip(split.lanes, cluster.addresses(split, args[0]).tolist(), strict=True):
-            data = bytes_at(cluster, split, int(lane), address, MAP_BYTES, space, write=True)
+            data = checked_view(cluster, split, int(lane), address, MAP_BYTES, space, write=True)
             if data is None:
                 return
             record = data[: RECORD.itemsize].view(RECORD)[0]
@@ -167,8 +167,8 @@ def copy_and_fence(instr):
         require_aligned(cluster, split)
         lane = int(split.lanes[0])
         origin, target = (cluster.address(split, arg) for arg in (args[1], args[0]))
-        origin = bytes_at(cluster, split, lane, origin, MAP_BYTES, "shared::cta", write=False)
-        target = bytes_at(cluster, split, lane, target, MAP_BYTES, "global", write=True)
+        origin = checked_view(cluster, split, lane, origin, MAP_BYTES, "shared::cta", write=False)
+        target = checked_view(cluster, split, lane, target, MAP_BYTES, "global", write=True)
         if origin is not None and target is not None:
             target[:] = origin
 

@@ -77,7 +77,7 @@ def require_set(cluster, split, slots) -> None:
         )
 
 
-def meet(cluster, split, members: int, payload: np.ndarray):
+def converge(cluster, split, members: int, payload: np.ndarray):
     """Lanes of `members` meet at a .sync instruction.
 
     Returns (lanes present, their payload by lane), or None when the split must sleep until the others come.
@@ -175,7 +175,7 @@ def elect(instr):
     def run(cluster, split, args):
         (target, chosen), mask_slot = args
         members = _members(cluster, split, mask_slot)
-        met = meet(cluster, split, members, cluster.read(split, mask_slot))
+        met = converge(cluster, split, members, cluster.read(split, mask_slot))
         if met is None:
             return BLOCK
         leader = (met[0] & -met[0]).bit_length() - 1
@@ -215,7 +215,7 @@ def shfl(instr):
         source, b_slot, c_slot, mask_slot = args[1:5]
         b = cluster.read(split, b_slot).astype(np.int64)
         c = cluster.read(split, c_slot).astype(np.int64)
-        met = meet(cluster, split, _members(cluster, split, mask_slot), cluster.read(split, source))
+        met = converge(cluster, split, _members(cluster, split, mask_slot), cluster.read(split, source))
         if met is None:
             return BLOCK
         lane, good = _source_lane(mode, b, c)
@@ -242,7 +242,7 @@ def vote(instr):
         target, source, mask_slot = args
         own = cluster.predicate(split, source.code)
         payload = ((own >> _LANES) & 1).astype(np.uint64)
-        met = meet(cluster, split, _members(cluster, split, mask_slot), payload)
+        met = converge(cluster, split, _members(cluster, split, mask_slot), payload)
         if met is None:
             return BLOCK
         present, values = met
@@ -269,7 +269,7 @@ def match(instr):
 
     def run(cluster, split, args):
         target, source, mask_slot = args
-        met = meet(cluster, split, _members(cluster, split, mask_slot), cluster.read(split, source))
+        met = converge(cluster, split, _members(cluster, split, mask_slot), cluster.read(split, source))
         if met is None:
             return BLOCK
         present, values = met
@@ -325,7 +325,7 @@ def redux(instr):
 
     def run(cluster, split, args):
         target, source, mask_slot = args
-        met = meet(cluster, split, _members(cluster, split, mask_slot), cluster.read(split, source))
+        met = converge(cluster, split, _members(cluster, split, mask_slot), cluster.read(split, source))
         if met is None:
             return BLOCK
         lanes = [lane for lane in range(32) if (met[0] >> lane) & 1]
@@ -351,7 +351,7 @@ def _reduce(operation, values: np.ndarray, kind: str, mods: set[str]) -> int:
 def warp_sync(instr):
     def run(cluster, split, args):
         members = _members(cluster, split, args[0])
-        met = meet(cluster, split, members, np.zeros(32, np.uint64))
+        met = converge(cluster, split, members, np.zeros(32, np.uint64))
         if met is None:
             return BLOCK
         if cluster.checks:

@@ -2,7 +2,7 @@
 
 Found in the text, reported when the store runs. A register counts as set as soon as any instruction computes
 it; copies and conversions (mov, cvt) of registers that are not set do not set their target. Compilers leave
-such registers behind where a program stores a variable that nothing has filled.
+such registers where a program stores a variable that nothing has filled.
 """
 
 from __future__ import annotations

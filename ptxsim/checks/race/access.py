@@ -16,7 +16,9 @@ class Access:
     verb: str
     cluster: int = 0  # number + 1
     detail: str = ""  # tensor and tile coordinates of a TMA copy
-    by: int | None = None  # agent of the thread (its warp's first, for tcgen05.ld / st and wgmma) behind it
+    by: int | None = (
+        None  # agent of the thread (its warp's first, for tcgen05.ld / st and wgmma) that made it
+    )
 
     def issuer(self, races, other, op=None) -> int | None:
         """Agent of the thread that issued it. op: the work itself; other: work that it is not."""

@@ -60,7 +60,7 @@ class Pair:
     second: Access
     key: tuple
     cta: int = 0
-    elsewhere: int | None = None  # thread whose proxy fence came behind the synchronisation
+    elsewhere: int | None = None  # thread whose proxy fence came after the synchronisation
     waited: bool = True  # first is a tcgen05.ld / st or a bulk copy: has its issuer waited for it?
     count: int = 0
     issuers: list[int] = field(default_factory=list)  # several agents of a CTA issue the same line

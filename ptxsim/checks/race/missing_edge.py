@@ -171,7 +171,7 @@ def _left_out(races, pair: Pair, forward: list, backward: list) -> Edge:
 
 
 def _one_too_many(races, pair: Pair) -> Edge | None:
-    """A barrier counted fewer arrivals than came: the first access is behind one that it did not need."""
+    """A barrier counted fewer arrivals than came: the first access comes after one that it did not need."""
     warp, histories = _warp(races, pair.second), history_of(races.cluster)
     for place in _carriers(races, pair.first):
         stray = races.clocks.signals[place].stray
@@ -236,7 +236,7 @@ def _other_commits(races, pair: Pair, awaited: dict) -> Edge | None:
 
 
 def _passed_again(races, pair: Pair, access: Access, places: list) -> Edge | None:
-    """A wait of the warp behind `access`, on a barrier that hands the other one on, saw a phase twice."""
+    """A wait of the warp after `access`, on a barrier that hands the other one on, saw a phase twice."""
     for place in places:
         seen = pair.seen.get((_warp(races, access), place))
         if seen is not None and seen.again is not None:
@@ -257,7 +257,7 @@ def _likely(races, pair: Pair, forward: list) -> list:
 
 
 def _own_signals(races, access: Access) -> set[tuple[int, int]]:
-    """Barriers that an access signals itself: its copy, the commits behind it, the arrivals of its warp."""
+    """Barriers that an access signals itself: its copy, the commits after it, the arrivals of its warp."""
     if access.kind == "bytes":
         return {races.clocks.queue(access.agent).owner}
     committed = {place for _, place in races.transfers.commits.get(access.agent, ())}

@@ -95,7 +95,7 @@ class ProxyFences(Observer):
         return None
 
     def copies_seen(self, space: str, clock: np.ndarray) -> np.ndarray:
-        """For each agent, how many of its cp.async are behind a fence that `clock` knows of."""
+        """For each agent, how many of its cp.async come before a fence that `clock` knows of."""
         seen = np.zeros(self.clocks.threads, np.int32)
         for fences in self.snapshots[space].values():
             for fence in reversed(fences):

@@ -45,7 +45,7 @@ class Actor(NamedTuple):
     counts: np.ndarray
     out: np.ndarray
     first_copy: int  # agent of the first queue of cp.async; 0: none
-    copied: np.ndarray  # per such queue: how many of its copies are behind a proxy fence that we know of
+    copied: np.ndarray  # per such queue: how many of its copies come before a proxy fence that we know of
 
 
 @njit(cache=True)

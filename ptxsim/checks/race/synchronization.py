@@ -140,7 +140,7 @@ class Synchronization(Observer):
             self._luck(cluster, place, row, phase)
 
     def _luck(self, cluster, place, row: int, phase: int) -> None:
-        """Somebody has gone on behind the last phase, and other arrivals could have made it."""
+        """Somebody has gone on after the last phase, and other arrivals could have made it."""
         reporter, history = self.races.reporter, history_of(cluster).get(place)
         name = reporter.shared_name(place[1])
         count = history.count if history is not None else cluster.mbarriers[place].expected

@@ -145,7 +145,7 @@ def test_object_against_a_model(steps, count):
         if "arrive" in what:
             barrier.arrive()
             pending -= 1
-        turned = barrier.turn()
+        turned = barrier.try_complete_phase()
         assert turned == (not pending and not tx)
         if turned:
             pending, phase = count, phase + 1
