@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 _PACKAGE = Path(__file__).parents[1]
-_SOURCES = ("jit/*.py", "isa/mathlib/*.py", "isa/address_map.py")  # what generated code may import
+_SOURCES = ("jit/*.py", "isa/mathlib/*.py", "isa/address_map.py", "isa/operands.py")  # what it may import
 
 
 def cache_directory() -> Path:

@@ -1,5 +1,8 @@
 """What is made once of the sources is made again when it is damaged, or of something else."""
 
+import ast
+from pathlib import Path
+
 from ptxsim.jit import code_cache
 from ptxsim.jit.bytecode import FIRST_SCALAR
 from ptxsim.jit.codegen import hot_numbers, hot_operations
@@ -27,3 +30,20 @@ def test_what_was_made_is_remembered_until_it_is_damaged(monkeypatch, tmp_path):
 
 def test_the_numbers_on_disk_are_those_of_the_table():
     assert hot_numbers() == {op.key: FIRST_SCALAR + i for i, op in enumerate(hot_operations())}
+
+
+def test_whatever_generated_code_imports_is_in_its_hash():
+    """Else a change of that file would leave the old compiled code in use."""
+    package = Path(code_cache.__file__).parents[1]
+    hashed = {path for pattern in code_cache._SOURCES for path in package.glob(pattern)}
+    todo, seen = [package / "jit" / "loop_template.py"], set()
+    while todo:
+        path = todo.pop()
+        if path in seen or not path.exists() or path.is_relative_to(package / "frontend"):
+            continue  # of the front end, only the class of an immediate
+        seen.add(path)
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module.startswith("ptxsim."):
+                base = package.parent.joinpath(*node.module.split("."))
+                todo += [base.with_suffix(".py"), *(base / f"{alias.name}.py" for alias in node.names)]
+    assert len(seen) > 10 and seen <= hashed
