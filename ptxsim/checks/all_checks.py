@@ -59,44 +59,26 @@ class Checker:
 
 
 def _spread(name: str, parameters: list[str], observers: list[Observer]) -> Callable:
-    """The function that passes event `name` on to those who override it."""
-    listening = [
+    """The function that passes event `name` on to those who override it. It is written out, as a student's
+    kernel makes some ten thousand events a second: a loop over listeners with *args takes twice as long.
+    """
+    calls = [
         (i, getattr(o, name))
         for i, o in enumerate(observers)
         if getattr(type(o), name) is not getattr(Observer, name)
     ]
+    if len(calls) == 1 and name not in _MAKE_TOKENS and "token" not in parameters:
+        return calls[0][1]
+    tokens = [None] * len(observers)
+    lines = [f"def {name}({', '.join(parameters)}):", "    pass"]
+    for i, _ in calls:
+        given = ", ".join(f"token[{i}]" if p == "token" else p for p in parameters)
+        if name in _MAKE_TOKENS:
+            tokens[i] = f"call{i}({given})"
+        else:
+            lines.append(f"    call{i}({given})")
     if name in _MAKE_TOKENS:
-        return _issuer(listening, len(observers))
-    if "token" in parameters:
-        return _with_token(listening, parameters.index("token"))
-    calls = [call for _, call in listening]
-    return calls[0] if len(calls) == 1 else _each(calls)
-
-
-def _each(calls: list[Callable]) -> Callable:
-    def spread(*args):
-        for call in calls:
-            call(*args)
-
-    return spread
-
-
-def _issuer(listening: list[tuple[int, Callable]], count: int) -> Callable:
-    """It returns the tokens of all observers, by observer."""
-
-    def spread(*args) -> list:
-        tokens = [None] * count
-        for i, call in listening:
-            tokens[i] = call(*args)
-        return tokens
-
-    return spread
-
-
-def _with_token(listening: list[tuple[int, Callable]], at: int) -> Callable:
-    def spread(*args):
-        before, tokens, after = args[:at], args[at], args[at + 1 :]
-        for i, call in listening:
-            call(*before, tokens[i], *after)
-
-    return spread
+        lines.append(f"    return [{', '.join(map(str, tokens))}]")
+    space = {f"call{i}": call for i, call in calls}
+    exec("\n".join(lines), space)
+    return space[name]

@@ -108,11 +108,15 @@ class SharedMemory(Observer):
             self._unread(where, "a TMA store", int(bad.sum()) * width, bad.size * width, byte)
 
     def mma_execute(self, cluster, ops: list, ranks: list[int]) -> None:
-        for op in ops:
-            self._operands(op, ranks)
+        shape = ops[0].shape  # that of all of them
+        forms = shape.m, shape.n, shape.a_type, shape.b_type, shape.a_mn_major, shape.b_mn_major
+        key = (ops[0].group, *forms, *ranks, *[x for op in ops for x in (op.a, op.b)])
+        if key not in self.good and all([self._operands(op, ranks) for op in ops]):
+            self.good.add(key)
 
-    def _operands(self, op, ranks: list[int]) -> None:
-        shape = op.shape
+    def _operands(self, op, ranks: list[int]) -> bool:
+        """Whether all that this instruction reads is known to be written."""
+        shape, good = op.shape, True
         operands = (
             (op.a, shape.m // op.group, shape.a_mn_major, shape.a_type),
             (op.b, shape.n // op.group, shape.b_mn_major, shape.b_type),
@@ -122,6 +126,8 @@ class SharedMemory(Observer):
                 key = (rank, descriptor, rows, mn)
                 if key not in self.good and not isinstance(descriptor, tuple):
                     self._operand(op, key, rank, descriptor, rows, DECODERS[kind].bytes, mn)
+                    good &= key in self.good
+        return good
 
     def _operand(self, op, key: tuple, rank: int, descriptor: int, rows: int, width: int, mn: bool) -> None:
         try:

@@ -36,7 +36,7 @@ class TmemLife(Observer):
         self.live: list[dict[int, Allocation]] = [{} for _ in range(cluster.ctas)]
         self.freed: list[set[int]] = [set() for _ in range(cluster.ctas)]  # groups of the deallocs
         self.written = np.zeros((cluster.ctas, LANES, COLUMNS), bool)
-        self.good: set[tuple] = set()  # accumulators known to be written
+        self.good: set[tuple] = set()  # accumulators, and what an instruction reads, known to be written
 
     # ---- allocation ----
 
@@ -124,9 +124,13 @@ class TmemLife(Observer):
         if write:
             self.written[split.cta, lanes, columns] = True
             return
+        key = (row, split.cta, int(lanes.flat[0]), int(columns.flat[0]))
+        if key in self.good:
+            return
         first, low, high = int(lanes.min()) // 32 * 32, int(columns.min()), int(columns.max())
         filled = self.written[split.cta, first : first + 32, low : high + 1].any(0)
         if filled.all():
+            self.good.add(key)
             return
         bare = [c for c in np.unique(columns).tolist() if not filled[c - low]]
         if bare:
@@ -138,7 +142,7 @@ class TmemLife(Observer):
             self.reporter.add("uninitialized", "error", message, _READ, split.at(row=row), key, buffer=buffer)
 
     def mma_issue(self, cluster, split, op) -> None:
-        groups = {a.group for a in self.live[op.cta].values()}
+        groups = [a.group for a in self.live[op.cta].values()]
         if groups and op.group not in groups:
             message = (
                 f"tcgen05.mma with cta_group {op.group} on columns allocated with cta_group {groups.pop()}"
@@ -147,7 +151,7 @@ class TmemLife(Observer):
 
     def mma_execute(self, cluster, ops: list, ranks: list[int]) -> None:
         op = ops[0]  # all write one D, and all but the first accumulate
-        key = (op.cta, op.lane, op.column, op.shape, op.group, op.disabled)
+        key = (op.cta, op.lane, op.column, op.shape.m, op.shape.n, op.group, op.disabled)
         if key in self.good:
             return
         for rank in ranks:

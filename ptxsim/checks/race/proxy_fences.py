@@ -11,6 +11,7 @@ Completion of an operation of the async proxy includes the fence in the other di
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 from dataclasses import dataclass
 
@@ -57,18 +58,17 @@ class ProxyFences(Observer):
 
     def record(self, agents: np.ndarray, mods: set[str]) -> None:
         """These threads execute fence.proxy.async with these modifiers."""
-        clock, knew, copied = self.clocks.clock, self._knew(agents), self._copied(agents)
-        clock[agents, agents] += 1
-        for space in fence_spaces(mods):
-            counts = self.counts[space]
-            if counts[agents].max() == self.epochs[space].shape[1]:
+        knew, copied = self._knew(agents), self._copied(agents)
+        at = _next_epochs(self.clocks.clock, agents)
+        for space in fence_spaces(frozenset(mods)):
+            while not _enter(self.epochs[space], self.counts[space], agents, at):
                 self.epochs[space] = np.pad(self.epochs[space], ((0, 0), (0, self.epochs[space].shape[1])))
                 self.races.history.describe()
-            self.epochs[space][agents, counts[agents]] = clock[agents, agents]
-            counts[agents] += 1
             key = int(agents[0]), int(agents[-1]), len(agents)
-            kept = self.snapshots[space].setdefault(key, deque(maxlen=_REMEMBERED))
-            kept.append(Fence(agents, clock[agents, agents], knew, copied))
+            kept = self.snapshots[space].get(key)
+            if kept is None:
+                kept = self.snapshots[space][key] = deque(maxlen=_REMEMBERED)
+            kept.append(Fence(agents, at, knew, copied))
 
     def _knew(self, agents: np.ndarray) -> np.ndarray:
         """What these threads know of threads. A thread's own epoch does not count: that fence is its own."""
@@ -121,7 +121,30 @@ def _common(clock, agents, threads):
     return low, more == 0
 
 
-def fence_spaces(mods: set[str]) -> tuple[str, ...]:
+@njit(cache=True)
+def _next_epochs(clock, agents):
+    """Begins new epochs of these agents; their numbers."""
+    at = np.empty(len(agents), np.int32)
+    for i, agent in enumerate(agents):
+        clock[agent, agent] += 1
+        at[i] = clock[agent, agent]
+    return at
+
+
+@njit(cache=True)
+def _enter(epochs, counts, agents, at):
+    """Adds a fence of each of these agents; False if the table must be wider first."""
+    for agent in agents:
+        if counts[agent] == epochs.shape[1]:
+            return False
+    for i, agent in enumerate(agents):
+        epochs[agent, counts[agent]] = at[i]
+        counts[agent] += 1
+    return True
+
+
+@functools.cache
+def fence_spaces(mods: frozenset[str]) -> tuple[str, ...]:
     """State spaces that fence.proxy.async covers: the one it names, or all."""
     if any("shared" in m for m in mods):
         return (SHARED,)

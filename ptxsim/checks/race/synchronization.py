@@ -6,7 +6,8 @@ import numpy as np
 
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.observer import Observer
-from ptxsim.checks.race.vector_clocks import Signal, Stamp, with_epoch
+from ptxsim.checks.race.clock_rows import rows_of, with_epoch
+from ptxsim.checks.race.vector_clocks import Signal, Stamp
 
 _COUNT = "init(count) is the number of arrivals per round, and who arrives again waits for the round before"
 _ROUND = "who arrives again (bar.arrive), or uses the id of others, waits first for who was there before"
@@ -36,13 +37,12 @@ class Synchronization(Observer):
 
     def bar_arrive(self, cluster, split, number: int) -> None:
         key, agents = ("bar", split.cta, number), self.clocks.agents(split)
-        column = self.clocks.column("bar", key)
-        rounds, several = self.clocks.queue(column).count, cluster.unit_state[key].expected != 32
-        known = self.clocks.thread_clock[agents, column - self.clocks.threads]
+        column = self.clocks.column("bar", key) - self.clocks.threads
+        rounds, several = self.clocks.queues[column].count, cluster.unit_state[key].expected != 32
         whole = split.mask == cluster.alive[split.warp]  # else it is part of a warp, which is an error
-        if rounds and several and whole and (known < rounds).any():
+        if rounds and several and whole and self._least(agents, column) < rounds:
             self._luck_at_barrier(split, number)
-        self.clocks.signal(key).add(self.clocks.release(agents))
+        self.clocks.release_into(self.clocks.signal(key), agents)
         self.meetings.setdefault(key, []).append((split.index, agents))
 
     def bar_complete(self, cluster, cta: int, number: int, waiting: list) -> None:
@@ -57,6 +57,10 @@ class Synchronization(Observer):
         agents = [a for index, a in self.meetings.pop(key, []) if index in waits]
         if agents:
             self.clocks.acquire(np.sort(np.concatenate(agents)), Stamp(signal.gathered.clock, rounds))
+
+    def _least(self, agents: np.ndarray, column: int) -> int:
+        """The epoch of a queue that all of these threads know."""
+        return int(self.clocks.thread_clock[rows_of(agents), column].min())
 
     def _luck_at_barrier(self, split, number: int) -> None:
         message = (
@@ -104,19 +108,18 @@ class Synchronization(Observer):
         if len(agents) != barrier.pending or barrier.tx or self.clocks.threads_per_agent > 1:
             return
         gathered = signal.gathered.clock if signal.gathered is not None else agents[:0]
-        clock = self.clocks.clock[agents, : len(gathered)]
-        if signal.gathered is None or (clock >= gathered).all():
+        rows = rows_of(agents)
+        if signal.gathered is None or (self.clocks.clock[rows, : len(gathered)] >= gathered).all():
             self.clocks.changes += 1
-            self.clocks.thread_clock[agents, self.clocks.column("bytes", place) - self.clocks.threads] = (
-                barrier.phase + 1
-            )
+            column = self.clocks.column("bytes", place) - self.clocks.threads
+            self.clocks.thread_clock[rows, column] = barrier.phase + 1
 
     def _late(self, cluster, signal: Signal, place, agents: np.ndarray, row: int) -> None:
         """Which of these arrivals could have counted in the phase that has just completed?"""
         clocks, column = self.clocks, self.clocks.column("bytes", place)
-        knows = clocks.thread_clock[agents, column - clocks.threads]
-        stray = agents[knows < cluster.mbarriers[place].phase]
-        if len(stray) and clocks.threads_per_agent == 1:
+        phase, column = cluster.mbarriers[place].phase, column - clocks.threads
+        if clocks.threads_per_agent == 1 and self._least(agents, column) < phase:
+            stray = agents[clocks.thread_clock[agents, column] < phase]
             self._doubt(cluster, signal, place, clocks.clock[stray], clocks.thread_clock[stray], row)
 
     def arrive_later(self, cluster, place, stamp: Stamp, after: Stamp, row: int) -> None:
@@ -203,4 +206,4 @@ class Synchronization(Observer):
         column = clocks.column(kind, split.warp)
         count = clocks.queue(column).count
         clocks.learn(agents, column, count)
-        clocks.tcgen05_clock[agents, column - clocks.threads] = count
+        clocks.tcgen05_clock[rows_of(agents), column - clocks.threads] = count

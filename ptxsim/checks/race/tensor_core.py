@@ -6,10 +6,11 @@ import numpy as np
 
 from ptxsim.checks.observer import Observer
 from ptxsim.checks.race.async_work import Issued, spans_of
+from ptxsim.checks.race.clock_rows import joined, most, with_epoch
 from ptxsim.checks.race.shadow_bytes import SHARED
 from ptxsim.checks.race.shadow_order import SERIAL
 from ptxsim.checks.race.shadow_tmem import rectangle
-from ptxsim.checks.race.vector_clocks import Stamp, joined, most, with_epoch
+from ptxsim.checks.race.vector_clocks import Stamp
 from ptxsim.isa.number_formats import DECODERS
 from ptxsim.machine.tensor_memory import COLUMNS, LANES, split_address
 from ptxsim.units.matrix_operands import operand_chunks
@@ -94,14 +95,16 @@ class Tcgen05(Observer):
                 self._reads(ops[start:i], ranks, items[i - 1])
                 start = i
         op = ops[0]
-        key = (op.shape, op.group, op.lane, op.column, tuple(ranks))
+        key = (op.shape.m, op.shape.n, op.group, op.lane, op.column, tuple(ranks))
         cells = self._d_cells(key)
         for item in (items[0], items[-1]):
             self.tmem.result(key, cells, (op.column, op.column + op.shape.n), item)
 
     def _reads(self, ops: list, ranks: list[int], item: Issued) -> None:
         first = ops[0]
-        key = (first.shape, first.group, *ranks, *[x for op in ops for x in (op.a, op.b)])
+        shape = first.shape
+        forms = shape.m, shape.n, shape.a_type, shape.b_type, shape.a_mn_major, shape.b_mn_major
+        key = (first.group, *forms, *ranks, *[x for op in ops for x in (op.a, op.b)])
         spans = self.operands.get(key)
         if spans is None:
             spans = self.operands[key] = self._operands(ops, ranks)
@@ -128,10 +131,10 @@ class Tcgen05(Observer):
 
     def _d_cells(self, key: tuple) -> np.ndarray:
         if key not in self.cells:
-            shape, group, first_lane, first_column, ranks = key
+            m, n, group, first_lane, first_column, ranks = key
             parts = []
             for rank in ranks:
-                for lane, _, rows, tmem_column, _, columns in result_blocks(shape.m, shape.n, group):
+                for lane, _, rows, tmem_column, _, columns in result_blocks(m, n, group):
                     column, first = first_column + tmem_column, first_lane + lane
                     columns, rows = min(columns, COLUMNS - column), min(rows, LANES - first)
                     if columns > 0 and rows > 0:

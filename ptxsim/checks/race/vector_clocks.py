@@ -18,8 +18,19 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from ptxsim.checks.race.clock_rows import (
+    dense,
+    joined,
+    lowest,
+    most,
+    raise_rows,
+    release_rows,
+    release_rows_into,
+    rows_of,
+    second_most,
+    with_epoch,
+)
 from ptxsim.machine.split import lane_list
 
 BLOCK = 64  # columns added at a time
@@ -237,12 +248,20 @@ class VectorClocks:
         """What these threads hand over now; their next accesses are of a new epoch. clock=False: relaxed."""
         if not clock:
             return self._relaxed_stamp(agents, most(self.thread_clock, agents))
-        if isinstance(agents, np.ndarray) and len(agents) > 1 and _dense(agents):
-            return Stamp(*_release(self.clock, self.thread_clock, int(agents[0]), int(agents[-1]) + 1))
+        if isinstance(agents, np.ndarray) and len(agents) > 1 and dense(agents):
+            return Stamp(*release_rows(self.clock, self.thread_clock, int(agents[0]), int(agents[-1]) + 1))
         agents = agents if not isinstance(agents, np.ndarray) or len(agents) > 1 else int(agents[0])
         stamp = Stamp(most(self.clock, agents), most(self.thread_clock, agents))
         self.clock[agents, agents] += 1
         return stamp
+
+    def release_into(self, signal: Signal, agents: np.ndarray) -> None:
+        """Adds what these threads hand over now to what a barrier has gathered, which only it refers to."""
+        gathered = signal.gathered
+        if gathered is None or len(gathered.clock) != self.clock.shape[1] or not dense(agents):
+            signal.add(self.release(agents))
+        else:
+            release_rows_into(self.clock, self.thread_clock, int(agents[0]), int(agents[-1]) + 1, *gathered)
 
     def _relaxed_stamp(self, agents, thread_clock: np.ndarray) -> Stamp:
         """A relaxed operation releases what an earlier fence of its thread covers."""
@@ -258,9 +277,9 @@ class VectorClocks:
             return
         self.changes += 1
         if clock:
-            _raise(self.clock, self.thread_clock, agents, *stamp)
+            raise_rows(self.clock, self.thread_clock, agents, *stamp)
             return
-        _raise(self.clock, self.thread_clock, agents, _NOTHING, stamp.thread_clock)
+        raise_rows(self.clock, self.thread_clock, agents, _NOTHING, stamp.thread_clock)
         for agent in np.atleast_1d(agents):
             relaxed = self.relaxed.setdefault(int(agent), Relaxed())
             relaxed.pending = (relaxed.pending or NO_STAMP).joined(stamp)
@@ -288,7 +307,7 @@ class VectorClocks:
     def tcgen05_fence(self, agents: np.ndarray, after: bool) -> None:
         """What threads know and what their tcgen05 instructions come after, the one joined into the other."""
         self.changes += 1
-        rows = slice(int(agents[0]), int(agents[-1]) + 1) if _dense(agents) else agents
+        rows = rows_of(agents)
         both = np.maximum(self.tcgen05_clock[rows], self.thread_clock[rows])
         (self.tcgen05_clock if after else self.thread_clock)[rows] = both
 
@@ -298,10 +317,11 @@ class VectorClocks:
         self.clock[agent, agent] += 1
         return clocks
 
-    def learn(self, agents, column: int, epochs) -> None:
-        """These threads have waited for a queue's work up to these epochs."""
+    def learn(self, agents, column, epochs) -> None:
+        """These threads have waited for the work of a queue, or each for its own queue, to these epochs."""
         self.changes += 1
-        self.clock[agents, column] = np.maximum(self.clock[agents, column], epochs)
+        rows = rows_of(agents) if isinstance(column, int) else agents
+        self.clock[rows, column] = np.maximum(self.clock[rows, column], epochs)
 
     def signal(self, key) -> Signal:
         found = self.signals.get(key)
@@ -311,89 +331,3 @@ class VectorClocks:
 
 
 NO_STAMP = Stamp(_NOTHING, _NOTHING)
-
-
-def joined(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The maxima of two clocks, of which one may be shorter."""
-    if len(a) == len(b):
-        return np.maximum(a, b)
-    longer, shorter = (a, b) if len(a) > len(b) else (b, a)
-    if not len(shorter):
-        return longer
-    found = longer.copy()
-    np.maximum(found[: len(shorter)], shorter, out=found[: len(shorter)])
-    return found
-
-
-def with_epoch(clock: np.ndarray, column: int, epoch: int) -> np.ndarray:
-    """A copy of a clock that knows this epoch, wider where it must be."""
-    found = clock.copy() if column < len(clock) else np.pad(clock, (0, column + 1 - len(clock)))
-    found[column] = epoch
-    return found
-
-
-def lowest(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    n = min(len(a), len(b))
-    return np.minimum(a[:n], b[:n])
-
-
-def most(matrix: np.ndarray, rows) -> np.ndarray:
-    """The maximum of rows, which ascend, or a copy of one row."""
-    if not isinstance(rows, np.ndarray):
-        return matrix[rows].copy()
-    return _most(matrix, int(rows[0]), int(rows[-1]) + 1) if _dense(rows) else matrix[rows].max(0)
-
-
-def _dense(rows: np.ndarray) -> bool:
-    return len(rows) > 0 and int(rows[-1]) - int(rows[0]) == len(rows) - 1
-
-
-@njit(cache=True)
-def _most(matrix, first, last):
-    out = matrix[first].copy()
-    for r in range(first + 1, last):
-        for i in range(len(out)):
-            out[i] = max(out[i], matrix[r, i])
-    return out
-
-
-@njit(cache=True)
-def second_most(matrix, rows):
-    """The second highest of rows, by column."""
-    high = matrix[rows[0]].copy()
-    out = np.zeros_like(high)
-    for r in rows[1:]:
-        for i in range(len(out)):
-            value = matrix[r, i]
-            out[i] = max(out[i], min(high[i], value))
-            high[i] = max(high[i], value)
-    return out
-
-
-@njit(cache=True)
-def _release(clock, thread_clock, first, last):
-    """The maxima of both clocks of these agents, whose epochs end."""
-    found = _most(clock, first, last), _most(thread_clock, first, last)
-    for agent in range(first, last):
-        clock[agent, agent] += 1
-    return found
-
-
-@njit(cache=True)
-def _raise_dense(clock, thread_clock, first, last, known, thread_known):
-    for r in range(first, last):
-        for i in range(len(known)):
-            clock[r, i] = max(clock[r, i], known[i])
-        for i in range(len(thread_known)):
-            thread_clock[r, i] = max(thread_clock[r, i], thread_known[i])
-
-
-def _raise(clock: np.ndarray, thread_clock: np.ndarray, rows, known: np.ndarray, thread_known) -> None:
-    """Joins what is known into rows of both clocks, which may have become wider since it was taken."""
-    if not isinstance(rows, np.ndarray):
-        _raise_dense(clock, thread_clock, rows, rows + 1, known, thread_known)
-    elif _dense(rows):
-        _raise_dense(clock, thread_clock, int(rows[0]), int(rows[-1]) + 1, known, thread_known)
-    else:
-        for row in rows.tolist():
-            _raise_dense(clock, thread_clock, row, row + 1, known, thread_known)
