@@ -8,10 +8,13 @@ import numpy as np
 
 BANKS, WORD = 32, 4  # of shared memory
 SECTOR, LINE = 32, 128  # bytes of global memory that travel, and that a cache names, together
+HALF = 16  # of a sector: what a lane copies at most
 
 
 def shared_passes(places: np.ndarray, sizes: np.ndarray) -> int:
     """Cycles of the port: lanes go in groups that could fill it once, each as often as its fullest bank asks.
+
+    Two groups that ask for the same words go together: a broadcast of 16 bytes takes two passes (ncu).
 
     places: int64 (lanes,) addresses; sizes: bytes of each lane, all alike.
     """
@@ -23,12 +26,38 @@ def shared_passes(places: np.ndarray, sizes: np.ndarray) -> int:
 def _passes(offsets: bytes, size: int) -> int:
     places = np.frombuffer(offsets, np.int64)
     group = max(1, BANKS * WORD // max(size, WORD))
-    total = 0
-    for first in range(0, len(places), group):
-        starts = places[first : first + group] // WORD
-        words = np.unique(starts[:, None] + np.arange(max(1, size // WORD))[None, :])
-        total += int(np.bincount(words % BANKS).max())
-    return total
+    groups = [places[first : first + group] for first in range(0, len(places), group)]
+    if size <= WORD:
+        return sum(_fullest(one, size) for one in groups)
+    pairs = [(groups[i], np.concatenate(groups[i : i + 2])) for i in range(0, len(groups), 2)]
+    return sum(
+        1 if _fullest(both, size) == 1 else _fullest(one, size) + _fullest(both[len(one) :], size)
+        for one, both in pairs
+    )
+
+
+def _fullest(places: np.ndarray, size: int) -> int:
+    """Words that these lanes ask of one bank, at most; 0 without lanes."""
+    words = np.unique(places[:, None] // WORD + np.arange(max(1, size // WORD))[None, :])
+    return int(np.bincount(words % BANKS).max()) if len(words) else 0
+
+
+def copied(sources: np.ndarray, targets: np.ndarray) -> tuple[int, int]:
+    """(sectors that come from L2, passes through the load unit) of a cp.async, from addresses of its lanes.
+
+    Measured on the H200 (ports.cu, and the counters of ncu): a sector whose two halves go to different 32
+    bytes of shared memory comes twice; a line of such sectors takes a pass for each side, another one.
+    """
+    chunks = np.unique(np.stack([sources, targets]) // HALF, axis=1)  # of up to 16 bytes
+    pieces = np.unique(chunks // 2, axis=1)
+    alone = [dict(zip(*_counted(row), strict=True)) for row in pieces]  # sector, 32 bytes -> pieces
+    parted = [alone[0][a] > 1 or alone[1][b] > 1 for a, b in (chunks // 2).T.tolist()]
+    sides = np.array(parted) * (1 + chunks[0] % 2)
+    return pieces.shape[1], np.unique(np.stack([chunks[0] * HALF // LINE, sides]), axis=1).shape[1]
+
+
+def _counted(values: np.ndarray) -> list[list[int]]:
+    return [found.tolist() for found in np.unique(values, return_counts=True)]
 
 
 def global_sectors(places: np.ndarray, sizes: np.ndarray) -> tuple[list[int], list[int]]:

@@ -40,7 +40,11 @@ class Chip:
     tma_hbm_latency: float
     tma_issue: float
     copy_port: float  # B/cycle of cp.async into one SM
-    copy_line: float  # cycles of the shared-memory port for each line that a cp.async touches
+    copy_pass: float  # cycles of the load unit for each pass of a cp.async
+    copy_line: float  # cycles of the port of shared memory for the same
+    copy_queue: (
+        float  # cycles of work that may stand before the load unit, until a warp's next cp.async waits
+    )
     store_latency: float
     store_port: float
     mma_macs: float  # 16-bit multiply-adds of an SM in a cycle, by wgmma or tcgen05.mma
@@ -52,6 +56,7 @@ class Chip:
     tmem_latency: float
     shared_latency: float
     alu_latency: float
+    release_latency: float  # of an atomic that orders what the GPU sees before and after it
     wait_cost: float
     arrive_cost: float
     arrive_hop: float

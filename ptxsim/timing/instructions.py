@@ -88,6 +88,7 @@ class Rows:
         self.instrs, self.kept, self.alu_latency = instrs, kept, alu_latency
         self.row = lru_cache(None)(self._row)
         self.run = lru_cache(None)(self._run)
+        self.roots = lru_cache(None)(self._roots)
 
     def _row(self, row: int) -> Row:
         instr = self.instrs[row]
@@ -110,3 +111,19 @@ class Rows:
             done = at + _LATENCY[pipe] * self.alu_latency
             ready.update(dict.fromkeys(row.writes, done))
         return max(slots, *busy.values()), max(ready.values(), default=0.0), tuple(outside), tuple(ready)
+
+    def _roots(self, first: int, last: int) -> dict[str, frozenset]:
+        """Register that a run writes -> registers from outside that its value comes from."""
+        found: dict[str, frozenset] = {}
+        for number in range(first, last + 1):
+            row = self.row(number)
+            parts = [found.get(r, frozenset((r,))) for r in row.reads]
+            guard = self.guard(number)
+            for name in row.writes:
+                kept = [found.get(name, frozenset((name,)))] if guard else []
+                found[name] = frozenset().union(*parts, *kept)
+        return found
+
+    def guard(self, number: int) -> bool:
+        instr = self.instrs[number]
+        return instr is not None and instr.pred is not None

@@ -7,6 +7,7 @@ for each other are refused.
 
 from __future__ import annotations
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ptxsim.checks.all_checks import Checker
@@ -15,7 +16,7 @@ from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
 from ptxsim.machine.cluster import Cluster
 from ptxsim.report.findings import Reporter
-from ptxsim.timing.accesses import global_sectors, shared_passes
+from ptxsim.timing.accesses import copied, global_sectors, shared_passes
 from ptxsim.timing.alone import listens
 from ptxsim.timing.kept import kept
 from ptxsim.timing.tape import Access, Copy, Run, Tape, Unit
@@ -25,6 +26,14 @@ _PLAIN = (bytecode.JOIN, bytecode.BRA, bytecode.BRX, bytecode.EXIT)
 
 
 DRY = True  # tensor cores and TMA move no data: a tape is the same with and without
+
+
+def _targets(reads, writes):
+    """Where in shared memory each lane of `reads` writes: of a cp.async, whose lanes may be ignored."""
+    found = dict(
+        zip(writes[:, bytecode.LOG_THREAD].tolist(), writes[:, bytecode.LOG_PLACE].tolist(), strict=True)
+    )
+    return np.array([found[thread] for thread in reads[:, bytecode.LOG_THREAD].tolist()])
 
 
 class Unpredictable(ValueError):
@@ -118,7 +127,8 @@ class TapeRecorder(Recorder):
         size = (log[:, bytecode.LOG_SIZE] & bytecode.LOG_SIZE_MASK) >> 1
         write, total = bool(log[0, bytecode.LOG_SIZE] & 1), int(size.sum())
         if is_shared(place[:1])[0]:
-            return Access(row, True, write, total, shared_passes(place, size))
+            passes, lanes = shared_passes(place, size), b"" if write else (place - place[0]).tobytes()
+            return Access(row, True, write, total, passes, at=int(place[0]), lanes=lanes, width=int(size[0]))
         sectors, lines = global_sectors(place, size)
         segment = self.memory.find(int(place[0]))
         seen = self.seen[warp // self.warps_per_cta]
@@ -173,12 +183,13 @@ class TapeRecorder(Recorder):
         if number is not None and len(reads):
             place = reads[:, bytecode.LOG_PLACE]
             size = (reads[:, bytecode.LOG_SIZE] & bytecode.LOG_SIZE_MASK) >> 1
-            sectors, lines = global_sectors(place, size)
+            _, lines = global_sectors(place, size)
             segment, first = self.memory.find(int(place[0])), int(place[0])
+            pieces, passes = copied(place, _targets(reads, writes))
             self.tape.copies[number] = Copy(
-                False, 32 * len(sectors), segment, (split.cta,), first, False, len(lines)
+                False, 32 * pieces, segment, (split.cta,), first, False, len(lines), passes
             )
-            self.tape.reads[segment] = self.tape.reads.get(segment, 0) + 32 * len(sectors)
+            self.tape.reads[segment] = self.tape.reads.get(segment, 0) + 32 * pieces
         return number
 
     def mma_issue(self, cluster, split, op) -> None:

@@ -45,6 +45,7 @@ class Sm:
         self.tensor = [Pipe() for _ in range(SUBS)]
         self.tmem = [Pipe() for _ in range(SUBS)]
         self.port, self.loads, self.stores, self.memory, self.copies = (Pipe() for _ in range(5))
+        self.lines = Pipe()  # of the load unit: cp.async pass it in order, and what follows waits
         self.l2 = Share(1.0 / cycle, 600)  # bytes are given as seconds of the whole chip
         self.hbm = Share(1.0 / cycle, 600)
         self.out = Share(chip.write_rate / cycle, 600)
@@ -117,7 +118,7 @@ class Replay:
 
     def _begin(self, at: float) -> None:
         self.left -= 1
-        instance = _Instance(self.script, self.locality)
+        instance = _Instance(self.script, self.locality, len(self.instances))
         self.instances.append(instance)
         self.starts.append(at)
         self.paths.append(instance.path)
@@ -132,7 +133,7 @@ class Replay:
         """Plays steps of a warp until another may be earlier, or it waits for an event."""
         steps, place, ready = self.script.warps[warp], instance.place, instance.ready[warp]
         heap, do = self.heap, self.do
-        sm, sub = self.sms[warp // self.tape.warps_per_cta], warp % self.tape.warps_per_cta % SUBS
+        sm, sub = self.sms[warp // self.tape.warps_per_cta], instance.sub(warp)
         while place[warp] < len(steps):
             kind, costs, reads, writes = steps[place[warp]]
             begin = at
@@ -162,7 +163,7 @@ class Replay:
     # ---- steps: each gives the cycle from which the warp goes on, None if it sleeps ----
 
     def _run(self, instance, warp, sm, sub, at, costs, writes):
-        slots, chain, branches = costs
+        slots, chain, branches, _ = costs
         begin = sm.issue[sub].serve(at, slots)
         for name in writes:
             instance.ready[warp][name] = begin + chain
@@ -173,7 +174,7 @@ class Replay:
 
     def _shared(self, instance, warp, sm, sub, at, costs, writes):
         passes, late, _ = costs
-        begin = sm.port.serve(sm.issue[sub].slip_in(at, 1), passes)
+        begin = sm.port.serve(max(sm.issue[sub].slip_in(at, 1), sm.lines.free), passes)
         for name in writes:
             instance.ready[warp][name] = begin + passes - 1 + late
         return max(at + 1, begin - 8 * passes)
@@ -187,7 +188,7 @@ class Replay:
             due = sm.hbm.serve(begin, 32 * sectors * self.locality.written_seconds())
             begin = max(begin, due - 600)
             return max(at + 1, begin - 200)
-        begin = sm.memory.serve(begin, max(1.0, sectors * 0.5))
+        begin = sm.memory.serve(begin, max(lines, 0.5 * sectors))
         ends = begin + self.chip.l1_latency
         if sectors > cached:
             missed = instance.misses(segment, "ld")
@@ -241,6 +242,8 @@ class Replay:
         for work in self.script.late[event]:
             self._serve(instance, work, begin + 2, warp)
         self._end(instance, event, begin + cost)
+        if self.tape.events[event].name == "cp.async":  # the queue before the load unit is short
+            return max(begin + cost, sm.lines.free - self.chip.copy_queue)
         return begin + cost
 
     def _wait(self, instance, warp, sm, sub, at, costs, writes):
@@ -274,7 +277,7 @@ class Replay:
         instance.path.issued[number] = warp, at
         sm = self.sms[event.cta]
         if event.lane == TENSOR and event.kind == "mma":
-            begin, served, end = self._multiply(sm, number, event, at, warp)
+            begin, served, end = self._multiply(sm, number, event, at, instance.sub(warp))
         elif event.lane == TENSOR:
             begin = served = end = max([at, *(instance.ended[n] for n in event.after[1:])]) + chip.mma_latency
         elif event.lane == LOADS:
@@ -287,12 +290,11 @@ class Replay:
         instance.path.served[number] = begin, served, end
         self._end(instance, number, end)
 
-    def _multiply(self, sm, number: int, event, at: float, warp: int) -> tuple:
+    def _multiply(self, sm, number: int, event, at: float, sub: int) -> tuple:
         product = self.tape.products.get(number)
         if product is None:  # wgmma: a warp's share, on its own sub-partition
             cycles = max(4 * event.amount / self.chip.mma_macs, self.chip.mma_least)
-            pipe = sm.tensor[warp % self.tape.warps_per_cta % SUBS]
-            begin = pipe.serve(at, cycles)
+            begin = sm.tensor[sub].serve(at, cycles)
             sm.copies.serve(at, cycles / SUBS)  # its operands pass the port that cp.async writes to
             return begin, begin + cycles, begin + cycles + self.chip.mma_latency
         rows, columns, own = product
@@ -318,8 +320,9 @@ class Replay:
         if copy is None:
             return at, at, at
         missed = instance.misses(copy.segment, "cp.async")
-        begin = sm.copies.serve(at, copy.bytes / self.chip.copy_port)
-        sm.port.serve(at, max(copy.bytes / PORT, copy.lines * self.chip.copy_line))
+        sm.port.serve(at, max(copy.bytes / PORT, copy.passes * self.chip.copy_line))
+        through = sm.lines.serve(at, copy.passes * self.chip.copy_pass)
+        begin = max(through, sm.copies.serve(at, copy.bytes / self.chip.copy_port))
         end = self._fetch(sm, begin, copy.bytes, copy.segment, missed, self.chip.l2_latency + 27,
                           self.chip.hbm_latency + 90)  # fmt: skip
         return begin, begin + 4, end
@@ -364,8 +367,9 @@ class Replay:
 class _Instance:
     """The state of one instance of the script."""
 
-    def __init__(self, script: Script, locality: Locality):
-        count = len(script.warps)
+    def __init__(self, script: Script, locality: Locality, index: int):
+        count, self.warps = len(script.warps), script.tape.warps_per_cta
+        self.first = index * self.warps  # warps of the next CTA go on where those of the last one ended
         self.place = [0] * count
         self.ready: list[dict[str, float]] = [{} for _ in range(count)]
         self.tmem = [0.0] * count
@@ -377,6 +381,10 @@ class _Instance:
         self.alive, self.end, self.stored = count, 0.0, 0.0
         self.path = Path(waits=[[] for _ in range(count)])
         self.locality, self.turns = locality, {}
+
+    def sub(self, warp: int) -> int:
+        """The sub-partition of its SM that a warp runs on."""
+        return (self.first + warp % self.warps) % SUBS
 
     def misses(self, segment: int, what, part: float = 1.0) -> bool:
         """Whether the next request for an array goes to HBM: as many as the array's share says, evenly.

@@ -10,10 +10,22 @@ from dataclasses import dataclass, field
 
 from ptxsim.timing.chip import Chip
 from ptxsim.timing.instructions import Rows
+from ptxsim.timing.merging import merged
+from ptxsim.timing.ordering import (
+    GLOBAL,
+    ISSUE,
+    OTHER,
+    PRODUCT,
+    RUN,
+    SHARED,
+    TMEM,
+    TMEM_WAIT,
+    WAIT,
+    among_products,
+    hoisted,
+)
 from ptxsim.timing.tape import Access, Run, Tape
 from ptxsim.trace.schedule import BARRIERS, UNITS, WAITS
-
-RUN, SHARED, GLOBAL, PRODUCT, OTHER, ISSUE, WAIT, TMEM, TMEM_WAIT = range(9)
 
 # (issue slots, cycles until the result is there), by the start of an instruction's name; first match
 _OTHER = {
@@ -83,7 +95,8 @@ def _half_share(tape: Tape) -> float:
 
 def _warp(steps: list, tape: Tape, rows: Rows, chip: Chip, made: Script) -> list[tuple]:
     """Steps of one warp, as ptxas orders them; registers that nobody waits for are dropped."""
-    out = hoisted([_step(step, tape, rows, chip, made) for step in steps])
+    out = [_step(step, tape, rows, chip, made) for step in steps]
+    out = among_products(hoisted(merged(steps, out, made)), tape.events)
     read = {name for _, _, reads, _ in out for name in reads}
     late = {
         name for kind, costs, _, writes in out if kind != RUN or costs[1] > costs[0] + 4 for name in writes
@@ -95,41 +108,14 @@ def _warp(steps: list, tape: Tape, rows: Rows, chip: Chip, made: Script) -> list
     ]
 
 
-def hoisted(steps: list[tuple]) -> list[tuple]:
-    """Loads move up within their basic block, before what does not give them an address: ptxas does that.
-
-    They pass runs and mma.sync alone, no store, wait or other instruction.
-    """
-    out: list[tuple] = []
-    for step in steps:
-        place = len(out)
-        if step[0] in (SHARED, GLOBAL) and step[3] and not _writes(step):
-            needs = set(step[2])
-            while place and _passable(out[place - 1]) and not needs.intersection(out[place - 1][3]):
-                place -= 1
-            while place < len(out) and out[place][0] in (SHARED, GLOBAL):
-                place += 1
-        out.insert(place, step)
-    return out
-
-
-def _writes(step: tuple) -> bool:
-    return step[1][2] if step[0] == SHARED else step[1][3]
-
-
-def _passable(step: tuple) -> bool:
-    kind, costs = step[:2]
-    if kind in (SHARED, GLOBAL):
-        return not _writes(step)
-    return kind == PRODUCT or kind == RUN and not costs[2]
-
-
 def _step(step, tape: Tape, rows: Rows, chip: Chip, made: Script) -> tuple:
     if type(step) is Run:
         slots, chain, reads, writes = rows.run(step.first, step.last)
         made.slots += slots
         last = tape.instrs[step.last]
-        return RUN, (slots, max(slots, chain), last is not None and last.op in ("bra", "brx")), reads, writes
+        branches = last is not None and last.op in ("bra", "brx")
+        roots = rows.roots(step.first, step.last)
+        return RUN, (slots, max(slots, chain), branches, roots), reads, writes
     if type(step) is Access:
         row = rows.row(step.row)
         made.slots += 1
@@ -176,10 +162,14 @@ def _other(number: int, row, tape: Tape, chip: Chip, made: Script) -> tuple:
         macs = _macs(instr.mods)
         made.product_flops += 2.0 * macs
         return PRODUCT, (chip.mma_sync_cycles * macs / 2048, chip.mma_sync_latency), row.reads, row.writes
+    if name.startswith("cp.async.commit"):
+        return RUN, (1, 1, False, {}), (), ()
     if name.startswith("tcgen05.wait"):
         return TMEM_WAIT, (), (), ()
     slots, late = next((cost for start, cost in _OTHER.items() if name.startswith(start)), (1, 0))
     stays = not name.startswith(_ASYNC)
+    if name.startswith("atom") and "gpu" in instr.mods and {"acq_rel", "release"}.intersection(instr.mods):
+        return OTHER, (slots, chip.release_latency, True), (), ()
     if name.startswith(_FENCES):
         return OTHER, (slots, late, True), (), ()
     return OTHER, (slots, late, stays), row.reads, row.writes

@@ -35,6 +35,9 @@ class Access:
     segment: int = -1  # number of the global array
     cached: int = 0  # of the sectors: in lines that the CTA has read before
     lines: int = 0  # of 128 bytes of global memory
+    at: int = 0  # of a load from shared memory: address of its first lane
+    lanes: bytes = b""  # addresses of its lanes, int64, from the first one's on
+    width: int = 0  # bytes of a lane
 
 
 @dataclass(slots=True)
@@ -54,6 +57,7 @@ class Copy:
     address: int = 0  # of its first byte
     box: bool = False  # of a tensor map
     lines: int = 0  # of 128 bytes of global memory that it touches; 0 if they are whole
+    passes: int = 0  # in which a cp.async goes through the load unit
 
 
 @dataclass
