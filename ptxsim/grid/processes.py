@@ -23,6 +23,7 @@ from ptxsim.checks.all_checks import Checker
 from ptxsim.checks.deadlock.explain import explain
 from ptxsim.checks.race import across_processes
 from ptxsim.grid.co_resident import run_together, talks
+from ptxsim.grid.fruitless import Fruitless
 from ptxsim.jit import bytecode
 from ptxsim.machine.cluster import Cluster
 from ptxsim.report.findings import Reporter
@@ -52,6 +53,7 @@ def run_clusters(launch, chosen: range, checks: bool, order, names: list, jobs: 
     count = len(chosen)
     jobs = 1 if talkative else min(jobs or cores(), count)
     done = busiest = 0
+    fruitless = Fruitless(cluster, count)
     while done < count:
         before = cluster.tensor_operations
         cluster.start(chosen[done])
@@ -59,7 +61,7 @@ def run_clusters(launch, chosen: range, checks: bool, order, names: list, jobs: 
             used, ended = run_together(cluster, chosen[done + 1 :])
             return _merge(Part(reporter, _stats(cluster, done + ended)), [_extra(c) for c in used[1:]])
         done, busiest = done + 1, max(busiest, cluster.tensor_operations - before)
-        if _stuck(reporter):
+        if fruitless.give_up(done) or _stuck(reporter):
             break
         spent = time.perf_counter() - start
         if jobs > 1 and count - done > 1 and spent / done * (count - done) > WORTHWHILE and _can_fork():
@@ -170,12 +172,13 @@ def _work(cluster: Cluster, mine, sender) -> None:
     try:
         cluster.forget_counts()
         done = busiest = 0
+        fruitless = Fruitless(cluster, len(mine))
         for index in mine:
             before = cluster.tensor_operations
             cluster.start(index)
             cluster.run()
             done, busiest = done + 1, max(busiest, cluster.tensor_operations - before)
-            if _stuck(cluster.reporter):
+            if fruitless.give_up(done) or _stuck(cluster.reporter):
                 break
         reporter = cluster.reporter
         touched = across_processes.summary(cluster.checks, mine[:done])
