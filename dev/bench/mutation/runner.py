@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import multiprocessing
+import os
 import re
+import signal
 import sys
 import tempfile
 import time
@@ -68,7 +71,8 @@ class Worker:
 
     def stop(self) -> None:
         if self.process is not None:
-            self.process.kill()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)  # the simulator's processes with it
             self.process.join()
             self.process = None
 
@@ -77,6 +81,7 @@ class Worker:
 
 
 def serve(pipe) -> None:
+    os.setsid()
     sys.path[:0] = [str(ROOT)]
     import tirxlab.build  # noqa: F401
     from tirxlab.devices import sim  # noqa: F401
