@@ -30,7 +30,7 @@ from dev.bench.truth.model import FLAGS, SLOT, Program
 ORDERS = ("program", "adverse")
 SEEDED = 4  # one program in as many runs under an order at random as well
 OWN = {900000, 900001}  # marks of what stands before and after the events
-DEEPER = (5, 40, 300)  # times as many schedules before a disagreement counts
+DEEPER = (5, 40, 300, 2000)  # times as many schedules before a disagreement counts
 SECONDS = 60  # a run that takes longer has no verdict
 _LUCK = "is luck"
 _LINE = re.compile(r"\bline (\d+)\b")

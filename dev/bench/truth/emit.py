@@ -89,7 +89,9 @@ def _extent(program: Program) -> int:
     """Words of shared memory that are set to zero at the start: all that events name."""
     slots = [op.a["slot"] + max(op.a.get("words", 0) // SLOT, 1) for op in program.ops() if "slot" in op.a]
     tiles = [op.a["tile"] + 1 for op in program.ops() if "tile" in op.a]
-    return max([SLOT, *(s * SLOT for s in slots), *(SLOTS * SLOT + t * TILE for t in tiles)])
+    sources = [op.a["source"] for op in program.ops() if op.a.get("source", "g")[0] == "s"]
+    ends = [*(s * SLOT for s in slots), *(SLOTS * SLOT + t * TILE for t in tiles)]
+    return max([SLOT, *ends, *(word + 2 * SLOT for _, _, word in sources)])
 
 
 def _prologue(program: Program) -> str:

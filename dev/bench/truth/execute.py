@@ -168,9 +168,8 @@ class Run:
             if op.kind in COLLECTIVE and len(threads) != op.lanes.bit_count():
                 continue
             if op.kind == "arrive" and self.habit == "random" and self.rng.random() < 0.3:
-                threads = self.rng.sample(
-                    threads, self.rng.randint(1, len(threads))
-                )  # others come in between
+                most = self.rng.choice((4, len(threads)))  # a few may be all that a phase needs
+                threads = self.rng.sample(threads, self.rng.randint(1, min(most, len(threads))))
             if getattr(self, "do_" + op.kind)(warp, op, threads):
                 for thread in threads:
                     self.pc[thread] += 1
