@@ -24,7 +24,6 @@ from ptxsim.checks.deadlock.explain import explain
 from ptxsim.checks.race import across_processes
 from ptxsim.grid.co_resident import run_together, talks
 from ptxsim.grid.fruitless import Fruitless
-from ptxsim.jit import bytecode
 from ptxsim.machine.cluster import Cluster
 from ptxsim.report.findings import Reporter
 
@@ -110,7 +109,7 @@ def _stuck(reporter: Reporter) -> bool:
 
 def _stats(cluster: Cluster, done: int, busiest: int | None = None) -> dict:
     """The counts; busiest: tensor operations of the cluster with most, by default all of them."""
-    counts = int(cluster.control[bytecode.EXECUTED]), cluster.tma_bytes, cluster.tensor_operations, done
+    counts = cluster.executed(), cluster.tma_bytes, cluster.tensor_operations, done
     busiest = cluster.tensor_operations if busiest is None else busiest
     return dict(zip(_COUNTS, counts, strict=True)) | {"busiest": busiest}
 

@@ -43,7 +43,9 @@ def _post_dominators(blocks: list[Block]) -> None:
     """Sets Block.post. A way into a loop without an exit does not count for the blocks before it: lanes
     outside wait for those that come back.
     """
-    post = _solved(_with_ways_out(blocks)) | _solved([block.next for block in blocks])
+    post = _solved([block.next for block in blocks])
+    if len(post) <= len(blocks):  # EXIT is one of them: some block has no way out
+        post = _solved(_with_ways_out(blocks)) | post
     for b, block in enumerate(blocks):
         block.post = post.get(b, EXIT)
 

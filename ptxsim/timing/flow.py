@@ -40,8 +40,9 @@ def flow(program) -> Flow:
         if op == bytecode.BRA:
             targets[row], falls[row] = [int(code[row, bytecode.IMM])], guarded
         elif op == bytecode.BRX:
-            first = int(code[row, bytecode.A])
-            targets[row] = [int(t) for t in program.lists[first : first + int(code[row, bytecode.B])]]
+            first = int(code[row, bytecode.BRX_TABLE])
+            last = first + int(code[row, bytecode.BRX_TARGETS])
+            targets[row] = [int(t) for t in program.lists[first:last]]
             falls[row] = False
         elif op == bytecode.EXIT:
             targets[row], falls[row] = [], guarded

@@ -198,3 +198,10 @@ def test_counts_of_saved_kernels_are_near_those_of_ptxas():
         artifact = saved[name]
         (program,) = ptxsim.load(artifact.ptx).programs.values()
         assert sum(kept(program)) == pytest.approx(counted[name]["all"]["total"], rel=0.15), name
+
+
+def test_a_jump_table_leads_to_all_its_targets():
+    jump = "T: .branchtargets L0, L1; brx.idx %r1, T;"
+    arms = "L0: add.u32 %r2, %r0, 1; bra L2; L1: add.u32 %r2, %r0, 2; L2:"
+    slots = left(f"{jump} {arms} st.global.u32 [%rd0], %r2;")
+    assert slots["add.u32 %r2, %r0, 1"] and slots["add.u32 %r2, %r0, 2"]
