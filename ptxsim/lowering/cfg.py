@@ -5,6 +5,7 @@ Works on positions in a flat instruction list; knows nothing of what instruction
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 
 
@@ -51,34 +52,18 @@ def _post_dominators(blocks: list[Block]) -> None:
 
 
 def _solved(leads: list[list[int]]) -> dict[int, int]:
-    """Immediate post-dominators of the blocks from which a way leads to the exit, by the iterative algorithm
-    of Cooper, Harvey and Kennedy on the reversed graph. leads: successors of each block.
+    """Immediate post-dominators of the blocks from which a way leads to the exit: the dominators of the
+    reversed graph. leads: successors of each block.
     """
-    order = _reverse_postorder(leads)
-    rank = {b: i for i, b in enumerate(order)}
-    post: dict[int, int] = {EXIT: EXIT}
+    return dominators(reverse_postorder(EXIT, _reversed(leads)), leads)
 
-    def meet(a: int, b: int) -> int:
-        while a != b:
-            while rank[a] > rank[b]:
-                a = post[a]
-            while rank[b] > rank[a]:
-                b = post[b]
-        return a
 
-    changed = True
-    while changed:
-        changed = False
-        for b in order[1:]:
-            known = [s for s in leads[b] if s in post]
-            if not known:
-                continue
-            new = known[0]
-            for s in known[1:]:
-                new = meet(new, s)
-            if post.get(b) != new:
-                post[b], changed = new, True
-    return post
+def _reversed(leads: list[list[int]]) -> dict[int, list[int]]:
+    back: dict[int, list[int]] = {b: [] for b in range(EXIT, len(leads))}
+    for b, successors in enumerate(leads):
+        for s in successors:
+            back[s].append(b)
+    return back
 
 
 def _with_ways_out(blocks: list[Block]) -> list[list[int]]:
@@ -87,29 +72,52 @@ def _with_ways_out(blocks: list[Block]) -> list[list[int]]:
     """
     leads = [list(block.next) for block in blocks]
     while True:
-        inside = set(range(len(blocks))) - set(_reverse_postorder(leads))
+        inside = set(range(len(blocks))) - set(reverse_postorder(EXIT, _reversed(leads)))
         if not inside:
             return leads
         leads[max(b for b in inside if min(leads[b]) <= b)].append(EXIT)
 
 
-def _reverse_postorder(leads: list[list[int]]) -> list[int]:
-    """Blocks in reverse postorder of the reversed graph, from the exit; endless loops are left out."""
-    back: dict[int, list[int]] = {b: [] for b in range(-1, len(leads))}
-    for b, successors in enumerate(leads):
-        for s in successors:
-            back[s].append(b)
-    order, seen, stack = [], {EXIT}, [(EXIT, iter(back[EXIT]))]
+def reverse_postorder(root: int, leads) -> list[int]:
+    """The nodes that `root` leads to, itself first: each before those that follow it, but on the way round a
+    loop. leads: node -> its successors.
+    """
+    order, seen, stack = [], {root}, [(root, iter(leads[root]))]
     while stack:
         node, rest = stack[-1]
-        step = next((p for p in rest if p not in seen), None)
+        step = next((s for s in rest if s not in seen), None)
         if step is None:
             order.append(node)
             stack.pop()
         else:
             seen.add(step)
-            stack.append((step, iter(back[step])))
+            stack.append((step, iter(leads[step])))
     return order[::-1]
+
+
+def dominators(order: list[int], before) -> dict[int, int]:
+    """Node -> its immediate dominator, the root's being itself, by the iterative algorithm of Cooper, Harvey
+    and Kennedy. order: reverse_postorder of the graph; before: node -> its predecessors.
+    """
+    rank = {b: i for i, b in enumerate(order)}
+    parent = {order[0]: order[0]}
+
+    def meet(a: int, b: int) -> int:
+        while a != b:
+            while rank[a] > rank[b]:
+                a = parent[a]
+            while rank[b] > rank[a]:
+                b = parent[b]
+        return a
+
+    changed = True
+    while changed:
+        changed = False
+        for b in order[1:]:
+            new = functools.reduce(meet, (p for p in before[b] if p in parent))
+            if parent.get(b) != new:
+                parent[b], changed = new, True
+    return parent
 
 
 def live_ranges(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ptxsim.jit import bytecode
-from ptxsim.lowering.cfg import EXIT, Block, build_blocks
+from ptxsim.lowering.cfg import EXIT, Block, build_blocks, dominators, reverse_postorder
 
 
 @dataclass
@@ -50,57 +50,22 @@ def flow(program) -> Flow:
 
 
 def analysed(blocks: list[Block]) -> Flow:
-    order = _reverse_postorder(blocks)
+    leads = [[after for after in block.next if after != EXIT] for block in blocks]
+    order = reverse_postorder(0, leads)
     before: list[list[int]] = [[] for _ in blocks]
     for b in order:
-        for after in blocks[b].next:
-            if after != EXIT:
-                before[after].append(b)
-    found = Flow(blocks, order, before, _dominators(order, before))
+        for after in leads[b]:
+            before[after].append(b)
+    found = Flow(blocks, order, before, dominators(order, before))
     for b in order:
         found.depth[b] = 0 if b == found.parent[b] else found.depth[found.parent[b]] + 1
     for b in order:
-        for header in blocks[b].next:
-            if header != EXIT and found.dominates(header, b):
+        for header in leads[b]:
+            if found.dominates(header, b):
                 found.loops.setdefault(header, {header}).update(_body(header, b, before))
     headers = sorted(found.loops, key=lambda h: -len(found.loops[h]))
     found.inside = {b: [h for h in headers if b in found.loops[h]] for b in order}
     return found
-
-
-def _reverse_postorder(blocks: list[Block]) -> list[int]:
-    seen, order, stack = {0}, [], [(0, iter(blocks[0].next))]
-    while stack:
-        node, rest = stack[-1]
-        step = next((b for b in rest if b != EXIT and b not in seen), None)
-        if step is None:
-            order.append(node)
-            stack.pop()
-        else:
-            seen.add(step)
-            stack.append((step, iter(blocks[step].next)))
-    return order[::-1]
-
-
-def _dominators(order: list[int], before: list[list[int]]) -> dict[int, int]:
-    """Immediate dominators, by the iterative algorithm of Cooper, Harvey and Kennedy."""
-    rank = {b: i for i, b in enumerate(order)}
-    parent = {order[0]: order[0]}
-    changed = True
-    while changed:
-        changed = False
-        for b in order[1:]:
-            known = [p for p in before[b] if p in parent]
-            new = known[0]
-            for other in known[1:]:
-                while new != other:
-                    while rank[new] > rank[other]:
-                        new = parent[new]
-                    while rank[other] > rank[new]:
-                        other = parent[other]
-            if parent.get(b) != new:
-                parent[b], changed = new, True
-    return parent
 
 
 def _body(header: int, last: int, before: list[list[int]]) -> set[int]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 
-TICKS, NANOSECONDS = "ticks", "ns"
+NANOSECONDS = "ns"
 _MICRO = 20_000  # nanoseconds from which an axis is in microseconds
 
 
 def unit_of(timeline) -> str:
-    """TICKS, or NANOSECONDS where a time model gave the times."""
+    """Ticks, or NANOSECONDS where a time model gave the times."""
     return timeline.unit
 
 
