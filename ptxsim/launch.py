@@ -158,6 +158,11 @@ class Launch:
 
     exit_hooks = (after_exit,)
 
+    @property
+    def talkative(self) -> bool:
+        """Whether its clusters may wait for each other."""
+        return talks(self.program)
+
     @functools.cached_property
     def early_uses(self) -> dict[int, int]:
         return early_uses(self.program)
@@ -325,7 +330,7 @@ class Launch:
         if not 0 <= first < count:
             raise ValueError(f"there is no cluster {first}: the grid has {count}, numbered from 0")
         self.traced = first
-        if talks(self.program):
+        if self.talkative:
             if first:
                 raise ValueError("clusters that wait for each other run together, from cluster 0 on")
             return range(count)

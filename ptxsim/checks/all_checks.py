@@ -8,6 +8,7 @@ observer alone.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 
@@ -38,8 +39,8 @@ OBSERVERS: tuple[type[Observer], ...] = (
     Clues,
 )
 
-_MAKE_TOKENS = {"commit_issue", "tma_issue", "cp_async_issue", "wgmma_issue"}
-_EVENTS = {
+MAKE_TOKENS = {"commit_issue", "tma_issue", "cp_async_issue", "wgmma_issue"}
+EVENTS = {
     name: list(inspect.signature(method).parameters)[1:]
     for name, method in vars(Observer).items()
     if inspect.isfunction(method)
@@ -54,7 +55,7 @@ class Checker:
         whole = [check for check in whole if check.on]
         self.observers = [observer for check in whole for observer in (check, *check.parts)]
         self.in_place = bool(extra)  # they want every unit instruction to run where it stands
-        for name, parameters in _EVENTS.items():
+        for name, parameters in EVENTS.items():
             setattr(self, name, _spread(name, parameters, self.observers))
 
 
@@ -67,18 +68,27 @@ def _spread(name: str, parameters: list[str], observers: list[Observer]) -> Call
         for i, o in enumerate(observers)
         if getattr(type(o), name) is not getattr(Observer, name)
     ]
-    if len(calls) == 1 and name not in _MAKE_TOKENS and "token" not in parameters:
+    if len(calls) == 1 and name not in MAKE_TOKENS and "token" not in parameters:
         return calls[0][1]
     tokens = [None] * len(observers)
     lines = [f"def {name}({', '.join(parameters)}):", "    pass"]
     for i, _ in calls:
         given = ", ".join(f"token[{i}]" if p == "token" else p for p in parameters)
-        if name in _MAKE_TOKENS:
+        if name in MAKE_TOKENS:
             tokens[i] = f"call{i}({given})"
         else:
             lines.append(f"    call{i}({given})")
-    if name in _MAKE_TOKENS:
+    if name in MAKE_TOKENS:
         lines.append(f"    return [{', '.join(map(str, tokens))}]")
-    space = {f"call{i}": call for i, call in calls}
-    exec("\n".join(lines), space)
+    return written_out(name, "\n".join(lines), {f"call{i}": call for i, call in calls})
+
+
+@functools.lru_cache(maxsize=512)
+def _code(text: str):
+    return compile(text, "<events>", "exec")
+
+
+def written_out(name: str, text: str, space: dict) -> Callable:
+    """The function `name` that a text defines; `space`: its global names."""
+    exec(_code(text), space)
     return space[name]

@@ -6,6 +6,7 @@ further, that is a deadlock, also if clusters that have not started could help: 
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 
 from ptxsim.machine.cluster import Cluster
@@ -25,9 +26,14 @@ _INSIDE = {
 }
 
 
+@functools.lru_cache(maxsize=16)
 def talks(program) -> bool:
     """Whether CTAs may tell each other something in global memory: atomics, reductions, strong loads."""
-    return any(_talks(instr.op, set(instr.mods)) for instr in program.instrs if instr is not None)
+    return any_talks(program.instrs)
+
+
+def any_talks(instrs: list) -> bool:
+    return any(_talks(instr.op, set(instr.mods)) for instr in instrs if instr is not None)
 
 
 def _talks(op: str, mods: set[str]) -> bool:

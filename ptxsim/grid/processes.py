@@ -22,12 +22,15 @@ import numpy as np
 from ptxsim.checks.all_checks import Checker
 from ptxsim.checks.deadlock.explain import explain
 from ptxsim.checks.race import across_processes
-from ptxsim.grid.co_resident import run_together, talks
+from ptxsim.checks.repeats.recording import Recordings
+from ptxsim.grid.co_resident import run_together
 from ptxsim.grid.fruitless import Fruitless
+from ptxsim.grid.one_by_one import Doubtful, OneByOne, comparable
 from ptxsim.machine.cluster import Cluster
 from ptxsim.report.findings import Reporter
 
 WORTHWHILE = 2.0  # seconds of remaining work below which forking does not pay
+WORTH_COMPARING = 3  # clusters of a launch
 _COUNTS = ("warp_instructions", "tma_bytes", "tensor_operations", "clusters")
 
 
@@ -45,28 +48,43 @@ def run_clusters(launch, chosen: range, checks: bool, order, names: list, jobs: 
 
     extra: observers besides the checks; the first cluster runs in this process, so they see all of it.
     """
-    reporter = Reporter(names, launch.memory, launch.shared_dynamic, launch.source)
-    checker = Checker(launch, reporter, checks, extra) if checks or extra else None
-    cluster = Cluster(launch, order, reporter, checker, explain)
-    talkative, start = talks(launch.program), time.perf_counter()
-    count = len(chosen)
-    jobs = 1 if talkative else min(jobs or cores(), count)
+    jobs = 1 if launch.talkative else min(jobs or cores(), len(chosen))
+
+    def run(compare: bool) -> Part:
+        reporter = Reporter(names, launch.memory, launch.shared_dynamic, launch.source)
+        checker = Checker(launch, reporter, checks, extra) if checks or extra else None
+        recordings = Recordings(checker) if compare else None
+        runner = OneByOne(lambda: Cluster(launch, order, reporter, checker, explain), recordings)
+        return _run(runner, chosen, jobs, reporter)
+
+    many = len(chosen) >= WORTH_COMPARING and order in ("program", "adverse")
+    if not (checks and many and not extra and comparable(launch)):
+        return run(compare=False)
+    before = launch.memory.copies()
+    try:
+        return run(compare=True)
+    except Doubtful:
+        launch.memory.restore(before)
+        return run(compare=False)
+
+
+def _run(runner: OneByOne, chosen: range, jobs: int, reporter: Reporter) -> Part:
+    talkative, start, count = runner.cluster.launch.talkative, time.perf_counter(), len(chosen)
     done = busiest = 0
-    fruitless = Fruitless(cluster, count)
+    fruitless = Fruitless(runner, count)
     while done < count:
-        before = cluster.tensor_operations
-        cluster.start(chosen[done])
-        if not cluster.run(alone=not talkative or count == 1):
-            used, ended = run_together(cluster, chosen[done + 1 :])
-            return _merge(Part(reporter, _stats(cluster, done + ended)), [_extra(c) for c in used[1:]])
-        done, busiest = done + 1, max(busiest, cluster.tensor_operations - before)
+        before = runner.cluster.tensor_operations
+        if not runner.run(chosen[done], alone=not talkative or count == 1):
+            used, ended = run_together(runner.cluster, chosen[done + 1 :])
+            return _merge(Part(reporter, _stats(used[0], done + ended)), [_extra(c) for c in used[1:]])
+        done, busiest = done + 1, max(busiest, runner.cluster.tensor_operations - before)
         if fruitless.give_up(done) or _stuck(reporter):
             break
         spent = time.perf_counter() - start
         if jobs > 1 and count - done > 1 and spent / done * (count - done) > WORTHWHILE and _can_fork():
-            part = _fork(cluster, chosen[done:], jobs)
-            return _merge(Part(reporter, _stats(cluster, done, busiest)), part)
-    return Part(reporter, _stats(cluster, done, busiest))
+            part = _fork(runner, chosen[done:], jobs)
+            return _merge(Part(reporter, _stats(runner.cluster, done, busiest)), part)
+    return Part(reporter, _stats(runner.cluster, done, busiest))
 
 
 COLLECT_EVERY = 8  # runs
@@ -119,34 +137,43 @@ def _extra(cluster: Cluster) -> Part:
     return Part(Reporter.of({}, []), _stats(cluster, 0))
 
 
-def _fork(cluster: Cluster, rest: range, jobs: int) -> list[Part]:
+def _fork(runner: OneByOne, rest: range, jobs: int) -> list[Part]:
     """Runs the remaining clusters in `jobs` processes."""
-    launch = cluster.launch
+    cluster, launch = runner.cluster, runner.cluster.launch
     originals = _share(launch.memory)
     cluster.map_memory()
     context = multiprocessing.get_context("fork")
     workers = []
     for number in range(jobs):
         receiver, sender = context.Pipe(duplex=False)
-        process = context.Process(target=_work, args=(cluster, rest[number::jobs], sender))
+        process = context.Process(target=_work, args=(runner, rest[number::jobs], sender))
         process.start()
         sender.close()
         workers.append((process, receiver))
     try:
-        parts = [receiver.recv() for _, receiver in workers]
-    except EOFError:
-        raise RuntimeError("a simulator process died; run again with LAB_JOBS=1") from None
+        parts = _received([receiver for _, receiver in workers])
     finally:
         for process, _ in workers:
-            process.join(1)
-            if process.is_alive():
-                process.kill()
+            process.kill()
+            process.join()
         _unshare(launch.memory, originals)
         cluster.map_memory()
-    failed = next((part for part in parts if isinstance(part, BaseException)), None)
-    if failed is not None:
-        raise failed
     across_processes.compare(cluster.checks, [part.touched for part in parts])
+    if runner.recordings and any(f.kind == "race" for f in cluster.reporter.found.values()):
+        raise Doubtful
+    return parts
+
+
+def _received(receivers: list) -> list[Part]:
+    """What the processes give, or the first exception that one of them met."""
+    parts = []
+    for receiver in receivers:
+        try:
+            parts.append(receiver.recv())
+        except EOFError:
+            raise RuntimeError("a simulator process died; run again with LAB_JOBS=1") from None
+        if isinstance(parts[-1], BaseException):
+            raise parts[-1]
     return parts
 
 
@@ -167,19 +194,18 @@ def _unshare(memory, originals: list[np.ndarray]) -> None:
         memory.replace(i, original)
 
 
-def _work(cluster: Cluster, mine, sender) -> None:
+def _work(runner: OneByOne, mine, sender) -> None:
     try:
-        cluster.forget_counts()
+        runner.cluster.forget_counts()
         done = busiest = 0
-        fruitless = Fruitless(cluster, len(mine))
+        fruitless = Fruitless(runner, len(mine))
         for index in mine:
-            before = cluster.tensor_operations
-            cluster.start(index)
-            cluster.run()
-            done, busiest = done + 1, max(busiest, cluster.tensor_operations - before)
-            if fruitless.give_up(done) or _stuck(cluster.reporter):
+            before = runner.cluster.tensor_operations
+            runner.run(index)
+            done, busiest = done + 1, max(busiest, runner.cluster.tensor_operations - before)
+            if fruitless.give_up(done) or _stuck(runner.cluster.reporter):
                 break
-        reporter = cluster.reporter
+        cluster, reporter = runner.cluster, runner.cluster.reporter
         touched = across_processes.summary(cluster.checks, mine[:done])
         sender.send(
             Part(Reporter.of(reporter.found, reporter.printed), _stats(cluster, done, busiest), touched)

@@ -54,7 +54,7 @@ from ptxsim.lowering.register_allocation import RegisterAllocator
 from ptxsim.lowering.split_b128 import split_wide
 
 
-@dataclass
+@dataclass(eq=False)
 class Program:
     name: str
     code: np.ndarray  # int64 (rows, COLUMNS)

@@ -111,8 +111,16 @@ class Cluster:
 
     def forget_counts(self) -> None:
         """Starts counts and findings afresh, in a process that runs part of a launch."""
-        self.control[bytecode.EXECUTED] = self.tma_bytes = self.tensor_operations = 0
+        self.count_from(0, 0, 0)
         self.reporter.found, self.reporter.printed = {}, []
+
+    def counts(self) -> tuple[int, int, int]:
+        """Warp instructions, TMA bytes and tensor operations so far."""
+        return self.executed(), self.tma_bytes, self.tensor_operations
+
+    def count_from(self, executed: int, tma_bytes: int, tensor_operations: int) -> None:
+        self.control[bytecode.EXECUTED] = executed
+        self.tma_bytes, self.tensor_operations = tma_bytes, tensor_operations
 
     def lanes_at_start(self, w: int) -> int:
         """Mask of the lanes that a warp begins with: all 32, except in a last warp that is not full."""
@@ -352,6 +360,10 @@ class Cluster:
     def executed(self) -> int:
         """Warp instructions that this machine has run so far."""
         return int(self.control[bytecode.EXECUTED])
+
+    def logged(self) -> int:
+        """Rows of the access log that the main loop has filled; observers know the first `told` of them."""
+        return int(self.control[bytecode.LOG_USED])
 
     def cta_alive(self, cta: int) -> int:
         """Threads of a CTA that have not exited, whole warps counted (as CTA barriers count, PTX ISA

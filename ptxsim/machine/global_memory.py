@@ -34,6 +34,15 @@ class GlobalMemory:
         pairs = zip(self.remembered, self.arrays)  # noqa: B905 (later arrays were not noted)
         return [name for name, (old, new) in zip(self.names, pairs) if not np.array_equal(old, new)]  # noqa: B905
 
+    def copies(self) -> list[np.ndarray | None]:
+        """What the arrays hold that a kernel could change."""
+        return [array.copy() if array.flags.writeable else None for array in self.arrays]
+
+    def restore(self, copies: list[np.ndarray | None]) -> None:
+        for array, copy in zip(self.arrays, copies, strict=True):
+            if copy is not None:
+                array[:] = copy
+
     def add(self, array: np.ndarray, name: str, logged: bool = True, short: bool = False) -> int:
         """Maps a C-contiguous array; returns its address. The same memory is mapped once.
 

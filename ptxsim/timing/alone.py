@@ -6,9 +6,7 @@ is split along K ends with them, and its clusters run alone as well as together.
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
-from ptxsim.grid.co_resident import talks
+from ptxsim.grid.co_resident import any_talks, talks
 from ptxsim.timing.instructions import describe
 
 
@@ -19,4 +17,4 @@ def listens(program) -> bool:
     rows = [(i, describe(i)) for i in program.instrs if i is not None]
     read = {name for _, row in rows for name in row.reads}
     asking = [i for i, row in rows if i.op == "ld" or i.op == "atom" and read.intersection(row.writes)]
-    return talks(SimpleNamespace(instrs=asking))
+    return any_talks(asking)

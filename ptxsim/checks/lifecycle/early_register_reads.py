@@ -7,6 +7,7 @@ without it (PTX ISA 9.7.16.6.4.5), which Triton 3.9 relies on; nothing else is o
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 
 from ptxsim.checks.observer import Observer
@@ -40,6 +41,7 @@ class LoadedRegisters(Observer):
             self.reporter.add("async-pending", severity, message, hint, split, key="early")
 
 
+@functools.lru_cache(maxsize=16)
 def early_uses(program) -> dict[int, int]:
     """Row of a tcgen05.ld or wgmma -> first row found that reads one of its registers without a wait."""
     found = {}

@@ -7,6 +7,7 @@ such registers where a program stores a variable that nothing has filled.
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 
 import numpy as np
@@ -42,6 +43,7 @@ class UnsetStores(Observer):
             )
 
 
+@functools.lru_cache(maxsize=16)
 def unset_stores(program) -> dict[int, tuple[list[str], int]]:
     """Row of a store -> (registers that it stores and nothing sets, how many it stores in all)."""
     stored = {row: _values(instr) for row, instr in enumerate(program.instrs) if instr and instr.op == "st"}

@@ -4,13 +4,14 @@ conflicts that this shows, one `Pair` per pair of lines.
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 
 import numpy as np
 
 from ptxsim.checks.observer import Observer
 from ptxsim.checks.race.conflict import Pair
-from ptxsim.checks.race.deferred_reads import DeferredReads
+from ptxsim.checks.race.deferred_reads import HELD, DeferredReads
 from ptxsim.checks.race.shadow_access import COMPLETE, NEEDS_READS, touch_log, touch_spans
 from ptxsim.checks.race.shadow_bytes import MEMORY, PAGE, SHARED, cleared, grown, new_shadow
 from ptxsim.checks.race.shadow_order import (
@@ -25,6 +26,7 @@ from ptxsim.checks.race.shadow_order import (
     MAX_CONFLICTS,
     NARROW,
     PREVIOUS,
+    SERIAL,
     STRONG,
     WRITE_WRITE,
 )
@@ -62,8 +64,7 @@ class AccessHistory(Observer):
         self.window = -(-launch.shared_end // 1024) * 1024  # bytes of a CTA's shared memory
         self.shared = new_shadow(self.window * launch.ctas_per_cluster)
         self.others = np.zeros(clusters + 2, np.uint8)  # clusters whose accesses this one comes after
-        self.strong = np.array([_is_strong(i) for i in launch.program.instrs], np.int64)
-        self.kinds = self.strong | constant_stores(launch.program.instrs)
+        self.strong, self.kinds = _flags(launch.program)
         self.out = {
             space: np.zeros((MAX_CONFLICTS + 1, CONFLICT), np.int64) for space in (SHARED, MEMORY, "tmem")
         }  # conflicts, as compiled code leaves them
@@ -71,12 +72,17 @@ class AccessHistory(Observer):
         self.row = {SHARED: self.words[0], MEMORY: self.words[1]}
         self.now = 0  # number of the cluster + 1
 
-    def start(self, cluster) -> None:
-        self.now = cluster.index + 1
+    def begin(self, index: int) -> None:
+        """What follows is done by cluster `index`."""
+        self.now = index + 1
         self.others[:] = 0
         self.others[self.now] = 1
-        self.shared = cleared(self.shared)
+        self.words[:, NOW] = self.now
         self.pairs: dict[tuple, Pair] = {}
+
+    def start(self, cluster) -> None:
+        self.begin(cluster.index)
+        self.shared = cleared(self.shared)
         self.copied = np.zeros(self.races.clocks.threads, np.int32)  # for the access that is looked up
         self.words[:, [DONE, STORES]] = 0
         self.describe()
@@ -127,6 +133,18 @@ class AccessHistory(Observer):
         if len(spans):
             self.spans(MEMORY, spans, write, op)
 
+    def merged(self, row: int, spans: np.ndarray, buffers: list[int], write: bool, clock: np.ndarray) -> None:
+        """All that the instruction at `row` does to global memory in a cluster, as one access of agent 0.
+
+        spans: disjoint, in the shadow; buffers: their rows in reads.segments.
+        """
+        for buffer in buffers:
+            if self.reads.segments[buffer, HELD]:
+                self._look_up_reads(buffer)
+        self._touch(MEMORY, spans, write, 0, 1, row, int(self.kinds[row]) | SERIAL, clock)
+        if self.out[MEMORY][0, 0]:
+            self.collect(MEMORY, clock)
+
     def _look_up_reads(self, row: int) -> None:
         """Enters the reads of a buffer that were kept; they conflict with nothing, as it is unwritten."""
         for now, queue, epoch, place, flags, tmap, start in self.reads.end(row):
@@ -166,6 +184,13 @@ class AccessHistory(Observer):
         same = agent == previous >> AGENT_SHIFT and self.races.clocks.kind_of(agent) == "cp.async"
         before = (previous >> EPOCH_SHIFT) & EPOCH_MASK
         return same and self.races.copies.same_twice(agent, before, epoch)
+
+
+@functools.lru_cache(maxsize=16)
+def _flags(program) -> tuple[np.ndarray, np.ndarray]:
+    """Of each instruction: STRONG and NARROW; these and CONSTANT."""
+    strong = np.array([_is_strong(i) for i in program.instrs], np.int64)
+    return strong, strong | constant_stores(program.instrs)
 
 
 def _is_strong(instr) -> int:

@@ -1,0 +1,109 @@
+"""What a cluster does to global memory, gathered while it runs, for one that is only compared with another.
+
+Its accesses are free of races among themselves if it writes no byte twice and no buffer that it reads. They
+are entered into the history of the launch at its end; what they conflict with there are other clusters.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptxsim.checks.race.access_history import AccessHistory
+from ptxsim.checks.race.async_work import Issued
+from ptxsim.checks.race.deferred_reads import BASE, END, POSITION
+from ptxsim.checks.race.shadow_order import CONSTANT, EPOCH_MASK
+from ptxsim.jit.bytecode import LOG_COLUMNS, LOG_PLACE, LOG_ROW, LOG_SIZE, LOG_SIZE_MASK
+
+NO_BUFFER = -1  # parameters and constants
+_NO_ROWS, _NO_SPANS = np.zeros((0, LOG_COLUMNS), np.int64), np.zeros((0, 2), np.int64)
+
+
+class Footprint:
+    def __init__(self, history: AccessHistory, most: int):
+        """most: bytes of logs, above which no more are kept, and nothing is said to be apart."""
+        self.history, self.most = history, most
+        self.clear()
+
+    def clear(self) -> None:
+        """A cluster begins."""
+        self.read: set[int] = set()  # buffers, as rows of history.reads.segments
+        self.written: set[int] = set()
+        self.boxes: list[tuple] = []  # (row of the program, tensor map, start, is it written?)
+        self.logs: list[np.ndarray] = []  # rows of Observer.accesses with places in global memory
+        self.bytes = 0
+
+    def box(self, row: int, tmap, start: tuple[int, ...], write: bool) -> None:
+        if tmap.array.size:
+            self.boxes.append((row, tmap, tuple(start), write))
+            (self.written if write else self.read).add(self.history.reads.places[tmap.segment][0])
+
+    def log(self, rows: np.ndarray) -> None:
+        self.bytes += rows.nbytes
+        if self.bytes < self.most:
+            self.logs.append(rows)
+
+    def overlap(self) -> bool:
+        """Whether the cluster writes to a buffer that it reads, as far as is known."""
+        log = np.concatenate([_NO_ROWS, *self.logs])
+        buffers, write = self._buffers(log), log[:, LOG_SIZE] & 1
+        self.of_threads = log, buffers, write
+        self.written.update(np.unique(buffers[write == 1]).tolist())
+        self.read.update(np.unique(buffers[write == 0]).tolist())
+        return self.bytes >= self.most or bool(self.read & self.written - {NO_BUFFER})
+
+    def apart(self) -> bool:
+        """Whether the cluster has no conflict with itself: no byte is written twice, or read and written."""
+        if self.overlap():
+            return False
+        self.accesses = self._accesses(*self.of_threads)
+        written = [spans for _, spans, _, write in self.accesses if write]
+        written += [self.history.reads.spans(tmap, start) for _, tmap, start, write in self.boxes if write]
+        spans = _ascending(np.concatenate([_NO_SPANS, *written]))
+        return bool((spans[1:, 0] >= spans[:-1, 1]).all())
+
+    def enter(self, index: int) -> bool:
+        """After `apart`: adds all to the history, as cluster `index`. True if that shows a conflict."""
+        history = self.history
+        history.begin(index)
+        knows = np.full(1, EPOCH_MASK, np.int32)  # all that agent 0 does, who does all of this
+        for row, tmap, start, write in self.boxes:
+            history.box(tmap, start, write, Issued("copy", row, 0, knows, knows, knows, 0, 1))
+        for row, spans, buffers, write in self.accesses:
+            history.merged(row, _merged(spans), buffers, write, knows)
+        return bool(history.pairs)
+
+    def _buffers(self, log: np.ndarray) -> np.ndarray:
+        """Row of the buffer of each entry."""
+        segments, place = self.history.reads.segments, log[:, LOG_PLACE]
+        found = np.full(len(log), NO_BUFFER)
+        for i, (base, end) in enumerate(segments[:, [BASE, END]].tolist()):
+            found[(base <= place) & (place < end)] = i
+        return found
+
+    def _accesses(self, log: np.ndarray, buffers: np.ndarray, write: np.ndarray) -> list[tuple]:
+        """(row of the program, spans in the shadow, buffers, is it written?) of the accesses of threads.
+
+        One row stands for all of the same flags, as which it was matters for stores of constants only.
+        """
+        log, write, buffers = (a[buffers != NO_BUFFER] for a in (log, write, buffers))
+        segments = self.history.reads.segments[buffers]
+        first = segments[:, POSITION] + log[:, LOG_PLACE] - segments[:, BASE]
+        spans = np.stack([first, first + ((log[:, LOG_SIZE] & LOG_SIZE_MASK) >> 1)], axis=1)
+        flags = self.history.kinds[log[:, LOG_ROW]]
+        groups = np.where(flags & CONSTANT, log[:, LOG_ROW], -1 - flags) * 2 + write
+        return [
+            (int(log[mine[0], LOG_ROW]), spans[mine], np.unique(buffers[mine]).tolist(), bool(write[mine[0]]))
+            for mine in (np.flatnonzero(groups == group) for group in np.unique(groups))
+        ]
+
+
+def _ascending(spans: np.ndarray) -> np.ndarray:
+    return spans[np.argsort(spans[:, 0])]
+
+
+def _merged(spans: np.ndarray) -> np.ndarray:
+    """The same bytes, as disjoint spans in ascending order."""
+    spans = _ascending(spans)
+    ends = np.maximum.accumulate(spans[:, 1])
+    starts = np.flatnonzero(np.concatenate([[True], spans[1:, 0] > ends[:-1]]))
+    return np.stack([spans[starts, 0], ends[np.append(starts[1:], len(spans)) - 1]], axis=1)
