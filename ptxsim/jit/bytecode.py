@@ -216,7 +216,9 @@ BATCH_LIST, BATCH_STATE = range(2)
 ABSENT, MOVING, STANDS, PAUSED, GONE = range(5)
 PHASE_PLACE, PHASE_NUMBER, PHASE_COLUMNS = range(3)  # table of mbarriers
 PHASE_ROOM = 64  # mbarriers of a cluster that the main loop knows
-# instructions that left their operands behind; LOGGED: accesses in the log that came before
-ISSUE_ROW, ISSUE_SPLIT, ISSUE_MASK, ISSUE_LOGGED, ISSUE_COLUMNS = range(5)
-ISSUE_ROOM = 16
+# instructions that left their operands behind; LOGGED: accesses in the log that came before; the values of
+# the slots that the instruction reads follow from VALUES on
+ISSUE_ROW, ISSUE_SPLIT, ISSUE_MASK, ISSUE_LOGGED, ISSUE_VALUES = range(5)
+ISSUE_MOST = 14  # values of one instruction; tcgen05.mma has 13
+ISSUE_ROOM, ISSUE_COLUMNS = 16, ISSUE_VALUES + ISSUE_MOST
 PHASE_BYTES, ISSUE_BYTES = 8 * PHASE_COLUMNS, 8 * ISSUE_COLUMNS

@@ -36,18 +36,17 @@ def same_in_all(registers, slot, m):
 
 @njit
 def issue(c, m, g, pc, lists, registers, predicates, control):
-    """Leaves an instruction of one thread, with the registers it reads, to be handed to its unit later."""
+    """Leaves an instruction of one thread, with the values it reads, to be handed to its unit later."""
     n = word(control, ISSUED)
     if m & (m - 1) or n == word(control, ISSUES):
         return False
-    lane, file = lowest_lane(m), word(control, WARPS_PER_CTA) * word(control, CLUSTER_SIZE) + n
-    copies = np.uint64(word(control, R_PTR) + file * word(control, R_STRIDE))
-    for v in range(c[UNIT_LIST], c[UNIT_LIST] + c[UNIT_SLOTS]):
-        set_lane_value(copies, np.int64(lists[v]), lane, lane_value(registers, np.int64(lists[v]), lane))
-    file_predicates = word(control, P_PTR) + file * word(control, P_STRIDE)
-    for v in range(c[UNIT_LIST] + c[UNIT_SLOTS], c[UNIT_LIST] + c[UNIT_SLOTS] + c[UNIT_PREDICATES]):
-        set_word(file_predicates, np.int64(lists[v]), mask_of(predicates, 2 * np.int64(lists[v])))
+    lane, start = lowest_lane(m), c[UNIT_LIST]
     entry = word(control, ISSUED_PTR) + ISSUE_BYTES * n
+    for v in range(c[UNIT_SLOTS]):
+        value = lane_value(registers, np.int64(lists[start + v]), lane)
+        set_word(entry, ISSUE_VALUES + v, np.int64(value))
+    for v in range(c[UNIT_SLOTS], c[UNIT_SLOTS] + c[UNIT_PREDICATES]):
+        set_word(entry, ISSUE_VALUES + v, mask_of(predicates, 2 * np.int64(lists[start + v])))
     set_word(entry, ISSUE_ROW, pc)
     set_word(entry, ISSUE_SPLIT, g)
     set_word(entry, ISSUE_MASK, m)

@@ -27,6 +27,7 @@ from ptxsim.jit.bytecode import (
     COLD,
     COLUMNS,
     EXIT,
+    FAST_ISSUE,
     GUARD,
     JOIN,
     LD,
@@ -35,6 +36,10 @@ from ptxsim.jit.bytecode import (
     OPERAND_COLUMNS,
     ST,
     UNIT,
+    UNIT_FORM,
+    UNIT_LIST,
+    UNIT_PREDICATES,
+    UNIT_SLOTS,
 )
 from ptxsim.jit.loop_memory import WHOLE_WARP
 from ptxsim.lowering import cfg
@@ -61,7 +66,7 @@ class Program:
     lists: np.ndarray  # int32, slot lists of vector loads and stores, and brx targets
     instrs: list[Instr | None]  # per row
     handlers: list[Callable | None]  # per row, of unit instructions
-    args: list[tuple]  # per row, resolved operands of unit instructions
+    args: list  # per row, what handlers of unit instructions get: resolved operands, prepared
     cold: list[scalar.ScalarOp]  # those outside the main loop, numbered by column IMM of COLD rows
     slots: RegisterAllocator
     function: Function
@@ -70,9 +75,23 @@ class Program:
     copies: dict[int, list[tuple[int, int]]]  # row of a deferred load -> (its slot, slot of a copy)
 
     @functools.cached_property
+    def guards(self) -> list[int]:
+        """Per row: the code of its guard predicate, 0 for none."""
+        return self.code[:, GUARD].tolist()
+
+    @functools.cached_property
     def is_mma(self) -> list[bool]:
         """Per row: is it a tcgen05.mma?"""
         return [i is not None and (i.op, *i.mods[:1]) == ("tcgen05", "mma") for i in self.instrs]
+
+    @functools.cached_property
+    def issued_slots(self) -> list[list[int]]:
+        """Per row of an instruction that the main loop issues: what it leaves, ~slot of predicates."""
+        columns = self.code[:, [UNIT_LIST, UNIT_SLOTS, UNIT_PREDICATES]].tolist()
+        forms = zip(self.code[:, [OP, UNIT_FORM]].tolist(), columns, strict=True)
+        spans = [columns if form == [UNIT, FAST_ISSUE] else (0, 0, 0) for form, columns in forms]
+        lists = self.lists.tolist()
+        return [lists[a : a + n] + [~slot for slot in lists[a + n : a + n + p]] for a, n, p in spans]
 
     @functools.cached_property
     def plain_loads(self) -> set[int]:
@@ -116,7 +135,7 @@ class _Emitter:
         self.lists: list[int] = []
         self.instrs: list[Instr | None] = []
         self.handlers: list[Callable | None] = []
-        self.args: list[tuple] = []
+        self.args: list = []
         self.cold: dict[str, int] = {}
         self.cold_ops: list[scalar.ScalarOp] = []
         self.join_rows: dict[int, int] = {}  # block -> row of its JOIN
@@ -183,7 +202,7 @@ class _Emitter:
             return len(row.writes[0].items)
         return 2 if row.op is not None and self._needs_widening(row) else 1
 
-    def _put(self, instr: Instr | None, op: int, handler=None, args: tuple = (), **columns: int) -> list[int]:
+    def _put(self, instr: Instr | None, op: int, handler=None, args=(), **columns: int) -> list[int]:
         line = [0] * COLUMNS
         line[OP] = op
         line[GUARD] = self.slots.predicate(instr.pred) if instr is not None and instr.pred is not None else 0
@@ -228,7 +247,7 @@ class _Emitter:
             self.copies[len(self.code)] = pairs
         silent = row.unit.observer_only
         columns = {"unit_form": ONLY_OBSERVED} if silent else fast_columns(row, args, self.lists)
-        self._put(row.instr, UNIT, handler, args, **columns)
+        self._put(row.instr, UNIT, handler, row.unit.prepare(args), **columns)
 
     def _resolve(self, operand, kind: str):
         return self.slots.resolve(operand, kind, self.labels, self.row_of)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ptxsim.frontend.parser import Sink
 from ptxsim.isa.operands import MemArg, PredArg
-from ptxsim.jit.bytecode import FAST_ISSUE
+from ptxsim.jit.bytecode import FAST_ISSUE, ISSUE_MOST
 from ptxsim.units.registry import fast_number
 
 
@@ -37,7 +37,9 @@ def _issue(args: tuple, lists: list[int]) -> dict[str, int]:
                 predicates.append(code >> 1)
             case int(slot) if slot >= 0:
                 slots.append(slot)
-    start = len(lists)
-    lists += [*dict.fromkeys(slots), *dict.fromkeys(predicates)]
-    counts = {"unit_slots": len(set(slots)), "unit_predicates": len(set(predicates))}
+    start, slots, predicates = len(lists), dict.fromkeys(slots), dict.fromkeys(predicates)
+    if len(slots) + len(predicates) > ISSUE_MOST:
+        return {}
+    lists += [*slots, *predicates]
+    counts = {"unit_slots": len(slots), "unit_predicates": len(predicates)}
     return {"unit_form": FAST_ISSUE, "unit_list": start, **counts}

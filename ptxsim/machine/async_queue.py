@@ -10,22 +10,18 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 
 
+@dataclass(slots=True, eq=False)
 class Work:
-    """One asynchronous piece. `finish` does it; `label` says what it is in reports."""
+    """One asynchronous piece."""
 
-    __slots__ = ("queue", "finish", "label", "owner", "batch", "op")
-
-    def __init__(
-        self, queue: object, finish: Callable[[], None], label: str, owner: object = None, batch=None
-    ):
-        self.queue = queue  # pieces with an equal queue complete in order; None: in any order
-        self.finish = finish
-        self.label = label
-        self.owner = owner  # split that issued it
-        self.op = None  # what a batch needs to know about the piece
-        self.batch = batch  # batch(list of Work) does several pieces of one kind at once, same result
+    queue: object  # pieces with an equal queue complete in order; None: in any order
+    finish: Callable[[], None] | None  # does it, unless there is a batch
+    label: str  # what it is, in reports
+    batch: Callable[[list[Work]], None] | None = None  # does several pieces of one kind, in order
+    op: object = None  # what a batch needs to know about the piece
 
 
 class Engine:

@@ -21,7 +21,8 @@ class BatchScheduler:
     def __init__(self, cluster):
         self.cluster = cluster
         self.members = np.zeros((2, cluster.warps * 32), np.int64)  # BATCH_LIST, BATCH_STATE
-        self.issued = np.zeros((bytecode.ISSUE_ROOM, bytecode.ISSUE_COLUMNS), np.int64)
+        self.issued = np.zeros((bytecode.ISSUE_ROOM, bytecode.ISSUE_COLUMNS), np.uint64)
+        self.width = bytecode.ISSUE_VALUES + max(map(len, cluster.program.issued_slots), default=0)
         control = cluster.control
         control[bytecode.BATCH_PTR] = self.members.ctypes.data
         control[bytecode.ISSUED_PTR] = self.issued.ctypes.data
@@ -85,11 +86,11 @@ class BatchScheduler:
 
         The work without an effect, in instructions; None while the split's turn is not over.
         """
-        cluster, split = self.cluster, self.cluster.splits[g]
-        row, before = int(cluster.split_table[g, bytecode.SP_PC]), cluster.effects
-        guard = cluster.predicate(split, int(cluster.program.code[row, bytecode.GUARD]))
+        cluster, split, before = self.cluster, self.cluster.splits[g], self.cluster.effects
+        row, mask = cluster.split_table[g, : bytecode.SP_MASK + 1].tolist()
+        guard = cluster.program.guards[row]
         cluster.control[bytecode.EXECUTED] += 1
-        done = cluster.unit(split, guard & split.full_mask)
+        done = cluster.unit(split, row, mask & cluster.predicate(split, guard) if guard else mask)
         self.polls[g] = polls = self.polls.get(g, 0) + 1 if done and cluster.effects == before else 0
         if done:
             cluster.queue.append(g)
@@ -110,12 +111,13 @@ class BatchScheduler:
         the accesses that came before one of them first.
         """
         cluster, program = self.cluster, self.cluster.program
-        count = int(cluster.control[bytecode.ISSUED])
+        count = cluster.control.item(bytecode.ISSUED)
         cluster.control[bytecode.ISSUED] = 0
-        for n, (row, g, mask, logged) in enumerate(self.issued[:count].tolist()):
+        for row, g, mask, logged, *values in self.issued[:count, : self.width].tolist():
             if cluster.checks and not (program.is_mma[row] and self._plain_loads(logged)):
                 cluster.tell_log(logged)
             split = cluster.splits[g]
-            split.row, split.mask, split.file = row, mask, cluster.warps + n
+            split.row, split.mask = row, mask
+            split.issued = dict(zip(program.issued_slots[row], values, strict=False))
             program.handlers[row](cluster, split, program.args[row])
-            split.file = split.warp
+            split.issued = None

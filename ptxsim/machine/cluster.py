@@ -50,10 +50,8 @@ class Cluster:
 
     def _allocate(self) -> None:
         launch, slots = self.launch, self.program.slots
-        files = self.warps + bytecode.ISSUE_ROOM  # of warps, then copies that issued instructions left
-        self.files = np.zeros((files, max(slots.count, 1), 32), np.uint64)
-        self.predicate_files = np.zeros((files, len(slots.predicates) + 1), np.int64)
-        self.registers, self.predicates = self.files[: self.warps], self.predicate_files[: self.warps]
+        self.registers = np.zeros((self.warps, max(slots.count, 1), 32), np.uint64)
+        self.predicates = np.zeros((self.warps, len(slots.predicates) + 1), np.int64)
         self.living = np.zeros(self.warps, np.int64)
         self.phases = np.zeros((bytecode.PHASE_ROOM, bytecode.PHASE_COLUMNS), np.int64)
         self.split_table = np.zeros((self.warps * 32, bytecode.SPLIT_COLUMNS), np.int64)
@@ -136,15 +134,19 @@ class Cluster:
 
     def read(self, split: Split, slot: int) -> np.ndarray:
         """uint64 (32,) of a slot, all lanes."""
-        return self.files[split.file, slot]
+        if split.issued:
+            return np.full(32, split.issued[slot], np.uint64)
+        return self.registers[split.warp, slot]
 
     def scalar(self, split: Split, slot: int) -> int:
         """The leader lane's value."""
-        return int(self.files[split.file, slot, split.leader])
+        return split.issued[slot] if split.issued else self.registers.item(split.warp, slot, split.leader)
 
     def scalars(self, split: Split, slots: list[int]) -> list[int]:
         """The leader lane's values of several slots."""
-        return self.files[split.file, slots, split.leader].tolist()
+        if split.issued:
+            return [split.issued[slot] for slot in slots]
+        return self.registers[split.warp, slots, split.leader].tolist()
 
     def write(self, split: Split, slot: int, values) -> None:
         """Writes active lanes: a value per active lane, or one for all. Slot -1 is the sink."""
@@ -153,7 +155,8 @@ class Cluster:
 
     def predicate(self, split: Split, code: int) -> int:
         """Mask of a predicate operand."""
-        value = int(self.predicate_files[split.file, code >> 1])
+        slot = code >> 1
+        value = split.issued[~slot] if split.issued else self.predicates.item(split.warp, slot)
         return (~value if code & 1 else value) & 0xFFFF_FFFF
 
     def set_predicate(self, split: Split, code: int, mask: int) -> None:
@@ -245,7 +248,8 @@ class Cluster:
             reason = loop(words)
             self.settle(split)
             if reason == bytecode.REASON_UNIT:
-                if not self.unit(split, int(control[bytecode.UNIT_MASK])):
+                row = self.split_table.item(g, bytecode.SP_PC)
+                if not self.unit(split, row, control.item(bytecode.UNIT_MASK)):
                     return 0
                 polls, units = polls + 1 if self.effects == before else 0, units + 1
             elif self.serve(reason, split):
@@ -282,12 +286,10 @@ class Cluster:
         if self.control[bytecode.EXITED]:
             self._exited(split)
 
-    def unit(self, split: Split, mask: int) -> bool:
+    def unit(self, split: Split, row: int, mask: int) -> bool:
         """Runs the unit instruction at which a split stands for the lanes in mask; False if it must sleep."""
-        g = split.index
-        split.row = row = int(self.split_table[g, bytecode.SP_PC])
-        split.mask = mask
-        outcome = BLOCK
+        g, outcome = split.index, BLOCK
+        split.row, split.mask = row, mask
         if split.mask == self.alive[split.warp] or not held_back(self, split):
             outcome = self.program.handlers[row](self, split, self.program.args[row])
         if outcome is not BLOCK:

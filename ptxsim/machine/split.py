@@ -31,13 +31,18 @@ class Wait:
 
 
 class Lanes:
-    """What can be said of lanes of one warp at one instruction; needs cluster, warp, cta, file, mask, row."""
+    """What can be said of lanes of a warp at an instruction; needs cluster, warp, cta, issued, mask, row."""
 
     __slots__ = ()
 
     @property
     def lanes(self) -> np.ndarray:
         return lane_list(self.mask)
+
+    @property
+    def alone(self) -> bool:
+        """Whether it is one lane."""
+        return self.mask & (self.mask - 1) == 0
 
     @property
     def leader(self) -> int:
@@ -56,14 +61,14 @@ class Lanes:
     def at(self, mask: int | None = None, row: int | None = None) -> Location:
         """Where it stands now; with `mask` only those lanes, with `row` at another instruction."""
         mask, row = self.mask if mask is None else mask, self.row if row is None else row
-        return Location(self.cluster, self.warp, self.cta, self.file, mask, row)
+        return Location(self.cluster, self.warp, self.cta, self.issued, mask, row)
 
 
 class _Location(NamedTuple):
     cluster: object
     warp: int  # in the cluster
     cta: int  # rank of its CTA
-    file: int  # whose registers it reads
+    issued: dict[int, int] | None  # see Split
     mask: int  # lanes
     row: int  # of the program
 
@@ -76,15 +81,16 @@ class Location(Lanes, _Location):
 
 class Split(Lanes):
     """A split as handlers see it while they run. `mask` holds the lanes for which the instruction's guard is
-    true.
+    true. `issued`: what an instruction of one thread read when the main loop issued it, slot -> value and
+    ~slot -> mask of a predicate; None for an instruction at which the split stands.
     """
 
-    __slots__ = ("cluster", "index", "warp", "cta", "file", "mask", "row")
+    __slots__ = ("cluster", "index", "warp", "cta", "issued", "mask", "row")
 
     def __init__(self, cluster, index: int):
         self.cluster, self.index = cluster, index
         self.warp = index // 32
-        self.file = self.warp  # whose registers it reads
+        self.issued: dict[int, int] | None = None
         self.cta = self.warp // cluster.warps_per_cta
         self.mask = 0
         self.row = 0

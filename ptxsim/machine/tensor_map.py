@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -121,7 +122,7 @@ class TensorMap:
     def rank(self) -> int:
         return len(self.dims)
 
-    @property
+    @functools.cached_property
     def box_bytes(self) -> int:
         """Bytes that one full box moves into shared memory."""
         count = 1
@@ -131,8 +132,8 @@ class TensorMap:
 
     def holds(self, start: tuple[int, ...]) -> bool:
         """Whether the box at `start` lies in the tensor."""
-        return all(0 <= s and s + b <= d for s, b, d in zip(start, self.box, self.dims, strict=True))
+        return all([0 <= s and s + b <= d for s, b, d in zip(start, self.box, self.dims, strict=True)])
 
     def misses(self, start: tuple[int, ...]) -> bool:
         """Whether the box at `start` lies outside of the tensor."""
-        return any(s >= d or s + b <= 0 for s, b, d in zip(start, self.box, self.dims, strict=True))
+        return any([s >= d or s + b <= 0 for s, b, d in zip(start, self.box, self.dims, strict=True)])

@@ -14,6 +14,7 @@ POISON = 0xFFFF_DEAD  # a NaN: what was never written shows
 class TensorMemory:
     def __init__(self):
         self.cells = np.full((LANES, COLUMNS), POISON, np.uint32)
+        self.floats = self.cells.view(np.float32)
         self.owner = np.zeros(COLUMNS, np.int32)  # number of the allocation that holds a column, 0: free
         self.sizes: dict[int, int] = {}  # first column -> columns
         self.permit = True  # tcgen05.relinquish_alloc_permit gives it up

@@ -178,7 +178,7 @@ def _to_shared(cluster, split, args, form: Form, size: int) -> None:
             bytes_arrive(cluster, split, at, size, token)
 
     cluster.tma_bytes += size
-    cluster.engine.submit(Work(None, finish, "bulk copy", split))
+    cluster.engine.submit(Work(None, finish, "bulk copy"))
 
 
 def _tell_issue(cluster, split, kind: str, origin: Span, ranks: list, offset: int, bars=None):
@@ -216,7 +216,7 @@ def _to_global(cluster, split, args, form: Form, size: int) -> None:
             cluster.checks.tma_read(cluster, token, place[0], _chunks(place[1], size))
         group.reads -= 1
         notify(cluster, split)
-        cluster.engine.submit(Work(None, lambda: write(data), "bulk copy (write)", split))
+        cluster.engine.submit(Work(None, lambda: write(data), "bulk copy (write)"))
 
     def write(data):
         memory = cluster.launch.memory.view(result.base, size)
@@ -227,7 +227,7 @@ def _to_global(cluster, split, args, form: Form, size: int) -> None:
         notify(cluster, split)
 
     cluster.tma_bytes += size
-    cluster.engine.submit(Work(None, read, "bulk copy (read)", split))
+    cluster.engine.submit(Work(None, read, "bulk copy (read)"))
 
 
 def reduced(old: np.ndarray, new: np.ndarray, form: Form) -> np.ndarray:
@@ -310,4 +310,4 @@ def _send(cluster, split, place, data: bytes, operation: str, kind, bar) -> None
             cluster.checks.async_write(cluster, token, *place, size)
         bytes_arrive(cluster, split, bar, size, token)
 
-    cluster.engine.submit(Work(None, finish, "store to another CTA", split))
+    cluster.engine.submit(Work(None, finish, "store to another CTA"))

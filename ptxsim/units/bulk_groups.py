@@ -8,6 +8,8 @@ from ptxsim.units.registry import unit
 
 def each_lane(split) -> list[Location]:
     """The threads of a split one by one: these instructions act per thread."""
+    if split.alone:
+        return [split.at()]
     return [split.at(1 << int(lane)) for lane in split.lanes]
 
 

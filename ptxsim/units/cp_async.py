@@ -130,7 +130,7 @@ def _issue(cluster, split, op: Copy) -> None:
     if cluster.engine.eager:
         finish()
     else:
-        cluster.engine.submit(Work(("cp.async", split.warp), finish, "cp.async", split))
+        cluster.engine.submit(Work(("cp.async", split.warp), finish, "cp.async"))
 
 
 def _segment(cluster, split, op: Copy) -> tuple[np.ndarray, int] | None:
@@ -263,7 +263,7 @@ def arrive(instr):
             for lane, place in places:
                 _arrive(cluster, where.at(1 << lane), place, tokens)
 
-        cluster.engine.submit(Work(("cp.async", split.warp), finish, "cp.async.mbarrier.arrive", split))
+        cluster.engine.submit(Work(("cp.async", split.warp), finish, "cp.async.mbarrier.arrive"))
 
     return run
 

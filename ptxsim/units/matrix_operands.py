@@ -12,7 +12,7 @@ import numpy as np
 
 from ptxsim.isa.layouts import decode_matrix_descriptor, operand_addresses
 from ptxsim.isa.number_formats import DECODERS
-from ptxsim.jit.simd_gather import gather_halves
+from ptxsim.jit.simd_matrix import gather_halves
 
 K_BYTES = 32  # of a row of every dense kind, in one instruction
 

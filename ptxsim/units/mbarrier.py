@@ -67,12 +67,12 @@ def find_barrier(cluster, split, place: tuple[int, int] | None, action: str) -> 
     return barrier
 
 
-def apply_count_change(cluster, split, place: tuple[int, int], change) -> None:
-    """Applies `change()` to a barrier; a count that leaves its range is a finding. Completes the phase if
-    due.
+def apply_count_change(cluster, split, place: tuple[int, int], change, *numbers) -> None:
+    """Applies `change(*numbers)` to a barrier; a count that leaves its range is a finding. Completes the
+    phase if due.
     """
     try:
-        change()
+        change(*numbers)
     except MBarrierError as error:
         name = cluster.reporter.shared_name(place[1])
         cluster.reporter.add(
@@ -94,7 +94,7 @@ def bytes_arrive(cluster, split, place, size: int, token) -> None:
     if barrier is not None:
         if cluster.checks:
             cluster.checks.async_arrive(cluster, place, token)
-        apply_count_change(cluster, split, place, lambda: barrier.complete_tx(size))
+        apply_count_change(cluster, split, place, barrier.complete_tx, size)
 
 
 def complete_if_ready(cluster, place: tuple[int, int]) -> None:
@@ -110,12 +110,12 @@ def complete_if_ready(cluster, place: tuple[int, int]) -> None:
 
 def publish(cluster, place: tuple[int, int]) -> None:
     """Tells the main loop the phase of a barrier, if it has room for it (`wait_passed`)."""
-    barrier = cluster.mbarriers.get(place)
-    row = cluster.phase_rows.setdefault(place, len(cluster.phase_rows))
+    barrier, rows, table = cluster.mbarriers.get(place), cluster.phase_rows, cluster.phases
+    row = rows.setdefault(place, len(rows))
     if row < bytecode.PHASE_ROOM:
-        name = shared_address(*place) if barrier else -1
-        cluster.phases[row] = name, barrier.phase if barrier else 0
-        cluster.control[bytecode.PHASES] = min(len(cluster.phase_rows), bytecode.PHASE_ROOM)
+        table[row, bytecode.PHASE_PLACE] = shared_address(*place) if barrier else -1
+        table[row, bytecode.PHASE_NUMBER] = barrier.phase if barrier else 0
+        cluster.control[bytecode.PHASES] = min(len(rows), bytecode.PHASE_ROOM)
 
 
 def _is_generic(instr) -> bool:
@@ -134,9 +134,8 @@ def _places(cluster, split, arg, generic: bool) -> list[tuple[int, tuple[int, in
 
 def _by_place(cluster, split, arg, generic: bool) -> dict[tuple[int, int], list[int]]:
     """place -> active lanes that name it."""
-    alone = split.mask & (split.mask - 1) == 0
-    addresses = [cluster.address(split, arg)] if alone else cluster.addresses(split, arg)
-    if alone or (addresses == addresses[0]).all():
+    addresses = [cluster.address(split, arg)] if split.alone else cluster.addresses(split, arg)
+    if split.alone or (addresses == addresses[0]).all():
         place = place_of(cluster, split, int(addresses[0]), generic)
         return {place: split.lanes.tolist()} if place is not None else {}
     found: dict[tuple[int, int], list[int]] = {}
@@ -219,7 +218,8 @@ def arrive(instr):
 
     def run(cluster, split, args):
         target, rest = (args[0], args[1:]) if returns else (-1, args)
-        numbers = cluster.read(split, rest[1]).tolist() if len(rest) > 1 else [0 if announce else 1] * 32
+        returned = isinstance(target, int) and target >= 0
+        numbers = cluster.read(split, rest[1]).tolist() if len(rest) > 1 else [1] * 32
         states = np.zeros(32, np.uint64)
         for place, lanes in _by_place(cluster, split, rest[0], generic).items():
             barrier = find_barrier(cluster, split, place, "arrive")
@@ -233,11 +233,12 @@ def arrive(instr):
                     cluster.checks.mbarrier_arrive(cluster, split, mask, place, "relaxed" in mods)
                 before, phase = barrier.state(), barrier.phase
                 number = sum(counts) if at_once else counts[lanes.index(part[0])]
-                apply_count_change(cluster, split, place, lambda b=barrier, n=number: signal(b, n))
-                states[part] = before - np.cumsum([0, *counts[: len(part) - 1]], dtype=np.uint64)
+                apply_count_change(cluster, split, place, signal, barrier, number)
+                if returned:
+                    states[part] = before - np.cumsum([0, *counts[: len(part) - 1]], dtype=np.uint64)
                 if keeps and barrier.phase != phase:
                     _completed(cluster, split, place)
-        if isinstance(target, int) and target >= 0:
+        if returned:
             cluster.write(split, target, states[split.lanes])
 
     def signal(barrier: MBarrier, number: int) -> None:
@@ -272,9 +273,7 @@ def expect_tx(instr):
             barrier = find_barrier(cluster, split, place, "expect_tx")
             if barrier is not None:
                 move = barrier.expect_tx if announce else barrier.complete_tx
-                apply_count_change(
-                    cluster, split, place, lambda move=move, lane=lane: move(int(sizes[lane]) & 0xFFFF_FFFF)
-                )
+                apply_count_change(cluster, split, place, move, int(sizes[lane]) & 0xFFFF_FFFF)
 
     return run
 
@@ -362,7 +361,7 @@ def wait(instr):
 
 def _groups(cluster, split, arg, generic: bool, slot: int) -> list[tuple[int, tuple[int, int], int]]:
     """(lanes, place, operand in `slot`) for active lanes that name the same barrier with the same operand."""
-    if split.mask & (split.mask - 1) == 0:
+    if split.alone:
         place = place_of(cluster, split, cluster.address(split, arg), generic)
         return [(split.mask, place, cluster.scalar(split, slot))] if place is not None else []
     lanes = split.lanes

@@ -3,9 +3,9 @@
 A unit declares the syntax boxes of its instructions (isa/syntax.py) in `@unit`: modifiers and operand counts
 that none of them has are refused before its factory sees an instruction, and the modifiers that it sees stand
 in the order of the box. The factory decodes it once, when the module is loaded, and returns the handler that
-runs it. Handlers are called as `handler(cluster, split, args)`; `args` are the resolved
-operands. They return None (done, go on), BLOCK (run me again when woken) or PARK (done, but sleep until
-woken).
+runs it. Handlers are called as `handler(cluster, split, args)`; `args` are the resolved operands, or what the
+unit's `prepare` makes of them. They return None (done, go on), BLOCK (run me again when woken) or PARK (done,
+but sleep until woken).
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ class UnitSpec:
     observer_only: bool = False  # moves no data: run only when there are observers
     fire_and_forget: bool = False  # the thread hands it to another unit of the chip: nothing comes back
     fast: FastForm | None = None
+    prepare: Callable[[tuple], object] = tuple  # resolved operands -> `args` of its handler
 
     def accept(self, instr: Instr) -> Instr:
         """The instruction with its modifiers in order; PtxError if no form has them."""
@@ -75,13 +76,14 @@ def unit(
     observer_only: bool = False,
     fire_and_forget: bool = False,
     fast: FastForm | None = None,
+    prepare: Callable[[tuple], object] = tuple,
     **sets: str,
 ):
     """Registers a factory for the instructions of these syntax boxes, under their names (or `name`)."""
     by_name: dict[str, list[Syntax]] = {}
     for form in (syntax(box, **sets) for box in boxes):
         by_name.setdefault(name or ".".join(form.name), []).append(form)
-    traits = (writes, async_destination, section, observer_only, fire_and_forget, fast)
+    traits = (writes, async_destination, section, observer_only, fire_and_forget, fast, prepare)
 
     def register(factory):
         for key, forms in by_name.items():

@@ -214,7 +214,7 @@ def commit(instr):
             for rank in ranks:
                 _signal(cluster, where, (rank, place[1]), clock)
 
-        cluster.engine.submit(Work(("tensor", split.thread), finish, "tcgen05.commit", split))
+        cluster.engine.submit(Work(("tensor", split.thread), finish, "tcgen05.commit"))
 
     return run
 
@@ -238,7 +238,7 @@ def _is_window_address(cluster, split, address: int) -> bool:
 
 def _commit_ranks(cluster, split, place, mask: int) -> list[int]:
     """CTAs of the cluster that a commit signals, after looking at who issues it and at its mask."""
-    if len(split.lanes) > 1:
+    if not split.alone:
         name = cluster.reporter.shared_name(place[1])
         cluster.reporter.add(
             "illegal",
@@ -248,12 +248,13 @@ def _commit_ranks(cluster, split, place, mask: int) -> list[int]:
             split,
             key="commit-lanes",
         )
-    beyond = [r for r in range(16) if (mask >> r) & 1 and r >= cluster.ctas]
+    beyond = mask >> cluster.ctas
     if beyond:
+        first = cluster.ctas + (beyond & -beyond).bit_length() - 1
         cluster.reporter.add(
             "cluster",
             "error",
-            f"tcgen05.commit signals CTA rank {beyond[0]} of a cluster of {cluster.ctas}",
+            f"tcgen05.commit signals CTA rank {first} of a cluster of {cluster.ctas}",
             "cta_mask has one bit per CTA of the cluster",
             split,
         )

@@ -22,16 +22,18 @@ from ptxsim.isa.layouts import (
 )
 from ptxsim.isa.number_formats import DECODERS, canonical_nans
 from ptxsim.isa.operands import MemArg, PredArg
+from ptxsim.jit.simd_matrix import accumulate
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.split import Location
 from ptxsim.machine.tensor_memory import COLUMNS, LANES, split_address
+from ptxsim.units.bulk_groups import each_lane
 from ptxsim.units.matrix_operands import K_BYTES, operand_chunks, read_operand
 from ptxsim.units.registry import refuse, unit
 
 _KINDS = ("f16", "tf32", "f8f6f4", "i8")
 
 
-@dataclass
+@dataclass(slots=True, eq=False)
 class Mma:
     """One issued instruction, as the tensor core will see it."""
 
@@ -56,6 +58,7 @@ class Mma:
     collector=" ".join(f"collector::a::{use}" for use in ("fill", "use", "lastuse", "discard")),
     section="9.7.16.9.1",
     fire_and_forget=True,
+    prepare=lambda args: _operands(*args),
 )
 def mma(instr):
     kind = next(m[6:] for m in instr.mods if m.startswith("kind::"))
@@ -63,20 +66,20 @@ def mma(instr):
         raise refuse(instr, "tcgen05.mma with scale-input-d is not modelled")
     group = 2 if "cta_group::2" in instr.mods else 1
 
-    def run(cluster, split, args):
-        operands = _operands(args)
+    def run(cluster, split, operands: Operands):
         d, a, b, descriptor, *masks = cluster.scalars(split, operands.slots)
         lane, column = split_address(d + operands.d_offset)
-        shape = _shape(cluster, split, descriptor & 0xFFFF_FFFF, kind, group)
+        shape, problem = _decode(descriptor & 0xFFFF_FFFF, kind, group)
         if shape is None:
+            cluster.reporter.add(*problem, "", split)
             return
         _check_issue(cluster, split, group)
-        a = ("tmem", a + operands.a_offset & 0xFFFF_FFFF) if operands.a_in_tmem else a
-        disabled = tuple(mask & 0xFFFF_FFFF for mask in masks)
+        if operands.a_in_tmem:
+            a = ("tmem", a + operands.a_offset & 0xFFFF_FFFF)
+        disabled = tuple([mask & 0xFFFF_FFFF for mask in masks])
         enabled = cluster.predicate(split, operands.enable)
-        for lane_of in split.lanes.tolist():
-            accumulate = bool(enabled >> lane_of & 1)
-            where = split.at(1 << lane_of)
+        for where in each_lane(split):
+            accumulate = enabled & where.mask != 0
             op = Mma(shape, group, split.cta, a, b, lane, column, accumulate, disabled, where)
             _issue(cluster, split, op)
 
@@ -94,9 +97,7 @@ class Operands:
     enable: int  # code of the predicate that says whether D is an input
 
 
-@functools.lru_cache(maxsize=4096)
-def _operands(args: tuple) -> Operands:
-    d, a, b, descriptor, *rest = args
+def _operands(d: MemArg, a, b: int, descriptor: int, *rest) -> Operands:
     masks = next((r for r in rest if isinstance(r, tuple)), ())
     enable = next(r.code for r in rest if isinstance(r, PredArg))
     in_tmem = isinstance(a, MemArg)
@@ -104,28 +105,24 @@ def _operands(args: tuple) -> Operands:
     return Operands(slots, d.offset, in_tmem, a.offset if in_tmem else 0, enable)
 
 
-_decode = functools.lru_cache(maxsize=256)(decode_instruction_descriptor)
-
-
-def _shape(cluster, split, bits: int, kind: str, group: int) -> InstructionDescriptor | None:
-    """The decoded instruction descriptor; None, with a finding, if it is not legal or not modelled."""
+@functools.lru_cache(maxsize=256)
+def _decode(bits: int, kind: str, group: int) -> tuple[InstructionDescriptor | None, tuple[str, str, str]]:
+    """The decoded instruction descriptor; (None, the finding) if it is not legal or not modelled."""
     try:
-        shape = _decode(bits, kind, group)
+        shape = decode_instruction_descriptor(bits, kind, group)
     except ValueError as error:
-        cluster.reporter.add("descriptor", "error", str(error), "", split)
-        return None
+        return None, ("descriptor", "error", str(error))
     narrow = {"e2m3", "e3m2", "e2m1"} & {shape.a_type, shape.b_type}
     if shape.sparse or shape.saturate or narrow:
         what = (
             "sparse MMA" if shape.sparse else "saturation" if shape.saturate else f"{narrow.pop()} operands"
         )
-        cluster.reporter.add("unsupported", "incomplete", f"tcgen05.mma: {what} are not modelled", "", split)
-        return None
-    return shape
+        return None, ("unsupported", "incomplete", f"tcgen05.mma: {what} are not modelled")
+    return shape, ("", "", "")
 
 
 def _check_issue(cluster, split, group: int) -> None:
-    if len(split.lanes) > 1:
+    if not split.alone:
         cluster.reporter.add(
             "illegal",
             "error",
@@ -142,25 +139,19 @@ def _issue(cluster, split, op: Mma) -> None:
     if cluster.checks:
         cluster.checks.mma_issue(cluster, split, op)
     cluster.tensor_operations += 1
-    if cluster.dry:
-        return
-    work = Work(
-        ("tensor", split.thread), lambda: execute(cluster, [op]), "tcgen05.mma", split, _batch(cluster)
-    )
-    work.op = op
-    cluster.engine.submit(work)
+    if not cluster.dry:
+        cluster.engine.submit(Work(("tensor", split.thread), None, "tcgen05.mma", _execute_all, op))
 
 
-def _batch(cluster):
-    def run(batch):
-        ops = [work.op for work in batch]
-        start = 0
-        for i in range(1, len(ops) + 1):
-            if i == len(ops) or ops[i].key() != ops[start].key() or not ops[i].accumulate:
-                execute(cluster, ops[start:i])
-                start = i
-
-    return run
+def _execute_all(batch: list[Work]) -> None:
+    """Consecutive MMAs of one thread: those that accumulate into the same D run as one."""
+    ops = [work.op for work in batch]
+    cluster, start, key = ops[0].where.cluster, 0, ops[0].key()
+    for i, op in enumerate(ops[1:], 1):
+        if not op.accumulate or op.key() != key:
+            execute(cluster, ops[start:i])
+            start, key = i, op.key()
+    execute(cluster, ops[start:])
 
 
 def pair(op: Mma, cluster) -> list[int]:
@@ -174,7 +165,8 @@ def execute(cluster, ops: list[Mma]) -> None:
     ranks = pair(first, cluster)
     if cluster.checks:
         cluster.checks.mma_execute(cluster, ops, ranks)
-    b = np.concatenate([_operand(cluster, ops, rank, "b") for rank in ranks])
+    halves = [_operand(cluster, ops, rank, "b") for rank in ranks]
+    b = halves[0] if len(halves) == 1 else np.concatenate(halves)
     for i, rank in enumerate(ranks):
         a = _operand(cluster, ops, rank, "a")
         if shape.d_type == "s32":
@@ -189,27 +181,17 @@ def _operand(cluster, ops: list[Mma], rank: int, which: str) -> np.ndarray:
     """float32 (rows, K) of A or B as CTA `rank` holds it, the K steps of all `ops` side by side."""
     shape = ops[0].shape
     if which == "a":
-        sources, rows, mn, fmt, negate = (
-            [op.a for op in ops],
-            shape.m,
-            shape.a_mn_major,
-            shape.a_type,
-            shape.negate_a,
-        )
+        rows, mn, fmt, negate = shape.m, shape.a_mn_major, shape.a_type, shape.negate_a
+        sources = tuple([op.a for op in ops])
     else:
-        sources, rows, mn, fmt, negate = (
-            [op.b for op in ops],
-            shape.n,
-            shape.b_mn_major,
-            shape.b_type,
-            shape.negate_b,
-        )
+        rows, mn, fmt, negate = shape.n, shape.b_mn_major, shape.b_type, shape.negate_b
+        sources = tuple([op.b for op in ops])
     rows //= ops[0].group
     if isinstance(sources[0], tuple):
         parts = [_from_tmem(cluster, rank, s[1], rows, op) for s, op in zip(sources, ops, strict=True)]
         values = np.concatenate(parts, axis=1)
     else:
-        values = _from_shared(cluster, rank, tuple(sources), rows, mn, fmt, ops[0])
+        values = _from_shared(cluster, rank, sources, rows, mn, fmt, ops[0])
     return -values if negate else values
 
 
@@ -280,21 +262,17 @@ def _not_allocated(cluster, op: Mma, rank: int, start: int, columns: int) -> Non
 
 def _write_d(cluster, op: Mma, rank: int, index: int, product: np.ndarray) -> None:
     """Adds to or overwrites D in the tensor memory of one CTA."""
-    shape, cells = op.shape, cluster.tmem[rank].cells
+    shape, memory = op.shape, cluster.tmem[rank]
     for lane, row, rows, tmem_column, column, columns in result_blocks(shape.m, shape.n, op.group):
         start, first = op.column + tmem_column, op.lane + lane
-        stop = start + columns
-        if stop > COLUMNS or not cluster.tmem[rank].allocated(start, columns):
+        if not memory.allocated(start, columns):
             _not_allocated(cluster, op, rank, start, columns)
-            if stop > COLUMNS:
+            if start + columns > COLUMNS:
                 return
+        rows = max(0, min(rows, LANES - first))
         keep = _enabled(op, index, slice(first, first + rows))
-        _store(
-            cells[first : first + rows, start:stop],
-            product[row : row + rows, column : column + columns],
-            op,
-            keep,
-        )
+        for i, count in [(0, rows)] if keep is None else [(i, 1) for i in np.flatnonzero(keep)]:
+            _store(memory, op, product, (first + i, start), (row + i, column), (count, columns))
 
 
 def _enabled(op: Mma, index: int, block: slice) -> np.ndarray | None:
@@ -305,19 +283,15 @@ def _enabled(op: Mma, index: int, block: slice) -> np.ndarray | None:
     return ~bits[block]
 
 
-def _store(target: np.ndarray, product: np.ndarray, op: Mma, keep: np.ndarray | None) -> None:
-    if keep is not None:
-        for row in np.flatnonzero(keep):
-            _store(target[row : row + 1], product[row : row + 1], op, None)
-        return
+def _store(memory, op: Mma, product: np.ndarray, cell: tuple, entry: tuple, size: tuple) -> None:
+    """A block of `size` of the product, from `entry` on, to cells of tensor memory from `cell` on."""
     if op.shape.d_type == "f32":
-        view = target.view(np.float32)
-        if op.accumulate:
-            np.add(view, product, out=view)
-        else:
-            view[:] = product
-        canonical_nans(view)
-    elif op.shape.d_type == "s32":
+        accumulate(memory.floats, product, cell, entry, size, op.accumulate)
+        return
+    (lane, column), (row, first), (rows, columns) = cell, entry, size
+    target = memory.cells[lane : lane + rows, column : column + columns]
+    product = product[row : row + rows, first : first + columns]
+    if op.shape.d_type == "s32":
         view = target.view(np.int32)
         view[:] = view + product if op.accumulate else product
     else:

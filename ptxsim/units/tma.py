@@ -7,6 +7,7 @@ import functools
 import numpy as np
 
 from ptxsim.isa.number_formats import canonical_nans
+from ptxsim.jit.simd_matrix import store_chunks
 from ptxsim.jit.translate import shared_place
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.tensor_map import TensorMap
@@ -51,20 +52,22 @@ def box_index(tmap: TensorMap, start: tuple[int, ...]) -> tuple[np.ndarray, np.n
 
 
 def read_box(cluster, tmap: TensorMap, start: tuple[int, ...]) -> np.ndarray:
-    """uint8 (rows, bytes of a row) of a box in global memory; outside elements are the map's fill value."""
-    memory = cluster.launch.memory.arrays[tmap.segment][tmap.byte_offset :]
-    size = tmap.dtype.itemsize
-    if tmap.rank == 2 and tmap.element_strides == (1, 1) and tmap.holds(start):
-        rows, inner = tmap.box[1], tmap.box[0] * size
-        first = start[1] * tmap.strides[0] + start[0] * size
-        return np.ndarray((rows, inner), np.uint8, memory, first, (tmap.strides[0], 1))
+    """complex128 (rows, chunks of a row), 16 bytes each, of a box in global memory; outside elements are the
+    map's fill value.
+    """
+    memory, size = cluster.launch.memory.arrays[tmap.segment], tmap.dtype.itemsize
+    if tmap.element_strides == (1, 1) and tmap.holds(start):
+        shape, step = (tmap.box[1], tmap.box[0] * size // 16), tmap.strides[0]
+        first = tmap.byte_offset + start[1] * step + start[0] * size
+        return np.ndarray(shape, np.complex128, memory, first, (step, 16))
+    memory = memory[tmap.byte_offset :]
     offsets, inside = box_index(tmap, start)
     elements = np.zeros(offsets.shape, f"u{size}")
     if tmap.fill == "nan":
         elements[:] = _nan_bits(tmap.dtype)
     flat = memory[: len(memory) // size * size].view(f"u{size}")
     elements[inside] = flat[offsets[inside] // size]
-    return elements.view(np.uint8).reshape(len(offsets), -1)
+    return elements.view(np.complex128)
 
 
 def _nan_bits(dtype) -> int:
@@ -95,8 +98,8 @@ def _tensor(cluster, split, arg) -> tuple[TensorMap | None, tuple[int, ...]]:
     tmap = find_map(cluster, split, address)
     if tmap is None:
         return None, ()
-    coordinates = np.array(cluster.scalars(split, list(arg.parts[0])), np.uint32).view(np.int32)
-    if len(coordinates) != tmap.rank:
+    coordinates = cluster.scalars(split, arg.parts[0])
+    if len(coordinates) != len(tmap.dims):
         cluster.reporter.add(
             "descriptor",
             "error",
@@ -105,12 +108,15 @@ def _tensor(cluster, split, arg) -> tuple[TensorMap | None, tuple[int, ...]]:
             split,
         )
         return None, ()
-    return tmap, tuple(int(c) for c in coordinates)
+    return tmap, tuple([(c + (1 << 31) & 0xFFFF_FFFF) - (1 << 31) for c in coordinates])
+
+
+_ALIGNMENT = {0: 128, 32: 128, 64: 512, 128: 1024}  # by swizzle
 
 
 def _check_alignment(cluster, split, offset: int, tmap: TensorMap) -> None:
     """Shared addresses of tensor copies are aligned to 128 B, swizzled ones to their pattern (5.5.7)."""
-    need = 128 if tmap.swizzle in (0, 32) else {64: 512, 128: 1024}[tmap.swizzle]
+    need = _ALIGNMENT[tmap.swizzle]
     if offset % 128:
         cluster.reporter.add(
             "misaligned",
@@ -147,7 +153,7 @@ def _check_barrier(cluster, split, place, bar, multicast: bool, pair: bool) -> N
 
 
 def _warn_lanes(cluster, split, shared, what: str, severity: str = "error") -> None:
-    if len(split.lanes) > 1:
+    if not split.alone:
         name = cluster.reporter.shared_name(shared_place(cluster.address(split, shared))[1])
         cluster.reporter.add(
             "illegal",
@@ -197,8 +203,8 @@ def _load_one(cluster, split, args, multicast: bool, pair: bool) -> None:
         return
     _check_alignment(cluster, split, place[1], tmap)
     _check_barrier(cluster, split, place, bar, multicast, pair)
-    mask = cluster.scalar(split, args[3]) & 0xFFFF if multicast else 1 << place[0]
-    ranks = [r for r in range(cluster.ctas) if (mask >> r) & 1]
+    mask = cluster.scalar(split, args[3]) if multicast else 0
+    ranks = [r for r in range(cluster.ctas) if mask >> r & 1] if multicast else [place[0]]
     chunks, end = shared_chunks(place[1], tmap)
     if end > cluster.launch.shared_end:
         name = cluster.reporter.shared_name(place[1])
@@ -214,17 +220,17 @@ def _load_one(cluster, split, args, multicast: bool, pair: bool) -> None:
     size = tmap.box_bytes
 
     def finish():
-        data = None if cluster.dry else np.ascontiguousarray(read_box(cluster, tmap, start))
+        data = None if cluster.dry else read_box(cluster, tmap, start)
         for rank in ranks:
             if data is not None:
-                cluster.shared_chunks[rank][chunks] = data.view(np.complex128)
+                store_chunks(cluster.shared_chunks[rank], chunks, data)
             if cluster.checks:
                 cluster.checks.tma_write(cluster, token, rank, chunks)
         cluster.tma_bytes += size
         for target in targets:
             bytes_arrive(cluster, split, target, size, token)
 
-    cluster.engine.submit(Work(None, finish, f"TMA load of {tmap.name or 'a tensor'}", split))
+    cluster.engine.submit(Work(None, finish, f"TMA load of {tmap.name or 'a tensor'}"))
 
 
 def _signalled(rank: int, bar: tuple[int, int], multicast: bool, pair: bool) -> tuple[int, int]:
@@ -312,7 +318,7 @@ def _store_one(cluster, split, what: tuple, lanes: list[int], operation) -> None
         for group in groups:
             group.reads -= 1
         notify(cluster, split)
-        cluster.engine.submit(Work(None, lambda: write(data), "TMA store (write)", split))
+        cluster.engine.submit(Work(None, lambda: write(data), "TMA store (write)"))
 
     def write(data):
         if not cluster.dry:
@@ -324,4 +330,4 @@ def _store_one(cluster, split, what: tuple, lanes: list[int], operation) -> None
             group.writes -= 1
         notify(cluster, split)
 
-    cluster.engine.submit(Work(None, read, "TMA store (read)", split))
+    cluster.engine.submit(Work(None, read, "TMA store (read)"))

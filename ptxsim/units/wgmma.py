@@ -221,7 +221,7 @@ def _join(cluster, split, warp: Warp, part: Part) -> None:
         return
     del operations[number]
     cluster.tensor_operations += 1
-    work = Work((*key, "queue"), lambda: _execute(cluster, operation), "wgmma.mma_async", split)
+    work = Work((*key, "queue"), lambda: _execute(cluster, operation), "wgmma.mma_async")
     cluster.engine.submit(work)
 
 

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ptxsim.jit.simd_gather import gather_halves
+from ptxsim.jit.simd_matrix import gather_halves
 
 DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
 
