@@ -13,8 +13,6 @@ from collections.abc import Callable
 import numpy as np
 
 from ptxsim.checks.all_checks import EVENTS, MAKE_TOKENS, written_out
-from ptxsim.isa.address_map import SHARED_BASE, SHARED_END
-from ptxsim.jit.bytecode import LOG_PLACE, LOG_SIZE, LOG_SIZE_MASK
 
 _PARTS = {  # parameter -> what identifies it; what is not listed stands for itself
     "cluster": "",
@@ -112,17 +110,3 @@ class Numbers:
         if content not in self.contents:
             self.contents[content] = self.next()
         return self.contents[content]
-
-
-def split_log(log: np.ndarray) -> tuple[bytes, np.ndarray | None]:
-    """(rows of Observer.accesses without the places in global memory, and whether a store changes what is
-    there, which nobody asks; the rows that have such a place, or None).
-    """
-    place = log[:, LOG_PLACE]
-    outside = (place < SHARED_BASE) | (place >= SHARED_END)
-    if not outside.any():
-        return log.tobytes(), None
-    own = log.copy()
-    own[outside, LOG_PLACE] = 0
-    own[outside, LOG_SIZE] &= LOG_SIZE_MASK
-    return own.tobytes(), log[outside]

@@ -2,7 +2,7 @@
 
 A run is a function of what its threads do, and so is all that checks say of it: a cluster whose events have
 the keys of one that was found clean, in the same order, is as clean as that one. What the keys leave out, the
-places in global memory, is looked at when it ends (race/footprint.py). So the cost of checks is paid once for
+places in global memory, is looked at when it ends (footprint.py). So the cost of checks is paid once for
 each way that a cluster can go.
 """
 
@@ -13,8 +13,9 @@ from collections import deque
 
 from ptxsim.checks.all_checks import Checker
 from ptxsim.checks.race.across_processes import detector
-from ptxsim.checks.race.footprint import Footprint
-from ptxsim.checks.repeats.event_keys import COMPARE, OURS, RECORD, Numbers, form, function, split_log, state
+from ptxsim.checks.repeats.event_keys import COMPARE, OURS, RECORD, Numbers, form, function, state
+from ptxsim.checks.repeats.footprint import Footprint
+from ptxsim.checks.repeats.global_rows import GlobalRows
 
 MOST_EVENTS = 400_000  # of a cluster that is recorded
 MOST_BYTES = 1 << 26  # of the accesses that its threads make
@@ -46,6 +47,7 @@ class Recordings:
     def __init__(self, checker: Checker):
         self.checker = checker
         self.footprint = Footprint(detector(checker).history, MOST_BYTES)
+        self.separate = GlobalRows()
         self.known: list[list[tuple]] = []
         space = {"state": state, "form": form, "number": Numbers(), "inside": self._inside}
         space |= {"box": self.footprint.box, "differs": self._differs}
@@ -61,9 +63,9 @@ class Recordings:
         self.bytes = 0
 
     def _inside(self, log) -> bytes:
-        own, outside = split_log(log)
+        own, outside = self.separate(log)
         if outside is not None:
-            self.footprint.log(outside)
+            self.footprint.add(outside)
         self.bytes += len(own)
         return own if self.bytes < MOST_BYTES else b""
 

@@ -9,6 +9,7 @@ import pytest
 
 from ptxsim.checks.all_checks import EVENTS, MAKE_TOKENS
 from ptxsim.checks.repeats import event_keys
+from ptxsim.checks.repeats.global_rows import GlobalRows
 from ptxsim.machine.tensor_map import TensorMap
 from ptxsim.units.tcgen05_mma import Mma
 
@@ -69,7 +70,7 @@ def key_of(event: str, given: dict) -> tuple:
     keys = []
     numbers = key_of.numbers
     space = {"append": keys.append, "tokens": lambda: 0, "state": event_keys.state, "form": event_keys.form}
-    space |= {"number": numbers, "inside": lambda log: event_keys.split_log(log)[0], "box": lambda *_: None}
+    space |= {"number": numbers, "inside": lambda log: GlobalRows()(log)[0], "box": lambda *_: None}
     event_keys.function(event, event_keys.RECORD, space)(*[given[p] for p in EVENTS[event]])
     return keys[0]
 

@@ -12,15 +12,15 @@ from ptxsim.checks.race.access_history import AccessHistory
 from ptxsim.checks.race.async_work import Issued
 from ptxsim.checks.race.deferred_reads import BASE, END, POSITION
 from ptxsim.checks.race.shadow_order import CONSTANT, EPOCH_MASK
-from ptxsim.jit.bytecode import LOG_COLUMNS, LOG_PLACE, LOG_ROW, LOG_SIZE, LOG_SIZE_MASK
+from ptxsim.checks.repeats.global_rows import RUN_COLUMNS, RUN_FIRST, RUN_LAST, RUN_ROW, RUN_WRITE
 
 NO_BUFFER = -1  # parameters and constants
-_NO_ROWS, _NO_SPANS = np.zeros((0, LOG_COLUMNS), np.int64), np.zeros((0, 2), np.int64)
+_NO_RUNS, _NO_SPANS = np.zeros((0, RUN_COLUMNS), np.int64), np.zeros((0, 2), np.int64)
 
 
 class Footprint:
     def __init__(self, history: AccessHistory, most: int):
-        """most: bytes of logs, above which no more are kept, and nothing is said to be apart."""
+        """most: bytes of runs, above which no more are kept, and nothing is said to be apart."""
         self.history, self.most = history, most
         self.clear()
 
@@ -29,7 +29,7 @@ class Footprint:
         self.read: set[int] = set()  # buffers, as rows of history.reads.segments
         self.written: set[int] = set()
         self.boxes: list[tuple] = []  # (row of the program, tensor map, start, is it written?)
-        self.logs: list[np.ndarray] = []  # rows of Observer.accesses with places in global memory
+        self.runs: list[np.ndarray] = []  # what threads access, as global_rows.py gives it
         self.bytes = 0
 
     def box(self, row: int, tmap, start: tuple[int, ...], write: bool) -> None:
@@ -37,16 +37,16 @@ class Footprint:
             self.boxes.append((row, tmap, tuple(start), write))
             (self.written if write else self.read).add(self.history.reads.places[tmap.segment][0])
 
-    def log(self, rows: np.ndarray) -> None:
-        self.bytes += rows.nbytes
+    def add(self, runs: np.ndarray) -> None:
+        self.bytes += runs.nbytes
         if self.bytes < self.most:
-            self.logs.append(rows)
+            self.runs.append(runs)
 
     def overlap(self) -> bool:
         """Whether the cluster writes to a buffer that it reads, as far as is known."""
-        log = np.concatenate([_NO_ROWS, *self.logs])
-        buffers, write = self._buffers(log), log[:, LOG_SIZE] & 1
-        self.of_threads = log, buffers, write
+        runs = np.concatenate([_NO_RUNS, *self.runs])
+        buffers, write = self._buffers(runs), runs[:, RUN_WRITE]
+        self.of_threads = runs, buffers
         self.written.update(np.unique(buffers[write == 1]).tolist())
         self.read.update(np.unique(buffers[write == 0]).tolist())
         return self.bytes >= self.most or bool(self.read & self.written - {NO_BUFFER})
@@ -72,27 +72,31 @@ class Footprint:
             history.merged(row, _merged(spans), buffers, write, knows)
         return bool(history.pairs)
 
-    def _buffers(self, log: np.ndarray) -> np.ndarray:
-        """Row of the buffer of each entry."""
-        segments, place = self.history.reads.segments, log[:, LOG_PLACE]
-        found = np.full(len(log), NO_BUFFER)
+    def _buffers(self, runs: np.ndarray) -> np.ndarray:
+        """Row of the buffer of each run: one access begins in it, and so do all."""
+        segments, place = self.history.reads.segments, runs[:, RUN_FIRST]
+        found = np.full(len(runs), NO_BUFFER)
         for i, (base, end) in enumerate(segments[:, [BASE, END]].tolist()):
             found[(base <= place) & (place < end)] = i
         return found
 
-    def _accesses(self, log: np.ndarray, buffers: np.ndarray, write: np.ndarray) -> list[tuple]:
+    def _accesses(self, runs: np.ndarray, buffers: np.ndarray) -> list[tuple]:
         """(row of the program, spans in the shadow, buffers, is it written?) of the accesses of threads.
 
         One row stands for all of the same flags, as which it was matters for stores of constants only.
         """
-        log, write, buffers = (a[buffers != NO_BUFFER] for a in (log, write, buffers))
-        segments = self.history.reads.segments[buffers]
-        first = segments[:, POSITION] + log[:, LOG_PLACE] - segments[:, BASE]
-        spans = np.stack([first, first + ((log[:, LOG_SIZE] & LOG_SIZE_MASK) >> 1)], axis=1)
-        flags = self.history.kinds[log[:, LOG_ROW]]
-        groups = np.where(flags & CONSTANT, log[:, LOG_ROW], -1 - flags) * 2 + write
+        runs, buffers = (a[buffers != NO_BUFFER] for a in (runs, buffers))
+        segments, row = self.history.reads.segments[buffers], runs[:, RUN_ROW]
+        spans = runs[:, [RUN_FIRST, RUN_LAST]] + (segments[:, POSITION] - segments[:, BASE])[:, None]
+        flags = self.history.kinds[row]
+        groups = np.where(flags & CONSTANT, row, -1 - flags) * 2 + runs[:, RUN_WRITE]
         return [
-            (int(log[mine[0], LOG_ROW]), spans[mine], np.unique(buffers[mine]).tolist(), bool(write[mine[0]]))
+            (
+                int(row[mine[0]]),
+                spans[mine],
+                np.unique(buffers[mine]).tolist(),
+                bool(runs[mine[0], RUN_WRITE]),
+            )
             for mine in (np.flatnonzero(groups == group) for group in np.unique(groups))
         ]
 
