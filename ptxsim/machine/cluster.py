@@ -51,6 +51,9 @@ class Cluster:
     def _allocate(self) -> None:
         launch, slots = self.launch, self.program.slots
         self.registers = np.zeros((self.warps, max(slots.count, 1), 32), np.uint64)
+        self.fresh = np.zeros((slots.register_slots, 1), np.uint64)  # what registers hold at first
+        for slot, bits in slots.unset.items():
+            self.fresh[slot] = UNSET & (1 << bits) - 1
         self.predicates = np.zeros((self.warps, len(slots.predicates) + 1), np.int64)
         self.living = np.zeros(self.warps, np.int64)
         self.phases = np.zeros((bytecode.PHASE_ROOM, bytecode.PHASE_COLUMNS), np.int64)
@@ -62,6 +65,7 @@ class Cluster:
         self.words = self.control.ctypes.data
         self.shared = np.zeros((self.ctas, -(-launch.shared_end // 1024) * 1024), np.uint8)
         self.shared_chunks = [window.view(np.complex128) for window in self.shared]  # units of 16 bytes
+        self.tmem = [TensorMemory() for _ in range(self.ctas)] if launch.uses_tmem else []
         self.local = np.zeros((self.warps * 32, max(self.program.local_bytes, 1)), np.uint8)
         self.cta_table[:] = [(rank, window.ctypes.data) for rank, window in enumerate(self.shared)]
 
@@ -76,9 +80,7 @@ class Cluster:
         """Resets everything for cluster number `index` of the grid."""
         self.index = index
         self.cta_ids = self.launch.cluster_cta_ids(index)
-        self.registers[:, : self.program.slots.register_slots] = 0
-        for slot, bits in self.launch.program.slots.unset.items():
-            self.registers[:, slot] = UNSET & (1 << bits) - 1
+        self.registers[:, : len(self.fresh)] = self.fresh
         self.predicates[:] = 0
         self.predicates[:, 0] = 0xFFFF_FFFF
         self.split_table[:] = 0
@@ -88,7 +90,8 @@ class Cluster:
         self.local[:] = 0xFF
         self.launch.fill_changing(self)
         self.mbarriers: dict[tuple[int, int], MBarrier] = {}
-        self.tmem = [TensorMemory() for _ in range(self.ctas)] if self.launch.uses_tmem else []
+        for memory in self.tmem:
+            memory.clear()
         self.engine = Engine(self.order)
         self.batched = not self.checks and self.engine.random is None
         self.batch.start()
@@ -361,7 +364,7 @@ class Cluster:
 
     def executed(self) -> int:
         """Warp instructions that this machine has run so far."""
-        return int(self.control[bytecode.EXECUTED])
+        return self.control.item(bytecode.EXECUTED)
 
     def logged(self) -> int:
         """Rows of the access log that the main loop has filled; observers know the first `told` of them."""

@@ -13,9 +13,15 @@ POISON = 0xFFFF_DEAD  # a NaN: what was never written shows
 
 class TensorMemory:
     def __init__(self):
-        self.cells = np.full((LANES, COLUMNS), POISON, np.uint32)
+        self.cells = np.zeros((LANES, COLUMNS), np.uint32)
         self.floats = self.cells.view(np.float32)
         self.owner = np.zeros(COLUMNS, np.int32)  # number of the allocation that holds a column, 0: free
+        self.clear()
+
+    def clear(self) -> None:
+        """As it is when a CTA starts."""
+        self.cells[:] = POISON
+        self.owner[:] = 0
         self.sizes: dict[int, int] = {}  # first column -> columns
         self.permit = True  # tcgen05.relinquish_alloc_permit gives it up
         self._count = 0

@@ -60,14 +60,14 @@ class Watchdog:
 
     def _stands_still(self, g: int) -> bool:
         polling, queue = self.polling, self.cluster.queue
-        if polling.stuck(queue):
+        if polling.work and polling.stuck(queue):
             return True
         if self.rounds.came_back(self.cluster, g):
             self.goes_round = True
             if not self.alone:
                 self.moved = not self.rounds.same_as_left(self.cluster)
             return True
-        if polling.impatient(queue) and not self._revive():
+        if polling.work and polling.impatient(queue) and not self._revive():
             polling.patience = ENDLESS
             return not self.alone
         return self.exhausted()
@@ -126,9 +126,7 @@ class Polling:
         return min(most, FIRST << len(self.states.get(g, ())))
 
     def stuck(self, queue) -> bool:
-        """Whether no split that can run will get anywhere by itself."""
-        if not self.work:
-            return False
+        """Whether no split that can run will get anywhere by itself; asked after work without an effect."""
         return all(g in self.found for g in queue) or self.work > ENDLESS * max(1, len(queue))
 
     def impatient(self, queue) -> bool:

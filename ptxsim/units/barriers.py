@@ -212,12 +212,13 @@ def _deliver_votes(cluster, barrier: CtaBarrier) -> None:
 
 
 def _cluster_barrier(cluster) -> dict:
-    """phase: phases completed; arrived: threads, lanes: per warp, in this one; seen: thread -> phase it
-    arrived in.
+    """phase: phases completed; arrived: threads, lanes: per warp, in this one; seen: per thread, the phase it
+    arrived in, or -1.
     """
-    return cluster.unit_state.setdefault(
-        ("cluster-bar",), {"phase": 0, "arrived": 0, "lanes": {}, "seen": {}}
-    )
+    if ("cluster-bar",) not in cluster.unit_state:
+        seen = np.full(32 * cluster.warps, -1)
+        cluster.unit_state["cluster-bar",] = {"phase": 0, "arrived": 0, "lanes": {}, "seen": seen}
+    return cluster.unit_state["cluster-bar",]
 
 
 @unit("barrier.cluster.arrive {.sem}{.aligned}", sem="release relaxed", section="9.7.13.3")
@@ -238,8 +239,7 @@ def cluster_arrive(instr):
             )
         state["lanes"][split.warp] = state["lanes"].get(split.warp, 0) | split.mask
         state["arrived"] += bin(split.mask).count("1")
-        for lane in split.lanes:
-            state["seen"][split.warp * 32 + int(lane)] = state["phase"]
+        state["seen"][split.warp * 32 + split.lanes] = state["phase"]
         if cluster.checks:
             cluster.checks.cluster_arrive(cluster, split, "relaxed" in mods)
         _complete_cluster(cluster)
@@ -269,8 +269,8 @@ def cluster_wait(instr):
         if "aligned" in mods:
             require_aligned(cluster, split, leavers_count=False)
         state = _cluster_barrier(cluster)
-        phase = state["seen"].get(split.thread)
-        if phase is None:
+        phase = state["seen"].item(split.thread)
+        if phase < 0:
             cluster.reporter.add(
                 "cluster", "error", "barrier.cluster.wait without an arrive before it", split=split
             )

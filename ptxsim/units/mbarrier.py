@@ -124,12 +124,9 @@ def _is_generic(instr) -> bool:
 
 def _places(cluster, split, arg, generic: bool) -> list[tuple[int, tuple[int, int]]]:
     """(lane, place) of every active lane."""
-    found = []
-    for lane, address in zip(split.lanes, cluster.addresses(split, arg), strict=True):
-        place = place_of(cluster, split, int(address), generic)
-        if place is not None:
-            found.append((int(lane), place))
-    return found
+    addresses = [cluster.address(split, arg)] if split.alone else cluster.addresses(split, arg).tolist()
+    places = [place_of(cluster, split, address, generic) for address in addresses]
+    return [pair for pair in zip(split.lanes.tolist(), places, strict=True) if pair[1] is not None]
 
 
 def _by_place(cluster, split, arg, generic: bool) -> dict[tuple[int, int], list[int]]:

@@ -5,6 +5,7 @@ tcgen05_alloc.py).
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -63,25 +64,42 @@ def _packed_cells(shape: str, count: int, split_column: int = 0) -> tuple[np.nda
     return lane, np.stack([start, start + 1])
 
 
-def _target(cluster, split, arg, lanes: np.ndarray, columns: np.ndarray, what: str):
-    """Absolute (lanes, columns) of an access; None, with a finding, if the warp may not touch them."""
-    lane, column = split_address(cluster.address(split, arg))
-    quarter = 32 * (split.warp % cluster.warps_per_cta % 4)
+@dataclass(frozen=True)
+class Reach:
+    """What one access of a warp touches: lanes and columns (registers, 32), and the ends of both."""
+
+    cells: tuple[np.ndarray, np.ndarray]
+    lanes: tuple[int, int]
+    columns: tuple[int, int]
+
+
+@functools.lru_cache(maxsize=128)
+def _reach(cells_of, shape: str, count: int, split_column: int, address: int, quarter: int) -> Reach:
+    """The cells of an access by a warp that owns 32 lanes from `quarter` on."""
+    lanes, columns = cells_of(shape, count, split_column)
+    lane, column = split_address(address)
     own = lane // 32 * 32 in (0, quarter)  # chips take lane 0 as the first lane that the warp can reach
-    lanes, columns = lanes + lane % 32 + (quarter if own else lane // 32 * 32), columns + column
-    if not own or lanes.max() >= quarter + 32:
+    cells = lanes + lane % 32 + (quarter if own else lane // 32 * 32), columns + column
+    return Reach(cells, *[(int(x.min()), int(x.max())) for x in cells])
+
+
+def _target(cluster, split, address: int, form: tuple, what: str):
+    """Absolute (lanes, columns) of an access; None, with a finding, if the warp may not touch them."""
+    quarter = 32 * (split.warp % cluster.warps_per_cta % 4)
+    reach = _reach(*form, address & 0xFFFF_FFFF, quarter)
+    low, high = reach.lanes
+    if low < quarter or high >= quarter + 32:
         cluster.reporter.add(
             "tmem-alloc",
             "error",
-            f"{what} of TMEM lanes {lanes.min()}..{lanes.max()} by warp "
-            f"{split.warp % cluster.warps_per_cta}; "
+            f"{what} of TMEM lanes {low}..{high} by warp {split.warp % cluster.warps_per_cta}; "
             f"a warp reaches lanes {quarter}..{quarter + 31} (warp number modulo 4)",
             "the row of a TMEM address must be 32 * (warp_id % 4)",
             split,
             key="lanes",
         )
         return None
-    first, last = int(columns.min()), int(columns.max())
+    first, last = reach.columns
     if not cluster.tmem[split.cta].allocated(first, last - first + 1):
         have, hint = cluster.tmem[split.cta].shortage(first, last - first + 1)
         message = f"{what} of TMEM columns {first}..{last}, "
@@ -90,7 +108,7 @@ def _target(cluster, split, arg, lanes: np.ndarray, columns: np.ndarray, what: s
         cluster.reporter.add("tmem-alloc", "error", message, hint, split, key="columns")
         if last >= COLUMNS:
             return None
-    return lanes, columns
+    return reach.cells
 
 
 @unit(
@@ -98,6 +116,7 @@ def _target(cluster, split, arg, lanes: np.ndarray, columns: np.ndarray, what: s
     writes=(0,),
     async_destination=True,
     section="9.7.16.8.1",
+    prepare=lambda args: (*_vector(args[0]), *args[1:]),
     **_NUMBERS,
 )
 def load(instr):
@@ -107,12 +126,11 @@ def load(instr):
 
     def run(cluster, split, args):
         require_aligned(cluster, split)
-        split_column = cluster.scalar(split, args[2]) if len(args) > 2 else 0
-        lanes, columns = cells_of(shape, count, split_column)
-        place = _target(cluster, split, args[1], lanes, columns, "tcgen05.ld")
+        targets, slots, address, *rest = args
+        form = cells_of, shape, count, cluster.scalar(split, rest[0]) if rest else 0
+        place = _target(cluster, split, cluster.address(split, address), form, "tcgen05.ld")
         if place is None:
             return
-        targets = args[0] if isinstance(args[0], tuple) else (args[0],)
         cells, row = cluster.tmem[split.cta].cells, split.row
 
         def finish():
@@ -121,7 +139,7 @@ def load(instr):
             values = cells[place]
             if packed:
                 values = (values[0] & 0xFFFF) | (values[1] << 16)
-            cluster.registers[split.warp, list(targets)] = values
+            cluster.registers[split.warp, slots] = values
             for source, copy in () if cluster.engine.eager else cluster.program.copies.get(row, ()):
                 cluster.registers[split.warp, copy] = cluster.registers[split.warp, source]
 
@@ -130,7 +148,18 @@ def load(instr):
     return run
 
 
-@unit(*_boxes("tcgen05.st", "unpack::16b", "[a], r", "[a], column, r"), section="9.7.16.8.2", **_NUMBERS)
+def _vector(operand) -> tuple[tuple[int, ...], np.ndarray]:
+    """The slots of a vector of registers, or of one, also as an array."""
+    slots = operand if isinstance(operand, tuple) else (operand,)
+    return slots, np.array(slots)
+
+
+@unit(
+    *_boxes("tcgen05.st", "unpack::16b", "[a], r", "[a], column, r"),
+    section="9.7.16.8.2",
+    prepare=lambda args: (_vector(args[-1])[1], *args[:-1]),
+    **_NUMBERS,
+)
 def store(instr):
     shape, count = _shape(instr)
     packed = "unpack::16b" in instr.mods
@@ -138,13 +167,12 @@ def store(instr):
 
     def run(cluster, split, args):
         require_aligned(cluster, split)
-        split_column = cluster.scalar(split, args[1]) if len(args) > 2 else 0
-        lanes, columns = cells_of(shape, count, split_column)
-        place = _target(cluster, split, args[0], lanes, columns, "tcgen05.st")
+        slots, address, *rest = args
+        form = cells_of, shape, count, cluster.scalar(split, rest[0]) if rest else 0
+        place = _target(cluster, split, cluster.address(split, address), form, "tcgen05.st")
         if place is None:
             return
-        sources = args[-1] if isinstance(args[-1], tuple) else (args[-1],)
-        values = cluster.registers[split.warp, list(sources)].astype(np.uint32)
+        values = cluster.registers[split.warp, slots].astype(np.uint32)
         if packed:
             values = np.stack([values & 0xFFFF, values >> 16])
         cells, row = cluster.tmem[split.cta].cells, split.row

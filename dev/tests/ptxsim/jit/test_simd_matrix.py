@@ -1,10 +1,10 @@
-"""16-bit operands out of shared memory are what numpy and ml_dtypes make of the same bytes."""
+"""Tiles move as numpy and ml_dtypes move them: chunks into shared memory, operands out, results to cells."""
 
 import ml_dtypes
 import numpy as np
 import pytest
 
-from ptxsim.jit.simd_matrix import gather_halves
+from ptxsim.jit.simd_matrix import accumulate, gather_halves, store_chunks
 
 DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
 
@@ -18,3 +18,34 @@ def test_every_pattern(kind):
     with np.errstate(invalid="ignore"):
         wanted = window.view(DTYPES[kind]).reshape(-1, 8)[numbers].reshape(256, 256).astype(np.float32)
     assert np.array_equal(values.view(np.uint32), wanted.view(np.uint32))
+
+
+@pytest.mark.parametrize("first, step", [(0, 4096), (6, 4096), (34, 176)])
+@pytest.mark.parametrize("frozen", [True, False])
+def test_boxes_lie_anywhere_in_global_memory_and_keep_every_bit(first, step, frozen):
+    random = np.random.default_rng(step + first)
+    memory = random.integers(0, 256, 1 << 16, dtype=np.uint8)  # signalling NaNs among the doubles
+    memory.flags.writeable = not frozen
+    box = np.ndarray((15, 4), np.complex128, memory, first, (step, 16))
+    window, numbers = np.zeros(256, np.complex128), random.permutation(256)[:60].reshape(15, 4)
+    store_chunks(window, numbers, box)
+    rows = [memory[first + i * step :][: 4 * 16].tobytes() for i in range(15)]
+    assert window[numbers].tobytes() == b"".join(rows)
+    assert not np.delete(window.view(np.uint8).reshape(256, 16), numbers.reshape(-1), 0).any()
+
+
+@pytest.mark.parametrize("add", [True, False])
+@pytest.mark.parametrize("lane, column, row, first, rows, columns", [(0, 0, 0, 0, 8, 16), (3, 5, 2, 1, 4, 7)])
+def test_results_go_to_their_cells_with_nans_as_chips_write_them(
+    add, lane, column, row, first, rows, columns
+):
+    special = np.array([np.nan, -np.nan, np.inf, -np.inf, -0.0, 1e-45, 3e38, 1.0], np.float32)
+    special.view(np.uint32)[0] = 0x7FC0_1234  # a NaN with a payload
+    cells, product = np.resize(special, (16, 32)), np.resize(special[::-1].repeat(3), (8, 16))
+    wanted, result = cells.copy(), product[row : row + rows, first : first + columns]
+    target = wanted[lane : lane + rows, column : column + columns]
+    with np.errstate(invalid="ignore", over="ignore"):
+        result = result + target if add else result
+    target.view(np.uint32)[:] = np.where(np.isnan(result), 0x7FFF_FFFF, result.view(np.uint32))
+    accumulate(cells, product, (lane, column), (row, first), (rows, columns), add)
+    assert np.array_equal(cells.view(np.uint32), wanted.view(np.uint32))
