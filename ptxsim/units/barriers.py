@@ -125,13 +125,9 @@ def _arrive_cta(cluster, split, number: int, threads, aligned: bool, arrive_only
         return None
     barrier = _cta_barrier(cluster, split.cta, number)
     if threads is not None and threads % 32:
-        cluster.reporter.add(
-            "illegal",
-            "error",
-            f"barrier {number}: thread count {threads} is not a multiple of 32",
-            "count whole warps",
-            split,
-        )
+        message = f"barrier {number}: thread count {threads} is not a multiple of 32"
+        hint = "count whole warps"
+        cluster.reporter.add("illegal", "error", message, hint, split)
     barrier.expected = threads
     barrier.partial[split.warp] = barrier.partial.get(split.warp, 0) | split.mask
     _count_warp(cluster, barrier, split.warp, aligned)
@@ -230,13 +226,9 @@ def cluster_arrive(instr):
             require_aligned(cluster, split, leavers_count=False)
         state = _cluster_barrier(cluster)
         if state["lanes"].get(split.warp, 0) & split.mask:
-            cluster.reporter.add(
-                "cluster",
-                "error",
-                "barrier.cluster.arrive twice without barrier.cluster.wait between",
-                "each arrive of a thread is followed by its wait",
-                split,
-            )
+            message = "barrier.cluster.arrive twice without barrier.cluster.wait between"
+            hint = "each arrive of a thread is followed by its wait"
+            cluster.reporter.add("cluster", "error", message, hint, split)
         state["lanes"][split.warp] = state["lanes"].get(split.warp, 0) | split.mask
         state["arrived"] += bin(split.mask).count("1")
         state["seen"][split.warp * 32 + split.lanes] = state["phase"]

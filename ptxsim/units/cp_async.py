@@ -98,14 +98,9 @@ def _sizes(cluster, split, arg, full: np.ndarray) -> np.ndarray:
         return np.where(ignored, 0, full)
     wanted = cluster.read(split, arg)[split.lanes].astype(np.int64) & 0xFFFF_FFFF
     if (wanted > full).any():
-        cluster.reporter.add(
-            "illegal",
-            "error",
-            f"cp.async with src-size {wanted.max()} of {full[0]} bytes",
-            "src-size is at most cp-size",
-            split,
-            key="src-size",
-        )
+        message = f"cp.async with src-size {wanted.max()} of {full[0]} bytes"
+        hint = "src-size is at most cp-size"
+        cluster.reporter.add("illegal", "error", message, hint, split, key="src-size")
     return np.minimum(wanted, full)
 
 

@@ -53,16 +53,11 @@ def find_barrier(cluster, split, place: tuple[int, int] | None, action: str) -> 
     barrier = cluster.mbarriers.get(place)
     if barrier is None:
         name = cluster.reporter.shared_name(place[1])
+        message = f"{action} on {name} of CTA {place[0]}, which nobody has initialised"
+        hint = ".init() acts in thread 0 of the CTA: it must not stand under a condition that thread 0 does "
+        hint += "not meet; every stage needs its own init"
         cluster.reporter.add(
-            "mbarrier",
-            "error",
-            f"{action} on {name} of CTA {place[0]}, which nobody has initialised",
-            ".init() acts in thread 0 of the CTA: it must not stand under a condition that thread 0 "
-            "does not meet; "
-            "every stage needs its own init",
-            split,
-            key=("uninit", place[1]),
-            barrier=name,
+            "mbarrier", "error", message, hint, split, key=("uninit", place[1]), barrier=name
         )
     return barrier
 
@@ -75,15 +70,10 @@ def apply_count_change(cluster, split, place: tuple[int, int], change, *numbers)
         change(*numbers)
     except MBarrierError as error:
         name = cluster.reporter.shared_name(place[1])
+        message = f"{name} of CTA {place[0]}: {error}"
+        hint = "compare the count given to init with who arrives in a phase"
         cluster.reporter.add(
-            "mbarrier",
-            "error",
-            f"{name} of CTA {place[0]}: {error}",
-            "compare the count given to init with who arrives in a phase",
-            split,
-            key=("count", place[1]),
-            barrier=name,
-            cause="arrivals",
+            "mbarrier", "error", message, hint, split, key=("count", place[1]), barrier=name, cause="arrivals"
         )
     complete_if_ready(cluster, place)
 
@@ -158,15 +148,9 @@ def _init_one(cluster, split, lane: int, place: tuple[int, int], count: int) -> 
     if place[1] % 8:
         cluster.reporter.add("misaligned", "error", f"mbarrier at {name} is not 8-byte aligned", split=split)
     if place in cluster.mbarriers:
-        cluster.reporter.add(
-            "mbarrier",
-            "error",
-            f"{name} is initialised twice without mbarrier.inval between",
-            "one thread initialises each barrier once",
-            split,
-            key=("twice", place[1]),
-            barrier=name,
-        )
+        message = f"{name} is initialised twice without mbarrier.inval between"
+        hint = "one thread initialises each barrier once"
+        cluster.reporter.add("mbarrier", "error", message, hint, split, key=("twice", place[1]), barrier=name)
     try:
         barrier = MBarrier.with_count(count)
     except MBarrierError as error:
@@ -375,22 +359,12 @@ def _groups(cluster, split, arg, generic: bool, slot: int) -> list[tuple[int, tu
 
 def _no_parity(cluster, split, value: int) -> None:
     """phaseParity is 0 or 1 (PTX ISA 9.7.13.15.16); the machine looks at its lowest bit."""
-    cluster.reporter.add(
-        "mbarrier",
-        "review",
-        f"waits with parity {value}: only 0 and 1 exist (taken as {value & 1})",
-        "flip the phase after each wait: phase = phase ^ 1",
-        split,
-        key=("parity",),
-        cause="parity",
-    )
+    message = f"waits with parity {value}: only 0 and 1 exist (taken as {value & 1})"
+    hint = "flip the phase after each wait: phase = phase ^ 1"
+    cluster.reporter.add("mbarrier", "review", message, hint, split, key=("parity",), cause="parity")
 
 
 def _not_ours(cluster, split) -> None:
-    cluster.reporter.add(
-        "cluster",
-        "error",
-        "waits on an mbarrier of another CTA; only the own CTA's can be waited on",
-        "wait on the local barrier; arrive on the remote one",
-        split,
-    )
+    message = "waits on an mbarrier of another CTA; only the own CTA's can be waited on"
+    hint = "wait on the local barrier; arrive on the remote one"
+    cluster.reporter.add("cluster", "error", message, hint, split)

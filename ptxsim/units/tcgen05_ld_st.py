@@ -254,13 +254,11 @@ def _is_window_address(cluster, split, address: int) -> bool:
     """
     if is_shared(address) or address > WINDOW_MASK or shared_place(address) not in cluster.mbarriers:
         return False
-    cluster.reporter.add(
-        "mbarrier",
-        "review",
-        "tcgen05.commit without .shared::cluster takes a generic address; this is one of the shared window",
-        "write .shared::cluster, or convert the address with cvta.shared",
-        split,
+    message = (
+        "tcgen05.commit without .shared::cluster takes a generic address; this is one of the shared window"
     )
+    hint = "write .shared::cluster, or convert the address with cvta.shared"
+    cluster.reporter.add("mbarrier", "review", message, hint, split)
     return True
 
 
@@ -268,24 +266,15 @@ def _commit_ranks(cluster, split, place, mask: int) -> list[int]:
     """CTAs of the cluster that a commit signals, after looking at who issues it and at its mask."""
     if not split.alone:
         name = cluster.reporter.shared_name(place[1])
-        cluster.reporter.add(
-            "illegal",
-            "error",
-            f"tcgen05.commit to {name} issued by {len(split.lanes)} lanes: each is an arrival",
-            "the one elected thread that issued the MMAs commits them",
-            split,
-            key="commit-lanes",
-        )
+        message = f"tcgen05.commit to {name} issued by {len(split.lanes)} lanes: each is an arrival"
+        hint = "the one elected thread that issued the MMAs commits them"
+        cluster.reporter.add("illegal", "error", message, hint, split, key="commit-lanes")
     beyond = mask >> cluster.ctas
     if beyond:
         first = cluster.ctas + (beyond & -beyond).bit_length() - 1
-        cluster.reporter.add(
-            "cluster",
-            "error",
-            f"tcgen05.commit signals CTA rank {first} of a cluster of {cluster.ctas}",
-            "cta_mask has one bit per CTA of the cluster",
-            split,
-        )
+        message = f"tcgen05.commit signals CTA rank {first} of a cluster of {cluster.ctas}"
+        hint = "cta_mask has one bit per CTA of the cluster"
+        cluster.reporter.add("cluster", "error", message, hint, split)
     return [r for r in range(cluster.ctas) if (mask >> r) & 1]
 
 

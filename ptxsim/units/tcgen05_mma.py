@@ -123,14 +123,9 @@ def _decode(bits: int, kind: str, group: int) -> tuple[InstructionDescriptor | N
 
 def _check_issue(cluster, split, group: int) -> None:
     if not split.alone:
-        cluster.reporter.add(
-            "illegal",
-            "error",
-            f"tcgen05.mma issued by {len(split.lanes)} lanes: the product is computed as many times",
-            'one elected thread issues it: with Tx.thread(parent="warp")[Tx.ptx.elect_sync()]',
-            split,
-            key="mma-lanes",
-        )
+        message = f"tcgen05.mma issued by {len(split.lanes)} lanes: the product is computed as many times"
+        hint = 'one elected thread issues it: with Tx.thread(parent="warp")[Tx.ptx.elect_sync()]'
+        cluster.reporter.add("illegal", "error", message, hint, split, key="mma-lanes")
     if group == 2 and cluster.ctas < 2:
         cluster.reporter.add("cluster", "error", "cta_group::2 in a kernel without CTA clusters", "", split)
 

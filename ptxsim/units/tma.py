@@ -100,13 +100,8 @@ def _tensor(cluster, split, arg) -> tuple[TensorMap | None, tuple[int, ...]]:
         return None, ()
     coordinates = cluster.scalars(split, arg.parts[0])
     if len(coordinates) != len(tmap.dims):
-        cluster.reporter.add(
-            "descriptor",
-            "error",
-            f"{len(coordinates)} coordinates for a tensor map of rank {tmap.rank}",
-            "",
-            split,
-        )
+        message = f"{len(coordinates)} coordinates for a tensor map of rank {tmap.rank}"
+        cluster.reporter.add("descriptor", "error", message, "", split)
         return None, ()
     return tmap, tuple([(c + (1 << 31) & 0xFFFF_FFFF) - (1 << 31) for c in coordinates])
 
@@ -118,51 +113,30 @@ def _check_alignment(cluster, split, offset: int, tmap: TensorMap) -> None:
     """Shared addresses of tensor copies are aligned to 128 B, swizzled ones to their pattern (5.5.7)."""
     need = _ALIGNMENT[tmap.swizzle]
     if offset % 128:
-        cluster.reporter.add(
-            "misaligned",
-            "error",
-            f"TMA at {cluster.reporter.shared_name(offset)}: shared address is not a multiple of 128 B",
-            "",
-            split,
-        )
+        message = f"TMA at {cluster.reporter.shared_name(offset)}: shared address is not a multiple of 128 B"
+        cluster.reporter.add("misaligned", "error", message, "", split)
     elif offset % need:
-        cluster.reporter.add(
-            "misaligned",
-            "review",
-            f"TMA with {tmap.swizzle} B swizzle at {cluster.reporter.shared_name(offset)}, which is not "
-            f"{need}-byte aligned: the swizzle pattern is cut in the middle",
-            "",
-            split,
-        )
+        message = f"TMA with {tmap.swizzle} B swizzle at {cluster.reporter.shared_name(offset)}, which is "
+        message += f"not {need}-byte aligned: the swizzle pattern is cut in the middle"
+        cluster.reporter.add("misaligned", "review", message, "", split)
 
 
 def _check_barrier(cluster, split, place, bar, multicast: bool, pair: bool) -> None:
     """The barrier of a load lies in the CTA that it writes to; .cta_group::2: in its pair (9.7.9.27.1)."""
     near = place[0] // 2 == bar[0] // 2 if pair else place[0] == bar[0]
     if not near and not multicast:
-        cluster.reporter.add(
-            "cluster",
-            "error",
-            f"a TMA load to CTA {place[0]} signals {cluster.reporter.shared_name(bar[1])} of CTA {bar[0]} "
-            "without "
-            "cta_group 2",
-            "give every load that reports to the other CTA's barrier the cta_group of the pair",
-            split,
-            key=("load-group", place[1]),
-        )
+        message = f"a TMA load to CTA {place[0]} signals {cluster.reporter.shared_name(bar[1])} of CTA "
+        message += f"{bar[0]} without cta_group 2"
+        hint = "give every load that reports to the other CTA's barrier the cta_group of the pair"
+        cluster.reporter.add("cluster", "error", message, hint, split, key=("load-group", place[1]))
 
 
 def _warn_lanes(cluster, split, shared, what: str, severity: str = "error") -> None:
     if not split.alone:
         name = cluster.reporter.shared_name(shared_place(cluster.address(split, shared))[1])
-        cluster.reporter.add(
-            "illegal",
-            severity,
-            f"TMA {what} {name} issued by {len(split.lanes)} lanes: the tile is copied as many times",
-            "one elected thread issues a TMA copy",
-            split,
-            key="tma-lanes",
-        )
+        message = f"TMA {what} {name} issued by {len(split.lanes)} lanes: the tile is copied as many times"
+        hint = "one elected thread issues a TMA copy"
+        cluster.reporter.add("illegal", severity, message, hint, split, key="tma-lanes")
 
 
 # ---- tensor copies ----

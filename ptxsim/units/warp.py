@@ -29,12 +29,14 @@ def require_aligned(cluster, split, leavers_count: bool = True) -> None:
     if missing:
         one = missing & (missing - 1) == 0
         lanes = f"lane {lanes_text(missing)}" if one else f"lanes {lanes_text(missing)}"
+        message = f"{_called(split.instr)} is for the whole warp, but {lanes} of "
+        message += f"{_warp_name(cluster, split.warp)} {'does' if one else 'do'} not take part"
+        hint = "all 32 lanes must execute it: no elect_sync, lane or divergent guard around it"
         cluster.reporter.add(
             "collective",
             "error",
-            f"{_called(split.instr)} is for the whole warp, but {lanes} of {_warp_name(cluster, split.warp)} "
-            f"{'does' if one else 'do'} not take part",
-            "all 32 lanes must execute it: no elect_sync, lane or divergent guard around it",
+            message,
+            hint,
             split,
             key="aligned",
             missing=(split.warp, missing, split.row),
@@ -67,14 +69,9 @@ def require_set(cluster, split, slots) -> None:
         instr, registers = split.instr, cluster.launch.program.slots.registers
         name = next(n for n, s in registers.items() if s == missing[0])
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        cluster.reporter.add(
-            "uninitialized",
-            "error",
-            f"{instr.op}.{instr.mods[0]} reads registers that were never written: {name}{more}",
-            "set the accumulators to zero before the loop, or do not add to them in the first K step",
-            split,
-            key="unset",
-        )
+        message = f"{instr.op}.{instr.mods[0]} reads registers that were never written: {name}{more}"
+        hint = "set the accumulators to zero before the loop, or do not add to them in the first K step"
+        cluster.reporter.add("uninitialized", "error", message, hint, split, key="unset")
 
 
 def converge(cluster, split, members: int, payload: np.ndarray):
@@ -111,13 +108,10 @@ def converge(cluster, split, members: int, payload: np.ndarray):
 def _require_member(cluster, split, members: int) -> None:
     outside = split.mask & ~members
     if outside:
-        cluster.reporter.add(
-            "collective", "error",
-            f"lanes {lanes_text(outside)} execute {split.instr.op}.sync with mask {members:#010x}, "
-            "which leaves "
-            f"them out",
-            "the mask has a bit for every lane that takes part", split, key="member",
-        )  # fmt: skip
+        message = f"lanes {lanes_text(outside)} execute {split.instr.op}.sync with mask {members:#010x}, "
+        message += "which leaves them out"
+        hint = "the mask has a bit for every lane that takes part"
+        cluster.reporter.add("collective", "error", message, hint, split, key="member")
 
 
 def _members(cluster, split, slot: int) -> int:

@@ -127,14 +127,9 @@ def _check_fence(cluster, split, warp: Warp, slots: list[int], held: np.ndarray)
     known = warp.last.get(tuple(slots))
     changed = known is not None and not np.array_equal(known, held)
     if changed or not warp.fenced:
-        cluster.reporter.add(
-            "race",
-            "error",
-            "wgmma.mma_async accumulates into registers that were written with no wgmma.fence after",
-            "execute wgmma.fence.sync.aligned after the last write of accumulators, before the first wgmma",
-            split,
-            key="wgmma-fence",
-        )
+        message = "wgmma.mma_async accumulates into registers that were written with no wgmma.fence after"
+        hint = "execute wgmma.fence.sync.aligned after the last write of accumulators, before the first wgmma"
+        cluster.reporter.add("race", "error", message, hint, split, key="wgmma-fence")
 
 
 # ---- wgmma.mma_async ----
@@ -180,13 +175,9 @@ def _uniform(cluster, split, slot: int) -> int:
     """A descriptor, which all lanes must hold."""
     values = cluster.read(split, slot)
     if cluster.checks and (values != values[0]).any():
-        cluster.reporter.add(
-            "collective",
-            "error",
-            "lanes of a warp give different matrix descriptors to one wgmma",
-            "compute descriptors from values that are the same in all threads",
-            split,
-        )
+        message = "lanes of a warp give different matrix descriptors to one wgmma"
+        hint = "compute descriptors from values that are the same in all threads"
+        cluster.reporter.add("collective", "error", message, hint, split)
     return int(values[0])
 
 
@@ -194,14 +185,9 @@ def _join(cluster, split, warp: Warp, part: Part) -> None:
     """Adds a warp to the instruction of its warpgroup; the fourth one starts it."""
     number = split.warp % cluster.warps_per_cta // 4
     if 4 * number + 4 > cluster.warps_per_cta:
-        cluster.reporter.add(
-            "collective",
-            "error",
-            f"wgmma in a warpgroup of {cluster.warps_per_cta % 4} warps",
-            "a warpgroup is four warps, the first of them a multiple of four",
-            split,
-            key="warpgroup",
-        )
+        message = f"wgmma in a warpgroup of {cluster.warps_per_cta % 4} warps"
+        hint = "a warpgroup is four warps, the first of them a multiple of four"
+        cluster.reporter.add("collective", "error", message, hint, split, key="warpgroup")
     key = ("wgmma-group", split.cta, number)
     operations = cluster.unit_state.setdefault(key, {})
     number = warp.issued
@@ -210,13 +196,9 @@ def _join(cluster, split, warp: Warp, part: Part) -> None:
     operation.parts.append(part)
     warp.parts.append((part, operation))
     if operation.parts[0].where.row != part.where.row:
-        cluster.reporter.add(
-            "collective",
-            "error",
-            "warps of a warpgroup execute different wgmma instructions",
-            "all four warps execute the same wgmma instructions in the same order",
-            split,
-        )
+        message = "warps of a warpgroup execute different wgmma instructions"
+        hint = "all four warps execute the same wgmma instructions in the same order"
+        cluster.reporter.add("collective", "error", message, hint, split)
     if len(operation.parts) < 4:
         return
     del operations[number]
