@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 
-from ptxsim.timing.replay import Path
+from ptxsim.timing.instance import Path
 from ptxsim.timing.tape import Tape
 from ptxsim.trace.schedule import BARRIERS, COPIES, LOADS, STORES, TENSOR
 

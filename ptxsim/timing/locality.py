@@ -27,11 +27,19 @@ class Locality:
     miss: dict[int, float] = field(default_factory=dict)  # array -> share of the requests that wait for HBM
     sharers: dict[int, float] = field(default_factory=dict)  # array -> clusters that read a line together
     writes_back: bool = False  # what is written goes on to HBM within the launch
+    behind: float = 1.0  # share of the clusters that sit on an SM with as many as any other holds
 
     def l2_seconds(self, segment: int) -> float:
         """Time of all of L2 that a byte takes: shared lines are cheaper than distinct ones."""
         alone = 1.0 / max(1.0, self.sharers.get(segment, 1.0))
         return alone / self.chip.l2_rate + (1.0 - alone) / self.chip.l2_shared_rate
+
+    def waits(self, segment: int) -> float:
+        """Share of the sampled cluster's requests that wait for HBM. SMs that hold fewer clusters are ahead:
+        what one of their clusters reads too is in L2 by then.
+        """
+        others = max(1.0, self.sharers.get(segment, 1.0)) - 1.0
+        return self.miss.get(segment, 0.0) * self.behind**others
 
     def written_seconds(self) -> float:
         """Time of all of HBM that a written byte takes."""

@@ -98,6 +98,7 @@ def predict(taken: Sample, chip: Chip) -> Prediction:
         min(taken.clusters, groups * min(slots, each)),
         rounds(taken.tape), taken.mean,
     )  # fmt: skip
+    near.behind = _behind(taken.clusters, groups, each) if each <= slots else 1.0
     work = _work(made, taken, near)
     ghz = _likely_clock(work, made, chip, each)
     for _ in range(2):
@@ -115,6 +116,12 @@ def predict(taken: Sample, chip: Chip) -> Prediction:
         math.ceil(each / slots), slots,
         working * taken.ctas, work, near, played, made, _shares(taken, played, chip),
     )  # fmt: skip
+
+
+def _behind(clusters: int, groups: int, each: int) -> float:
+    """Share of the clusters that sit where there are `each`, not one less, if all run at a time."""
+    most = clusters - groups * (each - 1)
+    return most * each / clusters if each > 1 else 1.0
 
 
 def _likely_clock(work: Work, made: Script, chip: Chip, each: int) -> float:

@@ -15,6 +15,7 @@ import heapq
 from dataclasses import dataclass, field
 
 from ptxsim.timing.chip import Chip
+from ptxsim.timing.instance import SUBS, Instance
 from ptxsim.timing.locality import Locality
 from ptxsim.timing.script import (
     GLOBAL,
@@ -33,7 +34,8 @@ from ptxsim.trace.schedule import COPIES, LOADS, TENSOR
 
 PORT = 128  # bytes a cycle of shared memory
 LINE = 128  # bytes that L2 fetches for a tensor map with L2 promotion of 128 B
-SUBS = 4  # sub-partitions of an SM
+STORED = 8  # stores to shared memory that may stand before its port, until a warp waits with the next
+ALL_THREADS = "cta_sync", "barrier "  # events of bar.sync, by the start of their names
 
 
 class Sm:
@@ -69,20 +71,6 @@ class Played:
     paths: list = field(default_factory=list)  # of every instance: Path
 
 
-@dataclass
-class Path:
-    """What a later look at the critical path needs, of one instance."""
-
-    issued: dict[int, tuple[int, float]] = field(default_factory=dict)  # event -> (warp, cycle of its issue)
-    served: dict[int, tuple[float, float, float]] = field(
-        default_factory=dict
-    )  # begin, served, end of unit work
-    waits: list[list] = field(default_factory=list)  # of every warp: (begin, end, kind, event or -1)
-    ended: dict[int, float] = field(default_factory=dict)  # event -> cycle
-    cause: dict[int, int] = field(default_factory=dict)  # phase -> the last that it followed
-    last: tuple = (0, 0.0)  # warp that ended last
-
-
 class Replay:
     def __init__(self, script: Script, chip: Chip, locality: Locality, ghz: float):
         self.script, self.chip, self.locality = script, chip, locality
@@ -105,7 +93,7 @@ class Replay:
     def play(self, instances: int, resident: int) -> Played:
         """Plays the script so often, `resident` instances at a time."""
         self.left, self.starts, self.ends, self.paths = instances, [], [], []
-        self.instances: list[_Instance] = []
+        self.instances: list[Instance] = []
         for _ in range(min(instances, resident)):
             self._begin(0.0)
         while self.heap:
@@ -118,7 +106,7 @@ class Replay:
 
     def _begin(self, at: float) -> None:
         self.left -= 1
-        instance = _Instance(self.script, self.locality, len(self.instances))
+        instance = Instance(self.script, self.locality, len(self.instances))
         self.instances.append(instance)
         self.starts.append(at)
         self.paths.append(instance.path)
@@ -167,17 +155,14 @@ class Replay:
         begin = sm.issue[sub].serve(at, slots)
         for name in writes:
             instance.ready[warp][name] = begin + chain
-        if branches and instance.products[warp] > begin + slots:  # nothing passes the end of a basic block
-            instance.path.waits[warp].append((begin + slots, instance.products[warp], "tensor core", -1))
-            return instance.products[warp]
-        return begin + slots
+        return instance.issued(warp, begin + slots) if branches else begin + slots
 
     def _shared(self, instance, warp, sm, sub, at, costs, writes):
-        passes, late, _ = costs
+        passes, late, write = costs
         begin = sm.port.serve(max(sm.issue[sub].slip_in(at, 1), sm.lines.free), passes)
         for name in writes:
             instance.ready[warp][name] = begin + passes - 1 + late
-        return max(at + 1, begin - 8 * passes)
+        return max(at + 1, begin - STORED * passes) if write else at + 1
 
     def _global(self, instance, warp, sm, sub, at, costs, writes):
         sectors, cached, segment, write, lines = costs
@@ -188,7 +173,7 @@ class Replay:
             due = sm.hbm.serve(begin, 32 * sectors * self.locality.written_seconds())
             begin = max(begin, due - 600)
             return max(at + 1, begin - 200)
-        begin = sm.memory.serve(begin, max(lines, 0.5 * sectors))
+        begin = sm.port.serve(sm.memory.serve(begin, max(lines, 0.5 * sectors)), lines)
         ends = begin + self.chip.l1_latency
         if sectors > cached:
             missed = instance.misses(segment, "ld")
@@ -237,6 +222,8 @@ class Replay:
 
     def _issue(self, instance, warp, sm, sub, at, costs, writes):
         event, cost = costs
+        if self.tape.events[event].name.startswith(ALL_THREADS):
+            at = instance.issued(warp, at)
         begin = sm.issue[sub].slip_in(at, 2)
         instance.path.issued[event] = warp, begin
         for work in self.script.late[event]:
@@ -359,40 +346,6 @@ class Replay:
             return 0.0
         if event.name.startswith("cluster_sync"):
             return chip.cluster_relaxed_cost if number in self.tape.relaxed else chip.cluster_cost
-        if event.name.startswith(("cta_sync", "barrier ")):
+        if event.name.startswith(ALL_THREADS):
             return chip.bar_cost
         return chip.remote_hop if number in self.tape.remote else chip.arrive_hop
-
-
-class _Instance:
-    """The state of one instance of the script."""
-
-    def __init__(self, script: Script, locality: Locality, index: int):
-        count, self.warps = len(script.warps), script.tape.warps_per_cta
-        self.first = index * self.warps  # warps of the next CTA go on where those of the last one ended
-        self.place = [0] * count
-        self.ready: list[dict[str, float]] = [{} for _ in range(count)]
-        self.tmem = [0.0] * count
-        self.products = [0.0] * count  # when each warp's last mma.sync begins
-        self.ended: list[float | None] = [None] * len(script.tape.events)
-        self.missing = list(script.follows)
-        self.phase_end: dict[int, float] = {}
-        self.sleepers: dict[int, list] = {}
-        self.alive, self.end, self.stored = count, 0.0, 0.0
-        self.path = Path(waits=[[] for _ in range(count)])
-        self.locality, self.turns = locality, {}
-
-    def sub(self, warp: int) -> int:
-        """The sub-partition of its SM that a warp runs on."""
-        return (self.first + warp % self.warps) % SUBS
-
-    def misses(self, segment: int, what, part: float = 1.0) -> bool:
-        """Whether the next request for an array goes to HBM: as many as the array's share says, evenly.
-
-        part: of each line that the request asks for; the rest comes to L2 with it and is found there later.
-        """
-        share = self.locality.miss.get(segment, 0.0) * part
-        key = segment, what
-        before = self.turns.get(key, 0.0)
-        self.turns[key] = before + share
-        return int(before + share + 1e-9) > int(before + 1e-9)

@@ -27,6 +27,7 @@ from ptxsim.trace.schedule import COPIES, Event
 H200 = chip("h200")
 LANES = np.arange(32)
 ADD = Instr(None, "add", ("s32",), (Reg("%r1"), Reg("%r2"), Reg("%r3")), 1, "")
+USE = Instr(None, "add", ("s32",), (Reg("%r1"), Reg("%f1"), Reg("%r3")), 3, "")
 LOAD = Instr(None, "ld", ("shared", "f32"), (Reg("%f1"), Reg("%r9")), 2, "")
 
 
@@ -179,8 +180,11 @@ def copies(count: int, passes: int) -> Tape:
 
 @pytest.mark.parametrize("passes", [4, 16, 32])
 def test_a_load_waits_behind_the_copies_before_it(passes):
-    (end,) = played(copies(24, passes)).ends
-    assert end == pytest.approx(24 * passes * H200.copy_pass, abs=15)
+    tape = copies(24, passes)
+    tape.instrs = [ADD, LOAD, USE]
+    tape.warps[0].append(Run(2, 2))
+    (end,) = played(tape).ends
+    assert end == pytest.approx(24 * passes * H200.copy_pass + H200.shared_latency, abs=8)
 
 
 def test_a_warp_waits_when_the_queue_is_full():
@@ -194,6 +198,35 @@ def test_ctas_of_one_warp_spread_over_the_sub_partitions():
     tape = Tape([ADD], 1, 1, [[Run(0, 0) for _ in range(100)]])
     four, eight = (max(played(tape, count).ends) for count in (4, 8))
     assert four == pytest.approx(200, rel=0.05) and eight == pytest.approx(400, rel=0.05)
+
+
+def test_loads_of_global_memory_pass_the_port_of_shared_memory():
+    """ncu: the data pipe of plain `fragments` is busy for 9.7 cycles with a load of 8 lines."""
+
+    def ends(lines: int) -> float:
+        tape = Tape([ADD, LOAD, USE], 1, 1, [[]])
+        far = [Access(0, False, False, 512, 16, segment=1, lines=lines) for _ in range(20)]
+        tape.warps[0] += [*far, Access(1, True, False, 128, 1), Run(2, 2)]
+        return played(tape).ends[0]
+
+    assert ends(16) - ends(8) == pytest.approx(20 * 8, abs=10)
+
+
+def test_no_warp_passes_a_barrier_before_its_products_are_issued():
+    mma = ("sync", "aligned", "m16n8k16", "row", "col", "f32", "f16", "f16", "f32")
+    tape = Tape([Instr(None, "mma", mma, (Reg("%f1"), Reg("%f2")), 1, "")], 1, 1, [[]])
+    tape.events.append(Event(0, "warp 0", "issue", "cta_sync: arrive"))
+    products = [Unit(0) for _ in range(40)]
+    tape.warps[0] += products
+    assert played(tape).ends[0] < 50  # they stand in the queue
+    tape.warps[0].append(Unit(-1, 0))
+    assert played(tape).ends[0] == pytest.approx(39 * H200.mma_sync_cycles, abs=10)
+
+
+@pytest.mark.parametrize(("sharers", "share"), [(1, 0.8), (2, 0.4), (165, 0.0)])
+def test_a_cluster_behind_the_others_finds_in_l2_what_they_have_read(sharers, share):
+    near = Locality(H200, 132, {1: 0.8}, {1: float(sharers)}, behind=0.5)
+    assert near.waits(1) == pytest.approx(share)
 
 
 def test_an_atomic_that_orders_memory_for_the_gpu_holds_its_warp():
