@@ -75,7 +75,8 @@ def replayed(artifact: Artifact, chip: str):
 
     try:
         launch, part = launch_of(artifact), chip_of(chip)
-        return predict(sample(launch, artifact.registers, sms=int(part.sms)), part), launch
+        taken = sample(launch, artifact.registers, artifact.cubin, sms=int(part.sms))
+        return predict(taken, part), launch
     except (Unpredictable, ptxsim.PtxError) as error:
         raise NoForecast(f"no time is predicted: {error}") from None
 
@@ -91,7 +92,8 @@ def told(found, chip, flops: float, artifact: Artifact) -> Forecast:
         bound = "tensor core"
     if running < found.seconds / 2:
         bound = "launch"
-    notes = [f"{artifact.spills} B of spills per thread are not in it"] if artifact.spills else []
+    hidden = artifact.spills and not found.script.tape.refills
+    notes = [f"{artifact.spills} B of spills per thread are not in it"] if hidden else []
     return Forecast(
         chip.name, found.seconds * 1e3, flops / found.seconds / 1e12, bound, found.spent,
         min(1.0, found.tensor_busy), found.ghz, found.watts, found.waves, found.sms,

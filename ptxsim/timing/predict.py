@@ -20,6 +20,7 @@ from ptxsim.timing.record import record
 from ptxsim.timing.replay import Played, Replay
 from ptxsim.timing.script import Script, script
 from ptxsim.timing.sharing import rounds, sharers
+from ptxsim.timing.spills import refills
 from ptxsim.timing.spread import spread
 
 MOST = 8  # turns of an SM that are played
@@ -62,13 +63,15 @@ class Prediction:
     notes: list[str] = field(default_factory=list)
 
 
-def sample(launch, registers: int = 0, *, sms: int) -> Sample:
+def sample(launch, registers: int = 0, cubin: bytes = b"", *, sms: int) -> Sample:
     """Records a cluster of a prepared launch (LoadedModule.prepare): the one that does the most.
 
-    sms: of the chip; so many CTAs are looked at for what they read together.
+    registers, cubin: of the machine code, where there is one; sms: of the chip; so many CTAs are looked at
+    for what they read together.
     """
     even = spread(launch)
     tape = record(launch, even.largest)
+    tape.refills = refills(cubin)
     arrays = launch.memory.arrays
     sizes = {s: int(arrays[s].nbytes) for s in {*tape.reads, *tape.writes} if s >= 0}
     count = launch.clusters[0] * launch.clusters[1] * launch.clusters[2]

@@ -151,11 +151,12 @@ class Replay:
     # ---- steps: each gives the cycle from which the warp goes on, None if it sleeps ----
 
     def _run(self, instance, warp, sm, sub, at, costs, writes):
-        slots, chain, branches, _ = costs
+        slots, chain, branches, _, refills = costs
         begin = sm.issue[sub].serve(at, slots)
         for name in writes:
             instance.ready[warp][name] = begin + chain
-        return instance.issued(warp, begin + slots) if branches else begin + slots
+        ends = begin + slots + refills  # each is waited for
+        return instance.issued(warp, ends) if branches else ends
 
     def _shared(self, instance, warp, sm, sub, at, costs, writes):
         passes, late, write = costs

@@ -96,7 +96,9 @@ def _half_share(tape: Tape) -> float:
 def _warp(steps: list, tape: Tape, rows: Rows, chip: Chip, made: Script) -> list[tuple]:
     """Steps of one warp, as ptxas orders them; registers that nobody waits for are dropped."""
     out = [_step(step, tape, rows, chip, made) for step in steps]
-    out = among_products(hoisted(merged(steps, out, made)), tape.events)
+    out = merged(steps, out, made)
+    if not tape.refills:  # else there are no registers for what comes early
+        out = among_products(hoisted(out), tape.events)
     read = {name for _, _, reads, _ in out for name in reads}
     late = {
         name for kind, costs, _, writes in out if kind != RUN or costs[1] > costs[0] + 4 for name in writes
@@ -111,11 +113,14 @@ def _warp(steps: list, tape: Tape, rows: Rows, chip: Chip, made: Script) -> list
 def _step(step, tape: Tape, rows: Rows, chip: Chip, made: Script) -> tuple:
     if type(step) is Run:
         slots, chain, reads, writes = rows.run(step.first, step.last)
+        refills = slots * tape.refills
+        slots += 2 * refills  # each with its store
         made.slots += slots
         last = tape.instrs[step.last]
         branches = last is not None and last.op in ("bra", "brx")
         roots = rows.roots(step.first, step.last)
-        return RUN, (slots, max(slots, chain), branches, roots), reads, writes
+        costs = slots, max(slots, chain), branches, roots, refills * chip.l1_latency
+        return RUN, costs, reads, writes
     if type(step) is Access:
         row = rows.row(step.row)
         made.slots += 1
@@ -163,7 +168,7 @@ def _other(number: int, row, tape: Tape, chip: Chip, made: Script) -> tuple:
         made.product_flops += 2.0 * macs
         return PRODUCT, (chip.mma_sync_cycles * macs / 2048, chip.mma_sync_latency), row.reads, row.writes
     if name.startswith("cp.async.commit"):
-        return RUN, (1, 1, False, {}), (), ()
+        return RUN, (1, 1, False, {}, 0.0), (), ()
     if name.startswith("tcgen05.wait"):
         return TMEM_WAIT, (), (), ()
     slots, late = next((cost for start, cost in _OTHER.items() if name.startswith(start)), (1, 0))

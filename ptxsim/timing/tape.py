@@ -80,4 +80,5 @@ class Tape:
     columns: int = 0  # of tensor memory that a CTA allocates
     finished: bool = False
     kept: list[int] = field(default_factory=list)  # row -> instructions that ptxas would leave of it
+    refills: float = 0.0  # loads of what ptxas spilled, as a share of all other instructions
     lanes: list = field(default_factory=list)  # trace.schedule.Lane of every warp and unit with events

@@ -1,0 +1,59 @@
+"""What ptxas spilled is read off the machine code and costs what it does: issue slots, and waiting for L1."""
+
+import struct
+
+import pytest
+
+from ptxsim.frontend.ast import Instr, Reg
+from ptxsim.timing.chip import chip
+from ptxsim.timing.ordering import RUN, SHARED
+from ptxsim.timing.script import script
+from ptxsim.timing.spills import NOTHING, REFILL, SPILL, refills
+from ptxsim.timing.tape import Access, Run, Tape
+
+H200 = chip("h200")
+FFMA = 0x223
+
+
+def elf(*opcodes: int) -> bytes:
+    """A file with one section of such instructions, and one with the names of sections."""
+    code = b"".join(struct.pack("<H14x", 0x7000 | opcode) for opcode in opcodes)
+    names = b"\0.text.kernel\0.names\0"
+    head = b"\x7fELF" + bytes(36) + struct.pack("<Q", 64 + len(code) + len(names)) + bytes(12)
+    head += struct.pack("<HH", 2, 1)
+    places = [(1, 64, len(code)), (14, 64 + len(code), len(names))]
+    sections = [struct.pack("<IIQQQQIIQQ", name, 1, 0, 0, at, size, 0, 0, 0, 0) for name, at, size in places]
+    return head + code + names + b"".join(sections)
+
+
+@pytest.mark.parametrize(
+    ("cubin", "share"),
+    [
+        (b"", 0.0),
+        (b"\x7fELF and no more", 0.0),
+        (elf(FFMA, REFILL, FFMA)[:-30], 0.0),
+        (elf(FFMA, FFMA), 0.0),
+        (elf(FFMA, REFILL, FFMA, SPILL, FFMA, FFMA, NOTHING, NOTHING), 0.25),
+        (elf(REFILL, SPILL), 0.0),
+    ],
+)
+def test_refills_are_a_share_of_all_other_instructions(cubin, share):
+    assert refills(cubin) == share
+
+
+def loading(share: float) -> list[tuple]:
+    add = Instr(None, "add", ("s32",), (Reg("%r1"), Reg("%r2"), Reg("%r3")), 1, "")
+    load = Instr(None, "ld", ("shared", "f32"), (Reg("%f1"), Reg("%r9")), 2, "")
+    tape = Tape([add] * 40 + [load], 1, 1, [[Run(0, 39), Access(40, True, False, 128, 1)]], refills=share)
+    return script(tape, H200).warps[0]
+
+
+def test_a_refill_takes_two_slots_and_is_waited_for():
+    (_, plain, *_), (_, spilled, *_) = loading(0.0)[1], loading(0.1)[0]
+    assert spilled[0] == pytest.approx(1.2 * plain[0])
+    assert spilled[4] == pytest.approx(0.1 * plain[0] * H200.l1_latency)
+
+
+def test_without_registers_no_load_moves_ahead():
+    assert [step[0] for step in loading(0.0)] == [SHARED, RUN]
+    assert [step[0] for step in loading(0.1)] == [RUN, SHARED]
