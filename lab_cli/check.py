@@ -25,7 +25,7 @@ from lab_cli.common import (
     usable_device,
 )
 from lab_cli.report import ReportOption, check_report
-from lab_cli.runs import Job, Outcome, Progressing, Runner, Size, quick_or_all
+from lab_cli.runs import Job, Outcome, Progressing, Runner, quick_or_all
 from tirxlab.steps import parse_size, read_text, size_text, todos
 
 
@@ -35,7 +35,6 @@ def run(
     size: SizesOption = None,
     orders: Annotated[int, typer.Option("--orders", metavar="N", help="N more orders, seeds 0 .. N-1")] = 0,
     full: Annotated[bool, typer.Option("--full", help="sizes over 1024 too, also on sim")] = False,
-    checks: Annotated[bool, typer.Option("--checks", help="large sizes with all checks too")] = False,
     kernels: KernelsOption = None,
     device: DeviceOption = None,
     order: OneOrderOption = None,
@@ -45,7 +44,6 @@ def run(
     """Build and run a step, smallest size first, and show what is wrong. Stops at the first failure.
 
     On the simulator uneven sizes run in two orders: asynchronous work ends as early, and as late as it may.
-    Sizes over 1024 run without checks once a smaller one was clean: the machine is the same, the time is not.
     With several steps, those that are written are run and the others listed (exit status 1).
     S may be hopper or ampere, with a RUNG of that track's ladder.
     """
@@ -66,8 +64,8 @@ def run(
     with Runner(path) as runner:
         for number in steps:
             jobs = [
-                Job(path, number, shape, device, each, checks or not is_large(number, shape, device))
-                for shape in sizes_to_run(number, sizes or quick_or_all(number, device, full), device, checks)
+                Job(path, number, shape, device, each)
+                for shape in sizes or quick_or_all(number, device, full)
                 for each in (*orders_of(number, shape, device, chosen), *range(orders))
             ]
             done = run_until_failure(runner, jobs, bool(sizes), number == steps[-1])
@@ -125,20 +123,6 @@ def orders_of(step: int, size: tuple[int, int, int], device: str, chosen: str | 
     return load_rubric().orders(step, size) if device == "sim" else ("program",)
 
 
-def is_large(step: int, size: Size, device: str) -> bool:
-    """Whether the checks would take most of a run's time: beyond 1024^3, and no default size of the step."""
-    return (
-        device == "sim" and size[0] * size[1] * size[2] > 1024**3 and size not in quick_or_all(step, device)
-    )
-
-
-def sizes_to_run(step: int, sizes: list[Size], device: str, checks: bool) -> list[Size]:
-    """The sizes asked for; before large ones alone the step's smallest, so that something is checked."""
-    if checks or not all(is_large(step, size, device) for size in sizes):
-        return sizes
-    return [quick_or_all(step, device)[0], *sizes]
-
-
 def run_until_failure(runner: Runner, jobs: list[Job], named: bool, last: bool) -> list[Outcome]:
     """Run jobs up to the first that fails. Orders of one size must give equal bytes.
 
@@ -148,8 +132,6 @@ def run_until_failure(runner: Runner, jobs: list[Job], named: bool, last: bool) 
     done: list[Outcome] = []
     with Progressing(f"step {jobs[0].step}", jobs, log=False) as progress:
         for job in jobs:
-            if any(outcome.verdict != "clean" for outcome in done if outcome.verdict != "not checked"):
-                job.checks = True  # what is not clean in small is looked at in large
             done += [outcome for _, outcome in runner.run([job])]
             progress.done(job)
             if named and done[-1].misfit:
@@ -169,11 +151,6 @@ def report(path: Path, done: list[Outcome], planned: int, runner: Runner) -> Non
     """The table, each different message once, TODOs that are left, what was not run, the predicted time."""
     output().print(outcome_view.table(done))
     outcome_view.details_once(done)
-    if any(outcome.verdict == "not checked" and outcome.device == "sim" for outcome in done):
-        remark = (
-            "not checked: sizes over 1024 run without checks once a smaller one is clean (--checks: with)"
-        )
-        output().print(remark, markup=False)
     step = done[-1].step
     left = [] if done[-1].passed else todos(read_text(path), step)
     if left:

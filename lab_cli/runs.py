@@ -38,7 +38,6 @@ class Job:
     size: Size  # (M, N, K)
     device: str | None = None  # as device_name takes it
     order: str | int = "program"
-    checks: bool = True
     seed: int = 0  # of the input data
 
     @property
@@ -172,7 +171,7 @@ def _run_kernel(job: Job, artifact, outcome: Outcome) -> None:
     inputs = utils.prepare_data(*job.size, seed=job.seed, device=job.device)
     A, B, _ = utils.prepare_data(*job.size, seed=job.seed, device=job.device)
     try:
-        run, _ = utils.launch(artifact, *inputs, device=job.device, order=job.order, checks=job.checks)
+        run, _ = utils.launch(artifact, *inputs, device=job.device, order=job.order)
     except ValueError as error:  # buffers that are not A, B and D, or a launch that the device refuses
         outcome.verdict, outcome.message = "error", str(error)
         return

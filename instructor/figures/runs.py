@@ -11,8 +11,8 @@ import numpy as np
 
 import instructor
 import ptxsim
-from ptxsim.checks import all_checks
 from ptxsim.checks.observer import Observer
+from ptxsim.grid.processes import run_clusters
 from tirxlab.build import build
 from tirxlab.devices import sim
 from tirxlab.picture.svg import document, rect, text
@@ -104,19 +104,14 @@ class Recorder(Observer):
 
 
 def record(step: int, size, order, wanted=None) -> list:
-    """The log of a run on one process."""
+    """The log of a run of all clusters in one process."""
     log: list = []
-    recorder = type("OneRun", (Recorder,), {"wanted": wanted, "log": log})
-    built, data, known = artifact(step, size), arrays(size), all_checks.OBSERVERS
+    built, data = artifact(step, size), arrays(size)
     args = [sim._argument(p, data) for p in built.params]
-    all_checks.OBSERVERS = (*known, recorder)
-    try:
-        ptxsim.load(built.ptx).launch(
-            built.entry, grid=built.grid, block=built.block, cluster=built.cluster, args=args, order=order,
-            shared_bytes=built.shared_bytes, jobs=1,
-        )  # fmt: skip
-    finally:
-        all_checks.OBSERVERS = known
+    shape = built.grid, built.block, built.cluster, built.shared_bytes
+    launch = ptxsim.load(built.ptx).prepare(built.entry, *shape, args)
+    recorder = type("OneRun", (Recorder,), {"wanted": wanted, "log": log})(launch, None)
+    run_clusters(launch, launch.chosen(0, None), True, order, [], 1, (recorder,))
     return log
 
 

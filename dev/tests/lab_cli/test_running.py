@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lab_cli import check, doctor
+from lab_cli import doctor
 from lab_cli.common import REFERENCE, output
 from lab_cli.outcomes import table
 from lab_cli.runs import Job, quick_or_all, run_jobs
@@ -157,20 +157,10 @@ def test_doctor_fails_where_the_compiler_is_missing(run, monkeypatch):
     assert status == 1 and "install it" in out
 
 
-def test_a_large_size_runs_without_checks_after_a_small_one_was_clean(run):
+def test_a_large_size_is_checked_as_a_small_one_is(run):
     status, out, _ = run("check", "4", "--size", "1152x1024x1024", "--json", *K)
     runs = json.loads(out)["runs"]
-    assert status == 0 and all(each["right"] for each in runs)
-    assert [each["verdict"] for each in runs if each["size"] != "1152x1024x1024"] == ["clean"]
-    assert {each["verdict"] for each in runs if each["size"] == "1152x1024x1024"} == {"not checked"}
-
-
-def test_a_large_size_alone_comes_after_the_steps_smallest():
-    large, small = (2048, 2048, 2048), (128, 128, 64)
-    assert check.sizes_to_run(4, [large], "sim", checks=False) == [quick_or_all(4, "sim")[0], large]
-    assert check.sizes_to_run(4, [large], "sim", checks=True) == [large]
-    assert check.sizes_to_run(4, [small, large], "sim", checks=False) == [small, large]
-    assert not any(check.is_large(s, size, "sim") for s in range(1, 11) for size in quick_or_all(s, "sim"))
+    assert status == 0 and all(each["right"] and each["verdict"] == "clean" for each in runs)
 
 
 def test_a_size_of_ones_own_does_not_pass_the_step(run):
