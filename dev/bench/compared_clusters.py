@@ -2,21 +2,23 @@
 
     python dev/bench/compared_clusters.py SEED [--count N] [--minutes M]
 
-Takes a kernel that is right (truth tables, random kernels, the course's steps) and lets its later clusters
-differ by one value: a register has another number before one instruction, a predicate is turned. Runs it with
-and without the comparison (checks/repeats/) and wants the same findings, counts and memory. Prints each
-difference, how many clusters were compared and how launches ended; exit code 1 where there is a difference.
+Takes a kernel that is right (truth tables, random kernels, the course's steps) and lets some of its
+clusters differ by a value or two: a register has another number before an instruction, a predicate is turned.
+Runs it with and without the comparison (checks/repeats/) and wants the same findings, counts and memory.
+Prints each difference, how many clusters were compared and how launches ended; exit code 1 where there is a
+difference.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import random
 import re
 import sys
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +39,11 @@ OPCODES = (
 )
 STATEMENT = re.compile(rf"(?<![\w.%])(@!?%[\w$]+\s+)?(?:{OPCODES})\.[^;]*;")
 DELTAS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096, 16384, -4, -16, -128)
+LATER = (  # clusters that are changed: all from one on, every other one, one alone
+    f"setp.ge.u32 %later, %which, {EARLY};",
+    "and.b32 %which, %which, 1; setp.eq.u32 %later, %which, 1;",
+    f"setp.eq.u32 %later, %which, {EARLY + 1};",
+)
 NEVER = 10**9  # clusters that no launch has
 LIMIT = 3_000_000  # instructions of a cluster: changed loops may have no end
 
@@ -93,26 +100,49 @@ def random_kernel(seed: int) -> Base:
     return Base(f"kernel {seed}", kernel.ptx, shape, arrays)
 
 
+STEPS = {step: (512, 512, 128) for step in (3, 4, 5, 6)} | {step: (1024, 512, 128) for step in (7, 8, 9, 10)}
+
+
+@functools.cache
+def course_step(step: int) -> Base:
+    """A step of the course on a few tiles, from the solutions."""
+    from instructor.solutions import gemm_kernels
+    from tirxlab.build import build
+    from tirxlab.devices import sim
+    from utils import prepare_data
+
+    made = build(getattr(gemm_kernels, f"hgemm_v{step}")(*STEPS[step]))
+    shape = {"grid": made.grid, "block": made.block, "cluster": made.cluster}
+    shape |= {"shared_bytes": made.shared_bytes, "names": [astuple(name) for name in made.names]}
+
+    given = prepare_data(*STEPS[step])
+
+    def arrays():
+        buffers = sim.by_name(made, [array.copy() for array in given])
+        return [sim._argument(param, buffers) for param in made.params]
+
+    return Base(f"step {step}", made.ptx, shape, arrays, made.entry)
+
+
 # ---- changes ----
 
 
 def changed(ptx: str, rng: random.Random) -> str | None:
-    """The kernel with another value in one register of later clusters; None: nothing to change there."""
+    """The kernel with other values in one or two registers of later clusters; None: nothing to change."""
     body = ptx.index("{", ptx.index(".entry"))
     statements = [m for m in STATEMENT.finditer(ptx, body) if "%" in m[0]]
-    at = rng.choice(statements)
-    names = sorted(set(re.findall(r"%[A-Za-z_]+\d*", at[0])))
-    name = rng.choice(names)
-    kind = _kind(ptx, name)
-    if kind is None:
-        return None
-    delta = rng.choice(DELTAS)
-    change = f"not.pred {name}, {name};" if kind == "pred" else f"add.s{kind[1:]} {name}, {name}, {delta};"
-    late = "%clusterid.x" if "sm_80" not in ptx else "%ctaid.x"
-    test = (
-        f".reg .pred %later; .reg .b32 %which; mov.u32 %which, {late}; setp.ge.u32 %later, %which, {EARLY};"
-    )
-    text = ptx[: at.start()] + f"@%later {change} " + ptx[at.start() :]
+    text = ptx
+    for at in sorted(rng.choices(statements, k=rng.choice((1, 1, 2))), key=re.Match.start, reverse=True):
+        name = rng.choice(sorted(set(re.findall(r"%[A-Za-z_]+\d*", at[0]))))
+        kind, delta = _kind(ptx, name), rng.choice(DELTAS)
+        if kind is None:
+            return None
+        change = (
+            f"not.pred {name}, {name};" if kind == "pred" else f"add.s{kind[1:]} {name}, {name}, {delta};"
+        )
+        text = text[: at.start()] + f"@%later {change} " + text[at.start() :]
+    which = "%clusterid.x" if "sm_80" not in ptx else "%ctaid.x"
+    test = f".reg .pred %later; .reg .b32 %which; mov.u32 %which, {which}; {rng.choice(LATER)}"
     return text[: body + 1] + test + text[body + 1 :]
 
 
@@ -135,7 +165,8 @@ def facts(base: Base, ptx: str, order: str) -> tuple:
     result = module.launch(base.entry, **base.shape, args=args, order=order, jobs=1, max_instructions=LIMIT)
     findings = [(str(f), f.where, f.evidence, f.count) for f in result.findings]
     stats = {name: value for name, value in result.stats.items() if name != "seconds"}
-    return result.verdict, findings, stats, [a.tobytes() for a in args if isinstance(a, np.ndarray)]
+    held = [getattr(a, "array", a) for a in args]  # of a tensor map, its tensor
+    return result.verdict, findings, stats, [a.tobytes() for a in held if isinstance(a, np.ndarray)]
 
 
 def both(base: Base, ptx: str, order: str) -> tuple[tuple, tuple]:
@@ -166,6 +197,12 @@ def count_calls(seen: Counter) -> None:
     one_by_one.OneByOne._repeats, one_by_one.Doubtful.__init__ = noted, doubt
 
 
+def _base(seed: int, number: int, tables: list[Base], rng: random.Random) -> Base:
+    if number % 8 == 7:
+        return course_step(rng.choice(list(STEPS)))
+    return rng.choice(tables) if number % 2 else random_kernel(seed * 1_000_000 + number)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("seed", type=int)
@@ -176,14 +213,14 @@ def main() -> int:
     count_calls(seen)
     tables = rules()
     for number in range(given.count):
-        base = rng.choice(tables) if number % 2 else random_kernel(given.seed * 1_000_000 + number)
+        base = _base(given.seed, number, tables, rng)
         ptx, order = changed(base.ptx, rng), rng.choice(("program", "adverse"))
         try:
             one, two = both(base, ptx or base.ptx, order)
         except ptxsim.PtxError:
             seen["refused"] += 1
             continue
-        seen["launches"] += 1
+        seen[f"launches of a {base.name.split()[0]}"] += 1
         seen[f"verdict {two[0]}"] += 1
         if one != two:
             bad += 1

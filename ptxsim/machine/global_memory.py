@@ -4,6 +4,8 @@ memory.
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 
 from ptxsim.isa.address_map import GLOBAL_BASE, SHARED_START
@@ -34,14 +36,15 @@ class GlobalMemory:
         pairs = zip(self.remembered, self.arrays)  # noqa: B905 (later arrays were not noted)
         return [name for name, (old, new) in zip(self.names, pairs) if not np.array_equal(old, new)]  # noqa: B905
 
-    def copies(self) -> list[np.ndarray | None]:
-        """What the arrays hold that a kernel could change."""
-        return [array.copy() if array.flags.writeable else None for array in self.arrays]
+    def copies(self) -> list[np.ndarray]:
+        """What all arrays hold now."""
+        return [array.copy() for array in self.arrays]
 
-    def restore(self, copies: list[np.ndarray | None]) -> None:
+    def restore(self, copies: list[np.ndarray]) -> None:
+        """Puts back what arrays held, also where numpy may not write: a kernel may all the same."""
         for array, copy in zip(self.arrays, copies, strict=True):
-            if copy is not None:
-                array[:] = copy
+            if not np.array_equal(array, copy):
+                ctypes.memmove(array.ctypes.data, copy.ctypes.data, copy.nbytes)
 
     def add(self, array: np.ndarray, name: str, logged: bool = True, short: bool = False) -> int:
         """Maps a C-contiguous array; returns its address. The same memory is mapped once.

@@ -30,14 +30,14 @@ _PARTS = {  # parameter -> what identifies it; what is not listed stands for its
     "log": "inside(log)",
     "reads": "inside(reads)",
     "writes": "inside(writes)",
-    "tmap": "form(tmap, start)",
-    "start": "",
 }
+_OF_BOXES = {"tmap": "form(tmap, start)", "start": ""}  # the same, of events with a tensor map
 _BARRIER = "state(cluster.mbarriers.get(place))"
 _BESIDES = {  # event -> what an observer can read of the cluster then
     **dict.fromkeys(("mbarrier_init", "mbarrier_arrive", "mbarrier_wait", "mbarrier_blocked"), _BARRIER),
     **dict.fromkeys(("phase_complete", "async_arrive", "cp_async_arrive"), _BARRIER),
-    "bar_arrive": "cluster.alive[split.warp], cluster.unit_state['bar', split.cta, number].expected",
+    "bar_arrive": "split.index, cluster.alive[split.warp], "
+    "cluster.unit_state['bar', split.cta, number].expected",
     "warp_sync": "cluster.alive[split.warp]",
 }
 _GLOBAL = {  # event -> what it adds to the footprint; logs add theirs in `inside`
@@ -56,7 +56,8 @@ def function(name: str, does: str, space: dict, whole: Callable | None = None) -
     It is written out, as all_checks.py says. Tokens are numbered: (number, row) comes last in a token.
     """
     parameters = EVENTS[name]
-    parts = [repr(name), *(_PARTS.get(p, p) for p in parameters), _BESIDES.get(name, "")]
+    says = _PARTS | (_OF_BOXES if "tmap" in parameters else {})
+    parts = [repr(name), *(says.get(p, p) for p in parameters), _BESIDES.get(name, "")]
     given, told = ", ".join(parameters), f"tell_{name}"
     lines = [
         f"def {name}({given}):",
@@ -76,6 +77,11 @@ def function(name: str, does: str, space: dict, whole: Callable | None = None) -
 def state(barrier) -> tuple | None:
     """Of an mbarrier."""
     return barrier and (barrier.phase, barrier.pending, barrier.expected, barrier.tx)
+
+
+def end(cluster) -> tuple:
+    """Of the end of a cluster: the state in which it leaves its mbarriers, as not all changes are events."""
+    return "end", sorted((place, state(barrier)) for place, barrier in cluster.mbarriers.items())
 
 
 def form(tmap, start: tuple[int, ...]) -> tuple:

@@ -13,13 +13,12 @@ from collections import deque
 
 from ptxsim.checks.all_checks import Checker
 from ptxsim.checks.race.across_processes import detector
-from ptxsim.checks.repeats.event_keys import COMPARE, OURS, RECORD, Numbers, form, function, state
+from ptxsim.checks.repeats.event_keys import COMPARE, OURS, RECORD, Numbers, end, form, function, state
 from ptxsim.checks.repeats.footprint import Footprint
 from ptxsim.checks.repeats.global_rows import GlobalRows
 
 MOST_EVENTS = 400_000  # of a cluster that is recorded
 MOST_BYTES = 1 << 26  # of the accesses that its threads make
-END = ("end",)  # the last key of a recording
 
 
 class Different(Exception):
@@ -54,7 +53,7 @@ class Recordings:
         self.recording, self.comparing = dict(space), dict(space)  # what the listeners see as global names
         record = {name: function(name, RECORD, self.recording, getattr(checker, name)) for name in OURS}
         compare = {name: function(name, COMPARE, self.comparing) for name in OURS}
-        self.recorder = Listener(checker, self._start_recording, checker.finish, record)
+        self.recorder = Listener(checker, self._start_recording, self._finish_recording, record)
         self.comparer = Listener(checker, self._start_comparing, self._finish_comparing, compare)
 
     def _start(self, listeners: dict) -> None:
@@ -82,11 +81,15 @@ class Recordings:
         self.recording["append"] = self.keys.append
         self.checker.start(cluster)
 
+    def _finish_recording(self, cluster) -> None:
+        self.keys.append(end(cluster))
+        self.checker.finish(cluster)
+
     def keep(self) -> bool:
         """Keeps the cluster that was just recorded; False: it cannot stand for others."""
         if len(self.keys) == MOST_EVENTS or self.bytes >= MOST_BYTES or not self.footprint.apart():
             return False
-        self.known.append([*self.keys, END])
+        self.known.append([*self.keys])
         return True
 
     # ---- comparing ----
@@ -110,5 +113,6 @@ class Recordings:
         raise Different
 
     def _finish_comparing(self, cluster) -> None:
-        if next(self.rest) != END:
-            self._differs(END)
+        key = end(cluster)
+        if next(self.rest) != key:
+            self._differs(key)
