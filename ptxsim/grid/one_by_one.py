@@ -13,7 +13,7 @@ import itertools
 from ptxsim.checks.repeats.recording import Different, Recordings
 from ptxsim.isa.address_map import GLOBAL_BASE
 
-MOST_WAYS = 8  # that clusters of a launch go, recorded to be compared with
+MOST_LONGER, ENOUGH = 2, 100_000  # times the longest, and more: instructions before it is checked instead
 MOST_MISSES = 3  # clusters in a row that are different from all recorded ones: comparing does not pay
 
 
@@ -28,6 +28,7 @@ class OneByOne:
         """make() -> a new Cluster; recordings: None where every cluster is to be checked."""
         self.make, self.cluster, self.recordings = make, make(), recordings
         self.compared = self.misses = 0
+        self.longest = 0  # warp instructions of a cluster that was checked
 
     def run(self, index: int, alone: bool = True) -> bool:
         """Runs cluster `index`; as Cluster.run."""
@@ -45,6 +46,7 @@ class OneByOne:
         cluster.checks = recordings.comparer
         try:
             cluster.start(index)
+            cluster.watchdog.allow(MOST_LONGER * self.longest + ENOUGH)
             cluster.run()
             same = not cluster.reporter.found
         except Different:
@@ -64,15 +66,18 @@ class OneByOne:
     def _check(self, index: int, alone: bool) -> bool:
         """Runs it with all checks. Others may be compared with it if it is clean."""
         cluster, recordings = self.cluster, self.recordings
-        recording = len(recordings.known) < MOST_WAYS and self.misses < MOST_MISSES
+        recording = not recordings.full() and self.misses < MOST_MISSES
         cluster.checks = recordings.recorder if recording else recordings.checker
+        before = cluster.executed()
         cluster.start(index)
         ended = cluster.run(alone)
+        self.longest = max(self.longest, cluster.executed() - before)
         found = cluster.reporter.found
         if self.compared and any(f.kind == "race" for f in found.values()):
             raise Doubtful
         if found or not recording or not recordings.keep():
             self.misses = MOST_MISSES
+            recordings.known.clear()
         return ended
 
 

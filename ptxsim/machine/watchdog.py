@@ -31,6 +31,10 @@ class Watchdog:
         self.moved = True  # something happened since the cluster was last put aside
         self.goes_round = False
 
+    def allow(self, most: int) -> None:
+        """The cluster may run so many warp instructions, if no fewer are set."""
+        self.rounds.most = min(self.rounds.most, most)
+
     def begin(self, alone: bool) -> None:
         """The cluster runs, or runs again. alone: nothing outside of it can help."""
         self.alone = alone

@@ -17,8 +17,9 @@ from ptxsim.checks.repeats.event_keys import COMPARE, OURS, RECORD, Numbers, end
 from ptxsim.checks.repeats.footprint import Footprint
 from ptxsim.checks.repeats.global_rows import GlobalRows
 
-MOST_EVENTS = 400_000  # of a cluster that is recorded
-MOST_BYTES = 1 << 26  # of the accesses that its threads make
+MOST_WAYS = 8  # that clusters of a launch go, recorded to be compared with
+MOST_EVENTS = 400_000  # of a cluster that is recorded; of all of them, before the last one
+MOST_BYTES = 1 << 26  # of the accesses that its threads make; the same
 
 
 class Different(Exception):
@@ -48,6 +49,7 @@ class Recordings:
         self.footprint = Footprint(detector(checker).history, MOST_BYTES)
         self.separate = GlobalRows()
         self.known: list[list[tuple]] = []
+        self.held = 0  # bytes of the accesses of those
         space = {"state": state, "form": form, "number": Numbers(), "inside": self._inside}
         space |= {"box": self.footprint.box, "differs": self._differs}
         self.recording, self.comparing = dict(space), dict(space)  # what the listeners see as global names
@@ -90,7 +92,13 @@ class Recordings:
         if len(self.keys) == MOST_EVENTS or self.bytes >= MOST_BYTES or not self.footprint.apart():
             return False
         self.known.append([*self.keys])
+        self.held += self.bytes
         return True
+
+    def full(self) -> bool:
+        """Whether there are enough recordings, by number or by size."""
+        events = sum(map(len, self.known))
+        return len(self.known) >= MOST_WAYS or events >= MOST_EVENTS or self.held >= MOST_BYTES
 
     # ---- comparing ----
 

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from dev.bench import compared_clusters as bench
+from ptxsim.checks.repeats import recording
+from ptxsim.grid import one_by_one
 
 CLUSTERS = 6
 HEAD = """.version 9.0
@@ -85,3 +87,44 @@ def test_a_launch_that_runs_again_finds_all_arrays_as_they_were(writeable):
     )
     compared, checked = bench.both(kernel, kernel.ptx, "program")
     assert compared == checked and checked[0] == "clean"
+
+
+def test_a_loop_without_an_end_is_soon_left_to_the_checks(monkeypatch):
+    spent, repeats = [], one_by_one.OneByOne._repeats
+
+    def noted(self, index: int) -> bool:
+        cluster, before = self.cluster, self.cluster.executed()
+        same = repeats(self, index)
+        spent.append((same, cluster.executed() - before))
+        return same
+
+    monkeypatch.setattr(one_by_one.OneByOne, "_repeats", noted)
+    kernel = base(
+        """
+        mov.u32 %a, 0; @!%later bra END;
+        AGAIN: add.u32 %a, %a, 1; mul.lo.u32 %b, %a, %a; setp.ne.u32 %one, %b, 3; @%one bra AGAIN;
+        END:
+        """
+    )
+    compared, checked = bench.both(kernel, kernel.ptx, "program")
+    assert compared == checked and checked[0] == "incomplete"
+    assert [same for same, _ in spent] == [True, False]
+    assert spent[1][1] < 4 * one_by_one.ENOUGH < bench.LIMIT
+
+
+def test_recordings_take_so_much_memory_and_no_more(monkeypatch):
+    """Every cluster stores more words than the one before; their checks' findings do not depend on that."""
+    kernel = base("mov.u32 %a, %id; AGAIN: st.shared.u32 [%word], %a; sub.u32 %a, %a, 1; "
+                  "setp.lt.s32 %one, %a, 0; @!%one bra AGAIN;")  # fmt: skip
+    held, keep = [], recording.Recordings.keep
+
+    def noted(self) -> bool:
+        kept = keep(self)
+        held.append(self.held)
+        return kept
+
+    monkeypatch.setattr(recording.Recordings, "keep", noted)
+    monkeypatch.setattr(recording, "MOST_BYTES", 5000)
+    compared, checked = bench.both(kernel, kernel.ptx, "program")
+    assert compared == checked
+    assert len(held) < CLUSTERS and 5000 <= held[-1] < 2 * 5000
