@@ -1,9 +1,9 @@
-"""The time model against what was measured: `python dev/bench/time_model.py b200|h200|predict|unseen`.
+"""The time model against what was measured: `python dev/bench/time_model.py b200|h200|predict|unseen [N]`.
 
 b200     predicted / published for the course's times, leave-one-step-out errors, and other public ladders
-predict  an H200: the sets of the third round in dev/hw/timing, written down before anybody times them
+predict  an H200: the sets of round N in dev/hw/timing, written down before anybody times them [the last]
 h200     an H200: predicted / measured for the rows of the calibration: all of rounds 1 and 2, and the ladders
-unseen   an H200: the newest round that was timed, as written down, beside its times; builds nothing
+unseen   an H200: round N, as it was written down, beside its times [the newest timed]; builds nothing
 
 Everything is built, recorded and replayed anew; the machine needs no GPU. What "fitted" means: b200.toml.
 """
@@ -28,18 +28,18 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from dev.hw.timing.ladders import rung  # noqa: E402
+from dev.hw.timing.round import ROUNDS, sets  # noqa: E402
 from ptxsim.timing.chip import chip  # noqa: E402
 from ptxsim.timing.power import settled_clock, start_clock  # noqa: E402
 from tirxlab.artifact import Artifact  # noqa: E402
 from tirxlab.build import build  # noqa: E402
-from tirxlab.forecast import replayed  # noqa: E402
+from tirxlab.forecast import NoForecast, replayed  # noqa: E402
 from tirxlab.steps import builder  # noqa: E402
 
 SOLUTIONS = ROOT / "instructor" / "solutions"
 RESULTS = ROOT / "dev" / "hw" / "results"
 HW = ROOT / "dev" / "hw" / "timing"
 SEEN = HW / "kernels.zip", HW / "ladders.zip"  # of rounds 1 and 2
-UNSEEN = HW / "ladders-3.zip", HW / "triton-3.zip", HW / "public-3.zip"
 WRITTEN, TIMED = "timing-predicted-{}-h200.json", "timing-unseen-{}-nvidia-h200.json"  # of a round
 FITTED = {  # of b200.toml, and the values that leave-one-out may choose from
     "wgmma_energy": [e * 1e-12 for e in (0.65, 0.75, 0.85, 0.95, 1.05)],
@@ -236,11 +236,16 @@ def saved(sets):
                 yield name, Artifact.from_bytes(archive.read(f"{name}.lab"))
 
 
-def predictions() -> dict:
-    """What the unseen half will take."""
+def predictions(number: int | None) -> dict:
+    """What the kernels of a round will take; of those that are refused, why."""
     rows = []
-    for name, artifact in saved(UNSEEN):
-        row = fill(Row(name, (0, 0, 0), None, ""), artifact, "h200")
+    for name, artifact in saved(sets(number or max(ROUNDS))):
+        try:
+            row = fill(Row(name, (0, 0, 0), None, ""), artifact, "h200")
+        except NoForecast as error:
+            rows.append({"kernel": name, "refused": str(error)})
+            print(name, error, flush=True)
+            continue
         rows.append({"kernel": name, "ms": round(row.predicted, 5), "clock_mhz": round(row.ghz * 1e3)})
         say(row)
     return {"gpu": "NVIDIA H200", "what": "predicted, not measured", "h200.toml": constants(), "rows": rows}
@@ -293,9 +298,13 @@ GROUPS = {  # of the unseen half, by the start of a kernel's name
     "all": "",
     "Hopper rungs": "hopper",
     "Ampere rungs": "ampere",
-    "Triton, products": "grouped|persistent|split_k|batched|fused",
-    "Triton, attention": "attention",
-    "Triton, streams": "softmax|layernorm|rms_norm|gated|log_sum_exp|transpose|add",
+    "Triton, products": "grouped|persistent|split_k|batched|fused"
+    "|scaled|weights|dual|described|looping|triangular|convolution",
+    "Triton, attention": "attention|causal",
+    "Triton, streams": "softmax|layernorm|rms_norm|gated|log_sum_exp|transpose|add"
+    "|matvec|norm_backward|cross_entropy|rotary|column_sums|adam|dropout|running_sum|four_taps",
+    "Triton, kinds new in round 4": "scaled|weights|dual|described|looping|triangular|convolution|causal"
+    "|matvec|norm_backward|cross_entropy|rotary|column_sums|adam|dropout|running_sum|four_taps",
     "pyptx": "pyptx",
     "plain CUDA": "plain",
 }
@@ -307,13 +316,14 @@ def newest() -> int:
     return max(n for n in range(1, 10) if (RESULTS / TIMED.format(n)).exists())
 
 
-def unseen() -> dict:
-    """What was written down before, beside what was then measured; the least first. The newest round."""
-    number = newest()
+def unseen(number: int | None) -> dict:
+    """What was written down before, beside what was then measured; the least first."""
+    number = number or newest()
     measured = {row["kernel"]: row for row in timed(TIMED.format(number))}
     rows = json.loads((RESULTS / WRITTEN.format(number)).read_text())["rows"]
-    written = {row["kernel"]: row["ms"] for row in rows}
-    ratios = {name: written[name] / row["ms"] for name, row in sorted(measured.items())}
+    written = {row["kernel"]: row["ms"] for row in rows if "ms" in row}
+    measured = {name: row for name, row in sorted(measured.items()) if name in written}
+    ratios = {name: written[name] / row["ms"] for name, row in measured.items()}
     for name in sorted(ratios, key=ratios.get):
         ms, spread = measured[name]["ms"], measured[name]["spread"]
         known = f"measured {ms:9.4f}, spread {spread:.3f}"
@@ -366,9 +376,13 @@ def plain(row: Row) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("what", choices=("b200", "h200", "predict", "unseen"))
+    parser.add_argument("round", type=int, nargs="?", help="of predict and unseen")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    record = {"b200": b200, "h200": h200, "predict": predictions, "unseen": unseen}[given.what]()
+    if given.what in ("predict", "unseen"):
+        record = {"predict": predictions, "unseen": unseen}[given.what](given.round)
+    else:
+        record = {"b200": b200, "h200": h200}[given.what]()
     if given.out:
         given.out.write_text(json.dumps(record, indent=1) + "\n")
 

@@ -1,8 +1,8 @@
-"""Rungs at new sizes: `python -m dev.hw.timing.ladders second|third OUT.zip [PYTHON PTXAS]`.
+"""Rungs at new sizes: `python -m dev.hw.timing.ladders second|third|fourth OUT.zip [PYTHON PTXAS]`.
 
-Needs TVM, no GPU. The rungs of SECOND or THIRD are built from the solutions. PYTHON is an interpreter with
-pyptx 0.1.1, whose `ampere/gemm_pipelined` the Ampere track walks through: its PTX is launched as rung 1 is;
-for the third round, public_set.py does that. PTXAS says how many registers it takes. The set has the form of
+Needs TVM, no GPU. The rungs of SECOND, THIRD or FOURTH are built from the solutions. PYTHON is an interpreter
+with pyptx 0.1.1, whose `ampere/gemm_pipelined` the Ampere track walks through: its PTX is launched as rung 1
+is; for later rounds, public_set.py does that. PTXAS says how many registers it takes. The set has the form of
 triton_bench.py's, without source text; all of it is the half "unseen".
 """
 
@@ -40,6 +40,14 @@ THIRD = [  # no size is a power of two or a cube; tiles for each CTA: 2.6, 1.7, 
     ("ampere", (3, 4, 5, 6, 8, 9), (4224, 2176, 704)),
     ("ampere", (2, 6), (1000, 1672, 5000)),
 ]
+FOURTH = [  # as the third; tiles for each CTA of Hopper: 2.2, 2.7, 1.4; the last of each track has edges
+    ("hopper", ALL, (2816, 3328, 1344)),
+    ("hopper", range(2, 10), (2432, 4864, 2496)),
+    ("hopper", (2, 3, 5, 6, 8, 9), (4680, 1224, 1672)),
+    ("ampere", ALL, (2304, 2688, 1216)),
+    ("ampere", (2, 3, 4, 5, 6, 8, 9), (1408, 3712, 832)),
+    ("ampere", (2, 3, 4, 6, 9), (1544, 2376, 1736)),
+]
 PUBLIC = ((2560, 2560, 2560), (5120, 5120, 1024))  # sizes of pyptx's kernel, which is unrolled over K
 TRACE = """
 import sys, types
@@ -73,7 +81,7 @@ def public(python: str, ptxas: str, size: tuple[int, int, int]) -> Artifact:
 
 def kernels(which: str, tools: list[str]):
     """(name, artifact) of the whole set."""
-    for track, numbers, size in {"second": SECOND, "third": THIRD}[which]:
+    for track, numbers, size in {"second": SECOND, "third": THIRD, "fourth": FOURTH}[which]:
         shape = str(size[0]) if which == "second" else "x".join(map(str, size))
         for number in numbers:
             yield f"{track}{number}_{shape}_bfloat16", rung(track, number, size)

@@ -1,7 +1,8 @@
-"""Public and plain kernels of the third round: `python -m dev.hw.timing.public_set OUT.zip PYTHON`.
+"""Public and plain kernels of a round: `python -m dev.hw.timing.public_set 3|4|small OUT.zip PYTHON`.
 
-PYTHON is an interpreter with pyptx 0.1.1, whose Ampere examples compute addresses as they come. The plain
-kernels are those of plain/gemm.cu. Needs nvcc and ptxas of CUDA 13.0, no GPU. All of it is the half "unseen".
+PYTHON is an interpreter with pyptx 0.1.1, whose examples compute addresses as they come. The plain kernels
+are those of plain/gemm.cu and, in the fourth round, plain/more.cu; "small" is the fourth round at sizes that
+right.py checks on ptxsim. Needs nvcc and ptxas of CUDA 13.0, no GPU. All of it is the half "unseen".
 """
 
 from __future__ import annotations
@@ -12,37 +13,122 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from tirxlab.artifact import Artifact, BufferInfo, BufferParam, ScalarParam
 
-SOURCE = Path(__file__).parent / "plain" / "gemm.cu"
-PLAIN = [  # (kernel, size, tile, threads)
-    ("naive", (1200, 1360, 1056), (16, 16), (16, 16, 1)),
-    ("tiled", (1536, 1856, 1120), (32, 32), (32, 32, 1)),
-    ("blocked", (2112, 2304, 1040), (64, 64), (256, 1, 1)),
-    ("fragments", (2240, 2368, 1312), (64, 64), (128, 1, 1)),
-    ("staged", (2432, 2176, 1536), (128, 128), (256, 1, 1)),
-    ("staged", (1280, 5504, 640), (128, 128), (256, 1, 1)),
-]
-PUBLIC = [  # (module, function, arguments): M, N, K of a product, else rows and columns
-    ("gemm", "build_gemm", (1024, 1088, 512)),
-    ("gemm_pipelined", "build_gemm_pipelined", (1536, 3328, 768)),
-    ("gemm_pipelined", "build_gemm_pipelined", (4352, 1088, 1600)),
-    ("gemm_highperf_ampere", "build_gemm_highperf", (2176, 2816, 768)),
-    ("gemm_highperf_ampere", "build_gemm_highperf", (1408, 5120, 1280)),
-    ("rms_norm", "build_rms_norm", (12000, 2048)),
-    ("layer_norm", "build_layer_norm", (6000, 4096)),
-    ("softmax", "build_softmax", (9000, 4096)),
-    ("swiglu", "build_fused_silu_mul", (8000, 3072)),
-]
+PLAIN = Path(__file__).parent / "plain"
+
+
+@dataclass
+class Plain:
+    """A kernel of plain/. `size`: M, N, K of a product, else the extents that `scalars` name."""
+
+    kernel: str
+    size: tuple[int, ...]
+    grid: tuple[int, int]
+    block: tuple[int, ...]
+    buffers: list[tuple]  # (name, shape, dtype, role)
+    scalars: str  # one letter for each extent that the kernel takes, in the order of `size`
+    flops: float
+    file: str = "gemm.cu"
+
+
+def matmul(kernel, size, tile, block, dtype="float32", transposed=False, file="gemm.cu") -> Plain:
+    """D = A B, or A B^T, in tiles (rows, columns)."""
+    m, n, k = size
+    sides = [("A", (m, k), dtype, "in"), ("B", (n, k) if transposed else (k, n), dtype, "in")]
+    buffers = [*sides, ("D", (m, n), "float32", "out")]
+    return Plain(kernel, size, (n // tile[1], m // tile[0]), block, buffers, "MNK", 2.0 * m * n * k, file)
+
+
+def vector(m: int, k: int) -> Plain:
+    buffers = [("A", (m, k), "float32", "in"), ("x", (k,), "float32", "in"), ("y", (m,), "float32", "out")]
+    return Plain("matvec", (k, m), (m // 8, 1), (256,), buffers, "K", 2.0 * m * k, "more.cu")
+
+
+def softmax(high: int, wide: int) -> Plain:
+    buffers = [(name, (high, wide), "float32", role) for name, role in (("x", "in"), ("y", "out"))]
+    return Plain("softmax", (wide, high), (high, 1), (256,), buffers, "W", 5.0 * high * wide, "more.cu")
+
+
+def heat(high: int, wide: int) -> Plain:
+    buffers = [(name, (high, wide), "float32", role) for name, role in (("x", "in"), ("y", "out"))]
+    return Plain(
+        "heat", (high, wide), (wide // 32, high // 32), (256,), buffers, "HW", 6.0 * high * wide, "more.cu"
+    )
+
+
+def bodies(count: int) -> Plain:
+    buffers = [(name, (count, 4), "float32", role) for name, role in (("x", "in"), ("y", "out"))]
+    return Plain("bodies", (count,), (count // 128, 1), (128,), buffers, "N", 20.0 * count**2, "more.cu")
+
+
+def more(*sizes) -> list[Plain]:
+    """The plain kernels of the fourth round: sizes of two products, then the others'."""
+    registers, bytes_, line, rows, field, many = sizes
+    return [
+        matmul("registers", registers, (128, 128), (256,), file="more.cu"),
+        matmul("bytes", bytes_, (64, 64), (256,), "int8", True, "more.cu"),
+        vector(*line),
+        softmax(*rows),
+        heat(*field),
+        bodies(many),
+    ]
+
+
+PLAINS = {
+    "3": [
+        matmul("naive", (1200, 1360, 1056), (16, 16), (16, 16)),
+        matmul("tiled", (1536, 1856, 1120), (32, 32), (32, 32)),
+        matmul("blocked", (2112, 2304, 1040), (64, 64), (256,)),
+        matmul("fragments", (2240, 2368, 1312), (64, 64), (128,), "float16", True),
+        matmul("staged", (2432, 2176, 1536), (128, 128), (256,), "float16", True),
+        matmul("staged", (1280, 5504, 640), (128, 128), (256,), "float16", True),
+    ],
+    "4": more((1792, 2432, 1176), (1984, 2624, 1760), (9000, 7168), (7000, 5000), (6944, 5536), 16_000),
+
+    "small": more((128, 256, 40), (64, 128, 96), (16, 640), (3, 1000), (64, 96), 384),
+}  # fmt: skip
+PUBLICS = {  # (track, module, function, arguments): M, N, K of a product, else rows and columns
+    "3": [
+        ("ampere", "gemm", "build_gemm", (1024, 1088, 512)),
+        ("ampere", "gemm_pipelined", "build_gemm_pipelined", (1536, 3328, 768)),
+        ("ampere", "gemm_pipelined", "build_gemm_pipelined", (4352, 1088, 1600)),
+        ("ampere", "gemm_highperf_ampere", "build_gemm_highperf", (2176, 2816, 768)),
+        ("ampere", "gemm_highperf_ampere", "build_gemm_highperf", (1408, 5120, 1280)),
+        ("ampere", "rms_norm", "build_rms_norm", (12000, 2048)),
+        ("ampere", "layer_norm", "build_layer_norm", (6000, 4096)),
+        ("ampere", "softmax", "build_softmax", (9000, 4096)),
+        ("ampere", "swiglu", "build_fused_silu_mul", (8000, 3072)),
+    ],
+    "4": [
+        ("ampere", "gemm", "build_gemm", (896, 1472, 576)),
+        ("ampere", "gemm_pipelined", "build_gemm_pipelined", (2688, 1984, 928)),
+        ("ampere", "gemm_highperf_ampere", "build_gemm_highperf", (2944, 1792, 1088)),
+        ("hopper", "rms_norm", "build_rms_norm", (7000, 6144)),
+        ("hopper", "layer_norm", "build_layer_norm", (10000, 2048)),
+        ("hopper", "softmax", "build_softmax", (5000, 8192)),
+        ("hopper", "swiglu", "build_fused_silu_mul", (11000, 2048)),
+    ],
+    "small": [
+        ("ampere", "gemm", "build_gemm", (128, 64, 96)),
+        ("ampere", "gemm_pipelined", "build_gemm_pipelined", (128, 128, 96)),
+        ("ampere", "gemm_highperf_ampere", "build_gemm_highperf", (128, 256, 128)),
+        ("hopper", "rms_norm", "build_rms_norm", (3, 2048)),
+        ("hopper", "layer_norm", "build_layer_norm", (3, 2048)),
+        ("hopper", "softmax", "build_softmax", (3, 2048)),
+        ("hopper", "swiglu", "build_fused_silu_mul", (4, 2048)),
+    ],
+}
 TRACE = """
 import importlib, json, sys, types
 for name in ("jax", "jax.numpy"):  # imported by the examples; used only to run them
     sys.modules[name] = types.ModuleType(name)
 sys.modules["jax"].numpy = sys.modules["jax.numpy"]
 sys.modules["jax.numpy"].ndarray = object
-module = importlib.import_module("pyptx.examples.ampere." + sys.argv[2])
+module = importlib.import_module("pyptx.examples." + sys.argv[2])
 made = getattr(module, sys.argv[3])(*map(int, sys.argv[4:]))
 open(sys.argv[1], "w").write(made.ptx())
 specs = [[[list(t.shape), t.dtype.name] for t in side] for side in (made._in_specs, made._out_specs)]
@@ -72,18 +158,16 @@ def artifact(ptx: str, entry: str, grid, block, shared: int, buffers, scalars=()
     )  # fmt: skip
 
 
-def plain(kernel: str, size, tile, block) -> Artifact:
-    """A kernel of plain/gemm.cu, alone in its module."""
-    (m, n, k), half = size, kernel in ("fragments", "staged")
-    dtype, b = ("float16", (n, k)) if half else ("float32", (k, n))
+def plain(one: Plain) -> Artifact:
+    """A kernel of plain/, alone in its module."""
     with tempfile.TemporaryDirectory() as folder:
         text = Path(folder) / "k.ptx"
-        subprocess.run(["nvcc", "-arch=sm_90a", "-ptx", str(SOURCE), "-o", str(text)], check=True)
-        ptx = only(text.read_text(), kernel)
-    buffers = [BufferInfo("A", (m, k), dtype, "in"), BufferInfo("B", b, dtype, "in")]
-    buffers.append(BufferInfo("D", (m, n), "float32", "out"))
-    grid = n // tile[1], m // tile[0], 1
-    return artifact(ptx, kernel, grid, block, 0, buffers, (("M", m), ("N", n), ("K", k)))
+        subprocess.run(["nvcc", "-arch=sm_90a", "-ptx", str(PLAIN / one.file), "-o", str(text)], check=True)
+        ptx = only(text.read_text(), one.kernel)
+    block = (*one.block, 1, 1)[:3]
+    buffers = [BufferInfo(*about) for about in one.buffers]
+    scalars = list(zip(one.scalars, one.size, strict=False))
+    return artifact(ptx, one.kernel, (*one.grid, 1), block, 0, buffers, scalars)
 
 
 def only(ptx: str, kernel: str) -> str:
@@ -93,11 +177,11 @@ def only(ptx: str, kernel: str) -> str:
     return head + "".join(kept)
 
 
-def public(python: str, module: str, function: str, arguments) -> Artifact:
+def public(python: str, track: str, module: str, function: str, arguments) -> Artifact:
     """An example of pyptx."""
     with tempfile.TemporaryDirectory() as folder:
         text = Path(folder) / "k.ptx"
-        command = [python, "-c", TRACE, str(text), module, function, *map(str, arguments)]
+        command = [python, "-c", TRACE, str(text), f"{track}.{module}", function, *map(str, arguments)]
         said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         ptx = text.read_text()
     grid, block, shared, ins, outs = json.loads(said)
@@ -107,15 +191,16 @@ def public(python: str, module: str, function: str, arguments) -> Artifact:
     return artifact(ptx, entry, grid, block, shared, buffers)
 
 
-def main(out: Path, python: str) -> None:
+def main(which: str, out: Path, python: str) -> None:
     made = {}
-    for kernel, size, tile, block in PLAIN:
-        name = f"plain_{kernel}_" + "x".join(map(str, size))
-        made[name] = plain(kernel, size, tile, block), 2.0 * size[0] * size[1] * size[2]
-    for module, function, arguments in PUBLIC:
+    for one in PLAINS[which]:
+        name = f"plain_{one.kernel}_" + "x".join(map(str, one.size))
+        made[name] = plain(one), one.flops
+    for track, module, function, arguments in PUBLICS[which]:
         name = f"pyptx_{module}_" + "x".join(map(str, arguments))
         m, n, *k = arguments
-        made[name] = public(python, module, function, arguments), 2.0 * m * n * k[0] if k else 4.0 * m * n
+        flops = 2.0 * m * n * k[0] if k else 4.0 * m * n
+        made[name] = public(python, track, module, function, arguments), flops
     index = {name: {"half": "unseen", "flops": flops} for name, (_, flops) in made.items()}
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name, (kernel, _) in made.items():
@@ -128,4 +213,4 @@ def main(out: Path, python: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3])

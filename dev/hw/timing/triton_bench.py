@@ -35,7 +35,8 @@ import triton_code as code  # noqa: E402
 from tirxlab.artifact import Artifact, BufferInfo, BufferParam, ScalarParam, TensorMapParam  # noqa: E402
 
 TYPES = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32"}
-BYTES = {"float16": 2, "bfloat16": 2, "float32": 4}
+TYPES |= {"int8": "i8", "float8_e4m3fn": "fp8e4nv", "int32": "i32"}
+BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "int8": 1, "float8_e4m3fn": 1, "int32": 4}
 SMS = 132
 
 
@@ -80,7 +81,7 @@ class Row:
     kernel: object
     args: list
     constants: dict
-    grid: int
+    grid: int | tuple[int, int]
     warps: int
     flops: float
     maps: dict = field(default_factory=dict)  # name of a described array -> its block
@@ -283,7 +284,9 @@ def build(row: Row) -> Artifact:
     )
     meta, ptx = compiled.metadata, compiled.asm["ptx"]
     buffers = [BufferInfo(name, shape, dtype, role) for name, dtype, shape, role in arrays_of(row)]
-    buffers += [BufferInfo("scratch", (max(16, meta.global_scratch_size * row.grid),), "uint8", "inout")]
+    grid = (*row.grid, 1) if isinstance(row.grid, tuple) else (row.grid, 1, 1)
+    scratch = max(16, meta.global_scratch_size * math.prod(grid))
+    buffers += [BufferInfo("scratch", (scratch,), "uint8", "inout")]
     buffers += [BufferInfo("profile", (16,), "uint8", "inout")]
     registers, cubin = assembled(ptx)
     return Artifact(
@@ -292,7 +295,7 @@ def build(row: Row) -> Artifact:
         cuda="",
         ptx=ptx,
         cubin=cubin,
-        grid=(row.grid, 1, 1),
+        grid=grid,
         block=(32 * meta.num_warps, 1, 1),
         cluster=(1, 1, 1),
         shared_bytes=meta.shared,

@@ -1,8 +1,8 @@
-"""Times the third round on this GPU: `python3 -m dev.hw.timing.third FOLDER [--dry]`, about five minutes.
+"""Times a round on this GPU: `python3 -m dev.hw.timing.round 3|4 FOLDER [--dry]`, about five minutes.
 
 Needs torch, numpy and cuda-bindings; no TVM, no network. Writes into FOLDER:
 
-timing-unseen-3-nvidia-h200.json: every kernel of the sets *-3.zip, sampled as in tracks/measure.py, in three
+timing-unseen-N-nvidia-h200.json: every kernel of the sets *-N.zip, sampled as in tracks/measure.py, in three
 shuffled rounds over the whole set, so that a row's spread is that of the run.
 timing-sass.json: what ptxas leaves of each saved kernel (sass_counts.py), if ptxas is there.
 
@@ -26,57 +26,61 @@ from dev.hw.timing.run import Saved, contender, load
 from tracks import measure
 
 HERE = Path(__file__).parent
-SETS = [HERE / name for name in ("ladders-3.zip", "triton-3.zip", "public-3.zip")]
-OUT, SASS, TRYING = "timing-unseen-3-nvidia-h200.json", "timing-sass.json", "trying.txt"
-ROUNDS = 3
-SECONDS = 290  # after which no further round begins
+ROUNDS = (3, 4)  # those whose sets this runs
+OUT, SASS, TRYING = "timing-unseen-{}-nvidia-h200.json", "timing-sass.json", "trying.txt"
+TURNS = 3  # over the whole set
+SECONDS = 290  # after which no further turn begins
 COUNTING = 60  # seconds that the count of SASS has for itself
 
 
-def kernels(without=()) -> list[Saved]:
-    return [s for path in SETS for s in load(path) if s.name not in without]
+def sets(number: int) -> list[Path]:
+    return [HERE / f"{name}-{number}.zip" for name in ("ladders", "triton", "public")]
 
 
-def tried(folder: Path) -> dict[str, str]:
+def kernels(number: int, without=()) -> list[Saved]:
+    return [s for path in sets(number) for s in load(path) if s.name not in without]
+
+
+def tried(number: int, folder: Path) -> dict[str, str]:
     """Kernels that do not run, and why. A fault ends its process; the next goes on after it."""
     bad: dict[str, str] = {}
+    command = [sys.executable, "-m", "dev.hw.timing.round", str(number), str(folder), "--try-from"]
     begin = 0
     while True:
-        command = [sys.executable, "-m", "dev.hw.timing.third", str(folder), "--try-from", str(begin)]
         (folder / TRYING).unlink(missing_ok=True)
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = subprocess.run([*command, str(begin)], capture_output=True, text=True)
         if done.returncode == 0:
             return bad
         if not (folder / TRYING).exists():
             raise SystemExit(f"no kernel could be tried: {done.stderr[-800:]}")
-        number, name = (folder / TRYING).read_text().split()
+        place, name = (folder / TRYING).read_text().split()
         bad[name] = (done.stderr.strip().splitlines() or ["it ended without a word"])[-1][:200]
-        begin = int(number) + 1
+        begin = int(place) + 1
 
 
-def try_all(folder: Path, begin: int) -> None:
+def try_all(number: int, folder: Path, begin: int) -> None:
     """Launches each kernel once, from the one numbered `begin` on."""
     import torch
 
-    for number, saved in enumerate(kernels()):
-        if number >= begin:
-            (folder / TRYING).write_text(f"{number} {saved.name}")
+    for place, saved in enumerate(kernels(number)):
+        if place >= begin:
+            (folder / TRYING).write_text(f"{place} {saved.name}")
             contender(saved).launch(0)
             torch.cuda.synchronize()
             torch.cuda.empty_cache()
 
 
-def timed(folder: Path, bad: dict[str, str]) -> None:
-    """The rounds; what is known is written after each of them."""
+def timed(number: int, folder: Path, bad: dict[str, str]) -> None:
+    """The turns; what is known is written after each of them."""
     import torch
 
-    start, order = time.monotonic(), random.Random(3)
-    chosen = [contender(saved) for saved in kernels(bad)]
+    start, order = time.monotonic(), random.Random(number)
+    chosen = [contender(saved) for saved in kernels(number, bad)]
     clock, power = measure.Clock(), measure.Power()
     for one in chosen:
         measure.capture(one)
     print(f"{len(chosen)} kernels ready after {time.monotonic() - start:.0f} s", flush=True)
-    for done in range(1, ROUNDS + 1):
+    for done in range(1, TURNS + 1):
         for one in order.sample(chosen, len(chosen)):
             measure.sample(one, clock, power)
         rows = [{"half": "unseen", **measure.row(one, None)} for one in chosen]
@@ -88,9 +92,9 @@ def timed(folder: Path, bad: dict[str, str]) -> None:
             "rounds, each over the whole set in another order, CUDA graphs, medians",
             "rows": rows,
         }
-        (folder / OUT).write_text(json.dumps(record, indent=1) + "\n")
+        (folder / OUT.format(number)).write_text(json.dumps(record, indent=1) + "\n")
         taken = time.monotonic() - start
-        print(f"round {done} of {ROUNDS} after {taken:.0f} s", flush=True)
+        print(f"turn {done} of {TURNS} after {taken:.0f} s", flush=True)
         if taken * (done + 1) / done > SECONDS:
             return
 
@@ -102,23 +106,24 @@ def counted(folder: Path) -> subprocess.Popen:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("round", type=int, choices=ROUNDS)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--dry", action="store_true")
     parser.add_argument("--try-from", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.dry:
-        print(f"{len(kernels())} kernels load")
+        print(f"{len(kernels(given.round))} kernels load")
         return
     given.folder.mkdir(parents=True, exist_ok=True)
     if given.try_from is not None:
-        try_all(given.folder, given.try_from)
+        try_all(given.round, given.folder, given.try_from)
         return
     counting = counted(given.folder)
-    bad = tried(given.folder)
+    bad = tried(given.round, given.folder)
     print(f"refused: {bad or 'none'}", flush=True)
     with contextlib.suppress(subprocess.TimeoutExpired):
         counting.wait(COUNTING)
-    timed(given.folder, bad)
+    timed(given.round, given.folder, bad)
     counting.wait()
 
 
