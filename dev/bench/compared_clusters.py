@@ -45,7 +45,7 @@ LATER = (  # clusters that are changed: all from one on, every other one, one al
     f"setp.eq.u32 %later, %which, {EARLY + 1};",
 )
 NEVER = 10**9  # clusters that no launch has
-LIMIT = 3_000_000  # instructions of a cluster: changed loops may have no end
+LIMIT = 500_000  # instructions of a cluster: changed loops may have no end
 
 
 @dataclass
