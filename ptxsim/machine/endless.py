@@ -15,7 +15,7 @@ import numpy as np
 from ptxsim.jit import bytecode
 from ptxsim.report.findings import Finding
 
-START = 256  # turns after which a cluster is watched
+START = 1024  # turns after which a cluster is watched; most end before, and pay nothing
 START_TOGETHER = 128  # where other clusters may help it
 AGAIN = 3  # times that a state must come back
 AGAIN_AT_RANDOM = 100  # where the next to run is drawn: until then everybody had a turn
@@ -56,6 +56,8 @@ class Rounds:
         if not fresh and g != self.key[0]:  # cheap, and enough for most turns
             return False
         own = zlib.crc32(np.ascontiguousarray(cluster.registers[g // 32]))  # differs in most loops that end
+        if not fresh and own != self.key[1]:
+            return False
         key = (g, own, tuple(cluster.queue), cluster.split_table.tobytes())
         if fresh:
             self.next, self.again = 2 * self.turns, 0
