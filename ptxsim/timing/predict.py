@@ -2,14 +2,16 @@
 
 The rule of the extension: the cluster that does the most says how long it takes. An SM (or a group of SMs
 as large as a cluster) gets ceil(clusters / groups) of them, as many at a time as fit. Up to MOST are played;
-what is left costs as much each as those of the second half. The launch adds its constant. Traffic and energy
-are those of the whole grid: of all clusters, each with its share of the work (spread.py).
+what is left costs as much each as those of the second half. Where clusters differ, this is stretched as their
+schedule says (scheduling.py). The launch adds its constant. Traffic and energy are those of the whole grid:
+of all clusters, each with its share of the work (spread.py).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 
 from ptxsim.timing.chip import Chip
 from ptxsim.timing.critical import critical
@@ -18,6 +20,7 @@ from ptxsim.timing.occupancy import resident
 from ptxsim.timing.power import Work, settled_clock, start_clock, watts
 from ptxsim.timing.record import record
 from ptxsim.timing.replay import Played, Replay
+from ptxsim.timing.scheduling import stretch
 from ptxsim.timing.script import Script, script
 from ptxsim.timing.sharing import rounds, sharers
 from ptxsim.timing.spills import refills
@@ -41,6 +44,7 @@ class Sample:
     shared_bytes: int
     registers: int
     columns: int
+    shares: tuple[float, ...] = ()  # work of each in grid order, as such a share; () if all are equal
 
 
 @dataclass
@@ -80,6 +84,7 @@ def sample(launch, registers: int = 0, cubin: bytes = b"", *, sms: int) -> Sampl
     return Sample(
         tape, sharers(launch, reads, groups), sizes, count, even.mean, launch.ctas_per_cluster,
         launch.threads, launch.shared_end, registers or _registers(launch), tape.columns,
+        even.shares,
     )  # fmt: skip
 
 
@@ -106,6 +111,7 @@ def predict(taken: Sample, chip: Chip) -> Prediction:
     ghz = _likely_clock(work, made, chip, each)
     for _ in range(2):
         cycles, played = _play(made, chip, near, ghz, each, slots)
+        cycles *= stretch(taken.shares, groups, slots, partial(_together, made, chip, near, ghz))
         seconds = cycles / ghz / 1e9
         settled = settled_clock(work, seconds * ghz / start_clock(work, chip), start_clock(work, chip), chip)
         if abs(settled / ghz - 1) < 0.05:
@@ -148,6 +154,11 @@ def _play(
         return ends[-1], played
     first = turns // 2 * slots
     return ends[-1] + (ends[-1] - ends[first - 1]) / (len(ends) - first) * left, played
+
+
+def _together(made: Script, chip: Chip, near: Locality, ghz: float, count: int) -> float:
+    """Cycles of so many clusters that start together on an SM."""
+    return max(Replay(made, chip, near, ghz).play(count, count).ends)
 
 
 def _work(made: Script, taken: Sample, near: Locality) -> Work:

@@ -3,7 +3,8 @@
 A persistent kernel with 2.2 tiles for each CTA gives three to some and two to the others; a triangle of
 tiles gives each cluster another number. What counts is instructions of the tensor cores, or all instructions
 where there are none. Between two clusters that do equally many all are taken to do so; where they differ, one
-between them is run too, until what is unknown is less than CLOSE of the whole.
+between them is run too, until what is unknown is less than CLOSE of the whole. A grid may repeat itself: the
+blocks of rows of one head after those of another. Then only its first period is looked at (_period).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ptxsim.jit import bytecode
@@ -29,6 +31,7 @@ class Spread:
 
     largest: int  # index of a cluster that does the most, of those that were run
     mean: float  # work of a cluster, as a share of the largest one's
+    shares: tuple[float, ...] = ()  # the work of each in grid order, as such a share; () if all do the same
 
 
 def spread(launch) -> Spread:
@@ -38,9 +41,55 @@ def spread(launch) -> Spread:
         return Spread(0, 1.0)
     run = cache(_counter(launch))
     what = 0 if run(0)[0] or run(count - 1)[0] else 1
-    found = _counted(lambda index: run(index)[what], count)
+    return _spread(lambda index: run(index)[what], count, launch.clusters)
+
+
+def _spread(run, count: int, grid: tuple[int, ...]) -> Spread:
+    """run: index -> instructions of this cluster; grid: clusters along each axis."""
+    period = _period(run, count, grid)
+    found = _counted(run, period)
     largest = max(found, key=lambda index: (found[index], -index))
-    return Spread(largest, _total(found) / (count * found[largest]))
+    places = sorted(found)
+    shares = np.interp(range(period), places, [found[place] / found[largest] for place in places])
+    shares = np.resize(shares, count)  # one period after the other
+    even = _same(min(found.values()), found[largest])
+    return Spread(largest, float(shares.mean()), () if even else tuple(shares.tolist()))
+
+
+def _period(run, count: int, grid: tuple[int, ...]) -> int:
+    """Clusters after which the work repeats itself; `count` if it does not, or if it seems to be even."""
+    if _same(run(0), run(count - 1)):
+        return count
+    for period in (_straight(run, count), grid[0], grid[0] * grid[1]):
+        looked_at = count - 1, period, 2 * period - 1, count // 2, count // 3
+        if 1 < period < count and all(_same(run(i % period), run(i)) for i in looked_at if i < count):
+            return period
+    return count
+
+
+def _straight(run, count: int) -> int:
+    """The first cluster whose work is not on the line through that of the first two; `count` if all are, or
+    if the line is level: what repeats a level line is even.
+    """
+    low, high = 1, 2
+    step = run(1) - run(0)
+    if _same(run(0), run(1)):
+        return count
+
+    def fits(index: int) -> bool:
+        return _same(run(index), run(0) + step * index)
+
+    while high < count and fits(high):
+        low, high = high, 2 * high
+    high = min(high, count)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return high
+
+
+def _same(one: float, other: float) -> bool:
+    return abs(one - other) <= SAME * max(one, other)
 
 
 def _counter(launch):
@@ -73,8 +122,7 @@ def _counted(run, count: int) -> dict[int, int]:
 
 def _unknown(found: dict[int, int], a: int, b: int) -> float:
     """Instructions by which the sum over the clusters between `a` and `b` may be wrong."""
-    differ = abs(found[a] - found[b])
-    return 0.0 if differ <= SAME * max(found[a], found[b]) else differ * (b - a - 1) / 2
+    return 0.0 if _same(found[a], found[b]) else abs(found[a] - found[b]) * (b - a - 1) / 2
 
 
 def _total(found: dict[int, int]) -> float:
