@@ -1,8 +1,9 @@
-"""Loads of neighbouring words of shared memory that ptxas makes one of 8 or 16 bytes.
+"""Loads of shared memory that ptxas makes one: of the same words, or of neighbours, then of 8 or 16 bytes.
 
-It does so where it knows that the address is a multiple of that, in a straight stretch of code; an inner loop
-without barriers is unrolled before, mostly four times (SASS of CUDA 13.0: `plain/gemm.cu`). Here the recorded
-addresses say what ptxas proves.
+It joins neighbours where it knows that the address is a multiple of that, in a straight stretch of code; an
+inner loop without barriers is unrolled before, mostly four times (CUDA 13.0: `plain/gemm.cu`). Here the
+recorded addresses say what ptxas proves. What has been loaded before, with no store or barrier since, is not
+loaded again (`plain/more.cu`, bytes: 64 loads in PTX, 16 LDS).
 """
 
 from __future__ import annotations
@@ -32,14 +33,19 @@ def merged(steps: list, out: list[tuple], made) -> list[tuple]:
     """The costs `out` of a warp's `steps`; loads that become one stand in the place of the first."""
     result: list[tuple | None] = list(out)
     groups: dict[tuple, _Group] = {}
+    known: dict[tuple, _Group] = {}
     branches = 0
     for place, step in enumerate(steps):
         if type(step) is Run:
             branches += bool(out[place][1][2])
         if type(step) is not Run and not _reads(step) or branches == UNROLLED:
-            groups, branches = {}, 0
+            groups, known, branches = {}, {}, 0
         if type(step) is Access and step.shared and _joins(step):
-            _join(groups, place, step, result, made)
+            words = step.lanes, step.at, step.width
+            if words in known:
+                _again(known[words], place, step, result, made)
+            else:
+                known[words] = _join(groups, place, step, result, made)
     return [step for step in result if step is not None]
 
 
@@ -51,12 +57,22 @@ def _joins(step: Access) -> bool:
     return not step.write and step.width in (4, 8) and bool(step.lanes)
 
 
-def _join(groups: dict, place: int, step: Access, result: list, made) -> None:
+def _again(found: _Group, place: int, step: Access, result: list, made) -> None:
+    """What a load of the same words brought serves this one too."""
+    kind, costs, reads, writes = result[found.place]
+    made.shared_bytes -= 128 * step.passes
+    made.slots -= 1
+    result[found.place] = kind, costs, reads, tuple(dict.fromkeys((*writes, *result[place][3])))
+    result[place] = None
+
+
+def _join(groups: dict, place: int, step: Access, result: list, made) -> _Group:
+    """The group that the load is part of now."""
     key = step.lanes, step.at // WIDE
     found = groups.get(key)
     if found is None or step.at % WIDE in found.parts or not _aligned(step.lanes):
         groups[key] = _Group(step.lanes, place, {step.at % WIDE}, [step.passes])
-        return
+        return groups[key]
     found.parts.add(step.at % WIDE)
     kind, costs, reads, writes = result[found.place]
     _, _, more, others = result[place]
@@ -68,6 +84,7 @@ def _join(groups: dict, place: int, step: Access, result: list, made) -> None:
     reads, writes = (tuple(dict.fromkeys((*a, *b))) for a, b in ((reads, more), (writes, others)))
     result[found.place] = kind, (passes, *costs[1:]), reads, writes
     result[place] = None
+    return found
 
 
 def _aligned(lanes: bytes) -> bool:

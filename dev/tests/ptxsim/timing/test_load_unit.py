@@ -137,7 +137,8 @@ def words(*addresses: int, lanes=LANES * 0) -> Tape:
         ((0, 4), [1]),  # 8 bytes
         ((4, 8), [2]),  # only 16 bytes hold both
         ((12, 16), [1, 1]),
-        ((0, 0), [1, 1]),  # the same word again
+        ((0, 0), [1]),  # the same word again
+        ((0, 4, 0, 4, 32, 0), [1, 1]),
         ((0, 4, 8, 12, 16, 20), [2, 1]),
     ],
 )
