@@ -8,6 +8,7 @@ import inspect
 import json
 import linecache
 import re
+import threading
 from dataclasses import asdict, dataclass
 
 from tvm import DataType
@@ -77,13 +78,18 @@ def prim_func(func=None, *, tirx: bool = True, private: bool = False, check_well
 prim_func.dispatch_token = "tirx"  # TVM's parser reads it off the decorator
 
 
+# CPython counts the depth of a syntax tree for all threads together: two may raise SystemError (gh-106905)
+_ONE_TREE = threading.RLock()
+
+
 def _parse(function, stack, check_well_formed: bool) -> PrimFunc:
     file = inspect.getsourcefile(function) or "<unknown>"
     line = function.__code__.co_firstlineno
-    refuse_host_output(function, file)
+    with _ONE_TREE:
+        refuse_host_output(function, file)
     variables = utils.inspect_function_capture(function)
     utils.resolve_closure_vars(function, variables, stack)
-    with new_state() as parsed:
+    with _ONE_TREE, new_state() as parsed:
         try:
             kernel = parse(function, variables, check_well_formed=False)
         except KernelError:
