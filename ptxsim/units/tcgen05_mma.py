@@ -291,4 +291,5 @@ def _store(memory, op: Mma, product: np.ndarray, cell: tuple, entry: tuple, size
         view[:] = view + product if op.accumulate else product
     else:
         old = target.astype(np.uint16).view(np.float16).astype(np.float32) if op.accumulate else 0
-        target[:] = canonical_nans((product + old).astype(np.float16)).view(np.uint16)
+        with np.errstate(invalid="ignore", over="ignore"):
+            target[:] = canonical_nans((product + old).astype(np.float16)).view(np.uint16)
