@@ -31,13 +31,13 @@ class OneByOne:
         self.longest = 0  # warp instructions of a cluster that was checked
 
     def run(self, index: int, alone: bool = True) -> bool:
-        """Runs cluster `index`; as Cluster.run."""
+        """Runs cluster `index`; as Cluster.run. Where others may help it, none is compared (`comparable`)."""
         if self.recordings is None:
             self.cluster.start(index)
             return self.cluster.run(alone)
         if self.recordings.known and self.misses < MOST_MISSES and self._repeats(index):
             return True
-        return self._check(index, alone)
+        return self._check(index)
 
     def _repeats(self, index: int) -> bool:
         """Whether the cluster did what an earlier one did. If not, all is as before."""
@@ -63,14 +63,14 @@ class OneByOne:
         self.cluster.count_from(*counts)
         return False
 
-    def _check(self, index: int, alone: bool) -> bool:
+    def _check(self, index: int) -> bool:
         """Runs it with all checks. Others may be compared with it if it is clean."""
         cluster, recordings = self.cluster, self.recordings
         recording = not recordings.full() and self.misses < MOST_MISSES
         cluster.checks = recordings.recorder if recording else recordings.checker
         before = cluster.executed()
         cluster.start(index)
-        ended = cluster.run(alone)
+        ended = cluster.run()
         self.longest = max(self.longest, cluster.executed() - before)
         found = cluster.reporter.found
         if self.compared and any(f.kind == "race" for f in found.values()):

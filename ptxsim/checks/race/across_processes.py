@@ -36,6 +36,7 @@ from ptxsim.checks.race.shadow_order import (
     WRITE_READ,
     WRITE_WRITE,
 )
+from ptxsim.checks.race.tma_ranges import merged
 from ptxsim.checks.race.wording import line_of, line_text, place_of_conflict
 
 FIRST, LAST, WHAT, BY = range(4)  # columns of a summary
@@ -71,12 +72,10 @@ def _kept(reads, mine: np.ndarray):
         spans = [reads.spans(tmap, start) for (_, start), (_, _, tmap) in boxes.items()]
         if not sum(map(len, spans)):
             continue
-        spans = np.unique(np.concatenate(spans), axis=0)
-        ends = np.maximum.accumulate(spans[:, 1])
-        starts = np.flatnonzero(np.concatenate([[True], spans[1:, 0] > ends[:-1]]))
+        spans = merged(np.concatenate(spans))
         now, row, _ = next(iter(boxes.values()))
-        out = np.empty((len(starts), 4), np.int64)
-        out[:, FIRST], out[:, LAST] = spans[starts, 0], ends[np.append(starts[1:], len(spans)) - 1]
+        out = np.empty((len(spans), 4), np.int64)
+        out[:, [FIRST, LAST]] = spans
         out[:, WHAT], out[:, BY] = row, now - 1
         yield out
 

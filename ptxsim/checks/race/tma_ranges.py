@@ -1,4 +1,4 @@
-"""Bytes of global memory that a box of a tensor map covers."""
+"""Bytes of global memory that a box of a tensor map covers, and spans of bytes that become one."""
 
 from __future__ import annotations
 
@@ -49,3 +49,15 @@ def _spans(starts: np.ndarray, size: int) -> np.ndarray:
     breaks = np.flatnonzero(np.diff(starts) > size)
     first, last = np.concatenate([[0], breaks + 1]), np.concatenate([breaks, [len(starts) - 1]])
     return np.stack([starts[first], starts[last] + size], axis=1)
+
+
+def ascending(spans: np.ndarray) -> np.ndarray:
+    return spans[np.argsort(spans[:, 0])]
+
+
+def merged(spans: np.ndarray) -> np.ndarray:
+    """The same bytes, as disjoint spans in ascending order; spans: int64 (n, 2), one at least."""
+    spans = ascending(spans)
+    ends = np.maximum.accumulate(spans[:, 1])
+    starts = np.flatnonzero(np.concatenate([[True], spans[1:, 0] > ends[:-1]]))
+    return np.stack([spans[starts, 0], ends[np.append(starts[1:], len(spans)) - 1]], axis=1)

@@ -12,6 +12,7 @@ from ptxsim.checks.race.access_history import AccessHistory
 from ptxsim.checks.race.async_work import Issued
 from ptxsim.checks.race.deferred_reads import BASE, END, POSITION
 from ptxsim.checks.race.shadow_order import CONSTANT, EPOCH_MASK
+from ptxsim.checks.race.tma_ranges import ascending, merged
 from ptxsim.checks.repeats.global_rows import RUN_COLUMNS, RUN_FIRST, RUN_LAST, RUN_ROW, RUN_WRITE
 
 NO_BUFFER = -1  # parameters and constants
@@ -58,7 +59,7 @@ class Footprint:
         self.accesses = self._accesses(*self.of_threads)
         written = [spans for _, spans, _, write in self.accesses if write]
         written += [self.history.reads.spans(tmap, start) for _, tmap, start, write in self.boxes if write]
-        spans = _ascending(np.concatenate([_NO_SPANS, *written]))
+        spans = ascending(np.concatenate([_NO_SPANS, *written]))
         return bool((spans[1:, 0] >= spans[:-1, 1]).all())
 
     def enter(self, index: int) -> bool:
@@ -69,7 +70,7 @@ class Footprint:
         for row, tmap, start, write in self.boxes:
             history.box(tmap, start, write, Issued("copy", row, 0, knows, knows, knows, 0, 1))
         for row, spans, buffers, write in self.accesses:
-            history.merged(row, _merged(spans), buffers, write, knows)
+            history.merged(row, merged(spans), buffers, write, knows)
         return bool(history.pairs)
 
     def _buffers(self, runs: np.ndarray) -> np.ndarray:
@@ -99,15 +100,3 @@ class Footprint:
             )
             for mine in (np.flatnonzero(groups == group) for group in np.unique(groups))
         ]
-
-
-def _ascending(spans: np.ndarray) -> np.ndarray:
-    return spans[np.argsort(spans[:, 0])]
-
-
-def _merged(spans: np.ndarray) -> np.ndarray:
-    """The same bytes, as disjoint spans in ascending order."""
-    spans = _ascending(spans)
-    ends = np.maximum.accumulate(spans[:, 1])
-    starts = np.flatnonzero(np.concatenate([[True], spans[1:, 0] > ends[:-1]]))
-    return np.stack([spans[starts, 0], ends[np.append(starts[1:], len(spans)) - 1]], axis=1)
