@@ -1,8 +1,8 @@
-"""Rungs at new sizes: `python -m dev.hw.timing.ladders second|third|fourth OUT.zip [PYTHON PTXAS]`.
+"""Rungs at new sizes: `python -m dev.hw.timing.ladders second|third|fourth|fifth OUT.zip [PYTHON PTXAS]`.
 
-Needs TVM, no GPU. The rungs of SECOND, THIRD or FOURTH are built from the solutions. PYTHON is an interpreter
-with pyptx 0.1.1, whose `ampere/gemm_pipelined` the Ampere track walks through: its PTX is launched as rung 1
-is; for later rounds, public_set.py does that. PTXAS says how many registers it takes. The set has the form of
+Needs TVM, no GPU. The rungs of a round are built from the solutions. PYTHON is an interpreter with pyptx 0.1,
+whose `ampere/gemm_pipelined` the Ampere track walks through: its PTX is launched as rung 1 is; for later
+rounds, public_set.py does that. PTXAS says how many registers it takes. The set has the form of
 triton_bench.py's, without source text; all of it is the half "unseen".
 """
 
@@ -17,6 +17,7 @@ import zipfile
 from dataclasses import replace
 from pathlib import Path
 
+from dev.hw.timing import drawn
 from lab_cli import tracks
 from tirxlab.artifact import Artifact
 
@@ -48,6 +49,8 @@ FOURTH = [  # as the third; tiles for each CTA of Hopper: 2.2, 2.7, 1.4; the las
     ("ampere", (2, 3, 4, 5, 6, 8, 9), (1408, 3712, 832)),
     ("ampere", (2, 3, 4, 6, 9), (1544, 2376, 1736)),
 ]
+FIFTH = drawn.ladders()  # two sizes of each track have edges
+SETS = {"second": SECOND, "third": THIRD, "fourth": FOURTH, "fifth": FIFTH}
 PUBLIC = ((2560, 2560, 2560), (5120, 5120, 1024))  # sizes of pyptx's kernel, which is unrolled over K
 TRACE = """
 import sys, types
@@ -81,7 +84,7 @@ def public(python: str, ptxas: str, size: tuple[int, int, int]) -> Artifact:
 
 def kernels(which: str, tools: list[str]):
     """(name, artifact) of the whole set."""
-    for track, numbers, size in {"second": SECOND, "third": THIRD, "fourth": FOURTH}[which]:
+    for track, numbers, size in SETS[which]:
         shape = str(size[0]) if which == "second" else "x".join(map(str, size))
         for number in numbers:
             yield f"{track}{number}_{shape}_bfloat16", rung(track, number, size)

@@ -1,8 +1,9 @@
-"""Public and plain kernels of a round: `python -m dev.hw.timing.public_set 3|4|small OUT.zip PYTHON`.
+"""Public, plain kernels of a round: `python -m dev.hw.timing.public_set 3|4|5|small|small-5 OUT.zip PYTHON`.
 
 PYTHON is an interpreter with pyptx 0.1.1, whose examples compute addresses as they come. The plain kernels
-are those of plain/gemm.cu and, in the fourth round, plain/more.cu; "small" is the fourth round at sizes that
-right.py checks on ptxsim. Needs nvcc and ptxas of CUDA 13.0, no GPU. All of it is the half "unseen".
+are those of plain/gemm.cu, in the fourth round plain/more.cu, in the fifth plain/third.cu; "small" and
+"small-5" are the fourth and the fifth round at sizes that right.py checks on ptxsim. Sizes of the fifth are
+drawn (drawn.py). Needs nvcc and ptxas of CUDA 13.0, no GPU. All of it is the half "unseen".
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dev.hw.timing import drawn
 from tirxlab.artifact import Artifact, BufferInfo, BufferParam, ScalarParam
 
 PLAIN = Path(__file__).parent / "plain"
@@ -78,6 +80,76 @@ def more(*sizes) -> list[Plain]:
     ]
 
 
+def third(*sizes) -> list[Plain]:
+    """The plain kernels of the fifth round, in the order of plain/third.cu."""
+    square, picture, float_, half, line, set_ = sizes
+    halves = matmul("halves", half, (64, 64), (256,), "float16", True, "third.cu")
+    return [
+        plane("turned", square, turned=True),
+        plane("blur", picture),
+        matmul("tiles", float_, (64, 64), (256,), file="third.cu"),
+        replace(halves, buffers=[*halves.buffers[:2], ("D", half[:2], "float16", "out")]),
+        prefix(*line),
+        escape(*set_),
+    ]
+
+
+def plane(kernel: str, size: tuple[int, int], turned: bool = False) -> Plain:
+    """32 x 32 numbers a CTA."""
+    high, wide = size
+    out = (wide, high) if turned else size
+    buffers = [("x", size, "float32", "in"), ("y", out, "float32", "out")]
+    flops = (1.0 if turned else 50.0) * high * wide
+    return Plain(kernel, size, (wide // 32, high // 32), (32, 8), buffers, "HW", flops, "third.cu")
+
+
+def prefix(high: int, wide: int) -> Plain:
+    buffers = [(name, (high, wide), "float32", role) for name, role in (("x", "in"), ("y", "out"))]
+    return Plain("prefix", (wide, high), (high, 1), (256,), buffers, "W", 2.0 * high * wide, "third.cu")
+
+
+def escape(high: int, wide: int, limit: int) -> Plain:
+    """`flops`: as if every point took `limit` turns."""
+    size, buffers = (high, wide, limit), [("y", (high, wide), "int32", "out")]
+    flops = 8.0 * high * wide * limit
+    return Plain("escape", size, (wide // 32, high // 8), (32, 8), buffers, "HWL", flops, "third.cu")
+
+
+def drawn_plains() -> list[Plain]:
+    return third(
+        drawn.rows("plain turned", 8, (32, 32)),
+        drawn.rows("plain blur", 8, (32, 32)),
+        drawn.product("plain tiles", (64, 64, 16), (3e9, 12e9)),
+        drawn.product("plain halves", (64, 64, 32), (3e9, 12e9)),
+        drawn.rows("plain prefix", 8, (8, 1024)),
+        (
+            *drawn.rows("plain escape", 4, (8, 32), (10, 40)),
+            drawn.extent(drawn.machine("turns"), 100, 400, 1),
+        ),
+    )
+
+
+def drawn_publics() -> list[tuple]:
+    """Three products of pyptx, and four of its eight streams, with rows of a multiple of 512."""
+    products = [
+        ("gemm", "build_gemm", (16, 8, 16), (1e9, 4e9), (512, 2048)),
+        ("gemm_pipelined", "build_gemm_pipelined", (64, 64, 16), (8e9, 30e9), (512, 2048)),
+        ("gemm_highperf_ampere", "build_gemm_highperf", (128, 128, 32), (8e9, 30e9), (512, 2048)),
+    ]
+    found = []
+    for module, function, steps, work, depth in products:  # the second is unrolled over K
+        sides = (768, 6144), (768, 6144), depth
+        found.append(("ampere", module, function, drawn.product(f"pyptx {module}", steps, work, sides)))
+    names = {"rms_norm": "rms_norm", "layer_norm": "layer_norm", "softmax": "softmax"}
+    names["swiglu"] = "fused_silu_mul"
+    streams = [(track, module) for track in ("ampere", "hopper") for module in names]
+    for track, module in drawn.some("pyptx streams", streams, 4):
+        each = 12 if module == "swiglu" else 8
+        size = drawn.rows(f"pyptx {track} {module}", each, (8, 512), widths=(1024, 8192))
+        found.append((track, module, f"build_{names[module]}", size))
+    return found
+
+
 PLAINS = {
     "3": [
         matmul("naive", (1200, 1360, 1056), (16, 16), (16, 16)),
@@ -88,8 +160,9 @@ PLAINS = {
         matmul("staged", (1280, 5504, 640), (128, 128), (256,), "float16", True),
     ],
     "4": more((1792, 2432, 1176), (1984, 2624, 1760), (9000, 7168), (7000, 5000), (6944, 5536), 16_000),
-
+    "5": drawn_plains(),
     "small": more((128, 256, 40), (64, 128, 96), (16, 640), (3, 1000), (64, 96), 384),
+    "small-5": third((64, 96), (96, 64), (128, 64, 48), (64, 128, 96), (3, 2048), (32, 64, 50)),
 }  # fmt: skip
 PUBLICS = {  # (track, module, function, arguments): M, N, K of a product, else rows and columns
     "3": [
@@ -112,6 +185,7 @@ PUBLICS = {  # (track, module, function, arguments): M, N, K of a product, else 
         ("hopper", "softmax", "build_softmax", (5000, 8192)),
         ("hopper", "swiglu", "build_fused_silu_mul", (11000, 2048)),
     ],
+    "5": drawn_publics(),
     "small": [
         ("ampere", "gemm", "build_gemm", (128, 64, 96)),
         ("ampere", "gemm_pipelined", "build_gemm_pipelined", (128, 128, 96)),
@@ -120,6 +194,15 @@ PUBLICS = {  # (track, module, function, arguments): M, N, K of a product, else 
         ("hopper", "layer_norm", "build_layer_norm", (3, 2048)),
         ("hopper", "softmax", "build_softmax", (3, 2048)),
         ("hopper", "swiglu", "build_fused_silu_mul", (4, 2048)),
+    ],
+    "small-5": [
+        ("ampere", "gemm", "build_gemm", (32, 24, 48)),
+        ("ampere", "gemm_pipelined", "build_gemm_pipelined", (128, 64, 112)),
+        ("ampere", "gemm_highperf_ampere", "build_gemm_highperf", (128, 256, 160)),
+        ("ampere", "rms_norm", "build_rms_norm", (3, 3072)),
+        ("ampere", "layer_norm", "build_layer_norm", (3, 3584)),
+        ("ampere", "swiglu", "build_fused_silu_mul", (4, 1024)),
+        ("hopper", "swiglu", "build_fused_silu_mul", (4, 4096)),
     ],
 }
 TRACE = """

@@ -1,9 +1,10 @@
 """Whether saved kernels compute what they should, on ptxsim: `python -m dev.hw.timing.right SET.zip ..`.
 
-For sets made at small sizes (`triton_fourth.py OUT small`, `public_set.py small OUT PYTHON`): every kernel
-runs under both orders with all checks, and its results are compared with numpy. What it computes goes by the
-start of its name. Exit code 1 if one is wrong, is not modelled, or is an error for the checks. --out FILE
-keeps the right ones in one set without cubins: small/round-4.zip, which the tests run.
+For sets made at small sizes (`triton_fourth.py OUT small`, `public_set.py small OUT PYTHON`, and those of the
+fifth round): every kernel runs under both orders with all checks, and its results are compared with numpy.
+What it computes goes by the start of its name. Exit code 1 if one is wrong, is not modelled, or is an error
+for the checks. --out FILE keeps the right ones in one set without cubins: small/round-N.zip, which the tests
+run.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 
-from dev.hw.timing.references import REFERENCES
+from dev.hw.timing import references, references_fifth
 from dev.hw.timing.run import Saved, load
 from tirxlab.artifact import Artifact, ScalarParam
 from tirxlab.devices import sim
 
+REFERENCES = references.REFERENCES | references_fifth.REFERENCES
 ORDERS = ("program", "adverse")
 CLOSE = {"float16": 2e-3, "bfloat16": 1e-2, "float32": 1e-4}  # of the largest number of a result
+CLOSE |= {"int8": 8e-3, "int32": 0}
 CLOSE_TF32 = 4e-3
 
 
