@@ -143,13 +143,24 @@ def build_gemm_pipelined(M, N, K, *, arch="sm_80"):
 
 
 def _shapes(M, N, K, out, BM, BN, BK):
-    """Tiles along M, N and K. Rows beyond the edge are copied from the last row and never written."""
+    """Tiles along M, N and K. Rows beyond the edge are copied from the first rows and never written."""
     if out not in (BF16, F32):
         raise ValueError(f"out must be float32 or bfloat16 (got {out!r})")
     for name, given, unit in (("M", M, 1), ("N", N, 8), ("K", K, 8)):
         if not isinstance(given, int) or given <= 0 or given % unit:
             raise ValueError(f"{name} must be a multiple of {unit} (got {given})")
     return -(-M // BM), -(-N // BN), -(-K // BK)
+
+
+def _existing(row, rows, limit):
+    """A row that exists: those beyond `limit` go on at the first. If all were the last row instead, every CTA
+    at the edge would ask L2 for the same line, over and over, and twice the time would go by.
+    """
+    if limit % rows == 0:
+        return row
+    if limit < rows:
+        return Tx.min(row, limit - 1)
+    return Tx.if_then_else(row < limit, row, row - limit)
 
 
 @Tx.inline
@@ -162,7 +173,7 @@ def copy_tile(smem, source, stage, first, k, tid, rows, limit, K, threads, BK, c
         piece = Tx.meta_var(part * (rows * BK // 8 // threads // parts) + i)
         row = Tx.meta_var(tid // (BK // 8) + piece * (threads * 8 // BK))
         chunk = Tx.meta_var(tid % (BK // 8))
-        src = Tx.meta_var(first + row if limit % rows == 0 else Tx.min(first + row, limit - 1))
+        src = Tx.meta_var(_existing(first + row, rows, limit))
         k_st = Tx.meta_var(k * BK + chunk * 8)
         to = Tx.meta_var(smem.ptr_to([stage, row, column(row, chunk)]))
         if K % BK == 0:
