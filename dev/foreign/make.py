@@ -14,10 +14,11 @@ import zipfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-COMPILERS = {  # name -> packages; NAME_kernels.py holds the kernels
+COMPILERS = {  # name -> packages; NAME_kernels.py holds the kernels. nvcc is the one in the PATH (13.0)
     "triton": ["triton==3.9.0", "numpy"],
     "cute": ["nvidia-cutlass-dsl==4.8.1", "numpy"],
     "numba": ["numba-cuda[cu13]==0.30.4", "numpy"],
+    "nvcc": [],
 }
 SIZE_LIMIT = 1_000_000  # bytes
 
@@ -27,7 +28,8 @@ def compile_all(name: str, folder: Path) -> dict[str, tuple[str, dict]]:
     python = folder / f"venv-{name}" / "bin" / "python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", str(python.parents[1])], check=True)
-        subprocess.run([str(python), "-m", "pip", "install", "-q", *COMPILERS[name]], check=True)
+        if COMPILERS[name]:
+            subprocess.run([str(python), "-m", "pip", "install", "-q", *COMPILERS[name]], check=True)
     target = folder / name
     target.mkdir(exist_ok=True)
     subprocess.run([str(python), str(HERE / f"{name}_kernels.py"), str(target)], check=True)

@@ -92,6 +92,28 @@ def matmul_nt(v):
     return {"c": (_f64(v["a"]) @ _f64(v["b"]).T, 2e-3, 1e-2)}
 
 
+def scaled_matmul(v):
+    product = _f64(v["a"]) @ _f64(v["b"])
+    return {"d": (float(v["alpha"]) * product + float(v["beta"]) * v["c"], 1e-4, 1e-4)}
+
+
+def biased_matmul(v):
+    """With a row of biases, and no numbers below zero."""
+    return {"c": (np.maximum(_f64(v["a"]) @ _f64(v["b"]) + _f64(v["bias"]), 0), 5e-3, 5e-2)}
+
+
+def common_bits(v):
+    a, b = (np.unpackbits(v[name].view(np.uint8), axis=1).astype(int) for name in ("a", "b"))
+    return {"c": (a @ b.T, 0, 0)}
+
+
+def matmul_of_nibbles(v):
+    """Signed numbers of four bits, the lowest first in each word; B by its columns."""
+    a, b = ((v[name].view(np.uint8)[..., None] >> np.array([0, 4], np.uint8)) & 15 for name in ("a", "b"))
+    a, b = (((one.reshape(len(one), -1).astype(int) + 8) % 16) - 8 for one in (a, b))
+    return {"c": (a @ b.T, 0, 0)}
+
+
 def attention(v):
     """Causal, with the scale in units of log2."""
     score = _f64(v["q"]) @ _f64(v["k"]).T * float(v["scale"])
@@ -166,6 +188,7 @@ def tile_total(v):
 
 _ALL = (
     add, softmax, layer_norm, histogram, scan, sort, fp8, special, philox, matmul, matmul_nt, attention,
+    scaled_matmul, biased_matmul, common_bits, matmul_of_nibbles,
     total, divisors, escape, median, double_math, interpreter, tickets,
     tile_sums, largest, gathered, tile_total,
 )  # fmt: skip

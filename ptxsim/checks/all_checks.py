@@ -22,6 +22,7 @@ from ptxsim.checks.lifecycle.mbarriers import Barriers
 from ptxsim.checks.lifecycle.shared_memory import SharedMemory
 from ptxsim.checks.lifecycle.tensor_memory import TmemLife
 from ptxsim.checks.lifecycle.unset_registers import UnsetStores
+from ptxsim.checks.lifecycle.wmma_fragments import WmmaFragments
 from ptxsim.checks.observer import Observer
 from ptxsim.checks.race.detector import RaceDetector
 
@@ -35,6 +36,7 @@ OBSERVERS: tuple[type[Observer], ...] = (
     Descriptors,
     LoadedRegisters,
     UnsetStores,
+    WmmaFragments,
     RaceDetector,
     Clues,
 )

@@ -76,7 +76,8 @@ _NO_RESULT = (
 
 def describe(instr) -> Row:
     """The row of one instruction of a program."""
-    first = () if instr.op in _NO_RESULT or not instr.operands else registers(instr.operands[:1])
+    alone = instr.op in _NO_RESULT or instr.name.startswith("wmma.store") or not instr.operands
+    first = () if alone else registers(instr.operands[:1])
     rest = instr.operands if not first else instr.operands[1:]
     return Row(instr.op, _pipe(instr.op, instr.mods), registers(rest), first)
 

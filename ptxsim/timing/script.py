@@ -47,6 +47,7 @@ _OTHER = {
     "wgmma.commit": (2, 8),
     "movmatrix": (2, 24),
 }
+_PRODUCTS = ("mma.", "wmma.mma")  # that a warp waits for
 _ASYNC = ("shfl", "vote", "match", "redux", "elect", "movmatrix", "atom")  # the warp goes on until it reads
 _FENCES = ("fence", "membar", "setmaxnreg", "tcgen05.alloc", "wgmma.fence", "wgmma.commit", "bar")
 
@@ -87,10 +88,15 @@ def script(tape: Tape, chip: Chip) -> Script:
 
 
 def _half_share(tape: Tape) -> float:
-    """Share of the tensor instructions of the program that name float16 operands."""
-    named = [i for i in tape.instrs if i is not None and i.op in ("wgmma", "mma") and "fence" not in i.mods]
-    products = [i for i in named if i.op == "mma" or "mma_async" in i.mods]
-    return sum("f16" in i.mods[-3:] for i in products) / len(products) if products else 0.0
+    """Share of the tensor instructions of the program that have float16 operands."""
+    starts = ("wgmma.mma_async", *_PRODUCTS)
+    products = [i for i in tape.instrs if i is not None and i.name.startswith(starts)]
+    return sum(map(_of_halves, products)) / len(products) if products else 0.0
+
+
+def _of_halves(instr) -> bool:
+    """A wmma.mma of halves names the types of D and C alone."""
+    return "f16" in instr.mods[-3:] or instr.op == "wmma" and instr.mods[-3][0] == "m"
 
 
 def _warp(steps: list, tape: Tape, rows: Rows, chip: Chip, made: Script) -> list[tuple]:
@@ -163,7 +169,7 @@ def _issue_cost(event, chip: Chip) -> float:
 def _other(number: int, row, tape: Tape, chip: Chip, made: Script) -> tuple:
     instr = tape.instrs[number]
     name = instr.name
-    if row.name == "mma":
+    if name.startswith(_PRODUCTS):
         macs = _macs(instr.mods)
         made.product_flops += 2.0 * macs
         return PRODUCT, (chip.mma_sync_cycles * macs / 2048, chip.mma_sync_latency), row.reads, row.writes

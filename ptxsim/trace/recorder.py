@@ -37,7 +37,7 @@ _SPACES = ("global read", "global write", "shared read", "shared write")
 _MERGED = (*_SPACES, *MOVES, "wait")
 _ROLES = ("TMA", "cp.async", "MMA", "write-back")
 _STAGE = {LOADS: 0, COPIES: 1, TENSOR: 2, STORES: 3}  # the role that the unit works for
-_NO_MMA_SYNC = "products by mma.sync: the tensor core's work for them is not recorded"
+_NO_MMA_SYNC = "products by mma.sync or wmma: the tensor core's work for them is not recorded"
 _POLLS = "how often a thread looks at global memory that another writes: the simulator chose that"
 
 
@@ -320,7 +320,8 @@ class Recorder(Observer):
         """The events, scheduled with these costs."""
         ticks = schedule(self.events, costs)
         lanes = [summarise(self.events, ticks, lane) for lane in self.lanes()]
-        notes = [_NO_MMA_SYNC] if any(i is not None and i.op == "mma" for i in self.program.instrs) else []
+        own = any(i is not None and i.name.startswith(("mma.", "wmma.mma")) for i in self.program.instrs)
+        notes = [_NO_MMA_SYNC] if own else []
         notes += [_POLLS] if talks(self.program) else []
         return Timeline(self.events, lanes, ticks, costs, self.finished, self.index, notes)
 

@@ -90,11 +90,15 @@ class Operand:
 
 @lru_cache(maxsize=128)
 def _operand(which: str, size: int, k: int, kind: str) -> Operand:
-    bits = BITS[kind]
     if which == "a":
-        row, depth = mma_a(size, k, bits)
-    else:
-        depth, row = mma_b(k, size, bits)
+        return operand_of(*mma_a(size, k, BITS[kind]), k, kind)
+    depth, column = mma_b(k, size, BITS[kind])
+    return operand_of(column, depth, k, kind)
+
+
+def operand_of(row: np.ndarray, depth: np.ndarray, k: int, kind: str) -> Operand:
+    """A, or B by its columns, whose elements [thread, element] lie at these rows and places along k."""
+    bits = BITS[kind]
     element, per = np.arange(row.shape[1]), max(1, 32 // bits)
     shift = (element % per * bits).astype(np.uint64)
     return Operand(np.ascontiguousarray((row * k + depth).T), element // per, shift, value_table(kind), bits)
@@ -186,15 +190,25 @@ def registers_of(values: np.ndarray, kind: str, saturate: bool = False) -> np.nd
     return raw[0::2] | raw[1::2] << np.uint64(16) if kind == "f16" else raw
 
 
+@dataclass(frozen=True)
+class Layout:
+    """How the matrices of one product lie in registers."""
+
+    a: Operand
+    b: Operand
+    row: np.ndarray  # int64 (32, elements) of C and D
+    column: np.ndarray
+
+
 class _Plan:
     """Slots and tables of one instruction of a program, found once."""
 
-    def __init__(self, form: Form, args, unset):
+    def __init__(self, form: Form, layout: Layout, args, unset):
         d, a, b, c = (np.array(x if isinstance(x, tuple) else (x,), np.int64) for x in args[:4])
-        oa, ob = _operand("a", form.m, form.k, form.a), _operand("b", form.n, form.k, form.b)
+        oa, ob = layout.a, layout.b
         self.d, self.c = d, c
         self.suspect = [int(s) for s in (*a, *b, *c) if s in unset]
-        self.row, self.column = mma_d(form.m, form.n)
+        self.row, self.column = layout.row, layout.column
         self.inputs = (
             *(form.m, form.n, form.k),
             np.concatenate([a[oa.register], b[ob.register]]),
@@ -229,13 +243,19 @@ _SHAPES = " ".join(sorted({shape for shapes, _ in _LEGAL.values() for shape in s
 )
 def mma(instr):
     form = decode_form(instr)
-    plans: list[_Plan] = []  # made at the first execution, when the operands have slots
     _check_counts(instr, form)
+    operands = _operand("a", form.m, form.k, form.a), _operand("b", form.n, form.k, form.b)
+    return multiplier(form, Layout(*operands, *mma_d(form.m, form.n)))
+
+
+def multiplier(form: Form, layout: Layout):
+    """The handler of a product of one warp whose operands are D, A, B, C."""
+    plans: list[_Plan] = []  # made at the first execution, when the operands have slots
 
     def run(cluster, split, args):
         require_aligned(cluster, split)
         if not plans:
-            plans.append(_Plan(form, args, cluster.launch.program.slots.unset))
+            plans.append(_Plan(form, layout, args, cluster.launch.program.slots.unset))
         plan, R, w = plans[0], cluster.registers, split.warp
         if plan.suspect and cluster.checks:
             require_set(cluster, split, plan.suspect)
@@ -243,13 +263,16 @@ def mma(instr):
         if cluster.dry:
             return
         if form.bitwise:
-            d = _bit_product(R, w, form, args)
+            d = _bit_product(R, w, form, layout, args)
         else:
             d = product(R, w, *plan.inputs)
         if form.c == form.d == "f32":
             add_f32(R, w, d, plan.row, plan.column, plan.c, plan.d)
             return
         values = d[plan.row, plan.column] + read_fragment(R, w, plan.c, form.c)
+        if form.c == "f32":  # and D is f16: wmma has this
+            with np.errstate(over="ignore"):
+                values = values.astype(np.float32)
         R[w, plan.d] = registers_of(values, form.d, form.saturate)
 
     return run
@@ -257,7 +280,6 @@ def mma(instr):
 
 def _check_counts(instr, form: Form) -> None:
     """Registers per operand (PTX ISA 9.7.14.5.1 - 9.7.14.5.13)."""
-    sizes = [len(o.items) if hasattr(o, "items") else 1 for o in instr.operands]
     needs = []
     for elements, kind in (
         (form.m * form.n, form.d),
@@ -267,15 +289,20 @@ def _check_counts(instr, form: Form) -> None:
     ):
         bits = _RESULT_BITS.get(kind) or BITS[kind]
         needs.append(max(1, elements * bits // 32 // max(32, bits)))
+    require_counts(instr, needs)
+
+
+def require_counts(instr, needs: list[int]) -> None:
+    """PtxError unless operands D, A, B, C have so many registers."""
+    sizes = [len(o.items) if hasattr(o, "items") else 1 for o in instr.operands]
     if sizes != needs:
         raise refuse(instr, f"operands D, A, B, C take {needs} registers, not {sizes}")
 
 
-def _bit_product(R, w: int, form: Form, args) -> np.ndarray:
+def _bit_product(R, w: int, form: Form, layout: Layout, args) -> np.ndarray:
     """int64 (m, n): set bits of row AND / XOR column."""
     matrices = []
-    for slots, which, size in ((args[1], "a", form.m), (args[2], "b", form.n)):
-        operand = _operand(which, size, form.k, "b1")
+    for slots, operand, size in ((args[1], layout.a, form.m), (args[2], layout.b, form.n)):
         registers = np.array(slots if isinstance(slots, tuple) else (slots,))
         out = np.empty(size * form.k)
         _decode(R, w, registers[operand.register], operand.index, operand.shift, operand.table, 1, out)

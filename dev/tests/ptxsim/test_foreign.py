@@ -30,6 +30,7 @@ REVIEWS = {  # compiler -> (kind, words) of what its kernels leave to review
         ("illegal", "TMA store from shared memory"),  # by all lanes of a warp
     },
     "numba-cuda": set(),
+    "nvcc": set(),
 }
 
 

@@ -19,6 +19,7 @@ from ptxsim.isa.layouts.descriptors import (
 from ptxsim.isa.layouts.fragments import ldmatrix, mma_a, mma_b, mma_d, movmatrix, wgmma_a, wgmma_d
 from ptxsim.isa.layouts.swizzle import PERIOD, SPAN, swizzle
 from ptxsim.isa.layouts.tmem import LOAD_SHAPES, data_path, load_layout, operand_layout, result_layout
+from ptxsim.isa.layouts.wmma import wmma_fragment
 
 __all__ = [
     "LOAD_SHAPES",
@@ -44,4 +45,5 @@ __all__ = [
     "swizzle",
     "wgmma_a",
     "wgmma_d",
+    "wmma_fragment",
 ]
