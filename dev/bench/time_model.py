@@ -27,6 +27,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from dev.bench.time_groups import groups  # noqa: E402
 from dev.hw.timing.ladders import rung  # noqa: E402
 from dev.hw.timing.round import ROUNDS, sets  # noqa: E402
 from ptxsim.timing.chip import chip  # noqa: E402
@@ -294,20 +295,6 @@ def h200() -> dict:
     return {"gpu": "NVIDIA H200", "rows": [plain(r) for r in rows]}
 
 
-GROUPS = {  # of the unseen half, by the start of a kernel's name
-    "all": "",
-    "Hopper rungs": "hopper",
-    "Ampere rungs": "ampere",
-    "Triton, products": "grouped|persistent|split_k|batched|fused"
-    "|scaled|weights|dual|described|looping|triangular|convolution",
-    "Triton, attention": "attention|causal",
-    "Triton, streams": "softmax|layernorm|rms_norm|gated|log_sum_exp|transpose|add"
-    "|matvec|norm_backward|cross_entropy|rotary|column_sums|adam|dropout|running_sum|four_taps",
-    "Triton, kinds new in round 4": "scaled|weights|dual|described|looping|triangular|convolution|causal"
-    "|matvec|norm_backward|cross_entropy|rotary|column_sums|adam|dropout|running_sum|four_taps",
-    "pyptx": "pyptx",
-    "plain CUDA": "plain",
-}
 CLOSE = 0.02  # kernels measured closer to each other than this, or than their spreads, have no order
 
 
@@ -329,7 +316,7 @@ def unseen(number: int | None) -> dict:
         known = f"measured {ms:9.4f}, spread {spread:.3f}"
         print(f"{name:52} {written[name]:9.4f} ms, {known}, ratio {ratios[name]:5.2f}")
     print(f"round {number}")
-    for title, start in GROUPS.items():
+    for title, start in groups(number).items():
         if some := [r for name, r in ratios.items() if re.match(start, name)]:
             print(f"{title:36}", summary(some))
     pairs, wrong = rung_order(written, measured)

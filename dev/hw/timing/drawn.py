@@ -50,14 +50,14 @@ def rows(what: str, each: float, steps=(8, 16), megabytes=(100, 400), widths=(76
     return max(1, round(bytes_ / each / width / steps[0])) * steps[0], width
 
 
-def tile(what: str, choices, size: int = 2, sides: int = 1) -> tuple[Size, int, int]:
-    """((BM, BN, BK), stages, warps) for operands of `size` bytes and a number of right sides. A thread has at
-    most 128 sums, a warp at least 32 x 32 of them."""
+def tile(what: str, choices, size: int = 2, rights: int = 1) -> tuple[Size, int, int]:
+    """((BM, BN, BK), stages, warps) for operands of `size` bytes and `rights` right sides. A thread has
+    from 32 to 128 sums."""
     chance = machine(f"{what} tile")
     while True:
         (m, n, k), stages, warps = chance.choice(choices), chance.choice((3, 4, 5)), chance.choice((4, 8))
-        sums = m * n * sides // (32 * warps)
-        if 32 <= sums <= 128 and (m + n * sides) * k * size * stages + m * n * 2 <= SHARED:
+        sums = m * n * rights // (32 * warps)
+        if 32 <= sums <= 128 and (m + n * rights) * k * size * stages + m * n * 2 <= SHARED:
             return (m, n, k), stages, warps
 
 
