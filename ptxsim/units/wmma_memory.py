@@ -34,22 +34,14 @@ _RAW = {4: np.uint32, 8: np.uint64, 16: np.complex128}  # a chunk as one element
 class Storage:
     """How one matrix lies in memory, in lines."""
 
-    lines: int
     bits: int  # of an element of the matrix
     line: int  # bytes of a line
     fragment: int  # bytes of a thread's fragment
+    chunk: int  # bytes
+    line_of: np.ndarray  # int64 (chunks,): its line; the first chunks of all lines come first
+    byte_of: np.ndarray  # int64 (chunks,): where in the line it begins
+    word: int  # bytes of an element, or 4 where elements are smaller than a byte
     index: np.ndarray  # int64 (32, words): where each word of a fragment is among the words of all chunks
-    word: int  # bytes of such a word: an element, or 4 where elements are smaller than a byte
-
-    @property
-    def chunk(self) -> int:
-        return min(CHUNK, self.fragment, self.line)
-
-    @property
-    def places(self) -> tuple[np.ndarray, np.ndarray]:
-        """(line, byte in it) of every chunk: the first of all lines, then the second of all."""
-        first = np.arange(0, self.line, self.chunk)
-        return np.tile(np.arange(self.lines), len(first)), np.repeat(first, self.lines)
 
 
 @lru_cache(maxsize=128)
@@ -61,13 +53,15 @@ def storage(which: str, shape: tuple[int, int, int], kind: str, by_column: bool)
     rows, columns = {"a": (m, k), "b": (k, n), "c": (m, n)}[which]
     lines, length = (columns, rows) if by_column else (rows, columns)
     number, place = (column, row) if by_column else (row, column)
-    fragment = registers_for(which, shape, kind) * max(4, bits // 8)
-    packed = max(1, 32 // bits) if bits < 8 else 1  # elements of a word
-    word = max(bits, bits * packed) // 8
-    first = place[:, ::packed] // packed * word  # byte in the line
-    size = min(CHUNK, fragment, length * bits // 8)
-    index = ((first // size * lines + number[:, ::packed]) * size + first % size) // word
-    return Storage(lines, bits, length * bits // 8, fragment, index, word)
+    line, fragment = length * bits // 8, registers_for(which, shape, kind) * max(4, bits // 8)
+    chunk = min(CHUNK, fragment, line)
+    starts = np.arange(0, line, chunk)
+    packed = 32 // bits if bits < 8 else 1  # elements of a word
+    word = bits * packed // 8
+    byte = place[:, ::packed] // packed * word  # in the line
+    index = ((byte // chunk * lines + number[:, ::packed]) * chunk + byte % chunk) // word
+    line_of, byte_of = np.tile(np.arange(lines), len(starts)), np.repeat(starts, lines)
+    return Storage(bits, line, fragment, chunk, line_of, byte_of, word, index)
 
 
 @dataclass(frozen=True)
@@ -100,8 +94,7 @@ class Access:
         start, step = self._start_and_step(cluster, split, *args)
         if not self._fits(cluster, split, start, step):
             return None
-        line, byte = self.form.places
-        addresses = start + line * step + byte
+        addresses = start + self.form.line_of * step + self.form.byte_of
         space, _ = resolve(SPACES.get(self.space, SPACE_GENERIC), start)
         if space == SPACE_LOCAL:
             message = f"{self.name}: the matrix is in local memory, where each thread has another one"
@@ -251,7 +244,7 @@ def store(instr):
         if cluster.checks:
             require_set(cluster, split, sources)
         held = np.ascontiguousarray(cluster.registers[split.warp, sources].T).astype(f"u{max(4, form.word)}")
-        words = np.empty(form.lines * form.line // form.word, f"u{form.word}")
+        words = np.empty(form.chunk * len(form.line_of) // form.word, f"u{form.word}")
         words[form.index] = held.view(words.dtype)
         chunks = words.view(np.uint8).reshape(-1, form.chunk)
         found = access.memory(cluster, split, (args[0], *args[2:]), chunks)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dev.hw.cases import atomics, copies, kernels, matrix, memory, scalars, threads, tma, wgmma
+from dev.hw.cases import atomics, copies, kernels, matrix, memory, scalars, threads, tma, wgmma, wmma
 
-MODULES = (matrix, wgmma, copies, tma, threads, atomics, memory, scalars, kernels)
+MODULES = (matrix, wmma, wgmma, copies, tma, threads, atomics, memory, scalars, kernels)
 
 
 def all_cases() -> list:

@@ -108,6 +108,32 @@ def test_a_warp_that_adds_by_tma_adds_32_times():
     assert np.allclose(fresh, 32 * case.values["c"].astype(np.float32), rtol=2e-2, atol=1)
 
 
+@pytest.mark.parametrize(("barrier", "ends"), [
+    (0, {"wmma.load.a", "wmma.load.b", "st.shared"}), (1, {"wmma.load.a", "wmma.load.b", "st.shared"}),
+    (2, {"ld.shared", "wmma.store.d"}),
+])  # fmt: skip
+def test_a_product_with_mma_h_needs_its_barriers(barrier, ends):
+    """nvcc's __syncthreads() before the loads of a tile, after them, and before the result is read."""
+    case = CASES["nvcc_shared_sm90a"]
+    places = [match.start() for match in re.finditer(r"bar\.sync", case.ptx)]
+    assert len(places) == 3
+    without = f"{case.ptx[: places[barrier]]}// {case.ptx[places[barrier] :]}"
+    findings = Case(case.name, without, case.launch).run().findings
+    assert {(f.kind, f.severity) for f in findings} == {("race", "error")}
+    assert all(any(f.where["ptx"].startswith(end) for f in findings) for end in ends)
+
+
+def test_padding_that_leaves_rows_of_a_tile_misaligned():
+    """Rows of 36 halves are 72 bytes apart: some threads would load 16 bytes from a multiple of 8."""
+    case = CASES["nvcc_shared_sm90a"]
+    text, count = re.subn(r"(mov\.u32 \t%r\d+), 40;", r"\1, 36;", case.ptx)
+    assert count
+    finding = Case(case.name, text, case.launch).run().findings[0]
+    assert (finding.kind, finding.severity) == ("misaligned", "error")
+    assert "its lines are 72 B apart; both must be multiples of 16 B" in finding.message
+    assert finding.where["ptx"].startswith("wmma.load.a")
+
+
 STORE = "st.shared.b32 [%r2], %r3;"
 STORE_ROWS = "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r2], {%r3};"
 

@@ -7,36 +7,26 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from warp_kernels import register_kernel
-from wmma_kernels import BITS, FORMS, SMALL, WIDE, Matrix, counts, kernel, mma, random_matrix, sizes, vector
+from wmma_kernels import (
+    BITS,
+    FORMS,
+    WIDE,
+    Matrix,
+    counts,
+    kernel,
+    mma,
+    random_matrices,
+    sizes,
+    vector,
+)
 
 import ptxsim
 from ptxsim.isa.layouts import wmma_fragment
-
-SPACES = (".global", "", ".shared", ".shared::cta")
-PLAIN = ("m16n16k16", "f16", "f32", "f32")  # shape, A and B, D, C
 
 
 def run(ptx: str, matrices: dict[str, Matrix], **more) -> ptxsim.Result:
     arrays = [one.array for one in matrices.values()]
     return ptxsim.load(ptx).launch("k", **({"block": 32} | more), args=arrays, arg_names=list(matrices))
-
-
-def random_matrices(rng, shape: str, kind: str, d: str, c: str, exact: bool = True) -> dict[str, Matrix]:
-    """A, B, C and D (zeros) at random places, with random strides and layouts, in random spaces."""
-    m, n, k = sizes(shape)
-    found = {}
-    for which, one, size in (("a", kind, (m, k)), ("b", kind, (k, n)), ("c", c, (m, n)), ("d", d, (m, n))):
-        fixed = {"a": "row", "b": "col"}.get(which) if one in SMALL else None
-        side = fixed or str(rng.choice(["row", "col"]))
-        length, unit = size[side == "row"], 16 * 8 // BITS[one]  # elements of a line, and of 16 bytes
-        stride = -(-length // unit) * unit + unit * int(rng.integers(4))
-        if rng.integers(4) == 0 and length % unit == 0:
-            stride = 0
-        values = random_matrix(rng, size, one) if exact else rng.standard_normal(size)
-        values = np.zeros(size) if which == "d" else values
-        start, space = 32 * int(rng.integers(3)), str(rng.choice(SPACES))
-        found[which] = Matrix(values, one, side, space, start, stride)
-    return found
 
 
 def plain(**changes: dict) -> dict[str, Matrix]:

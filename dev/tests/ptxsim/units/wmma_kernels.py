@@ -25,6 +25,7 @@ _FORMS = [
     *(((kind, "s32", "s32"), ("m8n8k32",)) for kind in ("s4", "u4")),
     (("b1", "s32", "s32"), ("m8n8k128",)),
 ]
+SPACES = (".global", "", ".shared", ".shared::cta")
 FORMS = [(shape, *kinds) for kinds, shapes in _FORMS for shape in shapes]
 
 
@@ -161,3 +162,21 @@ def mma(shape: str, matrices: dict[str, Matrix], more: str = "") -> str:
     operands = ", ".join(vector(w, number[w]) for w in "dabc")
     sides = f"{matrices['a'].side}.{matrices['b'].side}"
     return f"{name}.sync.aligned.{sides}.{shape}.{types_of(kind, d, c)}{more} {operands};"
+
+
+def random_matrices(rng, shape: str, kind: str, d: str, c: str, exact: bool = True) -> dict[str, Matrix]:
+    """A, B, C and D (zeros) at random places, with random strides and layouts, in random spaces."""
+    m, n, k = sizes(shape)
+    found = {}
+    for which, one, size in (("a", kind, (m, k)), ("b", kind, (k, n)), ("c", c, (m, n)), ("d", d, (m, n))):
+        fixed = {"a": "row", "b": "col"}.get(which) if one in SMALL else None
+        side = fixed or str(rng.choice(["row", "col"]))
+        length, unit = size[side == "row"], 16 * 8 // BITS[one]  # elements of a line, and of 16 bytes
+        stride = -(-length // unit) * unit + unit * int(rng.integers(4))
+        if rng.integers(4) == 0 and length % unit == 0:
+            stride = 0
+        values = random_matrix(rng, size, one) if exact else rng.standard_normal(size)
+        values = np.zeros(size) if which == "d" else values
+        start, space = 32 * int(rng.integers(3)), str(rng.choice(SPACES))
+        found[which] = Matrix(values, one, side, space, start, stride)
+    return found
