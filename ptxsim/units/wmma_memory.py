@@ -128,10 +128,8 @@ class Access:
         needed = min(CHUNK, self.form.fragment)
         by = min(start & -start or CHUNK, CHUNK)
         if start % needed or step % needed:
-            message = (
-                f"{self.name}: the matrix starts at a multiple of {by} B and its lines are {step} B apart; "
-            )
-            message += f"both must be multiples of {needed} B"
+            message = f"{self.name}: the matrix starts at a multiple of {by} B and its lines are {step} B "
+            message += f"apart; both must be multiples of {needed} B"
             hint = "the stride (ldm) counts elements: 8 of 2 bytes make 16 B, or 4 of 4 bytes"
             report("misaligned", "error", message, hint, split, key="wmma")
             return False
