@@ -1,7 +1,8 @@
 """What instructions of a warp cost by themselves: issue slots, pipes, registers they wait for.
 
-PTX is not what runs. How many instructions a row becomes, kept.py decides, and ptxas orders them anew: a run
-of plain instructions counts as its slots or its longest chain, whichever is longer.
+PTX is not what runs. How many instructions a row becomes, kept.py decides. A run of plain instructions is
+issued in the order of PTX: it needs a register when the turn of its first reader has come, and gives one as
+soon as its writer is done. ptxas orders them anew: what waits within a run does not hold up the warp.
 """
 
 from __future__ import annotations
@@ -95,23 +96,26 @@ class Rows:
         instr = self.instrs[row]
         return describe(instr) if instr is not None else Row("", "none", (), ())
 
-    def _run(self, first: int, last: int) -> tuple[float, float, tuple, tuple]:
-        """(issue slots, cycles of the longest chain, registers read from outside, registers written)."""
+    def _run(self, first: int, last: int) -> tuple[float, dict[str, float], dict[str, float]]:
+        """(issue slots, register from outside -> cycles before its first reader, register that is written ->
+        cycles until its last value is there). Both count from the first slot, in the order of PTX.
+        """
         busy = dict.fromkeys(PIPES, 0)
+        needed: dict[str, float] = {}
         ready: dict[str, float] = {}
-        outside: dict[str, None] = {}
         slots = 0
         for number in range(first, last + 1):
-            row = self.row(number)
-            left = self.kept[number]
+            row, left = self.row(number), self.kept[number]
             pipe = "none" if not left else "whole" if row.pipe == "none" else row.pipe
-            busy[pipe] += PIPES[pipe] * (1 if pipe == "special" else left)
+            place = max(slots, *busy.values())
             slots += left
-            outside.update(dict.fromkeys(r for r in row.reads if r not in ready))
-            at = max((ready.get(r, 0.0) for r in row.reads), default=0.0)
-            done = at + _LATENCY[pipe] * self.alu_latency
-            ready.update(dict.fromkeys(row.writes, done))
-        return max(slots, *busy.values()), max(ready.values(), default=0.0), tuple(outside), tuple(ready)
+            busy[pipe] += PIPES[pipe] * (1 if pipe == "special" else left)
+            for name in row.reads:
+                if name not in ready:
+                    needed.setdefault(name, place)
+            issued = max(place, slots - 1, *(ready.get(r, needed.get(r, 0)) for r in row.reads))
+            ready.update(dict.fromkeys(row.writes, issued + _LATENCY[pipe] * self.alu_latency))
+        return max(slots, *busy.values()), needed, ready
 
     def _roots(self, first: int, last: int) -> dict[str, frozenset]:
         """Register that a run writes -> registers from outside that its value comes from."""

@@ -1,10 +1,10 @@
 """Plays the script of a cluster on one set of SMs of a chip: who waits for what, in cycles.
 
-A warp does its steps in order; a step that needs a register which is not there yet waits for it. Pipes of
-an SM (issue slots, tensor cores, TMA, ports) serve in the order in which they are asked; bandwidth of the
-chip is an SM's share (servers.py). Events of the tape end when their unit has served them, phases of
-barriers when all that they follow has ended. The next step to be played is always the earliest, so
-requests reach a pipe in order of time.
+A warp does its steps in order; a step that needs a register which is not there yet waits for it, a run of
+instructions with the first that reads it. Pipes of an SM (issue slots, tensor cores, TMA, ports) serve in
+the order in which they are asked; bandwidth of the chip is an SM's share (servers.py). Events of the tape
+end when their unit has served them, phases of barriers when all that they follow has ended. The next step
+to be played is always the earliest, so requests reach a pipe in order of time.
 
 Several instances of the script run one after another, `resident` at a time, as CTAs do on an SM.
 """
@@ -125,8 +125,8 @@ class Replay:
         while place[warp] < len(steps):
             kind, costs, reads, writes = steps[place[warp]]
             begin = at
-            for name in reads:
-                begin = max(begin, ready.get(name, 0.0))
+            for name, later in reads:
+                begin = max(begin, ready.get(name, 0.0) - later)
             if begin > at:
                 instance.path.waits[warp].append((at, begin, "operands", -1))
             if heap and begin > heap[0][0]:
@@ -151,10 +151,11 @@ class Replay:
     # ---- steps: each gives the cycle from which the warp goes on, None if it sleeps ----
 
     def _run(self, instance, warp, sm, sub, at, costs, writes):
-        slots, chain, branches, _, refills = costs
+        slots, branches, refills = costs
         begin = sm.issue[sub].serve(at, slots)
-        for name in writes:
-            instance.ready[warp][name] = begin + chain
+        ready = instance.ready[warp]
+        for name, late in writes:
+            ready[name] = begin + late
         ends = begin + slots + refills  # each is waited for
         return instance.issued(warp, ends) if branches else ends
 

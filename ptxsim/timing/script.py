@@ -1,7 +1,8 @@
 """A tape made ready for replay: every step as (what, costs, registers it waits for, registers it fills).
 
 Only registers that arrive late (from memory, tensor cores, other lanes) are kept; plain arithmetic is
-inside its run. Steps are tuples because a replay goes through millions of them.
+inside its run, which waits for a register when its first reader is due. Steps are tuples because a replay
+goes through millions of them.
 """
 
 from __future__ import annotations
@@ -106,27 +107,34 @@ def _warp(steps: list, tape: Tape, rows: Rows, chip: Chip, made: Script) -> list
     if not tape.refills:  # else there are no registers for what comes early
         out = among_products(hoisted(out), tape.events)
     read = {name for _, _, reads, _ in out for name in reads}
-    late = {
-        name for kind, costs, _, writes in out if kind != RUN or costs[1] > costs[0] + 4 for name in writes
-    }
-    wanted = read & late
-    return [
-        (kind, costs, tuple(r for r in reads if r in wanted), tuple(w for w in writes if w in wanted))
-        for kind, costs, reads, writes in out
-    ]
+    late = {w for kind, costs, _, writes in out for w in writes if kind != RUN or costs[1][w] > costs[0] + 4}
+    return [_played(step, read & late) for step in out]
+
+
+def _played(step: tuple, wanted: set[str]) -> tuple:
+    """A step as the replay takes it: every register that it waits for with the cycles from its begin until it
+    needs that; a run also has for each that it fills the cycles until it is there.
+    """
+    kind, costs, reads, writes = step
+    reads, writes = (tuple(name for name in names if name in wanted) for names in (reads, writes))
+    if kind != RUN:
+        return kind, costs, tuple((r, 0) for r in reads), writes
+    slots, ready, branches, _, refills, needed = costs
+    waits, fills = tuple((r, needed[r]) for r in reads), tuple((w, ready[w]) for w in writes)
+    return RUN, (slots, branches, refills), waits, fills
 
 
 def _step(step, tape: Tape, rows: Rows, chip: Chip, made: Script) -> tuple:
     if type(step) is Run:
-        slots, chain, reads, writes = rows.run(step.first, step.last)
+        slots, needed, ready = rows.run(step.first, step.last)
         refills = slots * tape.refills
         slots += 2 * refills  # each with its store
         made.slots += slots
         last = tape.instrs[step.last]
         branches = last is not None and last.op in ("bra", "brx")
         roots = rows.roots(step.first, step.last)
-        costs = slots, max(slots, chain), branches, roots, refills * chip.l1_latency
-        return RUN, costs, reads, writes
+        costs = slots, ready, branches, roots, refills * chip.l1_latency, needed
+        return RUN, costs, tuple(needed), tuple(ready)
     if type(step) is Access:
         row = rows.row(step.row)
         made.slots += 1
@@ -174,7 +182,7 @@ def _other(number: int, row, tape: Tape, chip: Chip, made: Script) -> tuple:
         made.product_flops += 2.0 * macs
         return PRODUCT, (chip.mma_sync_cycles * macs / 2048, chip.mma_sync_latency), row.reads, row.writes
     if name.startswith("cp.async.commit"):
-        return RUN, (1, 1, False, {}, 0.0), (), ()
+        return RUN, (1, {}, False, {}, 0.0, {}), (), ()
     if name.startswith("tcgen05.wait"):
         return TMEM_WAIT, (), (), ()
     slots, late = next((cost for start, cost in _OTHER.items() if name.startswith(start)), (1, 0))

@@ -51,7 +51,7 @@ def loading(share: float) -> list[tuple]:
 def test_a_refill_takes_two_slots_and_is_waited_for():
     (_, plain, *_), (_, spilled, *_) = loading(0.0)[1], loading(0.1)[0]
     assert spilled[0] == pytest.approx(1.2 * plain[0])
-    assert spilled[4] == pytest.approx(0.1 * plain[0] * H200.l1_latency)
+    assert spilled[2] == pytest.approx(0.1 * plain[0] * H200.l1_latency)
 
 
 def test_without_registers_no_load_moves_ahead():
