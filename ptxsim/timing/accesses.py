@@ -42,8 +42,9 @@ def _fullest(places: np.ndarray, size: int) -> int:
     return int(np.bincount(words % BANKS).max()) if len(words) else 0
 
 
-def copied(sources: np.ndarray, targets: np.ndarray) -> tuple[int, int]:
-    """(sectors that come from L2, passes through the load unit) of a cp.async, from addresses of its lanes.
+def copied(sources: np.ndarray, targets: np.ndarray) -> tuple[int, int, int]:
+    """(sectors that come from L2, how many of them are parted, passes through the load unit) of a cp.async,
+    from addresses of its lanes.
 
     Measured on the H200 (ports.cu, and the counters of ncu): a sector whose two halves go to different 32
     bytes of shared memory comes twice; a line of such sectors takes a pass for each side, another one.
@@ -53,7 +54,21 @@ def copied(sources: np.ndarray, targets: np.ndarray) -> tuple[int, int]:
     alone = [dict(zip(*_counted(row), strict=True)) for row in pieces]  # sector, 32 bytes -> pieces
     parted = [alone[0][a] > 1 or alone[1][b] > 1 for a, b in (chunks // 2).T.tolist()]
     sides = np.array(parted) * (1 + chunks[0] % 2)
-    return pieces.shape[1], np.unique(np.stack([chunks[0] * HALF // LINE, sides]), axis=1).shape[1]
+    passes = np.unique(np.stack([chunks[0] * HALF // LINE, sides]), axis=1).shape[1]
+    return pieces.shape[1], sum(parted), passes
+
+
+def parted_rows(address: int, sizes: tuple[int, ...], strides: tuple[int, ...]) -> int:
+    """Bytes of a box that TMA brings in parted sectors, 32 for 16: its rows begin in the middle of a sector.
+
+    sizes: of the box, bytes of a row first, then rows along each further axis; strides: of these, in bytes.
+    Measured on the H200 (memory.cu): a box whose rows begin at odd multiples of 16 bytes takes L2 as long as
+    cp.async of such rows does.
+    """
+    starts = np.array([address])
+    for count, stride in zip(sizes[1:], strides, strict=True):
+        starts = (starts[:, None] + stride * np.arange(count)).ravel()
+    return 2 * sizes[0] * int((starts % SECTOR >= HALF).sum())
 
 
 def _counted(values: np.ndarray) -> list[list[int]]:

@@ -27,8 +27,13 @@ class Chip:
     clock_idle: float  # GHz of kernels without tensor work
     shared_bytes: float
     l2_bytes: float  # of U that all SMs read in turn, so many / U are found in L2
+    l2_whole: float  # B; a stream of two thirds of it finds itself there the next time, one of 1.14 does not
+    l1_whole: float  # B, with shared memory
     l2_latency: float
     hbm_latency: float
+    hbm_queue: float  # cycles that a load waits longer when HBM is busy half of the time
+    hbm_drain: float  # cycles that it waits longer, times the share of the time in which HBM writes
+    load_pace: float  # cycles between lines that a warp's loads bring into L1
     l1_latency: float
     l2_port: float  # B/cycle into one SM
     l2_rate: float  # B/s, all SMs, each its own lines

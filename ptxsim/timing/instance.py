@@ -34,6 +34,7 @@ class Instance:
         self.ready: list[dict[str, float]] = [{} for _ in range(count)]
         self.tmem = [0.0] * count
         self.products = [0.0] * count  # when each warp's last mma.sync begins
+        self.passed = [0.0] * count  # when the lines that each warp loads have passed
         self.ended: list[float | None] = [None] * len(script.tape.events)
         self.missing = list(script.follows)
         self.phase_end: dict[int, float] = {}
@@ -45,6 +46,11 @@ class Instance:
     def sub(self, warp: int) -> int:
         """The sub-partition of its SM that a warp runs on."""
         return (self.first + warp % self.warps) % SUBS
+
+    def paced(self, warp: int, at: float, cycles: float) -> float:
+        """When the lines that a warp asks for at `at` have passed, behind those that it asked for before."""
+        self.passed[warp] = max(self.passed[warp], at) + cycles
+        return self.passed[warp]
 
     def issued(self, warp: int, at: float) -> float:
         """When the warp's mma.sync have all been issued: none stays behind at the end of a basic block, or at
@@ -60,8 +66,14 @@ class Instance:
 
         part: of each line that the request asks for; the rest comes to L2 with it and is found there later.
         """
-        share = self.locality.waits(segment) * part
-        key = segment, what
+        return self._nth(("miss", segment, what), self.locality.waits(segment) * part)
+
+    def finds(self, cache: str, segment: int, share: float) -> bool:
+        """Whether a cache still has what a CTA reads again: `share` of the requests, evenly."""
+        return share >= 1.0 or self._nth((cache, segment), share)
+
+    def _nth(self, key: tuple, share: float) -> bool:
+        """True for `share` of the calls with the same key, evenly."""
         before = self.turns.get(key, 0.0)
         self.turns[key] = before + share
         return int(before + share + 1e-9) > int(before + 1e-9)

@@ -16,7 +16,7 @@ from functools import partial
 from ptxsim.timing.chip import Chip
 from ptxsim.timing.critical import critical
 from ptxsim.timing.locality import Locality, locality
-from ptxsim.timing.occupancy import resident
+from ptxsim.timing.occupancy import RESERVED, resident
 from ptxsim.timing.power import Work, settled_clock, start_clock, watts
 from ptxsim.timing.record import record
 from ptxsim.timing.replay import Played, Replay
@@ -107,6 +107,8 @@ def predict(taken: Sample, chip: Chip) -> Prediction:
         rounds(taken.tape), taken.mean,
     )  # fmt: skip
     near.behind = _behind(taken.clusters, groups, each) if each <= slots else 1.0
+    near.slots = min(slots, each)
+    near.l1_bytes = chip.l1_whole - near.slots * (taken.shared_bytes + RESERVED)
     work = _work(made, taken, near)
     ghz = _likely_clock(work, made, chip, each)
     for _ in range(2):
@@ -168,11 +170,24 @@ def _work(made: Script, taken: Sample, near: Locality) -> Work:
     reads = {s: n * count for s, n in taken.tape.reads.items()}
     written = sum(taken.tape.writes.values()) * count
     missed = sum(n * near.miss.get(s, 0.0) / max(1.0, near.sharers.get(s, 1.0)) for s, n in reads.items())
+    passed, gone = _read_again(taken.tape.again, near)
     return Work(
-        made.unit_flops * count, made.product_flops * count, sum(reads.values()) + again + written,
-        missed + (written if sum(taken.sizes.values()) > near.chip.l2_bytes else 0),
+        made.unit_flops * count, made.product_flops * count,
+        sum(reads.values()) + again + written + passed * count,
+        missed + gone * count + (written if sum(taken.sizes.values()) > near.chip.l2_bytes else 0),
         made.shared_bytes * count, made.slots * count, made.half,
     )  # fmt: skip
+
+
+def _read_again(again: dict[int, dict[int, int]], near: Locality) -> tuple[float, float]:
+    """(bytes that a cluster reads again and L1 has no more, how many of them L2 has not either)."""
+    passed = gone = 0.0
+    for segment, found in again.items():
+        for since, size in found.items():
+            late = size * (1.0 - near.in_l1(since))
+            passed += late
+            gone += late * (1.0 - near.in_l2(since)) / max(1.0, near.sharers.get(segment, 1.0))
+    return passed, gone
 
 
 def _tensor_cycles(made: Script, chip: Chip) -> float:

@@ -16,7 +16,7 @@ from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
 from ptxsim.machine.cluster import Cluster
 from ptxsim.report.findings import Reporter
-from ptxsim.timing.accesses import copied, global_sectors, shared_passes
+from ptxsim.timing.accesses import copied, global_sectors, parted_rows, shared_passes
 from ptxsim.timing.alone import listens
 from ptxsim.timing.kept import kept
 from ptxsim.timing.tape import Access, Copy, Run, Tape, Unit
@@ -25,6 +25,7 @@ from ptxsim.trace.recorder import Recorder
 _PLAIN = (bytecode.JOIN, bytecode.BRA, bytecode.BRX, bytecode.EXIT)
 
 
+SINCE = 4096  # bytes to which the distance of reads is rounded
 DRY = True  # tensor cores and TMA move no data: a tape is the same with and without
 
 
@@ -95,7 +96,8 @@ class TapeRecorder(Recorder):
         self.tape = Tape(
             launch.program.instrs, self.ctas, self.warps_per_cta, [[] for _ in range(warps)], self.events
         )
-        self.seen = [set() for _ in range(self.ctas)]  # lines of global memory that a CTA has read
+        self.seen = [{} for _ in range(self.ctas)]  # line of global memory -> its last reader, and then
+        self.read = [0] * warps  # bytes of global memory that a warp has read
 
     def merges(self, last, kind: str, name: str, phase) -> bool:
         return kind == "wait" and super().merges(last, kind, name, phase)
@@ -131,12 +133,26 @@ class TapeRecorder(Recorder):
             return Access(row, True, write, total, passes, at=int(place[0]), lanes=lanes, width=int(size[0]))
         sectors, lines = global_sectors(place, size)
         segment = self.memory.find(int(place[0]))
-        seen = self.seen[warp // self.warps_per_cta]
-        known = 0 if write else sum(line in seen for line in lines) * len(sectors) // len(lines)
-        seen.update(() if write else lines)
+        known, since = (0, 0) if write else self._known(lines, len(sectors), warp)
         traffic = self.tape.writes if write else self.tape.reads
         traffic[segment] = traffic.get(segment, 0) + 32 * (len(sectors) - known)
-        return Access(row, False, write, total, len(sectors), segment, known, len(lines))
+        if known:
+            again = self.tape.again.setdefault(segment, {})
+            again[since] = again.get(since, 0) + 32 * known
+        return Access(row, False, write, total, len(sectors), segment, known, since, len(lines))
+
+    def _known(self, lines: list[int], sectors: int, warp: int) -> tuple[int, int]:
+        """(sectors of lines that the CTA has read before, bytes that it has read since, about).
+
+        On a chip the warps of a CTA progress together, here one after another: what another warp has read
+        counts as read just now, and all warps as reading as much as this one does.
+        """
+        seen, now = self.seen[warp // self.warps_per_cta], self.read[warp]
+        before = [seen[line] for line in lines if line in seen]
+        since = max((now - then for reader, then in before if reader == warp), default=0)
+        self.read[warp] = now + 32 * sectors
+        seen.update(dict.fromkeys(lines, (warp, self.read[warp])))
+        return len(before) * sectors // len(lines), since * self.warps_per_cta // SINCE * SINCE
 
     # ---- what units tell ----
 
@@ -173,8 +189,13 @@ class TapeRecorder(Recorder):
             steps = (tmap.dtype.itemsize, *tmap.strides)
             address = tmap.byte_offset + sum(a * b for a, b in zip(start, steps, strict=True))
         lines = size // tmap.box[0] // tmap.dtype.itemsize if start and hasattr(tmap, "strides") else 0
-        narrow = lines if 128 * lines > size else 0
-        self.tape.copies[number] = Copy(write, size, segment, tuple(ranks), address, bool(start), narrow)
+        narrow, parted = lines if 128 * lines > size else 0, 0
+        if lines and not write and tmap.strides:
+            item = tmap.dtype.itemsize
+            parted = parted_rows(address, (tmap.box[0] * item, *tmap.box[1:]), tmap.strides)
+        self.tape.copies[number] = Copy(
+            write, size, segment, tuple(ranks), address, bool(start), narrow, parted=parted
+        )
         traffic = self.tape.writes if write else self.tape.reads
         traffic[segment] = traffic.get(segment, 0) + size
 
@@ -185,9 +206,9 @@ class TapeRecorder(Recorder):
             size = (reads[:, bytecode.LOG_SIZE] & bytecode.LOG_SIZE_MASK) >> 1
             _, lines = global_sectors(place, size)
             segment, first = self.memory.find(int(place[0])), int(place[0])
-            pieces, passes = copied(place, _targets(reads, writes))
+            pieces, parted, passes = copied(place, _targets(reads, writes))
             self.tape.copies[number] = Copy(
-                False, 32 * pieces, segment, (split.cta,), first, False, len(lines), passes
+                False, 32 * pieces, segment, (split.cta,), first, False, len(lines), passes, 32 * parted
             )
             self.tape.reads[segment] = self.tape.reads.get(segment, 0) + 32 * pieces
         return number

@@ -14,6 +14,7 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass, field
 
+from ptxsim.timing.accesses import SECTOR
 from ptxsim.timing.chip import Chip
 from ptxsim.timing.instance import SUBS, Instance
 from ptxsim.timing.locality import Locality
@@ -49,7 +50,7 @@ class Sm:
         self.port, self.loads, self.stores, self.memory, self.copies = (Pipe() for _ in range(5))
         self.lines = Pipe()  # of the load unit: cp.async pass it in order, and what follows waits
         self.l2 = Share(1.0 / cycle, 600)  # bytes are given as seconds of the whole chip
-        self.hbm = Share(1.0 / cycle, 600)
+        self.hbm = Share(1.0 / cycle, 600, chip.hbm_queue, chip.hbm_drain)
         self.out = Share(chip.write_rate / cycle, 600)
 
     def busy(self) -> dict[str, float]:
@@ -167,32 +168,43 @@ class Replay:
         return max(at + 1, begin - STORED * passes) if write else at + 1
 
     def _global(self, instance, warp, sm, sub, at, costs, writes):
-        sectors, cached, segment, write, lines = costs
+        sectors, cached, segment, write, lines, since = costs
         begin = sm.issue[sub].slip_in(at, 1)
         if write:
             begin = sm.memory.serve(begin, lines * self.chip.store_line)
             sm.out.serve(begin, 32 * sectors)
-            due = sm.hbm.serve(begin, 32 * sectors * self.locality.written_seconds())
+            due = sm.hbm.serve(begin, 32 * sectors * self.locality.written_seconds(), True)
             begin = max(begin, due - 600)
             return max(at + 1, begin - 200)
         begin = sm.port.serve(sm.memory.serve(begin, max(lines, 0.5 * sectors)), lines)
         ends = begin + self.chip.l1_latency
         if sectors > cached:
             missed = instance.misses(segment, "ld")
-            ends = self._fetch(sm, begin, 32 * (sectors - cached), segment, missed, self.chip.l2_latency,
-                               self.chip.hbm_latency)  # fmt: skip
+            ends = self._loaded(instance, warp, sm, begin, sectors - cached, segment, missed)
+        if cached and not instance.finds("L1", segment, self.locality.in_l1(since)):
+            missed = not instance.finds("L2", segment, self.locality.in_l2(since))
+            ends = max(ends, self._loaded(instance, warp, sm, begin, cached, segment, missed))
         for name in writes:
             instance.ready[warp][name] = ends
         return begin + 1
 
-    def _fetch(self, sm, at: float, size: int, segment: int, missed: bool, hit: float, miss: float,
-               part: float = 1.0) -> float:  # fmt: skip
-        """When bytes that an SM asks for at `at` are there. part: of the lines that HBM sends for them."""
-        late = miss if missed else hit
-        due = sm.l2.serve(at, size * self.locality.l2_seconds(segment))
-        if missed:
-            due = max(due, sm.hbm.serve(at, size / part * self.locality.hbm_seconds(segment)))
-        return max(at + late, due)
+    def _loaded(self, instance, warp, sm, at: float, sectors: int, segment: int, missed: bool) -> float:
+        """When sectors that L1 does not have are there; those of one warp come one line after the other."""
+        last = instance.paced(warp, at, sectors * SECTOR / LINE * self.chip.load_pace) - self.chip.load_pace
+        seconds = SECTOR * sectors * self.locality.l2_seconds(segment)
+        hit, miss = (max(0.0, last - at) + late for late in (self.chip.l2_latency, self.chip.hbm_latency))
+        return self._fetch(sm, at, SECTOR * sectors, seconds, segment, missed, hit, miss)
+
+    def _fetch(self, sm, at: float, size: int, seconds: float, segment: int, missed: bool, hit: float,
+               miss: float, part: float = 1.0) -> float:  # fmt: skip
+        """When bytes that an SM asks for at `at` are there. seconds: of all of L2; part: of the lines that
+        HBM sends for them.
+        """
+        due = sm.l2.serve(at, seconds)
+        if not missed:
+            return max(at + hit, due)
+        due = max(due, sm.hbm.serve(at, size / part * self.locality.hbm_seconds(segment)))
+        return max(at + miss + sm.hbm.waits(), due)
 
     def _product(self, instance, warp, sm, sub, at, costs, writes):
         cycles, late = costs
@@ -301,7 +313,9 @@ class Replay:
         own = self.sms[self.tape.events[number].cta]
         begin = max(self.sms[r].loads.serve(at, cycles) for r in copy.ranks)
         late = self.chip.tma_hbm_latency if missed else self.chip.tma_latency
-        end = self._fetch(own, begin, copy.bytes, copy.segment, missed, cycles + late, cycles + late, part)
+        seconds = self.locality.copy_seconds(copy.segment, copy.bytes, copy.parted)
+        late += cycles
+        end = self._fetch(own, begin, copy.bytes, seconds, copy.segment, missed, late, late, part)
         return begin, begin + cycles, end
 
     def _copy(self, instance, sm, number: int, event, at: float) -> tuple:
@@ -312,7 +326,8 @@ class Replay:
         sm.port.serve(at, max(copy.bytes / PORT, copy.passes * self.chip.copy_line))
         through = sm.lines.serve(at, copy.passes * self.chip.copy_pass)
         begin = max(through, sm.copies.serve(at, copy.bytes / self.chip.copy_port))
-        end = self._fetch(sm, begin, copy.bytes, copy.segment, missed, self.chip.l2_latency + 27,
+        seconds = self.locality.copy_seconds(copy.segment, copy.bytes, copy.parted)
+        end = self._fetch(sm, begin, copy.bytes, seconds, copy.segment, missed, self.chip.l2_latency + 27,
                           self.chip.hbm_latency + 90)  # fmt: skip
         return begin, begin + 4, end
 
@@ -321,7 +336,7 @@ class Replay:
         cycles = copy.bytes / self.chip.store_port
         begin = sm.stores.serve(at, cycles)
         done = max(begin + cycles + self.chip.store_latency, sm.out.serve(begin, copy.bytes))
-        sm.hbm.serve(begin, copy.bytes * self.locality.written_seconds())
+        sm.hbm.serve(begin, copy.bytes * self.locality.written_seconds(), True)
         return begin, done, done + 6
 
     # ---- events end ----

@@ -142,7 +142,8 @@ def _step(step, tape: Tape, rows: Rows, chip: Chip, made: Script) -> tuple:
             made.shared_bytes += 128 * step.passes
             late = chip.shared_latency + (10 if row.name == "ldmatrix" else 0)
             return SHARED, (step.passes, late, step.write), row.reads, row.writes
-        return GLOBAL, (step.passes, step.cached, step.segment, step.write, step.lines), row.reads, row.writes
+        costs = step.passes, step.cached, step.segment, step.write, step.lines, step.since
+        return GLOBAL, costs, row.reads, row.writes
     return _unit(step, tape, rows, chip, made)
 
 

@@ -34,6 +34,7 @@ class Access:
     )
     segment: int = -1  # number of the global array
     cached: int = 0  # of the sectors: in lines that the CTA has read before
+    since: int = 0  # bytes that the CTA has read since it last read these lines, about
     lines: int = 0  # of 128 bytes of global memory
     at: int = 0  # of a load from shared memory: address of its first lane
     lanes: bytes = b""  # addresses of its lanes, int64, from the first one's on
@@ -58,6 +59,7 @@ class Copy:
     box: bool = False  # of a tensor map
     lines: int = 0  # of 128 bytes of global memory that it touches; 0 if they are whole
     passes: int = 0  # in which a cp.async goes through the load unit
+    parted: int = 0  # of the bytes: in sectors whose halves go to different 32 bytes of shared memory
 
 
 @dataclass
@@ -77,6 +79,7 @@ class Tape:
     relaxed: set[int] = field(default_factory=set)  # cluster barriers without release and acquire
     reads: dict[int, int] = field(default_factory=dict)  # segment -> bytes read from global memory
     writes: dict[int, int] = field(default_factory=dict)
+    again: dict[int, dict[int, int]] = field(default_factory=dict)  # segment -> {since: bytes read again}
     columns: int = 0  # of tensor memory that a CTA allocates
     finished: bool = False
     kept: list[int] = field(default_factory=list)  # row -> instructions that ptxas would leave of it

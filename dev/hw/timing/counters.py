@@ -1,10 +1,10 @@
-"""Hardware counters of some saved kernels: `python3 -m dev.hw.timing.counters FOLDER`, under four minutes.
+"""Hardware counters of some saved kernels: `python3 -m dev.hw.timing.counters FOLDER [N ..]`, a minute each.
 
 Needs a GPU, ncu with access to the counters, nvcc, numpy and cuda-bindings; no torch, no TVM. Into FOLDER go
 
 ports.jsonl: what ports.cu measures.
 counters-N.csv.gz, source-N.csv.gz: of the kernels of KERNELS[N], in this order, all counters, and the
-samples of stalled warps for each instruction.
+samples of stalled warps for each instruction. Without N: of all groups that begin within three minutes.
 
 `--launch N` launches them once each, in order: it is what ncu watches.
 """
@@ -20,7 +20,8 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
-SETS = [HERE / name for name in ("ladders-3.zip", "ladders.zip", "public-3.zip", "triton-3.zip")]
+SETS = [HERE / f"{name}.zip" for name in
+        ("ladders-3", "ladders", "public-3", "triton-3", "ladders-4", "public-4", "triton-4")]  # fmt: skip
 KERNELS = (
     (
         "ampere4_1920x3328x1472_bfloat16", "ampere6_1920x3328x1472_bfloat16",
@@ -38,6 +39,17 @@ KERNELS = (
     (
         "ampere4_2560_bfloat16", "ampere6_2560_bfloat16", "transpose_6144x4096_64",
         "pyptx_gemm_1024x1088x512", "hopper1_2944x3840x1856_bfloat16", "hopper9_3272x4168x2232_bfloat16",
+    ),
+    (
+        "ampere9_1544x2376x1736_bfloat16", "ampere6_1544x2376x1736_bfloat16",
+        "ampere3_1544x2376x1736_bfloat16", "ampere2_1544x2376x1736_bfloat16",
+        "hopper2_4680x1224x1672_bfloat16", "hopper6_4680x1224x1672_bfloat16",
+        "split_k_1x896x1408x9216_128x128x64_s3_w8_float16",
+    ),
+    (
+        "cross_entropy_1800x50304_2048_w8", "column_sums_18432x3584_8x128_w4", "matvec_14000x6912_8x256_w4",
+        "plain_softmax_5000x7000", "plain_heat_6944x5536", "ampere9_2304x2688x1216_bfloat16",
+        "ampere8_1408x3712x832_bfloat16", "weights_1664x3584x1216_128x128x64_s3_w8_float16",
     ),
 )  # fmt: skip
 SECTIONS = (
@@ -82,6 +94,10 @@ def as_bytes(noise, buffer):
     values = np.resize(noise, count)
     if buffer.dtype == "bfloat16":
         return (values.view(np.uint32) >> 16).astype(np.uint16)
+    if buffer.dtype == "int8":
+        return np.clip(values * 32, -127, 127).astype(np.int8)
+    if "int" in buffer.dtype:  # places in a table
+        return np.zeros(count, buffer.dtype)
     return values.astype({"float16": np.float16, "float32": np.float32}[buffer.dtype])
 
 
@@ -126,6 +142,7 @@ def ports(folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folder", type=Path)
+    parser.add_argument("groups", nargs="*", type=int, default=range(len(KERNELS)))
     parser.add_argument("--launch", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.launch is not None:
@@ -133,8 +150,9 @@ def main() -> None:
         return
     given.folder.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
-    ports(given.folder)
-    for number in range(len(KERNELS)):
+    if len(given.groups) == len(KERNELS):
+        ports(given.folder)
+    for number in given.groups:
         if time.monotonic() - start < 170:
             watched(given.folder, number)
     print(f"{time.monotonic() - start:.0f} s in all", flush=True)

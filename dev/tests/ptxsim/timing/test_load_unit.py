@@ -40,21 +40,21 @@ def rows(row: int, shift: int = 0, swizzle: bool = False, pitch: int = 0, stride
 
 # ports.cu: cycles for one, all warps of an SM; ncu: sectors and wavefronts of kernels with such copies
 @pytest.mark.parametrize(
-    ("given", "pieces", "passes"),
+    ("given", "pieces", "parted", "passes"),
     [
-        ({"row": 128}, 16, 4),  # 3.8 cycles
-        ({"row": 128, "shift": 16}, 32, 12),  # 12.3
-        ({"row": 64}, 16, 8),  # 9.8
-        ({"row": 64, "shift": 16}, 32, 16),  # 16.1
-        ({"row": 32}, 16, 16),  # 18.1
-        ({"row": 32, "shift": 16}, 32, 32),  # 32.1
-        ({"row": 128, "swizzle": True}, 16, 4),  # 16 and 4.0: Ampere 4
-        ({"row": 32, "stride": 10000}, 24, 24),  # 24.3 and 24.3: Ampere 2 at K = 5000
-        ({"row": 64, "pitch": 80}, 24, 12),  # 24 and 15: plain `staged`
+        ({"row": 128}, 16, 0, 4),  # 3.8 cycles
+        ({"row": 128, "shift": 16}, 32, 32, 12),  # 12.3
+        ({"row": 64}, 16, 0, 8),  # 9.8
+        ({"row": 64, "shift": 16}, 32, 32, 16),  # 16.1
+        ({"row": 32}, 16, 0, 16),  # 18.1
+        ({"row": 32, "shift": 16}, 32, 32, 32),  # 32.1
+        ({"row": 128, "swizzle": True}, 16, 0, 4),  # 16 and 4.0: Ampere 4
+        ({"row": 32, "stride": 10000}, 24, 16, 24),  # 24.3 and 24.3: Ampere 2 at K = 5000
+        ({"row": 64, "pitch": 80}, 24, 16, 12),  # 24 and 15: plain `staged`
     ],
 )
-def test_a_sector_whose_halves_part_comes_twice_and_its_line_takes_two_passes(given, pieces, passes):
-    assert copied(*rows(**given)) == (pieces, passes)
+def test_a_sector_whose_halves_part_comes_twice_and_its_line_takes_two_passes(given, pieces, parted, passes):
+    assert copied(*rows(**given)) == (pieces, parted, passes)
 
 
 def test_lanes_that_ask_for_the_same_sixteen_bytes_take_two_passes():

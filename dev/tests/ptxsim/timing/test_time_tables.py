@@ -4,8 +4,9 @@ from dataclasses import fields, replace
 
 import pytest
 
+from ptxsim.timing.accesses import parted_rows
 from ptxsim.timing.chip import CHIPS, Chip, chip, table
-from ptxsim.timing.locality import kept, locality
+from ptxsim.timing.locality import Locality, kept, locality, survives
 from ptxsim.timing.occupancy import resident
 from ptxsim.timing.power import Work, settled_clock, watts
 
@@ -65,7 +66,33 @@ def test_a_last_wave_that_is_not_full_reads_less_again():
     """1.1 waves of clusters that share nothing: each reads its part of the array for the first time."""
     size, each = int(H200.l2_bytes), int(H200.l2_bytes / 145.2)
     found = locality(H200, 132, {1: each}, {1: size, 2: 8 * size}, {1: 1.0}, 145, 132)
-    assert found.miss[1] == pytest.approx(1.0 - H200.l2_bytes / (9 * size), abs=0.02)
+    assert found.miss[1] == pytest.approx(1.0, abs=0.02)
+
+
+@pytest.mark.parametrize("share, left", [(0.5, 1.0), (0.96, 0.37), (1.6, 0.0), (10, 0.0)])
+def test_a_stream_finds_itself_in_a_cache_if_it_fits_and_not_at_all_if_it_is_much_larger(share, left):
+    """memory.cu: all of 32 MiB, a quarter of 48, nothing of 79, of the 50 MiB of L2."""
+    assert survives(share * H200.l2_whole, H200.l2_whole) == pytest.approx(left, abs=0.02)
+
+
+def test_what_a_cta_reads_again_is_in_l1_in_l2_or_gone_by_what_all_have_read_since():
+    near = Locality(H200, 132, slots=8, l1_bytes=H200.l1_whole)
+    assert (near.in_l1(0), near.in_l1(16_384), near.in_l1(65_536)) == (1.0, 1.0, 0.0)
+    assert (near.in_l2(16_384), near.in_l2(100_608)) == (
+        1.0,
+        0.0,
+    )  # rows of cross_entropy
+
+
+def test_parted_sectors_of_a_copy_take_l2_as_long_as_if_nobody_shared_them():
+    near = Locality(H200, 132, sharers={1: 12.0})
+    assert near.copy_seconds(1, 1024, 0) == pytest.approx(1024 * near.l2_seconds(1))
+    assert near.copy_seconds(1, 1024, 1024) == pytest.approx(1024 / H200.l2_rate)
+
+
+@pytest.mark.parametrize("pitch, bytes_", [(3328, 0), (3360, 0), (3344, 128 * 128)])
+def test_half_of_the_rows_of_a_box_are_parted_where_the_pitch_is_an_odd_multiple_of_16(pitch, bytes_):
+    assert parted_rows(0, (128, 128), (pitch,)) == bytes_
 
 
 @pytest.mark.parametrize(
