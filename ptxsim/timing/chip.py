@@ -67,6 +67,7 @@ class Chip:
     arrive_hop: float
     remote_hop: float
     bar_cost: float
+    bar_warp: float
     cluster_cost: float
     cluster_relaxed_cost: float
     store_line: float

@@ -12,11 +12,7 @@ from functools import lru_cache
 
 from ptxsim.frontend.ast import Mem, Pair, Reg, Vec
 from ptxsim.frontend.parser import Paren
-
-# Cycles that a sub-partition's pipe takes for a warp (CUDA C++ guide, arithmetic throughput, 9.0 and 10.0)
-_SPECIAL = ("ex2", "lg2", "rcp", "rsqrt", "sqrt", "sin", "cos", "tanh")
-_FLOATS = ("f32", "f16", "f16x2", "bf16", "bf16x2", "f32x2")
-_FREE = ("mov", "cvta", "ret", "exit")
+from ptxsim.timing.pipes import CYCLES, LATENCY, passes, pipe
 
 
 @dataclass(frozen=True)
@@ -24,25 +20,9 @@ class Row:
     """One instruction, as far as its cost goes."""
 
     name: str
-    pipe: str  # "float", "whole", "special", "convert", "none"
+    pipe: str  # of pipes.py
     reads: tuple[str, ...]
     writes: tuple[str, ...]
-
-
-PIPES = {"float": 1, "whole": 2, "special": 8, "convert": 2, "double": 2, "none": 0}
-_LATENCY = {"float": 1, "whole": 1, "special": 5, "convert": 2, "double": 2, "none": 0}  # times alu_latency
-
-
-def _pipe(op: str, mods: tuple) -> str:
-    if op in _FREE or op == "cvt" and not any("f" in m for m in mods if m[0] in "sufb"):
-        return "none"
-    if op in _SPECIAL:
-        return "special"
-    if op == "cvt":
-        return "float" if mods[-2:] == ("f32", "f16") else "convert"
-    if "f64" in mods:
-        return "double"
-    return "float" if any(m in _FLOATS for m in mods) else "whole"
 
 
 def registers(operands) -> tuple[str, ...]:
@@ -80,7 +60,7 @@ def describe(instr) -> Row:
     alone = instr.op in _NO_RESULT or instr.name.startswith("wmma.store") or not instr.operands
     first = () if alone else registers(instr.operands[:1])
     rest = instr.operands if not first else instr.operands[1:]
-    return Row(instr.op, _pipe(instr.op, instr.mods), registers(rest), first)
+    return Row(instr.op, pipe(instr.op, instr.mods), registers(rest), first)
 
 
 class Rows:
@@ -100,21 +80,22 @@ class Rows:
         """(issue slots, register from outside -> cycles before its first reader, register that is written ->
         cycles until its last value is there). Both count from the first slot, in the order of PTX.
         """
-        busy = dict.fromkeys(PIPES, 0)
+        busy = dict.fromkeys(CYCLES, 0)
         needed: dict[str, float] = {}
         ready: dict[str, float] = {}
         slots = 0
         for number in range(first, last + 1):
             row, left = self.row(number), self.kept[number]
-            pipe = "none" if not left else "whole" if row.pipe == "none" else row.pipe
+            name = "none" if not left else "either" if row.pipe == "none" else row.pipe
             place = max(slots, *busy.values())
             slots += left
-            busy[pipe] += PIPES[pipe] * (1 if pipe == "special" else left)
-            for name in row.reads:
-                if name not in ready:
-                    needed.setdefault(name, place)
+            for one, cycles in passes(name, left).items():
+                busy[one] += cycles
+            for read in row.reads:
+                if read not in ready:
+                    needed.setdefault(read, place)
             issued = max(place, slots - 1, *(ready.get(r, needed.get(r, 0)) for r in row.reads))
-            ready.update(dict.fromkeys(row.writes, issued + _LATENCY[pipe] * self.alu_latency))
+            ready.update(dict.fromkeys(row.writes, issued + LATENCY.get(name, 1) * self.alu_latency))
         return max(slots, *busy.values()), needed, ready
 
     def _roots(self, first: int, last: int) -> dict[str, frozenset]:

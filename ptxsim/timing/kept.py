@@ -27,7 +27,11 @@ _AGAIN = {
     "div.full.ftz.f32": 2,
     "div.approx.f32": 2,
     "div.approx.ftz.f32": 2,
-}  # same divisor
+    "div.s32": 13,
+    "div.u32": 9,
+    "rem.s32": 11,
+    "rem.u32": 8,
+}  # by the same divisor once more: its reciprocal is there
 
 
 def kept(program) -> list[int]:
@@ -147,10 +151,11 @@ class Kept:
         if not self._wanted(row) or self._hoisted(row) or self._absorbed(row):
             return 0
         key = self._expression(row)
-        if key[0] == "div" and ".".join((key[0], *key[1])) in _AGAIN:
-            divisor = key[3], self.block[row]
+        again = _AGAIN.get(".".join((key[0], *key[1]))) if key[0] in ("div", "rem") else None
+        if again is not None and self.values.constant(key[3]) is None:
+            divisor = key[1], key[3], self.block[row]
             if divisor in self.divisors:
-                return _AGAIN[".".join((key[0], *key[1]))]
+                return again
             self.divisors.add(divisor)
         return 1 if "product" in self.fused[row] else _width(key)
 
@@ -200,6 +205,11 @@ def _width(key: tuple) -> int:
     return many or (2 if wide else 1)
 
 
+def _bits(key: tuple) -> int:
+    """Of a whole sum or product."""
+    return key[1][1] if key[0] == "times" else 64 if _kind(key).endswith("64") else 32
+
+
 def _is_sum(key: tuple, kinds=("s32", "s64")) -> bool:
     return key[0] in ("add", "sub") and _kind(key) in kinds
 
@@ -210,7 +220,9 @@ def _float(key: tuple) -> bool:
 
 _PAIRS = {  # what one instruction does of two: name -> (inner key, outer key) -> bool
     "product": lambda i, o: i[0] == "mul" and "wide" in i[1] and _is_sum(o, ("s64",)),
-    "scaled": lambda i, o: (i[0] == "times" or i[0] == "mul" and "lo" in i[1]) and _is_sum(o),
+    "scaled": lambda i, o: (
+        (i[0] == "times" or i[0] == "mul" and "lo" in i[1]) and _is_sum(o) and _bits(i) == _bits(o)
+    ),
     "widened": lambda i, o: i[0] == "extended" and (_is_sum(o, ("s64",)) or o[0] in ("times", "mul")),
     "three": lambda i, o: (i[0] == "plus" and i[3] == 32 or _is_sum(i, ("s32",))) and _is_sum(o, ("s32",)),
     "logic": lambda i, o: i[0] in _LOGIC and o[0] in _LOGIC and "pred" not in i[1] and "pred" not in o[1],

@@ -346,7 +346,7 @@ class Replay:
         instance.ended[number] = at
         instance.path.ended[number] = at
         for phase in self.script.heirs[number]:
-            hop = at + self._hop(number)
+            hop = at + self._hop(number, self.script.follows[phase])
             if hop >= instance.phase_end.get(phase, -1.0):
                 instance.phase_end[phase] = hop
                 instance.path.cause[phase] = number
@@ -356,13 +356,13 @@ class Replay:
         for warp, since in instance.sleepers.pop(number, ()):
             self._push(since, instance, warp)
 
-    def _hop(self, number: int) -> float:
-        """Cycles from an arrival to those who wait for the phase that it completes."""
+    def _hop(self, number: int, arrivals: int) -> float:
+        """Cycles from one of so many arrivals to those who wait for the phase that they complete."""
         event, chip = self.tape.events[number], self.chip
         if not event.lane.startswith("warp"):
             return 0.0
         if event.name.startswith("cluster_sync"):
             return chip.cluster_relaxed_cost if number in self.tape.relaxed else chip.cluster_cost
         if event.name.startswith(ALL_THREADS):
-            return chip.bar_cost
+            return chip.bar_cost + arrivals * chip.bar_warp
         return chip.remote_hop if number in self.tape.remote else chip.arrive_hop

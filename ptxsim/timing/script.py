@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ptxsim.timing.atomics import Atomic, played, whole_warps
 from ptxsim.timing.chip import Chip
 from ptxsim.timing.instructions import Rows
 from ptxsim.timing.merging import merged
@@ -102,8 +103,9 @@ def _of_halves(instr) -> bool:
 
 def _warp(steps: list, tape: Tape, rows: Rows, chip: Chip, made: Script) -> list[tuple]:
     """Steps of one warp, as ptxas orders them; registers that nobody waits for are dropped."""
-    out = [_step(step, tape, rows, chip, made) for step in steps]
-    out = merged(steps, out, made)
+    steps = whole_warps(steps, tape.instrs)
+    out = merged(steps, [_step(step, tape, rows, chip, made) for step in steps], made)
+    out = [one for step in out for one in (step if type(step) is list else [step])]
     if not tape.refills:  # else there are no registers for what comes early
         out = among_products(hoisted(out), tape.events)
     read = {name for _, _, reads, _ in out for name in reads}
@@ -135,6 +137,10 @@ def _step(step, tape: Tape, rows: Rows, chip: Chip, made: Script) -> tuple:
         roots = rows.roots(step.first, step.last)
         costs = slots, ready, branches, roots, refills * chip.l1_latency, needed
         return RUN, costs, tuple(needed), tuple(ready)
+    if type(step) is Atomic:
+        made.slots += max(1, 5 * step.turns)
+        made.shared_bytes += 128 * max(step.passes, (step.passes + 1) * step.turns)
+        return played(step, rows.row(step.row), chip.shared_latency)
     if type(step) is Access:
         row = rows.row(step.row)
         made.slots += 1

@@ -44,7 +44,7 @@ def test_what_ptxas_takes_away_takes_no_turn():
 
 
 def test_a_turn_comes_when_the_pipes_before_are_free():
-    whole = [add(f"a{i}", "p", "p", kind="s32") for i in range(4)]
+    whole = [instr("min", "s32", f"a{i}", "p", "p") for i in range(4)]
     slots, needed, _ = run(*whole, add("b", "q", "q"))
     assert slots == 8 and needed["%q"] == 8  # of 16 lanes: two cycles each
 

@@ -205,3 +205,24 @@ def test_a_jump_table_leads_to_all_its_targets():
     arms = "L0: add.u32 %r2, %r0, 1; bra L2; L1: add.u32 %r2, %r0, 2; L2:"
     slots = left(f"{jump} {arms} st.global.u32 [%rd0], %r2;")
     assert slots["add.u32 %r2, %r0, 1"] and slots["add.u32 %r2, %r0, 2"]
+
+
+def test_whole_numbers_are_divided_by_the_same_number_with_one_reciprocal():
+    body = """
+        div.s32 %r2, %r1, %r0;
+        rem.s32 %r3, %r2, %r0;
+        div.s32 %r4, %r3, %r0;
+        rem.u32 %r5, %r4, %r1;
+        st.global.b32 [%rd0], %r5;
+    """
+    assert of(body, "div.s32 %r2", "rem.s32 %r3", "div.s32 %r4", "rem.u32 %r5") == [23, 11, 13, 14]
+
+
+def test_a_product_of_32_bits_is_no_part_of_a_sum_of_64():
+    body = """
+        mul.lo.u32 %r2, %r1, %r0;
+        cvt.u64.u32 %rd2, %r2;
+        add.u64 %rd3, %rd2, %rd0;
+        st.global.b64 [%rd0], %rd3;
+    """
+    assert of(body, "mul.lo.u32", "add.u64") == [1, 2]

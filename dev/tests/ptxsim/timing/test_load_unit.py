@@ -198,7 +198,7 @@ def test_a_warp_waits_when_the_queue_is_full():
 def test_ctas_of_one_warp_spread_over_the_sub_partitions():
     tape = Tape([ADD], 1, 1, [[Run(0, 0) for _ in range(100)]])
     four, eight = (max(played(tape, count).ends) for count in (4, 8))
-    assert four == pytest.approx(200, rel=0.05) and eight == pytest.approx(400, rel=0.05)
+    assert four == pytest.approx(100, rel=0.05) and eight == pytest.approx(200, rel=0.05)
 
 
 def test_loads_of_global_memory_pass_the_port_of_shared_memory():

@@ -174,7 +174,7 @@ def test_runs_of_warps_of_one_subpartition_share_its_issue_slots():
     made = Made(8)
     for steps in made.tape.warps:
         steps.extend(Run(0, 0) for _ in range(100))
-    assert play(made).ends[0] == pytest.approx(2 * 100 * 2, rel=0.05)  # two warps, integer adds: two cycles
+    assert play(made).ends[0] == pytest.approx(2 * 100, rel=0.05)  # two warps
 
 
 def test_a_wait_for_what_never_comes_is_an_error():
@@ -233,3 +233,13 @@ def test_a_read_waits_the_longer_the_busier_hbm_is_and_longer_still_beside_write
     assert waits(0.5, False) == pytest.approx(H200.hbm_queue, rel=0.1)
     assert waits(0.34, True) == pytest.approx(510 + 36, rel=0.1)
     assert waits(2.0, False) == H200.hbm_queue * MOST
+
+
+@pytest.mark.parametrize("threads, cycles", [(128, 21), (256, 29), (384, 37)])
+def test_a_barrier_takes_longer_the_more_warps_arrive(threads, cycles):
+    made = Made(threads // 32)
+    arrived = [made.by_warp(warp, "issue", "cta_sync: arrive") for warp in range(threads // 32)]
+    phase = made.phase(*arrived)
+    for warp in range(threads // 32):
+        made.wait(warp, phase, name="cta_sync")
+    assert play(made).ends[0] == pytest.approx(cycles, abs=6)
