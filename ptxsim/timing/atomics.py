@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+import numpy as np
+
 from ptxsim.frontend.ast import Imm
 from ptxsim.timing.accesses import BANKS, WORD
 from ptxsim.timing.ordering import RUN, SHARED
@@ -41,7 +43,7 @@ def whole_warps(steps: list, instrs: list) -> list:
             lanes = []
         if type(step) is Access and step.shared and instrs[step.row].op in ("atom", "red"):
             row = step.row
-            lanes.append(step.at)
+            lanes += [step.at + place for place in np.frombuffer(step.lanes, np.int64).tolist() or [0]]
         else:
             found.append(step)
     return [*found, _atomic(row, lanes, instrs[row])] if lanes else found

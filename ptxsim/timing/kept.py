@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
+from ptxsim.frontend.ast import Imm
 from ptxsim.timing.flow import Flow, flow
 from ptxsim.timing.values import Values, children, pure
 
@@ -18,7 +19,7 @@ _FREE = {"constant", "phi", "row", "special", "unset", "literal", "cut", "neg", 
 _LOGIC = {"and", "or", "xor", "not", "lop3"}
 _MANY = {  # counted in what ptxas makes of them; without .ftz operands are scaled
     "div.full.f32": 9, "div.full.ftz.f32": 6, "div.approx.f32": 6, "div.approx.ftz.f32": 6, "div.rn.f32": 13,
-    "ex2.approx.f32": 5, "lg2.approx.f32": 5, "sqrt.approx.f32": 5, "rsqrt.approx.f32": 5, "sqrt.rn.f32": 9,
+    "ex2.approx.f32": 4, "lg2.approx.f32": 4, "sqrt.approx.f32": 4, "rsqrt.approx.f32": 4, "sqrt.rn.f32": 9,
     "rcp.rn.f32": 8, "sin.approx.f32": 2, "cos.approx.f32": 2, "div.s32": 23, "div.u32": 16, "rem.s32": 21,
     "rem.u32": 14, "div.s64": 60, "div.u64": 60, "rem.s64": 60, "rem.u64": 60,
 }  # fmt: skip
@@ -54,6 +55,8 @@ class Kept:
             self.slots[row] = 0
         for row in self.gives:
             self.slots[row] = self._slots(row)
+        for row in self._chosen():
+            self.slots[row] = 1
         for row in range(len(self.slots)):
             if self._repeated(row) or row in self.lazy and not self._read(row):
                 self.slots[row] = 0
@@ -142,6 +145,20 @@ class Kept:
 
     # ---- what is left of a row ----
 
+    def _chosen(self) -> list[int]:
+        """Rows that put a constant other than zero where another way to the same place puts something else."""
+        values = self.values
+        joins = [values.keys[n][1:] for n in self.needed if values.keys[n][0] == "phi"]
+        parts = {(name, values.leaves[p].get(name)) for b, name in joins for p in self.flow.before[b]}
+        return [
+            row
+            for row, number in values.result.items()
+            if (instr := values.instrs[row]).op == "mov"
+            and isinstance(value := instr.operands[1], Imm)
+            and value.bits
+            and (instr.operands[0].name, number) in parts
+        ]
+
     def _repeated(self, row: int) -> bool:
         """A second row of one PTX instruction."""
         instrs = self.values.instrs
@@ -199,7 +216,8 @@ def _width(key: tuple) -> int:
     if key[0] == "times":
         return 2 if key[1][1] == 64 else 1
     if key[0] == "pack":
-        return 1 if key[1][-1] == "b32" else 0
+        twice = len(set(key[2:])) == 1  # HFMA2 reads the same half of a register twice
+        return int(key[1][-1] == "b32" and not twice)
     many = _MANY.get(".".join((key[0], *key[1])))
     wide = _kind(key) in ("s64", "u64", "b64") and key[0] not in ("mul", "mad")
     return many or (2 if wide else 1)

@@ -31,6 +31,7 @@ class _Group:
 
 def merged(steps: list, out: list[tuple], made) -> list[tuple]:
     """The costs `out` of a warp's `steps`; loads that become one stand in the place of the first."""
+    parts = made.tape.parts or {}
     result: list[tuple | None] = list(out)
     groups: dict[tuple, _Group] = {}
     known: dict[tuple, _Group] = {}
@@ -45,7 +46,8 @@ def merged(steps: list, out: list[tuple], made) -> list[tuple]:
             if words in known:
                 _again(known[words], place, step, result, made)
             else:
-                known[words] = _join(groups, place, step, result, made)
+                part, turning = parts.get(step.row, ((), False))
+                known[words] = _join(groups, (part, branches if turning else 0), place, step, result, made)
     return [step for step in result if step is not None]
 
 
@@ -54,7 +56,7 @@ def _reads(step) -> bool:
 
 
 def _joins(step: Access) -> bool:
-    return not step.write and step.width in (4, 8) and bool(step.lanes)
+    return not step.write and step.width in (2, 4, 8) and bool(step.lanes)
 
 
 def _again(found: _Group, place: int, step: Access, result: list, made) -> None:
@@ -66,9 +68,9 @@ def _again(found: _Group, place: int, step: Access, result: list, made) -> None:
     result[place] = None
 
 
-def _join(groups: dict, place: int, step: Access, result: list, made) -> _Group:
+def _join(groups: dict, part: tuple, place: int, step: Access, result: list, made) -> _Group:
     """The group that the load is part of now."""
-    key = step.lanes, step.at // WIDE
+    key = part, step.lanes, step.at // WIDE
     found = groups.get(key)
     if found is None or step.at % WIDE in found.parts or not _aligned(step.lanes):
         groups[key] = _Group(step.lanes, place, {step.at % WIDE}, [step.passes])

@@ -19,6 +19,7 @@ from ptxsim.report.findings import Reporter
 from ptxsim.timing.accesses import copied, global_sectors, parted_rows, shared_passes
 from ptxsim.timing.alone import listens
 from ptxsim.timing.kept import kept
+from ptxsim.timing.neighbours import variable_parts
 from ptxsim.timing.tape import Access, Copy, Run, Tape, Unit
 from ptxsim.trace.recorder import Recorder
 
@@ -56,6 +57,7 @@ def record(launch, index: int = 0) -> Tape:
         )
     recorder.tape.finished, recorder.tape.lanes = True, recorder.lanes()
     recorder.tape.kept = kept(launch.program)
+    recorder.tape.parts = variable_parts(launch.program)
     return recorder.tape
 
 
@@ -129,7 +131,8 @@ class TapeRecorder(Recorder):
         size = (log[:, bytecode.LOG_SIZE] & bytecode.LOG_SIZE_MASK) >> 1
         write, total = bool(log[0, bytecode.LOG_SIZE] & 1), int(size.sum())
         if is_shared(place[:1])[0]:
-            passes, lanes = shared_passes(place, size), b"" if write else (place - place[0]).tobytes()
+            plain = write and self.tape.instrs[row].op not in ("atom", "red")
+            passes, lanes = shared_passes(place, size), b"" if plain else (place - place[0]).tobytes()
             return Access(row, True, write, total, passes, at=int(place[0]), lanes=lanes, width=int(size[0]))
         sectors, lines = global_sectors(place, size)
         segment = self.memory.find(int(place[0]))

@@ -83,5 +83,6 @@ class Tape:
     columns: int = 0  # of tensor memory that a CTA allocates
     finished: bool = False
     kept: list[int] = field(default_factory=list)  # row -> instructions that ptxas would leave of it
+    parts: dict | None = None  # row of a load from shared memory -> neighbours.Part of its address
     refills: float = 0.0  # loads of what ptxas spilled, as a share of all other instructions
     lanes: list = field(default_factory=list)  # trace.schedule.Lane of every warp and unit with events

@@ -226,3 +226,44 @@ def test_a_product_of_32_bits_is_no_part_of_a_sum_of_64():
         st.global.b64 [%rd0], %rd3;
     """
     assert of(body, "mul.lo.u32", "add.u64") == [1, 2]
+
+
+def test_a_half_that_is_read_twice_is_not_copied_before():
+    body = """
+        ld.global.b16 %h1, [%rd0];
+        ld.global.b16 %h2, [%rd0+2];
+        mov.b32 %r2, {%h1, %h1};
+        mov.b32 %r3, {%h1, %h2};
+        fma.rn.f16x2 %r4, %r2, %r3, %r1;
+        st.global.b32 [%rd0], %r4;
+    """
+    assert of(body, "mov.b32 %r2", "mov.b32 %r3") == [0, 1]
+
+
+def test_functions_of_floats_scale_what_is_very_small():
+    body = """
+        ld.global.f32 %f1, [%rd0];
+        ex2.approx.f32 %f2, %f1;
+        lg2.approx.ftz.f32 %f3, %f2;
+        st.global.f32 [%rd0], %f3;
+    """
+    assert of(body, "ex2", "lg2") == [4, 1]
+
+
+def test_a_constant_that_a_branch_chooses_is_an_instruction():
+    body = """
+        mov.b32 %r2, 7;
+        mov.b32 %r3, 0;
+        mov.b32 %r4, 5;
+        setp.lt.s32 %p1, %r1, %r0;
+        @%p1 bra $chosen;
+        mov.b32 %r2, 9;
+        mov.b32 %r3, %r1;
+    $chosen:
+        add.s32 %r5, %r1, %r4;
+        st.global.b32 [%rd0], %r2;
+        st.global.b32 [%rd0+4], %r3;
+        st.global.b32 [%rd0+8], %r5;
+    """
+    found = of(body, "mov.b32 %r2, 7", "mov.b32 %r2, 9", "mov.b32 %r3, 0", "mov.b32 %r4", "mov.b32 %r3, %r1")
+    assert found == [1, 1, 0, 0, 0]

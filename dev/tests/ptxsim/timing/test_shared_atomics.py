@@ -1,5 +1,6 @@
 """Atomics on shared memory: one instruction of a warp, with the passes that SASS takes."""
 
+import numpy as np
 import pytest
 
 from ptxsim.frontend.ast import Imm, Instr, Mem, Reg
@@ -39,6 +40,15 @@ def lanes(*words: int) -> list[Access]:
 )
 def test_a_warp_takes_as_many_passes_as_its_words_and_banks_say(value, kind, words, expected):
     assert whole_warps(lanes(*words), [atom(value, kind)]) == [expected]
+
+
+def test_lanes_that_are_noted_together_count_alike():
+    places = np.array([0, 3, 3, 35], np.int64) * 4
+    together = Access(0, True, True, 16, 2, at=80, lanes=places.tobytes(), width=4)
+    alone = lanes(20, 23, 23, 55)
+    for value, kind in ((ONE, "u32"), (OTHER, "u32"), (OTHER, "f32")):
+        instrs = [atom(value, kind)]
+        assert whole_warps([together], instrs) == whole_warps(alone, instrs)
 
 
 def test_other_steps_stay_and_part_what_they_stand_between():
