@@ -146,7 +146,7 @@ class Kept:
     # ---- what is left of a row ----
 
     def _chosen(self) -> list[int]:
-        """Rows that put a constant other than zero where another way to the same place puts something else."""
+        """Rows that put a constant, not zero, where another way to the same place puts something else."""
         values = self.values
         joins = [values.keys[n][1:] for n in self.needed if values.keys[n][0] == "phi"]
         parts = {(name, values.leaves[p].get(name)) for b, name in joins for p in self.flow.before[b]}
