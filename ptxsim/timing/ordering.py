@@ -24,8 +24,16 @@ def hoisted(steps: list[tuple]) -> list[tuple]:
         place = len(out)
         if step[0] in (SHARED, GLOBAL) and step[3] and not _writes(step):
             place, step = _moved(out, step)
+            out[place:] = [_without(before, step[3]) for before in out[place:]]
         out.insert(place, step)
     return out
+
+
+def _without(run: tuple, loaded: tuple) -> tuple:
+    """A run that a load has passed: what it gave the load's registers is for lanes that do not load."""
+    if run[0] != RUN or not set(loaded).intersection(run[3]):
+        return run
+    return (*run[:3], tuple(name for name in run[3] if name not in loaded))
 
 
 def _moved(out: list[tuple], step: tuple) -> tuple[int, tuple]:
