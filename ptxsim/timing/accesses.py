@@ -75,6 +75,11 @@ def _counted(values: np.ndarray) -> list[list[int]]:
     return [found.tolist() for found in np.unique(values, return_counts=True)]
 
 
+def scattered(places: np.ndarray) -> bool:
+    """Whether the addresses of the lanes follow no pattern: a gather."""
+    return len(places) > 8 and len(np.unique(np.diff(places))) > len(places) // 4
+
+
 def global_sectors(places: np.ndarray, sizes: np.ndarray) -> tuple[list[int], list[int]]:
     """(sectors, lines) that the lanes touch, each once."""
     first, last = places // SECTOR, (places + sizes - 1) // SECTOR

@@ -72,6 +72,7 @@ class Chip:
     cluster_relaxed_cost: float
     store_line: float
     cta_start: float
+    cta_pace: float  # cycles of the whole chip for each CTA that it starts
     launch: float  # s
     launch_floor: float
     rotated: float  # B of arrays that the harness goes through before it comes to the same ones again

@@ -28,6 +28,7 @@ class Locality:
     sharers: dict[int, float] = field(default_factory=dict)  # array -> clusters that read a line together
     writes_back: bool = False  # what is written goes on to HBM within the launch
     behind: float = 1.0  # share of the clusters that sit on an SM with as many as any other holds
+    patched: float = 0.0  # share of the written bytes that is in sectors that are written in part
     slots: int = 1  # CTAs of an SM at a time
     l1_bytes: float = 0.0  # of an SM that shared memory leaves
 
@@ -52,8 +53,9 @@ class Locality:
         return survives(since * self.slots * self.sms, self.chip.l2_whole)
 
     def written_seconds(self) -> float:
-        """Time of all of HBM that a written byte takes."""
-        return 1.0 / self.chip.hbm_write_rate if self.writes_back else 0.0
+        """Time of all of HBM that a written byte takes. Of a sector written in part L2 reads the rest."""
+        again = self.patched / self.chip.hbm_rate
+        return 1.0 / self.chip.hbm_write_rate + again if self.writes_back else 0.0
 
     def hbm_seconds(self, segment: int) -> float:
         return 1.0 / max(1.0, self.sharers.get(segment, 1.0)) / self.chip.hbm_rate
@@ -65,15 +67,24 @@ class Locality:
         return max(0.0, size - parted) * self.l2_seconds(segment) + parted / self.chip.l2_rate
 
 
-def locality(chip: Chip, sms: int, reads: dict[int, int], sizes: dict[int, int], sharers: dict[int, float],
-             clusters: int, together: int, rounds: int = 1, mean: float = 1.0) -> Locality:  # fmt: skip
+def locality(
+    chip: Chip,
+    sms: int,
+    reads: dict[int, int],
+    sizes: dict[int, int],
+    sharers: dict[int, float],
+    clusters: int,
+    together: int,
+    rounds: int = 1,
+    mean: float = 1.0,
+    gathered=(),
+) -> Locality:
     """reads: bytes that a cluster reads of each array; sizes: of every array that the kernel touches.
 
     clusters: of the grid; together: that run at the same time; rounds: tiles that the sampled one does in
-    turn; mean: work of a cluster, as a share of the sampled one's.
+    turn; mean: work of a cluster, as a share of the sampled one's; gathered: arrays that are read at random.
     """
     found = Locality(chip, sms, {}, dict(sharers))
-    waves = max(1.0, clusters * mean / together * rounds)  # the last need not be full
     unique = {
         s: min(sizes[s], size / rounds * min(clusters, together) / sharers.get(s, 1.0))
         for s, size in reads.items()
@@ -83,9 +94,13 @@ def locality(chip: Chip, sms: int, reads: dict[int, int], sizes: dict[int, int],
     sets = max(1, min(MOST_SETS, math.ceil(chip.rotated / total))) if total else 1
     left = survives(sets * total, chip.l2_whole)  # of what the launch before on these arrays has read
     found.writes_back = total > chip.l2_bytes
+    waves = max(1.0, clusters * mean / together * rounds)  # the last need not be full
     for segment, size in unique.items():
-        first = min(1.0, sizes[segment] / (waves * size)) if size else 1.0
-        found.miss[segment] = first * (1.0 - left) + (1.0 - first) * (1.0 - again)
+        random = segment in gathered
+        asked = clusters * mean * reads[segment] if random else waves * size
+        first = min(1.0, sizes[segment] / asked) if asked else 1.0
+        stays = kept(chip, sizes[segment]) if random else again
+        found.miss[segment] = first * (1.0 - left) + (1.0 - first) * (1.0 - stays)
     return found
 
 

@@ -104,8 +104,9 @@ def predict(taken: Sample, chip: Chip) -> Prediction:
     near = locality(
         chip, working * taken.ctas, taken.tape.reads, taken.sizes, taken.sharers, taken.clusters,
         min(taken.clusters, groups * min(slots, each)),
-        rounds(taken.tape), taken.mean,
+        rounds(taken.tape), taken.mean, _gathered(taken.tape),
     )  # fmt: skip
+    near.patched = taken.tape.patched / max(1, sum(taken.tape.writes.values()))
     near.behind = _behind(taken.clusters, groups, each) if each <= slots else 1.0
     near.slots = min(slots, each)
     near.l1_bytes = chip.l1_whole - near.slots * (taken.shared_bytes + RESERVED)
@@ -167,16 +168,21 @@ def _work(made: Script, taken: Sample, near: Locality) -> Work:
     """Of all clusters. What is sent to several CTAs at once takes the energy of as many copies."""
     count = taken.clusters * taken.mean
     again = sum(c.bytes * (len(c.ranks) - 1) for c in taken.tape.copies.values() if not c.write) * count
-    reads = {s: n * count for s, n in taken.tape.reads.items()}
     written = sum(taken.tape.writes.values()) * count
-    missed = sum(n * near.miss.get(s, 0.0) / max(1.0, near.sharers.get(s, 1.0)) for s, n in reads.items())
+    sent = {s: n * count for s, n in taken.tape.fetched.items()}
+    missed = sum(n * near.miss.get(s, 0.0) / max(1.0, near.sharers.get(s, 1.0)) for s, n in sent.items())
     passed, gone = _read_again(taken.tape.again, near)
     return Work(
         made.unit_flops * count, made.product_flops * count,
-        sum(reads.values()) + again + written + passed * count,
-        missed + gone * count + (written if sum(taken.sizes.values()) > near.chip.l2_bytes else 0),
+        sum(taken.tape.reads.values()) * count + again + written + passed * count,
+        missed + gone * count + (written * (1.0 + near.patched) if near.writes_back else 0),
         made.shared_bytes * count, made.slots * count, made.half,
     )  # fmt: skip
+
+
+def _gathered(tape) -> set[int]:
+    """Arrays that are mostly read without a pattern."""
+    return {s for s, size in tape.scattered.items() if 2 * size > tape.reads[s]}
 
 
 def _read_again(again: dict[int, dict[int, int]], near: Locality) -> tuple[float, float]:

@@ -16,7 +16,7 @@ from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
 from ptxsim.machine.cluster import Cluster
 from ptxsim.report.findings import Reporter
-from ptxsim.timing.accesses import copied, global_sectors, parted_rows, shared_passes
+from ptxsim.timing.accesses import copied, global_sectors, parted_rows, scattered, shared_passes
 from ptxsim.timing.alone import listens
 from ptxsim.timing.kept import kept
 from ptxsim.timing.neighbours import variable_parts
@@ -26,6 +26,7 @@ from ptxsim.trace.recorder import Recorder
 _PLAIN = (bytecode.JOIN, bytecode.BRA, bytecode.BRX, bytecode.EXIT)
 
 
+PAIR = 64  # bytes that HBM sends: a pair of sectors
 SINCE = 4096  # bytes to which the distance of reads is rounded
 DRY = True  # tensor cores and TMA move no data: a tape is the same with and without
 
@@ -56,6 +57,7 @@ def record(launch, index: int = 0) -> Tape:
             "the cluster does not run to its end by itself: ./lab check says what it waits for"
         )
     recorder.tape.finished, recorder.tape.lanes = True, recorder.lanes()
+    recorder.tape.patched = 32 * sum(size < 32 for size in recorder.patches.values())
     recorder.tape.kept = kept(launch.program)
     recorder.tape.parts = variable_parts(launch.program)
     return recorder.tape
@@ -100,6 +102,8 @@ class TapeRecorder(Recorder):
         )
         self.seen = [{} for _ in range(self.ctas)]  # line of global memory -> its last reader, and then
         self.read = [0] * warps  # bytes of global memory that a warp has read
+        self.patches: dict[int, int] = {}  # sector that an instruction wrote in part -> bytes
+        self.lanes_before = None  # log of the last handler's access: of an atomic, its lanes so far
 
     def merges(self, last, kind: str, name: str, phase) -> bool:
         return kind == "wait" and super().merges(last, kind, name, phase)
@@ -136,13 +140,28 @@ class TapeRecorder(Recorder):
             return Access(row, True, write, total, passes, at=int(place[0]), lanes=lanes, width=int(size[0]))
         sectors, lines = global_sectors(place, size)
         segment = self.memory.find(int(place[0]))
-        known, since = (0, 0) if write else self._known(lines, len(sectors), warp)
-        traffic = self.tape.writes if write else self.tape.reads
-        traffic[segment] = traffic.get(segment, 0) + 32 * (len(sectors) - known)
+        if write:
+            self._written(segment, sectors, place, total)
+            return Access(row, False, True, total, len(sectors), segment, lines=len(lines))
+        known, since = self._known(lines, len(sectors), warp)
+        new = len(sectors) - known
+        fetched = PAIR * len({sector // 2 for sector in sectors}) * new // len(sectors)
+        self.tape.reads[segment] = self.tape.reads.get(segment, 0) + 32 * new
+        self.tape.fetched[segment] = self.tape.fetched.get(segment, 0) + fetched
+        if scattered(place):
+            self.tape.scattered[segment] = self.tape.scattered.get(segment, 0) + 32 * new
         if known:
             again = self.tape.again.setdefault(segment, {})
             again[since] = again.get(since, 0) + 32 * known
-        return Access(row, False, write, total, len(sectors), segment, known, since, len(lines))
+        return Access(row, False, False, total, len(sectors), segment, known, since, len(lines), fetched)
+
+    def _written(self, segment: int, sectors: list[int], place, total: int) -> None:
+        """Counts what is written, and which sectors only in part: `patches` has the bytes of each so far."""
+        self.tape.writes[segment] = self.tape.writes.get(segment, 0) + 32 * len(sectors)
+        if total < 32 * len(sectors):
+            share = total // len(place)
+            for sector in (place // 32).tolist():
+                self.patches[sector] = self.patches.get(sector, 0) + share
 
     def _known(self, lines: list[int], sectors: int, warp: int) -> tuple[int, int]:
         """(sectors of lines that the CTA has read before, bytes that it has read since, about).
@@ -160,13 +179,26 @@ class TapeRecorder(Recorder):
     # ---- what units tell ----
 
     def accesses(self, cluster, log) -> None:
-        """ldmatrix and stmatrix, from their handlers."""
+        """ldmatrix, stmatrix and atomics, from their handlers; of an atomic one lane after the other.
+
+        Lanes in global memory are put together here, those in shared memory in atomics.py.
+        """
         if len(log) and cluster.index == self.index:
             warp, row = int(log[0, bytecode.LOG_THREAD]) // 32, int(log[0, bytecode.LOG_ROW])
             steps = self.tape.warps[warp]
             if type(steps[-1]) is Unit and steps[-1].row == row:
                 steps.pop()
+            elif self._same_instruction(steps[-1], row, log):
+                log = np.concatenate([self.lanes_before, log])
+                self.tape.writes[steps[-1].segment] -= 32 * steps.pop().passes
+            self.lanes_before = log
             steps.append(self._access(row, log, warp))
+
+    def _same_instruction(self, last, row: int, log) -> bool:
+        """Whether this lane is the next of the atomic on global memory that the warp did last."""
+        if type(last) is not Access or last.shared or not last.write or last.row != row or len(log) > 1:
+            return False
+        return int(self.lanes_before[-1, bytecode.LOG_THREAD]) < int(log[0, bytecode.LOG_THREAD])
 
     def by_warp(self, split, kind, name, after=(), amount=0, read=(), phase=None) -> int:
         before = self.last.get(split.warp)
@@ -201,6 +233,8 @@ class TapeRecorder(Recorder):
         )
         traffic = self.tape.writes if write else self.tape.reads
         traffic[segment] = traffic.get(segment, 0) + size
+        if not write:
+            self.tape.fetched[segment] = self.tape.fetched.get(segment, 0) + size
 
     def cp_async_issue(self, cluster, split, reads, writes) -> int:
         number = super().cp_async_issue(cluster, split, reads, writes)
@@ -214,6 +248,7 @@ class TapeRecorder(Recorder):
                 False, 32 * pieces, segment, (split.cta,), first, False, len(lines), passes, 32 * parted
             )
             self.tape.reads[segment] = self.tape.reads.get(segment, 0) + 32 * pieces
+            self.tape.fetched[segment] = self.tape.fetched.get(segment, 0) + 32 * pieces - 16 * parted
         return number
 
     def mma_issue(self, cluster, split, op) -> None:

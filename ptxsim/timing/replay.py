@@ -34,6 +34,7 @@ from ptxsim.timing.servers import Pipe, Share
 from ptxsim.trace.schedule import COPIES, LOADS, TENSOR
 
 PORT = 128  # bytes a cycle of shared memory
+ATOMIC = 2  # times as long as a store of the same sectors (ports.cu: 2.9 cycles a sector, in a line)
 LINE = 128  # bytes that L2 fetches for a tensor map with L2 promotion of 128 B
 STORED = 8  # stores to shared memory that may stand before its port, until a warp waits with the next
 ALL_THREADS = "cta_sync", "barrier "  # events of bar.sync, by the start of their names
@@ -78,6 +79,7 @@ class Replay:
         self.tape = script.tape
         self.sms = [Sm(chip, locality, ghz) for _ in range(self.tape.ctas)]
         self.heap: list[tuple] = []  # (cycle, instance, warp)
+        self.launches = Pipe()  # of CTAs: the chip starts one after the other
         self.count = 0
         self.do = {
             RUN: self._run,
@@ -94,6 +96,7 @@ class Replay:
     def play(self, instances: int, resident: int) -> Played:
         """Plays the script so often, `resident` instances at a time."""
         self.left, self.starts, self.ends, self.paths = instances, [], [], []
+        self.resident = resident
         self.instances: list[Instance] = []
         for _ in range(min(instances, resident)):
             self._begin(0.0)
@@ -107,6 +110,8 @@ class Replay:
 
     def _begin(self, at: float) -> None:
         self.left -= 1
+        paced = self.launches.serve(at, self.chip.cta_pace * self.locality.sms)
+        at = paced if len(self.instances) >= self.resident else at  # the first ones start together
         instance = Instance(self.script, self.locality, len(self.instances))
         self.instances.append(instance)
         self.starts.append(at)
@@ -168,32 +173,38 @@ class Replay:
         return max(at + 1, begin - STORED * passes) if write else at + 1
 
     def _global(self, instance, warp, sm, sub, at, costs, writes):
-        sectors, cached, segment, write, lines, since = costs
+        sectors, cached, segment, write, lines, since, fetched, atomic = costs
         begin = sm.issue[sub].slip_in(at, 1)
         if write:
             begin = sm.memory.serve(begin, lines * self.chip.store_line)
-            sm.out.serve(begin, 32 * sectors)
+            sm.out.serve(begin, 32 * sectors * (ATOMIC if atomic else 1))
             due = sm.hbm.serve(begin, 32 * sectors * self.locality.written_seconds(), True)
             begin = max(begin, due - 600)
+            for name in writes:  # of an atomic
+                instance.ready[warp][name] = begin + self.chip.hbm_latency
             return max(at + 1, begin - 200)
         begin = sm.port.serve(sm.memory.serve(begin, max(lines, 0.5 * sectors)), lines)
         ends = begin + self.chip.l1_latency
         if sectors > cached:
             missed = instance.misses(segment, "ld")
-            ends = self._loaded(instance, warp, sm, begin, sectors - cached, segment, missed)
+            ends = self._loaded(instance, warp, sm, begin, sectors - cached, segment, missed, fetched)
         if cached and not instance.finds("L1", segment, self.locality.in_l1(since)):
             missed = not instance.finds("L2", segment, self.locality.in_l2(since))
-            ends = max(ends, self._loaded(instance, warp, sm, begin, cached, segment, missed))
+            size = SECTOR * cached
+            ends = max(ends, self._loaded(instance, warp, sm, begin, cached, segment, missed, size))
         for name in writes:
             instance.ready[warp][name] = ends
         return begin + 1
 
-    def _loaded(self, instance, warp, sm, at: float, sectors: int, segment: int, missed: bool) -> float:
-        """When sectors that L1 does not have are there; those of one warp come one line after the other."""
+    def _loaded(self, instance, warp, sm, at, sectors, segment, missed, fetched) -> float:
+        """When sectors that L1 does not have are there; those of one warp come one line after the other.
+
+        fetched: bytes that HBM sends for them.
+        """
         last = instance.paced(warp, at, sectors * SECTOR / LINE * self.chip.load_pace) - self.chip.load_pace
         seconds = SECTOR * sectors * self.locality.l2_seconds(segment)
         hit, miss = (max(0.0, last - at) + late for late in (self.chip.l2_latency, self.chip.hbm_latency))
-        return self._fetch(sm, at, SECTOR * sectors, seconds, segment, missed, hit, miss)
+        return self._fetch(sm, at, fetched, seconds, segment, missed, hit, miss)
 
     def _fetch(self, sm, at: float, size: int, seconds: float, segment: int, missed: bool, hit: float,
                miss: float, part: float = 1.0) -> float:  # fmt: skip
@@ -327,7 +338,8 @@ class Replay:
         through = sm.lines.serve(at, copy.passes * self.chip.copy_pass)
         begin = max(through, sm.copies.serve(at, copy.bytes / self.chip.copy_port))
         seconds = self.locality.copy_seconds(copy.segment, copy.bytes, copy.parted)
-        end = self._fetch(sm, begin, copy.bytes, seconds, copy.segment, missed, self.chip.l2_latency + 27,
+        whole = copy.bytes - copy.parted / 2
+        end = self._fetch(sm, begin, whole, seconds, copy.segment, missed, self.chip.l2_latency + 27,
                           self.chip.hbm_latency + 90)  # fmt: skip
         return begin, begin + 4, end
 

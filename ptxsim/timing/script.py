@@ -157,8 +157,9 @@ def _step(step, tape: Tape, rows: Rows, chip: Chip, made: Script) -> tuple:
             made.shared_bytes += 128 * step.passes
             late = chip.shared_latency + (10 if row.name == "ldmatrix" else 0)
             return SHARED, (step.passes, late, step.write), row.reads, row.writes
-        costs = step.passes, step.cached, step.segment, step.write, step.lines, step.since
-        return GLOBAL, costs, row.reads, row.writes
+        atomic = row.name in ("atom", "red")
+        costs = step.passes, step.cached, step.segment, step.write, step.lines, step.since, step.fetched
+        return GLOBAL, (*costs, atomic), row.reads, row.writes
     return _unit(step, tape, rows, chip, made)
 
 

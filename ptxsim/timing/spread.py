@@ -15,6 +15,7 @@ from functools import cache
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from ptxsim.checks.deadlock.explain import explain
 from ptxsim.jit import bytecode
 from ptxsim.machine.cluster import Cluster
 from ptxsim.report.findings import Reporter
@@ -94,7 +95,8 @@ def _same(one: float, other: float) -> bool:
 
 def _counter(launch):
     """index -> (tensor instructions, all instructions) of this cluster."""
-    cluster = Cluster(launch, "program", Reporter([], launch.memory, launch.shared_dynamic, launch.source))
+    reporter = Reporter([], launch.memory, launch.shared_dynamic, launch.source)
+    cluster = Cluster(launch, "program", reporter, explain=explain)
     cluster.dry = True
 
     def run(index: int) -> tuple[int, int]:
@@ -109,15 +111,20 @@ def _counter(launch):
 
 def _counted(run, count: int) -> dict[int, int]:
     """index -> instructions, of the first cluster, the last, and those between them that have to be run."""
-    found = {0: run(0), count - 1: run(count - 1)}
+    found = {index: run(index) for index in (0, count - 1, _inside(0, count - 1))}
     while len(found) < MOST:
         places = sorted(found)
         gaps = [(_unknown(found, a, b), a, b) for a, b in zip(places, places[1:], strict=False)]
         worst, a, b = max(gaps)
         if sum(gap for gap, _, _ in gaps) <= CLOSE * _total(found) or not worst:
             break
-        found[(a + b) // 2] = run((a + b) // 2)
+        found[_inside(a, b)] = run(_inside(a, b))
     return found
+
+
+def _inside(a: int, b: int) -> int:
+    """A cluster between two others, in no step with the rows of a grid."""
+    return a + round((b - a) * 0.382)
 
 
 def _unknown(found: dict[int, int], a: int, b: int) -> float:

@@ -36,6 +36,7 @@ class Access:
     cached: int = 0  # of the sectors: in lines that the CTA has read before
     since: int = 0  # bytes that the CTA has read since it last read these lines, about
     lines: int = 0  # of 128 bytes of global memory
+    fetched: int = 0  # bytes that HBM sends for sectors that are new to the CTA
     at: int = 0  # of a load from shared memory: address of its first lane
     lanes: bytes = b""  # addresses of its lanes, int64, from the first one's on
     width: int = 0  # bytes of a lane
@@ -80,6 +81,9 @@ class Tape:
     reads: dict[int, int] = field(default_factory=dict)  # segment -> bytes read from global memory
     writes: dict[int, int] = field(default_factory=dict)
     again: dict[int, dict[int, int]] = field(default_factory=dict)  # segment -> {since: bytes read again}
+    fetched: dict[int, int] = field(default_factory=dict)  # segment -> bytes that HBM sends for `reads`
+    scattered: dict[int, int] = field(default_factory=dict)  # segment -> of `reads`, by gathers
+    patched: int = 0  # of `writes`: in sectors that are written in part
     columns: int = 0  # of tensor memory that a CTA allocates
     finished: bool = False
     kept: list[int] = field(default_factory=list)  # row -> instructions that ptxas would leave of it
