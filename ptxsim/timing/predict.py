@@ -10,7 +10,7 @@ of all clusters, each with its share of the work (spread.py).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from ptxsim.timing.chip import Chip
@@ -114,6 +114,7 @@ def predict(taken: Sample, chip: Chip) -> Prediction:
     ghz = _likely_clock(work, made, chip, each)
     for _ in range(2):
         cycles, played = _play(made, chip, near, ghz, each, slots)
+        cycles = max(cycles, _ahead(made, chip, near, ghz, each))
         cycles *= stretch(taken.shares, groups, slots, partial(_together, made, chip, near, ghz))
         seconds = cycles / ghz / 1e9
         settled = settled_clock(work, seconds * ghz / start_clock(work, chip), start_clock(work, chip), chip)
@@ -157,6 +158,13 @@ def _play(
         return ends[-1], played
     first = turns // 2 * slots
     return ends[-1] + (ends[-1] - ends[first - 1]) / (len(ends) - first) * left, played
+
+
+def _ahead(made: Script, chip: Chip, near: Locality, ghz: float, each: int) -> float:
+    """Cycles of the SMs that hold one cluster less: what others find in L2, these have waited for."""
+    if near.behind == 1.0:
+        return 0.0
+    return _together(made, chip, replace(near, behind=1.0), ghz, each - 1)
 
 
 def _together(made: Script, chip: Chip, near: Locality, ghz: float, count: int) -> float:

@@ -153,7 +153,8 @@ class TapeRecorder(Recorder):
         if known:
             again = self.tape.again.setdefault(segment, {})
             again[since] = again.get(since, 0) + 32 * known
-        return Access(row, False, False, total, len(sectors), segment, known, since, len(lines), fetched)
+        banks = shared_passes(place, size)
+        return Access(row, False, False, total, len(sectors), segment, known, since, banks, fetched)
 
     def _written(self, segment: int, sectors: list[int], place, total: int) -> None:
         """Counts what is written, and which sectors only in part: `patches` has the bytes of each so far."""

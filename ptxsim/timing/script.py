@@ -107,7 +107,7 @@ def _warp(steps: list, tape: Tape, rows: Rows, chip: Chip, made: Script, registe
     """Steps of one warp, as ptxas orders them; registers that nobody waits for are dropped."""
     steps = whole_warps(steps, tape.instrs)
     out = [_step(step, tape, rows, chip, made) for step in steps]
-    places = joined(steps)
+    places = joined(steps, rows.kept)
     for place in places:
         kind, (slots, ready, _, *rest), reads, writes = out[place]
         out[place] = kind, (slots, ready, JOINED, *rest), reads, writes

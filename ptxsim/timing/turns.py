@@ -10,12 +10,20 @@ from ptxsim.timing.ordering import GLOBAL, RUN
 from ptxsim.timing.tape import Run
 
 UNROLLED = 4
+LONGEST = 40  # instructions of a turn: those of 32 are joined in SASS, one of 52 is not
 NAMES = 1009  # of a register: more than the loads of four turns
 
 
-def joined(steps: list) -> set[int]:
-    """Places among the steps of a warp of branches back to a turn that ptxas joins with the one before."""
-    back = [(place, steps[place].last) for place in range(len(steps) - 1) if _goes_back(steps, place)]
+def joined(steps: list, kept: list[int]) -> set[int]:
+    """Places among the steps of a warp of branches back to a turn that ptxas joins with the one before.
+
+    kept: row -> instructions; ptxas leaves long turns alone.
+    """
+    back = [
+        (place, steps[place].last)
+        for place in range(len(steps) - 1)
+        if _goes_back(steps, place) and sum(kept[_row(steps[place + 1]) : steps[place].last + 1]) <= LONGEST
+    ]
     found, turn = set(), 0
     for number, (place, row) in enumerate(back):
         before, after = (back[i][1] if 0 <= i < len(back) else None for i in (number - 1, number + 1))
@@ -27,10 +35,11 @@ def joined(steps: list) -> set[int]:
 
 def _goes_back(steps: list, place: int) -> bool:
     step, after = steps[place], steps[place + 1]
-    if type(step) is not Run:
-        return False
-    row = after.first if type(after) is Run else after.row
-    return 0 <= row <= step.last
+    return type(step) is Run and 0 <= _row(after) <= step.last
+
+
+def _row(step) -> int:
+    return step.first if type(step) is Run else step.row
 
 
 def renamed(out: list[tuple]) -> list[tuple]:

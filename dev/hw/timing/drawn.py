@@ -1,8 +1,10 @@
 """Sizes of the fifth round, drawn by machine: `python -m dev.hw.timing.drawn` prints those of the rungs.
 
+With `DRAWN=6` in the environment everything that draws makes the sixth round, by the same rule.
+
 The rule, written before any of them was built or timed:
 
-- Each draw has its own generator, `random.Random("5 " + what)`, so none hangs on another.
+- Each draw has its own generator, `random.Random("5 " + what)`, so none hangs on another; "6 " for the sixth.
 - An extent is log-uniform between two limits and rounded to a multiple of its step. A product's M and N lie
   between 768 and 6144, K between 512 and 6144, unless said otherwise; they are drawn again until the number
   of operations is within limits that mean some 20 to 500 us.
@@ -16,14 +18,16 @@ Nothing that was drawn is put aside for its size, nor for what it would take.
 from __future__ import annotations
 
 import math
+import os
 import random
 
 Size = tuple[int, int, int]
+ROUND = os.environ.get("DRAWN", "5")
 SHARED = 200 * 1024  # bytes for the stages of a tile
 
 
 def machine(what: str) -> random.Random:
-    return random.Random(f"5 {what}")
+    return random.Random(f"{ROUND} {what}")
 
 
 def extent(chance: random.Random, low: int, high: int, step: int) -> int:

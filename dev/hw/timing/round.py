@@ -1,4 +1,4 @@
-"""Times a round on this GPU: `python3 -m dev.hw.timing.round 3|4|5 FOLDER [--dry]`, about five minutes.
+"""Times a round on this GPU: `python3 -m dev.hw.timing.round 3|4|5|6 FOLDER [--dry]`, about five minutes.
 
 Needs torch, numpy and cuda-bindings; no TVM, no network. Writes into FOLDER:
 
@@ -26,7 +26,7 @@ from dev.hw.timing.run import Saved, contender, load
 from tracks import measure
 
 HERE = Path(__file__).parent
-ROUNDS = (3, 4, 5)  # those whose sets this runs
+ROUNDS = (3, 4, 5, 6)  # those whose sets this runs
 OUT, SASS, TRYING = "timing-unseen-{}-nvidia-h200.json", "timing-sass.json", "trying.txt"
 TURNS = 3  # over the whole set
 SECONDS = 290  # after which no further turn begins
