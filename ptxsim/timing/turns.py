@@ -1,7 +1,7 @@
 """Turns of a loop that ptxas joins: it unrolls an innermost loop four times.
 
-CUDA 13.0: 4 + 2 + 1 copies of its loads stand in the SASS of 24 of the saved kernels that have such a loop,
-whoever wrote their PTX.
+CUDA 13.0: 4 + 2 + 1 copies of its loads stand in the SASS of 24 kernels that have such a loop, whoever wrote
+their PTX.
 """
 
 from __future__ import annotations
