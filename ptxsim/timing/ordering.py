@@ -10,23 +10,21 @@ RUN, SHARED, GLOBAL, PRODUCT, OTHER, ISSUE, WAIT, TMEM, TMEM_WAIT = range(9)
 HELD = 8  # such registers of a thread, in SASS of CUDA 13.0 (`plain/gemm.cu`: 4 of 4 bytes, 1 to 3 of 16)
 
 JOINED = 2  # a run ends with a branch back to a turn that ptxas joins with this one (turns.py)
-FEW = 32  # registers that ptxas keeps to where it can: 64 warps of an SM have as many each
 AHEAD = 64  # issue slots of arithmetic for addresses that a load takes along: more registers it does not get
 
 
-def hoisted(steps: list[tuple], registers: int = 0) -> list[tuple]:
+def hoisted(steps: list[tuple]) -> list[tuple]:
     """Loads move up within their basic block, before what does not give them an address: ptxas does that.
 
     They pass runs and mma.sync alone, no store, wait or other instruction. Loads of global memory, which take
     longest, take the arithmetic of their addresses along, and pass stores to shared memory, if few registers
-    hold what has come and is not stored yet. They also pass the ends of turns that ptxas joins, as long as
-    half of a thread's `registers` hold what comes.
+    hold what has come and is not stored yet. They also pass the ends of turns that ptxas joins.
     """
     out: list[tuple] = []
     for step in steps:
         place = len(out)
         if step[0] in (SHARED, GLOBAL) and step[3] and not _writes(step):
-            place, step = _moved(out, step, (registers or FEW) // 2)
+            place, step = _moved(out, step)
             out[place:] = [_without(before, step[3]) for before in out[place:]]
         out.insert(place, step)
     return out
@@ -39,17 +37,15 @@ def _without(run: tuple, loaded: tuple) -> tuple:
     return (*run[:3], tuple(name for name in run[3] if name not in loaded))
 
 
-def _moved(out: list[tuple], step: tuple, room: int) -> tuple[int, tuple]:
-    """(where a load goes, the load: what it waits for there). room: registers for loads of joined turns."""
+def _moved(out: list[tuple], step: tuple) -> tuple[int, tuple]:
+    """(where a load goes, the load: what it waits for there)."""
     place, needs, taken = len(out), set(step[2]), False
-    room -= len(step[3])
     stores = HELD // len(step[3]) if step[0] == GLOBAL else 0  # that it may pass
     left = AHEAD if step[0] == GLOBAL else 0  # slots whose arithmetic it may take along
     while place:
         before = out[place - 1]
         stores -= before[0] == SHARED and _writes(before)
-        room -= len(before[3]) if before[0] == GLOBAL else 0
-        free = left and room >= 0 and before[0] == RUN and before[1][2] == JOINED
+        free = left and before[0] == RUN and before[1][2] == JOINED
         if not (_passable(before) or free or before[0] == SHARED and stores > 0):
             break
         if given := needs.intersection(before[3]):

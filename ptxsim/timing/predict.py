@@ -96,7 +96,7 @@ def _registers(launch) -> int:
 
 def predict(taken: Sample, chip: Chip) -> Prediction:
     """Replays a sample on a chip."""
-    made = script(taken.tape, chip, taken.registers)
+    made = script(taken.tape, chip)
     groups = max(1, int(chip.sms) // taken.ctas)
     slots = resident(chip, taken.threads, taken.shared_bytes, taken.registers, taken.columns)
     working = min(groups, taken.clusters)

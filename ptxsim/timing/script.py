@@ -71,8 +71,8 @@ class Script:
     reads: dict[int, int] = field(default_factory=dict)
 
 
-def script(tape: Tape, chip: Chip, registers: int = 0) -> Script:
-    """The tape of one cluster with this chip's costs. registers: of a thread, 0 if unknown."""
+def script(tape: Tape, chip: Chip) -> Script:
+    """The tape of one cluster with this chip's costs."""
     rows = Rows(tape.instrs, tape.kept or [1] * len(tape.instrs), chip.alu_latency)
     late: list[list[int]] = [[] for _ in tape.events]
     heirs: list[list[int]] = [[] for _ in tape.events]
@@ -85,7 +85,7 @@ def script(tape: Tape, chip: Chip, registers: int = 0) -> Script:
             for other in event.after:
                 heirs[other].append(number)
     made = Script(tape, [], late, follows, heirs, reads=dict(tape.reads))
-    made.warps = [_warp(steps, tape, rows, chip, made, registers) for steps in tape.warps]
+    made.warps = [_warp(steps, tape, rows, chip, made) for steps in tape.warps]
     made.unit_flops = sum(2.0 * e.amount for e in tape.events if e.kind == "mma")
     made.half = _half_share(tape)
     return made
@@ -103,7 +103,7 @@ def _of_halves(instr) -> bool:
     return "f16" in instr.mods[-3:] or instr.op == "wmma" and instr.mods[-3][0] == "m"
 
 
-def _warp(steps: list, tape: Tape, rows: Rows, chip: Chip, made: Script, registers: int) -> list[tuple]:
+def _warp(steps: list, tape: Tape, rows: Rows, chip: Chip, made: Script) -> list[tuple]:
     """Steps of one warp, as ptxas orders them; registers that nobody waits for are dropped."""
     steps = whole_warps(steps, tape.instrs)
     out = [_step(step, tape, rows, chip, made) for step in steps]
@@ -115,7 +115,7 @@ def _warp(steps: list, tape: Tape, rows: Rows, chip: Chip, made: Script, registe
     out = [one for step in out for one in (step if type(step) is list else [step])]
     out = renamed(out) if places else out
     if not tape.refills:  # else there are no registers for what comes early
-        out = among_products(hoisted(out, registers), tape.events)
+        out = among_products(hoisted(out), tape.events)
     read = {name for _, _, reads, _ in out for name in reads}
     late = {w for kind, costs, _, writes in out for w in writes if kind != RUN or costs[1][w] > costs[0] + 4}
     wanted = read & late

@@ -113,6 +113,8 @@ def test_a_kernel_that_never_ends_is_not_recorded():
     launch = ptxsim.load(STUCK).prepare("stuck", 1, 32, 1, 0, [])
     with pytest.raises(Unpredictable, match="does not run to its end"):
         record(launch)
+    with pytest.raises(Unpredictable, match="does not run to its end"):  # clusters of a grid are counted
+        sample(ptxsim.load(STUCK).prepare("stuck", 4, 32, 1, 0, []), sms=132)
 
 
 def test_ptx_that_is_not_modelled_is_not_predicted(made):

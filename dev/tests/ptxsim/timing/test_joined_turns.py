@@ -1,0 +1,53 @@
+"""Turns of a loop that ptxas joins, and loads that move up past what stood before them."""
+
+import pytest
+
+from ptxsim.timing.ordering import GLOBAL, JOINED, RUN, hoisted
+from ptxsim.timing.tape import Access, Run
+from ptxsim.timing.turns import joined, renamed
+
+LOAD = Access(0, False, False, 128, 4, 1, lines=1)
+
+
+def loop(turns: int) -> list:
+    """A load in row 0, and rows 1 to 5 with the branch back."""
+    return [LOAD, Run(1, 5)] * turns
+
+
+@pytest.mark.parametrize("turns, places", [(1, []), (2, []), (3, [1, 3]), (6, [1, 3, 5, 9])])
+def test_four_turns_are_joined(turns, places):
+    assert sorted(joined(loop(turns), [1] * 6)) == places
+
+
+def test_long_turns_and_outer_loops_are_left_alone():
+    assert not joined(loop(6), [10] * 6)
+    nest = [Run(0, 0), *[Access(1, False, False, 128, 4, 1, lines=1), Run(2, 3)] * 3, Run(4, 6)]
+    places = joined(nest * 3, [1] * 7)
+    assert {place % len(nest) for place in places} <= {2, 4}
+
+
+def load(name: str, *reads: str) -> tuple:
+    return GLOBAL, (4, 0, 1, False, 1, 0, 128, False), reads, (name,)
+
+
+def run(reads=(), writes=(), ends=0, slots=4) -> tuple:
+    costs = slots, dict.fromkeys(writes, slots), ends, {w: frozenset(reads) for w in writes}, 0.0
+    return RUN, (*costs, dict.fromkeys(reads, 0)), tuple(reads), tuple(writes)
+
+
+def test_each_load_has_a_register_of_its_own():
+    first, _, second, reader = renamed([load("a"), run(["a"]), load("a"), run(["a"], ["b"])])
+    assert first[3] != second[3] and reader[2] == second[3] and set(reader[1][5]) == set(second[3])
+    assert reader[1][3]["b"] == frozenset(second[3])
+
+
+@pytest.mark.parametrize("ends, kinds", [(JOINED, [GLOBAL] * 4 + [RUN] * 4), (1, [GLOBAL, RUN] * 4)])
+def test_loads_of_joined_turns_wait_together_and_those_of_others_do_not(ends, kinds):
+    turns = [step for n in range(4) for step in (load(f"a{n}"), run([f"a{n}"], ends=ends))]
+    assert [step[0] for step in hoisted(turns)] == kinds
+
+
+def test_a_masked_load_that_moves_up_is_what_its_register_holds_afterwards():
+    default = run([], ["a", "c"])
+    (moved, passed) = hoisted([default, load("a")])
+    assert moved[0] == GLOBAL and passed[3] == ("c",)

@@ -1,0 +1,110 @@
+"""What recorded loads, stores and atomics of global memory make of HBM, L2 and L1: one small kernel each."""
+
+import numpy as np
+import pytest
+
+import ptxsim
+from ptxsim.timing.chip import chip
+from ptxsim.timing.predict import predict, sample
+from ptxsim.timing.record import record
+from ptxsim.timing.spread import spread
+from ptxsim.timing.tape import Access
+
+H200 = chip("h200")
+COUNT = 1 << 16
+KERNEL = """
+.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 x, .param .u64 y) .maxntid 32
+{{
+    .reg .b32 %r<16>;
+    .reg .b64 %rd<16>;
+    .reg .pred %p<4>;
+    ld.param.b64 %rd1, [x];
+    ld.param.b64 %rd2, [y];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, %ctaid.x;
+{body}
+    ret;
+}}
+"""
+STRIDED = """
+    mul.wide.u32 %rd3, %r1, {stride};
+    add.s64 %rd4, %rd1, %rd3;
+    ld.global.b32 %r3, [%rd4];
+    mul.wide.u32 %rd5, %r1, 4;
+    add.s64 %rd6, %rd2, %rd5;
+    st.global.b32 [%rd6], %r3;
+"""
+
+
+def launch(body: str, grid: int = 1):
+    arrays = [np.zeros(COUNT, np.uint32), np.zeros(COUNT, np.uint32)]
+    return ptxsim.load(KERNEL.format(body=body)).prepare("k", grid, 32, 1, 0, arrays)
+
+
+def accesses(body: str) -> tuple:
+    tape = record(launch(body))
+    return tape, [step for step in tape.warps[0] if type(step) is Access]
+
+
+@pytest.mark.parametrize("stride, sectors, fetched", [(4, 4, 128), (64, 32, 2048), (128, 32, 2048)])
+def test_hbm_sends_pairs_of_sectors(stride, sectors, fetched):
+    _, (load, _) = accesses(STRIDED.format(stride=stride))
+    assert (load.passes, load.fetched) == (sectors, fetched)
+
+
+@pytest.mark.parametrize("stride, passes", [(4, 1), (128, 32), (132, 1), (144, 4)])
+def test_a_load_passes_l1_by_the_banks_of_its_lanes(stride, passes):
+    _, (load, _) = accesses(STRIDED.format(stride=stride))
+    assert load.lines == passes
+
+
+def test_a_store_of_one_word_of_each_sector_leaves_it_in_part():
+    body = "mul.wide.u32 %rd3, %r1, 32; add.s64 %rd4, %rd2, %rd3; st.global.b32 [%rd4+{at}], %r1;"
+    assert accesses(body.format(at=0))[0].patched == 32 * 32
+    whole = "".join(body.format(at=at) for at in range(0, 32, 4))
+    assert accesses(whole)[0].patched == 0
+
+
+def test_the_lanes_of_an_atomic_on_global_memory_are_one_instruction():
+    body = "mul.wide.u32 %rd3, %r1, 4; add.s64 %rd4, %rd2, %rd3; atom.global.add.u32 %r3, [%rd4], %r1;"
+    tape, found = accesses(body)
+    assert [(step.write, step.passes, step.lines) for step in found] == [(True, 4, 1)]
+    assert list(tape.writes.values()) == [128]
+
+
+def test_a_gather_is_told_from_a_stride():
+    hashed = """
+    mul.lo.u32 %r4, %r1, %r1;
+    mul.lo.u32 %r4, %r4, 7919;
+    and.b32 %r5, %r4, 65535;
+    mul.wide.u32 %rd3, %r5, 4;
+    add.s64 %rd4, %rd1, %rd3;
+    ld.global.b32 %r3, [%rd4];
+    st.global.b32 [%rd2], %r3;
+"""
+    assert accesses(hashed)[0].scattered and not accesses(STRIDED.format(stride=64))[0].scattered
+
+
+def test_more_small_ctas_than_the_chip_starts_in_time_take_as_long_as_their_starts():
+    body = STRIDED.format(stride=4)
+    few, many = (predict(sample(launch(body, grid), sms=132), H200).cycles for grid in (132 * 40, 132 * 400))
+    assert (many - few) / 360 == pytest.approx(H200.cta_pace * 132, rel=0.05)
+
+
+def test_work_in_the_middle_of_a_grid_is_seen_when_its_ends_do_little():
+    body = """
+    setp.lt.u32 %p1, %r2, 100;
+    setp.gt.u32 %p2, %r2, 900;
+    or.pred %p3, %p1, %p2;
+    @%p3 ret;
+    mov.u32 %r3, 0;
+turn:
+    add.u32 %r3, %r3, 1;
+    setp.lt.u32 %p1, %r3, 1000;
+    @%p1 bra turn;
+"""
+    found = spread(launch(body, 1000))
+    assert 100 <= found.largest <= 900 and found.mean == pytest.approx(0.8, abs=0.05)
