@@ -14,8 +14,8 @@ import numpy as np
 
 from ptxsim.timing.accesses import shared_passes
 from ptxsim.timing.tape import Access, Run
+from ptxsim.timing.turns import UNROLLED
 
-UNROLLED = 4
 WIDE = 16  # bytes of a lane
 
 

@@ -63,6 +63,10 @@ def record(launch, index: int = 0) -> Tape:
     return recorder.tape
 
 
+def _count(counts: dict[int, int], key: int, size: int) -> None:
+    counts[key] = counts.get(key, 0) + size
+
+
 def _stepping(cluster, recorder: TapeRecorder):
     """The main loop, one instruction at a time, so that the recorder sees each."""
     control, places = cluster.control, cluster.split_table
@@ -146,23 +150,23 @@ class TapeRecorder(Recorder):
         known, since = self._known(lines, len(sectors), warp)
         new = len(sectors) - known
         fetched = PAIR * len({sector // 2 for sector in sectors}) * new // len(sectors)
-        self.tape.reads[segment] = self.tape.reads.get(segment, 0) + 32 * new
-        self.tape.fetched[segment] = self.tape.fetched.get(segment, 0) + fetched
+        _count(self.tape.reads, segment, 32 * new)
+        _count(self.tape.fetched, segment, fetched)
         if scattered(place):
-            self.tape.scattered[segment] = self.tape.scattered.get(segment, 0) + 32 * new
+            _count(self.tape.scattered, segment, 32 * new)
         if known:
             again = self.tape.again.setdefault(segment, {})
-            again[since] = again.get(since, 0) + 32 * known
+            _count(again, since, 32 * known)
         banks = shared_passes(place, size)
         return Access(row, False, False, total, len(sectors), segment, known, since, banks, fetched)
 
     def _written(self, segment: int, sectors: list[int], place, total: int) -> None:
         """Counts what is written, and which sectors only in part: `patches` has the bytes of each so far."""
-        self.tape.writes[segment] = self.tape.writes.get(segment, 0) + 32 * len(sectors)
+        _count(self.tape.writes, segment, 32 * len(sectors))
         if total < 32 * len(sectors):
             share = total // len(place)
             for sector in (place // 32).tolist():
-                self.patches[sector] = self.patches.get(sector, 0) + share
+                _count(self.patches, sector, share)
 
     def _known(self, lines: list[int], sectors: int, warp: int) -> tuple[int, int]:
         """(sectors of lines that the CTA has read before, bytes that it has read since, about).
@@ -233,9 +237,9 @@ class TapeRecorder(Recorder):
             write, size, segment, tuple(ranks), address, bool(start), narrow, parted=parted
         )
         traffic = self.tape.writes if write else self.tape.reads
-        traffic[segment] = traffic.get(segment, 0) + size
+        _count(traffic, segment, size)
         if not write:
-            self.tape.fetched[segment] = self.tape.fetched.get(segment, 0) + size
+            _count(self.tape.fetched, segment, size)
 
     def cp_async_issue(self, cluster, split, reads, writes) -> int:
         number = super().cp_async_issue(cluster, split, reads, writes)
@@ -248,8 +252,8 @@ class TapeRecorder(Recorder):
             self.tape.copies[number] = Copy(
                 False, 32 * pieces, segment, (split.cta,), first, False, len(lines), passes, 32 * parted
             )
-            self.tape.reads[segment] = self.tape.reads.get(segment, 0) + 32 * pieces
-            self.tape.fetched[segment] = self.tape.fetched.get(segment, 0) + 32 * pieces - 16 * parted
+            _count(self.tape.reads, segment, 32 * pieces)
+            _count(self.tape.fetched, segment, 32 * pieces - 16 * parted)
         return number
 
     def mma_issue(self, cluster, split, op) -> None:
