@@ -54,17 +54,18 @@ _SMALL = """.version 8.7
 """
 
 
-def load(ptx_text: str) -> LoadedModule:
-    """Parses and lowers a PTX module.
+def load(ptx: str | bytes) -> LoadedModule:
+    """Parses a PTX module; text or its bytes, up to the first NUL as C programs pass it.
 
-    Raises PtxError, naming line and text, for text that is not PTX and for instructions that are not
-    modelled.
+    Raises PtxError, naming line and text, for text that is not PTX and for an instruction that is not
+    modelled; in a module of several kernels the latter waits until that kernel is launched.
     """
     import ptxsim.units.all_units  # noqa: F401  (registers the unit instructions)
     from ptxsim.frontend.parser import parse
     from ptxsim.launch import LoadedModule
 
-    return LoadedModule(parse(ptx_text))
+    text = ptx.decode("utf-8", "replace") if isinstance(ptx, bytes) else ptx
+    return LoadedModule(parse(text.partition("\0")[0]))
 
 
 def warm_up() -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import math
-import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from ptxsim.arguments import Arguments
 from ptxsim.checks.lifecycle.early_register_reads import early_uses
 from ptxsim.checks.lifecycle.unset_registers import unset_stores
 from ptxsim.checks.lifecycle.unwritten_outputs import marked_arrays, report_unwritten
@@ -20,17 +19,18 @@ from ptxsim.frontend.parser import Function, Module, Var
 from ptxsim.grid import processes as parallel
 from ptxsim.grid.co_resident import talks
 from ptxsim.isa.special_registers import depends_on_cluster, special_value
-from ptxsim.jit.codegen import hot_numbers, main_loop
+from ptxsim.jit.codegen import main_loop
 from ptxsim.jit.translate import shared_address
-from ptxsim.lowering.emit import Program, lower
+from ptxsim.lowering.emit import Program
+from ptxsim.lowering.programs import Programs
 from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.global_memory import MAX_SHARED, GlobalMemory, shared_layout
+from ptxsim.machine.global_memory import MAX_SHARED, Before, GlobalMemory, shared_layout
+from ptxsim.machine.module_variables import Variables
 from ptxsim.machine.tensor_map import TensorMap
 from ptxsim.report.findings import Finding
 from ptxsim.trace.schedule import Costs, Timeline
 from ptxsim.units.barriers import after_exit
 from ptxsim.units.registry import fast_calls
-from ptxsim.units.tensormap import encoded
 
 _WARP_SIZE = 32
 
@@ -42,6 +42,7 @@ class Result:
     stats: dict  # warp_instructions, ctas, tma_bytes, tensor_operations (busiest: of one cluster), seconds
     printed: list[str] = field(default_factory=list)  # lines written by vprintf, with CTA, warp and lane
     trace: Timeline | None = None  # of the first cluster, where asked for (trace/schedule.py)
+    notes: list[str] = field(default_factory=list)  # what may surprise, though it is no finding
 
 
 class LoadedModule:
@@ -49,11 +50,12 @@ class LoadedModule:
 
     def __init__(self, module: Module):
         self.module = module
-        self.programs: dict[str, Program] = {
-            name: lower(function, module, hot_numbers())
-            for name, function in module.functions.items()
-            if function.is_kernel and not function.extern
-        }
+        self.programs = Programs(module)
+        self.variables = Variables(module)  # name -> numpy array; they last from launch to launch
+
+    def reset(self) -> None:
+        """Module variables hold again what the module's text says, as in a new process."""
+        self.variables.reset()
 
     def launch(
         self,
@@ -74,12 +76,14 @@ class LoadedModule:
         max_instructions: int | None = None,
         arg_names=(),
         source: str = "",
+        memory: dict[int, np.ndarray] | None = None,
     ) -> Result:
         """Runs a kernel; numpy arrays among `args` are written in place.
 
         args: TensorMap, numpy array (a pointer to it), int, float, numpy scalar or bytes, in parameter order;
-        a struct is a list of (offset, numpy array or scalar). An array that holds nothing but one NaN counts
-        as an output: the checks report what the kernel leaves of it unwritten.
+        a struct is a list of (offset, numpy array, TensorMap or scalar); or one bytes object for all. An
+        array that holds nothing but one NaN counts as an output: the checks report what the kernel leaves of
+        it unwritten.
         order: "program", "adverse" or an int seed. names: (name, dtype, offset, size) of dynamic shared
         buffers.
         trace: also give the Timeline of cluster `first`, scheduled with these Costs (True: the usual ones),
@@ -90,10 +94,12 @@ class LoadedModule:
         a finding that names the loop (default: machine.endless.MOST_INSTRUCTIONS, 4 billion).
         jobs: processes at most (default: one per core where that pays). For reports: arg_names, one per
         argument, and source, the file that the PTX's `// @src N` lines number.
+        memory: address -> array, for kernels that get addresses as numbers or find them in memory.
+        Module variables keep what a launch leaves in them: see `variables` and `reset`.
         Raises ValueError for arguments that do not fit the kernel.
         """
         launch = self.prepare(
-            name, grid, block, cluster, shared_bytes, args, max_instructions, arg_names, source
+            name, grid, block, cluster, shared_bytes, args, max_instructions, arg_names, source, memory
         )
         return launch.run(checks, order, names or [], trace, jobs, launch.chosen(first, clusters))
 
@@ -108,6 +114,7 @@ class LoadedModule:
         max_instructions: int | None = None,
         arg_names=(),
         source: str = "",
+        memory: dict[int, np.ndarray] | None = None,
     ) -> Launch:
         """A launch with its memory laid out, before anything runs; parameters as `launch` takes them."""
         if name not in self.programs:
@@ -120,7 +127,7 @@ class LoadedModule:
         if max_instructions is not None and max_instructions < 1:
             raise ValueError(f"max_instructions is a positive number (got {max_instructions})")
         launch.max_instructions = max_instructions
-        launch.bind(list(args))
+        launch.bind(args if isinstance(args, bytes) else list(args), memory)
         return launch
 
 
@@ -140,14 +147,13 @@ class Launch:
         self.threads, self.ctas_per_cluster = math.prod(block), math.prod(self.cluster)
         self.clusters = tuple(g // c for g, c in zip(grid, self.cluster, strict=True))
         self._check_geometry(shared_bytes)
-        function_shared = [v for v in program.function.vars if v.space == "shared"]
-        module_shared = [v for v in self.module.vars.values() if v.space == "shared"]
         self.shared_offsets, self.shared_dynamic, self.shared_end = shared_layout(
-            [*module_shared, *function_shared], shared_bytes
+            self._shared_variables(), shared_bytes
         )
         self.shared_bytes = shared_bytes
         self.loop = main_loop(fast_calls())
-        self.memory = GlobalMemory()
+        self.memory = GlobalMemory(short=loaded.variables.parameters)
+        self.variables = loaded.variables
         self.symbols: dict[str, int] = {}
         self.maps: dict[int, TensorMap] = {}  # address of a tensor map -> it
         self.source, self.arg_names = "", ()  # for reports
@@ -187,89 +193,29 @@ class Launch:
         if limit and self.threads > math.prod(limit):
             raise ValueError(f"block of {self.threads} threads exceeds the kernel's .maxntid {limit}")
 
-    # ---- arguments ----
+    # ---- memory ----
 
-    def bind(self, args: list) -> None:
-        """Lays out module variables and the parameter block."""
-        used = self._used_variables()
-        for var in used:
-            self.symbols[var.name] = self.memory.add(
-                np.zeros(max(var.size, 1), np.uint8), var.name, logged=False, short=var.space == "const"
-            )
-        for var in used:
-            if var.init is not None:
-                self._initialise(var)
+    def bind(self, args: list | bytes, mapped: dict[int, np.ndarray] | None = None) -> None:
+        """Lays out module variables, arrays at given addresses and the parameter block."""
+        variables = self.variables
+        for name in variables.used_by(self._named):
+            at, constant = variables.addresses[name], variables.is_constant(name)
+            self.symbols[name] = self.memory.add(variables.raw(name), name, False, constant, at)
         self.memory.remember()
-        params = self.program.function.params
-        if len(args) != len(params):
-            raise ValueError(f"{self.program.name} takes {len(params)} arguments (got {len(args)})")
-        offsets, end = _param_layout(params)
-        block = np.zeros(max(end, 16), np.uint8)
-        base = self.memory.add(block, "kernel parameters", logged=False, short=True)
-        for i, (param, offset, arg) in enumerate(zip(params, offsets, args, strict=True)):
-            self.symbols[param.name] = base + offset
-            data = self._argument(i, param, arg, base + offset)
-            block[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
+        for address, array in (mapped or {}).items():
+            self.memory.add(array, f"the memory at 0x{address:x}", at=address)
+        self.symbols |= Arguments(self).bind(args)
 
-    def _used_variables(self) -> list[Var]:
-        """Module variables that the kernel names, and those whose addresses these hold."""
-        names = [key[1] for key in self.program.slots.fixed if key[0] == "sym"]
-        found: dict[str, Var] = {}
-        while names:
-            var = self.module.vars.get(names.pop())
-            if var is not None and var.space in ("global", "const") and var.name not in found:
-                found[var.name] = var
-                names += [sym.name for _, sym in var.relocs]
-        return list(found.values())
+    @property
+    def _named(self) -> list[str]:
+        """Variables that the kernel names, in a fixed order."""
+        return list(dict.fromkeys(key[1] for key in self.program.slots.fixed if key[0] == "sym"))
 
-    def _initialise(self, var: Var) -> None:
-        data = bytearray(var.init)
-        for offset, sym in var.relocs:
-            value = self.symbols.get(sym.name, 0) + sym.offset
-            data[offset : offset + 8] = struct.pack("<Q", value)
-        self.memory.view(self.symbols[var.name], len(data))[:] = np.frombuffer(bytes(data), np.uint8)
-
-    def _arg_name(self, number: int) -> str:
-        return self.arg_names[number] if number < len(self.arg_names) else f"argument {number}"
-
-    def _argument(self, number: int, param: Var, arg, address: int) -> bytes:
-        """Bytes of one argument in the parameter block."""
-        if isinstance(arg, TensorMap):
-            if param.size < 128:
-                raise ValueError(
-                    f"argument {number} is a TensorMap, but {param.name} is no 128-byte parameter"
-                )
-            self.arrays[arg.name or self._arg_name(number)] = arg.array
-            base = self.memory.add(arg.array, arg.name or self._arg_name(number))
-            self.maps[address] = copy.copy(arg)
-            self.maps[address].segment = self.memory.find(base)
-            return encoded(arg, base)
-        if isinstance(arg, np.ndarray):
-            if not arg.flags.c_contiguous:
-                raise ValueError(f"argument {number} is not C-contiguous: pass numpy.ascontiguousarray(x)")
-            self.arrays[self._arg_name(number)] = arg
-            return struct.pack("<Q", self.memory.add(arg, self._arg_name(number)))
-        if isinstance(arg, list):
-            return self._struct(number, param, arg)
-        if isinstance(arg, bytes):
-            if len(arg) != param.size:
-                raise ValueError(f"argument {number} has {len(arg)} bytes, {param.name} has {param.size}")
-            return arg
-        return _scalar_bytes(number, param, arg)
-
-    def _struct(self, number: int, param: Var, fields: list) -> bytes:
-        """A parameter that is a struct, given as [(offset in bytes, numpy array or scalar) ..]."""
-        data = bytearray(param.size)
-        for offset, value in fields:
-            if not isinstance(value, np.ndarray | np.generic):
-                raise ValueError(f"argument {number}: a struct holds numpy arrays and scalars")
-            field = self._argument(number, Var("", "param", "b8", 1, 0, value.itemsize), value, 0)
-            if offset + len(field) > param.size:
-                raise ValueError(
-                    f"argument {number} has a field at {offset}, {param.name} {param.size} bytes"
-                )
-            data[offset : offset + len(field)] = field
-        return bytes(data)
+    def _shared_variables(self) -> list[Var]:
+        """The kernel's own, and those of the module that it names: others belong to other kernels."""
+        named = self._named
+        used = [v for v in self.module.vars.values() if v.space == "shared" and v.name in named]
+        return used + [v for v in self.program.function.vars if v.space == "shared"]
 
     # ---- clusters ----
 
@@ -339,6 +285,7 @@ class Launch:
     def run(self, checks: bool, order: str | int, names: list, trace, jobs: int | None, chosen) -> Result:
         start = time.perf_counter()
         count = math.prod(self.clusters)
+        before = Before(self.memory) if checks else None
         marked = marked_arrays(self.arrays) if checks else []
         recorders = _recorders(self, trace) if trace else ()
         # Parallel work is whole clusters, not BLAS calls.
@@ -356,7 +303,10 @@ class Launch:
         verdict = part.reporter.verdict() if checks or part.reporter.found else "not checked"
         verdict = "not checked" if verdict == "clean" and len(chosen) < count else verdict
         made = [r.timeline(trace if isinstance(trace, Costs) else Costs()) for r in recorders]
-        return Result(verdict, part.reporter.findings, stats, part.reporter.printed, *made)
+        result = Result(verdict, part.reporter.findings, stats, part.reporter.printed, *made)
+        if before and verdict in ("clean", "review") and before.nothing_changed():
+            result.notes.append("the launch changed no array")
+        return result
 
 
 def _recorders(launch: Launch, trace) -> tuple:
@@ -368,30 +318,3 @@ def _recorders(launch: Launch, trace) -> tuple:
 def _explicit_cluster(function: Function, cluster) -> tuple[int, int, int]:
     required = function.directives.get("reqnctapercluster")
     return _triple(required) if required and cluster == (1, 1, 1) else cluster
-
-
-def _param_layout(params: list[Var]) -> tuple[list[int], int]:
-    offsets, end = [], 0
-    for param in params:
-        align = max(param.align or 1, 1)
-        end = -(-end // align) * align
-        offsets.append(end)
-        end += param.size
-    return offsets, end
-
-
-def _scalar_bytes(number: int, param: Var, arg) -> bytes:
-    floats = {"f32": np.float32, "f64": np.float64, "f16": np.float16}
-    if isinstance(arg, np.generic):
-        data = arg.tobytes()
-    elif isinstance(arg, bool | int):
-        data = (int(arg) & ((1 << 8 * param.size) - 1)).to_bytes(param.size, "little")
-    elif isinstance(arg, float) and param.type in floats:
-        data = floats[param.type](arg).tobytes()
-    else:
-        raise ValueError(
-            f"argument {number} of type {type(arg).__name__} does not fit parameter {param.name}"
-        )
-    if len(data) != param.size:
-        raise ValueError(f"argument {number} has {len(data)} bytes, {param.name} has {param.size}")
-    return data

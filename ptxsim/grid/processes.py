@@ -122,7 +122,7 @@ def _can_fork() -> bool:
 
 
 def _stuck(reporter: Reporter) -> bool:
-    return any(f.kind == "deadlock" for f in reporter.found.values())
+    return reporter.killed() or any(f.kind == "deadlock" for f in reporter.found.values())
 
 
 def _stats(cluster: Cluster, done: int, busiest: int | None = None) -> dict:

@@ -19,12 +19,13 @@ SHORT_BASE = 1 << 30  # parameters and constants: their addresses fit the 32-bit
 class GlobalMemory:
     """Address space of one launch: arrays, module variables, constants, the parameter block."""
 
-    def __init__(self):
+    def __init__(self, short: int = SHORT_BASE):
+        """short: where addresses below 2^32 start."""
         self.rows: list[tuple[int, int, int, int]] = []
         self.arrays: list[np.ndarray] = []  # uint8 views, kept alive
         self.names: list[str] = []
         self.shapes: list[tuple[tuple[int, ...], int]] = []  # of the arrays, with the bytes of an element
-        self._next = {False: GLOBAL_BASE, True: SHORT_BASE}
+        self._next = {False: GLOBAL_BASE, True: short}
         self.remembered: list[np.ndarray] = []  # what the first arrays held
 
     def remember(self) -> None:
@@ -46,21 +47,27 @@ class GlobalMemory:
             if not np.array_equal(array, copy):
                 ctypes.memmove(array.ctypes.data, copy.ctypes.data, copy.nbytes)
 
-    def add(self, array: np.ndarray, name: str, logged: bool = True, short: bool = False) -> int:
+    def add(
+        self, array: np.ndarray, name: str, logged: bool = True, short: bool = False, at: int | None = None
+    ) -> int:
         """Maps a C-contiguous array; returns its address. The same memory is mapped once.
 
-        short: at an address below 2^32, as parameters and constants have.
+        short: at an address below 2^32, as parameters and constants have. at: at this address.
         """
         raw = array.reshape(-1).view(np.uint8)
         host = raw.ctypes.data
         for base, end, known, _ in self.rows:
             if known == host and end - base == raw.nbytes and raw.nbytes:
                 return base
-        base = self._next[short]
+        base = self._next[short] if at is None else at
+        if at is not None and any(at < end and base < at + raw.nbytes for base, end, _, _ in self.rows):
+            raise ValueError(f"{raw.nbytes} B at address 0x{at:x} overlap {self.describe(at)}")
         self.rows.append((base, base + raw.nbytes, host, int(logged)))
         self.arrays.append(raw)
         self.names.append(name)
         self.shapes.append((array.shape, array.itemsize))
+        if at is not None:
+            return base
         self._next[short] += -(-max(raw.nbytes, 1) // SEGMENT_ALIGN) * SEGMENT_ALIGN + SEGMENT_ALIGN
         return base
 
@@ -101,6 +108,24 @@ class GlobalMemory:
                 side = f"{distance} B before {name}" if address < base else _past(name, distance, *shape)
                 best = (distance, side)
         return best[1] if best else f"address 0x{address & (2**64 - 1):x}, which no buffer holds"
+
+
+class Before:
+    """What arrays held before a launch, to tell whether it changed any; None for more than MOST bytes."""
+
+    MOST = 1 << 28
+
+    def __init__(self, memory: GlobalMemory):
+        self.memory = memory
+        small = sum(array.nbytes for array in memory.arrays) <= self.MOST
+        self.copies = memory.copies() if small and memory.arrays else None
+
+    def nothing_changed(self) -> bool:
+        """False also where it is not known."""
+        if self.copies is None:
+            return False
+        pairs = zip(self.copies, self.memory.arrays, strict=True)
+        return all(np.array_equal(old, new) for old, new in pairs)
 
 
 def _past(name: str, distance: int, shape: tuple[int, ...], size: int) -> str:

@@ -82,8 +82,8 @@ class TensorMap:
             (all(1 <= b <= 256 for b in self.box), f"box {self.box} has an extent outside 1..256"),
             (all(1 <= d <= 1 << 32 for d in self.dims), f"dims {self.dims} have an extent outside 1..2^32"),
             (
-                all(s % 16 == 0 and 0 < s < 1 << 40 for s in self.strides),
-                f"strides {self.strides} are not multiples of 16 B",
+                all(s % 16 == 0 and 0 <= s < 1 << 40 for s in self.strides),
+                f"strides {self.strides} are not multiples of 16 B from 0 to 2^40",
             ),
             (
                 all(1 <= e <= 8 for e in self.element_strides),

@@ -97,6 +97,8 @@ class Watchdog:
         """Writes the finding that ends the launch: a loop that has no end, or a deadlock."""
         cluster = self.cluster
         cluster.stuck = True
+        if cluster.reporter.killed():
+            return
         endless = self.goes_round or self.exhausted()
         if cluster.queue and (endless or not (self.polling.found or polls(cluster, self.rounds))):
             finding = report(cluster, self.rounds, self.goes_round)

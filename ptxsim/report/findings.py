@@ -114,6 +114,10 @@ class Reporter:
         """By severity, then what explains others first (ranking.py), then in order of appearance."""
         return sorted(self.found.values(), key=lambda f: (SEVERITIES.index(f.severity), rank(f)))
 
+    def killed(self) -> bool:
+        """Whether a finding ends the launch on any chip: what stands still behind it is no deadlock."""
+        return any(f.evidence.get("kills") for f in self.found.values())
+
     def verdict(self) -> str:
         severities = {f.severity for f in self.found.values()}
         return next((s for s in SEVERITIES if s in severities), "clean")
@@ -180,6 +184,10 @@ class Reporter:
                     return f"{name}[{inside // 8}]"
                 return f"{name} + {inside} B" if inside else name
         return f"shared memory + {offset - SHARED_START} B"
+
+    def knows(self, offset: int) -> bool:
+        """Whether a window offset lies in a buffer that has a name."""
+        return any(start <= offset < start + size for _, _, start, size in self.names)
 
     def fault(self, where, code: int, address: int, lanes: int) -> None:
         """An access that left its memory. where: Location of the first of the `lanes` that do."""

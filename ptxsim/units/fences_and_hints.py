@@ -6,6 +6,7 @@ They move no data; the happens-before checker (checks/) gives them their meaning
 
 from __future__ import annotations
 
+from ptxsim.machine.split import Wait
 from ptxsim.units.registry import unit
 
 
@@ -96,7 +97,8 @@ def cache_line(instr):
 @unit("trap", section="9.7.19.3")
 def trap(instr):
     def run(cluster, split, args):
-        cluster.reporter.add("illegal", "error", "the kernel executed trap", split=split)
+        cluster.reporter.add("illegal", "error", "the kernel executed trap", split=split, kills=True)
+        return cluster.wait(split, Wait("trap", ("trap", split.index)))
 
     return run
 

@@ -108,6 +108,10 @@ def decoded(data: np.ndarray, memory) -> TensorMap | None:
     return made
 
 
+_PASS = "pass the TensorMap as a grid-constant kernel parameter, or make it with tensormap.replace"
+_FIX = "give cuTensorMapEncode*, or tensormap.replace, what the message asks for"
+
+
 def find_map(cluster, split, address: int) -> TensorMap | None:
     """The map at an address, a parameter's or in global memory; None, with a finding, if there is none."""
     launch = cluster.launch
@@ -120,8 +124,8 @@ def find_map(cluster, split, address: int) -> TensorMap | None:
     except ValueError as error:
         made, why = None, f"holds no legal one: {error}"
     if made is None:
-        hint = "pass the TensorMap as a grid-constant kernel parameter, or make it with tensormap.replace"
-        cluster.reporter.add("descriptor", "error", f"address {address:#x} {why}", hint, split)
+        hint = _FIX if "legal" in why else _PASS
+        cluster.reporter.add("descriptor", "error", f"address {address:#x} {why}", hint, split, kills=True)
     return made
 
 

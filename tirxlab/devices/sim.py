@@ -44,6 +44,7 @@ def run(
     except ptxsim.PtxError as error:
         finding = ptxsim.Finding("unsupported", "incomplete", f"ptxsim cannot run this kernel: {error}")
         return Run({}, 0.0, "incomplete", [finding], ["everything: the kernel was not run"], ran=False)
+    module.reset()  # each run is one of a new process
     result = module.launch(
         artifact.entry,
         grid=artifact.grid,

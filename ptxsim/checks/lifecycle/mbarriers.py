@@ -83,6 +83,8 @@ class Barriers(Observer):
                 reason = why(cluster, self.histories, place, self.reporter)
                 finding.message, finding.hint = f"{finding.message}: {reason.text}", reason.hint
                 finding.evidence["cause"] = reason.cause
+        if self.reporter.killed():
+            return
         for place, history in self.histories.items():
             if place in cluster.mbarriers:
                 (self._bytes if cluster.stuck else self._left_open)(cluster, place, history)
@@ -143,9 +145,8 @@ class Barriers(Observer):
         if kind == "tx-count":
             row = next((r for r in _announcing(cluster.program, history)), row)
         name = self.reporter.shared_name(place[1])
-        finding = self.reporter.add(
-            kind, severity, message, hint, key=(kind, name.split("[")[0]), barrier=name
-        )
+        array = name.split("[")[0] if self.reporter.knows(place[1]) else row  # the stages of one ring
+        finding = self.reporter.add(kind, severity, message, hint, key=(kind, array), barrier=name)
         finding.where = finding.where or self.reporter.row_place(cluster, place[0], row)
 
 

@@ -178,7 +178,8 @@ def test_spaces_and_parameters():
     pack = [struct.pack("<bxhxxxxd5ixxxx", c, s, d, *v) for c, s, d, v in (a, b)]
     out, u, w = np.zeros(33, np.int32), 250, -(7 << 32)
     module = ptxsim.load(compile_ptx(SPACES, "sm_90a"))
-    for _ in range(2):  # module variables start afresh in each launch
+    for _ in range(2):
+        module.reset()  # the kernel counts in a module variable
         result = module.launch("k", block=33, shared_bytes=256, args=[*pack, out, u, w])
         assert result.verdict == "clean", result.findings
         assert out.tolist() == [spaces(t, a, b, u, w) for t in range(33)]
