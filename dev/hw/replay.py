@@ -41,15 +41,15 @@ ALSO = (  # whatever their size
 )
 
 
-@dataclass
+@dataclass(frozen=True)
 class Caught:
-    """One launch on the chip. An argument of `spec` is a scalar, or the number of a storage."""
+    """One launch on the chip. An argument of `spec` is a scalar or the number of a storage; read-only."""
 
     name: str
     spec: dict
     ptx: str
-    before: list[np.ndarray]  # bytes of each storage
-    after: list[np.ndarray]
+    before: tuple[np.ndarray, ...]  # bytes of each storage
+    after: tuple[np.ndarray, ...]
 
     @property
     def pointers(self) -> list[dict]:
@@ -128,8 +128,10 @@ def load_caught(archive: Path, only: str = "") -> list[Caught]:
         for name, spec in json.loads(opened.read("index.json"))["kernels"].items():
             if only in name:
                 data = np.load(io.BytesIO(opened.read(f"{name}.npz")))
-                before = [data[f"in{n}"] for n in range(sum(key.startswith("in") for key in data))]
-                after = [data.get(f"out{n}", old) for n, old in enumerate(before)]
+                before = tuple(data[f"in{n}"] for n in range(sum(key.startswith("in") for key in data)))
+                after = tuple(data.get(f"out{n}", old) for n, old in enumerate(before))
+                for array in (*before, *after):
+                    array.flags.writeable = False
                 made.append(Caught(name, spec, opened.read(f"{name}.ptx").decode(), before, after))
                 if other := spec.get("blackwell"):
                     ptx = opened.read(f"{name}.{BLACKWELL}.ptx").decode()

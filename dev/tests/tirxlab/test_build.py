@@ -5,13 +5,14 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import tvm
 from host_oracle import ENCODE, FakeTensor, launches
 from small_kernel import line_with, loader
 
 from tirxlab import build as build_package
 from tirxlab import nvrtc
 from tirxlab.artifact import BufferParam, TensorMapParam
-from tirxlab.build import build
+from tirxlab.build import build, shared_maps
 from tirxlab.build.markers import with_markers
 from tirxlab.dialect import info_of
 from tirxlab.steps import load_kernels
@@ -80,6 +81,21 @@ def test_launch_data_equals_what_tvms_host_function_does(solutions, step):
     assert launch[-1] == read.shared_bytes
     sizes = [*read.grid, *read.block, *read.cluster]
     assert sorted(v for v in launch[count:-1] if v != 1) == sorted(v for v in sizes if v != 1)
+
+
+@pytest.mark.parametrize("step", [5, 6])
+def test_copies_of_one_tensor_share_its_map(solutions, step):
+    """Both steps load A and B at two places."""
+    kernel = reference(solutions, step)
+    _, read = build_package._lower(kernel, info_of(kernel), "sm_100a")
+    assert [param.buffer for param in read.params] == ["A", "B", "D"]
+
+
+def test_a_buffer_is_told_from_another_of_the_same_name():
+    a, b = (tvm.tirx.decl_buffer((64, 64), "float16", name="A", layout="default") for _ in range(2))
+    made = [[shared_maps.buffer_base(one, auto=True, stage="test") for one in (a, b)] for _ in range(50)]
+    keys = {tuple(key for _, key, _ in pair) for pair in made}
+    assert len(keys) == 1 and len(set(keys.pop())) == 2
 
 
 @pytest.mark.parametrize(
