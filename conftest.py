@@ -1,4 +1,4 @@
-"""Bare `pytest` here means the project's tests: dev/tests, and the student's tests on the reference kernels.
+"""Bare `pytest` here means the project's tests: its own tests, and the student's on the reference kernels.
 
 `pytest tests/...` means what it means to a student: gemm_kernels.py. A handout does not have this file.
 """

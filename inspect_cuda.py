@@ -17,8 +17,8 @@ import tempfile
 from importlib import metadata
 from pathlib import Path
 
+from tirxlab.sandbox import NoKernel, artifact_of
 from tirxlab.steps import StepError, parse_size
-from tirxlab.worker import NoKernel, artifact_of
 
 ROOT = Path(__file__).resolve().parent
 DEFAULT_SIZES = {1: (128, 128, 64), 2: (128, 128, 1024)}

@@ -31,10 +31,10 @@ except ModuleNotFoundError:
 
 INSIDE = not modal.is_local()
 ROOT = Path("/lab") if INSIDE else Path(__file__).resolve().parent
-if INSIDE:
-    sys.path.insert(0, str(ROOT))
+SOURCES = [str(ROOT), *(str(ROOT / "packages" / name / "src") for name in ("tirxlab", "ptxsim"))]
+sys.path[:0] = SOURCES
 
-from lab_cli.requirements import requirements  # noqa: E402  (needs the path set above)
+from tirxlab.cli.requirements import requirements  # noqa: E402  (needs the path set above)
 from tirxlab.rubric import load_rubric  # noqa: E402
 from tirxlab.steps import (  # noqa: E402
     STEPS,
@@ -50,13 +50,17 @@ STEP_SECONDS = 600  # for the tests of one step; --limit changes it
 FUNCTION_SECONDS = 3600  # Modal's own limit of run_step, which cannot change between calls
 MARGIN = 120  # seconds of FUNCTION_SECONDS for starting pytest and for killing what hangs
 AT_ONCE = 4  # containers with a B200 each; --at-once changes it
-IGNORED = [".venv", ".git", "**/__pycache__", ".*_cache", ".hypothesis", "instructor", "dev"]
+IGNORED = [".venv", ".git", "**/__pycache__", ".*_cache", ".hypothesis", "instructor", "research"]
 CACHE = "/cache"
 
 app = modal.App("tirx-gemm-lab")
 volume = modal.Volume.from_name("tirx-gemm-lab-cache", create_if_missing=True)
 image = modal.Image.debian_slim(python_version="3.12").env(
-    {"LAB_CACHE": CACHE, "PYTHONUNBUFFERED": "1", "PYTHONPATH": "/lab"}
+    {
+        "LAB_CACHE": CACHE,
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONPATH": "/lab:/lab/packages/tirxlab/src:/lab/packages/ptxsim/src",
+    }
 )
 if not INSIDE:  # the image is described here and only used there
     image = image.pip_install(*requirements(("cuda",))).add_local_dir(ROOT, "/lab", ignore=IGNORED)
@@ -198,7 +202,7 @@ def written(steps: list[int], text: str) -> tuple[list[int], list[int]]:
 def run_limited(command: list[str], limit: float) -> tuple[int | None, str]:
     """Run a command in ROOT: (exit status, output); status None if it was killed after `limit` seconds."""
     with tempfile.TemporaryFile() as log:
-        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join(SOURCES)}
         child = subprocess.Popen(
             command, cwd=ROOT, env=env, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
         )
@@ -360,7 +364,7 @@ def make_case(step: int, size: tuple[int, int, int], values: str):
     """The reference artifact of a step (the student's where there is no reference) and its arrays."""
     import numpy as np
 
-    from tirxlab.worker import artifact_of
+    from tirxlab.sandbox import artifact_of
 
     reference = ROOT / "instructor" / "solutions" / "gemm_kernels.py"
     artifact = artifact_of(reference if reference.exists() else ROOT / "gemm_kernels.py", step, size)

@@ -21,8 +21,8 @@ import numpy as np
 from ptxsim.report.findings import times_text
 from tirxlab.artifact import Artifact
 from tirxlab.devices import DeviceError, Run, get_device
-from tirxlab.mismatch import explain
-from tirxlab.mismatch_map import MismatchMap, mismatch_map
+from tirxlab.explain.mismatch import explain
+from tirxlab.explain.mismatch_map import MismatchMap, mismatch_map
 from tirxlab.rubric import load_rubric
 
 DTYPES = {"fp16": "float16", "bf16": "bfloat16"}
@@ -235,7 +235,7 @@ def check_timing(kernel, step, M, N, K, dtype="fp16", warmup=10, repeat=30, *, d
 
 
 def _build(kernel, arch: str) -> Artifact:
-    from tirxlab.build import build  # TVM is needed for this alone
+    from tirxlab.toolchain.build import build  # TVM is needed for this alone
 
     return build(kernel, arch)
 

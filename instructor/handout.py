@@ -14,10 +14,26 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from instructor.autograder.plan import load_hidden
-from tirxlab.version import ROOT, STAMP
+from tirxlab.checkout import ROOT
+from tirxlab.version import STAMP
 
-LEFT_OUT = ("instructor", "dev", ".ci", "conftest.py", "docs/contributing/newcomer-log.md")
-COMMANDS = ("skeleton", "grade", "grade_all", "package", "release", "figures")  # of the course, in lab_cli
+LEFT_OUT = (
+    "instructor",
+    "research",
+    ".ci",
+    "conftest.py",
+    "packages/ptxsim/tests",
+    "packages/tirxlab/tests",
+    "packages/tirxlab/bench",
+)
+COMMANDS = (
+    "skeleton",
+    "grade",
+    "grade_all",
+    "package",
+    "release",
+    "figures",
+)  # of the course, in tirxlab/cli
 LINES = 4
 _REGION = re.compile(r"# TODO\[begin\](.*?)# TODO\[end\]", re.DOTALL)
 
@@ -35,7 +51,7 @@ def _plain(path: Path) -> bool:
 
 
 def _of_the_course(name: str) -> bool:
-    left_out = (*LEFT_OUT, *(f"lab_cli/{command}.py" for command in COMMANDS))
+    left_out = (*LEFT_OUT, *(f"packages/tirxlab/src/tirxlab/cli/{command}.py" for command in COMMANDS))
     return any(name == path or name.startswith(path + "/") for path in left_out)
 
 

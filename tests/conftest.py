@@ -18,8 +18,8 @@ try:
     import utils
     from tirxlab.devices import DEVICES, get_device
     from tirxlab.rubric import load_rubric
+    from tirxlab.sandbox import Builder
     from tirxlab.steps import read_text
-    from tirxlab.worker import Builder
 except ModuleNotFoundError as error:
     raise SystemExit(f"{error}: this is not the lab's Python; run `. .venv/bin/activate` first") from None
 

@@ -14,7 +14,7 @@ import sys
 from instructor.autograder.grading import Options, grade
 from instructor.autograder.points import Grade
 from instructor.autograder.submission import Submission
-from tirxlab.version import ROOT
+from tirxlab.checkout import ROOT, environment
 
 
 def grade_apart(submission: Submission, options: Options) -> Grade:
@@ -22,7 +22,9 @@ def grade_apart(submission: Submission, options: Options) -> Grade:
     command = [sys.executable, "-m", "instructor.autograder.apart"]
     given = pickle.dumps((submission, options))
     return pickle.loads(
-        subprocess.run(command, input=given, stdout=subprocess.PIPE, cwd=ROOT, check=True).stdout
+        subprocess.run(
+            command, input=given, stdout=subprocess.PIPE, cwd=ROOT, check=True, env=environment()
+        ).stdout
     )
 
 

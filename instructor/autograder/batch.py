@@ -25,8 +25,8 @@ from instructor.autograder.submission import LARGEST, Submission, SubmissionErro
 from instructor.formats import from_plain, page, plain, to_json, words
 from tirxlab.pool import Failed, Pool
 from tirxlab.rubric import load_rubric
+from tirxlab.sandbox.limits import printable
 from tirxlab.version import lab_version
-from tirxlab.worker.limits import printable
 
 try:
     import fcntl

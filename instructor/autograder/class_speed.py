@@ -16,8 +16,8 @@ from instructor.autograder.points import NOT_MEASURED
 from instructor.autograder.speed import Measured, NotBuilt, Timed, launches, time_steps
 from instructor.autograder.submission import Submission
 from instructor.formats.plain import from_plain
+from tirxlab.sandbox import Builder
 from tirxlab.steps import size_text
-from tirxlab.worker import Builder
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from instructor.autograder.speed import NotBuilt, launches, too_slow
 from instructor.autograder.submission import Submission
 from tirxlab.pool import Failed, Pool
 from tirxlab.rubric import load_rubric
+from tirxlab.sandbox import Builder, Built, Limits, strongest
+from tirxlab.sandbox.limits import printable
 from tirxlab.steps import STEPS, StepError, is_untouched, sections, size_text
 from tirxlab.version import lab_version
-from tirxlab.worker import Builder, Built, Limits, strongest
-from tirxlab.worker.limits import printable
 
 try:
     import resource
@@ -37,7 +37,7 @@ class Options:
     jobs: int = 1  # processes that simulate
     step_seconds: float = 300.0  # wall time of all runs of a step
     build: Limits = field(default_factory=lambda: Limits(seconds=40))
-    level: str | None = None  # of tirxlab.worker; the strongest that works here
+    level: str | None = None  # of tirxlab.sandbox; the strongest that works here
     hidden: Hidden | None = None  # else hidden.toml
     steps: tuple[int, ...] = STEPS
     keep: bool = False  # the artifacts, in Grade.artifacts

@@ -15,8 +15,8 @@ import utils
 from tirxlab.artifact import Artifact
 from tirxlab.devices import DeviceError
 from tirxlab.rubric import load_rubric
+from tirxlab.sandbox.limits import printable
 from tirxlab.steps import size_text
-from tirxlab.worker.limits import printable
 
 Size = tuple[int, int, int]
 

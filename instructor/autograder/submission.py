@@ -9,7 +9,7 @@ import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from tirxlab.worker.limits import printable
+from tirxlab.sandbox.limits import printable
 
 MEMBER = "gemm_kernels.py"
 LARGEST, MOST = 1 << 20, 64  # bytes of a file, members of a tar

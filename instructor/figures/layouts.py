@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxsim.isa.layouts import load_layout, result_layout, swizzle
-from tirxlab.picture.svg import SERIES, document, line, rect, text
+from tirxlab.explain.picture.svg import SERIES, document, line, rect, text
 
 PIECE = 16  # bytes that move together
 ROW = 128  # bytes of one row of the pattern

@@ -6,7 +6,7 @@ import csv
 from pathlib import Path
 
 import tirxlab
-from tirxlab.picture.svg import SERIES, document, line, rect, text
+from tirxlab.explain.picture.svg import SERIES, document, line, rect, text
 
 TABLE = Path(tirxlab.__file__).parent / "data" / "b200_reference_ms.csv"
 

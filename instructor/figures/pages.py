@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from instructor.figures.runs import arrays, artifact
 from instructor.figures.structure import recorded
-from tirxlab.picture import draw
-from tirxlab.picture.facts import structure
-from tirxlab.picture.tiles import owners, stored
+from tirxlab.explain.picture import draw
+from tirxlab.explain.picture.facts import structure
+from tirxlab.explain.picture.tiles import owners, stored
 
 # Small, and with several tiles per CTA from step 6 on.
 SIZES = {

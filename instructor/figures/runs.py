@@ -13,9 +13,9 @@ import instructor
 import ptxsim
 from ptxsim.checks.observer import Observer
 from ptxsim.grid.processes import run_clusters
-from tirxlab.build import build
 from tirxlab.devices import sim
-from tirxlab.picture.svg import document, rect, text
+from tirxlab.explain.picture.svg import document, rect, text
+from tirxlab.toolchain.build import build
 
 SOLUTIONS = Path(instructor.__file__).parent / "solutions" / "gemm_kernels.py"
 MISTAKES = {  # name -> step, size, text of the kernel and what stands in its place

@@ -11,10 +11,10 @@ from instructor.figures.runs import arrays, artifact
 from ptxsim import Costs
 from ptxsim.trace.schedule import Timeline
 from tirxlab.devices import sim
-from tirxlab.picture import draw
-from tirxlab.picture.facts import Structure, structure
-from tirxlab.picture.svg import document, line, rect, text
-from tirxlab.picture.tiles import owners, stored
+from tirxlab.explain.picture import draw
+from tirxlab.explain.picture.facts import Structure, structure
+from tirxlab.explain.picture.svg import document, line, rect, text
+from tirxlab.explain.picture.tiles import owners, stored
 
 SMALL = {1: (128, 128, 64), 9: (512, 512, 512), 10: (1024, 512, 512)}  # else 256x256x512
 ROWS = (("load", "TMA loads", "tma"), ("mma", "tensor core", "mma"), ("TMEM read", "TMEM reads", "threads"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 
-from tirxlab.orders import load_orders
+from tirxlab.explain.orders import load_orders
 
 
 def orders_csv() -> str:

@@ -1,0 +1,191 @@
+"""The bug corpus: reference kernels with one mistake each, and what a run must say about it.
+
+A `Bug` is an edit of one `hgemm_vN` of instructor/solutions/gemm_kernels.py. What is expected was written
+down, and committed, before the checks were run on it. `build_bug` compiles the mutant or, with
+mutated=False, its correct twin at the same size; `run_bug` runs it on ptxsim with random data.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).parents[3]
+SOURCE = ROOT / "instructor" / "solutions" / "gemm_kernels.py"
+Lines = list[str]
+Edit = Callable[[Lines], Lines]
+
+
+@dataclass(frozen=True)
+class Bug:
+    name: str
+    step: int
+    size: tuple[int, int, int]  # M, N, K at which the mistake shows
+    edits: tuple[Edit, ...]
+    kind: str  # of the finding that must be there; "build": the dialect refuses it; "result": verify does
+    names: str  # the barrier or buffer: must be in the first line of this finding's message
+    why: str  # why it is a bug
+    ctas: int | None = None  # persistent kernels: this many CTAs, so that each gets several tiles
+    order: str | int = "program"
+    severity: str = "error"
+
+
+# ---- edits: functions from the lines of the kernel's builder to new lines ----
+
+
+def replace(old: str, new: str, times: int = 1) -> Edit:
+    """Replaces text that must occur exactly `times` times."""
+
+    def edit(lines: Lines) -> Lines:
+        text = "\n".join(lines)
+        if text.count(old) != times:
+            raise ValueError(f"{old!r} occurs {text.count(old)} times, not {times}")
+        return text.replace(old, new).split("\n")
+
+    return edit
+
+
+def drop(start: str, nth: int = 0) -> Edit:
+    """Deletes the nth statement that begins with `start`."""
+    return _on_statement(start, nth, lambda block, indent: [])
+
+
+def guard(start: str, *heads: str, nth: int = 0) -> Edit:
+    """Puts the nth statement that begins with `start` under nested `if` / `with` heads."""
+
+    def nest(block: Lines, indent: str) -> Lines:
+        out = [indent + "    " * i + head for i, head in enumerate(heads)]
+        return out + ["    " * len(heads) + line for line in block]
+
+    return _on_statement(start, nth, nest)
+
+
+def before(start: str, *new: str, nth: int = 0) -> Edit:
+    """Inserts statements in front of the nth statement that begins with `start`."""
+    return _on_statement(start, nth, lambda block, indent: [indent + line for line in new] + block)
+
+
+def after(start: str, *new: str, nth: int = 0) -> Edit:
+    """Inserts statements behind the nth statement that begins with `start`."""
+    return _on_statement(start, nth, lambda block, indent: block + [indent + line for line in new])
+
+
+def instead(start: str, *new: str, nth: int = 0) -> Edit:
+    """Replaces the nth statement that begins with `start`."""
+    return _on_statement(start, nth, lambda block, indent: [indent + line for line in new])
+
+
+def unwrap(start: str, nth: int = 0) -> Edit:
+    """Removes a one-line `if` / `with` head; its body moves one level out."""
+    return _on_statement(start, nth, lambda block, indent: [line[4:] for line in block[1:]])
+
+
+def head(start: str, new: str, nth: int = 0) -> Edit:
+    """Replaces the one-line head of the nth compound statement that begins with `start`."""
+    return _on_statement(start, nth, lambda block, indent: [indent + new] + block[1:])
+
+
+def _on_statement(start: str, nth: int, change: Callable[[Lines, str], Lines]) -> Edit:
+    def edit(lines: Lines) -> Lines:
+        found = [i for i, line in enumerate(lines) if line.strip().startswith(start)]
+        if len(found) <= nth or len(found) < -nth:
+            raise ValueError(f"{len(found)} statements begin with {start!r}; number {nth} is asked for")
+        first = found[nth]
+        indent = lines[first][: len(lines[first]) - len(lines[first].lstrip())]
+        end = first + _length(lines[first:], len(indent))
+        return lines[:first] + change(lines[first:end], indent) + lines[end:]
+
+    return edit
+
+
+def _length(lines: Lines, indent: int) -> int:
+    """Lines of the statement at the head: open brackets, and a block indented deeper."""
+    depth = 0
+    for i, line in enumerate(lines):
+        code = line.split("#")[0]
+        deeper = line.strip() and len(line) - len(line.lstrip()) > indent
+        closes = depth > 0
+        if i and not closes and not deeper:
+            return i
+        depth += sum(code.count(c) for c in "([{") - sum(code.count(c) for c in ")]}")
+    return len(lines)
+
+
+# ---- sources, builds, runs ----
+
+
+def bug_source(bug: Bug, mutated: bool = True) -> str:
+    """The text of the kernels file with the mistake in it. ValueError if an edit does not fit."""
+    text = SOURCE.read_text()
+    if bug.ctas:
+        text = re.sub(r"^SM_COUNT = \d+", f"SM_COUNT = {bug.ctas}", text, count=1, flags=re.M)
+    if not mutated:
+        return text
+    start = text.index(f"def hgemm_v{bug.step}(")
+    end = text.find("\n\n\ndef ", start)
+    end = len(text) if end < 0 else end
+    lines = text[start:end].split("\n")
+    for edit in bug.edits:
+        lines = edit(lines)
+    return text[:start] + "\n".join(lines) + text[end:]
+
+
+def build_bug(bug: Bug, mutated: bool = True):
+    """The artifact of the mutant, or of its correct twin."""
+    from tirxlab.toolchain.build import build
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "gemm_kernels.py"
+        path.write_text(bug_source(bug, mutated))
+        name = f"bug_{bug.name.replace('-', '_')}_{int(mutated)}"
+        spec = importlib.util.spec_from_file_location(name, path)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        try:
+            spec.loader.exec_module(module)
+            return build(getattr(module, f"hgemm_v{bug.step}")(*bug.size))
+        finally:
+            del sys.modules[name]
+
+
+def run_bug(bug: Bug, artifact, order: str | int | None = None):
+    """Runs an artifact at the bug's size with all checks on; the device's Run. D is NaN before."""
+    from tirxlab.devices import sim
+
+    M, N, _ = bug.size
+    return sim.run(artifact, [*inputs(bug), np.full((M, N), np.nan, np.float16)], order=order or bug.order)
+
+
+def inputs(bug: Bug) -> tuple[np.ndarray, np.ndarray]:
+    """A (M, K) and B (N, K), float16, random."""
+    M, N, K = bug.size
+    rng = np.random.default_rng(0)
+    A, B = (rng.standard_normal(shape).astype(np.float16) for shape in ((M, K), (N, K)))
+    return A, B
+
+
+def wrong_result(bug: Bug, run) -> str:
+    """What `verify` says about the run's output; empty if it is right."""
+    import utils
+
+    (D,) = run.outputs.values()
+    try:
+        utils.verify(D, *inputs(bug))
+    except AssertionError as error:
+        return str(error)
+    return ""
+
+
+def matches(bug: Bug, finding) -> bool:
+    """Is this the finding that the bug must lead to?"""
+    return (finding.kind, finding.severity) == (
+        bug.kind,
+        bug.severity,
+    ) and bug.names in finding.message.split("\n")[0]

@@ -1,0 +1,172 @@
+"""Every command in README and docs is run as it stands there, every link followed, every finding known.
+
+Handout pages run in a copy of the students' files whose gemm_kernels.py is finished; the others in a copy of
+the project. Only commands for a GPU or for Modal are left out. Those that take long are marked slow.
+"""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pages
+import pytest
+from pages import ROOT
+
+from tirxlab.cli.app import EVERYONE, INSTRUCTORS, STUDENTS, commands, load
+from tirxlab.cli.common import REFERENCE
+
+STUDENT_FILES = ("lab", "utils.py", "inspect_cuda.py", "run_modal.py", "pyproject.toml", "README.md", "docs")
+STUDENT_FILES += ("packages", "tests", "tracks")
+QUICK_LAB = r"(--help|doctor|inspect|handin|port|reset|bench|check 1\b)"
+QUICK = re.compile(rf"\./lab {QUICK_LAB}|python inspect_cuda\.py|.*tests/test_step01\.py")
+WHEEL = "from tvm.script import tirx as Tx\nfrom tvm.tirx.layout import S, TileLayout\n"
+SECONDS = 1800  # for one slow command
+SLOW = (pytest.mark.slow, pytest.mark.timeout(SECONDS))
+
+
+def has_blackwell() -> bool:
+    from tirxlab.devices import get_device
+
+    return get_device(None).NAME == "cuda"
+
+
+def parameters() -> list:
+    return [
+        pytest.param(c, id=c.text, marks=SLOW * (c.kind == "run" and not QUICK.match(c.text)))
+        for c in pages.commands()
+        if c.kind
+    ]
+
+
+@pytest.fixture(scope="session")
+def venv(tmp_path_factory):
+    """A folder that `./lab` takes for its virtual environment: it runs the Python of these tests."""
+    folder = tmp_path_factory.mktemp("venv")
+    (folder / "bin").mkdir()
+    for name, line in {"python": '"$@"', "python3": '"$@"', "pytest": '-m pytest "$@"'}.items():
+        script = folder / "bin" / name
+        script.write_text(f"#!/bin/sh\nexec {sys.executable} {line}\n")
+        script.chmod(0o755)
+    shutil.copy(ROOT / "pyproject.toml", folder / "lab-installed")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def handout(tmp_path_factory):
+    """The students' files."""
+    folder = tmp_path_factory.mktemp("handout")
+    for name in STUDENT_FILES:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, folder / name)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def project(tmp_path_factory):
+    """Everything that git knows or would."""
+    folder = tmp_path_factory.mktemp("project")
+    listed = ["git", "ls-files", "-co", "--exclude-standard"]
+    names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    for name in filter(lambda name: (ROOT / name).is_file(), names):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, folder / name)
+    return folder
+
+
+def run(text: str, folder: Path, venv: Path) -> None:
+    """Run a line in a shell, as a reader would who has put .venv/bin on the path."""
+    shutil.copy(
+        REFERENCE if "handout" in folder.name else ROOT / "gemm_kernels.py", folder / "gemm_kernels.py"
+    )
+    (folder / "old_kernels.py").write_text(WHEEL)
+    (folder / "submission").mkdir(exist_ok=True)
+    shutil.copy(REFERENCE, folder / "submission")
+    env = {**os.environ, "LAB_VENV": str(venv), "PATH": f"{venv / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    env.pop("PYTHONPATH", None)
+    command = ["bash", "-o", "pipefail", "-c", text]
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=SECONDS)
+    assert done.returncode == 0, (
+        f"{text}: status {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+    )
+
+
+@pytest.mark.parametrize("command", parameters())
+def test_command(command, request, venv):
+    if command.kind == "modal":
+        pytest.skip("for Modal")
+    if command.kind == "cuda" and not has_blackwell():
+        pytest.skip("for a Blackwell GPU")
+    run(command.text, request.getfixturevalue("handout" if command.student else "project"), venv)
+
+
+@pytest.mark.parametrize("page, program", pages.programs())
+def test_program(page, program, handout, venv):
+    run(f"python - <<'END'\n{program}\nEND", handout, venv)
+
+
+def test_commands_in_running_text_exist():
+    known = {**EVERYONE, **STUDENTS, **INSTRUCTORS}
+    built = commands()
+    for page, text in pages.inline_commands():
+        name = text.split()[1]
+        assert name in known, f"{page}: `{text}`: there is no such command"
+        if name in built and name != "test":  # the rest of `test` is pytest's
+            options = {option for p in load(name).params for option in p.opts}
+            unknown = set(re.findall(r"--[a-z-]+", text)) - options - {"--help"}
+            assert not unknown, f"{page}: `{text}`: no such option: {', '.join(unknown)}"
+
+
+@pytest.mark.parametrize("page", pages.pages(), ids=pages.name_of)
+def test_links_lead_somewhere(page):
+    broken = []
+    for link in pages.links(page):
+        target, _, anchor = link.partition("#")
+        if re.match(r"https?://", link):
+            continue
+        file = (page.parent / target).resolve() if target else page
+        exists = file.exists() and file.is_relative_to(ROOT)
+        if not exists or (anchor and file.suffix == ".md" and anchor not in pages.anchors(file)):
+            broken.append(link)
+    assert not broken, f"{pages.name_of(page)}: broken links: {', '.join(broken)}"
+
+
+def test_the_first_lines_of_the_readme_are_the_two_commands():
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert [line.split("#")[0].strip() for line in lines[:2]] == ["./lab demo", "./lab test"]
+
+
+def _script():
+    """instructor/figures/findings.py"""
+    spec = importlib.util.spec_from_file_location("findings", ROOT / "instructor" / "figures" / "findings.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_findings_are_those_of_their_bugs():
+    bugs = _script().all_bugs()
+    shown = pages.findings()
+    assert shown
+    for page, name, said in shown:
+        assert name in bugs, f"{page}: the corpus has no bug {name}"
+        if said:
+            bug = bugs[name]
+            starts = f"{bug.severity}: {bug.kind}: ", f"also: {bug.kind}: "
+            assert said.removeprefix("...\n").startswith(starts), f"{page}: {name} shows another finding"
+
+
+def first_of_each_page():
+    found = {page: (name, said) for page, name, said in reversed(pages.findings()) if said}
+    return [pytest.param(*pair, id=pair[0]) for pair in found.values()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name, said", first_of_each_page())
+def test_findings_are_what_the_simulator_prints(name, said):
+    script = _script()
+    now = script.said_about(script.all_bugs()[name])
+    assert re.sub(r":\d+: \.\.\.", "", now) == re.sub(r":\d+: \.\.\.", "", said)

@@ -1,0 +1,36 @@
+"""Files that pages name exist; the page of the simulator names those of the machine, and its example runs."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pages
+import pytest
+from pages import ROOT
+
+ROOTS = r"(?:packages|research|instructor|slides|tests|docs)"
+SIMULATOR = ROOT / "packages/ptxsim/docs/tower.md"
+
+
+def text_of(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", pages.pages(), ids=pages.name_of)
+def test_named_files_exist(page):
+    named = re.findall(rf"(?<![\w/.-])({ROOTS}/[\w/.*-]+)", text_of(page))
+    missing = [name for name in named if not list(ROOT.glob(name.rstrip("./")))]
+    assert missing == []
+
+
+def test_the_example_of_the_simulator_runs(capsys):
+    space: dict = {}
+    exec(re.search(r"```python\n(.*?)```", text_of(SIMULATOR), re.S).group(1), space)
+    assert "clean" in capsys.readouterr().out
+    assert (space["out"] == np.arange(32)).all()
+
+
+def test_the_files_of_the_machine_are_those_the_page_names():
+    named = re.findall(r"`(\w+\.py)`", text_of(SIMULATOR))
+    here = {path.name for path in (ROOT / "packages" / "ptxsim" / "src").rglob("*.py")}
+    assert named and set(named) <= here

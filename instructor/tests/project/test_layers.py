@@ -1,0 +1,222 @@
+"""Who may import whom: tirxlab.cli -> {instructor} -> utils -> tirxlab -> ptxsim; TVM in two places only.
+
+Imports are read from the syntax trees, so that lazy imports inside functions count too.
+"""
+
+import ast
+import re
+import sys
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+from tirxlab.cli.requirements import requirements
+
+ROOT = Path(__file__).resolve().parents[3]
+SCRIPTS = ("utils", "inspect_cuda", "run_modal", "gemm_kernels")
+LAYERS = ("ptxsim", "tirxlab", "utils", "instructor", "tirxlab.cli")
+OURS = {*LAYERS, *SCRIPTS, "tests", "research", "tracks"} - {"tirxlab.cli"}
+MAY_IMPORT = {
+    "ptxsim": set(),
+    "tirxlab": {"ptxsim"},
+    "utils": {"tirxlab", "ptxsim"},
+    "inspect_cuda": {"utils", "tirxlab", "ptxsim"},
+    "gemm_kernels": {"tirxlab"},
+    "instructor": {*SCRIPTS, "tirxlab", "ptxsim"},
+    "run_modal": {"inspect_cuda", "utils", "tirxlab", "ptxsim"},
+    "tirxlab.cli": {*SCRIPTS, "instructor", "tracks", "tirxlab", "ptxsim"},
+}
+MAY_IMPORT_TVM = ("tirxlab/dialect/", "tirxlab/toolchain/")
+ROOMS = (  # of ptxsim, the ground first: each imports only those before it
+    "frontend",
+    "isa",
+    "jit",
+    "report",
+    "machine",
+    "units",
+    "lowering",
+    "checks",
+    "grid",
+    "trace",
+    "timing",
+)
+FACE = ("ptxsim/__init__.py", "ptxsim/launch.py", "ptxsim/arguments.py")  # stand on top of all rooms
+ABOVE = ("driver", "cli", "plugins")  # rooms that use the face, and those before them
+
+
+def imported(tree: ast.AST) -> set[str]:
+    """Top-level names of every absolute import in the tree."""
+    return {name.split(".")[0] for name in modules(tree)}
+
+
+def violations(unit: str, path: str, source: str) -> list[str]:
+    """What one file of one unit imports and must not."""
+    tree = ast.parse(source)
+    names = imported(tree)
+    wrong = (names & OURS) - MAY_IMPORT[unit] - {unit.partition(".")[0]}
+    if unit not in ("tirxlab.cli", "run_modal") and any(
+        name.startswith("tirxlab.cli.") for name in modules(tree)
+    ):
+        wrong.add("tirxlab.cli")
+    if "tvm" in names and not path.startswith(MAY_IMPORT_TVM):
+        wrong.add("tvm")
+    return sorted(wrong)
+
+
+PLACES = {"ptxsim": "packages/ptxsim/src", "tirxlab": "packages/tirxlab/src"}
+APART = ("tirxlab/cli/", "instructor/tests/", "instructor/bench/")
+
+
+def base(unit: str) -> Path:
+    """The folder from which the unit is imported."""
+    return ROOT / PLACES.get(unit.partition(".")[0], ".")
+
+
+def files(unit: str) -> list[Path]:
+    """The unit's files; the commands, `tirxlab.cli`, are a unit apart."""
+    single = base(unit) / f"{unit}.py"
+    found = [single] if single.exists() else sorted((base(unit) / unit.replace(".", "/")).rglob("*.py"))
+    inside = [file for file in found if not file.relative_to(base(unit)).as_posix().startswith(APART)]
+    return found if unit == "tirxlab.cli" else inside
+
+
+@pytest.mark.parametrize("unit", MAY_IMPORT)
+def test_a_unit_imports_only_what_lies_below_it(unit):
+    found = {}
+    for file in files(unit):
+        path = file.relative_to(base(unit)).as_posix()
+        wrong = violations(unit, path, file.read_text(encoding="utf-8"))
+        if wrong:
+            found[path] = wrong
+    assert not found
+
+
+def modules(tree: ast.AST) -> set[str]:
+    """Full names of every absolute import in the tree: `from ptxsim.isa import mathlib` imports
+    ptxsim.isa.mathlib.
+    """
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def climbing(path: str, source: str) -> list[str]:
+    """What a file of ptxsim imports from its own package and must not: rooms above its own, and the face."""
+    if path in FACE:
+        return []
+    room = path.split("/")[1]
+    ours = [name.split(".") for name in modules(ast.parse(source)) if name.split(".")[0] == "ptxsim"]
+    if room in ABOVE:
+        return sorted(".".join(n) for n in ours if n[1] in ABOVE and ABOVE.index(n[1]) > ABOVE.index(room))
+    floor = ROOMS.index(room)
+    return sorted(".".join(n) for n in ours if n[1] not in ROOMS or ROOMS.index(n[1]) > floor)
+
+
+def imports_inside(package: Path) -> dict[str, set[str]]:
+    """Which file of a package imports which others, by module name."""
+    names = {".".join(f.relative_to(package.parent).with_suffix("").parts): f for f in package.rglob("*.py")}
+    graph = {}
+    for name, file in names.items():
+        found = modules(ast.parse(file.read_text(encoding="utf-8")))
+        graph[name] = {n if n in names else n.rpartition(".")[0] for n in found} & set(names) - {name}
+    return graph
+
+
+@pytest.mark.parametrize("file", files("ptxsim"), ids=lambda file: file.name)
+def test_ptxsim_imports_point_down(file):
+    assert climbing(file.relative_to(base("ptxsim")).as_posix(), file.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "path, source, wrong",
+    [
+        ("ptxsim/jit/x.py", "from ptxsim.isa.address_map import RANK_SHIFT", []),
+        ("ptxsim/jit/x.py", "def f():\n    from ptxsim.units import tma", ["ptxsim.units.tma"]),
+        ("ptxsim/report/x.py", "import ptxsim.checks.deadlock.explain", ["ptxsim.checks.deadlock.explain"]),
+        ("ptxsim/trace/x.py", "from ptxsim import launch", ["ptxsim.launch"]),
+        ("ptxsim/launch.py", "from ptxsim.trace.schedule import Costs", []),
+    ],
+)
+def test_the_rule_of_the_tower_sees_both_good_and_bad_imports(path, source, wrong):
+    assert climbing(path, source) == wrong
+
+
+def test_ptxsim_has_no_import_circle():
+    TopologicalSorter(imports_inside(base("ptxsim") / "ptxsim")).prepare()
+
+
+def test_the_search_for_circles_finds_one(tmp_path):
+    package = tmp_path / "ptxsim"
+    package.mkdir()
+    (package / "a.py").write_text("from ptxsim.b import f")
+    (package / "b.py").write_text("def f():\n    import ptxsim.a")
+    with pytest.raises(CycleError):
+        TopologicalSorter(imports_inside(package)).prepare()
+
+
+def test_instructor_is_imported_by_the_command_line_alone():
+    """Of all files, those of tirxlab.cli and the instructor's own, tests and tools."""
+    allowed = ("instructor/", "packages/tirxlab/", "research/", "conftest.py")
+    importing = [
+        path.relative_to(ROOT).as_posix()
+        for path in ROOT.glob("[!.]*/**/*.py")
+        if "instructor" in imported(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert importing and [name for name in importing if not name.startswith(allowed)] == []
+
+
+@pytest.mark.parametrize(
+    "unit, path, source, wrong",
+    [
+        ("ptxsim", "ptxsim/x.py", "import numpy\nfrom ptxsim import isa", []),
+        ("ptxsim", "ptxsim/x.py", "def f():\n    from tirxlab.artifact import Artifact", ["tirxlab"]),
+        ("tirxlab", "tirxlab/devices/sim.py", "import ptxsim", []),
+        ("tirxlab", "tirxlab/devices/sim.py", "import tvm.tirx", ["tvm"]),
+        ("tirxlab", "tirxlab/dialect/ops.py", "import tvm.tirx", []),
+        ("tirxlab", "tirxlab/artifact.py", "import utils", ["utils"]),
+        ("tirxlab", "tirxlab/steps.py", "import instructor", ["instructor"]),
+        ("tirxlab", "tirxlab/steps.py", "from tirxlab.cli import app", ["tirxlab.cli"]),
+        ("tirxlab.cli", "tirxlab/cli/x.py", "from tirxlab.cli import app", []),
+    ],
+)
+def test_the_rule_sees_both_good_and_bad_imports(unit, path, source, wrong):
+    assert violations(unit, path, source) == wrong
+
+
+PROVIDES = {
+    "apache_tvm": "tvm",
+    "cuda_bindings": "cuda",
+    "ml_dtypes": "ml_dtypes",
+}  # package: what one imports
+OPTIONAL = {
+    "distributed",
+    "typst",
+    "torch",
+    "modal",
+    "jax",
+    "jax_tvm_ffi",
+}  # extras: only ever imported inside functions or under a guard
+WITH_OTHERS = {
+    "tvm_ffi": "tvm",
+    "llvmlite": "numba",
+    "pip": "venv",
+    "nvidia": "cuda",
+}  # come with what is declared
+
+
+def declared() -> set[str]:
+    """What may be imported on a machine that has the declared dependencies and no extra."""
+    names = {re.split(r"[^A-Za-z0-9_-]", line)[0].replace("-", "_") for line in requirements()}
+    return {PROVIDES.get(name, name) for name in names} | set(WITH_OTHERS) | OPTIONAL | OURS
+
+
+@pytest.mark.parametrize("unit", [*MAY_IMPORT, "tests"])
+def test_every_import_is_declared_in_pyproject(unit):
+    known = declared() | set(sys.stdlib_module_names)
+    found = {file.name: imported(ast.parse(file.read_text(encoding="utf-8"))) - known for file in files(unit)}
+    assert {name: missing for name, missing in found.items() if missing} == {}

@@ -1,0 +1,58 @@
+"""The slides: every figure they show is one that this project draws, and no page runs over."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from instructor.figures import figures, layouts, numbers, pages
+
+ROOT = Path(__file__).resolve().parents[3]
+SLIDES = ROOT / "slides"
+LECTURES = sorted(SLIDES.glob("lecture*.typ"))
+
+
+def headings(source: Path) -> int:
+    return len(re.findall(r"^= ", source.read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def test_two_lectures_of_at_least_25_pages_together():
+    assert len(LECTURES) == 2
+    assert sum(1 + headings(source) for source in LECTURES) >= 25
+
+
+def test_the_pdfs_are_there():
+    assert all(source.with_suffix(".pdf").read_bytes().startswith(b"%PDF") for source in LECTURES)
+
+
+def test_the_figures_on_disk_are_those_that_are_drawn_and_shown():
+    drawn = set(figures())
+    text = "".join(source.read_text(encoding="utf-8") for source in LECTURES)
+    text += (SLIDES / "theme.typ").read_text(encoding="utf-8")
+    shown = set(re.findall(r'(?:fig|said)\("([\w.-]+)"', text)) | set(
+        re.findall(r'"figures/([\w.-]+)"', text)
+    )
+    assert {path.name for path in (SLIDES / "figures").iterdir()} == drawn == shown
+
+
+@pytest.mark.parametrize("name", ["swizzle.svg", "tmem.svg", "pair.svg", "published.svg"])
+def test_figures_that_need_no_run_are_up_to_date(name):
+    make = (layouts.FIGURES | numbers.FIGURES)[name]
+    assert (SLIDES / "figures" / name).read_text(encoding="utf-8") == make()
+
+
+def test_published_speeds_are_those_of_the_table():
+    assert numbers.published(4096)[10] == pytest.approx(2 * 4096**3 / 0.107e-3 / 1e12)
+
+
+@pytest.mark.parametrize("step", [1, 4])
+def test_the_pictures_on_the_step_pages_are_up_to_date(step):
+    file = ROOT / "docs" / "steps" / "figures" / f"step{step:02}.svg"
+    assert file.read_text(encoding="utf-8") == pages.page_picture(step), "run ./lab figures"
+
+
+@pytest.mark.parametrize("source", LECTURES, ids=lambda path: path.stem)
+def test_no_page_runs_over(source):
+    typst = pytest.importorskip("typst", reason="needs the extra `slides`")
+    made = typst.compile(str(source), root=str(SLIDES), format="png", ppi=20, ignore_system_fonts=True)
+    assert len(made) == 1 + headings(source)

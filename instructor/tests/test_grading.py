@@ -1,0 +1,243 @@
+"""Grading: what earns points, what does not, and what a student is told."""
+
+import dataclasses
+import gzip
+import io
+import os
+import random
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent / "bugs"))
+
+import barriers
+import fences
+import phases
+from corpus import bug_source
+from kernel_variants import EDITS, REFERENCE, file_with, moved, solved, variants
+
+from instructor.autograder.behaviour import DEMANDS
+from instructor.autograder.grading import Options, grade
+from instructor.autograder.plan import load_hidden, plan, secret_seed
+from instructor.autograder.ptx_rules import broken_rule
+from instructor.autograder.submission import Submission, SubmissionError, read_submission
+from tirxlab.cli.handin import write_tar
+from tirxlab.rubric import load_rubric
+from tirxlab.steps import SKELETON, sections
+from tirxlab.version import lab_version
+
+STEPS = tuple(range(1, 11))
+
+
+def graded(text: str, *steps: int):
+    """{step: StepGrade} of a file."""
+    made = grade(Submission("gemm_kernels.py", text), Options(steps=steps or STEPS))
+    return {step.step: step for step in made.steps}
+
+
+def full(step) -> bool:
+    return step.earned == step.possible > 0
+
+
+def test_a_right_step_earns_what_was_measured_and_a_skeleton_nothing():
+    done = graded(solved(1, 2), 1, 2, 3)
+    assert (done[1].earned, done[1].possible, done[1].points) == (4.25, 4.25, 5)
+    assert full(done[2]) and done[2].speed == "not measured"
+    assert done[3].earned == 0 and done[3].state == "not implemented yet" and len(done[3].hints) == 1
+
+
+def test_the_skeleton_earns_nothing():
+    assert {step.earned for step in graded(SKELETON.read_text()).values()} == {0}
+
+
+@pytest.mark.parametrize("source, target, words", [(3, 4, "by TMA"), (4, 5, "one stage ahead")])
+def test_an_earlier_step_in_a_later_place_loses_the_implementation_and_is_told_why(source, target, words):
+    step = graded(moved(source, target), target)[target]
+    assert step.right and not step.implemented and words in step.hints[0]
+    assert step.earned == pytest.approx(0.6 * step.points)
+
+
+EARLIER = [(source, target) for target in STEPS for source in range(1, target) if (source, target) != (3, 4)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source, target", EARLIER)
+def test_no_earlier_step_has_the_implementation_of_a_later_one(source, target):
+    step = graded(moved(source, target), target)[target]
+    assert step.implementation_points == 0 and len(step.hints) == 1
+    assert step.right or source < 3  # a kernel for one tile does not take the sizes of several
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source, target", [(s, t) for t in STEPS for s in range(max(t, 3) + 1, 11)])
+def test_a_later_step_in_an_earlier_place_is_right_or_refuses_the_size(source, target):
+    """Of a size that the course keeps to itself the hint says only that it is refused."""
+    step = graded(moved(source, target), target)[target]
+    refused = any(
+        words in hint for hint in step.hints for words in ("must be a multiple", "size that the course")
+    )
+    assert step.right or step.state == "not built" and refused
+
+
+@pytest.mark.slow
+def test_the_reference_earns_every_point_that_was_measured():
+    assert {n: step.hints for n, step in graded(REFERENCE).items() if not full(step)} == {}
+
+
+CASES = [
+    pytest.param(step, name, marks=() if (step, name) == (4, "b_first") else pytest.mark.slow)
+    for step in EDITS
+    for name in variants(step)
+]
+
+
+def test_there_are_three_variants_of_each_step_from_4_on():
+    assert {step: len(variants(step)) for step in EDITS} == dict.fromkeys(range(4, 11), 3)
+
+
+@pytest.mark.parametrize("step, name", CASES)
+def test_a_correct_kernel_that_is_built_otherwise_keeps_all_points(step, name):
+    made = graded(variants(step)[name], step)[step]
+    assert full(made), made.hints
+
+
+MUTANTS = {
+    bug.name: bug
+    for module in (barriers, fences, phases)
+    for group in vars(module).values()
+    if isinstance(group, tuple) and group and hasattr(group[0], "step")
+    for bug in group
+    if bug.ctas is None and bug.severity == "error" and bug.kind != "build"
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if i == 0 else pytest.mark.slow) for i, name in enumerate(sorted(MUTANTS))],
+)
+def test_a_mutant_loses_the_points_of_its_step_only(name):
+    bug = MUTANTS[name]
+    other = 1 if bug.step > 1 else 2
+    text = bug_source(bug)
+    done = graded(file_with({n: sections(text)[n] for n in (bug.step, other)}), bug.step, other)
+    assert not done[bug.step].right and done[bug.step].earned == 0 and len(done[bug.step].hints) == 1
+    assert full(done[other])
+
+
+def test_nothing_that_is_shown_tells_a_hidden_size():
+    text = sections(REFERENCE)[3].replace(
+        "    K_TILES = K", "    if (M, N, K) != (384, 640, 192): raise ValueError((M, N, K))\n    K_TILES = K"
+    )
+    step = graded(file_with({3: text}), 3)[3]
+    assert step.state == "not built" and "keeps to itself" in step.hints[0]
+    assert not any(str(number) in step.hints[0] for number in load_hidden().sizes[3][0])
+
+
+def test_plans_have_all_orders_and_kinds_of_data_and_seeds_that_nobody_knows():
+    hidden = load_hidden()
+    runs = [run for step in STEPS for run in plan(step, "a" * 64, hidden)]
+    assert {run.data for run in runs} == {"random", "integers"}
+    assert {"program", "adverse"} < {run.order for run in runs} and any(type(r.order) is int for r in runs)
+    assert sum(run.record for run in runs) == 10 and any(run.secret for run in runs)
+    other = dataclasses.replace(hidden, salt="another")
+    assert secret_seed(hidden, "d", 1) != secret_seed(other, "d", 1) != secret_seed(other, "e", 1)
+    assert not any(set(load_rubric().sizes(step)) & set(hidden.sizes[step]) for step in STEPS)
+
+
+def test_every_step_has_demands_and_shares_add_up():
+    assert set(DEMANDS) == set(load_rubric().points) == set(load_rubric().graded)
+    assert sum(load_rubric().points.values()) == 100
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("mov.u64 %rd1, %clock64;", "%clock64"),
+        ("mov.u32 %r1, %smid;", "%smid"),
+        ("mov.u64 %rd1, %globaltimer;", "%globaltimer"),
+        (".global .align 4 .u32 launches;\nld.global.u32 %r1, [launches];", "launches"),
+        (".visible .global .align 4 .b8 memo[8] = {0};\nst.global.u32 [memo], %r1;", "memo"),
+        ("// %clock64\nmov.u32 %r1, %ctaid.x;\nmov.u32 %r2, %laneid;", ""),
+        (".global .align 1 .b8 $str[4] = {37, 100};\nmov.u64 %rd1, $str;", ""),
+        (".weak .global .align 1 .u8 _ZN4cuda5valueE;", ""),
+        (".global .align 1 .b8 $str$1[4] = {37, 100};\nmov.u64 %rd1, $str$1;", ""),
+        ("\n" * 200_000 + "mov.u32 %r1, %clock;", "%clock"),
+        ('.pragma "/*";\nmov.u32 %r1, %clock;\n.pragma "*/";', "%clock"),
+        ('// it\'s "quoted\nmov.u32 %r1, %clock; // "', "%clock"),
+    ],
+)
+def test_what_tells_one_machine_or_launch_from_another_is_refused(text, words):
+    said = broken_rule(text)
+    assert words in said and bool(said) == bool(words)
+
+
+def tar_of(*members: tuple[str, bytes, bytes]) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for name, data, kind in members:
+            info = tarfile.TarInfo(name)
+            info.size, info.type, info.linkname = len(data), kind, "/etc/passwd"
+            tar.addfile(info, io.BytesIO(data))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    "data, words",
+    [
+        (tar_of(("gemm_kernels.py", b"", tarfile.SYMTYPE)), "holds no gemm_kernels.py"),
+        (tar_of(("../gemm_kernels.py", b"x", tarfile.REGTYPE)), "holds no gemm_kernels.py"),
+        (tar_of(("gemm_kernels.py", b"x" * (2 << 20), tarfile.REGTYPE)), "at most 1 MiB"),
+        (tar_of(*[(f"{n}", b"", tarfile.REGTYPE) for n in range(99)]), "more than 64 members"),
+        (tar_of(("gemm_kernels.py", b"\xff\xfe", tarfile.REGTYPE)), "not UTF-8"),
+        (b"no tar", "cannot be read"),
+        (gzip.compress(tar_of(("gemm_kernels.py", b"x", tarfile.REGTYPE))), "cannot be read"),
+        (tar_of(("big", bytes(5 << 20), tarfile.REGTYPE)), "larger than 4 MiB"),
+    ],
+)
+def test_a_tar_is_read_as_data(tmp_path, data, words):
+    (tmp_path / "handin.tar").write_bytes(data)
+    with pytest.raises(SubmissionError, match=words):
+        read_submission(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["gemm_kernels.py", "handin.tar"])
+def test_links_and_pipes_are_no_submissions(tmp_path, name):
+    """A link in a hand-in would be another student's file, or the solutions."""
+    (tmp_path / "link").mkdir()
+    (tmp_path / "link" / name).symlink_to(Path(__file__))
+    (tmp_path / "pipe").mkdir()
+    os.mkfifo(tmp_path / "pipe" / name)
+    (tmp_path / "folder").symlink_to(tmp_path / "link")
+    for folder in ("link", "pipe", "folder"):
+        with pytest.raises(SubmissionError, match="is no plain file"):
+            read_submission(tmp_path / folder)
+
+
+def test_a_broken_tar_is_one_line_whatever_is_broken(tmp_path):
+    rng = random.Random(1)
+    write_tar(tmp_path / "h.tar", "x = 1\n", "ab123")
+    whole = (tmp_path / "h.tar").read_bytes()
+    for _ in range(300):
+        data = bytearray(whole)
+        for _ in range(rng.choice([1, 3, 30])):
+            data[rng.randrange(2600)] = rng.choice([0, 255, ord("9"), ord("-"), rng.randrange(256)])
+        (tmp_path / "h.tar").write_bytes(data)
+        try:
+            assert len(read_submission(tmp_path / "h.tar").text) < 1 << 20
+        except SubmissionError as error:
+            assert len(str(error).splitlines()) == 1
+
+
+def test_a_mark_at_the_head_of_a_file_costs_nothing(tmp_path):
+    (tmp_path / "a.PY").write_bytes(b"\xef\xbb\xbfx = 1\n")
+    assert read_submission(tmp_path / "a.PY").text == "x = 1\n"
+
+
+def test_a_hand_in_says_who_and_with_which_lab(tmp_path):
+    write_tar(tmp_path / "h.tar", "x = 1\n", "ab123")
+    made = read_submission(tmp_path / "h.tar")
+    assert (made.text, made.student, made.lab) == ("x = 1\n", "ab123", lab_version())

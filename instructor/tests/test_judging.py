@@ -1,0 +1,99 @@
+"""One run of one artifact: work spared when D is there already, clusters that differ, runs without end."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import utils
+from instructor.autograder import judge as judging
+from instructor.autograder.judge import judge
+from instructor.autograder.plan import Run
+from instructor.solutions import gemm_kernels
+from tirxlab.artifact import ScalarParam
+from tirxlab.toolchain import nvrtc
+from tirxlab.toolchain.build import build, draft
+
+SIZE, TILE = (256, 256, 128), (128, 128, 128)
+RECORDED = Run(2, TILE, "integers", "adverse", 5, record=True)
+
+
+def edited(statement: str):
+    """Step 2's artifact with a statement at the head of its CUDA."""
+    made = draft(gemm_kernels.hgemm_v2(*TILE))
+    start = made.cuda.index("{", made.cuda.index('extern "C" __global__')) + 1
+    return nvrtc.finish(replace(made, cuda=made.cuda[:start] + statement + made.cuda[start:]))
+
+
+def test_a_kernel_that_spares_its_work_when_d_is_there_already_is_wrong():
+    canary = utils.CANARY["float16"]
+    assert judge(RECORDED, edited("")).right
+    spares = f"if (*(volatile unsigned short *)D_ptr != {canary}) return;"
+    judged = judge(RECORDED, edited(spares))
+    assert not judged.right and judged.reason == "it works less when D holds the product already"
+    assert judge(replace(RECORDED, record=False), edited(spares)).right  # one launch does not show it
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_a_kernel_whose_other_clusters_work_otherwise_loses_the_implementation(monkeypatch, number):
+    """Cluster 0 is step 4, cluster `number` is step 3: what a launch that tells its CTAs apart could do."""
+    right, early = (build(getattr(gemm_kernels, f"hgemm_v{step}")(*SIZE)) for step in (4, 3))
+    real = judging._simulate
+
+    def simulate(run, artifact, *args, first=0, **more):
+        return real(run, early if first == number else artifact, *args, first=first, **more)
+
+    run = Run(4, SIZE, "integers", "adverse", 5, record=True)  # seed 5 looks at cluster 1 of 4, and the last
+    assert judge(run, right).hint == ""
+    monkeypatch.setattr(judging, "_simulate", simulate)
+    judged = judge(run, right)
+    assert judged.right and judged.hint.startswith("not all clusters work alike") and "TMA" in judged.hint
+
+
+def test_a_launch_has_a_budget_of_instructions(monkeypatch):
+    endless = edited('for (unsigned i = 0; i < 4000000000u; ++i) asm volatile("");')
+    monkeypatch.setattr(judging, "INSTRUCTIONS", 100_000)
+    judged = judge(RECORDED, endless)
+    assert not judged.right and judged.reason and judged.instructions < 1_000_000
+
+
+def test_a_grid_without_measure_is_refused_before_it_runs():
+    judged = judge(RECORDED, replace(edited(""), grid=(1_000_000, 1, 1)))
+    assert judged.verdict == "not run" and "1000000 CTAs" in judged.reason
+
+
+@pytest.mark.parametrize("K", [64, 192, 320, 448])
+def test_whole_numbers_are_exact_where_sums_in_half_precision_are_not(K):
+    A, B = judging.inputs(replace(RECORDED, size=(128, 128, K)))
+    exact = A.astype(np.int64) @ B.astype(np.int64).T
+    assert np.abs(exact).max() <= 2048 and (exact.astype(np.float16) == exact).all()
+    half = np.zeros((128, 128), np.float16)
+    for k in range(0, K, 16):
+        half = (half + A[:, k : k + 16].astype(np.float32) @ B[:, k : k + 16].astype(np.float32).T).astype(
+            np.float16
+        )
+    assert (half != exact).mean() > 0.2
+
+
+def test_a_text_that_is_written_over_is_state():
+    """A launch could count itself in the format of a printf."""
+    keeps = edited('volatile char *text = (char *)"0 launches"; if (threadIdx.x == 0) text[0] = text[0] + 1;')
+    judged = judge(RECORDED, keeps)
+    assert not judged.right and "keeps global memory" in judged.reason
+
+
+def test_printing_costs_nothing_and_a_flood_is_cut(monkeypatch):
+    assert judge(RECORDED, edited('if (threadIdx.x == 0) printf("%d of %s\\n", 3, "four");')).right
+    monkeypatch.setattr(judging, "INSTRUCTIONS", 100_000)
+    flood = edited('for (unsigned i = 0; i < 4000000000u; ++i) printf("%99999999d\\n", i);')
+    assert not judge(RECORDED, flood).right
+
+
+@pytest.mark.parametrize(
+    "kind, value", [("S9", 1), ("object", 1), ("f2,f2", 1), ("int32", 10**30), ("nan", 0)]
+)
+def test_a_parameter_of_no_type_of_numbers_is_one_line(kind, value):
+    artifact = edited("")
+    odd = replace(artifact, params=(*artifact.params[:-1], ScalarParam("x", kind, value)))
+    judged = judge(RECORDED, odd)
+    assert not judged.right and judged.reason.startswith("it cannot be launched")

@@ -1,0 +1,33 @@
+"""Techniques for show: the result keeps its points, the implementation loses them and is told why."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from shows import SHOWS
+
+from instructor.autograder.judge import judge
+from instructor.autograder.plan import load_hidden, plan
+from tirxlab.sandbox import Builder
+
+QUICK = {("threads-multiply", 1), ("both-at-once", 5), ("filled-once", 8)}
+
+
+@pytest.mark.parametrize(
+    "show",
+    [
+        pytest.param(s, id=f"{s.step}-{s.name}", marks=() if (s.name, s.step) in QUICK else pytest.mark.slow)
+        for s in SHOWS
+    ],
+)
+def test_what_is_for_show_earns_no_implementation(show):
+    run = plan(show.step, "a" * 64, load_hidden())[-1]
+    with Builder(show.text) as builder:
+        built = builder.build(show.step, run.size)
+    assert built.artifact, built.message
+    judged = judge(run, built.artifact)
+    assert judged.right, judged.reason
+    assert show.words in judged.hint

@@ -1,0 +1,34 @@
+"""Entry of `python -m tirxlab.cli` and of the `lab` script, which names this file: wherever the user stands,
+this copy of the lab is the one that runs.
+"""
+
+import gc
+import os
+import sys
+
+if not __package__:
+    _LAB = os.path.abspath(os.path.join(os.path.dirname(__file__), *[".."] * 5))
+    sys.path[:1] = [_LAB, *(os.path.join(_LAB, "packages", name, "src") for name in ("tirxlab", "ptxsim"))]
+    os.environ["PYTHONPATH"] = os.pathsep.join(sys.path[:3])  # and for the processes that it starts
+
+
+def command() -> int:
+    """The command itself; its imports come after the fork, so that the parent stays small."""
+    gc.set_threshold(100_000)  # imports make a lot that stays
+    if sys.argv[1:2] == ["check"]:
+        from tirxlab.cli import ahead
+
+        if ahead.wanted(*sys.argv[1:]):
+            ahead.start()
+    from tirxlab.cli.app import main
+
+    try:
+        return main()
+    finally:
+        gc.freeze()  # the end of the process looks for no garbage in it
+
+
+if __name__ == "__main__":
+    from tirxlab.cli.watch import watched
+
+    raise SystemExit(watched(command))

@@ -1,0 +1,76 @@
+"""Starts the processes that `check` waits for before the command itself imports anything.
+
+The confined children import TVM and NVRTC, a process of the pool imports the simulator, and meanwhile the
+command reads its arguments. If it does not take them (an argument is wrong, say), they end with it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import compileall
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tirxlab.pool import Pool
+from tirxlab.sandbox.session import Session
+
+TIRXLAB = Path(__file__).parents[1]
+_READY: list[Processes] = []
+
+
+@dataclass
+class Processes:
+    """Of one Runner."""
+
+    pool: Pool
+    student: Session
+    compiler: Session
+
+    def close(self) -> None:
+        self.pool.__exit__()
+        for session in (self.student, self.compiler):
+            session.stop()
+        for session in (self.student, self.compiler):
+            session.close()
+
+
+def wanted(*arguments: str) -> bool:
+    """Whether these words after `./lab` are a `check` of steps on the usual device."""
+    command, step, *others = *arguments, "", ""
+    steps = step == "all" or step[:1].isdigit()
+    return command == "check" and steps and not any(other.startswith("--device") for other in others)
+
+
+def start() -> None:
+    made = Processes(Pool(1), Session("lower"), Session("compile"))
+    atexit.register(_end_unused)
+    _READY.append(made)
+    made.pool.start(prepare, None)
+    made.student.start()
+    made.compiler.start()
+
+
+def take() -> Processes | None:
+    """What was started ahead, once."""
+    return _READY.pop() if _READY else None
+
+
+def _end_unused() -> None:
+    while _READY:
+        _READY.pop().close()
+
+
+def prepare(device: str | None) -> None:
+    """In a process of the pool, while the first kernel is being built: the imports of a run, and its code."""
+    from tirxlab.devices import device_name
+
+    if device_name(device) == "sim":
+        import ptxsim
+        import ptxsim.timing.predict  # noqa: F401
+
+        ptxsim.warm_up()
+    import utils  # noqa: F401
+
+    if not sys.dont_write_bytecode:
+        compileall.compile_dir(TIRXLAB, quiet=2)  # a confined child imports these, and can write none of them

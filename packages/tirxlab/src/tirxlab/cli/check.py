@@ -1,0 +1,184 @@
+"""`./lab check S`: build and run a step and say what is wrong with it; the thing to do after each change."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tirxlab.cli import outcomes as outcome_view
+from tirxlab.cli import tracks
+from tirxlab.cli.common import (
+    DeviceOption,
+    JsonOption,
+    KernelsOption,
+    OneOrderOption,
+    SizesOption,
+    StepsArgument,
+    UserError,
+    choose_written,
+    kernels_file,
+    left_out,
+    output,
+    parse_order,
+    parse_steps,
+    print_json,
+    usable_device,
+)
+from tirxlab.cli.report import ReportOption, check_report
+from tirxlab.cli.runs import Job, Outcome, Progressing, Runner, quick_or_all
+from tirxlab.steps import parse_size, read_text, size_text, todos
+
+
+def run(
+    step: StepsArgument,
+    rung: tracks.RungArgument = None,
+    size: SizesOption = None,
+    orders: Annotated[int, typer.Option("--orders", metavar="N", help="N more orders, seeds 0 .. N-1")] = 0,
+    full: Annotated[bool, typer.Option("--full", help="sizes over 1024 too, also on sim")] = False,
+    kernels: KernelsOption = None,
+    device: DeviceOption = None,
+    order: OneOrderOption = None,
+    json: JsonOption = False,
+    report_to: ReportOption = None,
+) -> None:
+    """Build and run a step, smallest size first, and show what is wrong. Stops at the first failure.
+
+    On the simulator uneven sizes run in two orders: asynchronous work ends as early, and as late as it may.
+    With several steps, those that are written are run and the others listed (exit status 1).
+    S may be hopper or ampere, with a RUNG of that track's ladder.
+    """
+    check_report(report_to, step)
+    if tracks.is_track(step):
+        return tracks.check(
+            step, rung, size or [], kernels, None if order is None else parse_order(order), json
+        )
+    tracks.no_rung(rung)
+    path, asked = kernels_file(kernels), parse_steps(step)
+    chosen = None if order is None else parse_order(order)
+    if orders < 0:
+        raise UserError("--orders takes the number of further orders to try, 0 or more")
+    sizes = [parse_size(text) for text in size or []]
+    steps, left = choose_written(path, asked)
+    device = usable_device(device)
+    outcomes: list[Outcome] = []
+    with Runner(path) as runner:
+        for number in steps:
+            jobs = [
+                Job(path, number, shape, device, each)
+                for shape in sizes or quick_or_all(number, device, full)
+                for each in (*orders_of(number, shape, device, chosen), *range(orders))
+            ]
+            done = run_until_failure(runner, jobs, bool(sizes), number == steps[-1])
+            outcomes += done
+            if not json:
+                report(path, done, len(jobs), runner)
+            if not done[-1].passed:
+                break
+    passed = all(outcome.passed for outcome in outcomes) and not left
+    if report_to is not None:
+        write_page(report_to, step, path, outcomes, left)
+    if json:
+        print_json({"passed": passed, "runs": outcome_view.plain(outcomes), "not_run": left})
+        raise typer.Exit(0 if passed else 1)
+    if left:
+        output().print(left_out(left), markup=False)
+    if outcomes[-1].passed:
+        part = [*(size or []), *([f"order {order}"] if order is not None else [])]
+        output().print(what_next(steps[-1], outcomes, ", ".join(part)), markup=False)
+    raise typer.Exit(0 if passed else 1)
+
+
+def foretell(runner: Runner, done: list[Outcome]) -> None:
+    """One line: what the time model says of the largest size with a published time that passed."""
+    from tirxlab.cli.foretell import told_in_a_line
+    from tirxlab.rubric import load_rubric
+
+    last, published = done[-1], load_rubric().reference_ms[done[-1].step]
+    sizes = [size for size in published if size_text(size) in {o.size for o in done}]
+    if not last.passed or last.device != "sim" or not sizes:
+        return
+    size = max(sizes, key=lambda s: s[0] * s[1] * s[2])
+    built = runner.made.get((last.step, size))
+    if built is not None and built.artifact is not None:
+        output().print(told_in_a_line(built.artifact, size, published[size], runner.pool), markup=False)
+
+
+def write_page(target: Path, step: str, path: Path, outcomes: list[Outcome], left: dict[int, str]) -> None:
+    """The page of --report."""
+    from tirxlab.cli.report import from_outcomes, write_report
+
+    title = f"Check of step {step}" if step.isdigit() else f"Check of steps {step}"
+    page = from_outcomes.outcome_page(title, f"./lab check {step}", path, outcomes, target)
+    page.notes += [left_out(left)] if left else []
+    from_outcomes.with_timelines(page, path, outcomes)
+    write_report(target, page)
+
+
+def orders_of(step: int, size: tuple[int, int, int], device: str, chosen: str | int | None) -> tuple:
+    """The order asked for, else the rubric's for this size; a GPU has its own."""
+    from tirxlab.rubric import load_rubric
+
+    if chosen is not None:
+        return (chosen,)
+    return load_rubric().orders(step, size) if device == "sim" else ("program",)
+
+
+def run_until_failure(runner: Runner, jobs: list[Job], named: bool, last: bool) -> list[Outcome]:
+    """Run jobs up to the first that fails. Orders of one size must give equal bytes.
+
+    UserError if a size that the user has `named` does not fit the step. After the `last` ones, and after a
+    failure, nothing more is built: the builder ends while the rest is said.
+    """
+    done: list[Outcome] = []
+    with Progressing(f"step {jobs[0].step}", jobs, log=False) as progress:
+        for job in jobs:
+            done += [outcome for _, outcome in runner.run([job])]
+            progress.done(job)
+            if named and done[-1].misfit:
+                raise UserError(done[-1].message)
+            same_size = [other for other in done if other.size == done[-1].size and other.digest]
+            if done[-1].passed and len({other.digest for other in same_size}) > 1:
+                done[-1].right = False
+                done[-1].message = f"the result depends on the order: {same_size[0].order} gave other numbers"
+            if not done[-1].passed:
+                break
+    if last or not done[-1].passed:
+        runner.builder.stop()
+    return done
+
+
+def report(path: Path, done: list[Outcome], planned: int, runner: Runner) -> None:
+    """The table, each different message once, TODOs that are left, what was not run, the predicted time."""
+    output().print(outcome_view.table(done))
+    outcome_view.details_once(done)
+    step = done[-1].step
+    left = [] if done[-1].passed else todos(read_text(path), step)
+    if left:
+        lines = ", ".join(map(str, left))
+        output().print(
+            f"step {step} still has a TODO: {path.name}, line {lines}; fill it in first", markup=False
+        )
+    if not done[-1].passed and len(done) < planned:
+        output().print(f"stopped here; {planned - len(done)} more runs were not made", markup=False)
+    foretell(runner, done)
+
+
+def what_next(step: int, outcomes: list[Outcome], part: str = "") -> str:
+    """What a student does after a passing step: mend what is to be reviewed, then the next step.
+
+    `part`: the sizes or the order that the student asked for; only all of the step's own show that it passes.
+    """
+    from tirxlab.rubric import load_rubric
+
+    on_gpu = outcomes[-1].device == "cuda"
+    where = "on this GPU" if on_gpu else "on the simulator (its speed needs a GPU)"
+    reviewed = any(outcome.verdict == "review" for outcome in outcomes)
+    if part:
+        said = "is not clean: mend what is listed above" if reviewed else "is right"
+        return f"Step {step} {said} ({part} only). Next: all of its sizes and orders, ./lab check {step}"
+    if reviewed:
+        return f"Step {step} passes {where}, but is not clean: mend what is listed above, then go on"
+    if step == 10:
+        return f"Step 10 passes {where}. Next: ./lab score, then ./lab handin"
+    title = load_rubric().titles[step + 1]
+    return f"Step {step} passes {where}. Next: step {step + 1}, {title}; then ./lab check {step + 1}"

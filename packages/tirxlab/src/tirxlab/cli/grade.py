@@ -1,0 +1,117 @@
+"""`./lab grade FILE`: grade one submission as the course does: result, implementation, speed where it can."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tirxlab.cli.common import (
+    DeviceOption,
+    JsonOption,
+    UserError,
+    notes,
+    output,
+    parse_steps,
+    usable_device,
+    write_file,
+)
+from tirxlab.cli.report import ReportOption, check_report
+
+LevelOption = Annotated[
+    str | None,
+    typer.Option("--confine", metavar="LEVEL", help="namespaces, user or limits [the strongest that works]"),
+]
+
+
+def run(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="gemm_kernels.py or handin.tar")],
+    step: Annotated[str, typer.Option("--steps", metavar="S", help="only these steps: 3, or 1,3,5")] = "all",
+    form: Annotated[
+        str, typer.Option("--format", metavar="NAME", help="text, json, html, gradescope or autolab")
+    ] = "text",
+    out: Annotated[Path | None, typer.Option("--output", metavar="FILE", help="write it there")] = None,
+    full: Annotated[bool, typer.Option("--full", help="every public size of the simulator too")] = False,
+    limit: Annotated[float, typer.Option("--limit", metavar="SECONDS", help="of wall time for a step")] = 300,
+    confine: LevelOption = None,
+    device: DeviceOption = None,
+    json: JsonOption = False,
+    report_to: ReportOption = None,
+) -> None:
+    """Grade one submission. Exit 0: full marks of what was measured; 1: less; 2: it cannot be graded."""
+    from instructor.autograder.grading import Options, grade
+    from instructor.autograder.submission import SubmissionError, read_submission
+    from instructor.formats import FORMATS
+
+    check_report(report_to)
+    form = "json" if json else form
+    if form not in FORMATS:
+        raise UserError(f"--format {form}: it is one of {', '.join(FORMATS)}")
+    try:
+        submission = read_submission(file.resolve())
+        steps = tuple(parse_steps(step))
+        options = Options(full, min(2, cores()), limit, level=level(confine), steps=steps)
+        options.device = blackwell(device)
+        with Bar(len(steps)) as bar:
+            made = grade(submission, options, bar.tick)
+    except (SubmissionError, ValueError) as error:
+        raise UserError(str(error)) from None
+    if report_to is not None:
+        from tirxlab.cli.report import from_scores, write_report
+
+        write_report(report_to, from_scores.grade_page(made, FORMATS["text"](made), report_to))
+    text = FORMATS[form](made)
+    if out is not None:
+        write_file(out, (text + "\n").encode())
+    if out is None or form != "text":
+        output().print(text if out is None else FORMATS["text"](made), markup=False)
+    raise typer.Exit(0 if made.earned == made.possible and not made.problem else 1)
+
+
+def blackwell(name: str | None) -> str:
+    """Where speed is measured: "cuda" if that is a GPU of the published times' kind, "sim" for nowhere."""
+    from tirxlab.devices import driver
+
+    device = usable_device(name)
+    if device == "cuda" and not any(major == 10 for major, _ in driver.capabilities()):
+        raise UserError("--device cuda: the published times are a B200's, and this GPU is no Blackwell")
+    return device
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def level(name: str | None) -> str | None:
+    """A level of confinement that works here; UserError for another."""
+    from tirxlab.sandbox import LEVELS, strongest
+
+    if name is None:
+        return None
+    if name not in LEVELS:
+        raise UserError(f"--confine {name}: it is one of {', '.join(LEVELS)}")
+    if LEVELS.index(name) < LEVELS.index(strongest()):
+        raise UserError(f"--confine {name} does not work on this machine; {strongest()} does")
+    return name
+
+
+class Bar:
+    """Progress by steps, on a terminal only."""
+
+    def __init__(self, steps: int, what: str = "grading"):
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        console = notes()
+        columns = TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+        self.bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self.task = self.bar.add_task("", total=steps)
+
+    def __enter__(self) -> "Bar":
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.bar.stop()
+
+    def tick(self, step: int) -> None:
+        self.bar.advance(self.task)

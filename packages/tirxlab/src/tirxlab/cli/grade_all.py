@@ -1,0 +1,162 @@
+"""`./lab grade-all DIR`: grade a folder of submissions, here or on a Dask cluster; go on where it stopped.
+
+`--speed` times what is right on a B200 afterwards: this machine's, or rented ones.
+"""
+
+import functools
+import importlib.util
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tirxlab.cli.common import UserError, output, parse_steps, write_file
+from tirxlab.cli.grade import Bar, LevelOption, blackwell, cores, level
+
+
+def run(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="a folder of folders, .py or .tar files")],
+    out: Annotated[
+        Path | None, typer.Option("--output", metavar="DIR", help="for the grades [DIR-grades]")
+    ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", metavar="N", help="submissions at a time [cores]")] = 0,
+    scheduler: Annotated[
+        str | None, typer.Option("--scheduler", metavar="tcp://..", help="an existing Dask cluster")
+    ] = None,
+    roster: Annotated[
+        Path | None,
+        typer.Option("--roster", metavar="CSV", help="columns submission, student, late_days, regrade, .."),
+    ] = None,
+    step: Annotated[str, typer.Option("--steps", metavar="S", help="only these steps")] = "all",
+    again: Annotated[bool, typer.Option("--again", help="what is graded already too")] = False,
+    limit: Annotated[
+        float, typer.Option("--limit", metavar="SECONDS", help="of wall time for a submission")
+    ] = 1800,
+    confine: LevelOption = None,
+    speed: Annotated[
+        str | None,
+        typer.Option(
+            "--speed", metavar="WHERE", help="time what is right: on the B200 `here`, or on `modal`"
+        ),
+    ] = None,
+    at_once: Annotated[int, typer.Option("--at-once", metavar="N", help="B200s rented at the same time")] = 4,
+) -> None:
+    """Grade every submission of a folder: a CSV, an HTML page, and a folder with feedback for each.
+
+    Stopped, it goes on where it was when started again. Exit 1 if a submission could not be graded.
+    """
+    from instructor.autograder import batch
+    from instructor.autograder.grading import Options
+
+    if not folder.is_dir():
+        raise UserError(f"{folder}: no such folder")
+    try:
+        rows_of = batch.read_roster(roster) if roster else {}
+    except (OSError, ValueError) as error:
+        raise UserError(str(error)) from None
+    options = Options(steps=tuple(parse_steps(step)), level=level(confine), keep=True)
+    made = batch.Class(folder, out or folder.with_name(f"{folder.name}-grades"), options, rows_of, again)
+    made.roster = batch.match_roster(rows_of, made.names())
+    if scheduler:
+        work = functools.partial(batch.on_dask, options=options, address=reachable(scheduler))
+    else:
+        work = functools.partial(batch.local, options=options, jobs=jobs or cores(), seconds=limit)
+    measure = measured_by(speed, at_once)
+    untimed = {}
+    try:
+        with batch.alone(made.out):
+            with Bar(len(made.names())) as bar:
+                rows = batch.grade_class(made, work, bar.tick)
+            if measure:
+                rows, untimed = time_class(made, rows, measure)
+            write_summary(made, rows)
+    except (OSError, RuntimeError) as error:  # a full disk: what is graded is kept
+        raise UserError(str(error)) from None
+    failed = untimed or any(row["problem"].startswith("not graded") for row in rows)
+    raise typer.Exit(1 if failed else 0)
+
+
+def measured_by(where: str | None, at_once: int):
+    """What times a class there, None for nowhere; UserError if that is not to be had."""
+    if where not in (None, "here", "modal"):
+        raise UserError(f"--speed {where}: write here (the B200 of this machine) or modal (rented ones)")
+    if at_once < 1:
+        raise UserError(
+            f"--at-once {at_once}: write how many B200s may be rented at the same time, 1 or more"
+        )
+    if where == "here":
+        from instructor.autograder.class_speed import here
+        from tirxlab.devices import DeviceError
+
+        try:
+            blackwell("cuda")
+        except (UserError, DeviceError) as error:
+            reason = str(error).partition(": use --device")[0]
+            raise UserError(f"--speed here: {reason}; --speed modal rents a B200") from None
+        return here
+    if where == "modal":
+        if importlib.util.find_spec("modal") is None:
+            raise UserError("--speed modal needs Modal: .venv/bin/pip install modal && .venv/bin/modal setup")
+        from instructor.cloud import checked_account, rented
+
+        if problem := checked_account():
+            raise UserError(f"--speed modal: {problem}")
+        return functools.partial(rented, at_once=at_once)
+    return None
+
+
+def time_class(made, rows: list[dict], measure) -> tuple[list[dict], dict[str, Exception]]:
+    """The rows with speed, and why some have none; says so, and what it took."""
+    from instructor.autograder.class_speed import measure_class
+    from tirxlab.sandbox.limits import printable
+
+    with Bar(len(rows), "timing") as bar:
+        rows, failed, seconds = measure_class(made, rows, measure, bar.tick)
+    console = output()
+    for key, error in failed.items():
+        why = f"{key}: speed not measured: {type(error).__name__}: {error}"
+        console.print(printable(why, 1), markup=False)
+    console.print(f"{seconds:.0f} s of B200, without the start of containers", markup=False)
+    return rows, failed
+
+
+def write_summary(made, rows: list[dict]) -> None:
+    """grades.csv and index.html beside the submissions' folders."""
+    from instructor.autograder.similar import similar
+    from instructor.autograder.submission import Submission
+    from instructor.formats.summary import class_page, to_csv
+    from tirxlab.sandbox.limits import printable
+
+    read = {key: made.read(key) for key in made.names()}
+    texts = {key: one.text for key, one in read.items() if isinstance(one, Submission)}
+    made.out.mkdir(parents=True, exist_ok=True)
+    write_file(made.out / "grades.csv", to_csv(rows, made.roster).encode())
+    write_file(made.out / "index.html", class_page(rows, similar(texts)).encode())
+    console = output()
+    bad = [row for row in rows if row["problem"]]
+    for row in bad:
+        console.print(printable(f"{row['name']}: {row['problem']}", 1), markup=False)
+    for names, what in (
+        (sorted(set(made.roster) - set(read)), "in the roster, not in the folder"),
+        (made.left_out(), "not graded, being no folder, .py or .tar"),
+    ):
+        if names:
+            console.print(printable(f"{len(names)} {what}: {', '.join(names[:5])}", 1), markup=False)
+    console.print(
+        f"{len(rows)} submissions, {len(bad)} with a problem; see {made.out / 'index.html'}", markup=False
+    )
+
+
+def reachable(address: str) -> str:
+    """The address of a scheduler that answers; UserError for one that does not, or without Dask."""
+    try:
+        from distributed import Client
+    except ModuleNotFoundError:
+        raise UserError(
+            "--scheduler needs Dask: .venv/bin/python -m pip install 'distributed>=2024.1'"
+        ) from None
+    try:
+        with Client(address, timeout=10):
+            return address
+    except (OSError, ValueError) as error:
+        raise UserError(f"--scheduler {address}: no answer ({type(error).__name__})") from None

@@ -1,0 +1,86 @@
+"""Outcomes as a table and as findings, for people; as plain data, for tools."""
+
+import re
+from dataclasses import asdict, replace
+
+from rich.table import Table
+from rich.text import Text
+
+from tirxlab.cli.common import output
+from tirxlab.cli.runs import Outcome
+
+FIRST, LAST = 60, 60  # lines of what a kernel printed that are shown
+COLOURS = {
+    "clean": "green",
+    "review": "yellow",
+    "error": "red",
+    "incomplete": "yellow",
+    "not checked": "yellow",
+    "not built": "red",
+}
+
+
+def table(outcomes: list[Outcome]) -> Table:
+    """step, size, right?, verdict, seconds; the order too where there are several."""
+    made = Table(box=None, pad_edge=False)
+    several = len({outcome.order for outcome in outcomes}) > 1
+    for name in ("step", "size", *["order"] * several, "right?", "verdict", "seconds"):
+        made.add_column(name, justify="right" if name in ("step", "seconds") else "left", no_wrap=True)
+    for outcome in outcomes:
+        made.add_row(
+            str(outcome.step),
+            outcome.size,
+            *[str(outcome.order)] * several,
+            right_text(outcome.right),
+            Text(outcome.verdict, COLOURS.get(outcome.verdict, "")),
+            f"{outcome.seconds:.1f}",
+        )
+    return made
+
+
+def right_text(right: bool | None) -> Text:
+    return {True: Text("yes", "green"), False: Text("NO", "red"), None: Text("-", "red")}[right]
+
+
+def details(outcome: Outcome) -> None:
+    """What the kernel printed, and what is wrong or to be reviewed."""
+    console = output()
+    if outcome.printed:
+        console.print(shortened(outcome.printed), markup=False)
+    if outcome.message:
+        console.print(f"step {outcome.step} at {outcome.size}, order {outcome.order}:", markup=False)
+        console.print("\n".join("  " + line for line in outcome.message.splitlines()), markup=False)
+
+
+def shortened(printed: str) -> str:
+    """What a kernel printed: its first and last lines, which say where each role stands."""
+    lines = printed.splitlines()
+    if len(lines) <= FIRST + LAST:
+        return printed
+    left = f"... {len(lines) - FIRST - LAST} more lines; --json has them all"
+    return "\n".join([*lines[:FIRST], left, *lines[-LAST:]])
+
+
+def details_once(outcomes: list[Outcome]) -> None:
+    """The details of outcomes; a message that differs from an earlier one only in its numbers is left out."""
+    told: dict[tuple, Outcome] = {}
+    again: dict[tuple, list[Outcome]] = {}
+    for outcome in outcomes:
+        key = outcome.step, re.sub(r"\d+", "", outcome.message)
+        if outcome.message and key in told:
+            again.setdefault(key, []).append(outcome)
+            outcome = replace(outcome, message="")
+        else:
+            told[key] = outcome
+        details(outcome)
+    for key, others in again.items():
+        sizes = ", ".join(dict.fromkeys(other.size for other in others if other.size != told[key].size))
+        if sizes:
+            output().print(f"step {key[0]}: the same at {sizes}", markup=False)
+
+
+def plain(outcomes: list[Outcome]) -> list[dict]:
+    """For --json; without the map of wrong elements, which only a page shows."""
+    left_out = ("wrong", "mismatch")
+    made = [asdict(outcome) | {"passed": outcome.passed} for outcome in outcomes]
+    return [{key: value for key, value in one.items() if key not in left_out} for one in made]

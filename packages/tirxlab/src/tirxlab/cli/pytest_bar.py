@@ -1,0 +1,56 @@
+"""A pytest plugin: a bar with the time left in place of the dots, while a person watches.
+
+A test counts what `tests/conftest.py` says that it will compute (`cost`, in multiply-adds; None for one that
+it will skip), and a build. Where tests run in several processes only their ids are known.
+"""
+
+import os
+
+import pytest
+
+from tirxlab.cli.common import Paper
+from tirxlab.cli.runs import BUILD_COST, bar_on
+
+
+class Bar:
+    def __init__(self, terminal: int):
+        """`terminal`: a file descriptor of its own, since pytest captures standard error."""
+        self.file = os.fdopen(terminal, "w")
+        self.bar, self.costs = None, {}
+
+    def begin(self, costs: dict[str, float]) -> None:
+        self.costs = costs
+        self.bar = bar_on(Paper(file=self.file))
+        self.task = self.bar.add_task("testing", total=sum(costs.values()), count=0, jobs=len(costs))
+        self.bar.start()
+
+    def pytest_collection_finish(self, session) -> None:
+        if session.items:
+            self.begin({item.nodeid: cost_of(item) for item in session.items})
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        if self.bar is None:
+            self.begin(dict.fromkeys(ids, 1.0))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_report_teststatus(self):
+        """No letters beside the bar; what failed is told at the end."""
+        category, *_ = yield
+        return category, "", ""
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        if self.bar is not None:
+            done = self.bar.tasks[0].fields["count"] + 1
+            self.bar.update(self.task, advance=self.costs.get(nodeid, 0.0), count=done)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+
+def cost_of(item) -> float:
+    """What a test counts."""
+    cost = getattr(item, "cost", 0.0)
+    return 0.0 if cost is None else cost + BUILD_COST

@@ -1,0 +1,36 @@
+"""pytest in a process of its own, `python -m tirxlab.cli.pytest_child ARGUMENTS`: Ctrl-C leaves no traceback.
+
+While pytest loads what it needs, an interrupt would come up from the middle of an import; there is nothing to
+report yet, so the process ends at once. From the first test on, pytest handles it: it names what it had done.
+"""
+
+import os
+import signal
+import sys
+
+# Options with which pytest writes while tests run, or runs none: no bar then.
+TALKATIVE = {"-s", "-v", "-vv", "-xvs", "-xv", "-xs", "--verbose", "--capture=no", "--pdb", "--help", "-h"}
+INTERRUPTED = 130  # the shell's status for SIGINT
+
+
+class FromTheFirstTest:
+    """A plugin that gives SIGINT back to pytest once all tests are collected."""
+
+    def pytest_collection_finish(self) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def main() -> int:
+    signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
+    import pytest
+
+    plugins: list = [FromTheFirstTest()]
+    if sys.stderr.isatty() and not TALKATIVE & set(sys.argv[1:]):
+        from tirxlab.cli.pytest_bar import Bar
+
+        plugins.append(Bar(os.dup(2)))
+    return int(pytest.main(sys.argv[1:], plugins=plugins))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,59 @@
+"""`./lab release DIR`: write the students' handout: without `instructor/`, `research/` and solutions."""
+
+import datetime
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tirxlab.cli.common import ROOT, STUDENT, UserError, output, read_text
+from tirxlab.steps import SKELETON
+
+
+def run(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="a folder that is not there yet, or empty")],
+) -> None:
+    """Write the handout, with this version stamped in. Writes nothing if a solution would leave with it.
+
+    Slides are built anew from their sources, which are read too; PDFs as they lie there stay here.
+    """
+    from instructor import handout
+
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder}: is not empty; name a folder that is not there yet")
+    if read_text(STUDENT) != read_text(SKELETON):
+        raise UserError("gemm_kernels.py is not the skeleton: ./lab skeleton, or ./lab reset all")
+    names = handout.files()
+    with tempfile.TemporaryDirectory(dir=folder.parent if folder.parent.is_dir() else None) as scratch:
+        made = Path(scratch) / "handout"
+        handout.copy(names, made, version_stamp())
+        built, left = handout.build_pdfs(names, made)
+        found = handout.leaks(made, built)
+        if found:
+            shown = "\n".join(f"  {line}" for line in found[:20])
+            raise_leaks(found, shown)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(made, folder, dirs_exist_ok=True)
+    count = len(names) - len(left)
+    output().print(f"wrote {folder}: {count} files, version {version_stamp()}", markup=False)
+    if left:
+        output().print(
+            f"left out: {', '.join(left)}. PDFs are built from their .typ beside them, with typst: "
+            ".venv/bin/python -m pip install 'typst>=0.13,<0.16'",
+            markup=False,
+        )
+
+
+def raise_leaks(found: list[str], shown: str) -> None:
+    output().print(shown, markup=False)
+    raise UserError(f"{len(found)} places above would tell a solution or a hidden size; nothing was written")
+
+
+def version_stamp() -> str:
+    """The day and, in a git repository, the commit."""
+    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    commit = done.stdout.strip() if done.returncode == 0 else ""
+    return ".".join(filter(None, [datetime.date.today().strftime("%Y%m%d"), commit]))

@@ -1,0 +1,38 @@
+"""One self-contained HTML file about what a command did: `--report FILE`.
+
+model.py is what a page shows, as plain data. from_outcomes.py, from_scores.py and the commands fill it;
+page.py renders it with the template, the style sheet and the script in assets/. The file loads nothing: it
+works from a folder, offline, by keyboard and on a phone. The timeline is SVG drawn by a script of our own: of
+the chart libraries small enough for a page, none that we know of has bars in lanes with arrows between them
+that one can walk through by keyboard.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tirxlab.cli.common import UserError, write_file
+from tirxlab.cli.pictures import check_target
+from tirxlab.cli.report.model import Page
+from tirxlab.cli.tracks import is_track
+
+ReportOption = Annotated[
+    Path | None, typer.Option("--report", metavar="FILE", help="also write it as one HTML page")
+]
+
+
+def check_report(path: Path | None, step: str = "") -> None:
+    """UserError if the page could not be written, or there is none for a track; before any work is done."""
+    check_target(path, (".html",), "--report")
+    if path is not None and is_track(step):
+        raise UserError(f"--report: there is no page for {step}, only for the steps 1 to 10")
+
+
+def write_report(path: Path, page: Page) -> None:
+    """Render and write a page; says where on standard error, so that --json stays whole."""
+    from tirxlab.cli.common import notes
+    from tirxlab.cli.report.page import render
+
+    write_file(path, render(page).encode())
+    notes().print(f"report written to {path}", markup=False)

@@ -1,0 +1,130 @@
+"""What a report page shows, as plain data: each command fills a Page, page.py renders it.
+
+Texts are plain: the renderer escapes them. Whatever a command must not show a student never gets in here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tirxlab.explain.mismatch_map import MismatchMap
+
+STATES = ("good", "bad", "mixed", "plain")  # of a page, a row, a finding: never told by colour alone
+
+
+@dataclass
+class Cell:
+    """A field of a table."""
+
+    text: str
+    state: str = "plain"  # one of STATES
+    number: bool = False  # right-aligned
+
+
+@dataclass
+class Grid:
+    """A table."""
+
+    title: str
+    head: list[str]
+    rows: list[list[Cell]]
+
+
+@dataclass
+class SourceLine:
+    """A line of the student's file."""
+
+    number: int
+    text: str
+    marked: bool = False  # the one that is meant
+
+
+@dataclass
+class Card:
+    """One thing that is wrong or to be reviewed."""
+
+    where: str  # "step 4 at 512, order adverse"
+    severity: str  # "error", "review", "incomplete", "not built", "wrong result"
+    kind: str  # "deadlock"; "" where there is no finding
+    message: str  # may have several lines
+    hint: str = ""
+    also: list[str] = field(default_factory=list)  # what was found besides, a line each
+    file: str = ""
+    source: list[SourceLine] = field(default_factory=list)
+    links: list[Link] = field(default_factory=list)
+
+
+@dataclass
+class Link:
+    """A page of the handout."""
+
+    text: str
+    href: str
+
+
+@dataclass
+class WrongMap:
+    """Which elements of D are wrong, as tirxlab/mismatch_map.py finds them."""
+
+    title: str
+    found: MismatchMap
+    said: list[str]  # the explanation, line by line
+
+
+@dataclass
+class Run:
+    """A timeline, ready for the page's script (timelines.py)."""
+
+    title: str
+    lead: str  # what its times are
+    data: dict
+    shares: Grid
+    open: bool = False  # unfolded; the first always is
+
+
+@dataclass
+class Picture:
+    """An SVG made by the lab, shown as an image."""
+
+    title: str
+    alt: str
+    svg: str
+
+
+@dataclass
+class Point:
+    """A kernel on a roofline."""
+
+    name: str
+    intensity: float  # floating-point operations for each byte of global memory
+    tflops: float  # predicted
+    published: float | None = None  # TFLOP/s
+
+
+@dataclass
+class Roofline:
+    """Predicted speeds under a chip's two ceilings."""
+
+    chip: str
+    peak_tflops: float
+    terabytes: float  # a second
+    points: list[Point]
+    remark: str = ""
+
+
+@dataclass
+class Page:
+    """One report. Sections that are empty are left out."""
+
+    title: str
+    state: str  # one of STATES
+    lead: str  # the result in a sentence
+    facts: list[tuple[str, str]] = field(default_factory=list)  # command, file, device ..
+    grids: list[Grid] = field(default_factory=list)
+    cards: list[Card] = field(default_factory=list)
+    maps: list[WrongMap] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
+    pictures: list[Picture] = field(default_factory=list)
+    roofline: Roofline | None = None
+    notes: list[str] = field(default_factory=list)  # what is not in it, and why
+    links: list[Link] = field(default_factory=list)

@@ -1,0 +1,69 @@
+"""`./lab reset S`: put a step back to its skeleton; the file as it was is kept beside it."""
+
+from tirxlab.cli.common import (
+    STUDENT,
+    KernelsOption,
+    StepsArgument,
+    UserError,
+    kernels_file,
+    parse_steps,
+    shown,
+    write_file,
+)
+from tirxlab.steps import SKELETON, STEPS, StepError, read_text, sections
+
+
+def run(step: StepsArgument, kernels: KernelsOption = None) -> None:
+    """Put a step back to its skeleton. The file as it was is kept as gemm_kernels.py.bak, .bak2, ...
+
+    Where gemm_kernels.py is gone, or `all` finds a step without its def, all ten skeletons are written anew.
+    """
+    steps = parse_steps(step)
+    if not SKELETON.exists():
+        raise UserError(f"{SKELETON} is missing; get it again with git checkout, or run ./lab skeleton")
+    if kernels is None and not STUDENT.exists():
+        write_file(STUDENT, read_text(SKELETON).encode())
+        print(f"{shown(STUDENT)} was gone: all ten steps are skeletons again")
+        return
+    path = kernels_file(kernels)
+    text, skeleton = read_text(path), read_text(SKELETON)
+    everything = len(steps) == len(STEPS) and not has_all_steps(text)
+    restored = skeleton if everything else with_skeleton(text, skeleton, steps)
+    if restored == text:
+        print(f"{path.name}: nothing to do, the text is already that of the skeleton")
+        return
+    copy = next(name for name in copies(path) if not name.exists())
+    write_file(copy, text.encode())
+    write_file(path, restored.encode())
+    print(
+        f"{path.name}: step {', '.join(map(str, steps))} is a skeleton again; the old text is in {copy.name}"
+    )
+
+
+def has_all_steps(text: str) -> bool:
+    """Whether each step is there once."""
+    try:
+        return set(STEPS) <= set(sections(text))
+    except StepError:
+        return False
+
+
+def with_skeleton(text: str, skeleton: str, steps: list[int]) -> str:
+    """The text with the given steps taken from the skeleton, everything else untouched."""
+    mine, original = sections(text), sections(skeleton)
+    for step in steps:
+        if step not in mine:
+            raise UserError(
+                f"no `def hgemm_v{step}(` in it, so its place is unknown; write that line first, "
+                "or begin anew with ./lab reset all (the file is kept as a copy)"
+            )
+        mine[step] = original[step]
+    return "".join(mine.values())
+
+
+def copies(path):
+    yield path.with_name(path.name + ".bak")
+    number = 2
+    while True:
+        yield path.with_name(f"{path.name}.bak{number}")
+        number += 1

@@ -1,0 +1,127 @@
+"""`./lab test`: in the project, its style checks and its own tests; in a handout, the student's tests.
+
+pytest runs last, so that its closing line ends the output.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tirxlab.checkout import environment
+from tirxlab.cli.common import (
+    REFERENCE,
+    ROOT,
+    DeviceOption,
+    KernelsOption,
+    choose_written,
+    kernels_file,
+    left_out,
+    notes,
+    parse_steps,
+)
+from tirxlab.steps import STEPS
+
+COMMAND_OPTIONS = {"context_settings": {"ignore_unknown_options": True, "allow_extra_args": True}}
+# pytest's options whose value is the next argument, which may be a number.
+WITH_VALUE = {
+    "-n",
+    "-k",
+    "-m",
+    "-p",
+    "-o",
+    "-c",
+    "-r",
+    "-W",
+    "--maxfail",
+    "--durations",
+    "--timeout",
+    "--order",
+}
+WITH_VALUE |= {"--durations-min", "--deselect", "--ignore", "--tb", "--verbosity", "--junit-xml"}
+USAGE = 4  # pytest's status for options that it does not know
+STYLE = (["check", "--quiet", "."], ["format", "--check", "--quiet", "."])
+
+
+def run(
+    context: typer.Context,
+    everything: Annotated[bool, typer.Option("--all", help="the slow tests and the large sizes too")] = False,
+    full: Annotated[bool, typer.Option("--full", help="sizes over 1024 too, also on the simulator")] = False,
+    kernels: KernelsOption = None,
+    device: DeviceOption = None,
+) -> None:
+    """Run the tests: of the steps named (`./lab test 1`, `./lab test 1,3`), else of all that are written.
+
+    Steps that are still skeletons are listed (exit status 1).
+    The rest goes to pytest: `./lab test 3 -x`, `./lab test -k 1024`.
+    """
+    project = (ROOT / "research").is_dir()
+    given = step_files(context.args)
+    styled = not project or bool(given) or check_style()
+    left: dict[int, str] = {}
+    if not project:
+        given, left = written_first(kernels_file(kernels), given)
+    arguments = pytest_arguments(given, kernels, project)
+    arguments += parallel(given) if project else []
+    arguments += ["-m", ""] if everything else []
+    arguments += ["--full"] if full or everything else []
+    arguments += ["--device", device] if device else []
+    command = [sys.executable, "-m", "tirxlab.cli.pytest_child", *arguments]
+    status = subprocess.run(command, cwd=ROOT, env=environment()).returncode
+    if not styled:
+        print("lab: the style check failed, see the top of this output", file=sys.stderr)
+    raise typer.Exit(2 if status == USAGE else 0 if status == 0 and styled and not left else 1)
+
+
+def written_first(path: Path, given: list[str]) -> tuple[list[str], dict[int, str]]:
+    """(arguments for pytest, steps left out and why): where no test is named, those of the written steps."""
+    if any((ROOT / argument.split("::")[0]).exists() for argument in given if argument):
+        return given, {}
+    steps, left = choose_written(path, list(STEPS))
+    if left:
+        notes().print(left_out(left), markup=False)
+    return [*step_files([",".join(map(str, steps))]), *given], left
+
+
+def step_files(arguments: list[str]) -> list[str]:
+    """The arguments for pytest, steps (`1`, `1,3`, `all`) written as their files.
+
+    UserError for a number that is no step. The value of an option such as `-n 2` stays what it is.
+    """
+    made: list[str] = []
+    for before, argument in zip(["", *arguments], arguments, strict=False):
+        is_step = re.fullmatch(r"\d+(,\d+)*|all", argument) and before not in WITH_VALUE
+        steps = parse_steps(argument) if is_step else []
+        made += [f"tests/test_step{step:02}.py" for step in steps] or [argument]
+    return made
+
+
+def parallel(named: list[str]) -> list[str]:
+    """pytest-xdist's options for a run of the whole project: one worker per core."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return ["-n", str(cores), "--dist", "worksteal"] if not named and cores > 1 else []
+
+
+def check_style() -> bool:
+    """ruff's two checks over the whole project; says how to mend what they find."""
+    good = True
+    for arguments in STYLE:
+        good &= subprocess.run([sys.executable, "-m", "ruff", *arguments], cwd=ROOT).returncode == 0
+    if not good:
+        hint = "lab: mend with .venv/bin/ruff check --fix . && .venv/bin/ruff format ."
+        print(hint, file=sys.stderr)
+    return good
+
+
+def pytest_arguments(extra: list[str], kernels: Path | None, project: bool) -> list[str]:
+    """What to hand to pytest. Without names it picks its own tests; the project tests the reference."""
+    if kernels:
+        return ["--kernels", str(kernels_file(kernels).resolve()), *extra]
+    named = [Path(argument.split("::")[0]) for argument in extra]
+    if project and REFERENCE.exists() and any(path.parts[:1] == ("tests",) for path in named):
+        return ["--kernels", str(REFERENCE), *extra]
+    return list(extra)

@@ -1,0 +1,191 @@
+"""The tracks on the command line: `./lab check|trace|inspect|bench hopper|ampere [RUNG]`.
+
+A rung is taken from the student's file where it is written, else from the solution if that is there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tirxlab.cli.common import ROOT, UserError, fold, notes, output, print_json, shown
+from tirxlab.steps import StepError, UntouchedStep, load_kernels, parse_size, size_text
+
+if TYPE_CHECKING:
+    from tracks.common import Rung, Track
+
+NAMES = ("ampere", "hopper")
+ORDERS = ("program", "adverse")
+TRACE_SIZES = {"ampere": (512, 512, 256), "hopper": (512, 512, 256)}
+RungArgument = Annotated[
+    str | None, typer.Argument(metavar="[RUNG]", help="of hopper or ampere: 1, 2, .. or several as 2,5 [all]")
+]
+
+
+def is_track(text: str) -> bool:
+    return text in NAMES
+
+
+def no_rung(rung: str | None) -> None:
+    """A step has no rungs."""
+    if rung is not None:
+        raise UserError(
+            f"{rung!r} is not expected here: write several steps as 1,2 and a size as --size 256 "
+            "(only hopper and ampere have rungs)"
+        )
+
+
+def track_of(name: str) -> Track:
+    if not (ROOT / "tracks").is_dir():
+        raise UserError(f"the {name} track is not part of this copy of the lab: the folder tracks is missing")
+    return importlib.import_module(f"tracks.{name}.reference").TRACK
+
+
+def rungs_of(track: Track, text: str | None) -> list[Rung]:
+    """`3`, `2,5`, `all` or None (all) -> rungs, in the order given."""
+    if text in (None, "all"):
+        return list(track.rungs)
+    known = {str(rung.number): rung for rung in track.rungs}
+    for part in text.split(","):
+        if part not in known:
+            raise UserError(f"{part!r} is not a rung of {track.name}; the rungs are 1 to {len(known)}")
+    return [known[part] for part in dict.fromkeys(text.split(","))]
+
+
+def one_rung(track: Track, text: str | None) -> Rung:
+    """Exactly one rung; the last if none is named."""
+    if text is None:
+        return track.rungs[-1]
+    (rung, *more) = rungs_of(track, text)
+    if more:
+        raise UserError(f"this command takes one rung, not {text!r}")
+    return rung
+
+
+def source(track: Track, rung: Rung, kernels: Path | None) -> Path:
+    """The file to take a rung from. UntouchedStep if it is written nowhere."""
+    from tracks.common import written
+
+    solution = ROOT / "instructor" / "solutions" / f"{track.name}_kernels.py"
+    for path in [kernels] if kernels else [track.kernels, solution]:
+        if kernels and not path.is_file():
+            raise UserError(f"{path}: no such file; name a kernels file with --kernels FILE")
+        if path.is_file() and written(path, rung):
+            if path == solution:
+                notes().print(
+                    f"rung {rung.number} is not written in {shown(track.kernels)}: this is the solution",
+                    markup=False,
+                )
+            return path
+    raise UntouchedStep(f"rung {rung.number}, {rung.builder}, is not implemented yet")
+
+
+def build(rung: Rung, path: Path, size, **options):
+    """The rung as a function of arrays. UserError for a size that does not fit; exit 1 if it is not built."""
+    make = getattr(load_kernels(path), rung.builder, None)
+    if not callable(make):
+        raise StepError(f"{path.name} has no {rung.builder}(M, N, K)")
+    try:
+        return make(*size, **options)
+    except Exception as error:  # of the student's code, the dialect or the compiler
+        if type(error) is ValueError:  # what a builder raises for a shape that does not fit
+            raise UserError(f"rung {rung.number} at {size_text(size)}: {fold(str(error))}") from None
+        typer.echo(f"rung {rung.number} at {size_text(size)}: {error}", err=True)
+        raise typer.Exit(1) from None
+
+
+# ---- check ----
+
+
+def check(name: str, rung: str | None, sizes: list[str], kernels: Path | None, order, json: bool) -> None:
+    """Build and run rungs on the simulator, checked, at even and uneven sizes in two orders."""
+    from rich.table import Table
+
+    track = track_of(name)
+    rungs, named = rungs_of(track, rung), [(parse_size(text), {}) for text in sizes]
+    rows = []
+    made = Table("rung", "size", "options", "order", "right?", "verdict", "seconds", box=None, pad_edge=False)
+    for one in rungs:
+        path = source(track, one, kernels)
+        for size, options in named or one.cases:
+            call = build(one, path, size, **options)
+            for each in ORDERS if order is None else (order,):
+                rows.append(run_case(track, one, call, size, options, each))
+                made.add_row(*[str(rows[-1][key]) for key in COLUMNS])
+    passed = all(row["right"] and row["verdict"] != "error" for row in rows)
+    if json:
+        print_json({"passed": passed, "runs": rows})
+        raise typer.Exit(0 if passed else 1)
+    output().print(made)
+    for message in dict.fromkeys(row["message"] for row in rows if row["message"]):
+        output().print(message, markup=False)
+    raise typer.Exit(0 if passed else 1)
+
+
+COLUMNS = ("rung", "size", "options", "order", "right", "verdict", "seconds")
+
+
+def run_case(track: Track, rung: Rung, call, size, options: dict, order) -> dict:
+    """One run on the simulator: what the table and --json show."""
+    import numpy as np
+
+    import utils
+    from tirxlab.devices import sim
+    from tracks.common import inputs, is_right, product
+
+    start = time.perf_counter()
+    a, b = inputs(track, size, rung, call.inputs[0].dtype)
+    d = np.full(call.outputs[0].shape, np.nan, np.float32).astype(call.outputs[0].dtype)
+    done = sim.run(call.artifact, [a, b, d], order=order)
+    return {
+        "rung": rung.number,
+        "size": size_text(size),
+        "options": ", ".join(f"{key}={value}" for key, value in options.items()) or "-",
+        "order": order,
+        "right": is_right(d, product(rung, a, b)),
+        "verdict": done.verdict,
+        "seconds": round(time.perf_counter() - start, 1),
+        "message": utils.report(done, call.artifact) if done.findings else "",
+        "digest": hashlib.sha256(d.tobytes()).hexdigest()[:16],
+    }
+
+
+# ---- inspect and trace ----
+
+
+def inspect(name: str, words: list[str], view: str, kernels: Path | None, **how) -> str:
+    """The text of one view of a rung (the last): `hopper [RUNG [SIZE]]`."""
+    import inspect_cuda
+
+    track = track_of(name)
+    rung = one_rung(track, words[0] if words else None)
+    size = parse_size(words[1]) if len(words) > 1 else (1024, 1024, 1024)
+    if view not in inspect_cuda.VIEWS:
+        raise UserError(f"there is no view {view!r}; --as takes {', '.join(inspect_cuda.VIEWS)}")
+    path = source(track, rung, kernels)
+    return inspect_cuda.view_of(build(rung, path, size).artifact, view, path.name, **how)
+
+
+def traced(
+    name: str, rung: str | None, size: str | None, kernels: Path | None, order, costs, cluster: int = 0
+):
+    """(Run of one cluster, Artifact, title) of a rung (the last)."""
+    import numpy as np
+
+    from tirxlab.cli.trace import run_cluster
+    from tracks.common import inputs
+
+    track = track_of(name)
+    one = one_rung(track, rung)
+    shape = parse_size(size) if size else TRACE_SIZES[name]
+    few = {"sms": 2} if size is None and any("sms" in options for _, options in one.cases) else {}
+    call = build(one, source(track, one, kernels), shape, **few)
+    a, b = inputs(track, shape, one, call.inputs[0].dtype)
+    d = np.zeros(call.outputs[0].shape, call.outputs[0].dtype)
+    done = run_cluster(call.artifact, [a, b, d], order, costs, cluster)
+    return done, call.artifact, f"{track.title} rung {one.number} at {size_text(shape)}"

@@ -1,0 +1,222 @@
+"""Run an artifact on a real GPU, in a child process under a time limit; `launcher` runs it in this process.
+
+Needs cuda-bindings, a driver, and torch for the arrays (numpy arrays work too). The GPU checks nothing that
+ptxsim does: a run is "not checked" at best, and an "error" when the chip reports a fault or never finishes.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import queue
+import subprocess
+import sys
+import threading
+
+import numpy as np
+
+from tirxlab.artifact import Artifact
+from tirxlab.checkout import environment
+from tirxlab.devices import DeviceError, Run, by_name, driver, worker
+
+NAME = "cuda"
+TIMEOUT = 20.0  # seconds a launch may take ($LAB_TIMEOUT); the slowest reference kernel takes 7 ms
+NOT_CHECKED = [
+    "races",
+    "proxy fences",
+    "barriers",
+    "uninitialised memory",
+    "out-of-bounds accesses",
+    "TMEM use",
+]
+_START_LIMIT = 120.0  # seconds for a context, the copies and the loading, before the launch
+
+
+def run(artifact: Artifact, arrays, *, order="program", checks: bool = True, trace: bool = False) -> Run:
+    """Launch once; outputs are written into the given arrays. `order`, `checks` and `trace` are for sim.
+
+    Raises DeviceError if the arrays or the GPU do not fit. A launch that faults or does not end within
+    $LAB_TIMEOUT seconds (default 20) is an "error" with a finding; its process is killed.
+    """
+    buffers = by_name(artifact, arrays)
+    try:
+        reply, blobs = _ask(artifact, buffers, warmup=0, repeat=0)
+    except _Failed as error:
+        return Run({}, 0.0, "error", [_finding(error)], list(NOT_CHECKED), ran=False)
+    outputs = {b.name: buffers[b.name] for b in artifact.outputs}
+    for array, data in zip(outputs.values(), blobs, strict=True):
+        _write(array, data)
+    return Run(outputs, reply["seconds"], "not checked", [], list(NOT_CHECKED), {}, reply["stdout"])
+
+
+def measure(artifact: Artifact, arrays, *, warmup: int = 10, repeat: int = 30) -> float:
+    """Median milliseconds of one launch (CUDA events, L2 flushed before each, after `warmup` launches)."""
+    try:
+        reply, _ = _ask(artifact, by_name(artifact, arrays), warmup=warmup, repeat=repeat)
+    except _Failed as error:
+        raise DeviceError(str(error)) from None
+    return reply["ms"]
+
+
+def launcher(artifact: Artifact, device: int = 0):
+    """A function of torch CUDA tensors, in the order of the kernel's buffers.
+
+    It launches on torch's current stream and returns at once. No watchdog: a hang hangs this process.
+    """
+    import torch
+
+    kernel = driver.Kernel(artifact, device)
+
+    def launch(*tensors):
+        buffers = by_name(artifact, tensors)
+        for name, tensor in buffers.items():
+            if getattr(tensor, "device", None) is None or tensor.device != torch.device("cuda", device):
+                raise DeviceError(f"{name} must be on cuda:{device}")
+        stream = torch.cuda.current_stream(device).cuda_stream
+        kernel.launch({name: tensor.data_ptr() for name, tensor in buffers.items()}, stream)
+
+    return launch
+
+
+class _Failed(RuntimeError):
+    """The kernel faulted or hung; the process that ran it is gone."""
+
+    def __init__(self, kind: str, message: str, hint: str = ""):
+        super().__init__(message)
+        self.kind, self.hint = kind, hint
+
+
+def _finding(error: _Failed):
+    from ptxsim import Finding
+
+    return Finding(error.kind, "error", str(error), error.hint)
+
+
+def _limit() -> float:
+    text = os.environ.get("LAB_TIMEOUT") or TIMEOUT
+    try:
+        return float(text)
+    except ValueError:
+        raise DeviceError(f"LAB_TIMEOUT={text!r} is not a number of seconds") from None
+
+
+class _Worker:
+    """A child process with a thread that reads its replies, so that waiting can have a limit."""
+
+    def __init__(self, command: list[str]):
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment(),
+        )
+        self.replies: queue.Queue = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+        atexit.register(self.kill)
+
+    def _read(self) -> None:
+        while (message := worker.receive(self.process.stdout)) is not None:
+            self.replies.put(message)
+        self.replies.put(None)
+
+    def next(self, seconds: float):
+        """The next message, None if the process ended; queue.Empty after `seconds`."""
+        return self.replies.get(timeout=seconds)
+
+    def kill(self) -> None:
+        self.process.kill()
+        atexit.unregister(self.kill)
+
+
+class _Pool:
+    """The one worker of this process, started when first needed and again after it was lost."""
+
+    def __init__(self, command: list[str]):
+        self.command, self.lock = command, threading.Lock()
+        self.worker: _Worker | None = None
+
+    def get(self) -> _Worker:
+        if self.worker is None or self.worker.process.poll() is not None:
+            self.worker = _Worker(self.command)
+        return self.worker
+
+    def drop(self) -> None:
+        if self.worker is not None:
+            self.worker.kill()
+        self.worker = None
+
+
+@functools.cache
+def _pool() -> _Pool:
+    return _Pool([sys.executable, "-m", "tirxlab.devices.worker"])
+
+
+def _ask(artifact: Artifact, buffers: dict, warmup: int, repeat: int) -> tuple[dict, list[bytearray]]:
+    """One request to the worker, under the time limits."""
+    head = {"warmup": warmup, "repeat": repeat, "device": _device_of(buffers)}
+    limit = _limit()
+    with _pool().lock:
+        child = _pool().get()
+        try:
+            worker.send(child.process.stdin, head, [artifact.to_bytes(), *map(_bytes, buffers.values())])
+            reply = child.next(_START_LIMIT)
+            if reply is not None and reply[0]["event"] == "launched":
+                reply = child.next(limit)
+        except queue.Empty:
+            _pool().drop()
+            raise _Failed(
+                "deadlock",
+                f"the kernel did not finish within {limit:g} s and its process was killed",
+                "run `./lab check S --device sim`: the simulator names who waits for whom",
+            ) from None
+        except BrokenPipeError:
+            reply = None
+        except BaseException:  # also Ctrl-C: what is left in the pipe belongs to nobody
+            _pool().drop()
+            raise
+        return _checked(reply)
+
+
+def _checked(reply) -> tuple[dict, list[bytearray]]:
+    if reply is None:
+        _pool().drop()
+        raise _Failed("illegal", "the process that ran the kernel died")
+    head, blobs = reply
+    if head["event"] == "error":
+        _pool().drop()
+        if head["kind"] == "device":
+            raise DeviceError(head["message"])
+        raise _Failed(
+            "illegal",
+            f"the CUDA driver reports {head['message']}",
+            "run it on --device sim for the cause",
+        )
+    return head, blobs
+
+
+def _device_of(buffers: dict) -> int:
+    tensors = [array for array in buffers.values() if not isinstance(array, np.ndarray)]
+    indices = {tensor.device.index for tensor in tensors} - {None}
+    if len(indices) > 1:
+        raise DeviceError(f"the arrays are on several GPUs: {sorted(indices)}")
+    return indices.pop() if indices else 0
+
+
+def _bytes(array):
+    """The bytes of a numpy array or a torch tensor."""
+    if isinstance(array, np.ndarray):
+        return array.reshape(-1).view(np.uint8)
+    import torch
+
+    return array.detach().reshape(-1).view(torch.uint8).cpu().numpy()
+
+
+def _write(array, data: bytearray) -> None:
+    """Put result bytes into a numpy array or a torch tensor."""
+    if isinstance(array, np.ndarray):
+        array.reshape(-1).view(np.uint8)[:] = np.frombuffer(data, np.uint8)
+        return
+    import torch
+
+    array.reshape(-1).view(torch.uint8).copy_(torch.frombuffer(data, dtype=torch.uint8))

@@ -1,0 +1,31 @@
+"""Building code that nobody has read: student Python runs in a confined child whose only product is data.
+
+    with Builder(text) as builder:
+        built = builder.build(4, (512, 512, 512))      # Built: an artifact, or one line that says why not
+
+The child (child.py) lowers a step to CUDA text and a launch. A second one, which runs no student code,
+compiles it. The parent (session.py) takes bytes of limited size from them, within limited time, and validates
+them. What a child may touch: levels.py.
+The names below come from their modules on first use: a child is started before all of this is imported.
+"""
+
+import importlib
+
+_COMES_FROM = {
+    "LEVELS": "levels",
+    "strongest": "levels",
+    "Limits": "limits",
+    "Session": "session",
+    "WorkerError": "session",
+    "Builder": "builder",
+    "Built": "builder",
+    "NoKernel": "builder",
+    "artifact_of": "builder",
+}
+__all__ = sorted(_COMES_FROM)
+
+
+def __getattr__(name: str):
+    if name not in _COMES_FROM:
+        raise AttributeError(f"module 'tirxlab.sandbox' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"tirxlab.sandbox.{_COMES_FROM[name]}"), name)

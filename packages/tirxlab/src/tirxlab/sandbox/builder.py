@@ -1,0 +1,156 @@
+"""Steps of one kernels file to artifacts: a step that kills the child costs no other step."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tirxlab.artifact import Artifact, ArtifactError
+from tirxlab.sandbox.limits import Limits, printable
+from tirxlab.sandbox.session import Session, TooSlow, WorkerError
+from tirxlab.steps import StepError, UntouchedStep, read_text
+from tirxlab.toolchain import cache, nvrtc
+
+Size = tuple[int, int, int]
+LEAST_SECONDS = 10  # that a step gets after others that were too slow
+
+
+@dataclass
+class Built:
+    """What came of one step at one size."""
+
+    step: int
+    size: Size
+    artifact: Artifact | None = None
+    kind: str = ""  # why there is none: "file", "untouched", "misfit", "build", "raised" or "died"
+    message: str = ""  # the same for a person, safe to print
+    printed: str = ""  # what the code printed meanwhile, safe to print
+
+
+class NoKernel(ValueError):
+    """The code of a step makes no kernel; the message says why."""
+
+
+def artifact_of(path: Path, step: int, size: Size) -> Artifact:
+    """One step of a file, built in a confined child.
+
+    StepError or UntouchedStep for the file, ValueError for a size that does not fit, else NoKernel.
+    """
+    with Builder(read_text(path), path.name) as builder:
+        built = builder.build(step, size)
+    if built.artifact is None:
+        kinds = {"file": StepError, "untouched": UntouchedStep, "misfit": ValueError}
+        raise kinds.get(built.kind, NoKernel)(built.message)
+    return built.artifact
+
+
+class Builder:
+    """Builds steps of a kernels file given as text. Use as a context manager: it has two child processes.
+
+    Each step that has to be stopped for its time halves the time of those that follow, down to LEAST_SECONDS.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        name: str = "gemm_kernels.py",
+        limits: Limits | None = None,
+        level: str | None = None,
+        arch: str = "sm_100a",
+    ):
+        self.text, self.name, self.arch = text, name, arch
+        self.student = Session("lower", limits, level)
+        self.compiler = Session("compile", limits, level)
+        self.told = None  # the process that has the file's text
+
+    def __enter__(self) -> Builder:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Start both children before there is work for them: they import meanwhile what they will need."""
+        for session in (self.student, self.compiler):
+            if not session.running:
+                session.start()
+
+    def stop(self) -> None:
+        """Make a `build` of another thread end soon."""
+        self.student.stop()
+        self.compiler.stop()
+
+    def close(self) -> None:
+        self.student.close()
+        self.compiler.close()
+
+    def build(self, step: int, size: Size) -> Built:
+        """Never raises for what the code does."""
+        built = Built(step, size)
+        try:
+            draft = self._draft(built)
+            built.artifact = draft and self._compiled(built, draft)
+        except WorkerError as error:
+            built.kind, built.message = "died", f"the code {error}"
+            if isinstance(error, TooSlow):
+                self._lose_patience()
+        except ArtifactError as error:
+            built.kind, built.message = (
+                "died",
+                f"the code gave something that is no kernel: {printable(str(error), 1)}",
+            )
+        built.printed = printable(self.student.printed.decode(errors="replace"))
+        return built
+
+    def _lose_patience(self) -> None:
+        for session in (self.student, self.compiler):
+            least = min(LEAST_SECONDS, session.limits.seconds)
+            session.limits = replace(session.limits, seconds=max(least, session.limits.seconds / 2))
+
+    def _draft(self, built: Built) -> Artifact | None:
+        """What the student's code makes, as valid data; the text that goes with it is ours."""
+        if self.told is None or self.told is not self.student.process:
+            self.student.ask({"name": self.name}, self.text.encode())
+            self.told = self.student.process
+        answer, data = self.student.ask({"step": built.step, "size": built.size, "arch": self.arch})
+        if not answer["ok"]:
+            return self._refuse(built, answer)
+        draft = Artifact.from_bytes(data)
+        if not draft.is_draft or draft.arch != self.arch:
+            raise ArtifactError(f"a draft for {self.arch} is asked for")
+        return draft.with_source(self.name, self.text)
+
+    def _refuse(self, built: Built, answer: dict) -> None:
+        kind, message = answer.get("kind"), answer.get("message")
+        known = kind in ("file", "untouched", "misfit", "build", "raised") and isinstance(message, str)
+        built.kind = kind if known else "died"
+        built.message = printable(message) if known else "the code gave an answer that is none"
+
+    def _compiled(self, built: Built, draft: Artifact) -> Artifact | None:
+        """The draft compiled by NVRTC, from the cache if the same CUDA text was compiled before."""
+        name = _key(draft)
+        found = cache.get(name)
+        if found is None:
+            answer, data = self.compiler.ask({}, draft.with_source(self.name, "").to_bytes())
+            if not answer["ok"]:
+                return self._refuse(built, self._at_line(answer))
+            found = Artifact.from_bytes(data)
+            cache.put(name, found)
+        return found.with_source(self.name, self.text)
+
+    def _at_line(self, answer: dict) -> dict:
+        """The compiler's message with the student's line, as tirxlab.toolchain.build gives it."""
+        line, lines = answer.get("line"), self.text.splitlines()
+        if type(line) is not int or not 0 < line <= len(lines):
+            return answer
+        return answer | {"message": f"{self.name}:{line}: {answer['message']}\n    {lines[line - 1].strip()}"}
+
+
+def _key(draft: Artifact) -> str:
+    """Everything that decides what the compiler makes of a draft, and the draft itself."""
+    tools = importlib.metadata.version("nvidia-cuda-nvrtc")
+    plain = hashlib.sha256(draft.with_source("", "").to_bytes()).hexdigest()
+    return "worker-" + hashlib.sha256(json.dumps([plain, nvrtc.SETTINGS, tools]).encode()).hexdigest()[:32]

@@ -1,0 +1,110 @@
+"""Inside the confined child: answers requests on standard input, one JSON line each, until it is closed.
+
+    python child.py lower      first {"name", "bytes"} and the file; then {"step", "size", "arch"}: a draft
+    python child.py compile    {"bytes"} and a draft: the finished artifact
+An answer is one JSON line {"ok", "bytes", ..} and so many bytes. Whatever is printed goes to standard error.
+Student code runs in this process and may break any of this: the parent believes valid data alone.
+What the answers need is imported before the first request, which may come later.
+"""
+
+import contextlib
+import gc
+import io
+import json
+import os
+import sys
+from pathlib import Path
+
+_LAB = Path(__file__).resolve().parents[5]
+sys.path[:0] = [str(_LAB), *(str(_LAB / "packages" / name / "src") for name in ("tirxlab", "ptxsim"))]
+
+
+def main(mode: str) -> None:
+    stdin, replies = sys.stdin, os.fdopen(os.dup(1), "wb")
+    requests, sys.stdin = stdin.buffer, io.StringIO()  # a call of input() gets no request, and no answer
+    os.dup2(2, 1)
+    gc.disable()  # what imports make stays
+    serve = {"lower": Lowering, "compile": Compiling}[mode]()
+    gc.freeze()
+    gc.enable()
+    while line := requests.readline():
+        request = json.loads(line)
+        answer, data = serve.answer(request, requests.read(request.get("bytes", 0)))
+        sys.stdout.flush()
+        replies.write(json.dumps({**answer, "bytes": len(data)}).encode() + b"\n" + data)
+        replies.flush()
+
+
+def refused(kind: str, message: str) -> tuple[dict, bytes]:
+    return {"ok": False, "kind": kind, "message": message}, b""
+
+
+class Compiling:
+    """Drafts to artifacts; runs no student code."""
+
+    def __init__(self):
+        from tirxlab.toolchain import nvrtc
+
+        with contextlib.suppress(ImportError):  # said where it is needed
+            nvrtc.version()
+
+    def answer(self, request: dict, data: bytes) -> tuple[dict, bytes]:
+        from tirxlab.artifact import Artifact
+        from tirxlab.toolchain import nvrtc
+
+        draft = Artifact.from_bytes(data)
+        try:
+            return {"ok": True}, nvrtc.finish(draft).to_bytes()
+        except nvrtc.CompileError as error:
+            reason, line = nvrtc.first_error(error, draft.cuda)
+            return {**refused("build", reason)[0], "line": line}, b""
+
+
+class Lowering:
+    """Steps of one kernels file to drafts."""
+
+    def __init__(self):
+        from tirxlab.toolchain.lean_tvm import import_tvm
+
+        import_tvm()
+        import tirxlab.toolchain.build  # noqa: F401
+
+    def answer(self, request: dict, data: bytes) -> tuple[dict, bytes]:
+        if "name" in request:
+            self.path = Path(request["name"]).resolve()
+            self.path.write_bytes(data)
+            return {"ok": True}, b""
+        try:
+            return self.lower(**request)
+        except SystemExit:
+            return refused("raised", "the code calls sys.exit()")
+        except MemoryError:
+            return refused("raised", "the code asks for more memory than it may use")
+
+    def lower(self, step: int, size: list[int], arch: str) -> tuple[dict, bytes]:
+        from tirxlab.steps import StepError, UntouchedStep, builder
+        from tirxlab.toolchain.build import BuildError, draft
+
+        try:
+            make = builder(self.path, step)
+        except StepError as error:
+            return refused("untouched" if isinstance(error, UntouchedStep) else "file", str(error))
+        try:
+            kernel = make(*size)
+            return {"ok": True}, draft(kernel, arch).to_bytes()
+        except BuildError as error:
+            return refused("build", str(error))
+        except Exception as error:
+            misfit = type(error) is ValueError  # what a builder raises for a shape that does not fit
+            return refused("misfit" if misfit else "raised", self.describe(error))
+
+    def describe(self, error: Exception) -> str:
+        """What the builder, the dialect or slips.py says. That may fail too: it is the student's object."""
+        try:
+            return str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        except Exception:
+            return "an error that cannot be shown"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

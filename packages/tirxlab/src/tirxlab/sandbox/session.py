@@ -1,0 +1,220 @@
+"""The parent's side of one confined child: ask, get bytes back in time, or learn in one line why not."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from tirxlab.sandbox.confine import MEMORY_EXCEEDED, NOT_STARTED, descendants
+from tirxlab.sandbox.levels import LEVELS, launcher, likely, strongest
+from tirxlab.sandbox.limits import MIB, Limits, printable
+
+_HEAD = 64 << 10  # bytes of an answer's first line
+_MOST = 4  # times the limit, in wall time, that a child gets on a machine that is too busy to run it
+
+
+class WorkerError(RuntimeError):
+    """The child gave no valid answer and is gone; the message is one line for the student."""
+
+
+class TooSlow(WorkerError):
+    """It gave no answer in time."""
+
+
+class Session:
+    """One child, started with the first request (or ahead of it) and again after it has died.
+
+    Without a level it is shut in as well as the machine allows. Linux nearly always allows the best, so that
+    is tried first, instead of asking strongest(), which starts processes of its own to find out.
+    `mode` as in child.py, or the arguments of Python for another program that speaks its protocol.
+    """
+
+    def __init__(self, mode: str | list[str], limits: Limits | None = None, level: str | None = None):
+        self.arguments = (
+            ["LAB/packages/tirxlab/src/tirxlab/sandbox/child.py", mode] if isinstance(mode, str) else mode
+        )
+        self.limits, self.level = limits or Limits(), level
+        self.process: subprocess.Popen | None = None
+        self.printed = bytearray()  # what the child has printed since `ask` began
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    @property
+    def running(self) -> bool:
+        return self.process is not None
+
+    def start(self) -> None:
+        level = self.level or likely()
+        self.guessed = self.level is None and level == LEVELS[0]
+        self.folder = tempfile.TemporaryDirectory(prefix="lab-", ignore_cleanup_errors=True)
+        command = launcher(
+            self.arguments,
+            level,
+            self.limits,
+            Path(self.folder.name),
+        )
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, stderr=pipe, env={}, start_new_session=True, bufsize=0
+        )
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            os.set_blocking(stream.fileno(), False)
+        self.buffer = bytearray()
+
+    def ask(self, request: dict, data: bytes = b"") -> tuple[dict, bytes]:
+        """(answer, its bytes). WorkerError if the child breaks a limit or the protocol; it is dead then."""
+        if not self.running:
+            self.start()
+        self.printed.clear()
+        head = json.dumps({**request, **({"bytes": len(data)} if data else {})}).encode() + b"\n"
+        try:
+            answer = self._exchange(memoryview(head + data))
+        except BaseException as error:
+            self.close()
+            if isinstance(error, WorkerError) and self.guessed and strongest() != LEVELS[0]:
+                self.level = strongest()
+                return self.ask(request, data)
+            raise
+        self.guessed = False
+        return answer
+
+    def stop(self) -> None:
+        """Make the child end soon, and an `ask` of another thread with it."""
+        if self.process is not None:
+            self.process.terminate()  # the guard kills what is below it
+
+    def close(self) -> None:
+        """End the child and everything that it has started."""
+        process, self.process = self.process, None
+        if process is None:
+            return
+        process.terminate()
+        try:
+            process.wait(3)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            stream.close()
+        self.folder.cleanup()
+
+    # ---- one exchange ----
+
+    def _exchange(self, outgoing: memoryview) -> tuple[dict, bytes]:
+        start, before, process = time.monotonic(), self._queued(), self.process
+        deadline = start + self.limits.seconds
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdin, selectors.EVENT_WRITE)
+            selector.register(process.stdout, selectors.EVENT_READ)
+            selector.register(process.stderr, selectors.EVENT_READ)
+            while True:
+                for key, _ in selector.select(max(0.0, deadline - time.monotonic())):
+                    if key.fileobj is process.stdin:
+                        outgoing = self._write(outgoing, selector)
+                    elif key.fileobj is process.stderr:
+                        self._read_printed(selector)
+                    elif not self._read_reply():
+                        raise WorkerError(self._obituary(deadline))
+                answer = self._parse()
+                if answer is not None:
+                    return answer
+                if time.monotonic() >= deadline:
+                    deadline = self._later(start, deadline, before)
+
+    def _later(self, start: float, deadline: float, before: dict[int, float]) -> float:
+        """A later deadline if the child only stood in the queue for a processor; else TooSlow."""
+        seconds = self.limits.seconds
+        stood = max((now - before.get(pid, 0.0) for pid, now in self._queued().items()), default=0.0)
+        later = min(start + seconds + stood, start + _MOST * seconds)
+        if later < deadline + 0.2:
+            raise TooSlow(f"took longer than {seconds:g} s and was stopped")
+        return later
+
+    def _queued(self) -> dict[int, float]:
+        """Process of the child -> seconds that it has waited for a processor (Linux; elsewhere nothing)."""
+        found = {}
+        for pid in descendants(self.process.pid):
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                found[pid] = int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) * 1e-9
+        return found
+
+    def _write(self, outgoing: memoryview, selector) -> memoryview:
+        try:
+            outgoing = outgoing[os.write(self.process.stdin.fileno(), outgoing[:65536]) :]
+        except OSError:  # it reads no more; its end shows on its answer
+            outgoing = outgoing[:0]
+        if not outgoing:
+            selector.unregister(self.process.stdin)
+        return outgoing
+
+    def _read_reply(self) -> bool:
+        data = os.read(self.process.stdout.fileno(), 1 << 20)
+        self.buffer += data
+        return bool(data)
+
+    def _read_printed(self, selector) -> None:
+        data = os.read(self.process.stderr.fileno(), 1 << 16)
+        if not data:
+            selector.unregister(self.process.stderr)
+        self.printed += data
+        if len(self.printed) > self.limits.printed:
+            raise WorkerError(f"printed more than {self.limits.printed // MIB} MiB and was stopped")
+
+    def _parse(self) -> tuple[dict, bytes] | None:
+        """The answer at the head of the buffer, if it is whole; WorkerError if it cannot become one."""
+        line, newline, _ = bytes(self.buffer[:_HEAD]).partition(b"\n")
+        if not newline:
+            if len(self.buffer) > _HEAD:
+                raise WorkerError("gave an answer that is none")
+            return None
+        head = self._head(line)
+        end = len(line) + 1 + head["bytes"]
+        if len(self.buffer) < end:
+            return None
+        data = bytes(self.buffer[len(line) + 1 : end])
+        del self.buffer[:end]
+        return head, data
+
+    def _head(self, line: bytes) -> dict:
+        try:
+            head = json.loads(line)
+            good = type(head["ok"]) is bool and type(head["bytes"]) is int and head["bytes"] >= 0
+        except (ValueError, TypeError, KeyError, RecursionError):
+            good = False
+        if not good:
+            raise WorkerError("gave an answer that is none")
+        if head["bytes"] > self.limits.reply:
+            raise WorkerError(f"gave an answer of more than {self.limits.reply // MIB} MiB")
+        return head
+
+    def _obituary(self, deadline: float) -> str:
+        """Why the child is gone, as far as its exit status tells."""
+        try:
+            status = self.process.wait(max(0.1, min(3.0, deadline - time.monotonic())))
+        except subprocess.TimeoutExpired:
+            return "closed its output without an answer"
+        if status == MEMORY_EXCEEDED:
+            return f"used more than {self.limits.memory // MIB} MiB of memory and was stopped"
+        if status == NOT_STARTED:
+            return f"could not be started: {printable(self.printed.decode(errors='replace'), 1)}"
+        if status > 128:
+            return f"crashed ({_signal_name(status - 128)})"
+        return f"ended the process before there was a kernel (exit status {status})"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,155 @@
+"""The ten steps of a kernels file: find their text, load their builders, tell what is still a skeleton.
+
+A kernels file defines `hgemm_v1(M, N, K)` .. `hgemm_v10(M, N, K)`. The section of step N is the text from its
+`def` up to the next step's `def` (or the end): a file with syntax errors can be taken apart too. No TVM here.
+"""
+
+import linecache
+import re
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from difflib import get_close_matches
+from pathlib import Path
+from types import ModuleType
+
+from tirxlab.explain.slips import guarded
+
+STEPS = tuple(range(1, 11))
+SKELETON = Path(__file__).parent / "data" / "gemm_kernels.skeleton"
+_DEF = re.compile(r"^def hgemm_v(\d+)\(", re.MULTILINE)
+
+
+class StepError(ValueError):
+    """A kernels file that cannot be used; the message is one line that says what to do."""
+
+
+class UntouchedStep(StepError):
+    """The step asked for still reads as its skeleton."""
+
+
+def parse_size(text: str) -> tuple[int, int, int]:
+    """`1024` or `MxNxK` -> (M, N, K); StepError for anything else."""
+    match = re.fullmatch(r"(\d+)(?:[xX](\d+)[xX](\d+))?", text)
+    numbers = [int(part or match[1]) for part in match.groups()] if match else [0]
+    if min(numbers) < 1:
+        raise StepError(f"{text!r} is not a size: write 1024 or MxNxK, for example 384x640x192")
+    return tuple(numbers)
+
+
+def size_text(size: tuple[int, int, int]) -> str:
+    """(M, N, K) as one would write it: `1024` for a cube, else `MxNxK`."""
+    return str(size[0]) if len(set(size)) == 1 else "x".join(map(str, size))
+
+
+def read_text(path: Path) -> str:
+    """The file's text, without a byte order mark; StepError for every way in which reading can fail."""
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise StepError(f"{path}: no such file") from None
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise StepError(f"{path}:{line}: this is not UTF-8 text; save the file as UTF-8") from None
+    except OSError as error:
+        raise StepError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def refuse_syntax_errors(text: str, name: str) -> None:
+    """StepError, with the line and its text, for what is not Python. Nothing of it is run."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(text, name, "exec")
+    except SyntaxError as error:
+        line = f":{error.lineno}" if error.lineno else ""
+        said = f": {error.text.strip()}" if (error.text or "").strip() else ""
+        raise StepError(f"{name}{line}: {error.msg}{said}") from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise StepError(f"{name}: {str(error) or 'its expressions are nested too deeply'}") from None
+
+
+def sections(text: str) -> dict[int, str]:
+    """Step -> its text; the text before the first step is under 0. All values joined give the file."""
+    starts = [(int(match[1]), match.start()) for match in _DEF.finditer(text)]
+    numbers = [step for step, _ in starts]
+    for step in numbers:
+        if step not in STEPS:
+            raise StepError(f"hgemm_v{step} is not one of the ten steps")
+        if numbers.count(step) > 1:
+            lines = [text.count("\n", 0, start) + 1 for number, start in starts if number == step]
+            where = " and ".join(map(str, lines))
+            raise StepError(f"hgemm_v{step} is defined twice, in lines {where}: keep one of them")
+    ends = [begin for _, begin in starts[1:]] + [len(text)]
+    found = {0: text[: starts[0][1]] if starts else text}
+    return found | {step: text[begin:end] for (step, begin), end in zip(starts, ends, strict=False)}
+
+
+def is_untouched(text: str, step: int, skeleton: str | None = None) -> bool:
+    """Whether the step still reads as its skeleton (empty lines and spaces at line ends do not count)."""
+    if skeleton is None:
+        skeleton = SKELETON.read_text(encoding="utf-8") if SKELETON.exists() else ""
+    mine, original = sections(text).get(step), sections(skeleton).get(step)
+    return mine is not None and original is not None and _squeezed(mine) == _squeezed(original)
+
+
+def todos(text: str, step: int) -> list[int]:
+    """Lines of the file (from 1) on which the step still has a TODO."""
+    parts = sections(text)
+    first = 1
+    for number, part in parts.items():
+        if number == step:
+            lines = enumerate(part.splitlines(), first)
+            return [line for line, said in lines if re.search(r"#\s*TODO\b(?!\[)", said)]
+        first += part.count("\n")
+    return []
+
+
+def _squeezed(text: str) -> list[str]:
+    return [line.rstrip() for line in text.splitlines() if line.strip()]
+
+
+def load_kernels(path: Path) -> ModuleType:
+    """Run a kernels file as a module, from its present text. StepError names the line of an error in it."""
+    path = Path(path).resolve()
+    text = read_text(path)
+    refuse_syntax_errors(text, path.name)
+    linecache.checkcache(str(path))
+    module = ModuleType(path.stem)
+    module.__file__ = str(path)
+    sys.modules[path.stem] = module
+    try:
+        exec(compile(text, str(path), "exec"), module.__dict__)
+    except Exception as error:
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        line = f":{frames[-1].lineno}" if frames else ""
+        raise StepError(f"{path.name}{line}: {type(error).__name__}: {error}{_remedy(error)}") from error
+    return module
+
+
+def _remedy(error: Exception) -> str:
+    """What to do about an error at the top of a kernels file, where that is known."""
+    if isinstance(error, ModuleNotFoundError):
+        return (
+            ": all of your code goes into this file, which may import the standard library, numpy and tirxlab"
+        )
+    if isinstance(error, EOFError):
+        return ": nobody can answer input() here"
+    name = re.match(r"cannot import name '(\w+)' from 'tirxlab'", str(error))
+    near = get_close_matches(name[1], sys.modules["tirxlab"].DIALECT_NAMES, 1) if name else []
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def builder(path: Path, step: int) -> Callable:
+    """The function hgemm_vN of a kernels file; StepError if unknown, missing or still a skeleton."""
+    if step not in STEPS:
+        raise StepError(f"step {step} does not exist; the steps are 1 to 10")
+    text = read_text(path)
+    refuse_syntax_errors(text, Path(path).name)
+    if is_untouched(text, step):
+        raise UntouchedStep(f"step {step} is not implemented yet")
+    function = getattr(load_kernels(path), f"hgemm_v{step}", None)
+    if not callable(function):
+        raise StepError(f"{Path(path).name} has no hgemm_v{step}(M, N, K)")
+    return guarded(function, Path(path))

@@ -1,0 +1,105 @@
+"""Errors of TVM's lowering and of NVRTC, cut to one screen and to the student's line."""
+
+from __future__ import annotations
+
+import linecache
+import re
+from pathlib import Path
+
+from tvm.tirx.stmt_functor import post_order_visit
+from tvm.tirx.tile_primitive import TilePrimitiveCall
+
+from tirxlab.toolchain import nvrtc
+
+from .markers import line_of
+
+_VARIABLE = (
+    "{0} is a variable of the kernel, which this operation cannot take as a slice bound: "
+    "write {0} = Tx.meta_var(...) where it is computed"
+)
+_MAX_LINES, _MAX_WIDTH = 12, 400
+
+
+class BuildError(ValueError):
+    """A kernel that cannot be compiled. `file` and `line` (1-based, 0 if unknown) are the student's."""
+
+    def __init__(self, reason: str, file: str = "", line: int = 0):
+        self.reason, self.file, self.line = reason, file, line
+        where = f"{Path(file).name}:{line}: " if file and line else f"{Path(file).name}: " if file else ""
+        text = linecache.getline(file, line).strip() if file and line else ""
+        super().__init__(f"{where}{reason}" + (f"\n    {text}" if text else ""))
+
+
+def lowering_message(error: Exception, kernel, info) -> BuildError:
+    """What TVM said, without the whole program that it prints, at the statement that it complains about."""
+    text = str(error)
+    variable = re.search(r"Buffer (\w+) is used before its definition", text)
+    if variable:
+        line = _user(variable[1], kernel, info.file)
+        return BuildError(_VARIABLE.format(variable[1]), info.file, line or info.line)
+    line = _mentioned(text, kernel, info.file)
+    return BuildError(_cut(text), info.file, line or info.line)
+
+
+def _user(name: str, kernel, file: str) -> int | None:
+    """The line of the first tile operation that reads a variable; one that is no copy, if there is one."""
+    found = [(call, line) for line, call in _calls(kernel, file).items() if re.search(rf"\b{name}\b", call)]
+    found.sort(key=lambda pair: "T.tile.copy" in pair[0])
+    return found[0][1] if found else None
+
+
+def compile_message(error: nvrtc.CompileError, cuda: str, info) -> BuildError:
+    """NVRTC's first error, at the student's line that its CUDA line belongs to."""
+    reason, line = nvrtc.first_error(error, cuda)
+    return BuildError(reason, info.file, line or info.line)
+
+
+# What TVM says of a tile operation's shapes, as a regular expression -> the same for a student.
+_SHAPES = {
+    r"B_N=\d+ \* cta_group=\d *=(\d+) doesn't match N=(\d+)": r"the accumulator has \2 columns and B's tile "
+    r"\1 rows: they must be equal, so slice tmem[:, :\1]",
+}
+
+
+def _cut(text: str) -> str:
+    """The part of a message that says something, at most a dozen lines."""
+    for form, plain in _SHAPES.items():
+        found = re.search(form, text)
+        if found:
+            return found.expand(plain)
+    text = text.split("\nStack trace")[0].split("\nTraceback")[0]
+    lines = _reasons(text) or [line.rstrip() for line in text.splitlines() if line.strip()]
+    shown = [line if len(line) <= _MAX_WIDTH else line[:_MAX_WIDTH] + " ..." for line in lines[:_MAX_LINES]]
+    return "\n".join(shown + ["..."] * (len(lines) > _MAX_LINES)) or "TVM gives no reason"
+
+
+def _reasons(text: str) -> list[str]:
+    """What TVM's table of tried lowerings says of a tile operation: its name, then a line for each reason."""
+    operation = re.search(r"dispatch failed: op=tirx\.tile\.(\w+)", text)
+    rows = re.findall(r"^\| *([\w.]+) \(prio=.*?\) *\| *(.*?) *\|$", text, re.MULTILINE)
+    if not operation:
+        return []
+    return [f"Tx.{operation[1]} cannot be lowered"] + [f"  {variant}: {reason}" for variant, reason in rows]
+
+
+def _mentioned(text: str, kernel, file: str) -> int | None:
+    """The line of the tile operation that the message quotes, else of the first one on the same buffers."""
+    quoted = re.search(r"T\.tile\.\w+\(.*\)", text)
+    printed = _calls(kernel, file)
+    for same in (str, _names):
+        for line, call in printed.items():
+            if quoted and same(call) == same(quoted[0]):
+                return line
+    return None
+
+
+def _calls(kernel, file: str) -> dict[int, str]:
+    """The tile operations of a kernel as TVM prints them, by line."""
+    calls: list[TilePrimitiveCall] = []
+    post_order_visit(kernel.body, lambda n: calls.append(n) if isinstance(n, TilePrimitiveCall) else None)
+    return {line: str(call).splitlines()[-1] for call in calls if (line := line_of(call, file))}
+
+
+def _names(call: str) -> list[str]:
+    """The operation and the buffers of a printed tile operation."""
+    return re.findall(r"T\.tile\.\w+|\w+(?=\[)", call)

@@ -1,0 +1,108 @@
+"""Kernels files as editors leave them: text that is not Python, byte order marks, other encodings."""
+
+import subprocess
+import sys
+import tarfile
+
+import pytest
+
+from tirxlab.cli.common import REFERENCE, ROOT
+from tirxlab.steps import SKELETON, StepError, parse_size, read_text, sections
+
+STEP_1 = sections(REFERENCE.read_text())[1]
+NOT_PYTHON = SKELETON.read_text().replace("with Tx.kernel():", "with Tx.kernel(:", 1)
+TWICE = SKELETON.read_text() + "\n\n" + STEP_1
+ON_A_FILE = [
+    ["check", "1"],
+    ["score"],
+    ["demo"],
+    ["bench"],
+    ["compare", "1", "2"],
+    ["inspect", "1"],
+    ["trace", "1"],
+    ["show", "1"],
+    ["predict", "1"],
+]
+
+
+@pytest.mark.parametrize("command", ON_A_FILE, ids=lambda command: command[0])
+def test_text_that_is_not_python_is_told_with_its_line_whatever_else_is_wrong(run, tmp_path, command):
+    """Also where half of a paste left a step defined twice."""
+    file = tmp_path / "mine.py"
+    file.write_text(NOT_PYTHON + STEP_1)
+    line = NOT_PYTHON[: NOT_PYTHON.index("Tx.kernel(:")].count("\n") + 1
+    status, out, err = run(*command, "--kernels", str(file))
+    assert (status, out) == (2, "")
+    assert err == f"lab: mine.py:{line}: invalid syntax: with Tx.kernel(:\n"
+
+
+@pytest.mark.parametrize("command", ["check", "score", "demo"])
+def test_a_step_that_is_defined_twice_is_told_once_with_its_lines(run, tmp_path, command):
+    file = tmp_path / "mine.py"
+    file.write_text(TWICE)
+    lines = [n for n, line in enumerate(TWICE.splitlines(), 1) if line.startswith("def hgemm_v1(")]
+    status, out, err = run(command, *["1"] * (command == "check"), "--kernels", str(file))
+    assert (status, out) == (2, "")
+    assert f"hgemm_v1 is defined twice, in lines {lines[0]} and {lines[1]}: keep one of them" in err
+
+
+def test_a_byte_order_mark_and_the_line_ends_of_windows_do_no_harm(run, tmp_path):
+    file, packed = tmp_path / "mine.py", tmp_path / "handin.tar"
+    text = REFERENCE.read_text()
+    file.write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    assert read_text(file) == text
+    status, out, _ = run("inspect", "1", "--as", "regs", "--kernels", str(file))
+    assert status == 0 and "Asmem" in out
+    assert run("handin", "--kernels", str(file), "--output", str(packed))[0] == 0
+    with tarfile.open(packed) as tar:
+        assert tar.extractfile("gemm_kernels.py").read().decode() == text
+
+
+def test_a_file_in_another_encoding_names_its_first_bad_line(run, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_bytes(b"# one\n# caf\xe9\n")
+    status, out, err = run("check", "1", "--kernels", str(file))
+    assert (status, out) == (2, "")
+    assert err == f"lab: {file}:2: this is not UTF-8 text; save the file as UTF-8\n"
+
+
+def test_sizes_are_read_with_either_x():
+    assert parse_size("256X256x64") == (256, 256, 64)
+    with pytest.raises(StepError, match="is not a size"):
+        parse_size("256*256*64")
+
+
+@pytest.mark.parametrize("text", ["", "x = 1\n", TWICE], ids=["empty", "no steps", "twice"])
+def test_reset_all_begins_anew_where_steps_are_lost(run, tmp_path, text):
+    file = tmp_path / "mine.py"
+    file.write_text(text)
+    status, _, err = run("reset", "3", "--kernels", str(file))
+    assert status == 2 and file.read_text() == text
+    assert "begin anew with ./lab reset all" in err or "defined twice" in err
+    assert run("reset", "all", "--kernels", str(file))[0] == 0
+    assert file.read_text() == SKELETON.read_text()
+    assert file.with_name("mine.py.bak").read_text() == text
+
+
+TOP = {  # what stands at the top of the file -> the rest of the message
+    "from mylib import helper": "No module named 'mylib': all of your code goes into this file",
+    "from tirxlab import TMABarr": "; did you mean TMABar?",
+    "name = input('your name? ')": "EOF when reading a line: nobody can answer input() here",
+}
+
+
+@pytest.mark.parametrize("line", TOP)
+def test_errors_at_the_top_of_the_file_come_with_a_remedy(run, tmp_path, line):
+    file = tmp_path / "mine.py"
+    file.write_text(f"{line}\n{REFERENCE.read_text()}")
+    status, out, err = run("check", "1", "--device", "sim", "--kernels", str(file))
+    assert status == 2 and out == "" and err.startswith("lab: mine.py:1: ") and TOP[line] in err
+
+
+def test_the_tests_tell_of_a_file_in_another_encoding_too(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_bytes(REFERENCE.read_text().encode("utf-16"))
+    command = [sys.executable, "-m", "pytest", "-q", "tests/test_step01.py", "--device", "sim"]
+    done = subprocess.run([*command, "--kernels", str(file)], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1 and "this is not UTF-8 text; save the file as UTF-8" in done.stdout
+    assert "Traceback" not in done.stdout and "request" not in done.stdout

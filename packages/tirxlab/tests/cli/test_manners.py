@@ -1,0 +1,288 @@
+"""The commands as a user meets them: Ctrl-C, files that are gone or cannot be written, common slips."""
+
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tirxlab.checkout import IMPORTED
+from tirxlab.cli import common, outcomes, reset, watch
+from tirxlab.cli.common import REFERENCE, ROOT, UserError, left_out, steps_text, write_file
+from tirxlab.cli.runs import Outcome
+from tirxlab.cli.test import step_files
+from tirxlab.steps import SKELETON, todos
+
+K = ["--kernels", str(REFERENCE)]
+LAB = [sys.executable, str(ROOT / "packages/tirxlab/src/tirxlab/cli" / "__main__.py")]
+
+
+# A command that never looks up: it ignores Ctrl-C, as compiled code does, and has started another process.
+DEAF = """
+import os, signal, subprocess, sys, time
+sys.path.insert(0, {root!r})
+from tirxlab.cli.watch import watched
+def command():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    other = subprocess.Popen(["sleep", "600"])
+    print(other.pid, flush=True)
+    time.sleep(600)
+sys.exit(watched(command))
+"""
+
+
+def is_running(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="needs /proc")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_command_that_does_not_listen_is_killed_with_all_that_it_started(number):
+    child = subprocess.Popen(
+        [sys.executable, "-c", DEAF.format(root=str(ROOT))],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    other = int(child.stdout.readline())
+    child.send_signal(number)
+    _, err = child.communicate(timeout=30)
+    assert child.returncode == 128 + number and err == "lab: stopped\n"
+    for _ in range(50):
+        if not is_running(other):
+            break
+        time.sleep(0.1)
+    assert not is_running(other)
+
+
+LONG = {  # commands that take longer than a second
+    "check": ["check", "all", "--full", *K],
+    "demo": ["demo", *K],
+    "score": ["score", *K],
+    "test": ["test", "7,8", *K],
+    "show": ["show", "10", *K],
+    "predict": ["predict", "7", "4096", *K],
+    "trace": ["trace", "10", *K],
+    "report": ["check", "7", "--report", "page.html", *K],
+    "grade": ["grade", str(REFERENCE)],
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_ctrl_c_at_a_terminal_stops_a_command(name, tmp_path):
+    primary, secondary = pty.openpty()
+    command = [*LAB, *LONG[name]]
+    child = subprocess.Popen(
+        command,
+        stdin=secondary,
+        stdout=secondary,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        cwd=tmp_path,
+    )
+    time.sleep(0.6)  # wherever it stands by then
+    os.killpg(child.pid, signal.SIGINT)
+    _, err = child.communicate(timeout=30)
+    os.close(primary), os.close(secondary)
+    assert child.returncode == watch.STOPPED and b"Traceback" not in err and b"stopped" in err
+
+
+def test_a_watched_command_keeps_its_status_and_a_crash_is_named():
+    run = (
+        "import sys; sys.path[:0] = {!r}; from tirxlab.cli import watch; sys.exit(watch.watched(lambda: {}))"
+    )
+
+    def call(body):
+        command = [sys.executable, "-c", run.format([str(path) for path in IMPORTED], body)]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    done = call("5")
+    assert (done.returncode, done.stderr) == (5, "")
+    done = call("__import__('os').kill(__import__('os').getpid(), 11)")
+    assert done.returncode == 139 and "SIGSEGV" in done.stderr
+
+
+def test_version(run):
+    status, out, _ = run("--version")
+    assert status == 0 and re.fullmatch(r"lab \d+\.\d+\.\d+\n", out)
+
+
+def test_check_runs_what_is_written_and_lists_the_rest(run, kernels):
+    status, out, _ = run("check", "1,2,5", "--device", "sim", "--kernels", kernels(1))
+    assert status == 1
+    assert "not run: steps 2, 5 (not implemented yet)" in out and "128x128x64  yes" in out
+
+
+def test_bench_and_compare_run_what_is_written(run, kernels):
+    status, out, _ = run("bench", "--device", "sim", "--kernels", kernels(1))
+    assert status == 0 and "not measured" in out
+    status, out, _ = run(
+        "compare", "all", "--size", "128x128x64", "--device", "sim", "--kernels", kernels(1, 2)
+    )
+    assert status == 0 and "step 2" in out and "not run: steps 3-10 (not implemented yet)" in out
+    status, out, _ = run(
+        "compare", "all", "--size", "256x128x64", "--device", "sim", "--kernels", kernels(1, 3)
+    )
+    assert status == 0 and "not run: step 1 (at 256x128x64: M must be 128 (got 256))" in out
+
+
+def test_of_a_file_without_a_written_step_the_commands_say_where_the_solutions_are(run):
+    status, out, err = run("check", "all", "--kernels", str(SKELETON))
+    assert status == 1 and out == "" and err.count("\n") == 1
+    assert "none of the steps 1-10 is implemented yet" in err
+    assert "--kernels instructor/solutions/gemm_kernels.py" in err
+
+
+def test_demo_says_which_file_it_runs(run, kernels):
+    _, out, err = run("demo", "--kernels", kernels(1))
+    assert f"your kernels in {kernels(1)}" in err and kernels(1) in out
+
+
+def test_steps_are_named_in_ranges():
+    assert steps_text([1, 2, 3, 5, 7, 8]) == "1-3, 5, 7-8"
+    assert left_out({1: "a", 3: "b", 2: "a"}) == "not run: steps 1-2 (a)\nnot run: step 3 (b)"
+
+
+def test_numbers_for_the_test_command_are_steps():
+    assert step_files(["1,3", "-x"]) == ["tests/test_step01.py", "tests/test_step03.py", "-x"]
+    assert step_files(["-n", "2", "--maxfail", "1"]) == ["-n", "2", "--maxfail", "1"]
+    assert step_files(["-x", "10"]) == ["-x", "tests/test_step10.py"]
+    with pytest.raises(UserError, match="step 11"):
+        step_files(["11"])
+
+
+def test_reset_writes_the_skeletons_anew_where_the_file_is_gone(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(reset, "STUDENT", tmp_path / "gemm_kernels.py")
+    status, out, _ = run("reset", "3")
+    assert status == 0 and "was gone" in out
+    assert (tmp_path / "gemm_kernels.py").read_text() == SKELETON.read_text()
+
+
+def test_check_says_how_to_get_the_file_back_where_it_is_gone(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(common, "STUDENT", tmp_path / "gemm_kernels.py")
+    status, _, err = run("check", "1")
+    assert status == 2 and "./lab reset all" in err
+
+
+@pytest.mark.parametrize(
+    "target, words", [("nowhere/x.tar", "there is no folder"), (".", "cannot be written")]
+)
+def test_handin_to_an_impossible_place_is_one_line(run, kernels, tmp_path, target, words):
+    status, out, err = run("handin", "--kernels", kernels(1), "--output", str(tmp_path / target))
+    assert status == 2 and out == "" and err.count("\n") == 1 and words in err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["gemm_kernels.py"]
+
+
+def test_reset_in_a_folder_that_cannot_be_written_loses_nothing(run, kernels, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    file = kernels(1)
+    before = Path(file).read_text()
+    monkeypatch.setattr("tempfile.NamedTemporaryFile", refuse)
+    status, out, err = run("reset", "1", "--kernels", file)
+    assert status == 2 and out == "" and "cannot be written: Permission denied" in err
+    assert Path(file).read_text() == before
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    target = tmp_path / "x.txt"
+    target.write_text("old")
+    target.chmod(0o640)
+    write_file(target, b"new")
+    assert target.read_text() == "new" and target.stat().st_mode & 0o777 == 0o640
+
+    def refuse(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    with pytest.raises(UserError, match="No space left"):
+        write_file(target, b"newer")
+    assert target.read_text() == "new" and list(tmp_path.iterdir()) == [target]
+
+
+def test_a_size_that_no_kernel_can_index_does_not_build(run):
+    status, out, err = run("check", "3", "--size", "12800000", "--kernels", str(REFERENCE), "--device", "sim")
+    assert status == 1 and "exceeds maximum of int32" in out and "Traceback" not in out + err
+
+
+def test_a_run_that_needs_too_much_memory_is_one_line(run, monkeypatch):
+    def fails(self, jobs):
+        raise MemoryError("the run needs more memory than it may use")
+
+    monkeypatch.setattr("tirxlab.cli.runs.Runner.run", fails)
+    status, out, err = run("check", "3", "--size", "256", "--kernels", str(REFERENCE), "--device", "sim")
+    assert status == 2 and err.startswith("lab: not enough memory") and err.count("\n") == 1
+
+
+def test_a_home_that_cannot_be_written_is_no_obstacle(tmp_path):
+    env = {**os.environ, "HOME": "/proc/nowhere"}
+    env.pop("LAB_CACHE", None)
+    command = [*LAB, "inspect", "1", "--as", "regs", "--kernels", str(REFERENCE)]
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert done.returncode == 0 and "Asmem" in done.stdout and done.stderr == ""
+
+
+def test_of_what_a_kernel_prints_the_first_and_last_lines_are_shown():
+    shown = outcomes.shortened("\n".join(map(str, range(1000)))).splitlines()
+    assert len(shown) == 121 and shown[59:62] == ["59", "... 880 more lines; --json has them all", "940"]
+    assert outcomes.shortened("a\nb") == "a\nb"
+
+
+def outcome(size: str, message: str) -> Outcome:
+    return Outcome(3, size, "sim", "program", True, "review", 0.1, message)
+
+
+def test_findings_are_told_once_not_per_size(capsys):
+    outcomes.details_once([outcome("256", "review: x (4 times)"), outcome("512", "review: x (16 times)")])
+    out = capsys.readouterr().out
+    assert out.count("review: x") == 1 and "step 3: the same at 512" in out
+
+
+SLIPS = {
+    "no return": (("    return kernel\n", ""), "hgemm_v1 returns nothing: end it with `return kernel`"),
+    "no decorator": (("    @Tx.prim_func(tirx=True)\n", ""), "write @Tx.prim_func(tirx=True)"),
+    "name": (("    @Tx.prim_func", "    X = BLK_Q\n\n    @Tx.prim_func"), "NameError: name 'BLK_Q'"),
+    "zero": (("    @Tx.prim_func", "    X = M // 0\n\n    @Tx.prim_func"), "ZeroDivisionError"),
+    "print": (("            with Tx.warp", "            print(warp_id)\n            with Tx.warp"), "printf"),
+    "call": (("return kernel\n", "return kernel()\n"), "no parentheses"),
+    "name in the kernel": (("accum=False,", "accum=flase,"), "Undefined variable: flase"),
+}
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+def test_a_slip_is_told_with_file_and_line(run, kernels, slip):
+    edit, words = SLIPS[slip]
+    status, out, _ = run("check", "1", "--device", "sim", "--kernels", kernels(1, edit=edit))
+    assert status == 1 and words in out
+    assert re.search(r"gemm_kernels\.py:\d+: ", out) and "Traceback" not in out
+
+
+def test_a_todo_that_is_left_is_named(run, kernels):
+    commit = "Tx.ptx.tcgen05.commit(mma_bar.ptr_to([0]), cta_group=1)"
+    file = kernels(1, edit=(commit, "# TODO: commit"))
+    (line,) = todos(Path(file).read_text(), 1)
+    status, out, _ = run("check", "1", "--device", "sim", "--kernels", file)
+    assert status == 1 and f"step 1 still has a TODO: gemm_kernels.py, line {line}" in out
+
+
+@pytest.mark.parametrize("seconds", [0.2, 1.0])
+def test_ctrl_c_ends_the_tests_without_a_traceback(seconds, tmp_path):
+    """While pytest still imports, and once it collects."""
+    command = [*LAB, "test", "1"]
+    child = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+    )
+    time.sleep(seconds)
+    os.killpg(child.pid, signal.SIGINT)
+    said, _ = child.communicate(timeout=60)
+    assert b"Traceback" not in said and b"ImportError" not in said

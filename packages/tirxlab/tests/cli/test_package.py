@@ -1,0 +1,105 @@
+"""The autograder packages, run as the services run them: no HOME, nothing of the lab writable, no network."""
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+
+import pytest
+
+from tirxlab.cli import package
+from tirxlab.cli.common import REFERENCE, ROOT
+from tirxlab.cli.handin import write_tar
+
+SAFELY = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # from Python 3.10.12 and 3.11.4 on
+
+
+def closed(command: list[str], folder, writable: list, **more) -> subprocess.CompletedProcess:
+    """Run a command without HOME and network, with everything but a few folders read-only (root, Linux)."""
+    binds = " && ".join(f"mount --bind {path} {path}" for path in writable)
+    script = f'mount --bind {folder} {folder} && {binds} && mount -o remount,bind,ro {folder} && exec "$@"'
+    env = {"PATH": "/usr/bin:/bin", **more}
+    shut = ["unshare", "--mount", "--net", "sh", "-c", script, "sh", *command]
+    return subprocess.run(shut, cwd=folder, env=env, capture_output=True, text=True, timeout=500)
+
+
+def can_be_closed(tmp_path) -> bool:
+    """Whether this machine lets a test do that."""
+    if os.geteuid() != 0 or shutil.which("unshare") is None:
+        return False
+    return closed(["true"], tmp_path, [tmp_path]).returncode == 0
+
+
+def test_packages_hold_the_grader_and_no_exploits(tmp_path):
+    with zipfile.ZipFile(io.BytesIO(package.gradescope())) as archive:
+        names = set(archive.namelist())
+        assert archive.getinfo("run_autograder").external_attr >> 16 == 0o755
+    assert {
+        "setup.sh",
+        "run_autograder",
+        "lab",
+        "instructor/hidden.toml",
+        "packages/tirxlab/src/tirxlab/cli/grade.py",
+    } <= names
+    assert not [
+        name for name in names if "exploits" in name or "__pycache__" in name or name.startswith("research/")
+    ]
+    with tarfile.open(fileobj=io.BytesIO(package.autolab())) as tar:
+        assert tar.getnames() == ["Makefile", "autograde.tar"]
+
+
+def test_another_service_is_refused(run):
+    status, _, err = run("package", "canvas")
+    assert status == 2 and "gradescope, autolab" in err
+
+
+def cache() -> str:
+    """Where compiled code of the simulator is: what setup.sh leaves in the image."""
+    return os.environ.get("LAB_CACHE") or os.path.expanduser("~/.cache/tirx-lab")
+
+
+@pytest.mark.timeout(600)
+def test_the_gradescope_package_grades_a_hand_in(tmp_path):
+    if not can_be_closed(tmp_path):
+        pytest.skip("needs root and mount namespaces to make a closed container")
+    folder = tmp_path / "autograder"
+    for name in ("source", "submission", "results", "scratch"):
+        (folder / name).mkdir(parents=True)
+    shutil.copytree(cache(), folder / "cache", ignore=shutil.ignore_patterns("artifacts"))
+    with zipfile.ZipFile(io.BytesIO(package.gradescope())) as archive:
+        archive.extractall(folder / "source")
+    shutil.move(folder / "source" / "run_autograder", folder / "run_autograder")
+    write_tar(folder / "submission" / "handin.tar", REFERENCE.read_text(encoding="utf-8"), "ab1")
+    done = closed(
+        ["bash", str(folder / "run_autograder")],
+        folder,
+        [folder / "results"],
+        AUTOGRADER=str(folder),
+        LAB_VENV=sys.prefix,
+        LAB_GRADE_OPTIONS="--steps 1,2",
+    )
+    results = json.loads((folder / "results" / "results.json").read_text())
+    assert results["score"] == 8.5, done.stdout + done.stderr
+    assert [test["status"] for test in results["tests"]] == ["passed"] * 4
+    assert {"name", "score", "max_score", "status", "output", "visibility"} <= set(results["tests"][0])
+    assert results["leaderboard"][0] == {"name": "points", "value": 8.5}
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(shutil.which("make") is None, reason="Autolab calls make")
+def test_the_autolab_package_ends_with_the_scores(tmp_path):
+    with tarfile.open(fileobj=io.BytesIO(package.autolab())) as tar:
+        tar.extractall(tmp_path, **SAFELY)
+    shutil.copytree(cache(), tmp_path / "cache", ignore=shutil.ignore_patterns("artifacts"))
+    write_tar(tmp_path / "handin.tar", REFERENCE.read_text(encoding="utf-8"))
+    command = ["make", f"LAB_VENV={sys.prefix}", "LAB_GRADE_OPTIONS=--steps 1"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True, timeout=500
+    )
+    last = json.loads(done.stdout.strip().splitlines()[-1])
+    assert last["scores"] == {"step1": 4.25}, done.stdout + done.stderr
+    assert ROOT != tmp_path

@@ -1,0 +1,95 @@
+"""`./lab check|trace|inspect|bench hopper|ampere [RUNG]`: what they print, and how they end on bad input."""
+
+import json
+
+import pytest
+
+from tirxlab.cli.app import main
+from tirxlab.cli.common import ROOT, UserError
+from tirxlab.cli.tracks import one_rung, rungs_of, source, track_of
+from tirxlab.cli.tracks_plot import svg
+from tirxlab.steps import UntouchedStep
+
+ROW = {"dtype": "bfloat16", "spread": 0.01, "ms": 0.2, "clock_mhz": 1350, "watts": 690, "samples": 5}
+ROWS = [
+    {**ROW, "size": size, "rung": rung, "kernel": kernel, "tflops": rate, "ratio": 1.0}
+    for size in ("2048", "4096")
+    for rung, kernel, rate in ((None, "cublas", 600.0), (9, "build_gemm_curve", 650.0))
+]
+
+
+def lab(*arguments) -> int:
+    return main(list(arguments))
+
+
+def test_check_runs_a_rung_from_the_solution_and_says_so(capfd):
+    assert lab("check", "hopper", "2", "--size", "128", "--order", "adverse", "--json") == 0
+    printed = capfd.readouterr()
+    (run,) = json.loads(printed.out)["runs"]
+    assert (run["right"], run["verdict"]) == (True, "clean")
+    assert "this is the solution" in printed.err
+
+
+def test_inspect_shows_a_rung(capfd):
+    assert lab("inspect", "hopper", "5", "256", "--as", "regs") == 0
+    assert "(2, 2, 1)" not in capfd.readouterr().out.splitlines()[0]
+
+
+def test_trace_draws_a_rung(capfd):
+    assert lab("trace", "hopper", "2", "--size", "128x128x256") == 0
+    assert "Hopper rung 2 at 128x128x256" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (("check", "hopper", "12"), "not a rung of hopper"),
+        (("check", "3", "2"), "write several steps as 1,2 and a size as --size 256"),
+        (("check", "hopper", "2", "--kernels", "no.py"), "no such file"),
+        (("check", "hopper", "2", "--size", "64x60x64"), "N must be a multiple of 8"),
+        (("inspect", "hopper", "2", "64", "64"), "one argument too many"),
+        (("inspect", "hopper", "2", "--as", "xml"), "no view 'xml'"),
+        (("trace", "hopper", "2,3"), "one rung"),
+        (("bench", "hopper", "--against", "mkl"), "takes cublas and pyptx"),
+        (("bench", "ampere", "--dtype", "float16"), "takes bfloat16 or float32"),
+        (("bench", "hopper", "--out", "x.png"), "must end in .svg or .json"),
+        (("bench", "hopper", "--artifacts", "nowhere"), "no such folder"),
+        (("bench", "hopper", "--rounds", "0"), "1 or more"),
+    ],
+)
+def test_bad_input_is_one_line(words, message, capfd):
+    assert lab(*words) == 2
+    said = capfd.readouterr().err.strip().splitlines()
+    assert message in said[-1]
+
+
+def test_bench_without_such_a_gpu_is_one_line(capfd, monkeypatch):
+    for have, text in (([], "there is none here"), ([(7, 5)], "this one has 7.5")):
+        monkeypatch.setattr("tirxlab.devices.driver.capabilities", lambda have=have: have)
+        assert lab("bench", "hopper") == 0
+        assert capfd.readouterr().out.strip().endswith(text)
+
+
+def test_bench_saves_artifacts_for_a_machine_without_tvm(tmp_path, capfd):
+    assert lab("bench", "ampere", "2", "--size", "128", "--save", str(tmp_path)) == 0
+    assert [f.name for f in tmp_path.iterdir()] == ["ampere2_128_bfloat16.lab"]
+
+
+def test_rungs_are_named_by_number():
+    track = track_of("hopper")
+    assert [r.number for r in rungs_of(track, "3,2,3")] == [3, 2]
+    assert one_rung(track, None) is track.rungs[-1] and len(rungs_of(track, None)) == len(track.rungs)
+    with pytest.raises(UserError):
+        rungs_of(track, "x")
+
+
+def test_a_rung_that_is_written_nowhere():
+    track = track_of("hopper")
+    with pytest.raises(UntouchedStep, match="rung 3, build_gemm_wide, is not implemented yet"):
+        source(track, track.rungs[2], ROOT / "tracks/hopper/kernels.py")
+
+
+@pytest.mark.parametrize("rows", [ROWS, ROWS[:2]], ids=["curves", "bars"])
+def test_the_plot_names_every_kernel(rows):
+    made = svg({"track": "hopper", "gpu": "<NVIDIA>", "rows": rows})
+    assert made.startswith("<svg") and "9 curve" in made and "cublas" in made and "&lt;NVIDIA&gt;" in made

@@ -1,0 +1,167 @@
+"""`verify` says what wrong numbers are: each pattern is made from random data and must be recognised."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import utils
+from tirxlab.explain.mismatch import explain
+
+SIZES = [(128, 128, 192), (256, 128, 320), (384, 384, 192)]
+TILE, K_TILE = 128, 64
+
+
+class Problem:
+    def __init__(self, size, seed):
+        self.M, self.N, self.K = size
+        rng = np.random.default_rng(seed)
+        self.rng = rng
+        self.A, self.B = (rng.standard_normal((rows, self.K)).astype(np.float16) for rows in (self.M, self.N))
+        self.R = self.A.astype(np.float32) @ self.B.astype(np.float32).T
+        self.count = self.K // K_TILE
+
+    def k_tile(self, i, j=None):
+        """Product of A's K tile i and B's K tile j."""
+        a, b = (x.astype(np.float32).reshape(len(x), self.count, K_TILE) for x in (self.A, self.B))
+        return a[:, i] @ b[:, i if j is None else j].T
+
+    def twice(self, X):
+        return X.astype(np.float32) @ X.astype(np.float32).T
+
+    def one_tile_of(self, X, Y):
+        """D with its first tile alone wrong: rows of X times rows of Y."""
+        D = self.R.copy()
+        D[:TILE, :TILE] = X[:TILE].astype(np.float32) @ Y[:TILE].astype(np.float32).T
+        return D
+
+    def said(self, D) -> str:
+        """What verify says of D, without the places of the wrong elements."""
+        with pytest.raises(AssertionError) as failure:
+            utils.verify(D.astype(np.float16), self.A, self.B)
+        return "\n".join(str(failure.value).splitlines()[5:])
+
+
+def _tiles(R):
+    M, N = R.shape
+    return R.reshape(M // TILE, TILE, N // TILE, TILE)
+
+
+# Name -> (what the kernel computed, what must be said of it).
+WHOLE = {
+    "one K tile alone": (lambda p: p.k_tile(1), "is the product of K tile 1 alone"),
+    "first K tile missing": (lambda p: p.R - p.k_tile(0), "lacks K tile 0, of"),
+    "last K tile missing": (lambda p: p.R - p.k_tile(p.count - 1), "the last K tile: look at"),
+    "a K tile twice": (lambda p: p.R + p.k_tile(1), "has K tile 1 more than once"),
+    "one for another": (lambda p: p.R + p.k_tile(0) - p.k_tile(1), "lacks K tile 1 and has K tile 0 more"),
+    "the first each time": (lambda p: p.count * p.k_tile(0), "times the product of K tile 0"),
+    "K tiles one column apart": (
+        lambda p: sum(p.A[:, k : k + 64].astype(np.float32) @ p.B[:, k : k + 64].T for k in range(p.count)),
+        "K tiles of A and B that begin at columns 0, 1, ..",
+    ),
+    "A's K tiles one column apart": (
+        lambda p: np.hstack([p.A[:, k : k + 64].astype(np.float32) for k in range(p.count)]) @ p.B.T,
+        "K tiles of A that begin at columns 0, 1, ..",
+    ),
+    "all twice": (lambda p: 2 * p.R, "is 2 times the product"),
+    "mixed K tiles": (
+        lambda p: p.R - p.k_tile(1) + p.k_tile(1, 0),
+        "K tile 1 of A times K tile 0 of B",
+    ),
+    "tiles turned": (lambda p: _tiles(p.R).transpose(0, 3, 2, 1).reshape(p.R.shape), "is transposed"),
+    "halves swapped": (
+        lambda p: p.R.reshape(p.M, -1, 2, 64)[:, :, ::-1].reshape(p.R.shape),
+        "its column halves are swapped: 0-63 hold 64-127",
+    ),
+    "row halves swapped": (
+        lambda p: p.R.reshape(-1, 2, 64, p.N)[:, ::-1].reshape(p.R.shape),
+        "its row halves are swapped: 0-63 hold 64-127",
+    ),
+    "a chunk repeated": (
+        lambda p: np.repeat(p.R.reshape(p.M, -1, 2, 64)[:, :, :1], 2, axis=2).reshape(p.R.shape),
+        "columns 64-127 hold 0-63, those 64 before",
+    ),
+    "one row for all": (
+        lambda p: np.repeat(p.R[::TILE], TILE, axis=0),
+        "rows are repeated",
+    ),
+    "B in place of A": (lambda p: p.one_tile_of(p.B, p.B), "is B @ B.T"),
+    "A in place of B": (lambda p: p.one_tile_of(p.A, p.A), "is A @ A.T"),
+    "nothing": (lambda p: 0 * p.R, "is 0"),
+    "NaN": (lambda p: np.nan * p.R, "is NaN"),
+    "noise": (lambda p: p.R + p.rng.standard_normal(p.R.shape), "fits no known pattern"),
+}  # fmt: skip
+SEVERAL = {
+    "D transposed": (lambda p: p.R.T, "transposed"),
+    "the next rows": (lambda p: np.roll(p.R, -TILE, 0), "holds the values of tile (1, 0)"),
+    "the next columns": (lambda p: np.roll(p.R, -TILE, 1), "its rows of B are those of another tile"),
+    "m and n exchanged": (lambda p: _tiles(p.R).transpose(2, 1, 0, 3).reshape(p.R.shape), "are exchanged"),
+    "B twice": (lambda p: p.twice(p.B), "is B @ B.T: B stands in for A"),
+    "A twice": (lambda p: p.twice(p.A), "is A @ A.T: A stands in for B"),
+    "not started anew": (lambda p: p.R + np.roll(p.R, TILE, 0), "holds its product plus that of tile (2, 0)"),
+}
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("name", WHOLE)
+def test_pattern_is_named(name, size):
+    problem = Problem(size, seed=len(name))
+    computed, words = WHOLE[name]
+    assert words in problem.said(computed(problem))
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_pattern_of_several_tiles_is_named(name):
+    problem = Problem(SIZES[-1], seed=len(name))
+    computed, words = SEVERAL[name]
+    assert words in problem.said(computed(problem))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_sets_of_k_tiles_are_named(seed):
+    """Any sum of K tiles, each 0 to 3 times, is told apart."""
+    problem = Problem((128, 128, 384), seed)
+    times = problem.rng.integers(0, 4, problem.count)
+    times[seed % problem.count] = 0  # never all alike, unless nothing is left
+    said = problem.said(sum(int(n) * problem.k_tile(k) for k, n in enumerate(times)))
+    if not times.any():
+        assert "is 0" in said
+    elif (times > 0).sum() > 1:
+        missing = ", ".join(str(k) for k in range(problem.count) if not times[k])
+        assert f"{missing}" in said.split(" and has")[0]
+        for k in np.flatnonzero(times > 1):
+            assert str(k) in said.split("has K tile")[1]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_only_the_wrong_part_is_looked_at(seed):
+    """A mistake in some rows of one tile is named as if the rest did not exist."""
+    problem = Problem((256, 256, 192), seed)
+    D = problem.R.copy()
+    D[32:64, 128:] = problem.k_tile(2)[32:64, 128:]
+    said = problem.said(D)
+    assert "tile (0, 1) is the product of K tile 2 alone, of 3" in said
+
+
+def test_different_tiles_may_have_different_causes():
+    problem = Problem((256, 128, 192), 0)
+    D = problem.R.copy()
+    D[:128] = 0
+    D[128:] -= problem.k_tile(0)[128:]
+    said = problem.said(D)
+    assert "is 0 (so in 1 of 2" in said and "lacks K tile 0, of 3 (so in 1 of 2" in said
+
+
+def test_what_was_never_written_is_not_explained():
+    """Canaries say already that nobody wrote; no pattern is sought in them."""
+    problem = Problem((128, 128, 192), 0)
+    D = utils.canaries((128, 128), "float16")
+    with pytest.raises(AssertionError) as failure:
+        utils.verify(D, problem.A, problem.B)
+    assert "pattern" not in str(failure.value) and "was never written" in str(failure.value)
+
+
+def test_nothing_wrong_says_nothing():
+    problem = Problem((128, 128, 192), 0)
+    R = problem.R.astype(np.float16)
+    assert explain(R, R, problem.A, problem.B, np.zeros(R.shape, bool)) == []

@@ -1,0 +1,254 @@
+"""Building code that nobody has read: what hostile code can do to the lab, which is nothing."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import pytest
+
+from tirxlab.artifact import Artifact
+from tirxlab.sandbox import LEVELS, Builder, Limits, Session, WorkerError, strongest
+from tirxlab.sandbox.confine import NOT_STARTED
+from tirxlab.sandbox.levels import ROOT, launcher
+from tirxlab.sandbox.limits import printable
+
+SMALL = Limits(seconds=20, memory=600 << 20, printed=1 << 20)
+STEP = "from tirxlab import Tx\n\n\ndef hgemm_v1(M, N, K):\n"
+USABLE = [level for level in LEVELS if level in (strongest(), "limits")]
+
+
+def outcome(body: str, level: str | None = None, limits: Limits = SMALL):
+    """What comes of a step 1 with this body."""
+    text = STEP + "".join(f"    {line}\n" for line in body.splitlines())
+    with Builder(text, limits=limits, level=level) as builder:
+        return builder.build(1, (128, 128, 64))
+
+
+@pytest.mark.parametrize(
+    "body, words",
+    [
+        ("import sys; sys.exit(0)", "calls sys.exit()"),
+        ("import os; os._exit(0)", "ended the process before there was a kernel (exit status 0)"),
+        ("import ctypes; ctypes.string_at(0)", "crashed (SIGSEGV)"),
+        ("print('x' * 5_000_000)", "printed more than 1 MiB"),
+        ("while True: print('noise')", "printed more than 1 MiB"),
+        ("raise KeyError('no')", "KeyError: 'no'"),
+        ("class E(Exception):\n    def __str__(self): raise E\nraise E", "an error that cannot be shown"),
+        ("import os; os.write(3, b'garbage\\n'); os.close(3); import os; os._exit(0)", ""),
+        ("import os, threading; os.write(1, b'x'); os._exit(0)", "exit status 0"),
+        ("return 7", "build() needs a kernel"),
+    ],
+)
+def test_a_builder_that_does_anything_but_build_is_one_line(body, words):
+    built = outcome(body)
+    assert built.artifact is None and words in built.message and len(built.message.splitlines()) < 4
+
+
+@pytest.mark.parametrize("level", USABLE)
+def test_a_builder_without_end_is_stopped(level):
+    start = time.monotonic()
+    built = outcome("while True: pass", level, Limits(seconds=3))
+    assert "took longer than 3 s" in built.message and time.monotonic() - start < 60
+
+
+@pytest.mark.parametrize("level", USABLE)
+def test_memory_is_limited_for_all_processes_together(level):
+    built = outcome("import os\nos.fork()\nos.fork()\nx = bytearray(400 << 20)\nwhile True: pass", level)
+    assert "used more than 600 MiB" in built.message
+
+
+@pytest.mark.parametrize("level", USABLE)
+def test_nothing_that_a_child_starts_outlives_it(level, tmp_path):
+    mark = f"left-{os.getpid()}-{level}"
+    body = (
+        "import os, time\nfor _ in range(3):\n    if os.fork() == 0:\n        os.setsid()\n"
+        f"        os.execv('/bin/sh', ['{mark}', '-c', 'sleep 600'])\nos._exit(0)"
+    )
+    outcome(body, level)
+    time.sleep(0.3)
+    assert mark not in _command_lines()
+
+
+def _command_lines() -> str:
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/cmdline", "rb") as file:
+                    found.append(file.read().decode(errors="replace"))
+            except OSError:
+                pass
+    return "\n".join(found)
+
+
+@pytest.mark.parametrize("level", USABLE)
+def test_a_fork_bomb_ends_with_its_child(level):
+    start = time.monotonic()
+    built = outcome(
+        "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass", level, Limits(seconds=4)
+    )
+    assert built.artifact is None and built.kind == "died" and time.monotonic() - start < 90
+
+
+def test_other_steps_go_on_after_one_that_kills_the_child():
+    text = (
+        STEP
+        + "    import os; os._exit(0)\n\n\ndef hgemm_v2(M, N, K):\n    raise ValueError('no such size')\n"
+    )
+    with Builder(text, limits=SMALL) as builder:
+        first, second, again = (builder.build(step, (128, 128, 64)) for step in (1, 2, 1))
+    assert (first.kind, second.kind, again.kind) == ("died", "misfit", "died")
+    assert second.message == "no such size"
+
+
+@pytest.mark.skipif(strongest() != "namespaces", reason="this machine has no namespaces to shut a child in")
+@pytest.mark.parametrize(
+    "look",
+    [
+        f"os.listdir({str(ROOT / 'instructor')!r})",
+        f"open({str(ROOT / 'instructor/hidden.toml')!r}).read()",
+        f"open({str(ROOT / 'README.md')!r}).read()",
+        "os.listdir(os.path.expanduser('~root/.cache'))",
+        "__import__('instructor')",
+        "__import__('instructor')",
+        "os.listdir(os.path.join(sys.path[0], 'research'))",
+        "open(os.path.join(sys.path[0], 'utils.py'), 'a')",
+        "open('/proc/1/environ').read() and os.kill(2**15 + 7, 0)",
+        "os.environ['USER']",
+        "__import__('socket').create_connection(('127.0.0.1', 22), 1)",
+        "os.open('/dev/kmsg', os.O_RDONLY)",
+        "os.fdopen(4).read()",
+    ],
+)
+def test_a_child_sees_the_public_lab_and_nothing_else(look):
+    built = outcome(f"import os, sys\nfound = {look}\nraise SystemExit")
+    assert built.kind == "raised" and "sys.exit()" not in built.message
+
+
+def test_a_child_has_an_empty_environment_and_folder():
+    built = outcome("import os\nraise KeyError(sorted(os.environ), os.listdir('.'), os.getppid())")
+    assert "LAB_" not in built.message and "gemm_kernels.py" in built.message
+    assert "HOME" in built.message and "SSH" not in built.message
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b"\n",
+        b"{}\n",
+        b"[" * 60000 + b"\n",
+        b'{"ok": 1, "bytes": 0}\n',
+        b'{"ok": true, "bytes": -1}\n',
+        b'{"ok": true, "bytes": 1e9}\n',
+        b'{"ok": true, "bytes": 99999999999}\n',
+        b'{"ok": true, "bytes": 4}\nPK..',
+        b'{"ok": true, "bytes": 0}\n',
+        b'{"ok": false, "bytes": 0, "kind": "full marks", "message": "x"}\n',
+        b'{"ok": false, "bytes": 0, "kind": "build", "message": 7}\n',
+        b"x" * 100_000,
+    ],
+)
+def test_a_forged_answer_is_no_artifact(reply):
+    body = f"import os, time\ntry: os.write(3, {reply!r})\nexcept OSError: pass\ntime.sleep(0.2)\nos._exit(0)"
+    built = outcome(body)
+    assert built.artifact is None and built.kind == "died" and built.message
+
+
+def test_a_session_says_what_is_wrong_with_an_answer():
+    with Session("compile", SMALL) as session, pytest.raises(WorkerError, match="exit status"):
+        session.ask({}, b"no artifact")
+
+
+def test_words_of_others_are_made_fit_to_print():
+    assert printable("\x1b[2J\x1b]0;title\x07ok") == "?[2J?]0;title?ok".replace(
+        "?", "\N{REPLACEMENT CHARACTER}"
+    )
+    assert "\u202e" not in printable("a\u202eb")
+    assert printable("\n".join("abc"), lines=2) == "a\nb\n..."
+    assert len(printable("x" * 10**6)) == 400
+
+
+def test_what_is_built_is_what_the_lab_builds(tmp_path, monkeypatch):
+    monkeypatch.setenv("LAB_CACHE", str(tmp_path))
+    reference = (ROOT / "instructor" / "solutions" / "gemm_kernels.py").read_text()
+    from tirxlab.steps import builder as load
+    from tirxlab.toolchain.build import build
+
+    theirs = build(load(ROOT / "instructor/solutions/gemm_kernels.py", 1)(128, 128, 64), use_cache=False)
+    with Builder(reference) as builder:
+        made = builder.build(1, (128, 128, 64)).artifact
+        assert made.ptx == theirs.ptx and made.cubin == theirs.cubin and made.source["text"] == reference
+        builder.compiler.close()
+        builder.compiler.start = lambda: pytest.fail("compiled twice")
+        assert builder.build(1, (128, 128, 64)).artifact == made
+
+
+def test_a_draft_is_no_artifact_that_runs():
+    plain = {
+        "arch": "sm_100a",
+        "entry": "k",
+        "cuda": "void k() {}",
+        "ptx": "",
+        "cubin": b"",
+        "shared_bytes": 0,
+    }
+    shape = dict.fromkeys(("grid", "block", "cluster"), (1, 1, 1))
+    draft = Artifact(**plain, **shape, params=(), buffers=())
+    assert draft.is_draft and json.dumps(draft.tools) == "{}"
+    with pytest.raises(ValueError, match="draft"):
+        from tirxlab.devices import sim
+
+        sim.run(draft, [])
+
+
+def test_where_the_best_level_does_not_work_the_child_starts_again_with_the_next(monkeypatch):
+    tried = []
+
+    def without_namespaces(arguments, level, limits, folder):
+        tried.append(level)
+        if level == "namespaces":
+            return [sys.executable, "-c", f"import sys; sys.exit({NOT_STARTED})"]
+        return launcher(arguments, level, limits, folder)
+
+    monkeypatch.setattr("tirxlab.sandbox.session.launcher", without_namespaces)
+    monkeypatch.setattr("tirxlab.sandbox.session.likely", lambda: "namespaces")
+    monkeypatch.setattr("tirxlab.sandbox.session.strongest", lambda: "limits")
+    with Builder(STEP + "    return 7\n", limits=SMALL) as builder:
+        builder.start()
+        assert "build() needs a kernel" in builder.build(1, (128, 128, 64)).message
+        assert tried == ["namespaces", "namespaces", "limits"]  # the compiler has had nothing to do yet
+
+
+def test_a_child_that_dies_where_the_best_level_works_is_not_shut_in_less(monkeypatch):
+    monkeypatch.setattr("tirxlab.sandbox.session.likely", lambda: "namespaces")
+    monkeypatch.setattr("tirxlab.sandbox.session.strongest", lambda: "namespaces")
+    levels = []
+
+    def dying(arguments, level, limits, folder):
+        levels.append(level)
+        return [sys.executable, "-c", f"import sys; sys.exit({NOT_STARTED})"]
+
+    monkeypatch.setattr("tirxlab.sandbox.session.launcher", dying)
+    with Session("lower", SMALL) as session, pytest.raises(WorkerError, match="could not be started"):
+        session.ask({"step": 1})
+    assert levels == ["namespaces"]
+
+
+@pytest.mark.skipif(strongest() != "namespaces", reason="this machine has no namespaces to shut a child in")
+def test_a_lab_below_tmp_is_shut_in_as_well():
+    """The child's own /tmp must not cover the Python that it runs."""
+    below = tempfile.mkdtemp(dir="/tmp")
+    source = "packages/tirxlab/src"
+    shutil.copytree(ROOT / source, f"{below}/{source}", ignore=shutil.ignore_patterns("__pycache__"))
+    os.symlink(sys.prefix, f"{below}/venv")
+    ask = "from tirxlab.sandbox import strongest; print(strongest())"
+    command = [f"{below}/venv/bin/python", "-c", ask]
+    try:
+        done = subprocess.run(command, cwd=below, capture_output=True, text=True)
+    finally:
+        shutil.rmtree(below)
+    assert done.stdout.strip() == "namespaces", done.stderr

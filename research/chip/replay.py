@@ -1,0 +1,192 @@
+"""Runs what harvest.py caught, and compares: `python -m research.chip.replay CAUGHT.zip.. [--only NAME]`.
+
+A kernel is right if its verdict is no error, and all bytes that it left agree with the chip's: whole numbers
+bit for bit, floats within what another order of summation can change. Exit code 1 if one is not.
+`--keep OUT.zip` writes the small ones, for the tests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import math
+import sys
+import zipfile
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+
+import ptxsim
+
+TOLERANCE = {"float64": 1e-9, "float32": 2e-4, "float16": 4e-3, "bfloat16": 3e-2}  # relative
+SCALARS = {"i1": "uint8", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u64": "uint64"}
+SCALARS |= {"fp32": "float32", "fp64": "float64"}
+BLACKWELL = "sm_100a"
+ORDERS = ("program", "adverse")
+WORKSPACE = "ws_ptr"  # what CTAs leave for one another there depends on who came first
+KEPT = Path(__file__).with_name("torch.zip")  # what the tests run
+SMALL = 20_000  # bytes of data of a kernel that --keep takes
+ALSO = (  # whatever their size
+    "triton_tem_fused_flex_attention_0-1",
+    "triton_mm_persistent_tma-3",
+    "triton_tem_fused_mm_0-6",
+    "triton_tem_fused__scaled_mm_0-1",
+    "triton_tem_fused_mm_t_0-1",
+    "triton_tem_fused__int_mm_0-1",
+)
+
+
+@dataclass(frozen=True)
+class Caught:
+    """One launch on the chip. An argument of `spec` is a scalar or the number of a storage; read-only."""
+
+    name: str
+    spec: dict
+    ptx: str
+    before: tuple[np.ndarray, ...]  # bytes of each storage
+    after: tuple[np.ndarray, ...]
+
+    @property
+    def pointers(self) -> list[dict]:
+        return [one for one in self.spec["args"] if "array" in one]
+
+    def dtype_of(self, number: int) -> np.dtype:
+        """Of a storage, as the first pointer to it has it."""
+        return numpy_type(next(one["dtype"] for one in self.pointers if one["array"] == number))
+
+    def launch(self, order: str | int) -> tuple[ptxsim.Result, list[np.ndarray]]:
+        """Run on ptxsim; the result, and the storages as it left them."""
+        left = [data.view(self.dtype_of(number)).copy() for number, data in enumerate(self.before)]
+        module = ptxsim.load(self.ptx)
+        args = [self._argument(one, left) for one in self.spec["args"]]
+        scratch = len(module.module.functions[self.spec["entry"]].params) - len(args)
+        result = module.launch(
+            self.spec["entry"],
+            **{shape: tuple(self.spec[shape]) for shape in ("grid", "block", "cluster")},
+            shared_bytes=self.spec["shared"],
+            args=args + self._own(scratch),
+            arg_names=[one["name"] for one in self.spec["args"]],
+            order=order,
+            jobs=1,
+        )
+        return result, left
+
+    def _own(self, count: int) -> list:
+        """Triton's own pointers at the end: to memory of each CTA's where it asks for some, else null."""
+        ctas = math.prod(self.spec["grid"])
+        needed = self.spec.get("scratch", 0) * ctas
+        first = np.zeros(needed, np.uint8) if needed else np.uint64(0)
+        return [first, *[np.uint64(0)] * (count - 1)][:count]
+
+    def _argument(self, one: dict, storages: list[np.ndarray]):
+        if "scalar" in one:
+            return np.dtype(SCALARS[one["type"]]).type(one["scalar"])
+        if one["offset"]:
+            raise ValueError(f"{one['name']} points into the middle of a storage: not modelled here")
+        return storages[one["array"]]
+
+    def check(self, order: str | int = "program") -> str:
+        """What is wrong; "" if nothing is."""
+        result, left = self.launch(order)
+        found = [f"{f.severity} {f.kind}: {f.message}" for f in result.findings if f.severity == "error"]
+        found += ["incomplete"] * (result.verdict == "incomplete")
+        spared = {one["array"] for one in self.pointers if one["name"].startswith(WORKSPACE)}
+        for number, data in enumerate(left):
+            if number not in spared:
+                found.append(differs(self.after[number].view(data.dtype), data))
+        return "; ".join(filter(None, found))
+
+
+def numpy_type(name: str) -> np.dtype:
+    """Of PyTorch's name of a type; a bool is its byte."""
+    return np.dtype(getattr(ml_dtypes, name, None) or {"bool": "uint8"}.get(name, name))
+
+
+def differs(chip: np.ndarray, ours: np.ndarray) -> str:
+    """What differs between two arrays of one type; "" if nothing does."""
+    kind = f"u{chip.itemsize}"
+    wrong, name = chip.view(kind) != ours.view(kind), chip.dtype.name
+    if wrong.any() and name in TOLERANCE:
+        one, other, part = chip.astype("f8"), ours.astype("f8"), TOLERANCE[name]
+        usual = np.median(np.abs(one[np.isfinite(one)])) if np.isfinite(one).any() else 0
+        wrong = ~np.isclose(other, one, part, part * max(usual, 1e-6), equal_nan=True)
+    if not wrong.any():
+        return ""
+    at = int(np.argmax(wrong))
+    return f"{int(wrong.sum())} of {wrong.size} {name} differ, at {at}: {ours[at]}, chip {chip[at]}"
+
+
+def load_caught(archive: Path, only: str = "") -> list[Caught]:
+    """All launches of an archive whose name holds `only`."""
+    made = []
+    with zipfile.ZipFile(archive) as opened:
+        for name, spec in json.loads(opened.read("index.json"))["kernels"].items():
+            if only in name:
+                data = np.load(io.BytesIO(opened.read(f"{name}.npz")))
+                before = tuple(data[f"in{n}"] for n in range(sum(key.startswith("in") for key in data)))
+                after = tuple(data.get(f"out{n}", old) for n, old in enumerate(before))
+                for array in (*before, *after):
+                    array.flags.writeable = False
+                made.append(Caught(name, spec, opened.read(f"{name}.ptx").decode(), before, after))
+                if other := spec.get("blackwell"):
+                    ptx = opened.read(f"{name}.{BLACKWELL}.ptx").decode()
+                    made.append(Caught(f"{name}.{BLACKWELL}", spec | other, ptx, before, after))
+    return made
+
+
+def keep(archives: list[Path], out: Path) -> int:
+    """Write the small kernels of all archives into one; returns how many."""
+    index: dict = {"kernels": {}}
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as new:
+        for archive in archives:
+            with zipfile.ZipFile(archive) as old:
+                note = json.loads(old.read("index.json"))
+                index["versions"] = note["versions"]
+                for name, spec in note["kernels"].items():
+                    if name in index["kernels"]:
+                        continue
+                    if name in ALSO or old.getinfo(f"{name}.npz").compress_size <= SMALL:
+                        index["kernels"][name] = spec
+                        more = (f"{name}.{BLACKWELL}.ptx",) if spec.get("blackwell") else ()
+                        for part in (f"{name}.npz", f"{name}.ptx", *more):
+                            new.writestr(zipfile.ZipInfo(part), old.read(part), zipfile.ZIP_DEFLATED, 9)
+        new.writestr(zipfile.ZipInfo("index.json"), json.dumps(index), zipfile.ZIP_DEFLATED, 9)
+    return len(index["kernels"])
+
+
+def checked(one: Caught, order: str) -> str:
+    """`check`, where a fault of the simulator is one of the kernel's results."""
+    try:
+        return one.check(order)
+    except Exception as error:  # noqa: BLE001
+        return f"{type(error).__name__}: {' '.join(str(error).split())}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("archives", type=Path, nargs="+")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--keep", type=Path)
+    given = parser.parse_args()
+    if given.keep:
+        print(f"{keep(given.archives, given.keep)} kernels in {given.keep}")
+        return 0
+    wrong, work = 0, [one for archive in given.archives for one in load_caught(archive, given.only)]
+    with ProcessPoolExecutor(given.jobs) as pool:
+        futures = {pool.submit(partial(checked, one, order)): one for one in work for order in ORDERS}
+        for future in as_completed(futures):
+            if text := future.result():
+                wrong += 1
+                print(f"{futures[future].name} ({futures[future].spec['workload']}): {text}", flush=True)
+    print(f"{2 * len(work) - wrong} of {2 * len(work)} runs of {len(work)} kernels are right")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

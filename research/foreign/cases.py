@@ -1,0 +1,107 @@
+"""Kernels of other compilers: the PTX in kernels.zip, how each is launched, and what it computes.
+
+index.json of the archive: name -> {compiler, entry, grid, block, cluster, shared, args, computes}. An
+argument is {"array": name, dtype, shape, fill}, a pointer to an array; {"map": name, dtype, shape, fill, box,
+swizzle}, a tensor map of one; {"scalar": name, dtype, value}; or {"bytes": hex}, a parameter as it is.
+`computes` names a function of reference.py.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+
+import ptxsim
+from research.foreign.reference import REFERENCES
+
+ARCHIVE = Path(__file__).parent / "kernels.zip"
+
+
+@dataclass
+class Case:
+    name: str
+    ptx: str
+    launch: dict  # one value of index.json
+    values: dict = field(default_factory=dict)  # arrays by name, as numpy arrays; scalars
+
+    @cached_property
+    def module(self) -> ptxsim.LoadedModule:
+        return ptxsim.load(self.ptx)
+
+    def run(self, order: str | int = "program", checks: bool = True) -> ptxsim.Result:
+        """Runs on fresh inputs; `values` then holds the inputs and what the kernel wrote."""
+        spec = self.launch
+        self.values = {}
+        args = [self._argument(argument) for argument in spec["args"]]
+        return self.module.launch(
+            spec["entry"],
+            **{shape: tuple(spec[shape]) for shape in ("grid", "block", "cluster")},
+            shared_bytes=spec["shared"],
+            args=args,
+            arg_names=[a.get("array") or a.get("map") or a.get("scalar") or "" for a in spec["args"]],
+            order=order,
+            checks=checks,
+            jobs=1,
+        )
+
+    def mismatch(self) -> str:
+        """What differs from numpy after a run; "" if nothing does."""
+        fresh = {
+            a["array" if "array" in a else "map"]: _filled(a) for a in self.launch["args"] if "shape" in a
+        }
+        scalars = {k: v for k, v in self.values.items() if not isinstance(v, np.ndarray)}
+        for name, (expected, rtol, atol) in REFERENCES[self.launch["computes"]](fresh | scalars).items():
+            got = self.values[name].astype(np.float64)
+            expected = np.asarray(expected).reshape(got.shape).astype(np.float64)
+            wrong = ~np.isclose(got, expected, rtol, atol)
+            if wrong.any():
+                at = tuple(int(i) for i in np.argwhere(wrong)[0])
+                return f"{name}: {wrong.sum()} differ; {name}{list(at)} = {got[at]}, not {expected[at]}"
+        return ""
+
+    def _argument(self, argument: dict):
+        if "bytes" in argument:
+            return bytes.fromhex(argument["bytes"])
+        if "scalar" in argument:
+            value = np.dtype(argument["dtype"]).type(argument["value"])
+            self.values[argument["scalar"]] = value
+            return value
+        data = _filled(argument)
+        self.values[argument.get("array") or argument["map"]] = data
+        if "array" in argument:
+            return data
+        return ptxsim.TensorMap(data, box=tuple(argument["box"]), swizzle=argument["swizzle"])
+
+
+def _filled(argument: dict) -> np.ndarray:
+    """The same array every time: the seed is made of its name."""
+    name, fill = argument.get("array") or argument["map"], argument["fill"]
+    shape, dtype = tuple(argument["shape"]), _dtype(argument["dtype"])
+    rng = np.random.default_rng(sum(name.encode()))
+    if fill == "normal" and np.issubdtype(dtype, np.integer):
+        return rng.integers(-8, 8, shape).astype(dtype)
+    if fill == "normal":
+        return rng.standard_normal(shape, dtype=np.float32).astype(dtype)
+    if fill.startswith("below "):
+        return rng.integers(0, int(fill.split()[1]), shape).astype(dtype)
+    return np.zeros(shape, dtype)
+
+
+def _dtype(name: str) -> np.dtype:
+    return np.dtype(getattr(ml_dtypes, name, None) or name)
+
+
+def load_cases(source: Path = ARCHIVE) -> list[Case]:
+    """All cases of an archive, or of a folder with the same files."""
+    if source.is_dir():
+        index = json.loads((source / "index.json").read_text())
+        return [Case(name, (source / f"{name}.ptx").read_text(), launch) for name, launch in index.items()]
+    with zipfile.ZipFile(source) as archive:
+        index = json.loads(archive.read("index.json"))
+        return [Case(n, archive.read(f"{n}.ptx").decode(), launch) for n, launch in index.items()]

@@ -1,0 +1,299 @@
+"""Public, plain kernels of a round: `python -m research.time.public_set 3|4|5|small|small-5 OUT.zip PYTHON`.
+
+PYTHON is an interpreter with pyptx 0.1.1, whose examples compute addresses as they come. The plain kernels
+are those of plain/gemm.cu, in the fourth round plain/more.cu, in the fifth plain/third.cu; "small" and
+"small-5" are the fourth and the fifth round at sizes that right.py checks on ptxsim. Sizes of the fifth are
+drawn (drawn.py). Needs nvcc and ptxas of CUDA 13.0, no GPU. All of it is the half "unseen".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from research.time import drawn
+from tirxlab.artifact import Artifact, BufferInfo, BufferParam, ScalarParam
+
+PLAIN = Path(__file__).parent / "plain"
+
+
+@dataclass
+class Plain:
+    """A kernel of plain/. `size`: M, N, K of a product, else the extents that `scalars` name."""
+
+    kernel: str
+    size: tuple[int, ...]
+    grid: tuple[int, int]
+    block: tuple[int, ...]
+    buffers: list[tuple]  # (name, shape, dtype, role)
+    scalars: str  # one letter for each extent that the kernel takes, in the order of `size`
+    flops: float
+    file: str = "gemm.cu"
+
+
+def matmul(kernel, size, tile, block, dtype="float32", transposed=False, file="gemm.cu") -> Plain:
+    """D = A B, or A B^T, in tiles (rows, columns)."""
+    m, n, k = size
+    sides = [("A", (m, k), dtype, "in"), ("B", (n, k) if transposed else (k, n), dtype, "in")]
+    buffers = [*sides, ("D", (m, n), "float32", "out")]
+    return Plain(kernel, size, (n // tile[1], m // tile[0]), block, buffers, "MNK", 2.0 * m * n * k, file)
+
+
+def vector(m: int, k: int) -> Plain:
+    buffers = [("A", (m, k), "float32", "in"), ("x", (k,), "float32", "in"), ("y", (m,), "float32", "out")]
+    return Plain("matvec", (k, m), (m // 8, 1), (256,), buffers, "K", 2.0 * m * k, "more.cu")
+
+
+def softmax(high: int, wide: int) -> Plain:
+    buffers = [(name, (high, wide), "float32", role) for name, role in (("x", "in"), ("y", "out"))]
+    return Plain("softmax", (wide, high), (high, 1), (256,), buffers, "W", 5.0 * high * wide, "more.cu")
+
+
+def heat(high: int, wide: int) -> Plain:
+    buffers = [(name, (high, wide), "float32", role) for name, role in (("x", "in"), ("y", "out"))]
+    return Plain(
+        "heat", (high, wide), (wide // 32, high // 32), (256,), buffers, "HW", 6.0 * high * wide, "more.cu"
+    )
+
+
+def bodies(count: int) -> Plain:
+    buffers = [(name, (count, 4), "float32", role) for name, role in (("x", "in"), ("y", "out"))]
+    return Plain("bodies", (count,), (count // 128, 1), (128,), buffers, "N", 20.0 * count**2, "more.cu")
+
+
+def more(*sizes) -> list[Plain]:
+    """The plain kernels of the fourth round: sizes of two products, then the others'."""
+    registers, bytes_, line, rows, field, many = sizes
+    return [
+        matmul("registers", registers, (128, 128), (256,), file="more.cu"),
+        matmul("bytes", bytes_, (64, 64), (256,), "int8", True, "more.cu"),
+        vector(*line),
+        softmax(*rows),
+        heat(*field),
+        bodies(many),
+    ]
+
+
+def third(*sizes) -> list[Plain]:
+    """The plain kernels of the fifth round, in the order of plain/third.cu."""
+    square, picture, float_, half, line, set_ = sizes
+    halves = matmul("halves", half, (64, 64), (256,), "float16", True, "third.cu")
+    return [
+        plane("turned", square, turned=True),
+        plane("blur", picture),
+        matmul("tiles", float_, (64, 64), (256,), file="third.cu"),
+        replace(halves, buffers=[*halves.buffers[:2], ("D", half[:2], "float16", "out")]),
+        prefix(*line),
+        escape(*set_),
+    ]
+
+
+def plane(kernel: str, size: tuple[int, int], turned: bool = False) -> Plain:
+    """32 x 32 numbers a CTA."""
+    high, wide = size
+    out = (wide, high) if turned else size
+    buffers = [("x", size, "float32", "in"), ("y", out, "float32", "out")]
+    flops = (1.0 if turned else 50.0) * high * wide
+    return Plain(kernel, size, (wide // 32, high // 32), (32, 8), buffers, "HW", flops, "third.cu")
+
+
+def prefix(high: int, wide: int) -> Plain:
+    buffers = [(name, (high, wide), "float32", role) for name, role in (("x", "in"), ("y", "out"))]
+    return Plain("prefix", (wide, high), (high, 1), (256,), buffers, "W", 2.0 * high * wide, "third.cu")
+
+
+def escape(high: int, wide: int, limit: int) -> Plain:
+    """`flops`: as if every point took `limit` turns."""
+    size, buffers = (high, wide, limit), [("y", (high, wide), "int32", "out")]
+    flops = 8.0 * high * wide * limit
+    return Plain("escape", size, (wide // 32, high // 8), (32, 8), buffers, "HWL", flops, "third.cu")
+
+
+def drawn_plains() -> list[Plain]:
+    return third(
+        drawn.rows("plain turned", 8, (32, 32)),
+        drawn.rows("plain blur", 8, (32, 32)),
+        drawn.product("plain tiles", (64, 64, 16), (3e9, 12e9)),
+        drawn.product("plain halves", (64, 64, 32), (3e9, 12e9)),
+        drawn.rows("plain prefix", 8, (8, 1024)),
+        (
+            *drawn.rows("plain escape", 4, (8, 32), (10, 40)),
+            drawn.extent(drawn.machine("turns"), 100, 400, 1),
+        ),
+    )
+
+
+def drawn_publics() -> list[tuple]:
+    """Three products of pyptx, and four of its eight streams, with rows of a multiple of 512."""
+    products = [
+        ("gemm", "build_gemm", (16, 8, 16), (1e9, 4e9), (512, 2048)),
+        ("gemm_pipelined", "build_gemm_pipelined", (64, 64, 16), (8e9, 30e9), (512, 2048)),
+        ("gemm_highperf_ampere", "build_gemm_highperf", (128, 128, 32), (8e9, 30e9), (512, 2048)),
+    ]
+    found = []
+    for module, function, steps, work, depth in products:  # the second is unrolled over K
+        sides = (768, 6144), (768, 6144), depth
+        found.append(("ampere", module, function, drawn.product(f"pyptx {module}", steps, work, sides)))
+    names = {"rms_norm": "rms_norm", "layer_norm": "layer_norm", "softmax": "softmax"}
+    names["swiglu"] = "fused_silu_mul"
+    streams = [(track, module) for track in ("ampere", "hopper") for module in names]
+    for track, module in drawn.some("pyptx streams", streams, 4):
+        each = 12 if module == "swiglu" else 8
+        size = drawn.rows(f"pyptx {track} {module}", each, (8, 512), widths=(1024, 8192))
+        found.append((track, module, f"build_{names[module]}", size))
+    return found
+
+
+PLAINS = {
+    "3": [
+        matmul("naive", (1200, 1360, 1056), (16, 16), (16, 16)),
+        matmul("tiled", (1536, 1856, 1120), (32, 32), (32, 32)),
+        matmul("blocked", (2112, 2304, 1040), (64, 64), (256,)),
+        matmul("fragments", (2240, 2368, 1312), (64, 64), (128,), "float16", True),
+        matmul("staged", (2432, 2176, 1536), (128, 128), (256,), "float16", True),
+        matmul("staged", (1280, 5504, 640), (128, 128), (256,), "float16", True),
+    ],
+    "4": more((1792, 2432, 1176), (1984, 2624, 1760), (9000, 7168), (7000, 5000), (6944, 5536), 16_000),
+    "5": drawn_plains(),
+    "small": more((128, 256, 40), (64, 128, 96), (16, 640), (3, 1000), (64, 96), 384),
+    "small-5": third((64, 96), (96, 64), (128, 64, 48), (64, 128, 96), (3, 2048), (32, 64, 50)),
+}  # fmt: skip
+PUBLICS = {  # (track, module, function, arguments): M, N, K of a product, else rows and columns
+    "3": [
+        ("ampere", "gemm", "build_gemm", (1024, 1088, 512)),
+        ("ampere", "gemm_pipelined", "build_gemm_pipelined", (1536, 3328, 768)),
+        ("ampere", "gemm_pipelined", "build_gemm_pipelined", (4352, 1088, 1600)),
+        ("ampere", "gemm_highperf_ampere", "build_gemm_highperf", (2176, 2816, 768)),
+        ("ampere", "gemm_highperf_ampere", "build_gemm_highperf", (1408, 5120, 1280)),
+        ("ampere", "rms_norm", "build_rms_norm", (12000, 2048)),
+        ("ampere", "layer_norm", "build_layer_norm", (6000, 4096)),
+        ("ampere", "softmax", "build_softmax", (9000, 4096)),
+        ("ampere", "swiglu", "build_fused_silu_mul", (8000, 3072)),
+    ],
+    "4": [
+        ("ampere", "gemm", "build_gemm", (896, 1472, 576)),
+        ("ampere", "gemm_pipelined", "build_gemm_pipelined", (2688, 1984, 928)),
+        ("ampere", "gemm_highperf_ampere", "build_gemm_highperf", (2944, 1792, 1088)),
+        ("hopper", "rms_norm", "build_rms_norm", (7000, 6144)),
+        ("hopper", "layer_norm", "build_layer_norm", (10000, 2048)),
+        ("hopper", "softmax", "build_softmax", (5000, 8192)),
+        ("hopper", "swiglu", "build_fused_silu_mul", (11000, 2048)),
+    ],
+    "5": drawn_publics(),
+    "small": [
+        ("ampere", "gemm", "build_gemm", (128, 64, 96)),
+        ("ampere", "gemm_pipelined", "build_gemm_pipelined", (128, 128, 96)),
+        ("ampere", "gemm_highperf_ampere", "build_gemm_highperf", (128, 256, 128)),
+        ("hopper", "rms_norm", "build_rms_norm", (3, 2048)),
+        ("hopper", "layer_norm", "build_layer_norm", (3, 2048)),
+        ("hopper", "softmax", "build_softmax", (3, 2048)),
+        ("hopper", "swiglu", "build_fused_silu_mul", (4, 2048)),
+    ],
+    "small-5": [
+        ("ampere", "gemm", "build_gemm", (32, 24, 48)),
+        ("ampere", "gemm_pipelined", "build_gemm_pipelined", (128, 64, 112)),
+        ("ampere", "gemm_highperf_ampere", "build_gemm_highperf", (128, 256, 160)),
+        ("ampere", "rms_norm", "build_rms_norm", (3, 3072)),
+        ("ampere", "layer_norm", "build_layer_norm", (3, 3584)),
+        ("ampere", "swiglu", "build_fused_silu_mul", (4, 1024)),
+        ("hopper", "swiglu", "build_fused_silu_mul", (4, 4096)),
+    ],
+}
+TRACE = """
+import importlib, json, sys, types
+for name in ("jax", "jax.numpy"):  # imported by the examples; used only to run them
+    sys.modules[name] = types.ModuleType(name)
+sys.modules["jax"].numpy = sys.modules["jax.numpy"]
+sys.modules["jax.numpy"].ndarray = object
+module = importlib.import_module("pyptx.examples." + sys.argv[2])
+made = getattr(module, sys.argv[3])(*map(int, sys.argv[4:]))
+open(sys.argv[1], "w").write(made.ptx())
+specs = [[[list(t.shape), t.dtype.name] for t in side] for side in (made._in_specs, made._out_specs)]
+print(json.dumps([made._grid, made._block, made._smem, *specs]))
+"""
+DTYPES = {"bf16": "bfloat16", "f32": "float32"}
+
+
+def assembled(ptx: str) -> tuple[int, bytes]:
+    """(registers of a thread, cubin) for sm_90a."""
+    with tempfile.TemporaryDirectory() as folder:
+        text, cubin = Path(folder) / "k.ptx", Path(folder) / "k.cubin"
+        text.write_text(ptx)
+        command = ["ptxas", "-arch=sm_90a", "-v", str(text), "-o", str(cubin)]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+        return int(re.search(r"Used (\d+) registers", said)[1]), cubin.read_bytes()
+
+
+def artifact(ptx: str, entry: str, grid, block, shared: int, buffers, scalars=()) -> Artifact:
+    """A kernel whose parameters are its buffers, in order, and then scalars."""
+    registers, cubin = assembled(ptx)
+    params = [BufferParam(b.name) for b in buffers] + [ScalarParam(n, "int32", v) for n, v in scalars]
+    return Artifact(
+        arch="sm_90a", entry=entry, cuda="", ptx=ptx, cubin=cubin, grid=tuple(grid), block=tuple(block),
+        cluster=(1, 1, 1), shared_bytes=shared, params=tuple(params), buffers=tuple(buffers),
+        registers=registers,
+    )  # fmt: skip
+
+
+def plain(one: Plain) -> Artifact:
+    """A kernel of plain/, alone in its module."""
+    with tempfile.TemporaryDirectory() as folder:
+        text = Path(folder) / "k.ptx"
+        subprocess.run(["nvcc", "-arch=sm_90a", "-ptx", str(PLAIN / one.file), "-o", str(text)], check=True)
+        ptx = only(text.read_text(), one.kernel)
+    block = (*one.block, 1, 1)[:3]
+    buffers = [BufferInfo(*about) for about in one.buffers]
+    scalars = list(zip(one.scalars, one.size, strict=False))
+    return artifact(ptx, one.kernel, (*one.grid, 1), block, 0, buffers, scalars)
+
+
+def only(ptx: str, kernel: str) -> str:
+    """The module with one of its kernels; static shared memory of the others goes with them."""
+    head, *entries = re.split(r"(?m)^(?=\t?\.visible \.entry|// \.globl|\s*// \.globl)", ptx)
+    kept = [e for e in entries if re.search(rf"\.entry {kernel}\(", e)]
+    return head + "".join(kept)
+
+
+def public(python: str, track: str, module: str, function: str, arguments) -> Artifact:
+    """An example of pyptx."""
+    with tempfile.TemporaryDirectory() as folder:
+        text = Path(folder) / "k.ptx"
+        command = [python, "-c", TRACE, str(text), f"{track}.{module}", function, *map(str, arguments)]
+        said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        ptx = text.read_text()
+    grid, block, shared, ins, outs = json.loads(said)
+    sides = [(spec, "in") for spec in ins] + [(spec, "out") for spec in outs]
+    buffers = [BufferInfo(f"b{i}", tuple(s), DTYPES[d], role) for i, ((s, d), role) in enumerate(sides)]
+    entry = re.search(r"\.entry (\w+)", ptx)[1]
+    return artifact(ptx, entry, grid, block, shared, buffers)
+
+
+def main(which: str, out: Path, python: str) -> None:
+    made = {}
+    for one in PLAINS[which]:
+        name = f"plain_{one.kernel}_" + "x".join(map(str, one.size))
+        made[name] = plain(one), one.flops
+    for track, module, function, arguments in PUBLICS[which]:
+        name = f"pyptx_{module}_" + "x".join(map(str, arguments))
+        m, n, *k = arguments
+        flops = 2.0 * m * n * k[0] if k else 4.0 * m * n
+        made[name] = public(python, track, module, function, arguments), flops
+    index = {name: {"half": "unseen", "flops": flops} for name, (_, flops) in made.items()}
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, (kernel, _) in made.items():
+            entry = zipfile.ZipInfo(f"{name}.lab")
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, kernel.to_bytes())
+            print(name, kernel.registers, kernel.grid, kernel.shared_bytes, len(kernel.ptx), flush=True)
+        archive.writestr(zipfile.ZipInfo("index.json"), json.dumps(index, indent=1))
+    print(f"{len(index)} kernels, {out.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3])

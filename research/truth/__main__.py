@@ -1,0 +1,135 @@
+"""ptxsim's verdicts on random synchronisation programs, against a truth that does not come from ptxsim.
+
+    python -m research.truth SEED [--count N] [--jobs J] [--minutes M] [--show K] [--out FILE]
+
+Programs SEED * 1,000,000 .. are made, judged by `truth` (histories by transitive closure, several
+schedules) and run by ptxsim under three orders. Prints programs, disagreements by class and by cause (the
+kinds of events left after minimising), and K programs of each. Exit code 1 where there is any disagreement.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import multiprocessing
+import resource
+import sys
+import time
+from collections import Counter, defaultdict
+from pathlib import Path
+
+from research.truth.compare import DEEPER, check
+from research.truth.execute import Undefined
+from research.truth.generate import program_of
+from research.truth.judge import truth_of
+from research.truth.minimise import minimise
+
+BLOCK = 1_000_000  # seeds of programs from one seed of the bench
+UNDEFINED = "without meaning: "
+MINIMISED = 3  # programs of a class and a kind of finding that are minimised
+
+
+class Tally:
+    """What has been seen so far."""
+
+    def __init__(self):
+        self.programs, self.undefined = Counter(), Counter()
+        self.classes, self.causes = Counter(), defaultdict(list)
+        self.minimised = Counter()
+
+    def add(self, seed: int, state: str, found: list[tuple[str, str]]) -> None:
+        """What `examine` says about a program."""
+        if state.startswith(UNDEFINED):
+            self.undefined[state] += 1
+            return
+        self.programs[state] += 1
+        for name in sorted({name for name, _ in found}):
+            self.classes[name] += 1
+            self._cause(seed, program_of(seed), name, next(text for n, text in found if n == name))
+
+    def _cause(self, seed: int, program, name: str, text: str) -> None:
+        words = _words(text)
+        self.minimised[name, words] += 1
+        if self.minimised[name, words] > MINIMISED:
+            self.causes[name, f"like others: {words}"].append((seed, text, None))
+            return
+        small = minimise(program, name)
+        kinds = " ".join(sorted({op.kind for op in small.ops()}))
+        self.causes[name, kinds].append((seed, text, small))
+
+    def report(self, show: int) -> str:
+        total = sum(self.programs.values())
+        lines = [f"{total} programs: " + ", ".join(f"{n} {k}" for k, n in self.programs.most_common())]
+        lines.append(f"left out, without meaning: {sum(self.undefined.values())}")
+        lines += [f"{name}: {n}" for name, n in self.classes.most_common()] or ["no disagreement"]
+        for (name, cause), examples in sorted(self.causes.items(), key=lambda item: -len(item[1])):
+            lines.append(f"  {len(examples):5} {name}: {cause}")
+            for seed, text, small in examples[:show]:
+                lines.append(f"        program {seed}: {text}")
+                if small is not None:
+                    lines += [f"          {line}" for line in _without_idle(str(small).split("\n"))]
+        return "\n".join(lines)
+
+
+def _without_idle(lines: list[str]) -> list[str]:
+    """Without the headings of warps that do nothing."""
+    following = [*lines[1:], ":"]
+    return [a for a, b in zip(lines, following, strict=True) if not (a.endswith(":") and b.endswith(":"))]
+
+
+def examine(seed: int) -> tuple[int, str, list[tuple[str, str]]]:
+    """(seed, what the program is, disagreements that more schedules do not explain)."""
+    program = program_of(seed)
+    try:
+        truth = truth_of(program)
+        found = check(program, truth, deeper=DEEPER)
+    except Undefined as why:
+        return seed, f"{UNDEFINED}{why}", []
+    state = "wrong" if truth.must else "wrong in some schedules" if truth.may else "right"
+    return seed, "to review" if state == "right" and truth.review else state, found
+
+
+@contextlib.contextmanager
+def spread(jobs: int):
+    """A `map` over that many processes, in order."""
+    if jobs == 1:
+        yield map
+        return
+    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+        yield lambda function, items: pool.imap(function, items, chunksize=8)
+
+
+def _words(text: str) -> str:
+    """What a disagreement is like, for counting."""
+    return " ".join(text.split()[1:4])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("seed", type=int)
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--jobs", type=int, default=1, help="processes; the result does not depend on it")
+    parser.add_argument("--minutes", type=float, default=600.0)
+    parser.add_argument("--show", type=int, default=0)
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    tally, start, last = Tally(), time.monotonic(), time.monotonic()
+    seeds = range(given.seed * BLOCK, given.seed * BLOCK + given.count)
+    with spread(given.jobs) as mapped:
+        for seed, state, found in mapped(examine, seeds):
+            tally.add(seed, state, found)
+            if time.monotonic() - last > 60 and given.out:
+                given.out.write_text(tally.report(given.show) + "\n")
+                last = time.monotonic()
+            if time.monotonic() - start > 60 * given.minutes:
+                break
+    spent = sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    text = tally.report(given.show) + f"\n{spent:.0f} s of processor time"
+    print(text)
+    if given.out:
+        given.out.write_text(text + "\n")
+    return 1 if tally.classes else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
