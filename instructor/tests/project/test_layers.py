@@ -16,14 +16,14 @@ from tirxlab.cli.requirements import requirements
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPTS = ("utils", "inspect_cuda", "run_modal", "gemm_kernels")
 LAYERS = ("ptxsim", "tirxlab", "utils", "instructor", "tirxlab.cli")
-OURS = {*LAYERS, *SCRIPTS, "tests", "research", "tracks"} - {"tirxlab.cli"}
+OURS = {*LAYERS, *SCRIPTS, "tests", "research", "tracks", "corpus"} - {"tirxlab.cli"}
 MAY_IMPORT = {
     "ptxsim": set(),
     "tirxlab": {"ptxsim"},
     "utils": {"tirxlab", "ptxsim"},
     "inspect_cuda": {"utils", "tirxlab", "ptxsim"},
     "gemm_kernels": {"tirxlab"},
-    "instructor": {*SCRIPTS, "tirxlab", "ptxsim"},
+    "instructor": {*SCRIPTS, "corpus", "tirxlab", "ptxsim"},  # corpus: instructor/tests/bugs
     "run_modal": {"inspect_cuda", "utils", "tirxlab", "ptxsim"},
     "tirxlab.cli": {*SCRIPTS, "instructor", "tracks", "tirxlab", "ptxsim"},
 }

@@ -103,11 +103,14 @@ def test_bytes_are_read_up_to_the_first_nul(end):
 
 
 def copier() -> str:
-    return HEAD + """.visible .entry k(.param .align 8 .b8 s[24]) {
+    return (
+        HEAD
+        + """.visible .entry k(.param .align 8 .b8 s[24]) {
   .reg .b64 %p, %q; .reg .b32 %x, %n;
   ld.param.u64 %p, [s]; ld.param.u64 %q, [s+16]; ld.param.u32 %n, [s+8];
   ld.global.u32 %x, [%p]; add.u32 %x, %x, %n; st.global.u32 [%q], %x; ret;
 }"""
+    )
 
 
 def test_arguments_as_the_bytes_of_the_whole_block_with_memory_at_given_addresses():
@@ -138,7 +141,9 @@ def test_a_launch_that_changes_no_array_says_so():
         assert result.verdict == "clean" and result.notes == notes
 
 
-TMA = HEAD + """.visible .entry k(.param .align 64 .b8 s[192], .param .u64 out) {
+TMA = (
+    HEAD
+    + """.visible .entry k(.param .align 64 .b8 s[192], .param .u64 out) {
   .shared .align 128 .b8 tile[128]; .shared .align 8 .b64 bar;
   .reg .b32 %t, %b, %x; .reg .b64 %m, %o; .reg .pred %p;
   mov.u32 %t, tile; mov.u32 %b, bar; mov.b64 %m, s; add.u64 %m, %m, 64; cvta.param.u64 %m, %m;
@@ -152,6 +157,7 @@ WAIT:
   @!%p bra WAIT;
   ld.shared.u32 %x, [%t+4]; st.global.u32 [%o], %x; ret;
 }"""
+)
 
 
 def test_a_tensor_map_inside_a_struct_with_a_stride_of_zero():
@@ -179,9 +185,12 @@ def test_an_illegal_map_is_one_finding_and_no_deadlock():
 
 
 def test_a_trap_ends_the_launch():
-    text = HEAD + """.visible .entry k(.param .u64 p) { .reg .b64 %p; .reg .b32 %x; .reg .pred %q;
+    text = (
+        HEAD
+        + """.visible .entry k(.param .u64 p) { .reg .b64 %p; .reg .b32 %x; .reg .pred %q;
   ld.param.u64 %p, [p]; mov.u32 %x, %ctaid.x; setp.eq.u32 %q, %x, 0; @%q trap;
   mov.u32 %x, 1; st.global.u32 [%p], %x; ret; }"""
+    )
     out = word()
     result = ptxsim.load(text).launch("k", grid=4, args=[out])
     assert [f.kind for f in result.findings] == ["illegal"] and out[0] == 0

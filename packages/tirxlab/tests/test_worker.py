@@ -247,8 +247,9 @@ def test_a_lab_below_tmp_is_shut_in_as_well():
     os.symlink(sys.prefix, f"{below}/venv")
     ask = "from tirxlab.sandbox import strongest; print(strongest())"
     command = [f"{below}/venv/bin/python", "-c", ask]
+    env = {**os.environ, "PYTHONPATH": f"{below}/{source}"}
     try:
-        done = subprocess.run(command, cwd=below, capture_output=True, text=True)
+        done = subprocess.run(command, cwd=below, env=env, capture_output=True, text=True)
     finally:
         shutil.rmtree(below)
     assert done.stdout.strip() == "namespaces", done.stderr

@@ -72,7 +72,7 @@ def test_without_a_network_the_first_run_ends_with_one_clear_line(copy):
     *progress, last = done.stderr.splitlines()
     assert done.returncode == 2
     assert all(line.startswith("lab: making") or line.startswith("lab: installing") for line in progress)
-    assert last.startswith("lab: could not install the packages (no network?): ERROR: ")
+    assert last.startswith("lab: could not install the packages (no network?): ")
     assert "lab-install.log" in last and not (copy / ".venv" / "lab-installed").exists()
 
 
@@ -137,7 +137,7 @@ print("\\n".join({line.split()[-1] for line in maps if any(word in line.lower() 
 
 def test_build_and_run_use_nothing_of_an_installed_cuda_toolkit():
     """Without PATH and CUDA variables it works, and all of CUDA that is mapped lies in the environment."""
-    env = {"HOME": os.environ.get("HOME", "/"), "PYTHONPATH": str(ROOT), "PATH": ""}
+    env = {"HOME": os.environ.get("HOME", "/"), "PYTHONPATH": os.environ["PYTHONPATH"], "PATH": ""}
     command = [sys.executable, "-c", NO_TOOLKIT, str(REFERENCE)]
     done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=280)
     assert done.returncode == 0, done.stderr

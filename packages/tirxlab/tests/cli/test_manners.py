@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from tirxlab.checkout import IMPORTED
 from tirxlab.cli import common, outcomes, reset, watch
 from tirxlab.cli.common import REFERENCE, ROOT, UserError, left_out, steps_text, write_file
 from tirxlab.cli.runs import Outcome
@@ -25,7 +24,6 @@ LAB = [sys.executable, str(ROOT / "packages/tirxlab/src/tirxlab/cli" / "__main__
 # A command that never looks up: it ignores Ctrl-C, as compiled code does, and has started another process.
 DEAF = """
 import os, signal, subprocess, sys, time
-sys.path.insert(0, {root!r})
 from tirxlab.cli.watch import watched
 def command():
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -48,7 +46,7 @@ def is_running(pid: int) -> bool:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_command_that_does_not_listen_is_killed_with_all_that_it_started(number):
     child = subprocess.Popen(
-        [sys.executable, "-c", DEAF.format(root=str(ROOT))],
+        [sys.executable, "-c", DEAF],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -97,12 +95,10 @@ def test_ctrl_c_at_a_terminal_stops_a_command(name, tmp_path):
 
 
 def test_a_watched_command_keeps_its_status_and_a_crash_is_named():
-    run = (
-        "import sys; sys.path[:0] = {!r}; from tirxlab.cli import watch; sys.exit(watch.watched(lambda: {}))"
-    )
+    run = "import sys; from tirxlab.cli import watch; sys.exit(watch.watched(lambda: {}))"
 
     def call(body):
-        command = [sys.executable, "-c", run.format([str(path) for path in IMPORTED], body)]
+        command = [sys.executable, "-c", run.format(body)]
         return subprocess.run(command, capture_output=True, text=True)
 
     done = call("5")

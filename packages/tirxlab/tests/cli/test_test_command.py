@@ -53,8 +53,7 @@ def test_the_bar_takes_the_place_of_the_dots_and_failures_are_told(tmp_path):
         "], plugins=[bar]); "
         "task = bar.bar.tasks[0]; print(task.completed == task.total, task.fields); sys.exit(status)"
     )
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env=env)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 1 and "test_it[1]" in done.stdout and "1 failed, 2 passed" in done.stdout
     assert "True {'count': 3, 'jobs': 3}" in done.stdout
     assert ".F." not in done.stdout
@@ -75,7 +74,7 @@ def test_the_step_tests_say_what_they_cost(tmp_path):
         "    for item in session.items:\n"
         "        print('cost', item.name, item.cost)\n"
     )
-    env = {**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"}
+    env = {**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ['PYTHONPATH']}"}
     options = ["tests/test_step03.py", "--collect-only", "-p", "costs", "-s", "--device", "sim"]
     done = subprocess.run([*PYTEST, *options], capture_output=True, text=True, cwd=ROOT, env=env)
     costs = dict(line.split()[1:] for line in done.stdout.splitlines() if line.startswith("cost "))
