@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dev.bench.truth.generate import correct_program, program_of
-from dev.bench.truth.kernels import kernel_of
-from dev.bench.truth.paths import of_kernel, of_program
-from dev.foreign.cases import load_cases
-from dev.hw.replay import KEPT, load_caught
+from research.chip.replay import KEPT, load_caught
+from research.foreign.cases import load_cases
+from research.truth.generate import correct_program, program_of
+from research.truth.kernels import kernel_of
+from research.truth.paths import of_kernel, of_program
 
 ORDERS = ("program", "adverse", 3)
 LARGEST = 4096  # bytes of the text of a kernel of PyTorch's that is run here
