@@ -135,7 +135,7 @@ TMEM = (
             ),
         ),  # fmt: skip
         kind="build",
-        names="cta_group::1",
+        names="cta_group=1",
         why="What was allocated with cta_group 2 is freed with cta_group 2.",
     ),
     Bug(
@@ -144,7 +144,7 @@ TMEM = (
         **FOUR_OF_PAIR,
         edits=(replace("n_cols=TMEM_COLS, cta_group=CTA_GROUP", "n_cols=TMEM_COLS, cta_group=1", 2),),
         kind="build",
-        names="cta_group::1",
+        names="cta_group=1",
         why="The MMA of a pair of CTAs needs columns that were allocated with cta_group 2.",
     ),
     Bug(

@@ -49,8 +49,8 @@ WRONG = {
         "dst is float16, src is float32; Tx.cast converts",
     ),
     "number as condition": (
-        "if warp_id == 0 and Tx.ptx.elect_sync():\n    R[tid] = 1",
-        "write `Tx.ptx.elect_sync() != 0`",
+        "if not Tx.ptx.elect_sync():\n    R[tid] = 1",
+        "a phase flips with `phase ^ 1`",
     ),
     "tma by everyone": (
         'with Tx.cta():\n    Tx.copy_async(As[:, :], A[:, :], dispatch="tma", mbar=bar.ptr_to([0]))  # here',

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import utils
 from tirxlab.steps import load_kernels, sections
 from tirxlab.toolchain.build import build
 
@@ -24,9 +25,41 @@ SLIPS = {  # name -> (step, size, old, new, words of the message, text of the li
         6, (256, 256, 192), "tile_scheduler.init(bx)", "pass",
         "tile_scheduler is never initialised", "tile_scheduler = ClusterPersistentScheduler2D(",
     ),
-    "variable as a slice bound": (
-        7, (256, 256, 192), CAST, "no_st = i * EPI_N; Tx.cast(Dreg_16b[no_st : no_st + EPI_N], Dreg[:])",
-        "no_st = Tx.meta_var(...)", "no_st = i * EPI_N; Tx.cast",
+    "a variable of two values as a slice bound": (
+        7, (256, 256, 192), CAST,
+        "no_st = 0; no_st = i * EPI_N; Tx.cast(Dreg_16b[no_st : no_st + EPI_N], Dreg[:])",
+        "no_st = Tx.meta_var(...)", "no_st = 0; no_st",
+    ),
+    "a barrier's buffer asked to wait": (
+        1, (128, 128, 64), "Tx.ptx.mbarrier.try_wait(mma_bar.ptr_to([0]), 0)", "mma_bar.wait(0, 0)",
+        "write Tx.ptx.mbarrier.try_wait(bar.ptr_to([i]), phase)", "mma_bar.wait(0, 0)",
+    ),
+    "a slice assigned": (
+        1, (128, 128, 64), "Tx.copy(Asmem[:, :], A[:, :])", "Asmem[:, :] = A[:, :]",
+        "Tx.copy(dst, src) copies it", "Asmem[:, :] = A[:, :]",
+    ),
+    "a scope without parentheses": (
+        1, (128, 128, 64), "with Tx.cta():\n", "with Tx.cta:\n", "write it with parentheses", "with Tx.cta:",
+    ),
+    "an instruction of another group": (
+        1, (128, 128, 64), "Tx.ptx.tcgen05.commit(", "Tx.ptx.commit(",
+        "did you mean Tx.ptx.tcgen05.commit?", "Tx.ptx.commit(",
+    ),
+    "the tail of a name": (
+        1, (128, 128, 64), "Tx.ptx.mbarrier.try_wait(", "Tx.ptx.mbarrier.wait(",
+        "did you mean Tx.ptx.mbarrier.try_wait?", "Tx.ptx.mbarrier.wait(",
+    ),
+    "a warp that issues TMA": (
+        4, (256, 256, 192), "Tx.copy_async(Asmem", "with Tx.warp():\n                    Tx.copy_async(Asmem",
+        'Tx.copy_async(dispatch="tma") is issued by one thread', "Tx.copy_async(Asmem",
+    ),
+    "a cast by the warpgroup": (
+        4, (256, 256, 192), "Tx.cast(Dreg", "with Tx.warpgroup():\n                    Tx.cast(Dreg",
+        "put it in `with Tx.thread():`", "Tx.cast(Dreg",
+    ),
+    "one CTA's commit in a pair": (
+        9, (512, 512, 192), "mma2tma.arrive(stage, cta_group=CTA_GROUP", "mma2tma.arrive(stage, cta_group=1",
+        "says cta_group=1, Tx.ptx.tcgen05.alloc before it cta_group=2", "mma2tma.arrive(stage, cta_group=1",
     ),
     "None as a value": (
         2, (128, 128, 192), "phase_mma = 0", "phase_mma = None",
@@ -81,8 +114,75 @@ def test_slip_names_line_and_remedy(tmp_path, name):
     with pytest.raises(ValueError) as refused:
         build(mutant(tmp_path, step, old, new)(*size), use_cache=False)
     said = str(refused.value)
-    assert words in said and line in said.splitlines()[-1]
-    assert said.startswith("gemm_kernels.py:") and len(said.splitlines()) <= 3
+    assert words in said and line in said.splitlines()[1]
+    assert said.startswith("gemm_kernels.py:") and len(said.splitlines()) <= 4
+
+
+def test_all_refused_statements_are_said_at_once_and_none_that_only_follow(tmp_path):
+    """Three slips in three statements; the reads of what the first would have defined are no slips."""
+    mutant(tmp_path, 1, "mma_bar.ptr_to([0]), 0)", "mma_bar.ptr_to(0), 0)")
+    path = tmp_path / "gemm_kernels.py"
+    text = path.read_text().replace("Tx.alloc_local((BLK_N,), F32)", "Tx.alloc_locals((BLK_N,), F32)", 1)
+    path.write_text(text.replace("accum=False,\n", "accum=0,\n", 1))
+    with pytest.raises(ValueError) as refused:
+        build(load_kernels(path).hgemm_v1(128, 128, 64), use_cache=False)
+    said = [line for line in str(refused.value).splitlines() if line.startswith("gemm_kernels.py:")]
+    assert [" ".join(line.split()[1:4]) for line in said] == [
+        "accum must be", "a list is", "Tx has no",
+    ]  # fmt: skip
+
+
+def test_one_reason_at_many_lines_is_said_once(tmp_path):
+    make = mutant(tmp_path, 1, "with Tx.cta():\n", "if True:\n")
+    with pytest.raises(ValueError, match=r"needs an execution scope.*\(also line \d+\)") as refused:
+        build(make(128, 128, 64), use_cache=False)
+    assert len(str(refused.value).splitlines()) == 2
+
+
+WHEEL = {  # what the preview wheel builds: step, size, old, new
+    "a variable as the start of a slice": (
+        7, (256, 256, 192), CAST, "no_st = i * EPI_N; Tx.cast(Dreg_16b[no_st : no_st + EPI_N], Dreg[:])",
+    ),
+    "a variable as both bounds": (
+        3, (256, 256, 64), "m_st = Tx.meta_var(bx * BLK_M)", "m_st = bx * BLK_M; m_end = m_st + BLK_M",
+    ),
+    "a coordinate computed once": (
+        4, (256, 256, 192), "n_st = Tx.meta_var(by * BLK_N)", "n_st = by * BLK_N",
+    ),
+    "a tile's coordinate computed once": (
+        6, (256, 256, 192), "n_st = Tx.meta_var(tile_scheduler.n_idx * BLK_N)",
+        "n_st = tile_scheduler.n_idx * BLK_N",
+    ),
+    "one stage, step 5": (5, (256, 256, 192), "PIPE_DEPTH = 2", "PIPE_DEPTH = 1"),
+    "one stage, step 8": (8, (256, 256, 192), "PIPE_DEPTH = 4", "PIPE_DEPTH = 1"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WHEEL)
+def test_what_the_preview_wheel_builds_is_built(tmp_path, name):
+    step, size, old, new = WHEEL[name]
+    make = mutant(tmp_path, step, old, new)
+    if "m_end" in new:
+        path = tmp_path / "gemm_kernels.py"
+        path.write_text(path.read_text().replace("m_st : m_st + BLK_M", "m_st : m_end"))
+        make = load_kernels(path).hgemm_v3
+    assert build(make(*size), use_cache=False).ptx
+
+
+def test_a_ring_of_one_stage_is_right(tmp_path):
+    """PIPE_DEPTH = 1 is not only built: it multiplies, slowly."""
+    A, B, C = utils.prepare_data(128, 256, 192, seed=1, device="sim")
+    kernel = mutant(tmp_path, 5, "PIPE_DEPTH = 2", "PIPE_DEPTH = 1")(128, 256, 192)
+    utils.verify(utils.compile_and_run(kernel, A, B, C, device="sim"), A, B)
+
+
+def test_a_number_as_a_condition_of_and(tmp_path):
+    """`and Tx.ptx.elect_sync()` asks for the elected lane, as it reads."""
+    old = 'if warp_id == 0:\n                with Tx.thread(parent="warp")[Tx.ptx.elect_sync()]:'
+    new = "if warp_id == 0 and Tx.ptx.elect_sync():\n                with Tx.thread():"
+    A, B, C = utils.prepare_data(128, 128, 64, seed=1, device="sim")
+    kernel = mutant(tmp_path, 1, old, new)(128, 128, 64)
+    utils.verify(utils.compile_and_run(kernel, A, B, C, device="sim"), A, B)
 
 
 def test_a_name_of_another_step_is_not_offered(tmp_path):

@@ -4,13 +4,18 @@ TVM passes many wrong arguments on (a buffer for a pointer, 500 TMEM columns) an
 by its internal function names; here each mistake is named as the student wrote it.
 """
 
+import contextlib
 import difflib
+import functools
 import inspect
+import os
+from collections.abc import Iterable
 
 from tvm.tirx import BufferLoad, is_buffer_var
 
 from .debug import printf
 from .docs import documented
+from .groups import one_group
 from .sync import BarrierArray
 
 _POINTER_FIRST = {
@@ -42,15 +47,15 @@ class Checked:
             target = _OURS.get(f"{self._path}.{name}") or getattr(self._target, name)
             return Checked(target, f"{self._path}.{name}")
         except AttributeError:
-            known = [n for n in dir(self._target) if not n.startswith("_")]
-            close = difflib.get_close_matches(name, known, 1)
-            hint = f"; did you mean Tx.{self._path}.{close[0]}?" if close else ""
-            raise AttributeError(f"Tx.{self._path} has no {name!r}{hint}") from None
+            raise AttributeError(
+                f"Tx.{self._path} has no {name!r}{meant(self._path, name, dir(self._target))}"
+            ) from None
 
     def __call__(self, *args, **kwargs):
         if not callable(self._target):
             raise TypeError(f"Tx.{self._path} is a group of instructions, not one")
         self._check_pointer(args)
+        self._check_group(args, kwargs)
         args = _tmem(self._path, self._target, args, kwargs)
         try:
             return self._target(*args, **kwargs)
@@ -65,6 +70,53 @@ class Checked:
         given = args[0]
         if is_buffer_var(given) or isinstance(given, BufferLoad | BarrierArray):
             raise TypeError(f"Tx.{self._path}: the first argument is a pointer: {expected}")
+
+    def _check_group(self, args: tuple, kwargs: dict):
+        """All tcgen05 instructions of a kernel take the same cta_group (PTX ISA 9.7.16.2.1)."""
+        if self._path.startswith("ptx.tcgen05.") and "cta_group" in _names(self._target):
+            with contextlib.suppress(TypeError):  # said by the call itself
+                given = inspect.signature(self._target).bind_partial(*args, **kwargs)
+                given.apply_defaults()
+                one_group(f"Tx.{self._path}", given.arguments["cta_group"])
+
+
+def _names(function) -> tuple[str, ...]:
+    try:
+        return tuple(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return ()
+
+
+@functools.cache
+def _everything() -> dict[str, list[str]]:
+    """The last word of each documented name -> the whole names that end in it."""
+    found: dict[str, list[str]] = {}
+    for path in documented():
+        if path.startswith("Tx."):
+            found.setdefault(path.rpartition(".")[2], []).append(path)
+    return found
+
+
+def meant(path: str, name: str, here: Iterable[str] = ()) -> str:
+    """`; did you mean Tx.cuda.cta_sync?`: a longer word here, the same one elsewhere, one spelt like it."""
+    longer = [known for known in here if known.endswith(f"_{name}") and not known.startswith("_")]
+    if longer:
+        return f"; did you mean Tx.{path}.{longer[0]}?"
+    words = [name, *(part for n in (1, 2) for part in ["_".join(name.split("_")[n:])] if part)]
+    for word in words:
+        if word in _everything():
+            return f"; did you mean {_nearest(_everything()[word], path)}?"
+    close = difflib.get_close_matches(name, list(_everything()), 3, 0.7)
+    return (
+        f"; did you mean {_nearest([p for word in close for p in _everything()[word]], path)}?"
+        if close
+        else ""
+    )
+
+
+def _nearest(paths: list[str], path: str) -> str:
+    """Of several names the one that begins most like `Tx.path`; the shorter of equals."""
+    return min(paths, key=lambda p: (-len(os.path.commonprefix([p, f"Tx.{path}."])), len(p)))
 
 
 def _parameters(function) -> str:

@@ -18,10 +18,11 @@ from tvm.tirx.script.parser.entry import TIRInline
 
 _OUR_ROOTS = tuple(os.path.dirname(os.path.abspath(path)) + os.sep for path in (tvm.__file__, __file__))
 _MAX_MESSAGE = 600
+_MAX_ERRORS = 5  # of one kernel that are shown
 # What TVM says by the name of an internal check -> what it means for the student.
 _EXPLAINED = {
-    "MatchesCode(DLDataTypeCode::kDLBool)": "`and`, `or`, `not` take conditions, and this is a number: "
-    "write `Tx.ptx.elect_sync() != 0`, or put one `if` into the other; a phase flips with `phase ^ 1`",
+    "MatchesCode(DLDataTypeCode::kDLBool)": "`not` takes a condition, and this is a number: "
+    "write `Tx.ptx.elect_sync() == 0`; a phase flips with `phase ^ 1`",
     "For nodes require a scalar": "range() takes whole numbers, and this is a fraction: "
     "`/` always gives one, write `//`",
     "Cannot automatically inference the type": "this value has no type on the GPU: a variable of a kernel "
@@ -30,6 +31,14 @@ _EXPLAINED = {
     "Mismatched type on argument": "an argument is not a number or an expression of numbers (a list, "
     "a string or None?)",
     "Function must be decorated": "a function inside a kernel needs a decorator: write @Tx.inline above it",
+    "Invalid context expression in the with-statement": "this is no scope: write it with parentheses, "
+    "`with Tx.cta():` or `with Tx.thread():`",
+    "unsupported operand type(s) for -: 'NoneType' and 'NoneType'": "a whole slice cannot be assigned or "
+    "computed with: Tx.copy(dst, src) copies it, Tx.cast(dst, src) converts it",
+    "'Var' object has no attribute 'wait'": "a buffer of barriers has no wait: "
+    "write Tx.ptx.mbarrier.try_wait(bar.ptr_to([i]), phase); TMABar, TCGen05Bar and MBarrier have bar.wait",
+    "'Var' object has no attribute 'arrive'": "a buffer of barriers has no arrive: "
+    "write Tx.ptx.mbarrier.arrive(bar.ptr_to([i])); TMABar, TCGen05Bar and MBarrier have bar.arrive",
     "object of type 'int' has no len()": "a list is needed here, not a number: for example ptr_to([0])",
 }
 # The same for messages with a part that is worth keeping, as regular expressions.
@@ -43,12 +52,21 @@ _REWORDED = {
 
 
 class KernelError(ValueError):
-    """A kernel that cannot be built. `file`, `line` (1-based) name the student's line; `reason` says why."""
+    """A kernel that cannot be built. `file`, `line` (1-based) name the student's line; `reason` says why.
 
-    def __init__(self, reason: str, file: str = "<unknown>", line: int = 0, text: str = ""):
+    others: what else is wrong with the same kernel; the message shows the first few of them.
+    """
+
+    def __init__(
+        self, reason: str, file: str = "<unknown>", line: int = 0, text: str = "", others: list | None = None
+    ):
         self.reason, self.file, self.line, self.text = reason, file, line, text
+        self.others: list[KernelError] = list(others or [])
         shown = f"{os.path.basename(file)}:{line}: {reason}"
-        super().__init__(f"{shown}\n    {text.strip()}" if text.strip() else shown)
+        shown += f"\n    {text.strip()}" if text.strip() else ""
+        more = [str(other) for other in self.others[: _MAX_ERRORS - 1]]
+        left = len(self.others) - len(more)
+        super().__init__("\n".join([shown, *more, *([f"and {left} more"] if left else [])]))
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,13 @@ from tvm.tirx.analysis import verify_tirx_well_formed
 from tvm.tirx.stmt_functor import post_order_visit
 from tvm.tirx.tile_primitive import TilePrimitiveCall
 
-from . import frames  # noqa: F401  (TVM parses faster with it)
+from . import (  # noqa: F401  (conditions: `and`, `or` of numbers)
+    conditions,
+    frames,  # noqa: F401  (TVM parses faster with it)
+    known,
+)
 from .errors import KernelError, kernel_error, short
+from .several import raise_all
 from .slips import refuse_host_output
 from .state import ParseState, new_state
 from .whole import never_set, problem
@@ -90,12 +95,14 @@ def _parse(function, stack, check_well_formed: bool) -> PrimFunc:
     variables = utils.inspect_function_capture(function)
     utils.resolve_closure_vars(function, variables, stack)
     with _ONE_TREE, new_state() as parsed:
+        parsed.assigned = known.assignments(function)
         try:
             kernel = parse(function, variables, check_well_formed=False)
-        except KernelError:
-            raise
         except Exception as error:
-            raise kernel_error(error, file, line) from None
+            told = error if isinstance(error, KernelError) else kernel_error(error, file, line)
+            raise_all(parsed.errors or [told])
+        if parsed.errors:
+            raise_all(parsed.errors)
     wrong = problem(parsed, [p.name for p in kernel.params])
     if wrong is None and check_well_formed:
         wrong = _ill_formed(kernel)

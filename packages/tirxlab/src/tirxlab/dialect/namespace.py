@@ -6,7 +6,7 @@ import inspect
 from tvm.script import tirx as T
 
 from . import memory, ops
-from .checked import Checked
+from .checked import Checked, meant
 from .docs import documented
 from .func import prim_func
 from .scopes import id_maker, scope_maker
@@ -48,8 +48,10 @@ class _Tx:
             return getattr(T, name)
         except AttributeError:
             pass
-        close = difflib.get_close_matches(name, [*vars(self), *T.__dict__], 1)
-        hint = f"; did you mean Tx.{close[0]}?" if close else ""
+        hint = meant("", name)
+        if not hint:
+            close = difflib.get_close_matches(name, [*vars(self), *T.__dict__], 1)
+            hint = f"; did you mean Tx.{close[0]}?" if close else ""
         raise AttributeError(f"Tx has no {name!r}{hint}")
 
 

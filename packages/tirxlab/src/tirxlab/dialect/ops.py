@@ -10,6 +10,8 @@ from tvm.script import tirx as T
 from tvm.tirx import BufferLoad, BufferRegion, IntImm, is_buffer_var
 from tvm.tirx.script import tile as _tile
 
+from .groups import one_group
+from .known import settled
 from .scopes import current_scope
 from .sync import BarrierArray
 
@@ -90,8 +92,8 @@ def _tiles(op: str, **operands) -> None:
                 )
 
 
-def _one_issuer(op: str) -> None:
-    if _scope(op) not in ("thread", "warp"):
+def _one_issuer(op: str, scopes: tuple[str, ...] = ("thread", "warp")) -> None:
+    if current_scope() not in scopes:
         raise ValueError(
             f"Tx.{op} is issued by one thread: put it inside "
             '`with Tx.thread(parent="warp")[Tx.ptx.elect_sync()]:` of one warp'
@@ -106,6 +108,17 @@ def _no_warpgroup_view(op: str, **operands) -> None:
                 f"Tx.{op}: {name} is a warpgroup's view (128 rows over 128 threads), but this scope is "
                 "one thread: use the Tx.alloc_local buffer that the view was made from"
             )
+
+
+def _one_kind_of_registers(dst, src) -> None:
+    """A warpgroup converts its view, one thread its own registers."""
+    if _scope("cast") == "warpgroup":
+        for value in filter(_is_tile, (dst, src)):
+            if _memory(value) == "local" and "tid_in_wg" not in str(_buffer(value).layout):
+                raise ValueError(
+                    "Tx.cast of Tx.alloc_local registers is each thread's own: put it in `with Tx.thread():` "
+                    "(a warpgroup casts from one view of its registers to another)"
+                )
 
 
 def _buffer(value):
@@ -126,6 +139,7 @@ def copy(dst, src, dispatch: str | None = None, **options):
     Reading or writing TMEM needs `with Tx.warpgroup():` and returns after tcgen05.wait.
     """
     _check_options("copy", options)
+    dst, src = settled(dst, starts=False), settled(src, starts=False)
     _tiles("copy", dst=dst, src=src)
     if _extents(dst) != _extents(src):
         raise ValueError(
@@ -151,6 +165,7 @@ def copy_async(dst, src, dispatch: str | None = None, **options):
     Options of a load: mbar (pointer to the barrier that counts the bytes), cta_group (1 or 2), cta_mask.
     """
     _check_options("copy_async", options)
+    dst, src = settled(dst), settled(src)
     _tiles("copy_async", dst=dst, src=src)
     variant = _dispatch("copy_async", dispatch)
     _check_mbar(options.get("mbar"), variant)
@@ -169,7 +184,7 @@ def _check_mbar(mbar, variant: str | None) -> None:
 
 
 def _check_tma(dst, src, options: dict) -> None:
-    _one_issuer('copy_async(dispatch="tma")')
+    _one_issuer('copy_async(dispatch="tma")', scopes=("thread",))
     pair = _memory(src), _memory(dst)
     load = pair[0] == "global" and pair[1].startswith("shared")
     if not load and not (pair[0].startswith("shared") and pair[1] == "global"):
@@ -187,6 +202,8 @@ def cast(dst, src=None, dispatch: str | None = None, **options):
     if not _is_tile(dst):
         return T.cast(dst, src, **options)
     _check_options("cast", options)
+    dst, src = settled(dst), settled(src)
+    _one_kind_of_registers(dst, src)
     _tiles("cast", dst=dst, src=src)
     _no_warpgroup_view("cast", dst=dst, src=src)
     return _call("cast", dst, src, dispatch=_dispatch("cast", dispatch))
@@ -198,10 +215,12 @@ def gemm_async(C, A, B, accum=False, dispatch: str | None = None, cta_group: int
     accum: False (overwrite), True (add) or a condition. One thread issues it; a commit tells its end.
     """
     _check_options("gemm_async", options)
+    C, A, B = settled(C), settled(A), settled(B)
     _tiles("gemm_async", C=C, A=A, B=B)
     _one_issuer("gemm_async")
     if cta_group not in (1, 2):
         raise ValueError(f"cta_group is 1 or 2, not {cta_group}")
+    one_group("Tx.gemm_async", cta_group)
     variant = _dispatch("gemm_async", dispatch)
     return _call(
         "gemm_async", C, A, B, accum=_boolean(accum), dispatch=variant, cta_group=cta_group, **options

@@ -59,7 +59,11 @@ class Scope:
 def scope_maker(name: str):
     """The function behind `Tx.<name>(parent=...)`."""
 
-    def make(*, parent: str | None = None) -> Scope:
+    def make(*conditions, parent: str | None = None) -> Scope:
+        if conditions:
+            raise TypeError(
+                f"a condition goes in brackets behind the scope: `with Tx.{name}(...)[condition]:`"
+            )
         if parent is not None and parent not in SCOPES[: SCOPES.index(name)]:
             raise ValueError(f"Tx.{name}(parent={parent!r}): parent is one of {SCOPES[: SCOPES.index(name)]}")
         return Scope(name)

@@ -1,5 +1,6 @@
 """What the dialect remembers while one kernel is parsed; each parse has its own, so threads do not mix."""
 
+from collections import Counter
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -11,12 +12,20 @@ class ParseState:
     """scopes: the open `with` blocks, outermost first. barriers: (buffer, name given or None).
 
     ids: (function, parent) -> extents, of the declared ids. pools: those to be committed.
+    assigned: how often the source gives each name a value. values: (a variable's buffer, its only value).
+    errors: of the statements that are refused. lost: the names that these would have given a value.
+    group: (cta_group, the instruction) of the first one that names it.
     """
 
     scopes: list[str] = field(default_factory=list)
     barriers: list[tuple[Any, str | None]] = field(default_factory=list)
     ids: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
     pools: list[Any] = field(default_factory=list)
+    assigned: Counter = field(default_factory=Counter)
+    values: list[tuple[Any, Any]] = field(default_factory=list)
+    errors: list[Any] = field(default_factory=list)
+    lost: set[str] = field(default_factory=set)
+    group: tuple[int, str] | None = None
 
 
 _current: ContextVar[ParseState] = ContextVar("tirxlab_parse")
@@ -30,6 +39,11 @@ def state() -> ParseState:
         raise RuntimeError(
             "Tx operations can be used only inside a @Tx.prim_func(tirx=True) kernel"
         ) from None
+
+
+def state_or_none() -> ParseState | None:
+    """The state of the kernel being parsed; None while TVM parses programs of its own."""
+    return _current.get(None)
 
 
 @contextmanager

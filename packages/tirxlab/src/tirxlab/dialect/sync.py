@@ -9,6 +9,7 @@ from tvm.backend.cuda.lang import pipeline as _tvm
 from tvm.backend.cuda.lang import tile_scheduler as _tvm_scheduler
 from tvm.script import tirx as T
 
+from .groups import one_group
 from .state import state
 
 
@@ -78,6 +79,7 @@ class TCGen05Bar(BarrierArray, _tvm.TCGen05Bar):
         """Commit this thread's MMAs: to the own CTA's barrier (mask 0), else to CTA i's for each bit i."""
         # TVM 0.26 hands a missing mask on as None when cta_group is 2, and crashes on it.
         mask = 0 if cta_mask is None else cta_mask
+        one_group("TCGen05Bar.arrive", cta_group)
         return T.ptx.tcgen05.commit(self.buf.ptr_to([stage]), cta_group, mask, pred=pred)
 
 

@@ -1,0 +1,69 @@
+"""All refused statements of a kernel at once: the parser goes on after one that it cannot take.
+
+TVM's parser ends at the first error. Here each statement of the student's own source is tried; the error of
+one is kept, and the names that it would have defined are `lost`: who reads them has done nothing wrong.
+"""
+
+from tvm.script.parser.core import doc
+from tvm.script.parser.core.parser import Parser
+
+from .errors import KernelError, is_students, kernel_error
+from .state import state, state_or_none
+
+_visit_body = Parser.visit_body
+
+
+def visit_body(parser: Parser, statements: list) -> None:
+    """Stands in for TVM's: the statements of a block, each by itself where the source is the student's."""
+    source = parser.diag.source
+    current = state_or_none()
+    if current is None or not is_students(source.source_name):
+        return _visit_body(parser, statements)
+    for statement in statements:
+        scopes, table = list(current.scopes), parser.var_table
+        try:
+            parser.visit(statement)
+        except Exception as error:
+            current.scopes[:], parser.var_table = scopes, table
+            _keep(error, source.source_name, statement)
+
+
+def _keep(error: Exception, file: str, statement) -> None:
+    current = state()
+    if not current.lost & _names(statement, doc.Load):
+        current.errors.append(error if isinstance(error, KernelError) else kernel_error(error, file, 0))
+    current.lost |= _names(statement, doc.Store)
+
+
+def _names(statement, context: type) -> set[str]:
+    """The names that a statement reads (doc.Load) or gives a meaning to (doc.Store), its blocks included."""
+    found, waiting = set(), [statement]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, doc.Name) and isinstance(node.ctx, context):
+            found.add(node.id)
+        elif isinstance(node, doc.FunctionDef) and context is doc.Store:
+            found.add(node.name)
+            continue
+        if isinstance(node, doc.AST):
+            waiting += [getattr(node, field, None) for field in node.__class__._FIELDS]
+        elif isinstance(node, list | tuple):
+            waiting += node
+    return found
+
+
+def raise_all(errors: list[KernelError]) -> None:
+    """One KernelError with all of them, in the order of the lines; the same reason is said once."""
+    alike: dict[str, list[KernelError]] = {}
+    for error in sorted(errors, key=lambda e: e.line):
+        alike.setdefault(error.reason, []).append(error)
+    told = []
+    for reason, (first, *again) in alike.items():
+        lines = sorted({error.line for error in again} - {first.line})
+        also = f" (also line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))})" if lines else ""
+        told.append(KernelError(reason + also, first.file, first.line, first.text, first.others))
+    first, *others = told
+    raise KernelError(first.reason, first.file, first.line, first.text, [*first.others, *others]) from None
+
+
+Parser.visit_body = visit_body
