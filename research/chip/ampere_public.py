@@ -39,10 +39,11 @@ def make(python: str, folder: Path) -> None:
 
 def kernels(folder: Path, n: int) -> dict:
     """name -> function of two tensors."""
+    from research import store
     from tirxlab.artifact import Artifact
     from tirxlab.functions import Function
 
-    ours = Artifact.load(ROOT / f"research/chip/kernels/ampere_{n}.lab")
+    ours = Artifact.from_bytes(store.load(ROOT / "research/chip/kernels.tar.xz")[f"ampere_{n}.lab"])
     public = replace(ours, ptx=(folder / f"pyptx_{n}.ptx").read_text(), entry="gemm")
     return {"ours": Function(ours), "pyptx": Function(public)}
 

@@ -1,18 +1,18 @@
 """Programs that run on a GPU and on ptxsim, with what ptxsim made of them: the unit of the differential set.
 
-A set is one zip: `index.json`, and per case an artifact (PTX, launch, tensor maps) and its arrays.
+A set is one store: `index.json`, and per case an artifact (PTX, launch, tensor maps) and its arrays.
 """
 
 from __future__ import annotations
 
 import io
 import json
-import zipfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from research import store
 from research.chip.tolerance import SCALARS, as_float
 from tirxlab.artifact import Artifact, BufferInfo, BufferParam, TensorMapParam
 
@@ -117,22 +117,17 @@ def vector(registers: list[str]) -> str:
 def save_set(path: Path, cases: list[tuple[Case, dict[str, np.ndarray]]], about: dict) -> None:
     """Writes cases with the outputs that ptxsim made."""
     index = {"about": about, "cases": []}
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for case, expected in cases:
-            plain = {
-                k: v for k, v in asdict(case).items() if k in ("name", "outputs", "compare", "rtol", "atol")
-            }
-            index["cases"].append(plain)
-            arrays = io.BytesIO()
-            raw = {f"in_{k}": v.reshape(-1).view(np.uint8) for k, v in case.arrays.items()}
-            raw |= {f"out_{k}": v.reshape(-1).view(np.uint8) for k, v in expected.items()}
-            np.savez(arrays, **raw)
-            for name, data in (
-                ("artifact.lab", case.artifact().to_bytes()),
-                ("arrays.npz", arrays.getvalue()),
-            ):
-                archive.writestr(zipfile.ZipInfo(f"{case.name}/{name}"), data, zipfile.ZIP_DEFLATED)
-        archive.writestr(zipfile.ZipInfo("index.json"), json.dumps(index, indent=1), zipfile.ZIP_DEFLATED)
+    files: dict[str, bytes] = {}
+    for case, expected in cases:
+        plain = {k: v for k, v in asdict(case).items() if k in ("name", "outputs", "compare", "rtol", "atol")}
+        index["cases"].append(plain)
+        arrays = io.BytesIO()
+        raw = {f"in_{k}": v.reshape(-1).view(np.uint8) for k, v in case.arrays.items()}
+        raw |= {f"out_{k}": v.reshape(-1).view(np.uint8) for k, v in expected.items()}
+        np.savez(arrays, **raw)
+        files[f"{case.name}/artifact.lab"] = case.artifact().to_bytes()
+        files[f"{case.name}/arrays.npz"] = arrays.getvalue()
+    store.save(path, files | {"index.json": json.dumps(index, indent=1).encode()})
 
 
 @dataclass
@@ -151,41 +146,31 @@ class Loaded:
 def load_set(path: Path, only: str = "") -> tuple[dict, list[Loaded]]:
     """(about, cases whose name contains `only`)."""
     found = []
-    with zipfile.ZipFile(path) as archive:
-        index = json.loads(archive.read("index.json"))
-        for entry in index["cases"]:
-            if only not in entry["name"]:
-                continue
-            artifact = _artifact(archive.read(f"{entry['name']}/artifact.lab"))
-            arrays = np.load(io.BytesIO(archive.read(f"{entry['name']}/arrays.npz")))
-            found.append(
-                Loaded(
-                    entry["name"],
-                    artifact,
-                    {b.name: arrays[f"in_{b.name}"] for b in artifact.buffers},
-                    {name: arrays[f"out_{name}"] for name in entry["outputs"]},
-                    entry["compare"],
-                    entry["rtol"],
-                    entry["atol"],
-                )
+    files = store.load(path)
+    index = json.loads(files["index.json"])
+    for entry in index["cases"]:
+        if only not in entry["name"]:
+            continue
+        artifact = Artifact.from_bytes(files[f"{entry['name']}/artifact.lab"])
+        arrays = np.load(io.BytesIO(files[f"{entry['name']}/arrays.npz"]))
+        found.append(
+            Loaded(
+                entry["name"],
+                artifact,
+                {b.name: arrays[f"in_{b.name}"] for b in artifact.buffers},
+                {name: arrays[f"out_{name}"] for name in entry["outputs"]},
+                entry["compare"],
+                entry["rtol"],
+                entry["atol"],
             )
+        )
     return index["about"], found
 
 
 def case_names(path: Path, only: str = "") -> tuple[dict, list[str]]:
     """(about, names of the cases that contain `only`)."""
-    with zipfile.ZipFile(path) as archive:
-        index = json.loads(archive.read("index.json"))
+    index = json.loads(store.load(path)["index.json"])
     return index["about"], [c["name"] for c in index["cases"] if only in c["name"]]
-
-
-def _artifact(data: bytes) -> Artifact:
-    import tempfile
-
-    with tempfile.NamedTemporaryFile(suffix=".lab") as file:
-        file.write(data)
-        file.flush()
-        return Artifact.load(file.name)
 
 
 # ---- comparison ----

@@ -1,4 +1,4 @@
-"""Builds the differential set: `python -m research.chip.make [SET.zip] [--only TEXT]`. Needs no GPU.
+"""Builds the differential set: `python -m research.chip.make [SET] [--only TEXT]`. Needs no GPU.
 
 Every case runs on ptxsim under three orders, which must agree; what it computes is stored with the case. Then
 the rows of the instruction table that no case executes are listed. With ptxas installed every case is also
@@ -24,7 +24,7 @@ from research.chip.case import save_set
 from research.chip.cases import all_cases
 from tirxlab.devices import sim
 
-SET = Path(__file__).parent / "set.zip"
+SET = Path(__file__).parent / "set.tar.xz"
 ORDERS = ("adverse", 1, "program")  # the last one's results are kept
 NEWER = ("f32x2", "ue8m0", "{.sat}.f32.type")  # in patterns of forms that need sm_100
 NOT_HERE = ("tcgen05", "call", "trap", "brkpt", "clock")  # sm_100a, or nothing to compare

@@ -13,16 +13,16 @@ import json
 import os
 import sys
 import tempfile
-import zipfile
 from pathlib import Path
 
 import ml_dtypes  # noqa: F401
 import numpy as np
 
+from research import store
 from tirxlab.artifact import Artifact
 
 HERE = Path(__file__).parent
-FILE = HERE / "negative.zip"
+FILE = HERE / "negative.tar.xz"
 SIZE = (256, 256, 512)
 REPEAT = 10
 LIMIT = "6"  # seconds until a launch counts as hung
@@ -148,17 +148,14 @@ def judge(d: np.ndarray, expected: np.ndarray) -> str:
 
 
 def make(file: Path) -> None:
-    index = {}
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for i, bug in enumerate(BUGS):
-            artifact = build(bug)
-            index[bug] = {"track": BUGS[bug][0], **simulate(artifact, BUGS[bug][0])}
-            archive.writestr(zipfile.ZipInfo(f"{i}.lab"), artifact.to_bytes(), zipfile.ZIP_DEFLATED)
-            print(
-                f"{bug}: {', '.join(index[bug]['findings']) or 'nothing found'}; {index[bug]['result']}",
-                flush=True,
-            )
-        archive.writestr(zipfile.ZipInfo("index.json"), json.dumps(index, indent=1), zipfile.ZIP_DEFLATED)
+    index, files = {}, {}
+    for i, bug in enumerate(BUGS):
+        artifact = build(bug)
+        index[bug] = {"track": BUGS[bug][0], **simulate(artifact, BUGS[bug][0])}
+        files[f"{i}.lab"] = artifact.to_bytes()
+        said = ", ".join(index[bug]["findings"]) or "nothing found"
+        print(f"{bug}: {said}; {index[bug]['result']}", flush=True)
+    store.save(file, files | {"index.json": json.dumps(index, indent=1).encode()})
 
 
 def on_the_chip(artifact: Artifact, track: str) -> str:
@@ -184,16 +181,12 @@ def run(file: Path, results: Path) -> None:
 
     os.environ.setdefault("LAB_TIMEOUT", LIMIT)
     table = {}
-    with zipfile.ZipFile(file) as archive:
-        index = json.loads(archive.read("index.json"))
-        for i, (bug, entry) in enumerate(index.items()):
-            with tempfile.NamedTemporaryFile(suffix=".lab") as copy:
-                copy.write(archive.read(f"{i}.lab"))
-                copy.flush()
-                artifact = Artifact.load(copy.name)
-            table[bug] = {"chip": on_the_chip(artifact, entry["track"]), **entry}
-            said = ", ".join(entry["findings"]) or "nothing"
-            print(f"{bug}\n    chip: {table[bug]['chip']}\n    ptxsim: {said}; {entry['result']}", flush=True)
+    files = store.load(file)
+    for i, (bug, entry) in enumerate(json.loads(files["index.json"]).items()):
+        artifact = Artifact.from_bytes(files[f"{i}.lab"])
+        table[bug] = {"chip": on_the_chip(artifact, entry["track"]), **entry}
+        said = ", ".join(entry["findings"]) or "nothing"
+        print(f"{bug}\n    chip: {table[bug]['chip']}\n    ptxsim: {said}; {entry['result']}", flush=True)
     machine = gpu()
     results.mkdir(parents=True, exist_ok=True)
     out = results / f"negative-{machine['gpu'].lower().replace(' ', '-')}.json"

@@ -1,8 +1,8 @@
-"""Runs what harvest.py caught, and compares: `python -m research.chip.replay CAUGHT.zip.. [--only NAME]`.
+"""Runs what harvest.py caught, and compares: `python -m research.chip.replay CAUGHT.. [--only NAME]`.
 
 A kernel is right if its verdict is no error, and all bytes that it left agree with the chip's: whole numbers
 bit for bit, floats within what another order of summation can change. Exit code 1 if one is not.
-`--keep OUT.zip` writes the small ones, for the tests.
+`--keep OUT.tar.xz` writes the small ones, for the tests.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import json
 import math
 import sys
 import zipfile
+import zlib
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +23,7 @@ import ml_dtypes
 import numpy as np
 
 import ptxsim
+from research import store
 
 TOLERANCE = {"float64": 1e-9, "float32": 2e-4, "float16": 4e-3, "bfloat16": 3e-2}  # relative
 SCALARS = {"i1": "uint8", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u64": "uint64"}
@@ -29,7 +31,7 @@ SCALARS |= {"fp32": "float32", "fp64": "float64"}
 BLACKWELL = "sm_100a"
 ORDERS = ("program", "adverse")
 WORKSPACE = "ws_ptr"  # what CTAs leave for one another there depends on who came first
-KEPT = Path(__file__).with_name("torch.zip")  # what the tests run
+KEPT = Path(__file__).with_name("torch.tar.xz")  # what the tests run
 SMALL = 20_000  # bytes of data of a kernel that --keep takes
 ALSO = (  # whatever their size
     "triton_tem_fused_flex_attention_0-1",
@@ -124,39 +126,46 @@ def differs(chip: np.ndarray, ours: np.ndarray) -> str:
 def load_caught(archive: Path, only: str = "") -> list[Caught]:
     """All launches of an archive whose name holds `only`."""
     made = []
-    with zipfile.ZipFile(archive) as opened:
-        for name, spec in json.loads(opened.read("index.json"))["kernels"].items():
-            if only in name:
-                data = np.load(io.BytesIO(opened.read(f"{name}.npz")))
-                before = tuple(data[f"in{n}"] for n in range(sum(key.startswith("in") for key in data)))
-                after = tuple(data.get(f"out{n}", old) for n, old in enumerate(before))
-                for array in (*before, *after):
-                    array.flags.writeable = False
-                made.append(Caught(name, spec, opened.read(f"{name}.ptx").decode(), before, after))
-                if other := spec.get("blackwell"):
-                    ptx = opened.read(f"{name}.{BLACKWELL}.ptx").decode()
-                    made.append(Caught(f"{name}.{BLACKWELL}", spec | other, ptx, before, after))
+    files = files_of(archive)
+    for name, spec in json.loads(files["index.json"])["kernels"].items():
+        if only in name:
+            data = np.load(io.BytesIO(files[f"{name}.npz"]))
+            before = tuple(data[f"in{n}"] for n in range(sum(key.startswith("in") for key in data)))
+            after = tuple(data.get(f"out{n}", old) for n, old in enumerate(before))
+            for array in (*before, *after):
+                array.flags.writeable = False
+            made.append(Caught(name, spec, files[f"{name}.ptx"].decode(), before, after))
+            if other := spec.get("blackwell"):
+                ptx = files[f"{name}.{BLACKWELL}.ptx"].decode()
+                made.append(Caught(f"{name}.{BLACKWELL}", spec | other, ptx, before, after))
     return made
 
 
 def keep(archives: list[Path], out: Path) -> int:
     """Write the small kernels of all archives into one; returns how many."""
     index: dict = {"kernels": {}}
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as new:
-        for archive in archives:
-            with zipfile.ZipFile(archive) as old:
-                note = json.loads(old.read("index.json"))
-                index["versions"] = note["versions"]
-                for name, spec in note["kernels"].items():
-                    if name in index["kernels"]:
-                        continue
-                    if name in ALSO or old.getinfo(f"{name}.npz").compress_size <= SMALL:
-                        index["kernels"][name] = spec
-                        more = (f"{name}.{BLACKWELL}.ptx",) if spec.get("blackwell") else ()
-                        for part in (f"{name}.npz", f"{name}.ptx", *more):
-                            new.writestr(zipfile.ZipInfo(part), old.read(part), zipfile.ZIP_DEFLATED, 9)
-        new.writestr(zipfile.ZipInfo("index.json"), json.dumps(index), zipfile.ZIP_DEFLATED, 9)
+    new: dict[str, bytes] = {}
+    for archive in archives:
+        old = files_of(archive)
+        note = json.loads(old["index.json"])
+        index["versions"] = note["versions"]
+        for name, spec in note["kernels"].items():
+            if name in index["kernels"]:
+                continue
+            if name in ALSO or len(zlib.compress(old[f"{name}.npz"])) <= SMALL:
+                index["kernels"][name] = spec
+                more = (f"{name}.{BLACKWELL}.ptx",) if spec.get("blackwell") else ()
+                new |= {part: old[part] for part in (f"{name}.npz", f"{name}.ptx", *more)}
+    store.save(out, new | {"index.json": json.dumps(index).encode()})
     return len(index["kernels"])
+
+
+def files_of(archive: Path) -> dict[str, bytes]:
+    """The files of a zip, as harvest.py writes one, or of a store."""
+    if archive.suffix != ".zip":
+        return store.load(archive)
+    with zipfile.ZipFile(archive) as opened:
+        return {name: opened.read(name) for name in opened.namelist()}
 
 
 def checked(one: Caught, order: str) -> str:

@@ -1,4 +1,4 @@
-"""Runs the differential set on this machine's GPU: `python -m research.chip.run [SET.zip] [--results DIR]`.
+"""Runs the differential set on this machine's GPU: `python -m research.chip.run [SET] [--results DIR]`.
 
 Needs numpy, ml-dtypes, cuda-bindings and a driver; no TVM, no torch. Each case starts from the stored inputs
 and is compared with what ptxsim computed. Prints what differs and writes DIR/<gpu>.json. Exit code 1 if
@@ -147,7 +147,7 @@ def _pump(pipe, lines: queue.Queue) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("set", nargs="?", type=Path, default=HERE / "set.zip")
+    parser.add_argument("set", nargs="?", type=Path, default=HERE / "set.tar.xz")
     parser.add_argument("--results", type=Path, default=HERE / "results")
     parser.add_argument("--only", default="", help="cases whose names contain this")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)

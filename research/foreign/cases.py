@@ -1,4 +1,4 @@
-"""Kernels of other compilers: the PTX in kernels.zip, how each is launched, and what it computes.
+"""Kernels of other compilers: the PTX in kernels.tar.xz, how each is launched, and what it computes.
 
 index.json of the archive: name -> {compiler, entry, grid, block, cluster, shared, args, computes}. An
 argument is {"array": name, dtype, shape, fill}, a pointer to an array; {"map": name, dtype, shape, fill, box,
@@ -9,7 +9,6 @@ swizzle}, a tensor map of one; {"scalar": name, dtype, value}; or {"bytes": hex}
 from __future__ import annotations
 
 import json
-import zipfile
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -18,9 +17,10 @@ import ml_dtypes
 import numpy as np
 
 import ptxsim
+from research import store
 from research.foreign.reference import REFERENCES
 
-ARCHIVE = Path(__file__).parent / "kernels.zip"
+ARCHIVE = Path(__file__).parent / "kernels.tar.xz"
 
 
 @dataclass
@@ -102,6 +102,7 @@ def load_cases(source: Path = ARCHIVE) -> list[Case]:
     if source.is_dir():
         index = json.loads((source / "index.json").read_text())
         return [Case(name, (source / f"{name}.ptx").read_text(), launch) for name, launch in index.items()]
-    with zipfile.ZipFile(source) as archive:
-        index = json.loads(archive.read("index.json"))
-        return [Case(n, archive.read(f"{n}.ptx").decode(), launch) for n, launch in index.items()]
+    files = store.load(source)
+    return [
+        Case(n, files[f"{n}.ptx"].decode(), launch) for n, launch in json.loads(files["index.json"]).items()
+    ]

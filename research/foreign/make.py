@@ -1,4 +1,4 @@
-"""Builds kernels.zip, the PTX of other compilers: `python research/foreign/make.py FOLDER [NAME ..]`.
+"""Builds kernels.tar.xz, the PTX of other compilers: `python research/foreign/make.py FOLDER [NAME ..]`.
 
 Needs no GPU. FOLDER gets one virtual environment per compiler, with the versions in COMPILERS. Each compiles
 its kernels into FOLDER/NAME; kernels of compilers that are not named stay as they are. Run by hand, never by
@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
+
+from research import store
 
 HERE = Path(__file__).resolve().parent
 COMPILERS = {  # name -> packages; NAME_kernels.py holds the kernels. nvcc is the one in the PATH (13.0)
@@ -41,32 +42,23 @@ def kept(archive: Path, names: list[str]) -> dict[str, tuple[str, dict]]:
     """The archive's kernels of all other compilers."""
     if not archive.exists():
         return {}
-    with zipfile.ZipFile(archive) as old:
-        index = json.loads(old.read("index.json"))
-        others = {k: v for k, v in index.items() if k.split("_")[0] not in names}
-        return {kernel: (old.read(f"{kernel}.ptx").decode(), spec) for kernel, spec in others.items()}
+    old = store.load(archive)
+    others = {k: v for k, v in json.loads(old["index.json"]).items() if k.split("_")[0] not in names}
+    return {kernel: (old[f"{kernel}.ptx"].decode(), spec) for kernel, spec in others.items()}
 
 
 def main(folder: Path, names: list[str]) -> None:
-    archive = HERE / "kernels.zip"
+    archive = HERE / "kernels.tar.xz"
     kernels = kept(archive, names)
     for name in names:
         kernels |= compile_all(name, folder)
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as new:
-        _add(new, "index.json", json.dumps({k: kernels[k][1] for k in sorted(kernels)}, indent=1))
-        for kernel in sorted(kernels):
-            _add(new, f"{kernel}.ptx", kernels[kernel][0])
+    index = json.dumps({k: kernels[k][1] for k in sorted(kernels)}, indent=1)
+    files = {f"{kernel}.ptx": text.encode() for kernel, (text, _) in kernels.items()}
+    store.save(archive, files | {"index.json": index.encode()})
     size = archive.stat().st_size
     print(f"{len(kernels)} kernels, {size} bytes")
     if size > SIZE_LIMIT:
         raise SystemExit(f"{archive} has {size} bytes; at most {SIZE_LIMIT} belong into the repository")
-
-
-def _add(archive: zipfile.ZipFile, name: str, text: str) -> None:
-    """The same text gives the same archive: no dates."""
-    entry = zipfile.ZipInfo(name)
-    entry.compress_type = zipfile.ZIP_DEFLATED
-    archive.writestr(entry, text)
 
 
 if __name__ == "__main__":

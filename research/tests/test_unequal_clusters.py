@@ -16,7 +16,7 @@ from research.time import right
 from research.time.run import load
 from tirxlab.forecast import launch_of
 
-SMALL = {s.name: s for s in load(Path(right.__file__).parent / "small" / "round-4.zip")}
+SMALL = {s.name: s for s in load(Path(right.__file__).parent / "small.tar.xz" / "round-4")}
 LENGTHS = st.lists(st.integers(1, 30), min_size=1, max_size=120)
 
 

@@ -10,7 +10,7 @@ from research.time import drawn, right, time_groups
 from research.time.round import ROUNDS, kernels
 from research.time.run import load
 
-SETS = {number: load(Path(right.__file__).parent / "small" / f"round-{number}.zip") for number in (4, 5)}
+SETS = {number: load(Path(right.__file__).parent / "small.tar.xz" / f"round-{number}") for number in (4, 5)}
 SMALL = {s.name: s for kernels in SETS.values() for s in kernels}
 
 

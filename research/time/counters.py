@@ -20,8 +20,8 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
-SETS = [HERE / f"{name}.zip" for name in
-        ("ladders-3", "ladders", "public-3", "triton-3", "ladders-4", "public-4", "triton-4")]  # fmt: skip
+NAMES = ("ladders-3", "first-ladders", "public-3", "triton-3", "ladders-4", "public-4", "triton-4")
+SETS = [HERE / "kernels.tar.xz" / name for name in NAMES]
 KERNELS = (
     (
         "ampere4_1920x3328x1472_bfloat16", "ampere6_1920x3328x1472_bfloat16",

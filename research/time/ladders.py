@@ -1,4 +1,4 @@
-"""Rungs at new sizes: `python -m research.time.ladders second|third|fourth|fifth OUT.zip [PYTHON PTXAS]`.
+"""Rungs at new sizes: `python -m research.time.ladders second|third|fourth|fifth OUT.tar.xz [PYTHON PTXAS]`.
 
 Needs TVM, no GPU. The rungs of a round are built from the solutions. PYTHON is an interpreter with pyptx 0.1,
 whose `ampere/gemm_pipelined` the Ampere track walks through: its PTX is launched as rung 1 is; for later
@@ -8,16 +8,15 @@ triton_bench.py's, without source text; all of it is the half "unseen".
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
 import tempfile
-import zipfile
 from dataclasses import replace
 from pathlib import Path
 
 from research.time import drawn
+from research.time.run import Saved, save
 from tirxlab.artifact import Artifact
 from tirxlab.cli import tracks
 
@@ -93,18 +92,14 @@ def kernels(which: str, tools: list[str]):
 
 
 def main(which: str, out: Path, tools: list[str]) -> None:
-    index = {}
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for name, artifact in kernels(which, tools):
-            a, d = artifact.buffers[0].shape, artifact.outputs[0].shape
-            index[name] = {"half": "unseen", "flops": 2.0 * d[0] * d[1] * a[1]}
-            bare = replace(artifact, cuda="", source={}, names=())
-            entry = zipfile.ZipInfo(f"{name}.lab")
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(entry, bare.to_bytes())
-            print(name, artifact.registers, artifact.shared_bytes, flush=True)
-        archive.writestr(zipfile.ZipInfo("index.json"), json.dumps(index, indent=1))
-    print(f"{len(index)} kernels, {out.stat().st_size} bytes")
+    made = []
+    for name, artifact in kernels(which, tools):
+        a, d = artifact.buffers[0].shape, artifact.outputs[0].shape
+        bare = replace(artifact, cuda="", source={}, names=())
+        made.append(Saved(name, bare, "unseen", 2.0 * d[0] * d[1] * a[1]))
+        print(name, artifact.registers, artifact.shared_bytes, flush=True)
+    save(out, made)
+    print(f"{len(made)} kernels, {out.stat().st_size} bytes")
 
 
 if __name__ == "__main__":

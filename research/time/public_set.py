@@ -1,4 +1,4 @@
-"""Public, plain kernels of a round: `python -m research.time.public_set 3|4|5|small|small-5 OUT.zip PYTHON`.
+"""Public, plain kernels of a round: `python -m research.time.public_set 3|4|5|small|small-5 OUT PYTHON`.
 
 PYTHON is an interpreter with pyptx 0.1.1, whose examples compute addresses as they come. The plain kernels
 are those of plain/gemm.cu, in the fourth round plain/more.cu, in the fifth plain/third.cu; "small" and
@@ -13,11 +13,11 @@ import re
 import subprocess
 import sys
 import tempfile
-import zipfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from research.time import drawn
+from research.time.run import Saved, save
 from tirxlab.artifact import Artifact, BufferInfo, BufferParam, ScalarParam
 
 PLAIN = Path(__file__).parent / "plain"
@@ -284,15 +284,10 @@ def main(which: str, out: Path, python: str) -> None:
         m, n, *k = arguments
         flops = 2.0 * m * n * k[0] if k else 4.0 * m * n
         made[name] = public(python, track, module, function, arguments), flops
-    index = {name: {"half": "unseen", "flops": flops} for name, (_, flops) in made.items()}
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for name, (kernel, _) in made.items():
-            entry = zipfile.ZipInfo(f"{name}.lab")
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(entry, kernel.to_bytes())
-            print(name, kernel.registers, kernel.grid, kernel.shared_bytes, len(kernel.ptx), flush=True)
-        archive.writestr(zipfile.ZipInfo("index.json"), json.dumps(index, indent=1))
-    print(f"{len(index)} kernels, {out.stat().st_size} bytes")
+    for name, (kernel, _) in made.items():
+        print(name, kernel.registers, kernel.grid, kernel.shared_bytes, len(kernel.ptx), flush=True)
+    save(out, [Saved(name, kernel, "unseen", flops) for name, (kernel, flops) in made.items()])
+    print(f"{len(made)} kernels, {out.stat().st_size} bytes")
 
 
 if __name__ == "__main__":

@@ -1,18 +1,16 @@
-"""Whether saved kernels compute what they should, on ptxsim: `python -m research.time.right SET.zip ..`.
+"""Whether saved kernels compute what they should, on ptxsim: `python -m research.time.right SET ..`.
 
 For sets made at small sizes (`triton_fourth.py OUT small`, `public_set.py small OUT PYTHON`, and those of the
 fifth round): every kernel runs under both orders with all checks, and its results are compared with numpy.
 What it computes goes by the start of its name. Exit code 1 if one is wrong, is not modelled, or is an error
-for the checks. --out FILE keeps the right ones in one set without cubins: small/round-N.zip, which the tests
-run.
+for the checks. --out FILE keeps the right ones in one set without cubins: small.tar.xz keeps them
+for the tests.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import re
-import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +18,7 @@ import ml_dtypes
 import numpy as np
 
 from research.time import references, references_fifth
-from research.time.run import Saved, load
+from research.time.run import Saved, load, save
 from tirxlab.artifact import Artifact, ScalarParam
 from tirxlab.devices import sim
 
@@ -73,13 +71,7 @@ def wrong(saved: Saved, order: str) -> str:
 
 def keep(kernels: list[Saved], out: Path) -> None:
     """A set of their PTX and launches."""
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for saved in kernels:
-            entry = zipfile.ZipInfo(f"{saved.name}.lab")
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(entry, replace(saved.artifact, cubin=b"").to_bytes())
-        index = {saved.name: {"half": saved.half, "flops": saved.flops} for saved in kernels}
-        archive.writestr(zipfile.ZipInfo("index.json"), json.dumps(index, indent=1))
+    save(out, [replace(saved, artifact=replace(saved.artifact, cubin=b"")) for saved in kernels])
 
 
 def main() -> int:

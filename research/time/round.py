@@ -2,7 +2,7 @@
 
 Needs torch, numpy and cuda-bindings; no TVM, no network. Writes into FOLDER:
 
-timing-unseen-N-nvidia-h200.json: every kernel of the sets *-N.zip, sampled as in tracks/measure.py, in three
+timing-unseen-N-nvidia-h200.json: every kernel of the sets NAME-N, sampled as in tracks/measure.py, in three
 shuffled rounds over the whole set, so that a row's spread is that of the run.
 timing-sass.json: what ptxas leaves of each saved kernel (sass_counts.py), if ptxas is there.
 
@@ -22,7 +22,7 @@ import sys
 import time
 from pathlib import Path
 
-from research.time.run import Saved, contender, load
+from research.time.run import SAVED, Saved, contender, load
 from tracks import measure
 
 HERE = Path(__file__).parent
@@ -34,7 +34,7 @@ COUNTING = 60  # seconds that the count of SASS has for itself
 
 
 def sets(number: int) -> list[Path]:
-    return [HERE / f"{name}-{number}.zip" for name in ("ladders", "triton", "public")]
+    return [SAVED / f"{name}-{number}" for name in ("ladders", "triton", "public")]
 
 
 def kernels(number: int, without=()) -> list[Saved]:
@@ -101,7 +101,7 @@ def timed(number: int, folder: Path, bad: dict[str, str]) -> None:
 
 def counted(folder: Path) -> subprocess.Popen:
     """Starts the count of SASS instructions, which needs no GPU."""
-    return subprocess.Popen([sys.executable, str(HERE / "sass_counts.py"), str(folder / SASS)])
+    return subprocess.Popen([sys.executable, "-m", "research.time.sass_counts", str(folder / SASS)])
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
 """Sustained times of saved kernels on this GPU: `python -m research.time.run [SET ..] --half H --out FILE`.
 
-A SET is a zip of artifacts with an index.json (triton_bench.py, ladders.py; both if none is named), or a
-folder of *.lab files that `./lab bench hopper --save FOLDER` wrote. Needs torch and a driver, no TVM. Inputs
-are random normal; samples as in tracks/measure.py: shuffled rounds, 0.3 s of warm-up, a window of 0.5 s, CUDA
+A SET is a store (research/store.py) of artifacts with an index.json, or a folder of *.lab files that
+`./lab bench hopper --save FOLDER` wrote; without any, those of the first two rounds. Needs torch and a driver,
+no TVM. Inputs are random normal; samples as in tracks/measure.py: shuffled rounds, 0.3 s of warm-up, a window of 0.5 s, CUDA
 graphs, medians.
 """
 
@@ -12,15 +12,16 @@ import argparse
 import datetime
 import json
 import math
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from research import store
 from tirxlab.artifact import Artifact
 from tirxlab.devices import driver
 from tracks import measure
 
-SETS = [Path(__file__).parent / name for name in ("kernels.zip", "ladders.zip")]
+SAVED = Path(__file__).parent / "kernels.tar.xz"  # the sets of all rounds, a folder each
+SETS = [SAVED / name for name in ("first", "first-ladders")]
 HALVES = ("calibration", "unseen", "all")
 INT8_SCALE = 32  # deviation of 8-bit numbers, so that they use their range
 TOGETHER = 6  # kernels that share shuffled rounds, and the GPU's memory
@@ -41,12 +42,18 @@ def load(path: Path) -> list[Saved]:
     if path.is_dir():
         files = sorted(path.glob("*.lab"))
         return [Saved(f.stem, a, "", flops_of(a)) for f in files for a in [Artifact.load(f)]]
-    with zipfile.ZipFile(path) as archive:
-        index = json.loads(archive.read("index.json"))
-        return [
-            Saved(name, Artifact.from_bytes(archive.read(f"{name}.lab")), about["half"], about["flops"])
-            for name, about in index.items()
-        ]
+    files = store.load(path)
+    return [
+        Saved(name, Artifact.from_bytes(files[f"{name}.lab"]), about["half"], about["flops"])
+        for name, about in json.loads(files["index.json"]).items()
+    ]
+
+
+def save(path: Path, kernels: list[Saved]) -> None:
+    """Writes a set."""
+    files = {f"{saved.name}.lab": saved.artifact.to_bytes() for saved in kernels}
+    index = {saved.name: {"half": saved.half, "flops": saved.flops} for saved in kernels}
+    store.save(path, files | {"index.json": json.dumps(index, indent=1).encode()})
 
 
 def flops_of(artifact: Artifact) -> float:

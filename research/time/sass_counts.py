@@ -1,25 +1,26 @@
-"""What ptxas leaves of every saved kernel: `python3 sass_counts.py OUT.json [SET.zip ..]`.
+"""What ptxas leaves of every saved kernel: `python3 -m research.time.sass_counts OUT.json [SET ..]`.
 
-Standalone: needs ptxas and nvdisasm (in the PATH, or in CUDA's usual folders), nothing else. The PTX of each
+Needs ptxas and nvdisasm (in the PATH, or in CUDA's usual folders). The PTX of each
 kernel is assembled anew. Counts are SASS instructions without NOP, by the first part of their name, of the
 kernel and of each innermost loop of more than 12 instructions: what a branch back spans.
 """
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-import zipfile
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-FOLDER = Path(__file__).parent
+from research.time.round import ROUNDS
+from research.time.round import sets as sets_of
+from research.time.run import SETS, load
+
 LEAST = 12
 _LABEL = re.compile(r"\s*(\.L_[\w$]+):")
 _INSTRUCTION = re.compile(r"\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)\s*(.*?);")
@@ -38,11 +39,8 @@ def tool(name: str) -> str:
 def kernels(sets: list[Path]):
     """(name, arch, PTX) of every kernel of the sets."""
     for path in sets:
-        with zipfile.ZipFile(path) as archive:
-            for name in json.loads(archive.read("index.json")):
-                inner = zipfile.ZipFile(io.BytesIO(archive.read(f"{name}.lab")))
-                about = json.loads(inner.read("artifact.json"))
-                yield name, about["arch"], inner.read("kernel.ptx").decode()
+        for saved in load(path):
+            yield saved.name, saved.artifact.arch, saved.artifact.ptx
 
 
 def disassembled(arch: str, ptx: str) -> str:
@@ -93,7 +91,7 @@ def main(out: Path, sets: list[Path]) -> None:
         except subprocess.CalledProcessError as error:
             return name, {"failed": str(error.stderr)[:300]}
 
-    chosen = sets or sorted(FOLDER.glob("*.zip"))
+    chosen = sets or [path for number in ROUNDS for path in sets_of(number)] + SETS
     with ThreadPoolExecutor() as pool:
         found = dict(pool.map(one, kernels(chosen)))
     version = subprocess.run([tool("ptxas"), "--version"], capture_output=True, text=True).stdout

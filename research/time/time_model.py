@@ -19,7 +19,6 @@ import json
 import re
 import statistics
 import tempfile
-import zipfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,6 +26,7 @@ from ptxsim.timing.chip import chip
 from ptxsim.timing.power import settled_clock, start_clock
 from research.time.ladders import rung
 from research.time.round import ROUNDS, sets
+from research.time.run import load
 from research.time.time_groups import groups
 from tirxlab.artifact import Artifact
 from tirxlab.forecast import NoForecast, replayed
@@ -37,7 +37,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOLUTIONS = ROOT / "instructor" / "solutions"
 RESULTS = ROOT / "research" / "chip" / "results"
 HW = ROOT / "research" / "time"
-SEEN = HW / "kernels.zip", HW / "ladders.zip"  # of rounds 1 and 2
+SEEN = [HW / "kernels.tar.xz" / name for name in ("first", "first-ladders")]  # of rounds 1 and 2
 WRITTEN, TIMED = "timing-predicted-{}-h200.json", "timing-unseen-{}-nvidia-h200.json"  # of a round
 FITTED = {  # of b200.toml, and the values that leave-one-out may choose from
     "wgmma_energy": [e * 1e-12 for e in (0.65, 0.75, 0.85, 0.95, 1.05)],
@@ -96,7 +96,7 @@ def say(row: Row) -> None:
 
 def course() -> list[Row]:
     """Steps 1 to 10 at the sizes of the published times; step 4 at 4096 from the book of the course."""
-    lines = (ROOT / "tirxlab" / "data" / "b200_reference_ms.csv").read_text().splitlines()
+    lines = (ROOT / "packages/tirxlab/src/tirxlab/data/b200_reference_ms.csv").read_text().splitlines()
     rows = []
     for line in csv.DictReader(text for text in lines if not text.startswith("#")):
         size = int(line["M"]), int(line["N"]), int(line["K"])
@@ -229,9 +229,7 @@ def order(rows: list[Row]) -> str:
 def saved(sets):
     """(name, Artifact) of the saved kernels of some sets."""
     for path in sets:
-        with zipfile.ZipFile(path) as archive:
-            for name in json.loads(archive.read("index.json")):
-                yield name, Artifact.from_bytes(archive.read(f"{name}.lab"))
+        yield from ((one.name, one.artifact) for one in load(path))
 
 
 def predictions(number: int | None) -> dict:
@@ -251,7 +249,9 @@ def predictions(number: int | None) -> dict:
 
 def constants() -> str:
     """The fingerprint of the table that the predictions were made with."""
-    return hashlib.sha256((ROOT / "ptxsim" / "timing" / "h200.toml").read_bytes()).hexdigest()[:16]
+    return hashlib.sha256((ROOT / "packages/ptxsim/src/ptxsim/timing/h200.toml").read_bytes()).hexdigest()[
+        :16
+    ]
 
 
 def known_rungs() -> list[tuple]:

@@ -1,4 +1,4 @@
-"""Triton kernels at the sizes of a benchmark, as artifacts for sm_90a: `python triton_bench.py OUT.zip`.
+"""Triton kernels at the sizes of a benchmark, as artifacts for sm_90a: `python triton_bench.py OUT.tar.xz`.
 
 Needs Triton 3.9 (no GPU): `PYTHONPATH=folder-with-triton`. Each kernel of ROWS is compiled once and saved
 with its launch; index.json says what it computes: floating-point operations, bytes that must move, and the
@@ -16,7 +16,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import zipfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -32,6 +31,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "research" / "foreign")]
 
 import triton_code as code  # noqa: E402
 
+from research import store  # noqa: E402
 from tirxlab.artifact import Artifact, BufferInfo, BufferParam, ScalarParam, TensorMapParam  # noqa: E402
 
 TYPES = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32"}
@@ -329,16 +329,13 @@ def assembled(ptx: str) -> tuple[int, bytes]:
 
 def save(rows: list[Row], out: Path) -> None:
     """The set: every row built, and index.json."""
-    index = {}
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for row in rows:
-            artifact = build(row)
-            index[row.name] = {"half": row.half, "flops": row.flops, "bytes": row.moved}
-            entry = zipfile.ZipInfo(f"{row.name}.lab")
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(entry, artifact.to_bytes())
-            print(row.name, row.half, artifact.registers, artifact.shared_bytes, flush=True)
-        archive.writestr(zipfile.ZipInfo("index.json"), json.dumps(index, indent=1))
+    index, files = {}, {}
+    for row in rows:
+        artifact = build(row)
+        index[row.name] = {"half": row.half, "flops": row.flops, "bytes": row.moved}
+        files[f"{row.name}.lab"] = artifact.to_bytes()
+        print(row.name, row.half, artifact.registers, artifact.shared_bytes, flush=True)
+    store.save(out, files | {"index.json": json.dumps(index, indent=1).encode()})
     print(f"{len(index)} kernels, {out.stat().st_size} bytes")
 
 

@@ -1,4 +1,4 @@
-"""Triton kernels of the fifth round: `python triton_fifth.py OUT.zip [small]`. Needs Triton 3.9, no GPU.
+"""Triton kernels of the fifth round: `python triton_fifth.py OUT.tar.xz [small]`. Needs Triton 3.9, no GPU.
 
 Which of the known kinds it has, and at which sizes, tiles, stages and warps, is drawn by machine (drawn.py).
 New are triton_fifth_products.py, attention within a window and of queries that share their keys, and half of

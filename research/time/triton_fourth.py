@@ -1,4 +1,4 @@
-"""Triton kernels of the fourth round: `python triton_fourth.py OUT.zip [small]`. Needs Triton 3.9, no GPU.
+"""Triton kernels of the fourth round: `python triton_fourth.py OUT.tar.xz [small]`. Needs Triton 3.9, no GPU.
 
 Products of 8-bit and tf32 operands, of 8-bit weights, with two right sides, by one tile of TMA a CTA, over
 plain pointers and persistent, of a triangle, of a convolution; attention that stops at the diagonal;

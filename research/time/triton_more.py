@@ -1,4 +1,4 @@
-"""Triton kernels of the third round: `python triton_more.py OUT.zip`. Needs what triton_bench.py needs.
+"""Triton kernels of the third round: `python triton_more.py OUT.tar.xz`. Needs what triton_bench.py needs.
 
 Its matmuls, attention and streams in configurations that no earlier round has, and kinds that none has: a
 product split along K, batches, a fused epilogue, a gated activation, RMS norm, a transposition, log-sum-exp.

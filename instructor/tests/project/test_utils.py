@@ -331,7 +331,7 @@ def test_large_sizes_need_full():
 
 
 def test_an_untouched_step_says_so(tmp_path):
-    skeleton = ROOT / "tirxlab" / "data" / "gemm_kernels.skeleton"
+    skeleton = ROOT / "packages/tirxlab/src/tirxlab/data/gemm_kernels.skeleton"
     if not skeleton.exists():
         pytest.skip("the skeleton has not been generated")
     path = tmp_path / "gemm_kernels.py"

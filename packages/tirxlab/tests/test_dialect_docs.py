@@ -102,7 +102,7 @@ def test_the_options_of_tile_operations_are_those_of_the_stub(name):
 
 
 def test_the_front_door_exports_the_same_names():
-    text = (ROOT / "tirxlab" / "__init__.pyi").read_text(encoding="utf-8")
+    text = Path(tirxlab.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
     assert set(re.findall(r"(\w+) as \1", text)) == set(tirxlab.DIALECT_NAMES)
 
 

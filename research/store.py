@@ -1,0 +1,78 @@
+"""Saved kernels, arrays and results of a study in one file: a tar of plain files, packed as a whole by xz.
+
+Kernels resemble one another, so packing them together takes a third of what packing each takes. Artifacts
+(`*.lab`) and arrays (`*.npz`) are zips themselves: their parts are packed, and they are put together again
+when they are read. A path may lead into a store, `kernels.tar.xz/ladders-3`: then it means the files below there.
+"""
+
+from __future__ import annotations
+
+import io
+import lzma
+import tarfile
+import zipfile
+from pathlib import Path, PurePosixPath
+
+SUFFIX = ".tar.xz"
+NESTED = (".lab", ".npz")  # zips whose parts are packed
+_SETTINGS = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 1 << 26}]
+_PART = "!/"  # between the name of a nested zip and that of its part
+
+
+def load(path: Path) -> dict[str, bytes]:
+    """The files of a store, or of a folder in one, by name."""
+    file, inside = _split(path)
+    found: dict[str, bytes] = {}
+    parts: dict[str, dict[str, bytes]] = {}
+    with tarfile.open(file, "r:xz") as tar:
+        for member in tar:
+            if not member.name.startswith(inside):
+                continue
+            name, _, part = member.name[len(inside) :].partition(_PART)
+            data = tar.extractfile(member).read()
+            if part:
+                parts.setdefault(name, {})[part] = data
+            else:
+                found[name] = data
+    return found | {name: _zipped(files) for name, files in parts.items()}
+
+
+def save(path: Path, files: dict[str, bytes]) -> None:
+    """Writes a store; the same files give the same bytes."""
+    flat: dict[str, bytes] = {}
+    for name, data in files.items():
+        if name.endswith(NESTED):
+            with zipfile.ZipFile(io.BytesIO(data)) as nested:
+                flat |= {f"{name}{_PART}{part}": nested.read(part) for part in nested.namelist()}
+        else:
+            flat[name] = data
+    packed = lzma.LZMACompressor(filters=_SETTINGS)
+    plain = io.BytesIO()
+    with tarfile.open(fileobj=plain, mode="w") as tar:
+        for name in sorted(flat, key=_alike):
+            info = tarfile.TarInfo(name)
+            info.size = len(flat[name])
+            tar.addfile(info, io.BytesIO(flat[name]))
+    path.write_bytes(packed.compress(plain.getvalue()) + packed.flush())
+
+
+def _alike(name: str) -> tuple[str, str]:
+    """Files of one kind stand together."""
+    return PurePosixPath(name).suffix or PurePosixPath(name).name, name
+
+
+def _split(path: Path) -> tuple[Path, str]:
+    """(the file, the prefix of names in it)."""
+    for file in (path, *path.parents):
+        if file.name.endswith(SUFFIX):
+            inside = path.relative_to(file).as_posix()
+            return file, "" if inside == "." else inside + "/"
+    raise ValueError(f"{path}: not a store, whose name ends in {SUFFIX}")
+
+
+def _zipped(files: dict[str, bytes]) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, data in files.items():
+            archive.writestr(zipfile.ZipInfo(name), data)
+    return packed.getvalue()
