@@ -10,11 +10,12 @@ from pathlib import Path
 
 from tirxlab.artifact import Artifact, ArtifactError
 from tirxlab.sandbox.limits import Limits, printable
-from tirxlab.sandbox.session import Session, TooSlow, WorkerError
+from tirxlab.sandbox.session import NotDone, Session, TooSlow, WorkerError
 from tirxlab.steps import StepError, UntouchedStep, read_text
 from tirxlab.toolchain import cache, nvrtc
 
 Size = tuple[int, int, int]
+REFUSALS = ("file", "untouched", "misfit", "build", "raised")
 LEAST_SECONDS = 10  # that a step gets after others that were too slow
 
 
@@ -25,7 +26,9 @@ class Built:
     step: int
     size: Size
     artifact: Artifact | None = None
-    kind: str = ""  # why there is none: "file", "untouched", "misfit", "build", "raised" or "died"
+    kind: str = (
+        ""  # why there is none: "file", "untouched", "misfit", "build", "raised", "died", or "lab": our fault
+    )
     message: str = ""  # the same for a person, safe to print
     printed: str = ""  # what the code printed meanwhile, safe to print
 
@@ -94,7 +97,8 @@ class Builder:
             draft = self._draft(built)
             built.artifact = draft and self._compiled(built, draft)
         except WorkerError as error:
-            built.kind, built.message = "died", f"the code {error}"
+            ours = isinstance(error, NotDone)
+            built.kind, built.message = "lab" if ours else "died", f"the code {error}"
             if isinstance(error, TooSlow):
                 self._lose_patience()
         except ArtifactError as error:
@@ -125,7 +129,7 @@ class Builder:
 
     def _refuse(self, built: Built, answer: dict) -> None:
         kind, message = answer.get("kind"), answer.get("message")
-        known = kind in ("file", "untouched", "misfit", "build", "raised") and isinstance(message, str)
+        known = kind in REFUSALS and isinstance(message, str)
         built.kind = kind if known else "died"
         built.message = printable(message) if known else "the code gave an answer that is none"
 

@@ -1,5 +1,6 @@
 """Inside the confined child: answers requests on standard input, one JSON line each, until it is closed.
 
+    {"ready": true}            answered as soon as everything is imported
     python child.py lower      first {"name", "bytes"} and the file; then {"step", "size", "arch"}: a draft
     python child.py compile    {"bytes"} and a draft: the finished artifact
 An answer is one JSON line {"ok", "bytes", ..} and so many bytes. Whatever is printed goes to standard error.
@@ -29,7 +30,10 @@ def main(mode: str) -> None:
     gc.enable()
     while line := requests.readline():
         request = json.loads(line)
-        answer, data = serve.answer(request, requests.read(request.get("bytes", 0)))
+        if "ready" in request:
+            answer, data = {"ok": True}, b""
+        else:
+            answer, data = serve.answer(request, requests.read(request.get("bytes", 0)))
         sys.stdout.flush()
         replies.write(json.dumps({**answer, "bytes": len(data)}).encode() + b"\n" + data)
         replies.flush()
