@@ -28,12 +28,19 @@ class Shares:
     implementation: float
     speed: float
     without_speed: str  # "apart" or "scaled"
+    result_alone: float  # what a right result keeps if the kernel lacks what the step before demands
 
     def __post_init__(self):
         if abs(self.correctness + self.implementation + self.speed - 1) > 1e-9:
             raise ValueError("rubric.toml: the three shares of [grading] must add up to 1")
         if self.without_speed not in ("apart", "scaled"):
             raise ValueError('rubric.toml: without_speed is "apart" or "scaled"')
+        if not 0 <= self.result_alone <= 1:
+            raise ValueError("rubric.toml: result_alone is a part, from 0 to 1")
+
+    def result(self, complete: bool) -> float:
+        """The share of a right result; `complete`: with what the step before demands."""
+        return self.correctness * (1 if complete else self.result_alone)
 
 
 @dataclass(frozen=True)
