@@ -235,9 +235,9 @@ def _linked(seen: Evidence, done: str, role: str) -> bool:
     for n in seen.numbers(done):
         for w in seen.later([n]):
             who = events[w].cta, events[w].lane
-            if events[w].kind == "wait" and who != (events[n].cta, events[n].lane):
-                if any(m > w for m in workers.get(who, ())):
-                    return True
+            elsewhere = events[w].kind == "wait" and who != (events[n].cta, events[n].lane)
+            if elsewhere and any(m > w for m in workers.get(who, ())):
+                return True
     return False
 
 
@@ -251,17 +251,21 @@ def _workers(seen: Evidence, role: str) -> dict[tuple[int, str], list[int]]:
     return found
 
 
+def _like(seen: Evidence) -> str:
+    return f"the loads run ahead like those of a ring of {seen.ring}"
+
+
 def four_stages(seen: Evidence) -> str:
     if seen.pace(4).inside >= BUSY:
         return ""
-    return f"the loads run ahead like those of a ring of {seen.ring}: four stages are asked for, each filled as it is free"
+    return f"{_like(seen)}: four stages are asked for, each filled as soon as it is free"
 
 
 def deep(seen: Evidence) -> str:
     """As far ahead as in step 8: in its stages, or in bytes where a stage is larger."""
     asked = min(4.0, max(2.0, DEEP / max(seen.replay.stage_bytes, 1)))
     if seen.pace(asked).inside < BUSY:
-        return f"the loads run ahead like those of a ring of {seen.ring}: step 8 asks for four stages, or {DEEP >> 10} KiB"
+        return f"{_like(seen)}: step 8 asks for four stages, here {DEEP >> 10} KiB of loads do"
     return ""
 
 

@@ -1,10 +1,10 @@
-"""How well loads hide behind products: the recorded events of a cluster, played again with costs that show it.
+"""How well loads hide behind MMAs: the recorded events of a cluster, replayed with costs that show it.
 
-In the replay an MMA takes its time, a load arrives `ahead` stages of MMAs after it was issued, however many are
-on their way, and all else is free. A ring of d stages then keeps the tensor core busy for ahead = d - 1: what is
-missing is time in which nothing but loads was waited for. Two figures come of it: the part of a tile's time in
-which the tensor core works, and what is lost between tiles. Where write-back is free, a loader that runs on
-into the next tile loses nothing there; one that waits for write-back loses the whole way of a load.
+In the replay an MMA takes its time, a load arrives `ahead` stages of MMAs after it was issued, however many
+are in flight, and all else is free. A ring of d stages then keeps the tensor core busy for ahead = d - 1: what
+is missing is time in which nothing but loads was waited for. Two figures come of it: the part of a tile's time
+in which the tensor core works, and what is lost between tiles. As write-back is free, a loader that runs on
+into the next tile loses nothing there; one that waits for write-back loses the latency of a load.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Pace:
     """What one replay showed."""
 
     inside: float  # the part of a tile's time, from its first MMA to its last, in which the tensor core works
-    between: float  # times of a load's way lost from one tile to the next, in the mean; 0 with a single tile
+    between: float  # times a load's latency lost from one tile to the next, in the mean; 0 with a single tile
 
 
 @dataclass
@@ -73,7 +73,7 @@ class Replay:
 
     @cached_property
     def stages(self) -> list[tuple[int, int]]:
-        """(bytes, multiply-adds) of each stage of a CTA: loads that an MMA reads together, and all their MMAs."""
+        """(bytes, multiply-adds) of each stage of a CTA: loads that an MMA reads together, all their MMAs."""
         events, root = self.timeline.events, {}
         products: dict[tuple, int] = defaultdict(int)
         for mma in self.timeline.read_out:
@@ -96,9 +96,9 @@ class Replay:
         """With loads that arrive `ahead` stages of MMAs after their issue."""
         if not self.stages:
             return Pace(0.0, 0.0)
-        way = max(1, round(ahead * median(amount for _, amount in self.stages) / MACS))
+        latency = max(1, round(ahead * median(amount for _, amount in self.stages) / MACS))
         events = [_alike(event) for event in self.timeline.events]
-        schedule(events, Waiting(way))
+        schedule(events, Waiting(latency))
         ctas = {key[0] for key in self.tiles}
         busy = {
             cta: spans([e for e in events if (e.cta, e.lane, e.kind) == (cta, TENSOR, "mma")]) for cta in ctas
@@ -111,7 +111,7 @@ class Replay:
             for (_, end), (begin, _) in zip(when, when[1:], strict=False):
                 lost += max(0, begin - end) - _covered(busy[cta], (end, begin))
                 gaps += 1
-        return Pace(worked / max(whole, 1), lost / (way * gaps) if gaps else 0.0)
+        return Pace(worked / max(whole, 1), lost / (latency * gaps) if gaps else 0.0)
 
 
 def _alike(event: Event) -> Event:

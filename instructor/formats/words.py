@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from instructor.autograder.points import NOT_MEASURED, Grade, StepGrade
 
-
 COPIED = (
-    "a result counts in full with what the step before demands: ten steps are ten techniques, each built on the one "
-    "before, and a copied step adds none"
+    "a result counts in full with what the step before demands: ten steps are ten techniques, each built on "
+    "the one before, and a copied step adds none"
 )
 
 
