@@ -70,7 +70,7 @@ def loader_waits(text: str) -> str:
             r"\1wb2tma.wait(0, go_phase.phase)\n\1go_phase.move_to_next_stage()\n\g<0>",
         ),
         (
-            r"^( +)(Tx\.cuda\.warpgroup_sync\(1\)  # Dsmem may be overwritten\n)( +)(tile_scheduler\.next_tile)",
+            r"^( +)(Tx\.cuda\.warpgroup_sync\(1\)  # Dsmem may be over.*\n)( +)(tile_scheduler\.next)",
             r"\1\2\3wb2tma.arrive(0)\n\3\4",
         ),
     )
