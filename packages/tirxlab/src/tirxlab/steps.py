@@ -18,7 +18,7 @@ from tirxlab.explain.slips import guarded
 
 STEPS = tuple(range(1, 11))
 SKELETON = Path(__file__).parent / "data" / "gemm_kernels.skeleton"
-_DEF = re.compile(r"^def hgemm_v(\d+)\(", re.MULTILINE)
+_DEF = re.compile(r"^def hgemm_v(\d{1,4})\(", re.MULTILINE)
 
 
 class StepError(ValueError):
@@ -74,12 +74,12 @@ def sections(text: str) -> dict[int, str]:
     """Step -> its text; the text before the first step is under 0. All values joined give the file."""
     starts = [(int(match[1]), match.start()) for match in _DEF.finditer(text)]
     numbers = [step for step, _ in starts]
-    for step in numbers:
+    for step in dict.fromkeys(numbers):
         if step not in STEPS:
             raise StepError(f"hgemm_v{step} is not one of the ten steps")
         if numbers.count(step) > 1:
-            lines = [text.count("\n", 0, start) + 1 for number, start in starts if number == step]
-            where = " and ".join(map(str, lines))
+            first, second, *_ = [start for number, start in starts if number == step]
+            where = " and ".join(str(text.count("\n", 0, start) + 1) for start in (first, second))
             raise StepError(f"hgemm_v{step} is defined twice, in lines {where}: keep one of them")
     ends = [begin for _, begin in starts[1:]] + [len(text)]
     found = {0: text[: starts[0][1]] if starts else text}

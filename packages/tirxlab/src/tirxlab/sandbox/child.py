@@ -3,6 +3,7 @@
     {"ready": true}            answered as soon as everything is imported
     python child.py lower      first {"name", "bytes"} and the file; then {"step", "size", "arch"}: a draft
     python child.py compile    {"bytes"} and a draft: the finished artifact
+    python child.py call       first {"module", "bytes"} and its text; then {"call", "bytes"}: what it gives
 An answer is one JSON line {"ok", "bytes", ..} and so many bytes. Whatever is printed goes to standard error.
 Student code runs in this process and may break any of this: the parent believes valid data alone.
 What the answers need is imported before the first request, which may come later.
@@ -25,7 +26,7 @@ def main(mode: str) -> None:
     requests, sys.stdin = stdin.buffer, io.StringIO()  # a call of input() gets no request, and no answer
     os.dup2(2, 1)
     gc.disable()  # what imports make stays
-    serve = {"lower": Lowering, "compile": Compiling}[mode]()
+    serve = {"lower": Lowering, "compile": Compiling, "call": Calling}[mode]()
     gc.freeze()
     gc.enable()
     while line := requests.readline():
@@ -41,6 +42,25 @@ def main(mode: str) -> None:
 
 def refused(kind: str, message: str) -> tuple[dict, bytes]:
     return {"ok": False, "kind": kind, "message": message}, b""
+
+
+class Calling:
+    """Functions of one module of the lab, from bytes of others to bytes; runs no student code."""
+
+    def __init__(self):
+        self.module: dict = {}
+
+    def answer(self, request: dict, data: bytes) -> tuple[dict, bytes]:
+        if "module" in request:
+            self.module = {"__name__": request["module"]}
+            exec(compile(data, request["module"], "exec"), self.module)
+            return {"ok": True}, b""
+        try:
+            return {"ok": True}, self.module[request["call"]](data)
+        except ValueError as error:
+            return refused("raised", str(error))
+        except (MemoryError, RecursionError) as error:
+            return refused("raised", f"cannot be read: {type(error).__name__}")
 
 
 class Compiling:
