@@ -1,7 +1,7 @@
 """The fingerprint of a kernels file: its runs of tokens.
 
-Comments, names, layout and the skeleton do not count. Runs in a confined child, see reader.py: some texts take
-Python's tokenizer minutes.
+Comments, names, layout and the skeleton do not count. Runs in a confined child, see reader.py: some texts
+take Python's tokenizer minutes.
 """
 
 from __future__ import annotations

@@ -20,11 +20,13 @@ import phases
 from corpus import bug_source
 from kernel_variants import EDITS, REFERENCE, file_with, moved, solved, variants
 
+from instructor.autograder import opening
 from instructor.autograder.behaviour import DEMANDS
 from instructor.autograder.grading import Options, grade
 from instructor.autograder.plan import load_hidden, plan, secret_seed
 from instructor.autograder.points import StepGrade
 from instructor.autograder.ptx_rules import broken_rule
+from instructor.autograder.reader import Reader
 from instructor.autograder.submission import Submission, SubmissionError, read_submission
 from tirxlab.cli.handin import write_tar
 from tirxlab.rubric import load_rubric
@@ -249,15 +251,16 @@ def test_a_broken_tar_is_one_line_whatever_is_broken(tmp_path):
     rng = random.Random(1)
     write_tar(tmp_path / "h.tar", "x = 1\n", "ab123")
     whole = (tmp_path / "h.tar").read_bytes()
-    for _ in range(300):
-        data = bytearray(whole)
-        for _ in range(rng.choice([1, 3, 30])):
-            data[rng.randrange(2600)] = rng.choice([0, 255, ord("9"), ord("-"), rng.randrange(256)])
-        (tmp_path / "h.tar").write_bytes(data)
-        try:
-            assert len(read_submission(tmp_path / "h.tar").text) < 1 << 20
-        except SubmissionError as error:
-            assert len(str(error).splitlines()) == 1
+    with Reader(opening) as reader:
+        for _ in range(300):
+            data = bytearray(whole)
+            for _ in range(rng.choice([1, 3, 30])):
+                data[rng.randrange(2600)] = rng.choice([0, 255, ord("9"), ord("-"), rng.randrange(256)])
+            (tmp_path / "h.tar").write_bytes(data)
+            try:
+                assert len(read_submission(tmp_path / "h.tar", reader).text) < 1 << 20
+            except SubmissionError as error:
+                assert len(str(error).splitlines()) == 1
 
 
 def test_a_mark_at_the_head_of_a_file_costs_nothing(tmp_path):
