@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tirxlab.artifact import Artifact, ArtifactError
+from tirxlab.rubric import load_rubric
 from tirxlab.sandbox.limits import Limits, printable
 from tirxlab.sandbox.session import NotDone, Session, TooSlow, WorkerError
 from tirxlab.steps import StepError, UntouchedStep, read_text
@@ -91,7 +92,7 @@ class Builder:
         self.compiler.close()
 
     def build(self, step: int, size: Size) -> Built:
-        """Never raises for what the code does."""
+        """Never raises for what the code does. Sizes of the rubric may have an SM_COUNT of their own."""
         built = Built(step, size)
         try:
             draft = self._draft(built)
@@ -119,7 +120,9 @@ class Builder:
         if self.told is None or self.told is not self.student.process:
             self.student.ask({"name": self.name}, self.text.encode())
             self.told = self.student.process
-        answer, data = self.student.ask({"step": built.step, "size": built.size, "arch": self.arch})
+        few = load_rubric().few_sms.get((built.step, tuple(built.size)))
+        asked = {"step": built.step, "size": built.size, "arch": self.arch, "sm_count": few}
+        answer, data = self.student.ask(asked)
         if not answer["ok"]:
             return self._refuse(built, answer)
         draft = Artifact.from_bytes(data)

@@ -1,7 +1,7 @@
 """Inside the confined child: answers requests on standard input, one JSON line each, until it is closed.
 
     {"ready": true}            answered as soon as everything is imported
-    python child.py lower      first {"name", "bytes"} and the file; then {"step", "size", "arch"}: a draft
+    python child.py lower      first {"name", "bytes"} and the file; then what `lower` takes: a draft
     python child.py compile    {"bytes"} and a draft: the finished artifact
     python child.py call       first {"module", "bytes"} and its text; then {"call", "bytes"}: what it gives
 An answer is one JSON line {"ok", "bytes", ..} and so many bytes. Whatever is printed goes to standard error.
@@ -105,12 +105,12 @@ class Lowering:
         except MemoryError:
             return refused("raised", "the code asks for more memory than it may use")
 
-    def lower(self, step: int, size: list[int], arch: str) -> tuple[dict, bytes]:
+    def lower(self, step: int, size: list[int], arch: str, sm_count: int | None = None) -> tuple[dict, bytes]:
         from tirxlab.steps import StepError, UntouchedStep, builder
         from tirxlab.toolchain.build import BuildError, draft
 
         try:
-            make = builder(self.path, step)
+            make = builder(self.path, step, sm_count)
         except StepError as error:
             return refused("untouched" if isinstance(error, UntouchedStep) else "file", str(error))
         try:
