@@ -36,6 +36,7 @@ class Evidence:
     cluster: tuple[int, int, int]
     size: tuple[int, int, int]  # (M, N, K)
     first: bool = True  # it is the first cluster
+    sms: int = SMS  # for which the kernel was built
 
     @cached_property
     def ctas(self) -> int:
@@ -153,7 +154,7 @@ def balanced(seen: Evidence) -> str:
     """No cluster has more tiles than its share of them on a whole chip; one more where all have several."""
     whole, busiest = seen.stats["tensor_operations"], seen.stats["busiest"]
     tiles = math.ceil(math.prod(seen.size[:2]) / seen.tile)
-    fair = math.ceil(tiles / (SMS // math.prod(seen.cluster)))
+    fair = math.ceil(tiles / (seen.sms // math.prod(seen.cluster)))
     most = fair + (fair > 1)
     if busiest > 1.01 * most * whole * seen.tile / math.prod(seen.size[:2]):
         return "a few CTAs do most of the work: let all of them take tiles of D"
@@ -189,7 +190,7 @@ def across_tiles(seen: Evidence) -> str:
 
 
 def persistent(seen: Evidence) -> str:
-    if seen.ctas != SMS:
+    if seen.ctas not in (SMS, seen.sms):
         return (
             f"the grid has {seen.ctas} CTAs: launch {SMS}, whatever the size, and let each take tiles in turn"
         )

@@ -94,6 +94,7 @@ def _launch(run: Run, artifact: Artifact) -> Judged:
     judged.right = not judged.reason
     if run.record and judged.right:
         seen = Evidence(done.trace, done.stats, artifact.grid, artifact.cluster, run.size)
+        seen.sms = load_rubric().few_sms.get((run.step, run.size), seen.sms)
         _judge_implementation(judged, Case(run, artifact, A, B, result), seen)
     return judged
 
