@@ -9,5 +9,6 @@ points.py      what all of that earns
 speed.py       is a step fast enough on the GPU? of artifacts alone
 batch.py       a class: here or on Dask, resumable; apart.py: each submission in a process of its own
 class_speed.py the speed of a graded class, on the GPU of this machine or through cloud.py
+reader.py      our functions on students' bytes, in a confined child: opening.py (tars), prints.py (likeness)
 similar.py     which submissions read alike
 """

@@ -18,9 +18,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from instructor.autograder import opening
 from instructor.autograder.apart import grade_apart
 from instructor.autograder.grading import Options
 from instructor.autograder.points import Grade, StepGrade
+from instructor.autograder.reader import Reader
 from instructor.autograder.submission import LARGEST, Submission, SubmissionError, read_submission
 from instructor.formats import from_plain, page, plain, to_json, words
 from tirxlab.pool import Failed, Pool
@@ -48,6 +50,15 @@ class Class:
     roster: dict[str, dict[str, str]] = field(default_factory=dict)  # submission -> its row
     again: bool = False  # also what is graded already
 
+    def __post_init__(self):
+        self.reader, self.known = Reader(opening, self.options.level), {}
+
+    def __enter__(self) -> Class:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.reader.close()
+
     @functools.cached_property
     def paths(self) -> dict[str, Path]:
         """The submissions, by names that can be shown and written: folders, and .py and .tar files."""
@@ -71,9 +82,14 @@ class Class:
         )
 
     def read(self, key: str) -> Submission | str:
-        """The submission, or why it is none."""
+        """The submission, or why it is none; read once."""
+        if key not in self.known:
+            self.known[key] = self._read(key)
+        return self.known[key]
+
+    def _read(self, key: str) -> Submission | str:
         try:
-            made = read_submission(self.paths[key])
+            made = read_submission(self.paths[key], self.reader)
         except SubmissionError as error:
             return printable(str(error), 1)
         student = self.roster.get(key, {}).get("student") or made.student

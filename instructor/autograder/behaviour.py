@@ -1,9 +1,10 @@
 """Is a kernel implemented as its step demands? Judged by what one run of it did, not by its text.
 
 The evidence: the artifact's launch, the counts of the whole grid, and the events of one cluster with what
-each of them waited for and which bytes it took (flow.py). Only MMAs whose sums are read count. A demand is
-a function from the evidence to "" or a hint. judge.py asks of the first cluster, and of two others what a
-cluster with a single tile can show; purpose.py asks whether D depends on it.
+each of them waited for and which bytes it took (flow.py); what overlaps is measured on a replay (replay.py).
+Only MMAs whose sums are read count. A demand is a function from the evidence to "" or a hint. A step demands
+what the one before does, and its own technique. judge.py asks of the first cluster and of two others;
+purpose.py asks whether D depends on it.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from instructor.autograder.flow import Traced
-from instructor.autograder.pipeline import Depths, depths
+from instructor.autograder.replay import Pace, Replay
 from ptxsim.trace.schedule import COPIES, LOADS, STORES, TENSOR, Event
 
 SMS = 148  # of a B200
 MMA_K = 16  # K of one MMA instruction on 16-bit operands
-TMEM = 128 * 512  # numbers that the tensor memory of a CTA holds
-ALWAYS, MOSTLY = 0.7, 0.45  # parts of the loads that run as far ahead as they should; in a ring all do
+BUSY = 0.9  # part of a tile's time that the tensor core works, at least, if loads run as far ahead as asked
+LOST = 0.5  # of a load's way, at most, from one tile to the next
+DEEP = 96 << 10  # bytes that loads run ahead in the steps after four stages: three stages of 32 KiB
 
 
 @dataclass
@@ -34,6 +36,7 @@ class Evidence:
     cluster: tuple[int, int, int]
     size: tuple[int, int, int]  # (M, N, K)
     first: bool = True  # it is the first cluster
+    sms: int = SMS  # for which the kernel was built
 
     @cached_property
     def ctas(self) -> int:
@@ -43,6 +46,11 @@ class Evidence:
     def macs(self) -> int:
         """Multiply-adds that the product takes."""
         return math.prod(self.size)
+
+    @cached_property
+    def tiles(self) -> list[int]:
+        """Of each warp that multiplies, the tiles that it begins one after the other."""
+        return [len(tiles) for tiles in self.replay.tiles.values()]
 
     def numbers(self, kind: str, lane: str | None = None, cta: int | None = None) -> list[int]:
         """Events of a kind, by their number; MMAs if their sums are read."""
@@ -79,8 +87,22 @@ class Evidence:
         return _closure(numbers, lambda n: self.followers[n])
 
     @cached_property
-    def depths(self) -> Depths:
-        return depths(self.timeline)
+    def replay(self) -> Replay:
+        return Replay(self.timeline)
+
+    def pace(self, stages: float) -> Pace:
+        """What the MMAs lose if loads take as long as all stages but one of a ring of so many."""
+        return self.replay.pace(stages - 1)
+
+    @cached_property
+    def ring(self) -> int:
+        """Stages that the loads run ahead, the one in work among them: the most that keep the MMAs busy."""
+        return next((n - 1 for n in range(2, 9) if self.pace(n).inside < BUSY), 8)
+
+    @cached_property
+    def tile(self) -> int:
+        """Numbers of D whose sums the cluster holds at once, in all of its CTAs."""
+        return max(1, self.timeline.held)
 
     @cached_property
     def readers(self) -> dict[tuple[int, str], int]:
@@ -124,21 +146,17 @@ def accumulates(seen: Evidence) -> str:
     return ""
 
 
-def whole_grid(seen: Evidence) -> str:
-    if seen.ctas < 2:
-        return "one CTA does everything: launch one CTA for each tile of D"
-    share = seen.amount("mma", cta=0) * seen.ctas / seen.macs
-    if not 0.99 <= share <= 1.01:
-        return "the tiles of D are not spread evenly over the CTAs of the grid: one for each CTA"
-    return ""
+def several_ctas(seen: Evidence) -> str:
+    return "one CTA does everything: launch one CTA for each tile of D" if seen.ctas < 2 else ""
 
 
 def balanced(seen: Evidence) -> str:
-    """No cluster has far more to do than its share: twice that, or (unless persistent) its TMEM full once."""
+    """No cluster has more tiles than its share of them on a whole chip; one more where all have several."""
     whole, busiest = seen.stats["tensor_operations"], seen.stats["busiest"]
-    clusters = seen.ctas // math.prod(seen.cluster)
-    full = 0 if seen.ctas == SMS else TMEM * math.prod(seen.cluster) / math.prod(seen.size[:2])
-    if busiest > max(2.2 / clusters, full) * whole:
+    tiles = math.ceil(math.prod(seen.size[:2]) / seen.tile)
+    fair = math.ceil(tiles / (seen.sms // math.prod(seen.cluster)))
+    most = fair + (fair > 1)
+    if busiest > 1.01 * most * whole * seen.tile / math.prod(seen.size[:2]):
         return "a few CTAs do most of the work: let all of them take tiles of D"
     return ""
 
@@ -155,22 +173,28 @@ def by_tma(seen: Evidence) -> str:
 
 
 def loads_ahead(seen: Evidence) -> str:
-    if seen.depths.most < 1.9:
+    """A load of one stage is on its way while the tensor core works on the stage before."""
+    pace = seen.pace(2)
+    if pace.inside < 0.6:
         return "no load is in flight while the tensor core works on the stage before it: load one stage ahead"
-    if seen.depths.reached(1.9) < ALWAYS:
+    if pace.inside < BUSY:
         return "many loads wait until the tensor core has worked on all stages before: always load one ahead"
     return ""
 
 
+def across_tiles(seen: Evidence) -> str:
+    """The next tile's loads are on their way while this one is written back."""
+    if seen.pace(2).between > LOST:
+        return "the next tile's loads wait for the write-back of this one: let the loading warp run on"
+    return ""
+
+
 def persistent(seen: Evidence) -> str:
-    if seen.ctas != SMS:
+    if seen.ctas not in (SMS, seen.sms):
         return (
             f"the grid has {seen.ctas} CTAs: launch {SMS}, whatever the size, and let each take tiles in turn"
         )
-    if not seen.first:
-        return ""
-    area = max(event.amount for event in _events(seen, "mma", TENSOR)) / MMA_K  # elements of D of one MMA
-    if seen.amount("mma", cta=0) / seen.size[2] < 1.9 * area:
+    if seen.first and max(seen.tiles, default=0) < 2:
         return "the first CTA works on one tile only: let each CTA take several in turn"
     return ""
 
@@ -184,13 +208,14 @@ def specialised(seen: Evidence) -> str:
     ):
         if set(one) & set(other):
             return f"the same warp {what}: give each role a warp of its own"
+    several = max(seen.tiles, default=0) > 1
     for missing, text in _LINKS.items():
-        if (seen.first or missing in _IN_ONE_TILE) and not _linked(seen, *missing):
+        if (several or missing in _IN_ONE_TILE) and not _linked(seen, *missing):
             return text
     return ""
 
 
-_LINKS = {  # (what was done, who has to know): what to say if no barrier tells it
+_LINKS = {  # (what was done, who has to know): what to say if nothing tells it
     ("load", "MMA"): "the MMA warp does not wait for loads at a barrier that the copies complete",
     (
         "mma",
@@ -203,34 +228,18 @@ _IN_ONE_TILE = {("load", "MMA"), ("mma", "write-back")}
 
 
 def _linked(seen: Evidence, done: str, role: str) -> bool:
-    """Does work of this kind lead, over a barrier, to further work of another warp with the role?"""
+    """Does work of this kind lead, over barriers, to further work of another warp with the role?
+
+    Whoever hands on the news may be anybody: a warpgroup may meet first, and one of its lanes arrive for all.
+    """
     events, workers = seen.timeline.events, _workers(seen, role)
     for n in seen.numbers(done):
-        phases = [m for m in _to_phases(seen, n) if events[m].kind == "phase"]
-        for wait in (w for phase in phases for w in seen.followers[phase] if events[w].kind == "wait"):
-            event = events[wait]
-            goes_on = any(
-                m > wait or m in seen.later([wait]) for m in workers.get((event.cta, event.lane), ())
-            )
-            if goes_on and (event.cta, event.lane) != (events[n].cta, events[n].lane):
+        for w in seen.later([n]):
+            who = events[w].cta, events[w].lane
+            elsewhere = events[w].kind == "wait" and who != (events[n].cta, events[n].lane)
+            if elsewhere and any(m > w for m in workers.get(who, ())):
                 return True
     return False
-
-
-def _to_phases(seen: Evidence, number: int) -> list[int]:
-    """What follows an event on its way to a barrier: its commit, or its warp's arrivals."""
-    events, found, new = seen.timeline.events, set(), [number]
-    lane = events[number].lane
-    while new:
-        for n in seen.followers[new.pop()]:
-            on_the_way = events[n].kind in ("commit", "phase") or (
-                events[n].lane == lane and events[n].kind != "wait"
-            )
-            if n not in found and on_the_way:
-                found.add(n)
-                if events[n].kind != "phase":
-                    new.append(n)
-    return sorted(found)
 
 
 def _workers(seen: Evidence, role: str) -> dict[tuple[int, str], list[int]]:
@@ -243,11 +252,21 @@ def _workers(seen: Evidence, role: str) -> dict[tuple[int, str], list[int]]:
     return found
 
 
+def _like(seen: Evidence) -> str:
+    return f"the loads run ahead like those of a ring of {seen.ring}"
+
+
 def four_stages(seen: Evidence) -> str:
-    if seen.depths.most < 3.9:
-        return f"the loads run {max(seen.depths.most, 1):.0f} stages ahead of the MMAs: four are asked for"
-    if seen.depths.reached(3.9) < MOSTLY:
-        return "four stages are filled, but many loads wait until more than one of them is free again"
+    if seen.pace(4).inside >= BUSY:
+        return ""
+    return f"{_like(seen)}: four stages are asked for, each filled as soon as it is free"
+
+
+def deep(seen: Evidence) -> str:
+    """As far ahead as in step 8: in its stages, or in bytes where a stage is larger."""
+    asked = min(4.0, max(2.0, DEEP / max(seen.replay.stage_bytes, 1)))
+    if seen.pace(asked).inside < BUSY:
+        return f"{_like(seen)}: step 8 asks for four stages, here {DEEP >> 10} KiB of loads do"
     return ""
 
 
@@ -295,26 +314,32 @@ def writers(seen: Evidence) -> list[int]:
     return [group for group, n in read.items() if n >= 0.25 * sum(read.values())]
 
 
-_TMA = (tensor_core, by_tma, balanced)
-DEMANDS: dict[int, tuple[Callable[[Evidence], str], ...]] = {
+_SUMS = (tensor_core, accumulates)
+_TILES = (*_SUMS, several_ctas, balanced)
+_TMA = (tensor_core, by_tma, accumulates, several_ctas, balanced)
+_PERSISTENT = (*_TMA, persistent)
+_ROLES = (*_PERSISTENT, specialised, loads_ahead, across_tiles)
+Demands = tuple[Callable[[Evidence], str], ...]
+DEMANDS: dict[int, Demands] = {
     1: (tensor_core,),
-    2: (tensor_core, accumulates),
-    3: (tensor_core, whole_grid, balanced),
+    2: _SUMS,
+    3: _TILES,
     4: _TMA,
     5: (*_TMA, loads_ahead),
-    6: (*_TMA, persistent),
-    7: (*_TMA, specialised, loads_ahead),
-    8: (*_TMA, specialised, four_stages),
-    9: (*_TMA, specialised, loads_ahead, pairs),
-    10: (*_TMA, specialised, loads_ahead, pairs, two_consumers),
+    6: (*_PERSISTENT, loads_ahead),
+    7: _ROLES,
+    8: (*_ROLES, four_stages),
+    9: (*_ROLES, deep, pairs),
+    10: (*_ROLES, deep, pairs, two_consumers),
 }
+BEFORE: dict[int, Demands] = {step: DEMANDS.get(step - 1, ()) for step in DEMANDS} | {9: (*_ROLES, deep)}
 
 
-def unmet(step: int, seen: Evidence) -> str:
-    """The first demand of the step that the run does not meet, as a hint; "" if it meets all.
+def unmet(demands: Demands, seen: Evidence) -> str:
+    """The first demand that the run does not meet, as a hint; "" if it meets all.
 
-    A cluster other than the first may have nothing to do, except where each CTA has a tile.
+    A cluster other than the first may have nothing to do.
     """
-    if not seen.first and not seen.amount("mma") and whole_grid not in DEMANDS[step]:
+    if not seen.first and not seen.amount("mma"):
         return ""
-    return next(filter(None, (demand(seen) for demand in DEMANDS[step])), "")
+    return next(filter(None, (demand(seen) for demand in demands)), "")

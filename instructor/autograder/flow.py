@@ -32,6 +32,7 @@ class Traced(Timeline):
     fed: dict[int, set[int]] = field(default_factory=dict)  # MMA -> TMA loads whose bytes it read
     fresh: set[int] = field(default_factory=set)  # MMAs that overwrote what tensor memory held
     read_out: set[int] = field(default_factory=set)  # MMAs whose sum a thread read
+    held: int = 0  # cells of tensor memory that held a sum which was read, in all CTAs of the cluster
 
 
 class Flow(Recorder):
@@ -50,6 +51,7 @@ class Flow(Recorder):
         if cluster.index == self.index:
             self.writers = np.full((cluster.ctas, cluster.shared.shape[1] // 16), NOBODY)
             self.owners = np.full((cluster.ctas, *_CELLS), NOBODY)  # number of the sum in a cell
+            self.holding = np.zeros((cluster.ctas, *_CELLS), bool)  # cells whose sum was read
 
     # ---- who wrote shared memory ----
 
@@ -104,7 +106,7 @@ class Flow(Recorder):
         for lane, _, rows, start, _, columns in result_blocks(op.shape.m, op.shape.n, op.group):
             lanes = slice(op.lane + lane, op.lane + lane + rows)
             block = rank, lanes, slice(op.column + start, op.column + start + columns)
-            held = np.unique(self.owners[block]).tolist() if op.accumulate else []
+            held = _values(self.owners[block]) if op.accumulate else []
             if not op.accumulate or (held == [NOBODY] and not cluster.tmem[rank].cells[block[1:]].any()):
                 held = [len(self.sums)]
                 self.sums.append([])
@@ -122,12 +124,22 @@ class Flow(Recorder):
         if write:
             self.owners[place] = NOBODY
         else:
-            self.summed.update(np.unique(self.owners[place]).tolist())
+            owners = self.owners[place]
+            self.summed.update(_values(owners))
+            self.holding[place] |= owners != NOBODY
 
     def timeline(self, costs: Costs) -> Traced:
         made = super().timeline(costs)
         read_out = {event for number in self.summed - {NOBODY} for event in self.sums[number]}
-        return Traced(**vars(made), fed=self.fed, fresh=self.fresh, read_out=read_out)
+        return Traced(
+            **vars(made), fed=self.fed, fresh=self.fresh, read_out=read_out, held=int(self.holding.sum())
+        )
+
+
+def _values(cells: np.ndarray) -> list[int]:
+    """The different numbers in some cells, ascending; mostly there is one."""
+    one = cells.flat[0]
+    return [int(one)] if (cells == one).all() else np.unique(cells).tolist()
 
 
 class Doubled(Flow):
@@ -156,7 +168,7 @@ class Doubled(Flow):
         owners = self.owners[place]
         numbers = [
             number
-            for number in np.unique(owners).tolist()
+            for number in _values(owners)
             if number != NOBODY and any(self.chosen(self.events, event, lane) for event in self.sums[number])
         ]
         if numbers:

@@ -204,8 +204,14 @@ def _enter_runs(grade: StepGrade, done: list[tuple[Run, Judged]]) -> None:
         where = HIDDEN_SIZE if last_run.secret else size_text(last_run.size)
         grade.hints = [f"at {where}, order {_order(last_run)}: {printable(last.reason, 2)}"]
         return
-    hints = [judged.hint for run, judged in done if run.record and judged.hint]
-    grade.implemented, grade.hints = not hints, hints
+    recorded = next((judged for run, judged in done if run.record), last)
+    grade.implemented, grade.complete = not recorded.hint, not recorded.behind
+    hints = [recorded.hint] if recorded.hint else []
+    if recorded.behind:
+        hints.append(
+            f"the result counts in part: step {grade.step - 1} already asks for more ({recorded.behind})"
+        )
+    grade.hints = hints
 
 
 def _order(run: Run) -> str:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 import numpy as np
 
 import utils
-from instructor.autograder.behaviour import Evidence, unmet
+from instructor.autograder.behaviour import BEFORE, DEMANDS, Demands, Evidence, unmet
 from instructor.autograder.flow import Doubled, Flow
 from instructor.autograder.plan import Run
 from instructor.autograder.ptx_rules import broken_rule
@@ -36,6 +36,7 @@ class Judged:
     verdict: str  # of the simulator
     reason: str = ""  # why it is not right
     hint: str = ""  # what the implementation lacks; only of a recorded run
+    behind: str = ""  # what it lacks of what the step before demands
     findings: list[dict] = field(default_factory=list)  # of any severity
     seconds: float = 0.0
     instructions: int = 0  # warp instructions simulated
@@ -93,6 +94,7 @@ def _launch(run: Run, artifact: Artifact) -> Judged:
     judged.right = not judged.reason
     if run.record and judged.right:
         seen = Evidence(done.trace, done.stats, artifact.grid, artifact.cluster, run.size)
+        seen.sms = load_rubric().few_sms.get((run.step, run.size), seen.sms)
         _judge_implementation(judged, Case(run, artifact, A, B, result), seen)
     return judged
 
@@ -107,6 +109,10 @@ class Case:
     B: np.ndarray
     result: np.ndarray  # D
 
+    @property
+    def clusters(self) -> int:
+        return _clusters(self.artifact)
+
     def cluster(self, number: int, trace=Flow, result: np.ndarray | None = None):
         """One cluster alone, D being canaries or `result`: (Run, D). ValueError if it cannot be alone."""
         return _simulate(self.run, self.artifact, self.A, self.B, trace, result, first=number, clusters=1)
@@ -119,23 +125,30 @@ class Case:
 
 def _judge_implementation(judged: Judged, case: Case, seen: Evidence) -> None:
     """Enters what the kernel lacks; or that it is not right after all, if it spares work."""
-    step, clusters = case.run.step, _clusters(case.artifact)
-    judged.hint = unmet(step, seen) or useless(step, seen, case.doubled)
-    looked_at = {0: seen}
+    step, looked_at = case.run.step, {0: seen}
     try:
-        for number in sorted({case.run.seed % clusters, clusters - 1} - {0}):
+        for number in sorted({case.run.seed % case.clusters, case.clusters - 1} - {0}):
             done, _ = case.cluster(number)
             looked_at[number] = replace(seen, timeline=done.trace, first=False)
     except ValueError:
-        judged.hint = (
-            judged.hint or "its clusters wait for each other through global memory: no step asks for that"
-        )
+        judged.hint = "its clusters wait for each other through global memory: no step asks for that"
+    judged.hint = lacking(DEMANDS[step], case, looked_at) or judged.hint
+    if judged.hint:
+        judged.behind = lacking(BEFORE[step], case, looked_at)
     for number, one in looked_at.items():
-        if number and not judged.hint and (hint := unmet(step, one)):
-            judged.hint = f"not all clusters work alike: in some, {hint}"
         again, _ = case.cluster(number, result=case.result.copy())
         if _work(one) != _work(replace(one, timeline=again.trace)):
             judged.right, judged.reason = False, "it works less when D holds the product already"
+
+
+def lacking(demands: Demands, case: Case, looked_at: dict[int, Evidence]) -> str:
+    """The first demand that a cluster does not meet, as a hint; "" if all meet all of them."""
+    first = looked_at[0]
+    if hint := unmet(demands, first) or (demands and useless(demands, first, case.doubled)):
+        return hint
+    others = (unmet(demands, one) for number, one in looked_at.items() if number)
+    hint = next(filter(None, others), "")
+    return hint and f"not all clusters work alike: in some, {hint}"
 
 
 def _work(seen: Evidence) -> tuple[int, ...]:

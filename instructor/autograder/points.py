@@ -1,4 +1,7 @@
-"""What a submission earns: the implementation counts if the result is right, speed if both are."""
+"""What a submission earns: the implementation counts if the result is right, speed if both are.
+
+A right result counts in full with what the step before demands, else in part: a copied step is no new work.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ class StepGrade:
     state: str  # "right", "wrong", "not built", "not implemented yet", "missing"
     right: bool = False
     implemented: bool = False
+    complete: bool = True  # it has what the step before demands
     speed: str = NOT_MEASURED  # or "passed", "too slow", "not reached" (a GPU was there, but no right kernel)
     hints: list[str] = field(default_factory=list)  # one for each lost part
     findings: list[str] = field(default_factory=list)  # kinds of what the simulator found, errors and reviews
@@ -46,7 +50,7 @@ class StepGrade:
         """Sets the points from the rest."""
         shares = load_rubric().shares
         good = self.right and self.implemented
-        self.correctness_points = round(self.points * shares.correctness * self.right, 2)
+        self.correctness_points = round(self.points * shares.result(self.complete) * self.right, 2)
         self.implementation_points = round(self.points * shares.implementation * good, 2)
         self.speed_points = round(self.points * shares.speed * (good and self.speed == "passed"), 2)
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from instructor.autograder.behaviour import (
     ALONE,
-    DEMANDS,
     ELSEWHERE,
     ONE_CONSUMER,
     ONE_WRITER,
+    Demands,
     Evidence,
     consumers,
     pairs,
@@ -28,9 +28,8 @@ Chosen = Callable[[list[Event], int, str], bool]  # as flow.Doubled takes it
 WHOLE, PART = 0.98, 0.2  # of D, at least
 
 
-def experiments(step: int, seen: Evidence) -> Iterator[tuple[Chosen, float, str]]:
+def experiments(demands: Demands, seen: Evidence) -> Iterator[tuple[Chosen, float, str]]:
     """(which sums are doubled, the part of D that must be, the hint if it is not)."""
-    demands = DEMANDS[step]
     if pairs in demands:
         yield (lambda events, mma, lane: _of_a_pair(events, mma)), WHOLE, ALONE
     else:
@@ -42,9 +41,9 @@ def experiments(step: int, seen: Evidence) -> Iterator[tuple[Chosen, float, str]
             yield _read_by(group), PART, ONE_WRITER
 
 
-def useless(step: int, seen: Evidence, doubled: Callable[[Chosen], float]) -> str:
+def useless(demands: Demands, seen: Evidence, doubled: Callable[[Chosen], float]) -> str:
     """A hint; "" if D depends on everything. `doubled(chosen)`: the part of D that is twice as large then."""
-    for chosen, least, hint in experiments(step, seen):
+    for chosen, least, hint in experiments(demands, seen):
         if doubled(chosen) < least:
             return hint
     return ""

@@ -1,18 +1,17 @@
-"""What was handed in: one kernels file, alone or in handin.tar. Read as data: nothing is unpacked or run."""
+"""What was handed in: one kernels file, alone or in handin.tar. A tar is opened in a confined child."""
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
-import tarfile
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from tirxlab.sandbox.limits import printable
+from instructor.autograder import opening
+from instructor.autograder.opening import LARGEST, MEMBER
+from instructor.autograder.reader import Reader, ReadError
 
-MEMBER = "gemm_kernels.py"
-LARGEST, MOST = 1 << 20, 64  # bytes of a file, members of a tar
 LARGEST_TAR = 4 << 20
 
 
@@ -32,8 +31,11 @@ class Submission:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
-def read_submission(path: Path) -> Submission:
-    """A .py file, a handin.tar, or a folder that holds either; links are not followed."""
+def read_submission(path: Path, reader: Reader | None = None) -> Submission:
+    """A .py file, a handin.tar, or a folder that holds either; links are not followed.
+
+    `reader`: of opening.py, for many; else one is started where it is needed.
+    """
     path = Path(path)
     if path.is_dir() and not path.is_symlink():
         inside = [path / name for name in (MEMBER, "handin.tar") if (path / name).exists()]
@@ -43,46 +45,32 @@ def read_submission(path: Path) -> Submission:
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise SubmissionError(f"{path}: is no plain file")
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=_without_links) as file:
             data = file.read(LARGEST_TAR + 1)
-        if path.suffix.lower() != ".tar":
-            return Submission(path.name, _text(path, data))
-        if len(data) > LARGEST_TAR:
-            raise SubmissionError(f"{path}: is larger than {LARGEST_TAR >> 20} MiB")
-        with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as tar:  # no compression: it may be a bomb
-            return _from_tar(path, tar)
     except FileNotFoundError:
         raise SubmissionError(f"{path}: no such file") from None
-    except SubmissionError:
-        raise
-    except (OSError, tarfile.TarError, EOFError, ValueError, OverflowError, MemoryError) as error:
-        raise SubmissionError(f"{path}: cannot be read: {_one_line(error)}") from None
+    except OSError as error:
+        raise SubmissionError(f"{path}: cannot be read: {error.strerror}") from None
+    if path.suffix.lower() != ".tar":
+        return Submission(path.name, _text(path, data))
+    if len(data) > LARGEST_TAR:
+        raise SubmissionError(f"{path}: is larger than {LARGEST_TAR >> 20} MiB")
+    if reader is not None:
+        return _from_tar(path, data, reader)
+    with Reader(opening) as reader:
+        return _from_tar(path, data, reader)
 
 
-def _one_line(error: Exception) -> str:
-    return printable(" ".join(str(error).split()), 1, 200)
+def _without_links(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
-def _from_tar(path: Path, tar: tarfile.TarFile) -> Submission:
-    found, note = None, {}
-    for number, member in enumerate(tar):
-        if number >= MOST:
-            raise SubmissionError(f"{path}: has more than {MOST} members, expected {MEMBER} alone")
-        if member.name == MEMBER and member.isreg() and member.size <= LARGEST:
-            found = tar.extractfile(member).read(LARGEST + 1)
-            note = _note(member.pax_headers.get("comment", "{}"))
-    if found is None:
-        raise SubmissionError(f"{path}: holds no {MEMBER} of at most {LARGEST >> 20} MiB")
-    return Submission(path.name, _text(path, found), note.get("student", ""), note.get("lab", ""))
-
-
-def _note(text: str) -> dict[str, str]:
-    """What `./lab handin` wrote beside the file: short printable strings, or nothing."""
+def _from_tar(path: Path, data: bytes, reader: Reader) -> Submission:
     try:
-        note = json.loads(text[:4096])
-        return {k: v[:80] for k, v in note.items() if isinstance(v, str) and v.isprintable()}
-    except (ValueError, AttributeError, RecursionError):
-        return {}
+        made = json.loads(reader.call("open_tar", data))
+    except ReadError as error:
+        raise SubmissionError(f"{path}: {error}") from None
+    return Submission(path.name, made["text"], made["student"], made["lab"])
 
 
 def _text(path: Path, data: bytes) -> str:

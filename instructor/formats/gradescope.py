@@ -49,7 +49,7 @@ def _tests(step: StepGrade) -> list[dict]:
     tests = []
     for name, share, earned in parts:
         most = round(step.points * share, 2)
-        passed = earned >= most
+        passed = earned >= most  # a result may count in part
         tests.append(
             {
                 "number": f"{step.step}.{len(tests) + 1}",

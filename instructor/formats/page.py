@@ -5,7 +5,7 @@ from __future__ import annotations
 from jinja2 import Environment
 
 from instructor.autograder.points import Grade
-from instructor.formats.words import number
+from instructor.formats.words import COPIED, number
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; }
@@ -25,11 +25,12 @@ TEXT = """<!doctype html>
 <th class="n">points</th></tr>
 {% for s in g.steps %}<tr><td class="n">{{ s.step }}</td>
 <td>{{ s.title }}{% for hint in s.hints %}<br><small>{{ hint }}</small>{% endfor %}</td>
-<td class="{{ 'good' if s.right else 'bad' }}">{{ s.state }}</td>
+<td class="{{ 'good' if s.right else 'bad' }}">{{ s.state }}{{ "" if s.complete else ", in part" }}</td>
 <td class="{{ 'good' if s.implemented else 'bad' }}">{{ "yes" if s.implemented else "no" }}</td>
 <td class="{{ 'good' if s.speed == 'passed' else 'none' }}">{{ s.speed }}</td>
 <td class="n">{{ n(s.earned) }} / {{ n(s.possible) }}</td></tr>
 {% endfor %}</table>
+{% if g.steps|rejectattr("complete")|list %}<p><small>In part: {{ copied }}.</small></p>{% endif %}
 <footer>lab {{ g.lab }}, file {{ g.digest[:16] }}, device {{ g.device }}, {{ "%.0f" % g.seconds }} s</footer>
 </html>
 """
@@ -37,4 +38,4 @@ TEXT = """<!doctype html>
 
 def page(grade: Grade) -> str:
     made = Environment(autoescape=True).from_string(TEXT)
-    return made.render(g=grade, n=number, style=STYLE)
+    return made.render(g=grade, n=number, style=STYLE, copied=COPIED)

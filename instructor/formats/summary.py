@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import Counter
 
 from jinja2 import Environment
@@ -31,9 +32,13 @@ def to_csv(rows: list[dict], roster: dict[str, dict[str, str]]) -> str:
     return out.getvalue()
 
 
+# What begins a formula, at the head of a cell or after what ends one where lists are set apart otherwise.
+_FORMULA = re.compile(r"(^|[;,|\t\r\n])(?=[\s\"']*[=+\-@\uff1d\uff0b\uff0d\uff20])|(^)(?=[\t\r\n])")
+
+
 def _plain(cells: list) -> list:
-    """No cell that a spreadsheet would take for a formula."""
-    return [f"'{c}" if isinstance(c, str) and c[:1] in ("=", "+", "-", "@", "\t") else c for c in cells]
+    """No cell, however the line is taken apart, that a spreadsheet would take for a formula."""
+    return [_FORMULA.sub(r"\1'", c) if isinstance(c, str) else c for c in cells]
 
 
 TEXT = """<!doctype html>
@@ -60,6 +65,8 @@ TEXT = """<!doctype html>
 <h2>Alike</h2><p>Shared runs of tokens; look before you ask.</p>
 <table>{% for one, other, part in alike %}<tr><td>{{ one }}</td><td>{{ other }}</td>
 <td class="n">{{ "%.0f" % (100 * part) }} %</td></tr>{% endfor %}</table>
+{% if unread %}<p>Not compared:</p><table>{% for key, why in unread.items() %}<tr><td>{{ key }}</td>
+<td>{{ why }}</td></tr>{% endfor %}</table>{% endif %}
 <h2>All</h2><table><tr><th>submission</th><th>student</th><th class="n">points</th></tr>
 {% for row in rows %}<tr><td><a href="{{ row.name|urlencode }}/feedback.html">{{ row.name }}</a></td>
 <td>{{ row.student }}</td>
@@ -69,8 +76,10 @@ TEXT = """<!doctype html>
 """
 
 
-def class_page(rows: list[dict], alike: list[tuple[str, str, float]]) -> str:
-    """Distribution, points by step, commonest findings, what is slow, failed or alike."""
+def class_page(
+    rows: list[dict], alike: list[tuple[str, str, float]], unread: dict[str, str] | None = None
+) -> str:
+    """Distribution, points by step, commonest findings, what is slow, failed, alike or not compared."""
     out_of = max((row["out_of"] for row in rows), default=0)
     bins = _bins([row["total"] for row in rows], out_of)
     findings = Counter(kind for row in rows for step in row["steps"] for kind in step["findings"])
@@ -86,6 +95,7 @@ def class_page(rows: list[dict], alike: list[tuple[str, str, float]]) -> str:
             findings=findings.most_common(10),
             slow=sorted(rows, key=lambda row: -row["seconds"])[:SLOW],
             alike=alike,
+            unread=unread or {},
             n=number,
             style=STYLE,
         )

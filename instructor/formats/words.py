@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from instructor.autograder.points import NOT_MEASURED, Grade, StepGrade
 
+COPIED = (
+    "a result counts in full with what the step before demands: ten steps are ten techniques, each built on "
+    "the one before, and a copied step adds none"
+)
+
 
 def number(value: float) -> str:
     """3, 4.25: no more digits than there are."""
@@ -13,6 +18,7 @@ def number(value: float) -> str:
 def words(grade: Grade) -> str:
     lines = [f"{step.step:>2}  {_row(step)}" for step in grade.steps]
     lines += [f"step {step.step}: {hint}" for step in grade.steps for hint in step.hints]
+    lines += [COPIED] if any(step.right and not step.complete for step in grade.steps) else []
     total = f"{number(grade.total)} of {number(grade.out_of)} points"
     if any(step.speed == NOT_MEASURED for step in grade.steps):
         apart = number(grade.worth - grade.possible)
@@ -21,8 +27,8 @@ def words(grade: Grade) -> str:
 
 
 def _row(step: StepGrade) -> str:
-    parts = {"result": step.right, "implementation": step.implemented}
-    marks = ", ".join(f"{name} {'yes' if good else 'NO'}" for name, good in parts.items())
+    result = "NO" if not step.right else "yes" if step.complete else "in part"
+    marks = f"result {result}, implementation {'yes' if step.implemented else 'NO'}"
     state = marks if step.state in ("right", "wrong") else step.state
     return (
         f"{number(step.earned):>5} / {number(step.possible):<5}  {step.title:<38} {state}, speed {step.speed}"

@@ -54,6 +54,28 @@ def by_threads(text: str) -> str:
     )
 
 
+def loader_waits(text: str) -> str:
+    """The loads of a tile begin when the tile before it has been stored."""
+    return put(
+        text,
+        (r"^( +)(ld2mma = MBarrier.*)$", r'\1\2\n\1wb2tma = MBarrier(pool, 1, "wb2tma")'),
+        (r"^( +)ld2mma\.init\(128\).*$", r"\g<0>\n\1wb2tma.init(128)"),
+        (
+            r"^( +)wb_phase\.init\(is_producer=False\)$",
+            r"\g<0>"
+            r'\n\1go_phase = PipelineState("go", 1)\n\1go_phase.init(is_producer=True)',
+        ),
+        (
+            r"^( +)for k in range\(K_TILES\):(\n +mma2tma\.wait)",
+            r"\1wb2tma.wait(0, go_phase.phase)\n\1go_phase.move_to_next_stage()\n\g<0>",
+        ),
+        (
+            r"^( +)(Tx\.cuda\.warpgroup_sync\(1\)  # Dsmem may be over.*\n)( +)(tile_scheduler\.next)",
+            r"\1\2\3wb2tma.arrive(0)\n\3\4",
+        ),
+    )
+
+
 def few_work(text: str) -> str:
     """148 CTAs, of which eight take all tiles."""
     return put(
@@ -153,11 +175,12 @@ def second_consumer(text: str) -> str:
 SHOWS = (
     Show("threads-multiply", 1, 1, by_threads, "not all of the product"),
     Show("threads-multiply", 2, 2, by_threads, "not all of the product"),
-    Show("threads-multiply", 3, 3, by_threads, "not all of the product"),
     Show("both-at-once", 5, 5, both_at_once, "always load one ahead"),
     Show("few-ctas-work", 6, 6, few_work, "a few CTAs"),
     Show("few-ctas-work", 7, 7, few_work, "a few CTAs"),
+    Show("loader-waits", 7, 7, loader_waits, "next tile's loads wait for the write-back"),
+    Show("loader-waits", 8, 8, loader_waits, "next tile's loads wait for the write-back"),
     Show("idle-stages", 7, 8, idle_stages, "four are asked for"),
-    Show("filled-once", 8, 8, fill_once, "many loads wait"),
+    Show("filled-once", 8, 8, fill_once, "always load one ahead"),
     Show("second-consumer", 9, 10, second_consumer, "one warp issues all MMAs"),
 )

@@ -35,4 +35,4 @@ def test_the_default_tests_fail(tmp_path, changes, words):
         [*command, "--device", "sim", "-p", "no:cacheprovider"], cwd=ROOT, capture_output=True, text=True
     )
     assert done.returncode == 1 and words in done.stdout, done.stdout
-    assert "FAILED tests/test_step07.py::test_result[2304x2432x192]" in done.stdout
+    assert "FAILED tests/test_step07.py::test_result[1408x384x1088]" in done.stdout

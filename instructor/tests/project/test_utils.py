@@ -270,11 +270,21 @@ def test_rubric():
 
 
 @pytest.mark.parametrize("step", range(6, 11))
-def test_uneven_sizes_give_most_ctas_a_second_tile(step):
-    rows, columns, groups = {9: (256, 256, 74), 10: (512, 256, 74)}.get(step, (128, 128, 148))
-    for M, N, K in load_rubric().uneven[step]:
+def test_uneven_sizes_give_all_ctas_at_least_five_tiles(step):
+    rubric = load_rubric()
+    rows, columns, ctas = {9: (256, 256, 2), 10: (512, 256, 2)}.get(step, (128, 128, 1))
+    for size in rubric.uneven[step]:
+        M, N, K = size
         assert M % rows == N % columns == K % 64 == 0 and M != N and K // 64 % 2 == 1
-        assert K == 64 or (M // rows) * (N // columns) >= 1.5 * groups
+        groups, tiles = rubric.few_sms.get((step, size), 148) / ctas, (M // rows) * (N // columns)
+        assert K == 64 or K > 1024 and tiles >= 5 * groups and tiles % groups  # and some a sixth
+
+
+@pytest.mark.parametrize("step", range(2, 11))
+def test_check_and_grade_reach_more_than_16_k_tiles(step):
+    rubric = load_rubric()
+    for sizes in (rubric.uneven[step], rubric.graded[step]):
+        assert any(K > 1024 and K // 64 % 2 for _, _, K in sizes)
 
 
 @pytest.mark.parametrize("step", range(5, 11))

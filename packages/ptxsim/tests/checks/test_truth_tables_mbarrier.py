@@ -25,7 +25,31 @@ READ_LATE = "@%lead ld.shared.u32 %r0, [%sm+128];"
 SECOND_WARP = wait(0).replace("AGAIN:", "@!%w1 bra PAST; AGAIN:").replace("}", "PAST: }")
 ONE_WARP = wait(0).replace("AGAIN:", "@!%w0 bra PAST; AGAIN:").replace("}", "PAST: }")
 
+HANDED_TO_PEER = lines(
+    *(INIT_ALL, PEER, MEET, "st.shared.u32 [%mine], %t;", ARRIVE_PEER, ACQUIRE),
+    *("mapa.shared::cluster.u32 %x2, %mine, %x1;", "ld.shared::cluster.u32 %r0, [%x2];", MEET + " // end"),
+)
+USED_AGAIN = lines(
+    *(*ONE_PHASE, "bar.sync 1;", "@%lead mbarrier.inval.shared.b64 [%bar];"),
+    "@%lead st.shared.u32 [%bar], 12345;",
+)
+
 RULES = (
+    Rule(
+        "release-reaches-the-peer",
+        HANDED_TO_PEER,
+        (ARRIVE_PEER, ARRIVE_PEER.replace("release.cluster", "release.cta")),
+        "race",
+        cluster=2,
+    ),
+    Rule(
+        "memory-of-a-barrier-after-inval",
+        USED_AGAIN,
+        ("@%lead mbarrier.inval.shared.b64 [%bar];", ""),
+        "mbarrier",
+        "review",
+        words="written to while it is in use",
+    ),
     Rule(
         "init-before-use",
         lines(*ONE_PHASE),

@@ -73,7 +73,16 @@ ONE_LANE_WAITS = lines(
     "@%w0 tcgen05.dealloc.cta_group::1.sync.aligned.b32 %x8, 32;",
 )
 
+CLEARED = lines(
+    "st.shared.u32 [%mine], %t; bar.sync 0;",
+    "ld.shared.u32 %r1, [%other];",
+    "bar.sync 1;",
+    "mov.u64 %y1, 256; @%lead st.bulk.weak.shared::cta [%sm], %y1, 0; bar.sync 0;",
+    "ld.shared.u32 %r0, [%mine]; add.u32 %r0, %r0, %r1; " + RESULT,
+)
+
 RULES = (
+    Rule("read-before-st-bulk-clears", CLEARED, ("bar.sync 1;", ""), "race"),
     Rule("every-reader-of-a-shared-word", SHARED_READERS, ONE_LESS, "race", threads=256),
     Rule("every-reader-of-a-global-word", GLOBAL_READERS, ONE_LESS, "race", threads=256),
     Rule(

@@ -36,7 +36,24 @@ GIVEN_BACK = lines(
 )
 WARPS = {"threads": 160}
 
+# lane 0 comes to tcgen05.alloc from another side than lanes 1 to 31, as compilers arrange it
+FROM_TWO_SIDES = lines(
+    "@!%lead bra OTHERS; mov.u32 %x3, 1; bra.uni TOGETHER; OTHERS: @!%w0 bra PAST;",
+    "TOGETHER: bar.warp.sync -1;",
+    ALLOC.removeprefix("@%w0 "),
+    "PAST: bar.sync 0; // allocated",
+    *(ADDRESS, *HAND_OVER, *END),
+)
+
 LIFE = (
+    Rule(
+        "lanes-meet-at-bar-warp-sync",
+        FROM_TWO_SIDES,
+        ("bar.warp.sync -1;", ""),
+        "collective",
+        also=("tmem-alloc", "tmem-leak", "uninitialized", "race"),
+        **WARPS,
+    ),
     Rule("freed-before-exit", PASSED_ON, (FREE, ""), "tmem-leak", words="64 columns", **WARPS),
     Rule(
         "freed-by-who-allocated",

@@ -28,12 +28,19 @@ class Shares:
     implementation: float
     speed: float
     without_speed: str  # "apart" or "scaled"
+    result_alone: float  # what a right result keeps if the kernel lacks what the step before demands
 
     def __post_init__(self):
         if abs(self.correctness + self.implementation + self.speed - 1) > 1e-9:
             raise ValueError("rubric.toml: the three shares of [grading] must add up to 1")
         if self.without_speed not in ("apart", "scaled"):
             raise ValueError('rubric.toml: without_speed is "apart" or "scaled"')
+        if not 0 <= self.result_alone <= 1:
+            raise ValueError("rubric.toml: result_alone is a part, from 0 to 1")
+
+    def result(self, complete: bool) -> float:
+        """The share of a right result; `complete`: with what the step before demands."""
+        return self.correctness * (1 if complete else self.result_alone)
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,7 @@ class Rubric:
     reference_ms: dict[int, dict[Size, float]]  # published B200 milliseconds per size; also the test sizes
     uneven: dict[int, tuple[Size, ...]]  # further sizes, for correctness alone
     graded: dict[int, tuple[Size, ...]]  # the public sizes of `./lab grade`
+    few_sms: dict[tuple[int, Size], int]  # (step, size) -> SM_COUNT of that run
     shares: Shares
     rtol: float
     atol: float
@@ -77,13 +85,24 @@ def load_rubric() -> Rubric:
         titles={n: row["title"] for n, row in steps.items()},
         points={n: row["points"] for n, row in steps.items()},
         reference_ms=times,
-        uneven={n: tuple(tuple(size) for size in row["uneven"]) for n, row in steps.items()},
-        graded={n: tuple(tuple(size) for size in row["grade"]) for n, row in steps.items()},
+        uneven={n: _sizes(row["uneven"]) for n, row in steps.items()},
+        graded={n: _sizes(row["grade"]) for n, row in steps.items()},
+        few_sms={
+            (n, tuple(size[:3])): size[3]
+            for n, row in steps.items()
+            for size in (*row["uneven"], *row["grade"])
+            if len(size) > 3
+        },
         shares=Shares(**data["grading"]),
         rtol=data["tolerance"]["rtol"],
         atol=data["tolerance"]["atol"],
         speed_factor=data["speed_factor"],
     )
+
+
+def _sizes(rows: list[list[int]]) -> tuple[Size, ...]:
+    """[M, N, K] or [M, N, K, SM_COUNT] -> (M, N, K)."""
+    return tuple(tuple(row[:3]) for row in rows)
 
 
 def _reference_times() -> dict[int, dict[Size, float]]:

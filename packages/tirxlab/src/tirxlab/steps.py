@@ -4,6 +4,7 @@ A kernels file defines `hgemm_v1(M, N, K)` .. `hgemm_v10(M, N, K)`. The section 
 `def` up to the next step's `def` (or the end): a file with syntax errors can be taken apart too. No TVM here.
 """
 
+import ast
 import linecache
 import re
 import sys
@@ -18,7 +19,7 @@ from tirxlab.explain.slips import guarded
 
 STEPS = tuple(range(1, 11))
 SKELETON = Path(__file__).parent / "data" / "gemm_kernels.skeleton"
-_DEF = re.compile(r"^def hgemm_v(\d+)\(", re.MULTILINE)
+_DEF = re.compile(r"^def hgemm_v(\d{1,4})\(", re.MULTILINE)
 
 
 class StepError(ValueError):
@@ -74,12 +75,12 @@ def sections(text: str) -> dict[int, str]:
     """Step -> its text; the text before the first step is under 0. All values joined give the file."""
     starts = [(int(match[1]), match.start()) for match in _DEF.finditer(text)]
     numbers = [step for step, _ in starts]
-    for step in numbers:
+    for step in dict.fromkeys(numbers):
         if step not in STEPS:
             raise StepError(f"hgemm_v{step} is not one of the ten steps")
         if numbers.count(step) > 1:
-            lines = [text.count("\n", 0, start) + 1 for number, start in starts if number == step]
-            where = " and ".join(map(str, lines))
+            first, second, *_ = [start for number, start in starts if number == step]
+            where = " and ".join(str(text.count("\n", 0, start) + 1) for start in (first, second))
             raise StepError(f"hgemm_v{step} is defined twice, in lines {where}: keep one of them")
     ends = [begin for _, begin in starts[1:]] + [len(text)]
     found = {0: text[: starts[0][1]] if starts else text}
@@ -110,8 +111,11 @@ def _squeezed(text: str) -> list[str]:
     return [line.rstrip() for line in text.splitlines() if line.strip()]
 
 
-def load_kernels(path: Path) -> ModuleType:
-    """Run a kernels file as a module, from its present text. StepError names the line of an error in it."""
+def load_kernels(path: Path, sm_count: int | None = None) -> ModuleType:
+    """Run a kernels file as a module, from its present text. StepError names the line of an error in it.
+
+    sm_count: what its SM_COUNT is to be, where another number than the file's is wanted.
+    """
     path = Path(path).resolve()
     text = read_text(path)
     refuse_syntax_errors(text, path.name)
@@ -120,12 +124,33 @@ def load_kernels(path: Path) -> ModuleType:
     module.__file__ = str(path)
     sys.modules[path.stem] = module
     try:
-        exec(compile(text, str(path), "exec"), module.__dict__)
+        exec(compile(with_sm_count(text, sm_count), str(path), "exec"), module.__dict__)
     except Exception as error:
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
         line = f":{frames[-1].lineno}" if frames else ""
         raise StepError(f"{path.name}{line}: {type(error).__name__}: {error}{_remedy(error)}") from error
     return module
+
+
+def with_sm_count(text: str, sm_count: int | None) -> ast.Module:
+    """A kernels file's syntax tree with another number in its line `SM_COUNT = 148`.
+
+    Few SMs make many tiles for each CTA: what goes wrong in the fifth shows at small sizes.
+    """
+    tree = ast.parse(text)
+    assigned = [node for node in tree.body if isinstance(node, ast.Assign)]
+    for node in assigned if sm_count is not None else ():
+        named = [getattr(target, "id", "") for target in node.targets] == ["SM_COUNT"]
+        if named and isinstance(node.value, ast.Constant):
+            node.value.value = sm_count
+    return tree
+
+
+def names_sm_count(text: str, step: int) -> bool:
+    """Whether a step writes the number of SMs or of pairs out: another SM_COUNT would contradict it."""
+    bodies = [node for node in ast.parse(text).body if getattr(node, "name", "") == f"hgemm_v{step}"]
+    numbers = {node.value for body in bodies for node in ast.walk(body) if isinstance(node, ast.Constant)}
+    return bool({148, 74} & {number for number in numbers if type(number) is int})
 
 
 def _remedy(error: Exception) -> str:
@@ -141,15 +166,19 @@ def _remedy(error: Exception) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
-def builder(path: Path, step: int) -> Callable:
-    """The function hgemm_vN of a kernels file; StepError if unknown, missing or still a skeleton."""
+def builder(path: Path, step: int, sm_count: int | None = None) -> Callable:
+    """The function hgemm_vN of a kernels file; StepError if unknown, missing or still a skeleton.
+
+    sm_count: the SM_COUNT for which it builds, unless the step writes the number out itself.
+    """
     if step not in STEPS:
         raise StepError(f"step {step} does not exist; the steps are 1 to 10")
     text = read_text(path)
     refuse_syntax_errors(text, Path(path).name)
     if is_untouched(text, step):
         raise UntouchedStep(f"step {step} is not implemented yet")
-    function = getattr(load_kernels(path), f"hgemm_v{step}", None)
+    few = None if sm_count is None or names_sm_count(text, step) else sm_count
+    function = getattr(load_kernels(path, few), f"hgemm_v{step}", None)
     if not callable(function):
         raise StepError(f"{Path(path).name} has no hgemm_v{step}(M, N, K)")
     return guarded(function, Path(path))

@@ -211,4 +211,4 @@ def test_validation_names_the_first_element_that_differs(tmp_path, capsys):
 def test_validation_covers_every_step_at_all_its_quick_sizes():
     cases = run_modal.validation_cases()
     assert {step for step, _, _ in cases} == set(range(1, 11))
-    assert (10, (6144, 3328, 192), "integer") in cases and (7, (1024, 1024, 1024), "random") in cases
+    assert (10, (4608, 768, 1088), "integer") in cases and (7, (1024, 1024, 1024), "random") in cases

@@ -30,7 +30,12 @@ def cache_directory() -> Path:
         path.mkdir(parents=True, exist_ok=True)
         return path
     except OSError:
-        return Path(tempfile.mkdtemp(prefix="ptxsim-"))
+        return _temporary()
+
+
+@functools.cache
+def _temporary() -> Path:
+    return Path(tempfile.mkdtemp(prefix="ptxsim-"))
 
 
 def is_cold() -> bool:
@@ -75,15 +80,13 @@ def _write_whole(path: Path, text: str) -> None:
     os.replace(part, path)
 
 
-def import_generated(text: str, modules: tuple[str, ...] | list[str] = ()):
+def import_generated(text: str, key: str = ""):
     """Imports generated source from its content-named file; helpers it calls count as content.
 
-    modules: other modules that the text imports compiled functions from.
+    key: what decides about others that it calls (`compiled.digest_of_module`).
     """
     digest = _sources().copy()
-    digest.update(text.encode())
-    for name in modules:
-        digest.update(Path(importlib.util.find_spec(name).origin).read_bytes())
+    digest.update((text + key).encode())
     name = f"ptxsim_{digest.hexdigest()[:24]}"
     if name in sys.modules:
         return sys.modules[name]

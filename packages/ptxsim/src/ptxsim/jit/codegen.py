@@ -7,6 +7,7 @@ directory, and imported from there, so that numba's own disk cache is never stal
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from ptxsim.isa.scalar import table as scalar
 from ptxsim.isa.scalar.forms import ScalarOp
 from ptxsim.jit.bytecode import FIRST_SCALAR
 from ptxsim.jit.code_cache import import_generated, remembered
+from ptxsim.jit.compiled import digest_of_module
 from ptxsim.jit.simd_scalar import vector_operation
 
 _TABLE = ("isa/scalar/*.py",)  # what the hot operations come from; to expand it takes 0.1 s
@@ -61,7 +63,8 @@ class FastCall:
 def main_loop(fast: tuple[FastCall, ...] = ()) -> Callable:
     """The compiled `run` of loop_template.py with all hot operations and fast forms of units in it."""
     text = remembered("loop", _TABLE, lambda: _loop_text(fast), key=repr(fast))
-    return import_generated(text, sorted({call.module for call in fast})).run
+    modules = map(importlib.import_module, sorted({call.module for call in fast}))
+    return import_generated(text, "".join(map(digest_of_module, modules))).run
 
 
 def _loop_text(fast: tuple[FastCall, ...]) -> str:

@@ -75,16 +75,42 @@ def gather(cluster, split):
         return None
     if alive & ~present:
         return cluster.wait(split, Wait("collective", key, {"members": alive, "present": present}))
-    for k in others:
-        if cluster.split_table[k, bytecode.SP_GROUP] != cluster.split_table[g, bytecode.SP_GROUP]:
-            return None  # they belong to different branches: the instruction itself reports it
+    if not _same_branch(cluster, g, others):
+        return None  # they belong to different branches: the instruction itself reports it
+    _absorb(cluster, g, others, key, present)
+    return BLOCK
+
+
+def become_one(cluster, split, key: tuple) -> bool:
+    """Lanes of a warp that meet at one bar.warp.sync go on together (9.7.13.2); True where they just did.
+
+    A compiler may lead them there from several sides, with no other place at which they would meet.
+    """
+    g, others = split.index, [k for k in cluster.waiting.get(key, ()) if k != split.index]
+    rows = {int(cluster.split_table[k, bytecode.SP_PC]) for k in (g, *others)}
+    present = split.full_mask | sum(int(cluster.split_table[k, bytecode.SP_MASK]) for k in others)
+    if not others or len(rows) > 1 or cluster.alive[split.warp] & ~present:
+        return False
+    if not _same_branch(cluster, g, others):
+        return False
+    cluster.unit_state.pop(key, None)
+    _absorb(cluster, g, others, key, present)
+    return True
+
+
+def _same_branch(cluster, g: int, others: list[int]) -> bool:
+    groups = cluster.split_table[[g, *others], bytecode.SP_GROUP]
+    return bool((groups == groups[0]).all())
+
+
+def _absorb(cluster, g: int, others: list[int], key: tuple, lanes: int) -> None:
+    """Split g, which runs again, takes the lanes of others that wait for `key`."""
     for k in others:
         del cluster.waits[k]
         cluster.split_table[k, bytecode.SP_STATE] = bytecode.FREE
     cluster.waiting.pop(key, None)
-    cluster.split_table[g, bytecode.SP_MASK] = present
+    cluster.split_table[g, bytecode.SP_MASK] = lanes
     cluster.queue.append(g)
-    return BLOCK
 
 
 def held_back(cluster, split) -> bool:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numba import njit
 
 from ptxsim.isa.address_map import FAULT_BOUNDS, FAULT_MISALIGNED
 from ptxsim.jit import bytecode
+from ptxsim.jit.compiled import compiled
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.checked_access import log_own, own_offsets
 from ptxsim.machine.mbarrier import MAX_COUNT
@@ -51,7 +51,7 @@ def state_of(cluster, split) -> State:
     return cluster.unit_state.setdefault(("cp.async", split.warp), State())
 
 
-@njit(cache=True)
+@compiled()
 def _move(shared, memory, targets, sources, sizes, size, base):
     for i in range(len(targets)):
         t, s = targets[i], sources[i] - base

@@ -211,7 +211,9 @@ def arrive(instr):
             for part in [lanes] if at_once else [[lane] for lane in lanes]:
                 if cluster.checks:
                     mask = sum(1 << lane for lane in part)
-                    cluster.checks.mbarrier_arrive(cluster, split, mask, place, "relaxed" in mods)
+                    # release.cta reaches no thread of another CTA (8.5): nothing is handed on
+                    relaxed = "relaxed" in mods or "cta" in mods and place[0] != split.cta
+                    cluster.checks.mbarrier_arrive(cluster, split, mask, place, relaxed)
                 before, phase = barrier.state(), barrier.phase
                 number = sum(counts) if at_once else counts[lanes.index(part[0])]
                 apply_count_change(cluster, split, place, signal, barrier, number)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numba import njit
 
 from ptxsim.isa.layouts import mma_a, mma_b, mma_d
 from ptxsim.isa.number_formats import DECODERS
+from ptxsim.jit.compiled import compiled
 from ptxsim.units.registry import refuse, unit
 from ptxsim.units.warp import require_aligned, require_set
 
@@ -104,7 +104,7 @@ def operand_of(row: np.ndarray, depth: np.ndarray, k: int, kind: str) -> Operand
     return Operand(np.ascontiguousarray((row * k + depth).T), element // per, shift, value_table(kind), bits)
 
 
-@njit(cache=True)
+@compiled()
 def _decode(R, w, slots, index, shift, table, bits, out):
     """Fills `out`, float64 (matrix elements,), from the registers of warp w."""
     mask = np.uint64((1 << bits) - 1) if bits < 64 else np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -125,7 +125,7 @@ def _decode(R, w, slots, index, shift, table, bits, out):
                 out[index[e, l]] = raw[slots[e], l]
 
 
-@njit(cache=True)
+@compiled()
 def product(R, w, m, n, k, slots, index, shift, a_table, a_bits, b_table, b_bits):
     """float64 (m, n) of A * B; slots, index and shift are those of A's elements, then of B's."""
     a, b = np.empty(m * k), np.empty(n * k)
@@ -145,7 +145,7 @@ def product(R, w, m, n, k, slots, index, shift, a_table, a_bits, b_table, b_bits
     return d
 
 
-@njit(cache=True)
+@compiled()
 def add_f32(R, w, d, row, column, c_slots, d_slots):
     """D = product + C for f32 C and D; every NaN is the canonical one."""
     view = R[w].view(np.float32)

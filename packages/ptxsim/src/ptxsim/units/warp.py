@@ -10,6 +10,7 @@ from ptxsim.isa.operands import UNSET, PredArg
 from ptxsim.jit import bytecode
 from ptxsim.jit.intrinsics import lane_value, set_lane_value, set_mask
 from ptxsim.jit.loop_batch import lowest_lane, same_in_all
+from ptxsim.machine.forward_progress import become_one
 from ptxsim.machine.split import BLOCK, Wait
 from ptxsim.report.findings import lanes_text
 from ptxsim.units import printf
@@ -345,6 +346,8 @@ def _reduce(operation, values: np.ndarray, kind: str, mods: set[str]) -> int:
 def warp_sync(instr):
     def run(cluster, split, args):
         members = _members(cluster, split, args[0])
+        if become_one(cluster, split, ("meet", split.warp, members, split.instr.name)):
+            return BLOCK
         met = converge(cluster, split, members, np.zeros(32, np.uint64))
         if met is None:
             return BLOCK

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numba import njit
 
 from ptxsim.isa.address_map import SHARED_START
 from ptxsim.isa.layouts import wgmma_a, wgmma_d
 from ptxsim.isa.number_formats import DECODERS
+from ptxsim.jit.compiled import compiled
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.split import Location, Wait
 from ptxsim.units.matrix_operands import operand_chunks, read_operand
@@ -79,7 +79,7 @@ def _warp(cluster, split) -> Warp:
     return cluster.unit_state.setdefault(("wgmma", split.warp), Warp())
 
 
-@njit(cache=True)
+@compiled()
 def _deliver(R, mark, values):
     """Replaces every mark of one accumulator in a warp's registers by its value: values (registers, 32).
 

@@ -151,7 +151,7 @@ def confinement() -> Finding:
     from tirxlab.sandbox import strongest
 
     level = strongest()
-    if level == "namespaces":
+    if level in ("bubblewrap", "namespaces"):
         return Finding("confinement", GOOD, "kernels files are built without network and without your files")
     hint = "fine for your own code; grade others' in a container (SECURITY.md)"
     return Finding("confinement", OPTIONAL, f"level {level!r}: a kernels file sees what you can read", hint)

@@ -122,7 +122,7 @@ def time_class(made, rows: list[dict], measure) -> tuple[list[dict], dict[str, E
 
 def write_summary(made, rows: list[dict]) -> None:
     """grades.csv and index.html beside the submissions' folders."""
-    from instructor.autograder.similar import similar
+    from instructor.autograder.similar import alike, fingerprints
     from instructor.autograder.submission import Submission
     from instructor.formats.summary import class_page, to_csv
     from tirxlab.sandbox.limits import printable
@@ -131,8 +131,11 @@ def write_summary(made, rows: list[dict]) -> None:
     texts = {key: one.text for key, one in read.items() if isinstance(one, Submission)}
     made.out.mkdir(parents=True, exist_ok=True)
     write_file(made.out / "grades.csv", to_csv(rows, made.roster).encode())
-    write_file(made.out / "index.html", class_page(rows, similar(texts)).encode())
+    prints, unread = fingerprints(texts, made.options.level)
+    write_file(made.out / "index.html", class_page(rows, alike(prints), unread).encode())
     console = output()
+    for key, why in unread.items():
+        console.print(printable(f"{key}: not compared: {why}", 1), markup=False)
     bad = [row for row in rows if row["problem"]]
     for row in bad:
         console.print(printable(f"{row['name']}: {row['problem']}", 1), markup=False)

@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tirxlab.artifact import Artifact, ArtifactError
+from tirxlab.rubric import load_rubric
 from tirxlab.sandbox.limits import Limits, printable
-from tirxlab.sandbox.session import Session, TooSlow, WorkerError
+from tirxlab.sandbox.session import NotDone, Session, TooSlow, WorkerError
 from tirxlab.steps import StepError, UntouchedStep, read_text
 from tirxlab.toolchain import cache, nvrtc
 
 Size = tuple[int, int, int]
+REFUSALS = ("file", "untouched", "misfit", "build", "raised")
 LEAST_SECONDS = 10  # that a step gets after others that were too slow
 
 
@@ -25,7 +27,9 @@ class Built:
     step: int
     size: Size
     artifact: Artifact | None = None
-    kind: str = ""  # why there is none: "file", "untouched", "misfit", "build", "raised" or "died"
+    kind: str = (
+        ""  # why there is none: "file", "untouched", "misfit", "build", "raised", "died", or "lab": our fault
+    )
     message: str = ""  # the same for a person, safe to print
     printed: str = ""  # what the code printed meanwhile, safe to print
 
@@ -88,13 +92,14 @@ class Builder:
         self.compiler.close()
 
     def build(self, step: int, size: Size) -> Built:
-        """Never raises for what the code does."""
+        """Never raises for what the code does. Sizes of the rubric may have an SM_COUNT of their own."""
         built = Built(step, size)
         try:
             draft = self._draft(built)
             built.artifact = draft and self._compiled(built, draft)
         except WorkerError as error:
-            built.kind, built.message = "died", f"the code {error}"
+            ours = isinstance(error, NotDone)
+            built.kind, built.message = "lab" if ours else "died", f"the code {error}"
             if isinstance(error, TooSlow):
                 self._lose_patience()
         except ArtifactError as error:
@@ -115,7 +120,9 @@ class Builder:
         if self.told is None or self.told is not self.student.process:
             self.student.ask({"name": self.name}, self.text.encode())
             self.told = self.student.process
-        answer, data = self.student.ask({"step": built.step, "size": built.size, "arch": self.arch})
+        few = load_rubric().few_sms.get((built.step, tuple(built.size)))
+        asked = {"step": built.step, "size": built.size, "arch": self.arch, "sm_count": few}
+        answer, data = self.student.ask(asked)
         if not answer["ok"]:
             return self._refuse(built, answer)
         draft = Artifact.from_bytes(data)
@@ -125,7 +132,7 @@ class Builder:
 
     def _refuse(self, built: Built, answer: dict) -> None:
         kind, message = answer.get("kind"), answer.get("message")
-        known = kind in ("file", "untouched", "misfit", "build", "raised") and isinstance(message, str)
+        known = kind in REFUSALS and isinstance(message, str)
         built.kind = kind if known else "died"
         built.message = printable(message) if known else "the code gave an answer that is none"
 

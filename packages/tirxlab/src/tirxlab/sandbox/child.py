@@ -1,7 +1,9 @@
 """Inside the confined child: answers requests on standard input, one JSON line each, until it is closed.
 
-    python child.py lower      first {"name", "bytes"} and the file; then {"step", "size", "arch"}: a draft
+    {"ready": true}            answered as soon as everything is imported
+    python child.py lower      first {"name", "bytes"} and the file; then what `lower` takes: a draft
     python child.py compile    {"bytes"} and a draft: the finished artifact
+    python child.py call       first {"module", "bytes"} and its text; then {"call", "bytes"}: what it gives
 An answer is one JSON line {"ok", "bytes", ..} and so many bytes. Whatever is printed goes to standard error.
 Student code runs in this process and may break any of this: the parent believes valid data alone.
 What the answers need is imported before the first request, which may come later.
@@ -24,12 +26,15 @@ def main(mode: str) -> None:
     requests, sys.stdin = stdin.buffer, io.StringIO()  # a call of input() gets no request, and no answer
     os.dup2(2, 1)
     gc.disable()  # what imports make stays
-    serve = {"lower": Lowering, "compile": Compiling}[mode]()
+    serve = {"lower": Lowering, "compile": Compiling, "call": Calling}[mode]()
     gc.freeze()
     gc.enable()
     while line := requests.readline():
         request = json.loads(line)
-        answer, data = serve.answer(request, requests.read(request.get("bytes", 0)))
+        if "ready" in request:
+            answer, data = {"ok": True}, b""
+        else:
+            answer, data = serve.answer(request, requests.read(request.get("bytes", 0)))
         sys.stdout.flush()
         replies.write(json.dumps({**answer, "bytes": len(data)}).encode() + b"\n" + data)
         replies.flush()
@@ -37,6 +42,25 @@ def main(mode: str) -> None:
 
 def refused(kind: str, message: str) -> tuple[dict, bytes]:
     return {"ok": False, "kind": kind, "message": message}, b""
+
+
+class Calling:
+    """Functions of one module of the lab, from bytes of others to bytes; runs no student code."""
+
+    def __init__(self):
+        self.module: dict = {}
+
+    def answer(self, request: dict, data: bytes) -> tuple[dict, bytes]:
+        if "module" in request:
+            self.module = {"__name__": request["module"]}
+            exec(compile(data, request["module"], "exec"), self.module)
+            return {"ok": True}, b""
+        try:
+            return {"ok": True}, self.module[request["call"]](data)
+        except ValueError as error:
+            return refused("raised", str(error))
+        except (MemoryError, RecursionError) as error:
+            return refused("raised", f"cannot be read: {type(error).__name__}")
 
 
 class Compiling:
@@ -81,12 +105,12 @@ class Lowering:
         except MemoryError:
             return refused("raised", "the code asks for more memory than it may use")
 
-    def lower(self, step: int, size: list[int], arch: str) -> tuple[dict, bytes]:
+    def lower(self, step: int, size: list[int], arch: str, sm_count: int | None = None) -> tuple[dict, bytes]:
         from tirxlab.steps import StepError, UntouchedStep, builder
         from tirxlab.toolchain.build import BuildError, draft
 
         try:
-            make = builder(self.path, step)
+            make = builder(self.path, step, sm_count)
         except StepError as error:
             return refused("untouched" if isinstance(error, UntouchedStep) else "file", str(error))
         try:

@@ -1,25 +1,28 @@
 """Start one program with as little as possible: its view, rights and resources come from a JSON object.
 
 Run as a script, `python -I -S confine.py SPEC`, in a process group of its own. SPEC is what levels.py makes:
-    level       "namespaces": a file system, process table and network of its own (Linux, unshare(2));
-                "user": another user; "limits": neither
+    level       see levels.py
     uid         the user to become, or null
     root        an empty folder, where the new file system is put together ("namespaces")
     binds       [[path outside, path inside]], read-only; hide: paths of which nothing may be seen
+    read, write what the program may open, where Landlock is used
     argv, env, cwd, and the numbers of limits.py
-This process stays outside as the guard: it adds up the memory of all descendants and, once the program has
-ended or the lab wants it to (SIGTERM, or the lab is gone), it kills what is left. Standard library alone.
+This process stays outside as the guard, see guard.py. Standard library alone.
 """
 
 import contextlib
 import ctypes
+import importlib
 import json
 import os
 import resource
 import signal
 import sys
 
-MEMORY_EXCEEDED, NOT_STARTED = 90, 91  # exit statuses of the guard; else the program's own, or 128 + signal
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+guard, walls = importlib.import_module("guard"), importlib.import_module("walls")  # beside this file
+
+NOT_STARTED = 91  # exit status of the guard, as guard.MEMORY_EXCEEDED and DISK_EXCEEDED
 _NEWNS, _NEWUTS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = (
     0x20000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000,
 )  # fmt: skip
@@ -39,81 +42,23 @@ def call(name: str, *args) -> None:
 
 
 def main(spec: dict) -> int:
+    if spec.get("inside"):  # another program has shut this one in
+        become(spec)
     lab = os.getppid()
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD, signal.SIGTERM])
-    with contextlib.suppress(OSError):
+    alarm = guard.Alarm()
+    with contextlib.suppress(OSError, AttributeError):
         call("prctl", _SUBREAPER, 1, 0, 0, 0)
     try:
         if spec["level"] == "namespaces":
             own_namespaces()
         program = os.fork()
         if program == 0:
+            alarm.close()
             become(spec)
-        return guard(program, spec["memory"], lab)
+        return guard.Guard(program, spec, lab, alarm).wait()
     except OSError as error:
         print(f"confine: {error}", file=sys.stderr)
         return NOT_STARTED
-
-
-# ---- the guard ----
-
-
-def guard(program: int, memory: int, lab: int) -> int:
-    """Waits for the program; returns its status, once no descendant is left."""
-    status = None
-    while status is None:
-        caught = signal.sigtimedwait([signal.SIGCHLD, signal.SIGTERM], 0.05)
-        status = reap(program)
-        below = descendants(os.getpid())
-        if status is None and ((caught and caught.si_signo == signal.SIGTERM) or os.getppid() != lab):
-            status = 128 + signal.SIGTERM
-        if status is None and sum(map(resident, below)) > memory:
-            status = MEMORY_EXCEEDED
-    for _ in range(100):
-        below = descendants(os.getpid())
-        if not below:
-            break
-        for pid in below:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        signal.sigtimedwait([signal.SIGCHLD], 0.02)
-        reap(0)
-    return status
-
-
-def reap(program: int) -> int | None:
-    """Buries the dead; the program's status if it is among them."""
-    found = None
-    with contextlib.suppress(ChildProcessError):
-        while True:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-            if pid == 0:
-                break
-            if pid == program:
-                code = os.waitstatus_to_exitcode(status)
-                found = code if code >= 0 else 128 - code
-    return found
-
-
-def descendants(pid: int) -> list[int]:
-    """All processes below this one."""
-    parents = {}
-    for name in os.listdir("/proc") if os.path.isdir("/proc") else []:
-        if name.isdigit():
-            with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
-                parents[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
-    found, new = [], [pid]
-    while new:
-        new = [child for child, parent in parents.items() if parent in new]
-        found += new
-    return found
-
-
-def resident(pid: int) -> int:
-    """Bytes of memory of a process."""
-    with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/statm") as file:
-        return int(file.read().split()[1]) * resource.getpagesize()
-    return 0
 
 
 # ---- the program's side ----
@@ -135,24 +80,36 @@ def own_namespaces() -> None:
 def become(spec: dict) -> None:
     """The forked child: puts on the limits and turns into the program."""
     try:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD, signal.SIGTERM])
         if spec["level"] == "namespaces":
             own_files(spec)
-        limit(spec)
+        if not spec.get("inside"):
+            limit(spec)
         if spec["uid"] is not None:
             os.setgroups([])
             os.setresgid(*[spec["uid"]] * 3)
             os.setresuid(*[spec["uid"]] * 3)
-        if sys.platform == "linux":
-            call("prctl", _NO_NEW_PRIVS, 1, 0, 0, 0)
-            call("prctl", _PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))
         os.chdir(spec["cwd"])
+        if sys.platform == "linux":
+            call("prctl", _PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            put_up_walls(spec)
         os.execve(spec["argv"][0], spec["argv"], spec["env"])
     except BaseException as error:  # noqa: BLE001 (whatever it is, the parent's copy must not go on from here)
         os.write(2, f"confine: {error}\n".encode())
     finally:
         os._exit(NOT_STARTED)
+
+
+def put_up_walls(spec: dict) -> None:
+    """What the level promises must be had; the filter of system calls comes on top where it can."""
+    if spec["level"] == "bubblewrap" and not spec.get("inside"):
+        return  # it mounts, and puts up its own; its program comes here again
+    call("prctl", _NO_NEW_PRIVS, 1, 0, 0, 0)
+    same_user = spec["level"] == "landlock"
+    if same_user or (spec["level"] == "user" and walls.version()):
+        walls.only_files(spec["read"], spec["write"])
+    with contextlib.nullcontext() if spec["level"] in ("user", "landlock") else contextlib.suppress(OSError):
+        walls.no_calls(same_user)
 
 
 def limit(spec: dict) -> None:
@@ -185,12 +142,12 @@ def threads_of_user() -> int:
 
 def own_files(spec: dict) -> None:
     """A file system in memory with nothing but the binds, a few devices and /tmp."""
-    root = spec["root"]
+    root, size = spec["root"], f"size={spec['disk']},nr_inodes={guard.FILES}"
     call("unshare", _NEWNS)
     call("mount", b"none", b"/", None, _REC | _PRIVATE, None)
-    call("mount", b"tmpfs", root.encode(), b"tmpfs", 6, f"mode=755,size={spec['disk']}".encode())
+    call("mount", b"tmpfs", root.encode(), b"tmpfs", 6, f"mode=755,{size}".encode())
     os.mkdir(f"{root}/tmp")  # mounted before the binds: one of them may lie below it
-    call("mount", b"tmpfs", f"{root}/tmp".encode(), b"tmpfs", 6, f"mode=1777,size={spec['disk']}".encode())
+    call("mount", b"tmpfs", f"{root}/tmp".encode(), b"tmpfs", 6, f"mode=1777,{size}".encode())
     for path in ("/lib", "/lib64", "/bin", "/sbin"):
         if os.path.islink(path):
             os.symlink(os.readlink(path), root + path)

@@ -1,11 +1,17 @@
-"""How well a child is shut in on this machine, and the SPEC for confine.py.
+"""How well a child is shut in on this machine, and the SPEC for confine.py. Levels, the best first:
 
+"bubblewrap"  bwrap(1), where it is installed and works, makes what "namespaces" makes.
 "namespaces"  its own file system (system libraries, Python, its packages and the public part of the lab, all
               read-only, and an empty /tmp), process table and network: on Linux that allows unshare(2), as
               root or with user namespaces.
-"user"        another user: reads what everyone may read, writes nothing of yours; root without namespaces.
+"user"        another user, for root without namespaces; Landlock, where Linux has it (5.13), shows it the
+              same files as above; without, it reads what everyone may read. Its own folder vanishes.
+"landlock"    the same user behind Landlock: those files, and nothing done to other processes or your files.
 "limits"      the same user in a process group of its own: time, memory, processes and files are limited, but
               it reads and writes what you can. Good enough for your own code, not for a class.
+
+At every level on Linux a filter of system calls refuses sockets, namespaces, tracing, and memory that is
+no process's.
 """
 
 from __future__ import annotations
@@ -23,7 +29,8 @@ from pathlib import Path
 from tirxlab.checkout import ROOT
 from tirxlab.sandbox.limits import Limits
 
-LEVELS = ("namespaces", "user", "limits")
+LEVELS = ("bubblewrap", "namespaces", "user", "landlock", "limits")
+SHUT_IN = LEVELS[:-1]  # good enough for code of others
 PUBLIC = (
     "packages/tirxlab/src",
     "packages/ptxsim/src",
@@ -31,6 +38,7 @@ PUBLIC = (
 )  # what a student's file may import; no tests, no instructor
 CONFINE = Path(__file__).with_name("confine.py")
 _SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/alternatives")
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
 _INSIDE = "/lab"
 _FIRST_UID = 200_000  # users that no machine has; a child is one of the next 50 000
 
@@ -45,18 +53,24 @@ def environment(folder: str) -> dict[str, str]:
 @functools.cache
 def strongest() -> str:
     """The best level that works here, found by starting something with each."""
-    for level in LEVELS[:-1]:
-        with tempfile.TemporaryDirectory(prefix="lab-") as folder:
-            command = launcher(["-c", "print('inside')"], level, Limits(), Path(folder))
-            done = subprocess.run(command, capture_output=True, text=True, env={}, stdin=subprocess.DEVNULL)
-            if done.stdout.strip() == "inside" and done.returncode == 0:
-                return level
-    return "limits"
+    return next((level for level in SHUT_IN if works(level)), "limits")
+
+
+def works(level: str) -> bool:
+    """Whether something can be started with a level here."""
+    if level == "bubblewrap" and not shutil.which("bwrap"):
+        return False
+    with tempfile.TemporaryDirectory(prefix="lab-") as folder:
+        command = launcher(["-c", "print('inside')"], level, Limits(), Path(folder))
+        done = subprocess.run(command, capture_output=True, text=True, env={}, stdin=subprocess.DEVNULL)
+    return done.stdout.strip() == "inside" and done.returncode == 0
 
 
 def likely() -> str:
     """The level to try first: the best where Linux may allow it, which its child's first answer shows."""
-    return LEVELS[0] if sys.platform == "linux" and not strongest.cache_info().currsize else strongest()
+    if sys.platform != "linux" or strongest.cache_info().currsize:
+        return strongest()
+    return "bubblewrap" if shutil.which("bwrap") else "namespaces"
 
 
 def launcher(arguments: list[str], level: str, limits: Limits, folder: Path) -> list[str]:
@@ -64,41 +78,70 @@ def launcher(arguments: list[str], level: str, limits: Limits, folder: Path) -> 
 
     LAB/ at the head of an argument becomes the folder that holds the public part of the lab.
     """
-    inside = level == "namespaces"
+    inside = level in ("bubblewrap", "namespaces")
     lab = _INSIDE if inside else str(folder / "lab")
     home = "/tmp" if inside else str(folder / "home")
     if not inside:
         _copy_public(folder)
-    root = os.geteuid() == 0 if hasattr(os, "geteuid") else False
-    uid = _FIRST_UID + int.from_bytes(os.urandom(3), "big") % 50_000 if root and level != "limits" else None
-    if uid is not None and not inside:
-        os.chown(home, uid, uid)
+    arguments = [lab + a[3:] if a.startswith("LAB/") else a for a in arguments]
     spec = asdict(limits) | {
         "level": level,
-        "uid": uid,
+        "uid": _other_user(level),
         "root": str(folder),
         "binds": _binds() if inside else [],
         "hide": [str(ROOT)] if inside and _visible(ROOT) else [],
-        "argv": [
-            sys.executable,
-            "-I",
-            "-B",
-            "-Wignore",
-            *(lab + a[3:] if a.startswith("LAB/") else a for a in arguments),
-        ],
+        "read": [*_SYSTEM, *_python(), lab],
+        "write": [home, *_DEVICES],
+        "argv": [sys.executable, "-I", "-B", "-Wignore", *arguments],
         "env": environment(home),
         "cwd": home,
     }
+    if spec["uid"] is not None and not inside:
+        os.chown(home, spec["uid"], spec["uid"])
+    if level == "bubblewrap":
+        spec = _in_bubblewrap(spec)
     return [sys.executable, "-I", "-S", str(CONFINE), json.dumps(spec)]
+
+
+def _other_user(level: str) -> int | None:
+    """A user for the child that no other process has, where this one may choose."""
+    if level in ("bubblewrap", "landlock", "limits") or not hasattr(os, "geteuid") or os.geteuid() != 0:
+        return None
+    return _FIRST_UID + int.from_bytes(os.urandom(3), "big") % 50_000
+
+
+def _in_bubblewrap(spec: dict) -> dict:
+    """The SPEC that starts bwrap, in which confine.py goes on and puts up the filter of system calls."""
+    size = ["--size", str(spec["disk"])]
+    view = [word for outside, inside in spec["binds"] for word in ("--ro-bind-try", outside, inside)]
+    for path in ("/lib", "/lib64", "/bin", "/sbin"):
+        if os.path.islink(path):
+            view += ["--symlink", os.readlink(path), path]
+    made = [*size, "--tmpfs", "/tmp", "--proc", "/proc", "--dir", "/dev"]  # before binds that lie below /tmp
+    made += [word for path in _DEVICES for word in ("--dev-bind", path, path)]
+    hidden = [word for path in spec["hide"] for word in ("--tmpfs", path, "--remount-ro", path)]
+    uid = str(_FIRST_UID)
+    inner = {"inside": True, "binds": [], "read": [], "write": []}
+    script = f"{_INSIDE}/{CONFINE.relative_to(ROOT)}"
+    start = [sys.executable, "-I", "-S", script, json.dumps(spec | inner)]
+    flags = f"--unshare-all --unshare-user --die-with-parent --cap-drop ALL --uid {uid} --gid {uid}".split()
+    last = ["--remount-ro", "/", "--chdir", "/tmp", "--"]
+    argv = [shutil.which("bwrap") or "bwrap", *flags, *made, *view, *hidden, *last, *start]
+    return spec | {"argv": argv, "cwd": "/"}
 
 
 def _binds() -> list[tuple[str, str]]:
     """What of the disk is to be seen, and where: the system, this Python, its packages, the public lab."""
     system = [p for p in _SYSTEM if not os.path.islink(p)]
-    python = [sys.base_prefix, os.path.realpath(sys.base_prefix), sys.prefix, os.path.realpath(sys.prefix)]
-    seen = dict.fromkeys(p for p in [*system, *python] if not p.startswith("/usr/"))
+    seen = dict.fromkeys(p for p in [*system, *_python()] if not p.startswith("/usr/"))
     outside_usr = [(p, p) for p in seen]
     return outside_usr + [(str(ROOT / name), f"{_INSIDE}/{name}") for name in PUBLIC]
+
+
+def _python() -> list[str]:
+    """Folders of this Python and its packages."""
+    prefixes = sys.base_prefix, sys.prefix
+    return [path for prefix in prefixes for path in (prefix, os.path.realpath(prefix))]
 
 
 def _visible(path: Path) -> bool:

@@ -6,15 +6,19 @@ import unicodedata
 from dataclasses import dataclass
 
 MIB = 1 << 20
+MEMORY_EXCEEDED, NOT_STARTED, DISK_EXCEEDED, PROCESSES_EXCEEDED = (
+    90,
+    91,
+    92,
+    93,
+)  # exit statuses of guard.py and confine.py
 
 
 @dataclass(frozen=True)
 class Limits:
     """Of one child. Going over any of them ends it."""
 
-    seconds: float = (
-        60.0  # of one request, the start of the child included; not what it waits for a processor
-    )
+    seconds: float = 60.0  # of one request: of CPU time, or of wall time that it slept through
     cpu_seconds: int = 600  # of the child's whole life
     memory: int = 3072 * MIB  # bytes resident, of all its processes together
     processes: int = 32  # and threads

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import selectors
@@ -12,12 +11,21 @@ import tempfile
 import time
 from pathlib import Path
 
-from tirxlab.sandbox.confine import MEMORY_EXCEEDED, NOT_STARTED, descendants
-from tirxlab.sandbox.levels import LEVELS, launcher, likely, strongest
-from tirxlab.sandbox.limits import MIB, Limits, printable
+from tirxlab.sandbox import tree
+from tirxlab.sandbox.levels import launcher, likely, strongest
+from tirxlab.sandbox.limits import (
+    DISK_EXCEEDED,
+    MEMORY_EXCEEDED,
+    MIB,
+    NOT_STARTED,
+    PROCESSES_EXCEEDED,
+    Limits,
+    printable,
+)
 
 _HEAD = 64 << 10  # bytes of an answer's first line
-_MOST = 4  # times the limit, in wall time, that a child gets on a machine that is too busy to run it
+_MOST = 20  # times the limit, in wall time, that a child gets on a machine that is too busy to run it
+_START = 300.0  # seconds, counted as those of a request, in which our own code has to be ready
 
 
 class WorkerError(RuntimeError):
@@ -26,6 +34,37 @@ class WorkerError(RuntimeError):
 
 class TooSlow(WorkerError):
     """It gave no answer in time."""
+
+
+class NotDone(WorkerError):
+    """Not the fault of what runs inside: the child does not start here, or the machine is too busy for it."""
+
+
+class Clock:
+    """The time that a process and what it starts have had for their work, whatever else the machine does.
+
+    That is their CPU time, or the wall time that they neither ran nor stood in the queue for a processor.
+    """
+
+    def __init__(self, pid: int, seconds: float):
+        self.pid, self.seconds, self.start = pid, seconds, time.monotonic()
+        self.cpu, self.queued = tree.cpu_seconds(pid), tree.queued(pid)
+        self.next = self.start + seconds  # when to look again: no sooner can it be over
+
+    def left(self) -> float:
+        """Seconds that there is nothing to look after."""
+        return max(0.0, self.next - time.monotonic())
+
+    def over(self) -> bool:
+        """Whether the time is up. NotDone if the machine never gave it."""
+        wall = time.monotonic() - self.start
+        if wall < self.seconds:
+            return False
+        spent = max(tree.cpu_seconds(self.pid) - self.cpu, wall - (tree.queued(self.pid) - self.queued))
+        if spent < self.seconds and wall > _MOST * self.seconds:
+            raise NotDone(f"got too little of this machine in {wall:.0f} s")
+        self.next = time.monotonic() + max(0.2, self.seconds - spent)
+        return spent >= self.seconds
 
 
 class Session:
@@ -40,7 +79,7 @@ class Session:
         self.arguments = (
             ["LAB/packages/tirxlab/src/tirxlab/sandbox/child.py", mode] if isinstance(mode, str) else mode
         )
-        self.limits, self.level = limits or Limits(), level
+        self.mode, self.limits, self.level = mode, limits or Limits(), level
         self.process: subprocess.Popen | None = None
         self.printed = bytearray()  # what the child has printed since `ask` began
 
@@ -56,7 +95,7 @@ class Session:
 
     def start(self) -> None:
         level = self.level or likely()
-        self.guessed = self.level is None and level == LEVELS[0]
+        self.guessed = level if self.level is None else None
         self.folder = tempfile.TemporaryDirectory(prefix="lab-", ignore_cleanup_errors=True)
         command = launcher(
             self.arguments,
@@ -70,24 +109,35 @@ class Session:
         )
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             os.set_blocking(stream.fileno(), False)
-        self.buffer = bytearray()
+        self.buffer, self.awake = bytearray(), not isinstance(self.mode, str)
 
     def ask(self, request: dict, data: bytes = b"") -> tuple[dict, bytes]:
         """(answer, its bytes). WorkerError if the child breaks a limit or the protocol; it is dead then."""
         if not self.running:
             self.start()
-        self.printed.clear()
         head = json.dumps({**request, **({"bytes": len(data)} if data else {})}).encode() + b"\n"
         try:
-            answer = self._exchange(memoryview(head + data))
+            self._wake()
+            self.printed.clear()
+            answer = self._exchange(memoryview(head + data), self.limits.seconds)
         except BaseException as error:
             self.close()
-            if isinstance(error, WorkerError) and self.guessed and strongest() != LEVELS[0]:
+            if isinstance(error, WorkerError) and self.guessed and strongest() != self.guessed:
                 self.level = strongest()
                 return self.ask(request, data)
             raise
-        self.guessed = False
+        self.guessed = None
         return answer
+
+    def _wake(self) -> None:
+        """Waits until the child has imported what it needs: that time is ours."""
+        if self.awake:
+            return
+        try:
+            self._exchange(memoryview(b'{"ready": true}\n'), _START)
+        except WorkerError as error:
+            raise NotDone(f"could not be looked at: its process {error}") from None
+        self.awake = True
 
     def stop(self) -> None:
         """Make the child end soon, and an `ask` of another thread with it."""
@@ -107,47 +157,33 @@ class Session:
             process.wait()
         for stream in (process.stdin, process.stdout, process.stderr):
             stream.close()
-        self.folder.cleanup()
+        try:
+            self.folder.cleanup()
+        except RecursionError:  # folders in folders
+            subprocess.run(["rm", "-rf", "--", self.folder.name])
 
     # ---- one exchange ----
 
-    def _exchange(self, outgoing: memoryview) -> tuple[dict, bytes]:
-        start, before, process = time.monotonic(), self._queued(), self.process
-        deadline = start + self.limits.seconds
+    def _exchange(self, outgoing: memoryview, seconds: float) -> tuple[dict, bytes]:
+        process = self.process
+        clock = Clock(process.pid, seconds)
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdin, selectors.EVENT_WRITE)
             selector.register(process.stdout, selectors.EVENT_READ)
             selector.register(process.stderr, selectors.EVENT_READ)
             while True:
-                for key, _ in selector.select(max(0.0, deadline - time.monotonic())):
+                for key, _ in selector.select(clock.left()):
                     if key.fileobj is process.stdin:
                         outgoing = self._write(outgoing, selector)
                     elif key.fileobj is process.stderr:
                         self._read_printed(selector)
                     elif not self._read_reply():
-                        raise WorkerError(self._obituary(deadline))
+                        raise WorkerError(self._obituary())
                 answer = self._parse()
                 if answer is not None:
                     return answer
-                if time.monotonic() >= deadline:
-                    deadline = self._later(start, deadline, before)
-
-    def _later(self, start: float, deadline: float, before: dict[int, float]) -> float:
-        """A later deadline if the child only stood in the queue for a processor; else TooSlow."""
-        seconds = self.limits.seconds
-        stood = max((now - before.get(pid, 0.0) for pid, now in self._queued().items()), default=0.0)
-        later = min(start + seconds + stood, start + _MOST * seconds)
-        if later < deadline + 0.2:
-            raise TooSlow(f"took longer than {seconds:g} s and was stopped")
-        return later
-
-    def _queued(self) -> dict[int, float]:
-        """Process of the child -> seconds that it has waited for a processor (Linux; elsewhere nothing)."""
-        found = {}
-        for pid in descendants(self.process.pid):
-            with contextlib.suppress(OSError, ValueError, IndexError):
-                found[pid] = int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) * 1e-9
-        return found
+                if not clock.left() and clock.over():
+                    raise TooSlow(f"took longer than {seconds:g} s and was stopped")
 
     def _write(self, outgoing: memoryview, selector) -> memoryview:
         try:
@@ -198,14 +234,19 @@ class Session:
             raise WorkerError(f"gave an answer of more than {self.limits.reply // MIB} MiB")
         return head
 
-    def _obituary(self, deadline: float) -> str:
+    def _obituary(self) -> str:
         """Why the child is gone, as far as its exit status tells."""
         try:
-            status = self.process.wait(max(0.1, min(3.0, deadline - time.monotonic())))
+            status = self.process.wait(3)
         except subprocess.TimeoutExpired:
             return "closed its output without an answer"
-        if status == MEMORY_EXCEEDED:
-            return f"used more than {self.limits.memory // MIB} MiB of memory and was stopped"
+        reasons = {
+            MEMORY_EXCEEDED: f"used more than {self.limits.memory // MIB} MiB of memory and was stopped",
+            DISK_EXCEEDED: f"wrote more than {self.limits.disk // MIB} MiB or too many files and was stopped",
+            PROCESSES_EXCEEDED: f"started more than {self.limits.processes} processes and was stopped",
+        }
+        if status in reasons:
+            return reasons[status]
         if status == NOT_STARTED:
             return f"could not be started: {printable(self.printed.decode(errors='replace'), 1)}"
         if status > 128:

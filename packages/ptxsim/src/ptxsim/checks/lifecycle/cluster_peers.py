@@ -12,11 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from ptxsim.checks.observer import Observer
 from ptxsim.isa.address_map import RANK_SHIFT, SHARED_BASE, SHARED_END
 from ptxsim.jit import bytecode
+from ptxsim.jit.compiled import compiled
 
 _STAY = "end with cluster_sync(): no CTA may leave, or free TMEM, while its peer still works with it"
 _FLAGS = {"acquire", "volatile", "relaxed"}  # loads that can wait for a flag in memory
@@ -31,7 +31,7 @@ class Freed:
     text: str
 
 
-@njit(cache=True)
+@compiled()
 def remote_rows(log, warps, rows):
     """rows[cta, rank]: the last row at which a thread of `cta` accesses the shared memory of `rank`.
 

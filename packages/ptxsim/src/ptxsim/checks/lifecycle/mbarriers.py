@@ -23,6 +23,7 @@ _BYTES = (
     "the bytes given to arrive are the sum of all copies that signal this barrier in a phase: every buffer, "
     "bytes and not elements, and the loads of both CTAs where both report to one barrier"
 )
+_REUSED = "mbarrier.inval, then a barrier of the threads, before its memory holds something else"
 _UNSEEN = "every load must be waited for: do the loop that loads and the loop that waits run equally often?"
 
 
@@ -36,11 +37,15 @@ class Barriers(Observer):
     def start(self, cluster) -> None:
         self.histories = history_of(cluster)
         self.ahead: dict[tuple, Finding] = {}  # barriers that run ahead
+        self.places: dict[tuple, bytes] = {}  # what mbarrier.init left in the memory of each barrier
 
     def _name(self, place) -> str:
         return f"{self.reporter.shared_name(place[1])} of CTA {place[0]}"
 
     # ---- while it runs ----
+
+    def mbarrier_init(self, cluster, split, lane: int, place) -> None:
+        self.places[place] = _memory(cluster, place)
 
     def mbarrier_blocked(self, cluster, split, lanes: int, place, parity: int) -> None:
         history, barrier = self.histories.get(place), cluster.mbarriers[place]
@@ -85,9 +90,18 @@ class Barriers(Observer):
                 finding.evidence["cause"] = reason.cause
         if self.reporter.killed():
             return
+        self._overwritten(cluster)
         for place, history in self.histories.items():
             if place in cluster.mbarriers:
                 (self._bytes if cluster.stuck else self._left_open)(cluster, place, history)
+
+    def _overwritten(self, cluster) -> None:
+        """Memory that holds an mbarrier is for nothing else until mbarrier.inval (9.7.13.15.10)."""
+        for place, left in self.places.items():
+            if place in cluster.mbarriers and _memory(cluster, place) != left:
+                message = f"the 8 bytes of mbarrier {self._name(place)} are written to while it is in use"
+                key = ("overwritten", place[1])
+                self.reporter.add("mbarrier", "review", message, _REUSED, key=key, cause="reused")
 
     def _bytes(self, cluster, place, history: BarrierHistory) -> None:
         """All arrivals are there, the bytes are not."""
@@ -160,3 +174,8 @@ def _announcing(program, history: BarrierHistory) -> list[int]:
     return [
         row for how, _, row in history.sources if how == "arrive" and "expect_tx" in program.instrs[row].mods
     ]
+
+
+def _memory(cluster, place: tuple[int, int]) -> bytes:
+    rank, offset = place
+    return cluster.shared[rank, offset : offset + 8].tobytes()

@@ -7,12 +7,12 @@ thread loads unwritten is `review`: compilers may load early what a predicate th
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ptxsim.checks.observer import Observer
 from ptxsim.isa.address_map import OFFSET_MASK, RANK_SHIFT, SHARED_BASE, SHARED_END
 from ptxsim.isa.number_formats import DECODERS
 from ptxsim.jit import bytecode
+from ptxsim.jit.compiled import compiled
 from ptxsim.units.matrix_operands import operand_chunks
 from ptxsim.units.tma import box_index
 
@@ -22,7 +22,7 @@ _ROW, _THREAD, _PLACE, _SIZE = bytecode.LOG_ROW, bytecode.LOG_THREAD, bytecode.L
 _BASE, _END, _SHIFT, _MASK = SHARED_BASE, SHARED_END, RANK_SHIFT, OFFSET_MASK
 
 
-@njit(cache=True)
+@compiled()
 def follow_log(log, written, found):
     """Marks the stores of a log; notes loads of unwritten bytes as (log index, byte) in `found`."""
     count = 0

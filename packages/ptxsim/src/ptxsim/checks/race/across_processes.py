@@ -9,7 +9,6 @@ both accesses are strong (PTX ISA 8.7.1) or one store of a constant.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ptxsim.checks.race.conflict import VERBS
 from ptxsim.checks.race.detector import RaceDetector
@@ -38,6 +37,7 @@ from ptxsim.checks.race.shadow_order import (
 )
 from ptxsim.checks.race.tma_ranges import merged
 from ptxsim.checks.race.wording import line_of, line_text, place_of_conflict
+from ptxsim.jit.compiled import compiled
 
 FIRST, LAST, WHAT, BY = range(4)  # columns of a summary
 KIND = STRONG_BIT | NARROW_BIT | ROW_MASK  # of an entry
@@ -80,7 +80,7 @@ def _kept(reads, mine: np.ndarray):
         yield out
 
 
-@njit(cache=True)
+@compiled()
 def _touched(level, start, region, records, links, mine, write):
     out, n = np.empty((1024, 4), np.int64), 0
     for page in range(len(start)):
@@ -104,7 +104,7 @@ def _touched(level, start, region, records, links, mine, write):
     return out[:n]
 
 
-@njit(cache=True)
+@compiled()
 def _last(records, links, r, mine, write):
     """(entry, tag) of a write or read of a region by clusters of `mine`, a plain write if there is one.
     Entry 0: none.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from ptxsim.jit.compiled import compiled
 
 
 def joined(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -48,7 +49,7 @@ def rows_of(agents):
     return slice(int(agents[0]), int(agents[-1]) + 1)
 
 
-@njit(cache=True)
+@compiled()
 def _most(matrix, first, last):
     out = matrix[first].copy()
     for r in range(first + 1, last):
@@ -57,7 +58,7 @@ def _most(matrix, first, last):
     return out
 
 
-@njit(cache=True)
+@compiled()
 def second_most(matrix, rows):
     """The second highest of rows, by column."""
     high = matrix[rows[0]].copy()
@@ -70,7 +71,7 @@ def second_most(matrix, rows):
     return out
 
 
-@njit(cache=True)
+@compiled()
 def release_rows(clock, thread_clock, first, last):
     """The maxima of both clocks of these agents, whose epochs end."""
     found = _most(clock, first, last), _most(thread_clock, first, last)
@@ -79,7 +80,7 @@ def release_rows(clock, thread_clock, first, last):
     return found
 
 
-@njit(cache=True)
+@compiled()
 def release_rows_into(clock, thread_clock, first, last, known, thread_known):
     for r in range(first, last):
         for i in range(len(known)):
@@ -89,7 +90,7 @@ def release_rows_into(clock, thread_clock, first, last, known, thread_known):
         clock[r, r] += 1
 
 
-@njit(cache=True)
+@compiled()
 def _raise_dense(clock, thread_clock, first, last, known, thread_known):
     for r in range(first, last):
         for i in range(len(known)):

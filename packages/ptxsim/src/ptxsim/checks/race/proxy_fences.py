@@ -16,10 +16,10 @@ from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from ptxsim.checks.observer import Observer
 from ptxsim.checks.race.shadow_bytes import MEMORY, SHARED
+from ptxsim.jit.compiled import compiled
 
 _ROOM = 16  # fences per thread, at first
 _REMEMBERED = 64  # fences of the same threads whose knowledge is kept
@@ -107,7 +107,7 @@ class ProxyFences(Observer):
         return seen
 
 
-@njit(cache=True)
+@compiled()
 def _common(clock, agents, threads):
     """(1, threads): what all of these know of threads; is it all that any knows, but of itself?"""
     low, more = clock[agents[0] : agents[0] + 1, :threads].copy(), 0
@@ -121,7 +121,7 @@ def _common(clock, agents, threads):
     return low, more == 0
 
 
-@njit(cache=True)
+@compiled()
 def _next_epochs(clock, agents):
     """Begins new epochs of these agents; their numbers."""
     at = np.empty(len(agents), np.int32)
@@ -131,7 +131,7 @@ def _next_epochs(clock, agents):
     return at
 
 
-@njit(cache=True)
+@compiled()
 def _enter(epochs, counts, agents, at):
     """Adds a fence of each of these agents; False if the table must be wider first."""
     for agent in agents:

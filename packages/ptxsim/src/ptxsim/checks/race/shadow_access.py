@@ -80,6 +80,7 @@ from ptxsim.checks.race.shadow_words import (
 )
 from ptxsim.isa.address_map import SHARED_BASE, SHARED_END
 from ptxsim.jit.bytecode import LOG_PLACE, LOG_ROW, LOG_SAME, LOG_SIZE, LOG_SIZE_MASK, LOG_THREAD
+from ptxsim.jit.compiled import compiled
 from ptxsim.jit.intrinsics import pointer
 from ptxsim.jit.translate import shared_place
 
@@ -181,7 +182,7 @@ def _knows(a, entry, tag):
     return tag == a.now and (entry >> AGENT_SHIFT == a.me or covered(a, entry))
 
 
-@njit(cache=True)
+@compiled()
 def _keep_older(s, a, r):
     """Before a strong write replaces the last one: strong writes are not ordered among themselves, so whoever
     comes after the new one need not come after those before it. One per earlier cluster is enough.
@@ -203,7 +204,7 @@ def _keep_older(s, a, r):
     s.records[r, OLDER] = kept
 
 
-@njit(cache=True)
+@compiled()
 def _read_plainly(s, r):
     """Is a read of a region a plain one, which another strong write need not come after?"""
     for k in range(READ, READ + READERS):
@@ -301,7 +302,7 @@ def _touch(s, a, spans, write):
 # ---- the two entry points ----
 
 
-@njit(cache=True)
+@compiled()
 def touch_spans(words, spans, write, me, epoch, row, flags, clock):
     """One access of asynchronous work to disjoint spans, int64 (n, 2); False: the shadow must grow first.
 
@@ -311,7 +312,7 @@ def touch_spans(words, spans, write, me, epoch, row, flags, clock):
     return _touch(shadow_at(words), actor, spans, write)
 
 
-@njit(cache=True)
+@compiled()
 def touch_log(both, log, clocks, agents, base_thread):
     """Accesses of threads (rows of Observer.accesses), from row DONE of each space on, as far as it comes:
     COMPLETE, FULL (a space must grow), NEEDS_READS (of the buffer of row DONE: deferred_reads.py).

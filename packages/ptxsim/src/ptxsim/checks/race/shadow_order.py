@@ -13,6 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from ptxsim.jit.compiled import compiled
+
 AGENT_SHIFT, EPOCH_SHIFT, STRONG_BIT, NARROW_BIT = 48, 20, 1 << 19, 1 << 18
 EPOCH_MASK, ROW_MASK = (1 << 28) - 1, (1 << 18) - 1
 
@@ -48,7 +50,7 @@ class Actor(NamedTuple):
     copied: np.ndarray  # per such queue: how many of its copies come before a proxy fence that we know of
 
 
-@njit(cache=True)
+@compiled()
 def fenced(fences, counts, thread, epoch, limit):
     """Did a thread execute a proxy fence after `epoch`, that whoever knows it up to `limit` knows of?"""
     low, high = 0, counts[thread]  # the last fence up to `limit`; their epochs ascend
@@ -61,7 +63,7 @@ def fenced(fences, counts, thread, epoch, limit):
     return low > 0 and fences[thread, low - 1] > epoch
 
 
-@njit(cache=True)
+@compiled()
 def note(out, code, previous, tag, position, me, epoch, row):
     n = out[0, 0]
     out[0, 0] += 1
@@ -71,7 +73,7 @@ def note(out, code, previous, tag, position, me, epoch, row):
         line[4], line[5], line[6] = me, epoch, row
 
 
-@njit(cache=True)
+@compiled()
 def known_epoch(clock, agent):
     return clock[agent] if agent < len(clock) else 0
 
@@ -94,7 +96,7 @@ def morally_strong(a, previous, tag):
     return tag == a.now and max(agent, a.me) < a.threads and agent // a.cta == a.me // a.cta
 
 
-@njit(cache=True)
+@compiled()
 def excused(a, previous, tag):
     """True if two unordered accesses are nevertheless not a race."""
     agent, same_row = previous >> AGENT_SHIFT, previous & ROW_MASK == a.row
@@ -117,7 +119,7 @@ def generic(a, agent):
     return agent < a.threads or (a.first_copy and 0 <= agent - a.first_copy < len(a.copied))
 
 
-@njit(cache=True)
+@compiled()
 def look(a, code, previous, tag, position):
     """Notes a conflict with one earlier access, if there is one."""
     agent, at = previous >> AGENT_SHIFT, (previous >> EPOCH_SHIFT) & EPOCH_MASK

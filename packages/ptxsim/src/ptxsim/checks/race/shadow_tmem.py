@@ -8,7 +8,6 @@ tcgen05.fence (NO_TCGEN05_FENCE).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ptxsim.checks.race.shadow_order import (  # fmt: skip
     AGENT_SHIFT,
@@ -21,6 +20,7 @@ from ptxsim.checks.race.shadow_order import (  # fmt: skip
     known_epoch,
     note,
 )
+from ptxsim.jit.compiled import compiled
 from ptxsim.machine.tensor_memory import COLUMNS, LANES
 
 LANES_PER_BLOCK = 16
@@ -62,7 +62,7 @@ def place_of(cell: int) -> tuple[int, int, int]:
     return rank, block * LANES_PER_BLOCK, column
 
 
-@njit(cache=True)
+@compiled()
 def enter(write, cells, me, epoch, row):
     """Makes this the last write of cells that nobody has read since."""
     record = (me << AGENT_SHIFT) | (epoch << EPOCH_SHIFT) | row
@@ -70,7 +70,7 @@ def enter(write, cells, me, epoch, row):
         write[c] = record
 
 
-@njit(cache=True)
+@compiled()
 def missing_order(previous, me, clock, usable, threads, issued):
     """0: ordered; 1: ordered, but without tcgen05.fence; 2: not ordered.
 
@@ -91,7 +91,7 @@ def missing_order(previous, me, clock, usable, threads, issued):
     return 2
 
 
-@njit(cache=True)
+@compiled()
 def touch_cells(write, reads, cells, writes, me, epoch, row, clock, usable, threads, issued, out):
     """An access to tensor memory. usable: empty if the access needs no tcgen05 fence (dealloc)."""
     record = (me << AGENT_SHIFT) | (epoch << EPOCH_SHIFT) | row

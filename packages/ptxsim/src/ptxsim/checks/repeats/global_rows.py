@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ptxsim.isa.address_map import SHARED_BASE, SHARED_END
 from ptxsim.jit.bytecode import LOG_COLUMNS, LOG_PLACE, LOG_ROW, LOG_SIZE, LOG_SIZE_MASK
+from ptxsim.jit.compiled import compiled
 
 RUN_ROW, RUN_WRITE, RUN_FIRST, RUN_LAST, RUN_COLUMNS = range(5)  # bytes [first, last) that a row accesses
 
@@ -29,7 +29,7 @@ class GlobalRows:
         return self.own[: len(log)].tobytes(), self.runs[:count].copy() if count else None
 
 
-@njit(cache=True)
+@compiled()
 def _separate(log, own, runs):
     """Fills `own` and `runs`; the number of runs. A run goes on while accesses begin where the last ended."""
     count = 0

@@ -1,0 +1,133 @@
+"""How well loads hide behind MMAs: the recorded events of a cluster, replayed with costs that show it.
+
+In the replay an MMA takes its time, a load arrives `ahead` stages of MMAs after it was issued, however many
+are in flight, and all else is free. A ring of d stages then keeps the tensor core busy for ahead = d - 1;
+what is missing is time spent waiting for loads. Two figures come of it: the part of a tile's time in which the
+tensor core works, and what is lost between tiles. As write-back is free, a loader that runs on into the next
+tile loses nothing there; one that waits for write-back loses the latency of a load.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import median
+
+from instructor.autograder.flow import Traced
+from ptxsim.trace.schedule import TENSOR, Event, schedule, spans
+
+MACS = 1024  # 16-bit multiply-adds that the replay's tensor core makes in a tick
+Span = tuple[int, int]  # begin, end
+Sequence = tuple[int, int, str]  # CTA of the product, CTA and warp that issue the MMA
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Costs of the replay, as ptxsim's schedule takes them."""
+
+    latency: int  # ticks from the issue of a load to its arrival
+
+    def of(self, kind: str, amount: int) -> tuple[int, int]:
+        if kind == "mma":
+            return -(-amount // MACS), 0
+        return 0, self.latency if kind == "load" else 0
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What one replay showed."""
+
+    inside: float  # the part of a tile's time, from its first MMA to its last, in which the tensor core works
+    between: float  # times a load's latency lost from one tile to the next, in the mean; 0 with a single tile
+
+
+@dataclass
+class Replay:
+    """The useful MMAs of one cluster and the loads that they read."""
+
+    timeline: Traced
+
+    @cached_property
+    def tiles(self) -> dict[Sequence, list[list[int]]]:
+        """By who issues them, the MMAs of one tile after another: a tile begins as sums begin again."""
+        sequences: dict[Sequence, list[int]] = defaultdict(list)
+        for number in sorted(self.timeline.read_out):
+            event = self.timeline.events[number]
+            issue = self.timeline.events[event.after[0]]
+            sequences[event.cta, issue.cta, issue.lane].append(number)
+        return {key: self._split(numbers) for key, numbers in sequences.items()}
+
+    def _split(self, numbers: list[int]) -> list[list[int]]:
+        events, fresh = self.timeline.events, self.timeline.fresh
+        large = max(events[n].amount for n in numbers) / 4
+        tiles, before = [], False
+        for number in numbers:
+            begins = number in fresh and events[number].amount >= large
+            if not tiles or (begins and not before):
+                tiles.append([])
+            tiles[-1].append(number)
+            before = begins
+        return tiles
+
+    @cached_property
+    def stages(self) -> list[tuple[int, int]]:
+        """(bytes, multiply-adds) of each stage of a CTA: loads that an MMA reads together, all their MMAs."""
+        events, root = self.timeline.events, {}
+        products: dict[tuple, int] = defaultdict(int)
+        for mma in self.timeline.read_out:
+            keys = [(events[mma].cta, load) for load in self.timeline.fed.get(mma, ())]
+            for key in keys:
+                root[_root(root, key)] = _root(root, keys[0])
+        for mma in self.timeline.read_out:
+            for load in list(self.timeline.fed.get(mma, ()))[:1]:
+                products[_root(root, (events[mma].cta, load))] += events[mma].amount
+        held: dict[tuple, int] = defaultdict(int)
+        for key in root:
+            held[_root(root, key)] += events[key[1]].amount
+        return [(held[key], amount) for key, amount in products.items()]
+
+    @cached_property
+    def stage_bytes(self) -> float:
+        return median(size for size, _ in self.stages) if self.stages else 0
+
+    def pace(self, ahead: float) -> Pace:
+        """With loads that arrive `ahead` stages of MMAs after their issue."""
+        if not self.stages:
+            return Pace(0.0, 0.0)
+        latency = max(1, round(ahead * median(amount for _, amount in self.stages) / MACS))
+        events = [_alike(event) for event in self.timeline.events]
+        schedule(events, Waiting(latency))
+        ctas = {key[0] for key in self.tiles}
+        busy = {
+            cta: spans([e for e in events if (e.cta, e.lane, e.kind) == (cta, TENSOR, "mma")]) for cta in ctas
+        }
+        worked, whole, lost, gaps = 0, 0, 0, 0
+        for (cta, *_), tiles in self.tiles.items():
+            when = [(min(events[n].begin for n in tile), max(events[n].end for n in tile)) for tile in tiles]
+            for span in when:
+                worked, whole = worked + _covered(busy[cta], span), whole + span[1] - span[0]
+            for (_, end), (begin, _) in zip(when, when[1:], strict=False):
+                lost += max(0, begin - end) - _covered(busy[cta], (end, begin))
+                gaps += 1
+        return Pace(worked / max(whole, 1), lost / (latency * gaps) if gaps else 0.0)
+
+
+def _alike(event: Event) -> Event:
+    """The event, to be scheduled anew."""
+    made = copy(event)
+    made.begin = made.end = 0
+    return made
+
+
+def _root(parents: dict, key: tuple) -> tuple:
+    while parents.setdefault(key, key) != key:
+        parents[key] = parents[parents[key]]
+        key = parents[key]
+    return key
+
+
+def _covered(busy: list[Span], span: Span) -> int:
+    """Ticks of a span in which something of the others is under way."""
+    return sum(max(0, min(end, span[1]) - max(begin, span[0])) for begin, end in busy)

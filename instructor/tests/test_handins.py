@@ -1,0 +1,91 @@
+"""Hand-ins that hurt whoever opens them: each costs itself alone, is named; the class's page comes out."""
+
+import csv
+import subprocess
+import sys
+import time
+
+import pytest
+
+from instructor.autograder import batch, opening, reader, similar
+from instructor.autograder.grading import Options
+from instructor.autograder.reader import Reader
+from instructor.autograder.submission import Submission
+from instructor.exploits.handins import HANDINS
+from instructor.formats.summary import class_page, to_csv
+from tirxlab.sandbox import Limits
+
+NAIVE = {
+    "open": "import tarfile\ntar = tarfile.open(PATH)\n"
+    "for m in tar: m.name == 'gemm_kernels.py' and tar.extractfile(m).read(1 << 20)",
+    "compare": "import tokenize\nlist(tokenize.generate_tokens(open(PATH).readline))",
+    "sections": "import re\nfound = re.finditer(r'^def hgemm_v(\\d+)\\(', open(PATH).read(), re.M)\n"
+    "[int(m[1]) for m in found]",
+}
+SECONDS = 4  # that a naive way gets: what takes minutes is not done by then
+
+
+@pytest.mark.parametrize("one", [pytest.param(h, id=h.name) for h in HANDINS if h.hurts])
+def test_a_hand_in_that_hurts_does_hurt(one, tmp_path):
+    path = tmp_path / one.name
+    path.write_bytes(one.make())
+    command = [sys.executable, "-c", NAIVE[one.where].replace("PATH", repr(str(path)))]
+    if one.hurts == "time":
+        if one.where == "compare" and sys.version_info >= (3, 12):
+            pytest.skip("this Python's tokenizer is not its own text any more")
+        with pytest.raises(subprocess.TimeoutExpired):
+            subprocess.run(command, capture_output=True, timeout=SECONDS)
+    else:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert one.hurts in done.stderr
+
+
+def test_one_hand_in_costs_one_hand_in(tmp_path, monkeypatch):
+    """Whatever lies in the folder, everything is named once and the honest ones are there."""
+    monkeypatch.setattr(reader, "LIMITS", Limits(seconds=2, memory=512 << 20, processes=4))
+    folder = tmp_path / "class"
+    folder.mkdir()
+    for one in HANDINS:
+        (folder / one.name).write_bytes(one.make())
+    honest = "def hgemm_v1(M, N, K):\n" + "".join(f"    a{n} = [{n}, M % {n + 3}]\n" for n in range(40))
+    for name in ("zz-first.py", "zz-second.py"):
+        (folder / name).write_text(honest)
+    start = time.process_time()
+    with batch.Class(folder, tmp_path / "out", Options(steps=(1,))) as made:
+        read = {key: made.read(key) for key in made.names()}
+        texts = {key: one.text for key, one in read.items() if isinstance(one, Submission)}
+        prints, unread = similar.fingerprints(texts)
+        rows = [
+            made.write(key, one, batch.failed(key, "", str(one)[:100], (1,))) for key, one in read.items()
+        ]
+        page = class_page(rows, similar.alike(prints), unread)
+    assert time.process_time() - start < 20  # of this process: nothing is opened here
+    assert set(read) == {one.name for one in HANDINS} | {"zz-first.py", "zz-second.py"}
+    assert ("zz-first.py", "zz-second.py", 1.0) in similar.alike(prints)
+    assert len(list(csv.DictReader(to_csv(rows, {}).splitlines()))) == len(HANDINS) + 2
+    for one in HANDINS:
+        said = read[one.name]
+        assert isinstance(said, Submission) or (one.name in said and len(said.splitlines()) == 1)
+        if one.says and not (one.where == "compare" and sys.version_info >= (3, 12)):
+            assert one.name in unread and one.name in page
+        if one.hurts and one.where == "open":
+            assert not isinstance(said, Submission)
+
+
+def test_a_reader_that_is_killed_serves_the_next(monkeypatch):
+    monkeypatch.setattr(reader, "LIMITS", Limits(seconds=2, memory=512 << 20, processes=4))
+    slow = next(one for one in HANDINS if one.name == "pax-digits.tar").make()
+    fine = next(one for one in HANDINS if one.name == "pax-records.tar").make()
+    with Reader(opening) as made:
+        for data, words in (
+            (slow, "took longer than 2 s"),
+            (slow, "took longer than 2 s"),
+            (b"no tar", "cannot"),
+        ):
+            with pytest.raises(reader.ReadError, match=words):
+                made.call("open_tar", data)
+        assert b"x = 1" in made.call("open_tar", fine)
+
+
+def test_every_hand_in_has_a_name_of_its_own():
+    assert len({one.name for one in HANDINS}) == len(HANDINS) >= 25

@@ -1,0 +1,81 @@
+"""What is below a process: which processes, their memory, their time. Linux; elsewhere nothing is found.
+
+Standard library alone, and nothing of the lab: the guard of a confined child runs this before anything else.
+"""
+
+import contextlib
+import os
+import stat
+
+_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+_TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+_LISTED = os.path.exists(f"/proc/self/task/{os.getpid()}/children")  # CONFIG_PROC_CHILDREN
+
+
+def descendants(pid: int) -> list[int]:
+    """All processes below this one. Reads the files of these alone, where Linux lists children."""
+    found, new = [], [pid]
+    while new:
+        new = [child for parent in new for child in children(parent)] if _LISTED else _children_of(new)
+        found += new
+    return found
+
+
+def children(pid: int) -> list[int]:
+    """Those that any thread of this process has started, or was given as a subreaper."""
+    found = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
+                found += map(int, file.read().split())
+    return found
+
+
+def _children_of(parents: list[int]) -> list[int]:
+    """The same for several, from the whole table of processes."""
+    found = []
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else []:
+        if name.isdigit() and (row := _stat(int(name))) and int(row[1]) in parents:
+            found.append(int(name))
+    return found
+
+
+def _stat(pid: int) -> list[bytes]:
+    """The fields of /proc/PID/stat from the third on."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
+        return file.read().rpartition(b")")[2].split()
+    return []
+
+
+def resident(pid: int) -> int:
+    """Bytes of memory of a process."""
+    with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/statm") as file:
+        return int(file.read().split()[1]) * _PAGE
+    return 0
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time of a process, of all below it and of those that they have buried."""
+    rows = [row for one in (pid, *descendants(pid)) if (row := _stat(one))]
+    return sum(int(ticks) for row in rows for ticks in row[11:15]) / _TICKS
+
+
+def queued(pid: int) -> float:
+    """Seconds that the process below this one (or this) that waited longest for a processor has waited."""
+    longest = 0
+    for one in (pid, *descendants(pid)):
+        with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{one}/schedstat") as file:
+            longest = max(longest, int(file.read().split()[1]))
+    return longest * 1e-9
+
+
+def unlinked(pid: int) -> int:
+    """Bytes of files that a process holds open and nobody can find any more."""
+    total = 0
+    with contextlib.suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                seen = os.stat(f"/proc/{pid}/fd/{name}")
+                if stat.S_ISREG(seen.st_mode) and not seen.st_nlink:
+                    total += 512 * seen.st_blocks
+    return total

@@ -1,0 +1,58 @@
+"""A kernels file built for fewer SMs than it says: each CTA gets more tiles."""
+
+import pytest
+
+from tirxlab.checkout import ROOT
+from tirxlab.rubric import load_rubric
+from tirxlab.sandbox import Builder
+from tirxlab.steps import names_sm_count, read_text, with_sm_count
+
+REFERENCE = ROOT / "instructor" / "solutions" / "gemm_kernels.py"
+
+
+def number_after(text: str, count: int | None) -> int:
+    space: dict = {}
+    exec(compile(with_sm_count(text, count), "<test>", "exec"), space)
+    return space["SM_COUNT"]
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "expected"),
+    [
+        ("SM_COUNT = 148", 6, 6),
+        ("SM_COUNT = 148", None, 148),
+        ("SM_COUNT = 140 + 8", 6, 148),  # no plain number: left alone
+        ("if True:\n    SM_COUNT = 148", 6, 148),
+    ],
+)
+def test_the_line_of_sm_count_gets_another_number(text, count, expected):
+    assert number_after(text, count) == expected
+
+
+def test_numbers_made_of_sm_count_follow():
+    space: dict = {}
+    exec(compile(with_sm_count("SM_COUNT = 148\nPAIRS = SM_COUNT // 2", 10), "<test>", "exec"), space)
+    assert space["PAIRS"] == 5
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ("return SM_COUNT", False),
+        ("return 148", True),
+        ("return 74", True),
+        ('"""148 CTAs."""', False),
+        ("return 1480", False),
+    ],
+)
+def test_a_step_that_writes_the_number_keeps_it(body, named):
+    assert names_sm_count(f"def hgemm_v6(M, N, K):\n    {body}\n", 6) is named
+
+
+@pytest.mark.parametrize("step", (6, 9))
+def test_the_rubrics_size_is_built_for_few_sms(step):
+    rubric, text = load_rubric(), read_text(REFERENCE)
+    size = rubric.uneven[step][-1]
+    with Builder(text) as builder:
+        assert builder.build(step, size).artifact.grid[0] == rubric.few_sms[step, size]
+        assert builder.build(step, (512, 256, 64)).artifact.grid[0] == 148
