@@ -1,8 +1,8 @@
 """Saved kernels, arrays and results of a study in one file: a tar of plain files, packed as a whole by xz.
 
 Kernels resemble one another, so packing them together takes a third of what packing each takes. Artifacts
-(`*.lab`) and arrays (`*.npz`) are zips themselves: their parts are packed, and they are put together again
-when they are read. A path may lead into a store, `kernels.tar.xz/ladders-3`: then it means the files below there.
+(`*.lab`) and arrays (`*.npz`) are zips themselves: their parts are packed, and joined when they are read.
+A path may lead into a store, `kernels.tar.xz/ladders-3`: then it means the files below there.
 """
 
 from __future__ import annotations

@@ -2,12 +2,15 @@
 
 Every case runs on ptxsim under three orders, which must agree; what it computes is stored with the case. Then
 the rows of the instruction table that no case executes are listed. With ptxas installed every case is also
-assembled, so that the GPU machine meets no surprise.
+assembled, so that the GPU machine meets no surprise. The set itself is not kept: set.json, the manifest, has
+the hashes of what the GPU machine was given.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import shutil
 import subprocess
 import sys
@@ -20,11 +23,12 @@ import ptxsim.units.all_units  # noqa: F401
 from ptxsim.frontend.parser import Instr, Pair, parse
 from ptxsim.isa.scalar import table as scalar
 from ptxsim.units.registry import UNITS, find_unit
-from research.chip.case import save_set
+from research.chip.case import load_set, save_set
 from research.chip.cases import all_cases
 from tirxlab.devices import sim
 
 SET = Path(__file__).parent / "set.tar.xz"
+MANIFEST = SET.with_name("set.json")
 ORDERS = ("adverse", 1, "program")  # the last one's results are kept
 NEWER = ("f32x2", "ue8m0", "{.sat}.f32.type")  # in patterns of forms that need sm_100
 NOT_HERE = ("tcgen05", "call", "trap", "brkpt", "clock")  # sm_100a, or nothing to compare
@@ -94,6 +98,20 @@ def covered(cases) -> set[str]:
     return rows
 
 
+def manifest(path: Path) -> dict:
+    """Of each case of a set the first 16 digits of SHA-256 of its PTX, its inputs, and what ptxsim left."""
+
+    def digest(*parts: bytes) -> str:
+        return hashlib.sha256(b"".join(parts)).hexdigest()[:16]
+
+    def arrays(given: dict[str, np.ndarray]) -> str:
+        return digest(*(given[name].tobytes() for name in sorted(given)))
+
+    about, cases = load_set(path)
+    hashes = {c.name: [digest(c.artifact.ptx.encode()), arrays(c.arrays), arrays(c.expected)] for c in cases}
+    return {"about": about, "cases": hashes}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("set", nargs="?", type=Path, default=SET)
@@ -118,6 +136,7 @@ def main() -> int:
         print(f"  no case: {row}")
     if not options.only:
         save_set(options.set, done, {"rows": len(table()), "uncovered": missing, "left_out": failed})
+        MANIFEST.write_text(json.dumps(manifest(options.set), indent=0) + "\n")
         print(f"{options.set}: {options.set.stat().st_size >> 10} KiB")
     return 1 if failed else 0
 

@@ -188,10 +188,11 @@ def test_a_second_division_by_the_same_number_is_cheaper():
 
 def test_counts_of_saved_kernels_are_near_those_of_ptxas():
     """The straight ones among the saved kernels, where SASS can be counted against PTX: within 15 %."""
+    from research import store
     from research.time.run import SETS, load
 
     folder = Path(__file__).parents[1]
-    counted = json.loads((folder / "chip" / "results" / "timing-sass.json").read_text())["kernels"]
+    counted = json.loads(store.load(folder / "time" / "sass.tar.xz")["sass.json"])["kernels"]
     names = ("pyptx_pipelined_5120x5120x1024", "softmax_16384x2048", "softmax_4096x8192")
     saved = {s.name: s.artifact for s in [*load(SETS[0]), *load(SETS[1])]}
     for name in names:

@@ -2,7 +2,7 @@
 
 Needs torch, numpy and cuda-bindings; no TVM, no network. Writes into FOLDER:
 
-timing-unseen-N-nvidia-h200.json: every kernel of the sets NAME-N, sampled as in tracks/measure.py, in three
+timed-N.json, for `rounds.py`: every kernel of the sets NAME-N, sampled as in tracks/measure.py, in three
 shuffled rounds over the whole set, so that a row's spread is that of the run.
 timing-sass.json: what ptxas leaves of each saved kernel (sass_counts.py), if ptxas is there.
 
@@ -27,7 +27,7 @@ from tracks import measure
 
 HERE = Path(__file__).parent
 ROUNDS = (3, 4, 5, 6)  # those whose sets this runs
-OUT, SASS, TRYING = "timing-unseen-{}-nvidia-h200.json", "timing-sass.json", "trying.txt"
+OUT, SASS, TRYING = "timed-{}.json", "timing-sass.json", "trying.txt"
 TURNS = 3  # over the whole set
 SECONDS = 290  # after which no further turn begins
 COUNTING = 60  # seconds that the count of SASS has for itself

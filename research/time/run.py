@@ -1,9 +1,9 @@
 """Sustained times of saved kernels on this GPU: `python -m research.time.run [SET ..] --half H --out FILE`.
 
 A SET is a store (research/store.py) of artifacts with an index.json, or a folder of *.lab files that
-`./lab bench hopper --save FOLDER` wrote; without any, those of the first two rounds. Needs torch and a driver,
-no TVM. Inputs are random normal; samples as in tracks/measure.py: shuffled rounds, 0.3 s of warm-up, a window of 0.5 s, CUDA
-graphs, medians.
+`./lab bench hopper --save FOLDER` wrote; without any, those of the first two rounds. Needs torch and a
+driver, no TVM. Inputs are random normal; samples as in tracks/measure.py: shuffled rounds, 0.3 s of warm-up,
+a window of 0.5 s, CUDA graphs, medians.
 """
 
 from __future__ import annotations

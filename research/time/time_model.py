@@ -24,8 +24,10 @@ from pathlib import Path
 
 from ptxsim.timing.chip import chip
 from ptxsim.timing.power import settled_clock, start_clock
+from research.time import rounds
 from research.time.ladders import rung
 from research.time.round import ROUNDS, sets
+from research.time.rounds import Timed
 from research.time.run import load
 from research.time.time_groups import groups
 from tirxlab.artifact import Artifact
@@ -38,7 +40,6 @@ SOLUTIONS = ROOT / "instructor" / "solutions"
 RESULTS = ROOT / "research" / "chip" / "results"
 HW = ROOT / "research" / "time"
 SEEN = [HW / "kernels.tar.xz" / name for name in ("first", "first-ladders")]  # of rounds 1 and 2
-WRITTEN, TIMED = "timing-predicted-{}-h200.json", "timing-unseen-{}-nvidia-h200.json"  # of a round
 FITTED = {  # of b200.toml, and the values that leave-one-out may choose from
     "wgmma_energy": [e * 1e-12 for e in (0.65, 0.75, 0.85, 0.95, 1.05)],
     "l2_energy": [e * 1e-12 for e in (5, 10, 15, 20, 28)],
@@ -255,38 +256,37 @@ def constants() -> str:
 
 
 def known_rungs() -> list[tuple]:
-    """(track, rung, size, dtype, row) of every rung that is built anew here, with its time."""
+    """(track, rung, size, dtype, ms) of every rung that is built anew here."""
     found = []
     for path in sorted(RESULTS.glob("track-*-nvidia-h200.json")):
         record = json.loads(path.read_text())
         for row in record["rows"]:
             if row["rung"]:
                 dtype = "float32" if "float32" in path.name else row["dtype"]
-                found.append((record["track"], row["rung"], (int(row["size"]),) * 3, dtype, row))
-    for row in timed(TIMED.format(1)):
-        if named := re.fullmatch(r"(hopper|ampere)(\d)_(\d+)_(\w+)", row["kernel"]):
-            found.append((named[1], int(named[2]), (int(named[3]),) * 3, named[4], row))
+                found.append((record["track"], row["rung"], (int(row["size"]),) * 3, dtype, row["ms"]))
+    for row in timed(1).values():
+        if named := re.fullmatch(r"(hopper|ampere)(\d)_(\d+)_(\w+)", row.kernel):
+            found.append((named[1], int(named[2]), (int(named[3]),) * 3, named[4], row.measured))
     return found
 
 
-def timed(name: str) -> list[dict]:
-    """The rows of a result file that hold a time."""
-    return [row for row in json.loads((RESULTS / name).read_text())["rows"] if "ms" in row]
+def timed(*numbers: int) -> dict[str, Timed]:
+    """The rows of some rounds that hold a time, by kernel."""
+    return {row.kernel: row for number in numbers for row in rounds.rows(number) if row.measured}
 
 
 def h200() -> dict:
     """Predicted / measured on the rows that constants were calibrated on."""
     rows = []
-    known = ("timing-calibration-nvidia-h200.json", TIMED.format(1), TIMED.format(2))
-    measured = {row["kernel"]: row for name in known for row in timed(name)}
+    measured = timed(rounds.CALIBRATION, 1, 2)
     for name, artifact in saved(SEEN):
         if name in measured:
-            row = measured[name]
-            rows.append(fill(Row(name, (0, 0, 0), row["ms"], "saved"), artifact, "h200"))
+            known = measured[name].measured
+            rows.append(fill(Row(name, (0, 0, 0), known, "saved"), artifact, "h200"))
             say(rows[-1])
-    for track, number, size, dtype, row in known_rungs():
+    for track, number, size, dtype, ms in known_rungs():
         name = f"{track} {number} {dtype}"
-        rows.append(fill(Row(name, size, row["ms"], "ladder"), rung(track, number, size, dtype), "h200"))
+        rows.append(fill(Row(name, size, ms, "ladder"), rung(track, number, size, dtype), "h200"))
         say(rows[-1])
     print("calibration     ", summary([r.ratio for r in rows]))
     return {"gpu": "NVIDIA H200", "rows": [plain(r) for r in rows]}
@@ -295,21 +295,14 @@ def h200() -> dict:
 CLOSE = 0.02  # kernels measured closer to each other than this, or than their spreads, have no order
 
 
-def newest() -> int:
-    """The last round that has been timed."""
-    return max(n for n in range(1, 10) if (RESULTS / TIMED.format(n)).exists())
-
-
 def unseen(number: int | None) -> dict:
     """What was written down before, beside what was then measured; the least first."""
-    number = number or newest()
-    measured = {row["kernel"]: row for row in timed(TIMED.format(number))}
-    rows = json.loads((RESULTS / WRITTEN.format(number)).read_text())["rows"]
-    written = {row["kernel"]: row["ms"] for row in rows if "ms" in row}
-    measured = {name: row for name, row in sorted(measured.items()) if name in written}
-    ratios = {name: written[name] / row["ms"] for name, row in measured.items()}
+    number = number or rounds.newest()
+    measured = {name: row for name, row in sorted(timed(number).items()) if row.predicted}
+    written = {name: row.predicted for name, row in measured.items()}
+    ratios = {name: written[name] / row.measured for name, row in measured.items()}
     for name in sorted(ratios, key=ratios.get):
-        ms, spread = measured[name]["ms"], measured[name]["spread"]
+        ms, spread = measured[name].measured, measured[name].spread
         known = f"measured {ms:9.4f}, spread {spread:.3f}"
         print(f"{name:52} {written[name]:9.4f} ms, {known}, ratio {ratios[name]:5.2f}")
     print(f"round {number}")
@@ -321,16 +314,16 @@ def unseen(number: int | None) -> dict:
     return ratios
 
 
-def rung_order(written: dict[str, float], measured: dict[str, dict]) -> tuple[int, list[str]]:
+def rung_order(written: dict[str, float], measured: dict[str, Timed]) -> tuple[int, list[str]]:
     """(pairs of rungs of a track at a size that were measured apart, those that were predicted otherwise)."""
     pairs, wrong = 0, []
     for a, b in itertools.combinations(sorted(measured), 2):
         first, second = (re.fullmatch(r"(hopper|ampere)\d_(\w+)", name) for name in (a, b))
         one, other = measured[a], measured[b]
-        apart = abs(one["ms"] / other["ms"] - 1) > max(CLOSE, one["spread"], other["spread"])
+        apart = abs(one.measured / other.measured - 1) > max(CLOSE, one.spread, other.spread)
         if first and second and first.groups() == second.groups() and apart:
             pairs += 1
-            wrong += [f"{a} / {b}"] * ((written[a] < written[b]) != (one["ms"] < other["ms"]))
+            wrong += [f"{a} / {b}"] * ((written[a] < written[b]) != (one.measured < other.measured))
     return pairs, wrong
 
 

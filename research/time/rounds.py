@@ -1,0 +1,69 @@
+"""rounds.csv, the one table of what was timed on an H200: round, kernel, predicted before, measured, samples.
+
+python -m research.time.rounds N PREDICTED.json TIMED.json      adds a round that was timed
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+TABLE = Path(__file__).with_name("rounds.csv")
+CALIBRATION = 0  # the number of the round whose times the model was first fitted on
+_HEAD = ["round", "kernel", "half", "predicted", "predicted_mhz", "measured"]
+_HEAD += ["spread", "samples", "tflops", "mhz", "watts", "why_not"]
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A row: times in milliseconds, None where there is none; `spread`: of the samples, over the median."""
+
+    round: int
+    kernel: str
+    half: str  # "calibration" or "unseen"
+    predicted: float | None
+    measured: float | None
+    spread: float | None
+
+
+def rows(number: int) -> list[Timed]:
+    """The rows of a round."""
+    with TABLE.open(newline="") as file:
+        lines = csv.DictReader(line for line in file if not line.startswith("#"))
+        return [_timed(line) for line in lines if int(line["round"]) == number]
+
+
+def _timed(line: dict[str, str]) -> Timed:
+    numbers = (float(line[name]) if line[name] else None for name in ("predicted", "measured", "spread"))
+    return Timed(int(line["round"]), line["kernel"], line["half"], *numbers)
+
+
+def newest() -> int:
+    """The last round that has been timed."""
+    with TABLE.open(newline="") as file:
+        lines = csv.DictReader(line for line in file if not line.startswith("#"))
+        return max(int(line["round"]) for line in lines)
+
+
+def add(number: int, predicted: dict, timed: dict) -> None:
+    """Adds a round, of what `time_model.py predict` and `round.py` wrote."""
+    before = {row["kernel"]: row for row in predicted["rows"]}
+    after = {row["kernel"]: row for row in timed["rows"]}
+    about = f"# round {number}: {timed['gpu']}, {timed['date']}; {timed['method']}; predicted with h200.toml "
+    *comments, head, body = TABLE.read_text().partition(",".join(_HEAD) + "\n")
+    with TABLE.open("w", newline="") as file:
+        file.write("".join(comments) + f"{about}{predicted['h200.toml']}\n" + head + body)
+        table = csv.writer(file, lineterminator="\n")
+        for kernel in dict.fromkeys([*before, *after]):
+            said, took = before.get(kernel, {}), after.get(kernel, {})
+            measured = [took.get(k, "") for k in ("ms", "spread", "samples", "tflops", "clock_mhz", "watts")]
+            why_not = said.get("refused") or took.get("failed") or ""
+            mine = [number, kernel, took.get("half", ""), said.get("ms", ""), said.get("clock_mhz", "")]
+            table.writerow([*mine, *measured, why_not])
+
+
+if __name__ == "__main__":
+    add(int(sys.argv[1]), *(json.loads(Path(name).read_text()) for name in sys.argv[2:4]))
