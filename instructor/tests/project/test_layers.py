@@ -42,7 +42,9 @@ ROOMS = (  # of ptxsim, the ground first: each imports only those before it
     "trace",
     "timing",
 )
-FACE = ("ptxsim/__init__.py", "ptxsim/launch.py", "ptxsim/arguments.py")  # stand on top of all rooms
+FACE = tuple(  # stand on top of all rooms
+    f"ptxsim/{name}.py" for name in ("__init__", "__main__", "launch", "arguments", "version")
+)
 ABOVE = ("driver", "cli", "plugins")  # rooms that use the face, and those before them
 
 
@@ -116,7 +118,9 @@ def climbing(path: str, tree: ast.Module) -> list[str]:
     room = path.split("/")[1]
     ours = [name.split(".") for name in modules(tree) if name.split(".")[0] == "ptxsim"]
     if room in ABOVE:
-        return sorted(".".join(n) for n in ours if n[1] in ABOVE and ABOVE.index(n[1]) > ABOVE.index(room))
+        return sorted(
+            ".".join(n) for n in ours if n[1:2] and n[1] in ABOVE and ABOVE.index(n[1]) > ABOVE.index(room)
+        )
     floor = ROOMS.index(room)
     return sorted(".".join(n) for n in ours if n[1] not in ROOMS or ROOMS.index(n[1]) > floor)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 
-import click
 import typer
 
 from ptxsim.cli import execute, nvcc, predict, run, show
@@ -18,7 +17,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Runs compiled CUDA kernels (PTX) on the CPU, checks them, and says what is wrong with them.",
 )
-PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
+OWN_WORDS = {"allow_extra_args": True, "allow_interspersed_args": False}
 
 
 def _version(asked: bool) -> None:
@@ -36,8 +35,8 @@ def _options(
     pass
 
 
-app.command("exec", context_settings=PASS_ON | {"allow_interspersed_args": False})(execute.command)
-app.command("nvcc", context_settings=PASS_ON | {"allow_interspersed_args": False}, add_help_option=False)(
+app.command("exec", context_settings=OWN_WORDS)(execute.command)
+app.command("nvcc", context_settings=OWN_WORDS | {"ignore_unknown_options": True}, add_help_option=False)(
     nvcc.command
 )
 app.command("run")(run.command)
@@ -52,14 +51,15 @@ def main() -> None:
     except Bad as bad:
         say(f"ptxsim: {bad}")
         code = 2
-    except click.exceptions.NoArgsIsHelpError:
-        code = 2
-    except click.ClickException as error:
-        say(f"ptxsim: {error.format_message()}")
-        code = 2
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         code = 130
     except BrokenPipeError:
         sys.stderr.close()
         code = 0
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # of click, which newer releases of typer carry inside
+            raise
+        told = error.format_message()
+        print(told) if "Usage:" in told else say(f"ptxsim: {told}")
+        code = 2
     sys.exit(code if isinstance(code, int) else 0)

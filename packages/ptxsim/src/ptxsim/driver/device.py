@@ -91,7 +91,7 @@ class Device:
             raise CudaError(400)
         if module.loaded is None:
             try:
-                module.loaded = ptxsim.load(module.image)
+                module.loaded = ptxsim.load(module.image, refuse=False)
             except ptxsim.PtxError as error:
                 raise CudaError(INVALID_PTX, f"a module cannot be loaded: {error}") from None
             self._place_variables(module.loaded.variables)

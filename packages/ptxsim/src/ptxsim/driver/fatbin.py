@@ -158,7 +158,7 @@ def ptx_of(data: bytes, capability: int) -> str:
     text = data.partition(b"\0")[0].decode("utf-8", "replace")
     if ".version" not in text:
         raise ImageError("it is neither PTX, a fat binary nor a program that holds one")
-    return text
+    return choose([Image(PTX, 0, text)], capability).text
 
 
 def inside(data: bytes) -> list[Image]:
