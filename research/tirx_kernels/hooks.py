@@ -41,7 +41,6 @@ class Executable:
     def _labelled(self, value):
         import torch
         import tvm_ffi
-
         from cpu_torch import dlpack
 
         if isinstance(value, torch.Tensor):

@@ -16,32 +16,9 @@ import numpy as np
 
 import ptxsim
 from ptxsim.launch import Launch, _triple
-from ptxsim.machine.global_memory import GlobalMemory
 
 SWIZZLES = {0: 0, 1: 32, 2: 64, 3: 128}
 PACKED = {"float4_e2m1fn": 2, "float4_e2m1fnx2": 1}  # elements in a byte of the type that TVM names
-
-
-class HostMemory(GlobalMemory):
-    """Global memory at its own host addresses; parameters and module variables get simulated ones."""
-
-    def __init__(self, storages: dict[int, tuple[np.ndarray, str]]):
-        super().__init__()
-        self.own = storages
-
-    def add(self, array: np.ndarray, name: str, logged: bool = True, short: bool = False) -> int:
-        host = array.ctypes.data
-        if host not in self.own:
-            return super().add(array, name, logged, short)
-        for base, _, known, _ in self.rows:
-            if known == host:
-                return base
-        raw, label = self.own[host]
-        self.rows.append((host, host + raw.nbytes, host, 1))
-        self.arrays.append(raw)
-        self.names.append(label)
-        self.shapes.append((raw.shape, raw.itemsize))
-        return host
 
 
 @dataclass
@@ -149,11 +126,11 @@ class Simulator:
             module = self.modules[kernel.digest] = ptxsim.load(kernel.ptx.read_text())
         program = module.programs[kernel.name]
         launch = Launch(module, program, _triple(grid), _triple(block), _triple(cluster), shared)
-        launch.memory = HostMemory(self.storages)
         args = [self._argument(v, p) for v, p in zip(values, program.function.params, strict=True)]
-        launch.bind(args)
-        for array, name in self.storages.values():
-            launch.memory.add(array, name)
+        launch.bind(args, {host: array for host, (array, _) in self.storages.items()})
+        for row, (host, _, _, _) in enumerate(launch.memory.rows):
+            if host in self.storages:
+                launch.memory.names[row] = self.storages[host][1]
         return launch.run(self.checks, self.order, [], False, None, range(math.prod(launch.clusters)))
 
     def _argument(self, value, param):

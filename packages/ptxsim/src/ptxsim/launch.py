@@ -25,6 +25,7 @@ from ptxsim.lowering.emit import Program
 from ptxsim.lowering.programs import Programs
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.global_memory import MAX_SHARED, Before, GlobalMemory, shared_layout
+from ptxsim.machine.launch_queue import LaunchQueue
 from ptxsim.machine.module_variables import Variables
 from ptxsim.machine.tensor_map import TensorMap
 from ptxsim.report.findings import Finding
@@ -160,6 +161,7 @@ class Launch:
         self.max_instructions: int | None = None  # of one cluster; None: the usual
         self.arrays: dict[str, np.ndarray] = {}  # the arguments in global memory
         self.traced = 0  # number of the cluster that a trace is of
+        self.not_started = LaunchQueue()
         self.uses_tmem = any(i is not None and i.op == "tcgen05" for i in program.instrs)
 
     exit_hooks = (after_exit,)
