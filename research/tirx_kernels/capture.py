@@ -124,7 +124,7 @@ def keep_cuda(source: str) -> Path:
 
 def to_ptx(source: str, arch: str) -> tuple[Path, str]:
     """(file, SHA-256) of the PTX of a CUDA text; NVRTC runs once per text and architecture."""
-    from tirxlab.nvrtc import compile_ptx
+    from tirxlab.toolchain.nvrtc import compile_ptx
 
     key = hashlib.sha256(f"{arch}\n{source}".encode()).hexdigest()[:20]
     path = PTX_FOLDER / f"{key}.ptx"

@@ -1,7 +1,7 @@
 """`python run.py build|run [--out FOLDER] [--seconds N] [KERNEL ..]`: every kernel of the library, resumable.
 
-`build` writes one JSON per kernel: which configurations give PTX, and whether ptxsim lowers it. `run` runs the
-smaller configuration of each kernel that builds. What has its file is not done again. Each kernel has a
+`build` writes one JSON per kernel: which configurations give PTX, and whether ptxsim lowers it. `run` runs
+the smaller configuration of each kernel that builds. What has its file is not done again. Each kernel has a
 process of its own and so many seconds.
 """
 

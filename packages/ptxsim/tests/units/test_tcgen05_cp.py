@@ -19,7 +19,8 @@ FORMS = {
 
 
 def issue(form: str, bits: int, column: int = 4, group: int = 1) -> str:
-    return f"add.u32 %r12, %r8, {column}; mov.u64 %d20, {bits}; tcgen05.cp.cta_group::{group}.{form} [%r12], %d20;"
+    where = f"add.u32 %r12, %r8, {column}; mov.u64 %d20, {bits};"
+    return f"{where} tcgen05.cp.cta_group::{group}.{form} [%r12], %d20;"
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -58,7 +58,7 @@ DECODERS: dict[str, Decoder] = {
 
 
 def unpack_bits(raw: np.ndarray, bits: int) -> np.ndarray:
-    """uint8 (.., n bytes) of elements of 4 or 6 bits without gaps -> uint8 (.., 8n / bits), low bits first."""
+    """uint8 (.., n bytes) of gapless elements of 4 or 6 bits -> uint8 (.., 8n / bits), low bits first."""
     single = np.unpackbits(raw, axis=-1, bitorder="little")
     groups = single.reshape(*raw.shape[:-1], -1, bits)
     return np.packbits(groups, axis=-1, bitorder="little")[..., 0]
