@@ -20,13 +20,13 @@ from pathlib import Path
 
 from instructor.autograder import opening
 from instructor.autograder.apart import grade_apart
-from instructor.autograder.grading import Options
-from instructor.autograder.points import Grade, StepGrade
+from instructor.autograder.grading import Options, failed
+from instructor.autograder.points import NOT_GRADED, Grade
 from instructor.autograder.reader import Reader
 from instructor.autograder.submission import LARGEST, Submission, SubmissionError, read_submission
+from instructor.autograder.warm import compiled
 from instructor.formats import from_plain, page, plain, to_json, words
 from tirxlab.pool import Failed, Pool
-from tirxlab.rubric import load_rubric
 from tirxlab.sandbox.limits import printable
 from tirxlab.version import lab_version
 
@@ -106,9 +106,7 @@ class Class:
         digest = submission.digest if isinstance(submission, Submission) else ""
         same = (grade.name, grade.digest, grade.lab) == (key, digest, lab_version())
         same = same and {step.step for step in grade.steps} == set(self.options.steps)
-        same = same and not (
-            digest and grade.problem.startswith("not graded")
-        )  # it may have been the machine
+        same = same and not (digest and grade.problem.startswith(NOT_GRADED))  # it may have been the machine
         regrade = self.roster.get(key, {}).get("regrade", "").lower() in ("yes", "true", "1")
         return made if same and not self.again and not (regrade and not made["regraded"]) else None
 
@@ -192,17 +190,11 @@ def match_roster(roster: dict[str, dict], names: list[str]) -> dict[str, dict]:
     return {whole.get(key, key): row for key, row in roster.items()}
 
 
-def failed(key: str, digest: str, reason: str, chosen: tuple[int, ...]) -> Grade:
-    """The grade of what could not be graded: no points, to be looked at."""
-    rubric = load_rubric()
-    steps = [StepGrade(n, rubric.titles[n], rubric.points[n], "not graded") for n in chosen]
-    return Grade(key, digest, lab_version(), "sim", steps, problem=f"not graded: {reason}")
-
-
 def local(
     work: dict[str, Submission], options: Options, jobs: int, seconds: float
 ) -> Iterator[tuple[str, Grade]]:
     """Grades on this machine, `jobs` submissions at a time; a process that dies is tried again."""
+    compiled()
     tries = dict.fromkeys(work, 1)
     with Pool(jobs, seconds, memory=64 << 30) as pool:
         for key, submission in work.items():

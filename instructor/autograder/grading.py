@@ -10,12 +10,14 @@ from dataclasses import asdict, dataclass, field
 
 from instructor.autograder.judge import Judged, judge
 from instructor.autograder.plan import Hidden, Run, load_hidden, plan, speed_seed
-from instructor.autograder.points import Grade, StepGrade
+from instructor.autograder.points import NOT_GRADED, Grade, StepGrade
 from instructor.autograder.speed import NotBuilt, launches, too_slow
 from instructor.autograder.submission import Submission
+from instructor.autograder.warm import compiled
 from tirxlab.pool import Failed, Pool
 from tirxlab.rubric import load_rubric
 from tirxlab.sandbox import Builder, Built, Limits, strongest
+from tirxlab.sandbox.levels import SHUT_IN
 from tirxlab.sandbox.limits import printable
 from tirxlab.steps import STEPS, StepError, is_untouched, sections, size_text
 from tirxlab.version import lab_version
@@ -26,6 +28,10 @@ except ModuleNotFoundError:  # Windows
     resource = None
 
 LEAST_SECONDS = 30  # that a step's runs get after others that were too slow
+NOT_SHUT_IN = (
+    "this machine has no means to shut code in (SECURITY.md); --confine limits grades without, which is good "
+    "enough for your own code"
+)
 HIDDEN_SIZE = "a size that the course keeps to itself"
 
 
@@ -35,7 +41,7 @@ class Options:
 
     full: bool = False  # every public size too
     jobs: int = 1  # processes that simulate
-    step_seconds: float = 300.0  # wall time of all runs of a step
+    step_seconds: float = 300.0  # of all runs of a step, as clock.py counts them
     build: Limits = field(default_factory=lambda: Limits(seconds=40))
     level: str | None = None  # of tirxlab.sandbox; the strongest that works here
     hidden: Hidden | None = None  # else hidden.toml
@@ -56,6 +62,9 @@ def grade(
 ) -> Grade:
     """Never raises for what is in the submission. `tick(step)` is called as each step is done."""
     options = options or Options()
+    if options.level is None and strongest() not in SHUT_IN:
+        return failed(submission.name, submission.digest, NOT_SHUT_IN, options.steps)
+    compiled()
     start, used = time.perf_counter(), _cpu()
     steps, problem = _first_look(submission.text, options.steps)
     to_run = [step for step in steps.values() if step.state == ""]
@@ -68,11 +77,26 @@ def grade(
     for step in steps.values():
         step.settle()
     made = Grade(submission.name, submission.digest, lab_version(), options.device, list(steps.values()))
-    made.student, made.handin, made.problem = submission.student, submission.lab, problem
+    made.student, made.handin = submission.student, submission.lab
+    made.problem = problem or _not_done(made.steps)
     made.artifacts = kept if options.keep else {}
     made.confined, made.seconds = options.level or strongest(), time.perf_counter() - start
     made.cpu_seconds, made.memory = _cpu() - used, _memory()
     return made
+
+
+def failed(key: str, digest: str, reason: str, chosen: tuple[int, ...]) -> Grade:
+    """The grade of what could not be graded: no points, to be looked at."""
+    rubric = load_rubric()
+    steps = [StepGrade(n, rubric.titles[n], rubric.points[n], NOT_GRADED) for n in chosen]
+    return Grade(key, digest, lab_version(), "sim", steps, problem=f"{NOT_GRADED}: {reason}")
+
+
+def _not_done(steps: list[StepGrade]) -> str:
+    """The problem of a submission of which some steps could not be graded; "" if all were."""
+    left = [step for step in steps if step.state == NOT_GRADED]
+    numbers = ", ".join(str(step.step) for step in left)
+    return f"{NOT_GRADED}: step {numbers}: {left[0].hints[0]}" if left else ""
 
 
 def _first_look(text: str, chosen: tuple[int, ...]) -> tuple[dict[int, StepGrade], str]:
@@ -101,14 +125,17 @@ def _run_steps(
     hidden = options.hidden or load_hidden()
     runs = {s.step: plan(s.step, submission.digest, hidden, options.full) for s in steps}
     grades = {s.step: s for s in steps}
-    stop, kept = threading.Event(), {}
+    stop, kept, work, tries = threading.Event(), {}, {}, dict.fromkeys(runs, 1)
     builder = Builder(submission.text, limits=options.build, level=options.level)
     with Pool(options.jobs, options.step_seconds, memory=8 << 30) as pool:
-        thread = threading.Thread(target=_build, args=(builder, runs, pool, stop, kept), daemon=True)
+        thread = threading.Thread(target=_build, args=(builder, runs, pool, stop, kept, work), daemon=True)
         pool.expect(True)
         thread.start()
         try:
             for step, result in pool.results():
+                if isinstance(result, Failed) and result.lost and step in work and tries.pop(step, 0):
+                    pool.submit(step, judge_step, work[step])
+                    continue
                 _enter(grades[step], runs[step], result)
                 if isinstance(result, Failed) and result.late:  # the steps that follow get less
                     pool.seconds = max(min(LEAST_SECONDS, pool.seconds), pool.seconds / 2)
@@ -139,16 +166,18 @@ def _measure(submission: Submission, options: Options, steps: list[StepGrade]) -
 
 
 def _build(
-    builder: Builder, runs: dict[int, list[Run]], pool: Pool, stop: threading.Event, kept: dict
+    builder: Builder, runs: dict[int, list[Run]], pool: Pool, stop: threading.Event, kept: dict, work: dict
 ) -> None:
     """Builds step after step, those with the largest sizes first, and hands each to the pool."""
     try:
-        _build_steps(builder, runs, pool, stop, kept)
+        _build_steps(builder, runs, pool, stop, kept, work)
     finally:
         pool.expect(False)
 
 
-def _build_steps(builder: Builder, runs: dict, pool: Pool, stop: threading.Event, kept: dict) -> None:
+def _build_steps(
+    builder: Builder, runs: dict, pool: Pool, stop: threading.Event, kept: dict, work: dict
+) -> None:
     for step in sorted(runs, reverse=True):
         made: dict[tuple, Built] = {}
         for run in runs[step]:
@@ -159,7 +188,8 @@ def _build_steps(builder: Builder, runs: dict, pool: Pool, stop: threading.Event
         for size, built in made.items():
             if built.artifact:
                 kept[f"step{step}-{size_text(size)}.lab"] = built.artifact.to_bytes()
-        pool.submit(step, judge_step, [(run, made.get(run.size)) for run in runs[step]])
+        work[step] = [(run, made.get(run.size)) for run in runs[step]]
+        pool.submit(step, judge_step, work[step])
 
 
 def judge_step(work: list[tuple[Run, Built | None]]) -> Result | Built:
@@ -177,7 +207,11 @@ def judge_step(work: list[tuple[Run, Built | None]]) -> Result | Built:
 
 def _enter(grade: StepGrade, runs: list[Run], result: Result | Built | Failed) -> None:
     """Writes down what came of a step, with hints that give nothing away."""
-    if isinstance(result, Failed):
+    if isinstance(result, Failed) and result.lost:
+        grade.state, grade.hints = NOT_GRADED, [f"the run {result.message}"]
+    elif isinstance(result, Built) and result.kind == "lab":
+        grade.state, grade.hints = NOT_GRADED, [printable(result.message, 1)]
+    elif isinstance(result, Failed):
         grade.state, grade.hints = "wrong", [f"the run {result.message}"]
     elif isinstance(result, Built):
         secret = any(run.secret for run in runs if run.size == result.size)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from tirxlab.rubric import load_rubric
 
 NOT_MEASURED = "not measured"
+NOT_GRADED = "not graded"  # a step's state, and the head of a problem, that is no fault of the submission's
 
 
 @dataclass
@@ -19,7 +20,7 @@ class StepGrade:
     step: int
     title: str
     points: float  # that the step is worth, speed included
-    state: str  # "right", "wrong", "not built", "not implemented yet", "missing"
+    state: str  # "right", "wrong", "not built", "not implemented yet", "missing", NOT_GRADED
     right: bool = False
     implemented: bool = False
     complete: bool = True  # it has what the step before demands

@@ -25,7 +25,6 @@ def gradescope(grade: Grade) -> str:
             "output_format": "text",
             "visibility": "visible",
             "stdout_visibility": "hidden",
-            "execution_time": round(grade.seconds),
             "tests": tests,
             "leaderboard": [
                 {"name": "points", "value": grade.total},

@@ -31,7 +31,8 @@ TEXT = """<!doctype html>
 <td class="n">{{ n(s.earned) }} / {{ n(s.possible) }}</td></tr>
 {% endfor %}</table>
 {% if g.steps|rejectattr("complete")|list %}<p><small>In part: {{ copied }}.</small></p>{% endif %}
-<footer>lab {{ g.lab }}, file {{ g.digest[:16] }}, device {{ g.device }}, {{ "%.0f" % g.seconds }} s</footer>
+<footer>lab {{ g.lab }}, file {{ g.digest[:16] }}, device {{ g.device }}{% if g.confined %},
+confined: {{ g.confined }}{% endif %}</footer>
 </html>
 """
 

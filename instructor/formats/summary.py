@@ -22,13 +22,16 @@ def to_csv(rows: list[dict], roster: dict[str, dict[str, str]]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     steps = sorted({step["step"] for row in rows for step in row["steps"]})
     head = ["submission", "student", "total", "out_of", *[f"step{n}" for n in steps]]
-    writer.writerow([*head, "problem", "seconds", "cpu_seconds", "memory_mib", "lab", "sha256", *extra])
+    writer.writerow(
+        [*head, "problem", "seconds", "cpu_seconds", "memory_mib", "confined", "lab", "sha256", *extra]
+    )
     for row in rows:
         mine = roster.get(row["name"], {})
         earned = {step["step"]: step["earned"] for step in row["steps"]}
         cells = [row["name"], row["student"], row["total"], row["out_of"], *map(earned.get, steps)]
         cells += [row["problem"], round(row["seconds"], 1), round(row["cpu_seconds"], 1), row["memory"] >> 20]
-        writer.writerow(_plain([*cells, row["lab"], row["digest"], *[mine.get(name, "") for name in extra]]))
+        cells += [row.get("confined", ""), row["lab"]]
+        writer.writerow(_plain([*cells, row["digest"], *[mine.get(name, "") for name in extra]]))
     return out.getvalue()
 
 
@@ -45,6 +48,7 @@ TEXT = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>{{ rows|length }} submissions</title>
 <style>{{ style }}</style>
 <h1>{{ rows|length }} submissions</h1>
+{% if levels %}<p>Confined: {{ levels|join(", ") }}.</p>{% endif %}
 <h2>Points</h2><table><tr><th>of {{ n(out_of) }}</th><th class="n">submissions</th><th></th></tr>
 {% for label, count in bins %}<tr><td>{{ label }}</td><td class="n">{{ count }}</td>
 <td><span class="bar" style="width: {{ 30 * count / most }}rem"></span></td></tr>
@@ -96,6 +100,7 @@ def class_page(
             slow=sorted(rows, key=lambda row: -row["seconds"])[:SLOW],
             alike=alike,
             unread=unread or {},
+            levels=sorted({row["confined"] for row in rows if row.get("confined")}),
             n=number,
             style=STYLE,
         )

@@ -40,7 +40,7 @@ def test_results_come_for_all_tasks_also_after_deaths():
         pool.submit("memory", exhaust)
         got = dict(pool.results())
     assert [got[n] for n in range(4)] == [0, 2, 4, 6]
-    assert got["died"] == Failed("the process that ran it died (SIGSEGV)")
+    assert got["died"] == Failed("the process that ran it died (SIGSEGV)", lost=True)
     assert "exit status 3" in got["left"].message
     assert got["memory"].memory and "1 TiB" in got["memory"].message
 

@@ -54,18 +54,21 @@ _SMALL = """.version 8.7
 """
 
 
-def load(ptx: str | bytes) -> LoadedModule:
+def load(ptx: str | bytes, refuse: bool = True) -> LoadedModule:
     """Parses a PTX module; text or its bytes, up to the first NUL as C programs pass it.
 
     Raises PtxError, naming line and text, for text that is not PTX and for an instruction that is not
-    modelled; in a module of several kernels the latter waits until that kernel is launched.
+    modelled; in a module of several kernels, or without `refuse`, the latter waits for the launch.
     """
     import ptxsim.units.all_units  # noqa: F401  (registers the unit instructions)
     from ptxsim.frontend.parser import parse
     from ptxsim.launch import LoadedModule
 
     text = ptx.decode("utf-8", "replace") if isinstance(ptx, bytes) else ptx
-    return LoadedModule(parse(text.partition("\0")[0]))
+    module = LoadedModule(parse(text.partition("\0")[0]))
+    if refuse and len(module.programs) == 1:
+        next(iter(module.programs.values()))
+    return module
 
 
 def warm_up() -> None:

@@ -25,6 +25,7 @@ from ptxsim.lowering.emit import Program
 from ptxsim.lowering.programs import Programs
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.global_memory import MAX_SHARED, Before, GlobalMemory, shared_layout
+from ptxsim.machine.launch_queue import LaunchQueue
 from ptxsim.machine.module_variables import Variables
 from ptxsim.machine.tensor_map import TensorMap
 from ptxsim.report.findings import Finding
@@ -76,7 +77,7 @@ class LoadedModule:
         max_instructions: int | None = None,
         arg_names=(),
         source: str = "",
-        memory: dict[int, np.ndarray] | None = None,
+        memory: dict[int, np.ndarray | tuple[str, np.ndarray]] | None = None,
     ) -> Result:
         """Runs a kernel; numpy arrays among `args` are written in place.
 
@@ -94,7 +95,7 @@ class LoadedModule:
         a finding that names the loop (default: machine.endless.MOST_INSTRUCTIONS, 4 billion).
         jobs: processes at most (default: one per core where that pays). For reports: arg_names, one per
         argument, and source, the file that the PTX's `// @src N` lines number.
-        memory: address -> array, for kernels that get addresses as numbers or find them in memory.
+        memory: address -> array, or (name, array), for kernels that get addresses as numbers.
         Module variables keep what a launch leaves in them: see `variables` and `reset`.
         Raises ValueError for arguments that do not fit the kernel.
         """
@@ -114,7 +115,7 @@ class LoadedModule:
         max_instructions: int | None = None,
         arg_names=(),
         source: str = "",
-        memory: dict[int, np.ndarray] | None = None,
+        memory: dict[int, np.ndarray | tuple[str, np.ndarray]] | None = None,
     ) -> Launch:
         """A launch with its memory laid out, before anything runs; parameters as `launch` takes them."""
         if name not in self.programs:
@@ -160,6 +161,7 @@ class Launch:
         self.max_instructions: int | None = None  # of one cluster; None: the usual
         self.arrays: dict[str, np.ndarray] = {}  # the arguments in global memory
         self.traced = 0  # number of the cluster that a trace is of
+        self.not_started = LaunchQueue()
         self.uses_tmem = any(i is not None and i.op == "tcgen05" for i in program.instrs)
 
     exit_hooks = (after_exit,)
@@ -195,7 +197,7 @@ class Launch:
 
     # ---- memory ----
 
-    def bind(self, args: list | bytes, mapped: dict[int, np.ndarray] | None = None) -> None:
+    def bind(self, args: list | bytes, mapped: dict | None = None) -> None:
         """Lays out module variables, arrays at given addresses and the parameter block."""
         variables = self.variables
         for name in variables.used_by(self._named):
@@ -203,7 +205,8 @@ class Launch:
             self.symbols[name] = self.memory.add(variables.raw(name), name, False, constant, at)
         self.memory.remember()
         for address, array in (mapped or {}).items():
-            self.memory.add(array, f"the memory at 0x{address:x}", at=address)
+            name, array = array if isinstance(array, tuple) else (f"the memory at 0x{address:x}", array)
+            self.memory.add(array, name, at=address)
         self.symbols |= Arguments(self).bind(args)
 
     @property

@@ -16,11 +16,12 @@ import gc
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection, wait
+
+from tirxlab.sandbox.clock import Clock, Starved
 
 try:
     import resource
@@ -36,6 +37,7 @@ class Failed:
 
     message: str
     late: bool = False  # it took too long
+    lost: bool = False  # the process died, or the machine was too busy: another try may go better
     memory: bool = False  # it asked for more memory than there is
 
 
@@ -44,7 +46,7 @@ class _Worker:
     process: object
     pipe: Connection
     task: tuple | None = None
-    deadline: float = 0.0
+    clock: Clock | None = None
 
 
 @dataclass
@@ -52,7 +54,7 @@ class Pool:
     """`count` processes at most, started when there is work for them."""
 
     count: int
-    seconds: float = 600.0  # of wall time for a task
+    seconds: float = 600.0  # for a task, as clock.py counts them
     memory: int = 16 << 30  # bytes of address space of a process
     workers: list[_Worker] = field(default_factory=list)
 
@@ -90,14 +92,14 @@ class Pool:
         while self.unfinished or self.open:
             self._dispatch()
             busy = {worker.pipe: worker for worker in self.workers if worker.task}
-            limit = min((worker.deadline for worker in busy.values()), default=time.monotonic() + 60)
-            ready = wait([*busy, self.woken], max(0.0, limit - time.monotonic()))
+            ready = wait([*busy, self.woken], min((one.clock.left() for one in busy.values()), default=60))
             if self.woken in ready:
                 self.woken.recv_bytes()
-            late = [pipe for pipe, worker in busy.items() if worker.deadline <= time.monotonic()]
-            for pipe in dict.fromkeys([p for p in ready if p in busy] + late):
-                self.unfinished -= 1
-                yield self._finish(busy[pipe], pipe in ready)
+            for pipe, worker in busy.items():
+                late = None if pipe in ready else _late(worker)
+                if pipe in ready or late:
+                    self.unfinished -= 1
+                    yield self._finish(worker, late)
 
     def _dispatch(self) -> None:
         while self.waiting:
@@ -107,7 +109,7 @@ class Pool:
             if idle is None:
                 idle = self._start()
             idle.task = self.waiting.popleft()
-            idle.deadline = time.monotonic() + self.seconds
+            idle.clock = Clock(idle.process.pid, self.seconds)
             with contextlib.suppress(OSError):  # it died while it had nothing to do: `results` sees its end
                 idle.pipe.send(idle.task[1:])
 
@@ -121,20 +123,31 @@ class Pool:
         self.workers.append(_Worker(process, ours))
         return self.workers[-1]
 
-    def _finish(self, worker: _Worker, answered: bool) -> tuple[Hashable, object]:
+    def _finish(self, worker: _Worker, failed: Failed | None) -> tuple[Hashable, object]:
         key, worker.task = worker.task[0], None
-        result = Failed(f"took longer than {self.seconds:g} s and was stopped", late=True)
-        if answered:
+        result = failed
+        if failed is None:
             try:
                 result = worker.pipe.recv()
             except (EOFError, OSError):
                 worker.process.join(5)
-                result = Failed(f"the process that ran it died ({_status(worker.process.exitcode)})")
-                answered = False
-        if not answered:
+                status = _status(worker.process.exitcode)
+                failed = result = Failed(f"the process that ran it died ({status})", lost=True)
+        if failed is not None:
             _kill(worker)
             self.workers.remove(worker)
         return key, result
+
+
+def _late(worker: _Worker) -> Failed | None:
+    """Why a task has to be stopped, if it has to."""
+    if worker.clock.left():
+        return None
+    try:
+        over = worker.clock.over()
+    except Starved as error:
+        return Failed(str(error), lost=True)
+    return Failed(f"took longer than {worker.clock.seconds:g} s and was stopped", late=True) if over else None
 
 
 @contextlib.contextmanager

@@ -73,6 +73,10 @@ class Observer:
     def mma_execute(self, cluster, ops: list, ranks: list[int]) -> None:
         """MMAs of one thread that accumulate into one D are done, together."""
 
+    def cp_issue(self, cluster, split, copy) -> None: ...
+    def cp_execute(self, cluster, copy, chunks: np.ndarray, cells) -> None:
+        """A tcgen05.cp reads chunks of shared memory and writes cells = (lanes, columns) of copy.ranks."""
+
     # TMA
     def tma_issue(self, cluster, split, kind: str, tmap, start, ranks: list[int], offset: int): ...
     def tma_write(self, cluster, token, rank: int, chunks: np.ndarray) -> None: ...

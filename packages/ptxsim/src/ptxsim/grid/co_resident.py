@@ -64,9 +64,12 @@ def run_together(first: Cluster, rest: range) -> tuple[list[Cluster], int]:
     used, idle, waiting, not_started = [first], [], deque([first]), deque(rest)
     done = futile = 0
     while waiting or not_started:
+        done += _without_taken(not_started, first.launch)
         room = bool(not_started) and len(waiting) < fit(first.launch)
         if futile > len(waiting) and not room:
             waiting[0].run()  # reports the deadlock
+            break
+        if not (room or waiting):
             break
         cluster = _next(used, idle, not_started) if room else waiting.popleft()
         cluster.watchdog.moved = False
@@ -81,6 +84,14 @@ def run_together(first: Cluster, rest: range) -> tuple[list[Cluster], int]:
     return used, done
 
 
+def _without_taken(not_started: deque, launch) -> int:
+    """Drops the clusters at the head of the queue that a running one has taken over; how many."""
+    count = len(not_started)
+    while not_started and not_started[0] not in launch.not_started.left:
+        not_started.popleft()
+    return count - len(not_started)
+
+
 def _next(used: list[Cluster], idle: list[Cluster], not_started: deque) -> Cluster:
     """The next cluster of the grid, started."""
     if not idle:
@@ -88,5 +99,7 @@ def _next(used: list[Cluster], idle: list[Cluster], not_started: deque) -> Clust
         idle.append(Cluster(first.launch, first.order, first.reporter, explain=first.explain))
         used.append(idle[-1])
     cluster = idle.pop()
-    cluster.start(not_started.popleft())
+    index = not_started.popleft()
+    cluster.launch.not_started.begin(index)
+    cluster.start(index)
     return cluster

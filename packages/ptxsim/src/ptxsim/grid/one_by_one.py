@@ -31,7 +31,12 @@ class OneByOne:
         self.longest = 0  # warp instructions of a cluster that was checked
 
     def run(self, index: int, alone: bool = True) -> bool:
-        """Runs cluster `index`; as Cluster.run. Where others may help it, none is compared (`comparable`)."""
+        """Runs cluster `index`; as Cluster.run. Where others may help it, none is compared (`comparable`).
+
+        A cluster that an earlier one has taken over is not run.
+        """
+        if not self.cluster.launch.not_started.begin(index):
+            return True
         if self.recordings is None:
             self.cluster.start(index)
             return self.cluster.run(alone)
@@ -86,4 +91,5 @@ def comparable(launch) -> bool:
     rows = sorted((host, host + end - base) for base, end, host, _ in launch.memory.rows)
     aliases = any(end > later for (_, end), (later, _) in itertools.pairwise(rows))
     variables = any(base >= GLOBAL_BASE and not logged for base, _, _, logged in launch.memory.rows)
-    return not (aliases or variables or launch.talkative)
+    takes = any(i is not None and i.op == "clusterlaunchcontrol" for i in launch.program.instrs)
+    return not (aliases or variables or launch.talkative or takes)

@@ -23,7 +23,7 @@ from ptxsim.checks.all_checks import Checker
 from ptxsim.checks.deadlock.explain import explain
 from ptxsim.checks.race import across_processes
 from ptxsim.checks.repeats.recording import Recordings
-from ptxsim.grid.co_resident import run_together
+from ptxsim.grid.co_resident import fit, run_together
 from ptxsim.grid.fruitless import Fruitless
 from ptxsim.grid.one_by_one import Doubtful, OneByOne, comparable
 from ptxsim.machine.cluster import Cluster
@@ -51,6 +51,7 @@ def run_clusters(launch, chosen: range, checks: bool, order, names: list, jobs: 
     jobs = 1 if launch.talkative else min(jobs or cores(), len(chosen))
 
     def run(compare: bool) -> Part:
+        launch.not_started.offer(chosen, order, fit(launch))
         reporter = Reporter(names, launch.memory, launch.shared_dynamic, launch.source)
         checker = Checker(launch, reporter, checks, extra) if checks or extra else None
         recordings = Recordings(checker) if compare else None
@@ -197,6 +198,7 @@ def _unshare(memory, originals: list[np.ndarray]) -> None:
 def _work(runner: OneByOne, mine, sender) -> None:
     try:
         runner.cluster.forget_counts()
+        runner.cluster.launch.not_started.narrow(mine)
         done = busiest = 0
         fruitless = Fruitless(runner, len(mine))
         for index in mine:

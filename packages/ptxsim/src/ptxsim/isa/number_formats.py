@@ -55,3 +55,42 @@ DECODERS: dict[str, Decoder] = {
     "u8": Decoder(1, np.uint8, lambda raw: raw.astype(np.float32)),
     "s8": Decoder(1, np.int8, lambda raw: raw.astype(np.float32)),
 }
+
+
+def unpack_bits(raw: np.ndarray, bits: int) -> np.ndarray:
+    """uint8 (.., n bytes) of gapless elements of 4 or 6 bits -> uint8 (.., 8n / bits), low bits first."""
+    single = np.unpackbits(raw, axis=-1, bitorder="little")
+    groups = single.reshape(*raw.shape[:-1], -1, bits)
+    return np.packbits(groups, axis=-1, bitorder="little")[..., 0]
+
+
+def _padded(kind: type, bits: int) -> Decoder:
+    """16 elements in the low bytes of every 16 (PTX ISA 9.7.16.10.4.4)."""
+    table = _small(kind, bits).decode
+
+    def decode(raw: np.ndarray) -> np.ndarray:
+        groups = np.ascontiguousarray(raw).reshape(*raw.shape[:-1], -1, 16)
+        return table(unpack_bits(groups[..., : 2 * bits], bits)).reshape(*raw.shape[:-1], -1)
+
+    return Decoder(1, np.uint8, decode)
+
+
+def _pairs(raw: np.ndarray) -> np.ndarray:
+    """Two e2m1 in each byte, the low half first (PTX ISA 9.7.16.10.4.6)."""
+    return _PAIRS[raw].reshape(*raw.shape[:-1], -1)
+
+
+_CODES = np.arange(256, dtype=np.uint8)
+_PAIRS = DECODERS["e2m1"].decode(np.stack([_CODES & 15, _CODES >> 4], axis=-1))
+DECODERS["e2m1x2"] = Decoder(1, np.uint8, _pairs)
+# how .kind::f8f6f4 and mxf8f6f4 find narrow types: in shared memory, and in tensor memory (9.7.16.10.4.3)
+IN_SHARED = {
+    "e2m1": _padded(ml_dtypes.float4_e2m1fn, 4),
+    "e2m3": _padded(ml_dtypes.float6_e2m3fn, 6),
+    "e3m2": _padded(ml_dtypes.float6_e3m2fn, 6),
+}
+IN_TENSOR_MEMORY = {"e2m1": Decoder(1, np.uint8, lambda raw: DECODERS["e2m1"].decode(raw >> 2))}
+SCALES: dict[str, Callable[[np.ndarray], np.ndarray]] = {  # scale factors: uint8 -> float32
+    "ue8m0": lambda raw: raw.view(ml_dtypes.float8_e8m0fnu).astype(np.float32),
+    "ue4m3": lambda raw: (raw & np.uint8(0x7F)).view(ml_dtypes.float8_e4m3fn).astype(np.float32),
+}

@@ -1,7 +1,7 @@
 """The kernels of a module as programs.
 
 Of several, each is lowered when it is asked for: one with an instruction that is not modelled takes nothing
-from the others. A module of one kernel is refused at once.
+from the others.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ class Programs(Mapping):
     def __init__(self, module: Module):
         self._module, self._made = module, {}
         self._kernels = [n for n, f in module.functions.items() if f.is_kernel and not f.extern]
-        if len(self._kernels) == 1:
-            self[self._kernels[0]]
 
     def __getitem__(self, name: str) -> Program:
         if name not in self._made:

@@ -46,7 +46,7 @@ def span(cluster, address: int, size: int) -> Span | None:
     return view
 
 
-_NOWHERE = Span(np.zeros(0, np.uint8), (1,), dims=(0,), dtype=np.uint8)  # copies that touch no global memory
+NOWHERE = Span(np.zeros(0, np.uint8), (1,), dims=(0,), dtype=np.uint8)  # copies that touch no global memory
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def _to_shared(cluster, split, args, form: Form, size: int) -> None:
         origin = _global(cluster, split, source, size)
     else:
         own = _inside(cluster, split, place_of(cluster, split, source, False), size)
-        origin = _NOWHERE if own is not None else None
+        origin = NOWHERE if own is not None else None
     if origin is None:
         return
     mask = cluster.scalar(split, args[4]) & 0xFFFF if form.multicast else 1 << place[0]
@@ -297,7 +297,7 @@ def _send(cluster, split, place, data: bytes, operation: str, kind, bar) -> None
     if place[1] % size:
         cluster.reporter.fault(split, FAULT_MISALIGNED, place[1], 1)
         return
-    token = _tell_issue(cluster, split, "load", _NOWHERE, [place[0]], place[1], [bar])
+    token = _tell_issue(cluster, split, "load", NOWHERE, [place[0]], place[1], [bar])
 
     def finish():
         view = cluster.shared[place[0], place[1] : place[1] + size]

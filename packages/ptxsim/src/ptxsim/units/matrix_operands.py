@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ptxsim.isa.layouts import decode_matrix_descriptor, operand_addresses
-from ptxsim.isa.number_formats import DECODERS
+from ptxsim.isa.number_formats import DECODERS, IN_SHARED
 from ptxsim.jit.simd_matrix import gather_halves
 
 K_BYTES = 32  # of a row of every dense kind, in one instruction
@@ -45,6 +45,6 @@ def read_operand(cluster, rank: int, chunks: Chunks, rows: int, kind: str, mn: b
     if kind in ("f16", "bf16"):
         values = gather_halves(cluster.shared[rank], chunks.index, kind)
     else:
-        decoder = DECODERS[kind]
+        decoder = IN_SHARED.get(kind) or DECODERS[kind]
         values = decoder.decode(cluster.shared_chunks[rank][chunks.index].view(decoder.raw))
     return np.ascontiguousarray(values.reshape(-1, rows).T) if mn else values.reshape(rows, -1)

@@ -9,10 +9,17 @@ from ptxsim.isa.address_map import SPACE_GENERIC, SPACE_LOCAL
 from ptxsim.jit.translate import resolve
 
 MOST_LINES, MOST_BYTES = 10_000, 4096  # kept of a launch; of one string. A chip keeps 1 MiB in all
+NEWLINE = "\n"
 _SPEC = re.compile(r"%([-+ #0]*\d{0,3}(?:\.\d{1,3})?)(hh|h|ll|l|z|j|t)?([diouxXcsfFeEgGaAp%])")
 
 
-def render(cluster, split, lane: int, format_slot: int, values_slot: int) -> str:
+class Line(str):
+    """A printed line with its place in front; `raw` is what the program's output would hold."""
+
+    raw: str
+
+
+def render(cluster, split, lane: int, format_slot: int, values_slot: int) -> Line:
     """One printed line: `[CTA (x, y, z) warp w lane l] text`. The slots hold addresses of the call's
     parameters.
     """
@@ -21,7 +28,9 @@ def render(cluster, split, lane: int, format_slot: int, values_slot: int) -> str
     values = _word(cluster, thread, int(cluster.registers[split.warp, values_slot, lane]))
     cta = ",".join(str(x) for x in cluster.cta_ids[split.cta])
     text = _format(cluster, thread, pattern, values)
-    return f"[CTA ({cta}) warp {split.warp % cluster.warps_per_cta} lane {lane}] {text}"
+    line = Line(f"[CTA ({cta}) warp {split.warp % cluster.warps_per_cta} lane {lane}] {text.rstrip(NEWLINE)}")
+    line.raw = text
+    return line
 
 
 def _word(cluster, thread: int, offset: int) -> int:
@@ -72,4 +81,4 @@ def _format(cluster, thread: int, pattern: str, values: int) -> str:
         value = struct.unpack("<" + code, take(8 if wide else 4))[0]
         return chr(value & 0xFF) if kind == "c" else f"%{flags}{'d' if kind == 'u' else kind}" % value
 
-    return _SPEC.sub(one, pattern).rstrip("\n")
+    return _SPEC.sub(one, pattern)

@@ -20,7 +20,11 @@ from tirxlab.cli.report import ReportOption, check_report
 
 LevelOption = Annotated[
     str | None,
-    typer.Option("--confine", metavar="LEVEL", help="namespaces, user or limits [the strongest that works]"),
+    typer.Option(
+        "--confine",
+        metavar="LEVEL",
+        help="bubblewrap, namespaces, user, landlock or limits [the strongest that works]",
+    ),
 ]
 
 
@@ -38,8 +42,9 @@ def run(
     json: JsonOption = False,
     report_to: ReportOption = None,
 ) -> None:
-    """Grade one submission. Exit 0: full marks of what was measured; 1: less; 2: it cannot be graded."""
+    """Grade one submission. Exit 0: full marks of what was measured; 1: less; 2: not all of it graded."""
     from instructor.autograder.grading import Options, grade
+    from instructor.autograder.points import NOT_GRADED
     from instructor.autograder.submission import SubmissionError, read_submission
     from instructor.formats import FORMATS
 
@@ -65,6 +70,9 @@ def run(
         write_file(out, (text + "\n").encode())
     if out is None or form != "text":
         output().print(text if out is None else FORMATS["text"](made), markup=False)
+    if made.problem.startswith(NOT_GRADED):
+        notes().print(f"{made.problem}; grade it again", markup=False)
+        raise typer.Exit(2)
     raise typer.Exit(0 if made.earned == made.possible and not made.problem else 1)
 
 
@@ -83,14 +91,18 @@ def cores() -> int:
 
 
 def level(name: str | None) -> str | None:
-    """A level of confinement that works here; UserError for another."""
+    """The level of confinement to grade with, one that works here; "limits" only for who asks for it."""
+    from instructor.autograder.grading import NOT_SHUT_IN
     from tirxlab.sandbox import LEVELS, strongest
+    from tirxlab.sandbox.levels import SHUT_IN, works
 
+    if name is None and strongest() not in SHUT_IN:
+        raise UserError(NOT_SHUT_IN)
     if name is None:
         return None
     if name not in LEVELS:
         raise UserError(f"--confine {name}: it is one of {', '.join(LEVELS)}")
-    if LEVELS.index(name) < LEVELS.index(strongest()):
+    if name in SHUT_IN and not works(name):
         raise UserError(f"--confine {name} does not work on this machine; {strongest()} does")
     return name
 

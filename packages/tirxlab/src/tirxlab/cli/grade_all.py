@@ -47,6 +47,7 @@ def run(
     """
     from instructor.autograder import batch
     from instructor.autograder.grading import Options
+    from instructor.autograder.points import NOT_GRADED
 
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder")
@@ -72,7 +73,7 @@ def run(
             write_summary(made, rows)
     except (OSError, RuntimeError) as error:  # a full disk: what is graded is kept
         raise UserError(str(error)) from None
-    failed = untimed or any(row["problem"].startswith("not graded") for row in rows)
+    failed = untimed or any(row["problem"].startswith(NOT_GRADED) for row in rows)
     raise typer.Exit(1 if failed else 0)
 
 
@@ -122,6 +123,7 @@ def time_class(made, rows: list[dict], measure) -> tuple[list[dict], dict[str, E
 
 def write_summary(made, rows: list[dict]) -> None:
     """grades.csv and index.html beside the submissions' folders."""
+    from instructor.autograder.points import NOT_GRADED
     from instructor.autograder.similar import alike, fingerprints
     from instructor.autograder.submission import Submission
     from instructor.formats.summary import class_page, to_csv
@@ -145,9 +147,12 @@ def write_summary(made, rows: list[dict]) -> None:
     ):
         if names:
             console.print(printable(f"{len(names)} {what}: {', '.join(names[:5])}", 1), markup=False)
-    console.print(
-        f"{len(rows)} submissions, {len(bad)} with a problem; see {made.out / 'index.html'}", markup=False
+    left = sum(row["problem"].startswith(NOT_GRADED) for row in rows)
+    levels = ", ".join(sorted({row["confined"] for row in rows if row["confined"]})) or "nothing was run"
+    said = (
+        f"{len(rows)} submissions, {len(bad)} with a problem, {left} of them {NOT_GRADED}; confined: {levels}"
     )
+    console.print(f"{said}; see {made.out / 'index.html'}", markup=False)
 
 
 def reachable(address: str) -> str:

@@ -8,10 +8,9 @@ import selectors
 import signal
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
-from tirxlab.sandbox import tree
+from tirxlab.sandbox.clock import Clock, Starved
 from tirxlab.sandbox.levels import launcher, likely, strongest
 from tirxlab.sandbox.limits import (
     DISK_EXCEEDED,
@@ -24,7 +23,6 @@ from tirxlab.sandbox.limits import (
 )
 
 _HEAD = 64 << 10  # bytes of an answer's first line
-_MOST = 20  # times the limit, in wall time, that a child gets on a machine that is too busy to run it
 _START = 300.0  # seconds, counted as those of a request, in which our own code has to be ready
 
 
@@ -38,33 +36,6 @@ class TooSlow(WorkerError):
 
 class NotDone(WorkerError):
     """Not the fault of what runs inside: the child does not start here, or the machine is too busy for it."""
-
-
-class Clock:
-    """The time that a process and what it starts have had for their work, whatever else the machine does.
-
-    That is their CPU time, or the wall time that they neither ran nor stood in the queue for a processor.
-    """
-
-    def __init__(self, pid: int, seconds: float):
-        self.pid, self.seconds, self.start = pid, seconds, time.monotonic()
-        self.cpu, self.queued = tree.cpu_seconds(pid), tree.queued(pid)
-        self.next = self.start + seconds  # when to look again: no sooner can it be over
-
-    def left(self) -> float:
-        """Seconds that there is nothing to look after."""
-        return max(0.0, self.next - time.monotonic())
-
-    def over(self) -> bool:
-        """Whether the time is up. NotDone if the machine never gave it."""
-        wall = time.monotonic() - self.start
-        if wall < self.seconds:
-            return False
-        spent = max(tree.cpu_seconds(self.pid) - self.cpu, wall - (tree.queued(self.pid) - self.queued))
-        if spent < self.seconds and wall > _MOST * self.seconds:
-            raise NotDone(f"got too little of this machine in {wall:.0f} s")
-        self.next = time.monotonic() + max(0.2, self.seconds - spent)
-        return spent >= self.seconds
 
 
 class Session:
@@ -182,8 +153,16 @@ class Session:
                 answer = self._parse()
                 if answer is not None:
                     return answer
-                if not clock.left() and clock.over():
-                    raise TooSlow(f"took longer than {seconds:g} s and was stopped")
+                if not clock.left():
+                    self._check(clock)
+
+    def _check(self, clock: Clock) -> None:
+        try:
+            over = clock.over()
+        except Starved as error:
+            raise NotDone(str(error)) from None
+        if over:
+            raise TooSlow(f"took longer than {clock.seconds:g} s and was stopped")
 
     def _write(self, outgoing: memoryview, selector) -> memoryview:
         try:

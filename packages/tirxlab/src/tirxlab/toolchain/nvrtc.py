@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -70,11 +71,30 @@ def compile_cuda(source: str, arch: str, *, entry: str | None = None) -> Compile
     return _compile(source, arch, entry, {})
 
 
+def compile_ptx(source: str, arch: str, *flags: str) -> str:
+    """The PTX alone, without ptxas; `flags` go to NVRTC beside the usual ones. CompileError as above."""
+    usual = [flag for flag in FLAGS if not flag.startswith("--ptxas")]
+    virtual = arch.replace("sm_", "compute_")
+    return _translate(source, virtual, {}, [*usual, *flags], lambda lib, program, log: _ptx(lib, program))
+
+
 def _compile(source: str, arch: str, entry: str | None, headers: dict[str, str]) -> Compiled:
-    """`headers`: name -> text, in place of what the include path has."""
+    def results(lib, program, log: str) -> Compiled:
+        cubin = _data(lib.nvrtcGetCUBINSize, lib.nvrtcGetCUBIN, program)
+        return Compiled(_ptx(lib, program), cubin, *resources(log, entry), version())
+
+    return _translate(source, arch, headers, FLAGS, results)
+
+
+def _ptx(lib, program) -> str:
+    return _text(lib.nvrtcGetPTXSize, lib.nvrtcGetPTX, program)
+
+
+def _translate(source: str, arch: str, headers: dict[str, str], flags, results: Callable):
+    """`headers`: name -> text, in place of what the include path has; `results(lib, program, log)`."""
     prelude = TENSOR_MAP if "CUtensorMap" in source else ""
     text = prelude + re.sub(r"#include\s*<cuda\.h>", "", source)
-    options = [f"-I{path}" for path in _include_dirs()] + [f"--gpu-architecture={arch}", *FLAGS]
+    options = [f"-I{path}" for path in _include_dirs()] + [f"--gpu-architecture={arch}", *flags]
     lib = _nvrtc()
     texts, names = ([part.encode() for part in parts] for parts in (headers.values(), headers))
     program = _call(lib.nvrtcCreateProgram, text.encode(), b"kernel.cu", len(headers), texts, names)
@@ -83,11 +103,9 @@ def _compile(source: str, arch: str, entry: str | None, headers: dict[str, str])
         log = _text(lib.nvrtcGetProgramLogSize, lib.nvrtcGetProgramLog, program)
         if status != lib.nvrtcResult.NVRTC_SUCCESS:
             raise CompileError(log, _errors(log, shift=prelude.count("\n")))
-        ptx = _text(lib.nvrtcGetPTXSize, lib.nvrtcGetPTX, program)
-        cubin = _data(lib.nvrtcGetCUBINSize, lib.nvrtcGetCUBIN, program)
+        return results(lib, program, log)
     finally:
         lib.nvrtcDestroyProgram(program)
-    return Compiled(ptx, cubin, *resources(log, entry), version())
 
 
 def finish(draft: Artifact) -> Artifact:

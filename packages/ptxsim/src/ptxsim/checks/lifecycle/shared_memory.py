@@ -114,6 +114,12 @@ class SharedMemory(Observer):
         if key not in self.good and all([self._operands(op, ranks) for op in ops]):
             self.good.add(key)
 
+    def cp_execute(self, cluster, copy, chunks: np.ndarray, cells) -> None:
+        for rank in copy.ranks:
+            key = (rank, copy.descriptor, copy.form)
+            if key not in self.good:
+                self.chunks_read(copy.where, rank, chunks, "tcgen05.cp", key)
+
     def _operands(self, op, ranks: list[int]) -> bool:
         """Whether all that this instruction reads is known to be written."""
         shape, good = op.shape, True

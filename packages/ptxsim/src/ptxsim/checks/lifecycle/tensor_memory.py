@@ -76,7 +76,7 @@ class TmemLife(Observer):
             op = work.op
             if not hasattr(op, "shape") or op.cta != split.cta:
                 continue
-            for _, _, _, column, _, width in result_blocks(op.shape.m, op.shape.n, op.group):
+            for _, _, _, column, _, width in result_blocks(op.shape.m, op.shape.n, op.group, op.ws):
                 if op.column + column < start + columns and start < op.column + column + width:
                     line = self.reporter.line_text(cluster.program.instrs[op.where.row])
                     message = (
@@ -151,17 +151,22 @@ class TmemLife(Observer):
 
     def mma_execute(self, cluster, ops: list, ranks: list[int]) -> None:
         op = ops[0]  # all write one D, and all but the first accumulate
-        key = (op.cta, op.lane, op.column, op.shape.m, op.shape.n, op.group, op.disabled)
+        key = (op.cta, op.lane, op.column, op.shape.m, op.shape.n, op.group, op.disabled, op.ws)
         if key in self.good:
             return
         for rank in ranks:
-            for lane, _, rows, column, _, columns in result_blocks(op.shape.m, op.shape.n, op.group):
+            for lane, _, rows, column, _, columns in result_blocks(op.shape.m, op.shape.n, op.group, op.ws):
                 first, start = op.lane + lane, op.column + column
                 block = self.written[rank, first : first + rows, start : start + columns]
                 if op.accumulate and not block.all() and not any(op.disabled):
                     self._accumulates(cluster, op, start, columns)
                 block[:] = True
         self.good.add(key)
+
+    def cp_execute(self, cluster, copy, chunks, cells) -> None:
+        lanes, columns = cells
+        for rank in copy.ranks:
+            self.written[rank, lanes, columns] = True
 
     def _accumulates(self, cluster, op, start: int, columns: int) -> None:
         message = (

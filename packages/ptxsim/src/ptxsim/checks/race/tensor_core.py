@@ -15,6 +15,7 @@ from ptxsim.isa.number_formats import DECODERS
 from ptxsim.machine.tensor_memory import COLUMNS, LANES, split_address
 from ptxsim.units.matrix_operands import operand_chunks
 from ptxsim.units.tcgen05_mma import operand_lanes, result_blocks
+from ptxsim.units.tcgen05_scales import scale_columns
 
 MMA_K_BYTES = 32
 _IN_FLIGHT = 64  # wgmma instructions of a warpgroup that can be waited for
@@ -44,6 +45,17 @@ class Tcgen05(Observer):
         self.clocks.tcgen05_clock[item.thread, item.queue + 1 - self.clocks.threads] = queue.count
         self.issued[id(op)] = item
         self.transfers.remember(item)
+
+    def cp_issue(self, cluster, split, copy) -> None:
+        """In order with the MMAs of its thread (PTX ISA 9.7.16.6.2)."""
+        self.mma_issue(cluster, split, copy)
+
+    def cp_execute(self, cluster, copy, chunks: np.ndarray, cells) -> None:
+        item, (lanes, columns) = self.issued.pop(id(copy)), cells
+        for rank in copy.ranks:
+            self.history.spans(SHARED, spans_of(chunks, rank * self.history.window), False, item)
+            block = (rank * (LANES // 16) + lanes // 16) * COLUMNS + columns
+            self.tmem.touch(np.unique(block.astype(np.int64)), True, item)
 
     def _item(self, split) -> Issued:
         """An MMA that comes after the same as the one before it shares its clocks: its thread has learnt and
@@ -89,13 +101,17 @@ class Tcgen05(Observer):
         for op, item in zip(ops, items, strict=True) if isinstance(ops[0].a, tuple) else ():
             for rank in ranks:
                 self.tmem.touch(self._a_cells(op, rank), False, item)
+        if ops[0].scales:
+            for rank in ranks:
+                for column, columns in scale_columns(ops[0]):
+                    self.tmem.touch(rectangle(rank, 0, LANES, column, columns), False, items[0])
         start = 0
         for i in range(1, len(ops) + 1):
             if i == len(ops) or not _alike(items[start], items[i]):
                 self._reads(ops[start:i], ranks, items[i - 1])
                 start = i
         op = ops[0]
-        key = (op.shape.m, op.shape.n, op.group, op.lane, op.column, tuple(ranks))
+        key = (op.shape.m, op.shape.n, op.group, op.lane, op.column, tuple(ranks), op.ws)
         cells = self._d_cells(key)
         for item in (items[0], items[-1]):
             self.tmem.result(key, cells, (op.column, op.column + op.shape.n), item)
@@ -131,10 +147,10 @@ class Tcgen05(Observer):
 
     def _d_cells(self, key: tuple) -> np.ndarray:
         if key not in self.cells:
-            m, n, group, first_lane, first_column, ranks = key
+            m, n, group, first_lane, first_column, ranks, ws = key
             parts = []
             for rank in ranks:
-                for lane, _, rows, tmem_column, _, columns in result_blocks(m, n, group):
+                for lane, _, rows, tmem_column, _, columns in result_blocks(m, n, group, ws):
                     column, first = first_column + tmem_column, first_lane + lane
                     columns, rows = min(columns, COLUMNS - column), min(rows, LANES - first)
                     if columns > 0 and rows > 0:
@@ -144,7 +160,8 @@ class Tcgen05(Observer):
 
     def _a_cells(self, op, rank: int) -> np.ndarray:
         _, column = split_address(op.a[1])
-        lanes, columns = operand_lanes(op), min(MMA_K_BYTES // 4, COLUMNS - column)
+        lanes = np.concatenate([operand_lanes(op, part) for part in range(op.copies)])
+        columns = min(MMA_K_BYTES // 4, COLUMNS - column)
         lanes = lanes[lanes < LANES]
         if not len(lanes) or columns <= 0:
             return np.zeros(0, np.int64)

@@ -150,7 +150,9 @@ class InstructionDescriptor:
     sparse: bool
 
 
-def decode_instruction_descriptor(bits: int, kind: str = "f16", cta_group: int = 1) -> InstructionDescriptor:
+def decode_instruction_descriptor(
+    bits: int, kind: str = "f16", cta_group: int = 1, ws: bool = False
+) -> InstructionDescriptor:
     """Fields of the 32-bit instruction descriptor of tcgen05.mma. kind: "f16", "tf32", "f8f6f4" or "i8"."""
     if kind not in _INPUT_TYPES:
         raise ValueError(f"tcgen05.mma .kind::{kind} is not modelled")
@@ -169,7 +171,10 @@ def decode_instruction_descriptor(bits: int, kind: str = "f16", cta_group: int =
             raise ValueError(f"{where}: matrix {name} has type {value}, expected one of {names}")
         types.append(names[value])
     m, n, sparse = _field(bits, 24, 5) << 4, _field(bits, 17, 6) << 3, bool(_field(bits, 2, 1))
-    _check_shape(where, m, n, kind, cta_group)
+    if ws:
+        _check_ws(where, m, n)
+    else:
+        _check_shape(where, m, n, kind, cta_group)
     flags = [bool(_field(bits, low, 1)) for low in (15, 16, 13, 14, 3)]
     return InstructionDescriptor(m, n, MMA_K[kind] * (2 if sparse else 1), *types, *flags, sparse)
 
@@ -185,6 +190,12 @@ def _check_shape(where: str, m: int, n: int, kind: str, cta_group: int) -> None:
     wanted = f"N a multiple of {step}, at most 256" if step else f"M from {_shapes(cta_group)}"
     if not (good and 0 < n <= 256):
         raise ValueError(f"{where}, cta_group::{cta_group}: M={m}, N={n}; expected {wanted}")
+
+
+def _check_ws(where: str, m: int, n: int) -> None:
+    """The same with .ws."""
+    if m not in (32, 64, 128) or n not in (64, 128, 256):
+        raise ValueError(f"{where} with .ws: M={m}, N={n}; expected M from 32, 64, 128, N from 64, 128, 256")
 
 
 def _shapes(cta_group: int) -> list[int]:

@@ -49,36 +49,42 @@ def load_layout(shape: str, num: int, split: int = 0) -> tuple[np.ndarray, np.nd
     return table(thread // 4 + 8 * (reg // 2 % 2), reg % 2 + 2 * (thread % 4) + 8 * (reg // 4))
 
 
-def data_path(m: int, cta_group: int = 1) -> str:
-    """Letter of the data-path layout of a dense tcgen05.mma without .ws: "A", "B", "D" or "F"."""
-    letter = ({128: "D", 64: "F"} if cta_group == 1 else {256: "A", 128: "B"}).get(m)
+def data_path(m: int, cta_group: int = 1, ws: bool = False) -> str:
+    """Letter of the data-path layout of a dense tcgen05.mma, with .ws "D", "E" or "G" (9.7.16.10.5)."""
+    one = {128: "D", 64: "E", 32: "G"} if ws else {128: "D", 64: "F"}
+    letter = (one if cta_group == 1 else {256: "A", 128: "B"}).get(m)
     if letter is None:
         raise ValueError(f"tcgen05.mma.cta_group::{cta_group} has no M={m}")
     return letter
 
 
 @lru_cache(maxsize=64)
-def result_layout(m: int, n: int, cta_group: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def result_layout(
+    m: int, n: int, cta_group: int = 1, ws: bool = False
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(CTA of the pair, lane, column) of D[row, column]: int64[m, n] each.
 
     One element per 32-bit column, f16 accumulators too (low half). Where only 16 of each warp's 32 lanes are
     used (layout F), address lane 16 selects the upper ones.
     """
-    letter = data_path(m, cta_group)
+    letter = data_path(m, cta_group, ws)
     row, col = np.arange(m)[:, None], np.arange(n)[None, :]
     cta, row = np.divmod(row, m // cta_group)
     if letter in "AD":
         lane = row
     elif letter == "F":
         lane = row // 16 * 32 + row % 16
-    else:  # columns fold over the lanes, in halves
-        fold, col = np.divmod(col, n // 2)
-        lane = row + 64 * fold
+    else:  # columns fold over the lanes, in halves; in layout G in quarters
+        folds = 4 if letter == "G" else 2
+        fold, col = np.divmod(col, n // folds)
+        lane = row + 128 // folds * fold
     return table(cta, lane, col)
 
 
 @lru_cache(maxsize=64)
-def operand_layout(m: int, k: int, itemsize: int, cta_group: int = 1) -> tuple[np.ndarray, ...]:
+def operand_layout(
+    m: int, k: int, itemsize: int, cta_group: int = 1, ws: bool = False
+) -> tuple[np.ndarray, ...]:
     """(CTA of the pair, lane, byte) of A[row, k] read from tensor memory: int64[m, k] each.
 
     Elements are packed, `4 // itemsize` to a column: byte counts along the columns of a lane. M=128 of a pair
@@ -87,6 +93,6 @@ def operand_layout(m: int, k: int, itemsize: int, cta_group: int = 1) -> tuple[n
     """
     row, byte = np.arange(m)[:, None], np.arange(k)[None, :] * itemsize
     cta, lane = np.divmod(row, m // cta_group)
-    if data_path(m, cta_group) == "F":
+    if data_path(m, cta_group, ws) == "F":
         lane = lane // 16 * 32 + lane % 16
     return table(cta, lane, byte)

@@ -1,0 +1,179 @@
+"""What is not the submission's fault costs it nothing: limits count its own time, the rest is not graded."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from kernel_variants import solved
+
+from instructor.autograder import batch, grading, warm
+from instructor.autograder.grading import Options, grade
+from instructor.autograder.points import NOT_GRADED
+from instructor.autograder.submission import Submission
+from instructor.formats import FORMATS
+from instructor.formats.summary import class_page, to_csv
+from tirxlab.pool import Failed, Pool
+from tirxlab.sandbox import Builder, Limits, clock, tree
+from tirxlab.sandbox.clock import Clock, Starved
+from tirxlab.sandbox.session import NotDone
+
+ONE = Submission("one", solved(1))
+
+
+class Machine:
+    """A machine whose clocks stand where a test sets them."""
+
+    def __init__(self, monkeypatch):
+        self.wall = self.cpu = self.queued = 0.0
+        monkeypatch.setattr(clock.time, "monotonic", lambda: self.wall)
+        monkeypatch.setattr(clock.tree, "cpu_seconds", lambda pid: self.cpu)
+        monkeypatch.setattr(clock.tree, "queued", lambda pid: self.queued)
+
+
+@pytest.mark.parametrize(
+    "wall, cpu, queued, over",
+    [
+        (9, 9, 0, False),
+        (10, 10, 0, True),
+        (10, 0, 0, True),  # it slept
+        (60, 9, 51, False),  # a busy machine
+        (60, 9, 49, True),
+        (60, 10, 59, True),  # several processes: their time adds up
+    ],
+)
+def test_a_clock_counts_what_was_worked_or_slept(monkeypatch, wall, cpu, queued, over):
+    machine = Machine(monkeypatch)
+    made = Clock(1, 10)
+    machine.wall, machine.cpu, machine.queued = wall, cpu, queued
+    assert made.over() is over
+
+
+def test_a_machine_that_gives_no_time_is_told_apart_from_work_that_takes_too_long(monkeypatch):
+    machine = Machine(monkeypatch)
+    made = Clock(1, 10)
+    machine.wall, machine.cpu, machine.queued = 201, 1, 200
+    with pytest.raises(Starved, match="too little of this machine in 201 s"):
+        made.over()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the times of other processes are Linux's to tell")
+def test_the_time_of_what_a_process_has_started_counts():
+    code = (
+        "import os\nif os.fork() == 0:\n    sum(range(2 * 10**7))\n    os._exit(0)\n"
+        "os.wait()\nprint(flush=True)\ninput()"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdin=-1, stdout=-1) as process:
+        process.stdout.readline()
+        assert tree.cpu_seconds(process.pid) > 0.1
+        process.communicate(b"\n")
+
+
+@pytest.mark.parametrize(
+    "result, state",
+    [
+        (Failed("the process that ran it died (SIGKILL)", lost=True), NOT_GRADED),
+        (Failed("got too little of this machine in 900 s", lost=True), NOT_GRADED),
+        (Failed("took longer than 300 s and was stopped", late=True), "wrong"),
+        (Failed("needs more memory than it may use", memory=True), "wrong"),
+    ],
+)
+def test_a_step_that_was_not_finished_is_not_graded(monkeypatch, result, state):
+    monkeypatch.setattr(Pool, "results", lambda self: iter([(1, result)]))
+    monkeypatch.setattr(Pool, "submit", lambda self, *task: None)
+    made = grade(ONE, Options(steps=(1,)))
+    assert made.steps[0].state == state and made.earned == 0 and made.steps[0].hints
+    assert made.problem.startswith(NOT_GRADED) == (state == NOT_GRADED)
+
+
+def test_a_run_that_is_lost_is_run_again(monkeypatch):
+    died = Failed("the process that ran it died (SIGKILL)", lost=True)
+    real, calls = Pool.results, []
+
+    def losing(self):
+        for key, result in real(self):
+            calls.append(key)
+            yield key, died if len(calls) == 1 else result
+
+    monkeypatch.setattr(Pool, "results", losing)
+    made = grade(ONE, Options(steps=(1,)))
+    assert calls == [1, 1] and made.earned == made.possible and not made.problem
+
+
+def test_a_child_that_does_not_start_is_our_fault(monkeypatch):
+    def ask(self, *request):
+        raise NotDone("could not be looked at")
+
+    monkeypatch.setattr("tirxlab.sandbox.session.Session.ask", ask)
+    with Builder(ONE.text, limits=Limits(seconds=5)) as builder:
+        assert builder.build(1, (128, 128, 64)).kind == "lab"
+    made = grade(ONE, Options(steps=(1,)))
+    assert made.problem.startswith(f"{NOT_GRADED}: step 1") and made.steps[0].state == NOT_GRADED
+
+
+def test_what_is_not_graded_is_listed_and_graded_again(tmp_path):
+    (tmp_path / "class").mkdir()
+    (tmp_path / "class" / "one.py").write_text(ONE.text)
+    made = batch.Class(tmp_path / "class", tmp_path / "out", Options(steps=(1,)))
+    lost = grading.failed("one.py", ONE.digest, "a worker died", (1,))
+    (row,) = batch.grade_class(made, lambda work: [(key, lost) for key in work])
+    asked = []
+    batch.grade_class(made, lambda work: asked.extend(work) or [])
+    assert asked == ["one.py"]
+    (line,) = csv.DictReader(to_csv([row], {}).splitlines())
+    assert line["problem"].startswith(NOT_GRADED) and "a worker died" in class_page([row], [])
+
+
+def test_code_is_not_run_where_nothing_shuts_it_in_unless_that_is_asked_for(monkeypatch):
+    monkeypatch.setattr(grading, "strongest", lambda: "limits")
+    made = grade(ONE, Options(steps=(1,)))
+    assert made.problem.startswith(NOT_GRADED) and "--confine limits" in made.problem and made.earned == 0
+    made = grade(Submission("x", ""), Options(steps=(1,), level="limits"))
+    assert made.confined == "limits" and not made.problem
+
+
+def test_every_page_says_how_well_code_was_shut_in():
+    made = grade(Submission("x", ""), Options(steps=(1,), level="landlock"))
+    for name in ("text", "html", "gradescope", "autolab", "json"):
+        assert "landlock" in FORMATS[name](made), name
+    row = json.loads(FORMATS["json"](made)) | {"name": "x"}
+    assert "landlock" in to_csv([row], {}) and "landlock" in class_page([row], [])
+
+
+def test_the_simulator_is_compiled_once_before_the_first_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(warm, "cache_directory", lambda: tmp_path)
+    monkeypatch.setattr(warm, "COMPILE", f"open({str(tmp_path / 'calls')!r}, 'a').write('x')")
+    warm.compiled()
+    warm.compiled()
+    assert (tmp_path / "calls").read_text() == "x"
+    monkeypatch.setattr(warm, "_version", lambda: "another")
+    warm.compiled()
+    assert (tmp_path / "calls").read_text() == "xx"
+
+
+SPIN = "while True: pass"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1500)
+def test_the_reference_gets_every_point_with_nothing_cached_and_both_cores_busy(tmp_path):
+    busy = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(2)]
+    text = Path(__file__).parents[1] / "solutions" / "gemm_kernels.py"
+    env = os.environ | {"LAB_CACHE": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "numba")}
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "tirxlab.cli", "grade", str(text)],
+            cwd=Path(__file__).parents[2], env=env | warm.environment() | {"LAB_CACHE": str(tmp_path)},
+            capture_output=True, text=True,
+        )  # fmt: skip
+    finally:
+        for one in busy:
+            one.kill()
+            one.wait()
+    assert done.returncode == 0 and "85 of 85 points" in done.stdout, done.stdout + done.stderr

@@ -1,0 +1,129 @@
+/* What tests of `ptxsim exec` run: the driver API, and the runtime as nvcc's stubs call it. argv[1]: the part. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef int Err;
+typedef struct { unsigned x, y, z; } Dim3;
+Err cuInit(unsigned), cuDeviceGetAttribute(int *, int, int), cuModuleLoadData(void **, const void *);
+Err cuModuleGetFunction(void **, void *, const char *), cuModuleGetGlobal_v2(void **, size_t *, void *, const char *);
+Err cuMemAlloc_v2(void **, size_t), cuMemFree_v2(void *), cuMemcpyHtoD_v2(void *, const void *, size_t);
+Err cuMemcpyDtoH_v2(void *, const void *, size_t), cuMemsetD32_v2(void *, unsigned, size_t), cuCtxSynchronize(void);
+Err cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+Err cuGetErrorName(Err, const char **), cuGetProcAddress_v2(const char *, void **, int, uint64_t, int *);
+Err cuFuncGetAttribute(int *, int, void *), cuFuncSetAttribute(void *, int, int);
+Err cudaMalloc(void **, size_t), cudaMallocManaged(void **, size_t, unsigned), cudaMemcpy(void *, const void *, size_t, int);
+Err cudaStreamCreate(void **), cudaStreamBeginCapture(void *, int), cudaStreamEndCapture(void *, void **);
+Err cudaGraphInstantiate(void **, void *, unsigned long long), cudaGraphLaunch(void *, void *);
+Err cudaMemsetAsync(void *, int, size_t, void *), cudaLaunchKernel(const void *, Dim3, Dim3, void **, size_t, void *);
+Err cudaGetLastError(void), cudaEventCreate(void **), cudaEventRecord(void *, void *);
+Err cudaEventElapsedTime(float *, void *, void *), cudaMemcpyFromSymbol(void *, const void *, size_t, size_t, int);
+void **__cudaRegisterFatBinary(void *);
+void __cudaRegisterFunction(void **, const char *, char *, const char *, int, void *, void *, void *, void *, int *);
+void __cudaRegisterVar(void **, char *, char *, const char *, int, size_t, int, int);
+
+static char *ptx;
+static void *module, *add, *device;
+
+static void check(Err error, const char *what) {
+  const char *name;
+  if (!error) return;
+  cuGetErrorName(error, &name);
+  printf("%s: %d %s\n", what, error, name);
+  exit(7);
+}
+
+static void load(void) {
+  check(cuInit(0), "init");
+  check(cuModuleLoadData(&module, ptx), "load");
+  check(cuModuleGetFunction(&add, module, "add"), "function");
+  check(cuMemAlloc_v2(&device, 4 * 64), "alloc");
+  check(cuMemsetD32_v2(device, 40, 64), "fill");
+}
+
+static Err run(void *pointer, int more) {
+  void *arguments[] = {&pointer, &more};
+  return cuLaunchKernel(add, 2, 1, 1, 32, 1, 1, 0, NULL, arguments, NULL);
+}
+
+static void driver(void) {
+  int values[64], sms = 0, wrong = 0;
+  load();
+  check(run(device, 2), "launch");
+  check(run(device, 3), "launch");
+  check(cuMemcpyDtoH_v2(values, device, sizeof values), "copy");
+  for (int i = 0; i < 64; i++) wrong += values[i] != 45;
+  void *counter, *encode = NULL;
+  size_t size;
+  check(cuModuleGetGlobal_v2(&counter, &size, module, "counter"), "global");
+  check(cuMemcpyDtoH_v2(values, counter, size), "copy");
+  check(cuDeviceGetAttribute(&sms, 16, 0), "attribute");
+  check(cuGetProcAddress_v2("cuTensorMapEncodeTiled", &encode, 12000, 0, NULL), "entry point");
+  check(cuMemFree_v2(device), "free");
+  printf("wrong %d counter %d SMs %d encode %d freed twice %d\n", wrong, values[0], sms, encode != NULL,
+         cuMemFree_v2(device));
+}
+
+static void outside(void) {
+  load();
+  Err error = run((char *)device + 4 * 62, 2);
+  Err after = cuMemFree_v2(device), sync = cuCtxSynchronize();
+  printf("launch %d sync %d free %d\n", error, sync, after);
+}
+
+static void shared(void) {
+  void *pointer = NULL, *big;
+  load();
+  check(cuModuleGetFunction(&big, module, "add"), "function");
+  void *arguments[] = {&device, &pointer};
+  Err before = cuLaunchKernel(big, 2, 1, 1, 32, 1, 1, 60000, NULL, arguments, NULL);
+  Err set = cuFuncSetAttribute(big, 8, 60000), most = cuFuncSetAttribute(big, 8, 300000);
+  printf("before %d set %d too much %d after %d\n", before, set, most,
+         cuLaunchKernel(big, 2, 1, 1, 32, 1, 1, 60000, NULL, arguments, NULL));
+}
+
+static char host_counter;
+static void stub(void) {}
+
+static void runtime(void) {
+  static struct { int magic, version; const void *data; void *more; } wrapper = {0x466243b1, 1, NULL, NULL};
+  wrapper.data = ptx;
+  void **handle = __cudaRegisterFatBinary(&wrapper), *stream, *graph, *made, *memory, *events[2];
+  __cudaRegisterFunction(handle, (const char *)stub, NULL, "add", -1, 0, 0, 0, 0, 0);
+  __cudaRegisterVar(handle, &host_counter, NULL, "counter", 0, 4, 0, 0);
+  check(cudaMallocManaged(&memory, 256, 1), "managed");
+  check(cudaStreamCreate(&stream), "stream");
+  check(cudaEventCreate(&events[0]), "event"), check(cudaEventCreate(&events[1]), "event");
+  check(cudaEventRecord(events[0], stream), "record");
+  int more = 5, counter = 0;
+  void *arguments[] = {&memory, &more};
+  check(cudaStreamBeginCapture(stream, 0), "begin");
+  check(cudaMemsetAsync(memory, 0, 256, stream), "fill");
+  check(cudaLaunchKernel((void *)stub, (Dim3){2, 1, 1}, (Dim3){32, 1, 1}, arguments, 0, stream), "launch");
+  check(cudaStreamEndCapture(stream, &graph), "end");
+  ((int *)memory)[63] = 1000; /* nothing ran yet, and the arguments were taken when it was captured */
+  more = 9;
+  check(cudaGraphInstantiate(&made, graph, 0), "instantiate");
+  for (int i = 0; i < 3; i++) check(cudaGraphLaunch(made, stream), "graph");
+  check(cudaEventRecord(events[1], stream), "record");
+  float elapsed = -1;
+  check(cudaEventElapsedTime(&elapsed, events[0], events[1]), "elapsed");
+  check(cudaMemcpyFromSymbol(&counter, &host_counter, 4, 0, 2), "symbol");
+  Err unknown = cudaLaunchKernel("no kernel", (Dim3){1, 1, 1}, (Dim3){1, 1, 1}, arguments, 0, NULL);
+  Err first = cudaGetLastError(), second = cudaGetLastError();
+  printf("last %d counter %d timed %d unknown %d %d %d\n", ((int *)memory)[63], counter, elapsed > 0, unknown, first,
+         second);
+}
+
+int main(int count, char **words) {
+  FILE *file = fopen(words[2], "rb");
+  ptx = calloc(1, 1 << 20);
+  if (count < 3 || !file || !fread(ptx, 1, (1 << 20) - 1, file)) return 9;
+  if (!strcmp(words[1], "driver")) driver();
+  if (!strcmp(words[1], "outside")) outside();
+  if (!strcmp(words[1], "shared")) shared();
+  if (!strcmp(words[1], "runtime")) runtime();
+  return !strcmp(words[1], "fails") ? 5 : 0;
+}

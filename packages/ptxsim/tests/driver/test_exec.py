@@ -1,0 +1,140 @@
+"""`ptxsim exec`: a program in C that calls CUDA's driver and runtime, with the stand-in as its only CUDA."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ptxsim
+from ptxsim.driver.build import library
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="the stand-in is for Linux"),
+    pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler"),
+]
+SOURCE = Path(ptxsim.__file__).parents[1]
+HEAD = ".version 9.0\n.target sm_90\n.address_size 64\n"
+ADD = (
+    HEAD
+    + """.visible .global .align 4 .u32 counter = 100;
+.visible .entry add(.param .u64 p, .param .u32 n) {
+  .reg .b64 %p, %o; .reg .b32 %i, %c, %x, %n; .reg .pred %q;
+  ld.param.u64 %p, [p]; ld.param.u32 %n, [n];
+  mov.u32 %i, %tid.x; mov.u32 %c, %ctaid.x; mad.lo.u32 %i, %c, 32, %i;
+  mul.wide.u32 %o, %i, 4; add.u64 %p, %p, %o;
+  ld.global.u32 %x, [%p]; add.u32 %x, %x, %n; st.global.u32 [%p], %x;
+  setp.ne.u32 %q, %i, 0; @%q ret;
+  ld.global.u32 %x, [counter]; add.u32 %x, %x, 1; st.global.u32 [counter], %x; ret;
+}
+"""
+)
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory) -> Path:
+    """The compiled programs.c, linked against the stand-in alone."""
+    folder = tmp_path_factory.mktemp("exec")
+    out, standin = folder / "program", library()
+    command = ["cc", "-w", str(Path(__file__).with_name("programs.c")), "-o", str(out), f"-L{standin}"]
+    subprocess.run([*command, "-l:libcuda.so.1", f"-Wl,-rpath-link,{standin}"], check=True)
+    (folder / "add.ptx").write_text(ADD)
+    return out
+
+
+def execute(program: Path, part: str, *options: str, ptx: str = ADD):
+    """(what the command ended as, the launches that it wrote down)."""
+    text, report = program.with_name("kernel.ptx"), program.with_name("report.json")
+    text.write_text(ptx)
+    report.unlink(missing_ok=True)
+    command = [
+        sys.executable,
+        "-m",
+        "ptxsim",
+        "exec",
+        "--json",
+        str(report),
+        *options,
+        str(program),
+        part,
+        str(text),
+    ]
+    environment = os.environ | {"PYTHONPATH": str(SOURCE)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=280)
+    return done, json.loads(report.read_text())["launches"] if report.exists() else []
+
+
+@pytest.mark.parametrize("order", ["program", "adverse"])
+def test_driver_api(program, order):
+    done, launches = execute(program, "driver", "--order", order)
+    assert done.stdout == "wrong 0 counter 102 SMs 132 encode 1 freed twice 1\n", done.stderr
+    assert done.returncode == 0 and [x["verdict"] for x in launches] == ["clean", "clean"]
+    assert "2 launches of 1 kernel as on an NVIDIA H200: 2 clean" in done.stderr
+
+
+def test_the_chip_is_the_one_asked_for(program):
+    assert "SMs 148" in execute(program, "driver", "--chip", "b200")[0].stdout
+    done, _ = execute(program, "driver", "--chip", "a100")
+    assert "load: 209" in done.stdout and "for sm_90, which sm_80 cannot run" in done.stderr
+
+
+def test_runtime_with_a_captured_graph_symbols_and_managed_memory(program):
+    done, launches = execute(program, "runtime")
+    assert done.stdout == "last 5 counter 103 timed 1 unknown 98 98 0\n", done.stderr
+    assert done.returncode == 0 and len(launches) == 3
+
+
+def test_an_access_outside_is_an_error_that_stays(program):
+    done, launches = execute(program, "outside")
+    assert done.stdout == "launch 700 sync 700 free 0\n"
+    assert done.returncode == 1 and launches[0]["findings"][0]["kind"] == "out-of-bounds"
+    assert "past the end of cudaMalloc #" in done.stderr
+
+
+def test_more_shared_memory_than_was_asked_for_is_refused(program):
+    done, _ = execute(program, "shared")
+    assert done.stdout == "before 1 set 0 too much 1 after 0\n"
+    assert "cudaFuncAttributeMaxDynamicSharedMemorySize" in done.stderr
+
+
+def test_the_exit_code_of_the_program_goes_first(program):
+    assert execute(program, "fails")[0].returncode == 5
+
+
+def test_a_kernel_that_is_not_modelled_is_incomplete(program):
+    done, launches = execute(
+        program,
+        "driver",
+        ptx=ADD.replace("  ld.param.u64 %p", "  suq.width.b32 %x, [counter];\n  ld.param.u64 %p"),
+    )
+    assert done.returncode == 7 and "801" in done.stdout
+    assert launches[0]["verdict"] == "incomplete" and "suq" in launches[0]["findings"][0]["message"]
+
+
+@pytest.mark.parametrize(
+    "words, line",
+    [
+        (["exec", "./not-there"], "ptxsim: ./not-there is not there, or cannot be run"),
+        (["exec", "--chip", "h1", "true"], "ptxsim: --chip is one of a100, h200, b200, auto (got 'h1')"),
+        (["exec", "--order", "x", "true"],
+         "ptxsim: --order is program, adverse or a seed such as 7 (got 'x')"),
+        (["exec", "--frobnicate", "true"], "ptxsim: No such option: --frobnicate"),
+        (["dance"], "ptxsim: No such command 'dance'."),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line(words, line):
+    environment = os.environ | {"PYTHONPATH": str(SOURCE)}
+    done = subprocess.run(
+        [sys.executable, "-m", "ptxsim", *words], capture_output=True, text=True, env=environment
+    )
+    assert (done.returncode, done.stderr.strip(), done.stdout) == (2, line, "")
+
+
+def test_a_program_without_kernels_says_so():
+    environment = os.environ | {"PYTHONPATH": str(SOURCE)}
+    command = [sys.executable, "-m", "ptxsim", "exec", "true"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0 and "launched no kernel" in done.stderr

@@ -1,0 +1,84 @@
+"""Which kernels the library has, and which two of its configurations are tried of each."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from dataclasses import dataclass
+from types import ModuleType
+
+ARCHS = ("sm_100a", "sm_103a", "sm_110a")  # that are tried, the first that a kernel names
+
+
+REFERENCE_PACKAGES = ("triton", "deep_ep", "deep_gemm", "flashinfer", "cutlass", "nvshmem")
+
+
+@dataclass(frozen=True)
+class Entry:
+    name: str
+    module: str
+    archs: tuple[str, ...]  # on which the kernel says it runs
+    needs: tuple[str, ...]  # packages that its own reference comes from
+
+    @property
+    def arch(self) -> str | None:
+        return next((arch for arch in ARCHS if arch in self.archs), None)
+
+
+def entries() -> list[Entry]:
+    """Every kernel of the library, in the order of its folders; reads sources, imports none of them."""
+    from tirx_kernels import registry
+
+    found = []
+    for category, relative, path in registry._candidate_sources():
+        meta = registry._literal_kernel_meta(path)
+        if meta:
+            needs = tuple(r["package"] for r in meta.get("reference_requirements", ()))
+            module = f"tirx_kernels.{category}.{relative}"
+            found.append(Entry(meta["name"], module, tuple(meta["runtime_cuda_archs"]), needs))
+    return found
+
+
+def size(value) -> float:
+    """How much a configuration asks for: the logarithm of the product of its numbers."""
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return 0.0
+    if isinstance(value, int | float):
+        return math.log(1 + abs(value))
+    if isinstance(value, dict):
+        return sum(size(v) for k, v in value.items() if k != "label")
+    if isinstance(value, list | tuple):
+        return math.log(1 + sum(abs(v) for v in value if isinstance(v, int | float)))
+    return 0.0
+
+
+def chosen(module: ModuleType) -> list[dict]:
+    """The smallest configuration, and the one farthest from it in the table: its last, or its first."""
+    configs = list(module.CONFIGS)
+    smallest = min(configs, key=size)
+    other = configs[-1] if configs[-1] is not smallest else configs[0]
+    return [smallest] if other is smallest else [smallest, other]
+
+
+def label(config: dict) -> str:
+    return str(config.get("label", "default"))
+
+
+def arguments(config: dict) -> dict:
+    return {k: v for k, v in config.items() if k != "label"}
+
+
+def load(module_name: str) -> tuple[ModuleType, list[str]]:
+    """The kernel's module; packages that only its reference needs are stood in for, and named."""
+    from cpu_torch import stand_in
+
+    missing: list[str] = []
+    while True:
+        try:
+            return importlib.import_module(module_name), missing
+        except ModuleNotFoundError as error:
+            name = error.name or ""
+            if name.split(".")[0] not in REFERENCE_PACKAGES or name in missing:
+                raise
+            stand_in(name)
+            missing.append(name)

@@ -1,0 +1,63 @@
+"""Connects TVM's runtime with the simulator: what a host function calls, and what a program may be given."""
+
+from __future__ import annotations
+
+import sys
+
+
+def connect(kept, simulator) -> None:
+    """From now on programs in `kept` launch on the simulator, and take torch tensors as if on CUDA."""
+    import tvm
+    import tvm_ffi
+
+    def tensor_map(*values):
+        simulator.encode_tiled(*values)
+
+    def nothing(*values):
+        return None
+
+    tvm_ffi.register_global_func("runtime.cuTensorMapEncodeTiled", tensor_map, override=True)
+    tvm_ffi.register_global_func("__tvm_set_device", nothing, override=True)
+    kept.on_build = lambda program: program.bind(simulator.launch)
+    _wrap_compile(tvm, simulator)
+
+
+class Executable:
+    """What `tvm.compile` returned, taking torch tensors that lie in host memory."""
+
+    def __init__(self, inner, simulator):
+        self._inner, self._simulator = inner, simulator
+
+    def __call__(self, *args):
+        return self._inner(*[self._labelled(a) for a in args])
+
+    def __getitem__(self, name):
+        return Executable(self._inner[name], self._simulator)
+
+    def __getattr__(self, name):
+        found = getattr(self._inner, name)
+        return Executable(found, self._simulator) if name in ("main", "entry_func") else found
+
+    def _labelled(self, value):
+        import torch
+        import tvm_ffi
+        from cpu_torch import dlpack
+
+        if isinstance(value, torch.Tensor):
+            self._simulator.note(value)
+            return tvm_ffi.from_dlpack(dlpack(value))
+        return value
+
+
+def _wrap_compile(tvm, simulator) -> None:
+    usual = tvm.compile
+
+    def compile_(*args, **kwargs):
+        return Executable(usual(*args, **kwargs), simulator)
+
+    tvm.compile = compile_
+    runner = sys.modules.get("tirx_kernels.runner")
+    if runner is None:
+        import tirx_kernels.runner as runner
+    runner._ORIGINAL_TVM_COMPILE = compile_
+    runner.compile_kernel.__globals__["tvm"] = tvm

@@ -1,0 +1,147 @@
+"""Runs what a TVM host function launches on ptxsim, in the host memory that its tensors lie in.
+
+Simulated addresses are host addresses, so that pointers in structs and in tensors mean what they say. The
+memory of a launch is every torch storage that the program was given or has asked the address of.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import time
+from dataclasses import dataclass, field
+
+import ml_dtypes  # noqa: F401  (teaches numpy "bfloat16" and the 8-bit floats)
+import numpy as np
+
+import ptxsim
+from ptxsim.launch import Launch, _triple
+
+SWIZZLES = {0: 0, 1: 32, 2: 64, 3: 128}
+PACKED = {"float4_e2m1fn": 2, "float4_e2m1fnx2": 1}  # elements in a byte of the type that TVM names
+
+
+@dataclass
+class Run:
+    """One launch."""
+
+    kernel: str
+    grid: tuple
+    block: tuple
+    cluster: tuple
+    verdict: str = ""
+    seconds: float = 0.0
+    instructions: int = 0
+    findings: list[dict] = field(default_factory=list)
+    problem: str = ""
+
+
+@dataclass
+class Simulator:
+    """What TVM's hooks call. `runs` grows by one with each launch."""
+
+    checks: bool = True
+    order: str | int = "program"
+    runs: list[Run] = field(default_factory=list)
+    storages: dict[int, tuple[np.ndarray, str]] = field(default_factory=dict)
+    maps: dict[int, ptxsim.TensorMap] = field(default_factory=dict)
+    modules: dict[str, object] = field(default_factory=dict)
+
+    def note(self, tensor, name: str = "") -> None:
+        """Makes the storage of a torch tensor part of global memory."""
+        storage = tensor.untyped_storage()
+        host, size = storage.data_ptr(), storage.nbytes()
+        if not size:
+            return
+        known = self.storages.get(host)
+        if known is not None and known[0].nbytes >= size:
+            return
+        view = np.frombuffer((ctypes.c_uint8 * size).from_address(host), np.uint8)
+        label = name or f"tensor {len(self.storages)} {tuple(tensor.shape)} {str(tensor.dtype)[6:]}"
+        self.storages[host] = (view, label)
+        self._alive = [*getattr(self, "_alive", []), storage]
+
+    # ---- hooks ----
+
+    def encode_tiled(self, *values) -> None:
+        """cuTensorMapEncodeTiled: (map, type, rank, base, dims, strides, box, element strides, ..)."""
+        where, kind, rank, base, *rest = values
+        rest = [int(x) for x in rest]
+        dims, rest = rest[:rank], rest[rank:]
+        strides, rest = rest[: rank - 1], rest[rank - 1 :]
+        box, steps, (interleave, swizzle, _, fill) = rest[:rank], rest[rank : 2 * rank], rest[2 * rank :]
+        if interleave:
+            raise ValueError("interleaved tensor maps are not modelled")
+        per = PACKED.get(str(kind))
+        if per == 2:
+            dims[0], box[0] = dims[0] // 2, box[0] // 2
+        host, (array, name) = self._holder(_address(base))
+        self.maps[_address(where)] = ptxsim.TensorMap(
+            array,
+            box=tuple(box),
+            swizzle=SWIZZLES[swizzle],
+            dims=tuple(dims),
+            strides=tuple(strides),
+            element_strides=tuple(steps),
+            fill="nan" if fill else "zero",
+            byte_offset=_address(base) - host,
+            dtype=np.dtype("uint8" if per else str(kind)),
+            name=name,
+        )
+
+    def _holder(self, address: int) -> tuple[int, tuple[np.ndarray, str]]:
+        for host, entry in self.storages.items():
+            if host <= address < host + entry[0].nbytes:
+                return host, entry
+        raise ValueError(f"address 0x{address:x} lies in no tensor that the program was given")
+
+    def launch(self, kernel, values: tuple) -> None:
+        """A kernel launch: its arguments, then what `kernel.launch` names."""
+        names = [n for n in kernel.launch if not n.startswith("tirx.use_") or "dyn_shared" in n]
+        count = len(values) - len(names)
+        shape = dict(zip(names, (int(v) for v in values[count:]), strict=True))
+        grid, block, cluster = (
+            tuple(shape.get(f"{word}.{axis}", 1) for axis in "xyz")
+            for word in ("blockIdx", "threadIdx", "clusterCtaIdx")
+        )
+        shared = shape.get("tirx.use_dyn_shared_memory", 0)
+        run = Run(kernel.name, grid, block, cluster)
+        self.runs.append(run)
+        start = time.perf_counter()
+        try:
+            result = self._simulate(kernel, values[:count], grid, block, cluster, shared)
+        except Exception as error:
+            run.problem = f"{type(error).__name__}: {error}"[:500]
+            raise
+        run.seconds = round(time.perf_counter() - start, 2)
+        run.verdict, run.instructions = result.verdict, result.stats.get("warp_instructions", 0)
+        run.findings = [
+            {"kind": f.kind, "severity": f.severity, "message": f.message, "count": getattr(f, "count", 1)}
+            for f in result.findings
+        ]
+
+    def _simulate(self, kernel, values, grid, block, cluster, shared: int):
+        module = self.modules.get(kernel.digest)
+        if module is None:
+            module = self.modules[kernel.digest] = ptxsim.load(kernel.ptx.read_text())
+        program = module.programs[kernel.name]
+        launch = Launch(module, program, _triple(grid), _triple(block), _triple(cluster), shared)
+        args = [self._argument(v, p) for v, p in zip(values, program.function.params, strict=True)]
+        launch.bind(args, {host: array for host, (array, _) in self.storages.items()})
+        for row, (host, _, _, _) in enumerate(launch.memory.rows):
+            if host in self.storages:
+                launch.memory.names[row] = self.storages[host][1]
+        return launch.run(self.checks, self.order, [], False, None, range(math.prod(launch.clusters)))
+
+    def _argument(self, value, param):
+        if param.size >= 128:
+            return self.maps[_address(value)]
+        if isinstance(value, float):
+            return value
+        return _address(value)
+
+
+def _address(value) -> int:
+    if isinstance(value, bool | int):
+        return int(value)
+    return int(getattr(value, "value", value) or 0)

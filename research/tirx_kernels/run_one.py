@@ -1,0 +1,70 @@
+"""`python run_one.py MODULE ARCH LABEL OUT.json`: builds and runs one configuration of a kernel on ptxsim.
+
+The kernel's own `run_test` drives it, with torch on the CPU in place of CUDA. Where its reference is a
+package that is not here, a reference of ours judges (references.py), or nobody: `right` is then null.
+OUT is written when the run ends, and after each launch.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+import time
+import traceback
+from pathlib import Path
+
+from build_one import CAPABILITY, short
+
+
+def main(module_name: str, arch: str, wanted: str, out: Path) -> None:
+    os.environ["TVM_FFI_DISABLE_TORCH_C_DLPACK"] = "1"
+    os.environ["TIRX_PREPARE_NUM_SMS"] = "148"
+    os.environ["TIRX_PREPARE_CUDA_ARCH"] = arch
+    from capture import Kept, patch_tvm
+    from catalogue import arguments, label, load
+    from cpu_torch import as_cuda
+    from hooks import connect
+    from on_ptxsim import Simulator
+
+    kept, simulator = Kept(), Simulator(order=_order())
+    patch_tvm(kept, arch)
+    connect(kept, simulator)
+    row = {"module": module_name, "label": wanted, "right": None, "stage": "import"}
+    start = time.time()
+    with as_cuda(CAPABILITY[arch]) as device:
+        device.on_address = simulator.note
+        try:
+            module, row["stand_ins"] = load(module_name)
+            config = next(arguments(c) for c in module.CONFIGS if label(c) == wanted)
+            row["stage"] = "run"
+            judge(module, config, row)
+        except BaseException as error:
+            row["error"], row["trace"] = short(error), traceback.format_exc()[-3000:]
+    row["seconds"] = round(time.time() - start, 1)
+    row["runs"] = [dataclasses.asdict(run) for run in simulator.runs]
+    out.write_text(json.dumps(row, indent=1))
+
+
+def judge(module, config: dict, row: dict) -> None:
+    """Runs the kernel and says in `row` whether its numbers were right."""
+    import references
+
+    own = references.TABLE.get(module.KERNEL_META["name"])
+    if own is not None:
+        row["by"] = "our reference"
+        own(module, config)
+    else:
+        row["by"] = "its own test"
+        module.run_test(**config)
+    row["right"] = True
+
+
+def _order() -> str | int:
+    order = os.environ.get("PTXSIM_ORDER", "program")
+    return int(order) if order.isdigit() else order
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], sys.argv[3], Path(sys.argv[4]))
