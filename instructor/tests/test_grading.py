@@ -263,6 +263,36 @@ def test_a_broken_tar_is_one_line_whatever_is_broken(tmp_path):
                 assert len(str(error).splitlines()) == 1
 
 
+@pytest.mark.parametrize("name", ["gemm_kernels (1).py", "gemm_kernels-2.PY", "kernels.py"])
+def test_the_only_file_of_a_hand_in_is_taken_whatever_its_name(tmp_path, name):
+    (tmp_path / name).write_text("x = 1\n")
+    (tmp_path / "notes.txt").write_text("")
+    assert read_submission(tmp_path).text == "x = 1\n"
+    (tmp_path / "other.py").write_text("")
+    with pytest.raises(SubmissionError, match="holds 2 .py files"):
+        read_submission(tmp_path)
+
+
+def test_a_syntax_error_costs_the_step_that_it_stands_in():
+    parts = sections(solved(1, 2))
+    parts[2] = parts[2].replace("K_TILES = K // BLK_K", "K_TILES = (K // BLK_K", 1) + "\nUSED = 64\n\n\n"
+    parts[1] = parts[1].replace("_check_exact(M=(M, BLK_M)", "_check_exact(M=(M, 2 * USED)")
+    done = graded("".join(parts.values()), 1, 2)
+    assert full(done[1]), done[1].hints
+    assert (
+        done[2].earned == 0 and "'(' was never closed" in done[2].hints[0] and "no others" in done[2].hints[0]
+    )
+
+
+def test_the_preview_wheels_spelling_is_ported_on_arrival():
+    text = solved(1).replace(
+        "from tirxlab import (", "from tvm.script import tirx as Tx\nfrom tvm.tirx.lang import ("
+    )
+    text = text.replace("    Tx,\n", "")
+    made = grade(Submission("x.py", text), Options(steps=(1,)))
+    assert full(made.steps[0]) and "./lab port" in made.notes[0]
+
+
 def test_a_mark_at_the_head_of_a_file_costs_nothing(tmp_path):
     (tmp_path / "a.PY").write_bytes(b"\xef\xbb\xbfx = 1\n")
     assert read_submission(tmp_path / "a.PY").text == "x = 1\n"
