@@ -15,6 +15,7 @@ from instructor.autograder.speed import NotBuilt, launches, too_slow
 from instructor.autograder.submission import Submission
 from instructor.autograder.warm import compiled
 from tirxlab.pool import Failed, Pool
+from tirxlab.porting import of_the_wheel
 from tirxlab.rubric import load_rubric
 from tirxlab.sandbox import Builder, Built, Limits, strongest
 from tirxlab.sandbox.levels import SHUT_IN
@@ -32,6 +33,7 @@ NOT_SHUT_IN = (
     "this machine has no means to shut code in (SECURITY.md); --confine limits grades without, which is good "
     "enough for your own code"
 )
+PORTED = "written for TVM's preview wheel: its imports were rewritten as `./lab port` does"
 HIDDEN_SIZE = "a size that the course keeps to itself"
 
 
@@ -79,6 +81,7 @@ def grade(
     made = Grade(submission.name, submission.digest, lab_version(), options.device, list(steps.values()))
     made.student, made.handin = submission.student, submission.lab
     made.problem = problem or _not_done(made.steps)
+    made.notes = [PORTED] if of_the_wheel(submission.text) else []
     made.artifacts = kept if options.keep else {}
     made.confined, made.seconds = options.level or strongest(), time.perf_counter() - start
     made.cpu_seconds, made.memory = _cpu() - used, _memory()
@@ -221,6 +224,8 @@ def _enter(grade: StepGrade, runs: list[Run], result: Result | Built | Failed) -
 
 
 def _not_built(built: Built, secret: bool) -> str:
+    if built.kind == "file":
+        return f"{printable(built.message, 2)}; an error costs the steps that it stands in, no others"
     if not secret:
         return f"at {size_text(built.size)}: {printable(built.message, 4)}"
     refused = built.kind == "misfit"

@@ -68,6 +68,7 @@ class Grade:
     student: str = ""  # as the hand-in says
     handin: str = ""  # lab version that the hand-in was made with
     problem: str = ""  # what is wrong with the file as a whole
+    notes: list[str] = field(default_factory=list)  # what was done to the file before it was graded
     confined: str = ""  # how well student code was shut in
     seconds: float = 0.0  # wall time
     cpu_seconds: float = 0.0  # of all processes

@@ -2,9 +2,9 @@
 
 In the replay an MMA takes its time, a load arrives `ahead` stages of MMAs after it was issued, however many
 are in flight, and all else is free. A ring of d stages then keeps the tensor core busy for ahead = d - 1;
-what is missing is time spent waiting for loads. Two figures come of it: the part of a tile's time in which the
-tensor core works, and what is lost between tiles. As write-back is free, a loader that runs on into the next
-tile loses nothing there; one that waits for write-back loses the latency of a load.
+what is missing is time spent waiting for loads. Two figures come of it: the part of a tile's time in which
+the tensor core works, and what is lost between tiles. As write-back is free, a loader that runs on into the
+next tile loses nothing there; one that waits for write-back loses the latency of a load.
 """
 
 from __future__ import annotations

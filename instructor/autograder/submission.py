@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from instructor.autograder.opening import LARGEST, MEMBER
 from instructor.autograder.reader import Reader, ReadError
 
 LARGEST_TAR = 4 << 20
+MOST_FILES = 1000  # of a folder that are looked at
 
 
 class SubmissionError(ValueError):
@@ -38,10 +40,7 @@ def read_submission(path: Path, reader: Reader | None = None) -> Submission:
     """
     path = Path(path)
     if path.is_dir() and not path.is_symlink():
-        inside = [path / name for name in (MEMBER, "handin.tar") if (path / name).exists()]
-        if not inside:
-            raise SubmissionError(f"{path}: holds neither {MEMBER} nor handin.tar")
-        path = inside[0]
+        path = path / _chosen(path, [one.name for one in itertools.islice(path.iterdir(), MOST_FILES)])
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise SubmissionError(f"{path}: is no plain file")
     try:
@@ -63,6 +62,20 @@ def read_submission(path: Path, reader: Reader | None = None) -> Submission:
 
 def _without_links(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+
+
+def _chosen(folder: Path, names: list[str]) -> str:
+    """The file to take: under its own name, or the only one under a name that a browser gave it."""
+    for usual in (MEMBER, "handin.tar"):
+        if usual in names:
+            return usual
+    for ending in (".py", ".tar"):
+        found = [name for name in names if name.lower().endswith(ending) and not name.startswith(".")]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise SubmissionError(f"{folder}: holds {len(found)} {ending} files, none of them {MEMBER}")
+    raise SubmissionError(f"{folder}: holds neither {MEMBER} nor handin.tar")
 
 
 def _from_tar(path: Path, data: bytes, reader: Reader) -> Submission:

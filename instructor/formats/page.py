@@ -20,6 +20,7 @@ TEXT = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>{{ g.name }}: {{ n(g.total) }} points</title>
 <style>{{ style }}</style>
 <h1>{{ n(g.total) }} of {{ n(g.out_of) }} points</h1>
+{% for note in g.notes %}<p><small>{{ note }}</small></p>{% endfor %}
 {% if g.student %}<p>{{ g.student }}</p>{% endif %}
 <table><tr><th class="n">step</th><th></th><th>result</th><th>implementation</th><th>speed</th>
 <th class="n">points</th></tr>

@@ -19,6 +19,7 @@ def words(grade: Grade) -> str:
     lines = [f"{step.step:>2}  {_row(step)}" for step in grade.steps]
     lines += [f"step {step.step}: {hint}" for step in grade.steps for hint in step.hints]
     lines += [COPIED] if any(step.right and not step.complete for step in grade.steps) else []
+    lines += grade.notes
     total = f"{number(grade.total)} of {number(grade.out_of)} points"
     if any(step.speed == NOT_MEASURED for step in grade.steps):
         apart = number(grade.worth - grade.possible)

@@ -160,7 +160,7 @@ def test_a_mutant_loses_the_points_of_its_step_only(name):
 
 def test_nothing_that_is_shown_tells_a_hidden_size():
     text = sections(REFERENCE)[3].replace(
-        "    K_TILES = K", "    if (M, N, K) != (384, 640, 192): raise ValueError((M, N, K))\n    K_TILES = K"
+        "    K_TILES = K", "    if (M, N, K) != (256, 384, 1088): raise ValueError((M, N, K))\n    K_TILES = K"
     )
     step = graded(file_with({3: text}), 3)[3]
     assert step.state == "not built" and "keeps to itself" in step.hints[0]
@@ -261,6 +261,36 @@ def test_a_broken_tar_is_one_line_whatever_is_broken(tmp_path):
                 assert len(read_submission(tmp_path / "h.tar", reader).text) < 1 << 20
             except SubmissionError as error:
                 assert len(str(error).splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["gemm_kernels (1).py", "gemm_kernels-2.PY", "kernels.py"])
+def test_the_only_file_of_a_hand_in_is_taken_whatever_its_name(tmp_path, name):
+    (tmp_path / name).write_text("x = 1\n")
+    (tmp_path / "notes.txt").write_text("")
+    assert read_submission(tmp_path).text == "x = 1\n"
+    (tmp_path / "other.py").write_text("")
+    with pytest.raises(SubmissionError, match="holds 2 .py files"):
+        read_submission(tmp_path)
+
+
+def test_a_syntax_error_costs_the_step_that_it_stands_in():
+    parts = sections(solved(1, 2))
+    parts[2] = parts[2].replace("K_TILES = K // BLK_K", "K_TILES = (K // BLK_K", 1) + "\nUSED = 64\n\n\n"
+    parts[1] = parts[1].replace("_check_exact(M=(M, BLK_M)", "_check_exact(M=(M, 2 * USED)")
+    done = graded("".join(parts.values()), 1, 2)
+    assert full(done[1]), done[1].hints
+    assert (
+        done[2].earned == 0 and "'(' was never closed" in done[2].hints[0] and "no others" in done[2].hints[0]
+    )
+
+
+def test_the_preview_wheels_spelling_is_ported_on_arrival():
+    text = solved(1).replace(
+        "from tirxlab import (", "from tvm.script import tirx as Tx\nfrom tvm.tirx.lang import ("
+    )
+    text = text.replace("    Tx,\n", "")
+    made = grade(Submission("x.py", text), Options(steps=(1,)))
+    assert full(made.steps[0]) and "./lab port" in made.notes[0]
 
 
 def test_a_mark_at_the_head_of_a_file_costs_nothing(tmp_path):

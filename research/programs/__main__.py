@@ -141,6 +141,7 @@ def run(program: Program, root: Path, out: Path, order: str) -> dict:
 def judge(program: Program, code: int, text: str, told: str, launches: list) -> dict:
     verdicts = [launch["verdict"] for launch in launches]
     errors = [f for launch in launches for f in launch["findings"] if f["severity"] == "error"]
+    refused = [f for launch in launches for f in launch["findings"] if "ptxsim cannot run" in f["message"]]
     own = int((re.findall(r"the program ended with (-?\d+)", told) or [code])[-1])
     said = not program.right or re.search(program.right, text)
     right = own == program.code and bool(said) and not (program.wrong and re.search(program.wrong, text))
@@ -148,12 +149,12 @@ def judge(program: Program, code: int, text: str, told: str, launches: list) -> 
     why = next((line for line in told.splitlines() if "cannot" in line or "error" in line), "")
     return {
         "loaded": "cannot be loaded" not in told and code != 2,
-        "ran": bool(launches) and "incomplete" not in verdicts and code != 124,
+        "ran": bool(launches) and not refused and code != 124,
         "right": right,
         "verdict": min(verdicts, key=order.index, default="none"),
         "launches": len(launches),
         "accusations": 0 if program.accused else len(errors),
-        "why": errors[0]["message"][:160].replace("\n", " ") if errors else why[:160],
+        "why": (errors or refused)[0]["message"][:160].replace("\n", " ") if errors or refused else why[:160],
     }
 
 

@@ -194,3 +194,16 @@ def test_a_trap_ends_the_launch():
     out = word()
     result = ptxsim.load(text).launch("k", grid=4, args=[out])
     assert [f.kind for f in result.findings] == ["illegal"] and out[0] == 0
+
+
+def test_the_barrier_of_a_grid_lies_where_cooperative_groups_look():
+    """%envreg1:%envreg2 name {bytes, counter} in global memory (CUDA's cooperative_groups, driver_abi.h)."""
+    text = (
+        HEAD
+        + """.visible .entry k(.param .u64 p) { .reg .b64 %p, %w; .reg .b32 %x, %l, %h;
+  ld.param.u64 %p, [p]; mov.u32 %h, %envreg1; mov.u32 %l, %envreg2; mov.b64 %w, {%l, %h};
+  atom.add.release.gpu.u32 %x, [%w+4], 5; ld.acquire.gpu.u32 %x, [%w+4]; st.global.u32 [%p], %x; ret; }"""
+    )
+    out = word()
+    for _ in range(2):  # each launch has its own
+        assert ptxsim.load(text).launch("k", args=[out]).verdict == "clean" and out[0] == 5

@@ -157,6 +157,7 @@ class Launch:
         self.variables = loaded.variables
         self.symbols: dict[str, int] = {}
         self.maps: dict[int, TensorMap] = {}  # address of a tensor map -> it
+        self.grid_barrier = 0  # address of {bytes, counter}, as cooperative_groups find it (driver_abi.h)
         self.source, self.arg_names = "", ()  # for reports
         self.max_instructions: int | None = None  # of one cluster; None: the usual
         self.arrays: dict[str, np.ndarray] = {}  # the arguments in global memory
@@ -207,6 +208,8 @@ class Launch:
         for address, array in (mapped or {}).items():
             name, array = array if isinstance(array, tuple) else (f"the memory at 0x{address:x}", array)
             self.memory.add(array, name, at=address)
+        if {("special", "%envreg1"), ("special", "%envreg2")} & set(self.program.slots.fixed):
+            self.grid_barrier = self.memory.add(np.array([8, 0], np.uint32), "the grid's barrier")
         self.symbols |= Arguments(self).bind(args)
 
     @property

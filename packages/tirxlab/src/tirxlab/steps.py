@@ -111,13 +111,14 @@ def _squeezed(text: str) -> list[str]:
     return [line.rstrip() for line in text.splitlines() if line.strip()]
 
 
-def load_kernels(path: Path, sm_count: int | None = None) -> ModuleType:
+def load_kernels(path: Path, sm_count: int | None = None, text: str | None = None) -> ModuleType:
     """Run a kernels file as a module, from its present text. StepError names the line of an error in it.
 
-    sm_count: what its SM_COUNT is to be, where another number than the file's is wanted.
+    sm_count: what its SM_COUNT is to be, where another number than the file's is wanted. text: what is run in
+    place of the file's, with the same lines.
     """
     path = Path(path).resolve()
-    text = read_text(path)
+    text = read_text(path) if text is None else text
     refuse_syntax_errors(text, path.name)
     linecache.checkcache(str(path))
     module = ModuleType(path.stem)
@@ -167,18 +168,22 @@ def _remedy(error: Exception) -> str:
 
 
 def builder(path: Path, step: int, sm_count: int | None = None) -> Callable:
-    """The function hgemm_vN of a kernels file; StepError if unknown, missing or still a skeleton.
+    """The function hgemm_vN of a kernels file; StepError if unknown, missing, broken or still a skeleton.
 
     sm_count: the SM_COUNT for which it builds, unless the step writes the number out itself.
     """
     if step not in STEPS:
         raise StepError(f"step {step} does not exist; the steps are 1 to 10")
+    from tirxlab.salvage import runnable
+
     text = read_text(path)
-    refuse_syntax_errors(text, Path(path).name)
+    found = runnable(text, Path(path).name)
+    if step in found.broken:
+        raise StepError(found.broken[step])
     if is_untouched(text, step):
         raise UntouchedStep(f"step {step} is not implemented yet")
     few = None if sm_count is None or names_sm_count(text, step) else sm_count
-    function = getattr(load_kernels(path, few), f"hgemm_v{step}", None)
+    function = getattr(load_kernels(path, few, found.text), f"hgemm_v{step}", None)
     if not callable(function):
         raise StepError(f"{Path(path).name} has no hgemm_v{step}(M, N, K)")
     return guarded(function, Path(path))

@@ -7,7 +7,7 @@ import pytest
 
 from tirxlab.cli import app
 from tirxlab.cli.common import REFERENCE
-from tirxlab.cli.port import port
+from tirxlab.porting import port
 from tirxlab.steps import SKELETON, STEPS, StepError, is_untouched, sections
 
 

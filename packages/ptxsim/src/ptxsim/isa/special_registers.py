@@ -81,6 +81,8 @@ _SCALARS = {
     "aggr_smem_size": lambda launch, *_: launch.shared_end,
     "reserved_smem_offset_begin": lambda *_: 0,
     "reserved_smem_offset_end": lambda *_: 1024,
+    "envreg1": lambda launch, *_: launch.grid_barrier >> 32,  # where CUDA's driver puts the address of the
+    "envreg2": lambda launch, *_: launch.grid_barrier & 0xFFFF_FFFF,  # barrier of a whole grid
     "WARP_SZ": lambda *_: 32,
     **dict.fromkeys(CLOCKS, lambda *_: 0),
 }

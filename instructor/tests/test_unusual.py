@@ -1,0 +1,41 @@
+"""Right kernels that look like no reference earn all points: nobody is graded for likeness."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from unusual import kernels, of_step
+
+from instructor.autograder.judge import judge
+from instructor.autograder.plan import load_hidden, plan
+from tirxlab.sandbox import Builder
+
+EACH = 20
+MADE = [(step, name, text) for step in range(1, 11) for name, text in kernels(step, EACH)]
+QUICK = {(4, "warp-2-issues"), (5, "3-stages"), (7, "one-arrives")}
+
+
+def test_there_are_choices_for_every_step_and_twenty_kernels_of_each_from_5_on():
+    assert all(of_step(step) for step in range(1, 11))
+    counts = {step: sum(one == step for one, _, _ in MADE) for step in range(5, 11)}
+    assert counts == dict.fromkeys(range(5, 11), EACH)
+    assert QUICK <= {(step, name) for step, name, _ in MADE}
+
+
+@pytest.mark.parametrize(
+    "step, text",
+    [
+        pytest.param(step, text, id=f"{step}-{name}", marks=() if (step, name) in QUICK else pytest.mark.slow)
+        for step, name, text in MADE
+    ],
+)
+def test_an_unusual_right_kernel_lacks_nothing(step, text):
+    run = plan(step, "a" * 64, load_hidden())[-1]
+    with Builder(text) as builder:
+        built = builder.build(step, run.size)
+    assert built.artifact, built.message
+    judged = judge(run, built.artifact)
+    assert (judged.right, judged.reason, judged.hint) == (True, "", "")

@@ -1,0 +1,68 @@
+"""Kernels that were written for TVM's preview wheel: their imports, rewritten for this lab.
+
+Names are looked up, not modules: whatever `from tvm... import` brings in and this lab has too then comes from
+`tirxlab`. The rest of the file stays as it is, byte for byte.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from tirxlab import DIALECT_NAMES
+
+_FROM_TVM = re.compile(r"^[ \t]*(?:from|import)[ \t]+tvm\b", re.MULTILINE)
+# The wheel's name for a thing that this lab calls otherwise.
+RENAMED = {"tirx": "Tx", "tid_in_wg": "axis_tid_in_wg"}
+
+
+def of_the_wheel(text: str) -> bool:
+    """Whether something is imported from TVM itself."""
+    return bool(_FROM_TVM.search(text))
+
+
+def port(text: str, keep_lines: bool = False) -> tuple[str, list[str]]:
+    """The text with its imports rewritten, and remarks `LINE: what` on those with no counterpart here.
+
+    `keep_lines`: an import of several lines leaves empty ones. SyntaxError if the text is no Python.
+    """
+    lines, remarks = text.encode().splitlines(keepends=True), []  # the tree's columns count bytes
+    imports = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import | ast.ImportFrom)]
+    for node in sorted(imports, key=lambda node: -node.lineno):
+        if isinstance(node, ast.Import) and any(alias.name.split(".")[0] == "tvm" for alias in node.names):
+            remarks.append(f"{node.lineno}: `{ast.unparse(node)}` stays; a kernel should not need it here")
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module.split(".")[0] == "tvm":
+            ours, theirs = split(node.names)
+            new = [f"from tirxlab import {', '.join(map(written, ours))}"] if ours else []
+            if theirs:
+                names = ", ".join(map(written, theirs))
+                new.append(f"from {node.module} import {names}")
+                remarks.append(f"{node.lineno}: {names} of {node.module} has no counterpart here and stays")
+            replace(lines, node, new, keep_lines)
+    return b"".join(lines).decode(), sorted(remarks, key=lambda remark: int(remark.split(":")[0]))
+
+
+def replace(lines: list[bytes], node: ast.stmt, statements: list[str], keep_lines: bool) -> None:
+    """Put statements where one stands, keeping what shares its lines."""
+    before = lines[node.lineno - 1][: node.col_offset]
+    after = lines[node.end_lineno - 1][node.end_col_offset :]
+    between = "; " if before.strip() or keep_lines else "\n" + before.decode()
+    spare = b"\n" * (node.end_lineno - node.lineno) if keep_lines else b""
+    lines[node.lineno - 1 : node.end_lineno] = [before + between.join(statements).encode() + after + spare]
+
+
+def split(names: list[ast.alias]) -> tuple[list[ast.alias], list[ast.alias]]:
+    """Imported names that this lab has, under its own name, and those that it has not."""
+    ours, theirs = [], []
+    for alias in names:
+        name = RENAMED.get(alias.name, alias.name)
+        if name in DIALECT_NAMES:
+            bound = alias.asname or alias.name
+            ours.append(ast.alias(name, None if bound == name else bound))
+        else:
+            theirs.append(alias)
+    return ours, theirs
+
+
+def written(alias: ast.alias) -> str:
+    return f"{alias.name} as {alias.asname}" if alias.asname else alias.name
