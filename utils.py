@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 
-from ptxsim.report.findings import times_text
+from ptxsim import times_text
 from tirxlab.artifact import Artifact
 from tirxlab.devices import DeviceError, Run, get_device
 from tirxlab.explain.mismatch import explain

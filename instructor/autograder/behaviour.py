@@ -17,7 +17,7 @@ from functools import cached_property
 
 from instructor.autograder.flow import Traced
 from instructor.autograder.replay import Pace, Replay
-from ptxsim.trace.schedule import COPIES, LOADS, STORES, TENSOR, Event
+from ptxsim.tracing import COPIES, LOADS, STORES, TENSOR, Event
 
 SMS = 148  # of a B200
 MMA_K = 16  # K of one MMA instruction on 16-bit operands

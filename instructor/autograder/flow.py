@@ -12,14 +12,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ptxsim.isa.address_map import OFFSET_MASK, RANK_SHIFT, SHARED_BASE
-from ptxsim.isa.number_formats import DECODERS
-from ptxsim.jit import bytecode
-from ptxsim.jit.translate import is_shared
-from ptxsim.trace.recorder import Recorder
-from ptxsim.trace.schedule import Costs, Timeline
-from ptxsim.units.matrix_operands import operand_chunks
-from ptxsim.units.tcgen05_mma import pair, result_blocks
+from ptxsim.observing import (
+    DECODERS,
+    OFFSET_MASK,
+    RANK_SHIFT,
+    SHARED_BASE,
+    Recorder,
+    bytecode,
+    is_shared,
+    operand_chunks,
+    pair,
+    result_blocks,
+)
+from ptxsim.tracing import Costs, Timeline
 
 NOBODY, THREADS = -1, -2  # writers of shared memory that are no TMA load; NOBODY also: no sum of MMAs
 _CELLS = 128, 512  # lanes and columns of a CTA's tensor memory

@@ -22,7 +22,7 @@ from instructor.autograder.behaviour import (
     two_consumers,
     writers,
 )
-from ptxsim.trace.schedule import Event
+from ptxsim.tracing import Event
 
 Chosen = Callable[[list[Event], int, str], bool]  # as flow.Doubled takes it
 WHOLE, PART = 0.98, 0.2  # of D, at least

@@ -16,7 +16,7 @@ from functools import cached_property
 from statistics import median
 
 from instructor.autograder.flow import Traced
-from ptxsim.trace.schedule import TENSOR, Event, schedule, spans
+from ptxsim.tracing import TENSOR, Event, schedule, spans
 
 MACS = 1024  # 16-bit multiply-adds that the replay's tensor core makes in a tick
 Span = tuple[int, int]  # begin, end

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import ptxsim
-from ptxsim.jit.code_cache import cache_directory
+from ptxsim import cache_directory
 from tirxlab.checkout import environment
 
 try:

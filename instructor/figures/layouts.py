@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxsim.isa.layouts import load_layout, result_layout, swizzle
+from ptxsim.layouts import load_layout, result_layout, swizzle
 from tirxlab.explain.picture.svg import SERIES, document, line, rect, text
 
 PIECE = 16  # bytes that move together

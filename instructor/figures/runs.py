@@ -11,8 +11,7 @@ import numpy as np
 
 import instructor
 import ptxsim
-from ptxsim.checks.observer import Observer
-from ptxsim.grid.processes import run_clusters
+from ptxsim.observing import Observer, run_clusters
 from tirxlab.devices import sim
 from tirxlab.explain.picture.svg import document, rect, text
 from tirxlab.toolchain.build import build

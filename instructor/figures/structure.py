@@ -9,7 +9,7 @@ import functools
 
 from instructor.figures.runs import arrays, artifact
 from ptxsim import Costs
-from ptxsim.trace.schedule import Timeline
+from ptxsim.tracing import Timeline
 from tirxlab.devices import sim
 from tirxlab.explain.picture import draw
 from tirxlab.explain.picture.facts import Structure, structure

@@ -160,7 +160,8 @@ def test_a_mutant_loses_the_points_of_its_step_only(name):
 
 def test_nothing_that_is_shown_tells_a_hidden_size():
     text = sections(REFERENCE)[3].replace(
-        "    K_TILES = K", "    if (M, N, K) != (256, 384, 1088): raise ValueError((M, N, K))\n    K_TILES = K"
+        "    K_TILES = K",
+        "    if (M, N, K) != (256, 384, 1088): raise ValueError((M, N, K))\n    K_TILES = K",
     )
     step = graded(file_with({3: text}), 3)[3]
     assert step.state == "not built" and "keeps to itself" in step.hints[0]

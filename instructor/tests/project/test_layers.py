@@ -42,8 +42,9 @@ ROOMS = (  # of ptxsim, the ground first: each imports only those before it
     "trace",
     "timing",
 )
+PUBLIC = ("tracing", "forecasting", "observing", "layouts")  # with `ptxsim` itself, all that others import
 FACE = tuple(  # stand on top of all rooms
-    f"ptxsim/{name}.py" for name in ("__init__", "__main__", "launch", "arguments", "version")
+    f"ptxsim/{name}.py" for name in ("__init__", "__main__", "launch", "arguments", "version", *PUBLIC)
 )
 ABOVE = ("driver", "cli", "plugins")  # rooms that use the face, and those before them
 
@@ -153,6 +154,26 @@ def test_ptxsim_imports_point_down():
 )
 def test_the_rule_of_the_tower_sees_both_good_and_bad_imports(path, source, wrong):
     assert climbing(path, ast.parse(source)) == wrong
+
+
+def private(tree: ast.Module) -> set[str]:
+    """What a file of another package imports of ptxsim beside its public face."""
+    names = [name.split(".") for name in modules(tree)]
+    return {".".join(n) for n in names if n[0] == "ptxsim" and len(n) > 2 and n[1] not in PUBLIC}
+
+
+def test_others_import_the_public_face_of_ptxsim_alone():
+    found = {}
+    for unit in MAY_IMPORT.keys() - {"ptxsim"}:
+        for file in files(unit):
+            if wrong := private(ast.parse(file.read_text(encoding="utf-8"))):
+                found[file.relative_to(ROOT).as_posix()] = sorted(wrong)
+    assert found == {}
+
+
+def test_the_rule_of_the_face_sees_both_good_and_bad_imports():
+    assert private(ast.parse("from ptxsim import Finding\nfrom ptxsim.tracing import svg")) == set()
+    assert private(ast.parse("from ptxsim.trace.drawing import svg")) == {"ptxsim.trace.drawing.svg"}
 
 
 def test_ptxsim_has_no_import_circle():

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ptxsim.frontend.parser import PtxError
+    from ptxsim.jit.code_cache import cache_directory, is_cold
     from ptxsim.launch import LoadedModule, Result
     from ptxsim.machine.tensor_map import TensorMap
-    from ptxsim.report.findings import Finding
+    from ptxsim.report.findings import Finding, times_text
     from ptxsim.trace.schedule import Costs, Timeline
 
 __all__ = [
-    "Costs", "Finding", "LoadedModule", "PtxError", "Result", "TensorMap", "Timeline", "load", "warm_up",
+    "Costs", "Finding", "LoadedModule", "PtxError", "Result", "TensorMap", "Timeline",
+    "cache_directory", "is_cold", "load", "times_text", "warm_up",
 ]  # fmt: skip
 
 _COMES_FROM = {
@@ -26,6 +28,9 @@ _COMES_FROM = {
     "Result": "ptxsim.launch",
     "TensorMap": "ptxsim.machine.tensor_map",
     "Finding": "ptxsim.report.findings",
+    "cache_directory": "ptxsim.jit.code_cache",
+    "is_cold": "ptxsim.jit.code_cache",
+    "times_text": "ptxsim.report.findings",
     "Costs": "ptxsim.trace.schedule",
     "Timeline": "ptxsim.trace.schedule",
 }

@@ -46,7 +46,7 @@ def launch_of(artifact: Artifact):
 
 def forecast(artifact: Artifact, chip: str = "b200", flops: float = 0.0) -> Forecast:
     """Records a cluster and replays it. flops: of the whole launch. NoForecast where that is not possible."""
-    from ptxsim.timing.chip import chip as chip_of
+    from ptxsim.forecasting import chip as chip_of
 
     found, _ = replayed(artifact, chip)
     return told(found, chip_of(chip), flops, artifact)
@@ -54,10 +54,9 @@ def forecast(artifact: Artifact, chip: str = "b200", flops: float = 0.0) -> Fore
 
 def timed(artifact: Artifact, chip: str = "b200", flops: float = 0.0):
     """(Forecast, Timeline of the cluster that was replayed, in nanoseconds). NoForecast as above."""
-    from ptxsim.isa.address_map import SHARED_START
-    from ptxsim.report.findings import Reporter
-    from ptxsim.timing.chip import chip as chip_of
-    from ptxsim.timing.timeline import timeline
+    from ptxsim.forecasting import chip as chip_of
+    from ptxsim.forecasting import timeline
+    from ptxsim.observing import SHARED_START, Reporter
 
     found, launch = replayed(artifact, chip)
     names = [(n.name, n.dtype, n.offset, n.size) for n in artifact.names]
@@ -69,9 +68,8 @@ def timed(artifact: Artifact, chip: str = "b200", flops: float = 0.0):
 def replayed(artifact: Artifact, chip: str):
     """(Prediction, the launch that it is of)."""
     import ptxsim
-    from ptxsim.timing.chip import chip as chip_of
-    from ptxsim.timing.predict import predict, sample
-    from ptxsim.timing.record import Unpredictable
+    from ptxsim.forecasting import Unpredictable, predict, sample
+    from ptxsim.forecasting import chip as chip_of
 
     try:
         launch, part = launch_of(artifact), chip_of(chip)

@@ -67,7 +67,7 @@ def prepare(device: str | None) -> None:
 
     if device_name(device) == "sim":
         import ptxsim
-        import ptxsim.timing.predict  # noqa: F401
+        import ptxsim.forecasting  # noqa: F401
 
         ptxsim.warm_up()
     import utils  # noqa: F401

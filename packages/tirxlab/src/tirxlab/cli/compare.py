@@ -12,11 +12,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from ptxsim.trace.bands import bands
-from ptxsim.trace.drawing import stack
-from ptxsim.trace.export import MODELS
-from ptxsim.trace.scale import unit_of, words
-from ptxsim.trace.schedule import Timeline
+from ptxsim.tracing import MODELS, Timeline, bands, stack, unit_of, words
 from tirxlab.cli import trace_chart
 from tirxlab.cli.common import (
     DeviceOption,

@@ -87,7 +87,7 @@ def ladder(record: Path) -> str:
 def compared() -> str:
     """Timelines of steps on one axis, as `./lab compare` draws them."""
     from instructor.figures.structure import recorded
-    from ptxsim.trace.drawing import stack
+    from ptxsim.tracing import stack
 
     return stack([(f"step {step} at 512", recorded(step, COMPARED_SIZE)) for step in COMPARED])
 
@@ -100,7 +100,7 @@ def with_charts(text: str) -> str:
 def chart_of(step: int, size: int) -> str:
     """A place of CHART, filled."""
     from instructor.figures.structure import recorded
-    from ptxsim.trace.scale import words
+    from ptxsim.tracing import words
     from tirxlab.cli.trace_chart import chart
 
     timeline = recorded(step, (size,) * 3)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ptxsim.trace.schedule import Timeline
+from ptxsim.tracing import Timeline
 from tirxlab.artifact import Artifact
 from tirxlab.cli import tracks
 from tirxlab.cli.common import (

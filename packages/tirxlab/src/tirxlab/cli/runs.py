@@ -134,7 +134,7 @@ class Runner:
 
 
 def _announce_first_run(device: str | None) -> None:
-    from ptxsim.jit.code_cache import is_cold
+    from ptxsim import is_cold
     from tirxlab.cli.common import notes
     from tirxlab.devices import device_name
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from ptxsim.trace.schedule import Costs
+from ptxsim.tracing import Costs
 from tirxlab.cli.common import (
     KernelsOption,
     StepArgument,

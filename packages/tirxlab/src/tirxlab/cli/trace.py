@@ -7,10 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ptxsim.trace.drawing import svg
-from ptxsim.trace.export import MODELS, chrome
-from ptxsim.trace.scale import unit_of, words
-from ptxsim.trace.schedule import COST_NAMES, Costs
+from ptxsim.tracing import COST_NAMES, MODELS, Costs, chrome, svg, unit_of, words
 from tirxlab.cli import trace_chart, tracks
 from tirxlab.cli.common import (
     JsonOption,
@@ -245,7 +242,7 @@ def ctas(done) -> str:
 
 def placed(done, artifact) -> str:
     """Where a chip would run it, if it filled its SMs in order: `cluster 3 of 74: SMs 6-7 of 148, ..`."""
-    from ptxsim.grid.co_resident import SM_CTAS, SM_SHARED, SM_THREADS
+    from ptxsim.observing import SM_CTAS, SM_SHARED, SM_THREADS
 
     name, count = CHIP.get(artifact.arch, ("an H200", 132))
     x, y, z = artifact.cluster

@@ -3,9 +3,20 @@
 from rich.table import Table
 from rich.text import Text
 
-from ptxsim.trace.bands import Band, arrows, bands
-from ptxsim.trace.scale import axis_unit, marks, number, unit_of, words
-from ptxsim.trace.schedule import UNITS, Event, Timeline, spans
+from ptxsim.tracing import (
+    UNITS,
+    Band,
+    Event,
+    Timeline,
+    arrows,
+    axis_unit,
+    bands,
+    marks,
+    number,
+    spans,
+    unit_of,
+    words,
+)
 
 WIDTH = 100  # columns where the output is no terminal and $COLUMNS is not set
 MIN_WIDTH = 40

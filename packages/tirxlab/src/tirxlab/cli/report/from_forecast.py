@@ -61,7 +61,7 @@ def _facts(found, published: float | None, lesson: str) -> list[list[Cell]]:
 
 def roofline(chip: str, found, point: Point) -> Roofline:
     """The two ceilings are the model's own constants: products at the forecast's clock, and HBM."""
-    from ptxsim.timing.chip import chip as chip_of
+    from ptxsim.forecasting import chip as chip_of
 
     constants = chip_of(chip)
     peak = 2 * constants.mma_macs * constants.sms * found.ghz / 1e3

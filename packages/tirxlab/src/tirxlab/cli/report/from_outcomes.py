@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from textwrap import dedent
 
-from ptxsim.report.findings import times_text
+from ptxsim import times_text
 from tirxlab.cli.report.links import finding_links, step_links
 from tirxlab.cli.report.model import Card, Cell, Grid, Link, Page, Picture, Run, SourceLine, WrongMap
 from tirxlab.cli.report.timelines import run_of

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from ptxsim.trace.bands import Band, arranged, arrows
-from ptxsim.trace.export import MODELS
-from ptxsim.trace.scale import unit_of, words
-from ptxsim.trace.schedule import Timeline
+from ptxsim.tracing import MODELS, Band, Timeline, arranged, arrows, unit_of, words
 from tirxlab.cli.report.model import Cell, Grid, Run
 
 MOST_BARS = 12_000  # of one timeline, some 40 bytes each: the first in time are kept

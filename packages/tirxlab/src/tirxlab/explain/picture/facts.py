@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from ptxsim.trace.schedule import LOADS, STORES, TENSOR, Event, Timeline
+from ptxsim.tracing import LOADS, STORES, TENSOR, Event, Timeline
 from tirxlab.artifact import Artifact, TensorMapParam
 
 _INIT = re.compile(r"mbarrier_init\(\(&\(\(\(uint64_t\*\)pool_buf_ptr\)\[(\d+)\]\)\), (\d+)\)")

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from ptxsim.trace.schedule import Timeline
+from ptxsim.tracing import Timeline
 from tirxlab.artifact import Artifact
 from tirxlab.devices import sim
 
