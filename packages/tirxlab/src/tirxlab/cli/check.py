@@ -90,12 +90,12 @@ def run(
 
 def foretell(runner: Runner, done: list[Outcome]) -> None:
     """One line: what the time model says of the largest size with a published time that passed."""
-    from tirxlab.cli.foretell import told_in_a_line
+    from tirxlab.cli.foretell import COMPARABLE_FROM, told_in_a_line
     from tirxlab.rubric import load_rubric
 
     last, published = done[-1], load_rubric().reference_ms[done[-1].step]
     sizes = [size for size in published if size_text(size) in {o.size for o in done}]
-    if not last.passed or last.device != "sim" or not sizes:
+    if not last.passed or last.device != "sim" or not sizes or last.step < COMPARABLE_FROM:
         return
     size = max(sizes, key=lambda s: s[0] * s[1] * s[2])
     built = runner.made.get((last.step, size))
