@@ -44,12 +44,12 @@ def served(mode: str):
     """What answers the requests; of an environment that is damaged, only how it is."""
     try:
         return {"lower": Lowering, "compile": Compiling, "call": Calling}[mode]()
-    except ImportError as error:
+    except Exception as error:  # what a half-missing package raises is anything
         return Damaged(error)
 
 
 class Damaged:
-    def __init__(self, error: ImportError):
+    def __init__(self, error: Exception):
         from tirxlab.damaged import told
 
         self.said = told(error)
