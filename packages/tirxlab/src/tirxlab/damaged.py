@@ -8,7 +8,7 @@ OURS = ("tirxlab", "ptxsim", "tracks", "instructor", "utils", "inspect_cuda")
 
 
 def told(error: Exception) -> str:
-    """`the environment /lab/.venv is damaged: No module named 'numpy'; ...`, or of another Python the remedy."""
+    """`the environment .venv is damaged: No module named 'numpy'; ...`, or of another Python the remedy."""
     said = " ".join(str(error).split())[:300] or type(error).__name__
     if sys.prefix == sys.base_prefix:
         return f"{said}: {sys.executable} is not the lab's Python; run `. .venv/bin/activate` first"

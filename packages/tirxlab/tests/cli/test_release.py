@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from instructor import handout
+from instructor.autograder.plan import load_hidden
 from tirxlab.cli.common import REFERENCE, ROOT
 from tirxlab.steps import sections
 
@@ -53,7 +54,8 @@ def test_a_leak_is_found(made, tmp_path):
     shutil.copytree(made, copy)
     step = sections(REFERENCE.read_text(encoding="utf-8"))[4]
     (copy / "docs" / "tip.md").write_text(step.replace("    ", "  "))
-    (copy / "sizes.md").write_text("try 1408 x 2176 x 320, or (256, 896, 320)")
+    (m, n, k), *_ = [size for sizes in load_hidden().sizes.values() for size in sizes]
+    (copy / "sizes.md").write_text(f"try {m} x {n} x {k}")
     found = handout.leaks(copy)
     assert any("docs/tip.md" in line and "solution" in line for line in found)
     assert any("sizes.md:1: a hidden size" == line for line in found)

@@ -1,6 +1,6 @@
 """`./lab demo`: the reference kernels on the simulator, at every size that it runs by default.
 
-In a handout whose steps are all untouched: a finished copy kernel, and the same with a mistake and its finding.
+In a handout with no step written: a finished copy kernel, and the same with a mistake and its finding.
 """
 
 import sys

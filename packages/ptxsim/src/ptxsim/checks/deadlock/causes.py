@@ -26,7 +26,10 @@ _LOOP_HINT = (
 _ONCE_HINT = (
     "one signal lets one wait pass: look at the phase of this wait, and whether it stands here once too often"
 )
-_ENDLESS_HINT = "nothing in the loop changes what its condition reads: a loop over tiles ends with next_tile(), in every role"
+_ENDLESS_HINT = (
+    "nothing in the loop changes what its condition reads: a loop over tiles ends with next_tile(), "
+    "in every role"
+)
 _SILENT_HINT = "the arrive, commit or load for it is missing, or under a condition that no thread meets"
 _ROUTE_HINT = "look at the slot index, at cta_id, and at cta_mask (one bit per CTA that is to hear it)"
 _START_HINT = "one side must start: PipelineState.init(is_producer=True) lets the first wait pass"
