@@ -57,6 +57,7 @@ class State(NamedTuple):
     flights: tuple[Flight, ...]
     done: int  # accesses so far
     fences: tuple[tuple[int, int], ...]  # bit of each fence so far, what its warp knew then
+    copies: tuple[tuple[int, int], ...]  # bit of each copy into shared memory that is complete, the same
     stuck: frozenset[int]  # warps that wait at a CTA barrier
 
 
@@ -83,7 +84,7 @@ def explore(program: Program) -> Truth:
     start = State(
         (0,) * len(program.warps), (0,) * len(program.warps),
         tuple(Bar(count, 0, 0, 0, 0) for count in program.bars),
-        tuple(Meet(0, 0, ()) for _ in program.meets), ((0, 0),) * 2, (), 0, (), frozenset(),
+        tuple(Meet(0, 0, ()) for _ in program.meets), ((0, 0),) * 2, (), 0, (), (), frozenset(),
     )  # fmt: skip
     seen, todo = {start}, [start]
     while todo:
@@ -120,6 +121,9 @@ class _Search:
         verb, *numbers = self._step(place)
         return numbers[0] if verb in ("st", "ld", "load", "store") else None
 
+    def _slot_of(self, bit: int) -> int | None:
+        return self.slots[self.places[bit.bit_length() - 1]]
+
     def _writes(self, place) -> bool:
         return self._step(place)[0] in ("st", "load")
 
@@ -149,9 +153,15 @@ class _Search:
             bit = self.bit[other]
             if not state.done & bit or know & bit or other == place:
                 continue
+            if self._written_anew(state, bit, self.slots[place], know):
+                continue
             if self.slots[other] == self.slots[place] and (self._writes(other) or self._writes(place)):
                 self.truth.races.add(tuple(sorted((other, place))))
         return state.done | self.bit[place]
+
+    def _written_anew(self, state: State, bit: int, slot: int, know: int) -> bool:
+        """Has a copy that came after the access `bit`, and that one knows of, filled the slot since?"""
+        return any(know & copy and knew & bit and self._slot_of(copy) == slot for copy, knew in state.copies)
 
     def do_st(self, state, warp, slot):
         place = self._place(state, warp)
@@ -215,6 +225,7 @@ class _Search:
         state = state._replace(flights=flights, done=self._access(state, place, flight.know))
         if flight.bar < 0:
             return state
+        state = state._replace(copies=(*state.copies, (flight.event, flight.know)))
         bar = state.bars[flight.bar]
         bar = bar._replace(tx=bar.tx - 1, gathered=bar.gathered | flight.event)
         return state._replace(bars=self._arrived(state, flight.bar, bar))

@@ -41,6 +41,18 @@ PLAIN = [  # name, program, what is wrong in some interleaving
     ("sent, used again", program([ST, ("fence",), ("store", 0), ST]), "races"),
     ("sent, awaited, used again", program([ST, ("fence",), ("store", 0), ("drain",), ST]), ""),
     ("a fresh barrier lets parity 1 pass", program([("wait", 0, 1), ST, ARRIVE], [PASSED, LD]), ""),
+    ("another arrival first", program([ARRIVE], [("wait", 0, 1), ("st", 1), ARRIVE]), "stuck"),
+    ("left over", program([ST, ("meet", 0), ("meet", 0)], [("sync", 0), LD], meets=(2,)), "stuck"),
+    (
+        "known to be over",
+        program(
+            [*[("arrive", 1)] * 2, ARRIVE, ("expect", 1), ("load", 1, 1)],
+            [PASSED, ("wait", 1, 0), ("ld", 1)],
+            bars=(1, 1),
+        ),
+        "",
+    ),
+    ("written anew", program([ST, *COPY], [PASSED, LD]), ""),
     ("a phase behind", program([ARRIVE], [("wait", 0, 1)]), "stuck"),
 ]
 

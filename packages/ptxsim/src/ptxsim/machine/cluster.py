@@ -19,7 +19,7 @@ from ptxsim.machine.async_queue import Engine
 from ptxsim.machine.batch_scheduler import POLL_WORK, POLLS, BatchScheduler
 from ptxsim.machine.control_words import describe
 from ptxsim.machine.forward_progress import MOST_UNITS, held_back, time_out
-from ptxsim.machine.late_operations import LateOperations
+from ptxsim.machine.late_operations import LateOperations, base_of
 from ptxsim.machine.mbarrier import MBarrier
 from ptxsim.machine.split import BLOCK, PARK, Split, Wait
 from ptxsim.machine.tensor_memory import TensorMemory
@@ -35,7 +35,7 @@ class Cluster:
         self.launch, self.program = launch, launch.program
         self.reporter, self.checks, self.explain = reporter, checks, explain
         self.late = LateOperations(order)
-        self.order = order.order if self.late.on else order
+        self.order = base_of(order)
         self.dry = False  # tensor cores and TMA move no data, for timing/
         self.ctas = launch.ctas_per_cluster
         self.threads_per_cta = launch.threads

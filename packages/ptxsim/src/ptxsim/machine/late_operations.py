@@ -22,6 +22,11 @@ class Late:
     seen: dict[Operation, int] = field(default_factory=dict, compare=False)  # all that came -> row
 
 
+def base_of(order):
+    """ "program", "adverse" or a seed, whatever else an order says."""
+    return order.order if isinstance(order, Late) else order
+
+
 def is_operation(instr) -> bool:
     """May its place among those of other warps decide what they do?"""
     if instr is None:
