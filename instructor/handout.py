@@ -2,14 +2,19 @@
 
 A solution would leave if LINES lines of one of its TODO regions stand together in a file, a hidden size if it
 is written in any of the usual ways. Text is read. PDFs are not copied: they are built anew from their Typst
-sources, which are text and leave too. Any other file that is not text is refused.
+sources, which are text and leave too. Any other file that is not text is refused. What a student gets in
+place of a file of the project, the front page and the workflow, lies in handout_files/.
 """
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
 import re
 import shutil
 import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,8 +22,12 @@ from instructor.autograder.plan import load_hidden
 from tirxlab.checkout import ROOT
 from tirxlab.version import STAMP
 
+OWN = ROOT / "instructor" / "handout_files"
+TYPST = "typst>=0.13,<0.16"
 LEFT_OUT = (
     "instructor",
+    ".github/workflows",
+    ".github/ISSUE_TEMPLATE",
     "research",
     ".ci",
     "conftest.py",
@@ -56,32 +65,50 @@ def _of_the_course(name: str) -> bool:
 
 
 def copy(names: list[str], target: Path, stamp: str) -> None:
-    """Copies the files, but no PDFs, and stamps the lab's version."""
+    """Copies the files, but no PDFs, and the handout's own over them; stamps the lab's version."""
     for name in names:
         if name.endswith(".pdf"):
             continue
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, target / name)
+    shutil.copytree(OWN, target, dirs_exist_ok=True)
     (target / STAMP.relative_to(ROOT)).write_text(stamp + "\n", encoding="utf-8")
 
 
-def build_pdfs(names: list[str], target: Path) -> tuple[list[str], list[str]]:
-    """(PDFs built in `target` from the sources that were copied there, those left out).
+class NoTypst(Exception):
+    """The slides cannot be built: typst is not there and cannot be installed."""
 
-    Without typst all are left out, and always those that have no source of the same name.
+
+def build_pdfs(names: list[str], target: Path) -> list[str]:
+    """The PDFs built in `target` from the sources that were copied there; NoTypst without a compiler.
+
+    A PDF that has no source of the same name is left out: nobody could look into it.
     """
-    try:
-        import typst
-    except ModuleNotFoundError:
-        typst = None
-    wanted, built = [name for name in names if name.endswith(".pdf")], []
-    for name in wanted:
-        source = (target / name).with_suffix(".typ")
-        if typst and source.exists():
-            where = {"output": str(target / name), "root": str(source.parent)}
-            typst.compile(str(source), ignore_system_fonts=True, **where)
-            built.append(name)
-    return built, [name for name in wanted if name not in built]
+    built = [name for name in names if name.endswith(".pdf") and (target / name).with_suffix(".typ").exists()]
+    with typst_folder() as path:
+        code = (
+            "import sys; sys.path[:0] = sys.argv[1].split(); import typst\n"
+            "for name in sys.argv[2:]: typst.compile(name + '.typ', output=name + '.pdf', "
+            "ignore_system_fonts=True)"
+        )
+        stems = [str((target / name).with_suffix("")) for name in built]
+        if stems:
+            subprocess.run([sys.executable, "-c", code, path, *stems], check=True)
+    return built
+
+
+@contextlib.contextmanager
+def typst_folder() -> Iterator[str]:
+    """Where typst is imported from: "" where it is installed, else a folder for this one use."""
+    if importlib.util.find_spec("typst") is not None:
+        yield ""
+        return
+    with tempfile.TemporaryDirectory(prefix="lab-typst-") as folder:
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        done = subprocess.run([*pip, "--target", folder, TYPST], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise NoTypst(f"typst is not installed, and pip cannot install it: {done.stderr.strip()[-200:]}")
+        yield folder
 
 
 def leaks(folder: Path, built: list[str] = ()) -> list[str]:

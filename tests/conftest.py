@@ -20,8 +20,12 @@ try:
     from tirxlab.rubric import load_rubric
     from tirxlab.sandbox import Builder
     from tirxlab.steps import read_text
-except ModuleNotFoundError as error:
-    raise SystemExit(f"{error}: this is not the lab's Python; run `. .venv/bin/activate` first") from None
+except ImportError as error:
+    try:
+        from tirxlab.damaged import told
+    except ImportError:
+        raise SystemExit(f"{error}: this is not the lab's Python; run `. .venv/bin/activate` first") from None
+    raise SystemExit(told(error)) from None
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = {False: 300, True: 900}  # limit per test, by --full: a kernel that never ends is a failed test

@@ -208,9 +208,11 @@ def specialised(seen: Evidence) -> str:
     ):
         if set(one) & set(other):
             return f"the same warp {what}: give each role a warp of its own"
-    several = max(seen.tiles, default=0) > 1
+    asked = {("load", "MMA"), ("mma", "write-back")}
+    asked |= {("mma", "load")} if max(seen.tiles, default=0) > 1 else set()
+    asked |= {("TMEM read", "MMA")} if seen.replay.overwrites else set()
     for missing, text in _LINKS.items():
-        if (several or missing in _IN_ONE_TILE) and not _linked(seen, *missing):
+        if missing in asked and not _linked(seen, *missing):
             return text
     return ""
 
@@ -224,7 +226,6 @@ _LINKS = {  # (what was done, who has to know): what to say if nothing tells it
     ("mma", "write-back"): "write-back does not wait for the MMAs at a barrier that their commit completes",
     ("TMEM read", "MMA"): "the MMA warp does not wait until write-back has read TMEM before it overwrites it",
 }
-_IN_ONE_TILE = {("load", "MMA"), ("mma", "write-back")}
 
 
 def _linked(seen: Evidence, done: str, role: str) -> bool:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 
 from instructor.autograder.judge import Judged, judge
 from instructor.autograder.plan import Hidden, Run, load_hidden, plan, speed_seed
 from instructor.autograder.points import NOT_GRADED, Grade, StepGrade
 from instructor.autograder.speed import NotBuilt, launches, too_slow
+from instructor.autograder.stand_in import stand_in, told
 from instructor.autograder.submission import Submission
 from instructor.autograder.warm import compiled
 from tirxlab.pool import Failed, Pool
@@ -34,7 +35,7 @@ NOT_SHUT_IN = (
     "enough for your own code"
 )
 PORTED = "written for TVM's preview wheel: its imports were rewritten as `./lab port` does"
-HIDDEN_SIZE = "a size that the course keeps to itself"
+Key = tuple[int, bool]  # a step; at the sizes that the course keeps to itself, or at the public ones
 
 
 @dataclass
@@ -121,36 +122,99 @@ def _first_look(text: str, chosen: tuple[int, ...]) -> tuple[dict[int, StepGrade
     return steps, problem
 
 
+@dataclass
+class Work:
+    """What is under way for a submission's steps."""
+
+    runs: dict[int, list[Run]]
+    built: dict[int, list[tuple[Run, Built | None]]] = field(default_factory=dict)
+    public: dict[int, Result] = field(default_factory=dict)  # right at the public sizes
+    artifacts: dict[str, bytes] = field(default_factory=dict)
+    again: set = field(default_factory=set)  # tasks that were lost once
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def of(self, key: Key) -> list[tuple[Run, Built | None]]:
+        step, secret = key
+        return [(run, built) for run, built in self.built.get(step, ()) if run.secret == secret]
+
+
 def _run_steps(
     submission: Submission, options: Options, steps: list[StepGrade], tick: Callable
 ) -> dict[str, bytes]:
     """Enters what comes of these steps; returns their artifacts as files."""
     hidden = options.hidden or load_hidden()
-    runs = {s.step: plan(s.step, submission.digest, hidden, options.full) for s in steps}
-    grades = {s.step: s for s in steps}
-    stop, kept, work, tries = threading.Event(), {}, {}, dict.fromkeys(runs, 1)
-    builder = Builder(submission.text, limits=options.build, level=options.level)
-    with Pool(options.jobs, options.step_seconds, memory=8 << 30) as pool:
-        thread = threading.Thread(target=_build, args=(builder, runs, pool, stop, kept, work), daemon=True)
+    work = Work({s.step: plan(s.step, submission.digest, hidden, options.full) for s in steps})
+    grades, failed_there = {s.step: s for s in steps}, []
+    with (
+        Pool(options.jobs, options.step_seconds, memory=8 << 30) as pool,
+        Builder(submission.text, limits=options.build, level=options.level) as builder,
+    ):
+        thread = threading.Thread(target=_build, args=(builder, work, pool), daemon=True)
         pool.expect(True)
         thread.start()
         try:
-            for step, result in pool.results():
-                if isinstance(result, Failed) and result.lost and step in work and tries.pop(step, 0):
-                    pool.submit(step, judge_step, work[step])
-                    continue
-                _enter(grades[step], runs[step], result)
-                if isinstance(result, Failed) and result.late:  # the steps that follow get less
-                    pool.seconds = max(min(LEAST_SECONDS, pool.seconds), pool.seconds / 2)
-                tick(step)
+            for (step, secret), result in _results(pool, work):
+                if secret and _fails(result):
+                    failed_there.append(step)
+                    grades[step].runs = _runs(work.public[step], result)
+                else:
+                    _enter(grades[step], result if not secret else _joined(work.public[step], result))
+                    tick(step)
         finally:
-            stop.set()
-            builder.stop()
+            work.stop.set()
+            if thread.is_alive():
+                builder.stop()
             thread.join(5)
-            builder.close()
+        for step in failed_there:
+            grades[step].state = "wrong"
+            grades[step].hints = [_at_stand_in(stand_in(step, submission.digest, hidden), builder, pool)]
+            tick(step)
     if any(not step.state for step in steps):
         raise RuntimeError("not all steps could be built: an error of the lab, see above")
-    return kept
+    return work.artifacts
+
+
+def _results(pool: Pool, work: Work) -> Iterator[tuple[Key, Result | Built | Failed]]:
+    """What comes of each step: at the public sizes, or, if it is right there, at those that are not."""
+    for key, result in pool.results():
+        if isinstance(result, Failed) and result.lost and key in work.again:
+            work.again.discard(key)
+            pool.submit(key, judge_step, work.of(key))
+            continue
+        if isinstance(result, Failed) and result.late:  # what follows gets less
+            pool.seconds = max(min(LEAST_SECONDS, pool.seconds), pool.seconds / 2)
+        step, secret = key
+        if not secret and not _fails(result) and not isinstance(result, Failed) and work.of((step, True)):
+            work.public[step] = result
+            work.again.add((step, True))
+            pool.submit((step, True), judge_step, work.of((step, True)))
+        else:
+            yield key, result
+
+
+def _fails(result: Result | Built | Failed) -> bool:
+    """Whether it is known to be wrong: what was lost is not."""
+    if isinstance(result, Failed):
+        return not result.lost
+    if isinstance(result, Built):
+        return result.kind != "lab"
+    return not all(judged.right for _, judged in result.runs)
+
+
+def _joined(public: Result, secret: Result | Built | Failed) -> Result | Built | Failed:
+    return Result(public.runs + secret.runs) if isinstance(secret, Result) else secret
+
+
+def _at_stand_in(run: Run, builder: Builder, pool: Pool) -> str:
+    """The hint for a step that fails at a hidden size alone."""
+    built = builder.build(run.step, run.size)
+    if built.artifact is None:
+        return told(run.size, printable(built.message, 4))
+    pool.submit(run, judge_step, [(run, built)])
+    ((_, result),) = pool.results()
+    if isinstance(result, Failed):
+        return told(run.size, f"the run {result.message}")
+    return told(run.size, printable(result.runs[-1][1].reason, 2))
 
 
 def _measure(submission: Submission, options: Options, steps: list[StepGrade]) -> None:
@@ -168,31 +232,24 @@ def _measure(submission: Submission, options: Options, steps: list[StepGrade]) -
                 step.timed(str(error))
 
 
-def _build(
-    builder: Builder, runs: dict[int, list[Run]], pool: Pool, stop: threading.Event, kept: dict, work: dict
-) -> None:
+def _build(builder: Builder, work: Work, pool: Pool) -> None:
     """Builds step after step, those with the largest sizes first, and hands each to the pool."""
     try:
-        _build_steps(builder, runs, pool, stop, kept, work)
+        for step in sorted(work.runs, reverse=True):
+            made: dict[tuple, Built] = {}
+            for run in sorted(work.runs[step], key=lambda run: run.secret):
+                if work.stop.is_set():
+                    return
+                if run.size not in made and all(built.artifact for built in made.values()):
+                    made[run.size] = builder.build(step, run.size)
+            for size, built in made.items():
+                if built.artifact:
+                    work.artifacts[f"step{step}-{size_text(size)}.lab"] = built.artifact.to_bytes()
+            work.built[step] = [(run, made.get(run.size)) for run in work.runs[step]]
+            work.again.add((step, False))
+            pool.submit((step, False), judge_step, work.of((step, False)))
     finally:
         pool.expect(False)
-
-
-def _build_steps(
-    builder: Builder, runs: dict, pool: Pool, stop: threading.Event, kept: dict, work: dict
-) -> None:
-    for step in sorted(runs, reverse=True):
-        made: dict[tuple, Built] = {}
-        for run in runs[step]:
-            if stop.is_set():
-                return
-            if run.size not in made and all(built.artifact for built in made.values()):
-                made[run.size] = builder.build(step, run.size)
-        for size, built in made.items():
-            if built.artifact:
-                kept[f"step{step}-{size_text(size)}.lab"] = built.artifact.to_bytes()
-        work[step] = [(run, made.get(run.size)) for run in runs[step]]
-        pool.submit(step, judge_step, work[step])
 
 
 def judge_step(work: list[tuple[Run, Built | None]]) -> Result | Built:
@@ -208,8 +265,8 @@ def judge_step(work: list[tuple[Run, Built | None]]) -> Result | Built:
     return Result(done)
 
 
-def _enter(grade: StepGrade, runs: list[Run], result: Result | Built | Failed) -> None:
-    """Writes down what came of a step, with hints that give nothing away."""
+def _enter(grade: StepGrade, result: Result | Built | Failed) -> None:
+    """Writes down what came of a step; what fails, fails at a public size."""
     if isinstance(result, Failed) and result.lost:
         grade.state, grade.hints = NOT_GRADED, [f"the run {result.message}"]
     elif isinstance(result, Built) and result.kind == "lab":
@@ -217,31 +274,39 @@ def _enter(grade: StepGrade, runs: list[Run], result: Result | Built | Failed) -
     elif isinstance(result, Failed):
         grade.state, grade.hints = "wrong", [f"the run {result.message}"]
     elif isinstance(result, Built):
-        secret = any(run.secret for run in runs if run.size == result.size)
-        grade.state, grade.hints = "not built", [_not_built(result, secret)]
+        grade.state = "not built"
+        grade.hints = [_not_built(result)]
     else:
         _enter_runs(grade, result.runs)
 
 
-def _not_built(built: Built, secret: bool) -> str:
+def _not_built(built: Built) -> str:
     if built.kind == "file":
         return f"{printable(built.message, 2)}; an error costs the steps that it stands in, no others"
-    if not secret:
-        return f"at {size_text(built.size)}: {printable(built.message, 4)}"
-    refused = built.kind == "misfit"
-    what = "is refused" if refused else "does not build"
-    return f"{HIDDEN_SIZE} {what}; the sizes of the rubric do: is one of them special in the code?"
+    return f"at {size_text(built.size)}: {printable(built.message, 4)}"
+
+
+def _runs(*results: Result | Built | Failed) -> list[dict]:
+    """For the course: what was run, and what came of it."""
+    found = []
+    for result in results:
+        if isinstance(result, Result):
+            found += [{**asdict(run), **asdict(judged)} for run, judged in result.runs]
+        else:
+            found.append({"size": getattr(result, "size", None), "secret": True, "reason": result.message})
+    return found
 
 
 def _enter_runs(grade: StepGrade, done: list[tuple[Run, Judged]]) -> None:
     last_run, last = done[-1]
-    grade.runs = [{**asdict(run), **asdict(judged)} for run, judged in done]
+    grade.runs = _runs(Result(done))
     grade.findings = sorted({f["kind"] for _, judged in done for f in judged.findings})
     grade.right = all(judged.right for _, judged in done)
     grade.state = "right" if grade.right else "wrong"
     if not grade.right:
-        where = HIDDEN_SIZE if last_run.secret else size_text(last_run.size)
-        grade.hints = [f"at {where}, order {_order(last_run)}: {printable(last.reason, 2)}"]
+        grade.hints = [
+            f"at {size_text(last_run.size)}, order {_order(last_run)}: {printable(last.reason, 2)}"
+        ]
         return
     recorded = next((judged for run, judged in done if run.record), last)
     grade.implemented, grade.complete = not recorded.hint, not recorded.behind

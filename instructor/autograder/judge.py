@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 import numpy as np
 
 import utils
-from instructor.autograder.behaviour import BEFORE, DEMANDS, Demands, Evidence, unmet
+from instructor.autograder.behaviour import BEFORE, DEMANDS, Demands, Evidence, persistent, unmet
 from instructor.autograder.flow import Doubled, Flow
 from instructor.autograder.plan import Run
 from instructor.autograder.ptx_rules import broken_rule
@@ -108,6 +108,7 @@ class Case:
     A: np.ndarray
     B: np.ndarray
     result: np.ndarray  # D
+    main: int = 0  # the cluster that is looked at most closely
 
     @property
     def clusters(self) -> int:
@@ -118,19 +119,34 @@ class Case:
         return _simulate(self.run, self.artifact, self.A, self.B, trace, result, first=number, clusters=1)
 
     def doubled(self, chosen) -> float:
-        """The part of the first cluster's D that is twice as large if these sums are."""
-        _, after = self.cluster(0, functools.partial(Doubled, chosen=chosen))
+        """The part of the main cluster's D that is twice as large if these sums are."""
+        _, after = self.cluster(self.main, functools.partial(Doubled, chosen=chosen))
         return part_doubled(self.result, after, utils.CANARY["float16"])
+
+    def busiest(self, most: int) -> int:
+        """A cluster with so many tensor operations; 0 unless another one has them."""
+        last = self.clusters - 1
+        for number in sorted(range(1, self.clusters), key=lambda n: (n != last, n)):
+            done, _ = _simulate(
+                self.run, self.artifact, self.A, self.B, False, first=number, clusters=1, checks=False
+            )
+            if done.stats["tensor_operations"] >= most:
+                return number
+        return 0
 
 
 def _judge_implementation(judged: Judged, case: Case, seen: Evidence) -> None:
     """Enters what the kernel lacks; or that it is not right after all, if it spares work."""
-    step, looked_at = case.run.step, {0: seen}
+    step, looked_at = case.run.step, {}
     try:
-        for number in sorted({case.run.seed % case.clusters, case.clusters - 1} - {0}):
+        if persistent in DEMANDS[step] and max(seen.tiles, default=0) == 1 and seen.ctas == seen.sms:
+            case, seen = _with_several_tiles(case, seen)
+        looked_at[case.main] = seen
+        for number in sorted({case.run.seed % case.clusters, case.clusters - 1} - {case.main}):
             done, _ = case.cluster(number)
             looked_at[number] = replace(seen, timeline=done.trace, first=False)
     except ValueError:
+        looked_at[case.main] = seen
         judged.hint = "its clusters wait for each other through global memory: no step asks for that"
     judged.hint = lacking(DEMANDS[step], case, looked_at) or judged.hint
     if judged.hint:
@@ -141,12 +157,22 @@ def _judge_implementation(judged: Judged, case: Case, seen: Evidence) -> None:
             judged.right, judged.reason = False, "it works less when D holds the product already"
 
 
+def _with_several_tiles(case: Case, seen: Evidence) -> tuple[Case, Evidence]:
+    """The same, with a cluster that has more to do if there is one: tiles go in any order."""
+    issued = sum(map(len, seen.issued("tcgen05.mma").values()))
+    number = case.busiest(seen.stats["busiest"]) if seen.stats["busiest"] > issued else 0
+    if not number:
+        return case, seen
+    done, _ = case.cluster(number)
+    return replace(case, main=number), replace(seen, timeline=done.trace)
+
+
 def lacking(demands: Demands, case: Case, looked_at: dict[int, Evidence]) -> str:
     """The first demand that a cluster does not meet, as a hint; "" if all meet all of them."""
-    first = looked_at[0]
+    first = looked_at[case.main]
     if hint := unmet(demands, first) or (demands and useless(demands, first, case.doubled)):
         return hint
-    others = (unmet(demands, one) for number, one in looked_at.items() if number)
+    others = (unmet(demands, one) for one in looked_at.values() if not one.first)
     hint = next(filter(None, others), "")
     return hint and f"not all clusters work alike: in some, {hint}"
 

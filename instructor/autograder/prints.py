@@ -1,7 +1,7 @@
 """The fingerprint of a kernels file: its runs of tokens.
 
-Comments, names, layout and the skeleton do not count. Runs in a confined child, see reader.py: some texts
-take Python's tokenizer minutes.
+Comments, names, numbers, brackets, layout and the skeleton do not count. Runs in a confined child, see
+reader.py: some texts take Python's tokenizer minutes.
 """
 
 from __future__ import annotations
@@ -19,27 +19,62 @@ MANY = 20_000  # runs of one submission that are compared: twice what the refere
 _LEFT_OUT = {
     tokenize.COMMENT,
     tokenize.NL,
-    tokenize.NEWLINE,
     tokenize.INDENT,
     tokenize.DEDENT,
     tokenize.ENCODING,
 }
+_SAYS_NOTHING = set("()[]{},;") | {"pass"}
+_CONSTANTS = {"None", "True", "False"}
+_KINDS = {tokenize.STRING: "text", tokenize.NUMBER: "number"}
+_HIDES = {
+    "exec",
+    "eval",
+    "compile",
+    "getattr",
+    "setattr",
+    "globals",
+    "__import__",
+    "importlib",
+    "base64",
+    "zlib",
+}
 
 
 def tokens(text: str) -> list[str]:
-    """The text's tokens, names and strings without what they say; as far as it can be read."""
-    found = []
+    """The text's tokens as far as it can be read: names, numbers and strings without what they say.
+
+    Brackets, commas, `pass` and statements that do nothing are left out: they can stand anywhere.
+    """
+    found, line = [], []
     try:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            if token.type == tokenize.NAME:
-                found.append(token.string if keyword.iskeyword(token.string) else "name")
-            elif token.type == tokenize.STRING:
-                found.append("text")
-            elif token.type not in _LEFT_OUT:
-                found.append(token.string)
+            if token.type == tokenize.NEWLINE:
+                found += [] if set(line) <= {"name", "text", "number", "..."} and len(line) < 2 else line
+                line = []
+            elif token.type not in _LEFT_OUT and token.string not in _SAYS_NOTHING:
+                line.append(_plain(token))
     except (tokenize.TokenError, SyntaxError, ValueError, RecursionError):
         pass
-    return found
+    return found + line
+
+
+def _plain(token: tokenize.TokenInfo) -> str:
+    if token.type == tokenize.NAME and token.string in _CONSTANTS:
+        return "number"
+    if token.type == tokenize.NAME:
+        return token.string if keyword.iskeyword(token.string) else "name"
+    return _KINDS.get(token.type, token.string)
+
+
+def hides(data: bytes) -> bytes:
+    """b"yes" if the text runs or looks up text of its own: what it builds then says more than it does."""
+    words = set()
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(data.decode()).readline):
+            words |= {token.string} & _HIDES
+    except (tokenize.TokenError, SyntaxError, ValueError, RecursionError):
+        return b"yes"
+    return b"yes" if words else b""
 
 
 def fingerprint(data: bytes) -> bytes:

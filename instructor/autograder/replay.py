@@ -13,6 +13,7 @@ from collections import defaultdict
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from statistics import median
 
 from instructor.autograder.flow import Traced
@@ -70,6 +71,15 @@ class Replay:
             tiles[-1].append(number)
             before = begins
         return tiles
+
+    @cached_property
+    def overwrites(self) -> bool:
+        """Whether a tile's sums take the place of those of a tile before."""
+        for tiles in self.tiles.values():
+            places = [{self.timeline.events[n].name for n in tile} for tile in tiles]
+            if any(one & other for one, other in combinations(places, 2)):
+                return True
+        return False
 
     @cached_property
     def stages(self) -> list[tuple[int, int]]:

@@ -12,6 +12,7 @@ from jinja2 import Environment
 from instructor.formats.page import STYLE
 from instructor.formats.words import number
 
+PAIRS = 300  # that are listed as alike
 SLOW = 10  # submissions that are listed as slow
 
 
@@ -69,6 +70,10 @@ TEXT = """<!doctype html>
 <h2>Alike</h2><p>Shared runs of tokens; look before you ask.</p>
 <table>{% for one, other, part in alike %}<tr><td>{{ one }}</td><td>{{ other }}</td>
 <td class="n">{{ "%.0f" % (100 * part) }} %</td></tr>{% endfor %}</table>
+{% if more_alike %}<p>and {{ more_alike }} more pairs</p>{% endif %}
+{% if same %}<p>Text that runs text of its own builds the same CUDA:</p>
+<table>{% for one, other, part in same %}<tr><td>{{ one }}</td><td>{{ other }}</td>
+<td class="n">{{ "%.0f" % (100 * part) }} % of the steps</td></tr>{% endfor %}</table>{% endif %}
 {% if unread %}<p>Not compared:</p><table>{% for key, why in unread.items() %}<tr><td>{{ key }}</td>
 <td>{{ why }}</td></tr>{% endfor %}</table>{% endif %}
 <h2>All</h2><table><tr><th>submission</th><th>student</th><th class="n">points</th></tr>
@@ -81,7 +86,10 @@ TEXT = """<!doctype html>
 
 
 def class_page(
-    rows: list[dict], alike: list[tuple[str, str, float]], unread: dict[str, str] | None = None
+    rows: list[dict],
+    alike: list[tuple[str, str, float]],
+    unread: dict[str, str] | None = None,
+    same: list[tuple[str, str, float]] = (),
 ) -> str:
     """Distribution, points by step, commonest findings, what is slow, failed, alike or not compared."""
     out_of = max((row["out_of"] for row in rows), default=0)
@@ -98,7 +106,9 @@ def class_page(
             steps=_steps(rows),
             findings=findings.most_common(10),
             slow=sorted(rows, key=lambda row: -row["seconds"])[:SLOW],
-            alike=alike,
+            alike=alike[:PAIRS],
+            more_alike=max(0, len(alike) - PAIRS),
+            same=same[:PAIRS],
             unread=unread or {},
             levels=sorted({row["confined"] for row in rows if row.get("confined")}),
             n=number,

@@ -24,7 +24,8 @@ def words(grade: Grade) -> str:
     if any(step.speed == NOT_MEASURED for step in grade.steps):
         apart = number(grade.worth - grade.possible)
         total += f"; speed ({apart} of {number(grade.worth)} points) was not measured: that needs a B200"
-    return "\n".join([*lines, total, *([f"confined: {grade.confined}"] if grade.confined else [])])
+    lines += [f"confined: {grade.confined}"] if grade.confined else []
+    return "\n".join([*lines, total])
 
 
 def _row(step: StepGrade) -> str:

@@ -1,8 +1,11 @@
 """A class at once: resumable, the same on a Dask cluster, and what is written for the course."""
 
+import base64
 import csv
 import json
 import os
+import random
+import re
 import sys
 import zipfile
 from pathlib import Path
@@ -14,8 +17,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from kernel_variants import REFERENCE, solved
 
 from instructor.autograder import batch
+from instructor.autograder.batch import bundle
 from instructor.autograder.grading import Options, grade
-from instructor.autograder.similar import similar
+from instructor.autograder.similar import built, built_alike, hiding, similar
 from instructor.autograder.submission import Submission
 from instructor.formats import FORMATS
 from instructor.formats.summary import class_page, to_csv
@@ -229,9 +233,46 @@ def test_the_summary_is_whole_and_harmless():
 def test_what_reads_alike_is_found_whatever_the_names_and_comments():
     other = REFERENCE.replace("tile_scheduler", "sched").replace("phase_mma", "p").replace("# ", "#  ")
     own = "def hgemm_v1(M, N, K):\n" + "".join(f"    a{n} = [{n}, {n * n}, M % {n + 3}]\n" for n in range(60))
-    (pair,) = similar({"a": REFERENCE, "b": other, "c": own}, common=1)
+    (pair,) = similar({"a": REFERENCE, "b": other, "c": own})
     assert pair[:2] == ("a", "b") and pair[2] > 0.9
     assert similar({"a": "(((", "b": "\0", "c": SKELETON.read_text()}) == []
+
+
+def evaded(text: str, rng: random.Random) -> str:
+    """A copy that is to look like work of its own: other names and numbers, brackets, `pass`, idle lines."""
+    out = []
+    for line in text.splitlines():
+        indent = line[: len(line) - len(line.lstrip())]
+        if re.match(r"\w+ = \w+$", line.strip()) and rng.random() < 0.8:
+            name, value = line.strip().split(" = ")
+            line = f"{indent}{name} = ({value})"
+        line = re.sub(r"\bphase_(\w+)\b", r"q\1", line).replace("128", "0x80")
+        out.append(line)
+        if line.strip().startswith(("phase", "stage", "Tx.ptx")) and line.rstrip().endswith(("0", ")")):
+            out += [indent + rng.choice(["pass", "0", "None", "...", '"idle"'])]
+    return "\n".join(out) + "\n"
+
+
+def test_copies_stay_listed_however_many_and_however_they_are_dressed():
+    texts = {f"s{n}": evaded(REFERENCE, random.Random(n)) for n in range(5)} | {"first": REFERENCE}
+    found = similar(texts)
+    assert len(found) == 15 and min(part for _, _, part in found) > 0.9
+
+
+def test_text_that_runs_text_is_compared_by_what_it_builds():
+    code = base64.b64encode(solved(1).encode())
+    packed = f"import base64, linecache\ntext = base64.b64decode({code!r}).decode()\n"
+    packed += 'linecache.cache["p.py"] = len(text), None, text.splitlines(True), "p.py"\n'
+    packed += 'exec(compile(text, "p.py", "exec"))\n\n\n'
+    packed += "def hgemm_v1(M, N, K, make=hgemm_v1):\n    return make(M, N, K)\n"
+    texts = {"plain": solved(1), "packed": packed, "other": solved(2)}
+    made = {}
+    for key, text in texts.items():
+        graded = grade(Submission(key, text), Options(steps=(1, 2), keep=True))
+        made[key] = built(bundle(Submission(key, text), graded))
+    assert hiding(texts) == {"packed"} and not any("packed" in pair for pair in similar(texts))
+    assert built_alike(made, hiding(texts)) == [("packed", "plain", 1.0)]
+    assert built_alike(made, set()) == []
 
 
 @pytest.mark.slow

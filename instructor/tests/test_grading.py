@@ -30,7 +30,7 @@ from instructor.autograder.reader import Reader
 from instructor.autograder.submission import Submission, SubmissionError, read_submission
 from tirxlab.cli.handin import write_tar
 from tirxlab.rubric import load_rubric
-from tirxlab.steps import SKELETON, sections
+from tirxlab.steps import SKELETON, sections, size_text
 from tirxlab.version import lab_version
 
 STEPS = tuple(range(1, 11))
@@ -159,13 +159,13 @@ def test_a_mutant_loses_the_points_of_its_step_only(name):
 
 
 def test_nothing_that_is_shown_tells_a_hidden_size():
+    (public,), (secret,) = load_rubric().graded[3], load_hidden().sizes[3]
     text = sections(REFERENCE)[3].replace(
-        "    K_TILES = K",
-        "    if (M, N, K) != (256, 384, 1088): raise ValueError((M, N, K))\n    K_TILES = K",
+        "    K_TILES = K", f"    if (M, N, K) != {public}: raise ValueError((M, N, K))\n    K_TILES = K"
     )
     step = graded(file_with({3: text}), 3)[3]
-    assert step.state == "not built" and "keeps to itself" in step.hints[0]
-    assert not any(str(number) in step.hints[0] for number in load_hidden().sizes[3][0])
+    assert step.state == "wrong" and "keeps to itself" in step.hints[0]
+    assert size_text(secret) not in step.hints[0] and str(secret) not in step.hints[0]
 
 
 def test_plans_have_all_orders_and_kinds_of_data_and_seeds_that_nobody_knows():

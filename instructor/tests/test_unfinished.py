@@ -85,7 +85,7 @@ def test_the_time_of_what_a_process_has_started_counts():
     ],
 )
 def test_a_step_that_was_not_finished_is_not_graded(monkeypatch, result, state):
-    monkeypatch.setattr(Pool, "results", lambda self: iter([(1, result)]))
+    monkeypatch.setattr(Pool, "results", lambda self: iter([((1, False), result)]))
     monkeypatch.setattr(Pool, "submit", lambda self, *task: None)
     made = grade(ONE, Options(steps=(1,)))
     assert made.steps[0].state == state and made.earned == 0 and made.steps[0].hints
@@ -103,7 +103,7 @@ def test_a_run_that_is_lost_is_run_again(monkeypatch):
 
     monkeypatch.setattr(Pool, "results", losing)
     made = grade(ONE, Options(steps=(1,)))
-    assert calls == [1, 1] and made.earned == made.possible and not made.problem
+    assert calls == [(1, False)] * 2 and made.earned == made.possible and not made.problem
 
 
 def test_a_child_that_does_not_start_is_our_fault(monkeypatch):

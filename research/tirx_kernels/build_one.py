@@ -22,9 +22,12 @@ def main(module_name: str, arch: str, out: Path) -> None:
     os.environ["TIRX_PREPARE_CUDA_ARCH"] = arch
     from capture import Kept, patch_tvm
     from cpu_torch import as_cuda
+    from hooks import connect
+    from on_ptxsim import Simulator
 
     kept = Kept()
     patch_tvm(kept, arch)
+    connect(kept, Simulator(dry=True))
     row: dict = {"module": module_name, "arch": arch, "configs": []}
     with as_cuda(CAPABILITY[arch]):
         everything(module_name, row, kept, out)

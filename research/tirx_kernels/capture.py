@@ -129,5 +129,14 @@ def to_ptx(source: str, arch: str) -> tuple[Path, str]:
     key = hashlib.sha256(f"{arch}\n{source}".encode()).hexdigest()[:20]
     path = PTX_FOLDER / f"{key}.ptx"
     if not path.exists():
-        path.write_text(compile_ptx(source, arch, "--device-int128"))
+        path.write_text(compile_ptx(source, arch, "--device-int128", *_nvshmem()))
     return path, hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _nvshmem() -> list[str]:
+    """The include path of NVSHMEM, if its wheel is installed."""
+    import importlib.util
+
+    found = importlib.util.find_spec("nvidia.nvshmem")
+    paths = list(found.submodule_search_locations or []) if found else []
+    return [f"-I{path}/include" for path in paths]

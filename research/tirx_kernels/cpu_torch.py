@@ -35,6 +35,8 @@ class AsCuda(TorchFunctionMode):
     on_address = staticmethod(lambda tensor: None)
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is torch.device:
+            return function(*args, **(kwargs or {}))
         if function == _IS_CUDA:
             return True
         if function == _DEVICE:

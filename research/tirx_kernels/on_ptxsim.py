@@ -41,6 +41,7 @@ class Simulator:
     """What TVM's hooks call. `runs` grows by one with each launch."""
 
     checks: bool = True
+    dry: bool = False  # run nothing
     order: str | int = "program"
     runs: list[Run] = field(default_factory=list)
     storages: dict[int, tuple[np.ndarray, str]] = field(default_factory=dict)
@@ -105,6 +106,8 @@ class Simulator:
             for word in ("blockIdx", "threadIdx", "clusterCtaIdx")
         )
         shared = shape.get("tirx.use_dyn_shared_memory", 0)
+        if self.dry:
+            return
         run = Run(kernel.name, grid, block, cluster)
         self.runs.append(run)
         start = time.perf_counter()

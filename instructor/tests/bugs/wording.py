@@ -5,7 +5,7 @@ Each is a Bug, what the hint must say, and the statement that the finding must p
 
 from __future__ import annotations
 
-from barriers import EIGHT, ONE_TILE
+from barriers import EIGHT, EIGHT_OF_PAIR, ONE_TILE
 from corpus import Bug, after, drop, replace
 from memory import SINGLE
 
@@ -58,8 +58,45 @@ WAITS = (
         **EIGHT,
         edits=(drop("tile_scheduler.next_tile()"),),
         kind="deadlock",
-        names="WG1 warp 3 lane 0 (TMA) waits for phase 12 of mma2tma[0]",
+        names="waits for mma2tma[0] once too often: nothing lets it leave the loop at lines",
         why="The TMA warp loads the first tile forever.",
+    ),
+    Bug(
+        "next-tile-forgotten-by-tma-with-stages-to-spare",
+        8,
+        **EIGHT,
+        edits=(drop("tile_scheduler.next_tile()"),),
+        kind="deadlock",
+        names="once too often: nothing lets it leave the loop at lines",
+        why="Four stages are more than the K tiles: the wait that never ends is one that nobody signals.",
+    ),
+    Bug(
+        "both-ctas-announce-all-bytes",
+        9,
+        **EIGHT_OF_PAIR,
+        edits=(
+            replace(
+                "if cbx == 0:\n                    tma2mma_cta0", "if True:\n                    tma2mma_cta0"
+            ),
+        ),
+        kind="tx-count",
+        names="CTA 0 and CTA 1 arrive on it at line",
+        why="Each CTA announces the bytes of both: twice the bytes that come.",
+        order="adverse",
+    ),
+    Bug(
+        "both-ctas-announce-their-own-bytes",
+        9,
+        **EIGHT_OF_PAIR,
+        edits=(
+            replace(
+                "if cbx == 0:\n                    tma2mma_cta0.arrive(stage, TILE_BYTES)",
+                "tma2mma_cta0.arrive(stage, TILE_BYTES // 2)",
+            ),
+        ),
+        kind="mbarrier",
+        names="CTA 0 and CTA 1 arrive on it at line",
+        why="The sum is right, the count is not: init(1), and two arrive.",
     ),
     Bug(
         "write-back-not-yet-written",
@@ -164,6 +201,9 @@ HINTS = {  # name -> in the hint
     "no-sync-after-the-copies": "cta_sync()",
     "no-sync-after-the-k-loop": "cta_sync()",
     "next-tile-forgotten-by-tma": "next_tile()",
+    "next-tile-forgotten-by-tma-with-stages-to-spare": "next_tile()",
+    "both-ctas-announce-all-bytes": "if cbx == 0:",
+    "both-ctas-announce-their-own-bytes": "if cbx == 0:",
     "write-back-not-yet-written": "the write-back",
     "cast-forgotten": "Tx.cast",
     "four-warps-store-the-same-rows": "a row of its own",
@@ -172,6 +212,8 @@ HINTS = {  # name -> in the hint
     "grid-extents-exchanged": "extents of cta_id",
 }
 STATEMENTS = {  # name -> the statement that the finding points at
+    "both-ctas-announce-all-bytes": "tma2mma_cta0.arrive(stage, TILE_BYTES)",
+    "both-ctas-announce-their-own-bytes": "tma2mma_cta0.arrive(stage, TILE_BYTES // 2)",
     "parity-1-on-a-fresh-barrier": f"{_WAIT}1)",
     "no-sync-after-the-k-loop": _LD,
     "elements-in-place-of-bytes": _EXPECT,

@@ -29,8 +29,8 @@ def bugs():
     return module.all_bugs()
 
 
-def test_the_readme_shows_the_table():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_handbook_shows_the_table():
+    text = (ROOT / "docs" / "handbook.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"<!-- orders: begin -->\n(.*?)\n<!-- orders: end -->", text, re.DOTALL)
     assert shown == markdown()
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[4]
-STUDENTS = ("README.md", "docs/steps/", "docs/debugging.md")  # pages that belong to the handout
+STUDENTS = ("docs/handbook.md", "docs/steps/", "docs/debugging.md")  # pages that belong to the handout
 SHELL = ("", "sh", "bash", "shell", "console")  # languages of blocks that may hold commands
 _FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 _FINDING = re.compile(r"<!-- finding: ([\w-]+) -->\n(?:```text\n(.*?)```\n)?", re.DOTALL)

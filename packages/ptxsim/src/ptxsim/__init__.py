@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from ptxsim.jit.code_cache import cache_directory, is_cold
     from ptxsim.launch import LoadedModule, Result
     from ptxsim.machine.tensor_map import TensorMap
-    from ptxsim.report.findings import Finding, times_text
+    from ptxsim.report.findings import CLEAN, Finding, times_text
     from ptxsim.trace.schedule import Costs, Timeline
 
 __all__ = [
-    "Costs", "Finding", "LoadedModule", "PtxError", "Result", "TensorMap", "Timeline",
+    "CLEAN", "Costs", "Finding", "LoadedModule", "PtxError", "Result", "TensorMap", "Timeline",
     "cache_directory", "is_cold", "load", "times_text", "warm_up",
 ]  # fmt: skip
 
@@ -27,6 +27,7 @@ _COMES_FROM = {
     "LoadedModule": "ptxsim.launch",
     "Result": "ptxsim.launch",
     "TensorMap": "ptxsim.machine.tensor_map",
+    "CLEAN": "ptxsim.report.findings",
     "Finding": "ptxsim.report.findings",
     "cache_directory": "ptxsim.jit.code_cache",
     "is_cold": "ptxsim.jit.code_cache",

@@ -18,6 +18,7 @@ from ptxsim.checks.lifecycle.unwritten_outputs import marked_arrays, report_unwr
 from ptxsim.frontend.parser import Function, Module, Var
 from ptxsim.grid import processes as parallel
 from ptxsim.grid.co_resident import talks
+from ptxsim.grid.every_order import run_every_order
 from ptxsim.isa.special_registers import depends_on_cluster, special_value
 from ptxsim.jit.codegen import main_loop
 from ptxsim.jit.translate import shared_address
@@ -85,8 +86,9 @@ class LoadedModule:
         a struct is a list of (offset, numpy array, TensorMap or scalar); or one bytes object for all. An
         array that holds nothing but one NaN counts as an output: the checks report what the kernel leaves of
         it unwritten.
-        order: "program", "adverse" or an int seed. names: (name, dtype, offset, size) of dynamic shared
-        buffers.
+        order: "program", "adverse", an int seed, or "all": both, and many more where threads do other things
+        because another one came first (grid/every_order.py; stats["orders"] says what was left out).
+        names: (name, dtype, offset, size) of dynamic shared buffers.
         trace: also give the Timeline of cluster `first`, scheduled with these Costs (True: the usual ones),
         or what a recorder of this class gives.
         clusters: run only so many of the grid's clusters, from number `first` on; where they talk to each
@@ -296,7 +298,11 @@ class Launch:
         recorders = _recorders(self, trace) if trace else ()
         # Parallel work is whole clusters, not BLAS calls.
         with threadpool_limits(1), parallel.only_new_garbage():
-            part = parallel.run_clusters(self, chosen, checks, order, names, jobs, recorders)
+            if order == "all" and checks and not recorders:
+                again = functools.partial(parallel.run_clusters, self, chosen, checks, names=names, jobs=1)
+                part = run_every_order(self, again)
+            else:
+                part = parallel.run_clusters(self, chosen, checks, order, names, jobs, recorders)
         stats = part.stats | {
             "ctas": part.stats["clusters"] * self.ctas_per_cluster,
             "grid_ctas": count * self.ctas_per_cluster,

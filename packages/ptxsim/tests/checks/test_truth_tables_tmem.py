@@ -171,7 +171,18 @@ ORDER = (
     Rule("before-fence", PASSED_ON, (BEFORE + " // 1", ""), "race", "review", words="tcgen05.fence", **WARPS),
     Rule("after-fence", PASSED_ON, (AFTER, ""), "race", "review", words="tcgen05.fence", **WARPS),
     Rule("barrier-between", PASSED_ON, (MEET, ""), "race", also=("uninitialized",), **WARPS),
-    Rule("load-awaited-before-use", PASSED_ON, (LOADED, ""), "async-pending", also=("race",), **WARPS),
+    Rule(  # the use of the register is in order (9.7.16.6.4.5), the dealloc behind it is not
+        "load-awaited-before-freed",
+        PASSED_ON,
+        (LOADED, ""),
+        "race",
+        words="wait::ld",
+        also=("async-pending",),
+        **WARPS,
+    ),
+    Rule(
+        "load-awaited-before-use", PASSED_ON, (LOADED, ""), "async-pending", "review", also=("race",), **WARPS
+    ),
     Rule(
         "load-awaited-before-overwritten", GIVEN_BACK, (LOADED, ""), "race", also=("async-pending",), **WARPS
     ),

@@ -1,6 +1,7 @@
 """What is made once of the sources is made again when it is damaged, or of something else."""
 
 import ast
+import sys
 from pathlib import Path
 
 from ptxsim.jit import code_cache
@@ -47,3 +48,20 @@ def test_whatever_generated_code_imports_is_in_its_hash():
                 base = package.parent.joinpath(*node.module.split("."))
                 todo += [base.with_suffix(".py"), *(base / f"{alias.name}.py" for alias in node.names)]
     assert len(seen) > 10 and seen <= hashed
+
+
+def test_a_long_compilation_is_announced_until_its_code_is_kept(tmp_path, monkeypatch, capsys):
+    """The file of the source alone does not count: who stops the first run compiles again."""
+    monkeypatch.setattr(code_cache, "cache_directory", lambda: tmp_path)
+
+    def said(slow: bool = True) -> str:
+        module = code_cache.import_generated("answer = 41\n", slow=slow)
+        del sys.modules[module.__name__]
+        return capsys.readouterr().err
+
+    assert said() == said() == code_cache.FIRST_RUN + "\n" and said(slow=False) == ""
+    (source,) = tmp_path.glob("*.py")
+    kept = tmp_path / "__pycache__" / f"{source.stem}.run-1.py311.nbi"
+    kept.parent.mkdir(exist_ok=True)
+    kept.write_text("")
+    assert said() == ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptxsim.units.tcgen05_ld_st import _cells, _packed_cells
+from ptxsim.units.tcgen05_ld_st import _packed_cells, cells
 
 
 @pytest.mark.parametrize("count, split", [(1, 8), (4, 16), (16, 40)])
@@ -19,5 +19,5 @@ def test_packing_doubles_the_columns_but_not_the_offset_of_the_second_half(count
 
 @pytest.mark.parametrize("shape", ["32x32b", "16x64b", "16x128b", "16x256b"])
 def test_other_shapes_pack_two_columns_in_a_row(shape):
-    _, columns = _cells(shape, 4)
+    _, columns = cells(shape, 4)
     assert (_packed_cells(shape, 4)[1] == np.stack([2 * columns, 2 * columns + 1])).all()

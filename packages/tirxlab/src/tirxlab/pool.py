@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection, wait
 
+from tirxlab import damaged
 from tirxlab.sandbox.clock import Clock, Starved
 
 try:
@@ -206,4 +207,6 @@ def _work(pipe: Connection, memory: int, count: int, prepare: tuple | None) -> N
                 result = function(*args)
             except MemoryError as error:
                 result = Failed(f"needs more memory than it may use: {error}".rstrip(": "), memory=True)
+            except ImportError as error:
+                result = Failed(f"cannot be made: {damaged.told(error)}")
             pipe.send(result)

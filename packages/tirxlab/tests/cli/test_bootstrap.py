@@ -143,3 +143,53 @@ def test_build_and_run_use_nothing_of_an_installed_cuda_toolkit():
     assert done.returncode == 0, done.stderr
     environment = Path(sys.prefix).resolve()
     assert done.stdout.strip() and all(Path(p).is_relative_to(environment) for p in done.stdout.split())
+
+
+def test_a_foreign_environment_is_never_removed(copy, tmp_path):
+    """LAB_VENV names a folder that ./lab did not make, and whose Python does not work: it stays as it is."""
+    foreign = tmp_path / "work"
+    (foreign / "bin").mkdir(parents=True)
+    (foreign / "pyvenv.cfg").write_text("home = /nowhere\n")
+    (foreign / "notes.txt").write_text("mine")
+    done = run_lab(copy, "doctor", LAB_VENV=str(foreign))
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "is not an environment that ./lab made" in done.stderr
+    assert (foreign / "notes.txt").read_text() == "mine" and (foreign / "pyvenv.cfg").exists()
+
+
+@pytest.fixture(scope="module")
+def damaged(tmp_path_factory):
+    """Make an environment that sees all of this one's packages but one: its Python."""
+    folder = tmp_path_factory.mktemp("damaged")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    (packages,) = folder.glob("lib/python3*/site-packages")
+    theirs = next(Path(path) for path in sys.path if Path(path).name == "site-packages")
+
+    def make(missing: str) -> Path:
+        for path in packages.iterdir():
+            path.unlink()
+        for path in theirs.iterdir():
+            if path.name not in (missing, "__pycache__"):
+                (packages / path.name).symlink_to(path)
+        return folder / "bin" / "python"
+
+    return make
+
+
+@pytest.mark.parametrize("missing", ["numpy", "tvm", "typer"])
+def test_a_damaged_environment_is_named_by_every_command(damaged, missing):
+    python = damaged(missing)
+    command = [str(python), str(ROOT / CLI / "__main__.py"), "check", "1", "--kernels", str(REFERENCE)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
+    said = done.stdout + done.stderr
+    assert "is damaged: " in said and done.returncode, said
+    assert "Traceback" not in said and "remove that folder and run ./lab again" in said
+
+
+@pytest.mark.parametrize("missing", ["numpy", "tvm"])
+def test_doctor_imports_what_it_reports(damaged, missing):
+    """The metadata of a package may be there while the package is not."""
+    command = [str(damaged(missing)), str(ROOT / CLI / "__main__.py"), "doctor"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 1 and f"No module named '{missing}'" in done.stdout
+    assert "build kernels                       no" in done.stdout

@@ -31,7 +31,7 @@ def shown_in_slides() -> set[str]:
 
 
 def test_every_figure_that_is_shown_is_drawn_and_no_other():
-    assert set(figures.drawn()) - {"README.md"} == shown_in_pages() | shown_in_slides()
+    assert set(figures.drawn()) - {figures.CHARTS} == shown_in_pages() | shown_in_slides()
 
 
 def test_no_other_image_lies_in_docs_or_slides():
@@ -40,7 +40,7 @@ def test_no_other_image_lies_in_docs_or_slides():
     assert {path.relative_to(ROOT).as_posix() for path in images} <= set(figures.drawn())
 
 
-@pytest.mark.parametrize("name", [*figures.RECORDS, "docs/figures/compare.svg", "README.md"])
+@pytest.mark.parametrize("name", [*figures.RECORDS, "docs/figures/compare.svg", figures.CHARTS])
 def test_figures_of_pages_are_up_to_date(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     assert figures.drawn()[name]() == text, "run ./lab figures"
@@ -48,8 +48,8 @@ def test_figures_of_pages_are_up_to_date(name):
         xml.fromstring(text)
 
 
-def test_readme_has_the_charts_of_two_steps():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_handbook_has_the_charts_of_two_steps():
+    text = (ROOT / figures.CHARTS).read_text(encoding="utf-8")
     places = figures.CHART.findall(text)
     assert places == [("4", "512"), ("5", "512")] and text.count("<!-- figure: ") == 2
     assert all(

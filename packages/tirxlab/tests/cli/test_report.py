@@ -126,7 +126,7 @@ def test_links_are_relative_and_their_targets_are_there(tmp_path):
     outcome.findings = [finding("deadlock", 3)]
     page = from_outcomes.outcome_page("Check", "./lab check 5", REFERENCE, [outcome], target)
     links = [link for card in page.cards for link in card.links] + page.links
-    assert {link.href for link in links} == {"debugging.md#deadlocks", "../README.md", "steps/step05.md"}
+    assert {link.href for link in links} == {"debugging.md#deadlocks", "handbook.md", "steps/step05.md"}
     assert all((target.parent / link.href.partition("#")[0]).exists() for link in links)
     headings = {
         re.sub(r"[^a-z0-9 -]", "", line.lstrip("# ").strip().lower()).replace(" ", "-")

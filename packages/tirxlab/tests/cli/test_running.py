@@ -173,9 +173,3 @@ def test_a_size_of_ones_own_does_not_pass_the_step(run):
         "Step 1 is right (128x128x64, order adverse only). Next: all of its sizes and orders, ./lab check 1"
     )
     assert out.splitlines()[-1] == last
-
-
-def test_the_first_run_says_that_it_takes_longer(run, tmp_path, monkeypatch):
-    monkeypatch.setattr("ptxsim.jit.code_cache.cache_directory", lambda: tmp_path)
-    _, _, err = run("check", "1", "--kernels", str(REFERENCE))
-    assert "first run: the simulator compiles itself, about a minute, once" in err

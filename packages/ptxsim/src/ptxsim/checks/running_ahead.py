@@ -17,6 +17,10 @@ _AGAIN = "move on to the next phase after each wait (move_to_next_stage, or phas
 _ISSUERS = (
     "elect one thread of one warp: a test of warp_id around the elected thread keeps the other warps out"
 )
+_BOTH = (
+    "a barrier that init(1) counts for the whole cluster is arrived on by one of its CTAs: put the arrive "
+    "under a condition on the CTA's rank, as in `if cbx == 0:`, or count both in init"
+)
 
 
 @dataclass(frozen=True)
@@ -125,11 +129,31 @@ def _issuers(cluster, place, history: BarrierHistory, reporter) -> Reason | None
             lanes[warp] = lanes.get(warp, 0) | signals.lanes
     for (how, line), lanes in by_line.items():
         threads = sum(mask.bit_count() for mask in lanes.values())
+        both = from_several_ctas(cluster, history)
+        if threads > history.count and both is not None and how == "arrive":
+            return both
         if threads > history.count:
             who = role(cluster, next(iter(lanes)) // cluster.warps_per_cta, lanes)
             verb = "commit to" if how == "commit" else "arrive on"
             text = f"{threads} threads ({who}) {verb} it at line {line}, but it has init({history.count})"
             return Reason(text, _ISSUERS if how == "commit" else _COUNT, "arrivals")
+    return None
+
+
+def from_several_ctas(cluster, history: BarrierHistory) -> Reason | None:
+    """One line by which several CTAs of the cluster arrive on a barrier that counts fewer arrivals."""
+    ranks: dict[int, set[int]] = {}
+    rows: dict[int, int] = {}
+    for how, warp, row in history.sources:
+        if how == "arrive":
+            line = cluster.program.instrs[row].src or row
+            ranks.setdefault(line, set()).add(warp // cluster.warps_per_cta)
+            rows.setdefault(line, row)
+    for line, ctas in ranks.items():
+        if len(ctas) > max(1, history.count):
+            who = " and ".join(f"CTA {rank}" for rank in sorted(ctas))
+            text = f"{who} arrive on it at line {line}, but it has init({history.count})"
+            return Reason(text, _BOTH, "arrivals", rows[line])
     return None
 
 

@@ -96,7 +96,9 @@ def _next(used: list[Cluster], idle: list[Cluster], not_started: deque) -> Clust
     """The next cluster of the grid, started."""
     if not idle:
         first = used[0]
-        idle.append(Cluster(first.launch, first.order, first.reporter, explain=first.explain))
+        idle.append(
+            Cluster(first.launch, first.late.order or first.order, first.reporter, explain=first.explain)
+        )
         used.append(idle[-1])
     cluster = idle.pop()
     index = not_started.popleft()

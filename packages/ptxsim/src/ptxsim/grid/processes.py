@@ -27,6 +27,7 @@ from ptxsim.grid.co_resident import fit, run_together
 from ptxsim.grid.fruitless import Fruitless
 from ptxsim.grid.one_by_one import Doubtful, OneByOne, comparable
 from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.late_operations import base_of
 from ptxsim.report.findings import Reporter
 
 WORTHWHILE = 2.0  # seconds of remaining work below which forking does not pay
@@ -51,7 +52,7 @@ def run_clusters(launch, chosen: range, checks: bool, order, names: list, jobs: 
     jobs = 1 if launch.talkative else min(jobs or cores(), len(chosen))
 
     def run(compare: bool) -> Part:
-        launch.not_started.offer(chosen, order, fit(launch))
+        launch.not_started.offer(chosen, base_of(order), fit(launch))
         reporter = Reporter(names, launch.memory, launch.shared_dynamic, launch.source)
         checker = Checker(launch, reporter, checks, extra) if checks or extra else None
         recordings = Recordings(checker) if compare else None

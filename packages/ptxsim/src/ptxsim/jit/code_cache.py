@@ -38,11 +38,6 @@ def _temporary() -> Path:
     return Path(tempfile.mkdtemp(prefix="ptxsim-"))
 
 
-def is_cold() -> bool:
-    """Whether nothing was compiled here yet: the first run then takes the best part of a minute longer."""
-    return not any(cache_directory().glob("ptxsim_*.py"))
-
-
 @functools.cache
 def _sources():
     """The hash of what all generated code may import, and of who compiles it."""
@@ -80,10 +75,14 @@ def _write_whole(path: Path, text: str) -> None:
     os.replace(part, path)
 
 
-def import_generated(text: str, key: str = ""):
+FIRST_RUN = "first run: the simulator compiles itself, about a minute, once"
+
+
+def import_generated(text: str, key: str = "", slow: bool = False):
     """Imports generated source from its content-named file; helpers it calls count as content.
 
-    key: what decides about others that it calls (`compiled.digest_of_module`).
+    key: what decides about others that it calls (`compiled.digest_of_module`). slow: its compilation is long
+    enough to be announced on standard error.
     """
     digest = _sources().copy()
     digest.update((text + key).encode())
@@ -93,6 +92,8 @@ def import_generated(text: str, key: str = ""):
     path = cache_directory() / f"{name}.py"
     if not path.exists():
         _write_whole(path, text)
+    if slow and not any(path.parent.glob(f"__pycache__/{name}.*.nbi")):
+        print(FIRST_RUN, file=sys.stderr, flush=True)
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module

@@ -64,7 +64,7 @@ def main_loop(fast: tuple[FastCall, ...] = ()) -> Callable:
     """The compiled `run` of loop_template.py with all hot operations and fast forms of units in it."""
     text = remembered("loop", _TABLE, lambda: _loop_text(fast), key=repr(fast))
     modules = map(importlib.import_module, sorted({call.module for call in fast}))
-    return import_generated(text, "".join(map(digest_of_module, modules))).run
+    return import_generated(text, "".join(map(digest_of_module, modules)), slow=True).run
 
 
 def _loop_text(fast: tuple[FastCall, ...]) -> str:

@@ -19,6 +19,7 @@ from ptxsim.machine.async_queue import Engine
 from ptxsim.machine.batch_scheduler import POLL_WORK, POLLS, BatchScheduler
 from ptxsim.machine.control_words import describe
 from ptxsim.machine.forward_progress import MOST_UNITS, held_back, time_out
+from ptxsim.machine.late_operations import LateOperations, base_of
 from ptxsim.machine.mbarrier import MBarrier
 from ptxsim.machine.split import BLOCK, PARK, Split, Wait
 from ptxsim.machine.tensor_memory import TensorMemory
@@ -33,7 +34,9 @@ class Cluster:
         """checks: observers of the run; explain(cluster, reporter) -> Finding, asked when all are stuck."""
         self.launch, self.program = launch, launch.program
         self.reporter, self.checks, self.explain = reporter, checks, explain
-        self.order, self.dry = order, False  # dry: tensor cores and TMA move no data, for timing/
+        self.late = LateOperations(order)
+        self.order = base_of(order)
+        self.dry = False  # tensor cores and TMA move no data, for timing/
         self.ctas = launch.ctas_per_cluster
         self.threads_per_cta = launch.threads
         self.warps_per_cta = -(-launch.threads // 32)
@@ -95,6 +98,7 @@ class Cluster:
         self.engine = Engine(self.order)
         self.batched = not self.checks and self.engine.random is None
         self.batch.start()
+        self.late.start()
         self.unit_state: dict[object, object] = {}  # bar, bulk groups, ...: state that units keep per cluster
         self.waiting: dict[object, list[int]] = {}
         self.waits: dict[int, Wait] = {}
@@ -205,7 +209,9 @@ class Cluster:
                 if self.watchdog.exhausted():
                     break
             if not self.queue:
-                if self.engine.complete_one() or (self.waits and time_out(self)):
+                if self.engine.complete_one() or self.late.release(self):
+                    continue
+                if self.waits and time_out(self):
                     continue
                 break
             before, g = self.effects, self._next()
@@ -294,6 +300,8 @@ class Cluster:
         g, outcome = split.index, BLOCK
         split.row, split.mask = row, mask
         if split.mask == self.alive[split.warp] or not held_back(self, split):
+            if self.late.on and self.late.takes(self, split):
+                return False
             outcome = self.program.handlers[row](self, split, self.program.args[row])
         if outcome is not BLOCK:
             self.split_table[g, bytecode.SP_PC] = row + 1

@@ -172,6 +172,24 @@ def loop_around(program, first: int, last: int) -> tuple[int, int]:
     return min(around, key=lambda loop: loop[1] - loop[0], default=(first, last))
 
 
+def loop_without_end(program, row: int) -> tuple[int, int] | None:
+    """Rows of the smallest loop around a row that no jump, ret or exit leaves; None where all can end."""
+    code = program.code
+    jumps = np.flatnonzero(code[:, bytecode.OP] == bytecode.BRA)
+    targets = code[jumps, bytecode.IMM]
+    around = [(int(to), int(at)) for at, to in zip(jumps, targets, strict=True) if to <= row <= at]
+    for first, last in sorted(around, key=lambda loop: loop[1] - loop[0]):
+        inside = (jumps >= first) & (jumps <= last)
+        leaves = inside & ((targets < first) | (targets > last))
+        ends = any(
+            i is not None and i.op in ("ret", "exit", "trap") for i in program.instrs[first : last + 1]
+        )
+        falls = program.instrs[last] is None or program.instrs[last].pred is not None
+        if not leaves.any() and not ends and not falls:
+            return first, last
+    return None
+
+
 def _where(cluster, rows: dict[int, tuple[int, int]]) -> dict:
     """The place of the first warp that goes round: the head of its loop."""
     if not rows:

@@ -81,6 +81,8 @@ class Watchdog:
         if self.cluster.engine.complete_one():
             self.cluster.effects += 1
             self.moved = True
+        elif self.cluster.late.release(self.cluster):
+            self.moved = True
         elif not (time_out(self.cluster) or release(self.cluster)):
             return False
         self._look_from(self.rounds.start)

@@ -34,6 +34,10 @@ KINDS = (
 )
 _OF_ACCESSES = ("misaligned", "out-of-bounds", "uninitialized", "proxy-fence", "race")  # these count accesses
 SEVERITIES = ("error", "incomplete", "review")
+CLEAN = (  # what the verdict promises, in one sentence
+    "no race, missing edge or deadlock in any interleaving that program order and synchronisation allow, "
+    "for the control flow that was seen"
+)
 
 
 def _is_worse(one: str, other: str) -> bool:

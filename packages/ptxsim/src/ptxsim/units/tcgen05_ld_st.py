@@ -21,7 +21,7 @@ from ptxsim.units.warp import require_aligned
 
 # ---- ld, st, wait ----
 
-_COUNTS = {f"x{1 << i}": 1 << i for i in range(8)}
+COUNTS = {f"x{1 << i}": 1 << i for i in range(8)}
 _SHAPES = {"32x32b": 128, "16x64b": 128, "16x128b": 64, "16x256b": 32, "16x32bx2": 128}  # -> most of .num
 
 
@@ -34,21 +34,21 @@ def _boxes(op: str, packing: str, operands: str, split_operands: str) -> list[st
     ]
 
 
-_NUMBERS = {f"n{most}": " ".join(n for n in _COUNTS if _COUNTS[n] <= most) for most in (32, 64, 128)}
+_NUMBERS = {f"n{most}": " ".join(n for n in COUNTS if COUNTS[n] <= most) for most in (32, 64, 128)}
 
 
-def _shape(instr) -> tuple[str, int]:
+def shape_of(instr) -> tuple[str, int]:
     """The shape and .num; PtxError if the vector of registers has another length."""
-    shape, count = (next(m for m in instr.mods if m in known) for known in (_SHAPES, _COUNTS))
+    shape, count = (next(m for m in instr.mods if m in known) for known in (_SHAPES, COUNTS))
     vector = instr.operands[0 if instr.mods[0] == "ld" else -1]
-    found, needed = len(getattr(vector, "items", (0,))), len(_cells(shape, _COUNTS[count])[0])
+    found, needed = len(getattr(vector, "items", (0,))), len(cells(shape, COUNTS[count])[0])
     if found != needed:
         raise refuse(instr, f"{instr.name} takes {needed} registers, not {found}")
-    return shape, _COUNTS[count]
+    return shape, COUNTS[count]
 
 
 @functools.lru_cache(maxsize=64)
-def _cells(shape: str, count: int, split_column: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def cells(shape: str, count: int, split_column: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """(TMEM lane offset, column offset), each (registers, 32), of a warp's ld / st."""
     lane, column = np.broadcast_arrays(*load_layout(shape, count, split_column))
     return np.ascontiguousarray(lane.T), np.ascontiguousarray(column.T)
@@ -59,7 +59,7 @@ def _packed_cells(shape: str, count: int, split_column: int = 0) -> tuple[np.nda
     """The same with two columns, (2, registers, 32), for each register; the offset of the second half of
     .16x32bx2 counts columns of tensor memory, packed or not (PTX ISA 9.7.16.8.1).
     """
-    (lane, first), (_, shifted) = _cells(shape, count), _cells(shape, count, split_column)
+    (lane, first), (_, shifted) = cells(shape, count), cells(shape, count, split_column)
     start = 2 * first + shifted - first
     return lane, np.stack([start, start + 1])
 
@@ -83,7 +83,7 @@ def _reach(cells_of, shape: str, count: int, split_column: int, address: int, qu
     return Reach(cells, *[(int(x.min()), int(x.max())) for x in cells])
 
 
-def _target(cluster, split, address: int, form: tuple, what: str):
+def target(cluster, split, address: int, form: tuple, what: str):
     """Absolute (lanes, columns) of an access; None, with a finding, if the warp may not touch them."""
     quarter = 32 * (split.warp % cluster.warps_per_cta % 4)
     reach = _reach(*form, address & 0xFFFF_FFFF, quarter)
@@ -116,19 +116,19 @@ def _target(cluster, split, address: int, form: tuple, what: str):
     writes=(0,),
     async_destination=True,
     section="9.7.16.8.1",
-    prepare=lambda args: (*_vector(args[0]), *args[1:]),
+    prepare=lambda args: (*vector(args[0]), *args[1:]),
     **_NUMBERS,
 )
 def load(instr):
-    shape, count = _shape(instr)
+    shape, count = shape_of(instr)
     packed = "pack::16b" in instr.mods
-    cells_of = _packed_cells if packed else _cells
+    cells_of = _packed_cells if packed else cells
 
     def run(cluster, split, args):
         require_aligned(cluster, split)
         targets, slots, address, *rest = args
         form = cells_of, shape, count, cluster.scalar(split, rest[0]) if rest else 0
-        place = _target(cluster, split, cluster.address(split, address), form, "tcgen05.ld")
+        place = target(cluster, split, cluster.address(split, address), form, "tcgen05.ld")
         if place is None:
             return
         cells, row = cluster.tmem[split.cta].cells, split.row
@@ -143,12 +143,12 @@ def load(instr):
             for source, copy in () if cluster.engine.eager else cluster.program.copies.get(row, ()):
                 cluster.registers[split.warp, copy] = cluster.registers[split.warp, source]
 
-        _defer(cluster, split, "ld", targets, finish)
+        defer(cluster, split, "ld", targets, finish)
 
     return run
 
 
-def _vector(operand) -> tuple[tuple[int, ...], np.ndarray]:
+def vector(operand) -> tuple[tuple[int, ...], np.ndarray]:
     """The slots of a vector of registers, or of one, also as an array."""
     slots = operand if isinstance(operand, tuple) else (operand,)
     return slots, np.array(slots)
@@ -157,19 +157,19 @@ def _vector(operand) -> tuple[tuple[int, ...], np.ndarray]:
 @unit(
     *_boxes("tcgen05.st", "unpack::16b", "[a], r", "[a], column, r"),
     section="9.7.16.8.2",
-    prepare=lambda args: (_vector(args[-1])[1], *args[:-1]),
+    prepare=lambda args: (vector(args[-1])[1], *args[:-1]),
     **_NUMBERS,
 )
 def store(instr):
-    shape, count = _shape(instr)
+    shape, count = shape_of(instr)
     packed = "unpack::16b" in instr.mods
-    cells_of = _packed_cells if packed else _cells
+    cells_of = _packed_cells if packed else cells
 
     def run(cluster, split, args):
         require_aligned(cluster, split)
         slots, address, *rest = args
         form = cells_of, shape, count, cluster.scalar(split, rest[0]) if rest else 0
-        place = _target(cluster, split, cluster.address(split, address), form, "tcgen05.st")
+        place = target(cluster, split, cluster.address(split, address), form, "tcgen05.st")
         if place is None:
             return
         values = cluster.registers[split.warp, slots].astype(np.uint32)
@@ -182,12 +182,12 @@ def store(instr):
                 cluster.checks.tmem_access(cluster, split, place, True, row)
             cells[place] = values
 
-        _defer(cluster, split, "st", (), finish)
+        defer(cluster, split, "st", (), finish)
 
     return run
 
 
-def _defer(cluster, split, kind: str, targets: tuple, finish) -> None:
+def defer(cluster, split, kind: str, targets: tuple, finish) -> None:
     """ld and st complete at their wait: now, or as late as that wait or the first use of a register."""
     if cluster.checks:
         cluster.checks.tmem_issue(cluster, split, kind, targets)

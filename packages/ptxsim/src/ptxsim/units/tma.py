@@ -92,14 +92,23 @@ def write_box(cluster, tmap: TensorMap, start: tuple[int, ...], data: np.ndarray
 # ---- operands ----
 
 
-def _tensor(cluster, split, arg) -> tuple[TensorMap | None, tuple[int, ...]]:
-    """The tensor map at an address operand `[map, {coordinates}]` and the signed coordinates."""
+def _tensor(cluster, split, arg, rows: bool = False) -> tuple[TensorMap | None, tuple[int, ...]]:
+    """The tensor map at an address operand `[map, {coordinates}]` and the signed coordinates.
+
+    rows: of .tile::gather4 or scatter4: a column and four rows of a matrix whose box is one row.
+    """
     address = cluster.address(split, arg)
     tmap = find_map(cluster, split, address)
     if tmap is None:
         return None, ()
     coordinates = cluster.scalars(split, arg.parts[0])
-    if len(coordinates) != len(tmap.dims):
+    if rows and (tmap.rank != 2 or tmap.box[1] != 1):
+        message = (
+            f"four rows of a tensor map of rank {tmap.rank} with box {tmap.box}; it takes rank 2 and one row"
+        )
+        cluster.reporter.add("descriptor", "error", message, "", split)
+        return None, ()
+    if len(coordinates) != (5 if rows else len(tmap.dims)):
         message = f"{len(coordinates)} coordinates for a tensor map of rank {tmap.rank}"
         cluster.reporter.add("descriptor", "error", message, "", split)
         return None, ()
@@ -143,12 +152,16 @@ def _warn_lanes(cluster, split, shared, what: str, severity: str = "error") -> N
 
 
 _LOAD = "cp.async.bulk.tensor .dim.to.global{.tile}.mbarrier::complete_tx::bytes"
+_GATHER = "cp.async.bulk.tensor .2d.to.global.tile::gather4.mbarrier::complete_tx::bytes"
 
 
 @unit(
     f"{_LOAD}{{.group}}{{.hint}} [d], [map], [bar]{{, policy}}",
     f"{_LOAD}.multicast::cluster{{.group}}{{.hint}} [d], [map], [bar], mask{{, policy}}",
+    f"{_GATHER}{{.group}}{{.hint}} [d], [map], [bar]{{, policy}}",
+    f"{_GATHER}.multicast::cluster{{.group}}{{.hint}} [d], [map], [bar], mask{{, policy}}",
     "cp.async.bulk.tensor .dim.global.shared::cta{.tile}.bulk_group{.hint} [map], [s]{, policy}",
+    "cp.async.bulk.tensor .2d.global.shared::cta.tile::scatter4.bulk_group{.hint} [map], [s]{, policy}",
     to="shared::cluster shared::cta",
     section="9.7.9.27.1",
     fire_and_forget=True,
@@ -159,18 +172,30 @@ def tensor_copy(instr):
 
 def _tensor_load(instr):
     mods = set(instr.mods)
-    multicast, pair = "multicast::cluster" in mods, "cta_group::2" in mods
+    multicast, pair, rows = "multicast::cluster" in mods, "cta_group::2" in mods, "tile::gather4" in mods
 
     def run(cluster, split, args):
         _warn_lanes(cluster, split, args[0], "load to")
         for thread in each_lane(split):
-            _load_one(cluster, thread, args, multicast, pair)
+            _load_one(cluster, thread, args, multicast, pair, rows)
 
     return run
 
 
-def _load_one(cluster, split, args, multicast: bool, pair: bool) -> None:
-    tmap, start = _tensor(cluster, split, args[1])
+def boxes(
+    tmap: TensorMap, start: tuple[int, ...], offset: int
+) -> list[tuple[tuple[int, ...], np.ndarray, int]]:
+    """(coordinates, chunks of shared memory, end) of what one instruction copies: a box, or four rows."""
+    if len(start) == tmap.rank:
+        return [(start, *shared_chunks(offset, tmap))]
+    inner = tmap.box[0] * tmap.dtype.itemsize
+    chunks, end = _box_chunks(offset, 4, inner, tmap.swizzle)
+    column, *rows = start
+    return [((column, row), chunks[i : i + 1], end) for i, row in enumerate(rows)]
+
+
+def _load_one(cluster, split, args, multicast: bool, pair: bool, rows: bool) -> None:
+    tmap, start = _tensor(cluster, split, args[1], rows)
     place = place_of(cluster, split, cluster.address(split, args[0]), False)
     bar = place_of(cluster, split, cluster.address(split, args[2]), False)
     if tmap is None or place is None or bar is None:
@@ -179,17 +204,22 @@ def _load_one(cluster, split, args, multicast: bool, pair: bool) -> None:
     _check_barrier(cluster, split, place, bar, multicast, pair)
     mask = cluster.scalar(split, args[3]) if multicast else 0
     ranks = [r for r in range(cluster.ctas) if mask >> r & 1] if multicast else [place[0]]
-    chunks, end = shared_chunks(place[1], tmap)
-    if end > cluster.launch.shared_end:
+    parts = boxes(tmap, start, place[1])
+    if parts[0][2] > cluster.launch.shared_end:
         name = cluster.reporter.shared_name(place[1])
         text = f"TMA load of {tmap.box_bytes} B to {name} passes the end of shared memory"
         cluster.reporter.add("out-of-bounds", "error", text, "", split)
         return
     targets = [_signalled(rank, bar, multicast, pair) for rank in ranks]
+    for at, chunks, _ in parts:
+        _load_box(cluster, split, tmap, at, chunks, ranks, targets, place[1])
+
+
+def _load_box(cluster, split, tmap, start, chunks, ranks: list[int], targets: list, offset: int) -> None:
     token = None
     cluster.watchdog.rounds.copies("load", tmap, start)
     if cluster.checks:
-        token = cluster.checks.tma_issue(cluster, split, "load", tmap, start, ranks, place[1])
+        token = cluster.checks.tma_issue(cluster, split, "load", tmap, start, ranks, offset)
         cluster.checks.will_signal(cluster, split, "load", targets)
     size = tmap.box_bytes
 
@@ -236,9 +266,10 @@ def tensor_reduce(instr):
 
 def _tensor_store(instr, reduction: str | None):
     operation = _REDUCTIONS[reduction] if reduction else None
+    rows = "tile::scatter4" in instr.mods
 
     def run(cluster, split, args):
-        copies = _copies(cluster, split, args, operation is None)
+        copies = _copies(cluster, split, args, operation is None, rows)
         # the same bytes to the same place, as CuTe DSL 4.8 has it: slow, but right
         severity = "review" if operation is None and len(copies) == 1 else "error"
         _warn_lanes(cluster, split, args[1], "store from", severity)
@@ -248,12 +279,12 @@ def _tensor_store(instr, reduction: str | None):
     return run
 
 
-def _copies(cluster, split, args, merge: bool) -> list[tuple[tuple, list[int]]]:
+def _copies(cluster, split, args, merge: bool, rows: bool = False) -> list[tuple[tuple, list[int]]]:
     """((tensor map, coordinates, shared place), lanes) of what lanes store; equal ones are merged."""
     found: list[tuple[tuple, list[int]]] = []
     for lane in [int(x) for x in split.lanes]:
         one = split.at(1 << lane)
-        tmap, start = _tensor(cluster, one, args[0])
+        tmap, start = _tensor(cluster, one, args[0], rows)
         place = place_of(cluster, one, cluster.address(one, args[1]), False)
         if tmap is None or place is None:
             continue
@@ -271,12 +302,17 @@ def _store_one(cluster, split, what: tuple, lanes: list[int], operation) -> None
     tmap, start, place = what
     first = split.at(1 << lanes[0])
     _check_alignment(cluster, first, place[1], tmap)
-    chunks, end = shared_chunks(place[1], tmap)
-    if end > cluster.launch.shared_end:
+    parts = boxes(tmap, start, place[1])
+    if parts[0][2] > cluster.launch.shared_end:
         cluster.reporter.add(
             "out-of-bounds", "error", "a TMA store reads past the end of shared memory", "", first
         )
         return
+    for at, chunks, _ in parts:
+        _store_box(cluster, split, first, tmap, at, chunks, place, lanes, operation)
+
+
+def _store_box(cluster, split, first, tmap, start, chunks, place, lanes: list[int], operation) -> None:
     groups = [open_group(cluster, split.at(1 << lane)) for lane in lanes]
     cluster.watchdog.rounds.copies("store", tmap, start)
     token = (

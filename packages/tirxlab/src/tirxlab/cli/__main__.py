@@ -15,6 +15,20 @@ if not __package__:
 def command() -> int:
     """The command itself; its imports come after the fork, so that the parent stays small."""
     gc.set_threshold(100_000)  # imports make a lot that stays
+    try:
+        return started()
+    except ImportError as error:
+        from tirxlab import damaged
+
+        if damaged.is_ours(error):
+            raise
+        print(f"lab: {damaged.told(error)}", file=sys.stderr)
+        return 2
+    finally:
+        gc.freeze()  # the end of the process looks for no garbage in it
+
+
+def started() -> int:
     if sys.argv[1:2] == ["check"]:
         from tirxlab.cli import ahead
 
@@ -22,10 +36,7 @@ def command() -> int:
             ahead.start()
     from tirxlab.cli.app import main
 
-    try:
-        return main()
-    finally:
-        gc.freeze()  # the end of the process looks for no garbage in it
+    return main()
 
 
 if __name__ == "__main__":

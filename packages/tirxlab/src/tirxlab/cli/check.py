@@ -33,7 +33,10 @@ def run(
     step: StepsArgument,
     rung: tracks.RungArgument = None,
     size: SizesOption = None,
-    orders: Annotated[int, typer.Option("--orders", metavar="N", help="N more orders, seeds 0 .. N-1")] = 0,
+    orders: Annotated[
+        str,
+        typer.Option("--orders", metavar="N", help="N more orders, seeds 0 .. N-1; or all that may matter"),
+    ] = "0",
     full: Annotated[bool, typer.Option("--full", help="sizes over 1024 too, also on sim")] = False,
     kernels: KernelsOption = None,
     device: DeviceOption = None,
@@ -55,8 +58,7 @@ def run(
     tracks.no_rung(rung)
     path, asked = kernels_file(kernels), parse_steps(step)
     chosen = None if order is None else parse_order(order)
-    if orders < 0:
-        raise UserError("--orders takes the number of further orders to try, 0 or more")
+    further = further_orders(orders)
     sizes = [parse_size(text) for text in size or []]
     steps, left = choose_written(path, asked)
     device = usable_device(device)
@@ -66,7 +68,7 @@ def run(
             jobs = [
                 Job(path, number, shape, device, each)
                 for shape in sizes or quick_or_all(number, device, full)
-                for each in (*orders_of(number, shape, device, chosen), *range(orders))
+                for each in (*orders_of(number, shape, device, chosen), *further)
             ]
             done = run_until_failure(runner, jobs, bool(sizes), number == steps[-1])
             outcomes += done
@@ -90,12 +92,12 @@ def run(
 
 def foretell(runner: Runner, done: list[Outcome]) -> None:
     """One line: what the time model says of the largest size with a published time that passed."""
-    from tirxlab.cli.foretell import told_in_a_line
+    from tirxlab.cli.foretell import COMPARABLE_FROM, told_in_a_line
     from tirxlab.rubric import load_rubric
 
     last, published = done[-1], load_rubric().reference_ms[done[-1].step]
     sizes = [size for size in published if size_text(size) in {o.size for o in done}]
-    if not last.passed or last.device != "sim" or not sizes:
+    if not last.passed or last.device != "sim" or not sizes or last.step < COMPARABLE_FROM:
         return
     size = max(sizes, key=lambda s: s[0] * s[1] * s[2])
     built = runner.made.get((last.step, size))
@@ -112,6 +114,15 @@ def write_page(target: Path, step: str, path: Path, outcomes: list[Outcome], lef
     page.notes += [left_out(left)] if left else []
     from_outcomes.with_timelines(page, path, outcomes)
     write_report(target, page)
+
+
+def further_orders(text: str) -> tuple:
+    """What --orders asks for besides the usual ones."""
+    if text == "all":
+        return (text,)
+    if not text.isdigit():
+        raise UserError("--orders takes the number of further orders to try, 0 or more, or all")
+    return tuple(range(int(text)))
 
 
 def orders_of(step: int, size: tuple[int, int, int], device: str, chosen: str | int | None) -> tuple:

@@ -83,12 +83,12 @@ def parse_step(text: str) -> int:
 
 
 def parse_order(text: str) -> str | int:
-    """`program`, `adverse` or a seed."""
-    if text in ("program", "adverse"):
+    """`program`, `adverse`, `all` or a seed."""
+    if text in ("program", "adverse", "all"):
         return text
     if text.isdigit():
         return int(text)
-    raise UserError(f"{text!r} is not an order: write program, adverse, or a whole number as a seed")
+    raise UserError(f"{text!r} is not an order: write program, adverse, all, or a whole number as a seed")
 
 
 def choose_written(path: Path, steps: list[int]) -> tuple[list[int], dict[int, str]]:

@@ -1,7 +1,11 @@
-"""`./lab demo`: the reference kernels on the simulator, at every size that it runs by default."""
+"""`./lab demo`: the reference kernels on the simulator, at every size that it runs by default.
+
+In a handout with no step written: a finished copy kernel, and the same with a mistake and its finding.
+"""
 
 import sys
 import time
+from pathlib import Path
 
 import typer
 
@@ -12,8 +16,8 @@ from tirxlab.cli.common import (
     JsonOption,
     KernelsOption,
     OrderOption,
+    UserError,
     kernels_file,
-    notes,
     output,
     parse_order,
     print_json,
@@ -38,9 +42,10 @@ def run(
     path, chosen = kernels_file(kernels, reference=True), parse_order(order)
     device, text = usable_device(device), source_text(path)
     steps = [step for step in STEPS if step in sections(text) and not is_untouched(text, step)]
+    if not steps and device == "sim" and kernels is None:
+        raise typer.Exit(shown_kernels(json))
     if not steps:
-        notes().print(f"{path.name} has no finished step yet; write step 1, then ./lab check 1", markup=False)
-        raise typer.Exit(1)
+        raise UserError(f"{path.name} has no finished step yet; write step 1, then ./lab check 1")
     jobs = [Job(path, step, size, device, chosen) for step in steps for size in quick_or_all(step, device)]
     whose = "the solutions" if path == REFERENCE else "your kernels"
     print(f"running {whose} in {shown(path)}: {len(jobs)} runs on {device}", file=sys.stderr)
@@ -62,3 +67,30 @@ def run(
         f"{good}, {seconds:.0f} s in all ({shown(path)}, device {outcomes[0].device})", markup=False
     )
     raise typer.Exit(1 if failed else 0)
+
+
+def shown_kernels(json: bool) -> int:
+    """Run the two kernels of data/demo_kernels.py; the exit status, 0 if each does what it is there for."""
+    import numpy as np
+
+    import utils
+    from tirxlab.data import demo_kernels
+    from tirxlab.devices import sim
+    from tirxlab.toolchain.build import build
+
+    X = np.arange(256 * demo_kernels.COLS, dtype=np.float16).reshape(256, demo_kernels.COLS)
+    found = []
+    for bytes_ in (demo_kernels.TILE_BYTES, demo_kernels.TILE_BYTES * 2):
+        artifact, Y = build(demo_kernels.copy_rows(256, bytes_)), np.zeros_like(X)
+        found.append((sim.run(artifact, [X, Y]), artifact, bool((X == Y).all())))
+    (good, _, copied), (bad, artifact, _) = found
+    right = good.verdict == "clean" and copied and bad.verdict == "error"
+    if json:
+        print_json({"right": right, "verdicts": [good.verdict, bad.verdict]})
+        return 0 if right else 1
+    say = output().print
+    say(f"a copy of 256 rows by TMA, {shown(Path(demo_kernels.__file__))}: {good.verdict}, all rows copied")
+    say(f"the same, told to expect twice the bytes that TMA brings: {bad.verdict}", markup=False)
+    say("\n".join("  " + line for line in utils.report(bad, artifact).splitlines()), markup=False)
+    say("Next: read docs/steps/step01.md, write step 1 in gemm_kernels.py, then ./lab check 1", markup=False)
+    return 0 if right else 1

@@ -7,6 +7,7 @@ import importlib.metadata
 import os
 import platform
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -14,10 +15,19 @@ from pathlib import Path
 
 import typer
 
-from tirxlab.cli.common import ROOT, JsonOption, output, print_json
+from tirxlab.checkout import environment
+from tirxlab.cli.common import JsonOption, output, print_json
 
 GOOD, MISSING, OPTIONAL = "ok", "missing", "not here"
-PACKAGES = ("apache-tvm", "cuda-bindings", "nvidia-cuda-nvrtc", "numba", "numpy")
+PACKAGES = {  # on the package index -> what is imported of it
+    "numpy": "numpy",
+    "numba": "numba",
+    "apache-tvm": "tvm.tirx",
+    "cuda-bindings": "cuda.bindings.nvrtc",
+    "ml-dtypes": "ml_dtypes",
+    "jinja2": "jinja2",
+    "pytest": "pytest",
+}
 
 
 @dataclass
@@ -76,17 +86,27 @@ def python_version() -> Finding:
 
 
 def packages() -> Finding:
-    versions, absent = [], []
-    for name in PACKAGES:
-        try:
+    """Each package is imported, in a process of its own: some end it when they are damaged."""
+    versions, broken = [], []
+    for name, module in PACKAGES.items():
+        said = import_error(module)
+        if said:
+            broken.append(f"{name}: {said}")
+        else:
             versions.append(f"{name} {importlib.metadata.version(name)}")
-        except importlib.metadata.PackageNotFoundError:
-            absent.append(name)
-    if absent:
-        return Finding(
-            "packages", MISSING, f"no {', '.join(absent)}", f"remove {ROOT / '.venv'} and run ./lab again"
-        )
+    if broken:
+        hint = f"remove {sys.prefix} and run ./lab again"
+        return Finding("packages", MISSING, "; ".join(broken), hint)
     return Finding("packages", GOOD, ", ".join(versions))
+
+
+def import_error(module: str) -> str:
+    """Why a module cannot be imported, on one line; "" if it can."""
+    code = f"import {module}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment())
+    if done.returncode == 0:
+        return ""
+    return (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
 
 
 def nvrtc() -> Finding:

@@ -17,10 +17,11 @@ from tirxlab.cli.common import ROOT, UserError, notes, output, write_file
 
 SLIDES = ROOT / "slides"
 INSTALL = "pip install typst (the project's extra `slides`)"
-COMPARED = (4, 5, 7, 8)  # steps of the picture in README
+COMPARED = (4, 5, 7, 8)  # steps of the picture in the handbook
 COMPARED_SIZE = (512, 512, 512)
-CHART_WIDTH = 96  # columns of the charts in README
-# A place in README: the chart of `./lab trace S SIZE`, without its second line.
+CHART_WIDTH = 96  # columns of the charts in the handbook
+CHARTS = "docs/handbook.md"
+# A place in it: the chart of `./lab trace S SIZE`, without its second line.
 CHART = re.compile(r"<!-- figure: trace (\d+) (\d+) -->\n```text\n.*?```\n", re.DOTALL)
 RECORDS = {  # a track's ladder at 4096, measured on an H200 -> the record that `./lab bench` left
     "docs/tracks/ampere.svg": "research/chip/results/track-ampere-bfloat16-nvidia-h200.json",
@@ -69,7 +70,7 @@ def drawn() -> dict[str, Callable[[], str]]:
     for name, record in RECORDS.items():
         makers[name] = lambda record=record: ladder(ROOT / record)
     makers["docs/figures/compare.svg"] = compared
-    makers["README.md"] = lambda: with_charts((ROOT / "README.md").read_text(encoding="utf-8"))
+    makers[CHARTS] = lambda: with_charts((ROOT / CHARTS).read_text(encoding="utf-8"))
     return makers
 
 

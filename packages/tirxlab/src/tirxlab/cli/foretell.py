@@ -7,6 +7,8 @@ from tirxlab.artifact import Artifact
 from tirxlab.pool import Failed, Pool
 from tirxlab.steps import size_text
 
+COMPARABLE_FROM = 4  # the published kernels of steps 1 to 3 copied tiles element by element: other kernels
+
 
 def told_in_a_line(artifact: Artifact, size: tuple[int, int, int], published: float, pool: Pool) -> str:
     """What is predicted at a size, beside the published time in ms; made in a process of the pool."""

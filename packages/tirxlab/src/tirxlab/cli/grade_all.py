@@ -124,7 +124,7 @@ def time_class(made, rows: list[dict], measure) -> tuple[list[dict], dict[str, E
 def write_summary(made, rows: list[dict]) -> None:
     """grades.csv and index.html beside the submissions' folders."""
     from instructor.autograder.points import NOT_GRADED
-    from instructor.autograder.similar import alike, fingerprints
+    from instructor.autograder.similar import alike, built, built_alike, fingerprints, hiding
     from instructor.autograder.submission import Submission
     from instructor.formats.summary import class_page, to_csv
     from tirxlab.sandbox.limits import printable
@@ -134,7 +134,10 @@ def write_summary(made, rows: list[dict]) -> None:
     made.out.mkdir(parents=True, exist_ok=True)
     write_file(made.out / "grades.csv", to_csv(rows, made.roster).encode())
     prints, unread = fingerprints(texts, made.options.level)
-    write_file(made.out / "index.html", class_page(rows, alike(prints), unread).encode())
+    hidden = hiding(texts, made.options.level)
+    bundles = {key: made.out / key / "bundle.zip" for key in texts} if hidden else {}
+    same = built_alike({k: built(path.read_bytes()) for k, path in bundles.items() if path.exists()}, hidden)
+    write_file(made.out / "index.html", class_page(rows, alike(prints), unread, same).encode())
     console = output()
     for key, why in unread.items():
         console.print(printable(f"{key}: not compared: {why}", 1), markup=False)

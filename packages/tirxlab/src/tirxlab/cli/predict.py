@@ -20,6 +20,7 @@ from tirxlab.cli.common import (
     parse_step,
     print_json,
 )
+from tirxlab.cli.foretell import COMPARABLE_FROM
 from tirxlab.cli.report import ReportOption, check_report, from_forecast, write_report
 from tirxlab.forecast import CHIPS, Forecast, NoForecast, timed
 from tirxlab.pool import Failed, Pool
@@ -31,7 +32,6 @@ SIZES = {1: (128, 128, 64), 2: (128, 128, 1024), 3: (1024,) * 3}  # without SIZE
 SIZE = (4096,) * 3
 SPREAD = "the same kernel differs by 12 to 15 % between machines with this chip"
 COURSE = "the course's reference times, tirxlab/data/b200_reference_ms.csv"
-OTHER_COPIES = "the published kernel is another: its compiler copied tiles element by element"
 LESSONS = {  # what bounds a kernel -> what to make of it
     "tensor core": "The tensor cores hardly ever wait: only fewer or cheaper products would make it faster.",
     "load latency": "It waits for loads to arrive: start them earlier, with more stages in flight.",
@@ -100,9 +100,8 @@ def of_step(text: str, words: list[str], chip: str, kernels: Path | None):
     size = parse_size(words[0]) if words else SIZES.get(number, SIZE)
     found = foreseen(path, number, size, chip)
     rubric = load_rubric()
-    published = rubric.reference_ms[number].get(size) if chip == "b200" else None
-    if number <= 3 and published:
-        found[0].notes.append(OTHER_COPIES)
+    comparable = chip == "b200" and number >= COMPARABLE_FROM
+    published = rubric.reference_ms[number].get(size) if comparable else None
     return f"step {number}, {rubric.titles[number]}", size, found, published, path
 
 

@@ -15,6 +15,7 @@ from tirxlab.steps import SKELETON
 
 def run(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="a folder that is not there yet, or empty")],
+    no_slides: Annotated[bool, typer.Option("--no-slides", help="leave the lectures' PDFs out")] = False,
 ) -> None:
     """Write the handout, with this version stamped in. Writes nothing if a solution would leave with it.
 
@@ -30,21 +31,27 @@ def run(
     with tempfile.TemporaryDirectory(dir=folder.parent if folder.parent.is_dir() else None) as scratch:
         made = Path(scratch) / "handout"
         handout.copy(names, made, version_stamp())
-        built, left = handout.build_pdfs(names, made)
+        built = [] if no_slides else slides(names, made)
         found = handout.leaks(made, built)
         if found:
             shown = "\n".join(f"  {line}" for line in found[:20])
             raise_leaks(found, shown)
         folder.parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(made, folder, dirs_exist_ok=True)
-    count = len(names) - len(left)
+    count = sum(path.is_file() for path in folder.rglob("*"))
     output().print(f"wrote {folder}: {count} files, version {version_stamp()}", markup=False)
-    if left:
-        output().print(
-            f"left out: {', '.join(left)}. PDFs are built from their .typ beside them, with typst: "
-            ".venv/bin/python -m pip install 'typst>=0.13,<0.16'",
-            markup=False,
-        )
+    if no_slides:
+        output().print("left out: the slides (--no-slides); the front page names them", markup=False)
+
+
+def slides(names: list[str], made: Path) -> list[str]:
+    """Builds the lectures; installs typst for this one use where it is missing."""
+    from instructor import handout
+
+    try:
+        return handout.build_pdfs(names, made)
+    except handout.NoTypst as error:
+        raise UserError(f"the slides cannot be built: {error}; --no-slides leaves them out") from None
 
 
 def raise_leaks(found: list[str], shown: str) -> None:

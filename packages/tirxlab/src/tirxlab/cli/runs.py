@@ -102,7 +102,6 @@ class Runner:
         """
         self.thread = threading.Thread(target=self._build, args=(jobs,), daemon=True)
         self.built_in: dict[int, float] = {}  # index of the job -> seconds
-        _announce_first_run(jobs[0].device)
         self.pool.start(ahead.prepare, jobs[0].device)
         self.pool.expect(True)
         self.thread.start()
@@ -131,15 +130,6 @@ class Runner:
             self.built_in[index] = time.perf_counter() - begin
             self.pool.submit(index, judge, job, self.made[key])
         self.pool.expect(False)
-
-
-def _announce_first_run(device: str | None) -> None:
-    from ptxsim import is_cold
-    from tirxlab.cli.common import notes
-    from tirxlab.devices import device_name
-
-    if device_name(device) == "sim" and is_cold():
-        notes().print("first run: the simulator compiles itself, about a minute, once", markup=False)
 
 
 def judge(job: Job, built: Built) -> Outcome | StepError:

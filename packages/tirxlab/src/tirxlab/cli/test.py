@@ -24,7 +24,7 @@ from tirxlab.cli.common import (
     notes,
     parse_steps,
 )
-from tirxlab.steps import STEPS
+from tirxlab.steps import STEPS, UntouchedStep
 
 COMMAND_OPTIONS = {"context_settings": {"ignore_unknown_options": True, "allow_extra_args": True}}
 # pytest's options whose value is the next argument, which may be a number.
@@ -64,7 +64,11 @@ def run(
     styled = not project or bool(given) or check_style()
     left: dict[int, str] = {}
     if not project:
-        given, left = written_first(kernels_file(kernels), given)
+        try:
+            given, left = written_first(kernels_file(kernels), given)
+        except UntouchedStep:
+            print("no step is written yet: begin with docs/steps/step01.md, then ./lab check 1")
+            raise typer.Exit(0) from None
     arguments = pytest_arguments(given, kernels, project)
     arguments += parallel(given) if project else []
     arguments += ["-m", ""] if everything else []

@@ -87,7 +87,10 @@ def _not_checked(checks: bool, stats: dict) -> list[str]:
     if not checks:
         return ["everything: checks were switched off"]
     ran, grid = stats.get("ctas", 0), stats.get("grid_ctas", 0)
-    return [f"{grid - ran} of {grid} CTAs: they were not run"] if ran < grid else []
+    left = [f"{grid - ran} of {grid} CTAs: they were not run"] if ran < grid else []
+    if more := stats.get("orders", {}).get("left_out"):
+        left.append(f"{more} further ways in which operations of two warps may follow each other")
+    return left
 
 
 def measure(artifact: Artifact, arrays, *, warmup: int = 10, repeat: int = 30) -> None:

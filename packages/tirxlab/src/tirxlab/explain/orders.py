@@ -1,4 +1,4 @@
-"""What orders what, as data: the rows of data/orders.toml. README and the slides show this table."""
+"""What orders what, as data: the rows of data/orders.toml. The handbook and the slides show this table."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ def load_orders() -> tuple[Order, ...]:
 
 
 def markdown() -> str:
-    """The table as README shows it."""
+    """The table as the handbook shows it."""
     rows = [f"| {order.first} | {order.then} | {order.between} |" for order in load_orders()]
     return "\n".join(["| First | then | What you write between |", "|---|---|---|", *rows])

@@ -26,7 +26,7 @@ def main(mode: str) -> None:
     requests, sys.stdin = stdin.buffer, io.StringIO()  # a call of input() gets no request, and no answer
     os.dup2(2, 1)
     gc.disable()  # what imports make stays
-    serve = {"lower": Lowering, "compile": Compiling, "call": Calling}[mode]()
+    serve = served(mode)
     gc.freeze()
     gc.enable()
     while line := requests.readline():
@@ -38,6 +38,24 @@ def main(mode: str) -> None:
         sys.stdout.flush()
         replies.write(json.dumps({**answer, "bytes": len(data)}).encode() + b"\n" + data)
         replies.flush()
+
+
+def served(mode: str):
+    """What answers the requests; of an environment that is damaged, only how it is."""
+    try:
+        return {"lower": Lowering, "compile": Compiling, "call": Calling}[mode]()
+    except Exception as error:  # what a half-missing package raises is anything
+        return Damaged(error)
+
+
+class Damaged:
+    def __init__(self, error: Exception):
+        from tirxlab.damaged import told
+
+        self.said = told(error)
+
+    def answer(self, request: dict, data: bytes) -> tuple[dict, bytes]:
+        return ({"ok": True}, b"") if "name" in request else refused("file", self.said)
 
 
 def refused(kind: str, message: str) -> tuple[dict, bytes]:

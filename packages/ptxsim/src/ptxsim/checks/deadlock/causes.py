@@ -11,9 +11,9 @@ from dataclasses import replace
 from ptxsim.checks.deadlock.cause import Cause, barrier_of, find_cycle, itself, says
 from ptxsim.checks.deadlock.parity import flipped_early, not_flipped
 from ptxsim.checks.deadlock.wait_graph import Model, Waiter
-from ptxsim.checks.grammar import agree
+from ptxsim.checks.grammar import agree, is_plural
 from ptxsim.checks.running_ahead import why
-from ptxsim.machine.endless import loop_around
+from ptxsim.machine.endless import loop_around, loop_without_end
 
 _COUNT_HINT = (
     "init(count) is the number of arrivals per round: all threads that arrive, of both CTAs, or 1 per commit"
@@ -25,6 +25,10 @@ _LOOP_HINT = (
 )
 _ONCE_HINT = (
     "one signal lets one wait pass: look at the phase of this wait, and whether it stands here once too often"
+)
+_ENDLESS_HINT = (
+    "nothing in the loop changes what its condition reads: a loop over tiles ends with next_tile(), "
+    "in every role"
 )
 _SILENT_HINT = "the arrive, commit or load for it is missing, or under a condition that no thread meets"
 _ROUTE_HINT = "look at the slot index, at cta_id, and at cta_mask (one bit per CTA that is to hear it)"
@@ -238,6 +242,22 @@ def _misrouted(model: Model, waiter: Waiter) -> Cause | None:
     return Cause(text, _ROUTE_HINT, waiter)
 
 
+def _endless(model: Model, waiter: Waiter) -> Cause | None:
+    """The loop around the wait has no way out, and whoever could end the wait has ended."""
+    if waiter.kind != "mbarrier" or not all(h.done or h.waiter is not None for h in waiter.helpers):
+        return None
+    loop = loop_without_end(model.program, waiter.row)
+    if loop is None:
+        return None
+    lines = sorted({i.src for i in model.program.instrs[loop[0] : loop[1] + 1] if i is not None and i.src})
+    where = f"lines {lines[0]} to {lines[-1]}" if lines else waiter.line
+    text = (
+        f"{says(waiter, 'waits')} for {model.name(waiter.place)} once too often: "
+        f"nothing lets {'them' if is_plural(waiter.who) else 'it'} leave the loop at {where}"
+    )
+    return Cause(text, _ENDLESS_HINT, waiter)
+
+
 def _silent(model: Model, waiter: Waiter) -> Cause | None:
     """Nobody has signalled the barrier, and nobody who is left can."""
     barrier, history = barrier_of(model, waiter)
@@ -320,6 +340,7 @@ CAUSES = (
     not_flipped,
     _bytes_only,
     _partial,
+    _endless,
     _silent,
     _ended,
     flipped_early,

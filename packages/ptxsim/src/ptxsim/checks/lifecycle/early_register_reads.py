@@ -1,8 +1,9 @@
 """Registers of a tcgen05.ld or wgmma that are read before its wait (PTX ISA 9.7.16.8.1, 9.7.15.7.3).
 
 Found in the text, reported when the instruction runs. A plain `mov` is no use: ptxas makes such copies one
-register. A tcgen05.ld whose wait comes, but late, is `review`: a true dependency through a register is kept
-without it (PTX ISA 9.7.16.6.4.5), which Triton 3.9 relies on; nothing else is ordered before the wait.
+register. Of a tcgen05.ld this is `review`, whether its wait comes late or never: a true dependence through a
+register is kept without it (PTX ISA 9.7.16.6.4.5), which Triton 3.9 and FlashAttention-4 rely on; nothing
+else is ordered before the wait, and races with reuse of the columns are found as such.
 """
 
 from __future__ import annotations
@@ -23,12 +24,10 @@ class LoadedRegisters(Observer):
     def __init__(self, launch, reporter):
         self.reporter = reporter
         self.early = launch.early_uses
-        self.awaited = {row for row in self.early if _waited_for(launch.program, row)}
 
     def tmem_issue(self, cluster, split, kind: str, registers: tuple) -> None:
         if kind == "ld":
-            severity = "review" if split.row in self.awaited else "error"
-            self._report(cluster, split, severity, "tcgen05.ld", "tcgen05.wait::ld", _LD_HINT)
+            self._report(cluster, split, "review", "tcgen05.ld", "tcgen05.wait::ld", _LD_HINT)
 
     def wgmma_issue(self, cluster, split) -> None:
         self._report(cluster, split, "error", "wgmma", "a wgmma.wait_group that covers it", _WGMMA_HINT)
@@ -80,21 +79,6 @@ def _first_use(program, start: int, names: frozenset) -> int | None:
                 arriving[after] = known | pending, min(commits, fewest)
                 todo.append(after)
     return None
-
-
-def _waited_for(program, load: int) -> bool:
-    """Does a wait::ld follow on every way from a load to the end?"""
-    seen, todo = set(), [load]
-    while todo:
-        after = next_rows(program, todo.pop())
-        if not after:
-            return False
-        for row in set(after) - seen:
-            seen.add(row)
-            instr = program.instrs[row]
-            if instr is None or not _is_wait(instr, True, 0):
-                todo.append(row)
-    return True
 
 
 def _is_wait(instr: Instr, loads: bool, commits: int) -> bool:

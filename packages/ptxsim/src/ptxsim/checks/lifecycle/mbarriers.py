@@ -14,7 +14,7 @@ from ptxsim.checks.barrier_history import BarrierHistory, history_of
 from ptxsim.checks.deadlock.causes import loads_to_come
 from ptxsim.checks.deadlock.wait_graph import Model
 from ptxsim.checks.observer import Observer
-from ptxsim.checks.running_ahead import why
+from ptxsim.checks.running_ahead import from_several_ctas, why
 from ptxsim.report.findings import Finding
 
 _COUNT = "compare init(count) with how many threads or commits arrive per round; each arrives once per round"
@@ -88,6 +88,8 @@ class Barriers(Observer):
                 reason = why(cluster, self.histories, place, self.reporter)
                 finding.message, finding.hint = f"{finding.message}: {reason.text}", reason.hint
                 finding.evidence["cause"] = reason.cause
+                if reason.cause == "arrivals" and reason.row is not None:
+                    finding.where = self.reporter.row_place(cluster, place[0], reason.row)
         if self.reporter.killed():
             return
         self._overwritten(cluster)
@@ -119,7 +121,9 @@ class Barriers(Observer):
             f"{self._name(place)} expected {barrier.announced} B, TMA delivered {barrier.delivered} B"
             f"{detail}: {abs(barrier.tx)} B {side}, phase {barrier.phase} never completes"
         )
-        self._afterwards(cluster, "tx-count", "error", place, history, message, _BYTES)
+        both = from_several_ctas(cluster, history) if barrier.tx > 0 else None
+        message += f"; {both.text}" if both else ""
+        self._afterwards(cluster, "tx-count", "error", place, history, message, both.hint if both else _BYTES)
 
     def _left_open(self, cluster, place, history: BarrierHistory) -> None:
         barrier = cluster.mbarriers[place]
@@ -148,15 +152,22 @@ class Barriers(Observer):
             )
             if barrier.tx:
                 message += f", and no copy brought the {barrier.tx} B that it was told to expect"
-            self._afterwards(cluster, "mbarrier", "review", place, history, message, _COUNT)
+            both = from_several_ctas(cluster, history)
+            message += f"; {both.text}" if both else ""
+            hint = both.hint if both else _COUNT
+            self._afterwards(cluster, "mbarrier", "review", place, history, message, hint, both)
 
-    def _afterwards(self, cluster, kind: str, severity: str, place, history, message: str, hint: str) -> None:
+    def _afterwards(
+        self, cluster, kind: str, severity: str, place, history, message: str, hint: str, reason=None
+    ) -> None:
         """A finding at the line of the last load or arrival, else of the init; about bytes, at the line that
         announces them.
         """
         copies = history.parts or history.before
         row = copies[-1].row if copies else next((r for _, _, r in reversed(history.sources)), history.row)
-        if kind == "tx-count":
+        if reason is not None:
+            row = reason.row
+        elif kind == "tx-count":
             row = next((r for r in _announcing(cluster.program, history)), row)
         name = self.reporter.shared_name(place[1])
         array = name.split("[")[0] if self.reporter.knows(place[1]) else row  # the stages of one ring

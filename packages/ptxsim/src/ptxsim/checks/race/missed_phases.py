@@ -2,12 +2,16 @@
 wait for a phase must come before the next one ends. Where nothing orders the end of the next phase after the
 wait, the wait may come later; then it lasts until one phase more is over. If that phase never comes, or only
 comes after this very wait, the kernel can hang, although in this run everything went on.
+
+The same by numbers, where threads alone arrive: all arrivals that do not come after a wait may come before
+it. They make so many phases; where the barrier is then in one that the wait does not let pass, it hangs.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.observer import Observer
 from ptxsim.machine.split import Location
 
@@ -33,6 +37,19 @@ class Passed:
         return self.column < len(thread_clock) and thread_clock[self.column] >= self.count
 
 
+_SETTLED = 2  # phases in a row of which every arrival comes after a wait: later ones do too
+
+
+@dataclass
+class Free:
+    """A wait that passed, and the arrivals that may come before it."""
+
+    wait: Passed
+    arrivals: int
+    bound: int = 0  # phases in a row of which every arrival comes after the wait
+    settled: bool = False
+
+
 class MissedPhases(Observer):
     """Part of the RaceDetector, behind Synchronization. A warp's waits are a queue of thread_clock."""
 
@@ -46,6 +63,25 @@ class MissedPhases(Observer):
             tuple, list[Passed]
         ] = {}  # place -> waits that may come after the present phase began
         self.missed: dict[tuple, Passed] = {}
+        self.arrivals: dict[tuple, int] = {}  # place -> arrivals of threads so far
+        self.free: dict[
+            tuple, list[Free]
+        ] = {}  # place -> waits; those of barriers that copies signal are not
+        self.copied: set[tuple] = set()
+
+    def will_signal(self, cluster, split, kind: str, places: list) -> None:
+        self.copied.update(places)
+
+    def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+        number = lanes.bit_count()
+        self.arrivals[place] = self.arrivals.get(place, 0) + number
+        waits = () if place in self.copied else self.free.get(place, ())
+        agents = self.clocks.agents_of(split.warp, lanes) if waits else None
+        for free in waits:
+            known = self.clocks.thread_clock[agents, free.wait.column]
+            if not free.settled and (known < free.wait.count).any():
+                free.arrivals += number
+                free.bound = -1
 
     def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
         column = self.clocks.column("wait", split.warp)
@@ -60,8 +96,16 @@ class MissedPhases(Observer):
         phase = cluster.mbarriers[place].phase - 1
         passed = Passed(column, queue.count, split.warp, lanes, split.row, phase)
         self.passed.setdefault(place, {})[split.warp] = passed
+        if place not in self.copied:
+            waits = [free for free in self.free.get(place, ()) if not free.settled]
+            self.free[place] = [*waits, Free(passed, self.arrivals.get(place, 0))]
 
     def phase_complete(self, cluster, place) -> None:
+        for free in () if place in self.copied else self.free.get(place, ()):
+            free.bound += 1
+            if free.bound > _SETTLED and not free.settled:
+                free.settled = True
+                self._count(cluster, place, free)
         signal = self.clocks.signals.get(place)
         if signal is None or signal.published is None:
             return
@@ -73,9 +117,24 @@ class MissedPhases(Observer):
         if behind:
             self.behind[place] = behind
 
+    def _count(self, cluster, place, free: Free) -> None:
+        """Do the arrivals that may come before the wait leave it behind?"""
+        barrier, history = cluster.mbarriers.get(place), history_of(cluster).get(place)
+        if barrier is None or history is None or place in self.copied or barrier.expected != history.count:
+            return
+        complete = barrier.phase * history.count + history.count - barrier.pending
+        if self.arrivals.get(place) != complete:
+            return  # arrivals of several at once: their number is not known here
+        if (free.arrivals // history.count - free.wait.phase) % 2 == 0:
+            self.missed.setdefault(place, free.wait)
+
     def finish(self, cluster) -> None:
         if cluster.stuck:
             return
+        for place, waits in self.free.items():
+            for free in waits:
+                if not free.settled:
+                    self._count(cluster, place, free)
         reporter = self.races.reporter
         for place, wait in ({p: waits[0] for p, waits in self.behind.items()} | self.missed).items():
             name = reporter.shared_name(place[1])

@@ -58,6 +58,11 @@ def missing(races, pair: Pair) -> Edge:
         return _one_too_many(races, pair) or Edge(text, _GROUPS)
     if not pair.waited:
         own = f"its warp has not executed tcgen05.wait::{first.kind}"
+        if first.kind == "ld":
+            own += (
+                "; use of its registers orders no other access (PTX ISA 9.7.16.6.4.5), though chips have "
+                "read the columns by then"
+            )
         group = "its thread has not waited for it (cp.async.bulk.commit_group, then wait_group)"
         return Edge(own if first.kind in ("ld", "st") else group, _hint(pair))
     return _wait(races, pair)

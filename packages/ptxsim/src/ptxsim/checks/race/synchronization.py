@@ -22,6 +22,12 @@ class Synchronization(Observer):
     def start(self, cluster) -> None:
         self.clocks = self.races.clocks
         self.meetings: dict[object, list] = {}
+        self.lucky: set[tuple[int, int]] = set()  # CTA barriers (CTA, number) whose rounds are luck
+        self.waited_at: set[tuple[int, int]] = set()  # those at which some warp has waited
+
+    def finish(self, cluster) -> None:
+        if not cluster.stuck:
+            self._left_over(cluster)
 
     # ---- barriers of threads ----
 
@@ -54,6 +60,8 @@ class Synchronization(Observer):
             signal.gathered.thread_clock, column - self.clocks.threads, self.clocks.queue(column).count
         )
         waits = {split.index for split in waiting}
+        if waits:
+            self.waited_at.add((cta, number))
         agents = [a for index, a in self.meetings.pop(key, []) if index in waits]
         if agents:
             self.clocks.acquire(np.sort(np.concatenate(agents)), Stamp(signal.gathered.clock, rounds))
@@ -62,7 +70,20 @@ class Synchronization(Observer):
         """The epoch of a queue that all of these threads know."""
         return int(self.clocks.thread_clock[rows_of(agents), column].min())
 
+    def _left_over(self, cluster) -> None:
+        """Which arrival is left over at the end is luck too: it may be one that waits."""
+        for cta, number in sorted(self.lucky):
+            barrier = cluster.unit_state.get(("bar", cta, number))
+            if barrier is None or not barrier.arrived or (cta, number) not in self.waited_at:
+                continue
+            message = (
+                f"CTA barrier {number}: {barrier.arrived} arrivals are left over at the end, and in which "
+                f"round each one counts is luck: in another order it is a warp that waits there, and hangs"
+            )
+            self.races.reporter.add("collective", "error", message, _ROUND, None, ("left", number))
+
     def _luck_at_barrier(self, split, number: int) -> None:
+        self.lucky.add((split.cta, number))
         message = (
             f"CTA barrier {number}: this warp arrives, but nothing tells it that the round before is over: "
             f"in which round it counts is luck"
@@ -107,12 +128,15 @@ class Synchronization(Observer):
         barrier = cluster.mbarriers[place]
         if len(agents) != barrier.pending or barrier.tx or self.clocks.threads_per_agent > 1:
             return
-        gathered = signal.gathered.clock if signal.gathered is not None else agents[:0]
-        rows = rows_of(agents)
-        if signal.gathered is None or (self.clocks.clock[rows, : len(gathered)] >= gathered).all():
-            self.clocks.changes += 1
-            column = self.clocks.column("bytes", place) - self.clocks.threads
-            self.clocks.thread_clock[rows, column] = barrier.phase + 1
+        rows, column = rows_of(agents), self.clocks.column("bytes", place)
+        if signal.gathered is not None:
+            gathered = signal.gathered.clock
+            missing = (self.clocks.clock[rows, : len(gathered)] < gathered).any(0)
+            missing[column : column + 1] = False  # the number of phases so far is no arrival
+            if missing.any():
+                return
+        self.clocks.changes += 1
+        self.clocks.thread_clock[rows, column - self.clocks.threads] = barrier.phase + 1
 
     def _late(self, cluster, signal: Signal, place, agents: np.ndarray, row: int) -> None:
         """Which of these arrivals could have counted in the phase that has just completed?"""

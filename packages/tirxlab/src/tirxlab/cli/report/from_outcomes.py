@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from textwrap import dedent
 
-from ptxsim import times_text
+from ptxsim import CLEAN, times_text
 from tirxlab.cli.report.links import finding_links, step_links
 from tirxlab.cli.report.model import Card, Cell, Grid, Link, Page, Picture, Run, SourceLine, WrongMap
 from tirxlab.cli.report.timelines import run_of
@@ -33,13 +33,18 @@ def outcome_page(title: str, command: str, path: Path, outcomes: list[Outcome], 
         title,
         state,
         lead,
-        facts=[("command", command), ("file", path.name), *about(outcomes)],
+        facts=[("command", command), ("file", path.name), *about(outcomes), *promise(outcomes)],
         grids=[scoreboard(outcomes)],
         cards=cards(outcomes, path.name, text, report),
         maps=[wrong_map(outcome) for outcome in worth_showing(outcomes) if outcome.wrong],
         notes=[NO_TIMES],
         links=step_links(steps, report),
     )
+
+
+def promise(outcomes: list[Outcome]) -> list[tuple[str, str]]:
+    """What `clean` says, where a run is."""
+    return [("clean means", CLEAN)] if any(outcome.verdict == "clean" for outcome in outcomes) else []
 
 
 def about(outcomes: list[Outcome]) -> list[tuple[str, str]]:

@@ -28,7 +28,7 @@ def handout(file: str, report: Path, anchor: str = "") -> str:
 def step_links(steps: list[int], report: Path) -> list[Link]:
     """The pages of steps, and the handout."""
     pages = [Link(f"Step {n}", handout(f"docs/steps/step{n:02}.md", report)) for n in steps]
-    return [Link("Handout (README)", handout("README.md", report)), *pages]
+    return [Link("Handbook", handout("docs/handbook.md", report)), *pages]
 
 
 def finding_links(kind: str, report: Path) -> list[Link]:

@@ -1,0 +1,63 @@
+"""Fifty kernels that try to carry a hidden size out: a student learns one bit a step, whether it passes."""
+
+from pathlib import Path
+
+import pytest
+
+from instructor.autograder.grading import Options, grade
+from instructor.autograder.plan import Hidden, load_hidden
+from instructor.autograder.stand_in import stand_in
+from instructor.autograder.submission import Submission
+from instructor.exploits.leaks import LEAKS, kernels_file
+from instructor.formats import page, words
+from tirxlab.rubric import load_rubric
+from tirxlab.sandbox import Limits
+from tirxlab.steps import STEPS, sections
+
+REFERENCE = (Path(__file__).parents[1] / "solutions" / "gemm_kernels.py").read_text(encoding="utf-8")
+SIZES = ((256, 128, 64), (128, 384, 128), (384, 256, 192), (512, 128, 320))
+PUBLIC = sorted({size for step in STEPS for size in load_rubric().graded[step]})
+TEN = range(0, len(LEAKS), 10)
+
+
+def outputs(leaks, size) -> tuple[dict[str, tuple], str]:
+    """(leak -> all that a student sees of its step, the pages as a whole), at this hidden size."""
+    hidden = Hidden("salt", 0, dict.fromkeys(STEPS, (size,)))
+    text = kernels_file(leaks, sections(REFERENCE), PUBLIC)
+    options = Options(steps=STEPS[: len(leaks)], hidden=hidden, build=Limits(seconds=20), jobs=2)
+    made = grade(Submission("gemm_kernels.py", text), options)
+    seen = {}
+    for leak, step in zip(leaks, made.steps, strict=True):
+        seen[leak.name] = (step.state, step.earned, step.right, step.implemented, step.complete, *step.hints)
+    return seen, words(made) + page(made)
+
+
+@pytest.mark.parametrize(
+    "first", [pytest.param(n, marks=() if n == TEN[-1] else pytest.mark.slow) for n in TEN]
+)
+@pytest.mark.timeout(1800)
+def test_a_hidden_size_comes_out_as_one_bit_a_step(first):
+    leaks = LEAKS[first : first + 10]
+    each = [outputs(leaks, size) for size in SIZES]
+    for leak in leaks:
+        told = {seen[leak.name] for seen, _ in each}
+        assert len(told) <= 2, (leak.name, told)
+    pages = {}
+    for seen, text in each:
+        assert (
+            pages.setdefault(tuple(seen.values()), text) == text
+        )  # nothing else on the page tells them apart
+
+
+def test_there_are_fifty_and_a_naive_grader_tells_most_of_them():
+    assert len({leak.name for leak in LEAKS}) == len(LEAKS) >= 50
+
+
+@pytest.mark.parametrize("step", STEPS[1:])
+def test_a_stand_in_follows_from_the_hash_alone_and_is_no_hidden_size(step):
+    hidden = load_hidden()
+    other = Hidden(hidden.salt, 0, {step: ((128, 128, 4096),)})
+    sizes = {stand_in(step, digest, other).size for digest in map(str, range(40))}
+    assert len(sizes) > 3 and not sizes & set(hidden.sizes[step])
+    assert all(stand_in(step, d, other).size in sizes for d in map(str, range(40)))
+    assert not stand_in(step, "a", hidden).secret

@@ -1,0 +1,78 @@
+"""order="all": what goes wrong only where another warp comes first (grid/every_order.py)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ptxsim
+from ptxsim.grid.every_order import MOST
+
+HEAD = """.version 9.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 pout) {
+.reg .b32 %t, %lane, %w, %sm, %r<6>; .reg .b64 %out, %y; .reg .pred %lead, %me, %p;
+.shared .align 16 .b8 buffer[64];
+mov.u32 %t, %tid.x; and.b32 %lane, %t, 31; shr.u32 %w, %t, 5; mov.u32 %sm, buffer;
+setp.eq.u32 %lead, %lane, 0; ld.param.u64 %out, [pout]; cvta.to.global.u64 %out, %out;
+mul.wide.u32 %y, %t, 4; add.u64 %out, %out, %y;
+setp.eq.u32 %p, %t, 0; @%p st.shared.u32 [%sm], 0; @%p st.shared.u32 [%sm+4], 0; bar.sync 0;
+"""
+# warps 0 and 1 count; warp 2 polls, then reads what warp 0 wrote
+COUNTED = """setp.eq.u32 %me, %w, 2; @%me bra READER;
+setp.eq.and.u32 %p, %w, 0, %lead; @%p st.shared.u32 [%sm+4], 7;
+@%lead red.release.cta.shared.add.u32 [%sm], 1; bra END;
+READER: ld.acquire.cta.shared.u32 %r0, [%sm]; setp.lt.u32 %p, %r0, NEED; @%p bra READER;
+ld.shared.u32 %r1, [%sm+4]; st.global.u32 [%out], %r1;
+END: ret;
+}
+"""
+# whoever takes the ticket first writes; in the broken program warp 1 alone tells warp 2, whoever wrote
+STOLEN = """setp.eq.u32 %me, %w, 2; @%me bra DONE;
+mov.u32 %r0, 9; @%lead atom.relaxed.cta.shared.add.u32 %r0, [%sm], 1;
+setp.eq.u32 %p, %r0, 0; @%p st.shared.u32 [%sm+4], 7;
+WHO bar.arrive 1, COUNT; bra END;
+DONE: bar.sync 1, COUNT; ld.shared.u32 %r1, [%sm+4]; st.global.u32 [%out], %r1;
+END: ret;
+}
+"""
+
+
+def result_of(text: str, order="all"):
+    out = np.zeros(96, np.uint32)
+    return ptxsim.load(HEAD + text).launch("k", block=96, args=[out], order=order, jobs=1), out
+
+
+@pytest.mark.parametrize(("need", "verdict"), [(2, "clean"), (1, "error")])
+def test_a_counter_that_another_warp_may_have_moved(need, verdict):
+    result, out = result_of(COUNTED.replace("NEED", str(need)))
+    assert result.verdict == verdict, [str(f) for f in result.findings]
+    assert result.stats["orders"]["hangs"]
+    assert out[64] == 7  # memory is that of one run
+
+
+@pytest.mark.parametrize(
+    ("who", "count", "verdict"), [("", "96", "clean"), ("setp.ne.u32 %p, %w, 0; @%p bra END;", "64", "error")]
+)
+def test_work_that_goes_to_who_comes_first(who, count, verdict):
+    text = STOLEN.replace("WHO", who).replace("COUNT", count)
+    result, _ = result_of(text)
+    assert result.verdict == verdict, [str(f) for f in result.findings]
+    assert result.stats["orders"]["run"] <= MOST
+
+
+def test_nothing_more_is_tried_where_nobody_can_tell_who_was_first():
+    text = "st.shared.u32 [%sm+8], 1; bar.sync 1; st.global.u32 [%out], %t; ret;\n}\n"
+    result, _ = result_of(text.replace("st.shared.u32 [%sm+8], 1;", "@%p st.shared.u32 [%sm+8], 1;"))
+    assert result.stats["orders"] == {"run": 2, "left_out": 0, "hangs": False}
+    assert result.verdict == "clean"
+
+
+def test_what_is_left_out_is_counted():
+    loop = "mov.u32 %r2, 0;\nMORE: @%lead atom.relaxed.cta.shared.add.u32 %r0, [%sm], 1; add.u32 %r2, %r2, 1;"
+    text = f"{loop} setp.lt.u32 %p, %r2, 12; @%p bra MORE; st.global.u32 [%out], %t; ret;\n}}\n"
+    result, _ = result_of(text)
+    operations = 3 * 12
+    everything = operations + operations * (operations - 1) // 2
+    assert result.stats["orders"] == {"run": MOST, "left_out": everything - (MOST - 2), "hangs": True}

@@ -1,0 +1,287 @@
+"""All interleavings of a small program, and what is wrong in any of them. Nothing here comes from ptxsim.
+
+A state is where each warp stands, what each knows to have happened (a set of accesses, as bits), the
+barriers and flags with what they hand on, and the copies under way. Any warp that can take its next step may
+do so, and any copy may complete, in any order: a search visits every state that can be reached. An access
+that follows another one of the same slot races with it if its warp does not know of it (PTX ISA 8.9); a state
+that is no end and from which nothing can go on is a standstill.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from research.every.programs import Program
+
+LIMIT = 60_000  # states of a program; larger ones are left out, and counted
+
+
+class TooLarge(Exception):
+    pass
+
+
+class Bar(NamedTuple):
+    """An mbarrier (9.7.13.15)."""
+
+    pending: int
+    tx: int  # copies announced and not complete yet; copies that came before are negative
+    phase: int
+    gathered: int  # accesses that its arrivals so far hand on
+    published: int  # those of complete phases
+
+
+class Meet(NamedTuple):
+    """A CTA barrier (9.7.13.1)."""
+
+    arrived: int
+    gathered: int
+    waiting: tuple[int, ...]
+
+
+class Flight(NamedTuple):
+    """A bulk copy under way."""
+
+    event: int
+    know: int  # of its warp when it was issued
+    bar: int  # that it completes on; -1: it reads shared memory, for a group of `warp`
+    warp: int
+
+
+class State(NamedTuple):
+    at: tuple[int, ...]
+    know: tuple[int, ...]
+    bars: tuple[Bar, ...]
+    meets: tuple[Meet, ...]
+    flags: tuple[tuple[int, int], ...]  # value, accesses handed on
+    flights: tuple[Flight, ...]
+    done: int  # accesses so far
+    fences: tuple[tuple[int, int], ...]  # bit of each fence so far, what its warp knew then
+    copies: tuple[tuple[int, int], ...]  # bit of each copy into shared memory that is complete, the same
+    stuck: frozenset[int]  # warps that wait at a CTA barrier
+
+
+@dataclass
+class Truth:
+    """What is wrong in at least one interleaving."""
+
+    races: set = field(default_factory=set)  # pairs of (warp, step)
+    fences: set = field(default_factory=set)  # a copy reads what no fence.proxy.async stands behind
+    odd: set = field(default_factory=set)  # the same, with the fence of another warp: no error
+    stuck: bool = False
+    pending: set = field(default_factory=set)  # copies into shared memory of which no warp learns
+    over: bool = False  # more arrivals than the phase has left (undefined)
+    states: int = 0
+
+    @property
+    def wrong(self) -> bool:
+        return bool(self.races or self.fences or self.stuck or self.pending)
+
+
+def explore(program: Program) -> Truth:
+    """Raises TooLarge."""
+    search = _Search(program)
+    start = State(
+        (0,) * len(program.warps), (0,) * len(program.warps),
+        tuple(Bar(count, 0, 0, 0, 0) for count in program.bars),
+        tuple(Meet(0, 0, ()) for _ in program.meets), ((0, 0),) * 2, (), 0, (), (), frozenset(),
+    )  # fmt: skip
+    seen, todo = {start}, [start]
+    while todo:
+        state = todo.pop()
+        after = search.successors(state)
+        if not after:
+            search.end(state)
+        for following in after:
+            if following not in seen:
+                seen.add(following)
+                todo.append(following)
+        if len(seen) > LIMIT:
+            raise TooLarge
+    search.truth.states = len(seen)
+    return search.truth
+
+
+def _with(items: tuple, index: int, value) -> tuple:
+    return (*items[:index], value, *items[index + 1 :])
+
+
+class _Search:
+    def __init__(self, program: Program):
+        self.program, self.truth = program, Truth()
+        places = [(w, i) for w, steps in enumerate(program.warps) for i in range(len(steps))]
+        self.places = places
+        self.bit = {place: 1 << n for n, place in enumerate(places)}
+        self.slots = {place: self._slot(place) for place in places}
+
+    def _step(self, place) -> tuple:
+        return self.program.warps[place[0]][place[1]]
+
+    def _slot(self, place) -> int | None:
+        verb, *numbers = self._step(place)
+        return numbers[0] if verb in ("st", "ld", "load", "store") else None
+
+    def _slot_of(self, bit: int) -> int | None:
+        return self.slots[self.places[bit.bit_length() - 1]]
+
+    def _writes(self, place) -> bool:
+        return self._step(place)[0] in ("st", "load")
+
+    # ---- transitions ----
+
+    def successors(self, state: State) -> list[State]:
+        found = [self._completed(state, flight) for flight in state.flights]
+        for warp, steps in enumerate(self.program.warps):
+            if state.at[warp] < len(steps) and warp not in state.stuck:
+                verb, *numbers = steps[state.at[warp]]
+                following = getattr(self, "do_" + verb)(state, warp, *numbers)
+                if following is not None:
+                    found.append(following)
+        return found
+
+    def _on(self, state: State, warp: int, know: int | None = None, **changes) -> State:
+        """The warp is past its step; it knows `know` from now on."""
+        learnt = state.know if know is None else _with(state.know, warp, know)
+        return state._replace(at=_with(state.at, warp, state.at[warp] + 1), know=learnt, **changes)
+
+    def _place(self, state: State, warp: int) -> tuple[int, int]:
+        return warp, state.at[warp]
+
+    def _access(self, state: State, place, know: int) -> int:
+        """Notes what races with this access; all accesses so far, it included."""
+        for other in self.places:
+            bit = self.bit[other]
+            if not state.done & bit or know & bit or other == place:
+                continue
+            if self._written_anew(state, bit, self.slots[place], know):
+                continue
+            if self.slots[other] == self.slots[place] and (self._writes(other) or self._writes(place)):
+                self.truth.races.add(tuple(sorted((other, place))))
+        return state.done | self.bit[place]
+
+    def _written_anew(self, state: State, bit: int, slot: int, know: int) -> bool:
+        """Has a copy that came after the access `bit`, and that one knows of, filled the slot since?"""
+        return any(know & copy and knew & bit and self._slot_of(copy) == slot for copy, knew in state.copies)
+
+    def do_st(self, state, warp, slot):
+        place = self._place(state, warp)
+        know = state.know[warp]
+        return self._on(state, warp, know | self.bit[place], done=self._access(state, place, know))
+
+    do_ld = do_st
+
+    def do_fence(self, state, warp):
+        bit, know = self.bit[self._place(state, warp)], state.know[warp]
+        return self._on(state, warp, know | bit, fences=(*state.fences, (bit, know)))
+
+    # ---- mbarriers ----
+
+    def _arrived(self, state: State, number: int, bar: Bar) -> tuple[Bar, ...]:
+        """The barriers after a change of one, whose phase may be complete."""
+        self.truth.over |= bar.pending < 0
+        if bar.pending == 0 and bar.tx == 0:
+            bar = Bar(self.program.bars[number], 0, bar.phase + 1, bar.gathered, bar.gathered)
+        return _with(state.bars, number, bar)
+
+    def do_arrive(self, state, warp, number, tx=0):
+        bar = state.bars[number]
+        gathered = bar.gathered | state.know[warp]
+        bar = bar._replace(pending=bar.pending - 1, tx=bar.tx + tx, gathered=gathered)
+        return self._on(state, warp, bars=self._arrived(state, number, bar))
+
+    def do_expect(self, state, warp, number):
+        return self.do_arrive(state, warp, number, tx=1)
+
+    def do_wait(self, state, warp, number, parity):
+        bar = state.bars[number]
+        if bar.phase & 1 == parity:
+            return None
+        return self._on(state, warp, state.know[warp] | bar.published)
+
+    # ---- copies ----
+
+    def do_load(self, state, warp, slot, bar):
+        flight = Flight(self.bit[self._place(state, warp)], state.know[warp], bar, warp)
+        return self._on(state, warp, flights=(*state.flights, flight))
+
+    def do_store(self, state, warp, slot):
+        place, know = self._place(state, warp), state.know[warp]
+        for other in self.places:
+            if self.slots[other] == slot and self._step(other)[0] == "st" and know & self.bit[other]:
+                self._proxy(state, other, place, know)
+        flight = Flight(self.bit[place], know, -1, warp)
+        return self._on(state, warp, flights=(*state.flights, flight))
+
+    def _proxy(self, state: State, write, read, know: int) -> None:
+        """Which fence lies between a store and the copy that reads it (9.7.13.4)?"""
+        between = [bit for bit, knew in state.fences if know & bit and knew & self.bit[write]]
+        own = [bit for bit in between if self.places[bit.bit_length() - 1][0] == write[0]]
+        if not own:
+            (self.truth.odd if between else self.truth.fences).add((write, read))
+
+    def _completed(self, state: State, flight: Flight) -> State:
+        place = self.places[flight.event.bit_length() - 1]
+        flights = tuple(f for f in state.flights if f is not flight)
+        state = state._replace(flights=flights, done=self._access(state, place, flight.know))
+        if flight.bar < 0:
+            return state
+        state = state._replace(copies=(*state.copies, (flight.event, flight.know)))
+        bar = state.bars[flight.bar]
+        bar = bar._replace(tx=bar.tx - 1, gathered=bar.gathered | flight.event)
+        return state._replace(bars=self._arrived(state, flight.bar, bar))
+
+    def do_drain(self, state, warp):
+        if any(f.warp == warp and f.bar < 0 for f in state.flights):
+            return None
+        steps = self.program.warps[warp][: state.at[warp]]
+        reads = [self.bit[warp, i] for i, step in enumerate(steps) if step[0] == "store"]
+        return self._on(state, warp, state.know[warp] | sum(reads))
+
+    # ---- CTA barriers ----
+
+    def do_sync(self, state, warp, number, waits=True):
+        meet = state.meets[number]
+        waiting = (*meet.waiting, warp) if waits else meet.waiting
+        meet = Meet(meet.arrived + 1, meet.gathered | state.know[warp], waiting)
+        if waits:
+            state = state._replace(stuck=state.stuck | {warp})
+        else:
+            state = self._on(state, warp)
+        if meet.arrived < self.program.meets[number]:
+            return state._replace(meets=_with(state.meets, number, meet))
+        state = state._replace(meets=_with(state.meets, number, Meet(0, 0, ())))
+        for one in meet.waiting:
+            state = self._on(state, one, state.know[one] | meet.gathered, stuck=state.stuck - {one})
+        return state
+
+    def do_meet(self, state, warp, number):
+        return self.do_sync(state, warp, number, waits=False)
+
+    # ---- flags ----
+
+    def do_set(self, state, warp, flag):
+        return self._on(state, warp, flags=_with(state.flags, flag, (1, state.know[warp])))
+
+    def do_add(self, state, warp, flag):
+        value, stamp = state.flags[flag]
+        return self._on(state, warp, flags=_with(state.flags, flag, (value + 1, stamp | state.know[warp])))
+
+    def do_count(self, state, warp, flag, need):
+        value, stamp = state.flags[flag]
+        return self._on(state, warp, state.know[warp] | stamp) if value >= need else None
+
+    def do_poll(self, state, warp, flag):
+        return self.do_count(state, warp, flag, 1)
+
+    # ---- ends ----
+
+    def end(self, state: State) -> None:
+        if any(at < len(steps) for at, steps in zip(state.at, self.program.warps, strict=True)):
+            self.truth.stuck = True
+            return
+        known = 0
+        for know in state.know:
+            known |= know
+        for place in self.places:
+            if self._step(place)[0] == "load" and not known & self.bit[place]:
+                self.truth.pending.add(place)

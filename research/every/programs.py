@@ -1,0 +1,188 @@
+"""Small synchronisation programs: what each warp of one CTA does, step by step, drawn from a seed.
+
+A step is a tuple of a verb and numbers:
+  ("st", slot), ("ld", slot)           lane 0 writes or reads a word of shared memory
+  ("fence",)                           fence.proxy.async
+  ("arrive", bar), ("expect", bar)     lane 0 arrives; `expect` announces the bytes of one copy too
+  ("wait", bar, parity)                the warp waits
+  ("load", slot, bar)                  bulk copy to a slot, which completes on a barrier
+  ("store", slot), ("drain",)          bulk copy from a slot, in a group of its own; wait until all are read
+  ("sync", id), ("meet", id)           bar.sync, bar.arrive of a barrier of `Program.meets[id]` warps
+  ("set", flag), ("poll", flag)        release store of 1; acquire loads until it is there
+  ("add", flag), ("count", flag, n)    release addition of 1; acquire loads until the sum is n or more
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+SLOTS, BARS, FLAGS = 3, 3, 2
+MOST_STEPS = 7  # of a warp
+
+Step = tuple
+
+
+@dataclass(frozen=True)
+class Program:
+    warps: tuple[tuple[Step, ...], ...]
+    bars: tuple[int, ...]  # arrivals that a phase of each mbarrier expects
+    meets: tuple[int, ...]  # warps that each CTA barrier expects; number 0 is left to the frame of the kernel
+
+    def __str__(self) -> str:
+        head = f"mbarriers of {self.bars}, CTA barriers of {self.meets} warps"
+        return "\n".join([head, *(f"  warp {w}: {_text(steps)}" for w, steps in enumerate(self.warps))])
+
+
+def _text(steps: tuple[Step, ...]) -> str:
+    return "; ".join(" ".join(map(str, step)) for step in steps)
+
+
+def program_of(seed: int) -> Program:
+    """The same program for the same seed: a right pattern with up to two changes, or steps at random."""
+    rng = random.Random(f"every {seed}")
+    if rng.random() < 0.25:
+        return _random(rng)
+    program = rng.choice(PATTERNS)(rng)
+    for _ in range(rng.choice((0, 1, 1, 2))):
+        program = _changed(rng, program)
+    return program
+
+
+# ---- right patterns ----
+
+
+def _ring(rng) -> Program:
+    """A producer fills a slot, a consumer (or two) reads it, and gives it back."""
+    readers, rounds = rng.choice((1, 1, 2)), rng.choice((1, 2, 2))
+    copies = rng.random() < 0.5
+    fill = (("expect", 0), ("load", 0, 0)) if copies else (("st", 0), ("arrive", 0))
+    producer, consumer = [], []
+    for i in range(rounds):
+        producer += [("wait", 1, i & 1 ^ 1), *fill]
+        consumer += [("wait", 0, i & 1), ("ld", 0), ("arrive", 1)]
+    return Program((tuple(producer), *(tuple(consumer),) * readers), (1, readers), ())
+
+
+def _stages(rng) -> Program:
+    """Two slots, each with its own full barrier; nothing is used again."""
+    a, b = rng.sample(((("st", 0), ("arrive", 0)), (("expect", 1), ("load", 1, 1))), 2)
+    reader = [("wait", 0, 0), ("ld", 0), ("wait", 1, 0), ("ld", 1)]
+    return Program(((*a, *b), tuple(reader)), (1, 1), ())
+
+
+def _exchange(rng) -> Program:
+    """Warps write, meet, read what others wrote; and once more."""
+    n = rng.choice((2, 2, 3))
+    twice = rng.random() < 0.5
+    warps = []
+    for w in range(n):
+        steps = [("st", w), ("sync", 0), ("ld", (w + 1) % n)]
+        warps.append(tuple([*steps, ("sync", 1), ("st", (w + 1) % n)] if twice else steps))
+    return Program(tuple(warps), (), (n, n))
+
+
+def _hand_over(rng) -> Program:
+    """One warp writes and only announces, another one waits and reads, then the other way round."""
+    back = rng.random() < 0.5
+    first, second = [("st", 0), ("meet", 0)], [("sync", 0), ("ld", 0)]
+    if back:
+        first += [("sync", 1), ("st", 0)]
+        second += [("meet", 1)]
+    return Program((tuple(first), tuple(second)), (), (2, 2))
+
+
+def _out(rng) -> Program:
+    """A result leaves by a bulk copy, and its slot is used again."""
+    writer = [("st", 0), ("fence",), ("arrive", 0)]
+    issuer = [("wait", 0, 0), ("store", 0)]
+    if rng.random() < 0.6:
+        issuer += [("drain",), ("arrive", 1)]
+        writer += [("wait", 1, 0), ("st", 0)]
+    return Program((tuple(writer), tuple(issuer)), (1, 1), ())
+
+
+def _flags(rng) -> Program:
+    """A word guarded by a flag, or by a counter of several writers."""
+    if rng.random() < 0.5:
+        return Program(((("st", 0), ("set", 0)), (("poll", 0), ("ld", 0))), (), ())
+    writers = rng.choice((1, 2))
+    warps = [(("st", w), ("add", 0)) for w in range(writers)]
+    reader = (("count", 0, writers), *(("ld", w) for w in range(writers)))
+    return Program((*warps, reader), (), ())
+
+
+def _all_arrive(rng) -> Program:
+    """Every warp arrives and waits, phase after phase."""
+    n, rounds = rng.choice((2, 2, 3)), rng.choice((1, 2))
+    warps = []
+    for w in range(n):
+        steps: list[Step] = []
+        for i in range(rounds):
+            steps += [("st", w) if i == 0 else ("ld", (w + 1) % n), ("arrive", 0), ("wait", 0, i & 1)]
+        warps.append(tuple([*steps, ("ld", (w + 1) % n) if rounds == 1 else ("st", (w + 1) % n)]))
+    return Program(tuple(warps), (n,), ())
+
+
+PATTERNS = (_ring, _ring, _stages, _exchange, _hand_over, _out, _flags, _all_arrive)
+
+
+# ---- at random, and changes ----
+
+
+def _step(rng, bars: int, meets: int) -> Step:
+    slot = rng.randrange(2)
+    choices: list[Step] = [("st", slot), ("ld", slot), ("ld", slot)]
+    if bars:
+        bar = rng.randrange(bars)
+        choices += [("arrive", bar), ("arrive", bar), ("wait", bar, rng.randrange(2)), ("wait", bar, 0)]
+    if meets:
+        choices += [("sync", rng.randrange(meets)), ("meet", rng.randrange(meets))]
+    return rng.choice(choices)
+
+
+def _random(rng) -> Program:
+    n, bars, meets = rng.choice((2, 2, 3)), rng.choice((1, 1, 2)), rng.choice((0, 0, 1))
+    warps = [[_step(rng, bars, meets) for _ in range(rng.randint(1, 4))] for _ in range(n)]
+    counts = tuple(rng.randint(1, 2) for _ in range(bars))
+    return Program(tuple(map(tuple, warps)), counts, tuple(rng.randint(2, n) for _ in range(meets)))
+
+
+def _changed(rng, program: Program) -> Program:
+    """One mistake: a step left out, doubled, moved, exchanged or with another number; another count."""
+    warps, bars = [list(steps) for steps in program.warps], list(program.bars)
+    if bars and rng.random() < 0.12:
+        bar = rng.randrange(len(bars))
+        bars[bar] = max(1, bars[bar] + rng.choice((-1, 1)))
+        return Program(program.warps, tuple(bars), program.meets)
+    steps = rng.choice([w for w in warps if w])
+    at, kind = rng.randrange(len(steps)), rng.random()
+    if kind < 0.35:
+        del steps[at]
+    elif kind < 0.45 and len(steps) < MOST_STEPS:
+        steps.insert(at, steps[at])
+    elif kind < 0.7 and len(steps) > 1:
+        moved = steps.pop(at)
+        steps.insert(rng.randrange(len(steps) + 1), moved)
+    elif kind < 0.85:
+        steps[at] = _renumbered(rng, steps[at], program)
+    elif len(steps) < MOST_STEPS:
+        steps.insert(at, _step(rng, len(bars), len(program.meets)))
+    return Program(tuple(map(tuple, warps)), program.bars, program.meets)
+
+
+def _renumbered(rng, step: Step, program: Program) -> Step:
+    verb, *numbers = step
+    if verb in ("wait",) and rng.random() < 0.6:
+        return verb, numbers[0], numbers[1] ^ 1
+    if verb in ("wait", "arrive", "expect"):
+        return verb, rng.randrange(len(program.bars)), *numbers[1:]
+    if verb in ("sync", "meet"):
+        return verb, rng.randrange(len(program.meets))
+    if verb in ("st", "ld", "store"):
+        return verb, rng.randrange(SLOTS)
+    if verb == "load":
+        return verb, rng.randrange(SLOTS), rng.randrange(len(program.bars))
+    if verb == "count":
+        return verb, numbers[0], max(1, numbers[1] + rng.choice((-1, 1)))
+    return step

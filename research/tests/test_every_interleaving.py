@@ -1,0 +1,75 @@
+"""The explorer of research/every on programs whose answer is plain, and a fixed slice of the comparison."""
+
+from __future__ import annotations
+
+import pytest
+
+from research.every.compare import answer
+from research.every.explore import explore
+from research.every.programs import Program, program_of
+
+SLICE = range(150)
+
+ST, LD, ARRIVE = ("st", 0), ("ld", 0), ("arrive", 0)
+PASSED = ("wait", 0, 0)
+COPY = (("expect", 0), ("load", 0, 0))
+
+
+def program(*warps, bars=(1,), meets=()) -> Program:
+    return Program(tuple(tuple(steps) for steps in warps), bars, meets)
+
+
+PLAIN = [  # name, program, what is wrong in some interleaving
+    ("handed over", program([ST, ARRIVE], [PASSED, LD]), ""),
+    ("not waited for", program([ST, ARRIVE], [LD]), "races"),
+    ("signalled too early", program([ARRIVE, ST], [PASSED, LD]), "races"),
+    ("nobody arrives", program([ST], [PASSED, LD]), "stuck"),
+    ("one arrival too few", program([ST, ARRIVE], [PASSED, LD], bars=(2,)), "stuck"),
+    ("either arrival will do", program([ST, ARRIVE], [ARRIVE], [PASSED, LD]), "races stuck"),
+    ("copied", program([*COPY], [PASSED, LD]), ""),
+    ("copied, nobody waits", program([*COPY], []), "pending"),
+    ("copied over a read", program([LD, *COPY], [PASSED]), ""),
+    ("copied over another's read", program([*COPY, PASSED], [LD]), "races"),
+    ("met", program([ST, ("sync", 0)], [("sync", 0), LD], meets=(2,)), ""),
+    ("announced", program([ST, ("meet", 0)], [("sync", 0), LD], meets=(2,)), ""),
+    ("announced, not awaited", program([("meet", 0), ST], [("sync", 0), LD], meets=(2,)), "races"),
+    ("met alone", program([ST, ("sync", 0)], [LD], meets=(2,)), "races stuck"),
+    ("flagged", program([ST, ("set", 0)], [("poll", 0), LD]), ""),
+    ("counted too few", program([ST, ("add", 0)], [("add", 0)], [("count", 0, 1), LD]), "races"),
+    ("sent", program([ST, ("fence",), ARRIVE], [PASSED, ("store", 0)]), ""),
+    ("sent with no fence", program([ST, ARRIVE], [PASSED, ("store", 0)]), "fences"),
+    ("sent, used again", program([ST, ("fence",), ("store", 0), ST]), "races"),
+    ("sent, awaited, used again", program([ST, ("fence",), ("store", 0), ("drain",), ST]), ""),
+    ("a fresh barrier lets parity 1 pass", program([("wait", 0, 1), ST, ARRIVE], [PASSED, LD]), ""),
+    ("another arrival first", program([ARRIVE], [("wait", 0, 1), ("st", 1), ARRIVE]), "stuck"),
+    ("left over", program([ST, ("meet", 0), ("meet", 0)], [("sync", 0), LD], meets=(2,)), "stuck"),
+    (
+        "known to be over",
+        program(
+            [*[("arrive", 1)] * 2, ARRIVE, ("expect", 1), ("load", 1, 1)],
+            [PASSED, ("wait", 1, 0), ("ld", 1)],
+            bars=(1, 1),
+        ),
+        "",
+    ),
+    ("written anew", program([ST, *COPY], [PASSED, LD]), ""),
+    ("a phase behind", program([ARRIVE], [("wait", 0, 1)]), "stuck"),
+]
+
+
+@pytest.mark.parametrize(("made", "wrong"), [case[1:] for case in PLAIN], ids=[case[0] for case in PLAIN])
+def test_the_explorer_knows_what_is_plain(made, wrong):
+    truth = explore(made)
+    found = [name for name in ("races", "fences", "stuck", "pending") if getattr(truth, name)]
+    assert " ".join(found) == wrong
+
+
+@pytest.mark.parametrize("made", [case[1] for case in PLAIN], ids=[case[0] for case in PLAIN])
+def test_ptxsim_says_the_same_of_plain_programs(made):
+    assert answer(made).differs == ""
+
+
+@pytest.mark.parametrize("seed", SLICE)
+def test_ptxsim_says_the_same(seed):
+    found = answer(program_of(seed))
+    assert found.differs == "", f"{found.told}\n{program_of(seed)}"

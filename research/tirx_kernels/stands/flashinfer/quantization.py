@@ -1,0 +1,39 @@
+"""NVFP4 quantization by its definition: 16 elements share a ue4m3 factor, their largest / 6 times a scale."""
+
+from __future__ import annotations
+
+import enum
+
+import ml_dtypes
+import numpy as np
+import torch
+
+
+class SfLayout(enum.Enum):
+    layout_128x4 = 0
+    layout_8x4 = 1
+    layout_linear = 2
+
+
+def nvfp4_quantize(x, global_scale, sfLayout=SfLayout.layout_128x4, do_shuffle=False, **_):
+    """(uint8 (rows, K / 2): two elements a byte; the factors as uint8 in the order of `sfLayout`)."""
+    if sfLayout is SfLayout.layout_8x4 or do_shuffle:
+        raise NotImplementedError("layout_8x4 and shuffled rows have no reference here")
+    values, scale = x.float().numpy(), float(global_scale)
+    blocks = values.reshape(len(values), -1, 16)
+    factors = (np.abs(blocks).max(-1) / 6 * scale).clip(0, 448).astype(ml_dtypes.float8_e4m3fn)
+    wide = factors.astype(np.float32)[..., None]
+    ratio = np.divide(blocks * scale, wide, out=np.zeros_like(blocks), where=wide != 0)
+    codes = ratio.clip(-6, 6).astype(ml_dtypes.float4_e2m1fn).view(np.uint8).reshape(len(values), -1) & 15
+    packed = codes[:, ::2] | codes[:, 1::2] << 4
+    order = _tiled if sfLayout is SfLayout.layout_128x4 else (lambda f: f)
+    return torch.from_numpy(packed), torch.from_numpy(order(factors.view(np.uint8)).copy())
+
+
+def _tiled(factors: np.ndarray) -> np.ndarray:
+    """Blocks of 128 rows x 4 factors: row r of a block lies at r % 32 * 16 + r // 32 * 4."""
+    rows, count = (-(-n // step) * step for n, step in zip(factors.shape, (128, 4), strict=True))
+    padded = np.zeros((rows, count), np.uint8)
+    padded[: factors.shape[0], : factors.shape[1]] = factors
+    blocks = padded.reshape(rows // 128, 4, 32, count // 4, 4).transpose(0, 3, 2, 1, 4)
+    return blocks.reshape(rows, count)

@@ -1,0 +1,5 @@
+"""The enumeration under its other name."""
+
+from flashinfer.quantization import SfLayout
+
+__all__ = ["SfLayout"]
