@@ -171,6 +171,14 @@ def test_others_import_the_public_face_of_ptxsim_alone():
     assert found == {}
 
 
+def test_tests_of_ptxsim_need_nothing_of_ours_but_ptxsim():
+    found = {}
+    for file in sorted((ROOT / "packages/ptxsim/tests").rglob("*.py")):
+        if wrong := imported(ast.parse(file.read_text(encoding="utf-8"))) & OURS - {"ptxsim", "tests"}:
+            found[file.name] = sorted(wrong)
+    assert found == {}
+
+
 def test_the_rule_of_the_face_sees_both_good_and_bad_imports():
     assert private(ast.parse("from ptxsim import Finding\nfrom ptxsim.tracing import svg")) == set()
     assert private(ast.parse("from ptxsim.trace.drawing import svg")) == {"ptxsim.trace.drawing.svg"}
