@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable
 
@@ -71,8 +70,7 @@ def announce_compilation() -> None:
     """Compiles the machine, with a message and a bar, if that was not done yet on this computer."""
     from ptxsim.jit.code_cache import is_cold
 
-    if not is_cold():
-        return
-    from ptxsim.cli.first_time import compile_with_bar
+    if is_cold():
+        from ptxsim.cli.first_time import compile_with_bar
 
-    compile_with_bar(quiet=not sys.stderr.isatty() and "CI" not in os.environ)
+        compile_with_bar()
