@@ -120,7 +120,7 @@ RULES = (
         lines(INIT, "bar.sync 0;", f"{ONE_ARRIVE} {wait(0)}"),
         (f"{ONE_ARRIVE} {wait(0)}", f"{wait(0)} {ONE_ARRIVE}"),
         "deadlock",
-        words="warps 0-1 wait for shared memory + 8192 B, parity 0: what would end this wait comes after it",
+        words="warps 0-1 wait for buffer + 8192 B, parity 0: what would end this wait comes after it",
     ),
     Rule(
         "arrive-behind-last-read",
