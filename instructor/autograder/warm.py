@@ -26,7 +26,11 @@ def compiled() -> None:
     mark = cache_directory() / f"warm-{_version()}"
     if mark.exists():
         return
-    with open(mark.with_suffix(".lock"), "w") as lock:
+    with contextlib.ExitStack() as stack:
+        try:
+            lock = stack.enter_context(open(mark.with_suffix(".lock"), "w"))
+        except OSError:  # a disk that nothing can be written to: what is not compiled by now never will be
+            return
         if fcntl is not None:
             fcntl.flock(lock, fcntl.LOCK_EX)
         if mark.exists():  # somebody else was faster

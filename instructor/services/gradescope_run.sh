@@ -5,9 +5,11 @@ root=${AUTOGRADER:-/autograder}
 export LAB_CACHE=$root/cache NUMBA_CACHE_DIR=$root/cache/numba LAB_VENV=${LAB_VENV:-$root/venv}
 export PATH=${PATH:-/usr/bin:/bin}
 cd "$root/source" || exit 1
+umask 077
 "$LAB_VENV/bin/python" packages/tirxlab/src/tirxlab/cli/__main__.py grade "$root/submission" --format gradescope \
     --output "$root/results/results.json" ${LAB_GRADE_OPTIONS:-}
 if [ ! -s "$root/results/results.json" ]; then
     echo '{"score": 0, "output": "There is no gemm_kernels.py and no handin.tar in this submission."}' \
         >"$root/results/results.json"
 fi
+chmod a+r "$root/results/results.json"

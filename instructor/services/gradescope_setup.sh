@@ -9,7 +9,9 @@ export LAB_CACHE=$root/cache NUMBA_CACHE_DIR=$root/cache/numba LAB_VENV=${LAB_VE
 mkdir -p "$NUMBA_CACHE_DIR"
 cd "$root/source"
 ./lab doctor
-# A first grading compiles the simulator and shows that the image works.
-./lab grade instructor/solutions/gemm_kernels.py ${LAB_WARM_UP:-}
-chmod -R a+rX "$root/cache" "$LAB_VENV"
-chmod -R go-rwx instructor
+# What is the course's is for root alone: a kernels file is built by another user.
+chmod -R go-rwx instructor "$root/cache"
+# A first grading compiles the simulator and shows that the image works; its artifacts are the reference's.
+(umask 077 && ./lab grade instructor/solutions/gemm_kernels.py ${LAB_WARM_UP:-})
+rm -rf "$root/cache/artifacts"
+chmod -R a+rX "$LAB_VENV"

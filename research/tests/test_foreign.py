@@ -27,7 +27,7 @@ REVIEWS = {  # compiler -> (kind, words) of what its kernels leave to review
     "nvidia-cutlass-dsl": {
         ("race", "no tcgen05.fence::after_thread_sync between the wait"),
         ("race", "no tcgen05.fence::before_thread_sync between that and the barrier"),  # before dealloc
-        ("illegal", "TMA store from shared memory"),  # by all lanes of a warp
+        ("illegal", "TMA store from"),  # by all lanes of a warp
     },
     "numba-cuda": set(),
     "nvcc": set(),

@@ -30,6 +30,7 @@ from ptxsim.machine.launch_queue import LaunchQueue
 from ptxsim.machine.module_variables import Variables
 from ptxsim.machine.tensor_map import TensorMap
 from ptxsim.report.findings import Finding
+from ptxsim.report.sources import in_words_of
 from ptxsim.trace.schedule import Costs, Timeline
 from ptxsim.units.barriers import after_exit
 from ptxsim.units.registry import fast_calls
@@ -151,7 +152,7 @@ class Launch:
         self.clusters = tuple(g // c for g, c in zip(grid, self.cluster, strict=True))
         self._check_geometry(shared_bytes)
         self.shared_offsets, self.shared_dynamic, self.shared_end = shared_layout(
-            self._shared_variables(), shared_bytes
+            self.shared_variables(), shared_bytes
         )
         self.shared_bytes = shared_bytes
         self.loop = main_loop(fast_calls())
@@ -219,7 +220,7 @@ class Launch:
         """Variables that the kernel names, in a fixed order."""
         return list(dict.fromkeys(key[1] for key in self.program.slots.fixed if key[0] == "sym"))
 
-    def _shared_variables(self) -> list[Var]:
+    def shared_variables(self) -> list[Var]:
         """The kernel's own, and those of the module that it names: others belong to other kernels."""
         named = self._named
         used = [v for v in self.module.vars.values() if v.space == "shared" and v.name in named]
@@ -314,6 +315,10 @@ class Launch:
         stats["seconds"] = time.perf_counter() - start
         verdict = part.reporter.verdict() if checks or part.reporter.found else "not checked"
         verdict = "not checked" if verdict == "clean" and len(chosen) < count else verdict
+        language = part.reporter.sources.language
+        for finding in part.reporter.found.values() if language else ():
+            finding.message = in_words_of(language, finding.message)
+            finding.hint = in_words_of(language, finding.hint)
         made = [r.timeline(trace if isinstance(trace, Costs) else Costs()) for r in recorders]
         result = Result(verdict, part.reporter.findings, stats, part.reporter.printed, *made)
         if before and verdict in ("clean", "review") and before.nothing_changed():

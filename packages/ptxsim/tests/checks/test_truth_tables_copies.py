@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from truth import Rule, check_broken, check_kept, each, lines, wait
+from truth import Rule, check_broken, check_kept, each, each_shown, lines, wait
 
 BULK = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
 STORE = "cp.async.bulk.global.shared::cta.bulk_group"
@@ -276,6 +276,6 @@ def test_kept(rule, order):
     check_kept(rule, order)
 
 
-@each(RULES)
+@each_shown(RULES)
 def test_broken(rule, order):
     check_broken(rule, order)

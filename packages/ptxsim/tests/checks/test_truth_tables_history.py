@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from truth import Rule, check_broken, check_kept, each, lines, wait
+from truth import Rule, check_broken, check_kept, each, each_shown, lines, wait
 
 ARRIVE = "mbarrier.arrive.shared.b64 _, [%bar];"
 FOURTH = wait(0).replace("AGAIN:", "@!%w4 bra PAST; AGAIN:").replace("}", "PAST: }")
@@ -189,6 +189,6 @@ def test_kept(rule, order):
     check_kept(rule, order)
 
 
-@each(RULES)
+@each_shown(RULES)
 def test_broken(rule, order):
     check_broken(rule, order)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from truth import Rule, check_broken, check_kept, each, lines, wait
+from truth import Rule, check_broken, check_kept, each, each_shown, lines, wait
 
 from ptxsim.isa.layouts import MatrixDescriptor, encode_matrix_descriptor
 
@@ -356,6 +356,6 @@ def test_kept(rule, order):
     check_kept(rule, order)
 
 
-@each(RULES)
+@each_shown(RULES)
 def test_broken(rule, order):
     check_broken(rule, order)

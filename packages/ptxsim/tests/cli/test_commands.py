@@ -29,7 +29,7 @@ RACE = HEAD + SCALE.format(name="scale", barrier="")
 
 @pytest.fixture
 def command(monkeypatch, capsys, tmp_path):
-    """command(words ..) -> (exit code, stdout, stderr), in a folder with good.ptx, race.ptx, a.npy, right.npy."""
+    """command(words ..) -> (exit code, stdout, stderr), in a folder with a few files."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "good.ptx").write_text(GOOD)
     (tmp_path / "race.ptx").write_text(RACE.replace("%s, %u, 64", "%s, %u, 128").replace("[128]", "[256]"))
@@ -178,7 +178,7 @@ def test_nvcc_keeps_the_ptx(words, expected):
     [
         ("_Z3addPKfPfi", "add"),
         ("_Z4gemmILi128EEvPf", "gemm<128>"),
-        ("_ZN7cutlass6KernelINS_4gemm6kernel4GemmILb1EEEEEvNT_6ParamsE", "cutlass::Kernel<cutlass::gemm::kernel::Gemm<true> >"),
+        ("_ZN7cutlass6KernelINS_4GemmILb1EEEEEvNT_6ParamsE", "cutlass::Kernel<cutlass::Gemm<true> >"),
         ("plain", "plain"),
     ],
 )  # fmt: skip

@@ -20,6 +20,8 @@ Err cudaGraphInstantiate(void **, void *, unsigned long long), cudaGraphLaunch(v
 Err cudaMemsetAsync(void *, int, size_t, void *), cudaLaunchKernel(const void *, Dim3, Dim3, void **, size_t, void *);
 Err cudaGetLastError(void), cudaEventCreate(void **), cudaEventRecord(void *, void *);
 Err cudaEventElapsedTime(float *, void *, void *), cudaMemcpyFromSymbol(void *, const void *, size_t, size_t, int);
+Err cuMemHostRegister_v2(void *, size_t, unsigned), cuMemHostUnregister(void *);
+Err cuMemHostGetDevicePointer_v2(void **, void *, unsigned);
 void **__cudaRegisterFatBinary(void *);
 void __cudaRegisterFunction(void **, const char *, char *, const char *, int, void *, void *, void *, void *, int *);
 void __cudaRegisterVar(void **, char *, char *, const char *, int, size_t, int, int);
@@ -87,6 +89,21 @@ static void shared(void) {
 static char host_counter;
 static void stub(void) {}
 
+static void hosts(void) { /* memory of the program itself, registered in the middle of pages */
+  static int own[5000];
+  int more = 3, *mine = own + 700, wrong = 0;
+  for (int i = 0; i < 5000; i++) own[i] = i;
+  load();
+  Err early = cuMemHostGetDevicePointer_v2(&device, mine, 0);
+  check(cuMemHostRegister_v2(mine, 256, 0), "register");
+  check(cuMemHostGetDevicePointer_v2(&device, mine, 0), "pointer");
+  check(run(device, more), "launch");
+  for (int i = 0; i < 5000; i++) wrong += own[i] != i + (i >= 700 && i < 764 ? 3 : 0);
+  check(cuMemHostUnregister(mine), "unregister");
+  own[701] += 1;
+  printf("early %d wrong %d after %d again %d\n", early, wrong, own[701] + own[763], cuMemHostUnregister(mine));
+}
+
 static void runtime(void) {
   static struct { int magic, version; const void *data; void *more; } wrapper = {0x466243b1, 1, NULL, NULL};
   wrapper.data = ptx;
@@ -125,5 +142,6 @@ int main(int count, char **words) {
   if (!strcmp(words[1], "outside")) outside();
   if (!strcmp(words[1], "shared")) shared();
   if (!strcmp(words[1], "runtime")) runtime();
+  if (!strcmp(words[1], "hosts")) hosts();
   return !strcmp(words[1], "fails") ? 5 : 0;
 }

@@ -87,6 +87,11 @@ def test_runtime_with_a_captured_graph_symbols_and_managed_memory(program):
     assert done.returncode == 0 and len(launches) == 3
 
 
+def test_a_kernel_reaches_registered_memory_of_the_program(program):
+    done, _ = execute(program, "hosts")
+    assert done.stdout == "early 1 wrong 0 after 1471 again 1\n", done.stderr
+
+
 def test_an_access_outside_is_an_error_that_stays(program):
     done, launches = execute(program, "outside")
     assert done.stdout == "launch 700 sync 700 free 0\n"

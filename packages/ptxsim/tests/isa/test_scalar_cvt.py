@@ -49,10 +49,8 @@ def test_integers(to, kind):
     assert run(f"cvt.{to}.{kind}", raw).tolist() == expected
 
 
-@pytest.mark.parametrize("to, kind", CUTS)
+@pytest.mark.parametrize("to, kind", [cut for cut in CUTS if cut[0] != "s64"])  # every s8 is an s64
 def test_saturating_integers(to, kind):
-    if to == "s64":
-        pytest.skip("every s8 is an s64: .sat is not legal here")
     raw = integers(kind)
     assert run(f"cvt.sat.{to}.{kind}", raw).tolist() == [
         clamp(value(x, kind), to) & register(to) for x in raw

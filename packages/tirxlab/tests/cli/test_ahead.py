@@ -1,11 +1,12 @@
 """What `check` starts before it imports anything: started when it will be needed, gone with the command."""
 
+import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from processes import ends, that_know
 
 from tirxlab.cli import ahead
 from tirxlab.cli.common import REFERENCE, ROOT
@@ -56,21 +57,8 @@ def test_a_runner_takes_what_was_started_once(monkeypatch):
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="this machine does not list its processes")
 def test_a_wrong_argument_leaves_no_process_behind(tmp_path):
     """All of them know the folder for temporary files, by environment or by what shuts them in."""
-    command = ["env", f"TMPDIR={tmp_path}", str(ROOT / "lab"), "check", "99"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    command = [sys.executable, ROOT / "packages/tirxlab/src/tirxlab/cli/__main__.py", "check", "99"]
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 2 and "step 99 does not exist" in done.stderr
-    deadline = time.monotonic() + 10
-    while (left := _that_know(tmp_path)) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert left == [] == list(tmp_path.iterdir())
-
-
-def _that_know(path: Path) -> list[str]:
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if str(path).encode() in (folder / "environ").read_bytes() + (folder / "cmdline").read_bytes():
-                found.append(folder.name)
-        except OSError:
-            continue
-    return found
+    assert all(map(ends, that_know(str(tmp_path)))) and list(tmp_path.iterdir()) == []

@@ -3,13 +3,14 @@
 import os
 import pty
 import re
+import select
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from processes import Signpost, ends
 
 from tirxlab.cli import common, outcomes, reset, watch
 from tirxlab.cli.common import REFERENCE, ROOT, UserError, left_out, steps_text, write_file
@@ -34,15 +35,7 @@ sys.exit(watched(command))
 """
 
 
-def is_running(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="needs /proc")
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="this system does not say when a process ends")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_command_that_does_not_listen_is_killed_with_all_that_it_started(number):
     child = subprocess.Popen(
@@ -55,11 +48,7 @@ def test_a_command_that_does_not_listen_is_killed_with_all_that_it_started(numbe
     child.send_signal(number)
     _, err = child.communicate(timeout=30)
     assert child.returncode == 128 + number and err == "lab: stopped\n"
-    for _ in range(50):
-        if not is_running(other):
-            break
-        time.sleep(0.1)
-    assert not is_running(other)
+    assert ends(other)
 
 
 LONG = {  # commands that take longer than a second
@@ -87,7 +76,7 @@ def test_ctrl_c_at_a_terminal_stops_a_command(name, tmp_path):
         start_new_session=True,
         cwd=tmp_path,
     )
-    time.sleep(0.6)  # wherever it stands by then
+    select.select([primary, child.stderr], [], [])  # it works, and says so
     os.killpg(child.pid, signal.SIGINT)
     _, err = child.communicate(timeout=30)
     os.close(primary), os.close(secondary)
@@ -271,14 +260,33 @@ def test_a_todo_that_is_left_is_named(run, kernels):
     assert status == 1 and f"step 1 still has a TODO: gemm_kernels.py, line {line}" in out
 
 
-@pytest.mark.parametrize("seconds", [0.2, 1.0])
-def test_ctrl_c_ends_the_tests_without_a_traceback(seconds, tmp_path):
-    """While pytest still imports, and once it collects."""
-    command = [*LAB, "test", "1"]
+# A plugin of pytest that says when its moment has come, and stays there.
+PAUSE = """
+import signal
+def pause(*_):
+    with open({post!r}, "w") as file:
+        file.write("here")
+        file.flush()
+        signal.pause()
+{moment}
+"""
+
+
+@pytest.mark.parametrize("moment", ["pause()", "pytest_collection = pause", "pytest_runtest_call = pause"])
+def test_ctrl_c_ends_the_tests_without_a_traceback(moment, tmp_path):
+    """While pytest still imports, while it collects, and in a test."""
+    post = Signpost(tmp_path / "post")
+    (tmp_path / "moment.py").write_text(PAUSE.format(post=str(tmp_path / "post"), moment=moment))
+    path = os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]])
     child = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+        [sys.executable, "-m", "tirxlab.cli.pytest_child", "-p", "moment", "tests/test_step01.py", *K],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        env=os.environ | {"PYTHONPATH": path},
     )
-    time.sleep(seconds)
+    assert post.passed()
     os.killpg(child.pid, signal.SIGINT)
     said, _ = child.communicate(timeout=60)
     assert b"Traceback" not in said and b"ImportError" not in said

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tirxlab.cli import test as command
-from tirxlab.cli.common import ROOT, Paper, hang
+from tirxlab.cli.common import ROOT, Paper, UserError, hang
 from tirxlab.cli.pytest_bar import cost_of
 from tirxlab.cli.runs import BUILD_COST
 from tirxlab.steps import SKELETON, UntouchedStep
@@ -32,6 +32,25 @@ def test_a_test_that_is_named_is_run_whatever_is_written(kernels):
 def test_an_untouched_file_is_one_line():
     with pytest.raises(UntouchedStep, match="none of the steps 1-10 is implemented yet"):
         command.written_first(SKELETON, [])
+
+
+@pytest.mark.parametrize("name", command.PARTS)
+def test_a_part_of_the_project_is_named_by_one_word(name, monkeypatch, tmp_path):
+    (folder,) = command.step_files([name])
+    assert folder == command.PARTS[name] and any((ROOT / folder).rglob("test_*.py"))
+    assert command.step_files(["-k", name, "-x"]) == ["-k", name, "-x"]
+    assert command.step_files([name, "1"]) == [folder, "tests/test_step01.py"]
+    monkeypatch.setattr(command, "ROOT", tmp_path)
+    with pytest.raises(UserError, match=f"tests of {name} are not in this copy"):
+        command.step_files([name])
+
+
+def test_whole_parts_run_on_all_cores(monkeypatch):
+    monkeypatch.setattr(command.os, "sched_getaffinity", lambda _: range(3), raising=False)
+    for named in ([], [command.PARTS["ptxsim"]], list(command.PARTS.values())):
+        assert command.parallel(named)[:2] == ["-n", "3"]
+    for named in (["tests/test_step01.py"], ["packages/ptxsim/tests", "-x"]):
+        assert command.parallel(named) == []
 
 
 SAMPLE = """

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
-import functools
-import os
 import sys
 from collections.abc import Iterable
+
+from ptxsim.report.names import readable
 
 EXIT = {"error": 1, "incomplete": 3}  # verdict -> exit code; the others: 0
 WORST = ("error", "incomplete", "review", "clean", "not checked")
@@ -23,20 +22,6 @@ def say(line: str) -> None:
 def worst(verdicts: Iterable[str]) -> str:
     """The worst of several verdicts; "clean" for none."""
     return min(verdicts, key=WORST.index, default="clean")
-
-
-@functools.cache
-def readable(name: str) -> str:
-    """`kernel<128>(float*)` of a mangled name; the name itself where that is not possible."""
-    if not name.startswith("_Z"):
-        return name
-    try:
-        demangle = ctypes.CDLL("libstdc++.so.6").__cxa_demangle
-    except OSError:
-        return name
-    demangle.restype, status = ctypes.c_void_p, ctypes.c_int()
-    text = demangle(name.encode(), None, None, ctypes.byref(status))
-    return ctypes.string_at(text).decode() if text and not status.value else name
 
 
 def short(name: str, most: int = 60) -> str:
@@ -85,8 +70,7 @@ def announce_compilation() -> None:
     """Compiles the machine, with a message and a bar, if that was not done yet on this computer."""
     from ptxsim.jit.code_cache import is_cold
 
-    if not is_cold():
-        return
-    from ptxsim.cli.first_time import compile_with_bar
+    if is_cold():
+        from ptxsim.cli.first_time import compile_with_bar
 
-    compile_with_bar(quiet=not sys.stderr.isatty() and "CI" not in os.environ)
+        compile_with_bar()

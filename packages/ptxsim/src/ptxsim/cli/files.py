@@ -1,4 +1,4 @@
-"""A file on the command line -> a loaded module: .ptx, .cu (by NVRTC or nvcc), fat binaries, programs with PTX."""
+"""A file -> a loaded module: .ptx, .cu (by nvcc or NVRTC), fat binaries, programs with PTX inside."""
 
 from __future__ import annotations
 

@@ -44,7 +44,6 @@ def command(
     except ValueError as error:
         raise Bad(str(error)) from None
     bound = next(iter(told.spent), "launching")
-    print(
-        f"{short(name)} on an {chip.upper()}: {told.seconds * 1e3:.4g} ms predicted, most of it {bound}; not measured"
-    )
+    time = f"{told.seconds * 1e3:.4g} ms predicted, most of it {bound}"
+    print(f"{short(name)} on an {chip.upper()}: {time}; not measured")
     return 0

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import typer
 
-from ptxsim.cli.common import readable, shape
+from ptxsim.cli.common import shape
 from ptxsim.cli.files import module_of
+from ptxsim.report.names import readable
 
 _SPACES = ("global", "shared", "local", "param", "const")
 _BY_MODIFIER = ("wgmma", "tcgen05", "mbarrier", "cp", "fence", "barrier", "bar", "tensormap")

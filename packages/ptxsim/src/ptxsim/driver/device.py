@@ -17,7 +17,7 @@ from ptxsim.report.findings import Finding
 
 # CUresult
 OK, OUT_OF_MEMORY, INVALID_VALUE, INVALID_CONFIGURATION, NO_IMAGE, INVALID_PTX = 0, 2, 1, 9, 209, 218
-NOT_FOUND, UNSUPPORTED = 500, 801
+NOT_FOUND, ASSERT, UNSUPPORTED = 500, 710, 801
 _CODES = {  # kind of a finding that a chip reports -> code; the others it does not notice
     "out-of-bounds": 700, "misaligned": 716, "descriptor": 715, "deadlock": 702, "illegal": 719,
     "cluster": 700,
@@ -194,7 +194,8 @@ def code(findings: list[Finding]) -> int:
     """What cudaDeviceSynchronize gives after a launch with these findings: only what a chip would notice."""
     for finding in findings:
         if finding.severity == "error" and finding.kind in _CODES:
-            if finding.kind == "illegal" and not finding.evidence.get("kills"):
-                continue
-            return 710 if "assert" in finding.message.lower() else _CODES[finding.kind]
+            if "assertion" in finding.message:
+                return ASSERT
+            if finding.kind != "illegal" or finding.evidence.get("kills"):
+                return _CODES[finding.kind]
     return OK

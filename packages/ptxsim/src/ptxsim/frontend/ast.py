@@ -93,9 +93,12 @@ class Instr:
     operands: tuple
     line: int  # 1-based line of the PTX text
     text: str  # as written, on one line, without comments
-    src: int | None = None  # N of the nearest preceding `// @src N` or `// @src PATH:N` in this function
+    src: int | None = (
+        None  # N of the nearest preceding `// @src N` or `// @src PATH:N`, else the line of .loc
+    )
     loc: tuple[int, int, int] | None = None  # (file, line, column) of the nearest preceding .loc
     src_file: str | None = None  # PATH of `// @src PATH:N`
+    inlined: tuple[str, int, int, int] | None = None  # of that .loc: its function, and where that is
 
     @property
     def name(self) -> str:
@@ -155,4 +158,5 @@ class Module:
     functions: dict[str, Function] = field(default_factory=dict)
     vars: dict[str, Var] = field(default_factory=dict)  # module scope
     files: dict[int, str] = field(default_factory=dict)  # .file
+    inlined: dict[tuple, tuple] = field(default_factory=dict)  # (file, line, column) -> where it is inlined
     text: str = ""

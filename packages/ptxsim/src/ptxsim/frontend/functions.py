@@ -72,6 +72,7 @@ class _Body:
         self.scopes: list[dict] = [names, {}]
         self.taken: set[str] = set()
         self.loc: tuple[int, int, int] | None = None
+        self.inlined: tuple[str, int, int, int] | None = None
         self.src: tuple[int | None, str | None] = (None, None)
         self.marker = bisect_left(self.tokens.markers, (self.tokens.i,))  # the first one in this body
 
@@ -166,7 +167,9 @@ class _Body:
             tokens.expect(";")
         elif directive == ".loc":
             tokens.i += 1
-            self.loc = location(tokens)
+            self.loc, self.inlined = location(tokens)
+            if self.inlined is not None:
+                self.module.inlined[self.loc] = self.inlined
         elif directive == ".pragma":
             tokens.skip_past(";")
         else:
@@ -206,7 +209,10 @@ class _Body:
         text = tokens.slice(first, tokens.i - 1)
         line = tokens.line(first)
         src, path = self.src
-        self.fn.body.append(Instr(guard, op, tuple(mods), tuple(operands), line, text, src, self.loc, path))
+        if self.loc is not None and not tokens.markers:
+            src = self.loc[1] or None
+        where = src, self.loc, path, self.inlined
+        self.fn.body.append(Instr(guard, op, tuple(mods), tuple(operands), line, text, *where))
 
     def _follow_markers(self, index: int) -> None:
         markers = self.tokens.markers
@@ -324,16 +330,18 @@ class _Body:
         return Mem(base, offset, tuple(parts))
 
 
-def location(tokens: Tokens) -> tuple[int, int, int]:
-    """`.loc file line column [, function_name label [+ n], inlined_at file line column]` (PTX ISA 11.5.3)."""
-    place = (tokens.number(), tokens.number(), tokens.number())
+def location(tokens: Tokens) -> tuple[tuple[int, int, int], tuple[str, int, int, int] | None]:
+    """`.loc file line column [, function_name label [+ n], inlined_at file line column]` (PTX ISA 11.5.3).
+
+    (place, None or label and place into which it was inlined).
+    """
+    place, label, outer = (tokens.number(), tokens.number(), tokens.number()), "", None
     while tokens.accept(","):
         if tokens.accept("function_name"):
-            tokens.take("word", "a label")
+            label = tokens.take("word", "a label")
             if tokens.accept("+"):
                 tokens.number()
         else:
             tokens.expect("inlined_at")
-            for _ in range(3):
-                tokens.number()
-    return place
+            outer = (tokens.number(), tokens.number(), tokens.number())
+    return place, (label, *outer) if outer else None

@@ -53,7 +53,7 @@ def run_clusters(launch, chosen: range, checks: bool, order, names: list, jobs: 
 
     def run(compare: bool) -> Part:
         launch.not_started.offer(chosen, base_of(order), fit(launch))
-        reporter = Reporter(names, launch.memory, launch.shared_dynamic, launch.source)
+        reporter = Reporter(names, launch.memory, launch.shared_dynamic, launch.source, launch)
         checker = Checker(launch, reporter, checks, extra) if checks or extra else None
         recordings = Recordings(checker) if compare else None
         runner = OneByOne(lambda: Cluster(launch, order, reporter, checker, explain), recordings)

@@ -78,6 +78,11 @@ def _write_whole(path: Path, text: str) -> None:
 FIRST_RUN = "first run: the simulator compiles itself, about a minute, once"
 
 
+def is_cold() -> bool:
+    """Whether nothing was compiled here yet: the first launch then takes the best part of a minute longer."""
+    return not any(cache_directory().glob("__pycache__/ptxsim_*.nbi"))
+
+
 def import_generated(text: str, key: str = "", slow: bool = False):
     """Imports generated source from its content-named file; helpers it calls count as content.
 

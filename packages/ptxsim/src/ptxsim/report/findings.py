@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import PurePath
 
 from ptxsim.isa.address_map import (
     FAULT_BOUNDS,
@@ -12,7 +13,9 @@ from ptxsim.isa.address_map import (
     WINDOW_MASK,
 )
 from ptxsim.jit.translate import is_shared, shared_place
+from ptxsim.report.names import readable, variable
 from ptxsim.report.ranking import rank
+from ptxsim.report.sources import Sources, place_text
 
 KINDS = (
     "collective",
@@ -60,10 +63,17 @@ class Finding:
     count: int = 1  # times it happened
 
     def __str__(self) -> str:
-        place = f" [line {self.where['line']}]" if self.where.get("line") else ""
         times = times_text(self.kind, self.count)
         hint = f"\n  hint: {self.hint}" if self.hint else ""
-        return f"{self.severity}: {self.kind}: {self.message}{times}{place}{hint}"
+        return f"{self.severity}: {self.kind}: {self.message}{times}{self._place()}{hint}"
+
+    def _place(self) -> str:
+        where = self.where
+        if where.get("source"):
+            who = f"CTA {where['cta']}" + (f", warp {where['warp']}" if "warp" in where else "")
+            text = f"\n  at {place_text(where['source'])}\n  in {readable(where['kernel'])}, {who}"
+            return f"{text}\n  PTX line {where['ptx_line']}: {where['ptx']}"
+        return f" [line {where['line']}]" if where.get("line") else ""
 
 
 _FAULTS = {  # what is wrong with an address -> kind, message, hint
@@ -89,10 +99,16 @@ _ACCESS = {"ld": "load", "st": "store", "atom": "atomic access", "red": "reducti
 class Reporter:
     """Collects findings of one launch. `names` are (name, dtype, offset, size) of shared buffers."""
 
-    def __init__(self, names: list | None = None, memory=None, dynamic_start: int = 0, source: str = ""):
+    def __init__(
+        self, names: list | None = None, memory=None, dynamic_start: int = 0, source: str = "", launch=None
+    ):
+        """launch: for the names of static variables, and for places in the files that the PTX names."""
         self.found: dict[tuple, Finding] = {}
+        self.sources = Sources(launch.module) if launch is not None else None
         self.source = source  # name of the student's file
         self.names = [_name_range(n, dynamic_start) for n in names or []]
+        if launch is not None:
+            self.names += _static_names(launch, bool(names))
         self.memory = memory
         self.printed: list[str] = []
 
@@ -155,8 +171,21 @@ class Reporter:
             "warp": split.warp % cluster.warps_per_cta,
             "lanes": lanes_text(split.mask),
         }
-        if instr is not None:
-            place |= {"line": instr.src, "ptx_line": instr.line, "ptx": instr.text}
+        return place | self._text_place(cluster, instr)
+
+    def _text_place(self, cluster, instr) -> dict:
+        """Line, PTX and, where the PTX names files, the kernel and the places in these."""
+        if instr is None:
+            return {}
+        place = {"line": instr.src, "ptx_line": instr.line, "ptx": instr.text}
+        chain = self.sources.chain(instr) if self.sources is not None else []
+        if chain:
+            place |= {
+                "kernel": cluster.program.name,
+                "source_file": chain[0].file,
+                "source_line": chain[0].line,
+            }
+            place["source"] = [tuple(at) for at in chain]
         return place
 
     def row_place(self, cluster, rank: int, row: int) -> dict:
@@ -165,10 +194,7 @@ class Reporter:
         return {
             "cta": cluster.cta_ids[rank],
             "rank": rank,
-            "line": instr.src,
-            "ptx_line": instr.line,
-            "ptx": instr.text,
-        }
+        } | self._text_place(cluster, instr)
 
     def line_text(self, instr) -> str:
         """`gemm_kernels.py:123`, `line 123` where the file is not known, else the line of the PTX text."""
@@ -176,7 +202,8 @@ class Reporter:
             return "an unknown line"
         if instr.src is None:
             return f"PTX line {instr.line}"
-        file = instr.src_file or self.source
+        chain = self.sources.chain(instr) if self.sources is not None and not instr.src_file else []
+        file = instr.src_file or (PurePath(chain[0].file).name if chain else self.source)
         return f"{file}:{instr.src}" if file else f"line {instr.src}"
 
     def shared_name(self, offset: int) -> str:
@@ -220,6 +247,20 @@ def lanes_text(mask: int) -> str:
         else:
             runs.append([lane, lane])
     return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def _static_names(launch, dynamic_too: bool) -> list[tuple[str, str, int, int]]:
+    """(name, type, offset, size) of the shared variables that the PTX declares.
+
+    dynamic_too: names of dynamic buffers are known; otherwise its one variable stands for all of them.
+    """
+    found = []
+    for var in launch.shared_variables():
+        if not (var.extern and dynamic_too):
+            kind = "uint64" if var.type in ("b64", "u64", "s64") else var.type
+            size = launch.shared_bytes if var.extern else var.size
+            found.append((variable(var.name), kind, launch.shared_offsets[var.name], size))
+    return found
 
 
 def _name_range(entry, dynamic_start: int) -> tuple[str, str, int, int]:

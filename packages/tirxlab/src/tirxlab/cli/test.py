@@ -18,6 +18,7 @@ from tirxlab.cli.common import (
     ROOT,
     DeviceOption,
     KernelsOption,
+    UserError,
     choose_written,
     kernels_file,
     left_out,
@@ -44,6 +45,12 @@ WITH_VALUE = {
 }
 WITH_VALUE |= {"--durations-min", "--deselect", "--ignore", "--tb", "--verbosity", "--junit-xml"}
 USAGE = 4  # pytest's status for options that it does not know
+PARTS = {  # of the project, by their names in `./lab test ptxsim`
+    "ptxsim": "packages/ptxsim/tests",
+    "tirxlab": "packages/tirxlab/tests",
+    "instructor": "instructor/tests",
+    "research": "research/tests",
+}
 STYLE = (["check", "--quiet", "."], ["format", "--check", "--quiet", "."])
 
 
@@ -57,6 +64,7 @@ def run(
     """Run the tests: of the steps named (`./lab test 1`, `./lab test 1,3`), else of all that are written.
 
     Steps that are still skeletons are listed (exit status 1).
+    In the project, `./lab test ptxsim` runs the tests of one part: ptxsim, tirxlab, instructor or research.
     The rest goes to pytest: `./lab test 3 -x`, `./lab test -k 1024`.
     """
     project = (ROOT / "research").is_dir()
@@ -92,22 +100,34 @@ def written_first(path: Path, given: list[str]) -> tuple[list[str], dict[int, st
 
 
 def step_files(arguments: list[str]) -> list[str]:
-    """The arguments for pytest, steps (`1`, `1,3`, `all`) written as their files.
+    """The arguments for pytest, steps (`1`, `1,3`, `all`) and parts (`ptxsim`) written as files and folders.
 
     UserError for a number that is no step. The value of an option such as `-n 2` stays what it is.
     """
     made: list[str] = []
     for before, argument in zip(["", *arguments], arguments, strict=False):
-        is_step = re.fullmatch(r"\d+(,\d+)*|all", argument) and before not in WITH_VALUE
-        steps = parse_steps(argument) if is_step else []
-        made += [f"tests/test_step{step:02}.py" for step in steps] or [argument]
+        is_step = re.fullmatch(r"\d+(,\d+)*|all", argument)
+        if before in WITH_VALUE or not (is_step or argument in PARTS):
+            made.append(argument)
+        elif is_step:
+            made += [f"tests/test_step{step:02}.py" for step in parse_steps(argument)]
+        else:
+            made.append(part(argument))
     return made
 
 
+def part(name: str) -> str:
+    """The folder with the tests of a part of the project; UserError where it is missing, as in a handout."""
+    if not (ROOT / PARTS[name]).is_dir():
+        raise UserError(f"the tests of {name} are not in this copy of the lab; `./lab test` runs yours")
+    return PARTS[name]
+
+
 def parallel(named: list[str]) -> list[str]:
-    """pytest-xdist's options for a run of the whole project: one worker per core."""
+    """pytest-xdist's options for a run of the whole project, or of parts of it: one worker per core."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return ["-n", str(cores), "--dist", "worksteal"] if not named and cores > 1 else []
+    large = set(named) <= set(PARTS.values())
+    return ["-n", str(cores), "--dist", "worksteal"] if large and cores > 1 else []
 
 
 def check_style() -> bool:

@@ -160,4 +160,5 @@ def _copy_public(folder: Path) -> None:
         else:
             shutil.copyfile(source, target)
     (folder / "home").mkdir(exist_ok=True)
-    folder.chmod(0o755)
+    for path in (folder, *folder.rglob("*")):  # the lab may be kept from others, its public part need not
+        path.chmod(0o755 if path.is_dir() else 0o644)

@@ -33,9 +33,13 @@ def get(name: str) -> Artifact | None:
 
 
 def put(name: str, artifact: Artifact) -> None:
-    """Keep `artifact`; on a full or read-only disk the lab goes on without the cache."""
+    """Keep `artifact`; on a full or read-only disk the lab goes on without the cache.
+
+    Nobody else may look: where a course grades, there are kernels of all students here.
+    """
     try:
         folder().mkdir(parents=True, exist_ok=True)
+        folder().chmod(0o700)
         artifact.save(folder() / f"{name}.lab")
     except OSError:
         pass

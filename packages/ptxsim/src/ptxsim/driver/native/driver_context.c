@@ -89,7 +89,9 @@ FORWARD(cuMemFreeAsync, (void *p, void *stream), ((void)stream, release(p)))
 FORWARD(cuMemFreeHost, (void *p), release(p))
 FORWARD(cuMemGetInfo_v2, (size_t *available, size_t *total), cudaMemGetInfo(available, total))
 FORWARD(cuMemHostGetDevicePointer_v2, (void **device, void *host, unsigned flags),
-        ((void)flags, *device = host, block_of(host) ? OK : INVALID_VALUE))
+        ((void)flags, *device = device_pointer(host), *device ? OK : INVALID_VALUE))
+FORWARD(cuMemHostRegister_v2, (void *p, size_t size, unsigned flags), ((void)flags, register_host(p, size)))
+FORWARD(cuMemHostUnregister, (void *p), unregister_host(p))
 
 API Err cuMemGetAddressRange_v2(void **base, size_t *size, void *p) {
   Block *block = block_of(p);

@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static Block *blocks;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -72,6 +74,51 @@ Err copy_2d(void *to, size_t to_pitch, const void *from, size_t from_pitch, size
   for (size_t row = 0; row < height && !error; row++)
     error = copy((char *)to + row * to_pitch, (const char *)from + row * from_pitch, width);
   return error;
+}
+
+/* ---- memory of the program itself: its pages become pages of the arena, with what they hold ---- */
+
+typedef struct Registered { char *start; size_t size, asked; void *at, *host; struct Registered *next; } Registered;
+static Registered *registered;
+
+Err register_host(void *pointer, size_t size) {
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  char *start = (char *)((uintptr_t)pointer & ~(page - 1));
+  char *end = (char *)(((uintptr_t)pointer + size + page - 1) & ~(page - 1));
+  void *at = NULL;
+  if (!pointer || !size || device_pointer(pointer)) return INVALID_VALUE;
+  Err error = allocate(&at, end - start, HOST);
+  if (error) return error;
+  memcpy(at, start, end - start);
+  int file = open_arena();
+  void *made = mmap(start, end - start, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file,
+                    (off_t)((uint64_t)at - arena_base));
+  close(file);
+  if (made != start) return NOT_SUPPORTED;
+  Registered *it = malloc(sizeof *it);
+  *it = (Registered){start, (size_t)(end - start), size, at, pointer, registered};
+  registered = it;
+  return OK;
+}
+
+Err unregister_host(void *pointer) {
+  Registered **place = &registered;
+  while (*place && (*place)->host != pointer) place = &(*place)->next;
+  Registered *it = *place;
+  if (!it) return INVALID_VALUE;
+  *place = it->next;
+  mmap(it->start, it->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  memcpy(it->start, it->at, it->size);
+  Err error = release(it->at);
+  free(it);
+  return error;
+}
+
+void *device_pointer(const void *host) {
+  for (Registered *it = registered; it; it = it->next)
+    if ((uintptr_t)((const char *)host - (char *)it->host) < it->asked)
+      return (char *)it->at + ((const char *)host - it->start);
+  return block_of(host) ? (void *)host : NULL;
 }
 
 static Err fill_row(char *to, unsigned value, size_t element, size_t width) {

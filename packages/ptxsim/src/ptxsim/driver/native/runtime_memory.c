@@ -37,19 +37,17 @@ API Err cudaMalloc3D(Pitched *made, Extent extent) {
 
 API Err cudaHostGetDevicePointer(void **device, void *host, unsigned flags) {
   (void)flags;
-  *device = host;
-  return note(block_of(host) ? OK : INVALID_VALUE);
+  *device = device_pointer(host);
+  return note(*device ? OK : INVALID_VALUE);
 }
 
 API Err cudaHostGetFlags(unsigned *flags, void *host) { return (void)host, *flags = 0, note(OK); }
 
 API Err cudaHostRegister(void *p, size_t size, unsigned flags) {
-  (void)p, (void)size;
-  if (flags & 2) complain("cudaHostRegister: kernels cannot reach memory that the program allocated itself");
-  return note(flags & 2 ? NOT_SUPPORTED : OK);
+  return (void)flags, note(register_host(p, size));
 }
 
-API Err cudaHostUnregister(void *p) { return (void)p, note(OK); }
+API Err cudaHostUnregister(void *p) { return note(unregister_host(p)); }
 API Err cudaMemAdvise(void) { return note(OK); }
 API Err cudaMemPrefetchAsync(void) { return note(OK); }
 API Err cudaMemAdvise_v2(void) { return note(OK); }

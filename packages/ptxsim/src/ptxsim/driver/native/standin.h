@@ -33,6 +33,7 @@ Err ask(int op, const void *data, size_t size, void *reply, size_t room);
 int attribute(int number);           /* of the chip, by CUdevice_attribute */
 void complain(const char *format, ...); /* one line by the simulator, each only once */
 extern uint64_t arena_base, arena_size;
+int open_arena(void);                /* a new descriptor of its file */
 
 /* memory.c */
 typedef struct Block { uint64_t address, size; int kind; struct Block *next; } Block;
@@ -41,6 +42,9 @@ Err allocate(void **pointer, size_t size, int kind);
 Err release(void *pointer);
 Block *block_of(const void *pointer);
 int in_arena(const void *pointer);
+Err register_host(void *pointer, size_t size);   /* from now on kernels reach the program's own memory */
+Err unregister_host(void *pointer);
+void *device_pointer(const void *host);          /* NULL if there is none */
 void remember_block(uint64_t address, size_t size, int kind);
 Err copy(void *to, const void *from, size_t size);
 Err copy_2d(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height);

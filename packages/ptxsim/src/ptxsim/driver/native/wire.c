@@ -106,6 +106,8 @@ int attribute(int number) {
   return error || number < 0 || number >= ATTRIBUTES ? 0 : welcome.attributes[number];
 }
 
+int open_arena(void) { return open(welcome.arena, O_RDWR | O_CLOEXEC); }
+
 void complain(const char *format, ...) {
   char text[512];
   va_list values;

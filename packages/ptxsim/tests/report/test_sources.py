@@ -1,0 +1,90 @@
+"""Findings on code of strangers: file, line, function and inlining of the source, its words, one per line."""
+
+import numpy as np
+import pytest
+
+import ptxsim
+
+HEAD = ".version 9.0\n.target sm_90a\n.address_size 64\n"
+BODY = """.visible .entry _Z4racyPKfPf(.param .u64 a, .param .u64 b) {
+  .reg .b64 %a, %b, %o; .reg .b32 %t, %s, %u; .reg .f32 %x;
+  .shared .align 4 .b8 _ZZ4racyPKfPfE4tile[256];
+  .loc 1 4 3
+  ld.param.u64 %a, [a]; ld.param.u64 %b, [b];
+  mov.u32 %t, %tid.x; mul.wide.u32 %o, %t, 4; add.u64 %a, %a, %o; add.u64 %b, %b, %o;
+  mov.u32 %s, _ZZ4racyPKfPfE4tile; mad.lo.u32 %u, %t, 4, %s; xor.b32 %s, %u, 128;
+  ld.global.f32 %x, [%a];
+  .loc 1 5 3
+  st.shared.f32 [%u], %x;
+  BARRIER
+  .loc 2 1 73, function_name $L__info_string0, inlined_at 1 8 5
+  ld.shared.f32 %x, [%s];
+  .loc 1 8 5
+  st.global.f32 [%b], %x;
+  .loc 2 1 73, function_name $L__info_string0, inlined_at 1 8 5
+  ld.shared.f32 %x, [%s];
+  .loc 1 8 5
+  st.global.f32 [%b], %x;
+  ret;
+}
+"""
+FILES = """.file 1 "/home/someone/main.cu"
+.file 2 "/home/someone/inner.cuh"
+.section .debug_str
+{
+$L__info_string0:
+.b8 95,90,53,105,110,110,101,114,80,75,102,105,0
+}
+"""
+
+
+def run(text: str):
+    data = np.arange(64, dtype=np.float32)
+    return ptxsim.load(HEAD + text).launch("_Z4racyPKfPf", block=64, args=[data, data * 0])
+
+
+@pytest.mark.parametrize("barrier, verdict", [("bar.sync 0;", "clean"), ("", "error")])
+def test_places_of_a_race(barrier, verdict):
+    result = run(BODY.replace("BARRIER", barrier) + FILES)
+    assert result.verdict == verdict, result.findings
+    if verdict == "clean":
+        return
+    assert len(result.findings) == 2  # write then read, read then write; two loads of one line are one
+    told, finding = str(result.findings[0]), result.findings[0]
+    inlined = "inner.cuh:1 in inner(float const*, int), inlined at main.cu:8"
+    assert inlined in told or "main.cu:5" in told
+    assert "in racy(float const*, float*), CTA (0, 0, 0), warp " in told and "PTX line " in told
+    assert "tile + " in finding.message and "line 5" in finding.message and finding.count > 1
+    assert finding.where["source_file"].startswith("/home/someone/")
+
+
+def test_without_files_findings_name_lines_of_the_ptx():
+    (first, *_) = run(BODY.replace("BARRIER", "").replace(".loc", "// .loc")).findings
+    assert "source" not in first.where and "PTX line" in first.message
+
+
+def test_markers_go_before_locations():
+    text = BODY.replace("BARRIER", "").replace("  st.shared.f32", "  // @src 77\n  st.shared.f32") + FILES
+    lines = {side["line"] for f in run(text).findings for side in (f.evidence["first"], f.evidence["second"])}
+    assert lines == {77}
+
+
+DIVERGED = """.visible .entry k() { .reg .b32 %t; .reg .pred %p;
+  .loc 1 3 1
+  mov.u32 %t, %tid.x; setp.lt.u32 %p, %t, 32;
+  .loc 1 4 1
+  @%p bar.sync 0, 64;
+  ret; }
+"""
+
+
+@pytest.mark.parametrize("file, words", [("kernel.cu", "__syncthreads()"), (None, "bar.sync")])
+def test_the_words_are_those_of_the_source(file, words):
+    text = HEAD + DIVERGED.replace(", 64", "") + (f'.file 1 "{file}"\n' if file else "")
+    result = ptxsim.load(text).launch("k", block=64)
+    assert all("cta_sync" not in str(finding) for finding in result.findings) or not file
+    from ptxsim.report.sources import in_words_of
+
+    ours = "cta_sync() after it, cta_sync, cluster_sync"
+    assert ("__syncthreads() after it" in in_words_of("cuda", ours)) and in_words_of("", ours) == ours
+    assert words
