@@ -7,6 +7,7 @@ shared mappings first; findings, counts and printed lines come back through a pi
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import itertools
 import mmap
@@ -196,7 +197,14 @@ def _unshare(memory, originals: list[np.ndarray]) -> None:
         memory.replace(i, original)
 
 
+def _die_with_parent() -> None:
+    """A killed launch leaves no process behind (prctl PR_SET_PDEATHSIG, SIGKILL)."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(1, 9)
+
+
 def _work(runner: OneByOne, mine, sender) -> None:
+    _die_with_parent()
     try:
         runner.cluster.forget_counts()
         runner.cluster.launch.not_started.narrow(mine)
