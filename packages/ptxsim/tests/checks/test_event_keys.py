@@ -21,11 +21,13 @@ def arguments() -> dict:
     cluster = SimpleNamespace(mbarriers={(0, 64): barrier}, alive=[9] * 8, unit_state={("bar", 0, 3): shape})
     split = SimpleNamespace(row=5, warp=0, mask=1, cta=0, index=0)
     op = SimpleNamespace(
-        shape="m", group=1, cta=0, a=1, b=2, lane=0, column=0, accumulate=True, disabled=(), where=split
+        **{"shape": "m", "group": 1, "cta": 0, "a": 1, "b": 2, "lane": 0, "column": 0, "accumulate": True},
+        **{"disabled": (), "ws": False, "scales": None, "where": split},
     )
+    copy = SimpleNamespace(form="f", descriptor=1, lane=0, column=0, packed=False)
     tmap = TensorMap(np.zeros((64, 64), np.float16), (8, 8))
     log = np.array([[5, 0, 1 << 40, 8]])
-    split_like = {"split": split, "waiting": [split], "op": op, "ops": [op]}
+    split_like = {"split": split, "waiting": [split], "op": op, "ops": [op], "copy": copy}
     places = {"place": (0, 64), "places": [(0, 64)], "token": [(0, 5)], "start": (0, 0), "tmap": tmap}
     names = (
         "number",
@@ -47,7 +49,7 @@ def arguments() -> dict:
     return split_like | places | numbers | arrays | flags | others
 
 
-ROW = dict.fromkeys(("mods", "registers", "cluster", "op", "ops"))  # the row fixes them, or see below
+ROW = dict.fromkeys(("mods", "registers", "cluster", "op", "ops", "copy"))  # the row fixes them, or see below
 OTHERS = ROW | {  # parameter -> another value, where it is no number
     "place": (0, 128),
     "places": [(1, 64)],
