@@ -83,11 +83,27 @@ def _reach(cells_of, shape: str, count: int, split_column: int, address: int, qu
     return Reach(cells, *[(int(x.min()), int(x.max())) for x in cells])
 
 
+def _other_quarter(cluster, split, low: int, high: int, quarter: int, what: str) -> None:
+    cluster.reporter.add(
+        "tmem-alloc",
+        "review",
+        f"{what} of TMEM lanes {low}..{high} by warp {split.warp % cluster.warps_per_cta}; a warp reaches "
+        f"lanes {quarter}..{quarter + 31} (warp number modulo 4), and known chips take these",
+        "the row of a TMEM address must be 32 * (warp_id % 4)",
+        split,
+        key="lanes",
+    )
+
+
 def target(cluster, split, address: int, form: tuple, what: str):
     """Absolute (lanes, columns) of an access; None, with a finding, if the warp may not touch them."""
     quarter = 32 * (split.warp % cluster.warps_per_cta % 4)
     reach = _reach(*form, address & 0xFFFF_FFFF, quarter)
     low, high = reach.lanes
+    if low != high and low // 32 == high // 32 != quarter // 32:  # bits that chips do not look at
+        _other_quarter(cluster, split, low, high, quarter, what)
+        reach = _reach(*form, address & 0xFFFF_FFFF & ~(0x60 << 16), quarter)
+        low, high = reach.lanes
     if low < quarter or high >= quarter + 32:
         cluster.reporter.add(
             "tmem-alloc",

@@ -96,7 +96,18 @@ class Synchronization(Observer):
 
     def cluster_complete(self, cluster) -> None:
         signal = self.clocks.signal("cluster")
+        self._exits_arrive(cluster, signal)
         signal.published, signal.gathered = signal.gathered or signal.published, None
+
+    def _exits_arrive(self, cluster, signal: Signal) -> None:
+        """A thread that has ended before it arrived is waited for: what it did is over (9.7.13.3)."""
+        state = cluster.unit_state["cluster-bar",]
+        late = state["seen"].reshape(-1, 32) != state["phase"] - 1
+        for warp, alive in enumerate(cluster.alive):
+            gone = cluster.lanes_at_start(warp) & ~alive
+            gone &= sum(1 << int(lane) for lane in np.flatnonzero(late[warp])) if gone else 0
+            if gone:
+                signal.add(self.clocks.release(self.clocks.agents_of(warp, gone), clock=True))
 
     def cluster_wait(self, cluster, split) -> None:
         self.clocks.acquire(self.clocks.agents(split), self.clocks.signal("cluster").published)

@@ -1,0 +1,71 @@
+"""What published kernels do and chips forgive: no `error`, and the data as a chip delivers it."""
+
+import numpy as np
+import pytest
+
+import ptxsim
+
+HEAD = ".version 9.0\n.target {target}\n.address_size 64\n"
+TMEM = """.visible .entry k(.param .u64 p) {
+  .shared .align 8 .b8 buffer[16];
+  .reg .b64 %p, %o; .reg .b32 %t, %w, %a, %s, %x, %y; .reg .pred %first;
+  ld.param.u64 %p, [p]; mov.u32 %t, %tid.x; shr.u32 %w, %t, 5; setp.eq.u32 %first, %w, 0;
+  mov.u32 %s, buffer;
+  @%first tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%s], 32;
+  bar.sync 0;
+  ld.shared.u32 %a, [%s];
+  shl.b32 %y, %w, 21; add.u32 %y, %y, %a;
+  tcgen05.st.sync.aligned.32x32b.x1.b32 [%y], {%t};
+  tcgen05.wait::st.sync.aligned;
+  xor.b32 %y, %y, BITS;
+  tcgen05.ld.sync.aligned.32x32b.x1.b32 {%x}, [%y];
+  tcgen05.wait::ld.sync.aligned;
+  mul.wide.u32 %o, %t, 4; add.u64 %p, %p, %o; st.global.u32 [%p], %x;
+  tcgen05.fence::before_thread_sync;
+  bar.sync 0;
+  @%first tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;
+  @%first tcgen05.dealloc.cta_group::1.sync.aligned.b32 %a, 32;
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize("bits, verdict", [(0, "clean"), (64 << 16, "review")])
+def test_lane_bits_above_a_warps_quarter_are_not_looked_at(bits, verdict):
+    out = np.zeros(128, np.uint32)
+    text = HEAD.format(target="sm_100a") + TMEM.replace("BITS", str(bits))
+    result = ptxsim.load(text).launch("k", block=128, args=[out])
+    # with bit 64 flipped: warps 1 to 3 name another quarter, warp 0 too (lane 64)
+    assert result.verdict == verdict, result.findings
+    assert {f.kind for f in result.findings} == ({"tmem-alloc"} if bits else set())
+    assert out.tolist() == list(range(128))
+
+
+CLUSTER = """.visible .entry k(.param .u64 p) {
+  .shared .align 4 .b8 buffer[128];
+  .reg .b64 %p, %o; .reg .b32 %t, %s, %r, %x, %rank; .reg .pred %other;
+  ld.param.u64 %p, [p]; mov.u32 %t, %tid.x; mov.u32 %s, buffer; mad.lo.u32 %s, %t, 4, %s;
+  mov.u32 %rank, %cluster_ctarank; setp.eq.u32 %other, %rank, 1;
+  @%other bra WRITE;
+  BARRIER
+  ld.shared.u32 %x, [%s];
+  mul.wide.u32 %o, %t, 4; add.u64 %p, %p, %o; st.global.u32 [%p], %x;
+  ret;
+WRITE:
+  mapa.shared::cluster.u32 %r, %s, 0;
+  st.shared::cluster.u32 [%r], %t;
+  ret;
+}
+"""
+ARRIVE = "barrier.cluster.arrive.release; barrier.cluster.wait.acquire;"
+
+
+@pytest.mark.parametrize("barrier, races", [(ARRIVE, False), ("", True)])
+@pytest.mark.parametrize("order", ["program", "adverse"])
+def test_the_exit_of_a_thread_counts_at_the_barrier_of_the_cluster(barrier, races, order):
+    out = np.zeros(32, np.uint32)
+    text = HEAD.format(target="sm_90a") + CLUSTER.replace("BARRIER", barrier)
+    result = ptxsim.load(text).launch("k", grid=2, block=32, cluster=2, args=[out], order=order)
+    assert ("race" in {f.kind for f in result.findings}) == races, result.findings
+    if not races:
+        assert out.tolist() == list(range(32))
