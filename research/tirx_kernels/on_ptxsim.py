@@ -18,6 +18,7 @@ import ptxsim
 from ptxsim.launch import Launch, _triple
 
 SWIZZLES = {0: 0, 1: 32, 2: 64, 3: 128}
+PLAIN_TYPES = range(14)  # of CUtensorMapDataType; 13 is two 4-bit elements a byte
 PACKED = {"float4_e2m1fn": 2, "float4_e2m1fnx2": 1}  # elements in a byte of the type that TVM names
 
 
@@ -70,7 +71,10 @@ class Simulator:
         rest = [int(x) for x in rest]
         dims, rest = rest[:rank], rest[rank:]
         strides, rest = rest[: rank - 1], rest[rank - 1 :]
-        box, steps, (interleave, swizzle, _, fill) = rest[:rank], rest[rank : 2 * rank], rest[2 * rank :]
+        box, steps, rest = rest[:rank], rest[rank : 2 * rank], rest[2 * rank :]
+        interleave, swizzle, _, fill, *form = rest
+        if form and form[0] not in PLAIN_TYPES:
+            raise ValueError(f"tensor maps of type {form[0]} (padded 4- or 6-bit elements) are not modelled")
         if interleave:
             raise ValueError("interleaved tensor maps are not modelled")
         per = PACKED.get(str(kind))

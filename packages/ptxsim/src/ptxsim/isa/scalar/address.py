@@ -76,8 +76,13 @@ def _isspacep(instr: Instr) -> ScalarOp:
 
 
 def _mapa(instr: Instr) -> ScalarOp:
+    """.shared::cluster takes an address of the shared window. Of a 64-bit generic one chips keep the upper
+    half, so that it stays generic: production kernels rely on it (nvfp4_gemm of the TIRx library).
+    """
     kind, window = instr.mods[-1], "shared::cluster" in instr.mods
     base = "" if window else f" | np.uint64({SHARED_BASE})"
+    if window and kind == "u64":
+        base = " | (a & np.uint64(0xFFFF_FFFF_0000_0000))"
     expr = f"{_OFFSET} | (b << np.uint64({RANK_SHIFT})){base}"
     return ScalarOp(f"mapa.{window}.{kind}", (kind,), (kind, "u32"), expr)
 

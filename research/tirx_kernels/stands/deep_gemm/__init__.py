@@ -1,0 +1,78 @@
+"""FP8 and FP4 products with block scales in float64 on the CPU, under the names by which the library's tests
+ask DeepGEMM for them. Written from what the operations mean; no code of DeepGEMM.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from deep_gemm import utils
+from deep_gemm.utils.math import align, decoded
+
+__all__ = [
+    "fp8_fp4_gemm_nt",
+    "m_grouped_fp8_fp4_gemm_nt_contiguous",
+    "m_grouped_fp8_fp4_gemm_nt_masked",
+    "set_mk_alignment_for_contiguous_layout",
+    "transform_sf_into_required_layout",
+    "utils",
+]
+
+
+def set_mk_alignment_for_contiguous_layout(alignment: int) -> None:
+    """Groups begin where the caller says; nothing to remember."""
+
+
+def transform_sf_into_required_layout(sf, mn, k, recipe, num_groups=None, *rest):
+    """float32 factors, powers of two -> their exponents, four along K in an int32, rows contiguous."""
+    step, gran_k = recipe
+    rows = sf.float()
+    if step > 1:
+        rows = rows.repeat_interleave(step, dim=-2)[..., :mn, :]
+    exponents = (rows.contiguous().view(torch.int32) >> 23) & 255
+    count = exponents.shape[-1]
+    padded = torch.zeros((*exponents.shape[:-1], align(count, 4)), dtype=torch.int32)
+    padded[..., :count] = exponents
+    four = padded.view(*padded.shape[:-1], -1, 4)
+    words = sum(four[..., i] << 8 * i for i in range(3)) | four[..., 3] << 24
+    room = torch.zeros((*words.shape[:-2], words.shape[-1], align(mn, 4)), dtype=torch.int32)
+    room[..., :mn] = words.mT
+    return room.mT[..., :mn, :]
+
+
+def _factors(packed: torch.Tensor, count: int) -> torch.Tensor:
+    """float64 (.., rows, count) of packed exponents."""
+    parts = torch.stack([packed >> 8 * i & 255 for i in range(4)], dim=-1)
+    return torch.exp2(parts.flatten(-2)[..., :count].double() - 127)
+
+
+def _values(operand, recipe) -> torch.Tensor:
+    """float64 rows of an operand with its factors."""
+    data, packed = operand
+    plain = decoded(data)
+    count = -(-plain.shape[-1] // recipe[1])
+    return plain * _factors(packed, count).repeat_interleave(recipe[1], -1)[..., : plain.shape[-1]]
+
+
+def fp8_fp4_gemm_nt(a, b, out, c=None, recipe_a=(1, 128), recipe_b=(1, 128), **_):
+    product = _values(a, recipe_a) @ _values(b, recipe_b).mT
+    out.copy_(product if c is None else product + c.double())
+
+
+def m_grouped_fp8_fp4_gemm_nt_contiguous(
+    a, b, out, layout, use_psum_layout=False, recipe_a=(1, 128), recipe_b=(1, 128), **_
+):
+    rows, groups = _values(a, recipe_a), _values(b, recipe_b)
+    if use_psum_layout:
+        raise NotImplementedError("the psum layout has no reference here")
+    for group, matrix in enumerate(groups):
+        mine = layout == group
+        out[mine] = (rows[mine] @ matrix.T).to(out.dtype)
+
+
+def m_grouped_fp8_fp4_gemm_nt_masked(
+    a, b, out, masked_m, expected, recipe_a=(1, 128), recipe_b=(1, 128), **_
+):
+    rows, groups = _values(a, recipe_a), _values(b, recipe_b)
+    for group, count in enumerate(masked_m.tolist()):
+        out[group, :count] = (rows[group, :count] @ groups[group].T).to(out.dtype)
