@@ -29,14 +29,20 @@ class Executable:
         self._inner, self._simulator = inner, simulator
 
     def __call__(self, *args):
-        return self._inner(*[self._labelled(a) for a in args])
+        return self._wrapped(self._inner(*[self._labelled(a) for a in args]))
 
     def __getitem__(self, name):
         return Executable(self._inner[name], self._simulator)
 
     def __getattr__(self, name):
-        found = getattr(self._inner, name)
-        return Executable(found, self._simulator) if name in ("main", "entry_func") else found
+        return self._wrapped(getattr(self._inner, name))
+
+    def _wrapped(self, found):
+        """Modules and functions of modules take torch tensors too."""
+        import tvm_ffi
+
+        known = isinstance(found, tvm_ffi.Module | tvm_ffi.Function) or callable(found)
+        return Executable(found, self._simulator) if known else found
 
     def _labelled(self, value):
         import torch

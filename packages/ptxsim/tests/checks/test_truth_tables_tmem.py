@@ -176,6 +176,7 @@ ORDER = (
         PASSED_ON,
         (LOADED, ""),
         "race",
+        "review",
         words="wait::ld",
         also=("async-pending",),
         **WARPS,

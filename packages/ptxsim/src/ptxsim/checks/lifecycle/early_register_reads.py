@@ -81,6 +81,43 @@ def _first_use(program, start: int, names: frozenset) -> int | None:
     return None
 
 
+@functools.lru_cache(maxsize=512)
+def used_before_handed_over(program, load: int) -> bool:
+    """Whether every way from a tcgen05.ld reads one of its registers, or waits, before it tells anybody else.
+
+    What reads a register stands still until the load has all its data, so that no other access to its columns
+    can then come before it on a chip.
+    """
+    seen, todo = set(), [(row, frozenset(targets(program.instrs[load]))) for row in next_rows(program, load)]
+    if not todo:
+        return False
+    while todo:
+        row, pending = todo.pop()
+        if (row, pending) in seen:
+            continue
+        seen.add((row, pending))
+        instr = program.instrs[row]
+        if instr is not None:
+            if _is_wait(instr, True, 0):
+                continue
+            copies = instr.op == "mov" and instr.pred is None and isinstance(instr.operands[1], Reg)
+            if pending & _reads(instr):
+                if not copies:
+                    continue
+                pending = pending | frozenset(targets(instr))
+            elif instr.op in _HANDS_OVER or instr.op == "tcgen05" and instr.mods[0] in _TCGEN05_HANDS_OVER:
+                return False
+        after = next_rows(program, row)
+        if not after:
+            return False
+        todo += [(next_row, pending) for next_row in after]
+    return True
+
+
+_HANDS_OVER = {"bar", "barrier", "mbarrier", "atom", "red", "ret", "exit"}
+_TCGEN05_HANDS_OVER = {"mma", "commit", "cp", "st", "dealloc", "shift"}
+
+
 def _is_wait(instr: Instr, loads: bool, commits: int) -> bool:
     """Does this cover the load, or the wgmma whose group is the `commits`-th youngest (0: still open)?"""
     if loads:

@@ -172,4 +172,6 @@ def _has_waited(races, access: Access) -> bool:
         return True
     owner = races.clocks.queue(access.agent).owner
     agent = races.clocks.first_agent(owner) if access.kind in ("ld", "st") else owner
+    if access.kind == "ld":  # the plain clock also knows of loads whose registers were read
+        return bool(races.clocks.tcgen05_clock[agent, access.agent - races.clocks.threads] >= access.epoch)
     return bool(races.clocks.clock[agent, access.agent] >= access.epoch)

@@ -58,11 +58,6 @@ def missing(races, pair: Pair) -> Edge:
         return _one_too_many(races, pair) or Edge(text, _GROUPS)
     if not pair.waited:
         own = f"its warp has not executed tcgen05.wait::{first.kind}"
-        if first.kind == "ld":
-            own += (
-                "; use of its registers orders no other access (PTX ISA 9.7.16.6.4.5), though chips have "
-                "read the columns by then"
-            )
         group = "its thread has not waited for it (cp.async.bulk.commit_group, then wait_group)"
         return Edge(own if first.kind in ("ld", "st") else group, _hint(pair))
     return _wait(races, pair)
@@ -79,6 +74,11 @@ def _fence(pair: Pair) -> str:
         return f"no fence.proxy.async for .{where} between the write and the barrier"
     if pair.code != NO_TCGEN05_FENCE:
         return ""
+    if first.kind == "ld" and not pair.waited:
+        return (
+            "its warp has not executed tcgen05.wait::ld; that a register was read orders no other access "
+            "(PTX ISA 9.7.16.6.4.5), though chips have read the columns by then"
+        )
     if first.kind == "mma":  # its commit includes the other fence
         later = UNITS.get(second.kind, "what comes later")
         return f"no tcgen05.fence::after_thread_sync between the wait and {later}"

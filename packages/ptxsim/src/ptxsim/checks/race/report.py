@@ -21,7 +21,8 @@ def report(races, pairs: dict[tuple, Pair]) -> None:
     """Adds a finding per pair, and one for tcgen05.st that nothing waits for.
 
     A tcgen05.ld may go without a wait: a true dependence through its registers is kept whatever else
-    synchronises (PTX ISA 9.7.16.6.4.5). Whoever reuses or frees its columns then is in a pair.
+    synchronises (PTX ISA 9.7.16.6.4.5). Who reuses or frees its columns then is in a pair: an error, but a
+    review where a register was read first and only the wait is missing (`TensorMemoryAccesses.tmem_issue`).
     """
     for kind, warp, op in races.tensor_memory.never_waited():
         if kind == "ld":

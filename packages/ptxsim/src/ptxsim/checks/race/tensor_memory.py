@@ -6,6 +6,7 @@ from collections import deque
 
 import numpy as np
 
+from ptxsim.checks.lifecycle.early_register_reads import used_before_handed_over
 from ptxsim.checks.observer import Observer
 from ptxsim.checks.race.async_work import Issued
 from ptxsim.checks.race.clock_rows import most
@@ -96,6 +97,8 @@ class TensorMemoryAccesses(Observer):
         queue = clocks.queue(op.queue)
         queue.count += 1
         op.epoch = queue.count
+        if kind == "ld" and used_before_handed_over(cluster.program, split.row):
+            clocks.learn(agents, op.queue, op.epoch)  # as far as chips go; the text wants wait::ld
         self.pending.setdefault((kind, split.warp), deque()).append(op)
         self.latest[kind, split.warp] = op
 
