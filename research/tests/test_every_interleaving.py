@@ -52,6 +52,12 @@ PLAIN = [  # name, program, what is wrong in some interleaving
         ),
         "",
     ),
+    ("bytes to come", program([ST, ARRIVE, ("expect", 1)], [PASSED, LD, ("wait", 1, 1)], bars=(1, 1)), ""),
+    (
+        "rounds by luck",
+        program([ST, ("meet", 0), ("meet", 0)], [("sync", 0), ("meet", 0)], meets=(2,)),
+        "stuck",
+    ),
     ("written anew", program([ST, *COPY], [PASSED, LD]), ""),
     ("a phase behind", program([ARRIVE], [("wait", 0, 1)]), "stuck"),
 ]

@@ -10,9 +10,11 @@ import ctypes
 import math
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import ml_dtypes  # noqa: F401  (teaches numpy "bfloat16" and the 8-bit floats)
 import numpy as np
+from recorded import save
 
 import ptxsim
 from ptxsim.launch import Launch, _triple
@@ -20,6 +22,10 @@ from ptxsim.launch import Launch, _triple
 SWIZZLES = {0: 0, 1: 32, 2: 64, 3: 128}
 PLAIN_TYPES = range(14)  # of CUtensorMapDataType; 13 is two 4-bit elements a byte
 PACKED = {"float4_e2m1fn": 2, "float4_e2m1fnx2": 1}  # elements in a byte of the type that TVM names
+
+
+class Kept(Exception):
+    """The launch was kept, not run."""
 
 
 @dataclass
@@ -44,6 +50,7 @@ class Simulator:
     checks: bool = True
     dry: bool = False  # run nothing
     order: str | int = "program"
+    record: Path | None = None  # folder in which the first launch is kept (recorded.py); it is not run
     runs: list[Run] = field(default_factory=list)
     storages: dict[int, tuple[np.ndarray, str]] = field(default_factory=dict)
     maps: dict[int, ptxsim.TensorMap] = field(default_factory=dict)
@@ -134,6 +141,9 @@ class Simulator:
         program = module.programs[kernel.name]
         launch = Launch(module, program, _triple(grid), _triple(block), _triple(cluster), shared)
         args = [self._argument(v, p) for v, p in zip(values, program.function.params, strict=True)]
+        if self.record is not None:
+            shape = {"grid": grid, "block": block, "cluster": cluster, "shared": shared}
+            raise Kept(str(save(self.record, kernel, args, shape, self.storages)))
         launch.bind(args, {host: array for host, (array, _) in self.storages.items()})
         for row, (host, _, _, _) in enumerate(launch.memory.rows):
             if host in self.storages:

@@ -30,7 +30,7 @@ def main(module_name: str, arch: str, wanted: str, out: Path) -> None:
     from on_ptxsim import Simulator
 
     sys.path.insert(0, str(Path(__file__).parent / "stands"))
-    kept, simulator = Kept(), Simulator(order=_order())
+    kept, simulator = Kept(), Simulator(order=_order(), record=_record())
     patch_tvm(kept, arch)
     connect(kept, simulator)
     row = {"module": module_name, "label": wanted, "right": None, "stage": "import"}
@@ -84,6 +84,10 @@ def only_run(module, config: dict) -> None:
     if hasattr(module, "bench"):
         module.bench = once
     prepared.run_gpu()
+
+
+def _record() -> Path | None:
+    return Path(os.environ["TIRX_RECORD"]) if os.environ.get("TIRX_RECORD") else None
 
 
 def _order() -> str | int:

@@ -14,6 +14,7 @@ from ptxsim.checks.race.access_history import AccessHistory
 from ptxsim.checks.race.async_copies import BulkCopies, ThreadCopies
 from ptxsim.checks.race.async_work import Transfers
 from ptxsim.checks.race.barrier_init import BarrierInit
+from ptxsim.checks.race.barrier_rounds import BarrierRounds
 from ptxsim.checks.race.handshakes import Handshakes
 from ptxsim.checks.race.missed_phases import MissedPhases
 from ptxsim.checks.race.proxy_fences import ProxyFences
@@ -38,8 +39,8 @@ class RaceDetector(Observer):
         self.tensor_memory = TensorMemoryAccesses(self)
         self.copies = ThreadCopies(self)
         self.parts = (
-            self.barrier_init, self.handshakes, self.synchronization, MissedPhases(self), self.fences,
-            self.threads,
+            self.barrier_init, self.handshakes, BarrierRounds(self), self.synchronization,
+            MissedPhases(self), self.fences, self.threads,
             BulkCopies(self), self.copies, self.tensor_memory, Tcgen05(self), Wgmma(self),
             self.history,
         )  # fmt: skip

@@ -120,7 +120,9 @@ class MissedPhases(Observer):
     def _count(self, cluster, place, free: Free) -> None:
         """Do the arrivals that may come before the wait leave it behind?"""
         barrier, history = cluster.mbarriers.get(place), history_of(cluster).get(place)
-        if barrier is None or history is None or place in self.copied or barrier.expected != history.count:
+        if barrier is None or history is None or barrier.expected != history.count:
+            return
+        if place in self.copied or barrier.tx:  # bytes have a say too
             return
         complete = barrier.phase * history.count + history.count - barrier.pending
         if self.arrivals.get(place) != complete:

@@ -22,12 +22,6 @@ class Synchronization(Observer):
     def start(self, cluster) -> None:
         self.clocks = self.races.clocks
         self.meetings: dict[object, list] = {}
-        self.lucky: set[tuple[int, int]] = set()  # CTA barriers (CTA, number) whose rounds are luck
-        self.waited_at: set[tuple[int, int]] = set()  # those at which some warp has waited
-
-    def finish(self, cluster) -> None:
-        if not cluster.stuck:
-            self._left_over(cluster)
 
     # ---- barriers of threads ----
 
@@ -60,8 +54,6 @@ class Synchronization(Observer):
             signal.gathered.thread_clock, column - self.clocks.threads, self.clocks.queue(column).count
         )
         waits = {split.index for split in waiting}
-        if waits:
-            self.waited_at.add((cta, number))
         agents = [a for index, a in self.meetings.pop(key, []) if index in waits]
         if agents:
             self.clocks.acquire(np.sort(np.concatenate(agents)), Stamp(signal.gathered.clock, rounds))
@@ -70,20 +62,7 @@ class Synchronization(Observer):
         """The epoch of a queue that all of these threads know."""
         return int(self.clocks.thread_clock[rows_of(agents), column].min())
 
-    def _left_over(self, cluster) -> None:
-        """Which arrival is left over at the end is luck too: it may be one that waits."""
-        for cta, number in sorted(self.lucky):
-            barrier = cluster.unit_state.get(("bar", cta, number))
-            if barrier is None or not barrier.arrived or (cta, number) not in self.waited_at:
-                continue
-            message = (
-                f"CTA barrier {number}: {barrier.arrived} arrivals are left over at the end, and in which "
-                f"round each one counts is luck: in another order it is a warp that waits there, and hangs"
-            )
-            self.races.reporter.add("collective", "error", message, _ROUND, None, ("left", number))
-
     def _luck_at_barrier(self, split, number: int) -> None:
-        self.lucky.add((split.cta, number))
         message = (
             f"CTA barrier {number}: this warp arrives, but nothing tells it that the round before is over: "
             f"in which round it counts is luck"

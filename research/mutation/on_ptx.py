@@ -1,0 +1,142 @@
+"""Mutants of PTX.
+
+    python -m research.mutation.on_ptx FOLDER [--seed S] [--count N] [--minutes M] [--out FILE]
+
+FOLDER holds recorded launches of kernels of the TIRx library (research/tirx_kernels/recorded.py). Each kernel
+runs as it is, in both orders; mutants drawn by the seed then run in the same orders. Found: an `error` that
+the kernel as it is does not have, or other bytes. A new finding of another severity is `review`. Mutants
+that leave equal bytes and no new finding are listed, for a person to judge.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import re
+import sys
+import time
+from collections import Counter
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import ptxsim
+from research.mutation.ptx_operators import PtxMutant, mutants
+from research.tirx_kernels.recorded import Recorded
+
+ORDERS = ("program", "adverse")
+NEAR = 25  # lines of PTX: a finding about such a neighbour names the place
+MOST = 20  # times as many warp instructions as the kernel itself, after which a mutant is given up
+
+
+@dataclass
+class Outcome:
+    kernel: str
+    operator: str
+    line: int
+    old: str
+    new: str
+    kind: str  # refused, error, wrong numbers, review, incomplete, clean
+    first: str = ""  # the first new finding
+    near: bool = False  # does it name a line about the changed one?
+    seconds: float = 0.0  # of processor time
+
+
+class Subject:
+    """A recorded launch, and what it does as it is."""
+
+    def __init__(self, recorded: Recorded):
+        self.recorded = recorded
+        self.results = {order: recorded.run(order=order, jobs=1) for order in ORDERS}
+        self.known = {_key(f) for result, _ in self.results.values() for f in result.findings}
+        self.most = MOST * max(r.stats["warp_instructions"] for r, _ in self.results.values())
+        self.mutants = list(mutants(recorded.ptx))
+
+    def try_out(self, mutant: PtxMutant) -> Outcome:
+        start = time.process_time()
+        kind, first = self._judge(mutant)
+        near = first is not None and any(abs(n - mutant.line) <= NEAR for n in lines_of(first))
+        text = str(first).split("\n")[0][:300] if first else ""
+        spent = round(time.process_time() - start, 2)
+        return Outcome(
+            self.recorded.name, mutant.operator, mutant.line, mutant.old, mutant.new, kind, text, near, spent
+        )
+
+    def _judge(self, mutant: PtxMutant) -> tuple[str, ptxsim.Finding | None]:
+        """(kind, first new finding), as soon as one order fails."""
+        odd = None
+        for order in ORDERS:
+            try:
+                options = {"order": order, "jobs": 1, "max_instructions": self.most}
+                result, arrays = self.recorded.run(mutant.text, **options)
+            except (ptxsim.PtxError, ValueError):
+                return "refused", None
+            new = [finding for finding in result.findings if _key(finding) not in self.known]
+            worst = next((f for f in new if f.severity == "error"), None)
+            if worst is not None:
+                return "error", new[0]
+            expected = self.results[order][1]
+            if any((a != b).any() for a, b in zip(arrays, expected, strict=True)):
+                return "wrong numbers", new[0] if new else None
+            odd = odd or (new[0] if new else None)
+        return (odd.severity if odd else "clean"), odd
+
+
+def _key(finding) -> tuple:
+    return finding.kind, finding.severity, re.sub(r"\d+", "#", finding.message.split("\n")[0])
+
+
+def lines_of(finding) -> set[int]:
+    """Lines of PTX that a finding names in its first sentence, and where it stands."""
+    named = {int(n) for n in re.findall(r"PTX line (\d+)", str(finding).split("\n")[0])}
+    return named | ({finding.where["ptx_line"]} if finding.where.get("ptx_line") else set())
+
+
+def subjects(folder: Path) -> list[Subject]:
+    return [Subject(Recorded.load(path)) for path in sorted(folder.glob("*.json"))]
+
+
+def summary(outcomes: list[Outcome]) -> str:
+    counts = Counter(outcome.kind for outcome in outcomes)
+    judged = [o for o in outcomes if o.kind != "refused"]
+    found = [o for o in judged if o.kind in ("error", "wrong numbers")]
+    errors = [o for o in judged if o.kind == "error"]
+    near = sum(outcome.near for outcome in errors)
+    lines = [f"{len(judged)} mutants of {len({o.kernel for o in outcomes})} kernels: {dict(counts)}"]
+    lines.append(
+        f"found: {len(found)} of {len(judged)}; first finding within {NEAR} lines: {near} of {len(errors)}"
+    )
+    lines += [
+        f"  {o.kind}: {o.kernel} line {o.line}, {o.operator}: {o.old[:90]}"
+        for o in judged
+        if o.kind not in ("error", "wrong numbers")
+    ]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--minutes", type=float, default=600.0)
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    start, every = time.monotonic(), subjects(given.folder)
+    if not every:
+        print(f"{given.folder} holds no recorded launch: see research/tirx_kernels/recorded.py")
+        return 2
+    rng, outcomes = random.Random(given.seed), []
+    drawn = [(subject, mutant) for subject in every for mutant in subject.mutants]
+    for subject, mutant in rng.sample(drawn, min(given.count, len(drawn))):
+        outcomes.append(subject.try_out(mutant))
+        if given.out:
+            given.out.write_text("\n".join(json.dumps(asdict(o)) for o in outcomes) + "\n")
+        if time.monotonic() - start > 60 * given.minutes:
+            break
+    print(summary(outcomes))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,168 @@
+"""The same planted mistakes under several tools.
+
+    python -m research.referee [FOLDER] [--write] [--minutes M]
+
+Runs ptxsim, anew, on the Hopper rung with its planted mistakes (research/chip/negative.tar.xz, which keeps
+what an H200 did with each) and, if FOLDER holds recorded launches of the TIRx library
+(research/tirx_kernels/recorded.py), on mistakes planted in those. What other tools say is read from
+`results/TOOL.json`, {mistake: text}, where somebody has run them; else the cell says `not run`. --write:
+the table of README.md anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from research import store
+from research.chip import negative
+from research.mutation.ptx_operators import mutants
+from research.referee.planted import PLANTED
+from tirxlab.artifact import Artifact
+
+HERE = Path(__file__).parent
+CHIP = HERE.parent / "chip" / "results" / "negative-nvidia-h200.json"
+TOOLS = {  # file in results/ -> head of its column
+    "racecheck": "TIRx racecheck",
+    "synccheck": "TIRx synccheck",
+    "consan": "Triton ConSan",
+    "sanitizer": "compute-sanitizer",
+}
+ORDERS = ("program", "adverse")
+_PLACE = re.compile(r"(<!-- table: begin -->\n).*(<!-- table: end -->)", re.S)
+
+
+@dataclass(frozen=True)
+class Row:
+    kernel: str
+    mistake: str  # "" for the kernel as it is
+    verdict: str  # the worst of both orders; `wrong numbers` where no finding is an error
+    said: str  # first finding
+    seconds: float  # of processor time, both orders
+    chip: str = ""  # what an H200 did
+
+    @property
+    def key(self) -> str:
+        return f"{self.kernel}: {self.mistake or 'as it is'}"
+
+
+def hopper() -> list[Row]:
+    chip = json.loads(CHIP.read_text())["bugs"]
+    files = store.load(negative.FILE)
+    rows = []
+    for number, (bug, entry) in enumerate(json.loads(files["index.json"]).items()):
+        if entry["track"] == "hopper":
+            artifact = Artifact.from_bytes(files[f"{number}.lab"])
+            did = chip.get(bug, {}).get("chip", "")
+            rows.append(_hopper_row(artifact, "" if bug.startswith("none") else bug, did))
+    return rows
+
+
+def _hopper_row(artifact: Artifact, mistake: str, chip: str) -> Row:
+    from tirxlab.devices import sim
+
+    start, findings, right = time.process_time(), [], True
+    for order in ORDERS:
+        data = negative.arrays(artifact, "hopper")
+        findings += sim.run(artifact, data, order=order).findings
+        right &= negative.judge(data[2], negative.reference("hopper", *data[:2])) == "right"
+    return _row("Hopper GEMM 256x256x512", mistake, findings, right, start, chip)
+
+
+def library(folder: Path, minutes: float) -> list[Row]:
+    """Mistakes of planted.py in recorded launches; those for which there is no time left are left out."""
+    from research.tirx_kernels.recorded import Recorded
+
+    rows, end = [], time.monotonic() + 60 * minutes
+    for path in sorted(folder.glob("*.json")):
+        recorded = Recorded.load(path)
+        good = {order: recorded.run(order=order, jobs=1)[1] for order in ORDERS}
+        every = [None, *mutants(recorded.ptx)]
+        for mistake, number in [("", 0), *_chosen(every)]:
+            if time.monotonic() < end:
+                rows.append(_library_row(recorded, mistake, every[number], good))
+    return rows
+
+
+def _chosen(every: list) -> list[tuple[str, int]]:
+    """(what was planted, index) of each operator of PLANTED: at its first place, and at its last."""
+    found = []
+    for operator, words in PLANTED.items():
+        places = [i for i, mutant in enumerate(every) if mutant is not None and mutant.operator == operator]
+        for name, place in zip(("first", "last"), dict.fromkeys((*places[:1], *places[-1:])), strict=False):
+            found.append((f"{words} ({name} of {len(places)})" if len(places) > 1 else words, place))
+    return found
+
+
+def _library_row(recorded, mistake: str, mutant, good: dict) -> Row:
+    start, findings, right = time.process_time(), [], True
+    for order in ORDERS:
+        options = {"order": order, "jobs": 1, "max_instructions": 50_000_000}
+        result, arrays = recorded.run(mutant.text if mutant else None, **options)
+        findings += result.findings
+        right &= all((a == b).all() for a, b in zip(arrays, good[order], strict=True))
+    return _row(recorded.name.rpartition("-")[0], mistake, findings, right, start)
+
+
+def _row(kernel: str, mistake: str, findings: list, right: bool, start: float, chip: str = "") -> Row:
+    worst = min(findings, key=lambda f: ("error", "incomplete", "review").index(f.severity), default=None)
+    verdict = worst.severity if worst else "clean"
+    verdict = "wrong numbers" if verdict != "error" and not right else verdict
+    said = f"{worst.kind}: {str(worst.message).splitlines()[0][:150]}" if worst else ""
+    return Row(kernel, mistake, verdict, said, round(time.process_time() - start, 1), chip)
+
+
+def table(rows: list[Row]) -> str:
+    others = {name: _results(name) for name in TOOLS}
+    heads = ["kernel", "planted mistake", "ptxsim", "first finding", "CPU s", "H200 did", *TOOLS.values()]
+    lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
+    for row in rows:
+        cells = [row.kernel, row.mistake or "none", row.verdict, row.said, f"{row.seconds}", row.chip or "-"]
+        cells += [others[name].get(row.key, "not run") for name in TOOLS]
+        lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
+    return "\n".join(lines)
+
+
+def _results(name: str) -> dict[str, str]:
+    path = HERE / "results" / f"{name}.json"
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def totals(rows: list[Row]) -> str:
+    planted = [row for row in rows if row.mistake]
+    found = [row for row in planted if row.verdict in ("error", "wrong numbers")]
+    alarms = [row for row in rows if not row.mistake and row.verdict == "error"]
+    kernels = len({row.kernel for row in rows})
+    text = f"{len(planted)} mistakes in {kernels} kernels. ptxsim: {len(found)} found ("
+    text += f"{sum(row.verdict == 'error' for row in planted)} by an `error`), "
+    return text + f"{sum(r.verdict == 'review' for r in planted)} a `review`, {len(alarms)} false alarms."
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("--minutes", type=float, default=600.0, help="for the kernels of the library")
+    parser.add_argument("--write", action="store_true")
+    given = parser.parse_args()
+    rows = hopper()
+    if given.folder is not None:
+        if not any(given.folder.glob("*.json")):
+            print(f"{given.folder} holds no recorded launch: see research/tirx_kernels/recorded.py")
+            return 2
+        rows += library(given.folder, given.minutes)
+    for row in rows:
+        print(f"{row.key}: {row.verdict} {row.said[:100]} ({row.seconds} s)")
+    print(totals(rows))
+    if given.write:
+        text, page = f"{totals(rows)}\n\n{table(rows)}", HERE / "README.md"
+        page.write_text(_PLACE.sub(lambda m: f"{m[1]}{text}\n{m[2]}", page.read_text()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
