@@ -42,6 +42,8 @@ COMMANDS = (
     "package",
     "release",
     "figures",
+    "hidden",
+    "board",
 )  # of the course, in tirxlab/cli
 LINES = 4
 _REGION = re.compile(r"# TODO\[begin\](.*?)# TODO\[end\]", re.DOTALL)

@@ -36,7 +36,17 @@ except ModuleNotFoundError:  # Windows
     fcntl = None
 
 TRIES = 2  # of a submission whose worker dies
-SUMMARIES = ("grades.csv", "index.html")  # of the whole class, beside the submissions' folders
+SUMMARIES = (
+    "grades.csv",
+    "index.html",
+    "status.html",
+    "board.html",
+    "adjust.csv",
+    "final.csv",
+    "canvas.csv",
+    "moodle.csv",
+    "gradescope.csv",
+)  # of the whole class, beside the submissions' folders
 LONGEST = 200  # bytes of a submission's name
 
 
@@ -123,6 +133,7 @@ class Class:
         data = plain(made) | {"regraded": regraded}
         (folder / "feedback.txt").write_text(words(made) + "\n", encoding="utf-8")
         (folder / "feedback.html").write_text(page(made), encoding="utf-8")
+        (folder / "feedback.zip").write_bytes(zipped(folder, ("feedback.txt", "feedback.html")))
         if isinstance(submission, Submission):
             (folder / "bundle.zip").write_bytes(bundle(submission, made))
         scratch = folder / ".grade.json"
@@ -151,6 +162,15 @@ def alone(out: Path) -> Iterator[None]:
             except BlockingIOError:
                 raise RuntimeError(f"{out}: another run is grading into this folder") from None
         yield
+
+
+def zipped(folder: Path, names: tuple[str, ...]) -> bytes:
+    """Files of a folder, for the student: what a platform hands back in one piece."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in names:
+            archive.writestr(name, (folder / name).read_bytes())
+    return out.getvalue()
 
 
 def bundle(submission: Submission, made: Grade) -> bytes:

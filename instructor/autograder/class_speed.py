@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from instructor.autograder.batch import Class
 from instructor.autograder.plan import load_hidden, speed_seed
 from instructor.autograder.points import NOT_MEASURED
-from instructor.autograder.speed import Measured, NotBuilt, Timed, launches, time_steps
+from instructor.autograder.speed import Measured, NotBuilt, Timed, time_steps
 from instructor.autograder.submission import Submission
+from instructor.autograder.timeable import timeable
 from instructor.formats.plain import from_plain
 from tirxlab.sandbox import Builder
 from tirxlab.steps import size_text
@@ -68,7 +69,7 @@ def parcel(made: Class, key: str, row: dict) -> Parcel:
     with Builder(submission.text, limits=made.options.build, level=made.options.level) as builder:
         for step in good:
             try:
-                one.launches[step] = launches(
+                one.launches[step] = timeable(
                     step, builder.build, speed_seed(hidden, submission.digest, step)
                 )
             except NotBuilt as error:
@@ -89,7 +90,7 @@ def enter(made: Class, row: dict, one: Parcel, found: Measured) -> dict:
     hints = {**one.hints, **found.hints}
     for step in grade.steps:
         if step.step in hints:
-            step.timed(hints[step.step])
+            step.timed(hints[step.step], found.ms.get(step.step))
         else:
             step.speed = "not reached"
         step.settle()

@@ -11,9 +11,10 @@ from dataclasses import asdict, dataclass, field
 from instructor.autograder.judge import Judged, judge
 from instructor.autograder.plan import Hidden, Run, load_hidden, plan, speed_seed
 from instructor.autograder.points import NOT_GRADED, Grade, StepGrade
-from instructor.autograder.speed import NotBuilt, launches, too_slow
+from instructor.autograder.speed import NotBuilt, time_step
 from instructor.autograder.stand_in import stand_in, told
 from instructor.autograder.submission import Submission
+from instructor.autograder.timeable import timeable
 from instructor.autograder.warm import compiled
 from tirxlab.pool import Failed, Pool
 from tirxlab.porting import of_the_wheel
@@ -226,8 +227,8 @@ def _measure(submission: Submission, options: Options, steps: list[StepGrade]) -
                 step.speed = "not reached"
                 continue
             try:
-                work = launches(step.step, builder.build, speed_seed(hidden, submission.digest, step.step))
-                step.timed(too_slow(step.step, work, options.device))
+                work = timeable(step.step, builder.build, speed_seed(hidden, submission.digest, step.step))
+                step.timed(*time_step(step.step, work, options.device))
             except NotBuilt as error:
                 step.timed(str(error))
 

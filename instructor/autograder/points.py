@@ -28,6 +28,7 @@ class StepGrade:
     hints: list[str] = field(default_factory=list)  # one for each lost part
     findings: list[str] = field(default_factory=list)  # kinds of what the simulator found, errors and reviews
     runs: list[dict] = field(default_factory=list)  # for the course: what was run, and what came of it
+    ms: dict[str, float] = field(default_factory=dict)  # size -> milliseconds, where a GPU measured them
     correctness_points: float = 0.0
     implementation_points: float = 0.0
     speed_points: float = 0.0
@@ -42,8 +43,9 @@ class StepGrade:
         measured = shares.correctness + shares.implementation + shares.speed * (self.speed != NOT_MEASURED)
         return round(self.points * measured, 2)
 
-    def timed(self, hint: str) -> None:
-        """Enters what a GPU found: "" if the step is fast enough there, else what it lacks."""
+    def timed(self, hint: str, ms: dict[str, float] | None = None) -> None:
+        """Enters what a GPU found: "" if the step is fast enough there, else what it lacks; times by size."""
+        self.ms = ms or {}
         self.speed = "too slow" if hint else "passed"
         self.hints += [hint] if hint else []
 

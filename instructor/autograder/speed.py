@@ -1,15 +1,17 @@
 """Is a step fast enough? Measured on a Blackwell GPU alone, at the published sizes, once it is right there.
 
-The simulator has already seen the kernel: it reads no clock, keeps nothing between launches and does its work
-again when D holds the product (judge.py). What is timed is an artifact, so that the machine with the GPU runs
-no Python of a student. Not tried on a B200 yet; the tests use a stand-in for the device.
+Before anything is timed the simulator has seen every artifact that will be, at the size it is timed at
+(timeable.py). On the GPU the inputs come from a secret seed, the output is overwritten and L2 flushed
+before each launch, and D is compared after the last: what was timed made it. A time below what the chip can
+do is no time (`floor`). What is timed is an artifact, so that the machine with the GPU runs no Python of a
+student. Not tried on a B200 yet; the tests use a stand-in for the device.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import utils
 from tirxlab.artifact import Artifact
@@ -19,6 +21,9 @@ from tirxlab.sandbox.limits import printable
 from tirxlab.steps import size_text
 
 Size = tuple[int, int, int]
+PEAK_TFLOPS = 2382  # 148 SMs at 8192 FLOP of dense FP16 a cycle and 1.965 GHz, the highest clock of a B200
+HBM_BYTES = 8.0e9  # a millisecond, of a B200's data sheet: with L2 flushed A and B come from there
+PART = 0.5  # of the predicted time; predictions are off by 12 to 15 %, docs/timing.md
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,7 @@ class Timed:
     size: Size  # (M, N, K)
     seed: int  # of the inputs
     artifact: bytes  # of the step at this size
+    floor_ms: float = 0.0  # what it cannot be faster than
 
 
 @dataclass(frozen=True)
@@ -36,48 +42,99 @@ class Measured:
 
     hints: dict[int, str]  # by step; "" for one that is fast enough
     seconds: float  # that it took
+    ms: dict[int, dict[str, float]] = field(default_factory=dict)  # step -> size -> milliseconds
 
 
 class NotBuilt(ValueError):
-    """A published size that the step cannot be built for; the message is the hint."""
+    """A published size that the step cannot be timed at; the message is the hint."""
 
 
-def launches(step: int, build: Callable[[int, Size], object], seed_of: Callable[[Size], int]) -> list[Timed]:
-    """The step at its published sizes; `build` gives a Built. NotBuilt if one of them has no artifact."""
+def launches(
+    step: int,
+    build: Callable[[int, Size], object],
+    seed_of: Callable[[Size], int],
+    look: Callable[[int, Timed, Artifact], str],
+) -> list[Timed]:
+    """The step at its published sizes; `build` gives a Built, `look` says why one must not be timed.
+
+    NotBuilt if one of them has no artifact, or is not right on the simulator.
+    """
     made = []
     for size in load_rubric().reference_ms[step]:
         built = build(step, size)
         if built.artifact is None:
             raise NotBuilt(f"at {size_text(size)} it does not build: {printable(built.message, 1)}")
-        made.append(Timed(size, seed_of(size), built.artifact.to_bytes()))
+        one = Timed(size, seed_of(size), built.artifact.to_bytes(), floor(size))
+        if problem := look(step, one, built.artifact):
+            raise NotBuilt(f"at {size_text(size)}, where it would be timed: {printable(problem, 1)}")
+        made.append(one)
     return made
+
+
+def floor(size: Size, predicted_ms: float = 0.0) -> float:
+    """Milliseconds that a B200 needs at least: for products, for A and B, or half of what is predicted."""
+    M, N, K = size
+    return max(2e-9 * M * N * K / PEAK_TFLOPS, 2 * K * (M + N) / HBM_BYTES, PART * predicted_ms)
 
 
 def time_steps(steps: dict[int, list[Timed]], device: str) -> Measured:
     """All launches of one submission. DeviceError if the GPU cannot be used."""
-    start = time.perf_counter()
-    hints = {step: too_slow(step, timed, device) for step, timed in steps.items()}
-    return Measured(hints, time.perf_counter() - start)
+    start, hints, ms = time.perf_counter(), {}, {}
+    for step, timed in steps.items():
+        hints[step], ms[step] = time_step(step, timed, device)
+    return Measured(hints, time.perf_counter() - start, ms)
 
 
-def too_slow(step: int, timed: Iterable[Timed], device: str) -> str:
-    """A hint, "" if every launch is right and reaches its bound. DeviceError if the GPU cannot be used."""
+def time_step(step: int, timed: Iterable[Timed], device: str) -> tuple[str, dict[str, float]]:
+    """(a hint, "" if every launch is right and reaches its bound; milliseconds by size)."""
+    found: dict[str, float] = {}
     for one in timed:
         artifact = Artifact.from_bytes(one.artifact)
         try:
-            _right(artifact, one.size, device, one.seed)
+            _right(artifact, one, device)
         except AssertionError as error:
-            return f"wrong on the GPU: {printable(str(error), 2)}"
+            return f"wrong on the GPU: {printable(str(error), 2)}", found
         try:
-            utils.check_timing(artifact, step, *one.size, device=device)
+            ms = found[size_text(one.size)] = _measured(artifact, one, device)
+            _fast_enough(step, one, ms)
         except (AssertionError, DeviceError) as error:
-            return printable(str(error), 2)
-    return ""
+            return printable(str(error), 2), found
+    return "", found
 
 
-def _right(artifact: Artifact, size: Size, device: str, seed: int) -> None:
-    """AssertionError if the GPU's result is wrong: speed counts for a product alone."""
-    A, B, C = utils.prepare_data(*size, seed=seed, device=device)
+def _right(artifact: Artifact, one: Timed, device: str) -> None:
+    """AssertionError if the GPU's result is wrong: speed counts for a product alone. DeviceError: no GPU."""
+    A, B, C = utils.prepare_data(*one.size, seed=one.seed, device=device)
     result = utils.compile_and_run(artifact, A, B, C, device=device)
-    A, B, _ = utils.prepare_data(*size, seed=seed, device=device)
+    _compare(result, one, device)
+
+
+def _measured(artifact: Artifact, one: Timed, device: str) -> float:
+    """Milliseconds of one launch; AssertionError if D is wrong after the last."""
+    arrays = utils.prepare_data(*one.size, seed=one.seed, device=device)
+    ms = utils.get_device(device).measure(artifact, arrays, warmup=10, repeat=30)
+    try:
+        _compare(arrays[2], one, device)
+    except AssertionError as error:
+        raise AssertionError(f"wrong after it was timed: {error}") from None
+    return ms
+
+
+def _compare(result, one: Timed, device: str) -> None:
+    A, B, _ = utils.prepare_data(*one.size, seed=one.seed, device=device)
     utils.verify(result, A, B)
+
+
+def _fast_enough(step: int, one: Timed, ms: float) -> None:
+    rubric = load_rubric()
+    published = utils.tflops(*one.size, rubric.reference_ms[step][one.size])
+    rate, least = utils.tflops(*one.size, ms), published / rubric.speed_factor
+    what = f"step {step} at {size_text(one.size)} takes {ms:.3g} ms, {rate:.1f} TFLOP/s"
+    if ms < one.floor_ms:
+        raise AssertionError(
+            f"{what}: faster than a B200 can be ({one.floor_ms:.3g} ms); somebody has to look"
+        )
+    if rate < least:
+        raise AssertionError(
+            f"{what}: needed are {least:.1f} (published {published:.1f} / {rubric.speed_factor})"
+        )

@@ -32,7 +32,7 @@ def to_csv(rows: list[dict], roster: dict[str, dict[str, str]]) -> str:
         cells = [row["name"], row["student"], row["total"], row["out_of"], *map(earned.get, steps)]
         cells += [row["problem"], round(row["seconds"], 1), round(row["cpu_seconds"], 1), row["memory"] >> 20]
         cells += [row.get("confined", ""), row["lab"]]
-        writer.writerow(_plain([*cells, row["digest"], *[mine.get(name, "") for name in extra]]))
+        writer.writerow(plain_cells([*cells, row["digest"], *[mine.get(name, "") for name in extra]]))
     return out.getvalue()
 
 
@@ -40,7 +40,7 @@ def to_csv(rows: list[dict], roster: dict[str, dict[str, str]]) -> str:
 _FORMULA = re.compile(r"(^|[;,|\t\r\n])(?=[\s\"']*[=+\-@\uff1d\uff0b\uff0d\uff20])|(^)(?=[\t\r\n])")
 
 
-def _plain(cells: list) -> list:
+def plain_cells(cells: list) -> list:
     """No cell, however the line is taken apart, that a spreadsheet would take for a formula."""
     return [_FORMULA.sub(r"\1'", c) if isinstance(c, str) else c for c in cells]
 
@@ -94,7 +94,9 @@ def class_page(
     """Distribution, points by step, commonest findings, what is slow, failed, alike or not compared."""
     out_of = max((row["out_of"] for row in rows), default=0)
     bins = _bins([row["total"] for row in rows], out_of)
-    findings = Counter(kind for row in rows for step in row["steps"] for kind in step["findings"])
+    steps = [step for row in rows for step in row["steps"]]
+    findings = Counter(kind for step in steps for kind in step["findings"])
+    findings.update(step["state"] for step in steps if step["state"] in ("not built", "missing"))
     return (
         Environment(autoescape=True)
         .from_string(TEXT)

@@ -1,5 +1,6 @@
 """Speed points: measured on a GPU alone, here on a stand-in for it, which has a clock of its own."""
 
+import dataclasses
 import sys
 import types
 from pathlib import Path
@@ -9,10 +10,12 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from kernel_variants import solved
+from test_judging import TILE, edited
 
 import utils
-from instructor.autograder import speed
+from instructor.autograder import speed, timeable
 from instructor.autograder.grading import Options, grade
+from instructor.autograder.plan import load_hidden, speed_seed
 from instructor.autograder.submission import Submission
 from tirxlab.devices import DeviceError, get_device
 from tirxlab.rubric import load_rubric
@@ -20,9 +23,17 @@ from tirxlab.rubric import load_rubric
 SIZE, REFERENCE_MS = next(iter(load_rubric().reference_ms[1].items()))
 
 
-def graded_on(monkeypatch, measure, run=None):
-    """Step 1 of the reference, where the device "cuda" is the simulator with `measure` for a clock."""
+def graded_on(monkeypatch, clock, run=None, last=None):
+    """Step 1 of the reference, where the device "cuda" is the simulator with `clock` for a clock.
+
+    `last`: what the last launch that is timed does.
+    """
     sim = get_device("sim")
+
+    def measure(artifact, arrays, **more):
+        (last or sim.run)(artifact, arrays)
+        return clock(artifact, arrays, **more)
+
     chip = types.SimpleNamespace(NAME="chip", run=run or sim.run, measure=measure)
     monkeypatch.setattr(utils, "get_device", lambda name=None: chip if name == "cuda" else sim)
     made = grade(Submission("gemm_kernels.py", solved(1)), Options(steps=(1,), device="cuda"))
@@ -51,6 +62,45 @@ def test_a_kernel_that_is_wrong_or_hangs_on_the_gpu_is_not_fast(monkeypatch):
 
     _, step = graded_on(monkeypatch, lambda *a, **k: 0.0001, zeros)
     assert step.speed == "too slow" and step.hints[0].startswith("wrong on the GPU")
+
+
+def test_what_was_timed_has_to_have_made_d(monkeypatch):
+    """A kernel that is right once and lazy when it is timed: D was overwritten before."""
+    _, step = graded_on(monkeypatch, lambda *a, **k: 0.9 * REFERENCE_MS, last=lambda artifact, arrays: None)
+    assert step.speed == "too slow" and "wrong after it was timed" in step.hints[0]
+
+
+def test_what_is_faster_than_a_chip_can_be_is_no_time(monkeypatch):
+    _, step = graded_on(monkeypatch, lambda *a, **k: 1e-6)
+    assert step.speed == "too slow" and "somebody has to look" in step.hints[0] and step.speed_points == 0
+
+
+def test_what_would_be_timed_is_looked_at_on_the_simulator_first(monkeypatch):
+    """Right at the sizes that are graded, another kernel at the one that is timed."""
+    monkeypatch.setattr(timeable, "look", lambda *launch: "the kernel reads %clock64")
+    _, step = graded_on(monkeypatch, lambda *a, **k: 0.9 * REFERENCE_MS)
+    assert step.speed == "too slow" and "%clock64" in step.hints[0] and step.ms == {}
+
+
+def test_a_look_is_a_run_with_the_data_of_the_timing():
+    one = speed.Timed(TILE, 3, b"")
+    assert timeable.look(2, one, edited("")) == ""
+    assert "%clock" in timeable.look(2, one, edited("if (clock64() < 0) return;"))
+    assert timeable.look(2, one, edited("return;"))
+
+
+def test_inputs_are_made_from_the_secret_and_times_are_kept(monkeypatch):
+    _, step = graded_on(monkeypatch, lambda *a, **k: 0.9 * REFERENCE_MS)
+    assert list(step.ms.values()) == [0.9 * REFERENCE_MS]
+    one, other = (dataclasses.replace(load_hidden(), salt=salt) for salt in ("a", "b"))
+    assert speed_seed(one, "d" * 64, 1)(SIZE) != speed_seed(other, "d" * 64, 1)(SIZE)
+
+
+@pytest.mark.parametrize("size", [(1024,) * 3, (4096,) * 3, (16384, 128, 128)])
+def test_no_published_time_is_below_the_floor(size):
+    assert speed.floor(size) > 0 and speed.floor(size, 10.0) == 5.0
+    for times in load_rubric().reference_ms.values():
+        assert all(ms > speed.floor(published) for published, ms in times.items())
 
 
 def test_a_gpu_that_cannot_be_used_takes_no_points(monkeypatch):

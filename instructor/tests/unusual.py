@@ -184,7 +184,7 @@ CHOICES = (
     Choice("roles", "warpgroups-swapped", (7, 8, 9), warpgroups_swapped),
     Choice("idle", "idle-warpgroup", (7, 8, 9), idle_warpgroup),
     Choice("hand-back", "two-sums", (7, 8), two_sums),
-    Choice("loaders", "two-loaders", (7, 8), two_loaders),
+    Choice("multiplier", "two-loaders", (7, 8), two_loaders),
     *(Choice("order", f"groups-of-{n}", (6, 7, 8, 9, 10), groups(n)) for n in (1, 16)),
     Choice("start", "backwards", (6, 7, 8), scheduler("SM_COUNT - 1 - bx")),
     Choice("start", "scattered", (6, 7, 8), scheduler("bx * 37 % SM_COUNT")),

@@ -41,6 +41,8 @@ INSTRUCTORS = {
     "grade-all": "grade a folder of submissions",
     "package": "pack the autograder",
     "release": "write the students' handout",
+    "hidden": "make, show or try the hidden sizes",
+    "board": "make a page of who leads",
     "figures": "draw the figures of docs and slides",
 }
 

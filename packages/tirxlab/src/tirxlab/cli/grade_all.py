@@ -5,6 +5,7 @@
 
 import functools
 import importlib.util
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -40,6 +41,12 @@ def run(
         ),
     ] = None,
     at_once: Annotated[int, typer.Option("--at-once", metavar="N", help="B200s rented at the same time")] = 4,
+    attempts: Annotated[
+        str, typer.Option("--attempts", metavar="WHICH", help="of a student's: latest, best or first counts")
+    ] = "latest",
+    late: Annotated[
+        float, typer.Option("--late", metavar="PERCENT", help="of the points that a late day costs")
+    ] = 0.0,
 ) -> None:
     """Grade every submission of a folder: a CSV, an HTML page, and a folder with feedback for each.
 
@@ -47,12 +54,13 @@ def run(
     """
     from instructor.autograder import batch
     from instructor.autograder.grading import Options
+    from instructor.autograder.ledger import Rule
     from instructor.autograder.points import NOT_GRADED
 
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder")
     try:
-        rows_of = batch.read_roster(roster) if roster else {}
+        rows_of, rule = batch.read_roster(roster) if roster else {}, Rule(attempts, late)
     except (OSError, ValueError) as error:
         raise UserError(str(error)) from None
     options = Options(steps=tuple(parse_steps(step)), level=level(confine), keep=True)
@@ -67,11 +75,12 @@ def run(
     try:
         with batch.alone(made.out):
             with Bar(len(made.names())) as bar:
-                rows = batch.grade_class(made, work, bar.tick)
+                rows = batch.grade_class(made, work, told(made, bar.tick))
             if measure:
                 rows, untimed = time_class(made, rows, measure)
             write_summary(made, rows)
-    except (OSError, RuntimeError) as error:  # a full disk: what is graded is kept
+            write_finals(made, rows, rule)
+    except (OSError, RuntimeError, ValueError) as error:  # a full disk: what is graded is kept
         raise UserError(str(error)) from None
     failed = untimed or any(row["problem"].startswith(NOT_GRADED) for row in rows)
     raise typer.Exit(1 if failed else 0)
@@ -156,6 +165,38 @@ def write_summary(made, rows: list[dict]) -> None:
         f"{len(rows)} submissions, {len(bad)} with a problem, {left} of them {NOT_GRADED}; confined: {levels}"
     )
     console.print(f"{said}; see {made.out / 'index.html'}", markup=False)
+
+
+def told(made, tick):
+    """`tick`, and status.html written anew as submissions are done."""
+    from instructor.formats.status import status_page
+
+    rows = dict.fromkeys(made.names())
+    write_file(made.out / "status.html", status_page(rows).encode())
+
+    def done(key: str) -> None:
+        tick(key)
+        try:
+            rows[key] = json.loads((made.out / key / "grade.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return
+        write_file(made.out / "status.html", status_page(rows).encode())
+
+    return done
+
+
+def write_finals(made, rows: list[dict], rule) -> None:
+    """What each student gets, for us and for platforms; ValueError for an adjust.csv that is none."""
+    from instructor.autograder.ledger import ADJUST, finals, read_adjust
+    from instructor.formats.exports import EXPORTS
+
+    adjust = read_adjust(made.out / ADJUST)
+    every = finals(rows, made.roster, adjust, rule)
+    for name, export in EXPORTS.items():
+        write_file(made.out / name, export(every).encode())
+    unknown = sorted(set(adjust) - {f.student for f in every} - {row["name"] for row in rows})
+    if unknown:
+        output().print(f"{ADJUST} names nobody of the class with {', '.join(unknown[:5])}", markup=False)
 
 
 def reachable(address: str) -> str:

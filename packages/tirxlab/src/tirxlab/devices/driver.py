@@ -42,6 +42,8 @@ _SCALARS = {
 _SWIZZLE = {0: "NONE", 32: "32B", 64: "64B", 128: "128B"}
 _OPTIONAL_SHARED = 48 << 10  # bytes a kernel may use without asking (CUDA guide, compute capabilities)
 
+POISON = 0xFF  # a byte of an output before it is timed: NaN in every floating-point type
+
 
 class LaunchError(RuntimeError):
     """The driver reported an error; `code` is its name, such as CUDA_ERROR_ILLEGAL_ADDRESS."""
@@ -179,8 +181,12 @@ class Kernel:
             config.attrs, config.numAttrs = [shape], 1
         return config
 
-    def timed(self, pointers: dict[str, int], warmup: int, repeat: int, stream: int = 0) -> float:
-        """Median milliseconds of `repeat` launches by events, the L2 cache flushed before each."""
+    def timed(self, pointers: dict[str, int], warmup: int, repeat: int, stream: int = 0, poison=()) -> float:
+        """Median milliseconds of `repeat` launches by events, the L2 cache flushed before each.
+
+        poison: (address, bytes) of what is overwritten before each launch: an output that an earlier launch
+        left is no result of the next.
+        """
         driver = self.driver
         size = 2 * self._l2_bytes()
         scratch = call(driver.cuMemAlloc, size)
@@ -190,6 +196,8 @@ class Kernel:
                 self.launch(pointers, stream)
             times = []
             for _ in range(repeat):
+                for address, length in poison:
+                    call(driver.cuMemsetD8Async, address, POISON, length, stream)
                 call(driver.cuMemsetD8Async, scratch, 0, size, stream)
                 call(driver.cuEventRecord, begin, stream)
                 self.launch(pointers, stream)

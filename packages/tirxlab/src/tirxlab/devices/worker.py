@@ -78,16 +78,24 @@ def _serve(head: dict, blobs: list[bytearray], replies: BinaryIO) -> tuple[dict,
         call(driver.cuCtxSynchronize)  # also writes out what the kernel printed
     reply = {"event": "done", "seconds": time.perf_counter() - start, "stdout": printed.text, "ms": None}
     if head["repeat"]:
-        reply["ms"] = kernel.timed(pointers, head["warmup"], head["repeat"])
+        outputs = [(pointers[b.name], len(d)) for b, d in _outputs(artifact, blobs)]
+        reply["ms"] = kernel.timed(pointers, head["warmup"], head["repeat"], poison=outputs)
+        reply["launches"] = head["warmup"] + head["repeat"]
+        call(driver.cuCtxSynchronize)
     results = []
-    for buffer, data in zip(artifact.buffers, blobs[1:], strict=True):
-        if buffer.role != "in" and not head["repeat"]:
-            call(driver.cuMemcpyDtoH, data, pointers[buffer.name], len(data))
-            results.append(data)
+    for buffer, data in _outputs(artifact, blobs):
+        call(driver.cuMemcpyDtoH, data, pointers[buffer.name], len(data))
+        results.append(data)
     for pointer in pointers.values():
         call(driver.cuMemFree, pointer)
     call(driver.cuModuleUnload, kernel.module)
     return reply, results
+
+
+def _outputs(artifact, blobs: list[bytearray]) -> list[tuple]:
+    """(buffer, its bytes) of what the kernel writes."""
+    pairs = zip(artifact.buffers, blobs[1:], strict=True)
+    return [(buffer, data) for buffer, data in pairs if buffer.role != "in"]
 
 
 class _captured_stdout:

@@ -1,0 +1,130 @@
+"""From grades to what a student gets: which attempt counts, what being late costs, what the course adds.
+
+    final = points * max(0, 1 - late_days * late_percent / 100) + adjustment, from 0 to no limit
+
+Attempts are submissions of one student (the roster's column `student`), in the order of the column `attempt`,
+else of their names. The course writes adjustments into adjust.csv in the folder of the grades: columns
+submission (or student), points, comment. The lab reads that file and never writes it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+ADJUST = "adjust.csv"
+LARGEST = 4 << 20  # bytes of adjust.csv
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How attempts and late days count."""
+
+    attempts: str = "latest"  # or "best", "first"
+    late_percent: float = 0.0  # of the points, for each late day
+
+    def __post_init__(self):
+        if self.attempts not in ("latest", "best", "first"):
+            raise ValueError(f"attempts count as latest, best or first, not {self.attempts!r}")
+        if not 0 <= self.late_percent <= 100:
+            raise ValueError(f"a late day costs 0 to 100 percent, not {self.late_percent:g}")
+
+
+@dataclass(frozen=True)
+class Final:
+    """What one student gets."""
+
+    student: str  # as the roster says, else as the hand-in does, else the submission's name
+    submission: str  # that counts
+    attempts: int
+    points: float  # that it earned
+    late_days: float
+    adjusted: float
+    comment: str
+    final: float
+    out_of: float
+    graded: bool  # False: nothing is final yet
+    about: dict[str, str]  # the roster's row
+
+
+def finals(rows: list[dict], roster: dict[str, dict], adjust: dict[str, tuple], rule: Rule) -> list[Final]:
+    """One for each student, by name. `rows`: plain grades; `adjust`: as `read_adjust` gives it."""
+    groups: dict[str, list[dict]] = {}
+    for row in rows:
+        groups.setdefault(_student(row, roster), []).append(row)
+    made = []
+    for student, attempts in sorted(groups.items()):
+        attempts = sorted(attempts, key=lambda row: _when(row, roster))
+        afters = [(_after_late(row, roster, rule), n) for n, row in enumerate(attempts)]
+        chosen = {"latest": len(attempts) - 1, "first": 0, "best": max(afters)[1]}[rule.attempts]
+        made.append(_final(student, attempts[chosen], len(attempts), roster, adjust, rule))
+    return made
+
+
+def _student(row: dict, roster: dict[str, dict]) -> str:
+    """The roster's word, not the hand-in's: anybody can write a name into a hand-in."""
+    return roster.get(row["name"], {}).get("student") or row["name"]
+
+
+def _when(row: dict, roster: dict[str, dict]) -> tuple:
+    """Numbers in a name or in `attempt` count as numbers: attempt 10 comes after attempt 9."""
+    text = roster.get(row["name"], {}).get("attempt") or row["name"]
+    parts = re.split(r"(\d{1,18})", text)
+    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts)
+
+
+def _late_days(row: dict, roster: dict[str, dict]) -> float:
+    text = roster.get(row["name"], {}).get("late_days", "").strip()
+    return _number(text, f"late_days of {row['name']}") if text else 0.0
+
+
+def _after_late(row: dict, roster: dict[str, dict], rule: Rule) -> float:
+    return row["total"] * max(0.0, 1 - _late_days(row, roster) * rule.late_percent / 100)
+
+
+def _final(student: str, row: dict, attempts: int, roster: dict, adjust: dict, rule: Rule) -> Final:
+    points, comment = adjust.get(row["name"]) or adjust.get(student) or (0.0, "")
+    final = round(max(0.0, _after_late(row, roster, rule) + points), 2)
+    late, about = _late_days(row, roster), roster.get(row["name"], {})
+    graded = not row["problem"].startswith("not graded")
+    earned, out_of = row["total"], row["out_of"]
+    return Final(
+        student, row["name"], attempts, earned, late, points, comment, final, out_of, graded, about
+    )  # fmt: skip
+
+
+def read_adjust(path: Path) -> dict[str, tuple[float, str]]:
+    """Submission or student -> (points, comment); nothing without such a file. ValueError in one line."""
+    if not path.exists():
+        return {}
+    if path.stat().st_size > LARGEST:
+        raise ValueError(f"{path.name}: too large")
+    try:
+        rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig"))))
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise ValueError(f"{path.name}: no CSV in UTF-8: {error}") from None
+    found: dict[str, tuple[float, str]] = {}
+    for number, row in enumerate(rows, 2):
+        key = (row.get("submission") or row.get("student") or "").strip()
+        if not key:
+            raise ValueError(f"{path.name}, line {number}: names no submission and no student")
+        if key in found:
+            raise ValueError(f"{path.name}, line {number}: {key} has a line already")
+        found[key] = (
+            _number(row.get("points") or "0", f"{path.name}, line {number}"),
+            row.get("comment") or "",
+        )
+    return found
+
+
+def _number(text: str, where: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not abs(value) < 1e6:
+        raise ValueError(f"{where}: {text!r:.40} is no number of points or days")
+    return value

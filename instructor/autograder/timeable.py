@@ -1,0 +1,51 @@
+"""May an artifact be timed? Each runs on the simulator first, at the size and with the data of its timing.
+
+What is right at small sizes may be another kernel at the published ones: the builder knows the size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from instructor.autograder.judge import judge
+from instructor.autograder.plan import Run
+from instructor.autograder.speed import Timed, floor, launches
+from tirxlab.artifact import Artifact
+from tirxlab.forecast import NoForecast, forecast
+from tirxlab.pool import Failed, Pool
+
+SECONDS = 300.0  # for a run of the largest published size
+
+
+def timeable(step: int, build: Callable, seed_of: Callable) -> list[Timed]:
+    """The step at its published sizes, each looked at; NotBuilt as `launches`."""
+    return [with_floor(one) for one in launches(step, build, seed_of, look)]
+
+
+def look(step: int, one: Timed, artifact: Artifact) -> str:
+    """Why it must not be timed; "" if it may."""
+    run = Run(step, one.size, "random", "program", one.seed)
+    with Pool(1, SECONDS, memory=16 << 30) as pool:
+        pool.submit(step, judge, run, artifact)
+        ((_, found),) = pool.results()
+    if isinstance(found, Failed):
+        return f"the run {found.message}"
+    return "" if found.right else found.reason
+
+
+def with_floor(one: Timed) -> Timed:
+    """The launch with what it cannot be faster than, a prediction included where there is one."""
+    flops = 2.0 * one.size[0] * one.size[1] * one.size[2]
+    with Pool(1, SECONDS, memory=16 << 30) as pool:
+        pool.submit("forecast", predicted_ms, Artifact.from_bytes(one.artifact), flops)
+        ((_, found),) = pool.results()
+    return one if isinstance(found, Failed) else replace(one, floor_ms=floor(one.size, found))
+
+
+def predicted_ms(artifact: Artifact, flops: float) -> float:
+    """Of a B200; 0 where nothing can be predicted."""
+    try:
+        return forecast(artifact, "b200", flops).ms
+    except (NoForecast, ValueError):
+        return 0.0

@@ -1,0 +1,49 @@
+"""How far the grading of a class is: one page that is written again as it goes on and loads itself anew."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from jinja2 import Environment
+
+from instructor.autograder.points import NOT_GRADED, NOT_MEASURED
+from instructor.formats.page import STYLE
+
+WAITING = "waiting"
+TEXT = """<!doctype html>
+<html lang="en"><meta charset="utf-8">{% if left %}<meta http-equiv="refresh" content="10">{% endif %}
+<title>{{ done }} of {{ all }} graded</title><style>{{ style }}</style>
+<h1>{{ done }} of {{ all }}</h1>
+<table>{% for what, count in counts %}<tr><td>{{ what }}</td><td class="n">{{ count }}</td></tr>
+{% endfor %}</table>
+<table>{% for name, what in named %}<tr><td>{{ name }}</td><td>{{ what }}</td></tr>
+{% endfor %}</table>
+</html>
+"""
+
+
+def state_of(row: dict) -> str:
+    """Of a graded submission, as plain data: in one of a few words."""
+    said = " ".join([row["problem"], *(hint for step in row["steps"] for hint in step["hints"])])
+    if row["problem"].startswith(NOT_GRADED):
+        return "refused" if not row["digest"] else "not graded"
+    if any(words in said for words in ("took longer", "was stopped after", "timed out", "time limit")):
+        return "timed out"
+    return "graded"
+
+
+def status_page(rows: dict[str, dict | None]) -> str:
+    """`rows`: every submission, None where it waits."""
+    states = {name: state_of(row) if row else WAITING for name, row in rows.items()}
+    counts = Counter({"graded": 0, "timed out": 0, "not graded": 0, "refused": 0, WAITING: 0})
+    counts.update(states.values())
+    untimed = sum(
+        any(step["right"] and step["implemented"] and step["speed"] == NOT_MEASURED for step in row["steps"])
+        for row in rows.values()
+        if row
+    )
+    named = [(name, what) for name, what in sorted(states.items()) if what not in ("graded", WAITING)]
+    return Environment(autoescape=True).from_string(TEXT).render(
+        done=len(rows) - counts[WAITING], all=len(rows), left=counts[WAITING], named=named, style=STYLE,
+        counts=[*counts.items(), ("without a measured speed", untimed)],
+    )  # fmt: skip

@@ -1,0 +1,162 @@
+"""Attempts, late days, adjustments, what platforms import, the board and the status page."""
+
+import csv
+import itertools
+import random
+
+import pytest
+
+from instructor.autograder.batch import failed
+from instructor.autograder.hidden_sizes import BLOCK_K, WORKERS, candidates, draw, problems, render
+from instructor.autograder.ledger import Rule, finals, read_adjust
+from instructor.autograder.plan import load_hidden
+from instructor.formats import plain
+from instructor.formats.board import board, places
+from instructor.formats.exports import EXPORTS
+from instructor.formats.status import status_page
+from tirxlab.rubric import load_rubric
+
+
+def row(name: str, total: float, problem: str = "", ms: float | None = None, digest: str = "d") -> dict:
+    steps = [{"step": 10, "hints": [], "right": True, "implemented": True, "speed": "passed",
+              "ms": {"4096": ms} if ms else {}}]  # fmt: skip
+    return {
+        "name": name,
+        "student": "",
+        "total": total,
+        "out_of": 85,
+        "problem": problem,
+        "steps": steps,
+        "digest": digest,
+    }
+
+
+ROSTER = {
+    "a9": {"student": "ann", "attempt": "9", "late_days": "0"},
+    "a10": {"student": "ann", "attempt": "10", "late_days": "2"},
+    "b": {"student": "bo", "late_days": "1", "name": "=Bo", "email": "bo@x", "id": "7"},
+}
+ROWS = [row("a10", 80), row("a9", 70), row("b", 50), row("c", 10)]
+
+
+@pytest.mark.parametrize(
+    "rule, submission, final",
+    [
+        (Rule("latest", 10), "a10", 64.0),  # 80 less 2 days of 10 %
+        (Rule("first", 10), "a9", 70.0),
+        (Rule("best", 10), "a9", 70.0),  # after what being late costs
+        (Rule("best", 0), "a10", 80.0),
+        (Rule("latest", 60), "a10", 0.0),  # never below nothing
+    ],
+)
+def test_one_attempt_counts_and_late_days_cost(rule, submission, final):
+    ann, bo, c = finals(ROWS, ROSTER, {}, rule)
+    assert (ann.submission, ann.final, ann.attempts) == (submission, final, 2)
+    assert c.student == "c" and c.final == 10 and bo.attempts == 1
+
+
+def test_the_name_in_a_hand_in_gives_nobody_another_ones_attempt():
+    mine = row("mine", 10) | {"student": "ann"}
+    assert {f.student for f in finals([*ROWS, mine], ROSTER, {}, Rule())} == {"ann", "bo", "c", "mine"}
+
+
+def test_the_order_of_submissions_changes_nothing():
+    made = {str(finals(list(order), ROSTER, {}, Rule("best", 5))) for order in itertools.permutations(ROWS)}
+    assert len(made) == 1
+
+
+def test_adjustments_are_added_last(tmp_path):
+    (tmp_path / "adjust.csv").write_text("submission,points,comment\nb,-5,asked\nann,3.5,\n")
+    found = read_adjust(tmp_path / "adjust.csv")
+    ann, bo, _ = finals(ROWS, ROSTER, found, Rule("latest", 10))
+    assert (ann.final, bo.final, bo.comment) == (67.5, 40.0, "asked")
+    assert read_adjust(tmp_path / "none.csv") == {}
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [("submission,points\nb,x\n", "line 2"), ("submission,points\n,3\n", "names no submission"),
+     ("submission,points\nb,1\nb,2\n", "a line already"), ("submission,points\nb,nan\n", "no number"),
+     ("\xff", "UTF-8")],
+)  # fmt: skip
+def test_an_adjust_csv_that_is_none_is_one_line(tmp_path, text, words):
+    (tmp_path / "adjust.csv").write_bytes(text.encode("latin-1"))
+    with pytest.raises(ValueError, match=words):
+        read_adjust(tmp_path / "adjust.csv")
+
+
+COLUMNS = ("final", "GEMM kernels", "Total Score")  # of the points
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_exports_have_a_line_for_each_student_and_no_formula(name):
+    made = finals([*ROWS, row("late", 0, "not graded: the machine")], ROSTER, {}, Rule())
+    lines = list(csv.reader(EXPORTS[name](made).splitlines()))
+    assert len(lines) == 1 + len(made) + (name == "canvas.csv") and len({len(line) for line in lines}) == 1
+    assert not any(cell[:1] in "=+-@" for line in lines for cell in line if cell)
+    at = next(lines[0].index(column) for column in COLUMNS if column in lines[0])
+    (late,) = [line for line in lines if "late" in line]
+    assert late[at] == ""  # what is not graded has no points yet
+
+
+def test_the_board_goes_by_points_then_by_time_and_shows_only_who_wants_to():
+    rows = [
+        row("a", 80, ms=0.1),
+        row("b", 80, ms=0.09),
+        row("c", 85),
+        row("d", 80),
+        row("e", 80, ms=0.1),
+        row("x", 99),
+    ]
+    names = {key: f"<{key}>" for key in "abcde"}
+    for order in (rows, rows[::-1]):
+        made = places(order, names, 10, (4096,) * 3)
+        assert [(p.rank, p.name) for p in made] == [
+            (1, "<c>"),
+            (2, "<b>"),
+            (3, "<a>"),
+            (3, "<e>"),
+            (5, "<d>"),
+        ]
+    page = board(made, 10, "4096")
+    assert "<c>" not in page and "&lt;c&gt;" in page and "http" not in page
+    assert made[1].light == pytest.approx(2e-9 * 4096**3 / 0.09 / 2382)
+
+
+def test_the_status_page_counts_what_is_not_graded_timed_out_or_refused():
+    slow = row("slow", 0)
+    slow["steps"][0]["hints"] = ["the run took longer than 300 s"]
+    bad = row("bad", 0, "not graded: no tar", digest="")
+    rows = {"ok": row("ok", 1), "bad": bad, "wait": None, "slow": slow,
+            "lost": row("lost", 0, "not graded: the worker died")}  # fmt: skip
+    page = status_page(rows)
+    for words in ("<td>refused</td><td class=\"n\">1", "<td>timed out</td><td class=\"n\">1",
+                  "<td>not graded</td><td class=\"n\">1", "<td>waiting</td><td class=\"n\">1",
+                  "refresh"):  # fmt: skip
+        assert words in page
+    assert "refresh" not in status_page({"ok": row("ok", 1)})
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_sizes_from_a_secret_have_no_problem_and_come_again(tmp_path, seed):
+    secret = str(random.Random(seed).random())
+    made = draw(secret)
+    assert problems(made) == [] and draw(secret) == made and draw(secret + "x") != made
+    (tmp_path / "hidden.toml").write_text(render(made))
+    assert load_hidden(tmp_path / "hidden.toml") == made
+
+
+def test_there_are_many_sizes_to_draw_from_and_a_bad_one_is_named():
+    assert all(len(candidates(step)) >= 12 for step in range(3, 11))
+    bad = load_hidden().__class__(
+        "x", 0, {2: ((128, 128, 1088),), 6: ((256, 384, 320),), 9: ((100, 256, 1088),)}
+    )
+    said = " ".join(problems(bad))
+    public = {size for step in (2,) for size in load_rubric().graded[step]}
+    assert ("is public" in said) == ((128, 128, 1088) in public)
+    assert "below 1024" in said and "second tile" in said and "no multiple" in said and WORKERS and BLOCK_K
+
+
+def test_grades_that_failed_can_be_exported():
+    made = plain(failed("x", "", "no tar", (1,)))
+    assert all("x" in export(finals([made], {}, {}, Rule())) for export in EXPORTS.values())

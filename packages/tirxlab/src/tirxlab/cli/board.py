@@ -1,0 +1,54 @@
+"""`./lab board GRADES`: a static page of who leads, from a folder that grade-all wrote."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tirxlab.cli.common import UserError, output, parse_step, write_file
+from tirxlab.steps import parse_size
+
+
+def run(
+    folder: Annotated[Path, typer.Argument(metavar="GRADES", help="what grade-all wrote: DIR-grades")],
+    out: Annotated[Path | None, typer.Option("--output", metavar="FILE", help="[GRADES/board.html]")] = None,
+    roster: Annotated[
+        Path | None,
+        typer.Option("--roster", metavar="CSV", help="with a column `nickname`: who has one is shown"),
+    ] = None,
+    step: Annotated[str, typer.Option("--step", metavar="S", help="whose time decides ties")] = "10",
+    size: Annotated[str, typer.Option("--size", metavar="SIZE", help="at this published size")] = "4096",
+) -> None:
+    """Points, ties by measured time, the speed of light beside TFLOP/s. Without --roster names are shown."""
+    from instructor.autograder.batch import match_roster, read_roster
+    from instructor.formats.board import board, places
+
+    rows = graded(folder)
+    names = {row["name"]: row["student"] or row["name"] for row in rows}
+    if roster:
+        try:
+            known = match_roster(read_roster(roster), list(names))
+        except (OSError, ValueError) as error:
+            raise UserError(str(error)) from None
+        names = {key: row["nickname"] for key, row in known.items() if row.get("nickname")}
+    number = parse_step(step)
+    made = places(rows, names, number, parse_size(size))
+    target = out or folder / "board.html"
+    write_file(target, board(made, number, size).encode())
+    output().print(f"wrote {target}: {len(made)} of {len(rows)} submissions", markup=False)
+
+
+def graded(folder: Path) -> list[dict]:
+    """The grades of a folder; UserError if there are none."""
+    if not folder.is_dir():
+        raise UserError(f"{folder}: no such folder")
+    rows = []
+    for path in sorted(folder.glob("*/grade.json")):
+        try:
+            rows.append(json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError) as error:
+            raise UserError(f"{path}: {error}") from None
+    if not rows:
+        raise UserError(f"{folder}: no grades; this is the folder that grade-all writes, DIR-grades")
+    return rows

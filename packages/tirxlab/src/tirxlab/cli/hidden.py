@@ -1,0 +1,73 @@
+"""`./lab hidden new|show|check`: the sizes and seeds that the course keeps to itself."""
+
+import os
+import secrets
+from typing import Annotated
+
+import typer
+
+from tirxlab.cli.common import REFERENCE, UserError, output
+from tirxlab.steps import read_text, size_text
+
+
+def run(
+    action: Annotated[str, typer.Argument(metavar="new|show|check", help="make, print or try them")],
+    secret: Annotated[
+        str | None, typer.Option("--secret", metavar="TEXT", help="makes the same again [a new one]")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="check: only look at the sizes")] = False,
+) -> None:
+    """Sizes and seeds from a secret, in instructor/hidden.toml.
+
+    `new` writes them and keeps the old file beside it; `check` grades the reference with them: exit 1 unless
+    it earns every point that is measured without a GPU.
+    """
+    actions = {"new": lambda: new(secret), "show": show, "check": lambda: check(quick)}
+    if action not in actions:
+        raise UserError(f"hidden {action}: it is one of {', '.join(actions)}")
+    actions[action]()
+
+
+def new(secret: str | None) -> None:
+    from instructor.autograder.hidden_sizes import draw, render
+    from instructor.autograder.plan import HIDDEN
+
+    made = draw(secret or secrets.token_urlsafe(24))
+    if HIDDEN.exists():
+        os.replace(HIDDEN, HIDDEN.with_name("hidden.old.toml"))
+    with open(os.open(HIDDEN, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.write(render(made))
+    show()
+    output().print("what was graded before is graded anew with these; now: ./lab hidden check", markup=False)
+
+
+def show() -> None:
+    hidden = _load()
+    for step, sizes in hidden.sizes.items():
+        output().print(f"step {step:>2}  {', '.join(map(size_text, sizes)) or 'none'}", markup=False)
+
+
+def check(quick: bool) -> None:
+    from instructor.autograder.grading import Options, grade
+    from instructor.autograder.hidden_sizes import problems
+    from instructor.autograder.submission import Submission
+    from instructor.formats import words
+
+    hidden = _load()
+    found = problems(hidden)
+    for problem in found:
+        output().print(problem, markup=False)
+    if not quick:
+        made = grade(Submission("the reference", read_text(REFERENCE)), Options(hidden=hidden))
+        output().print(words(made), markup=False)
+        found += ["points"] * (made.earned < made.possible)
+    raise typer.Exit(1 if found else 0)
+
+
+def _load():
+    from instructor.autograder.plan import load_hidden
+
+    try:
+        return load_hidden()
+    except ValueError as error:
+        raise UserError(str(error)) from None
