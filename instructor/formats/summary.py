@@ -96,7 +96,8 @@ def class_page(
     bins = _bins([row["total"] for row in rows], out_of)
     steps = [step for row in rows for step in row["steps"]]
     findings = Counter(kind for step in steps for kind in step["findings"])
-    findings.update(step["state"] for step in steps if step["state"] in ("not built", "missing"))
+    states = (step.get("state") for step in steps)
+    findings.update(state for state in states if state in ("not built", "missing"))
     return (
         Environment(autoescape=True)
         .from_string(TEXT)
