@@ -42,7 +42,7 @@ ROOMS = (  # of ptxsim, the ground first: each imports only those before it
     "trace",
     "timing",
 )
-PUBLIC = ("tracing", "forecasting", "observing", "layouts")  # with `ptxsim` itself, all that others import
+PUBLIC = ("tracing", "forecasting", "observing", "layouts", "rendering")  # with `ptxsim` itself, all that others import
 FACE = tuple(  # stand on top of all rooms
     f"ptxsim/{name}.py" for name in ("__init__", "__main__", "launch", "arguments", "version", *PUBLIC)
 )

@@ -62,7 +62,7 @@ def command(
         raise Bad(f"{program} cannot be run: {error.strerror or error}") from None
     teller.summary(device.records, code, device.options.chip.name)
     if json_file:
-        from ptxsim.cli.formats import launches_json
+        from ptxsim.report.formats import launches_json
 
         json_file.write_text(launches_json(device.records))
     if code:

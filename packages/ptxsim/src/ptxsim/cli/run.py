@@ -121,7 +121,7 @@ def _difference(values: list, number: int, spec: str, rtol: float, atol: float) 
 
 
 def tell(form: str, file: str, name: str, orders: list, results: list, wrong: list[str]) -> None:
-    from ptxsim.cli import formats
+    from ptxsim.report import formats
     from ptxsim.version import VERSION
 
     findings = [finding for result in results for finding in result.findings]

@@ -38,8 +38,9 @@ class Processes:
 def wanted(*arguments: str) -> bool:
     """Whether these words after `./lab` are a `check` of steps on the usual device."""
     command, step, *others = *arguments, "", ""
-    steps = step == "all" or step[:1].isdigit()
-    return command == "check" and steps and not any(other.startswith("--device") for other in others)
+    steps = step in ("", "all") or step[:1].isdigit() or step.startswith("--")
+    asked = {word.partition("=")[0] for word in (step, *others)}
+    return command == "check" and steps and not asked & {"--device", "--help"} and len(arguments) > 0
 
 
 def start() -> None:

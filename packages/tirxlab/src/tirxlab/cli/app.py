@@ -18,9 +18,11 @@ from tirxlab.steps import StepError, UntouchedStep
 
 # What `./lab --help` says of each command; the command's own help says more.
 EVERYONE = {
-    "demo": "run the reference kernels (in a handout: yours) on the simulator",
+    "demo": "run finished kernels on the simulator, and one with a mistake",
     "test": "run the tests",
     "check": "build and run a step, say what is wrong with it",
+    "progress": "show where you stand: steps, attempts, points",
+    "hint": "give the next hint for a step, never the answer",
     "inspect": "show a step's CUDA, PTX, SASS or resources",
     "show": "draw a step's tiles, memory, roles and barriers",
     "trace": "draw what can overlap in a run, and who waits",
@@ -54,7 +56,7 @@ APP_OPTIONS = {
 }
 HELP = (
     "Ten progressive Blackwell GEMM kernels in TIRX. First time here: `./lab doctor`, then `./lab demo`. "
-    "Write step 1 in gemm_kernels.py, then `./lab check 1`. S is a step (1..10, `all`, or `1,3,5`)."
+    "Write step 1 in gemm_kernels.py, then `./lab check`. S is a step (1..10, `all`, or `1,3,5`)."
 )
 
 

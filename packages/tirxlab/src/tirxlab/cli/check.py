@@ -6,14 +6,14 @@ from typing import Annotated
 import typer
 
 from tirxlab.cli import outcomes as outcome_view
-from tirxlab.cli import tracks
+from tirxlab.cli import save_loop, tracks
 from tirxlab.cli.common import (
+    REFERENCE,
     DeviceOption,
     JsonOption,
     KernelsOption,
     OneOrderOption,
     SizesOption,
-    StepsArgument,
     UserError,
     choose_written,
     kernels_file,
@@ -22,15 +22,19 @@ from tirxlab.cli.common import (
     parse_order,
     parse_steps,
     print_json,
+    source_text,
     usable_device,
 )
+from tirxlab.cli.formats import check_format, rendered
 from tirxlab.cli.report import ReportOption, check_report
 from tirxlab.cli.runs import Job, Outcome, Progressing, Runner, quick_or_all
-from tirxlab.steps import parse_size, read_text, size_text, todos
+from tirxlab.steps import is_untouched, parse_size, read_text, size_text, todos
 
 
 def run(
-    step: StepsArgument,
+    step: Annotated[
+        str | None, typer.Argument(metavar="[S]", help="steps as 7, 1,3 or all [the first that is not clean]")
+    ] = None,
     rung: tracks.RungArgument = None,
     size: SizesOption = None,
     orders: Annotated[
@@ -43,36 +47,56 @@ def run(
     order: OneOrderOption = None,
     json: JsonOption = False,
     report_to: ReportOption = None,
+    watch: Annotated[bool, typer.Option("--watch", help="run again whenever the file is saved")] = False,
+    as_: Annotated[
+        str, typer.Option("--format", metavar="FORMAT", help="text, gcc (editors), github or sarif")
+    ] = "text",
 ) -> None:
     """Build and run a step, smallest size first, and show what is wrong. Stops at the first failure.
+
+    Without S it is the first step that is not clean yet; the earlier ones are not run again.
 
     On the simulator uneven sizes run in two orders: asynchronous work ends as early, and as late as it may.
     With several steps, those that are written are run and the others listed (exit status 1).
     S may be hopper or ampere, with a RUNG of that track's ladder.
     """
-    check_report(report_to, step)
-    if tracks.is_track(step):
+    check_report(report_to, step or "")
+    machine = check_format(as_) != "text"
+    named = step
+    if step is None and not watch:
+        step = unfinished(kernels_file(kernels))
+        if step is None:
+            return
+    if step is not None and tracks.is_track(step):
         return tracks.check(
             step, rung, size or [], kernels, None if order is None else parse_order(order), json
         )
     tracks.no_rung(rung)
-    path, asked = kernels_file(kernels), parse_steps(step)
+    path, asked = kernels_file(kernels), parse_steps(step or "all")
     chosen = None if order is None else parse_order(order)
     further = further_orders(orders)
     sizes = [parse_size(text) for text in size or []]
-    steps, left = choose_written(path, asked)
     device = usable_device(device)
+
+    def jobs_of(number: int) -> list[Job]:
+        return [
+            Job(path, number, shape, device, each)
+            for shape in sizes or quick_or_all(number, device, full)
+            for each in (*orders_of(number, shape, device, chosen), *further)
+        ]
+
+    if watch:
+        return save_loop.watch(path, None if named is None else asked[0], jobs_of)
+    steps, left = choose_written(path, asked)
     outcomes: list[Outcome] = []
     with Runner(path) as runner:
         for number in steps:
-            jobs = [
-                Job(path, number, shape, device, each)
-                for shape in sizes or quick_or_all(number, device, full)
-                for each in (*orders_of(number, shape, device, chosen), *further)
-            ]
+            jobs = jobs_of(number)
             done = run_until_failure(runner, jobs, bool(sizes), number == steps[-1])
             outcomes += done
-            if not json:
+            if not sizes and chosen is None:
+                remember(path, number, done)
+            if not json and not machine:
                 report(path, done, len(jobs), runner)
             if not done[-1].passed:
                 break
@@ -82,12 +106,45 @@ def run(
     if json:
         print_json({"passed": passed, "runs": outcome_view.plain(outcomes), "not_run": left})
         raise typer.Exit(0 if passed else 1)
+    if machine:
+        print(rendered(as_, outcomes, path))
+        raise typer.Exit(0 if passed else 1)
     if left:
         output().print(left_out(left), markup=False)
     if outcomes[-1].passed:
         part = [*(size or []), *([f"order {order}"] if order is not None else [])]
         output().print(what_next(steps[-1], outcomes, ", ".join(part)), markup=False)
     raise typer.Exit(0 if passed else 1)
+
+
+def unfinished(path: Path) -> str | None:
+    """The first step that is not known to be clean; says what to do where there is nothing to run."""
+    from tirxlab.cli.record import first_unfinished, load
+
+    text = source_text(path)
+    step = first_unfinished(load(path), text)
+    if step is None:
+        output().print("All ten steps are clean. Next: ./lab score, then ./lab handin", markup=False)
+    elif is_untouched(text, step):
+        lines = ", ".join(map(str, todos(text, step)))
+        output().print(
+            f"Step {step} is next: read docs/steps/step{step:02}.md, fill in its TODOs ({path.name}, line "
+            f"{lines}), then ./lab check",
+            markup=False,
+        )
+        return None
+    return None if step is None else str(step)
+
+
+def remember(path: Path, step: int, done: list[Outcome]) -> None:
+    """What came of a step's own runs, for `progress`, `hint` and `check` without S."""
+    from tirxlab.cli.record import load
+
+    if path == REFERENCE:
+        return
+    record = load(path)
+    record.note(step, read_text(path), done)
+    record.save()
 
 
 def foretell(runner: Runner, done: list[Outcome]) -> None:

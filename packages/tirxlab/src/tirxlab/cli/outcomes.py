@@ -8,6 +8,7 @@ from rich.text import Text
 
 from tirxlab.cli.common import output
 from tirxlab.cli.runs import Outcome
+from tirxlab.steps import size_text
 
 FIRST, LAST = 60, 60  # lines of what a kernel printed that are shown
 COLOURS = {
@@ -36,6 +37,11 @@ def table(outcomes: list[Outcome]) -> Table:
             f"{outcome.seconds:.1f}",
         )
     return made
+
+
+def place_of(job) -> tuple[str, str]:
+    """(size, order) of a job, as its outcome writes them."""
+    return size_text(job.size), str(job.order)
 
 
 def right_text(right: bool | None) -> Text:

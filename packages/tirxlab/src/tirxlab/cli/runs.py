@@ -95,6 +95,11 @@ class Runner:
             self.thread.join(3)
         self.builder.close()
 
+    def renew(self, text: str) -> None:
+        """Build another text of the same file from now on, in the processes that are there."""
+        self.builder.text, self.builder.told = text, None
+        self.made.clear()
+
     def run(self, jobs: list[Job]) -> Iterator[tuple[int, Outcome]]:
         """(index of the job, what came of it), as they come. A failing kernel never raises.
 

@@ -1,0 +1,49 @@
+"""`./lab progress`: where you stand, from what `check` has seen of your file; nothing is run."""
+
+from dataclasses import asdict
+
+from rich.table import Table
+from rich.text import Text
+
+from tirxlab.cli.common import JsonOption, KernelsOption, kernels_file, output, print_json, source_text
+from tirxlab.cli.record import Attempts, digest_of, first_unfinished, load
+from tirxlab.rubric import load_rubric
+from tirxlab.steps import STEPS, is_untouched
+
+COLOURS = {"clean": "green", "to review": "yellow", "fails": "red"}
+
+
+def run(kernels: KernelsOption = None, json: JsonOption = False) -> None:
+    """Show the ten steps: what the last check of each said, how many attempts it took, its points."""
+    path, rubric = kernels_file(kernels), load_rubric()
+    text, record = source_text(path), load(path)
+    states = {step: state_of(record.steps.get(step), text, step) for step in STEPS}
+    points = sum(rubric.points[step] for step, state in states.items() if state in ("clean", "to review"))
+    if json:
+        steps = {n: asdict(record.steps.get(n, Attempts())) | {"state": states[n]} for n in STEPS}
+        print_json({"points": points, "steps": steps})
+        return
+    made = Table(box=None, pad_edge=False)
+    for name in ("step", "", "state", "attempts", "points"):
+        made.add_column(name, justify="right" if name in ("step", "attempts", "points") else "left")
+    for step, state in states.items():
+        count = record.steps.get(step, Attempts()).count
+        earned = f"{rubric.points[step] if state in ('clean', 'to review') else 0} / {rubric.points[step]}"
+        shown = Text(state, COLOURS.get(state, ""))
+        made.add_row(str(step), rubric.titles[step], shown, str(count or ""), earned)
+    output().print(made)
+    output().print(f"{points} of {sum(rubric.points.values())} points by these checks", markup=False)
+    step = first_unfinished(record, text)
+    if step is None:
+        output().print("Next: ./lab score, then ./lab handin", markup=False)
+    else:
+        output().print(f"Next: step {step}, docs/steps/step{step:02}.md; then ./lab check", markup=False)
+
+
+def state_of(found: Attempts | None, text: str, step: int) -> str:
+    """One word or two for a step."""
+    if is_untouched(text, step):
+        return "not begun"
+    if found is None or not found.state:
+        return "not checked"
+    return found.state if found.text == digest_of(text, step) else "changed since"
