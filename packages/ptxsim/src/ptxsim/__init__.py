@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ptxsim.frontend.parser import PtxError
-    from ptxsim.jit.code_cache import cache_directory
+    from ptxsim.jit.code_cache import cache_directory, is_cold
     from ptxsim.launch import LoadedModule, Result
     from ptxsim.machine.tensor_map import TensorMap
     from ptxsim.report.findings import CLEAN, Finding, times_text
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CLEAN", "Costs", "Finding", "LoadedModule", "PtxError", "Result", "TensorMap", "Timeline",
-    "cache_directory", "load", "times_text", "warm_up",
+    "cache_directory", "is_cold", "load", "times_text", "warm_up",
 ]  # fmt: skip
 
 _COMES_FROM = {
@@ -30,6 +30,7 @@ _COMES_FROM = {
     "CLEAN": "ptxsim.report.findings",
     "Finding": "ptxsim.report.findings",
     "cache_directory": "ptxsim.jit.code_cache",
+    "is_cold": "ptxsim.jit.code_cache",
     "times_text": "ptxsim.report.findings",
     "Costs": "ptxsim.trace.schedule",
     "Timeline": "ptxsim.trace.schedule",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 
@@ -68,9 +69,10 @@ def order_of(text: str) -> str | int:
 
 def announce_compilation() -> None:
     """Compiles the machine, with a message and a bar, if that was not done yet on this computer."""
-    from ptxsim.jit.code_cache import is_cold
+    from ptxsim.jit.code_cache import ANNOUNCED, is_cold
 
     if is_cold():
+        os.environ[ANNOUNCED] = "1"
         from ptxsim.cli.first_time import compile_with_bar
 
         compile_with_bar()

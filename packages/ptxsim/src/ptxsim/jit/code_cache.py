@@ -38,6 +38,11 @@ def _temporary() -> Path:
     return Path(tempfile.mkdtemp(prefix="ptxsim-"))
 
 
+def is_cold() -> bool:
+    """Whether nothing was compiled here yet. After a change of ptxsim it is compiled again all the same."""
+    return not any(cache_directory().glob("ptxsim_*.py"))
+
+
 @functools.cache
 def _sources():
     """The hash of what all generated code may import, and of who compiles it."""
@@ -76,6 +81,7 @@ def _write_whole(path: Path, text: str) -> None:
 
 
 FIRST_RUN = "first run: the simulator compiles itself, about a minute, once"
+ANNOUNCED = "PTXSIM_COMPILATION_ANNOUNCED"  # in the environment of whoever has said so already
 
 
 def is_cold() -> bool:
@@ -97,7 +103,7 @@ def import_generated(text: str, key: str = "", slow: bool = False):
     path = cache_directory() / f"{name}.py"
     if not path.exists():
         _write_whole(path, text)
-    if slow and not any(path.parent.glob(f"__pycache__/{name}.*.nbi")):
+    if slow and ANNOUNCED not in os.environ and not any(path.parent.glob(f"__pycache__/{name}.*.nbi")):
         print(FIRST_RUN, file=sys.stderr, flush=True)
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)

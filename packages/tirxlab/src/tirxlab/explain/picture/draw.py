@@ -40,7 +40,7 @@ def tile_panel(
 ) -> Panel:
     """D in cells of 128x128, each with the number of the cluster (or CTA) that writes it.
 
-    The cells of cluster `chosen` have a frame and, from `order` (cells), their number in it.
+    The cells of cluster `chosen` have a frame and, from `order` (cells), their place in it for a number.
     """
     what = "CTA" if per_cluster == 1 else "cluster"
     rows, columns = owner.shape
@@ -59,11 +59,11 @@ def tile_panel(
         x, y = column * cell, 20 + row * cell
         mine = number == chosen and len(np.unique(owner)) > 1
         parts.append(rect(x, y, cell, cell, SERIES[number % len(SERIES)], opacity=0.8 if mine else 0.4))
-        parts.append(text(x + cell / 2, y + cell / 2 + 3, number, min(12, cell * 0.5), "middle"))
+        placed = mine and (row, column) in order
+        said = f"{order.index((row, column)) + 1}." if placed else number
+        parts.append(text(x + cell / 2, y + cell / 2 + 3, said, min(12, cell * 0.5), "middle", bold=placed))
         if mine:
             framed.append(rect(x + 0.7, y + 0.7, cell - 1.4, cell - 1.4, "none", "ink", width=1.6))
-            place = f"{order.index((row, column)) + 1}." if (row, column) in order else ""
-            framed.append(text(x + cell - 2, y + cell - 3, place, min(8.5, cell * 0.32), "end", bold=True))
     remark = tile_remark(owner, what, chosen if framed else -1, bool(order))
     parts += [*framed, text(0, 34 + rows * cell, remark, 8.5, fill="grey")]
     said = max(6.1 * len(title), 5.2 * len(remark))  # in the widths of the two fonts
@@ -73,7 +73,7 @@ def tile_panel(
 def tile_remark(owner: np.ndarray, what: str, framed: int, ordered: bool) -> str:
     """What the colours, the frame and its numbers mean."""
     said = [f"framed: {what} {framed}"] if framed >= 0 else []
-    said += ["small: its cells in the order of its stores"] if framed >= 0 and ordered else []
+    said += ["in the frame: the order of its stores"] if framed >= 0 and ordered else []
     return "; ".join(said + (["grey: written by nobody"] if (owner < 0).any() else []))
 
 

@@ -1,4 +1,7 @@
-"""A few SVG shapes. Lengths are in points; colours are names of PALETTE or SVG colours."""
+"""A few SVG shapes. Lengths are in points; colours are names of PALETTE or SVG colours.
+
+A document has a background of its own: on a dark page dark ink would vanish.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ PALETTE = {
     "light": "#e9ecef", "ink": "#212529",
 }  # fmt: skip
 SERIES = ("#2a7de1", "#d9480f", "#2b8a3e", "#7048e8", "#c2255c", "#0c8599", "#e67700", "#495057")
+FONT = "DejaVu Sans Mono, Menlo, Consolas, monospace"
 
 
 def colour(name: str) -> str:
@@ -26,7 +30,7 @@ def text(x, y, content, size=9, anchor="start", fill="ink", bold=False) -> str:
     weight = ' font-weight="bold"' if bold else ""
     return (
         f'<text x="{x:.2f}" y="{y:.2f}" font-size="{size}" text-anchor="{anchor}" fill="{colour(fill)}"'
-        f' font-family="DejaVu Sans Mono"{weight}>{escape(str(content))}</text>'
+        f' font-family="{FONT}"{weight}>{escape(str(content))}</text>'
     )
 
 
@@ -41,5 +45,5 @@ def document(width: float, height: float, parts: list[str]) -> str:
     body = "\n".join(parts)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}">\n{body}\n</svg>\n'
+        f'viewBox="0 0 {width} {height}">\n<rect width="100%" height="100%" fill="white"/>\n{body}\n</svg>\n'
     )
