@@ -42,7 +42,8 @@ ROOMS = (  # of ptxsim, the ground first: each imports only those before it
     "trace",
     "timing",
 )
-PUBLIC = ("tracing", "forecasting", "observing", "layouts", "rendering")  # with `ptxsim` itself, all that others import
+# With `ptxsim` itself, all that others import.
+PUBLIC = ("tracing", "forecasting", "observing", "layouts", "rendering")
 FACE = tuple(  # stand on top of all rooms
     f"ptxsim/{name}.py" for name in ("__init__", "__main__", "launch", "arguments", "version", *PUBLIC)
 )

@@ -38,11 +38,6 @@ def _temporary() -> Path:
     return Path(tempfile.mkdtemp(prefix="ptxsim-"))
 
 
-def is_cold() -> bool:
-    """Whether nothing was compiled here yet. After a change of ptxsim it is compiled again all the same."""
-    return not any(cache_directory().glob("ptxsim_*.py"))
-
-
 @functools.cache
 def _sources():
     """The hash of what all generated code may import, and of who compiles it."""
