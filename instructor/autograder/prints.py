@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import keyword
+import re
 import tokenize
+import zipfile
 from array import array
+from collections.abc import Iterable
 
+from tirxlab.artifact import Artifact, ArtifactError
 from tirxlab.steps import SKELETON, StepError, sections
 
 RUN = 24  # tokens
 MANY = 20_000  # runs of one submission that are compared: twice what the reference has
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_WORD = re.compile(r"[A-Za-z_]\w*|\S")
 _LEFT_OUT = {
     tokenize.COMMENT,
     tokenize.NL,
@@ -95,3 +102,25 @@ def _runs(text: str) -> set[int]:
             run = "\0".join(words[i : i + RUN]).encode()
             found.add(int.from_bytes(hashlib.blake2b(run, digest_size=8).digest(), "little"))
     return found
+
+
+def built(data: bytes) -> bytes:
+    """What a bundle's artifacts are made of: a hash of each step's CUDA, in which names say nothing."""
+    found = []
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        for name in archive.namelist():
+            if not name.startswith("artifacts/"):
+                continue
+            try:
+                cuda = Artifact.from_bytes(archive.read(name)).cuda
+            except ArtifactError:
+                continue
+            found.append(f"{name} {hashlib.sha256(' '.join(_renamed(cuda)).encode()).hexdigest()}")
+    return json.dumps(sorted(found)).encode()
+
+
+def _renamed(cuda: str) -> Iterable[str]:
+    """Its words, every name replaced by the number of its first use."""
+    numbers: dict[str, str] = {}
+    for word in _WORD.findall(_COMMENT.sub(" ", cuda)):
+        yield numbers.setdefault(word, f"n{len(numbers)}") if word[0].isalpha() or word[0] == "_" else word

@@ -6,21 +6,14 @@ text of its own is compared by what it builds, too. A hint for a person to look,
 
 from __future__ import annotations
 
-import hashlib
-import io
-import re
-import zipfile
+import json
 from array import array
-from collections.abc import Iterable
 from itertools import combinations
 
 from instructor.autograder import prints
 from instructor.autograder.reader import Reader, ReadError
-from tirxlab.artifact import Artifact, ArtifactError
 
 LEAST = 0.5  # part of the smaller one's runs that is shared, to be listed
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_WORD = re.compile(r"[A-Za-z_]\w*|\S")
 Pair = tuple[str, str, float]  # one, other, shared part
 
 
@@ -50,26 +43,16 @@ def hiding(texts: dict[str, str], level: str | None = None) -> set[str]:
     return found
 
 
-def built(bundle: bytes) -> set[str]:
-    """What a submission's artifacts are made of: a hash of each step's CUDA, in which names say nothing."""
-    found = set()
-    with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
-        for name in archive.namelist():
-            if not name.startswith("artifacts/"):
-                continue
+def builds(bundles: dict[str, bytes], level: str | None = None) -> tuple[dict[str, set[str]], dict[str, str]]:
+    """(what the artifacts of those bundles that can be read are made of, why each of the others cannot)."""
+    found, left = {}, {}
+    with Reader(prints, level) as reader:
+        for key, bundle in bundles.items():
             try:
-                cuda = Artifact.from_bytes(archive.read(name)).cuda
-            except ArtifactError:
-                continue
-            found.add(f"{name} {hashlib.sha256(' '.join(_renamed(cuda)).encode()).hexdigest()}")
-    return found
-
-
-def _renamed(cuda: str) -> Iterable[str]:
-    """Its words, every name replaced by the number of its first use."""
-    numbers: dict[str, str] = {}
-    for word in _WORD.findall(_COMMENT.sub(" ", cuda)):
-        yield numbers.setdefault(word, f"n{len(numbers)}") if word[0].isalpha() or word[0] == "_" else word
+                found[key] = set(json.loads(reader.call("built", bundle)))
+            except ReadError as error:
+                left[key] = str(error)
+    return found, left
 
 
 def similar(texts: dict[str, str]) -> list[Pair]:

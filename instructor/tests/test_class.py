@@ -19,7 +19,7 @@ from kernel_variants import REFERENCE, solved
 from instructor.autograder import batch
 from instructor.autograder.batch import bundle
 from instructor.autograder.grading import Options, grade
-from instructor.autograder.similar import built, built_alike, hiding, similar
+from instructor.autograder.similar import builds, built_alike, hiding, similar
 from instructor.autograder.submission import Submission
 from instructor.formats import FORMATS
 from instructor.formats.summary import class_page, to_csv
@@ -269,10 +269,10 @@ def test_text_that_runs_text_is_compared_by_what_it_builds():
     made = {}
     for key, text in texts.items():
         graded = grade(Submission(key, text), Options(steps=(1, 2), keep=True))
-        made[key] = built(bundle(Submission(key, text), graded))
+        made[key] = bundle(Submission(key, text), graded)
     assert hiding(texts) == {"packed"} and not any("packed" in pair for pair in similar(texts))
-    assert built_alike(made, hiding(texts)) == [("packed", "plain", 1.0)]
-    assert built_alike(made, set()) == []
+    assert built_alike(builds(made)[0], hiding(texts)) == [("packed", "plain", 1.0)]
+    assert built_alike(builds(made)[0], set()) == []
 
 
 @pytest.mark.slow

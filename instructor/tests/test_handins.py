@@ -13,6 +13,7 @@ from instructor.autograder.reader import Reader
 from instructor.autograder.submission import Submission
 from instructor.exploits.handins import HANDINS
 from instructor.formats.summary import class_page, to_csv
+from tirxlab.artifact import Artifact
 from tirxlab.sandbox import Limits
 
 NAIVE = {
@@ -89,3 +90,19 @@ def test_a_reader_that_is_killed_serves_the_next(monkeypatch):
 
 def test_every_hand_in_has_a_name_of_its_own():
     assert len({one.name for one in HANDINS}) == len(HANDINS) >= 25
+
+
+def test_a_text_of_cuda_that_no_pattern_gets_through_costs_its_own_time(monkeypatch):
+    """In a string of C++ `/*` opens no comment, but each one is looked after to the end of the text."""
+    monkeypatch.setattr(reader, "LIMITS", Limits(seconds=2, memory=768 << 20, processes=4))
+    shape = dict.fromkeys(("grid", "block", "cluster"), (1, 1, 1))
+    plain = dict(ptx="", cubin=b"", shared_bytes=0, params=(), buffers=())
+    cuda = 'extern "C" __global__ void k() {}\nconst char *text = "' + "/* " * (1 << 20) + '";'
+    slow = Artifact("sm_100a", "k", cuda, **shape, **plain)
+    bundles = {
+        name: batch.bundle(Submission(name, "x"), batch.failed(name, "", "", (1,))) for name in ("a", "b")
+    }
+    hostile = batch.failed("c", "", "", (1,))
+    hostile.artifacts = {"step1.lab": slow.to_bytes()}
+    found, unread = similar.builds(bundles | {"c": batch.bundle(Submission("c", "x"), hostile)})
+    assert set(found) == {"a", "b"} and "took longer than 2 s" in unread["c"]

@@ -133,7 +133,7 @@ def time_class(made, rows: list[dict], measure) -> tuple[list[dict], dict[str, E
 def write_summary(made, rows: list[dict]) -> None:
     """grades.csv and index.html beside the submissions' folders."""
     from instructor.autograder.points import NOT_GRADED
-    from instructor.autograder.similar import alike, built, built_alike, fingerprints, hiding
+    from instructor.autograder.similar import alike, builds, built_alike, fingerprints, hiding
     from instructor.autograder.submission import Submission
     from instructor.formats.summary import class_page, to_csv
     from tirxlab.sandbox.limits import printable
@@ -145,7 +145,10 @@ def write_summary(made, rows: list[dict]) -> None:
     prints, unread = fingerprints(texts, made.options.level)
     hidden = hiding(texts, made.options.level)
     bundles = {key: made.out / key / "bundle.zip" for key in texts} if hidden else {}
-    same = built_alike({k: built(path.read_bytes()) for k, path in bundles.items() if path.exists()}, hidden)
+    made_of, unread_too = builds(
+        {key: path.read_bytes() for key, path in bundles.items() if path.exists()}, made.options.level
+    )
+    same, unread = built_alike(made_of, hidden), unread | unread_too
     write_file(made.out / "index.html", class_page(rows, alike(prints), unread, same).encode())
     console = output()
     for key, why in unread.items():
