@@ -173,7 +173,10 @@ def main() -> None:
         root = clone(options.folder, sources[program.source]).resolve()
         out = (options.folder / "built" / program.name).resolve()
         out.mkdir(parents=True, exist_ok=True)
-        problem = "" if (out / "a.out").exists() else build(program, root, out)
+        stamp, known = repr(program), out / "entry"
+        current = (out / "a.out").exists() and known.exists() and known.read_text() == stamp
+        problem = "" if current else build(program, root, out)
+        known.write_text(stamp)
         for order in options.orders.split(",") if not problem else [""]:
             row = run(program, root, out, order) if not problem else {"why": problem}
             rows.append({"name": program.name, "order": order, "built": not problem} | row)

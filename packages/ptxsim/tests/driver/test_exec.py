@@ -16,7 +16,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="the stand-in is for Linux"),
     pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler"),
 ]
-SOURCE = Path(ptxsim.__file__).parents[1]
+SOURCE = Path(ptxsim.__file__).resolve().parents[1]
 HEAD = ".version 9.0\n.target sm_90\n.address_size 64\n"
 ADD = (
     HEAD

@@ -24,7 +24,7 @@ signal.pause()
 
 @pytest.mark.skipif(sys.platform != "linux", reason="prctl is Linux's")
 def test_workers_end_with_the_process_that_forked_them():
-    environment = os.environ | {"PYTHONPATH": str(Path(ptxsim.__file__).parents[1])}
+    environment = os.environ | {"PYTHONPATH": str(Path(ptxsim.__file__).resolve().parents[1])}
     with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, env=environment) as parent:
         worker = os.pidfd_open(int(parent.stdout.readline()))
         parent.send_signal(signal.SIGKILL)

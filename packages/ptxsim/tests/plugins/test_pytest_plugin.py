@@ -1,0 +1,62 @@
+"""The fixture `ptxsim`: clean launches pass, others fail with their findings, in every order asked for."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import ptxsim
+
+TESTS = '''
+import numpy as np
+
+STORE = """.version 9.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 p) {
+  .reg .b64 %p; .reg .b32 %t;
+  ld.param.u64 %p, [p]; mov.u32 %t, %tid.x; ADDRESS
+  st.global.u32 [%p], %t; ret;
+}
+"""
+
+
+def test_clean(ptxsim):
+    out = np.zeros(1, np.uint32)
+    ptxsim.launch(STORE.replace("ADDRESS", ""), "k", args=[out])
+    assert out[0] == 0 and ptxsim.results
+
+
+def test_outside(ptxsim):
+    ptxsim.launch(STORE.replace("ADDRESS", "add.u64 %p, %p, 4;"), "k", args=[np.zeros(1, np.uint32)])
+'''
+
+
+def run(folder: Path, *options: str) -> str:
+    (folder / "test_kernels.py").write_text(TESTS)
+    environment = os.environ | {
+        "PYTHONPATH": str(Path(ptxsim.__file__).resolve().parents[1]),
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # an installed ptxsim brings the plugin by itself
+    }
+    command = [sys.executable, "-m", "pytest", "-p", "ptxsim.plugins.pytest_plugin", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, "-q", *options, "test_kernels.py"],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout
+
+
+def test_each_order_is_a_test_and_findings_are_told(tmp_path):
+    told = run(tmp_path, "--ptxsim-orders", "program,adverse,7")
+    assert "3 failed, 3 passed" in told
+    assert "k is error in order adverse:" in told and "out-of-bounds" in told
+    assert "test_outside[order-7]" in told
+
+
+def test_an_order_that_does_not_exist(tmp_path):
+    assert "program, adverse or a seed such as 7 (got 'backwards')" in run(
+        tmp_path, "--ptxsim-orders", "backwards"
+    )
