@@ -139,11 +139,11 @@ class Simulator:
         if module is None:
             module = self.modules[kernel.digest] = ptxsim.load(kernel.ptx.read_text())
         program = module.programs[kernel.name]
-        launch = Launch(module, program, _triple(grid), _triple(block), _triple(cluster), shared)
         args = [self._argument(v, p) for v, p in zip(values, program.function.params, strict=True)]
         if self.record is not None:
             shape = {"grid": grid, "block": block, "cluster": cluster, "shared": shared}
             raise Kept(str(save(self.record, kernel, args, shape, self.storages)))
+        launch = Launch(module, program, _triple(grid), _triple(block), _triple(cluster), shared)
         launch.bind(args, {host: array for host, (array, _) in self.storages.items()})
         for row, (host, _, _, _) in enumerate(launch.memory.rows):
             if host in self.storages:
