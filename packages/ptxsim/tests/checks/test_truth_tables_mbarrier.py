@@ -5,6 +5,7 @@ from __future__ import annotations
 from truth import Rule, check_broken, check_kept, each, each_shown, lines, wait
 
 INIT = "@%lead mbarrier.init.shared.b64 [%bar], 1;"
+INIT_FENCE = "@%lead fence.mbarrier_init.release.cluster;"
 INIT_ALL = "@%lead mbarrier.init.shared.b64 [%bar], 64;"
 ARRIVE = "mbarrier.arrive.shared.b64 _, [%bar];"
 ONE_ARRIVE = f"@%lead {ARRIVE}"
@@ -49,6 +50,28 @@ RULES = (
         "mbarrier",
         "review",
         words="written to while it is in use",
+    ),
+    Rule(
+        "count-of-all-that-arrive",
+        lines(
+            *(INIT_ALL, "bar.sync 0;", "mov.u32 %x2, 0;"),
+            f"ROUND: {ARRIVE} and.b32 %x3, %x2, 1;",
+            wait("%x3"),
+            "add.u32 %x2, %x2, 1; setp.lt.u32 %q, %x2, 3; @%q bra ROUND;",
+        ),
+        (INIT_ALL, INIT_ALL.replace(" 64;", " 63;")),
+        "mbarrier",
+        words="64 threads arrive in each round, and init(63)",
+        also=("race", "deadlock"),
+    ),
+    Rule(
+        "inits-of-a-cluster-fenced",
+        lines(INIT, INIT_FENCE, MEET, EXPECT, LOAD, wait(0), MEET + " // 2"),
+        (INIT_FENCE, ""),
+        "mbarrier",
+        "review",
+        words="no fence.mbarrier_init",
+        cluster=2,
     ),
     Rule(
         "init-before-use",

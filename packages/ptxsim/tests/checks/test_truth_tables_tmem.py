@@ -143,7 +143,7 @@ LIFE = (
         PASSED_ON,
         (STORE, ""),
         "uninitialized",
-        words="tensor memory columns 0",
+        words="reads tensor memory columns",
         **WARPS,
     ),
     Rule(

@@ -22,7 +22,7 @@ ORDERS = ("program", "adverse", 7)
 START = """.version 9.0
 .target {target}
 .address_size 64
-.visible .entry k(.param .u64 pin, .param .u64 pout) {{
+.visible .entry k(.param .u64 pin, .param .u64 pout) {directives} {{
 .reg .b32 %t, %rank, %sm, %bar, %peer, %mine, %other, %x<16>, %r<8>, %o<8>;
 .reg .b64 %in, %out, %myin, %myout, %y<16>; .reg .f32 %f<16>; .reg .pred %lead, %p, %q, %w0, %w1, %w4;
 .shared .align 1024 .b8 buffer[32768];
@@ -50,6 +50,7 @@ class Rule:
     ctas: int = 1  # of the grid
     cluster: int = 1
     target: str = "sm_100a"
+    directives: str = ""  # of the kernel
 
     @property
     def broken(self) -> str:
@@ -59,7 +60,7 @@ class Rule:
         return self.text.replace(old, new)
 
 
-def wait(parity: int, at: int = 0) -> str:
+def wait(parity: int | str, at: int = 0) -> str:
     """A loop on an mbarrier of this CTA."""
     test = f"mbarrier.try_wait.parity.shared::cta.b64 %loop, [%bar+{at}], {parity}"
     return f"{{ .reg .pred %loop; AGAIN: {test}; @!%loop bra AGAIN; }}"
@@ -72,12 +73,13 @@ def lines(*steps: str) -> str:
 def run_rule(rule: Rule, text: str, order) -> ptxsim.Result:
     data, out = np.arange(4096, dtype=np.uint32), np.zeros(4096, np.uint32)
     shape = {"grid": max(rule.ctas, rule.cluster), "cluster": rule.cluster, "block": rule.threads}
-    return _module(text, rule.target).launch("k", **shape, args=[data, out], order=order)
+    return _module(text, rule.target, rule.directives).launch("k", **shape, args=[data, out], order=order)
 
 
 @functools.lru_cache(maxsize=4)
-def _module(text: str, target: str):
-    return ptxsim.load(START.format(target=target) + text + "\nret;\n}\n")
+def _module(text: str, target: str, directives: str):
+    start = START.format(target=target, directives=directives)
+    return ptxsim.load(start + text + "\nret;\n}\n")
 
 
 def check_kept(rule: Rule, order) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ptx_samples import HEAD
-from tma_kernels import box_bytes, elements, load_box, load_module, places, store_box
+from tma_kernels import IN, box_bytes, elements, entry, load_box, load_module, places, store_box
 
 import ptxsim
 from ptxsim import TensorMap
@@ -271,3 +271,40 @@ def test_expecting_other_bytes_than_come():
     args = [tmap, np.zeros(5, np.int32), out, 512, 1024]
     result = load_module(2).launch("k", block=32, shared_bytes=1024, args=args)
     assert {"deadlock", "tx-count"} & {f.kind for f in result.findings}
+
+
+def stored_by(guard: str, *, tmap: TensorMap, start: tuple[int, ...] = (0, 0), order="program") -> list:
+    """Findings of a store of one box by the threads of 64 for which `guard` sets %k."""
+    module = ptxsim.load(
+        entry(f"""
+    {IN} fence.proxy.async.shared::cta; bar.sync 0; {guard} @!%k bra END;
+    cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%m, {{%c0, %c1}}], [%r3];
+    cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;
+    END:""")
+    )
+    at, size = np.array([*start, 0, 0, 0], np.int32), box_bytes(tmap)
+    data = np.arange(size, dtype=np.uint8)
+    args = [tmap, at, data, size, 0]
+    return module.launch("k", block=64, shared_bytes=size + 1024, args=args, order=order).findings
+
+
+ONE_THREAD = "setp.eq.u32 %k, %r1, 0;"
+ONE_OF_EACH_WARP = "and.b32 %r9, %r1, 31; setp.eq.u32 %k, %r9, 0;"
+
+
+@pytest.mark.parametrize("order", ["program", "adverse", 1])
+@pytest.mark.parametrize(("guard", "expected"), [(ONE_THREAD, []), (ONE_OF_EACH_WARP, ["race review"])])
+def test_warps_that_store_the_same_box_are_to_be_reviewed(guard, expected, order):
+    found = stored_by(guard, tmap=TensorMap(TILE.copy(), (32, 4)), order=order)
+    assert [f"{f.kind} {f.severity}" for f in found] == expected, [str(f) for f in found]
+    assert all("threads 0 and 32 each issue" in f.message for f in found)
+
+
+@pytest.mark.parametrize("order", ["program", "adverse", 1])
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_store_wholly_outside_of_the_tensor_is_work_for_nothing(inside, order):
+    tmap = TensorMap(TILE.copy(), (32, 4))
+    start = (0, tmap.dims[1] - 1 + (not inside))  # its first row is the last one of the tensor, or beyond
+    found = stored_by(ONE_THREAD, tmap=tmap, start=start, order=order)
+    assert [(f.kind, f.severity) for f in found] == ([] if inside else [("out-of-bounds", "review")])
+    assert inside or found[0].evidence["cost"] == tmap.box_bytes

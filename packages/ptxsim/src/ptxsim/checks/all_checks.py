@@ -19,6 +19,7 @@ from ptxsim.checks.lifecycle.cluster_peers import Peers
 from ptxsim.checks.lifecycle.descriptors import Descriptors
 from ptxsim.checks.lifecycle.early_register_reads import LoadedRegisters
 from ptxsim.checks.lifecycle.mbarriers import Barriers
+from ptxsim.checks.lifecycle.register_counts import RegisterCounts
 from ptxsim.checks.lifecycle.shared_memory import SharedMemory
 from ptxsim.checks.lifecycle.tensor_memory import TmemLife
 from ptxsim.checks.lifecycle.unset_registers import UnsetStores
@@ -35,6 +36,7 @@ OBSERVERS: tuple[type[Observer], ...] = (
     BulkCopies,
     Descriptors,
     LoadedRegisters,
+    RegisterCounts,
     UnsetStores,
     WmmaFragments,
     RaceDetector,

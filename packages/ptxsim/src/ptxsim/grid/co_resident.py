@@ -10,9 +10,10 @@ import functools
 from collections import deque
 
 from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.occupancy import ctas_per_sm
+from ptxsim.machine.tensor_memory import COLUMNS
 
 SMS = 148  # of a B200
-SM_THREADS, SM_SHARED, SM_CTAS = 2048, 228 * 1024, 32  # CUDA C++ guide, compute capability 10.0
 _STRONG = {"relaxed", "acquire", "volatile", "mmio", "cv"}
 _INSIDE = {
     "shared",
@@ -45,10 +46,18 @@ def _talks(op: str, mods: set[str]) -> bool:
 
 
 def fit(launch) -> int:
-    """Clusters that the chip holds together (its tensor memory and registers are not counted)."""
-    by_threads = SM_THREADS // (-(-launch.threads // 32) * 32)
-    per_sm = max(1, min(SM_CTAS, by_threads, SM_SHARED // launch.shared_end))
-    return max(1, SMS * per_sm // launch.ctas_per_cluster)
+    """Clusters that the chip holds together (registers are not counted)."""
+    return max(1, SMS * ctas_per_sm(launch) // launch.ctas_per_cluster)
+
+
+def get_on(first: Cluster) -> int:
+    """Clusters that get past tcgen05.alloc together (registers are not counted).
+
+    An SM has 512 columns for all of its CTAs: where they are taken, alloc waits (9.7.16.7.1).
+    """
+    held = max((sum(memory.sizes.values()) for memory in first.tmem), default=0)
+    by_columns = SMS * (COLUMNS // held) // first.launch.ctas_per_cluster if held else fit(first.launch)
+    return max(1, min(by_columns, fit(first.launch)))
 
 
 def run_together(first: Cluster, rest: range) -> tuple[list[Cluster], int]:
@@ -63,9 +72,10 @@ def run_together(first: Cluster, rest: range) -> tuple[list[Cluster], int]:
         )  # fmt: skip
     used, idle, waiting, not_started = [first], [], deque([first]), deque(rest)
     done = futile = 0
+    most = get_on(first)
     while waiting or not_started:
         done += _without_taken(not_started, first.launch)
-        room = bool(not_started) and len(waiting) < fit(first.launch)
+        room = bool(not_started) and len(waiting) < most
         if futile > len(waiting) and not room:
             waiting[0].run()  # reports the deadlock
             break

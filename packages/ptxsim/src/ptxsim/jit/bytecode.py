@@ -164,8 +164,9 @@ class Control(IntEnum):
     ISSUED_PTR = 41
     FAST_DONE = 42  # unit instructions done without Python
     ISSUES = 43  # how many may do so before they are handed over
-    NEW_COUNT = 44  # splits that branches created; their numbers follow from NEW_FIRST on
-    NEW_FIRST = 45
+    ELECTED = 44  # elect.sync takes the highest member up to this lane
+    NEW_COUNT = 45  # splits that branches created; their numbers follow from NEW_FIRST on
+    NEW_FIRST = 46
 
 
 class Reason(IntEnum):

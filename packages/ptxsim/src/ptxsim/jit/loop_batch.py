@@ -23,6 +23,15 @@ def lowest_lane(m):
 
 
 @njit
+def elected_lane(members, limit):
+    """As machine/choices.py: the highest member up to lane `limit`, else the lowest."""
+    lane = limit
+    while lane >= 0 and not (members >> lane) & 1:
+        lane -= 1
+    return lane if lane >= 0 else lowest_lane(members)
+
+
+@njit
 def same_in_all(registers, slot, m):
     """Whether all lanes of m hold the same value."""
     if m == FULL:

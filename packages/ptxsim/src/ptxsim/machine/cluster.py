@@ -17,6 +17,7 @@ from ptxsim.jit import bytecode
 from ptxsim.jit.codegen import cold_operation
 from ptxsim.machine.async_queue import Engine
 from ptxsim.machine.batch_scheduler import POLL_WORK, POLLS, BatchScheduler
+from ptxsim.machine.choices import choices
 from ptxsim.machine.control_words import describe
 from ptxsim.machine.forward_progress import MOST_UNITS, held_back, time_out
 from ptxsim.machine.late_operations import LateOperations, base_of
@@ -41,6 +42,7 @@ class Cluster:
         self.threads_per_cta = launch.threads
         self.warps_per_cta = -(-launch.threads // 32)
         self.warps = self.ctas * self.warps_per_cta
+        self.choices = choices(launch, order)
         self._allocate()
         self.told = 0  # rows of the access log that observers know
         describe(self)
@@ -68,7 +70,8 @@ class Cluster:
         self.words = self.control.ctypes.data
         self.shared = np.zeros((self.ctas, -(-launch.shared_end // 1024) * 1024), np.uint8)
         self.shared_chunks = [window.view(np.complex128) for window in self.shared]  # units of 16 bytes
-        self.tmem = [TensorMemory() for _ in range(self.ctas)] if launch.uses_tmem else []
+        neighbours = self.choices.neighbours
+        self.tmem = [TensorMemory(neighbours) for _ in range(self.ctas)] if launch.uses_tmem else []
         self.local = np.zeros((self.warps * 32, max(self.program.local_bytes, 1)), np.uint8)
         self.cta_table[:] = [(rank, window.ctypes.data) for rank, window in enumerate(self.shared)]
 

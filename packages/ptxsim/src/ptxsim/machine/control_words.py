@@ -34,6 +34,7 @@ def describe(cluster) -> None:
         bytecode.SPLITS: len(cluster.split_table),
         bytecode.LOG_ROOM: len(cluster.access_log),
         bytecode.LOG_ON: int(cluster.checks is not None),
+        bytecode.ELECTED: cluster.choices.elected,
         bytecode.ISSUES: 0 if in_place else bytecode.ISSUE_ROOM,
     }
     for word, array in arrays.items():

@@ -25,7 +25,7 @@ def lane_list(mask: int) -> np.ndarray:
 class Wait:
     """Why a split sleeps: `kind` and what a report needs to explain it."""
 
-    kind: str  # "mbarrier", "bar", "cluster", "tmem-alloc", "collective", "group", "wgmma"
+    kind: str  # "mbarrier", "bar", "cluster", "tmem-alloc", "registers", "collective", "group", "wgmma"
     key: object  # who wakes it: Cluster.wake(key)
     detail: dict = field(default_factory=dict)
 

@@ -22,7 +22,7 @@ ORDER: tuple[tuple[str, tuple[str, ...]], ...] = (  # (kind, causes); no causes:
     ("descriptor", ()),
     ("out-of-bounds", ()),
     ("cluster", ()),
-    ("deadlock", ("collective", "warpgroup", "alloc", "pair")),
+    ("deadlock", ("collective", "warpgroup", "alloc", "pair", "registers")),
     ("mbarrier", _WRONG_BARRIER),
     ("deadlock", _WRONG_BARRIER),
     ("race", ("issuers",)),

@@ -1,5 +1,4 @@
-"""Fences and instructions that only order or hint: fence, membar, griddepcontrol, nanosleep, prefetch,
-setmaxnreg.
+"""Fences and instructions that only order or hint: fence, membar, griddepcontrol, nanosleep, prefetch.
 
 They move no data; the happens-before checker (checks/) gives them their meaning.
 """
@@ -51,8 +50,6 @@ _TENSOR = "cp.async.bulk.prefetch.tensor .dim.L2.global{.tile}{.hint}"
     "prefetch {.constant}.tensormap [a]",
     "prefetchu .L1 [a]",
     "pmevent {.mask} a",
-    "setmaxnreg.inc .sync.aligned.u32 n",
-    "setmaxnreg.dec .sync.aligned.u32 n",
     "createpolicy.fractional .primary{.secondary}.b64 d{, fraction}",
     "createpolicy.range {.global}.primary{.secondary}.b64 d, [a], size, total",
     "createpolicy.cvt .L2.b64 d, access",

@@ -107,9 +107,8 @@ def _serve(cluster, split, mine: Request, peer: Request) -> bool:
         hint = "with cta_group 2 both CTAs allocate the same number of columns"
         cluster.reporter.add("tmem-alloc", "error", message, hint, split)
     memories = [cluster.tmem[mine.rank], cluster.tmem[peer.rank]]
-    starts = range(0, COLUMNS, 32)
-    start = next((s for s in starts if all(m.fits(s, mine.columns) for m in memories)), None)
-    if start is None:
+    start = memories[0].first_free(mine.columns)
+    if start is None or memories[1].first_free(mine.columns) != start:
         return False
     for memory in memories:
         memory.take(start, mine.columns)

@@ -140,7 +140,7 @@ def _problem(cluster, op: Copy, lanes: np.ndarray, chunks: np.ndarray) -> tuple[
     for rank in op.ranks:
         if not cluster.tmem[rank].allocated(op.column, op.columns):
             have, hint = cluster.tmem[rank].shortage(op.column, op.columns)
-            tail = f"but only {have}" if have else "which are not (all) allocated"
+            tail = f"but {have}" if have else "which are not (all) allocated"
             message = f"writes TMEM columns {op.column}..{end - 1} of CTA {rank}, {tail}"
             return "tmem-alloc", message, hint or "allocate before the copy, free after the last read"
     return None

@@ -119,7 +119,7 @@ def target(cluster, split, address: int, form: tuple, what: str):
     if not cluster.tmem[split.cta].allocated(first, last - first + 1):
         have, hint = cluster.tmem[split.cta].shortage(first, last - first + 1)
         message = f"{what} of TMEM columns {first}..{last}, "
-        message += f"but only {have}" if have else "which are not (all) allocated"
+        message += f"but {have}" if have else "which are not (all) allocated"
         hint = hint or "TMEM must stay allocated until everybody has read it"
         cluster.reporter.add("tmem-alloc", "error", message, hint, split, key="columns")
         if last >= COLUMNS:

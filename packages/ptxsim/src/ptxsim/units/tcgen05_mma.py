@@ -301,7 +301,7 @@ def result_blocks(m: int, n: int, group: int, ws: bool = False) -> tuple:
 def _not_allocated(cluster, op: Mma, rank: int, start: int, columns: int) -> None:
     have, hint = cluster.tmem[rank].shortage(start, columns)
     message = f"tcgen05.mma writes TMEM columns {start}..{start + columns - 1} of CTA {rank}, "
-    message += f"but only {have}" if have else "which are not (all) allocated"
+    message += f"but {have}" if have else "which are not (all) allocated"
     hint = hint or "allocate before the first MMA, free after the last read"
     cluster.reporter.add("tmem-alloc", "error", message, hint, op.where, key="mma-d")
 

@@ -9,7 +9,10 @@ from ptxsim.isa.number_formats import canonical_nans
 from ptxsim.isa.operands import UNSET, PredArg
 from ptxsim.jit import bytecode
 from ptxsim.jit.intrinsics import lane_value, set_lane_value, set_mask
+from ptxsim.jit.loop_batch import elected_lane as elected_of
 from ptxsim.jit.loop_batch import lowest_lane, same_in_all
+from ptxsim.jit.loop_memory import word
+from ptxsim.machine.choices import elected_lane
 from ptxsim.machine.forward_progress import become_one
 from ptxsim.machine.split import BLOCK, Wait
 from ptxsim.report.findings import lanes_text
@@ -149,11 +152,12 @@ def elect_members(c, m, registers, predicates, rank, control):
     members = np.int64(lane_value(registers, c[bytecode.SRC0], leader)) & bytecode.FULL
     if members != m or not same_in_all(registers, c[bytecode.SRC0], m):
         return False
+    chosen = elected_of(m, word(control, bytecode.ELECTED))
     if c[bytecode.DST0] >= 0:
         for l in range(32):
             if (m >> l) & 1:
-                set_lane_value(registers, c[bytecode.DST0], l, np.uint64(leader))
-    set_mask(predicates, c[bytecode.SRC1], m, 1 << leader)
+                set_lane_value(registers, c[bytecode.DST0], l, np.uint64(chosen))
+    set_mask(predicates, c[bytecode.SRC1], m, 1 << chosen)
     return True
 
 
@@ -173,9 +177,9 @@ def elect(instr):
         met = converge(cluster, split, members, cluster.read(split, mask_slot))
         if met is None:
             return BLOCK
-        leader = (met[0] & -met[0]).bit_length() - 1
-        cluster.write(split, target, np.uint64(max(leader, 0)))
-        cluster.set_predicate(split, chosen.code, 1 << leader if leader >= 0 else 0)
+        lane = elected_lane(met[0], cluster.choices.elected) if met[0] else -1
+        cluster.write(split, target, np.uint64(max(lane, 0)))
+        cluster.set_predicate(split, chosen.code, 1 << lane if lane >= 0 else 0)
         return None
 
     return by_group(run)

@@ -40,6 +40,10 @@ _REMOTE_HINT = (
     "mbar=bar.remote_view(0).ptr_to([stage]) for the loads of both CTAs: one barrier counts all bytes"
 )
 _WARP_HINT = "all lanes named by the instruction must come to it: no divergent guard around it"
+_REGISTER_HINT = (
+    "setmaxnreg: who needs few registers runs dec first; the counts of all {threads} threads are together "
+    "no more than the CTA has at launch (65536 at most)"
+)
 _GROUP_HINT = "all four warps of a warpgroup execute every wgmma: no condition on the warp or lane around it"
 _ALLOC_HINT = "one warp of the CTA allocates, once: warp_id counts within a warpgroup, so name wg_id too"
 _PAIR_HINT = (
@@ -90,6 +94,17 @@ def _pair(model: Model, waiter: Waiter) -> Cause | None:
     if waiter.kind != "tmem-pair":
         return None
     return Cause(f"{says(waiter, 'waits')} in {waiter.detail['what']} for {waiter.wants}", _PAIR_HINT, waiter)
+
+
+def _registers(model: Model, waiter: Waiter) -> Cause | None:
+    if waiter.kind != "registers":
+        return None
+    now, free, threads = (waiter.detail[name] for name in ("now", "free", "threads"))
+    text = (
+        f"{says(waiter, 'waits')} for {waiter.wants}: its warps have {now} a thread, and the pool of the CTA "
+        f"{free} of the {32 * (waiter.detail['count'] - now)} that a warp asks for"
+    )
+    return Cause(text, _REGISTER_HINT.format(threads=threads), waiter)
 
 
 def _warpgroup(model: Model, waiter: Waiter) -> Cause | None:
@@ -332,6 +347,7 @@ CAUSES = (
     _collective,
     _alloc,
     _pair,
+    _registers,
     _warpgroup,
     _own_barrier,
     _bytes,

@@ -136,6 +136,8 @@ class Model:
             return f"{detail['columns']} free columns of tensor memory (tcgen05.alloc)", ""
         if waiter.kind == "tmem-pair":
             return f"the peer CTA's {detail['what']}", ""
+        if waiter.kind == "registers":
+            return f"registers (setmaxnreg.inc {detail['count']})", ""
         if waiter.kind == "collective":
             missing = detail["members"] & ~detail["present"]
             return f"lanes {lanes_text(missing)} of its warp at a .sync instruction", ""

@@ -145,6 +145,8 @@ class Barriers(Observer):
                 f"shared memory after the CTA has gone"
             )
             self._afterwards(cluster, "async-pending", "error", place, history, message, _UNSEEN)
+        elif 0 < barrier.pending < barrier.expected and _threads_a_round(cluster.program, history):
+            self._drifts(cluster, place, history)
         elif barrier.tx or 0 < barrier.pending < barrier.expected:
             message = (
                 f"{self._name(place)} is left in the middle of phase {barrier.phase}: "
@@ -157,9 +159,20 @@ class Barriers(Observer):
             hint = both.hint if both else _COUNT
             self._afterwards(cluster, "mbarrier", "review", place, history, message, hint, both)
 
+    def _drifts(self, cluster, place, history: BarrierHistory) -> None:
+        """More threads arrive in each round than it counts, and no whole number of phases."""
+        threads, barrier = _threads_a_round(cluster.program, history), cluster.mbarriers[place]
+        message = (
+            f"{self._name(place)}: {threads} threads arrive in each round, and init({history.count}) "
+            f"lets {history.count} complete a phase: each round leaves {threads % history.count} to the next "
+            f"({barrier.expected - barrier.pending} at the end), until a wait passes before all have come"
+        )
+        finding = self._afterwards(cluster, "mbarrier", "error", place, history, message, _COUNT)
+        finding.evidence["cause"] = "arrivals"
+
     def _afterwards(
         self, cluster, kind: str, severity: str, place, history, message: str, hint: str, reason=None
-    ) -> None:
+    ) -> Finding:
         """A finding at the line of the last load or arrival, else of the init; about bytes, at the line that
         announces them.
         """
@@ -173,6 +186,18 @@ class Barriers(Observer):
         array = name.split("[")[0] if self.reporter.knows(place[1]) else row  # the stages of one ring
         finding = self.reporter.add(kind, severity, message, hint, key=(kind, array), barrier=name)
         finding.where = finding.where or self.reporter.row_place(cluster, place[0], row)
+        return finding
+
+
+def _threads_a_round(program, history: BarrierHistory) -> int:
+    """Threads that arrive equally often, by one line, if they are too many for the count; else 0."""
+    arrivals = {key: s for key, s in history.sources.items() if key[0] == "arrive"}
+    lines = {program.instrs[row].src or row for _, _, row in arrivals}
+    threads = sum(s.lanes.bit_count() for s in arrivals.values())
+    rounds = {s.total / s.lanes.bit_count() for s in arrivals.values()}
+    if len(arrivals) < len(history.sources) or len(lines) != 1 or len(rounds) != 1 or min(rounds) < 2:
+        return 0
+    return threads if threads > history.count and threads % history.count else 0
 
 
 def _lanes_at(phases: dict[tuple[int, int], int], warp: int, phase: int) -> int:

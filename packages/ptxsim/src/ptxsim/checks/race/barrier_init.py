@@ -6,6 +6,8 @@ import numpy as np
 
 from ptxsim.checks.observer import Observer
 
+_FENCE = "after the inits fence.mbarrier_init, by the thread that made them; then cta_sync or cluster_sync"
+
 
 class BarrierInit(Observer):
     """Part of the RaceDetector. Stands before Synchronization: a use is judged by what is known before it."""
@@ -17,11 +19,14 @@ class BarrierInit(Observer):
         self.clocks = self.races.clocks
         self.ordered: dict[tuple, int] = {}  # (place, warp) -> lanes that come after the barrier's init
         self.unfenced: dict[object, int] = {}  # barriers -> agent of an init that no fence has followed yet
+        self.bare: set[tuple] = set()  # barriers of a cluster that no unit has used yet and no fence followed
         self.early: dict[str, object] = {}  # findings: barriers used before their init is visible
 
     def mbarrier_init(self, cluster, split, lane: int, place) -> None:
         self.ordered = {key: lanes for key, lanes in self.ordered.items() if key[0] != place}
         self.unfenced[place] = self.clocks.agent_of(split.warp * 32 + lane)
+        if self.races.cluster.ctas > 1:
+            self.bare.add(place)
 
     def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
         self.used(split, lanes, place, "arrive")
@@ -42,9 +47,12 @@ class BarrierInit(Observer):
                 clocks.signals[place].init_fence = column, queue.count
                 clocks.thread_clock[agent, column - clocks.threads] = queue.count
                 del self.unfenced[place]
+                self.bare.discard(place)
 
     def used(self, split, lanes: int, place, what: str) -> None:
         """These lanes use a barrier, or have a copy or commit use it."""
+        if place in self.bare and what not in ("arrive", "wait"):
+            self._needs_fence(split, place, what)
         ordered = self.ordered.get((place, split.warp), 0)
         signal = self.clocks.signals.get(place)
         if not lanes & ~ordered or signal is None or signal.initialised is None:
@@ -58,6 +66,20 @@ class BarrierInit(Observer):
             early &= self.clocks.thread_clock[agents, column - self.clocks.threads] < at
         for _ in range(np.count_nonzero(early)):
             self._used_early(split, place, what)
+
+    def _needs_fence(self, split, place, what: str) -> None:
+        """A unit uses a barrier of a cluster: its init must have been fenced (9.7.13.4).
+
+        In one CTA a barrier of the threads has been enough on every chip (Triton; the CUDA C++ guide).
+        """
+        self.bare.remove(place)
+        name = self.races.reporter.shared_name(place[1])
+        message = (
+            f"{name} of CTA {place[0]} is used by a unit of the chip ({what}) in a cluster, and the thread "
+            f"of its init has run no fence.mbarrier_init since"
+        )
+        key = ("init-fence", name.partition("[")[0])
+        self.races.reporter.add("mbarrier", "review", message, _FENCE, split, key, barrier=name)
 
     def _used_early(self, split, place, what: str) -> None:
         """One finding for all barriers of a name."""

@@ -92,7 +92,13 @@ def _class(pair: Pair) -> tuple[str, str]:
             pair.code == NO_FENCE_READ and pair.second.kind not in ("mma", "wgmma") and pair.elsewhere is None
         )
         return "proxy-fence", "error" if strict else "review"
-    return "race", "review" if pair.code in (NO_TCGEN05_FENCE, SAME_VALUE) else "error"
+    same = pair.code in (NO_TCGEN05_FENCE, SAME_VALUE) or _same_store(pair)
+    return "race", "review" if same else "error"
+
+
+def _same_store(pair: Pair) -> bool:
+    """Several threads of a CTA store the same box from the same place: whoever is last, it holds the same."""
+    return bool(pair.issuers) and pair.first.kind == pair.second.kind == "result"
 
 
 def _standing(races, warp: int, row: int):

@@ -1,0 +1,110 @@
+"""Truth table of what a run chooses: the elected lane, columns of tensor memory, registers of the pool."""
+
+from __future__ import annotations
+
+from test_truth_tables_tmem import ADDRESS, PASSED_ON
+from truth import Rule, check_broken, check_kept, each, lines, wait
+
+ADVERSE = ("adverse",)
+ELECT = "elect.sync %r1|%q, -1;"
+INIT = "@%lead mbarrier.init.shared.b64 [%bar], 1;"
+FILL = "st.shared.u32 [%mine], %t; fence.proxy.async.shared::cta;"
+OUT = "@%q cp.async.bulk.global.shared::cta.bulk_group [%out], [%sm], 128;"
+COMMIT = "@%q cp.async.bulk.commit_group;"
+DONE = "@%q cp.async.bulk.wait_group 0;"
+BULK = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%sm], [%in], 128, [%bar];"
+LOAD = f"@%lead mbarrier.arrive.expect_tx.shared.b64 _, [%bar], 128;\n@%lead {BULK}"
+ONE_WAITS = wait(0).replace("{ ", "{ @!%lead bra PAST; ").replace(" }", " PAST: }")
+
+ELECTED = (
+    Rule(
+        "lane-0-inits-elected-uses",
+        lines(INIT, "bar.warp.sync -1; // seen", ELECT, "@%q mbarrier.arrive.shared.b64 _, [%bar];", wait(0)),
+        ("bar.warp.sync -1; // seen", ""),
+        "mbarrier",
+        words="after its mbarrier.init",
+        orders=ADVERSE,
+        threads=32,
+    ),
+    Rule(
+        "elected-stores-and-waits",
+        lines(FILL, "bar.warp.sync -1;", ELECT, OUT, COMMIT, DONE),
+        (DONE, DONE.replace("%q", "%lead")),
+        "async-pending",
+        orders=ADVERSE,
+        threads=32,
+    ),
+    Rule(
+        "who-issues-has-waited",
+        lines(INIT, "bar.warp.sync -1;", LOAD, wait(0), ELECT, OUT, COMMIT, DONE),
+        (wait(0), ONE_WAITS),
+        "race",
+        orders=ADVERSE,
+        threads=32,
+    ),
+)
+
+COLUMNS = (
+    Rule(
+        "address-that-alloc-returned",
+        PASSED_ON,
+        (ADDRESS, "mov.u32 %x8, 0;"),
+        "tmem-alloc",
+        words="these belong to another CTA",
+        also=("tmem-leak", "uninitialized", "race"),
+        orders=ADVERSE,
+        threads=160,
+    ),
+)
+
+# two warpgroups: one gives back, one asks for more
+GIVE = "@!%w4 setmaxnreg.dec.sync.aligned.u32 104;"
+TAKE = "@%w4 setmaxnreg.inc.sync.aligned.u32 152;"
+POOL = {"threads": 256, "directives": ".maxnreg 128"}
+REGISTERS = (
+    Rule("dec-frees-enough", lines(GIVE, TAKE), (GIVE, ""), "deadlock", words="registers", **POOL),
+    Rule(
+        "counts-fit-the-pool",
+        lines(GIVE, TAKE),
+        (TAKE, TAKE.replace("152", "160")),
+        "deadlock",
+        words="the pool",
+        **POOL,
+    ),
+    Rule(
+        "dec-gives-back",
+        lines(GIVE, TAKE),
+        (GIVE, GIVE.replace("104", "136")),
+        "illegal",
+        words="has 128 registers",
+        also=("deadlock",),
+        **POOL,
+    ),
+    Rule(
+        "a-multiple-of-8",
+        lines(GIVE, TAKE),
+        (GIVE, GIVE.replace("104", "100")),
+        "illegal",
+        also=("deadlock",),
+        **POOL,
+    ),
+    Rule(
+        "one-count-for-a-warpgroup",
+        GIVE,
+        (GIVE, GIVE.replace("!%w4", "%w0")),
+        "collective",
+        words="warps of a warpgroup execute different setmaxnreg",
+        **POOL,
+    ),
+)
+RULES = (*ELECTED, *COLUMNS, *REGISTERS)
+
+
+@each(RULES)
+def test_kept(rule, order):
+    check_kept(rule, order)
+
+
+@each(RULES)
+def test_broken(rule, order):
+    check_broken(rule, order)
