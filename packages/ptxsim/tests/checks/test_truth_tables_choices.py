@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from test_truth_tables_tmem import ADDRESS, PASSED_ON
-from truth import Rule, check_broken, check_kept, each, lines, wait
+from truth import Rule, check_broken, check_kept, each, each_shown, lines, wait
 
 ADVERSE = ("adverse",)
 ELECT = "elect.sync %r1|%q, -1;"
@@ -105,6 +105,6 @@ def test_kept(rule, order):
     check_kept(rule, order)
 
 
-@each(RULES)
+@each_shown(RULES)
 def test_broken(rule, order):
     check_broken(rule, order)

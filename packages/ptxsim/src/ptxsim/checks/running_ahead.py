@@ -10,6 +10,7 @@ from ptxsim.checks.grammar import role
 _COUNT = (
     "init(count) is the number of arrivals per round: all threads that arrive, of both CTAs, or 1 per commit"
 )
+_ROUNDS = "the count is right: the loop with the wait must go round as often as the one that signals"
 _IGNORED = "who signals a barrier round after round waits, in each round, for the one that answers it"
 _ONCE = "each wait is answered by one arrival of each thread: does the arrive stand in a loop of its own?"
 _SLOT = "signal and wait for the same slot: the pipeline's stage, or the consumer's number, on both sides"
@@ -158,6 +159,14 @@ def from_several_ctas(cluster, history: BarrierHistory) -> Reason | None:
 
 
 def _count(history: BarrierHistory) -> Reason:
+    """Too many arrivals for its count; where every signaller arrives once a phase, too few waits."""
     arrivals = sum(s.total for s in history.sources.values())
+    threads = sum(s.lanes.bit_count() for s in history.sources.values())
+    waits = max((w.count for w in history.waits.values()), default=0)
+    rounds, left = divmod(arrivals, max(threads, 1))
+    if threads == history.count and not left and waits < rounds:
+        each = "its signaller arrives" if threads == 1 else f"each of its {threads} signallers arrives"
+        text = f"{each} {rounds} times, as init({history.count}) wants it, and is waited for {waits} times"
+        return Reason(text, _ROUNDS, "ahead")
     text = f"{arrivals} arrivals came, and init({history.count}) makes {history.count} of them a phase"
     return Reason(text, _COUNT, "ahead")

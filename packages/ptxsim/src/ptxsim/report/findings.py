@@ -207,13 +207,19 @@ class Reporter:
         return f"{file}:{instr.src}" if file else f"line {instr.src}"
 
     def shared_name(self, offset: int) -> str:
-        """`Asmem + 2048 B` or `mma2tma[1]` for a window offset; the bare offset where no name is known."""
+        """`Asmem + 2048 B` or `mma2tma[1]` for a window offset; the bare offset where no name is known.
+
+        A little behind an array of barriers it is a slot that the array lacks: `mma2tma[2] (it has 2)`.
+        """
         for name, dtype, start, size in self.names:
             if start <= offset < start + size:
                 inside = offset - start
                 if dtype == "uint64" and inside % 8 == 0:
                     return f"{name}[{inside // 8}]"
                 return f"{name} + {inside} B" if inside else name
+        for name, dtype, start, size in self.names:
+            if dtype == "uint64" and (offset - start) % 8 == 0 and 0 <= offset - start - size < size:
+                return f"{name}[{(offset - start) // 8}] (it has {size // 8})"
         return f"shared memory + {offset - SHARED_START} B"
 
     def knows(self, offset: int) -> bool:

@@ -16,6 +16,8 @@ from ptxsim.units.mbarrier import place_of
 from ptxsim.units.registry import unit
 from ptxsim.units.warp import require_aligned
 
+NEVER_WRITTEN = 0xFFFF_FFFF  # shared memory as it is when a CTA starts
+_READ_EARLY = "alloc writes the address to shared memory: a barrier of the threads, then all read it there"
 GROUPS = {"cta_group::1": 1, "cta_group::2": 2}
 
 
@@ -122,7 +124,8 @@ def dealloc(instr):
 
     def run(cluster, split, args):
         require_aligned(cluster, split)
-        _, start = split_address(cluster.scalar(split, args[0]))
+        address = cluster.scalar(split, args[0]) & 0xFFFF_FFFF
+        _, start = split_address(address)
         columns = cluster.scalar(split, args[1]) & 0xFFFF_FFFF
         tmem = cluster.tmem[split.cta]
         freed = cluster.unit_state.setdefault(("tmem-freed", split.cta), {})
@@ -130,8 +133,10 @@ def dealloc(instr):
             return None
         if tmem.sizes.get(start) != columns:
             live = ", ".join(f"{n} at column {c}" for c, n in tmem.sizes.items()) or "none"
-            message = f"tcgen05.dealloc of {columns} columns at column {start}; live allocations: {live}"
-            hint = "give dealloc the address and size that alloc returned, once"
+            at, hint = f"at column {start}", "give dealloc the address and size that alloc returned, once"
+            if address == NEVER_WRITTEN:
+                at, hint = "at an address that nothing has written (all bits are 1)", _READ_EARLY
+            message = f"tcgen05.dealloc of {columns} columns {at}; live allocations: {live}"
             cluster.reporter.add("tmem-alloc", "error", message, hint, split)
             return None
         if cluster.checks:
