@@ -51,15 +51,12 @@ def everything(module_name: str, row: dict, kept, out: Path) -> None:
 
 def build(module, kept, label: str, config: dict) -> dict:
     kept.programs.clear()
+    from catalogue import with_stand_ins
+
     start = time.process_time()
     record: dict = {"label": label}
     try:
-        if hasattr(module, "prepare_bench"):
-            module.prepare_bench(**config)
-        else:
-            from tirx_kernels.runner import compile_kernel
-
-            compile_kernel(module.get_kernel(**config))
+        with_stand_ins(lambda: compile_(module, config))
     except BaseException as error:
         record["error"] = short(error)
         record["trace"] = traceback.format_exc()[-1500:]
@@ -69,6 +66,15 @@ def build(module, kept, label: str, config: dict) -> dict:
         {"name": k.name, "ptx": k.ptx.name, "sha256": k.digest, "lowers": lowers(k.ptx)} for k in kernels
     ]
     return record
+
+
+def compile_(module, config: dict) -> None:
+    if hasattr(module, "prepare_bench"):
+        module.prepare_bench(**config)
+    else:
+        from tirx_kernels.runner import compile_kernel
+
+        compile_kernel(module.get_kernel(**config))
 
 
 def lowers(path: Path) -> str:

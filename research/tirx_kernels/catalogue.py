@@ -70,12 +70,17 @@ def arguments(config: dict) -> dict:
 
 def load(module_name: str) -> tuple[ModuleType, list[str]]:
     """The kernel's module; packages that only its reference needs are stood in for, and named."""
+    return with_stand_ins(lambda: importlib.import_module(module_name))
+
+
+def with_stand_ins(do) -> tuple[object, list[str]]:
+    """What `do()` gives, and the packages that were stood in for."""
     from cpu_torch import stand_in
 
     missing: list[str] = []
     while True:
         try:
-            return importlib.import_module(module_name), missing
+            return do(), missing
         except ModuleNotFoundError as error:
             name = error.name or ""
             if name.split(".")[0] not in REFERENCE_PACKAGES or name in missing:

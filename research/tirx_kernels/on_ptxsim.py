@@ -18,9 +18,12 @@ from recorded import save
 
 import ptxsim
 from ptxsim.launch import Launch, _triple
+from ptxsim.units.tensormap import encoded
 
 SWIZZLES = {0: 0, 1: 32, 2: 64, 3: 128}
 PLAIN_TYPES = range(14)  # of CUtensorMapDataType; 13 is two 4-bit elements a byte
+_NAMES = "uint8 uint16 uint32 int32 uint64 int64 float16 float32 float64 bfloat16 float32 float32 float32"
+TYPES = [*_NAMES.split(), "float4_e2m1fn"]  # by CUtensorMapDataType
 PACKED = {"float4_e2m1fn": 2, "float4_e2m1fnx2": 1}  # elements in a byte of the type that TVM names
 
 
@@ -75,7 +78,14 @@ class Simulator:
     def encode_tiled(self, *values) -> None:
         """cuTensorMapEncodeTiled: (map, type, rank, base, dims, strides, box, element strides, ..)."""
         where, kind, rank, base, *rest = values
-        rest = [int(x) for x in rest]
+        self.maps[_address(where)] = self._tiled(str(kind), rank, _address(base), [int(x) for x in rest])
+
+    def opaque(self, kind: int, rank: int, base: int, rest: list[int]) -> list[int]:
+        """The same of the driver's call: the 16 words of the map."""
+        made = self._tiled(TYPES[kind], rank, base, rest)
+        return np.frombuffer(encoded(made, base - made.byte_offset), np.uint64).tolist()
+
+    def _tiled(self, kind: str, rank: int, base: int, rest: list[int]) -> ptxsim.TensorMap:
         dims, rest = rest[:rank], rest[rank:]
         strides, rest = rest[: rank - 1], rest[rank - 1 :]
         box, steps, rest = rest[:rank], rest[rank : 2 * rank], rest[2 * rank :]
@@ -84,11 +94,11 @@ class Simulator:
             raise ValueError(f"tensor maps of type {form[0]} (padded 4- or 6-bit elements) are not modelled")
         if interleave:
             raise ValueError("interleaved tensor maps are not modelled")
-        per = PACKED.get(str(kind))
+        per = PACKED.get(kind)
         if per == 2:
             dims[0], box[0] = dims[0] // 2, box[0] // 2
-        host, (array, name) = self._holder(_address(base))
-        self.maps[_address(where)] = ptxsim.TensorMap(
+        host, (array, name) = self._holder(base)
+        return ptxsim.TensorMap(
             array,
             box=tuple(box),
             swizzle=SWIZZLES[swizzle],
@@ -96,8 +106,8 @@ class Simulator:
             strides=tuple(strides),
             element_strides=tuple(steps),
             fill="nan" if fill else "zero",
-            byte_offset=_address(base) - host,
-            dtype=np.dtype("uint8" if per else str(kind)),
+            byte_offset=base - host,
+            dtype=np.dtype("uint8" if per else kind),
             name=name,
         )
 
