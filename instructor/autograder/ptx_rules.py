@@ -20,6 +20,17 @@ _WORD = re.compile(r"[\w$%]+")
 _TEXT = re.compile(r"\$str[\w$]*$")  # formats of printf; judge.py sees if they change
 
 
+_OUTLIVES = re.compile(r"\.L2::evict_last\b|\bcreatepolicy\.[\w.:]*evict_last\b|\bapplypriority\b")
+
+
+def outlives_a_flush(ptx: str) -> str:
+    """What keeps data in L2 from one timed launch to the next, for a person; "" if nothing does."""
+    found = _OUTLIVES.search(_LEFT_OUT.sub(" ", ptx))
+    if found:
+        return f"{found[0]} keeps data in L2 from one launch to the next: it is timed with L2 flushed"
+    return ""
+
+
 def broken_rule(ptx: str) -> str:
     """What the kernel does that it must not, for a person; "" if nothing."""
     plain = _LEFT_OUT.sub(" ", ptx)

@@ -76,6 +76,53 @@ def loader_waits(text: str) -> str:
     )
 
 
+def own_load_waited(text: str) -> str:
+    """The loading warp waits for each of its loads before it issues the next."""
+    return put(
+        text,
+        (
+            r"^( +)tma_load\(k, tma_phase\.stage\)$",
+            r"\g<0>\n\1tma2mma.wait(tma_phase.stage, own_phase.phase)\n\1own_phase.move_to_next_stage()",
+        ),
+        (
+            r"^( +)tma_phase\.init\(is_producer=True\)$",
+            r'\g<0>\n\1own_phase = PipelineState("own", PIPE_DEPTH)\n\1own_phase.init(is_producer=False)',
+        ),
+    )
+
+
+def one_stage(text: str) -> str:
+    """A ring of one stage: every load waits for the MMA before it."""
+    return put(text, (r"^    PIPE_DEPTH = \d", "    PIPE_DEPTH = 1"))
+
+
+def three_stages(text: str) -> str:
+    return put(text, (r"^    PIPE_DEPTH = 4", "    PIPE_DEPTH = 3"))
+
+
+def two_deep(text: str) -> str:
+    return put(text, (r"^    PIPE_DEPTH = 4", "    PIPE_DEPTH = 2"))
+
+
+def short_k_alone(text: str) -> str:
+    """The ring is as deep as asked for a K that fits into it, and one stage for all others."""
+    return put(text, (r"^    PIPE_DEPTH = (\d)", r"    PIPE_DEPTH = \1 if K <= 512 else 1"))
+
+
+def filled_by_fours(text: str) -> str:
+    """Four stages in the place of two, each filled when all are empty."""
+    return fill_once(put(text, (r"^    PIPE_DEPTH = 2", "    PIPE_DEPTH = 4")))
+
+
+def half_the_ctas(text: str) -> str:
+    """148 CTAs, of which 40 take all tiles."""
+    return put(
+        text,
+        (r"num_clusters=SM_COUNT,", "num_clusters=40,"),
+        (r"tile_scheduler\.init\(bx\)", "tile_scheduler.init(Tx.if_then_else(bx < 40, bx, 1 << 20))"),
+    )
+
+
 def few_work(text: str) -> str:
     """148 CTAs, of which eight take all tiles."""
     return put(
@@ -180,6 +227,17 @@ SHOWS = (
     Show("few-ctas-work", 7, 7, few_work, "a few CTAs"),
     Show("loader-waits", 7, 7, loader_waits, "next tile's loads wait for the write-back"),
     Show("loader-waits", 8, 8, loader_waits, "next tile's loads wait for the write-back"),
+    Show("waits-for-its-own-load", 7, 7, own_load_waited, "load one stage ahead"),
+    Show("waits-for-its-own-load", 8, 8, own_load_waited, "load one stage ahead"),
+    Show("one-stage", 7, 7, one_stage, "load one stage ahead"),
+    Show("one-stage", 9, 9, one_stage, "load one stage ahead"),
+    Show("three-stages", 8, 8, three_stages, "four stages are asked for"),
+    Show("two-stages", 9, 9, two_deep, "step 8 asks for four stages"),
+    Show("deep-for-a-short-k-alone", 7, 7, short_k_alone, "load one stage ahead"),
+    Show("deep-for-a-short-k-alone", 8, 8, short_k_alone, "load one stage ahead"),
+    Show("filled-by-fours", 7, 7, filled_by_fours, "always load one ahead"),
+    Show("half-the-ctas", 7, 7, half_the_ctas, "a few CTAs"),
+    Show("loader-waits", 7, 8, loader_waits, "next tile's loads wait for the write-back"),
     Show("idle-stages", 7, 8, idle_stages, "four are asked for"),
     Show("filled-once", 8, 8, fill_once, "always load one ahead"),
     Show("second-consumer", 9, 10, second_consumer, "one warp issues all MMAs"),

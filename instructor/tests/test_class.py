@@ -259,6 +259,32 @@ def test_copies_stay_listed_however_many_and_however_they_are_dressed():
     assert len(found) == 15 and min(part for _, _, part in found) > 0.9
 
 
+DRESSED = {  # how a copy is made to look like work of its own
+    "renamed": lambda line: re.sub(r"\b(phase|stage|tma|Dreg|wg_id|warp_id)(\w*)", r"x\1\2y", line),
+    "numbers": lambda line: re.sub(r"\b(\d+)\b", lambda m: hex(int(m[1])), line) if '"' not in line else line,
+    "brackets": lambda line: re.sub(r"= (\w+)$", r"= ((\1))", line),
+    "commented": lambda line: line.partition("  #")[0] + "  # mine",
+    "pass": lambda line: (
+        line + "\n" + line[: len(line) - len(line.lstrip())] + "pass" if _whole(line) else line
+    ),
+    "idle": lambda line: line + "\n" + line[: len(line) - len(line.lstrip())] + "0" if _whole(line) else line,
+    "spaced": lambda line: line.replace(", ", " , ").replace(" = ", "  =  "),
+    "strings": lambda line: re.sub(r'"[a-z0-9]+"', '"other"', line),
+}
+
+
+def _whole(line: str) -> bool:
+    return bool(re.match(r" +(Tx\.ptx\.\S+\(.*\)|\w+ = [\w. ]+)$", line))
+
+
+@pytest.mark.parametrize("how", DRESSED)
+def test_a_copy_in_any_dress_is_found_where_lines_would_not_tell(how):
+    copy = "\n".join(DRESSED[how](line) if line.startswith(" ") else line for line in REFERENCE.splitlines())
+    assert copy.splitlines() != REFERENCE.splitlines()
+    ((_, _, part),) = similar({"a": REFERENCE, "b": copy})
+    assert part > 0.95
+
+
 def test_text_that_runs_text_is_compared_by_what_it_builds():
     code = base64.b64encode(solved(1).encode())
     packed = f"import base64, linecache\ntext = base64.b64decode({code!r}).decode()\n"

@@ -16,8 +16,9 @@ import utils
 from instructor.autograder import speed, timeable
 from instructor.autograder.grading import Options, grade
 from instructor.autograder.plan import load_hidden, speed_seed
+from instructor.autograder.ptx_rules import outlives_a_flush
 from instructor.autograder.submission import Submission
-from tirxlab.devices import DeviceError, get_device
+from tirxlab.devices import DeviceError, driver, get_device
 from tirxlab.rubric import load_rubric
 
 SIZE, REFERENCE_MS = next(iter(load_rubric().reference_ms[1].items()))
@@ -87,6 +88,43 @@ def test_a_look_is_a_run_with_the_data_of_the_timing():
     assert timeable.look(2, one, edited("")) == ""
     assert "%clock" in timeable.look(2, one, edited("if (clock64() < 0) return;"))
     assert timeable.look(2, one, edited("return;"))
+
+
+@pytest.mark.parametrize(
+    "text, kept",
+    [
+        ("ld.global.L2::evict_last.b32 %r1, [%rd1];", True),
+        ("createpolicy.fractional.L2::evict_last.b64 %rd1;", True),
+        ("applypriority.global.L2::evict_normal [%rd1], 128;", True),
+        ("ld.global.L2::evict_first.b32 %r1, [%rd1];", False),
+        ("// .L2::evict_last", False),
+    ],
+)
+def test_what_outlives_the_flush_is_not_timed(text, kept):
+    assert bool(outlives_a_flush(text)) == kept
+
+
+def test_outputs_are_overwritten_and_l2_is_flushed_before_each_timed_launch():
+    calls = []
+
+    class Fake:
+        def __getattr__(self, name):
+            def function(*args):
+                calls.append((name, *args[:3]))
+                return types.SimpleNamespace(value=0), 1024
+
+            return function
+
+    kernel = object.__new__(driver.Kernel)
+    kernel.driver, kernel._l2_bytes = Fake(), lambda: 64
+    kernel.launch = lambda pointers, stream: calls.append(("launch",))
+    kernel.timed({}, warmup=2, repeat=3, poison=[(4096, 256)])
+    names = [call[0] for call in calls]
+    assert names.count("launch") == 5
+    for at in [n for n, name in enumerate(names) if name == "launch"][2:]:
+        before = calls[at - 3 : at]
+        assert [call[0] for call in before] == ["cuMemsetD8Async", "cuMemsetD8Async", "cuEventRecord"]
+        assert before[0][1:3] == (4096, driver.POISON) and before[1][3] == 128
 
 
 def test_inputs_are_made_from_the_secret_and_times_are_kept(monkeypatch):
