@@ -114,21 +114,27 @@ def filled_by_fours(text: str) -> str:
     return fill_once(put(text, (r"^    PIPE_DEPTH = 2", "    PIPE_DEPTH = 4")))
 
 
-def half_the_ctas(text: str) -> str:
-    """148 CTAs, of which 40 take all tiles."""
+def third_of_the_ctas(text: str) -> str:
+    """A third of the CTAs takes all tiles."""
     return put(
         text,
-        (r"num_clusters=SM_COUNT,", "num_clusters=40,"),
-        (r"tile_scheduler\.init\(bx\)", "tile_scheduler.init(Tx.if_then_else(bx < 40, bx, 1 << 20))"),
+        (r"num_clusters=SM_COUNT,", "num_clusters=max(1, SM_COUNT // 3),"),
+        (
+            r"tile_scheduler\.init\(bx\)",
+            "tile_scheduler.init(Tx.if_then_else(bx < max(1, SM_COUNT // 3), bx, 1 << 20))",
+        ),
     )
 
 
 def few_work(text: str) -> str:
-    """148 CTAs, of which eight take all tiles."""
+    """An eighteenth of the CTAs takes all tiles."""
     return put(
         text,
-        (r"num_clusters=SM_COUNT,", "num_clusters=8,"),
-        (r"tile_scheduler\.init\(bx\)", "tile_scheduler.init(Tx.if_then_else(bx < 8, bx, 1 << 20))"),
+        (r"num_clusters=SM_COUNT,", "num_clusters=max(1, SM_COUNT // 18),"),
+        (
+            r"tile_scheduler\.init\(bx\)",
+            "tile_scheduler.init(Tx.if_then_else(bx < max(1, SM_COUNT // 18), bx, 1 << 20))",
+        ),
     )
 
 
@@ -236,7 +242,7 @@ SHOWS = (
     Show("deep-for-a-short-k-alone", 7, 7, short_k_alone, "load one stage ahead"),
     Show("deep-for-a-short-k-alone", 8, 8, short_k_alone, "load one stage ahead"),
     Show("filled-by-fours", 7, 7, filled_by_fours, "always load one ahead"),
-    Show("half-the-ctas", 7, 7, half_the_ctas, "a few CTAs"),
+    Show("third-of-the-ctas", 7, 7, third_of_the_ctas, "a few CTAs"),
     Show("loader-waits", 7, 8, loader_waits, "next tile's loads wait for the write-back"),
     Show("idle-stages", 7, 8, idle_stages, "four are asked for"),
     Show("filled-once", 8, 8, fill_once, "always load one ahead"),

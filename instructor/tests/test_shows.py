@@ -24,7 +24,7 @@ QUICK = {("threads-multiply", 1), ("both-at-once", 5), ("filled-once", 8)}
     ],
 )
 def test_what_is_for_show_earns_no_implementation(show):
-    run = plan(show.step, "a" * 64, load_hidden())[-1]
+    run = next(run for run in plan(show.step, "a" * 64, load_hidden()) if run.record)
     with Builder(show.text) as builder:
         built = builder.build(show.step, run.size)
     assert built.artifact, built.message
