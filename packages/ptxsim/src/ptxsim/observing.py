@@ -4,12 +4,12 @@ Part of the public face of ptxsim: the names below stay when the rooms behind th
 """
 
 from ptxsim.checks.observer import Observer
-from ptxsim.grid.co_resident import SM_CTAS, SM_SHARED, SM_THREADS
 from ptxsim.grid.processes import run_clusters
 from ptxsim.isa.address_map import OFFSET_MASK, RANK_SHIFT, SHARED_BASE, SHARED_START
 from ptxsim.isa.number_formats import DECODERS
 from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
+from ptxsim.machine.occupancy import SM_CTAS, SM_SHARED, SM_THREADS
 from ptxsim.report.findings import Reporter
 from ptxsim.trace.recorder import Recorder
 from ptxsim.units.matrix_operands import operand_chunks
