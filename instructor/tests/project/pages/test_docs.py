@@ -9,12 +9,12 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pages
 import pytest
 from pages import ROOT
+from stand_in_venv import stand_in_venv
 
 from tirxlab.cli.app import EVERYONE, INSTRUCTORS, STUDENTS, commands, load
 from tirxlab.cli.common import REFERENCE
@@ -44,15 +44,14 @@ def parameters() -> list:
 
 @pytest.fixture(scope="session")
 def venv(tmp_path_factory):
-    """A folder that `./lab` takes for its virtual environment: it runs the Python of these tests."""
-    folder = tmp_path_factory.mktemp("venv")
-    (folder / "bin").mkdir()
-    for name, line in {"python": '"$@"', "python3": '"$@"', "pytest": '-m pytest "$@"'}.items():
-        script = folder / "bin" / name
-        script.write_text(f"#!/bin/sh\nexec {sys.executable} {line}\n")
-        script.chmod(0o755)
-    shutil.copy(ROOT / "pyproject.toml", folder / "lab-installed")
-    return folder
+    return stand_in_venv(tmp_path_factory.mktemp("pages") / "venv")
+
+
+def test_pages_install_nothing(venv, handout):
+    """`./lab` would put the copy's packages into the environment in which these tests run."""
+    run("./lab --version", handout, venv)
+    assert not (venv / "lab-install.log").exists()
+    assert subprocess.run([venv / "bin" / "python", "-m", "pip", "--version"]).returncode == 1
 
 
 @pytest.fixture(scope="session")

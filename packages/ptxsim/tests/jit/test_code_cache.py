@@ -29,6 +29,14 @@ def test_what_was_made_is_remembered_until_it_is_damaged(monkeypatch, tmp_path):
     assert len(made) == 4 and len(list(tmp_path.iterdir())) == 3
 
 
+def test_a_cache_that_cannot_be_written_to_is_no_error(monkeypatch, tmp_path):
+    """As in a container whose image holds what was compiled, on a disk that is read-only."""
+    monkeypatch.setattr(code_cache, "cache_directory", lambda: tmp_path / "missing")
+    monkeypatch.setattr(code_cache, "_temporary", lambda: tmp_path)
+    assert code_cache.remembered("numbers", (), lambda: [1]) == [1]
+    assert code_cache.import_generated("value = 7").value == 7
+
+
 def test_the_numbers_on_disk_are_those_of_the_table():
     assert hot_numbers() == {op.key: FIRST_SCALAR + i for i, op in enumerate(hot_operations())}
 

@@ -101,6 +101,11 @@ def test_signatures_do_not_share_a_file(monkeypatch, tmp_path):
     assert sum(again.stats.cache_hits.values()) == 2
 
 
+def test_without_a_place_to_keep_it_code_runs_all_the_same(monkeypatch, tmp_path):
+    monkeypatch.setattr(code_cache, "cache_directory", lambda: tmp_path / "missing")
+    assert compiled.compiled()(twice)(4) == 8
+
+
 def test_a_damaged_file_is_written_again(monkeypatch, tmp_path):
     monkeypatch.setattr(code_cache, "cache_directory", lambda: tmp_path)
     compiled.compiled()(twice)(1)

@@ -5,12 +5,13 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tarfile
 import zipfile
 
 import pytest
+from stand_in_venv import stand_in_venv
 
+from instructor.autograder import warm
 from tirxlab.cli import package
 from tirxlab.cli.common import REFERENCE, ROOT
 from tirxlab.cli.handin import write_tar
@@ -58,7 +59,8 @@ def test_another_service_is_refused(run):
 
 
 def cache() -> str:
-    """Where compiled code of the simulator is: what setup.sh leaves in the image."""
+    """Where compiled code of the simulator is, all of it: what setup.sh leaves in the image."""
+    warm.compiled()
     return os.environ.get("LAB_CACHE") or os.path.expanduser("~/.cache/tirx-lab")
 
 
@@ -79,7 +81,7 @@ def test_the_gradescope_package_grades_a_hand_in(tmp_path):
         folder,
         [folder / "results"],
         AUTOGRADER=str(folder),
-        LAB_VENV=sys.prefix,
+        LAB_VENV=str(stand_in_venv(tmp_path / "venv")),
         LAB_GRADE_OPTIONS="--steps 1,2",
     )
     results = json.loads((folder / "results" / "results.json").read_text())
@@ -96,7 +98,7 @@ def test_the_autolab_package_ends_with_the_scores(tmp_path):
         tar.extractall(tmp_path, **SAFELY)
     shutil.copytree(cache(), tmp_path / "cache", ignore=shutil.ignore_patterns("artifacts"))
     write_tar(tmp_path / "handin.tar", REFERENCE.read_text(encoding="utf-8"))
-    command = ["make", f"LAB_VENV={sys.prefix}", "LAB_GRADE_OPTIONS=--steps 1"]
+    command = ["make", f"LAB_VENV={stand_in_venv(tmp_path / 'venv')}", "LAB_GRADE_OPTIONS=--steps 1"]
     done = subprocess.run(
         command, cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True, timeout=500
     )

@@ -5,6 +5,7 @@ numba keeps its own compiled code beside that file, so that neither is ever stal
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import importlib.util
@@ -63,7 +64,8 @@ def remembered(name: str, sources: tuple[str, ...], make: Callable[[], object], 
         return json.loads(path.read_text())
     except (OSError, ValueError):  # not there yet, or damaged
         made = make()
-        _write_whole(path, json.dumps(made))
+        with contextlib.suppress(OSError):  # a disk that is full or read-only: the next process makes it too
+            _write_whole(path, json.dumps(made))
         return made
 
 
@@ -97,7 +99,11 @@ def import_generated(text: str, key: str = "", slow: bool = False):
         return sys.modules[name]
     path = cache_directory() / f"{name}.py"
     if not path.exists():
-        _write_whole(path, text)
+        try:
+            _write_whole(path, text)
+        except OSError:  # it must be a file to be imported
+            path = _temporary() / path.name
+            _write_whole(path, text)
     if slow and ANNOUNCED not in os.environ and not any(path.parent.glob(f"__pycache__/{name}.*.nbi")):
         print(FIRST_RUN, file=sys.stderr, flush=True)
     spec = importlib.util.spec_from_file_location(name, path)

@@ -143,10 +143,11 @@ class _Files:
 
     def save(self, key: tuple, data) -> None:
         path = self._path(key)
-        handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
-        with os.fdopen(handle, "wb") as file:
-            file.write(dumps(data))
-        os.replace(part, path)
+        with contextlib.suppress(OSError):  # a disk that is full or read-only: the next process compiles too
+            handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
+            with os.fdopen(handle, "wb") as file:
+                file.write(dumps(data))
+            os.replace(part, path)
 
 
 class _Impl(CompileResultCacheImpl):
