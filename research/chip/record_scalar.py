@@ -1,8 +1,8 @@
 """Records what a GPU computes for scalar instructions: the reference of test_scalar_hardware.py.
 
-    python research/chip/record_scalar.py make DIR sm_90a    needs ptxas; writes kernels.cubin, sources.npz
+    python -m research.chip.record_scalar make DIR sm_90a    needs ptxas; writes kernels.cubin, sources.npz
     python record_scalar.py run DIR                   needs numpy and a GPU driver; writes DIR/results.npz
-    python research/chip/record_scalar.py keep DIR FILE.npz  both in one file
+    python -m research.chip.record_scalar keep DIR FILE.npz  both in one file
 
 Each form is a kernel that applies it to one row of 64-bit patterns per thread. cvt.rna.tf32 is left out: the
 chip makes an infinity of a NaN whose payload is in the low bits.

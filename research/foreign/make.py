@@ -1,4 +1,4 @@
-"""Builds kernels.tar.xz, the PTX of other compilers: `python research/foreign/make.py FOLDER [NAME ..]`.
+"""Builds kernels.tar.xz, the PTX of other compilers: `python -m research.foreign.make FOLDER [NAME ..]`.
 
 Needs no GPU. FOLDER gets one virtual environment per compiler, with the versions in COMPILERS. Each compiles
 its kernels into FOLDER/NAME; kernels of compilers that are not named stay as they are. Run by hand, never by
