@@ -5,7 +5,8 @@
 FOLDER holds recorded launches of kernels of the TIRx library (research/tirx_kernels/recorded.py). Each kernel
 runs as it is, in both orders; mutants drawn by the seed then run in the same orders. Found: an `error` that
 the kernel as it is does not have, or other bytes. A new finding of another severity is `review`. Mutants
-that leave equal bytes and no new finding are listed, for a person to judge.
+that leave equal bytes and no new finding are listed, for a person to judge, unless the launch does not come
+to their line (with `exit` there it leaves the same bytes too): those are `not reached`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Outcome:
     line: int
     old: str
     new: str
-    kind: str  # refused, error, wrong numbers, review, incomplete, clean
+    kind: str  # refused, error, wrong numbers, review, incomplete, clean, not reached
     first: str = ""  # the first new finding
     near: bool = False  # does it name a line about the changed one?
     seconds: float = 0.0  # of processor time
@@ -55,12 +56,21 @@ class Subject:
     def try_out(self, mutant: PtxMutant) -> Outcome:
         start = time.process_time()
         kind, first = self._judge(mutant)
+        if kind == "clean" and not self._reached(mutant.line):
+            kind = "not reached"
         near = first is not None and any(abs(n - mutant.line) <= NEAR for n in lines_of(first))
         text = str(first).split("\n")[0][:300] if first else ""
         spent = round(time.process_time() - start, 2)
         return Outcome(
             self.recorded.name, mutant.operator, mutant.line, mutant.old, mutant.new, kind, text, near, spent
         )
+
+    def _reached(self, line: int) -> bool:
+        lines = self.recorded.ptx.split("\n")
+        lines[line - 1] = f"exit; {lines[line - 1]}"
+        result, arrays = self.recorded.run("\n".join(lines), order=ORDERS[0], jobs=1)
+        same = all((a == b).all() for a, b in zip(arrays, self.results[ORDERS[0]][1], strict=True))
+        return not same or any(_key(finding) not in self.known for finding in result.findings)
 
     def _judge(self, mutant: PtxMutant) -> tuple[str, ptxsim.Finding | None]:
         """(kind, first new finding), as soon as one order fails."""
@@ -98,7 +108,7 @@ def subjects(folder: Path) -> list[Subject]:
 
 def summary(outcomes: list[Outcome]) -> str:
     counts = Counter(outcome.kind for outcome in outcomes)
-    judged = [o for o in outcomes if o.kind != "refused"]
+    judged = [o for o in outcomes if o.kind not in ("refused", "not reached")]
     found = [o for o in judged if o.kind in ("error", "wrong numbers")]
     errors = [o for o in judged if o.kind == "error"]
     near = sum(outcome.near for outcome in errors)

@@ -120,6 +120,14 @@ def test_a_mutant_that_matters_is_found(recorded):
     assert "found: 1 of 1" in summary([outcome])
 
 
+def test_a_line_that_no_thread_comes_to(recorded):
+    text = recorded.ptx.replace("ret;", "ret;\nbar.sync 1;\nret;", 1)
+    subject = Subject(Recorded("k", text, recorded.spec, recorded.arrays))
+    outcomes = [subject.try_out(m) for m in subject.mutants if m.operator == "no CTA barrier"]
+    assert [outcome.kind for outcome in outcomes] == ["error", "not reached"]
+    assert summary(outcomes).startswith("1 mutants of 1 kernels")
+
+
 def test_a_tensor_map_is_kept_with_its_base(tmp_path):
     (tmp_path / "text.ptx").write_text(KERNEL)
     array = np.arange(1024, dtype=np.uint8)
