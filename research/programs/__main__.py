@@ -149,7 +149,7 @@ def judge(program: Program, code: int, text: str, told: str, launches: list) -> 
     why = next((line for line in told.splitlines() if "cannot" in line or "error" in line), "")
     return {
         "loaded": "cannot be loaded" not in told and code != 2,
-        "ran": bool(launches) and not refused and code != 124,
+        "ran": not refused and code != 124,
         "right": right,
         "verdict": min(verdicts, key=order.index, default="none"),
         "launches": len(launches),

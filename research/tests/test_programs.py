@@ -1,0 +1,54 @@
+"""The manifest of other people's programs is well formed, and a run is judged as its entry says."""
+
+import re
+
+import pytest
+
+from research.programs.__main__ import Program, judge, manifest, summary
+
+SOURCES, PROGRAMS = manifest()
+
+
+def test_the_manifest_is_what_it_claims():
+    assert len(PROGRAMS) >= 60 and len({p.source for p in PROGRAMS}) >= 8
+    assert len({p.name for p in PROGRAMS}) == len(PROGRAMS)
+    assert {p.source for p in PROGRAMS} == set(SOURCES)
+    assert all(re.fullmatch(r"[0-9a-f]{40}", source["commit"]) for source in SOURCES.values())
+    for program in PROGRAMS:
+        re.compile(program.right), re.compile(program.wrong)
+        assert program.files and all(len(edit) == 3 and edit[1] != edit[2] for edit in program.edits)
+
+
+def launch(verdict: str, *findings: tuple[str, str]) -> dict:
+    return {"verdict": verdict, "findings": [{"severity": s, "message": m} for s, m in findings]}
+
+
+ENDED = "ptxsim: 1 launches of 1 kernel as on an NVIDIA H200: 1 clean; ..; the program ended with {}\n"
+CASES = [  # exit code of the command, of the program, what it printed, launches, (ran, right, accusations)
+    (0, 0, "Test PASSED", [launch("clean")], (True, True, 0)),
+    (0, 0, "Test FAILED", [launch("clean")], (True, False, 0)),
+    (1, 0, "Test PASSED", [launch("error", ("error", "race"))], (True, True, 1)),
+    (1, 1, "Test PASSED", [launch("clean")], (True, False, 0)),
+    (3, 0, "Test PASSED", [launch("incomplete", ("incomplete", "others are not checked"))], (True, True, 0)),
+    (3, 0, "", [launch("incomplete", ("incomplete", "ptxsim cannot run k: ..."))], (False, False, 0)),
+    (124, 0, "", [], (False, False, 0)),
+]
+
+
+@pytest.mark.parametrize("code, own, text, launches, expected", CASES)
+def test_how_a_run_is_judged(code, own, text, launches, expected):
+    program = Program("a/b", "a", ["b.cu"], right="PASSED", wrong="FAILED")
+    row = judge(program, code, text, ENDED.format(own), launches)
+    assert (row["ran"], row["right"], row["accusations"]) == expected
+
+
+def test_an_accusation_that_is_deserved_does_not_count():
+    program = Program("a/b", "a", ["b.cu"], accused="it fails on purpose")
+    assert judge(program, 1, "", ENDED.format(0), [launch("error", ("error", "x"))])["accusations"] == 0
+
+
+def test_the_summary_counts_programs_that_are_right_in_every_order():
+    good = {"loaded": True, "ran": True, "right": True, "accusations": 0}
+    rows = [{"name": n, **good} for n in ("a/x", "a/x", "b/y")] + [{"name": "b/y", **good, "right": False}]
+    told = "2 programs of 2 sources: 2 load, 2 run, 1 right in every order, 0 accused"
+    assert summary(rows) == told
