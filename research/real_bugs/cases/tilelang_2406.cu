@@ -2,7 +2,6 @@
 // link: https://github.com/tile-ai/tilelang/pull/2406
 // wrong: two warpgroups of producers and two of consumers ask for 24 and 240 registers: more than the SM has
 // finds: deadlock: setmaxnreg
-// open: setmaxnreg has no effect yet
 // launch: threads=512 target=sm_90a
 KERNEL(512) {
     if (threadIdx.x < 256) {

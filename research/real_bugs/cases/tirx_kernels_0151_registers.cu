@@ -2,7 +2,6 @@
 // link: https://github.com/mlc-ai/TIRx-kernels/pull/151
 // wrong: the four warps of a warpgroup execute different setmaxnreg
 // finds: collective: setmaxnreg
-// open: setmaxnreg has no effect yet
 // launch: threads=256 target=sm_90a
 KERNEL(256) {
     const u32 warp = threadIdx.x / 32;
