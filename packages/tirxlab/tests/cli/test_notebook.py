@@ -20,7 +20,10 @@ def test_the_notebook_runs_from_top_to_bottom(tmp_path):
     made = client.NotebookClient(book, timeout=600, resources={"metadata": {"path": str(NOTEBOOK.parent)}})
     made.execute()
     said = "".join(
-        output.get("text", "") for cell in book.cells for output in cell.get("outputs", []) if "text" in output
+        output.get("text", "")
+        for cell in book.cells
+        for output in cell.get("outputs", [])
+        if "text" in output
     )
     assert "announced 16384 B: clean, all rows copied: True" in said
     assert "error: tx-count: loaded[0]" in said and "step 1, hint 1 of 3 (place)" in said
