@@ -1,6 +1,6 @@
 """The same planted mistakes under several tools.
 
-    python -m research.referee [FOLDER] [--write] [--minutes M]
+    python -m research.referee [FOLDER] [--kept] [--write] [--minutes M]
 
 Runs ptxsim, anew, on the Hopper rung with its planted mistakes (research/chip/negative.tar.xz, which keeps
 what an H200 did with each) and, if FOLDER holds recorded launches of the TIRx library
@@ -34,6 +34,8 @@ TOOLS = {  # file in results/ -> head of its column
     "sanitizer": "compute-sanitizer",
 }
 ORDERS = ("program", "adverse")
+HOPPER = "Hopper GEMM 256x256x512"
+_SEVERITIES = ("error", "incomplete", "review", "clean")  # worst first
 _PLACE = re.compile(r"(<!-- table: begin -->\n).*(<!-- table: end -->)", re.S)
 
 
@@ -43,12 +45,26 @@ class Row:
     mistake: str  # "" for the kernel as it is
     verdict: str  # the worst of both orders; `wrong numbers` where no finding is an error
     said: str  # first finding
-    seconds: float  # of processor time, both orders
+    seconds: float | None  # of processor time, both orders; None: not run again
     chip: str = ""  # what an H200 did
 
     @property
     def key(self) -> str:
         return f"{self.kernel}: {self.mistake or 'as it is'}"
+
+
+def hopper_as_kept() -> list[Row]:
+    """What ptxsim said when the mistakes ran on the chip, without running it again; no seconds."""
+    rows = []
+    for bug, entry in json.loads(CHIP.read_text())["bugs"].items():
+        if entry["track"] == "hopper":
+            said = list(entry["findings"].items())
+            verdict = min((key.split(":")[0] for key, _ in said), key=_SEVERITIES.index, default="clean")
+            first = f"{said[0][0].split(': ')[1]}: {said[0][1].splitlines()[0][:150]}" if said else ""
+            verdict = "wrong numbers" if verdict != "error" and "wrong" in entry["result"] else verdict
+            mistake = "" if bug.startswith("none") else bug
+            rows.append(Row(HOPPER, mistake, verdict, first, None, entry["chip"]))
+    return rows
 
 
 def hopper() -> list[Row]:
@@ -71,7 +87,7 @@ def _hopper_row(artifact: Artifact, mistake: str, chip: str) -> Row:
         data = negative.arrays(artifact, "hopper")
         findings += sim.run(artifact, data, order=order).findings
         right &= negative.judge(data[2], negative.reference("hopper", *data[:2])) == "right"
-    return _row("Hopper GEMM 256x256x512", mistake, findings, right, start, chip)
+    return _row(HOPPER, mistake, findings, right, start, chip)
 
 
 def library(folder: Path, minutes: float) -> list[Row]:
@@ -86,6 +102,7 @@ def library(folder: Path, minutes: float) -> list[Row]:
         for mistake, number in [("", 0), *_chosen(every)]:
             if time.monotonic() < end:
                 rows.append(_library_row(recorded, mistake, every[number], good))
+                print(f"{rows[-1].key}: {rows[-1].verdict}", flush=True)
     return rows
 
 
@@ -110,7 +127,7 @@ def _library_row(recorded, mistake: str, mutant, good: dict) -> Row:
 
 
 def _row(kernel: str, mistake: str, findings: list, right: bool, start: float, chip: str = "") -> Row:
-    worst = min(findings, key=lambda f: ("error", "incomplete", "review").index(f.severity), default=None)
+    worst = min(findings, key=lambda f: _SEVERITIES.index(f.severity), default=None)
     verdict = worst.severity if worst else "clean"
     verdict = "wrong numbers" if verdict != "error" and not right else verdict
     said = f"{worst.kind}: {str(worst.message).splitlines()[0][:150]}" if worst else ""
@@ -122,7 +139,14 @@ def table(rows: list[Row]) -> str:
     heads = ["kernel", "planted mistake", "ptxsim", "first finding", "CPU s", "H200 did", *TOOLS.values()]
     lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
     for row in rows:
-        cells = [row.kernel, row.mistake or "none", row.verdict, row.said, f"{row.seconds}", row.chip or "-"]
+        cells = [
+            row.kernel,
+            row.mistake or "none",
+            row.verdict,
+            row.said,
+            str(row.seconds or "-"),
+            row.chip or "-",
+        ]
         cells += [others[name].get(row.key, "not run") for name in TOOLS]
         lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
     return "\n".join(lines)
@@ -147,9 +171,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--minutes", type=float, default=600.0, help="for the kernels of the library")
+    parser.add_argument(
+        "--kept", action="store_true", help="do not run the Hopper kernels: as they were kept"
+    )
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
-    rows = hopper()
+    rows = hopper_as_kept() if given.kept else hopper()
     if given.folder is not None:
         if not any(given.folder.glob("*.json")):
             print(f"{given.folder} holds no recorded launch: see research/tirx_kernels/recorded.py")
