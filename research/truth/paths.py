@@ -38,7 +38,10 @@ def of_program(program: Program):
 
 def differences(module, shape, arrays, maps, jobs=(1,), orders=ORDERS) -> list[str]:
     """Where paths differ, and checked runs that are not clean."""
-    found, first = [], None
+    found, first = [], {}
+    elects = any(
+        getattr(one, "op", "") == "elect" for f in module.module.functions.values() for one in f.body
+    )
     for order in orders:
         for checks in (True, False):
             for processes in jobs:
@@ -50,8 +53,8 @@ def differences(module, shape, arrays, maps, jobs=(1,), orders=ORDERS) -> list[s
                     first_words = str(result.findings[0]).split("\n")[0] if result.findings else ""
                     found.append(f"{path}: {result.verdict} {first_words}")
                 memory = np.concatenate(args[1:])
-                first = memory if first is None else first
-                where = np.flatnonzero(memory != first)
+                known = first.setdefault(order if elects else "", memory)  # whom an order elects is a choice
+                where = np.flatnonzero(memory != known)
                 if len(where):
                     found.append(f"{path}: {len(where)} words differ, the first at {where[0]}")
     return found
