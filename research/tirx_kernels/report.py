@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -48,7 +49,7 @@ def row(entry, rows: Path) -> dict:
         "configs": [c["label"] for c in configs],
         "ptx": sorted({k["sha256"] for k in kernels}),
         "builds": bool(kernels) and not problem,
-        "why not": problem[:200],
+        "why not": _without_folders(problem)[:200],
         "lowers": bool(kernels) and not any(k["lowers"] for k in kernels),
         "refused": sorted({k["lowers"][:160] for k in kernels if k["lowers"]}),
         "ran": ran.get("label", "") if done and len(done) == len(launches) else "",
@@ -57,9 +58,13 @@ def row(entry, rows: Path) -> dict:
         "right": ran.get("right"),
         "judged by": ran.get("by", ""),
         "seconds": ran.get("seconds", 0),
-        "error": (ran.get("missing") or ran.get("error", ""))[:200],
+        "error": _without_folders(ran.get("missing") or ran.get("error", ""))[:200],
         "findings": findings(done),
     }
+
+
+def _without_folders(text: str) -> str:
+    return re.sub(r"/\S*/", "", text)
 
 
 def worst(verdicts: list[str]) -> str:

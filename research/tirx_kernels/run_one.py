@@ -42,6 +42,8 @@ def main(module_name: str, arch: str, wanted: str, out: Path) -> None:
             config = next(arguments(c) for c in module.CONFIGS if label(c) == wanted)
             row["stage"] = "run"
             judge(module, config, row, simulator)
+        except AssertionError as error:
+            row["right"], row["error"], row["trace"] = False, short(error), traceback.format_exc()[-3000:]
         except BaseException as error:
             row["error"], row["trace"] = short(error), traceback.format_exc()[-3000:]
     row["seconds"] = round(time.time() - start, 1)
