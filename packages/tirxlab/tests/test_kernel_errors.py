@@ -139,6 +139,14 @@ def test_one_reason_at_many_lines_is_said_once(tmp_path):
     assert len(str(refused.value).splitlines()) == 2
 
 
+def test_a_comment_further_left_than_the_kernel_is_named(tmp_path):
+    make = mutant(
+        tmp_path, 1, "            Dreg = Tx.alloc_local", "  # mine\n            Dreg = Tx.alloc_local"
+    )
+    with pytest.raises(ValueError, match="begins further left than its def"):
+        build(make(128, 128, 64), use_cache=False)
+
+
 WHEEL = {  # what the preview wheel builds: step, size, old, new
     "a variable as the start of a slice": (
         7, (256, 256, 192), CAST, "no_st = i * EPI_N; Tx.cast(Dreg_16b[no_st : no_st + EPI_N], Dreg[:])",

@@ -43,6 +43,8 @@ _EXPLAINED = {
 }
 # The same for messages with a part that is worth keeping, as regular expressions.
 _REWORDED = {
+    r"(?:invalid syntax|unexpected indent) \(<unknown>, line \d+\)": "a line of this kernel begins "
+    "further left than its def (a comment?): indent it",
     r"Visitor of AST node is not implemented: Import(From)?": "a kernel cannot import: "
     "put the import at the top of the file",
     r"Visitor of AST node is not implemented: (\w+)": r"a kernel cannot contain this Python statement (\1)",
