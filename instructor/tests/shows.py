@@ -77,7 +77,7 @@ def loader_waits(text: str) -> str:
 
 
 def own_load_waited(text: str) -> str:
-    """The loading warp waits for each of its loads before it issues the next."""
+    """The loading warp waits for each of its loads before it issues the next: one is ahead, whatever the ring."""
     return put(
         text,
         (
@@ -233,8 +233,7 @@ SHOWS = (
     Show("few-ctas-work", 7, 7, few_work, "a few CTAs"),
     Show("loader-waits", 7, 7, loader_waits, "next tile's loads wait for the write-back"),
     Show("loader-waits", 8, 8, loader_waits, "next tile's loads wait for the write-back"),
-    Show("waits-for-its-own-load", 7, 7, own_load_waited, "load one stage ahead"),
-    Show("waits-for-its-own-load", 8, 8, own_load_waited, "load one stage ahead"),
+    Show("waits-for-its-own-load", 8, 8, own_load_waited, "four stages are asked for"),
     Show("one-stage", 7, 7, one_stage, "load one stage ahead"),
     Show("one-stage", 9, 9, one_stage, "load one stage ahead"),
     Show("three-stages", 8, 8, three_stages, "four stages are asked for"),
