@@ -110,8 +110,9 @@ REPEATED = (
         **EIGHT,
         edits=(head("if warp_id == 0:", "if True:", nth=2),),
         kind="race",
+        severity="review",
         names="threads 0, 32, 64 and 96 each issue this copy",
-        why="elect_sync elects one thread per warp: four store the same tile.",
+        why="elect_sync elects one thread per warp: four store the same tile, which is slow and right.",
     ),
     Bug(
         "load-elected-in-three-warps",
