@@ -77,7 +77,7 @@ def loader_waits(text: str) -> str:
 
 
 def own_load_waited(text: str) -> str:
-    """The loading warp waits for each of its loads before it issues the next: one is ahead, whatever the ring."""
+    """The loading warp waits for each of its loads before it issues the next: one is ahead."""
     return put(
         text,
         (
@@ -243,7 +243,7 @@ SHOWS = (
     Show("filled-by-fours", 7, 7, filled_by_fours, "always load one ahead"),
     Show("third-of-the-ctas", 7, 7, third_of_the_ctas, "a few CTAs"),
     Show("loader-waits", 7, 8, loader_waits, "next tile's loads wait for the write-back"),
-    Show("idle-stages", 7, 8, idle_stages, "four are asked for"),
+    Show("idle-stages", 7, 8, idle_stages, "four stages are asked for"),
     Show("filled-once", 8, 8, fill_once, "always load one ahead"),
     Show("second-consumer", 9, 10, second_consumer, "one warp issues all MMAs"),
 )
