@@ -1,5 +1,6 @@
 """`./lab check S`: build and run a step and say what is wrong with it; the thing to do after each change."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -67,54 +68,64 @@ def run(
         step = unfinished(kernels_file(kernels))
         if step is None:
             return
+    chosen = None if order is None else parse_order(order)
     if step is not None and tracks.is_track(step):
-        return tracks.check(
-            step, rung, size or [], kernels, None if order is None else parse_order(order), json
-        )
+        return tracks.check(step, rung, size or [], kernels, chosen, json)
     tracks.no_rung(rung)
     path, asked = kernels_file(kernels), parse_steps(step or "all")
-    chosen = None if order is None else parse_order(order)
-    further = further_orders(orders)
     sizes = [parse_size(text) for text in size or []]
-    device = usable_device(device)
-
-    def jobs_of(number: int) -> list[Job]:
-        return [
-            Job(path, number, shape, device, each)
-            for shape in sizes or quick_or_all(number, device, full)
-            for each in (*orders_of(number, shape, device, chosen), *further)
-        ]
-
+    jobs_of = partial(planned, path, usable_device(device), full, sizes, chosen, further_orders(orders))
     if watch:
         return save_loop.watch(path, None if named is None else asked[0], jobs_of)
     steps, left = choose_written(path, asked)
+    usual, quiet = not size and chosen is None, json or machine
     outcomes: list[Outcome] = []
     with Runner(path) as runner:
         for number in steps:
             jobs = jobs_of(number)
             done = run_until_failure(runner, jobs, bool(sizes), number == steps[-1])
             outcomes += done
-            if not sizes and chosen is None:
-                remember(path, number, done)
-            if not json and not machine:
-                report(path, done, len(jobs), runner)
+            after_step(path, done, len(jobs), runner, usual, quiet)
             if not done[-1].passed:
                 break
-    passed = all(outcome.passed for outcome in outcomes) and not left
     if report_to is not None:
         write_page(report_to, step, path, outcomes, left)
+    passed = all(outcome.passed for outcome in outcomes) and not left
     if json:
         print_json({"passed": passed, "runs": outcome_view.plain(outcomes), "not_run": left})
-        raise typer.Exit(0 if passed else 1)
-    if machine:
+    elif machine:
         print(rendered(as_, outcomes, path))
-        raise typer.Exit(0 if passed else 1)
+    else:
+        part = [*(size or []), *([f"order {order}"] if order is not None else [])]
+        say_end(steps[-1], outcomes, left, ", ".join(part))
+    raise typer.Exit(0 if passed else 1)
+
+
+def planned(
+    path: Path, device: str, full: bool, sizes: list, chosen, further: list, number: int
+) -> list[Job]:
+    """The runs of step `number`: of `sizes`, else its own; in the order `chosen`, else in those it needs."""
+    return [
+        Job(path, number, shape, device, each)
+        for shape in sizes or quick_or_all(number, device, full)
+        for each in (*orders_of(number, shape, device, chosen), *further)
+    ]
+
+
+def after_step(path: Path, done: list[Outcome], jobs: int, runner: Runner, usual: bool, quiet: bool) -> None:
+    """Remembers how a step went where the usual runs were made, and shows it unless `quiet`."""
+    if usual:
+        remember(path, done[-1].step, done)
+    if not quiet:
+        report(path, done, jobs, runner)
+
+
+def say_end(last: int, outcomes: list[Outcome], left: dict[int, str], part: str) -> None:
+    """What was left out, and what comes next. `part`: the size or order that was asked for."""
     if left:
         output().print(left_out(left), markup=False)
     if outcomes[-1].passed:
-        part = [*(size or []), *([f"order {order}"] if order is not None else [])]
-        output().print(what_next(steps[-1], outcomes, ", ".join(part)), markup=False)
-    raise typer.Exit(0 if passed else 1)
+        output().print(what_next(last, outcomes, part), markup=False)
 
 
 def unfinished(path: Path) -> str | None:
