@@ -18,7 +18,7 @@ BLOCK_K = 64
 K_TILES = (17, 19, 21)
 TILES = {step: (128, 128) for step in range(1, 9)} | {9: (256, 256), 10: (512, 256)}  # of D, by step
 WORKERS = {6: SMS, 7: SMS, 8: SMS, 9: SMS // 2, 10: SMS // 2}  # CTAs or clusters that take tiles in turn
-MORE = 1.3  # times as many tiles as workers, at most
+MORE = 1.1  # times as many tiles as workers, at most
 
 
 def draw(secret: str) -> Hidden:

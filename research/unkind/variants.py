@@ -60,7 +60,7 @@ _STORE = (
 _FOUR = (  # accumulators in turn
     _NO_WAIT,
     (
-        r"( *)(tile_scheduler\.init\(bx\))",
+        r"(?m)^( *)(tile_scheduler\.init\(bx\))$",
         r"\1\2\n\1turn = Tx.alloc_local((1,), 'int32')\n\1turn[0] = 0",
     ),
     (r"tmem\[:, :BLK_N\],", "tmem[:, turn[0] * BLK_N : turn[0] * BLK_N + BLK_N],"),
@@ -68,7 +68,7 @@ _FOUR = (  # accumulators in turn
         r"tmem\[:, i \* EPI_N : i \* EPI_N \+ EPI_N\]",
         "tmem[:, turn[0] * BLK_N + i * EPI_N : turn[0] * BLK_N + i * EPI_N + EPI_N]",
     ),
-    (r"( *)(tile_scheduler\.next_tile\(\))", r"\1\2\n\1turn[0] = (turn[0] + 1) % 4"),
+    (r"(?m)^( *)(tile_scheduler\.next_tile\(\))$", r"\1\2\n\1turn[0] = (turn[0] + 1) % 4"),
 )
 PATTERNS = (
     Pattern("address 0, 128 columns", 1, (_few_columns(128), _decl(128, "0")), (_BASE,), _SMALL),

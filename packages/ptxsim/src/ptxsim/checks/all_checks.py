@@ -23,6 +23,7 @@ from ptxsim.checks.lifecycle.register_counts import RegisterCounts
 from ptxsim.checks.lifecycle.shared_memory import SharedMemory
 from ptxsim.checks.lifecycle.tensor_memory import TmemLife
 from ptxsim.checks.lifecycle.unset_registers import UnsetStores
+from ptxsim.checks.lifecycle.useless_stores import UselessStores
 from ptxsim.checks.lifecycle.wmma_fragments import WmmaFragments
 from ptxsim.checks.observer import Observer
 from ptxsim.checks.race.detector import RaceDetector
@@ -37,6 +38,7 @@ OBSERVERS: tuple[type[Observer], ...] = (
     Descriptors,
     LoadedRegisters,
     RegisterCounts,
+    UselessStores,
     UnsetStores,
     WmmaFragments,
     RaceDetector,

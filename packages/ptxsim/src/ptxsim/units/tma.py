@@ -115,10 +115,6 @@ def _tensor(cluster, split, arg, rows: bool = False) -> tuple[TensorMap | None, 
     return tmap, tuple([(c + (1 << 31) & 0xFFFF_FFFF) - (1 << 31) for c in coordinates])
 
 
-_OUTSIDE = (
-    "one CTA, or one turn of the scheduler, for each tile of the output: is the grid too large, or the "
-    "number of tiles?"
-)
 _ALIGNMENT = {0: 128, 32: 128, 64: 512, 128: 1024}  # by swizzle
 
 
@@ -301,21 +297,6 @@ def _copies(cluster, split, args, merge: bool, rows: bool = False) -> list[tuple
     return found
 
 
-def _warn_outside(cluster, where, tmap, start) -> None:
-    """A whole box outside of the tensor: the copy drops it (9.7.9.27.1.2), and what it took to compute it."""
-    if not tmap.misses(start):
-        return
-    at = f"column {start[0]}, row {start[1]}" if tmap.rank == 2 else str(tuple(start))
-    message = (
-        f"a TMA store of a box at {at} lies wholly outside of {tmap.name or 'the tensor'} (innermost first "
-        f"{tmap.dims}): nothing of it is written, and the work behind it is for nothing"
-    )
-    finding = cluster.reporter.add(
-        "out-of-bounds", "review", message, _OUTSIDE, where, ("outside", tmap.name)
-    )
-    finding.evidence["cost"] = finding.count * tmap.box_bytes  # bytes that are dropped
-
-
 def _store_one(cluster, split, what: tuple, lanes: list[int], operation) -> None:
     """One copy, in the bulk group of each of the lanes; the first of them issues it."""
     tmap, start, place = what
@@ -354,7 +335,6 @@ def _store_box(cluster, split, first, tmap, start, chunks, place, lanes: list[in
             write_box(cluster, tmap, start, data, operation)
         if cluster.checks:
             cluster.checks.tma_global(cluster, token, tmap, start)
-            _warn_outside(cluster, first, tmap, start)
         cluster.tma_bytes += tmap.box_bytes
         for group in groups:
             group.writes -= 1
