@@ -16,8 +16,8 @@ from tirxlab.cli.common import (
     JsonOption,
     KernelsOption,
     OrderOption,
-    UserError,
     kernels_file,
+    notes,
     output,
     parse_order,
     print_json,
@@ -45,7 +45,8 @@ def run(
     if not steps and device == "sim" and kernels is None:
         raise typer.Exit(shown_kernels(json))
     if not steps:
-        raise UserError(f"{path.name} has no finished step yet; write step 1, then ./lab check 1")
+        notes().print(f"{path.name} has no finished step yet; write step 1, then ./lab check 1", markup=False)
+        raise typer.Exit(1)
     jobs = [Job(path, step, size, device, chosen) for step in steps for size in quick_or_all(step, device)]
     whose = "the solutions" if path == REFERENCE else "your kernels"
     print(f"running {whose} in {shown(path)}: {len(jobs)} runs on {device}", file=sys.stderr)
