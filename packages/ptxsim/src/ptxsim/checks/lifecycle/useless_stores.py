@@ -30,7 +30,7 @@ class UselessStores(Observer):
                 continue
             at = f"column {start[0]}, row {start[1]}" if tmap.rank == 2 else str(tuple(start))
             message = (
-                f"all TMA stores of CTA {cluster.cta_ids[0]} lie outside of {tmap.name or 'the tensor'}, from "
+                f"all TMA stores of CTA {cluster.cta_ids[0]} lie outside of {tmap.name or 'a tensor'}, from "
                 f"{at} on (innermost first {tmap.dims}): nothing is written, its work is for nothing"
             )
             key = ("outside", tmap.name)
