@@ -230,8 +230,8 @@ def test_without_the_group_the_other_cta_is_out_of_reach():
     "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
     " [%r1], [%rd1, {%r1, %r1, %r1}], [%r1], {%h};",
     "cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs.bulk_group [%rd1, {%r1, %r1, %r1}], [%r1];",
-    "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes"
-    " [%r1], [%rd1, {%r1, %r1, %r1, %r1, %r1}], [%r1];",
+    "cp.async.bulk.tensor.3d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes"
+    " [%r1], [%rd1, {%r1, %r1, %r1, %r1, %r1}], [%r1];",  # of two dimensions alone
     "cp.reduce.async.bulk.tensor.1d.global.shared::cta.inc.tile.bulk_group [%rd1, {%r1}], [%r1];",
     "cp.async.bulk.tensor.1d.shared::cluster.global.bulk_group [%r1], [%rd1, {%r1}], [%r1];",
     "multimem.ld_reduce.relaxed.gpu.global.add.u32 %r1, [%rd1];",
