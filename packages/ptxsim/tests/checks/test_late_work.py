@@ -48,7 +48,7 @@ def test_a_copy_may_race_with_what_an_earlier_cluster_copied_by_more_queues():
         for i in range(4)
     )
     text = (
-        START.format(target="sm_90a")
+        START.format(target="sm_90a", directives="")
         + f"""
 mov.u32 %x1, %ctaid.x; setp.ne.u32 %p, %x1, 0;
 @%lead mbarrier.init.shared.b64 [%bar], 1;
