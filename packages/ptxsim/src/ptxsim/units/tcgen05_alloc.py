@@ -152,7 +152,7 @@ def dealloc(instr):
 
 
 def _loads_under_way(cluster, cta: int) -> None:
-    """Loads that no tcgen05.wait::ld has ended read their columns as late as this, so that a check sees it."""
+    """Loads that no tcgen05.wait::ld has ended read their columns as late as this: a check sees it."""
     first = cta * cluster.warps_per_cta
     for warp in range(first, first + cluster.warps_per_cta):
         for finish in cluster.unit_state.pop(("tmem", "ld", warp), ()):
