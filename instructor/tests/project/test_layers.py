@@ -230,6 +230,7 @@ def test_the_rule_sees_both_good_and_bad_imports(unit, path, source, wrong):
 PROVIDES = {
     "apache_tvm": "tvm",
     "cuda_bindings": "cuda",
+    "markdown_it_py": "markdown_it",
     "ml_dtypes": "ml_dtypes",
 }  # package: what one imports
 OPTIONAL = {
