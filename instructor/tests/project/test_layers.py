@@ -229,6 +229,7 @@ def test_the_rule_sees_both_good_and_bad_imports(unit, path, source, wrong):
 
 PROVIDES = {
     "apache_tvm": "tvm",
+    "pyelftools": "elftools",
     "cuda_bindings": "cuda",
     "ml_dtypes": "ml_dtypes",
 }  # package: what one imports
