@@ -26,7 +26,7 @@ class Runnable:
 
 
 def runnable(text: str, name: str) -> Runnable:
-    """StepError if the part before the first step, that all steps use, cannot be read or a step stands twice."""
+    """StepError if the part before the first step, used by all, cannot be read, or one stands twice."""
     try:
         refuse_syntax_errors(text, name)
     except StepError as error:
