@@ -1,1 +1,0 @@
-"""Why it went wrong: what picks, of the causes of ptxsim/causes, the one that a record shows."""
