@@ -1,0 +1,84 @@
+"""ptxsim: a functional simulator of compiled PTX. `load(text)` gives a module, `module.launch(...)` runs a
+kernel.
+
+Importing it imports nothing else: its names come from their modules on first use, which brings numba (0.5 s).
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ptxsim.frontend.parser import PtxError
+    from ptxsim.jit.code_cache import cache_directory, is_cold
+    from ptxsim.launch import LoadedModule, Result
+    from ptxsim.machine.tensor_map import TensorMap
+    from ptxsim.report.findings import CLEAN, Finding, times_text
+    from ptxsim.trace.schedule import Costs, Timeline
+
+__all__ = [
+    "CLEAN", "Costs", "Finding", "LoadedModule", "PtxError", "Result", "TensorMap", "Timeline",
+    "cache_directory", "is_cold", "load", "times_text", "warm_up",
+]  # fmt: skip
+
+_COMES_FROM = {
+    "PtxError": "ptxsim.frontend.parser",
+    "LoadedModule": "ptxsim.launch",
+    "Result": "ptxsim.launch",
+    "TensorMap": "ptxsim.machine.tensor_map",
+    "CLEAN": "ptxsim.report.findings",
+    "Finding": "ptxsim.report.findings",
+    "cache_directory": "ptxsim.jit.code_cache",
+    "is_cold": "ptxsim.jit.code_cache",
+    "times_text": "ptxsim.report.findings",
+    "Costs": "ptxsim.trace.schedule",
+    "Timeline": "ptxsim.trace.schedule",
+}
+
+
+def __getattr__(name: str):
+    if name not in _COMES_FROM:
+        raise AttributeError(f"module 'ptxsim' has no attribute {name!r}")
+    return globals().setdefault(name, getattr(importlib.import_module(_COMES_FROM[name]), name))
+
+
+_SMALL = """.version 8.7
+.target sm_100a
+.address_size 64
+.visible .entry small(.param .u64 p) {
+    .reg .b32 %t; .reg .b64 %p, %o;
+    ld.param.u64 %p, [p];
+    mov.u32 %t, %tid.x;
+    mul.wide.u32 %o, %t, 4;
+    add.u64 %p, %p, %o;
+    ld.global.b32 %t, [%p];
+    st.global.b32 [%p], %t;
+    bar.sync 0;
+    ret;
+}
+"""
+
+
+def load(ptx: str | bytes, refuse: bool = True) -> LoadedModule:
+    """Parses a PTX module; text or its bytes, up to the first NUL as C programs pass it.
+
+    Raises PtxError, naming line and text, for text that is not PTX and for an instruction that is not
+    modelled; in a module of several kernels, or without `refuse`, the latter waits for the launch.
+    """
+    import ptxsim.units.all_units  # noqa: F401  (registers the unit instructions)
+    from ptxsim.frontend.parser import parse
+    from ptxsim.launch import LoadedModule
+
+    text = ptx.decode("utf-8", "replace") if isinstance(ptx, bytes) else ptx
+    module = LoadedModule(parse(text.partition("\0")[0]))
+    if refuse and len(module.programs) == 1:
+        next(iter(module.programs.values()))
+    return module
+
+
+def warm_up() -> None:
+    """Loads the compiled code that every checked launch uses, before there is a kernel: half a second."""
+    import numpy as np
+
+    load(_SMALL).launch("small", block=(32, 1, 1), args=[np.zeros(32, np.uint32)])

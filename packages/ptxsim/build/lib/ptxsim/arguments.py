@@ -1,0 +1,124 @@
+"""Arguments of a launch -> the bytes of its parameter block, and what they point at in global memory."""
+
+from __future__ import annotations
+
+import copy
+import struct
+
+import numpy as np
+
+from ptxsim.frontend.parser import Var
+from ptxsim.machine.tensor_map import TensorMap
+from ptxsim.units.tensormap import encoded
+
+_FLOATS = {"f32": np.float32, "f64": np.float64, "f16": np.float16}
+
+
+class Arguments:
+    """Binds the arguments of one launch (ptxsim.launch.Launch)."""
+
+    def __init__(self, launch):
+        self.launch, self.memory, self.program = launch, launch.memory, launch.program
+
+    def bind(self, args: list | bytes) -> dict[str, int]:
+        """Fills the parameter block; the address of each parameter by name.
+
+        One bytes object of the block's size is taken for the whole block, as a driver passes it on.
+        """
+        params = self.program.function.params
+        offsets, end = param_layout(params)
+        block = np.zeros(max(end, 16), np.uint8)
+        base = self.memory.add(block, "kernel parameters", logged=False, short=True)
+        if isinstance(args, bytes):
+            if len(args) < end:
+                raise ValueError(f"{self.program.name} takes {end} bytes of arguments (got {len(args)})")
+            block[:end] = np.frombuffer(args, np.uint8, end)
+        elif len(args) != len(params):
+            raise ValueError(f"{self.program.name} takes {len(params)} arguments (got {len(args)})")
+        else:
+            for i, (param, offset, arg) in enumerate(zip(params, offsets, args, strict=True)):
+                data = self._argument(i, param, arg, base + offset)
+                block[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
+        return {param.name: base + offset for param, offset in zip(params, offsets, strict=True)}
+
+    def _name(self, number: int) -> str:
+        names = self.launch.arg_names
+        return names[number] if number < len(names) else f"argument {number}"
+
+    def _argument(self, number: int, param: Var, arg, address: int) -> bytes:
+        """Bytes of one argument, which will lie at `address`."""
+        if isinstance(arg, TensorMap):
+            return self._map(number, param, arg, address)
+        if isinstance(arg, np.ndarray):
+            if not arg.flags.c_contiguous:
+                raise ValueError(f"argument {number} is not C-contiguous: pass numpy.ascontiguousarray(x)")
+            self.launch.arrays[self._name(number)] = arg
+            return struct.pack("<Q", self.memory.add(arg, self._name(number)))
+        if isinstance(arg, list):
+            return self._struct(number, param, arg, address)
+        if isinstance(arg, bytes):
+            if len(arg) != param.size:
+                raise ValueError(f"argument {number} has {len(arg)} bytes, {param.name} has {param.size}")
+            return arg
+        return _scalar_bytes(number, param, arg)
+
+    def _map(self, number: int, param: Var, arg: TensorMap, address: int) -> bytes:
+        if param.size < 128:
+            raise ValueError(f"argument {number} is a TensorMap, but {param.name} is no 128-byte parameter")
+        name = arg.name or self._name(number)
+        self.launch.arrays[name] = arg.array
+        base = self.memory.add(arg.array, name)
+        self.launch.maps[address] = copy.copy(arg)
+        self.launch.maps[address].segment = self.memory.find(base)
+        return encoded(arg, base)
+
+    def _struct(self, number: int, param: Var, fields: list, address: int) -> bytes:
+        """A parameter that is a struct, given as [(offset in bytes, array, TensorMap or scalar) ..]."""
+        data = bytearray(param.size)
+        for offset, value in fields:
+            if not isinstance(value, np.ndarray | np.generic | TensorMap | bytes):
+                raise ValueError(
+                    f"argument {number}: a struct holds numpy arrays, TensorMaps, numpy scalars and bytes"
+                )
+            inner = Var("", "param", "b8", 1, 0, _size(value))
+            field = self._argument(number, inner, value, address + offset)
+            if offset < 0 or offset + len(field) > param.size:
+                raise ValueError(
+                    f"argument {number} has a field at {offset}, {param.name} {param.size} bytes"
+                )
+            data[offset : offset + len(field)] = field
+        return bytes(data)
+
+
+def _size(value) -> int:
+    """Bytes of a field in a struct."""
+    if isinstance(value, TensorMap):
+        return 128
+    return len(value) if isinstance(value, bytes) else value.itemsize
+
+
+def param_layout(params: list[Var]) -> tuple[list[int], int]:
+    """(offset of each parameter, bytes in all)."""
+    offsets, end = [], 0
+    for param in params:
+        align = max(param.align or 1, 1)
+        end = -(-end // align) * align
+        offsets.append(end)
+        end += param.size
+    return offsets, end
+
+
+def _scalar_bytes(number: int, param: Var, arg) -> bytes:
+    if isinstance(arg, np.generic):
+        data = arg.tobytes()
+    elif isinstance(arg, bool | int):
+        data = (int(arg) & ((1 << 8 * param.size) - 1)).to_bytes(param.size, "little")
+    elif isinstance(arg, float) and param.type in _FLOATS:
+        data = _FLOATS[param.type](arg).tobytes()
+    else:
+        raise ValueError(
+            f"argument {number} of type {type(arg).__name__} does not fit parameter {param.name}"
+        )
+    if len(data) != param.size:
+        raise ValueError(f"argument {number} has {len(data)} bytes, {param.name} has {param.size}")
+    return data

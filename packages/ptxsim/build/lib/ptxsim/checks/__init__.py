@@ -1,0 +1,1 @@
+"""Dynamic checks, implemented as observers of machine events."""

@@ -1,0 +1,184 @@
+"""What happened on every mbarrier of a cluster: who signalled it, in which phases, who saw them complete.
+
+Other checks and the deadlock report read it. A source is (how, warp of the cluster, row of the program);
+how is "arrive", "commit" or "load".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ptxsim.checks.observer import Observer
+
+Source = tuple[str, int, int]
+
+
+@dataclass
+class Signals:
+    """What one source has done on a barrier."""
+
+    lanes: int = 0  # mask
+    total: int = 0
+    phase: int = -1  # the last phase it signalled
+    now: int = 0  # signals in that phase
+
+
+@dataclass
+class Waits:
+    """The waits of one warp on one barrier, so far."""
+
+    phase: int  # that the last one saw complete
+    lanes: int  # that have seen it
+    fresh: int | None = None  # row of the first one, if the phase before the first let it pass
+    again: tuple[int, int] | None = None  # (phase, row) of the first that a phase let pass a second time
+    rows: set[int] = field(default_factory=set)
+    count: int = 1  # waits that passed
+
+    def note(self, phase: int, lanes: int, row: int) -> None:
+        self.rows.add(row)
+        self.count += 1
+        if phase == self.phase and self.lanes & lanes:
+            self.again = self.again or (phase, row)
+        self.lanes = self.lanes | lanes if phase == self.phase else lanes
+        self.phase = phase
+
+
+@dataclass
+class BarrierHistory:
+    """One mbarrier. Phase -1 is the one before the first: it counts as complete and seen."""
+
+    row: int  # of its mbarrier.init
+    thread: int  # that executed it
+    count: int
+    sources: dict[Source, Signals] = field(default_factory=dict)
+    seen: int = -1  # last phase whose completion any thread has waited for
+    bytes_phase: int = -1  # last phase that TMA delivered to
+    parts: list[Origin] = field(default_factory=list)  # loads of this phase
+    before: list[Origin] = field(default_factory=list)  # of the phase before
+    # (warp, lanes of one instruction) -> last phase that they started work for; that they saw complete
+    armed: dict[tuple[int, int], int] = field(default_factory=dict)
+    passed: dict[tuple[int, int], int] = field(default_factory=dict)
+    waits: dict[int, Waits] = field(default_factory=dict)  # warp -> its waits
+
+    def last_seen(self, thread: int) -> int:
+        """The last phase that a thread saw complete, -1 for none."""
+        warp, bit = thread // 32, 1 << thread % 32
+        return max((p for (w, lanes), p in self.passed.items() if w == warp and lanes & bit), default=-1)
+
+
+class Origin(NamedTuple):
+    """Where a piece of asynchronous work came from."""
+
+    how: str
+    warp: int
+    lane: int
+    row: int
+    cta: int
+    offset: int = 0  # a load: where it writes in the shared memory window
+    size: int = 0  # a load: bytes per barrier that it signals
+
+
+class History(Observer):
+    def __init__(self, launch, reporter):
+        self.reporter = reporter
+        self.barriers: dict[tuple[int, int], BarrierHistory] = {}
+
+    def start(self, cluster) -> None:
+        self.barriers.clear()
+
+    def mbarrier_init(self, cluster, split, lane: int, place) -> None:
+        count = cluster.mbarriers[place].expected
+        self.barriers[place] = BarrierHistory(split.row, split.warp * 32 + lane, count)
+
+    def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+        self._signalled(cluster, place, "arrive", split.warp, lanes, split.row)
+        self._armed(cluster, split.warp, lanes, place)
+
+    def will_signal(self, cluster, split, kind: str, places: list) -> None:
+        for place in places if kind != "cp.async" else ():
+            self._armed(cluster, split.warp, 1 << split.leader, place)
+
+    def commit_issue(self, cluster, split) -> Origin:
+        return Origin("commit", split.warp, split.leader, split.row, split.cta)
+
+    def tma_issue(self, cluster, split, kind: str, tmap, start, ranks: list[int], offset: int) -> Origin:
+        return Origin(kind, split.warp, split.leader, split.row, split.cta, offset, tmap.box_bytes)
+
+    def async_arrive(self, cluster, place, token) -> None:
+        if token is None or place not in self.barriers:
+            return
+        self._signalled(cluster, place, token.how, token.warp, 1 << token.lane, token.row)
+        if token.how == "load":
+            history = self.barriers[place]
+            history.bytes_phase = cluster.mbarriers[place].phase
+            history.parts.append(token)
+
+    def _signalled(self, cluster, place, how: str, warp: int, lanes: int, row: int) -> None:
+        history = self.barriers.get(place)
+        if history is None:
+            return
+        signals = history.sources.get((how, warp, row))
+        if signals is None:
+            signals = history.sources[how, warp, row] = Signals()
+        phase = cluster.mbarriers[place].phase
+        if signals.phase != phase:
+            signals.phase, signals.now = phase, 0
+        signals.lanes |= lanes
+        signals.total += lanes.bit_count()
+        signals.now += lanes.bit_count()
+
+    def _armed(self, cluster, warp: int, lanes: int, place) -> None:
+        history = self.barriers.get(place)
+        if history is not None:
+            history.armed[warp, lanes] = cluster.mbarriers[place].phase
+
+    def phase_complete(self, cluster, place) -> None:
+        history = self.barriers[place]
+        history.before, history.parts = history.parts, []
+
+    def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+        history, done = self.barriers[place], cluster.mbarriers[place].phase - 1
+        history.seen = max(history.seen, done)
+        waits = history.waits.get(split.warp)
+        if waits is None:
+            fresh = split.row if done < 0 else None
+            history.waits[split.warp] = Waits(done, lanes, fresh, None, {split.row})
+        else:
+            waits.note(done, lanes, split.row)
+        history.passed[split.warp, lanes] = done
+
+
+def never_waited(cluster, histories: dict, name_of) -> list[str]:
+    """Names of the barrier arrays that are signalled, but that no thread has waited for, at any index.
+
+    Where there is none, those that are initialised, as nobody waits. name_of: window offset -> name.
+    """
+    waiting = {w.detail["place"] for w in cluster.waits.values() if w.kind == "mbarrier"}
+    signalled, silent, waited = {}, {}, set()
+    for place, history in histories.items():
+        array = name_of(place[1]).partition("[")[0]
+        if history.waits or place in waiting:
+            waited.add(array)
+        else:
+            (signalled if history.sources else silent).setdefault(array, name_of(place[1]))
+    found = [name for array, name in signalled.items() if array not in waited]
+    return found or [name for array, name in silent.items() if array not in waited | set(signalled)]
+
+
+def waited_at(histories: dict, cluster, place: tuple[int, int], name_of) -> tuple[list, list]:
+    """Of the array of a barrier: (places that no thread waits for, those that some thread does).
+
+    Only barriers that somebody signals are among the first.
+    """
+    waiting = {w.detail["place"] for w in cluster.waits.values() if w.kind == "mbarrier"}
+    array = name_of(place[1]).partition("[")[0]
+    same = [p for p in histories if p[0] == place[0] and name_of(p[1]).partition("[")[0] == array]
+    awaited = [p for p in same if histories[p].waits or p in waiting]
+    return [p for p in same if p not in awaited and histories[p].sources], awaited
+
+
+def history_of(cluster) -> dict[tuple[int, int], BarrierHistory]:
+    """The histories of a cluster's barriers; empty when it runs without checks."""
+    observers = getattr(cluster.checks, "observers", ())
+    return next((o.barriers for o in observers if isinstance(o, History)), {})

@@ -1,0 +1,1 @@
+"""Objects used before, after or against their contract: mbarriers, TMEM, copies, CTAs."""

@@ -1,0 +1,193 @@
+"""A CTA must live, and its tensor memory stay allocated, until its peers are done with them.
+
+Each CTA of a cluster is one clock. A CTA's clock ticks when it releases (arrives, commits, starts a copy);
+what it then waits for tells it the clocks of those who signalled. A peer that touches this CTA at its time t
+must be known here, at time t or later, when this CTA ends (shared memory, mbarriers: PTX ISA 5.1.4,
+9.7.13.15) and when it frees tensor memory of a pair (9.7.16.5). Coarser than threads, so it misses cases but
+invents none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ptxsim.checks.observer import Observer
+from ptxsim.isa.address_map import RANK_SHIFT, SHARED_BASE, SHARED_END
+from ptxsim.jit import bytecode
+from ptxsim.jit.compiled import compiled
+
+_STAY = "end with cluster_sync(): no CTA may leave, or free TMEM, while its peer still works with it"
+_FLAGS = {"acquire", "volatile", "relaxed"}  # loads that can wait for a flag in memory
+
+
+@dataclass(frozen=True)
+class Freed:
+    """A dealloc for a pair of CTAs, and what its CTA knew of the others then."""
+
+    knew: np.ndarray
+    row: int
+    text: str
+
+
+@compiled()
+def remote_rows(log, warps, rows):
+    """rows[cta, rank]: the last row at which a thread of `cta` accesses the shared memory of `rank`.
+
+    True if there is any such access.
+    """
+    found = False
+    for i in range(len(log)):
+        place = log[i, bytecode.LOG_PLACE]
+        if SHARED_BASE <= place < SHARED_END:
+            rank = (place - SHARED_BASE) >> RANK_SHIFT
+            cta = log[i, bytecode.LOG_THREAD] // 32 // warps
+            if rank != cta:
+                rows[cta, rank] = log[i, bytecode.LOG_ROW]
+                found = True
+    return found
+
+
+class Peers(Observer):
+    def __init__(self, launch, reporter):
+        self.reporter = reporter
+        flags = any(
+            i is not None and i.op in ("ld", "atom") and _FLAGS & set(i.mods) for i in launch.program.instrs
+        )
+        self.on = launch.ctas_per_cluster > 1 and not flags
+
+    def start(self, cluster) -> None:
+        n = cluster.ctas
+        self.now = np.ones(n, np.int64)
+        self.knows = np.zeros((n, n), np.int64)  # [x, y]: the time of y that x has learnt of
+        self.open: dict[object, np.ndarray] = {}  # barrier -> clocks of those who signalled the current phase
+        self.done: dict[object, np.ndarray] = {}  # the same of completed phases
+        # (from, to, what, offset of what it names) -> (time, row) of the last one
+        self.touches: dict[tuple[int, int, str, int], tuple[int, int]] = {}
+        self.tmem = np.zeros(n, np.int64)  # time of each CTA's last access to its tensor memory
+        self.freed: dict[int, Freed] = {}
+        self.rows = np.full((n, n), -1, np.int64)
+        self.place: object = None  # barrier of the last arrival or wait
+
+    # ---- clocks ----
+
+    def _release(self, cta: int) -> np.ndarray:
+        self.knows[cta, cta] = self.now[cta]
+        self.now[cta] += 1
+        return self.knows[cta].copy()
+
+    def _signal(self, key, clock: np.ndarray) -> None:
+        known = self.open.get(key)
+        self.open[key] = clock if known is None else np.maximum(known, clock)
+
+    def _complete(self, key) -> None:
+        clock = self.open.pop(key, None)
+        if clock is not None:
+            self.done[key] = np.maximum(self.done.get(key, 0), clock)
+
+    def _learn(self, cta: int, key) -> None:
+        if key in self.done:
+            np.maximum(self.knows[cta], self.done[key], out=self.knows[cta])
+
+    def _touch(self, source: int, target: int, what: str, row: int, offset: int = 0, age: int = 0) -> None:
+        """`what`: with {} for the name of what is at `offset`. `age`: releases of the source since."""
+        self.touches[source, target, what, offset] = self.now.item(source) - age, row
+
+    # ---- events ----
+
+    def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+        lane = (lanes & -lanes).bit_length() - 1
+        if self._repeats(split, lane, place):
+            return
+        if split.cta != place[0]:
+            self._touch(split.cta, place[0], "arrives on {}", split.row, place[1])
+        self._signal(place, self._release(split.cta))
+
+    def _repeats(self, split, lane: int, place) -> bool:
+        """A further lane does what the leader of its split has just done."""
+        if lane == split.leader or place != self.place:
+            self.place = place
+            return False
+        return True
+
+    def will_signal(self, cluster, split, kind: str, places: list) -> None:
+        """Comes after the load or commit was issued, which released."""
+        for rank, offset in places:
+            if rank != split.cta:
+                self._touch(split.cta, rank, f"signals {{}} ({kind})", split.row, offset, age=1)
+
+    def commit_issue(self, cluster, split) -> np.ndarray:
+        return self._release(split.cta)
+
+    def tma_issue(self, cluster, split, kind: str, tmap, start, ranks: list[int], offset: int):
+        for rank in (r for r in ranks if r != split.cta):
+            self._touch(split.cta, rank, "copies to {}", split.row, offset)
+        return self._release(split.cta)
+
+    def async_arrive(self, cluster, place, token) -> None:
+        if token is not None:
+            self._signal(place, token)
+
+    def phase_complete(self, cluster, place) -> None:
+        self._complete(place)
+
+    def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+        self._learn(split.cta, place)
+
+    def cluster_arrive(self, cluster, split, relaxed: bool) -> None:
+        self._signal("cluster", self._release(split.cta))
+
+    def cluster_complete(self, cluster) -> None:
+        self._complete("cluster")
+
+    def cluster_wait(self, cluster, split) -> None:
+        self._learn(split.cta, "cluster")
+
+    def accesses(self, cluster, log: np.ndarray) -> None:
+        if remote_rows(log, cluster.warps_per_cta, self.rows):
+            for source, target in np.argwhere(self.rows >= 0).tolist():
+                self._touch(source, target, "accesses the shared memory", int(self.rows[source, target]))
+            self.rows[:] = -1
+
+    def mma_issue(self, cluster, split, op) -> None:
+        if op.group == 2:
+            self._touch(op.cta, op.cta ^ 1, "uses its shared and tensor memory in an MMA", split.row)
+
+    def tmem_access(self, cluster, split, cells, write: bool, row: int) -> None:
+        self.tmem[split.cta] = self.now[split.cta]
+
+    def tmem_free(self, cluster, split, start: int, columns: int, group: int) -> None:
+        if group == 2:
+            text = f"columns {start}..{start + columns - 1}"
+            self.freed[split.cta] = Freed(self.knows[split.cta].copy(), split.row, text)
+
+    # ---- findings ----
+
+    def finish(self, cluster) -> None:
+        if cluster.stuck:
+            return
+        for (source, target, touch, offset), (time, row) in self.touches.items():
+            if self.knows[target, source] < time:
+                what = touch.format(self.reporter.shared_name(offset))
+                message = (
+                    f"CTA {source} {what} of CTA {target}, but nothing keeps CTA {target} from having ended"
+                )
+                self._report(cluster, "cluster", source, row, what, message)
+        for cta, freed in self.freed.items():
+            peer = cta ^ 1
+            if peer < cluster.ctas and freed.knew[peer] < self.tmem[peer]:
+                self._report(
+                    cluster,
+                    "tmem-alloc",
+                    cta,
+                    freed.row,
+                    "free",
+                    f"tcgen05.dealloc of {freed.text} in CTA {cta} with cta_group 2, while CTA {peer} may "
+                    "still "
+                    f"read its half of them",
+                )
+
+    def _report(self, cluster, kind: str, cta: int, row: int, key: str, message: str) -> None:
+        finding = self.reporter.add(kind, "error", message, _STAY, key=(kind, key))
+        finding.where = finding.where or self.reporter.row_place(cluster, cta, row)

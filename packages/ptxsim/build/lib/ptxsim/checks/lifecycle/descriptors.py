@@ -1,0 +1,59 @@
+"""Shared-memory operands of tcgen05.mma start where their descriptor says that the swizzle pattern starts.
+
+PTX ISA 9.7.16.4.1: a swizzle pattern repeats every 1024, 512 or 256 B; a matrix that does not start at the
+first row of a pattern needs the matrix base offset in its descriptor. 9.7.16.5.1: bits 46-48 are 0b001.
+"""
+
+from __future__ import annotations
+
+from ptxsim.checks.observer import Observer
+from ptxsim.isa.layouts import decode_matrix_descriptor, fixed_bits
+
+_ROWS = {128: 8, "128_atom32": 8, 64: 4, 32: 2}  # 128-byte rows of a pattern, by swizzle mode
+
+
+class Descriptors(Observer):
+    def __init__(self, launch, reporter):
+        self.reporter = reporter
+        self.known: set[int] = set()
+
+    def mma_issue(self, cluster, split, op) -> None:
+        for bits in (op.a, op.b):
+            if isinstance(bits, int) and bits not in self.known:
+                self.known.add(bits)
+                self._check(split, bits)
+
+    def _check(self, split, bits: int) -> None:
+        try:
+            fields = decode_matrix_descriptor(bits)
+        except ValueError:
+            return  # reported where the operand is read
+        if fixed_bits(bits) == 0:
+            self._unmarked(split, bits)
+        rows = _ROWS.get(fields.swizzle)
+        if rows is None:
+            return
+        row = (fields.start >> 7) % rows
+        if row != fields.base % rows:
+            self.reporter.add(
+                "misaligned",
+                "error",
+                f"the MMA reads {self.reporter.shared_name(fields.start)} with a {rows * 16} B swizzle, "
+                "but its "
+                f"address is {row * 128} B behind a multiple of {rows * 128} B: the pattern does not "
+                "start there",
+                f"swizzled buffers start on multiples of {rows * 128} B: pool.move_base_to(1024), or "
+                "align=1024",
+                split,
+                key=("descriptor", self.reporter.shared_name(fields.start).split(" + ")[0]),
+            )
+
+    def _unmarked(self, split, bits: int) -> None:
+        self.reporter.add(
+            "descriptor",
+            "review",
+            f"matrix descriptor 0x{bits:016x}: bits 46-48 must be 0b001, found 0b000",
+            "set bit 46, as the format of tcgen05 asks; chips are known to read the rest all the same",
+            split,
+            key="descriptor-fixed-bits",
+        )

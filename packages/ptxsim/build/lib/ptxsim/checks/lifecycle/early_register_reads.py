@@ -1,0 +1,145 @@
+"""Registers of a tcgen05.ld or wgmma that are read before its wait (PTX ISA 9.7.16.8.1, 9.7.15.7.3).
+
+Found in the text, reported when the instruction runs. A plain `mov` is no use: ptxas makes such copies one
+register. Of a tcgen05.ld this is `review`, whether its wait comes late or never: a true dependence through a
+register is kept without it (PTX ISA 9.7.16.6.4.5), which Triton 3.9 and FlashAttention-4 rely on; nothing
+else is ordered before the wait, and races with reuse of the columns are found as such.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import deque
+
+from ptxsim.checks.observer import Observer
+from ptxsim.checks.static_flow import next_rows, targets
+from ptxsim.frontend.parser import Instr, Mem, Pair, Paren, Reg, Vec
+
+_LD_HINT = "tcgen05.wait.ld comes between tcgen05.ld and the first use of its registers"
+_WGMMA_HINT = "wgmma.commit_group, then wgmma.wait_group, come between wgmma and the first use of its result"
+_MANY = 8  # groups in flight, hardware aside; no wait_group has a larger number
+
+
+class LoadedRegisters(Observer):
+    def __init__(self, launch, reporter):
+        self.reporter = reporter
+        self.early = launch.early_uses
+
+    def tmem_issue(self, cluster, split, kind: str, registers: tuple) -> None:
+        if kind == "ld":
+            self._report(cluster, split, "review", "tcgen05.ld", "tcgen05.wait::ld", _LD_HINT)
+
+    def wgmma_issue(self, cluster, split) -> None:
+        self._report(cluster, split, "error", "wgmma", "a wgmma.wait_group that covers it", _WGMMA_HINT)
+
+    def _report(self, cluster, split, severity: str, what: str, wait: str, hint: str) -> None:
+        row = self.early.get(split.row)
+        if row is not None:
+            line = self.reporter.line_text(cluster.program.instrs[row])
+            message = f"a register of this {what} is read ({line}) before {wait}"
+            self.reporter.add("async-pending", severity, message, hint, split, key="early")
+
+
+@functools.lru_cache(maxsize=16)
+def early_uses(program) -> dict[int, int]:
+    """Row of a tcgen05.ld or wgmma -> first row found that reads one of its registers without a wait."""
+    found = {}
+    for row, instr in enumerate(program.instrs):
+        if instr is None or (instr.op, instr.mods[:1]) not in _SOURCES:
+            continue
+        use = _first_use(program, row, frozenset(targets(instr)))
+        if use is not None:
+            found[row] = use
+    return found
+
+
+_SOURCES = {("tcgen05", ("ld",)), ("wgmma", ("mma_async",))}
+
+
+def _first_use(program, start: int, names: frozenset) -> int | None:
+    """Follows all ways from an instruction to its wait: pending registers, and groups committed since."""
+    arriving = {row: (names, 0) for row in next_rows(program, start)}
+    todo = deque(arriving)
+    loads = program.instrs[start].op == "tcgen05"
+    while todo:
+        row = todo.popleft()
+        instr, (pending, commits) = program.instrs[row], arriving[row]
+        if instr is not None:
+            if _is_wait(instr, loads, commits):
+                continue
+            commits = min(commits + (instr.op == "wgmma" and instr.mods[0] == "commit_group"), _MANY)
+            read, written = pending & _reads(instr), frozenset(targets(instr))
+            copies = instr.op == "mov" and instr.pred is None and isinstance(instr.operands[1], Reg)
+            if read and not copies:
+                return row
+            pending = pending | written if read else pending - written if instr.pred is None else pending
+        for after in next_rows(program, row) if pending else ():
+            known, fewest = arriving.get(after, (frozenset(), _MANY + 1))
+            if not pending <= known or commits < fewest:
+                arriving[after] = known | pending, min(commits, fewest)
+                todo.append(after)
+    return None
+
+
+@functools.lru_cache(maxsize=512)
+def used_before_handed_over(program, load: int) -> bool:
+    """Whether every way from a tcgen05.ld reads one of its registers, or waits, before it tells anybody else.
+
+    What reads a register stands still until the load has all its data, so that no other access to its columns
+    can then come before it on a chip.
+    """
+    seen, todo = set(), [(row, frozenset(targets(program.instrs[load]))) for row in next_rows(program, load)]
+    if not todo:
+        return False
+    while todo:
+        row, pending = todo.pop()
+        if (row, pending) in seen:
+            continue
+        seen.add((row, pending))
+        instr = program.instrs[row]
+        if instr is not None:
+            if _is_wait(instr, True, 0):
+                continue
+            copies = instr.op == "mov" and instr.pred is None and isinstance(instr.operands[1], Reg)
+            if pending & _reads(instr):
+                if not copies:
+                    continue
+                pending = pending | frozenset(targets(instr))
+            elif instr.op in _HANDS_OVER or instr.op == "tcgen05" and instr.mods[0] in _TCGEN05_HANDS_OVER:
+                return False
+        after = next_rows(program, row)
+        if not after:
+            return False
+        todo += [(next_row, pending) for next_row in after]
+    return True
+
+
+_HANDS_OVER = {"bar", "barrier", "mbarrier", "atom", "red", "ret", "exit"}
+_TCGEN05_HANDS_OVER = {"mma", "commit", "cp", "st", "dealloc", "shift"}
+
+
+def _is_wait(instr: Instr, loads: bool, commits: int) -> bool:
+    """Does this cover the load, or the wgmma whose group is the `commits`-th youngest (0: still open)?"""
+    if loads:
+        return instr.op == "tcgen05" and instr.mods[0] == "wait::ld"
+    return instr.op == "wgmma" and instr.mods[0] == "wait_group" and commits > instr.operands[0].bits
+
+
+def _reads(instr: Instr) -> frozenset:
+    written = targets(instr)
+    sources = instr.operands[1:] if written else instr.operands
+    return frozenset(_names(list(sources)))
+
+
+def _names(operands: list) -> set[str]:
+    names: set[str] = set()
+    for operand in operands:
+        if isinstance(operand, Reg):
+            names.add(operand.name)
+        elif isinstance(operand, Vec | Paren):
+            names |= _names(list(operand.items))
+        elif isinstance(operand, Pair):
+            names |= _names([operand.first, operand.second])
+        elif isinstance(operand, Mem):
+            names |= _names([operand.base, *operand.parts])
+    return names

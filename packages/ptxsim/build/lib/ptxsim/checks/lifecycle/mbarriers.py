@@ -1,0 +1,217 @@
+"""Life cycle of mbarriers: waits that cannot mean what they say, phases left open or unseen at the end.
+
+Rules (PTX ISA 9.7.13.15): a parity wait tells only the current phase from the one before, so a barrier may
+not get two phases ahead of who waits on it; a phase completes when its arrivals and its bytes are all there;
+whoever starts a copy must see it complete before the CTA ends.
+"""
+
+from __future__ import annotations
+
+import functools
+from operator import or_
+
+from ptxsim.checks.barrier_history import BarrierHistory, history_of
+from ptxsim.checks.deadlock.causes import loads_to_come
+from ptxsim.checks.deadlock.wait_graph import Model
+from ptxsim.checks.observer import Observer
+from ptxsim.checks.running_ahead import from_several_ctas, why
+from ptxsim.report.findings import Finding
+
+_COUNT = "compare init(count) with how many threads or commits arrive per round; each arrives once per round"
+_FLIP = "flip the phase after each wait: phase ^= 1, or move_to_next_stage()"
+_BYTES = (
+    "the bytes given to arrive are the sum of all copies that signal this barrier in a phase: every buffer, "
+    "bytes and not elements, and the loads of both CTAs where both report to one barrier"
+)
+_REUSED = "mbarrier.inval, then a barrier of the threads, before its memory holds something else"
+_UNSEEN = "every load must be waited for: do the loop that loads and the loop that waits run equally often?"
+
+
+class Barriers(Observer):
+    """Stands before History in the list of observers: it compares a wait with what was seen before it."""
+
+    def __init__(self, launch, reporter):
+        self.reporter = reporter
+        self.histories: dict[tuple[int, int], BarrierHistory] = {}
+
+    def start(self, cluster) -> None:
+        self.histories = history_of(cluster)
+        self.ahead: dict[tuple, Finding] = {}  # barriers that run ahead
+        self.places: dict[tuple, bytes] = {}  # what mbarrier.init left in the memory of each barrier
+
+    def _name(self, place) -> str:
+        return f"{self.reporter.shared_name(place[1])} of CTA {place[0]}"
+
+    # ---- while it runs ----
+
+    def mbarrier_init(self, cluster, split, lane: int, place) -> None:
+        self.places[place] = _memory(cluster, place)
+
+    def mbarrier_blocked(self, cluster, split, lanes: int, place, parity: int) -> None:
+        history, barrier = self.histories.get(place), cluster.mbarriers[place]
+        missed = barrier.phase - 2  # the phase of this parity that completed last
+        if history is None or missed < 0 or history.seen >= missed:
+            return
+        message = (
+            f"{self._name(place)} runs ahead: phases {history.seen + 1} to {barrier.phase - 1} completed "
+            f"before the wait for phase {missed} could see it, and parity {parity} cannot tell phase "
+            f"{missed} from phase {barrier.phase}"
+        )
+        for _ in range(lanes.bit_count()):  # a finding counts threads
+            finding = self._at(split, "mbarrier", ("ahead", place[1]), place, message, "", "ahead")
+            finding.evidence["ahead"] = True  # only an error if something comes of it (clues.py)
+            self.ahead.setdefault(place, finding)
+
+    def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+        history, barrier = self.histories.get(place), cluster.mbarriers[place]
+        if history is None or barrier.phase not in history.armed.values():
+            return
+        done = barrier.phase - 1
+        armed = _lanes_at(history.armed, split.warp, barrier.phase)
+        for _ in range((lanes & armed & _lanes_at(history.passed, split.warp, done)).bit_count()):
+            message = (
+                f"the wait on {self._name(place)} does not wait: it asks again for phase {done} (parity "
+                f"{done & 1}), which this thread has seen complete; what it started since belongs to phase "
+                f"{barrier.phase}"
+            )
+            self._at(split, "mbarrier", ("stale", place[1]), place, message, _FLIP, "stale")
+
+    def _at(self, split, kind: str, key: tuple, place, message: str, hint: str, cause: str) -> Finding:
+        name = self.reporter.shared_name(place[1])
+        return self.reporter.add(kind, "error", message, hint, split, key, barrier=name, cause=cause)
+
+    # ---- at the end ----
+
+    def finish(self, cluster) -> None:
+        for place, finding in self.ahead.items():
+            if not finding.hint:
+                reason = why(cluster, self.histories, place, self.reporter)
+                finding.message, finding.hint = f"{finding.message}: {reason.text}", reason.hint
+                finding.evidence["cause"] = reason.cause
+                if reason.cause == "arrivals" and reason.row is not None:
+                    finding.where = self.reporter.row_place(cluster, place[0], reason.row)
+        if self.reporter.killed():
+            return
+        self._overwritten(cluster)
+        for place, history in self.histories.items():
+            if place in cluster.mbarriers:
+                (self._bytes if cluster.stuck else self._left_open)(cluster, place, history)
+
+    def _overwritten(self, cluster) -> None:
+        """Memory that holds an mbarrier is for nothing else until mbarrier.inval (9.7.13.15.10)."""
+        for place, left in self.places.items():
+            if place in cluster.mbarriers and _memory(cluster, place) != left:
+                message = f"the 8 bytes of mbarrier {self._name(place)} are written to while it is in use"
+                key = ("overwritten", place[1])
+                self.reporter.add("mbarrier", "review", message, _REUSED, key=key, cause="reused")
+
+    def _bytes(self, cluster, place, history: BarrierHistory) -> None:
+        """All arrivals are there, the bytes are not."""
+        barrier = cluster.mbarriers[place]
+        if barrier.pending or not barrier.tx or loads_to_come(Model(cluster, self.reporter), place):
+            return
+        parts: dict[str, int] = {}
+        for load in history.parts:
+            buffer = self.reporter.shared_name(load.offset)
+            parts[buffer] = parts.get(buffer, 0) + load.size
+        terms = [f"{name} {size}" for name, size in parts.items()]
+        detail = f" ({' + '.join(terms[:4])}{' + ...' if len(terms) > 4 else ''})" if terms else ""
+        side = "too few" if barrier.tx > 0 else "too many"
+        message = (
+            f"{self._name(place)} expected {barrier.announced} B, TMA delivered {barrier.delivered} B"
+            f"{detail}: {abs(barrier.tx)} B {side}, phase {barrier.phase} never completes"
+        )
+        both = from_several_ctas(cluster, history) if barrier.tx > 0 else None
+        message += f"; {both.text}" if both else ""
+        self._afterwards(cluster, "tx-count", "error", place, history, message, both.hint if both else _BYTES)
+
+    def _left_open(self, cluster, place, history: BarrierHistory) -> None:
+        barrier = cluster.mbarriers[place]
+        if barrier.tx < 0:
+            message = (
+                f"{self._name(place)}: TMA delivered {-barrier.tx} B more than it was told to expect "
+                f"(phase {barrier.phase}): a wait returns before its bytes are there, or never"
+            )
+            self._afterwards(cluster, "tx-count", "error", place, history, message, _BYTES)
+        elif history.bytes_phase > history.seen:
+            copies = history.parts or history.before
+            names = dict.fromkeys(self.reporter.shared_name(load.offset) for load in copies)
+            buffers = ", ".join(names) or "a buffer"
+            state = f"{barrier.tx} B are outstanding" if barrier.tx else "nobody waits for it"
+            waits = f"waited for up to phase {history.seen}" if history.seen >= 0 else "never waited for"
+            message = (
+                f"a TMA load of {buffers} on {self._name(place)} is in flight when the kernel ends: {state} "
+                f"(phase {max(history.bytes_phase, 0)}; {waits}). It may write "
+                f"shared memory after the CTA has gone"
+            )
+            self._afterwards(cluster, "async-pending", "error", place, history, message, _UNSEEN)
+        elif 0 < barrier.pending < barrier.expected and _threads_a_round(cluster.program, history):
+            self._drifts(cluster, place, history)
+        elif barrier.tx or 0 < barrier.pending < barrier.expected:
+            message = (
+                f"{self._name(place)} is left in the middle of phase {barrier.phase}: "
+                f"{barrier.expected - barrier.pending} of {barrier.expected} arrivals came"
+            )
+            if barrier.tx:
+                message += f", and no copy brought the {barrier.tx} B that it was told to expect"
+            both = from_several_ctas(cluster, history)
+            message += f"; {both.text}" if both else ""
+            hint = both.hint if both else _COUNT
+            self._afterwards(cluster, "mbarrier", "review", place, history, message, hint, both)
+
+    def _drifts(self, cluster, place, history: BarrierHistory) -> None:
+        """More threads arrive in each round than it counts, and no whole number of phases."""
+        threads, barrier = _threads_a_round(cluster.program, history), cluster.mbarriers[place]
+        message = (
+            f"{self._name(place)}: {threads} threads arrive in each round, and init({history.count}) "
+            f"lets {history.count} complete a phase: each round leaves {threads % history.count} to the next "
+            f"({barrier.expected - barrier.pending} at the end), until a wait passes before all have come"
+        )
+        finding = self._afterwards(cluster, "mbarrier", "error", place, history, message, _COUNT)
+        finding.evidence["cause"] = "arrivals"
+
+    def _afterwards(
+        self, cluster, kind: str, severity: str, place, history, message: str, hint: str, reason=None
+    ) -> Finding:
+        """A finding at the line of the last load or arrival, else of the init; about bytes, at the line that
+        announces them.
+        """
+        copies = history.parts or history.before
+        row = copies[-1].row if copies else next((r for _, _, r in reversed(history.sources)), history.row)
+        if reason is not None:
+            row = reason.row
+        elif kind == "tx-count":
+            row = next((r for r in _announcing(cluster.program, history)), row)
+        name = self.reporter.shared_name(place[1])
+        array = name.split("[")[0] if self.reporter.knows(place[1]) else row  # the stages of one ring
+        finding = self.reporter.add(kind, severity, message, hint, key=(kind, array), barrier=name)
+        finding.where = finding.where or self.reporter.row_place(cluster, place[0], row)
+        return finding
+
+
+def _threads_a_round(program, history: BarrierHistory) -> int:
+    """Threads that arrive equally often, by one line, if they are too many for the count; else 0."""
+    arrivals = {key: s for key, s in history.sources.items() if key[0] == "arrive"}
+    lines = {program.instrs[row].src or row for _, _, row in arrivals}
+    threads = sum(s.lanes.bit_count() for s in arrivals.values())
+    rounds = {s.total / s.lanes.bit_count() for s in arrivals.values()}
+    if len(arrivals) < len(history.sources) or len(lines) != 1 or len(rounds) != 1 or min(rounds) < 2:
+        return 0
+    return threads if threads > history.count and threads % history.count else 0
+
+
+def _lanes_at(phases: dict[tuple[int, int], int], warp: int, phase: int) -> int:
+    """Lanes of a warp that a history has at this phase."""
+    return functools.reduce(or_, (lanes for (w, lanes), at in phases.items() if w == warp and at == phase), 0)
+
+
+def _announcing(program, history: BarrierHistory) -> list[int]:
+    """Rows that have told the barrier how many bytes to expect."""
+    return [
+        row for how, _, row in history.sources if how == "arrive" and "expect_tx" in program.instrs[row].mods
+    ]
+
+
+def _memory(cluster, place: tuple[int, int]) -> bytes:
+    rank, offset = place
+    return cluster.shared[rank, offset : offset + 8].tobytes()

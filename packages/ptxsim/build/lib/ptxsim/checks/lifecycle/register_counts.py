@@ -1,0 +1,38 @@
+"""All warps of a warpgroup execute the same setmaxnreg (PTX ISA 9.7.19.5)."""
+
+from __future__ import annotations
+
+from ptxsim.checks.grammar import role
+from ptxsim.checks.observer import Observer
+
+_FULL = 0xFFFF_FFFF
+_SAME = "setmaxnreg is for a whole warpgroup: no condition on the warp around it, and one count for all four"
+
+
+class RegisterCounts(Observer):
+    def __init__(self, launch, reporter):
+        self.reporter = reporter
+        self.on = any(i is not None and i.op == "setmaxnreg" for i in launch.program.instrs)
+
+    def finish(self, cluster) -> None:
+        for cta in range(cluster.ctas):
+            pool = cluster.unit_state.get(("registers", cta))
+            first = cta * cluster.warps_per_cta
+            for group in range(first, first + cluster.warps_per_cta, 4) if pool else ():
+                warps = range(group, min(group + 4, first + cluster.warps_per_cta))
+                self._group(cluster, cta, {w: pool.done.get(w, []) for w in warps})
+
+    def _group(self, cluster, cta: int, done: dict[int, list]) -> None:
+        texts = {w: [f"{way} {count}" for way, count, _ in steps] for w, steps in done.items()}
+        waiting = {g // 32 for g, wait in cluster.waits.items() if wait.kind == "registers"}
+        if cluster.stuck and waiting & set(done) or len({tuple(t) for t in texts.values()}) == 1:
+            return
+        longest = max(texts, key=lambda w: len(texts[w]))
+        other = next(w for w in texts if texts[w] != texts[longest])
+        who, whom = (role(cluster, cta, {w: _FULL}) for w in (longest, other))
+        message = (
+            f"the warps of a warpgroup execute different setmaxnreg: {who} {', '.join(texts[longest])}; "
+            f"{whom} {', '.join(texts[other]) or 'none'}"
+        )
+        finding = self.reporter.add("collective", "error", message, _SAME, key=("setmaxnreg",))
+        finding.where = finding.where or self.reporter.row_place(cluster, cta, done[longest][0][2])

@@ -1,0 +1,180 @@
+"""Shared memory that is read before anybody has written it.
+
+Every byte of every CTA's window has a flag. What the tensor core or TMA reads unwritten is an error. What a
+thread loads unwritten is `review`: compilers may load early what a predicate then discards.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptxsim.checks.observer import Observer
+from ptxsim.isa.address_map import OFFSET_MASK, RANK_SHIFT, SHARED_BASE, SHARED_END
+from ptxsim.isa.number_formats import DECODERS
+from ptxsim.jit import bytecode
+from ptxsim.jit.compiled import compiled
+from ptxsim.units.matrix_operands import operand_chunks
+from ptxsim.units.tma import box_index
+
+_LIMIT = 16  # unwritten loads noted per piece of log
+_WRITE_FIRST = "fill the buffer, and wait until it is filled, before anything reads it"
+_ROW, _THREAD, _PLACE, _SIZE = bytecode.LOG_ROW, bytecode.LOG_THREAD, bytecode.LOG_PLACE, bytecode.LOG_SIZE
+_BASE, _END, _SHIFT, _MASK = SHARED_BASE, SHARED_END, RANK_SHIFT, OFFSET_MASK
+
+
+@compiled()
+def follow_log(log, written, found):
+    """Marks the stores of a log; notes loads of unwritten bytes as (log index, byte) in `found`."""
+    count = 0
+    for i in range(len(log)):
+        place = log[i, _PLACE]
+        if place < _BASE or place >= _END:
+            continue
+        rank, offset = (place - _BASE) >> _SHIFT, place & _MASK
+        size = (log[i, _SIZE] & bytecode.LOG_SIZE_MASK) >> 1
+        if log[i, _SIZE] & 1:
+            for b in range(size):
+                written[rank, offset + b] = 1
+            continue
+        for b in range(size):
+            if not written[rank, offset + b]:
+                if count < len(found) and (count == 0 or log[found[count - 1, 0], _ROW] != log[i, _ROW]):
+                    found[count, 0], found[count, 1] = i, offset + b
+                    count += 1
+                break
+    return count
+
+
+class SharedMemory(Observer):
+    def __init__(self, launch, reporter):
+        self.launch, self.reporter = launch, reporter
+        window = -(-launch.shared_end // 1024) * 1024
+        self.written = np.zeros((launch.ctas_per_cluster, window), np.uint8)
+        self.chunks = self.written.view(np.complex128)  # by 16 bytes
+        self.full = np.ones(16, np.uint8).view(np.complex128)[0]
+        self.found = np.zeros((_LIMIT, 2), np.int64)
+        self.good: set[tuple] = set()  # operands and boxes known to be written
+
+    def start(self, cluster) -> None:
+        self.written[:] = 0
+        self.good.clear()
+
+    # ---- writes ----
+
+    def accesses(self, cluster, log: np.ndarray) -> None:
+        for i, byte in self.found[: follow_log(log, self.written, self.found)].tolist():
+            self._loaded(cluster, log[i], byte)
+
+    def tma_write(self, cluster, token, rank: int, chunks: np.ndarray) -> None:
+        self.chunks[rank][chunks] = self.full
+
+    def async_write(self, cluster, token, rank: int, offset: int, size: int) -> None:
+        self.written[rank, offset : offset + size] = 1
+
+    def cp_async_issue(self, cluster, split, reads: np.ndarray, writes: np.ndarray) -> np.ndarray:
+        return writes
+
+    def cp_async_copy(self, cluster, token) -> None:
+        follow_log(token, self.written, self.found)
+
+    def mbarrier_init(self, cluster, split, lane: int, place) -> None:
+        self.written[place[0], place[1] : place[1] + 8] = 1
+
+    def tmem_alloc(self, cluster, split, start: int, columns: int, place, group: int) -> None:
+        if place is not None:
+            self.written[place[0], place[1] : place[1] + 4] = 1
+
+    # ---- reads ----
+
+    def tma_issue(self, cluster, split, kind: str, tmap, start, ranks: list[int], offset: int):
+        return (split.at(), tmap, tuple(start), offset)
+
+    def tma_read(self, cluster, token, rank: int, chunks: np.ndarray) -> None:
+        where, tmap, start, offset = token
+        key = (rank, offset, chunks.size, tmap.box, tmap.swizzle)
+        if key in self.good:
+            return
+        whole = all(0 <= s and s + b <= d for s, b, d in zip(start, tmap.box, tmap.dims, strict=True))
+        if whole or not tmap.array.size:  # empty: a copy from shared to shared memory
+            self.chunks_read(where, rank, chunks, "a TMA store", key)
+            return
+        inside = box_index(tmap, start)[1]  # what lies outside the tensor is not stored
+        width = tmap.dtype.itemsize
+        flags = self.chunks[rank][chunks].view(np.uint8).reshape(len(inside), -1, width)
+        bad = ((flags.min(2) == 0) & inside).reshape(-1)
+        if bad.any():
+            first = int(np.argmax(bad)) * width
+            byte = int(chunks.reshape(-1)[first // 16]) * 16 + first % 16
+            self._unread(where, "a TMA store", int(bad.sum()) * width, bad.size * width, byte)
+
+    def mma_execute(self, cluster, ops: list, ranks: list[int]) -> None:
+        shape = ops[0].shape  # that of all of them
+        forms = shape.m, shape.n, shape.a_type, shape.b_type, shape.a_mn_major, shape.b_mn_major
+        key = (ops[0].group, *forms, *ranks, *[x for op in ops for x in (op.a, op.b)])
+        if key not in self.good and all([self._operands(op, ranks) for op in ops]):
+            self.good.add(key)
+
+    def cp_execute(self, cluster, copy, chunks: np.ndarray, cells) -> None:
+        for rank in copy.ranks:
+            key = (rank, copy.descriptor, copy.form)
+            if key not in self.good:
+                self.chunks_read(copy.where, rank, chunks, "tcgen05.cp", key)
+
+    def _operands(self, op, ranks: list[int]) -> bool:
+        """Whether all that this instruction reads is known to be written."""
+        shape, good = op.shape, True
+        operands = (
+            (op.a, shape.m // op.group, shape.a_mn_major, shape.a_type),
+            (op.b, shape.n // op.group, shape.b_mn_major, shape.b_type),
+        )
+        for rank in ranks:
+            for descriptor, rows, mn, kind in operands:
+                key = (rank, descriptor, rows, mn)
+                if key not in self.good and not isinstance(descriptor, tuple):
+                    self._operand(op, key, rank, descriptor, rows, DECODERS[kind].bytes, mn)
+                    good &= key in self.good
+        return good
+
+    def _operand(self, op, key: tuple, rank: int, descriptor: int, rows: int, width: int, mn: bool) -> None:
+        try:
+            chunks = operand_chunks((descriptor,), rows, width, mn)
+        except ValueError:
+            return  # reported where the operand is read
+        if chunks.last < self.written.shape[1]:
+            self.chunks_read(op.where, rank, chunks.index, "the tensor core", key)
+
+    def wgmma_issue(self, cluster, split):
+        return split.at()
+
+    def wgmma_read(self, cluster, token, rank: int, chunks: np.ndarray) -> None:
+        self.chunks_read(token, rank, chunks, "the tensor core", None)
+
+    def chunks_read(self, where, rank: int, chunks: np.ndarray, who: str, key) -> None:
+        flags = self.chunks[rank][chunks].view(np.uint8).reshape(-1)
+        if flags.all():
+            if key is not None:
+                self.good.add(key)
+            return
+        first = int(np.argmin(flags))
+        byte = int(chunks.reshape(-1)[first // 16]) * 16 + first % 16
+        self._unread(where, who, int((flags == 0).sum()), len(flags), byte)
+
+    # ---- findings ----
+
+    def _unread(self, where, who: str, missing: int, size: int, byte: int) -> None:
+        name = self.reporter.shared_name(byte)
+        buffer = name.split(" + ")[0].split("[")[0]
+        self.reporter.add(
+            "uninitialized", "error",
+            f"{who} reads {name}, which nobody has written: {missing} of {size} B of this operand",
+            _WRITE_FIRST, where, key=("shared", buffer), buffer=buffer,
+        )  # fmt: skip
+
+    def _loaded(self, cluster, entry: np.ndarray, byte: int) -> None:
+        thread, row = int(entry[_THREAD]), int(entry[_ROW])
+        where = cluster.splits[thread // 32 * 32].at(1 << thread % 32, row)
+        name = self.reporter.shared_name(byte)
+        self.reporter.add(
+            "uninitialized", "review", f"a thread loads {name}, which nobody has written",
+            _WRITE_FIRST, where, key="load", buffer=name.split(" + ")[0],
+        )  # fmt: skip

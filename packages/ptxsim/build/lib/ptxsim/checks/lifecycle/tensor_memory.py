@@ -1,0 +1,176 @@
+"""Life cycle of tensor memory: who allocates and frees, reads before the first write, columns left allocated.
+
+PTX ISA 9.7.16.5, .7: alloc, dealloc and relinquish are for one whole warp of a CTA, with .cta_group::2 for
+one of each CTA of the pair; all tcgen05 instructions of a kernel use one .cta_group; all columns are freed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ptxsim.checks.observer import Observer
+from ptxsim.machine.tensor_memory import COLUMNS, LANES
+from ptxsim.units.tcgen05_mma import result_blocks
+
+_ONE_WARP = "one warp, with all its 32 lanes, does alloc, relinquish_alloc_permit and dealloc"
+_ONE_GROUP = "alloc, relinquish_alloc_permit, dealloc, MMA and commit of a kernel use the same cta_group"
+_ACCUMULATE = "the first MMA of a tile must overwrite: accum=False, or accum=(k != 0) in the K loop"
+_READ = "wait until an MMA has written the accumulator; does the MMA write all columns that are read?"
+
+
+@dataclass
+class Allocation:
+    columns: int
+    warp: int
+    row: int
+    group: int
+
+
+class TmemLife(Observer):
+    def __init__(self, launch, reporter):
+        self.launch, self.reporter = launch, reporter
+
+    def start(self, cluster) -> None:
+        self.live: list[dict[int, Allocation]] = [{} for _ in range(cluster.ctas)]
+        self.freed: list[set[int]] = [set() for _ in range(cluster.ctas)]  # groups of the deallocs
+        self.written = np.zeros((cluster.ctas, LANES, COLUMNS), bool)
+        self.good: set[tuple] = set()  # accumulators, and what an instruction reads, known to be written
+
+    # ---- allocation ----
+
+    def tmem_alloc(self, cluster, split, start: int, columns: int, place, group: int) -> None:
+        others = [a for a in self.live[split.cta].values() if a.warp != split.warp]
+        if others:
+            self._two_warps(cluster, split, "tcgen05.alloc", others[0])
+        self.live[split.cta][start] = Allocation(columns, split.warp, split.row, group)
+        self._forget(split.cta, start, columns)
+
+    def tmem_free(self, cluster, split, start: int, columns: int, group: int) -> None:
+        allocation = self.live[split.cta].pop(start, None)
+        if allocation is None:
+            return
+        self.freed[split.cta].add(group)
+        if allocation.warp != split.warp:
+            self._two_warps(cluster, split, "tcgen05.dealloc", allocation)
+        if allocation.group != group:
+            message = f"tcgen05.dealloc with cta_group {group} of columns of cta_group {allocation.group}"
+            self.reporter.add("tmem-alloc", "error", message, _ONE_GROUP, split)
+        self._in_use(cluster, split, start, columns)
+        self._forget(split.cta, start, columns)
+
+    def _forget(self, cta: int, start: int, columns: int) -> None:
+        self.written[cta, :, start : start + columns] = False
+        self.good.clear()
+
+    def _two_warps(self, cluster, split, what: str, first: Allocation) -> None:
+        line = self.reporter.line_text(cluster.program.instrs[first.row])
+        names = [f"warp {w % cluster.warps_per_cta}" for w in (split.warp, first.warp)]
+        message = f"{what} by {names[0]}, while {names[1]} has allocated ({line})"
+        self.reporter.add("tmem-alloc", "review", message, _ONE_WARP, split, key=(what, "warps"))
+
+    def _in_use(self, cluster, split, start: int, columns: int) -> None:
+        """MMAs still under way that write these columns."""
+        for work in cluster.engine.pending():
+            op = work.op
+            if not hasattr(op, "shape") or op.cta != split.cta:
+                continue
+            for _, _, _, column, _, width in result_blocks(op.shape.m, op.shape.n, op.group, op.ws):
+                if op.column + column < start + columns and start < op.column + column + width:
+                    line = self.reporter.line_text(cluster.program.instrs[op.where.row])
+                    message = (
+                        f"tcgen05.dealloc of columns from {start} while an MMA ({line}) still writes them"
+                    )
+                    hint = "wait for the last MMA before TMEM is freed"
+                    self.reporter.add("tmem-alloc", "error", message, hint, split, key=("in use",))
+                    return
+
+    def finish(self, cluster) -> None:
+        if cluster.stuck:
+            self._blocked(cluster)
+            return
+        for cta, live in enumerate(self.live):
+            for start, allocation in live.items():
+                message = (
+                    f"{allocation.columns} columns of tensor memory (from column {start}) are still "
+                    f"allocated when the CTA ends: the next kernel that allocates waits forever"
+                )
+                hint = "tcgen05.dealloc at the end, by the warp that allocated, once everybody is done"
+                finding = self.reporter.add("tmem-leak", "error", message, hint, key=("leak",))
+                finding.where = finding.where or self.reporter.row_place(cluster, cta, allocation.row)
+
+    def _blocked(self, cluster) -> None:
+        """An alloc that waits when nothing can move any more."""
+        for index, wait in cluster.waits.items():
+            if wait.kind == "tmem-alloc":
+                split = cluster.splits[index]
+                where = split.at(split.full_mask)
+                held = [
+                    f"warp {a.warp % cluster.warps_per_cta} already holds "
+                    + (f"all {COLUMNS} columns" if a.columns == COLUMNS else f"{a.columns} of {COLUMNS}")
+                    for a in self.live[split.cta].values()
+                ]
+                message = (
+                    f"tcgen05.alloc of {wait.detail['columns']} columns by warp "
+                    f"{split.warp % cluster.warps_per_cta} blocks forever: {', '.join(held)}"
+                )
+                self.reporter.add("tmem-alloc", "error", message, _ONE_WARP, where, key=("blocked",))
+
+    # ---- contents ----
+
+    def tmem_access(self, cluster, split, cells, write: bool, row: int) -> None:
+        lanes, columns = cells
+        if write:
+            self.written[split.cta, lanes, columns] = True
+            return
+        key = (row, split.cta, int(lanes.flat[0]), int(columns.flat[0]))
+        if key in self.good:
+            return
+        first, low, high = int(lanes.min()) // 32 * 32, int(columns.min()), int(columns.max())
+        filled = self.written[split.cta, first : first + 32, low : high + 1].any(0)
+        if filled.all():
+            self.good.add(key)
+            return
+        bare = [c for c in np.unique(columns).tolist() if not filled[c - low]]
+        if bare:
+            message = (
+                f"tcgen05.ld reads tensor memory columns {bare[0]}..{bare[-1]}, which nothing has written "
+                f"since they were allocated"
+            )
+            key, buffer = ("tmem-ld",), "tensor memory"
+            self.reporter.add("uninitialized", "error", message, _READ, split.at(row=row), key, buffer=buffer)
+
+    def mma_issue(self, cluster, split, op) -> None:
+        groups = [a.group for a in self.live[op.cta].values()]
+        if groups and op.group not in groups:
+            message = (
+                f"tcgen05.mma with cta_group {op.group} on columns allocated with cta_group {groups.pop()}"
+            )
+            self.reporter.add("tmem-alloc", "error", message, _ONE_GROUP, split, key=("mma group",))
+
+    def mma_execute(self, cluster, ops: list, ranks: list[int]) -> None:
+        op = ops[0]  # all write one D, and all but the first accumulate
+        key = (op.cta, op.lane, op.column, op.shape.m, op.shape.n, op.group, op.disabled, op.ws)
+        if key in self.good:
+            return
+        for rank in ranks:
+            for lane, _, rows, column, _, columns in result_blocks(op.shape.m, op.shape.n, op.group, op.ws):
+                first, start = op.lane + lane, op.column + column
+                block = self.written[rank, first : first + rows, start : start + columns]
+                if op.accumulate and not block.all() and not any(op.disabled):
+                    self._accumulates(cluster, op, start, columns)
+                block[:] = True
+        self.good.add(key)
+
+    def cp_execute(self, cluster, copy, chunks, cells) -> None:
+        lanes, columns = cells
+        for rank in copy.ranks:
+            self.written[rank, lanes, columns] = True
+
+    def _accumulates(self, cluster, op, start: int, columns: int) -> None:
+        message = (
+            f"tcgen05.mma adds to tensor memory columns {start}..{start + columns - 1}, which nothing has "
+            f"written since they were allocated"
+        )
+        self.reporter.add("uninitialized", "error", message, _ACCUMULATE, op.where, key=("tmem-mma",))

@@ -1,0 +1,221 @@
+"""Who has accessed what: looks every access to shared and global memory up in its shadow, and keeps the
+conflicts that this shows, one `Pair` per pair of lines.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+
+import numpy as np
+
+from ptxsim.checks.observer import Observer
+from ptxsim.checks.race.conflict import Pair
+from ptxsim.checks.race.deferred_reads import HELD, DeferredReads
+from ptxsim.checks.race.shadow_access import COMPLETE, NEEDS_READS, touch_log, touch_spans
+from ptxsim.checks.race.shadow_bytes import MEMORY, PAGE, SHARED, cleared, grown, new_shadow
+from ptxsim.checks.race.shadow_order import (
+    AGENT,
+    AGENT_SHIFT,
+    CODE,
+    CONFLICT,
+    CONSTANT,
+    EPOCH,
+    EPOCH_MASK,
+    EPOCH_SHIFT,
+    MAX_CONFLICTS,
+    NARROW,
+    PREVIOUS,
+    SERIAL,
+    STRONG,
+    WRITE_WRITE,
+)
+from ptxsim.checks.race.shadow_words import (
+    AGENTS_PER_CTA,
+    DONE,
+    FENCE_ROOM,
+    FIRST_COPY,
+    LANES,
+    NOW,
+    STORES,
+    THREADS,
+    WINDOW,
+    WORDS,
+    describe,
+)
+from ptxsim.checks.static_flow import targets
+from ptxsim.frontend.parser import Imm, Reg, Vec
+from ptxsim.isa.memory_access import STRONG as STRONG_MODIFIERS
+from ptxsim.jit.bytecode import LOG_PLACE
+
+_NOTHING = np.zeros(0, np.int32)
+
+
+class AccessHistory(Observer):
+    """Part of the RaceDetector, and the last to start: the history of a launch, of global memory to its end,
+    of shared memory while a cluster runs.
+    """
+
+    def __init__(self, races):
+        self.races, launch = races, races.launch
+        self.reads = DeferredReads(launch.memory)
+        clusters = launch.clusters[0] * launch.clusters[1] * launch.clusters[2]
+        self.memory = new_shadow(self.reads.size)
+        self.window = -(-launch.shared_end // 1024) * 1024  # bytes of a CTA's shared memory
+        self.shared = new_shadow(self.window * launch.ctas_per_cluster)
+        self.others = np.zeros(clusters + 2, np.uint8)  # clusters whose accesses this one comes after
+        self.strong, self.kinds = _flags(launch.program)
+        self.out = {
+            space: np.zeros((MAX_CONFLICTS + 1, CONFLICT), np.int64) for space in (SHARED, MEMORY, "tmem")
+        }  # conflicts, as compiled code leaves them
+        self.words = np.zeros((2, WORDS), np.int64)  # of shared and of global memory
+        self.row = {SHARED: self.words[0], MEMORY: self.words[1]}
+        self.now = 0  # number of the cluster + 1
+
+    def begin(self, index: int) -> None:
+        """What follows is done by cluster `index`."""
+        self.now = index + 1
+        self.others[:] = 0
+        self.others[self.now] = 1
+        self.words[:, NOW] = self.now
+        self.pairs: dict[tuple, Pair] = {}
+
+    def start(self, cluster) -> None:
+        self.begin(cluster.index)
+        self.shared = cleared(self.shared)
+        self.copied = np.zeros(self.races.clocks.threads, np.int32)  # for the access that is looked up
+        self.words[:, [DONE, STORES]] = 0
+        self.describe()
+
+    def describe(self) -> None:
+        """Tells the compiled look-ups of the arrays of this cluster; again where one is replaced."""
+        clocks, fences = self.races.clocks, self.races.fences
+        for space, words in self.row.items():
+            around = self.others, fences.epochs[space], fences.counts[space], self.out[space]
+            describe(words, 0, (*self._shadow(space), *around, self.kinds, self.reads.segments, self.copied))
+            words[[NOW, THREADS, LANES]] = self.now, clocks.threads, clocks.threads_per_agent
+            words[[AGENTS_PER_CTA, FENCE_ROOM]] = clocks.per_cta, fences.epochs[space].shape[1]
+            words[[WINDOW, FIRST_COPY]] = self.window, clocks.first_copy
+
+    def stores(self) -> int:
+        """Stores to shared memory that threads of this cluster have made so far."""
+        return int(self.row[SHARED][STORES])
+
+    def log(self, log: np.ndarray, clocks: np.ndarray, agents: int = 0, base_thread: int = 0) -> None:
+        """Logged accesses of threads, in order (rows of Observer.accesses).
+
+        clocks[t - base_thread] is what thread t knows; `agents` is added to t to give the agent that acts.
+        """
+        while (outcome := touch_log(self.words, log, clocks, agents, base_thread)) != COMPLETE:
+            if outcome == NEEDS_READS:
+                self._look_up_reads(self.reads.row_of(int(log[self.row[MEMORY][DONE], LOG_PLACE])))
+            else:
+                self._grow(SHARED if self.row[SHARED][DONE] < len(log) else MEMORY, PAGE)
+        for space in (SHARED, MEMORY):
+            if self.out[space][0, 0]:
+                self.collect(space)
+
+    def spans(self, space: str, spans: np.ndarray, write: bool, op) -> None:
+        """Asynchronous work `op` accesses the bytes [first, last) of disjoint spans: int64 (n, 2)."""
+        if self.races.clocks.first_copy and space == SHARED:
+            self.copied[:] = self.races.fences.copies_seen(space, op.clock)
+        self._touch(space, spans, write, op.queue, op.epoch, op.row, op.flags, op.clock)
+        if self.out[space][0, 0]:
+            self.collect(space, op.clock, op)
+
+    def box(self, tmap, start: tuple[int, ...], write: bool, op) -> None:
+        """Asynchronous work `op` accesses a box of a tensor map."""
+        if write:
+            self._look_up_reads(self.reads.places[tmap.segment][0])
+        elif self.reads.keep(self.now, op, tmap, start):
+            return
+        spans = self.reads.spans(tmap, start)
+        if len(spans):
+            self.spans(MEMORY, spans, write, op)
+
+    def merged(self, row: int, spans: np.ndarray, buffers: list[int], write: bool, clock: np.ndarray) -> None:
+        """All that the instruction at `row` does to global memory in a cluster, as one access of agent 0.
+
+        spans: disjoint, in the shadow; buffers: their rows in reads.segments.
+        """
+        for buffer in buffers:
+            if self.reads.segments[buffer, HELD]:
+                self._look_up_reads(buffer)
+        self._touch(MEMORY, spans, write, 0, 1, row, int(self.kinds[row]) | SERIAL, clock)
+        if self.out[MEMORY][0, 0]:
+            self.collect(MEMORY, clock)
+
+    def _look_up_reads(self, row: int) -> None:
+        """Enters the reads of a buffer that were kept; they conflict with nothing, as it is unwritten."""
+        for now, queue, epoch, place, flags, tmap, start in self.reads.end(row):
+            self.row[MEMORY][NOW] = now
+            self._touch(MEMORY, self.reads.spans(tmap, start), False, queue, epoch, place, flags, _NOTHING)
+        self.row[MEMORY][NOW] = self.now
+
+    def _touch(self, space: str, spans: np.ndarray, *access) -> None:
+        while not touch_spans(self.row[space], spans, *access):
+            pages = ((spans[:, 1] - 1) // PAGE - spans[:, 0] // PAGE + 1).sum()
+            self._grow(space, int(pages) * PAGE)
+
+    def _shadow(self, space: str):
+        return self.shared if space == SHARED else self.memory
+
+    def _grow(self, space: str, slots: int) -> None:
+        larger = grown(self._shadow(space), slots)
+        describe(self.row[space], 0, larger)
+        if space == SHARED:
+            self.shared = larger
+        else:
+            self.memory = larger
+
+    def collect(self, space: str, clock: np.ndarray | None = None, detail: object = None) -> None:
+        """Keeps what the last look-ups noted, one entry per pair of places in the program."""
+        out = self.out[space]
+        for line in out[1 : 1 + min(int(out[0, 0]), MAX_CONFLICTS)]:
+            if line[CODE] == WRITE_WRITE and self._same_copy(*line[[PREVIOUS, AGENT, EPOCH]].tolist()):
+                continue
+            pair = Pair.of(self.races, line.tolist(), space, clock, detail)
+            known = self.pairs.setdefault(pair.key, pair)
+            known.count += 1
+        out[0, 0] = 0
+
+    def _same_copy(self, previous: int, agent: int, epoch: int) -> bool:
+        """Two cp.async of one thread with the same bytes for the same place: either order will do."""
+        same = agent == previous >> AGENT_SHIFT and self.races.clocks.kind_of(agent) == "cp.async"
+        before = (previous >> EPOCH_SHIFT) & EPOCH_MASK
+        return same and self.races.copies.same_twice(agent, before, epoch)
+
+
+@functools.lru_cache(maxsize=16)
+def _flags(program) -> tuple[np.ndarray, np.ndarray]:
+    """Of each instruction: STRONG and NARROW; these and CONSTANT."""
+    strong = np.array([_is_strong(i) for i in program.instrs], np.int64)
+    return strong, strong | constant_stores(program.instrs)
+
+
+def _is_strong(instr) -> int:
+    if instr is None:
+        return 0
+    strong = instr.op in ("atom", "red") or (instr.op in ("ld", "st") and STRONG_MODIFIERS & set(instr.mods))
+    return (STRONG | (NARROW if "cta" in instr.mods else 0)) if strong else 0
+
+
+def constant_stores(instrs: list) -> np.ndarray:
+    """CONSTANT for every plain store whose values the text fixes: numbers, or registers that are only ever
+    set to one.
+    """
+    written = Counter(name for i in instrs if i is not None for name in targets(i))
+    known = {
+        i.operands[0].name
+        for i in instrs
+        if i is not None and i.op == "mov" and i.pred is None and isinstance(i.operands[0], Reg)
+        and isinstance(i.operands[1], Imm) and written[i.operands[0].name] == 1
+    }  # fmt: skip
+    flags = np.zeros(len(instrs), np.int64)
+    for row, instr in enumerate(instrs):
+        if instr is not None and instr.op == "st" and "async" not in instr.mods:
+            source = instr.operands[-1]
+            values = source.items if isinstance(source, Vec) else [source]
+            if all(isinstance(v, Imm) or isinstance(v, Reg) and v.name in known for v in values):
+                flags[row] = CONSTANT
+    return flags

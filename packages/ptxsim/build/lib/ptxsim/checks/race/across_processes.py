@@ -1,0 +1,177 @@
+"""Races between clusters that ran in different processes (grid/processes.py).
+
+Each process knows what its own clusters, and those before the fork, have done. At the end it hands over a
+summary of its own: the byte spans of global memory that they have touched. Nothing orders clusters that do
+not talk to each other, so two spans of different processes that overlap are a race if one was written, unless
+both accesses are strong (PTX ISA 8.7.1) or one store of a constant.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptxsim.checks.race.conflict import VERBS
+from ptxsim.checks.race.detector import RaceDetector
+from ptxsim.checks.race.shadow_access import TAG_BITS, TAG_MASK
+from ptxsim.checks.race.shadow_bytes import (  # fmt: skip
+    CLUSTER,
+    ENTRY,
+    MEMORY,
+    NEXT,
+    OLDER,
+    PAGE,
+    PAGE_BITS,
+    READ,
+    TAGS,
+    WRITE,
+    bits_of,
+)
+from ptxsim.checks.race.shadow_order import (
+    CONSTANT,
+    NARROW_BIT,
+    READ_WRITE,
+    ROW_MASK,
+    STRONG_BIT,
+    WRITE_READ,
+    WRITE_WRITE,
+)
+from ptxsim.checks.race.tma_ranges import merged
+from ptxsim.checks.race.wording import line_of, line_text, place_of_conflict
+from ptxsim.jit.compiled import compiled
+
+FIRST, LAST, WHAT, BY = range(4)  # columns of a summary
+KIND = STRONG_BIT | NARROW_BIT | ROW_MASK  # of an entry
+HINT = (
+    "m_st, n_st and the row must differ for all CTAs that store: look at them, and at the extents of cta_id"
+)
+
+
+def detector(checker) -> RaceDetector | None:
+    return next((o for o in getattr(checker, "observers", ()) if isinstance(o, RaceDetector)), None)
+
+
+def summary(checker, clusters) -> dict[str, np.ndarray]:
+    """What these clusters, the last to run here, have written and read: int64 (n, 4) of first byte, last
+    byte + 1 (positions in the shadow), kind and row of the access, cluster; ascending.
+    """
+    races = detector(checker)
+    if races is None:
+        return {}
+    mine = np.zeros(len(races.history.others), np.uint8)
+    mine[[c + 1 for c in clusters]] = 1
+    s = races.history.memory
+    write, read = (_touched(s.level, s.start, s.region, s.records, s.links, mine, w) for w in (True, False))
+    read = np.concatenate([read, *_kept(races.history.reads, mine)])
+    return {"write": write, "read": read[np.argsort(read[:, FIRST])]}
+
+
+def _kept(reads, mine: np.ndarray):
+    """The same of reads that have not been looked up (deferred_reads.py), buffer by buffer."""
+    for kept in reads.kept.values():
+        boxes = {(id(tmap), start): (now, row, tmap) for now, _, _, row, _, tmap, start in kept if mine[now]}
+        spans = [reads.spans(tmap, start) for (_, start), (_, _, tmap) in boxes.items()]
+        if not sum(map(len, spans)):
+            continue
+        spans = merged(np.concatenate(spans))
+        now, row, _ = next(iter(boxes.values()))
+        out = np.empty((len(spans), 4), np.int64)
+        out[:, [FIRST, LAST]] = spans
+        out[:, WHAT], out[:, BY] = row, now - 1
+        yield out
+
+
+@compiled()
+def _touched(level, start, region, records, links, mine, write):
+    out, n = np.empty((1024, 4), np.int64), 0
+    for page in range(len(start)):
+        if start[page] < 0:
+            continue
+        bits = bits_of(level[page])
+        for i in range(PAGE >> bits):
+            r = region[start[page] + i]
+            entry, tag = _last(records, links, r, mine, write)
+            if entry == 0:
+                continue
+            first = (page << PAGE_BITS) + (i << bits)
+            what, before = entry & KIND, out[n - 1] if n else out[0]
+            if n and before[LAST] == first and before[WHAT] == what and before[BY] == tag - 1:
+                before[LAST] = first + (1 << bits)
+                continue
+            if n == len(out):
+                out = np.concatenate((out, np.empty_like(out)))
+            out[n, FIRST], out[n, LAST], out[n, WHAT], out[n, BY] = first, first + (1 << bits), what, tag - 1
+            n += 1
+    return out[:n]
+
+
+@compiled()
+def _last(records, links, r, mine, write):
+    """(entry, tag) of a write or read of a region by clusters of `mine`, a plain write if there is one.
+    Entry 0: none.
+    """
+    tags = records[r, TAGS]
+    entry, tag = (records[r, WRITE], tags & TAG_MASK) if write else (records[r, READ], tags >> TAG_BITS)
+    link = records[r, OLDER] if write else 0
+    while link:  # before the last write, which is strong
+        if not links[link, ENTRY] & STRONG_BIT and mine[links[link, CLUSTER]]:
+            return links[link, ENTRY], links[link, CLUSTER]
+        link = links[link, NEXT]
+    return (entry if mine[tag] else np.int64(0)), tag
+
+
+def compare(checker, summaries: list[dict[str, np.ndarray]]) -> None:
+    """Reports what the clusters of different processes do to the same bytes."""
+    races = detector(checker)
+    if races is None:
+        return
+    for i, one in enumerate(summaries):
+        for other in summaries[i + 1 :]:
+            _pairs(races, one["write"], other["write"], WRITE_WRITE)
+            _pairs(races, one["write"], other["read"], WRITE_READ)
+            _pairs(races, one["read"], other["write"], READ_WRITE)
+
+
+def _pairs(races, first: np.ndarray, second: np.ndarray, code: int) -> None:
+    """One finding for each pair of lines, at the first bytes where they meet."""
+    seen: dict[tuple, tuple] = {}
+    for a, b in zip(*_overlaps(first, second), strict=True):
+        key = int(first[a, WHAT]), int(second[b, WHAT])
+        if key not in seen and not _excused(races, *key):
+            seen[key] = first[a], second[b]
+    for one, two in seen.values():
+        _report(races, one, two, code)
+
+
+def _overlaps(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Indices of spans that overlap; the spans of each side ascend and are disjoint."""
+    low = np.searchsorted(second[:, LAST], first[:, FIRST], "right")
+    high = np.searchsorted(second[:, FIRST], first[:, LAST], "left")
+    counts = np.maximum(high - low, 0)
+    a = np.repeat(np.arange(len(first)), counts)
+    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    return a, np.repeat(low, counts) + within
+
+
+def _excused(races, one: int, two: int) -> bool:
+    strong = one & two & STRONG_BIT and not (one | two) & NARROW_BIT
+    return bool(strong) or (one == two and bool(races.history.kinds[one & ROW_MASK] & CONSTANT))
+
+
+def _report(races, one: np.ndarray, two: np.ndarray, code: int) -> None:
+    place, buffer, _ = place_of_conflict(races, MEMORY, max(int(one[FIRST]), int(two[FIRST])))
+    rows, ids = [], []
+    for side in (one, two):
+        rows.append(int(side[WHAT]) & ROW_MASK)
+        ids.append(races.launch.cluster_cta_ids(int(side[BY]))[0])
+    acts = zip(VERBS[code], ids, rows, strict=True)
+    sides = [f"the {verb} by CTA {at}{line_text(races, row)}" for verb, at, row in acts]
+    edge = "they are in different clusters of the grid, which nothing orders"
+    message, cause = f"{place}: {sides[0]} and {sides[1]} are not ordered: {edge}", ""
+    if code == WRITE_WRITE and rows[0] == rows[1]:
+        message, cause = (
+            f"{place}: CTAs {ids[0]} and {ids[1]} of the grid (cta_id) both store it",
+            "same tile",
+        )
+    key = ("processes", code, line_of(races, rows[0]), line_of(races, rows[1]), buffer)
+    finding = races.reporter.add("race", "error", message, HINT, None, key, place=place, cause=cause)
+    finding.where = finding.where or races.reporter.row_place(races.cluster, 0, rows[1]) | {"cta": ids[1]}

@@ -1,0 +1,199 @@
+"""Accesses of copies: TMA, bulk copies, cp.async."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+
+from ptxsim.checks.observer import Observer
+from ptxsim.checks.race.async_work import Issued, spans_of
+from ptxsim.checks.race.shadow_bytes import SHARED
+from ptxsim.checks.race.shadow_order import STRONG
+from ptxsim.checks.race.vector_clocks import Stamp
+from ptxsim.jit.bytecode import LOG_PLACE
+from ptxsim.units.bulk_groups import bulk_groups
+
+_NOTHING = np.zeros(0, np.int32)
+_REMEMBERED = 256  # cp.async instructions whose sources are known
+
+
+class BulkCopies(Observer):
+    """Part of the RaceDetector: TMA, cp.async.bulk, st.async."""
+
+    def __init__(self, races):
+        self.races, self.history = races, races.history
+        self.shared_spans: dict[tuple, tuple] = {}  # (chunks, rank) -> chunks, their spans
+
+    def start(self, cluster) -> None:
+        self.clocks, self.transfers = self.races.clocks, self.races.transfers
+        self.latest: Issued | None = None
+
+    def tma_issue(self, cluster, split, kind: str, tmap, start, ranks: list[int], offset: int) -> Issued:
+        op = self.latest = Issued.of(kind, split, self.clocks)
+        op.tmap, op.start, op.ranks, op.offset = tmap, start, ranks, offset
+        if kind == "store":
+            op.epoch = bulk_groups(cluster, split.thread).committed + 1
+        if split.instr.op == "red" or "reduce" in split.instr.mods:
+            op.flags |= STRONG
+        return op
+
+    def will_signal(self, cluster, split, kind: str, places: list) -> None:
+        """The barriers of the load that was just issued."""
+        if kind != "load":
+            return
+        for place in places:
+            self.races.barrier_init.used(split, 1 << split.leader, place, "TMA load")
+        self.latest.bars = dict(zip(self.latest.ranks, places, strict=True))
+
+    def async_arrive(self, cluster, place, token) -> None:
+        if token is not None:
+            self.clocks.signal(place).deliver(token.thread_clock)
+
+    def async_write(self, cluster, token: Issued, rank: int, offset: int, size: int) -> None:
+        self._arrives_on(cluster, token, rank)
+        first = offset + rank * self.history.window
+        self.history.spans(SHARED, np.array([[first, first + size]], np.int64), True, token)
+
+    def _arrives_on(self, cluster, token: Issued, rank: int) -> None:
+        """The agent of a write is the barrier that its bytes reach, in its present phase."""
+        place = token.bars[rank]
+        barrier = cluster.mbarriers.get(place)
+        token.queue, token.epoch = self.clocks.column("bytes", place), barrier.phase + 1 if barrier else 1
+        self.transfers.remember(token)
+
+    def tma_write(self, cluster, token: Issued, rank: int, chunks: np.ndarray) -> None:
+        self._arrives_on(cluster, token, rank)
+        self._shared_chunks(rank, chunks, True, token)
+        if rank == token.ranks[0]:
+            self.history.box(token.tmap, token.start, False, token)
+
+    def tma_read(self, cluster, token: Issued, rank: int, chunks: np.ndarray) -> None:
+        if token.kind == "load":  # a copy between CTAs is done, source and all, when its bytes are announced
+            self._arrives_on(cluster, token, token.ranks[0])
+        else:
+            token.queue = self.clocks.column("source", token.thread)
+            self.transfers.remember(token)
+        self._shared_chunks(rank, chunks, False, token)
+
+    def tma_global(self, cluster, token: Issued, tmap, start) -> None:
+        token.queue = self.clocks.column("result", token.thread)
+        self.transfers.remember(token)
+        self.history.box(tmap, start, True, token)
+
+    def _shared_chunks(self, rank: int, chunks: np.ndarray, write: bool, op: Issued) -> None:
+        key = id(chunks), rank
+        known = self.shared_spans.get(key)
+        if known is None or known[0] is not chunks:
+            known = self.shared_spans[key] = chunks, spans_of(chunks, rank * self.history.window)
+        self.history.spans(SHARED, known[1], write, op)
+
+    def bulk_wait(self, cluster, split, allowed: int, reading: bool) -> None:
+        for lane in split.lanes.tolist():
+            done = bulk_groups(cluster, split.warp * 32 + lane).committed - allowed
+            agent = self.clocks.agent_of(split.warp * 32 + lane)
+            for kind in ("source",) if reading else ("source", "result"):
+                column = self.clocks.columns.get((kind, agent))
+                if column is not None:
+                    self.clocks.learn(agent, column, done)
+
+
+@dataclass(eq=False)
+class Copies:
+    """The cp.async of one executed instruction: each lane's is a piece of work of its own."""
+
+    agents: np.ndarray  # that issued it
+    first: int  # agent of the first lane of the warp
+    epochs: np.ndarray  # of the agents when they issued it; they number the copies of each queue
+    clock: np.ndarray  # of all lanes of the warp: a copy does not come after earlier ones (PTX ISA 8.9.1.1)
+    queues: int  # the queue of agent 0
+    logs: tuple  # (reads, writes)
+
+    def source(self, agent: int) -> int | None:
+        """Source minus target of this agent's copy; None: it writes zeros."""
+        reads, writes = self.logs
+        if len(reads) < len(writes):
+            return None
+        lane = int(np.flatnonzero(self.agents == agent)[0])
+        return int(reads[lane, LOG_PLACE] - writes[lane, LOG_PLACE])
+
+
+class ThreadCopies(Observer):
+    """Part of the RaceDetector: cp.async."""
+
+    def __init__(self, races):
+        self.races, self.history = races, races.history
+
+    def start(self, cluster) -> None:
+        self.clocks = self.races.clocks
+        self.latest: deque[Copies] = deque(maxlen=_REMEMBERED)
+        self.told: dict[tuple, deque] = {}  # (agent, place) -> (epoch, what it brings) of arrivals to come
+        self.last = np.zeros(self.clocks.threads, np.int32)  # epoch of each agent's last copy
+
+    def cp_async_issue(self, cluster, split, reads: np.ndarray, writes: np.ndarray) -> Copies:
+        clocks, agents = self.clocks, self.clocks.agents(split)
+        if not clocks.first_copy:
+            clocks.copy_queues()
+            self.history.describe()
+        queues = clocks.first_copy
+        first = clocks.first_agent(split.warp)
+        rows = clocks.clock[first : clocks.first_agent(split.warp + 1)].copy()
+        token = Copies(agents, first, clocks.clock[agents, agents], rows, queues, (reads, writes))
+        clocks.clock[agents, agents] += 1
+        self.last[agents] = token.epochs
+        self.latest.append(token)
+        return token
+
+    def same_twice(self, agent: int, *epochs: int) -> bool:
+        """Do two copies of one queue bring the same bytes to the same place?"""
+        agent -= self.clocks.first_copy
+        sources = {
+            token.source(agent)
+            for token in self.latest
+            if agent in token.agents and token.epochs[token.agents == agent][0] in epochs
+        }
+        return len(sources) == 1 and sources != {None}
+
+    def cp_async_copy(self, cluster, token: Copies) -> None:
+        for log in token.logs:
+            if len(log):
+                self.history.log(log, token.clock, token.queues, token.first)
+
+    def cp_async_wait(self, cluster, split, token: Copies) -> None:
+        mine = np.isin(token.agents, self.clocks.agents(split))
+        agents = token.agents[mine]
+        self.clocks.learn(agents, token.queues + agents, token.epochs[mine])
+
+    def will_signal(self, cluster, split, kind: str, places: list) -> None:
+        """One arrival of each lane, later: it comes after this lane's copies so far, but not after what the
+        lane did before (PTX ISA 8.9.1.1).
+        """
+        if kind != "cp.async":
+            return
+        for agent, place in zip(self.clocks.agents(split).tolist(), places, strict=False):
+            after = Stamp(self.clocks.clock[agent].copy(), self.clocks.thread_clock[agent].copy())
+            brings = Stamp(self._copies_of(agent), after.thread_clock)
+            if "noinc" in split.instr.mods:
+                coming = self.clocks.signal(place).coming
+                coming.setdefault(agent, deque()).append((after, brings, split.row))
+            else:
+                self.told.setdefault((agent, place), deque()).append((self.clocks.epoch(agent), brings))
+                self.clocks.clock[agent, agent] += 1
+
+    def _copies_of(self, agent: int) -> np.ndarray:
+        """A clock that knows of the copies of this agent so far, and of nothing else."""
+        if not self.last[agent]:
+            return _NOTHING
+        clock = np.zeros(self.clocks.first_copy + agent + 1, np.int32)
+        clock[-1] = self.last[agent]
+        return clock
+
+    def cp_async_arrive(self, cluster, split, place, token: tuple[Copies, ...]) -> None:
+        (agent,) = self.clocks.agents(split)
+        signal = self.clocks.signal(place)
+        if "noinc" in split.instr.mods:
+            after, brings, row = signal.coming[agent].popleft()
+            self.races.synchronization.arrive_later(cluster, place, brings, after, row)
+        else:
+            signal.count(agent, *self.told[agent, place].popleft())

@@ -1,0 +1,75 @@
+"""Asynchronous work between its issue and its completion.
+
+It comes after all that its issuer knew when it issued it, and nobody comes after it but who learned of its
+completion: through the mbarrier it reports to, a commit, or a wait for its group.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ptxsim.checks.race.shadow_order import ASYNC
+from ptxsim.checks.race.vector_clocks import Stamp, VectorClocks
+
+REMEMBERED = 64  # transfers per queue whose coordinates a report can still give
+
+
+@dataclass(eq=False, slots=True)
+class Issued:
+    """A piece of asynchronous work between its issue and its completion."""
+
+    kind: str  # "load", "store", "mma", "commit", "cp.async"
+    row: int  # of the instruction
+    thread: int  # agent that issued it
+    clock: np.ndarray
+    thread_clock: np.ndarray  # of the issuer, for whoever learns of the completion
+    tcgen05_clock: np.ndarray
+    queue: int = -1  # agent that it acts as
+    epoch: int = 0
+    flags: int = ASYNC
+    tmap: object = None
+    start: tuple = ()
+    ranks: Sequence[int] = ()  # CTAs whose shared memory a load fills
+    offset: int = -1  # of a copy: where it begins in shared memory
+    stores: int = 0  # of threads of the cluster, when it was issued
+    bars: dict | None = None  # rank -> barrier that its bytes reach
+
+    @classmethod
+    def of(cls, kind: str, split, clocks: VectorClocks) -> Issued:
+        """Work that the leader of a split issues now."""
+        thread = clocks.agent_of(split.thread)
+        return cls(kind, split.row, thread, *clocks.snapshot(thread))
+
+    def stamp(self) -> Stamp:
+        return Stamp(self.clock, self.thread_clock)
+
+
+class Transfers:
+    """The latest copies and MMAs of each queue of a cluster, and its commits, for reports."""
+
+    def __init__(self):
+        self.of_queue: dict[int, deque] = {}  # queue -> (epoch, Issued)
+        self.commits: dict[int, list] = {}  # queue -> (epoch, barrier places) of its commits
+
+    def remember(self, op: Issued) -> None:
+        known = self.of_queue.get(op.queue)
+        if known is None:
+            known = self.of_queue[op.queue] = deque(maxlen=REMEMBERED)
+        known.append((op.epoch, op))
+
+    def find(self, queue: int, epoch: int, row: int, other: Issued | None = None) -> Issued | None:
+        """The transfer or MMA that was an epoch of a queue, if it is recent and not `other`."""
+        found = reversed(self.of_queue.get(queue, ()))
+        return next((op for at, op in found if at == epoch and op.row == row and op is not other), None)
+
+
+def spans_of(chunks: np.ndarray, base: int = 0) -> np.ndarray:
+    """Chunks of 16 bytes, by number, as disjoint spans of bytes from `base` on: int64 (n, 2)."""
+    chunks = np.unique(chunks.reshape(-1)).astype(np.int64)
+    breaks = np.flatnonzero(np.diff(chunks) != 1)
+    first, last = np.concatenate([[0], breaks + 1]), np.concatenate([breaks, [len(chunks) - 1]])
+    return np.stack([chunks[first] * 16 + base, chunks[last] * 16 + 16 + base], axis=1)

@@ -1,0 +1,100 @@
+"""An mbarrier is used only by those who come after its mbarrier.init (PTX ISA 9.7.13.4, 9.7.13.15.9)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptxsim.checks.observer import Observer
+
+_FENCE = "after the inits fence.mbarrier_init, by the thread that made them; then cta_sync or cluster_sync"
+
+
+class BarrierInit(Observer):
+    """Part of the RaceDetector. Stands before Synchronization: a use is judged by what is known before it."""
+
+    def __init__(self, races):
+        self.races = races
+
+    def start(self, cluster) -> None:
+        self.clocks = self.races.clocks
+        self.ordered: dict[tuple, int] = {}  # (place, warp) -> lanes that come after the barrier's init
+        self.unfenced: dict[object, int] = {}  # barriers -> agent of an init that no fence has followed yet
+        self.bare: set[tuple] = set()  # barriers of a cluster that no unit has used yet and no fence followed
+        self.early: dict[str, object] = {}  # findings: barriers used before their init is visible
+
+    def mbarrier_init(self, cluster, split, lane: int, place) -> None:
+        self.ordered = {key: lanes for key, lanes in self.ordered.items() if key[0] != place}
+        self.unfenced[place] = self.clocks.agent_of(split.warp * 32 + lane)
+        if self.races.cluster.ctas > 1:
+            self.bare.add(place)
+
+    def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+        self.used(split, lanes, place, "arrive")
+
+    def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+        self.used(split, lanes, place, "wait")
+
+    def fence(self, cluster, split, mods: set[str]) -> None:
+        """fence.mbarrier_init: what synchronises after it, relaxed too, hands on its thread's inits."""
+        if "mbarrier_init" not in mods:
+            return
+        clocks, agents = self.clocks, set(self.clocks.agents(split).tolist() if self.unfenced else ())
+        for place, agent in list(self.unfenced.items()):
+            if agent in agents:
+                column = clocks.column("init", agent)
+                queue = clocks.queue(column)
+                queue.count += 1
+                clocks.signals[place].init_fence = column, queue.count
+                clocks.thread_clock[agent, column - clocks.threads] = queue.count
+                del self.unfenced[place]
+                self.bare.discard(place)
+
+    def used(self, split, lanes: int, place, what: str) -> None:
+        """These lanes use a barrier, or have a copy or commit use it."""
+        if place in self.bare and what not in ("arrive", "wait"):
+            self._needs_fence(split, place, what)
+        ordered = self.ordered.get((place, split.warp), 0)
+        signal = self.clocks.signals.get(place)
+        if not lanes & ~ordered or signal is None or signal.initialised is None:
+            return
+        self.ordered[place, split.warp] = ordered | lanes
+        agents = self.clocks.agents_of(split.warp, lanes & ~ordered)
+        agent, epoch = signal.initialised
+        early = (self.clocks.clock[agents, agent] < epoch) & (agents != agent)
+        if signal.init_fence is not None:
+            column, at = signal.init_fence
+            early &= self.clocks.thread_clock[agents, column - self.clocks.threads] < at
+        for _ in range(np.count_nonzero(early)):
+            self._used_early(split, place, what)
+
+    def _needs_fence(self, split, place, what: str) -> None:
+        """A unit uses a barrier of a cluster: its init must have been fenced (9.7.13.4).
+
+        In one CTA a barrier of the threads has been enough on every chip (Triton; the CUDA C++ guide).
+        """
+        self.bare.remove(place)
+        name = self.races.reporter.shared_name(place[1])
+        message = (
+            f"{name} of CTA {place[0]} is used by a unit of the chip ({what}) in a cluster, and the thread "
+            f"of its init has run no fence.mbarrier_init since"
+        )
+        key = ("init-fence", name.partition("[")[0])
+        self.races.reporter.add("mbarrier", "review", message, _FENCE, split, key, barrier=name)
+
+    def _used_early(self, split, place, what: str) -> None:
+        """One finding for all barriers of a name."""
+        name = self.races.reporter.shared_name(place[1])
+        known = self.early.get(name.partition("[")[0])
+        if known is not None:
+            known.count += 1
+            return
+        self.early[name.partition("[")[0]] = self.races.reporter.add(
+            "mbarrier",
+            "error",
+            f"{name} of CTA {place[0]} is used ({what}) while nothing orders this after its mbarrier.init",
+            "between init and use: fence.mbarrier_init and cta_sync, or cluster_sync for another CTA's "
+            "barrier",
+            split,
+            key=("init-order", place[1]),
+            barrier=name,
+        )

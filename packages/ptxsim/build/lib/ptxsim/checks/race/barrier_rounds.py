@@ -1,0 +1,89 @@
+"""CTA barriers whose rounds are luck: bar.arrive does not wait, so a warp may arrive for two rounds in a row.
+
+All arrivals that do not come after the arrival of a warp that waits may come before it (PTX ISA 9.7.13.1). If
+they and it do not make whole rounds, the warp may be the one that is left over: it hangs. Only kernels with
+bar.arrive can do so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxsim.checks.observer import Observer
+from ptxsim.checks.race.clock_rows import rows_of
+
+_HINT = "who arrives again (bar.arrive), or uses the id of others, waits first for who was there before"
+_SETTLED = 2  # rounds in a row of which every arrival comes after the one that waits: later ones do too
+
+
+@dataclass
+class Waiting:
+    """An arrival that waits, and those that may come before it (itself included)."""
+
+    agent: int
+    epoch: int
+    place: object  # where it stands
+    arrivals: int
+    behind: int = 0  # rounds in a row of which every arrival comes after it
+
+
+class BarrierRounds(Observer):
+    """Part of the RaceDetector, before Synchronization: clocks are those that an arrival releases."""
+
+    def __init__(self, races):
+        self.races = races
+
+    def start(self, cluster) -> None:
+        self.clocks = self.races.clocks
+        self.arrived: dict[tuple, int] = {}  # (CTA, number) -> arrivals of warps so far
+        self.open: dict[tuple, list[Waiting]] = {}
+        self.counts: dict[tuple, set] = {}  # (CTA, number) -> thread counts that were given
+        instrs = cluster.program.instrs
+        self.looks = any(i is not None and i.op in ("bar", "barrier") and "arrive" in i.mods for i in instrs)
+
+    def bar_arrive(self, cluster, split, number: int) -> None:
+        if not self.looks or self.clocks.threads_per_agent > 1:
+            return
+        key, agents = (split.cta, number), self.clocks.agents(split)
+        self.counts.setdefault(key, set()).add(cluster.unit_state[("bar", *key)].expected)
+        self.arrived[key] = self.arrived.get(key, 0) + 1
+        for waiting in self.open.get(key, ()):
+            if (self.clocks.clock[rows_of(agents), waiting.agent] < waiting.epoch).any():
+                waiting.arrivals += 1
+                waiting.behind = -1
+        if "arrive" not in split.instr.mods:
+            agent = int(agents[0])
+            epoch = int(self.clocks.clock[agent, agent])
+            waiting = Waiting(agent, epoch, self.races.reporter.place(split), self.arrived[key])
+            self.open.setdefault(key, []).append(waiting)
+
+    def bar_complete(self, cluster, cta: int, number: int, waiting: list) -> None:
+        for one in list(self.open.get((cta, number), ())):
+            one.behind += 1
+            if one.behind > _SETTLED:
+                self.open[cta, number].remove(one)
+                self._judge((cta, number), one)
+
+    def finish(self, cluster) -> None:
+        for key, several in self.open.items() if not cluster.stuck else ():
+            barrier = cluster.unit_state.get(("bar", *key))
+            luck = ("collective", ("luck", key[1])) in self.races.reporter.found
+            for one in several:
+                self._judge(key, one, luck and barrier is not None and barrier.arrived)
+
+    def _judge(self, key: tuple, one: Waiting, left: bool = False) -> None:
+        """left: an arrival is left over, and which one it is, is luck."""
+        counts = self.counts[key]
+        count = next(iter(counts))
+        if len(counts) > 1 or count is None or count % 32:
+            return
+        if not left and one.arrivals * 32 % count == 0:
+            return
+        message = (
+            f"CTA barrier {key[1]}: the warps that may arrive before this wait or with it make no whole "
+            f"rounds of {count // 32}: in another order it is this wait that is left over, and hangs"
+        )
+        finding = self.races.reporter.add(
+            "collective", "error", message, _HINT, None, ("left", key[1]), cause="left"
+        )
+        finding.where = finding.where or one.place

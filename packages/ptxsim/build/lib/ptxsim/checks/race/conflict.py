@@ -1,0 +1,177 @@
+"""Two accesses that nothing orders, made from a conflict as the shadows note it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.race.access import Access
+from ptxsim.checks.race.shadow_order import (
+    AGENT,
+    AGENT_SHIFT,
+    CODE,
+    EPOCH,
+    EPOCH_MASK,
+    EPOCH_SHIFT,
+    NO_FENCE_READ,
+    NO_FENCE_WRITE,
+    NO_TCGEN05_FENCE,
+    POSITION,
+    PREVIOUS,
+    PREVIOUS_CLUSTER,
+    READ_WRITE,
+    ROW,
+    ROW_MASK,
+    SAME_VALUE,
+    WRITE_READ,
+    WRITE_WRITE,
+)
+from ptxsim.checks.race.wording import COPIES, coordinates, line_of, place_of_conflict
+
+VERBS = {  # code -> (what the earlier access did, what the later one does)
+    WRITE_WRITE: ("write", "write"),
+    WRITE_READ: ("write", "read"),
+    READ_WRITE: ("read", "write"),
+    NO_FENCE_READ: ("write", "read"),
+    NO_FENCE_WRITE: ("write", "write"),
+    NO_TCGEN05_FENCE: ("access", "access"),
+    SAME_VALUE: ("write", "write"),
+}
+_SWAPPED = {
+    WRITE_WRITE: WRITE_WRITE,
+    WRITE_READ: READ_WRITE,
+    READ_WRITE: WRITE_READ,
+    NO_FENCE_READ: NO_FENCE_READ,
+    NO_FENCE_WRITE: NO_FENCE_WRITE,
+    NO_TCGEN05_FENCE: NO_TCGEN05_FENCE,
+    SAME_VALUE: SAME_VALUE,
+}
+
+
+@dataclass
+class Pair:
+    """Two accesses that nothing orders; the first of its kind stands for all."""
+
+    code: int
+    space: str  # "shared", "memory", "tmem"
+    place: str  # name of the buffer, with the offset
+    buffer: str  # its name alone
+    first: Access
+    second: Access
+    key: tuple
+    cta: int = 0
+    elsewhere: int | None = None  # thread whose proxy fence came after the synchronisation
+    waited: bool = True  # first is a tcgen05.ld / st or a bulk copy: has its issuer waited for it?
+    count: int = 0
+    issuers: list[int] = field(default_factory=list)  # several agents of a CTA issue the same line
+    seen: dict = field(default_factory=dict)  # (warp, barrier) -> its waits when the accesses met
+    early: tuple | None = None  # (barrier, row): signalled before the one that reads was done
+
+    @classmethod
+    def of(cls, races, line: list[int], space: str, clock, detail) -> Pair:
+        """From a conflict as the shadows note it."""
+        previous, position = line[PREVIOUS], line[POSITION]
+        before, after = VERBS[line[CODE]]
+        agent, epoch, row = (
+            previous >> AGENT_SHIFT,
+            (previous >> EPOCH_SHIFT) & EPOCH_MASK,
+            previous & ROW_MASK,
+        )
+        now, cluster = races.history.now, line[PREVIOUS_CLUSTER]
+        kind = (
+            races.clocks.kind_of(agent) if cluster in (0, now) else "other"
+        )  # agents of another are numbered anew
+        first = Access(kind, agent, epoch, row, before, cluster)
+        second = Access(races.clocks.kind_of(line[AGENT]), line[AGENT], line[EPOCH], line[ROW], after, now)
+        place, buffer, cta = place_of_conflict(races, space, position)
+        key = (line[CODE], first.kind, line_of(races, row), second.kind, line_of(races, line[ROW]), buffer)
+        known = races.history.pairs.get(key)
+        if known is not None:
+            if known.issuers:
+                known.add_issuers(races, first.issuer(races, detail), second.issuer(races, None, detail))
+            if known.elsewhere is not None:  # the worst of them counts
+                known.elsewhere = _fenced_elsewhere(races, space, line, clock)
+            return known
+        pair = cls(line[CODE], space, place, buffer, first, second, key, cta)
+        if line[CODE] == NO_TCGEN05_FENCE:
+            first.verb, second.verb = _tmem_verb(first, second), _tmem_verb(second, first)
+        first.detail, second.detail = (coordinates(races, a) for a in (first, second))
+        if _issued_first(races, first, second, detail):
+            pair.first, pair.second, pair.code = second, first, _SWAPPED[line[CODE]]
+        pair.elsewhere = _fenced_elsewhere(races, space, line, clock)
+        pair.waited = _has_waited(races, pair.first)
+        pair.learn(races, first, second, clock, detail)
+        return pair
+
+    def learn(self, races, first: Access, second: Access, clock, op) -> None:
+        """Who issued the two, and what they had waited for and signalled when they met."""
+        earlier = races.transfers.find(first.agent, first.epoch, first.row, op)
+        first.by, second.by = first.issuer(races, op), second.issuer(races, None, op)
+        if None in (first.by, second.by):
+            return
+        warps = [races.clocks.warp_of(by) for by in (first.by, second.by)]
+        histories = history_of(races.cluster).items()
+        self.seen = {(w, p): replace(h.waits[w]) for p, h in histories for w in warps if w in h.waits}
+        if _same_issue(races, first, second, earlier, op):
+            self.issuers = sorted({first.by, second.by})
+        if warps[0] != warps[1] and self.code in (WRITE_WRITE, WRITE_READ, READ_WRITE):
+            now = clock if clock is not None else races.clocks.clock[second.by]
+            then = earlier.clock if earlier is not None else None
+            for access, other in ((second, then), (first, now)):
+                if other is not None and access.verb == "read" and access.kind != "bytes":
+                    guest = races.clocks.warp_of((first if access is second else second).by)
+                    self.early = races.handshakes.handed_early(access.by, guest, other) or self.early
+
+    def add_issuers(self, races, *agents: int | None) -> None:
+        """Other agents of the same CTA that issue the line too."""
+        cta = self.issuers[0] // races.clocks.per_cta
+        more = {a for a in agents if a is not None and a // races.clocks.per_cta == cta}
+        self.issuers = sorted({*self.issuers, *more})
+
+
+def _fenced_elsewhere(races, space: str, line: list[int], clock) -> int | None:
+    """The thread whose fence, after the synchronisation, stands in for the writer's."""
+    agent, epoch = line[PREVIOUS] >> AGENT_SHIFT, (line[PREVIOUS] >> EPOCH_SHIFT) & EPOCH_MASK
+    if line[CODE] not in (NO_FENCE_READ, NO_FENCE_WRITE) or clock is None or agent >= races.clocks.threads:
+        return None
+    return races.fences.elsewhere(space, agent, epoch, clock)
+
+
+def _issued_first(races, first: Access, second: Access, op) -> bool:
+    """Did the access that came later belong to work that was issued before the other's?"""
+    earlier = races.transfers.find(first.agent, first.epoch, first.row) if first.kind in COPIES else None
+    if op is None or earlier is None or earlier is op or op.kind not in ("mma", "load", "store"):
+        return False
+    return bool(earlier.clock[op.thread] >= op.clock[op.thread])
+
+
+def _same_issue(races, first: Access, second: Access, earlier, op) -> bool:
+    """Do several threads of one CTA issue the same copy or MMA?"""
+    if first.by == second.by or first.kind != second.kind or first.kind not in (*COPIES, "mma"):
+        return False
+    if first.by // races.clocks.per_cta != second.by // races.clocks.per_cta:
+        return False
+    if line_of(races, first.row) != line_of(races, second.row):
+        return False
+    if first.kind == "mma":
+        return True
+    copies = [(w.start, w.offset) for w in (earlier, op) if w is not None and w.tmap is not None]
+    return len(copies) == 2 and copies[0] == copies[1]
+
+
+def _tmem_verb(access: Access, other: Access) -> str:
+    """What one side of a conflict in tensor memory did, as far as its instruction tells."""
+    if access.kind == "mma":
+        return "write" if other.kind == "ld" else "access"
+    return {"ld": "read", "st": "write"}.get(access.kind, "access")
+
+
+def _has_waited(races, access: Access) -> bool:
+    """Has the issuer of a tcgen05.ld / st or a copy waited for its completion?"""
+    if access.kind not in ("ld", "st", "source", "result", "cp.async"):
+        return True
+    owner = races.clocks.queue(access.agent).owner
+    agent = races.clocks.first_agent(owner) if access.kind in ("ld", "st") else owner
+    if access.kind == "ld":  # the plain clock also knows of loads whose registers were read
+        return bool(races.clocks.tcgen05_clock[agent, access.agent - races.clocks.threads] >= access.epoch)
+    return bool(races.clocks.clock[agent, access.agent] >= access.epoch)

@@ -1,0 +1,61 @@
+"""Races by happens-before: conflicting accesses to shared, global and tensor memory that nothing orders.
+
+Its parts listen to the machine, in this order. Some keep the vector clocks of threads (synchronization.py,
+proxy_fences.py, thread_accesses.py), some report what hardware units access, as agents of their own
+(async_copies.py, tensor_core.py, tensor_memory.py). Accesses are looked up in access_history.py; report.py
+words what that finds.
+"""
+
+from __future__ import annotations
+
+from ptxsim.checks.observer import Observer
+from ptxsim.checks.race import report
+from ptxsim.checks.race.access_history import AccessHistory
+from ptxsim.checks.race.async_copies import BulkCopies, ThreadCopies
+from ptxsim.checks.race.async_work import Transfers
+from ptxsim.checks.race.barrier_init import BarrierInit
+from ptxsim.checks.race.barrier_rounds import BarrierRounds
+from ptxsim.checks.race.handshakes import Handshakes
+from ptxsim.checks.race.missed_phases import MissedPhases
+from ptxsim.checks.race.proxy_fences import ProxyFences
+from ptxsim.checks.race.synchronization import Synchronization
+from ptxsim.checks.race.tensor_core import Tcgen05, Wgmma
+from ptxsim.checks.race.tensor_memory import TensorMemoryAccesses
+from ptxsim.checks.race.thread_accesses import ThreadAccesses
+from ptxsim.checks.race.vector_clocks import MAX_THREADS, VectorClocks
+
+
+class RaceDetector(Observer):
+    """One per launch: what its parts share, and their order."""
+
+    def __init__(self, launch, reporter):
+        self.launch, self.reporter = launch, reporter
+        self.history = AccessHistory(self)
+        self.barrier_init = BarrierInit(self)
+        self.handshakes = Handshakes(self)
+        self.synchronization = Synchronization(self)
+        self.fences = ProxyFences(self)
+        self.threads = ThreadAccesses(self)
+        self.tensor_memory = TensorMemoryAccesses(self)
+        self.copies = ThreadCopies(self)
+        self.parts = (
+            self.barrier_init, self.handshakes, BarrierRounds(self), self.synchronization,
+            MissedPhases(self), self.fences, self.threads,
+            BulkCopies(self), self.copies, self.tensor_memory, Tcgen05(self), Wgmma(self),
+            self.history,
+        )  # fmt: skip
+
+    def start(self, cluster) -> None:
+        """Before the parts': they take the clocks of this cluster from here."""
+        self.cluster = cluster
+        self.clocks = VectorClocks(cluster)
+        if self.clocks.threads_per_agent > 1:
+            message = (
+                f"a cluster of {cluster.warps * 32} threads: above {MAX_THREADS} the lanes of a warp are "
+                f"judged as one thread, so races between lanes may be missed"
+            )
+            self.reporter.add("unsupported", "incomplete", message, key=("lanes",))
+        self.transfers = Transfers()
+
+    def finish(self, cluster) -> None:
+        report.report(self, self.history.pairs)

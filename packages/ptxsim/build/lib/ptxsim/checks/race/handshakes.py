@@ -1,0 +1,57 @@
+"""What the warps have handed over on mbarriers lately, for the words of race reports: it orders nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.observer import Observer
+
+Place = tuple[int, int]
+
+
+@dataclass
+class Handed:
+    """The last arrival of one warp on one mbarrier."""
+
+    tick: int
+    agent: int  # the first of those that arrived
+    epoch: int  # of this agent, that the arrival ended
+    row: int
+
+
+class Handshakes(Observer):
+    """Part of the RaceDetector. Stands before Synchronization: it wants epochs as an arrival finds them."""
+
+    def __init__(self, races):
+        self.races = races
+
+    def start(self, cluster) -> None:
+        self.clocks = self.races.clocks
+        self.tick = 0
+        self.handed: dict[int, dict[Place, Handed]] = {}
+        self.waited: dict[int, int] = {}  # warp -> tick of its last wait
+
+    def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+        if "expect_tx" in split.instr.mods:
+            return  # this one announces bytes, it hands nothing over
+        self.tick += 1
+        agent = self.clocks.agent_of(split.warp * 32 + (lanes & -lanes).bit_length() - 1)
+        handed = Handed(self.tick, agent, self.clocks.epoch(agent), split.row)
+        self.handed.setdefault(split.warp, {})[place] = handed
+
+    def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+        self.tick += 1
+        self.waited[split.warp] = self.tick
+
+    def handed_early(self, agent: int, guest: int, clock) -> tuple[Place, int] | None:
+        """(barrier, row) of what this agent's warp has signalled since its last wait, if warp `guest` waits
+        for it and its `clock` knows of this signal: it was let in while the other was still at work.
+        """
+        warp = self.clocks.warp_of(agent)
+        since, histories = self.waited.get(warp, 0), history_of(self.races.cluster)
+        for place, handed in self.handed.get(warp, {}).items():
+            waits = place in histories and guest in histories[place].waits
+            if waits and clock[handed.agent] >= handed.epoch and handed.tick > since:
+                return place, handed.row
+        return None

@@ -1,0 +1,151 @@
+"""Waits that another schedule leaves behind: an mbarrier tells two phases apart (PTX ISA 9.7.13.15.16), so a
+wait for a phase must come before the next one ends. Where nothing orders the end of the next phase after the
+wait, the wait may come later; then it lasts until one phase more is over. If that phase never comes, or only
+comes after this very wait, the kernel can hang, although in this run everything went on.
+
+The same by numbers, where threads alone arrive: all arrivals that do not come after a wait may come before
+it. They make so many phases; where the barrier is then in one that the wait does not let pass, it hangs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.observer import Observer
+from ptxsim.machine.split import Location
+
+_HINT = (
+    "whoever completes a phase must come after all waits for the one before: arrive after the wait, and "
+    "start with the parity of the phase that you mean (a fresh barrier lets parity 1 pass)"
+)
+
+
+@dataclass(frozen=True)
+class Passed:
+    """A wait that found its phase complete."""
+
+    column: int  # of the waits of its warp
+    count: int  # its number among them
+    warp: int
+    lanes: int
+    row: int
+    phase: int  # that it saw complete
+
+    def before(self, thread_clock) -> bool:
+        """Does whoever knows this come after the wait?"""
+        return self.column < len(thread_clock) and thread_clock[self.column] >= self.count
+
+
+_SETTLED = 2  # phases in a row of which every arrival comes after a wait: later ones do too
+
+
+@dataclass
+class Free:
+    """A wait that passed, and the arrivals that may come before it."""
+
+    wait: Passed
+    arrivals: int
+    bound: int = 0  # phases in a row of which every arrival comes after the wait
+    settled: bool = False
+
+
+class MissedPhases(Observer):
+    """Part of the RaceDetector, behind Synchronization. A warp's waits are a queue of thread_clock."""
+
+    def __init__(self, races):
+        self.races = races
+
+    def start(self, cluster) -> None:
+        self.clocks = self.races.clocks
+        self.passed: dict[tuple, dict[int, Passed]] = {}  # place -> by warp, in the present phase
+        self.behind: dict[
+            tuple, list[Passed]
+        ] = {}  # place -> waits that may come after the present phase began
+        self.missed: dict[tuple, Passed] = {}
+        self.arrivals: dict[tuple, int] = {}  # place -> arrivals of threads so far
+        self.free: dict[
+            tuple, list[Free]
+        ] = {}  # place -> waits; those of barriers that copies signal are not
+        self.copied: set[tuple] = set()
+
+    def will_signal(self, cluster, split, kind: str, places: list) -> None:
+        self.copied.update(places)
+
+    def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+        number = lanes.bit_count()
+        self.arrivals[place] = self.arrivals.get(place, 0) + number
+        waits = () if place in self.copied else self.free.get(place, ())
+        agents = self.clocks.agents_of(split.warp, lanes) if waits else None
+        for free in waits:
+            known = self.clocks.thread_clock[agents, free.wait.column]
+            if not free.settled and (known < free.wait.count).any():
+                free.arrivals += number
+                free.bound = -1
+
+    def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+        column = self.clocks.column("wait", split.warp)
+        queue = self.clocks.queue(column)
+        queue.count += 1
+        self.clocks.changes += 1
+        column -= self.clocks.threads
+        warp = slice(self.clocks.first_agent(split.warp), self.clocks.first_agent(split.warp + 1))
+        self.clocks.thread_clock[warp, column] = (
+            queue.count
+        )  # of all its lanes: shfl and elect order them too
+        phase = cluster.mbarriers[place].phase - 1
+        passed = Passed(column, queue.count, split.warp, lanes, split.row, phase)
+        self.passed.setdefault(place, {})[split.warp] = passed
+        if place not in self.copied:
+            waits = [free for free in self.free.get(place, ()) if not free.settled]
+            self.free[place] = [*waits, Free(passed, self.arrivals.get(place, 0))]
+
+    def phase_complete(self, cluster, place) -> None:
+        for free in () if place in self.copied else self.free.get(place, ()):
+            free.bound += 1
+            if free.bound > _SETTLED and not free.settled:
+                free.settled = True
+                self._count(cluster, place, free)
+        signal = self.clocks.signals.get(place)
+        if signal is None or signal.published is None:
+            return
+        known = signal.published.thread_clock
+        for wait in self.behind.pop(place, ()):
+            if wait.before(known):
+                self.missed.setdefault(place, wait)
+        behind = [wait for wait in self.passed.pop(place, {}).values() if not wait.before(known)]
+        if behind:
+            self.behind[place] = behind
+
+    def _count(self, cluster, place, free: Free) -> None:
+        """Do the arrivals that may come before the wait leave it behind?"""
+        barrier, history = cluster.mbarriers.get(place), history_of(cluster).get(place)
+        if barrier is None or history is None or barrier.expected != history.count:
+            return
+        if place in self.copied or barrier.tx:  # bytes have a say too
+            return
+        complete = barrier.phase * history.count + history.count - barrier.pending
+        if self.arrivals.get(place) != complete:
+            return  # arrivals of several at once: their number is not known here
+        if (free.arrivals // history.count - free.wait.phase) % 2 == 0:
+            self.missed.setdefault(place, free.wait)
+
+    def finish(self, cluster) -> None:
+        if cluster.stuck:
+            return
+        for place, waits in self.free.items():
+            for free in waits:
+                if not free.settled:
+                    self._count(cluster, place, free)
+        reporter = self.races.reporter
+        for place, wait in ({p: waits[0] for p, waits in self.behind.items()} | self.missed).items():
+            name = reporter.shared_name(place[1])
+            seen = f"phase {wait.phase}" if wait.phase >= 0 else "the phase before the first"
+            message = (
+                f"{name}: this wait let {seen} pass, but phase {wait.phase + 1} may be over before it comes: "
+                f"nothing orders its end after the wait, which then waits for phase {wait.phase + 2} in vain"
+            )
+            cta = wait.warp // cluster.warps_per_cta
+            where = Location(cluster, wait.warp, cta, 0, wait.lanes, wait.row)
+            key = ("missed", name.partition("[")[0])
+            reporter.add("mbarrier", "error", message, _HINT, where, key, barrier=name, cause="missed")

@@ -1,0 +1,157 @@
+"""Proxy fences: which generic writes the asynchronous units may see (PTX ISA 9.7.13.4, 9.7.9.25.2).
+
+A unit that reads through the async proxy (TMA, tensor core) sees a thread's write if that thread executed
+fence.proxy.async, for that state space, after the write and before the synchronisation that leads to the
+unit's instruction. PTX does not say whether a fence of another thread, after that synchronisation, is
+enough: `elsewhere` tells such a fence from none at all. cp.async writes through the generic proxy too, but is
+no part of its thread's program order (8.9.1.1): the fence of any thread that has waited for it will do.
+Completion of an operation of the async proxy includes the fence in the other direction, so that only generic
+-> async needs one.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+
+from ptxsim.checks.observer import Observer
+from ptxsim.checks.race.shadow_bytes import MEMORY, SHARED
+from ptxsim.jit.compiled import compiled
+
+_ROOM = 16  # fences per thread, at first
+_REMEMBERED = 64  # fences of the same threads whose knowledge is kept
+
+
+@dataclass(eq=False)
+class Fence:
+    """One executed fence: what its threads knew."""
+
+    agents: np.ndarray
+    at: np.ndarray  # their epochs
+    knew: np.ndarray  # of threads: (agents, threads), or one line if they differ in their own epochs alone
+    copied: np.ndarray  # (agents, threads) or empty: the last cp.async of each thread that they knew of
+
+    def known_by(self, clock: np.ndarray) -> np.ndarray:
+        return self.at <= clock[self.agents]
+
+
+class ProxyFences(Observer):
+    """Part of the RaceDetector: the proxy fences of one cluster, by state space."""
+
+    def __init__(self, races):
+        self.races = races
+
+    def start(self, cluster) -> None:
+        self.clocks = self.races.clocks
+        threads = self.clocks.threads
+        self.epochs = {space: np.zeros((threads, _ROOM), np.int32) for space in (SHARED, MEMORY)}
+        self.counts = {space: np.zeros(threads, np.int32) for space in (SHARED, MEMORY)}
+        # by first, last and number of the threads
+        self.snapshots: dict[str, dict[tuple, deque[Fence]]] = {SHARED: {}, MEMORY: {}}
+
+    def fence(self, cluster, split, mods: set[str]) -> None:
+        if is_async_fence(mods):
+            self.record(self.clocks.agents(split), mods)
+
+    def record(self, agents: np.ndarray, mods: set[str]) -> None:
+        """These threads execute fence.proxy.async with these modifiers."""
+        knew, copied = self._knew(agents), self._copied(agents)
+        at = _next_epochs(self.clocks.clock, agents)
+        for space in fence_spaces(frozenset(mods)):
+            while not _enter(self.epochs[space], self.counts[space], agents, at):
+                self.epochs[space] = np.pad(self.epochs[space], ((0, 0), (0, self.epochs[space].shape[1])))
+                self.races.history.describe()
+            key = int(agents[0]), int(agents[-1]), len(agents)
+            kept = self.snapshots[space].get(key)
+            if kept is None:
+                kept = self.snapshots[space][key] = deque(maxlen=_REMEMBERED)
+            kept.append(Fence(agents, at, knew, copied))
+
+    def _knew(self, agents: np.ndarray) -> np.ndarray:
+        """What these threads know of threads. A thread's own epoch does not count: that fence is its own."""
+        common, alike = _common(self.clocks.clock, agents, self.clocks.threads)
+        if alike:
+            return common
+        rows = self.clocks.clock[agents, : self.clocks.threads]
+        rows[np.arange(len(agents)), agents] = common[0, agents]
+        return rows
+
+    def _copied(self, agents: np.ndarray) -> np.ndarray:
+        first = self.clocks.first_copy
+        if not first:
+            return np.zeros(0, np.int32)
+        return self.clocks.clock[agents, first : first + self.clocks.threads]
+
+    def elsewhere(self, space: str, thread: int, epoch: int, clock: np.ndarray) -> int | None:
+        """Another thread that executed the fence when it knew of the write and that `clock` knows of."""
+        for fences in self.snapshots[space].values():
+            for fence in fences:
+                good = (fence.agents != thread) & fence.known_by(clock) & (fence.knew[:, thread] >= epoch)
+                if good.any():
+                    return int(fence.agents[good][0])
+        return None
+
+    def copies_seen(self, space: str, clock: np.ndarray) -> np.ndarray:
+        """For each agent, how many of its cp.async come before a fence that `clock` knows of."""
+        seen = np.zeros(self.clocks.threads, np.int32)
+        for fences in self.snapshots[space].values():
+            for fence in reversed(fences):
+                known = fence.known_by(clock)
+                if len(fence.copied) and known.any():
+                    np.maximum(seen, fence.copied[known].max(0), out=seen)
+                if known.all():  # the same threads knew less before
+                    break
+        return seen
+
+
+@compiled()
+def _common(clock, agents, threads):
+    """(1, threads): what all of these know of threads; is it all that any knows, but of itself?"""
+    low, more = clock[agents[0] : agents[0] + 1, :threads].copy(), 0
+    for agent in agents[1:]:
+        for t in range(threads):
+            low[0, t] = min(low[0, t], clock[agent, t])
+    for agent in agents:
+        more -= clock[agent, agent] != low[0, agent]
+        for t in range(threads):
+            more += clock[agent, t] != low[0, t]
+    return low, more == 0
+
+
+@compiled()
+def _next_epochs(clock, agents):
+    """Begins new epochs of these agents; their numbers."""
+    at = np.empty(len(agents), np.int32)
+    for i, agent in enumerate(agents):
+        clock[agent, agent] += 1
+        at[i] = clock[agent, agent]
+    return at
+
+
+@compiled()
+def _enter(epochs, counts, agents, at):
+    """Adds a fence of each of these agents; False if the table must be wider first."""
+    for agent in agents:
+        if counts[agent] == epochs.shape[1]:
+            return False
+    for i, agent in enumerate(agents):
+        epochs[agent, counts[agent]] = at[i]
+        counts[agent] += 1
+    return True
+
+
+@functools.cache
+def fence_spaces(mods: frozenset[str]) -> tuple[str, ...]:
+    """State spaces that fence.proxy.async covers: the one it names, or all."""
+    if any("shared" in m for m in mods):
+        return (SHARED,)
+    if any("global" in m for m in mods):
+        return (MEMORY,)
+    return (SHARED, MEMORY)
+
+
+def is_async_fence(mods: set[str]) -> bool:
+    return "proxy" in mods and any(m.startswith("async") for m in mods)

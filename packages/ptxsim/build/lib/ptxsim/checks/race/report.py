@@ -1,0 +1,125 @@
+"""Turns pairs of unordered accesses into findings: both accesses, and the edge missing between them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from ptxsim.checks.race.access import Access
+from ptxsim.checks.race.conflict import Pair
+from ptxsim.checks.race.missing_edge import missing
+from ptxsim.checks.race.shadow_order import (
+    NO_FENCE_READ,
+    NO_FENCE_WRITE,
+    NO_TCGEN05_FENCE,
+    READ_WRITE,
+    SAME_VALUE,
+)
+from ptxsim.checks.race.wording import line_of, side_of, text_of
+
+
+def report(races, pairs: dict[tuple, Pair]) -> None:
+    """Adds a finding per pair, and one for tcgen05.st that nothing waits for.
+
+    A tcgen05.ld may go without a wait: a true dependence through its registers is kept whatever else
+    synchronises (PTX ISA 9.7.16.6.4.5). Who reuses or frees its columns then is in a pair: an error, but a
+    review where a register was read first and only the wait is missing (`TensorMemoryAccesses.tmem_issue`).
+    """
+    for kind, warp, op in races.tensor_memory.never_waited():
+        if kind == "ld":
+            continue
+        who = f"warp {warp % races.cluster.warps_per_cta}"
+        message = (
+            f"tensor memory: nothing waits for tcgen05.{kind} by {who}: no tcgen05.wait::{kind} after it"
+        )
+        access = Access(kind, op.queue, op.epoch, op.row, "access")
+        hint = f"tcgen05.{kind} is asynchronous: wait::{kind} before TMEM is handed on"
+        races.reporter.add("race", "error", message, hint, _split(races, access), ("never", kind))
+    for pair in sorted(pairs.values(), key=_weight):
+        if _without_barrier(races, pair):
+            continue
+        kind, severity = _class(pair)
+        edge = missing(races, pair)
+        earlier, later = (text_of(races, a, bool(pair.issuers)) for a in (pair.first, pair.second))
+        what = f"{pair.place}: {later} and {earlier} are not ordered: {edge.text}"
+        if kind == "proxy-fence":
+            verb = "may miss" if pair.code == NO_FENCE_READ else "may overtake"
+            what = f"{pair.place}: {later} {verb} {earlier}: {edge.text}"
+        elif severity == "review":
+            what = f"{pair.place}: {later} after {earlier}: {edge.text}"
+        evidence = {
+            "place": pair.place,
+            "missing": edge.text,
+            "cause": edge.cause,
+            "first": side_of(races, pair.first),
+            "second": side_of(races, pair.second),
+        }
+        place = _split(races, pair.second) if edge.at is None else _standing(races, *edge.at)
+        finding = races.reporter.add(kind, severity, what, edge.hint, place, pair.key, **evidence)
+        finding.count += pair.count - 1
+        if (kind, severity) == ("race", "error"):
+            _drop_consequence(races, pair)
+
+
+def _without_barrier(races, pair: Pair) -> bool:
+    """Does a load report to a barrier that nobody initialised? Then that is the finding, not its races."""
+    loads = [races.clocks.queue(a.agent).owner for a in (pair.first, pair.second) if a.kind == "bytes"]
+    return any(p not in races.clocks.signals or races.clocks.signals[p].initialised is None for p in loads)
+
+
+def _drop_consequence(races, pair: Pair) -> None:
+    """Who reads what another one has not written yet reads unwritten memory; the race says it all."""
+    read = next((a for a in (pair.first, pair.second) if a.verb == "read"), None)
+    if read is None:
+        return
+    found = races.reporter.found
+    for identity, finding in list(found.items()):
+        line = finding.where.get("line") or ("ptx", finding.where.get("ptx_line"))
+        buffer = finding.evidence.get("buffer")
+        if finding.kind == "uninitialized" and (line, buffer) == (line_of(races, read.row), pair.buffer):
+            del found[identity]
+
+
+def _weight(pair: Pair) -> tuple:
+    """Order of report: races before fences, shared memory before its consequences in tensor and global
+    memory.
+    """
+    return (pair.code > READ_WRITE, ("shared", "tmem", "memory").index(pair.space), -pair.count)
+
+
+def _class(pair: Pair) -> tuple[str, str]:
+    if pair.code in (NO_FENCE_READ, NO_FENCE_WRITE):
+        strict = (
+            pair.code == NO_FENCE_READ and pair.second.kind not in ("mma", "wgmma") and pair.elsewhere is None
+        )
+        return "proxy-fence", "error" if strict else "review"
+    same = pair.code in (NO_TCGEN05_FENCE, SAME_VALUE) or _same_store(pair)
+    return "race", "review" if same else "error"
+
+
+def _same_store(pair: Pair) -> bool:
+    """Several threads of a CTA store the same box from the same place: whoever is last, it holds the same."""
+    return bool(pair.issuers) and pair.first.kind == pair.second.kind == "result"
+
+
+def _standing(races, warp: int, row: int):
+    """The same of a whole warp at a row."""
+    cta = warp // races.cluster.warps_per_cta
+    return SimpleNamespace(cluster=races.cluster, cta=cta, warp=warp, mask=0xFFFF_FFFF, row=row)
+
+
+def _split(races, access: Access):
+    """Something a Reporter can place: the issuer of the later access."""
+    cluster, clocks, agent = races.cluster, races.clocks, access.agent
+    whole = access.kind in ("ld", "st")  # these act as warps
+    if access.kind == "thread":
+        thread = agent * clocks.threads_per_agent
+    else:
+        owner = clocks.queue(agent).owner
+        op = races.transfers.find(agent, access.epoch, access.row) if access.kind == "bytes" else None
+        owner = op.thread if op is not None else owner
+        thread = owner * (32 if whole else clocks.threads_per_agent) if isinstance(owner, int) else 0
+    warp = thread // 32
+    mask = 0xFFFF_FFFF if whole or clocks.threads_per_agent > 1 else 1 << thread % 32
+    return SimpleNamespace(
+        cluster=cluster, cta=warp // cluster.warps_per_cta, warp=warp, mask=mask, row=access.row
+    )

@@ -1,0 +1,142 @@
+"""Does an earlier access conflict with a later one? What a shadow keeps of an access, and how two compare.
+
+An entry packs agent (15 bits), epoch (28), strong? (1), only within its CTA? (1) and row of the
+instruction (18); 0 is "nobody". An
+agent is a thread or one queue of asynchronous work (vector_clocks.py); epoch e of agent a happened before
+whoever knows a clock >= e for a.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from ptxsim.jit.compiled import compiled
+
+AGENT_SHIFT, EPOCH_SHIFT, STRONG_BIT, NARROW_BIT = 48, 20, 1 << 19, 1 << 18
+EPOCH_MASK, ROW_MASK = (1 << 28) - 1, (1 << 18) - 1
+
+# what a conflict is; the earlier access comes first in the name
+WRITE_WRITE, WRITE_READ, READ_WRITE, NO_FENCE_READ, NO_FENCE_WRITE, NO_TCGEN05_FENCE = range(1, 7)
+SAME_VALUE = 7  # WRITE_WRITE by one instruction, and both have written the same
+CODE, PREVIOUS, PREVIOUS_CLUSTER, POSITION, AGENT, EPOCH, ROW, CONFLICT = range(8)  # columns of a conflict
+MAX_CONFLICTS = 64
+
+# flags of an access. SERIAL: it comes after what its agent did before. CONSTANT: all store the same value
+STRONG, ASYNC, SERIAL, CONSTANT = 1, 2, 4, 8
+SAME = 16  # of a store to shared memory, which held the same bytes before
+NARROW = 32  # of a strong access: its scope is .cta
+
+
+class Actor(NamedTuple):
+    """Who accesses, and what orders that."""
+
+    now: int  # tag of the cluster: its number + 1
+    me: int
+    epoch: int
+    row: int
+    flags: int
+    clock: np.ndarray
+    threads: int  # agents below this are threads
+    lanes: int  # threads per agent
+    cta: int  # agents per CTA
+    others: np.ndarray  # per tag: do we come after this cluster?
+    fences: np.ndarray
+    counts: np.ndarray
+    out: np.ndarray
+    first_copy: int  # agent of the first queue of cp.async; 0: none
+    copied: np.ndarray  # per such queue: how many of its copies come before a proxy fence that we know of
+
+
+@compiled()
+def fenced(fences, counts, thread, epoch, limit):
+    """Did a thread execute a proxy fence after `epoch`, that whoever knows it up to `limit` knows of?"""
+    low, high = 0, counts[thread]  # the last fence up to `limit`; their epochs ascend
+    while low < high:
+        middle = (low + high) >> 1
+        if fences[thread, middle] <= limit:
+            low = middle + 1
+        else:
+            high = middle
+    return low > 0 and fences[thread, low - 1] > epoch
+
+
+@compiled()
+def note(out, code, previous, tag, position, me, epoch, row):
+    n = out[0, 0]
+    out[0, 0] += 1
+    if n + 1 < len(out):
+        line = out[n + 1]
+        line[0], line[1], line[2], line[3] = code, previous, tag, position
+        line[4], line[5], line[6] = me, epoch, row
+
+
+@compiled()
+def known_epoch(clock, agent):
+    return clock[agent] if agent < len(clock) else 0
+
+
+@njit(forceinline=True)
+def covered(a, previous):
+    """Does the actor know of an earlier access of its own cluster?"""
+    agent = previous >> AGENT_SHIFT
+    return agent < len(a.clock) and (previous >> EPOCH_SHIFT) & EPOCH_MASK <= a.clock[agent]
+
+
+@njit(forceinline=True)
+def morally_strong(a, previous, tag):
+    """Two strong accesses, each within the other's scope (PTX ISA 8.7.1)?"""
+    if not (a.flags & STRONG and previous & STRONG_BIT):
+        return False
+    if not (a.flags & NARROW or previous & NARROW_BIT):
+        return True
+    agent = previous >> AGENT_SHIFT
+    return tag == a.now and max(agent, a.me) < a.threads and agent // a.cta == a.me // a.cta
+
+
+@compiled()
+def excused(a, previous, tag):
+    """True if two unordered accesses are nevertheless not a race."""
+    agent, same_row = previous >> AGENT_SHIFT, previous & ROW_MASK == a.row
+    if morally_strong(a, previous, tag):
+        return True
+    if a.flags & CONSTANT and agent < a.threads and same_row:
+        return True  # whichever store comes last, the memory holds the same value
+    if tag != a.now:
+        return a.others[tag] != 0
+    if agent == a.me and a.flags & SERIAL:
+        return True
+    # lanes of one warp in one instruction: which of them ends up in memory is open, but it is no race
+    warp, mine = agent * a.lanes >> 5, a.me * a.lanes >> 5
+    return agent < a.threads and a.me < a.threads and warp == mine and same_row
+
+
+@njit(forceinline=True)
+def generic(a, agent):
+    """Does this agent of our own cluster access memory through the generic proxy?"""
+    return agent < a.threads or (a.first_copy and 0 <= agent - a.first_copy < len(a.copied))
+
+
+@compiled()
+def look(a, code, previous, tag, position):
+    """Notes a conflict with one earlier access, if there is one."""
+    agent, at = previous >> AGENT_SHIFT, (previous >> EPOCH_SHIFT) & EPOCH_MASK
+    if tag != a.now or not covered(a, previous):
+        if not excused(a, previous, tag):
+            same_row = agent < a.threads and previous & ROW_MASK == a.row
+            code = SAME_VALUE if code == WRITE_WRITE and a.flags & SAME and same_row else code
+            note(a.out, code, previous, tag, position, a.me, a.epoch, a.row)
+        return
+    if code == READ_WRITE or not a.flags & ASYNC:
+        return
+    if not generic(a, agent):
+        return
+    copy = agent - a.first_copy
+    known = (
+        at <= a.copied[copy] if agent >= a.threads else fenced(a.fences, a.counts, agent, at, a.clock[agent])
+    )
+    if not known:
+        code = NO_FENCE_READ if code == WRITE_READ else NO_FENCE_WRITE
+        note(a.out, code, previous, tag, position, a.me, a.epoch, a.row)

@@ -1,0 +1,223 @@
+"""Synchronisation of threads: which clocks a barrier, an mbarrier, a fence of tensor memory joins."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.observer import Observer
+from ptxsim.checks.race.clock_rows import rows_of, with_epoch
+from ptxsim.checks.race.vector_clocks import Signal, Stamp
+
+_COUNT = "init(count) is the number of arrivals per round, and who arrives again waits for the round before"
+_ROUND = "who arrives again (bar.arrive), or uses the id of others, waits first for who was there before"
+
+
+class Synchronization(Observer):
+    """Part of the RaceDetector: every event that orders threads, but for accesses to memory."""
+
+    def __init__(self, races):
+        self.races = races
+
+    def start(self, cluster) -> None:
+        self.clocks = self.races.clocks
+        self.meetings: dict[object, list] = {}
+
+    # ---- barriers of threads ----
+
+    def warp_sync(self, cluster, split, members: int) -> None:
+        members &= cluster.alive[split.warp]
+        key = ("warp", split.warp, members)
+        seen = self.meetings.pop(key, [0])[0]
+        if not seen:
+            self.clocks.meet(self.clocks.agents_of(split.warp, members))
+        seen |= split.mask
+        if members & ~seen:
+            self.meetings[key] = [seen]
+
+    def bar_arrive(self, cluster, split, number: int) -> None:
+        key, agents = ("bar", split.cta, number), self.clocks.agents(split)
+        column = self.clocks.column("bar", key) - self.clocks.threads
+        rounds, several = self.clocks.queues[column].count, cluster.unit_state[key].expected != 32
+        whole = split.mask == cluster.alive[split.warp]  # else it is part of a warp, which is an error
+        if rounds and several and whole and self._least(agents, column) < rounds:
+            self._luck_at_barrier(split, number)
+        self.clocks.release_into(self.clocks.signal(key), agents)
+        self.meetings.setdefault(key, []).append((split.index, agents))
+
+    def bar_complete(self, cluster, cta: int, number: int, waiting: list) -> None:
+        key = ("bar", cta, number)
+        signal = self.clocks.signals.pop(key)
+        column = self.clocks.column("bar", key)
+        self.clocks.queue(column).count += 1
+        rounds = with_epoch(
+            signal.gathered.thread_clock, column - self.clocks.threads, self.clocks.queue(column).count
+        )
+        waits = {split.index for split in waiting}
+        agents = [a for index, a in self.meetings.pop(key, []) if index in waits]
+        if agents:
+            self.clocks.acquire(np.sort(np.concatenate(agents)), Stamp(signal.gathered.clock, rounds))
+
+    def _least(self, agents: np.ndarray, column: int) -> int:
+        """The epoch of a queue that all of these threads know."""
+        return int(self.clocks.thread_clock[rows_of(agents), column].min())
+
+    def _luck_at_barrier(self, split, number: int) -> None:
+        message = (
+            f"CTA barrier {number}: this warp arrives, but nothing tells it that the round before is over: "
+            f"in which round it counts is luck"
+        )
+        self.races.reporter.add("collective", "review", message, _ROUND, split, ("luck", number))
+
+    def cluster_arrive(self, cluster, split, relaxed: bool) -> None:
+        stamp = self.clocks.release(self.clocks.agents(split), clock=not relaxed)
+        self.clocks.signal("cluster").add(stamp)
+
+    def cluster_complete(self, cluster) -> None:
+        signal = self.clocks.signal("cluster")
+        self._exits_arrive(cluster, signal)
+        signal.published, signal.gathered = signal.gathered or signal.published, None
+
+    def _exits_arrive(self, cluster, signal: Signal) -> None:
+        """A thread that has ended before it arrived is waited for: what it did is over (9.7.13.3)."""
+        state = cluster.unit_state["cluster-bar",]
+        late = state["seen"].reshape(-1, 32) != state["phase"] - 1
+        for warp, alive in enumerate(cluster.alive):
+            gone = cluster.lanes_at_start(warp) & ~alive
+            gone &= sum(1 << int(lane) for lane in np.flatnonzero(late[warp])) if gone else 0
+            if gone:
+                signal.add(self.clocks.release(self.clocks.agents_of(warp, gone), clock=True))
+
+    def cluster_wait(self, cluster, split) -> None:
+        self.clocks.acquire(self.clocks.agents(split), self.clocks.signal("cluster").published)
+
+    # ---- mbarriers ----
+
+    def mbarrier_init(self, cluster, split, lane: int, place) -> None:
+        agent = self.clocks.agent_of(split.warp * 32 + lane)
+        self.clocks.signals[place] = Signal(initialised=(agent, self.clocks.epoch(agent)))
+
+    def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+        clocks, agents = self.clocks, self.clocks.agents_of(split.warp, lanes)
+        signal = clocks.signal(place)
+        self._ends(cluster, place, signal, agents)
+        if signal.published is not None:
+            self._late(cluster, signal, place, agents, split.row)
+        if relaxed:
+            signal.relaxed |= zip(agents.tolist(), clocks.clock[agents, agents].tolist(), strict=True)
+            signal.arrive(clocks.release(agents, clock=False))
+            return
+        epochs = clocks.clock[agents, agents] if len(agents) > 1 else None
+        stamp, second = clocks.release_each(agents)
+        signal.arrive(stamp, second)
+        if second is not None:
+            signal.together.append((agents, epochs, stamp))
+
+    def _ends(self, cluster, place, signal: Signal, agents: np.ndarray) -> None:
+        """Whoever knows of all other arrivals of a phase, and brings the last ones, knows that it is over."""
+        barrier = cluster.mbarriers[place]
+        if len(agents) != barrier.pending or barrier.tx or self.clocks.threads_per_agent > 1:
+            return
+        rows, column = rows_of(agents), self.clocks.column("bytes", place)
+        if signal.gathered is not None:
+            gathered = signal.gathered.clock
+            missing = (self.clocks.clock[rows, : len(gathered)] < gathered).any(0)
+            missing[column : column + 1] = False  # the number of phases so far is no arrival
+            if missing.any():
+                return
+        self.clocks.changes += 1
+        self.clocks.thread_clock[rows, column - self.clocks.threads] = barrier.phase + 1
+
+    def _late(self, cluster, signal: Signal, place, agents: np.ndarray, row: int) -> None:
+        """Which of these arrivals could have counted in the phase that has just completed?"""
+        clocks, column = self.clocks, self.clocks.column("bytes", place)
+        phase, column = cluster.mbarriers[place].phase, column - clocks.threads
+        if clocks.threads_per_agent == 1 and self._least(agents, column) < phase:
+            stray = agents[clocks.thread_clock[agents, column] < phase]
+            self._doubt(cluster, signal, place, clocks.clock[stray], clocks.thread_clock[stray], row)
+
+    def arrive_later(self, cluster, place, stamp: Stamp, after: Stamp, row: int) -> None:
+        """Asynchronous work hands over `stamp` when it arrives; its instruction came after `after`."""
+        clocks, signal = self.clocks, self.clocks.signal(place)
+        if signal.published is not None and clocks.threads_per_agent == 1:
+            column = clocks.column("bytes", place) - clocks.threads
+            known = after.thread_clock[column] if column < len(after.thread_clock) else 0
+            if known < cluster.mbarriers[place].phase:
+                self._doubt(cluster, signal, place, after.clock[None], after.thread_clock[None], row, stamp)
+        signal.arrive(stamp)
+
+    def _doubt(self, cluster, signal: Signal, place, clocks, thread_clocks, row: int, brings=None) -> None:
+        """Whoever waits from now on for the last phase of this mbarrier cannot rely on all its arrivals."""
+        phase, relied = cluster.mbarriers[place].phase, signal.published.clock
+        signal.doubt(clocks, brings or Stamp(clocks.min(0), thread_clocks.min(0)), row)
+        column = self.clocks.column("bytes", place)
+        signal.rely(signal.published.knowing(self.clocks, column, phase))
+        left = signal.published.clock
+        if signal.taken == phase and (relied[: len(left)] > left).any():
+            self._luck(cluster, place, row, phase)
+
+    def _luck(self, cluster, place, row: int, phase: int) -> None:
+        """Somebody has gone on after the last phase, and other arrivals could have made it."""
+        reporter, history = self.races.reporter, history_of(cluster).get(place)
+        name = reporter.shared_name(place[1])
+        count = history.count if history is not None else cluster.mbarriers[place].expected
+        message = (
+            f"{name} of CTA {place[0]}: an arrival of phase {phase} is not ordered after phase {phase - 1}, "
+            f"which a wait has let pass: which {count} arrivals make a phase is luck"
+        )
+        finding = reporter.add("mbarrier", "review", message, _COUNT, None, ("luck", place[1]), barrier=name)
+        finding.where = finding.where or reporter.row_place(cluster, place[0], row)
+
+    def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+        signal = self.clocks.signal(place)
+        signal.awaited = True
+        if signal.coming and self.clocks.threads_per_agent == 1:
+            self._doubt_coming(cluster, signal, place)
+        signal.taken = cluster.mbarriers[place].phase
+        agents = self.clocks.agents_of(split.warp, lanes)
+        self.clocks.acquire(agents, self._relied_on(place, agents, signal), clock=not relaxed)
+
+    def _relied_on(self, place, agents: np.ndarray, signal: Signal) -> Stamp | None:
+        """What a wait of these threads gives them: of the phase that is complete, or of an earlier one of the
+        same parity that would have let them pass, had they come earlier (PTX ISA 9.7.13.15.16).
+        """
+        column = self.clocks.column("bytes", place) - self.clocks.threads
+        first = (
+            int(agents[0]) - int(agents[0]) % 32
+        )  # what one lane has seen, all have: shfl and elect order them
+        known = int(self.clocks.thread_clock[first : first + 32, column].max())
+        enough = known + (signal.taken - known) % 2
+        if self.clocks.threads_per_agent > 1 or enough >= signal.taken:
+            return signal.published
+        return signal.passed_at(enough)
+
+    def _doubt_coming(self, cluster, signal: Signal, place) -> None:
+        """Arrivals of cp.async that were issued before the last phase, and are still to come."""
+        column = self.clocks.column("bytes", place) - self.clocks.threads
+        phase = cluster.mbarriers[place].phase
+        for after, brings, row in (arrival for own in signal.coming.values() for arrival in own):
+            known = after.thread_clock[column] if column < len(after.thread_clock) else 0
+            if known < phase and signal.published is not None:
+                self._doubt(cluster, signal, place, after.clock[None], after.thread_clock[None], row, brings)
+
+    def mbarrier_blocked(self, cluster, split, lanes: int, place, parity: int) -> None:
+        self.clocks.signal(place).awaited = True
+
+    def phase_complete(self, cluster, place) -> None:
+        signal = self.clocks.signal(place)
+        if signal.gathered is not None:
+            column, phase = self.clocks.column("bytes", place), cluster.mbarriers[place].phase
+            signal.gathered = signal.gathered.knowing(self.clocks, column, phase)
+            signal.turn(phase)
+
+    # ---- tensor memory ----
+
+    def tcgen05_fence(self, cluster, split, after: bool) -> None:
+        self.clocks.tcgen05_fence(self.clocks.agents(split), after)
+
+    def tmem_wait(self, cluster, split, kind: str) -> None:
+        clocks, agents = self.clocks, self.clocks.agents(split)
+        column = clocks.column(kind, split.warp)
+        count = clocks.queue(column).count
+        clocks.learn(agents, column, count)
+        clocks.tcgen05_clock[rows_of(agents), column - clocks.threads] = count

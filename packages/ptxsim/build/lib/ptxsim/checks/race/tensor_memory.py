@@ -1,0 +1,142 @@
+"""Accesses to tensor memory: its history, and tcgen05.ld, st, alloc and dealloc of threads."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+
+from ptxsim.checks.lifecycle.early_register_reads import used_before_handed_over
+from ptxsim.checks.observer import Observer
+from ptxsim.checks.race.async_work import Issued
+from ptxsim.checks.race.clock_rows import most
+from ptxsim.checks.race.shadow_tmem import TmemShadow, enter, rectangle, touch_cells
+from ptxsim.isa.address_map import RANK_SHIFT, SHARED_BASE
+from ptxsim.machine.tensor_memory import COLUMNS, LANES
+
+_NOTHING = np.zeros(0, np.int32)
+
+
+class TensorMemoryAccesses(Observer):
+    """Part of the RaceDetector. The tensor cores report their own accesses through `touch` and `result`."""
+
+    def __init__(self, races):
+        self.races = races
+        self.cells: dict[tuple, np.ndarray] = {}  # cells of instructions
+
+    def start(self, cluster) -> None:
+        self.clocks = self.races.clocks
+        self.shadow = TmemShadow(cluster.ctas)
+        self.pending: dict[tuple, deque] = {}
+        self.latest: dict[tuple, Issued] = {}
+        self.open_results: dict[tuple, list] = {}
+        self.is_mma = np.zeros(1, np.int8)  # per queue - threads: of completed MMAs? [0]: does one act now?
+
+    def mma_queue(self, thread: int) -> int:
+        """Two agents in a row: MMAs completed, and MMAs issued (what tcgen05.fence orders)."""
+        queue, issued = self.clocks.column("mma", thread), self.clocks.column("issued", thread)
+        if len(self.is_mma) <= issued - self.clocks.threads:
+            self.is_mma = np.pad(self.is_mma, (0, issued + 1 - self.clocks.threads))
+            self.is_mma[queue - self.clocks.threads] = 1
+        return queue
+
+    # ---- look-up ----
+
+    def touch(self, cells: np.ndarray, write: bool, op: Issued) -> None:
+        """op accesses cells."""
+        if not len(cells):
+            return
+        if self.open_results:
+            self._close_results(cells)
+        self.is_mma[0] = op.kind == "mma"
+        if not write:
+            self.shadow.reader(int(cells[0]) // (COLUMNS * LANES // 16), op.queue)
+        history = self.races.history
+        touch_cells(
+            self.shadow.write,
+            self.shadow.reads,
+            cells,
+            write,
+            op.queue,
+            op.epoch,
+            op.row,
+            op.clock,
+            op.tcgen05_clock,
+            self.clocks.threads,
+            self.is_mma,
+            history.out["tmem"],
+        )
+        if history.out["tmem"][0, 0]:
+            history.collect("tmem", op.clock, op)
+
+    def result(self, key: tuple, cells: np.ndarray, columns: tuple[int, int], op: Issued) -> None:
+        """D is written. While only MMAs of one thread go to it, in order, the last one is enough."""
+        last = self.open_results.get(key)
+        if last is not None and last[0].queue == op.queue:
+            last[0] = op
+            return
+        self.touch(cells, True, op)
+        self.open_results[key] = [op, cells, *columns]
+
+    def _close_results(self, cells: np.ndarray) -> None:
+        """Somebody else comes to these cells: enters the last MMA of each result that may overlap."""
+        columns = cells % COLUMNS
+        low, high = int(columns.min()), int(columns.max())
+        for key, (op, known, first, last) in list(self.open_results.items()):
+            if first <= high and low < last:
+                enter(self.shadow.write, known, op.queue, op.epoch, op.row)
+                del self.open_results[key]
+
+    # ---- threads ----
+
+    def tmem_issue(self, cluster, split, kind: str, registers: tuple) -> None:
+        clocks, agents = self.clocks, self.clocks.agents(split)  # .sync: all lanes have come here
+        before, usable = most(clocks.clock, agents), most(clocks.tcgen05_clock, agents)
+        op = Issued(kind, split.row, int(agents[0]), before, _NOTHING, usable)
+        op.queue = clocks.column(kind, split.warp)
+        queue = clocks.queue(op.queue)
+        queue.count += 1
+        op.epoch = queue.count
+        if kind == "ld" and used_before_handed_over(cluster.program, split.row):
+            clocks.learn(agents, op.queue, op.epoch)  # as far as chips go; the text wants wait::ld
+        self.pending.setdefault((kind, split.warp), deque()).append(op)
+        self.latest[kind, split.warp] = op
+
+    def tmem_access(self, cluster, split, cells, write: bool, row: int) -> None:
+        op = self.pending["st" if write else "ld", split.warp].popleft()
+        lanes, columns = cells
+        key = (row, split.cta, int(lanes.flat[0]), int(columns.flat[0]))
+        if key not in self.cells:
+            block = (split.cta * (LANES // 16) + lanes // 16) * COLUMNS + columns
+            self.cells[key] = np.unique(block.astype(np.int64))
+        self.touch(self.cells[key], write, op)
+
+    def tmem_alloc(self, cluster, split, start: int, columns: int, place, group: int) -> None:
+        """The lanes of the warp meet (it is .sync.aligned), then the address is written to shared memory."""
+        self.shadow.forget(rectangle(split.cta, 0, LANES, start, columns))
+        self.clocks.meet(self.clocks.agents(split))
+        if place is None:
+            return
+        address = SHARED_BASE + (place[0] << RANK_SHIFT) + place[1]
+        log = np.array([[split.row, split.thread, address, 2 * 4 + 1]], np.int64)
+        self.races.threads.accesses(cluster, log)
+        released = self.clocks.release(self.clocks.agent_of(split.thread))
+        self.clocks.acquire(self.clocks.agents(split), released)
+
+    def tmem_free(self, cluster, split, start: int, columns: int, group: int) -> None:
+        clocks, agents = self.clocks, self.clocks.agents(split)
+        clocks.meet(agents)
+        agent = int(agents[0])
+        usable = np.maximum(most(clocks.thread_clock, agents), most(clocks.tcgen05_clock, agents))
+        op = Issued("dealloc", split.row, agent, most(clocks.clock, agents), _NOTHING, usable)
+        op.queue, op.epoch = agent, clocks.epoch(agent)
+        self.touch(rectangle(split.cta, 0, LANES, start, columns), True, op)
+
+    def never_waited(self) -> list[tuple[str, int, Issued]]:
+        """(kind, warp, last instruction) of the tcgen05.ld / st that no wait covers."""
+        clock, first = self.clocks.clock, self.clocks.first_agent
+        return [
+            (kind, warp, op)
+            for (kind, warp), op in self.latest.items()
+            if clock[first(warp), op.queue] < op.epoch
+        ]

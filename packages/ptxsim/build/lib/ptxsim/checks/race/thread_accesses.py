@@ -1,0 +1,76 @@
+"""Loads, stores and atomics of threads, and what their strong ones synchronise (PTX ISA 8.8)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptxsim.checks.observer import Observer
+from ptxsim.checks.race.vector_clocks import Stamp
+from ptxsim.isa.address_map import GLOBAL_BASE
+from ptxsim.jit import bytecode
+
+
+class ThreadAccesses(Observer):
+    """Part of the RaceDetector."""
+
+    def __init__(self, races):
+        self.races, self.history = races, races.history
+        self.flags: dict[int, set[int]] = {}  # global place -> clusters that released through it
+        self.synchronises = bool(self.history.strong.any())
+
+    def start(self, cluster) -> None:
+        self.clocks, self.instrs = self.races.clocks, cluster.program.instrs
+        self.released: dict[int, Stamp] = {}  # place -> what strong writes released there
+        self.flags_seen: dict[int, set[int]] = {}  # agent -> clusters whose flags it saw, without acquire
+
+    def accesses(self, cluster, log: np.ndarray) -> None:
+        """Strong accesses synchronise: they cut the log into pieces."""
+        if not self.synchronises:
+            self.history.log(log, self.clocks.clock)
+            return
+        at = 0
+        for cut in np.flatnonzero(self.history.strong[log[:, bytecode.LOG_ROW]]):
+            self._piece(log, at, cut)
+            self._before_strong(log[cut])
+            self._piece(log, cut, cut + 1)
+            self._after_strong(log[cut])
+            at = cut + 1
+        self._piece(log, at, len(log))
+
+    def _piece(self, log: np.ndarray, first: int, last: int) -> None:
+        if first < last:
+            self.history.log(log[first:last], self.clocks.clock)
+
+    def _before_strong(self, entry) -> None:
+        """A strong read may acquire what was released at its place."""
+        instr = self.instrs[int(entry[bytecode.LOG_ROW])]
+        if instr.op not in ("ld", "atom"):
+            return
+        place, agent = int(entry[bytecode.LOG_PLACE]), self.clocks.agent_of(int(entry[bytecode.LOG_THREAD]))
+        acquires = bool({"acquire", "acq_rel"} & set(instr.mods))
+        self.clocks.acquire(agent, self.released.get(place), clock=acquires)
+        if acquires:
+            self.history.others[list(self.flags.get(place, ()))] = 1
+        else:
+            self.flags_seen.setdefault(agent, set()).update(self.flags.get(place, ()))
+
+    def fence(self, cluster, split, mods: set[str]) -> None:
+        if "proxy" in mods or "mbarrier_init" in mods:
+            return
+        agents = self.clocks.agents(split)
+        self.clocks.fence(agents)
+        for agent in agents.tolist():
+            self.history.others[list(self.flags_seen.pop(agent, ()))] = 1
+
+    def _after_strong(self, entry) -> None:
+        """A strong write releases."""
+        instr = self.instrs[int(entry[bytecode.LOG_ROW])]
+        if instr.op not in ("st", "atom", "red"):
+            return
+        place, agent = int(entry[bytecode.LOG_PLACE]), self.clocks.agent_of(int(entry[bytecode.LOG_THREAD]))
+        releases = bool({"release", "acq_rel"} & set(instr.mods))
+        stamp = self.clocks.release(agent, clock=releases)
+        self.released[place] = self.released[place].joined(stamp) if place in self.released else stamp
+        relaxed = self.clocks.relaxed.get(agent)
+        if place >= GLOBAL_BASE and (releases or (relaxed and relaxed.fence is not None)):
+            self.flags.setdefault(place, set()).update(np.flatnonzero(self.history.others).tolist())

@@ -1,0 +1,333 @@
+"""What has happened before what: vector clocks of threads and of queues of asynchronous work.
+
+An agent is a thread, or a queue of work that hardware units do: all copies that complete on one mbarrier, all
+MMAs of one thread, the bulk groups of a thread, the tcgen05.ld of a warp. `clock[t, a]` is the last epoch of
+agent a that thread t can rely on. A thread's epoch ends when it releases; a queue's epoch is its phase, group
+or instruction number.
+
+Tensor memory has clocks of its own, because its instructions are ordered by tcgen05.fence (PTX ISA
+9.7.16.6): `thread_clock[t]` follows every synchronisation of threads; `tcgen05_clock[t]` is what t's own
+tcgen05 instructions come after: its thread_clock at its last fence::after_thread_sync, and its own work.
+What a copy signals comes after its issue, and so after every phase that its thread had seen: thread_clock
+says so, though of memory PTX denies it (8.9.1.1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from ptxsim.checks.race.clock_rows import (
+    dense,
+    joined,
+    lowest,
+    most,
+    raise_rows,
+    release_rows,
+    release_rows_into,
+    rows_of,
+    second_most,
+    with_epoch,
+)
+from ptxsim.machine.split import lane_list
+
+BLOCK = 64  # columns added at a time
+MAX_THREADS = 8192  # in a cluster; above that, a warp counts as one agent
+_NOTHING = np.zeros(0, np.int32)
+_PAST = 1024  # phases of an mbarrier that are remembered
+
+
+@dataclass
+class Agent:
+    """A queue of asynchronous work."""
+
+    kind: str  # "ld", "st", "bytes", "mma", "issued", "source", "result", "cp.async"
+    owner: object  # warp, thread or barrier place
+    count: int = 0  # epochs begun
+
+
+class Stamp(NamedTuple):
+    """What a release hands over. Stamps share their arrays: nobody writes into these."""
+
+    clock: np.ndarray
+    thread_clock: np.ndarray
+
+    def joined(self, other: Stamp) -> Stamp:
+        """What either hands over."""
+        return Stamp(joined(self.clock, other.clock), joined(self.thread_clock, other.thread_clock))
+
+    def common(self, other: Stamp) -> Stamp:
+        """What both hand over."""
+        return Stamp(lowest(self.clock, other.clock), lowest(self.thread_clock, other.thread_clock))
+
+    def knowing(self, clocks: VectorClocks, column: int, epoch: int) -> Stamp:
+        """This, and an epoch of a queue."""
+        thread_clock = with_epoch(self.thread_clock, column - clocks.threads, epoch)
+        return Stamp(with_epoch(self.clock, column, epoch), thread_clock)
+
+
+@dataclass
+class Signal:
+    """The releases that reach one synchronisation object."""
+
+    gathered: Stamp | None = None  # by everyone who has arrived
+    published: Stamp | None = None  # what a completed wait may rely on
+    past: dict = field(default_factory=dict)  # phases complete -> `published` then, of the last ones
+    spare: Stamp | None = None  # an mbarrier: `gathered`, whichever one arrival of this phase is missing
+    lacking: Stamp | None = None  # `spare` of the last phase
+    together: list = field(
+        default_factory=list
+    )  # (agents, their epochs, stamp) of arrivals by one instruction
+    before: list = field(default_factory=list)  # the same of the last phase
+    taken: int = -1  # phases complete when a wait passed last
+    coming: dict = field(default_factory=dict)  # agent -> (what came before, what it brings, row) of cp.async
+    counted: list = field(default_factory=list)  # (agent, epoch, stamp): see `count`
+    relaxed: dict = field(default_factory=dict)  # agent -> its epoch when it arrived, without release
+    stray: int | None = None  # row of an arrival that could have counted in the phase before, for another
+    initialised: tuple[int, int] | None = None  # (agent, epoch) of mbarrier.init
+    init_fence: tuple[int, int] | None = None  # (agent, epoch) of a fence.mbarrier_init after it
+    awaited: bool = False  # somebody has waited, with success or not
+
+    def add(self, stamp: Stamp) -> None:
+        self.gathered = stamp if self.gathered is None else self.gathered.joined(stamp)
+
+    def arrive(self, stamp: Stamp, second: Stamp | None = None) -> None:
+        """Arrivals on an mbarrier: their releases, and these whichever one of them is missing."""
+        if self.gathered is None:
+            self.gathered, self.spare = stamp, second or NO_STAMP
+            return
+        self.spare = self.spare.joined(self.gathered.common(stamp))
+        if second is not None:
+            self.spare = self.spare.joined(second)
+        self.gathered = self.gathered.joined(stamp)
+
+    def deliver(self, thread_clock: np.ndarray) -> None:
+        """Bytes for an mbarrier: of memory they hand over nothing but themselves (PTX ISA 8.9.1.1), which the
+        end of the phase does. No arrival can stand in for them.
+        """
+        stamp = Stamp(_NOTHING, thread_clock)
+        self.add(stamp)
+        self.spare = stamp if self.spare is None else self.spare.joined(stamp)
+
+    def count(self, agent: int, epoch: int, stamp: Stamp) -> None:
+        """An arrival that the phase has been told to expect, by a thread in this epoch. The phase vouches for
+        it if one of the others comes after that; else it could have been over before.
+        """
+        self.counted.append((agent, epoch, stamp))
+
+    def turn(self, phase: int) -> None:
+        """A phase of an mbarrier completes: later ones come after all its arrivals."""
+        told = self.gathered
+        for agent, epoch, stamp in self.counted:
+            known = told.clock[agent : agent + 1].max(initial=0)
+            if max(known, self.relaxed.get(agent, 0)) > epoch:
+                self.gathered = self.gathered.joined(stamp)
+        self.counted, self.relaxed = [], {}
+        self.published = self.past[phase] = self.gathered
+        self.past.pop(phase - _PAST, None)
+        self.lacking, self.spare = self.spare, self.gathered
+        self.before, self.together = self.together, []
+
+    def doubt(self, clocks: np.ndarray, brings: Stamp, row: int) -> None:
+        """Arrivals that know this, one per line, and all bring that, came too late for the last phase, but
+        nothing orders them after it: each could have counted in the place of any of its arrivals that it does
+        not know. Lanes that arrive by one instruction come together: who knows one of them is behind all.
+        """
+        certain = self.published.common(brings).joined(self.lacking)
+        for agents, epochs, stamp in self.before:
+            if (clocks[:, agents] >= epochs).any(1).all():
+                certain = certain.joined(stamp)
+        self.stray = row
+        self.rely(certain)
+
+    def rely(self, stamp: Stamp) -> None:
+        """That is what a wait for the last phase may rely on."""
+        self.published = stamp
+        if self.past:
+            self.past[next(reversed(self.past))] = stamp
+
+    def passed_at(self, phase: int) -> Stamp | None:
+        """What a wait could rely on when so many phases were complete. Nothing, if none were."""
+        return self.past.get(max(phase, next(iter(self.past), 0))) if phase else None
+
+
+@dataclass
+class Relaxed:
+    """What fence-based synchronisation of one thread needs (PTX ISA 8.8): its last fence, and reads without
+    acquire.
+    """
+
+    fence: Stamp | None = None
+    pending: Stamp | None = None
+
+
+class VectorClocks:
+    """The clocks of one cluster."""
+
+    def __init__(self, cluster):
+        count = cluster.warps * 32
+        self.threads_per_agent = 1 if count <= MAX_THREADS else 32
+        self.threads = count // self.threads_per_agent  # agents that are threads; queues come after them
+        self.per_cta = self.threads // cluster.ctas
+        size = -(-(self.threads + 2 * cluster.warps) // BLOCK) * BLOCK + BLOCK
+        self.clock = np.zeros((self.threads, size), np.int32)
+        self.thread_clock = np.zeros((self.threads, size - self.threads), np.int32)
+        self.tcgen05_clock = np.zeros_like(self.thread_clock)
+        np.fill_diagonal(self.clock, 1)
+        self.queues: list[Agent] = []
+        self.columns: dict[tuple, int] = {}
+        for warp in range(cluster.warps):
+            self.column("ld", warp)
+            self.column("st", warp)
+        self.signals: dict[object, Signal] = {}
+        self.relaxed: dict[int, Relaxed] = {}
+        self.agents_of_lanes: dict[tuple[int, int], np.ndarray] = {}
+        self.first_copy = 0  # queue of cp.async of agent 0, with those of the others behind it; 0: none yet
+        self.changes = 0  # times that threads have learnt something
+
+    # ---- agents ----
+
+    def column(self, kind: str, owner: object) -> int:
+        """The number of a queue; made on first use."""
+        column = self.columns.get((kind, owner))
+        if column is None:
+            column = self.columns[kind, owner] = self.threads + len(self.queues)
+            self.queues.append(Agent(kind, owner))
+            if column >= self.clock.shape[1]:
+                self._widen()
+        return column
+
+    def copy_queues(self) -> int:
+        """The first of as many queues of cp.async in a row as there are agents that are threads."""
+        if not self.first_copy:
+            self.first_copy = [self.column("cp.async", agent) for agent in range(self.threads)][0]
+        return self.first_copy
+
+    def queue(self, column: int) -> Agent:
+        return self.queues[column - self.threads]
+
+    def kind_of(self, agent: int) -> str:
+        return "thread" if agent < self.threads else self.queue(agent).kind
+
+    def _widen(self) -> None:
+        more = (0, 0), (0, max(BLOCK, self.threads))
+        self.clock = np.pad(self.clock, more)
+        self.thread_clock = np.pad(self.thread_clock, more)
+        self.tcgen05_clock = np.pad(self.tcgen05_clock, more)
+
+    def agents(self, split) -> np.ndarray:
+        """Agents of a split's active lanes, ascending."""
+        return self.agents_of(split.warp, split.mask)
+
+    def agents_of(self, warp: int, mask: int) -> np.ndarray:
+        """Agents of the lanes of a mask, ascending."""
+        agents = self.agents_of_lanes.get((warp, mask))
+        if agents is None:
+            agents = warp * 32 + lane_list(mask) if self.threads_per_agent == 1 else np.array([warp])
+            self.agents_of_lanes[warp, mask] = agents
+        return agents
+
+    def agent_of(self, thread: int) -> int:
+        return thread // self.threads_per_agent
+
+    def warp_of(self, agent: int) -> int:
+        return agent * self.threads_per_agent // 32
+
+    def first_agent(self, warp: int) -> int:
+        return warp * 32 // self.threads_per_agent
+
+    # ---- release and acquire ----
+
+    def epoch(self, agent: int) -> int:
+        """The epoch in which a thread's next access falls."""
+        return int(self.clock[agent, agent])
+
+    def release(self, agents, clock: bool = True) -> Stamp:
+        """What these threads hand over now; their next accesses are of a new epoch. clock=False: relaxed."""
+        if not clock:
+            return self._relaxed_stamp(agents, most(self.thread_clock, agents))
+        if isinstance(agents, np.ndarray) and len(agents) > 1 and dense(agents):
+            return Stamp(*release_rows(self.clock, self.thread_clock, int(agents[0]), int(agents[-1]) + 1))
+        agents = agents if not isinstance(agents, np.ndarray) or len(agents) > 1 else int(agents[0])
+        stamp = Stamp(most(self.clock, agents), most(self.thread_clock, agents))
+        self.clock[agents, agents] += 1
+        return stamp
+
+    def release_into(self, signal: Signal, agents: np.ndarray) -> None:
+        """Adds what these threads hand over now to what a barrier has gathered, which only it refers to."""
+        gathered = signal.gathered
+        if gathered is None or len(gathered.clock) != self.clock.shape[1] or not dense(agents):
+            signal.add(self.release(agents))
+        else:
+            release_rows_into(self.clock, self.thread_clock, int(agents[0]), int(agents[-1]) + 1, *gathered)
+
+    def _relaxed_stamp(self, agents, thread_clock: np.ndarray) -> Stamp:
+        """A relaxed operation releases what an earlier fence of its thread covers."""
+        stamp = Stamp(_NOTHING, thread_clock)
+        for agent in np.atleast_1d(agents):
+            fence = self.relaxed.get(int(agent), Relaxed()).fence
+            if fence is not None:
+                stamp = stamp.joined(fence)
+        return stamp
+
+    def acquire(self, agents, stamp: Stamp | None, clock: bool = True) -> None:
+        if stamp is None:
+            return
+        self.changes += 1
+        if clock:
+            raise_rows(self.clock, self.thread_clock, agents, *stamp)
+            return
+        raise_rows(self.clock, self.thread_clock, agents, _NOTHING, stamp.thread_clock)
+        for agent in np.atleast_1d(agents):
+            relaxed = self.relaxed.setdefault(int(agent), Relaxed())
+            relaxed.pending = (relaxed.pending or NO_STAMP).joined(stamp)
+
+    def release_each(self, agents: np.ndarray) -> tuple[Stamp, Stamp | None]:
+        """(what these threads hand over now, the same whichever one of them is missing); None: nothing."""
+        second = None
+        if len(agents) > 1 and self.threads_per_agent == 1:
+            second = Stamp(second_most(self.clock, agents), second_most(self.thread_clock, agents))
+        return self.release(agents), second
+
+    def meet(self, agents: np.ndarray) -> None:
+        """These threads wait for each other: each comes after what all have done."""
+        self.acquire(agents, self.release(agents))
+
+    def fence(self, agents: np.ndarray) -> None:
+        """fence.acq_rel / .sc / membar: one half of a fence-based release or acquire pattern."""
+        for agent in agents.tolist():
+            relaxed = self.relaxed.setdefault(agent, Relaxed())
+            if relaxed.pending is not None:
+                self.acquire(agent, relaxed.pending)
+                relaxed.pending = None
+            relaxed.fence = self.release(agent)
+
+    def tcgen05_fence(self, agents: np.ndarray, after: bool) -> None:
+        """What threads know and what their tcgen05 instructions come after, the one joined into the other."""
+        self.changes += 1
+        rows = rows_of(agents)
+        both = np.maximum(self.tcgen05_clock[rows], self.thread_clock[rows])
+        (self.tcgen05_clock if after else self.thread_clock)[rows] = both
+
+    def snapshot(self, agent: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What asynchronous work issued now comes after: the agent's three clocks. Ends its epoch."""
+        clocks = self.clock[agent].copy(), self.thread_clock[agent].copy(), self.tcgen05_clock[agent].copy()
+        self.clock[agent, agent] += 1
+        return clocks
+
+    def learn(self, agents, column, epochs) -> None:
+        """These threads have waited for the work of a queue, or each for its own queue, to these epochs."""
+        self.changes += 1
+        rows = rows_of(agents) if isinstance(column, int) else agents
+        self.clock[rows, column] = np.maximum(self.clock[rows, column], epochs)
+
+    def signal(self, key) -> Signal:
+        found = self.signals.get(key)
+        if found is None:
+            found = self.signals[key] = Signal()
+        return found
+
+
+NO_STAMP = Stamp(_NOTHING, _NOTHING)

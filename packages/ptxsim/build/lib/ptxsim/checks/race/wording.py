@@ -1,0 +1,110 @@
+"""What a race report calls accesses, threads and places."""
+
+from __future__ import annotations
+
+from ptxsim.checks.race.access import Access
+from ptxsim.checks.race.shadow_bytes import SHARED
+from ptxsim.checks.race.shadow_tmem import place_of
+
+COPIES = ("bytes", "source", "result")
+SHOWN = 8  # threads named at most
+UNITS = {
+    "bytes": "TMA load",
+    "source": "TMA store",
+    "result": "TMA store",
+    "mma": "tensor core (tcgen05.mma)",
+    "ld": "tcgen05.ld",
+    "st": "tcgen05.st",
+    "wgmma": "tensor core (wgmma)",
+    "cp.async": "cp.async",
+}
+
+
+def text_of(races, access: Access, name_issuer: bool = False) -> str:
+    """`the write by TMA store of D at (0, 0) (line 12)`."""
+    row, line = instr_of(races, access.row), line_text(races, access.row)
+    if access.kind == "thread":
+        verb = "dealloc" if row is not None and row.mods[:1] == ("dealloc",) else access.verb
+        return f"the {verb} by {thread_of(races, access.agent)}{line}"
+    if access.kind == "other":
+        return f"the {access.verb} by {_elsewhere(races, access.cluster - 1)}{line}"
+    if access.kind == "mma" and row is not None and row.mods[:1] == ("cp",):
+        return f"the {access.verb} by tcgen05.cp{line}"
+    by = f", issued by {thread_of(races, access.by)}" if name_issuer and access.by is not None else ""
+    return f"the {access.verb} by {UNITS[access.kind]}{access.detail}{by}{line}"
+
+
+def _elsewhere(races, cluster: int) -> str:
+    """A cluster of the grid; where there are none, its CTA (as blockIdx)."""
+    if races.cluster.ctas == 1:
+        return f"CTA {races.launch.cluster_cta_ids(cluster)[0]}"
+    return f"cluster {cluster}"
+
+
+def line_text(races, row: int) -> str:
+    """` (line 12)`."""
+    instr = instr_of(races, row)
+    if instr is None:
+        return ""
+    return f" (line {instr.src})" if instr.src else f" (PTX line {instr.line})"
+
+
+def thread_of(races, agent: int) -> str:
+    cta, inside = divmod(agent, races.clocks.per_cta)
+    if races.clocks.threads_per_agent > 1:
+        return f"warp {inside} of CTA {cta}"
+    owner = f" of CTA {cta}" if races.cluster.ctas > 1 else ""
+    return f"thread {inside}{owner}"
+
+
+def threads_of(races, agents: list[int]) -> str:
+    """`threads 0, 32 and 64`: agents of one CTA."""
+    names = [str(agent % races.clocks.per_cta) for agent in agents[:SHOWN]]
+    names = [*names, f"{len(agents) - SHOWN} more"] if len(agents) > SHOWN else names
+    unit = "warps" if races.clocks.threads_per_agent > 1 else "threads"
+    owner = f" of CTA {agents[0] // races.clocks.per_cta}" if races.cluster.ctas > 1 else ""
+    return f"{unit} {', '.join(names[:-1])} and {names[-1]}{owner}"
+
+
+def side_of(races, access: Access) -> dict:
+    row = instr_of(races, access.row)
+    side = {"what": text_of(races, access), "kind": access.kind, "verb": access.verb}
+    if row is not None:
+        side |= {"line": row.src, "ptx_line": row.line, "ptx": row.text}
+    return side
+
+
+def instr_of(races, row: int):
+    return races.launch.program.instrs[row]
+
+
+def line_of(races, row: int):
+    instr = instr_of(races, row)
+    return (instr.src or ("ptx", instr.line)) if instr is not None else row
+
+
+def coordinates(races, access: Access) -> str:
+    if access.kind not in COPIES:
+        return ""
+    op = races.transfers.find(access.agent, access.epoch, access.row)
+    if op is None or op.tmap is None:
+        return ""
+    return f" of {op.tmap.box_text(op.start)}"
+
+
+def place_of_conflict(races, space: str, position: int) -> tuple[str, str, int]:
+    """(place, buffer, CTA rank)."""
+    if space == "tmem":
+        rank, lane, column = place_of(position)
+        where = f" of CTA {rank}" if races.cluster.ctas > 1 else ""
+        return f"tensor memory{where}, column {column}, lane {lane}", "tensor memory", rank
+    if space == SHARED:
+        rank, offset = divmod(position, races.history.window)
+        name = races.reporter.shared_name(offset)
+        where = f" of CTA {rank}" if races.cluster.ctas > 1 else ""
+        return name + where, name.split(" + ")[0], rank
+    for base, end, start, _ in races.history.reads.segments.tolist():
+        if start <= position < start + end - base:
+            name = races.launch.memory.describe(base + position - start)
+            return name, name.split(" + ")[0], 0
+    return "global memory", "global memory", 0

@@ -1,0 +1,120 @@
+"""What identifies an event. Two clusters whose events have equal keys, one after the other, are the same to
+every check, but for where in global memory they read and write: that is the footprint's (footprint.py).
+
+A key holds all that an observer can learn from the event: its arguments, and the state of the barrier it
+names. What the program's text says (the modifiers at a row) it leaves out.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+
+from ptxsim.checks.all_checks import EVENTS, MAKE_TOKENS, written_out
+
+_PARTS = {  # parameter -> what identifies it; what is not listed stands for itself
+    "cluster": "",
+    "mods": "",  # the row says them
+    "registers": "",  # so it does these
+    "split": "split.row, split.warp, split.mask",
+    "token": "token and token[-1]",
+    "places": "tuple(places)",
+    "ranks": "tuple(ranks)",
+    "waiting": "tuple([s.index for s in waiting])",
+    "chunks": "number(chunks)",
+    "cells": "int(cells[0].flat[0]), int(cells[1].flat[0])",  # the row says the shape
+    "op": "op.shape, op.group, op.cta, op.a, op.b, op.lane, op.column, op.accumulate, op.disabled, op.ws, "
+    "op.scales",
+    "ops": "len(ops), ops[0].where.warp, ops[0].where.mask",  # the MMAs of a thread come in order
+    "copy": "copy.form, copy.descriptor, copy.lane, copy.column, copy.packed",
+    "log": "inside(log)",
+    "reads": "inside(reads)",
+    "writes": "inside(writes)",
+}
+_OF_BOXES = {"tmap": "form(tmap, start)", "start": ""}  # the same, of events with a tensor map
+_BARRIER = "state(cluster.mbarriers.get(place))"
+_BESIDES = {  # event -> what an observer can read of the cluster then
+    **dict.fromkeys(("mbarrier_init", "mbarrier_arrive", "mbarrier_wait", "mbarrier_blocked"), _BARRIER),
+    **dict.fromkeys(("phase_complete", "async_arrive", "cp_async_arrive"), _BARRIER),
+    "bar_arrive": "split.index, cluster.alive[split.warp], "
+    "cluster.unit_state['bar', split.cta, number].expected",
+    "warp_sync": "cluster.alive[split.warp]",
+}
+_GLOBAL = {  # event -> what it adds to the footprint; logs add theirs in `inside`
+    "tma_issue": "if kind == 'load': box(split.row, tmap, start, False)",
+    "tma_global": "box(token[-1][1], tmap, start, True)",
+}
+MOST_ARRAYS = 2048  # of Numbers
+COMPARE = "if following() != key: differs(key)"
+RECORD = "append(key)"
+OURS = [name for name in EVENTS if name not in ("start", "finish")]
+
+
+def function(name: str, does: str, space: dict, whole: Callable | None = None) -> Callable:
+    """The listener to event `name`: makes its key, runs the statement `does` with it, tells `whole`.
+
+    It is written out, as all_checks.py says. Tokens are numbered: (number, row) comes last in a token.
+    """
+    parameters = EVENTS[name]
+    says = _PARTS | (_OF_BOXES if "tmap" in parameters else {})
+    parts = [repr(name), *(says.get(p, p) for p in parameters), _BESIDES.get(name, "")]
+    given, told = ", ".join(parameters), f"tell_{name}"
+    lines = [
+        f"def {name}({given}):",
+        _GLOBAL.get(name, ""),
+        f"key = ({', '.join(filter(None, parts))},)",
+        does,
+    ]
+    if name in MAKE_TOKENS:
+        lines.append(f"token = {told}({given})" if whole else "token = []")
+        lines += ["token.append((tokens(), split.row))", "return token"]
+    elif whole:
+        lines.append(f"{told}({given})")
+    space[told] = whole
+    return written_out(name, "\n    ".join(filter(None, lines)), space)
+
+
+def state(barrier) -> tuple | None:
+    """Of an mbarrier."""
+    return barrier and (barrier.phase, barrier.pending, barrier.expected, barrier.tx)
+
+
+def end(cluster) -> tuple:
+    """Of the end of a cluster: the state in which it leaves its mbarriers, as not all changes are events."""
+    return "end", sorted((place, state(barrier)) for place, barrier in cluster.mbarriers.items())
+
+
+def form(tmap, start: tuple[int, ...]) -> tuple:
+    """Of a copy's box: all but where it lies in its tensor; of one that sticks out, by how much."""
+    out = ()
+    if not tmap.holds(start):
+        out = tuple(
+            (min(s, 0), max(s + b - d, 0)) for s, b, d in zip(start, tmap.box, tmap.dims, strict=True)
+        )
+    return tmap.segment, tmap.box, tmap.element_strides, tmap.swizzle, tmap.dtype, out
+
+
+class Numbers:
+    """Numbers arrays by content; nearly all come from caches, so that their identity says it."""
+
+    def __init__(self):
+        self.known: dict[int, tuple[np.ndarray, int]] = {}
+        self.contents: dict[tuple, int] = {}
+        self.next = itertools.count().__next__  # no number stands for two contents
+
+    def __call__(self, array: np.ndarray) -> int:
+        known = self.known.get(id(array))
+        if known is None or known[0] is not array:
+            known = self.known[id(array)] = array, self._of_content(array)
+        return known[1]
+
+    def _of_content(self, array: np.ndarray) -> int:
+        for kept in (self.known, self.contents):
+            if len(kept) >= MOST_ARRAYS:
+                kept.clear()
+        content = array.shape, array.dtype.str, array.tobytes()
+        if content not in self.contents:
+            self.contents[content] = self.next()
+        return self.contents[content]

@@ -1,0 +1,102 @@
+"""What a cluster does to global memory, gathered while it runs, for one that is only compared with another.
+
+Its accesses are free of races among themselves if it writes no byte twice and no buffer that it reads. They
+are entered into the history of the launch at its end; what they conflict with there are other clusters.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptxsim.checks.race.access_history import AccessHistory
+from ptxsim.checks.race.async_work import Issued
+from ptxsim.checks.race.deferred_reads import BASE, END, POSITION
+from ptxsim.checks.race.shadow_order import CONSTANT, EPOCH_MASK
+from ptxsim.checks.race.tma_ranges import ascending, merged
+from ptxsim.checks.repeats.global_rows import RUN_COLUMNS, RUN_FIRST, RUN_LAST, RUN_ROW, RUN_WRITE
+
+NO_BUFFER = -1  # parameters and constants
+_NO_RUNS, _NO_SPANS = np.zeros((0, RUN_COLUMNS), np.int64), np.zeros((0, 2), np.int64)
+
+
+class Footprint:
+    def __init__(self, history: AccessHistory, most: int):
+        """most: bytes of runs, above which no more are kept, and nothing is said to be apart."""
+        self.history, self.most = history, most
+        self.clear()
+
+    def clear(self) -> None:
+        """A cluster begins."""
+        self.read: set[int] = set()  # buffers, as rows of history.reads.segments
+        self.written: set[int] = set()
+        self.boxes: list[tuple] = []  # (row of the program, tensor map, start, is it written?)
+        self.runs: list[np.ndarray] = []  # what threads access, as global_rows.py gives it
+        self.bytes = 0
+
+    def box(self, row: int, tmap, start: tuple[int, ...], write: bool) -> None:
+        if tmap.array.size:
+            self.boxes.append((row, tmap, tuple(start), write))
+            (self.written if write else self.read).add(self.history.reads.places[tmap.segment][0])
+
+    def add(self, runs: np.ndarray) -> None:
+        self.bytes += runs.nbytes
+        if self.bytes < self.most:
+            self.runs.append(runs)
+
+    def overlap(self) -> bool:
+        """Whether the cluster writes to a buffer that it reads, as far as is known."""
+        runs = np.concatenate([_NO_RUNS, *self.runs])
+        buffers, write = self._buffers(runs), runs[:, RUN_WRITE]
+        self.of_threads = runs, buffers
+        self.written.update(np.unique(buffers[write == 1]).tolist())
+        self.read.update(np.unique(buffers[write == 0]).tolist())
+        return self.bytes >= self.most or bool(self.read & self.written - {NO_BUFFER})
+
+    def apart(self) -> bool:
+        """Whether the cluster has no conflict with itself: no byte is written twice, or read and written."""
+        if self.overlap():
+            return False
+        self.accesses = self._accesses(*self.of_threads)
+        written = [spans for _, spans, _, write in self.accesses if write]
+        written += [self.history.reads.spans(tmap, start) for _, tmap, start, write in self.boxes if write]
+        spans = ascending(np.concatenate([_NO_SPANS, *written]))
+        return bool((spans[1:, 0] >= spans[:-1, 1]).all())
+
+    def enter(self, index: int) -> bool:
+        """After `apart`: adds all to the history, as cluster `index`. True if that shows a conflict."""
+        history = self.history
+        history.begin(index)
+        knows = np.full(1, EPOCH_MASK, np.int32)  # all that agent 0 does, who does all of this
+        for row, tmap, start, write in self.boxes:
+            history.box(tmap, start, write, Issued("copy", row, 0, knows, knows, knows, 0, 1))
+        for row, spans, buffers, write in self.accesses:
+            history.merged(row, merged(spans), buffers, write, knows)
+        return bool(history.pairs)
+
+    def _buffers(self, runs: np.ndarray) -> np.ndarray:
+        """Row of the buffer of each run: one access begins in it, and so do all."""
+        segments, place = self.history.reads.segments, runs[:, RUN_FIRST]
+        found = np.full(len(runs), NO_BUFFER)
+        for i, (base, end) in enumerate(segments[:, [BASE, END]].tolist()):
+            found[(base <= place) & (place < end)] = i
+        return found
+
+    def _accesses(self, runs: np.ndarray, buffers: np.ndarray) -> list[tuple]:
+        """(row of the program, spans in the shadow, buffers, is it written?) of the accesses of threads.
+
+        One row stands for all of the same flags, as which it was matters for stores of constants only.
+        """
+        runs, buffers = (a[buffers != NO_BUFFER] for a in (runs, buffers))
+        segments, row = self.history.reads.segments[buffers], runs[:, RUN_ROW]
+        spans = runs[:, [RUN_FIRST, RUN_LAST]] + (segments[:, POSITION] - segments[:, BASE])[:, None]
+        flags = self.history.kinds[row]
+        groups = np.where(flags & CONSTANT, row, -1 - flags) * 2 + runs[:, RUN_WRITE]
+        return [
+            (
+                int(row[mine[0]]),
+                spans[mine],
+                np.unique(buffers[mine]).tolist(),
+                bool(runs[mine[0], RUN_WRITE]),
+            )
+            for mine in (np.flatnonzero(groups == group) for group in np.unique(groups))
+        ]

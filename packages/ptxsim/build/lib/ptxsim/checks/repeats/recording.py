@@ -1,0 +1,126 @@
+"""Records what a checked cluster does, and compares a later one with it, event by event.
+
+A run is a function of what its threads do, and so is all that checks say of it: a cluster whose events have
+the keys of one that was found clean, in the same order, is as clean as that one. What the keys leave out, the
+places in global memory, is looked at when it ends (footprint.py). So the cost of checks is paid once for
+each way that a cluster can go.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+
+from ptxsim.checks.all_checks import Checker
+from ptxsim.checks.race.across_processes import detector
+from ptxsim.checks.repeats.event_keys import COMPARE, OURS, RECORD, Numbers, end, form, function, state
+from ptxsim.checks.repeats.footprint import Footprint
+from ptxsim.checks.repeats.global_rows import GlobalRows
+
+MOST_WAYS = 8  # that clusters of a launch go, recorded to be compared with
+MOST_EVENTS = 400_000  # of a cluster that is recorded; of all of them, before the last one
+MOST_BYTES = 1 << 26  # of the accesses that its threads make; the same
+
+
+class Different(Exception):
+    """The cluster does something that none of the recorded ones did at this point."""
+
+
+class Listener:
+    """Hears the events of a cluster in place of a Checker; its methods are those of Observer."""
+
+    in_place = False
+
+    def __init__(self, checker: Checker, start, finish, listeners: dict):
+        self.observers, self.start, self.finish = checker.observers, start, finish
+        for name, listener in listeners.items():
+            setattr(self, name, listener)
+
+
+class Recordings:
+    """The clusters of a launch that were checked, in one process.
+
+    `recorder` and `comparer` are what a Cluster's `checks` may be: the first tells the checker too, the
+    second raises Different.
+    """
+
+    def __init__(self, checker: Checker):
+        self.checker = checker
+        self.footprint = Footprint(detector(checker).history, MOST_BYTES)
+        self.separate = GlobalRows()
+        self.known: list[list[tuple]] = []
+        self.held = 0  # bytes of the accesses of those
+        space = {"state": state, "form": form, "number": Numbers(), "inside": self._inside}
+        space |= {"box": self.footprint.box, "differs": self._differs}
+        self.recording, self.comparing = dict(space), dict(space)  # what the listeners see as global names
+        record = {name: function(name, RECORD, self.recording, getattr(checker, name)) for name in OURS}
+        compare = {name: function(name, COMPARE, self.comparing) for name in OURS}
+        self.recorder = Listener(checker, self._start_recording, self._finish_recording, record)
+        self.comparer = Listener(checker, self._start_comparing, self._finish_comparing, compare)
+
+    def _start(self, listeners: dict) -> None:
+        listeners["tokens"] = itertools.count().__next__
+        self.footprint.clear()
+        self.bytes = 0
+
+    def _inside(self, log) -> bytes:
+        own, outside = self.separate(log)
+        if outside is not None:
+            self.footprint.add(outside)
+        self.bytes += len(own)
+        return own if self.bytes < MOST_BYTES else b""
+
+    def may_go_again(self, cluster) -> bool:
+        """Whether a cluster that stopped anywhere would do the same once more: it writes nothing it reads."""
+        self._inside(cluster.access_log[cluster.told : cluster.logged()])
+        return not self.footprint.overlap()
+
+    # ---- recording ----
+
+    def _start_recording(self, cluster) -> None:
+        self._start(self.recording)
+        self.keys = deque(maxlen=MOST_EVENTS)
+        self.recording["append"] = self.keys.append
+        self.checker.start(cluster)
+
+    def _finish_recording(self, cluster) -> None:
+        self.keys.append(end(cluster))
+        self.checker.finish(cluster)
+
+    def keep(self) -> bool:
+        """Keeps the cluster that was just recorded; False: it cannot stand for others."""
+        if len(self.keys) == MOST_EVENTS or self.bytes >= MOST_BYTES or not self.footprint.apart():
+            return False
+        self.known.append([*self.keys])
+        self.held += self.bytes
+        return True
+
+    def full(self) -> bool:
+        """Whether there are enough recordings, by number or by size."""
+        events = sum(map(len, self.known))
+        return len(self.known) >= MOST_WAYS or events >= MOST_EVENTS or self.held >= MOST_BYTES
+
+    # ---- comparing ----
+
+    def _start_comparing(self, cluster) -> None:
+        self._start(self.comparing)
+        self._follow(self.known[-1], 0)
+
+    def _follow(self, keys: list[tuple], at: int) -> None:
+        """From its event number `at` on, the cluster should do what this one did."""
+        self.followed, self.rest = keys, iter(keys[at:])
+        self.comparing["following"] = self.rest.__next__
+
+    def _differs(self, key: tuple) -> None:
+        """Another cluster may have done the same so far, and then this."""
+        at = len(self.followed) - self.rest.__length_hint__() - 1
+        for other in self.known:
+            if len(other) > at and other[at] == key and other[:at] == self.followed[:at]:
+                self._follow(other, at + 1)
+                return
+        raise Different
+
+    def _finish_comparing(self, cluster) -> None:
+        key = end(cluster)
+        if next(self.rest) != key:
+            self._differs(key)

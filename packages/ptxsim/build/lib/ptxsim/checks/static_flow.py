@@ -1,0 +1,128 @@
+"""What the text of a program says about barriers: which rows can signal which, and where control can get to.
+
+Addresses are followed backwards through the text as shared symbol + constant; what is not constant (the
+stage) counts as 0, so that a row is known by the first element of the barrier array that it signals.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from ptxsim.frontend.parser import Imm, Instr, Mem, Pair, Reg, Sym, Vec
+from ptxsim.jit import bytecode
+
+_PASS = {"cvta", "cvt", "mov", "mapa", "shfl"}  # the address is in the first source
+_DEPTH = 24
+
+
+def signal_rows(launch) -> dict[int, set[int]]:
+    """Rows that arrive on a barrier, copy to one or commit to one -> window offsets of the barriers."""
+    program = launch.program
+    values = _Values(launch)
+    found = {}
+    for row, instr in enumerate(program.instrs):
+        operand = _barrier_operand(instr) if instr is not None else None
+        if operand is not None:
+            found[row] = values.of(operand.base) and {v + operand.offset for v in values.of(operand.base)}
+    return {row: offsets for row, offsets in found.items() if offsets}
+
+
+def _barrier_operand(instr: Instr) -> Mem | None:
+    """The address of the barrier that an instruction signals."""
+    memory = [o for o in instr.operands if isinstance(o, Mem)]
+    if instr.op == "mbarrier" and instr.mods[0] in ("arrive", "arrive_drop", "complete_tx"):
+        return memory[0]
+    if instr.op == "tcgen05" and instr.mods[0] == "commit":
+        return memory[0]
+    if instr.op == "cp" and "mbarrier::complete_tx::bytes" in instr.mods:
+        return memory[-1]
+    if instr.op == "cp" and "arrive" in instr.mods:
+        return memory[0]
+    return None
+
+
+class _Values:
+    """Constant parts of registers, as window offsets."""
+
+    def __init__(self, launch):
+        self.offsets = launch.shared_offsets
+        self.defined = defaultdict(list)  # register -> instructions that write it
+        for instr in launch.program.instrs:
+            for name in targets(instr) if instr is not None else ():
+                self.defined[name].append(instr)
+
+    def of(self, operand, depth: int = 0, seen: frozenset = frozenset()) -> set[int]:
+        """Window offsets that an operand may hold; empty where the text does not say."""
+        if isinstance(operand, Sym):
+            known = self.offsets.get(operand.name)
+            return set() if known is None else {known + operand.offset}
+        if not isinstance(operand, Reg) or depth > _DEPTH or operand.name in seen:
+            return set()
+        found: set[int] = set()
+        for instr in self.defined[operand.name][:8]:
+            found |= self._defined_by(instr, depth + 1, seen | {operand.name})
+        return found
+
+    def _defined_by(self, instr: Instr, depth: int, seen: frozenset) -> set[int]:
+        sources = instr.operands[1:]
+        if instr.op in _PASS:
+            return self.of(sources[0], depth, seen)
+        if instr.op == "selp":
+            return self.of(sources[0], depth, seen) | self.of(sources[1], depth, seen)
+        if instr.op not in ("add", "sub", "mad", "or"):
+            return set()
+        terms = sources[2:] if instr.op == "mad" else sources
+        bases = [self.of(t, depth, seen) for t in terms]
+        constant = sum(self._constant(t, depth) for t in terms)
+        return {base + constant for offsets in bases for base in offsets}
+
+    def _constant(self, operand, depth: int) -> int:
+        if isinstance(operand, Imm):
+            return operand.bits if operand.bits < 1 << 31 else operand.bits - (1 << 32)
+        if isinstance(operand, Reg) and len(self.defined[operand.name]) == 1:
+            instr = self.defined[operand.name][0]
+            if instr.op == "mov" and isinstance(instr.operands[1], Imm):
+                return self._constant(instr.operands[1], depth)
+        return 0
+
+
+def reachable(program, row: int, decide=None) -> set[int]:
+    """Rows that a thread standing at `row` may still execute, `row` included.
+
+    decide(row): whether the guard of a branch will be true; None where that is not known.
+    """
+    seen, todo = set(), [row]
+    while todo:
+        at = todo.pop()
+        if at in seen or at >= len(program.code):
+            continue
+        seen.add(at)
+        todo += next_rows(program, at, decide)
+    return seen
+
+
+def next_rows(program, row: int, decide=None) -> list[int]:
+    """Rows that may follow a row."""
+    line = program.code[row]
+    kind, guarded = int(line[bytecode.OP]), int(line[bytecode.GUARD]) != 0
+    after = [row + 1] if row + 1 < len(program.code) else []
+    if kind == bytecode.BRA:
+        target = [int(line[bytecode.IMM])]
+        taken = True if not guarded else decide(row) if decide else None
+        return target + after if taken is None else target if taken else after
+    if kind == bytecode.EXIT:
+        return after if guarded else []
+    if kind == bytecode.BRX:
+        first = int(line[bytecode.BRX_TABLE])
+        return [int(t) for t in program.lists[first : first + int(line[bytecode.BRX_TARGETS])]]
+    return after
+
+
+def targets(instr: Instr) -> list[str]:
+    """Registers that an instruction writes; its first operand, where that is no address."""
+    if not instr.operands or instr.op in ("st", "bra", "red"):
+        return []
+    target = instr.operands[0]
+    items = target.items if isinstance(target, Vec) else [target]
+    items = [target.first, target.second] if isinstance(target, Pair) else items
+    return [item.name for item in items if isinstance(item, Reg)]

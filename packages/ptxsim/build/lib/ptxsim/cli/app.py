@@ -1,0 +1,65 @@
+"""The command `ptxsim`: its subcommands, and how they end when the input is bad (one line, exit code 2)."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from ptxsim.cli import execute, nvcc, predict, run, show
+from ptxsim.cli.common import Bad, say
+from ptxsim.version import VERSION
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Runs compiled CUDA kernels (PTX) on the CPU, checks them, and says what is wrong with them.",
+)
+OWN_WORDS = {"allow_extra_args": True, "allow_interspersed_args": False}
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"ptxsim {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(
+        False, "--version", help="Print the version.", callback=_version, is_eager=True
+    ),
+) -> None:
+    pass
+
+
+app.command("exec", context_settings=OWN_WORDS)(execute.command)
+app.command("nvcc", context_settings=OWN_WORDS | {"ignore_unknown_options": True}, add_help_option=False)(
+    nvcc.command
+)
+app.command("run")(run.command)
+app.command("show")(show.command)
+app.command("predict")(predict.command)
+
+
+def main() -> None:
+    """Runs the command; bad input gives one line on stderr and exit code 2."""
+    try:
+        code = app(standalone_mode=False)
+    except Bad as bad:
+        say(f"ptxsim: {bad}")
+        code = 2
+    except (KeyboardInterrupt, typer.Abort):
+        code = 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        code = 0
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # of click, which newer releases of typer carry inside
+            raise
+        told = error.format_message()
+        print(told) if "Usage:" in told else say(f"ptxsim: {told}")
+        code = 2
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,95 @@
+"""A file -> a loaded module: .ptx, .cu (by nvcc or NVRTC), fat binaries, programs with PTX inside."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from pathlib import Path
+
+from ptxsim.cli.common import Bad
+
+
+def module_of(path: Path, arch: str = "sm_90a"):
+    """(LoadedModule, its PTX). Bad, one line, if the file gives none."""
+    import ptxsim
+
+    text = ptx_of(path, arch)
+    try:
+        return ptxsim.load(text, refuse=False), text
+    except ptxsim.PtxError as error:
+        raise Bad(f"{path}: {error}") from None
+
+
+def ptx_of(path: Path, arch: str) -> str:
+    """The PTX in a file; of several texts the newest that `arch` can run."""
+    from ptxsim.driver.fatbin import ImageError, inside, ptx_of
+
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise Bad(f"{path} cannot be read: {error.strerror}") from None
+    if path.suffix in (".cu", ".cuh"):
+        return compiled(path, arch)
+    if path.suffix == ".ptx":
+        return data.partition(b"\0")[0].decode("utf-8", "replace")
+    capability = int("".join(c for c in arch if c.isdigit()))
+    try:
+        newest = max((i.target[0] for i in inside(data) if i.text), default=capability)
+        return ptx_of(data, newest)
+    except ImageError as error:
+        raise Bad(f"{path}: {error}") from None
+
+
+def compiled(path: Path, arch: str) -> str:
+    """PTX of CUDA C++, by nvcc where there is one, else by NVRTC (cuda-bindings)."""
+    from ptxsim.cli.nvcc import nvcc
+
+    found = nvcc()
+    if found is None:
+        return _by_nvrtc(path, arch)
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out.ptx"
+        command = [found, f"-arch={arch}", "-std=c++17", "-lineinfo", "-ptx", str(path), "-o", str(out)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            lines = [line for line in done.stderr.splitlines() if "error" in line] or ["nvcc failed"]
+            raise Bad(f"{path} does not compile: {lines[0]}")
+        return out.read_text()
+
+
+def _by_nvrtc(path: Path, arch: str) -> str:
+    try:
+        from cuda.bindings import nvrtc
+    except ImportError:
+        raise Bad(
+            "a .cu file needs nvcc, or `pip install cuda-bindings cuda-toolkit[nvrtc,cudart]`"
+        ) from None
+    includes = [f"-I{path.parent}"] + [f"-I{d}" for root in _wheels() for d in (root, root / "cccl")]
+    options = [
+        f"--gpu-architecture={arch}",
+        "--std=c++17",
+        "-default-device",
+        "--generate-line-info",
+        *includes,
+    ]
+    _, program = nvrtc.nvrtcCreateProgram(path.read_bytes(), str(path).encode(), 0, [], [])
+    (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
+    if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        log = bytes(nvrtc.nvrtcGetProgramLogSize(program)[1])
+        nvrtc.nvrtcGetProgramLog(program, log)
+        lines = [line for line in log.decode("utf-8", "replace").splitlines() if "error" in line]
+        raise Bad(f"{path} does not compile: {(lines or ['NVRTC gives no reason'])[0]}")
+    text = bytes(nvrtc.nvrtcGetPTXSize(program)[1])
+    nvrtc.nvrtcGetPTX(program, text)
+    return text.rstrip(b"\0").decode()
+
+
+def _wheels() -> list[Path]:
+    """Folders of CUDA's headers in wheels."""
+    try:
+        import nvidia
+    except ImportError:
+        return []
+    return [
+        p for root in nvidia.__path__ for p in Path(root).glob("*/include") if (p / "cuda_fp16.h").is_file()
+    ]

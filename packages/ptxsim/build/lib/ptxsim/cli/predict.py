@@ -1,0 +1,49 @@
+"""`ptxsim predict FILE`: what the time model says of one launch on an H200 or a B200. Never a measurement."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from ptxsim.cli.common import Bad, announce_compilation, short
+from ptxsim.cli.files import module_of
+from ptxsim.cli.run import entry_of
+from ptxsim.cli.specs import argument, triple
+
+
+def command(
+    file: Path = typer.Argument(..., help=".ptx, .cu, a fat binary, or a program with PTX inside."),
+    args: list[str] = typer.Argument(None, help="As `ptxsim run` takes them."),
+    entry: str = typer.Option("", help="The kernel; needed where the module has several."),
+    grid: str = typer.Option("1", help="CTAs, such as 16x4."),
+    block: str = typer.Option("1", help="Threads of a CTA."),
+    cluster: str = typer.Option("1", help="CTAs of a cluster."),
+    shared: int = typer.Option(0, min=0, help="Bytes of dynamic shared memory."),
+    arch: str = typer.Option("sm_90a", help="What a .cu file is compiled for."),
+    chip: str = typer.Option("", help="h200 or b200; by default what the PTX is for."),
+    registers: int = typer.Option(0, min=0, help="Registers of a thread, as ptxas -v tells them."),
+) -> int:
+    """Predict the time of one launch. A model's figure; nothing is measured."""
+    from ptxsim.timing.chip import CHIPS
+    from ptxsim.timing.chip import chip as chip_model
+    from ptxsim.timing.predict import predict, sample
+
+    if chip and chip not in CHIPS:
+        raise Bad(f"--chip is one of {', '.join(CHIPS)} (got {chip!r})")
+    extents = triple(grid, "--grid"), triple(block, "--block"), triple(cluster, "--cluster")
+    module, _ = module_of(file, arch)
+    name = entry_of(module, entry, file)
+    values = [argument(word) for word in args or []]
+    announce_compilation()
+    chip = chip or ("b200" if module.module.target[0].startswith("sm_10") else "h200")
+    model = chip_model(chip)
+    try:
+        launch = module.prepare(name, *extents, shared, values)
+        told = predict(sample(launch, registers, sms=int(model.sms)), model)
+    except ValueError as error:
+        raise Bad(str(error)) from None
+    bound = next(iter(told.spent), "launching")
+    time = f"{told.seconds * 1e3:.4g} ms predicted, most of it {bound}"
+    print(f"{short(name)} on an {chip.upper()}: {time}; not measured")
+    return 0

@@ -1,0 +1,151 @@
+"""`ptxsim run FILE`: one launch of one kernel, with arguments from the command line, checked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import typer
+
+from ptxsim.cli.common import EXIT, Bad, amount, announce_compilation, order_of, say, short, worst
+from ptxsim.cli.files import module_of
+from ptxsim.cli.specs import argument, array, triple
+
+FORMATS = ("text", "json", "sarif", "github")
+
+
+def command(
+    file: Path = typer.Argument(..., help=".ptx, .cu, a fat binary, or a program with PTX inside."),
+    args: list[str] = typer.Argument(
+        None, help="A.npy, zeros:f32:64, random:f16:8x8:SEED, map:.., 5, f32:1.5"
+    ),
+    entry: str = typer.Option("", help="The kernel; needed where the module has several."),
+    grid: str = typer.Option("1", help="CTAs, such as 16x4."),
+    block: str = typer.Option("1", help="Threads of a CTA."),
+    cluster: str = typer.Option("1", help="CTAs of a cluster."),
+    shared: int = typer.Option(0, min=0, help="Bytes of dynamic shared memory."),
+    arch: str = typer.Option("sm_90a", help="What a .cu file is compiled for."),
+    orders: str = typer.Option("program", help="Orders of completion: program,adverse,7."),
+    checks: bool = typer.Option(True, help="Look for races, missing fences and so on."),
+    out: list[str] = typer.Option([], help="N=FILE.npy: save argument N after the run."),
+    check_against: list[str] = typer.Option([], help="N=ARRAY: argument N must hold this after the run."),
+    rtol: float = typer.Option(1e-3, help="Relative tolerance of --check-against."),
+    atol: float = typer.Option(1e-2, help="Absolute tolerance of --check-against."),
+    trace: Path | None = typer.Option(None, help="Write the timeline of the first cluster (Perfetto)."),
+    form: str = typer.Option("text", "--format", help="text, json, sarif or github."),
+) -> int:
+    """Launch one kernel and check it. Exit code: 1 for an error or a wrong result, 3 for incomplete."""
+    if form not in FORMATS:
+        raise Bad(f"--format is one of {', '.join(FORMATS)} (got {form!r})")
+    wanted = [order_of(order.strip()) for order in orders.split(",")]
+    shape = {"grid": triple(grid, "--grid"), "block": triple(block, "--block")}
+    shape |= {"cluster": triple(cluster, "--cluster"), "shared_bytes": shared}
+    expected = dict(_numbered(item, "--check-against", len(args or [])) for item in check_against)
+    saved = dict(_numbered(item, "--out", len(args or [])) for item in out)
+    module, _ = module_of(file, arch)
+    name = entry_of(module, entry, file)
+    announce_compilation()
+    results, wrong, values = [], [], []
+    for order in wanted:
+        values = [argument(word) for word in args or []]
+        options = {"checks": checks, "order": order, "trace": trace is not None}
+        results.append(launched(module, name, values, options | shape))
+        wrong += [_difference(values, n, spec, rtol, atol) for n, spec in expected.items()]
+        module.reset()
+    for number, path in saved.items():
+        np.save(path, data_of(values, number))
+    if trace is not None:
+        from ptxsim.trace.export import chrome
+
+        trace.write_text(json.dumps(chrome(results[0].trace, short(name))))
+    tell(form, str(file), name, wanted, results, [w for w in wrong if w])
+    return 1 if any(wrong) else EXIT.get(worst(r.verdict for r in results), 0)
+
+
+def entry_of(module, entry: str, file: Path) -> str:
+    """The mangled name of the kernel that was asked for: by that, by its readable name, or the only one."""
+    names = list(module.programs)
+    found = [n for n in names if entry in (n, short(n, 10_000))] if entry else names
+    if len(found) == 1:
+        return found[0]
+    known = ", ".join(short(n) for n in names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    if not names:
+        raise Bad(f"{file} holds no kernel")
+    if entry and not found:
+        raise Bad(f"{file} has no kernel {entry!r} (kernels: {known})")
+    raise Bad(f"{file} has {len(found)} kernels: choose one by --entry ({known})")
+
+
+def launched(module, name: str, values: list, options: dict):
+    """The Result; Bad for arguments that do not fit the kernel."""
+    import ptxsim
+
+    try:
+        return module.launch(name, args=values, **options)
+    except ptxsim.PtxError as error:
+        finding = ptxsim.Finding("unsupported", "incomplete", f"ptxsim cannot run {name}: {error}")
+        return ptxsim.Result("incomplete", [finding], {"warp_instructions": 0, "ctas": 0, "seconds": 0.0})
+    except ValueError as error:
+        raise Bad(str(error)) from None
+
+
+def _numbered(item: str, option: str, count: int) -> tuple[int, str]:
+    number, _, rest = item.partition("=")
+    if not number.isdigit() or not rest or int(number) >= count:
+        raise Bad(f"{option} is N={'FILE' if option == '--out' else 'ARRAY'}, N below {count} (got {item!r})")
+    return int(number), rest
+
+
+def data_of(values: list, number: int) -> np.ndarray:
+    """The array of an argument; Bad for a scalar."""
+    data = getattr(values[number], "array", values[number])
+    if not isinstance(data, np.ndarray):
+        raise Bad(f"argument {number} is a scalar, not an array")
+    return data
+
+
+def _difference(values: list, number: int, spec: str, rtol: float, atol: float) -> str:
+    """What is wrong with an argument, "" if nothing is."""
+    got, expected = data_of(values, number), array(spec)
+    if got.shape != expected.shape:
+        raise Bad(f"argument {number} has shape {got.shape}, {spec} {expected.shape}")
+    off = ~np.isclose(
+        got.astype(np.float64), expected.astype(np.float64), rtol=rtol, atol=atol, equal_nan=True
+    )
+    if not off.any():
+        return ""
+    at = tuple(int(i) for i in np.argwhere(off)[0])
+    first = f"first {at}: {got[at]}, not {expected[at]}"
+    return f"argument {number}: {off.sum()} of {off.size} numbers are wrong, {first}"
+
+
+def tell(form: str, file: str, name: str, orders: list, results: list, wrong: list[str]) -> None:
+    from ptxsim.report import formats
+    from ptxsim.version import VERSION
+
+    findings = [finding for result in results for finding in result.findings]
+    if form == "sarif":
+        print(formats.sarif(findings, file, VERSION))
+    elif form == "github":
+        print(formats.github(findings, file))
+    elif form == "json":
+        runs = [
+            {"order": order, "verdict": r.verdict, "findings": [formats.plain(f) for f in r.findings],
+             "notes": r.notes, "printed": list(r.printed)}
+            for order, r in zip(orders, results, strict=True)
+        ]  # fmt: skip
+        print(json.dumps({"file": file, "entry": name, "runs": runs, "wrong": wrong}, indent=1))
+    for order, result in zip(orders, results, strict=True) if form == "text" else ():
+        for line in result.printed:
+            print(line)
+        for finding in result.findings:
+            print(finding)
+        work = (
+            f"{amount(result.stats['warp_instructions'])} warp instructions, {result.stats['seconds']:.1f} s"
+        )
+        print(f"{short(name)} in order {order}: {result.verdict}, {work}")
+        for note in result.notes:
+            print(f"note: {note}")
+    for line in wrong:
+        say(f"ptxsim: {line}")

@@ -1,0 +1,76 @@
+"""`ptxsim show FILE`: what a module holds, and what of it would be refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import typer
+
+from ptxsim.cli.common import shape
+from ptxsim.cli.files import module_of
+from ptxsim.report.names import readable
+
+_SPACES = ("global", "shared", "local", "param", "const")
+_BY_MODIFIER = ("wgmma", "tcgen05", "mbarrier", "cp", "fence", "barrier", "bar", "tensormap")
+_MOST = 12  # families of instructions in a line
+
+
+def command(
+    file: Path = typer.Argument(..., help=".ptx, .cu, a fat binary, or a program with PTX inside."),
+    arch: str = typer.Option("sm_90a", help="What a .cu file is compiled for."),
+) -> int:
+    """Show a module's kernels: parameters, shared memory, instructions by family, source files, refusals."""
+    loaded, text = module_of(file, arch)
+    module = loaded.module
+    print(f"{file}: PTX {module.version} for {', '.join(module.target)}, {text.count(chr(10)) + 1} lines")
+    variables = [f"{name} ({loaded.variables.size(name)} B)" for name in loaded.variables]
+    if variables:
+        more = f" and {len(variables) - 8} more" if len(variables) > 8 else ""
+        print(f"variables: {', '.join(variables[:8])}{more}")
+    for name in loaded.programs:
+        print("\n".join(["", *kernel_lines(loaded, name)]))
+    return 0
+
+
+def kernel_lines(loaded, name: str) -> list[str]:
+    """A kernel in a few lines."""
+    import ptxsim
+
+    function = loaded.module.functions[name]
+    lines = [f"kernel {readable(name)}"]
+    if readable(name) != name:
+        lines.append(f"  entry: {name}")
+    params = [f"{p.type}{f'[{p.count}]' if p.count > 1 else ''} ({p.size} B)" for p in function.params]
+    lines.append(f"  parameters: {', '.join(params) or 'none'}")
+    for directive in ("maxntid", "reqntid", "minnctapersm", "reqnctapercluster", "maxnreg"):
+        if directive in function.directives:
+            values = tuple(int(v) for v in function.directives[directive])
+            lines.append(f"  .{directive} {shape((*values, 1, 1)[:3])}")
+    try:
+        program = loaded.programs[name]
+    except ptxsim.PtxError as error:
+        return [*lines, f"  refused: {error}"]
+    named = {key[1] for key in program.slots.fixed if key[0] == "sym"}
+    shared = [v for v in (*loaded.module.vars.values(), *program.function.vars)
+              if v.space == "shared" and (v.name in named or v in program.function.vars)]  # fmt: skip
+    static = sum(v.size for v in shared if not v.extern)
+    dynamic = " and a dynamic part" if any(v.extern for v in shared) else ""
+    lines.append(f"  shared memory: {static} B{dynamic}; local memory: {program.local_bytes} B a thread")
+    families = Counter(family(i) for i in program.instrs if i is not None)
+    told = ", ".join(f"{word} {count}" for word, count in families.most_common(_MOST))
+    rest = f" and {len(families) - _MOST} other families" if len(families) > _MOST else ""
+    lines.append(f"  {sum(families.values())} instructions: {told}{rest}")
+    known = loaded.module.files
+    files = sorted({known[i.loc[0]] for i in program.instrs if i and i.loc and i.loc[0] in known})
+    if files:
+        lines.append(f"  from: {', '.join(files)}")
+    return lines
+
+
+def family(instr) -> str:
+    """`wgmma.mma_async`, `ld.global`, `add`: the opcode as a reader groups it."""
+    if instr.op in ("ld", "st", "atom", "red"):
+        space = next((m for m in instr.mods if m.startswith(_SPACES)), "")
+        return f"{instr.op}.{space.partition('::')[0]}" if space else instr.op
+    return ".".join((instr.op, *instr.mods[:1])) if instr.op in _BY_MODIFIER else instr.op

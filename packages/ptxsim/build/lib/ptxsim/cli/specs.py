@@ -1,0 +1,116 @@
+"""Arguments of kernels on the command line: words -> arrays, scalars, tensor maps.
+
+A.npy                      an array from a file
+zeros:f32:1024             an array; ones, nan and arange likewise
+random:f16:128x64:7        normal random numbers, or any integers, from seed 7
+map:A.npy:box=64x128:swizzle=128:fill=nan      a tensor map of an array; the box innermost first
+5   1.5   u64:7   f32:1.5  scalars
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+
+from ptxsim.cli.common import Bad
+from ptxsim.machine.tensor_map import TensorMap
+
+DTYPES = {
+    **{f"{kind}{bits}": np.dtype(f"{kind}{bits // 8}") for kind in "iu" for bits in (8, 16, 32, 64)},
+    **{"f16": np.dtype("f2"), "f32": np.dtype("f4"), "f64": np.dtype("f8")},
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
+    "e5m2": np.dtype(ml_dtypes.float8_e5m2),
+}
+_FILLS = ("zeros", "ones", "nan", "arange", "random")
+_FORMS = "FILE.npy, zeros:f32:1024, random:f16:128x64:SEED, map:A.npy:box=64x128:swizzle=128, 5, f32:1.5"
+
+
+def argument(word: str):
+    """What a word stands for. Bad, one line, for one that stands for nothing."""
+    head, _, rest = word.partition(":")
+    if head == "map":
+        return _map(word, rest)
+    if head in DTYPES and rest:
+        return _scalar(word, DTYPES[head], rest)
+    if head in _FILLS or word.endswith(".npy"):
+        return array(word)
+    try:
+        return int(word, 0)
+    except ValueError:
+        pass
+    try:
+        return float(word)
+    except ValueError:
+        raise Bad(f"an argument is {_FORMS} (got {word!r})") from None
+
+
+def array(word: str) -> np.ndarray:
+    """The array of `zeros:f32:64x64`, `random:f16:128x64:7`, or of a .npy file."""
+    if word.endswith(".npy"):
+        try:
+            return np.ascontiguousarray(np.load(Path(word), allow_pickle=False))
+        except (OSError, ValueError) as error:
+            raise Bad(f"{word} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    fill, *parts = word.split(":")
+    if fill not in _FILLS or not 2 <= len(parts) <= 3 or parts[0] not in DTYPES:
+        form = f"{'|'.join(_FILLS)}:TYPE:SHAPE, TYPE {'|'.join(DTYPES)}"
+        raise Bad(f"an array is FILE.npy or {form} (got {word!r})")
+    return _filled(word, fill, DTYPES[parts[0]], extents(parts[1], word), parts[2] if parts[2:] else "0")
+
+
+def _filled(word: str, fill: str, dtype: np.dtype, shape: tuple[int, ...], seed: str) -> np.ndarray:
+    if fill == "random":
+        if not seed.isdigit():
+            raise Bad(f"the seed is a number (got {word!r})")
+        rng = np.random.default_rng(int(seed))
+        if dtype.kind in "iu":
+            return rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, shape, dtype, endpoint=True)
+        return rng.standard_normal(shape).astype(dtype)
+    if fill == "nan" and dtype.kind in "iu":
+        raise Bad(f"integers have no NaN (got {word!r})")
+    if fill == "arange":
+        return np.arange(np.prod(shape)).astype(dtype).reshape(shape)
+    return np.full(shape, {"zeros": 0, "ones": 1, "nan": np.nan}[fill], dtype)
+
+
+def extents(text: str, word: str) -> tuple[int, ...]:
+    """(128, 64) of `128x64`."""
+    parts = text.split("x")
+    if not all(part.isdigit() and int(part) for part in parts):
+        raise Bad(f"a shape is numbers such as 128x64 (got {word!r})")
+    return tuple(map(int, parts))
+
+
+def triple(text: str, option: str) -> tuple[int, ...]:
+    """Extents of a grid, block or cluster."""
+    parts = text.replace(",", "x").split("x")
+    if len(parts) > 3 or not all(part.isdigit() and int(part) for part in parts):
+        raise Bad(f"{option} is up to three positive numbers such as 16x4 (got {text!r})")
+    return tuple(map(int, parts))
+
+
+def _scalar(word: str, dtype: np.dtype, text: str):
+    try:
+        value = int(text, 0) if dtype.kind in "iu" else float(text)
+        return np.array(value).astype(dtype)[()] if dtype.kind not in "iu" else dtype.type(value)
+    except (ValueError, OverflowError):
+        raise Bad(f"{text!r} is no {word.partition(':')[0]} (got {word!r})") from None
+
+
+def _map(word: str, rest: str) -> TensorMap:
+    parts = rest.split(":")
+    options = dict(part.partition("=")[::2] for part in parts if "=" in part)
+    unknown = set(options) - {"box", "swizzle", "fill"}
+    if unknown or "box" not in options:
+        raise Bad(f"a tensor map is map:ARRAY:box=64x128[:swizzle=128][:fill=nan] (got {word!r})")
+    data = array(":".join(part for part in parts if "=" not in part))
+    swizzle = options.get("swizzle", "0")
+    try:
+        return TensorMap(
+            data, box=extents(options["box"], word), swizzle=int(swizzle), fill=options.get("fill", "zero")
+        )
+    except ValueError as error:
+        raise Bad(f"{word}: {error}") from None

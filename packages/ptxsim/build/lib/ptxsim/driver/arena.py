@@ -1,0 +1,74 @@
+"""Device memory of a program under `exec`: one sparse file, mapped by the simulator and by the program."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+BASE = 0x7200_0000_0000  # where kernels, and the program, see it
+_STEP = 1 << 16  # allocations start at multiples of this, and leave at least as much between them
+_KINDS = {1: "cudaMallocHost", 2: "cudaMalloc", 3: "cudaMallocManaged", 4: "variable"}
+
+
+@dataclass
+class Allocation:
+    address: int
+    size: int
+    name: str
+    array: np.ndarray  # uint8
+
+
+class Arena:
+    def __init__(self, size: int):
+        """size: bytes of the device; pages are taken when they are first touched."""
+        self.size = size
+        self.file = os.memfd_create("ptxsim-arena", 0)
+        os.truncate(self.file, 2 * size)  # with room for the gaps
+        self._mapping = mmap.mmap(self.file, 2 * size)
+        self._bytes = np.frombuffer(self._mapping, np.uint8)
+        self._free: dict[int, list[int]] = {}  # room of a place -> addresses
+        self._next, self.used, self.made = BASE, 0, 0
+        self.live: dict[int, Allocation] = {}
+
+    @property
+    def path(self) -> str:
+        """What the program opens."""
+        return f"/proc/{os.getpid()}/fd/{self.file}"
+
+    def allocate(self, size: int, kind: int = 2, name: str = "") -> int | None:
+        """The address of `size` bytes; None if the device has no room for them."""
+        if not 0 < size <= self.size - self.used:
+            return None
+        room = -(-size // _STEP) * _STEP + _STEP
+        if self._free.get(room):
+            address = self._free[room].pop()
+        elif self._next + room <= BASE + 2 * self.size:
+            address, self._next = self._next, self._next + room
+        else:
+            return None
+        self.made, self.used = self.made + 1, self.used + size
+        name = name or f"{_KINDS.get(kind, 'memory')} #{self.made} ({size} B)"
+        self.live[address] = Allocation(address, size, name, self.view(address, size))
+        return address
+
+    def release(self, address: int) -> bool:
+        """Whether there was something to free."""
+        known = self.live.pop(address, None)
+        if known is None:
+            return False
+        self.used -= known.size
+        room = -(-known.size // _STEP) * _STEP + _STEP
+        self._free.setdefault(room, []).append(address)
+        if known.size >= _STEP:
+            self._mapping.madvise(mmap.MADV_REMOVE, address - BASE, known.size // 4096 * 4096)
+        return True
+
+    def view(self, address: int, size: int) -> np.ndarray:
+        return self._bytes[address - BASE : address - BASE + size]
+
+    def memory(self) -> dict[int, tuple[str, np.ndarray]]:
+        """What a launch can reach: address -> (name, array)."""
+        return {a: (it.name, it.array) for a, it in self.live.items()}

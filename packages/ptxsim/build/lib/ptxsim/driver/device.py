@@ -1,0 +1,201 @@
+"""The device that a program under `exec` sees: its memory, its modules, and a verdict for each launch."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import struct
+from dataclasses import dataclass, field
+
+import ptxsim
+from ptxsim.arguments import param_layout
+from ptxsim.driver import fatbin
+from ptxsim.driver.arena import Arena
+from ptxsim.driver.chips import Chip
+from ptxsim.machine.global_memory import shared_layout
+from ptxsim.report.findings import Finding
+
+# CUresult
+OK, OUT_OF_MEMORY, INVALID_VALUE, INVALID_CONFIGURATION, NO_IMAGE, INVALID_PTX = 0, 2, 1, 9, 209, 218
+NOT_FOUND, ASSERT, UNSUPPORTED = 500, 710, 801
+_CODES = {  # kind of a finding that a chip reports -> code; the others it does not notice
+    "out-of-bounds": 700, "misaligned": 716, "descriptor": 715, "deadlock": 702, "illegal": 719,
+    "cluster": 700,
+}  # fmt: skip
+
+
+class CudaError(Exception):
+    """Ends a request with this code; `message`, if there is one, is a line for the user."""
+
+    def __init__(self, code: int, message: str = ""):
+        super().__init__(message)
+        self.code, self.message = code, message
+
+
+@dataclass
+class Record:
+    """One launch and what came of it."""
+
+    number: int
+    kernel: str  # mangled name
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    cluster: tuple[int, int, int]
+    verdict: str
+    findings: list[Finding]
+    notes: list[str]
+    stats: dict
+
+
+@dataclass
+class Options:
+    chip: Chip
+    checks: bool = True
+    order: str | int = "program"
+    first: int = 0  # check only so many launches of each kernel; 0: all
+    jobs: int | None = None
+    max_instructions: int | None = None
+
+
+@dataclass
+class _Module:
+    image: bytes
+    loaded: object = None
+    seen: dict = field(default_factory=dict)  # variables whose addresses the program has
+
+
+class Device:
+    def __init__(self, options: Options):
+        self.options, self.arena = options, Arena(options.chip.memory)
+        self.modules: dict[int, _Module] = {}
+        self._numbers = itertools.count(1)
+        self.records: list[Record] = []
+        self._launched: dict[str, int] = {}  # kernel -> launches so far
+
+    # ---- modules ----
+
+    def add_module(self, image: bytes) -> int:
+        """CudaError if it holds no PTX for the chip."""
+        try:
+            text = fatbin.ptx_of(image, self.options.chip.capability)
+        except (fatbin.ImageError, IndexError, struct.error) as error:
+            raise CudaError(NO_IMAGE, f"a module cannot be loaded: {error}") from None
+        number = next(self._numbers)
+        self.modules[number] = _Module(text.encode())
+        return number
+
+    def loaded(self, number: int):
+        """The LoadedModule, parsed when it is first needed, with its variables in the arena."""
+        module = self.modules.get(number)
+        if module is None:
+            raise CudaError(400)
+        if module.loaded is None:
+            try:
+                module.loaded = ptxsim.load(module.image, refuse=False)
+            except ptxsim.PtxError as error:
+                raise CudaError(INVALID_PTX, f"a module cannot be loaded: {error}") from None
+            self._place_variables(module.loaded.variables)
+        return module.loaded
+
+    def _place_variables(self, variables) -> None:
+        """All in one allocation: a module may have a thousand that nobody names."""
+        offsets, end = {}, 0
+        for name in variables:
+            offsets[name] = end
+            end += -(-max(variables.size(name), 1) // 256) * 256 + 256
+        base = self.arena.allocate(end, 4) if end else None
+        if base is None:
+            return
+        del self.arena.live[base]  # launches map each variable by itself
+        for name, offset in offsets.items():
+            size = max(variables.size(name), 1)
+            variables.place(name, self.arena.view(base + offset, size), base + offset)
+        variables.reset()
+
+    def program(self, number: int, name: str):
+        loaded = self.loaded(number)
+        try:
+            return loaded.programs[name]
+        except KeyError:
+            raise CudaError(NOT_FOUND) from None
+        except ptxsim.PtxError as error:
+            finding = Finding("unsupported", "incomplete", f"ptxsim cannot run {name}: {error}")
+            self._refused(name, finding)
+            raise CudaError(UNSUPPORTED) from None
+
+    def _refused(self, name: str, finding: Finding) -> None:
+        if not any(record.kernel == name and record.findings == [finding] for record in self.records):
+            shape = (0, 0, 0)
+            self._record(name, shape, shape, shape, "incomplete", [finding], [], {})
+
+    def facts(self, number: int, name: str) -> bytes:
+        """KernelFacts of driver/native/standin.h, offsets and sizes of the parameters."""
+        program = self.program(number, name)
+        function, module = program.function, self.loaded(number).module
+        named = {key[1] for key in program.slots.fixed if key[0] == "sym"}
+        shared = [v for v in module.vars.values() if v.space == "shared" and v.name in named]
+        shared += [v for v in function.vars if v.space == "shared"]
+        static = shared_layout(shared, 0)[2] - shared_layout([], 0)[2]
+        constant = sum(v.size for v in module.vars.values() if v.space == "const" and v.name in named)
+        limit = function.directives.get("maxntid") or function.directives.get("reqntid")
+        cluster = (*function.directives.get("reqnctapercluster", ()), 1, 1)[:3]
+        cluster = cluster if "reqnctapercluster" in function.directives else (0, 0, 0)
+        offsets, end = param_layout(function.params)
+        sizes = [param.size for param in function.params]
+        registers = int((function.directives.get("maxnreg") or (min(255, program.slots.register_slots),))[0])
+        head = (
+            static,
+            constant,
+            program.local_bytes,
+            min(1024, math.prod(limit)) if limit else 1024,
+            registers,
+        )
+        words = struct.pack("<10Q", *head, *cluster, len(sizes), end)
+        return words + struct.pack(f"<{2 * len(sizes)}I", *offsets, *sizes)
+
+    def variable(self, number: int, name: str) -> tuple[int, int]:
+        """(address, size)."""
+        variables = self.loaded(number).variables
+        if name not in variables:
+            raise CudaError(NOT_FOUND)
+        address = variables.addresses[name]
+        self.modules[number].seen[address] = (name, variables.raw(name))
+        return address, variables.size(name)
+
+    # ---- launches ----
+
+    def launch(
+        self, number: int, name: str, grid, block, cluster, shared: int, params: bytes
+    ) -> tuple[int, str]:
+        """(code, what the kernel printed)."""
+        self.program(number, name)
+        memory = self.arena.memory()
+        for module in self.modules.values():
+            memory |= module.seen
+        count = self._launched[name] = self._launched.get(name, 0) + 1
+        checks = self.options.checks and not 0 < self.options.first < count
+        try:
+            result = self.loaded(number).launch(
+                name, grid=grid, block=block, cluster=cluster, shared_bytes=shared, args=params,
+                checks=checks, order=self.options.order, memory=memory, jobs=self.options.jobs,
+                max_instructions=self.options.max_instructions,
+            )  # fmt: skip
+        except ValueError as error:
+            raise CudaError(INVALID_CONFIGURATION, f"{name}: {error}") from None
+        self._record(name, grid, block, cluster, result.verdict, result.findings, result.notes, result.stats)
+        return code(result.findings), "".join(getattr(line, "raw", f"{line}\n") for line in result.printed)
+
+    def _record(self, name, grid, block, cluster, verdict, findings, notes, stats) -> None:
+        number = len(self.records) + 1
+        self.records.append(Record(number, name, grid, block, cluster, verdict, findings, notes, stats))
+
+
+def code(findings: list[Finding]) -> int:
+    """What cudaDeviceSynchronize gives after a launch with these findings: only what a chip would notice."""
+    for finding in findings:
+        if finding.severity == "error" and finding.kind in _CODES:
+            if "assertion" in finding.message:
+                return ASSERT
+            if finding.kind != "illegal" or finding.evidence.get("kills"):
+                return _CODES[finding.kind]
+    return OK

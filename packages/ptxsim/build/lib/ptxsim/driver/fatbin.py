@@ -1,0 +1,172 @@
+"""PTX inside fat binaries, object files and programs, and the choice of one for a chip.
+
+A fat binary is a header and entries, each a PTX text or a cubin, packed by LZ4 or zstd or not at all. Nothing
+of it is documented; the layout is what nvcc 11 to 13 write.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import struct
+from dataclasses import dataclass
+
+MAGIC = 0xBA55ED50
+_HEADER = struct.Struct("<IHHQ")  # magic, version, bytes of this header, bytes of the entries
+_ENTRY = struct.Struct("<HHIQIIHHIIIQQQ")
+PTX, CUBIN = 1, 2
+_LZ4, _ZSTD = 0x2000, 0x8000  # flags of an entry
+_TARGET = re.compile(r"^\s*\.target\s+sm_(\d+)([af]?)", re.MULTILINE)
+_MOST = 1 << 30  # bytes of a text
+
+
+class ImageError(ValueError):
+    """Why an image gives no PTX; one line."""
+
+
+@dataclass(frozen=True)
+class Image:
+    kind: int  # PTX or CUBIN
+    arch: int  # 90 for sm_90a
+    text: str = ""  # of PTX
+
+    @property
+    def target(self) -> tuple[int, str]:
+        """(90, "a") of sm_90a."""
+        found = _TARGET.search(self.text)
+        return (int(found[1]), found[2]) if found else (self.arch, "")
+
+
+def images(data: bytes, start: int = 0) -> list[Image]:
+    """All images of the fat binary at `start`. ImageError for one that cannot be read."""
+    if len(data) < start + _HEADER.size:
+        raise ImageError("the fat binary is cut off")
+    magic, _, header, size = _HEADER.unpack_from(data, start)
+    if magic != MAGIC:
+        raise ImageError("this is no fat binary")
+    at, end, found = start + header, min(start + header + size, len(data)), []
+    while at + _ENTRY.size <= end:
+        kind, _, inner, padded, packed, _, _, _, arch, _, _, flags, _, unpacked = _ENTRY.unpack_from(data, at)
+        body = data[at + inner : at + inner + padded]
+        if kind == PTX:
+            found.append(Image(PTX, arch, _text(body, flags, packed, unpacked)))
+        elif kind == CUBIN:
+            found.append(Image(CUBIN, arch))
+        if inner + padded == 0:
+            break
+        at += inner + padded
+    return found
+
+
+def _text(body: bytes, flags: int, packed: int, unpacked: int) -> str:
+    if unpacked > _MOST:
+        raise ImageError(f"a PTX text of {unpacked} B is too long")
+    if flags & _LZ4:
+        body = unpack_lz4(body[:packed], unpacked)
+    elif flags & _ZSTD or body[:4] == b"\x28\xb5\x2f\xfd":
+        body = unpack_zstd(body[:packed], unpacked)
+    return body.partition(b"\0")[0].decode("utf-8", "replace")
+
+
+def unpack_lz4(data: bytes, size: int) -> bytes:
+    """One LZ4 block (the format's specification is public)."""
+    out, at, end = bytearray(), 0, len(data)
+    while at < end:
+        token = data[at]
+        at += 1
+        count, at = _length(data, at, token >> 4)
+        out += data[at : at + count]
+        at += count
+        if at >= end or len(out) >= size:
+            break
+        distance = data[at] | data[at + 1] << 8
+        count, at = _length(data, at + 2, token & 15)
+        count, first = count + 4, len(out) - distance
+        if not 0 <= first < len(out):
+            raise ImageError("the packed PTX is damaged")
+        while count > 0:  # a match may overlap what it makes
+            piece = out[first : first + count]
+            out += piece
+            count -= len(piece)
+    return bytes(out[:size])
+
+
+def _length(data: bytes, at: int, nibble: int) -> tuple[int, int]:
+    if nibble == 15:
+        while True:
+            nibble += data[at]
+            at += 1
+            if data[at - 1] != 255:
+                break
+    return nibble, at
+
+
+def unpack_zstd(data: bytes, size: int) -> bytes:
+    """By the libzstd that nearly every Linux has; ImageError where it is missing."""
+    try:
+        library = ctypes.CDLL("libzstd.so.1")
+    except OSError:
+        raise ImageError(
+            "the PTX is packed by zstd: install libzstd, or build with -Xfatbinary=--no-compress"
+        ) from None
+    library.ZSTD_decompress.restype = ctypes.c_size_t
+    library.ZSTD_decompress.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
+    out = ctypes.create_string_buffer(size)
+    if library.ZSTD_decompress(out, size, data, len(data)) != size:
+        raise ImageError("the packed PTX is damaged")
+    return out.raw
+
+
+def choose(found: list[Image], capability: int) -> Image:
+    """The newest PTX that a chip (90, 100) can run. ImageError, saying what is there, if it can run none."""
+    texts = [i for i in found if i.kind == PTX]
+    usable = [i for i in texts if runs_on(i.target, capability)]
+    if usable:
+        return max(usable, key=lambda i: (i.target[0], "fa".find(i.target[1])))
+    if texts:
+        names = ", ".join(sorted({f"sm_{arch}{more}" for arch, more in (i.target for i in texts)}))
+        raise ImageError(f"its PTX is for {names}, which sm_{capability} cannot run (choose another --chip)")
+    names = ", ".join(sorted({f"sm_{i.arch}" for i in found})) or "nothing"
+    raise ImageError(
+        f"it holds machine code only ({names}): build it with PTX, as `ptxsim nvcc` or "
+        f"-gencode arch=compute_{capability}a,code=compute_{capability}a does"
+    )
+
+
+def runs_on(target: tuple[int, str], capability: int) -> bool:
+    """Whether PTX for a target runs: `a` on that chip only, `f` on its family (PTX ISA 11.1.2)."""
+    arch, feature = target
+    if feature == "a":
+        return arch == capability
+    if feature == "f":
+        return arch // 10 == capability // 10 and arch <= capability
+    return arch <= capability
+
+
+def ptx_of(data: bytes, capability: int) -> str:
+    """The PTX in an image as cuModuleLoadData takes it: PTX, a fat binary, an ELF file that holds one.
+
+    ImageError, one line, if there is none for this chip.
+    """
+    if data[:4] == struct.pack("<I", MAGIC):
+        return choose(images(data), capability).text
+    if data[:4] == b"\x7fELF":
+        found = inside(data)
+        if not found:
+            raise ImageError("it is a cubin: machine code only, no PTX")
+        return choose(found, capability).text
+    text = data.partition(b"\0")[0].decode("utf-8", "replace")
+    if ".version" not in text:
+        raise ImageError("it is neither PTX, a fat binary nor a program that holds one")
+    return choose([Image(PTX, 0, text)], capability).text
+
+
+def inside(data: bytes) -> list[Image]:
+    """All images of all fat binaries in a file, whatever that is: a program, a library, an object file."""
+    found, magic, at = [], struct.pack("<IH", MAGIC, 1), -1
+    while (at := data.find(magic, at + 1)) >= 0:
+        try:
+            found += images(data, at)
+        except (ImageError, IndexError, struct.error):
+            continue  # bytes that look like a header by chance, or one that is damaged
+    return found

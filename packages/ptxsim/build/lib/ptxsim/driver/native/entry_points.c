@@ -1,0 +1,56 @@
+/* Functions by name: cuGetProcAddress, cudaGetDriverEntryPoint, and for static_runtime.c. */
+#define _GNU_SOURCE
+#include "standin.h"
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+static void *self(void) {
+  static void *handle;
+  Dl_info info;
+  if (!handle && dladdr((void *)(uintptr_t)entry_point, &info)) handle = dlopen(info.dli_fname,
+      RTLD_LAZY | RTLD_NOLOAD);
+  return handle;
+}
+
+void *entry_point(const char *name) {
+  char longer[128];
+  void *found = dlsym(self(), name);
+  Dl_info mine, its;
+  for (int version = 2; !found && version < 5; version++) {
+    snprintf(longer, sizeof longer, "%s_v%d", name, version);
+    found = dlsym(self(), longer);
+  }
+  if (!found || !dladdr(found, &its) || !dladdr((void *)(uintptr_t)entry_point, &mine)) return NULL;
+  return its.dli_fbase == mine.dli_fbase ? found : NULL;
+}
+
+API Err cuGetProcAddress_v2(const char *name, void **function, int version, uint64_t flags, int *status) {
+  (void)version, (void)flags;
+  *function = entry_point(name);
+  if (status) *status = *function ? 0 : 1;
+  return *function ? OK : NOT_FOUND;
+}
+
+API Err cuGetProcAddress(const char *name, void **function, int version, uint64_t flags) {
+  return cuGetProcAddress_v2(name, function, version, flags, NULL);
+}
+
+API Err cudaGetDriverEntryPoint(const char *name, void **function, unsigned long long flags, int *status) {
+  Err error = cuGetProcAddress_v2(name, function, 0, flags, status);
+  return note(error && status ? OK : error);
+}
+
+API Err cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned version,
+                                         unsigned long long flags, int *status) {
+  return (void)version, cudaGetDriverEntryPoint(name, function, flags, status);
+}
+
+/* The tables behind it are not documented: who asks is a CUDA runtime that was not replaced. */
+API Err cuGetExportTable(const void **table, const void *id) {
+  (void)id;
+  *table = NULL;
+  complain("a CUDA runtime inside the program could not be replaced: link it with -cudart shared, or do "
+           "not strip the program");
+  return NOT_FOUND;
+}

@@ -1,0 +1,11 @@
+"""What a kernel would take on a chip: record a sample of its clusters, replay it with the chip's costs.
+
+Part of the public face of ptxsim: the names below stay when the rooms behind them change.
+"""
+
+from ptxsim.timing.chip import chip
+from ptxsim.timing.predict import predict, sample
+from ptxsim.timing.record import Unpredictable
+from ptxsim.timing.timeline import timeline
+
+__all__ = ["Unpredictable", "chip", "predict", "sample", "timeline"]

@@ -1,0 +1,1 @@
+"""PTX text -> syntax trees: lexer, declarations, function bodies, inlined calls."""

@@ -1,0 +1,162 @@
+"""What a parsed PTX program is made of: operands, instructions, variables, functions, the module.
+
+Operands are frozen (hashable) values; every name in them is already resolved: registers, variables and labels
+of nested `{ }` blocks have unique names within their function. `ptxsim.parser.parse` builds all of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+class PtxError(ValueError):
+    """PTX that cannot be used; the message reads ``line 12: <what is wrong>: `<text>` ``."""
+
+    def __init__(self, what: str, line: int, text: str):
+        super().__init__(f"line {line}: {what}: `{text}`")
+        self.what = what
+        self.line = line
+        self.text = text
+
+
+@dataclass(frozen=True)
+class Reg:
+    name: str  # "%r12"; special registers too: "%tid.x", "WARP_SZ"; byte selectors of video ops: "%r1.b0"
+
+
+@dataclass(frozen=True)
+class Imm:
+    bits: int  # kind "int": the value, may be negative; "f32" / "f64": the raw IEEE bits
+    kind: str  # "int", "f32" (0fXXXXXXXX), "f64" (0dXXXXXXXXXXXXXXXX or a decimal literal)
+
+
+@dataclass(frozen=True)
+class Sym:
+    """The address of a variable or function used as a value."""
+
+    name: str
+    offset: int = 0  # bytes
+    generic: bool = False  # written generic(name): the generic address, not the one in the variable's space
+    mask: int | None = None  # initialisers only: 0xFF00(name) keeps these bits, shifted down to bit 0
+
+
+@dataclass(frozen=True)
+class Mem:
+    """`[base+offset, parts...]`; parts are the further items inside the brackets (tensor coordinates)."""
+
+    base: Reg | Sym | Imm | None
+    offset: int = 0  # bytes; columns where the address is one of tensor memory
+    parts: tuple = ()
+
+
+@dataclass(frozen=True)
+class Vec:
+    items: tuple  # {a, b, _, 0}
+
+
+@dataclass(frozen=True)
+class Pred:
+    """A guard (`@p`, `@!p`), or a negated predicate operand (`!p`)."""
+
+    reg: Reg
+    negated: bool
+
+
+@dataclass(frozen=True)
+class Pair:
+    """`p|q`, `d|p`, `_|p`."""
+
+    first: Reg | Sink
+    second: Reg | Sink
+
+
+@dataclass(frozen=True)
+class Sink:
+    """`_`: the result is dropped."""
+
+
+@dataclass(frozen=True)
+class Label:
+    name: str  # a branch target, or the name of a .branchtargets / .callprototype / .calltargets list
+
+
+@dataclass(frozen=True)
+class Paren:
+    items: tuple  # the ( ... ) lists of call
+
+
+@dataclass(frozen=True)
+class Instr:
+    pred: Pred | None  # guard
+    op: str  # "ld"
+    mods: tuple[str, ...]  # ("shared::cta", "b32")
+    operands: tuple
+    line: int  # 1-based line of the PTX text
+    text: str  # as written, on one line, without comments
+    src: int | None = (
+        None  # N of the nearest preceding `// @src N` or `// @src PATH:N`, else the line of .loc
+    )
+    loc: tuple[int, int, int] | None = None  # (file, line, column) of the nearest preceding .loc
+    src_file: str | None = None  # PATH of `// @src PATH:N`
+    inlined: tuple[str, int, int, int] | None = None  # of that .loc: its function, and where that is
+
+    @property
+    def name(self) -> str:
+        """The opcode as written: "ld.shared::cta.b32"."""
+        return ".".join((self.op, *self.mods))
+
+
+@dataclass(frozen=True)
+class LabelDef:
+    name: str
+    line: int
+
+
+@dataclass
+class Var:
+    name: str
+    space: str  # "shared", "local", "const", "global", "param", "reg"
+    type: str  # "b64", "f32", "pred", ...
+    align: int  # bytes
+    count: int  # elements over all dimensions, vector lanes included; 0 for `[]`
+    size: int  # bytes
+    init: bytes | None = (
+        None  # `size` bytes; None without an initialiser (module-scope variables then hold 0)
+    )
+    relocs: list[tuple[int, Sym]] = field(default_factory=list)  # addresses to be written into init
+    extern: bool = False
+    attributes: tuple[str, ...] = ()  # "visible", "weak", "common", "managed", "ptr", "ptr.global", ...
+    line: int = 0
+
+
+@dataclass
+class Function:
+    name: str
+    is_kernel: bool
+    params: list[Var] = field(default_factory=list)
+    returns: list[Var] = field(default_factory=list)
+    body: list[Instr | LabelDef] = field(default_factory=list)
+    regs: dict[str, str] = field(default_factory=dict)  # unique name -> type
+    vars: list[Var] = field(default_factory=list)  # declared inside; unique names
+    directives: dict[str, tuple] = field(
+        default_factory=dict
+    )  # "maxntid" -> (128, 1, 1), "pragma" -> (text,)
+    branchtargets: dict[str, list[Label]] = field(default_factory=dict)
+    calltargets: dict[str, list[Sym]] = field(default_factory=dict)
+    prototypes: dict[str, Function] = field(default_factory=dict)  # .callprototype: params and returns only
+    renamed: dict[str, str] = field(default_factory=dict)  # unique name -> name as written, where they differ
+    extern: bool = False  # declared here without a body
+    linkage: tuple[str, ...] = ()  # "visible", "weak", "extern"
+    line: int = 0
+
+
+@dataclass
+class Module:
+    version: str = ""  # "9.0"
+    target: tuple[str, ...] = ()  # ("sm_100a",)
+    address_size: int = 64
+    functions: dict[str, Function] = field(default_factory=dict)
+    vars: dict[str, Var] = field(default_factory=dict)  # module scope
+    files: dict[int, str] = field(default_factory=dict)  # .file
+    inlined: dict[tuple, tuple] = field(default_factory=dict)  # (file, line, column) -> where it is inlined
+    text: str = ""

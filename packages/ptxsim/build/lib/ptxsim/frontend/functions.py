@@ -1,0 +1,347 @@
+"""The inside of a function: blocks, labels, instructions and their operands (PTX ISA 4.3, 4.6, 6).
+
+`parse_body` fills the Function; `find_labels` is the look-ahead that lets a branch name a label further down.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import defaultdict
+
+from ptxsim.frontend.ast import (
+    Function,
+    Imm,
+    Instr,
+    Label,
+    LabelDef,
+    Mem,
+    Module,
+    Pair,
+    Paren,
+    Pred,
+    Reg,
+    Sink,
+    Sym,
+    Var,
+    Vec,
+)
+from ptxsim.frontend.declarations import SPACES, declaration, prototype, symbol_expression
+from ptxsim.frontend.lexer import Tokens, constant
+
+_SPECIAL = re.compile(
+    r"%(n?tid|n?ctaid|n?clusterid|cluster_n?ctaid)(\.[xyzw])?$|%(laneid|n?warpid|n?smid|gridid|is_explicit_cluster"
+    r"|cluster_n?ctarank|lanemask_(eq|lt|le|gt|ge)|clock|clock_hi|clock64|pm\d+(_64)?|envreg\d+"
+    r"|globaltimer(_lo|_hi)?|reserved_smem_offset_\w+|(total|aggr|dynamic)_smem_size|current_graph_exec)$|WARP_SZ$"
+)
+_SELECTOR = re.compile(r"b[0-3]{1,4}$|h[01]{1,2}$|[xyzwrgba]$")
+_NOT_BEFORE_LABEL = frozenset("?+-*/%(!~&|^<>=,")  # `a ? b : c` is no label
+_MAX_NESTING = 64
+
+BlockLabels = dict[
+    int, list[tuple[str, int]]
+]  # token index of a `{` -> labels of that block: (name, token index)
+
+
+def find_labels(tokens: Tokens) -> BlockLabels:
+    """Labels of every block of the text, before any is parsed."""
+    labels, stack, values, kinds = defaultdict(list), [], tokens.values, tokens.kinds
+    for index, value in enumerate(values):
+        if value == "{":
+            stack.append(index)
+        elif value == "}" and stack:
+            stack.pop()
+        elif value != ":" or not stack or kinds[index - 1] != "word":
+            continue
+        elif values[index - 2] not in _NOT_BEFORE_LABEL:
+            labels[stack[-1]].append((values[index - 1], index - 1))
+    return labels
+
+
+def parse_body(tokens: Tokens, fn: Function, module: Module, names: dict, labels: BlockLabels) -> None:
+    """Parse `{ ... }` at the cursor into fn. `names` are the symbols of module scope."""
+    body = _Body(tokens, fn, module, names, labels)
+    body.parse()
+
+
+class _Body:
+    """Parses one function body; `scopes` is the chain of name -> operand tables, innermost last."""
+
+    def __init__(self, tokens: Tokens, fn: Function, module: Module, names: dict, labels: BlockLabels):
+        self.tokens, self.fn, self.module, self.names, self.labels = tokens, fn, module, names, labels
+        self.scopes: list[dict] = [names, {}]
+        self.taken: set[str] = set()
+        self.loc: tuple[int, int, int] | None = None
+        self.inlined: tuple[str, int, int, int] | None = None
+        self.src: tuple[int | None, str | None] = (None, None)
+        self.marker = bisect_left(self.tokens.markers, (self.tokens.i,))  # the first one in this body
+
+    def parse(self) -> None:
+        for var in self.fn.returns + self.fn.params:
+            self._declare(var.name, Reg if var.space == "reg" else Sym)
+            if var.space == "reg":
+                self.fn.regs[var.name] = var.type
+        start = self.tokens.i
+        self._open()
+        while len(self.scopes) > 2:
+            if self.tokens.kind() == "end":
+                raise self.tokens.error(f"no matching '}}' for the body of '{self.fn.name}'", start)
+            self._statement()
+
+    def _open(self) -> None:
+        labels = self.labels.get(self.tokens.i, ())
+        self.tokens.expect("{")
+        if len(self.scopes) > _MAX_NESTING:
+            raise self.tokens.error("blocks nested too deep")
+        self.scopes.append({})
+        for name, at in labels:
+            self._declare(name, Label, at)
+
+    def _declare(self, name: str, make, at: int | None = None) -> str:
+        """Enter a name into the innermost scope; returns the name it has in the whole function."""
+        if name in self.scopes[-1]:
+            raise self.tokens.error(f"'{name}' is declared twice in this block", at)
+        unique, number = name, 1
+        while unique in self.taken or (unique in self.names and make is not Label):
+            unique, number = f"{name}${number}", number + 1
+        self.taken.add(unique)
+        if unique != name:
+            self.fn.renamed[unique] = name
+        self.scopes[-1][name] = make(unique)
+        return unique
+
+    # --- statements ---
+
+    def _statement(self) -> None:
+        tokens = self.tokens
+        kind, value = tokens.kind(), tokens.peek()
+        if kind == "word" and tokens.values[tokens.i + 1] == ":":
+            self._label(value)
+        elif kind == "word" or value == "@":
+            self._instruction()
+        elif value == "{":
+            self._open()
+        elif value == "}":
+            tokens.i += 1
+            self.scopes.pop()
+        elif kind == "dot":
+            self._directive(value)
+        elif not tokens.accept(";"):
+            raise tokens.error(f"expected a statement, found '{value}'")
+
+    def _label(self, name: str) -> None:
+        tokens = self.tokens
+        if name not in self.scopes[-1]:
+            raise tokens.error("a label stands at the start of a statement")
+        line, unique = tokens.line(tokens.i), self.scopes[-1][name].name
+        tokens.i += 2
+        directive = tokens.peek()
+        if directive == ".branchtargets":
+            tokens.i += 1
+            self.fn.branchtargets[unique] = self._list(Label)
+        elif directive == ".calltargets":
+            tokens.i += 1
+            self.fn.calltargets[unique] = self._list(Sym)
+        elif directive == ".callprototype":
+            tokens.i += 1
+            self.fn.prototypes[unique] = prototype(tokens, unique)
+        else:
+            self.fn.body.append(LabelDef(unique, line))
+            return
+        tokens.expect(";")
+
+    def _list(self, of: type) -> list:
+        found = []
+        while not found or self.tokens.accept(","):
+            at = self.tokens.i
+            found.append(self._name(self.tokens.take("word", "a name"), at))
+            if not isinstance(found[-1], of):
+                raise self.tokens.error("not a label" if of is Label else "not a function", at)
+        return found
+
+    def _directive(self, directive: str) -> None:
+        tokens = self.tokens
+        if directive[1:] in SPACES:
+            for var in declaration(tokens):
+                self._variable(var)
+            tokens.expect(";")
+        elif directive == ".loc":
+            tokens.i += 1
+            self.loc, self.inlined = location(tokens)
+            if self.inlined is not None:
+                self.module.inlined[self.loc] = self.inlined
+        elif directive == ".pragma":
+            tokens.skip_past(";")
+        else:
+            raise tokens.error(f"unknown directive '{directive}' in a function")
+
+    def _variable(self, var: Var) -> None:
+        if var.space != "reg":
+            var.name = self._declare(var.name, Sym)
+            self.fn.vars.append(var)
+        elif var.count == 1:
+            self.fn.regs[self._declare(var.name, Reg)] = var.type
+        else:
+            unique = self._declare(var.name, Reg)
+            lanes = [f"{unique}.{lane}" for lane in "xyzw"[: var.count]]
+            self.scopes[-1][var.name] = Vec(tuple(Reg(lane) for lane in lanes))
+            self.fn.regs.update(dict.fromkeys(lanes, var.type))
+
+    def _instruction(self) -> None:
+        tokens, guard, first = self.tokens, None, self.tokens.i
+        self._follow_markers(first)
+        if tokens.accept("@"):
+            negated = tokens.accept("!")
+            guard = Pred(self._register(), negated)
+        opcode = tokens.take("word", "an instruction")
+        while tokens.kind() == "dot":
+            opcode += tokens.peek()
+            tokens.i += 1
+        op, *mods = opcode.split(".")
+        if op[0] in "%$":
+            raise tokens.error(f"'{op}' is not an instruction", first)
+        operands = []
+        while tokens.peek() != ";":
+            operands.append(self._operand(op))
+            if not tokens.accept(","):
+                break
+        tokens.expect(";")
+        text = tokens.slice(first, tokens.i - 1)
+        line = tokens.line(first)
+        src, path = self.src
+        if self.loc is not None and not tokens.markers:
+            src = self.loc[1] or None
+        where = src, self.loc, path, self.inlined
+        self.fn.body.append(Instr(guard, op, tuple(mods), tuple(operands), line, text, *where))
+
+    def _follow_markers(self, index: int) -> None:
+        markers = self.tokens.markers
+        while self.marker < len(markers) and markers[self.marker][0] <= index:
+            self.src = markers[self.marker][1:]
+            self.marker += 1
+
+    # --- operands ---
+
+    def _name(self, name: str, at: int):
+        """What a name means here, innermost scope first."""
+        for scope in reversed(self.scopes):
+            if name in scope:
+                return scope[name]
+        if name[0] in "%W" and _SPECIAL.match(name):
+            return Reg(name)
+        base, _, selector = name.partition(".")
+        if selector and _SELECTOR.match(selector):
+            found = self._name(base, at)
+            if isinstance(found, Vec):
+                lane = "xyzw".find(selector) if selector in "xyzw" else "rgba".find(selector)
+                if 0 <= lane < len(found.items):
+                    return found.items[lane]
+            elif isinstance(found, Reg) and len(selector) > 1:
+                return Reg(f"{found.name}.{selector}")
+        kind = "register" if name[0] == "%" else "name"
+        raise self.tokens.error(f"undeclared {kind} '{name}'", at)
+
+    def _register(self) -> Reg:
+        at = self.tokens.i
+        found = self._name(self.tokens.take("word", "a register"), at)
+        if not isinstance(found, Reg):
+            raise self.tokens.error("expected a register", at)
+        return found
+
+    def _operand(self, op: str, depth: int = 0):
+        tokens, at = self.tokens, self.tokens.i
+        kind, value = tokens.kinds[at], tokens.values[at]
+        if depth > _MAX_NESTING:
+            raise tokens.error("operand nested too deep")
+        if kind == "word":
+            return self._named_operand(op)
+        if value == "[":
+            return self._memory(op, depth)
+        if value == "{":
+            return Vec(self._sequence("{", "}", op, depth))
+        if value == "(" and op == "call":
+            return Paren(self._sequence("(", ")", op, depth))
+        if value == "!" and tokens.kinds[at + 1] == "word":
+            tokens.i += 1
+            return Pred(self._register(), True)
+        if value == "-" and tokens.kinds[at + 1] == "word":
+            raise tokens.error("a register cannot be negated in an operand", at)
+        return constant(tokens)
+
+    def _named_operand(self, op: str):
+        tokens, at = self.tokens, self.tokens.i
+        name = tokens.values[at]
+        tokens.i += 1
+        if name == "_":
+            found = Sink()
+        elif name == "generic" and tokens.peek() == "(":
+            tokens.i = at
+            return symbol_expression(tokens)
+        else:
+            found = self._name(name, at)
+        follow = tokens.peek()
+        if follow == "|" and isinstance(found, (Reg, Sink)):
+            tokens.i += 1
+            second = Sink() if tokens.accept("_") else self._register()
+            return Pair(found, second)
+        if isinstance(found, Sym) and follow in ("+", "-"):
+            return Sym(found.name, tokens.integer())
+        if isinstance(found, Sym) and follow == "[":
+            symbol = self._element(found)
+            return symbol if op in ("mov", "cvta") else Mem(Sym(symbol.name), symbol.offset)
+        return found
+
+    def _element(self, symbol: Sym) -> Sym:
+        """`array[index]`: the address of an element (PTX ISA 6.4.2)."""
+        tokens = self.tokens
+        var = next((v for v in self.fn.vars if v.name == symbol.name), self.module.vars.get(symbol.name))
+        if var is None or var.count == 0 and not var.extern:
+            raise tokens.error(f"'{symbol.name}' is not an array")
+        tokens.expect("[")
+        index = tokens.integer()
+        tokens.expect("]")
+        return Sym(symbol.name, index * (var.size // var.count if var.count else 1))
+
+    def _sequence(self, opening: str, closing: str, op: str, depth: int) -> tuple:
+        tokens, items = self.tokens, []
+        tokens.expect(opening)
+        while tokens.peek() != closing:
+            items.append(self._operand(op, depth + 1))
+            if not tokens.accept(","):
+                break
+        tokens.expect(closing)
+        return tuple(items)
+
+    def _memory(self, op: str, depth: int) -> Mem:
+        tokens, at = self.tokens, self.tokens.i
+        tokens.expect("[")
+        base = self._operand("mov", depth + 1)
+        offset = 0
+        if isinstance(base, Sym):
+            base, offset = Sym(base.name, 0, base.generic), base.offset
+        elif not isinstance(base, (Reg, Imm)):
+            raise tokens.error("an address is a register, a variable or a constant", at)
+        if tokens.peek() in ("+", "-"):
+            offset += tokens.integer()
+        parts = []
+        while tokens.accept(","):
+            parts.append(self._operand(op, depth + 1))
+        tokens.expect("]")
+        return Mem(base, offset, tuple(parts))
+
+
+def location(tokens: Tokens) -> tuple[tuple[int, int, int], tuple[str, int, int, int] | None]:
+    """`.loc file line column [, function_name label [+ n], inlined_at file line column]` (PTX ISA 11.5.3).
+
+    (place, None or label and place into which it was inlined).
+    """
+    place, label, outer = (tokens.number(), tokens.number(), tokens.number()), "", None
+    while tokens.accept(","):
+        if tokens.accept("function_name"):
+            label = tokens.take("word", "a label")
+            if tokens.accept("+"):
+                tokens.number()
+        else:
+            tokens.expect("inlined_at")
+            outer = (tokens.number(), tokens.number(), tokens.number())
+    return place, (label, *outer) if outer else None

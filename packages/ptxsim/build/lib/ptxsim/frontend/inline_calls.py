@@ -1,0 +1,199 @@
+"""Calls of device functions are expanded in place: the rest of the machine knows kernels only.
+
+Each call site gets a copy of the callee with names of its own; formal parameters become the caller's .param
+variables, `ret` a jump past the copy (PTX ISA 7.1, 9.7.12.5). Recursion and indirect calls are refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ptxsim.frontend.parser import (
+    Function,
+    Instr,
+    Label,
+    LabelDef,
+    Mem,
+    Module,
+    Pair,
+    Paren,
+    Pred,
+    PtxError,
+    Reg,
+    Sink,
+    Sym,
+    Var,
+    Vec,
+)
+
+BUILT_IN = ("vprintf", "__assertfail")  # the machine itself provides these
+_MOST = 1_000_000  # instructions of an expanded kernel
+
+
+def expand(kernel: Function, module: Module) -> Function:
+    """The kernel without calls of functions of its module; the kernel itself if it has none.
+
+    Raises PtxError for recursion, indirect calls and functions that have no body.
+    """
+    if not any(isinstance(item, Instr) and item.op == "call" for item in kernel.body):
+        return kernel
+    return _Expander(kernel, module).expand()
+
+
+class _Expander:
+    def __init__(self, kernel: Function, module: Module):
+        self.module = module
+        self.out = replace(kernel, body=[], regs=dict(kernel.regs), vars=list(kernel.vars))
+        self.out.branchtargets = dict(kernel.branchtargets)
+        self.source, self.copies = kernel, 0
+        self.placed: set[str] = set()  # shared variables of callees that are already among out.vars
+
+    def expand(self) -> Function:
+        self._body(self.source.body, (self.source.name,))
+        return self.out
+
+    def _body(self, body: list, stack: tuple[str, ...]) -> None:
+        for item in body:
+            callee = self._callee(item, stack) if isinstance(item, Instr) and item.op == "call" else None
+            if callee is None:
+                self.out.body.append(item)
+                continue
+            if len(self.out.body) > _MOST:
+                raise PtxError(f"calls expand to more than {_MOST} instructions", item.line, item.text)
+            self._call(item, callee, (*stack, callee.name))
+
+    def _callee(self, call: Instr, stack: tuple[str, ...]) -> Function | None:
+        """The function to expand; None for those that the machine provides."""
+        target = next((o for o in call.operands if not isinstance(o, Paren)), None)
+        if not isinstance(target, Sym):
+            raise PtxError("a call through a register is not modelled", call.line, call.text)
+        if target.name in BUILT_IN:
+            return None
+        callee = self.module.functions.get(target.name)
+        if callee is None or callee.extern:
+            raise PtxError(f"call of {target.name}, which has no body here", call.line, call.text)
+        if callee.name in stack:
+            raise PtxError(f"{callee.name} calls itself: recursion is not modelled", call.line, call.text)
+        return callee
+
+    def _call(self, call: Instr, callee: Function, stack: tuple[str, ...]) -> None:
+        self.copies += 1
+        copy = _Copy(self.out, call, callee, self.copies, self.placed)
+        end, behind = (LabelDef(f"{callee.name}.{n}@{self.copies}", call.line) for n in ("end", "behind"))
+        if call.pred is not None:
+            skip = Pred(call.pred.reg, not call.pred.negated)
+            self.out.body.append(_made(call, "bra", (Label(behind.name),), pred=skip))
+        before, after = copy.bind()
+        self.out.body += before
+        self._body(copy.body(end.name), stack)
+        self.out.body += [end, *after, behind]
+
+
+class _Copy:
+    """One copy of a callee. `names` leads from its names to those in the caller."""
+
+    def __init__(self, out: Function, call: Instr, callee: Function, number: int, placed: set[str]):
+        self.out, self.call, self.callee, self.number, self.placed = out, call, callee, number, placed
+        self.names = {name: f"{name}@{number}" for name in callee.regs}
+        self.labels = {i.name: f"{i.name}@{number}" for i in callee.body if isinstance(i, LabelDef)}
+        out.regs.update({self.names[name]: kind for name, kind in callee.regs.items()})
+        for var in callee.vars:
+            self._variable(var)
+        for name, targets in callee.branchtargets.items():
+            self.labels[name] = f"{name}@{number}"
+            out.branchtargets[self.labels[name]] = [Label(self.labels[t.name]) for t in targets]
+
+    def _variable(self, var: Var) -> None:
+        """Local and .param variables are new in each copy; shared ones exist once per function."""
+        shared = var.space not in ("local", "param")
+        self.names[var.name] = f"{self.callee.name}.{var.name}" if shared else f"{var.name}@{self.number}"
+        if self.names[var.name] not in self.placed:
+            self.out.vars.append(replace(var, name=self.names[var.name]))
+            self.placed |= {self.names[var.name]} if shared else set()
+
+    def bind(self) -> tuple[list[Instr], list[Instr]]:
+        """Formal parameters and results take the place of the actual ones; moves to put before and after."""
+        call, callee = self.call, self.callee
+        at = next(i for i, o in enumerate(call.operands) if not isinstance(o, Paren))
+        results = call.operands[0].items if at else ()
+        rest = call.operands[at + 1 :]
+        actuals = rest[0].items if rest and isinstance(rest[0], Paren) else ()
+        if len(actuals) != len(callee.params) or len(results) != len(callee.returns):
+            what = f"{callee.name} takes {len(callee.params)} arguments, returns {len(callee.returns)}"
+            raise PtxError(f"{what}; the call has {len(actuals)} and {len(results)}", call.line, call.text)
+        moves: tuple[list, list] = ([], [])
+        for out, formals, given in ((0, callee.params, actuals), (1, callee.returns, results)):
+            for formal, actual in zip(formals, given, strict=True):
+                moves[out].extend(self._bind(formal, actual, bool(out)))
+        return moves
+
+    def _bind(self, formal: Var, actual, returned: bool) -> list[Instr]:
+        is_variable = isinstance(actual, Sym)
+        if formal.space == "param" and is_variable:
+            self.names[formal.name] = actual.name
+            return []
+        if formal.space == "param":
+            self._variable(formal)
+        place = self.names[formal.name]
+        if isinstance(actual, Sink):
+            return []
+        if formal.space == "param":
+            operands = (actual, Mem(Sym(place))) if returned else (Mem(Sym(place)), actual)
+            return [_made(self.call, "ld" if returned else "st", operands, ("param", formal.type))]
+        if is_variable:
+            operands = (Mem(actual), Reg(place)) if returned else (Reg(place), Mem(actual))
+            return [_made(self.call, "st" if returned else "ld", operands, ("param", formal.type))]
+        operands = (actual, Reg(place)) if returned else (Reg(place), actual)
+        return [_made(self.call, "mov", operands, (formal.type,))]
+
+    def body(self, end: str) -> list:
+        """The callee's statements under their new names; `ret` jumps to `end`."""
+        found = []
+        for item in self.callee.body:
+            if isinstance(item, LabelDef):
+                found.append(LabelDef(self.labels[item.name], item.line))
+            else:
+                found.append(self._instruction(item, end))
+        return found
+
+    def _instruction(self, instr: Instr, end: str) -> Instr:
+        pred = self._operand(instr.pred) if instr.pred is not None else None
+        src = instr.src if instr.src is not None else self.call.src
+        if instr.op == "ret":
+            return replace(instr, pred=pred, op="bra", mods=(), operands=(Label(end),), src=src)
+        mods = instr.mods
+        if instr.op in ("ld", "st") and any(
+            isinstance(o, Mem) and isinstance(o.base, Reg) for o in instr.operands
+        ):
+            # a parameter whose address was taken lies in the frame, here local memory (PTX ISA 7.1)
+            mods = tuple("local" if m.split("::")[0] == "param" else m for m in mods)
+        operands = tuple(self._operand(o) for o in instr.operands)
+        return replace(instr, pred=pred, mods=mods, operands=operands, src=src)
+
+    def _operand(self, o):
+        """An operand under its new names; special registers and module variables keep theirs."""
+        if isinstance(o, Reg):
+            base, dot, selector = o.name.partition(".")
+            if o.name not in self.names and base in self.names:
+                return Reg(self.names[base] + dot + selector)
+            return Reg(self.names.get(o.name, o.name))
+        if isinstance(o, Sym):
+            return replace(o, name=self.names.get(o.name, o.name))
+        if isinstance(o, Label):
+            return Label(self.labels.get(o.name, o.name))
+        if isinstance(o, Mem):
+            return Mem(self._operand(o.base), o.offset, tuple(self._operand(p) for p in o.parts))
+        if isinstance(o, Vec | Paren):
+            return type(o)(tuple(self._operand(i) for i in o.items))
+        if isinstance(o, Pair):
+            return Pair(self._operand(o.first), self._operand(o.second))
+        if isinstance(o, Pred):
+            return Pred(self._operand(o.reg), o.negated)
+        return o
+
+
+def _made(
+    call: Instr, op: str, operands: tuple, mods: tuple[str, ...] = (), pred: Pred | None = None
+) -> Instr:
+    """An instruction that stands for a part of the call."""
+    return replace(call, pred=pred, op=op, mods=mods, operands=operands)

@@ -1,0 +1,72 @@
+"""order="all": a launch again and again, until each order of operations has been tried that can matter.
+
+Happens-before tells of every interleaving in which threads do the same things. Where they do other things
+because another one came first (results of atomics, polled words, waits that give up), one run shows one way.
+So operations are held back, one at a time and then two, in the two orders of asynchronous work: first those
+of different lines, then what loops repeat. `MOST` runs are made; the rest is counted and told.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+
+from ptxsim.machine.late_operations import Late, Operation, hangs_on_order
+from ptxsim.report.findings import SEVERITIES, Reporter
+
+MOST = 128  # runs
+TOGETHER = 2  # operations held back in one run
+_BASES = ("program", "adverse")
+
+
+def run_every_order(launch, run: Callable):
+    """run(order) runs the launch once and gives its Part; the Part of all, with what the first one left."""
+    before, seen = launch.memory.copies(), {}
+    first, tried = None, 0
+    for base in _BASES:
+        order = Late(base)
+        part = _again(launch, before, run, order)
+        seen |= order.seen
+        if first is None:
+            first, left = part, launch.memory.copies()
+        else:
+            _add(first, part)
+    hangs = hangs_on_order(launch.program)
+    for late in itertools.islice(_choices(seen), MOST - len(_BASES) if hangs else 0):
+        if _wrong(first):
+            break
+        tried += 1
+        _add(first, _again(launch, before, run, Late("program", late)))
+    launch.memory.restore(left)
+    choices = sum(math.comb(len(seen), n) for n in range(1, TOGETHER + 1)) if hangs else 0
+    left_out = 0 if _wrong(first) else choices - tried
+    first.stats["orders"] = {"run": tried + len(_BASES), "left_out": left_out, "hangs": hangs}
+    return first
+
+
+def _wrong(part) -> bool:
+    return any(finding.severity == SEVERITIES[0] for finding in part.reporter.found.values())
+
+
+def _again(launch, before, run: Callable, order: Late):
+    launch.memory.restore(before)
+    return run(order)
+
+
+def _add(first, part) -> None:
+    first.reporter.absorb(Reporter.of(part.reporter.found, []))
+
+
+def _choices(seen: dict[Operation, int]) -> Iterator[frozenset[Operation]]:
+    """Sets of operations to hold back: single ones, then pairs; the first of each warp and line first."""
+    repeats: dict[tuple, int] = {}
+    ranked = []
+    for operation, row in sorted(seen.items()):
+        key = (*operation[:2], row)
+        ranked.append((repeats.setdefault(key, 0), operation))
+        repeats[key] += 1
+    ranked.sort()
+    for count in range(1, TOGETHER + 1):
+        for chosen in itertools.combinations([operation for _, operation in ranked], count):
+            yield frozenset(chosen)

@@ -1,0 +1,236 @@
+"""Runs the clusters of a launch: one after another, or the rest of a long grid in forked processes.
+
+Each process takes every n-th one, unless they talk to each other (grid/co_resident.py). Global arrays go to
+shared mappings first; findings, counts and printed lines come back through a pipe.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import itertools
+import mmap
+import multiprocessing
+import os
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ptxsim.checks.all_checks import Checker
+from ptxsim.checks.deadlock.explain import explain
+from ptxsim.checks.race import across_processes
+from ptxsim.checks.repeats.recording import Recordings
+from ptxsim.grid.co_resident import fit, run_together
+from ptxsim.grid.fruitless import Fruitless
+from ptxsim.grid.one_by_one import Doubtful, OneByOne, comparable
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.late_operations import base_of
+from ptxsim.report.findings import Reporter
+
+WORTHWHILE = 2.0  # seconds of remaining work below which forking does not pay
+WORTH_COMPARING = 3  # clusters of a launch
+_COUNTS = ("warp_instructions", "tma_bytes", "tensor_operations", "clusters")
+
+
+@dataclass
+class Part:
+    """What a set of clusters gave."""
+
+    reporter: Reporter
+    stats: dict
+    touched: dict = field(default_factory=dict)  # global memory, for a comparison with other processes
+
+
+def run_clusters(launch, chosen: range, checks: bool, order, names: list, jobs: int | None, extra=()) -> Part:
+    """Runs the `chosen` clusters of the grid. A deadlock ends the launch, as it would on a chip.
+
+    extra: observers besides the checks; the first cluster runs in this process, so they see all of it.
+    """
+    jobs = 1 if launch.talkative else min(jobs or cores(), len(chosen))
+
+    def run(compare: bool) -> Part:
+        launch.not_started.offer(chosen, base_of(order), fit(launch))
+        reporter = Reporter(names, launch.memory, launch.shared_dynamic, launch.source, launch)
+        checker = Checker(launch, reporter, checks, extra) if checks or extra else None
+        recordings = Recordings(checker) if compare else None
+        runner = OneByOne(lambda: Cluster(launch, order, reporter, checker, explain), recordings)
+        return _run(runner, chosen, jobs, reporter)
+
+    many = len(chosen) >= WORTH_COMPARING and order in ("program", "adverse")
+    if not (checks and many and not extra and comparable(launch)):
+        return run(compare=False)
+    before = launch.memory.copies()
+    try:
+        return run(compare=True)
+    except Doubtful:
+        launch.memory.restore(before)
+        return run(compare=False)
+
+
+def _run(runner: OneByOne, chosen: range, jobs: int, reporter: Reporter) -> Part:
+    talkative, start, count = runner.cluster.launch.talkative, time.perf_counter(), len(chosen)
+    done = busiest = 0
+    fruitless = Fruitless(runner, count)
+    while done < count:
+        before = runner.cluster.tensor_operations
+        if not runner.run(chosen[done], alone=not talkative or count == 1):
+            used, ended = run_together(runner.cluster, chosen[done + 1 :])
+            return _merge(Part(reporter, _stats(used[0], done + ended)), [_extra(c) for c in used[1:]])
+        done, busiest = done + 1, max(busiest, runner.cluster.tensor_operations - before)
+        if fruitless.give_up(done) or _stuck(reporter):
+            break
+        spent = time.perf_counter() - start
+        if jobs > 1 and count - done > 1 and spent / done * (count - done) > WORTHWHILE and _can_fork():
+            part = _fork(runner, chosen[done:], jobs)
+            return _merge(Part(reporter, _stats(runner.cluster, done, busiest)), part)
+    return Part(reporter, _stats(runner.cluster, done, busiest))
+
+
+COLLECT_EVERY = 8  # runs
+_RUNS = itertools.count(1)
+
+
+@contextlib.contextmanager
+def only_new_garbage():
+    """The collector looks for cycles in what the run makes, not again and again in all imported modules.
+
+    That starts its count of young collections anew, so that it would never come to a full one in a process
+    of many short runs: one run in COLLECT_EVERY ends with one.
+    """
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        if next(_RUNS) % COLLECT_EVERY == 0:
+            gc.collect()
+
+
+def cores() -> int:
+    """Processes to use: $LAB_JOBS, else the cores this process may run on."""
+    asked = os.environ.get("LAB_JOBS", "")
+    if asked.isdigit() and int(asked):
+        return int(asked)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _can_fork() -> bool:
+    """fork is safe on Linux and from the main thread; a daemonic worker may not have children."""
+    daemon = multiprocessing.current_process().daemon
+    return sys.platform == "linux" and threading.current_thread() is threading.main_thread() and not daemon
+
+
+def _stuck(reporter: Reporter) -> bool:
+    return reporter.killed() or any(f.kind == "deadlock" for f in reporter.found.values())
+
+
+def _stats(cluster: Cluster, done: int, busiest: int | None = None) -> dict:
+    """The counts; busiest: tensor operations of the cluster with most, by default all of them."""
+    counts = cluster.executed(), cluster.tma_bytes, cluster.tensor_operations, done
+    busiest = cluster.tensor_operations if busiest is None else busiest
+    return dict(zip(_COUNTS, counts, strict=True)) | {"busiest": busiest}
+
+
+def _extra(cluster: Cluster) -> Part:
+    """What another Cluster of the same launch adds to the counts."""
+    return Part(Reporter.of({}, []), _stats(cluster, 0))
+
+
+def _fork(runner: OneByOne, rest: range, jobs: int) -> list[Part]:
+    """Runs the remaining clusters in `jobs` processes."""
+    cluster, launch = runner.cluster, runner.cluster.launch
+    originals = _share(launch.memory)
+    cluster.map_memory()
+    context = multiprocessing.get_context("fork")
+    workers = []
+    for number in range(jobs):
+        receiver, sender = context.Pipe(duplex=False)
+        process = context.Process(target=_work, args=(runner, rest[number::jobs], sender))
+        process.start()
+        sender.close()
+        workers.append((process, receiver))
+    try:
+        parts = _received([receiver for _, receiver in workers])
+    finally:
+        for process, _ in workers:
+            process.kill()
+            process.join()
+        _unshare(launch.memory, originals)
+        cluster.map_memory()
+    across_processes.compare(cluster.checks, [part.touched for part in parts])
+    if runner.recordings and any(f.kind == "race" for f in cluster.reporter.found.values()):
+        raise Doubtful
+    return parts
+
+
+def _received(receivers: list) -> list[Part]:
+    """What the processes give, or the first exception that one of them met."""
+    parts = []
+    for receiver in receivers:
+        try:
+            parts.append(receiver.recv())
+        except EOFError:
+            raise RuntimeError("a simulator process died; run again with LAB_JOBS=1") from None
+        if isinstance(parts[-1], BaseException):
+            raise parts[-1]
+    return parts
+
+
+def _share(memory) -> list[np.ndarray]:
+    """Moves every global array into memory that forked processes share; returns the originals."""
+    originals = list(memory.arrays)
+    for i, array in enumerate(originals):
+        mapping = np.frombuffer(mmap.mmap(-1, max(array.nbytes, 1)), np.uint8, array.nbytes)
+        mapping[:] = array
+        memory.replace(i, mapping)
+    return originals
+
+
+def _unshare(memory, originals: list[np.ndarray]) -> None:
+    for i, original in enumerate(originals):
+        if original.flags.writeable:
+            original[:] = memory.arrays[i]
+        memory.replace(i, original)
+
+
+def _die_with_parent() -> None:
+    """A killed launch leaves no process behind (prctl PR_SET_PDEATHSIG, SIGKILL)."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(1, 9)
+
+
+def _work(runner: OneByOne, mine, sender) -> None:
+    _die_with_parent()
+    try:
+        runner.cluster.forget_counts()
+        runner.cluster.launch.not_started.narrow(mine)
+        done = busiest = 0
+        fruitless = Fruitless(runner, len(mine))
+        for index in mine:
+            before = runner.cluster.tensor_operations
+            runner.run(index)
+            done, busiest = done + 1, max(busiest, runner.cluster.tensor_operations - before)
+            if fruitless.give_up(done) or _stuck(runner.cluster.reporter):
+                break
+        cluster, reporter = runner.cluster, runner.cluster.reporter
+        touched = across_processes.summary(cluster.checks, mine[:done])
+        sender.send(
+            Part(Reporter.of(reporter.found, reporter.printed), _stats(cluster, done, busiest), touched)
+        )
+    except BaseException as error:  # noqa: BLE001 (the parent raises it)
+        sender.send(error)
+    finally:
+        sender.close()
+
+
+def _merge(first: Part, parts: list[Part]) -> Part:
+    for part in parts:
+        first.reporter.absorb(part.reporter)
+        for name in _COUNTS:
+            first.stats[name] += part.stats[name]
+        first.stats["busiest"] = max(first.stats["busiest"], part.stats["busiest"])
+    return first

@@ -1,0 +1,1 @@
+"""The instruction set as data: one table per kind of instruction, from opcode to meaning."""

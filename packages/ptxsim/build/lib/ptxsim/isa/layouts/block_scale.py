@@ -1,0 +1,98 @@
+"""Block scaling of tcgen05.mma (PTX ISA 9.7.16.10.7): instruction descriptor, and where scale factors lie.
+
+A factor is a byte of a 32-bit cell of tensor memory: that of row i (of A; of column i of B) lies in lane
+i % 32 of every 32 lanes, in column i // 32; the descriptor's ID says which byte of the cell comes first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ptxsim.isa.layouts.descriptors import InstructionDescriptor
+
+_NARROW = {0: "e4m3", 1: "e5m2", 3: "e2m3", 4: "e3m2", 5: "e2m1"}
+_TYPES = {"mxf8f6f4": _NARROW, "mxf4": {1: "e2m1x2"}, "mxf4nvf4": {1: "e2m1x2"}}
+_K = {"mxf8f6f4": 32, "mxf4": 64, "mxf4nvf4": 64}  # depth of one dense instruction
+KINDS = tuple(_K)
+_VECTORS = {"scale_vec::1X": 1, "scale_vec::2X": 2, "scale_vec::4X": 4}
+# (kind, factors along K) -> formats of the factors, by the descriptor's bit 23
+_SCALES = {
+    ("mxf8f6f4", 1): {1: "ue8m0"},
+    ("mxf4", 2): {1: "ue8m0"},
+    ("mxf4nvf4", 2): {1: "ue8m0"},
+    ("mxf4nvf4", 4): {0: "ue4m3", 1: "ue8m0"},
+}
+_SHAPES = {(1, 128): 8, (2, 128): 16, (2, 256): 16}  # (cta_group, M) -> step of N (9.7.16.2.1)
+
+
+@dataclass(frozen=True)
+class BlockScaled(InstructionDescriptor):
+    """The 32 bits of a block-scaled MMA. K counts elements."""
+
+    factors: int = 1  # along K, of each row
+    scale: str = "ue8m0"
+    a_id: int = 0  # first byte of a cell
+    b_id: int = 0
+
+
+def vector_size(kind: str, modifiers) -> int:
+    """Factors along K that the modifiers ask for; ValueError where a kind has no such scale vector."""
+    found = next((n for word, n in _VECTORS.items() if word in modifiers), None)
+    if "block16" in modifiers:
+        found = 4
+    if "block32" in modifiers or found is None:
+        found = {"mxf8f6f4": 1}.get(kind, 2)
+    if (kind, found) not in _SCALES:
+        raise ValueError(f"tcgen05.mma.kind::{kind} has no scale vector of {found} (PTX ISA 9.7.16.10.7.1)")
+    return found
+
+
+def decode_block_scaled(bits: int, kind: str, factors: int, cta_group: int) -> BlockScaled:
+    """Fields of the instruction descriptor (PTX ISA 9.7.16.4.2); ValueError where they are not legal."""
+
+    def field(low: int, width: int) -> int:
+        return bits >> low & (1 << width) - 1
+
+    where = f"instruction descriptor 0x{bits:08x} of .kind::{kind}"
+    if field(31, 1):
+        raise NotImplementedError("K of 96 elements (sm_103a)")
+    types = []
+    for name, low in (("A", 7), ("B", 10)):
+        if field(low, 3) not in _TYPES[kind]:
+            raise ValueError(f"{where}: matrix {name} has type {field(low, 3)}, expected {_TYPES[kind]}")
+        types.append(_TYPES[kind][field(low, 3)])
+    scales = _SCALES[kind, factors]
+    if field(23, 1) not in scales:
+        raise ValueError(f"{where}: scale format {field(23, 1)}, expected one of {scales}")
+    m, n = field(24, 5) << 4, field(17, 6) << 3
+    step = _SHAPES.get((cta_group, m))
+    if step is None or not 0 < n <= 256 or n % step:
+        raise ValueError(f"{where}, cta_group::{cta_group}: there is no M={m}, N={n} (PTX ISA 9.7.16.2.1)")
+    ids = field(29, 2), field(4, 2)
+    if any(i % factors for i in ids):
+        raise ValueError(f"{where}: SFA_ID {ids[0]}, SFB_ID {ids[1]} with {factors} factors along K")
+    flags = [bool(field(low, 1)) for low in (15, 16, 13, 14)]
+    return BlockScaled(
+        m, n, _K[kind], *types, "f32", *flags, False, bool(field(2, 1)),
+        factors=factors, scale=scales[field(23, 1)], a_id=ids[0], b_id=ids[1],
+    )  # fmt: skip
+
+
+def factor_columns(rows: int) -> int:
+    """Columns of tensor memory that the factors of so many rows occupy."""
+    return -(-rows // 32)
+
+
+def gather_factors(
+    cells: np.ndarray, lane: int, column: int, rows: int, first: int, count: int
+) -> np.ndarray:
+    """uint8 (4, rows, count): the factors that each quarter of the lanes holds.
+
+    cells: uint32 (128, 512); first: byte of a cell that the ID selects.
+    """
+    row = np.arange(rows)
+    lanes = lane + 32 * np.arange(4)[:, None] + row[None, :] % 32
+    words = np.ascontiguousarray(cells[lanes % 128, column + row[None, :] // 32])
+    return words.view(np.uint8).reshape(4, rows, 4)[..., first : first + count]

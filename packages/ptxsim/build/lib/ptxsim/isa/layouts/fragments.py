@@ -1,0 +1,91 @@
+"""Which thread holds which matrix element in which register: mma.sync, wgmma, ldmatrix, stmatrix, movmatrix.
+
+A fragment is a pair of int64 arrays (row, column), both [thread, element]; elements count through a thread's
+registers from low to high, `32 // bits` to a register (one to a register for f64). Cached and read-only.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from ptxsim.isa.layouts.tables import table
+
+
+def _lanes(elements: int, bits: int):
+    """(group, thread in group, register, place in register, elements per register) of a warp's elements."""
+    per = max(1, 32 // bits)
+    lane, element = np.arange(32)[:, None], np.arange(elements)[None, :]
+    return lane // 4, lane % 4, element // per, element % per, per
+
+
+@lru_cache(maxsize=64)
+def mma_a(m: int, k: int, bits: int) -> tuple[np.ndarray, np.ndarray]:
+    """(row, k) of matrix A (m x k) of mma.sync, m = 8 or 16: [32, m * k / 32]. PTX ISA 9.7.14.5.
+
+    All shapes but m8n8k4 of f16 (four matrices at once, sm_70), which raises ValueError.
+    """
+    _refuse_volta(m, k, bits)
+    group, thread, register, place, per = _lanes(m * k // 32, bits)
+    halves = m // 8  # registers alternate between rows 0-7 and 8-15, then move on along k
+    return table(group + 8 * (register % halves), thread * per + place + 4 * per * (register // halves))
+
+
+@lru_cache(maxsize=64)
+def mma_b(k: int, n: int, bits: int) -> tuple[np.ndarray, np.ndarray]:
+    """(k, column) of matrix B (k x n, n = 8) of mma.sync: [32, k * n / 32]."""
+    _refuse_volta(8, k, bits)
+    group, thread, register, place, per = _lanes(k * n // 32, bits)
+    return table(thread * per + place + 4 * per * register, group)
+
+
+@lru_cache(maxsize=16)
+def mma_d(m: int, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """(row, column) of C and D (m x n, n = 8) of mma.sync: [32, m * n / 32]. The same for every type."""
+    lane, element = np.arange(32)[:, None], np.arange(m * n // 32)[None, :]
+    return table(lane // 4 + 8 * (element // 2), lane % 4 * 2 + element % 2)
+
+
+def _refuse_volta(m: int, k: int, bits: int) -> None:
+    if (m, k, bits) == (8, 4, 16):
+        raise ValueError("mma.sync.m8n8k4 of f16 is not modelled (sm_70)")
+
+
+@lru_cache(maxsize=64)
+def wgmma_a(k: int, bits: int) -> tuple[np.ndarray, np.ndarray]:
+    """(row, k) of matrix A (64 x k) of wgmma in registers: [128, k / 2], thread of the warpgroup first."""
+    row, column = mma_a(16, k, bits)
+    return table(_per_warp(row), np.tile(column, (4, 1)))
+
+
+@lru_cache(maxsize=64)
+def wgmma_d(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """(row, column) of D (64 x n) of wgmma: [128, n / 2]. PTX ISA 9.7.15.5.1.1."""
+    lane, element = np.arange(32)[:, None], np.arange(n // 2)[None, :]
+    row = lane // 4 + 8 * (element // 2 % 2)
+    column = lane % 4 * 2 + element % 2 + 8 * (element // 4)
+    return table(_per_warp(row), np.tile(column, (4, 1)))
+
+
+def _per_warp(row: np.ndarray) -> np.ndarray:
+    """Rows of one warp -> rows of four warps, 16 apart."""
+    return np.concatenate([row + 16 * warp for warp in range(4)])
+
+
+@lru_cache(maxsize=16)
+def ldmatrix(num: int, transpose: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(matrix, row, column) of every 16-bit half of ldmatrix / stmatrix .m8n8.x`num`.b16: [32, 2 * num].
+
+    Row r of matrix i starts at the address that thread 8 * i + r gives. PTX ISA 9.7.14.5.15-16.
+    """
+    lane, half = np.arange(32)[:, None], np.arange(2 * num)[None, :]
+    row, column = lane // 4, lane % 4 * 2 + half % 2
+    return table(half // 2, column, row) if transpose else table(half // 2, row, column)
+
+
+@lru_cache(maxsize=1)
+def movmatrix() -> tuple[np.ndarray, np.ndarray]:
+    """(thread, half) from which each 16-bit half of movmatrix.m8n8.trans.b16 comes: [32, 2]."""
+    _, row, column = ldmatrix(1, transpose=True)
+    return table(row * 4 + column // 2, column % 2)

@@ -1,0 +1,13 @@
+"""Index tables: broadcast to one shape, contiguous, read-only (they are cached and shared)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def table(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The arrays, broadcast against each other, as int64."""
+    found = tuple(np.array(array, np.int64, order="C") for array in np.broadcast_arrays(*arrays))
+    for array in found:
+        array.setflags(write=False)
+    return found

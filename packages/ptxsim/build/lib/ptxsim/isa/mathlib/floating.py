@@ -1,0 +1,272 @@
+"""Bit patterns of floats, and the float32 / float64 helpers whose rounding is the host's own (to nearest
+even).
+
+Correct rounding in other directions, and to other formats, is in isa/mathlib/soft_float.py.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core.extending import intrinsic
+
+from ptxsim.isa.mathlib.integer import W32
+
+ZERO32, ONE32 = np.float32(0), np.float32(1)
+ONE64 = np.float64(1)
+TINY32, TINY64 = np.float32(2.0**-126), np.float64(2.0**-1022)  # smallest normal numbers
+SIGN32, SIGN64 = np.uint64(1 << 31), np.uint64(1 << 63)
+MAGNITUDE32, INFINITY32 = np.uint64(0x7FFFFFFF), np.uint64(0x7F800000)
+CANONICAL32 = np.uint64(0x7FFFFFFF)  # every NaN that float32 arithmetic gives (seen on an H200)
+QUIET64, INFINITY64 = np.uint64(1 << 51), np.uint64(0x7FF0000000000000)
+INVALID64 = np.uint64(0xFFF8000000000000)  # the float64 NaN of an operation on numbers (seen on an H200)
+COARSE64 = np.uint64(0x7FFFFFFF00000000)  # of rcp and rsqrt.approx.ftz.f64
+LOW32 = np.uint64(0xFFFFFFFF)
+
+
+@intrinsic
+def as_f32(typingctx, bits):
+    """The float32 whose bit pattern is the low half of a uint64."""
+
+    def codegen(context, builder, signature, args):
+        return builder.bitcast(builder.trunc(args[0], ir.IntType(32)), ir.FloatType())
+
+    return types.float32(types.uint64), codegen
+
+
+@intrinsic
+def f32_bits(typingctx, value):
+    """The bit pattern of a float32, as uint64."""
+
+    def codegen(context, builder, signature, args):
+        return builder.zext(builder.bitcast(args[0], ir.IntType(32)), ir.IntType(64))
+
+    return types.uint64(types.float32), codegen
+
+
+@intrinsic
+def as_f64(typingctx, bits):
+    """The float64 of a bit pattern."""
+
+    def codegen(context, builder, signature, args):
+        return builder.bitcast(args[0], ir.DoubleType())
+
+    return types.float64(types.uint64), codegen
+
+
+@intrinsic
+def f64_bits(typingctx, value):
+    """The bit pattern of a float64, as uint64."""
+
+    def codegen(context, builder, signature, args):
+        return builder.bitcast(args[0], ir.IntType(64))
+
+    return types.uint64(types.float64), codegen
+
+
+def _fma(kind, llvm_type, name: str):
+    """a * b + c with one rounding: LLVM's fma, never split in two."""
+
+    @intrinsic
+    def fma(typingctx, a, b, c):
+        def codegen(context, builder, signature, args):
+            function = builder.module.globals.get(name) or ir.Function(
+                builder.module, ir.FunctionType(llvm_type, [llvm_type] * 3), name
+            )
+            return builder.call(function, args)
+
+        return kind(kind, kind, kind), codegen
+
+    return fma
+
+
+fma_f32 = _fma(types.float32, ir.FloatType(), "llvm.fma.f32")
+fma_f64 = _fma(types.float64, ir.DoubleType(), "llvm.fma.f64")
+
+
+@njit
+def f32_result(x):
+    """The bit pattern of a float32 that arithmetic gives: every NaN is the same."""
+    return f32_bits(x) if x == x else CANONICAL32
+
+
+@njit
+def canonical32(x):
+    return as_f32(f32_result(x))
+
+
+@njit
+def nan64(x, a, b, c):
+    """A float64 result of three operands (the last repeated where there are fewer): the last of them that is
+    a NaN is passed on, made quiet, as an H200 does.
+    """
+    if x == x:
+        return x
+    if c != c:
+        return as_f64(f64_bits(c) | QUIET64)
+    if b != b:
+        return as_f64(f64_bits(b) | QUIET64)
+    return as_f64(f64_bits(a) | QUIET64 if a != a else INVALID64)
+
+
+@njit
+def quiet_or64(a, value):
+    """Raw bits: `value`, or where a is a NaN that one, made quiet."""
+    return a | QUIET64 if a & ~SIGN64 > INFINITY64 else value
+
+
+@njit
+def coarse64(x):
+    """What only has the high half of a float64: any NaN is the same."""
+    return x if x == x else as_f64(COARSE64)
+
+
+@njit
+def ftz(x):
+    """Subnormal float32 becomes a zero of its sign."""
+    return as_f32(f32_bits(x) & SIGN32) if abs(x) < TINY32 else x
+
+
+@njit
+def f32_sat(x):
+    """Clamped to [0, 1]; NaN becomes +0."""
+    return min(x, ONE32) if x > ZERO32 else ZERO32
+
+
+@njit
+def lo_f32(pair):
+    """The low element of a packed f32x2."""
+    return as_f32(pair)
+
+
+@njit
+def hi_f32(pair):
+    return as_f32(pair >> W32)
+
+
+@njit
+def pack_f32(low, high):
+    return f32_bits(low) | (f32_bits(high) << W32)
+
+
+def _extreme(minimum: bool, nan_wins: bool, as_float, bits, both):
+    """min or max of two floats, -0 below +0; a NaN loses unless `nan_wins` (PTX ISA 9.7.3, min and max).
+
+    both(b): the result where both are NaN.
+    """
+
+    @njit
+    def pick(a, b):
+        if a != a or b != b:
+            if nan_wins or (a != a and b != b):
+                return both(b)
+            return a if b != b else b
+        if a == b:
+            return as_float(bits(a) | bits(b)) if minimum else as_float(bits(a) & bits(b))
+        return a if (a < b) == minimum else b
+
+    return pick
+
+
+@njit
+def _canonical(b):
+    return as_f32(CANONICAL32)
+
+
+@njit
+def _quiet(b):
+    return as_f64(f64_bits(b) | QUIET64)
+
+
+min_f32 = _extreme(True, False, as_f32, f32_bits, _canonical)
+max_f32 = _extreme(False, False, as_f32, f32_bits, _canonical)
+min_nan_f32 = _extreme(True, True, as_f32, f32_bits, _canonical)
+max_nan_f32 = _extreme(False, True, as_f32, f32_bits, _canonical)
+min_f64 = _extreme(True, False, as_f64, f64_bits, _quiet)
+max_f64 = _extreme(False, False, as_f64, f64_bits, _quiet)
+
+
+def _xorsign(pick):
+    """The pick of the magnitudes, with the exclusive or of both signs."""
+
+    @njit
+    def apply(a, b):
+        value = pick(abs(a), abs(b))
+        if value != value:
+            return value
+        return as_f32(f32_bits(value) | ((f32_bits(a) ^ f32_bits(b)) & SIGN32))
+
+    return apply
+
+
+xorsign_min_f32, xorsign_min_nan_f32 = _xorsign(min_f32), _xorsign(min_nan_f32)
+xorsign_max_f32, xorsign_max_nan_f32 = _xorsign(max_f32), _xorsign(max_nan_f32)
+
+
+@njit
+def testp_finite(a, tiny):
+    return abs(a) < np.inf
+
+
+@njit
+def testp_infinite(a, tiny):
+    return abs(a) == np.inf
+
+
+@njit
+def testp_number(a, tiny):
+    return a == a
+
+
+@njit
+def testp_notanumber(a, tiny):
+    return a != a
+
+
+@njit
+def testp_normal(a, tiny):
+    """Zeros count as normal (PTX ISA 9.7.3, testp)."""
+    return abs(a) < np.inf and (a == 0 or abs(a) >= tiny)
+
+
+@njit
+def testp_subnormal(a, tiny):
+    return a != 0 and abs(a) < tiny
+
+
+@njit
+def high64(x):
+    """A float64 without the low 32 bits of its fraction; subnormal ones become zero."""
+    return as_f64(f64_bits(x) & (SIGN64 if abs(x) < TINY64 else ~LOW32))
+
+
+@njit(error_model="numpy")
+def rsqrt_f64(x):
+    return ONE64 / np.sqrt(x)
+
+
+@njit
+def rsqrt_f32(x):
+    return np.float32(rsqrt_f64(np.float64(x)))
+
+
+def _function(compute):
+    """A function of float64 and, through it, of float32."""
+
+    @njit
+    def double(x):
+        return compute(x)
+
+    @njit
+    def single(x):
+        return np.float32(double(np.float64(x)))
+
+    return double, single
+
+
+sin_f64, sin_f32 = _function(np.sin)
+cos_f64, cos_f32 = _function(np.cos)
+lg2_f64, lg2_f32 = _function(np.log2)
+ex2_f64, ex2_f32 = _function(np.exp2)
+tanh_f64, tanh_f32 = _function(np.tanh)

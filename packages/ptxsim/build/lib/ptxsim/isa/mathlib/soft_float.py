@@ -1,0 +1,372 @@
+"""Rounding done in integers: any IEEE-like format up to 53 significant bits, in every rounding direction
+of PTX.
+
+A number is unpacked into sign, significand, exponent (value = significand * 2**exponent). Results with
+more digits than fit keep a sticky lowest bit, so each operation rounds exactly once, in `round_code`. A
+format is given by `mbits` (stored fraction bits) and `emin` (exponent of its smallest normal number); a
+"code" is its bit pattern without the sign, which may run past the largest finite one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from ptxsim.isa.mathlib.floating import TINY32, as_f32, as_f64, f64_bits, fma_f32, fma_f64, ftz
+from ptxsim.isa.mathlib.integer import ALL, ONE, TWO, W64, ZERO, clz, mulhi_u64
+
+# Rounding directions: nearest even, to zero, down, up, nearest with ties away from zero
+RN, RZ, RM, RP, RNA = (np.int64(i) for i in range(5))
+INF32, INF64 = np.uint64(0x7F800000), np.uint64(0x7FF0000000000000)
+IMPLICIT64 = np.uint64(1 << 52)
+I0, I1, I2 = np.int64(0), np.int64(1), np.int64(2)
+U63 = np.uint64(63)
+
+
+@njit
+def _rounds_up(sign, odd, rest, half, mode):
+    """Whether a magnitude goes up by one; `rest` of 2 * `half` was dropped, `odd`: its last bit is 1."""
+    if rest == ZERO or mode == RZ:
+        return False
+    if mode == RN:
+        return rest > half or (rest == half and odd)
+    if mode == RNA:
+        return rest >= half
+    return sign == (mode == RM)
+
+
+@njit
+def round_code(sign, sig, exp, mbits, emin, mode):
+    """The code of sig * 2**exp, 0 <= sig < 2**63; all integers but sig are int64."""
+    if sig == ZERO:
+        return ZERO
+    top = np.int64(U63 - clz(sig)) + exp  # exponent of the leading bit
+    drop = max(top, emin) - mbits - exp
+    scale = np.uint64(max(top - emin, I0)) << np.uint64(mbits)
+    if drop <= I0:
+        return scale + (sig << np.uint64(-drop))
+    if drop > np.int64(63):  # less than half of the smallest subnormal
+        sig, drop = ONE, np.int64(2)
+    kept = sig >> np.uint64(drop)
+    half = ONE << np.uint64(drop - I1)
+    rest = sig & (half + half - ONE)
+    return scale + kept + np.uint64(_rounds_up(sign, (kept & ONE) != ZERO, rest, half, mode))
+
+
+@njit
+def stops_at_max(sign, mode):
+    """Whether numbers beyond the largest finite one become that one, not infinity."""
+    return mode == RZ or (mode == RM and not sign) or (mode == RP and sign)
+
+
+@njit
+def unpack(x):
+    """sign, significand, exponent of a finite float64."""
+    bits = f64_bits(x)
+    field = np.int64((bits >> np.uint64(52)) & np.uint64(0x7FF))
+    fraction = bits & (IMPLICIT64 - ONE)
+    sig = fraction | IMPLICIT64 if field > I0 else fraction
+    return bits >> U63 != ZERO, sig, max(field, I1) - np.int64(1075)
+
+
+@njit
+def pack64(sign, sig, exp, mode):
+    """sig * 2**exp as float64."""
+    code = round_code(sign, sig, exp, np.int64(52), np.int64(-1022), mode)
+    if code >= INF64:
+        code = INF64 - ONE if stops_at_max(sign, mode) else INF64
+    return as_f64(code | (np.uint64(sign) << U63))
+
+
+@njit
+def pack32(sign, sig, exp, mode):
+    """sig * 2**exp as float32."""
+    code = round_code(sign, sig, exp, np.int64(23), np.int64(-126), mode)
+    if code >= INF32:
+        code = INF32 - ONE if stops_at_max(sign, mode) else INF32
+    return as_f32(code | (np.uint64(sign) << np.uint64(31)))
+
+
+@njit
+def _shl128(hi, lo, n):
+    """(hi, lo) << n, 0 <= n < 128."""
+    if n >= W64:
+        return lo << (n - W64), ZERO
+    if n == ZERO:
+        return hi, lo
+    return (hi << n) | (lo >> (W64 - n)), lo << n
+
+
+@njit
+def _shr128_jam(hi, lo, n):
+    """(hi, lo) >> n; the lowest bit is set if a one was lost."""
+    if n == ZERO:
+        return hi, lo
+    if n >= np.uint64(128):
+        return ZERO, np.uint64((hi | lo) != ZERO)
+    if n >= W64:
+        lost = lo | (hi << (np.uint64(128) - n) if n > W64 else ZERO)
+        return ZERO, (hi >> (n - W64)) | np.uint64(lost != ZERO)
+    lost = lo << (W64 - n)
+    return hi >> n, (lo >> n) | (hi << (W64 - n)) | np.uint64(lost != ZERO)
+
+
+@njit
+def _normal128(hi, lo, exp):
+    """The same number with its leading bit at position 125."""
+    zeros = clz(hi) if hi != ZERO else W64 + clz(lo)
+    if zeros < TWO:
+        hi, lo = _shr128_jam(hi, lo, TWO - zeros)
+    else:
+        hi, lo = _shl128(hi, lo, zeros - TWO)
+    return hi, lo, exp + I2 - np.int64(zeros)
+
+
+@njit
+def _narrow128(sign, hi, lo, exp):
+    """A non-zero 128-bit magnitude as a 62-bit one with a sticky bit."""
+    hi, lo, exp = _normal128(hi, lo, exp)
+    return sign, hi | np.uint64(lo != ZERO), exp + np.int64(64)
+
+
+@njit
+def fma_parts(a, b, c, mode):
+    """a * b + c of finite float64, exact but for a sticky bit: sign, significand, exponent."""
+    sa, ma, ea = unpack(a)
+    sb, mb, eb = unpack(b)
+    sc, mc, ec = unpack(c)
+    sp = sa != sb
+    hi, lo = mulhi_u64(ma, mb), ma * mb
+    if (hi | lo) == ZERO:
+        if mc == ZERO:
+            return (sp if sp == sc else mode == RM), ZERO, I0
+        return sc, mc, ec
+    if mc == ZERO:
+        return _narrow128(sp, hi, lo, ea + eb)
+    hi, lo, ep = _normal128(hi, lo, ea + eb)
+    hc, lc, ec = _normal128(ZERO, mc, ec)
+    if ep >= ec:
+        hc, lc = _shr128_jam(hc, lc, np.uint64(ep - ec))
+    else:
+        hi, lo = _shr128_jam(hi, lo, np.uint64(ec - ep))
+    return _sum128(sp, hi, lo, sc, hc, lc, max(ep, ec), mode)
+
+
+@njit
+def _sum128(sp, hi, lo, sc, hc, lc, exp, mode):
+    """The sum of two signed magnitudes below 2**126."""
+    if sp == sc:
+        low = lo + lc
+        return _narrow128(sp, hi + hc + np.uint64(low < lo), low, exp)
+    if hi == hc and lo == lc:
+        return mode == RM, ZERO, I0
+    if hi < hc or (hi == hc and lo < lc):
+        sp, hi, lo, hc, lc = sc, hc, lc, hi, lo
+    return _narrow128(sp, hi - hc - np.uint64(lo < lc), lo - lc, exp)
+
+
+@njit
+def div_parts(a, b):
+    """a / b of finite, non-zero float64."""
+    sa, ma, ea = unpack(a)
+    sb, mb, eb = unpack(b)
+    up_a, up_b = clz(ma), clz(mb)
+    rest, divisor = (ma << up_a) >> TWO, (mb << up_b) >> TWO
+    quotient = ZERO
+    for _ in range(60):
+        quotient <<= ONE
+        if rest >= divisor:
+            rest -= divisor
+            quotient |= ONE
+        rest <<= ONE
+    exp = (ea - np.int64(up_a)) - (eb - np.int64(up_b)) - np.int64(59)
+    return sa != sb, (quotient << ONE) | np.uint64(rest != ZERO), exp - I1
+
+
+@njit
+def sqrt_parts(a):
+    """Square root of a finite, positive float64, digit by digit."""
+    _, m, e = unpack(a)
+    up = clz(m)
+    up -= (up ^ np.uint64(e)) & ONE  # keeps the exponent even
+    m, e = m << up, e - np.int64(up)
+    root = rest = ZERO
+    for i in range(60):
+        pair = (m >> np.uint64(62 - 2 * i)) & np.uint64(3) if i < 32 else ZERO
+        rest = (rest << TWO) | pair
+        root <<= ONE
+        if rest > root + root:
+            rest -= root + root + ONE
+            root |= ONE
+    return False, (root << ONE) | np.uint64(rest != ZERO), e // I2 - np.int64(29)
+
+
+@njit
+def is_finite(x):
+    return abs(x) < np.inf
+
+
+@njit
+def fma64(a, b, c, mode):
+    if not (is_finite(a) and is_finite(b) and is_finite(c)):
+        return fma_f64(a, b, c)
+    sign, sig, exp = fma_parts(a, b, c, mode)
+    return pack64(sign, sig, exp, mode)
+
+
+@njit
+def fma32(a, b, c, mode):
+    if not (is_finite(a) and is_finite(b) and is_finite(c)):
+        return fma_f32(a, b, c)
+    sign, sig, exp = fma_parts(np.float64(a), np.float64(b), np.float64(c), mode)
+    return pack32(sign, sig, exp, mode)
+
+
+@njit
+def mul64(a, b, mode):
+    return fma64(a, b, np.copysign(np.float64(0), a) * np.copysign(np.float64(1), b), mode)
+
+
+@njit
+def mul32(a, b, mode):
+    return fma32(a, b, np.copysign(np.float32(0), a) * np.copysign(np.float32(1), b), mode)
+
+
+@njit(error_model="numpy")
+def div64(a, b, mode):
+    if mode == RN or not (is_finite(a) and is_finite(b) and a != 0 and b != 0):
+        return a / b
+    sign, sig, exp = div_parts(a, b)
+    return pack64(sign, sig, exp, mode)
+
+
+@njit(error_model="numpy")
+def div32(a, b, mode):
+    if mode == RN or not (is_finite(a) and is_finite(b) and a != 0 and b != 0):
+        return a / b
+    sign, sig, exp = div_parts(np.float64(a), np.float64(b))
+    return pack32(sign, sig, exp, mode)
+
+
+@njit
+def _flushed(x, parts, mode):
+    """x, a result equal to the smallest normal number, or zero if `parts` lie below it.
+
+    Underflow is seen after rounding to 24 digits whatever the exponent, as on an H200.
+    """
+    sign, sig, exp = parts
+    below = round_code(sign, sig, exp, np.int64(23), np.int64(-127), mode) < np.uint64(2 << 23)
+    return np.copysign(np.float32(0), x) if below else x
+
+
+@njit
+def mul32_ftz(a, b, mode):
+    x = a * b if mode == RN else mul32(a, b, mode)
+    return ftz(x) if abs(x) != TINY32 else _flushed(x, unpack(np.float64(a) * np.float64(b)), mode)
+
+
+@njit
+def fma32_ftz(a, b, c, mode):
+    x = fma_f32(a, b, c) if mode == RN else fma32(a, b, c, mode)
+    if abs(x) != TINY32:
+        return ftz(x)
+    return _flushed(x, fma_parts(np.float64(a), np.float64(b), np.float64(c), mode), mode)
+
+
+@njit
+def div32_ftz(a, b, mode):
+    x = div32(a, b, mode)
+    return ftz(x) if abs(x) != TINY32 else _flushed(x, div_parts(np.float64(a), np.float64(b)), mode)
+
+
+@njit
+def div_approx(a, b):
+    """A divisor beyond 2**126 gives zero, or NaN under infinity (PTX ISA 9.7.3, div)."""
+    if np.float32(2.0**126) < abs(b) < np.inf:
+        return np.copysign(np.float32(0), a) * np.copysign(np.float32(1), b) if abs(a) < np.inf else a - a
+    return div32(a, b, RN)
+
+
+@njit
+def f32_of_ftz(a, mode):
+    x = f32_of(a, mode)
+    return ftz(x) if abs(x) != TINY32 else _flushed(x, unpack(a), mode)
+
+
+@njit
+def sqrt64(a, mode):
+    if mode == RN or not (is_finite(a) and a > 0):
+        return np.sqrt(a)
+    sign, sig, exp = sqrt_parts(a)
+    return pack64(sign, sig, exp, mode)
+
+
+@njit
+def sqrt32(a, mode):
+    if mode == RN or not (is_finite(a) and a > 0):
+        return np.sqrt(a)
+    sign, sig, exp = sqrt_parts(np.float64(a))
+    return pack32(sign, sig, exp, mode)
+
+
+@njit
+def f32_of(x, mode):
+    """A float64 as float32."""
+    if not is_finite(x):
+        return np.float32(x)
+    sign, sig, exp = unpack(x)
+    return pack32(sign, sig, exp, mode)
+
+
+@njit
+def relu_f64(x):
+    """NaN stays."""
+    return x if x > 0 or x != x else np.float64(0)
+
+
+@njit
+def f64_sat(x):
+    """Clamped to [0, 1]; NaN becomes +0."""
+    return min(x, np.float64(1)) if x > 0 else np.float64(0)
+
+
+@njit
+def int_parts(magnitude):
+    """Significand and exponent of a 64-bit magnitude; a long one loses two bits to a sticky one."""
+    if magnitude >> np.uint64(62) == ZERO:
+        return magnitude, I0
+    return (magnitude >> TWO) | np.uint64(magnitude & np.uint64(3) != ZERO), I2
+
+
+@njit
+def int_f32(negative, magnitude, mode):
+    sig, exp = int_parts(magnitude)
+    return pack32(negative, sig, exp, mode)
+
+
+@njit
+def int_f64(negative, magnitude, mode):
+    sig, exp = int_parts(magnitude)
+    return pack64(negative, sig, exp, mode)
+
+
+@njit
+def f64_s(x, W, nan):
+    """A whole float64 as a signed integer of W bits, saturated; `nan` for a NaN."""
+    if x != x:
+        return nan
+    limit = np.float64(ONE << (W - ONE))
+    if x >= limit:
+        return np.int64((ONE << (W - ONE)) - ONE)
+    return np.int64(x) if x > -limit else -np.int64((ONE << (W - ONE)) - ONE) - I1
+
+
+@njit
+def f64_u(x, W, nan):
+    """The same for an unsigned integer."""
+    if x != x:
+        return nan
+    limit = np.float64(ONE << (W - ONE)) * np.float64(2)
+    if x >= limit:
+        return ALL >> (W64 - W)
+    return np.uint64(x) if x > 0 else ZERO

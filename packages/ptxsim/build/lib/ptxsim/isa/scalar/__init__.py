@@ -1,0 +1,1 @@
+"""Scalar instructions: one table per family, from form to meaning."""

@@ -1,0 +1,225 @@
+"""Numbers shared by the compiled main loop and Python: tables, control words, reasons to return.
+
+Each is an enumeration. Compiled code and hot Python code use the members as plain integers of this module
+(`bytecode.SP_PC`), which `_publish` makes of them.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Column(IntEnum):
+    """One row of bytecode (lowering/emit.py). The tables below name the columns of rows that hold no scalar
+    operation.
+    """
+
+    OP = 0  # an Operation, or the number of a scalar operation from FIRST_SCALAR on
+    DST0 = 1  # slot of the destination
+    SRC0 = 2  # slots of the sources
+    SRC1 = 3
+    SRC2 = 4
+    SRC3 = 5
+    GUARD = 6  # code of the guard predicate: 2 * slot + negated
+    IMM = 7  # BRA: row of the target; COLD: number of the operation; else the offset of an address
+    DST1 = 8  # slot of the second destination
+    REJOIN = 9  # BRA, BRX: row at which the lanes of a branch meet again
+    SRC4 = 10
+    SRC5 = 11
+
+
+class AccessColumn(IntEnum):
+    """Rows LD and ST."""
+
+    ACCESS_LIST = Column.DST0  # where the list of registers starts
+    ACCESS_ADDRESS = Column.SRC0  # slot of the address
+    ACCESS_ELEMENTS = Column.SRC1  # per lane
+    ACCESS_WIDTH = Column.SRC2  # bytes of an element
+    ACCESS_EXTEND = Column.SRC3  # LD: bits to sign-extend to
+    ACCESS_SPACE = Column.DST1  # state space (isa/address_map.py)
+    ACCESS_WHOLE = Column.SRC4  # 1 if there is vector code for a whole warp
+
+
+class BrxColumn(IntEnum):
+    """Rows BRX."""
+
+    BRX_INDEX = Column.DST0  # slot of the index
+    BRX_TABLE = Column.SRC0  # where the list of targets starts
+    BRX_TARGETS = Column.SRC1  # how many there are
+
+
+class UnitColumn(IntEnum):
+    """Rows UNIT; the first of all, the others of FAST_ISSUE."""
+
+    UNIT_FORM = Column.DST1  # 0, ONLY_OBSERVED, FAST_ISSUE, or a fast form (units/registry.py)
+    UNIT_LIST = Column.DST0  # where the list of slots that the instruction reads starts
+    UNIT_SLOTS = Column.SRC1  # how many of it are registers
+    UNIT_PREDICATES = Column.SRC2  # how many then are predicates
+
+
+class Operation(IntEnum):
+    """What a row does; scalar operations follow from FIRST_SCALAR on."""
+
+    EXIT = 1
+    BRA = 2
+    JOIN = 3
+    BRX = 4
+    UNIT = 5  # a unit instruction: its handler runs in Python, unless there is a fast form
+    COLD = 6  # a scalar operation that is compiled on first use
+    LD = 7
+    ST = 8
+
+
+class SplitColumn(IntEnum):
+    SP_PC = 0
+    SP_MASK = 1
+    SP_STATE = 2  # a SplitState
+    SP_GROUP = 3  # of lanes that will meet again, -1 for none
+    SP_WARP = 4
+
+
+class SplitState(IntEnum):
+    FREE = 0
+    RUNNABLE = 1
+    BLOCKED = 2
+
+
+class GroupColumn(IntEnum):
+    """Lanes that a branch has parted and that meet again at one row."""
+
+    G_LIVE = 0
+    G_REJOIN = 1
+    G_NEED = 2
+    G_ARRIVED = 3
+    G_PARENT = 4
+
+
+class SegmentColumn(IntEnum):
+    """An array in global memory."""
+
+    SEG_BASE = 0
+    SEG_END = 1
+    SEG_HOST = 2
+    SEG_LOGGED = 3  # do observers hear of accesses?
+
+
+class CtaColumn(IntEnum):
+    CT_RANK = 0
+    CT_SHARED = 1  # host address of its shared memory
+
+
+class LogColumn(IntEnum):
+    """One access of one lane, for observers."""
+
+    LOG_ROW = 0
+    LOG_THREAD = 1
+    LOG_PLACE = 2  # a generic address
+    LOG_SIZE = 3  # 2 * bytes + (is it a write?) + LOG_SAME * (does it write what is there already?)
+
+
+class Control(IntEnum):
+    """Control words: what a call of the main loop is told, and what it leaves behind."""
+
+    SPLIT = 0  # the split to run; afterwards the one that stopped
+    BUDGET = 1  # instructions it may run
+    EXECUTED = 2  # warp instructions so far
+    WARPS_PER_CTA = 3
+    CLUSTER_SIZE = 4
+    SHARED_LIMIT = 5  # end of a CTA's shared memory
+    LOCAL_PTR = 6
+    LOCAL_BYTES = 7  # per thread
+    LAST_SEGMENT = 8  # of global memory: where the search begins
+    PLACE = 9  # result of translate()
+    FAULT_KIND = 10
+    FAULTS = 11  # lanes whose access was not legal; then kind, lane and address of the first
+    FIRST_KIND = 12
+    FAULT_LANE = 13
+    FAULT_ADDRESS = 14
+    LOG_ON = 15  # are there observers?
+    LOG_USED = 16
+    UNIT_MASK = 17  # lanes for which the guard of the unit instruction is true
+    EXITED = 18  # lanes that have left the kernel
+    CODE_PTR = 19
+    R_PTR = 20  # register files of the warps
+    R_STRIDE = 21
+    P_PTR = 22  # predicate files
+    P_STRIDE = 23
+    SP_PTR = 24
+    G_PTR = 25
+    SEG_PTR = 26
+    CT_PTR = 27
+    LOG_PTR = 28
+    LISTS_PTR = 29
+    ROWS = 30
+    LISTS = 31
+    SPLITS = 32
+    SEGMENTS = 33
+    LOG_ROOM = 34
+    BATCH = 35  # splits in the batch; 0: run SPLIT alone
+    BATCH_PTR = 36
+    ALIVE_PTR = 37  # lanes of each warp that have not exited
+    PHASES = 38  # mbarriers whose phase the loop knows
+    PHASE_PTR = 39
+    ISSUED = 40  # instructions that left their operands behind
+    ISSUED_PTR = 41
+    FAST_DONE = 42  # unit instructions done without Python
+    ISSUES = 43  # how many may do so before they are handed over
+    ELECTED = 44  # elect.sync takes the highest member up to this lane
+    NEW_COUNT = 45  # splits that branches created; their numbers follow from NEW_FIRST on
+    NEW_FIRST = 46
+
+
+class Reason(IntEnum):
+    """Why the main loop returned."""
+
+    REASON_BUDGET = 0
+    REASON_UNIT = 1
+    REASON_COLD = 2
+    REASON_FAULT = 3  # or its log of accesses is full
+    REASON_EXIT = 4
+    REASON_GONE = 5  # the split has joined another
+    REASON_BAD_INDEX = 6  # of brx.idx
+    REASON_STANDS = 7  # no split of the batch can go on by itself
+
+
+def _publish(*tables: type[IntEnum]) -> None:
+    """Makes the members of enumerations plain integers of this module: numba takes these for constants."""
+    globals().update({member.name: int(member) for table in tables for member in table})
+
+
+ROW_COLUMNS = (Column, AccessColumn, BrxColumn, UnitColumn)
+_publish(*ROW_COLUMNS, Operation, SplitColumn, SplitState, GroupColumn, SegmentColumn, CtaColumn, LogColumn)
+_publish(Control, Reason)
+
+COLUMNS = len(Column)
+OPERAND_COLUMNS = {member.name.lower(): int(member) for table in ROW_COLUMNS for member in table}
+FIRST_SCALAR = 16
+LOG_SAME, LOG_SIZE_MASK = 1 << 40, (1 << 40) - 1
+CONTROL_WORDS = int(Control.NEW_FIRST) + 64
+FULL = 0xFFFF_FFFF  # all lanes
+TURN = 16 * 2520  # instructions a split runs before others get a turn; most polling loops divide it
+MOST_TOGETHER = 256  # times that barriers open for a batch before Python looks whether it goes round
+
+# a batch goes on with its next split
+QUIET_REASONS = (int(Reason.REASON_UNIT), int(Reason.REASON_BUDGET), int(Reason.REASON_GONE))
+SPLIT_COLUMNS, GROUP_COLUMNS, SEG_COLUMNS = len(SplitColumn), len(GroupColumn), len(SegmentColumn)
+CT_COLUMNS, LOG_COLUMNS = len(CtaColumn), len(LogColumn)
+ROW_BYTES, SEG_BYTES, CT_BYTES = 8 * COLUMNS, 8 * SEG_COLUMNS, 8 * CT_COLUMNS  # of one row of a table
+LOG_BYTES, SPLIT_BYTES = 8 * LOG_COLUMNS, 8 * SPLIT_COLUMNS
+
+# UNIT_FORM: it does nothing without observers (fences, hints); or what the main loop does by itself:
+# leave the operands to another unit, or, without observers, one of the fast forms (units/registry.py)
+ONLY_OBSERVED, FAST_ISSUE, FIRST_FAST = range(1, 4)
+
+# a batch: splits that one call of the main loop runs, and where each is: not in it, moving, standing at
+# something that Python must do, out of instructions, or gone
+BATCH_LIST, BATCH_STATE = range(2)
+ABSENT, MOVING, STANDS, PAUSED, GONE = range(5)
+PHASE_PLACE, PHASE_NUMBER, PHASE_COLUMNS = range(3)  # table of mbarriers
+PHASE_ROOM = 64  # mbarriers of a cluster that the main loop knows
+# instructions that left their operands behind; LOGGED: accesses in the log that came before; the values of
+# the slots that the instruction reads follow from VALUES on
+ISSUE_ROW, ISSUE_SPLIT, ISSUE_MASK, ISSUE_LOGGED, ISSUE_VALUES = range(5)
+ISSUE_MOST = 14  # values of one instruction; tcgen05.mma has 13
+ISSUE_ROOM, ISSUE_COLUMNS = 16, ISSUE_VALUES + ISSUE_MOST
+PHASE_BYTES, ISSUE_BYTES = 8 * PHASE_COLUMNS, 8 * ISSUE_COLUMNS

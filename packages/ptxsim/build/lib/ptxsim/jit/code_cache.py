@@ -1,0 +1,113 @@
+"""Generated source on disk: written once under the hash of all that it depends on, then imported from there.
+
+numba keeps its own compiled code beside that file, so that neither is ever stale.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import importlib.util
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+_PACKAGE = Path(__file__).parents[1]
+_SOURCES = ("jit/*.py", "isa/mathlib/*.py", "isa/address_map.py", "isa/operands.py")  # what it may import
+
+
+def cache_directory() -> Path:
+    """Where generated code lives: $LAB_CACHE/ptxsim, the user's cache directory, or a temporary one."""
+    root = os.environ.get("LAB_CACHE")
+    base = (
+        Path(root) if root else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tirx-lab"
+    )
+    path = base / "ptxsim"
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+    except OSError:
+        return _temporary()
+
+
+@functools.cache
+def _temporary() -> Path:
+    return Path(tempfile.mkdtemp(prefix="ptxsim-"))
+
+
+@functools.cache
+def _sources():
+    """The hash of what all generated code may import, and of who compiles it."""
+    import numba  # 0.2 s, and who asks only whether the cache is cold has no use for it
+
+    digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
+    for path in sorted(path for pattern in _SOURCES for path in _PACKAGE.glob(pattern)):
+        digest.update(path.read_bytes())
+    return digest
+
+
+def remembered(name: str, sources: tuple[str, ...], make: Callable[[], object], key: str = ""):
+    """What `make()` gives, which JSON can hold; from disk if it was made before of the same sources and key.
+
+    sources: patterns of files in this package that it is made of, besides those that any generated code has.
+    """
+    digest = _sources().copy()
+    for path in sorted(path for pattern in sources for path in _PACKAGE.glob(pattern)):
+        digest.update(path.read_bytes())
+    digest.update(key.encode())
+    path = cache_directory() / f"{name}_{digest.hexdigest()[:24]}.json"
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):  # not there yet, or damaged
+        made = make()
+        with contextlib.suppress(OSError):  # a disk that is full or read-only: the next process makes it too
+            _write_whole(path, json.dumps(made))
+        return made
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """The file is there at once or not at all: other processes may look for it."""
+    handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
+    with os.fdopen(handle, "w") as file:
+        file.write(text)
+    os.replace(part, path)
+
+
+FIRST_RUN = "first run: the simulator compiles itself, about a minute, once"
+ANNOUNCED = "PTXSIM_COMPILATION_ANNOUNCED"  # in the environment of whoever has said so already
+
+
+def is_cold() -> bool:
+    """Whether nothing was compiled here yet: the first launch then takes the best part of a minute longer."""
+    return not any(cache_directory().glob("__pycache__/ptxsim_*.nbi"))
+
+
+def import_generated(text: str, key: str = "", slow: bool = False):
+    """Imports generated source from its content-named file; helpers it calls count as content.
+
+    key: what decides about others that it calls (`compiled.digest_of_module`). slow: its compilation is long
+    enough to be announced on standard error.
+    """
+    digest = _sources().copy()
+    digest.update((text + key).encode())
+    name = f"ptxsim_{digest.hexdigest()[:24]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    path = cache_directory() / f"{name}.py"
+    if not path.exists():
+        try:
+            _write_whole(path, text)
+        except OSError:  # it must be a file to be imported
+            path = _temporary() / path.name
+            _write_whole(path, text)
+    if slow and ANNOUNCED not in os.environ and not any(path.parent.glob(f"__pycache__/{name}.*.nbi")):
+        print(FIRST_RUN, file=sys.stderr, flush=True)
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module

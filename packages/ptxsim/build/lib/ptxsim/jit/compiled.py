@@ -1,0 +1,162 @@
+"""`compiled`: numba functions of this package whose machine code on disk belongs to all that it was made of.
+
+numba looks at the file of a function alone. What the function calls and the constants that it reads stand in
+other files, and where those change, it would go on to run what was compiled with the old ones. Here a file's
+name is a hash of the function, of all that it reaches, and of the types of its arguments.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import pickle
+import sys
+import tempfile
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numba
+import numpy as np
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.core.dispatcher import Dispatcher
+from numba.core.extending import _Intrinsic
+from numba.core.serialize import dumps
+
+from ptxsim.jit import code_cache
+
+_OURS = __name__.partition(".")[0]
+_PLAIN = (int, float, str, bytes, type(None), type(Ellipsis), np.generic, np.dtype)
+
+
+def compiled(*signature, **options) -> Callable:
+    """`numba.njit`, its machine code kept in the cache directory: `@compiled()`, `@compiled("i8(i8)")`."""
+
+    def decorate(function: Callable) -> Dispatcher:
+        made = numba.njit(*signature, **options)(function)
+        made._cache = _Kept(function)
+        return made
+
+    return decorate
+
+
+@functools.cache
+def digest(function: Callable) -> str:
+    """Of a function and all that it reaches: functions and constants of this package, in whatever file."""
+    whole, reached = hashlib.sha256(f"{numba.__version__} {sys.version}".encode()), [function]
+    for one in reached:  # grows
+        for name, value in _read_by(one):
+            text, more = _described(value)
+            whole.update(f"{name} {text}\0".encode())
+            reached += [other for other in more if other not in reached]
+    return whole.hexdigest()[:24]
+
+
+def digest_of_module(module: types.ModuleType) -> str:
+    """Of all compiled functions that a module holds."""
+    made = (f"{n} {digest(v.py_func)}" for n, v in sorted(vars(module).items()) if isinstance(v, Dispatcher))
+    return hashlib.sha256("\0".join(made).encode()).hexdigest()
+
+
+def _read_by(function: Callable) -> Iterator[tuple[str, object]]:
+    """(name, value) of what a function's machine code is made from."""
+    codes = [function.__code__]
+    for code in codes:  # grows
+        codes += [one for one in code.co_consts if isinstance(one, types.CodeType)]
+        yield "code", code.co_code
+        yield "names", (code.co_varnames, code.co_names)
+        yield "constants", tuple(one for one in code.co_consts if not isinstance(one, types.CodeType))
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):  # an empty one
+            yield "cell", cell.cell_contents
+    names = {name for code in codes for name in code.co_names}
+    for name in sorted(names & function.__globals__.keys()):
+        value = function.__globals__[name]
+        yield name, value
+        if isinstance(value, types.ModuleType) and _is_ours(value.__name__):
+            yield from ((inner, vars(value)[inner]) for inner in sorted(names & vars(value).keys()))
+
+
+def _described(value) -> tuple[str, list[Callable]]:
+    """(text of a value, functions whose code counts besides)."""
+    if isinstance(value, Dispatcher):
+        return f"compiled {sorted(map(repr, value.targetoptions.items()))}", [value.py_func]
+    if isinstance(value, _Intrinsic):
+        return "intrinsic", [value._defn]
+    if isinstance(value, types.FunctionType) and _is_ours(value.__module__):
+        return "function", [value]
+    if isinstance(value, tuple | list):
+        texts, more = zip(*map(_described, value), strict=True) if value else ((), ())
+        return f"{type(value).__name__} {texts}", [one for ones in more for one in ones]
+    if isinstance(value, frozenset | set):
+        return f"set {sorted(map(repr, value))}", []
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} {value.shape} {value.tobytes().hex()}", []
+    if isinstance(value, _PLAIN):
+        return f"{type(value).__name__} {value!r}", []
+    owner = value if hasattr(value, "__qualname__") else type(value)
+    return f"{owner.__module__}.{owner.__qualname__}", []
+
+
+def _is_ours(module: str) -> bool:
+    return module.partition(".")[0] == _OURS
+
+
+class _NoFolder(_CacheLocator):
+    """numba asks for one when the function is defined; what it calls may be defined after it."""
+
+    @classmethod
+    def from_function(cls, py_func, py_file):
+        return cls()
+
+    def ensure_cache_path(self) -> None: ...
+
+    def get_cache_path(self) -> str:
+        return ""
+
+    def get_source_stamp(self) -> str:
+        return ""
+
+    def get_disambiguator(self) -> str:
+        return ""
+
+
+class _Files:
+    """A file for each signature: numba's index of them is wrong where two processes write it at once."""
+
+    def __init__(self, function: Callable):
+        self._function = function
+
+    def _path(self, key: tuple) -> Path:
+        one = self._function
+        fields = [getattr(kind, "fields", ()) for kind in key[0]]  # of named tuples
+        name = hashlib.sha256(repr((digest(one), key, fields)).encode()).hexdigest()[:24]
+        return code_cache.cache_directory() / f"{one.__module__}.{one.__name__}_{name}.code"
+
+    def load(self, key: tuple):
+        try:
+            return pickle.loads(self._path(key).read_bytes())
+        except (OSError, EOFError, pickle.UnpicklingError):  # not there yet, or damaged
+            return None
+
+    def save(self, key: tuple, data) -> None:
+        path = self._path(key)
+        with contextlib.suppress(OSError):  # a disk that is full or read-only: the next process compiles too
+            handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
+            with os.fdopen(handle, "wb") as file:
+                file.write(dumps(data))
+            os.replace(part, path)
+
+
+class _Impl(CompileResultCacheImpl):
+    _locator_classes = [_NoFolder]
+
+
+class _Kept(FunctionCache):
+    _impl_class = _Impl
+
+    def __init__(self, function: Callable):
+        super().__init__(function)
+        self._cache_file = _Files(function)

@@ -1,0 +1,115 @@
+"""Raw memory access for compiled code: typed loads and stores at a host address.
+
+Every address given here has been checked by `translate` (jit/translate.py); nothing else may call these.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba import types
+from numba.core.extending import intrinsic
+
+
+def _loader(bits: int):
+    @intrinsic
+    def load(typingctx, address):
+        def codegen(context, builder, signature, args):
+            pointer = builder.inttoptr(args[0], ir.IntType(bits).as_pointer())
+            value = builder.load(pointer, typ=ir.IntType(bits), align=1)
+            return builder.zext(value, ir.IntType(64)) if bits < 64 else value
+
+        return types.uint64(types.uint64), codegen
+
+    return load
+
+
+def _storer(bits: int):
+    @intrinsic
+    def store(typingctx, address, value):
+        def codegen(context, builder, signature, args):
+            pointer = builder.inttoptr(args[0], ir.IntType(bits).as_pointer())
+            narrow = builder.trunc(args[1], ir.IntType(bits)) if bits < 64 else args[1]
+            builder.store(narrow, pointer, align=1)
+            return context.get_dummy_value()
+
+        return types.void(types.uint64, types.uint64), codegen
+
+    return store
+
+
+load8, load16, load32, load64 = (_loader(bits) for bits in (8, 16, 32, 64))
+store8, store16, store32, store64 = (_storer(bits) for bits in (8, 16, 32, 64))
+
+
+def word_at(builder, base, index):
+    """Pointer to the 64-bit word number `index` after address `base`."""
+    word = ir.IntType(64)
+    start = builder.inttoptr(base, word.as_pointer())
+    return builder.gep(start, [index], inbounds=True, source_etype=word)
+
+
+@intrinsic
+def pointer(typingctx, address):
+    """Address as the pointer that numba.carray takes."""
+
+    def codegen(context, builder, signature, args):
+        return builder.inttoptr(args[0], context.get_value_type(types.voidptr))
+
+    return types.voidptr(types.int64), codegen
+
+
+@intrinsic
+def column(typingctx, row, number):
+    """int64 number `number` of the bytecode row at address `row`."""
+
+    def codegen(context, builder, signature, args):
+        return builder.load(word_at(builder, args[0], args[1]), typ=ir.IntType(64))
+
+    return types.int64(types.uint64, types.int64), codegen
+
+
+@intrinsic
+def lane_value(typingctx, registers, slot, lane):
+    """uint64 of a lane in a slot of the warp whose register file is at address `registers`."""
+
+    def codegen(context, builder, signature, args):
+        index = builder.add(builder.mul(args[1], ir.Constant(ir.IntType(64), 32)), args[2])
+        return builder.load(word_at(builder, args[0], index), typ=ir.IntType(64))
+
+    return types.uint64(types.uint64, types.int64, types.int64), codegen
+
+
+@intrinsic
+def set_lane_value(typingctx, registers, slot, lane, value):
+    def codegen(context, builder, signature, args):
+        index = builder.add(builder.mul(args[1], ir.Constant(ir.IntType(64), 32)), args[2])
+        builder.store(args[3], word_at(builder, args[0], index))
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.int64, types.int64, types.uint64), codegen
+
+
+@intrinsic
+def mask_of(typingctx, predicates, code):
+    """int64 mask of a predicate operand (2 * index + negated) of the warp whose file is at `predicates`."""
+
+    def codegen(context, builder, signature, args):
+        one = ir.Constant(ir.IntType(64), 1)
+        value = builder.load(word_at(builder, args[0], builder.ashr(args[1], one)), typ=ir.IntType(64))
+        return builder.xor(value, builder.neg(builder.and_(args[1], one)))
+
+    return types.int64(types.uint64, types.int64), codegen
+
+
+@intrinsic
+def set_mask(typingctx, predicates, index, active, value):
+    """Sets the active lanes of predicate `index` from the bits of `value`."""
+
+    def codegen(context, builder, signature, args):
+        pointer = word_at(builder, args[0], args[1])
+        old = builder.load(pointer, typ=ir.IntType(64))
+        kept = builder.and_(old, builder.not_(args[2]))
+        builder.store(builder.or_(kept, builder.and_(args[3], args[2])), pointer)
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.int64, types.int64, types.int64), codegen

@@ -1,0 +1,122 @@
+"""Divergence in the main loop: a split divides at a branch, its lanes meet again at JOIN rows, lanes leave.
+
+A group is a set of lanes that will meet at row G_REJOIN; its splits go on alone until all of
+G_NEED have arrived.
+"""
+
+# ruff: noqa: F405, SIM109
+import numpy as np
+from numba import njit
+
+from ptxsim.jit.bytecode import *  # noqa: F403
+from ptxsim.jit.intrinsics import *  # noqa: F403
+
+
+@njit
+def new_group(groups, w, parent, rejoin, need):
+    """A group of lanes that will meet at row rejoin; its index."""
+    for k in range(w * 32, w * 32 + 32):
+        if groups[k, G_LIVE] == 0:
+            groups[k, G_LIVE] = 1
+            groups[k, G_REJOIN] = rejoin
+            groups[k, G_NEED] = need
+            groups[k, G_ARRIVED] = 0
+            groups[k, G_PARENT] = parent
+            return k
+    return -1
+
+
+@njit
+def new_split(splits, words, w, pc, mask, group):
+    for k in range(w * 32, w * 32 + 32):
+        if splits[k, SP_STATE] == FREE:
+            splits[k, SP_STATE] = RUNNABLE
+            splits[k, SP_PC] = pc
+            splits[k, SP_MASK] = mask
+            splits[k, SP_GROUP] = group
+            splits[k, SP_WARP] = w
+            words[NEW_FIRST + words[NEW_COUNT]] = k
+            words[NEW_COUNT] += 1
+            return k
+    return -1
+
+
+@njit
+def diverge(splits, groups, words, g, taken, other, target, fall, rejoin):
+    """Splits g: `other` lanes go on in g at `fall`, `taken` lanes get a split of their own at `target`."""
+    w = splits[g, SP_WARP]
+    group = splits[g, SP_GROUP]
+    if rejoin >= 0 and (group < 0 or groups[group, G_REJOIN] != rejoin):
+        group = new_group(groups, w, group, rejoin, taken | other)
+    splits[g, SP_GROUP] = group
+    splits[g, SP_MASK] = other
+    splits[g, SP_PC] = fall
+    new_split(splits, words, w, target, taken, group)
+
+
+@njit
+def join(splits, groups, g, row):
+    """Lanes of g reach a meeting point. True: go on (perhaps with more lanes); False: g is gone, its lanes
+    wait.
+    """
+    while True:
+        group = splits[g, SP_GROUP]
+        if group < 0 or groups[group, G_REJOIN] != row:
+            return True
+        groups[group, G_ARRIVED] |= splits[g, SP_MASK]
+        if groups[group, G_ARRIVED] != groups[group, G_NEED]:
+            splits[g, SP_STATE] = FREE
+            return False
+        splits[g, SP_MASK] = groups[group, G_NEED]
+        splits[g, SP_GROUP] = groups[group, G_PARENT]
+        groups[group, G_LIVE] = 0
+
+
+@njit
+def leave(splits, groups, g):
+    """Lanes of g exit. True: g is gone; False: g goes on as the lanes that waited only for these."""
+    gone = splits[g, SP_MASK]
+    group = splits[g, SP_GROUP]
+    resumed = False
+    while group >= 0:
+        parent = groups[group, G_PARENT]
+        groups[group, G_NEED] &= ~gone
+        if not resumed:
+            if groups[group, G_NEED] == 0:
+                groups[group, G_LIVE] = 0
+            elif groups[group, G_NEED] == groups[group, G_ARRIVED]:
+                splits[g, SP_PC] = groups[group, G_REJOIN]
+                splits[g, SP_MASK] = groups[group, G_NEED]
+                splits[g, SP_GROUP] = parent
+                groups[group, G_LIVE] = 0
+                resumed = True
+            else:
+                resumed = True
+                splits[g, SP_STATE] = FREE
+        group = parent
+    if not resumed:
+        splits[g, SP_STATE] = FREE
+    return splits[g, SP_STATE] == FREE
+
+
+@njit
+def branch_index(c, m, w, g, pc, lists, registers, splits, groups, words):
+    """brx.idx: the lanes with the lowest pending index go on in g, every other index gets a split."""
+    rest = m
+    while True:
+        lane = 0
+        while not (rest >> lane) & 1:
+            lane += 1
+        index = np.int64(lane_value(registers, c[BRX_INDEX], lane))
+        if index < 0 or index >= c[BRX_TARGETS]:
+            return False
+        same = 0
+        for l in range(32):
+            if (rest >> l) & 1 and np.int64(lane_value(registers, c[BRX_INDEX], l)) == index:
+                same |= 1 << l
+        target = lists[c[BRX_TABLE] + index]
+        if same == rest:
+            splits[g, SP_PC] = target
+            return True
+        diverge(splits, groups, words, g, same, rest & ~same, target, pc, c[REJOIN])
+        rest &= ~same

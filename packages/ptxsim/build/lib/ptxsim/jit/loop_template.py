@@ -1,0 +1,192 @@
+"""The main loop: runs splits (lanes of a warp at the same instruction) until something outside is needed.
+
+This file is a template: `jit/codegen.py` replaces the marked lines by functions for scalar operations and
+calls of them, writes the result to the cache directory and imports it there. Column and reason numbers come
+from `jit/bytecode.py`.
+
+Arrays: code (rows, COLUMNS), lists, splits (splits, ..), groups (groups, ..), segments (segments, ..), ctas
+(CTAs, ..), log (capacity, 4), and words, the control words. `registers` and `predicates` are addresses of the
+warp's files: uint64 (slots, 32) and int64 masks.
+"""
+
+# ruff: noqa: F405, F841, SIM109
+import numpy as np
+from numba import carray, njit, types
+
+from ptxsim.isa.address_map import *  # noqa: F403
+from ptxsim.isa.mathlib.all import *  # noqa: F403
+from ptxsim.jit.bytecode import *  # noqa: F403
+from ptxsim.jit.intrinsics import *  # noqa: F403
+from ptxsim.jit.loop_batch import issue, next_split, retry_standing, settle_split
+from ptxsim.jit.loop_divergence import branch_index, diverge, join, leave
+from ptxsim.jit.loop_memory import (
+    access_size,
+    load_lanes,
+    load_warp,
+    log_warp,
+    reach,
+    set_word,
+    store_lanes,
+    store_warp,
+    word,
+)
+from ptxsim.jit.simd_scalar import vector_operation  # noqa: F401
+
+# {{functions}}
+
+
+@njit
+def fast_unit(c, m, g, pc, lists, registers, predicates, rank, control):
+    """Does the unit instruction of row `c` for the lanes in m; False: its handler must."""
+    done = False
+    kind = c[UNIT_FORM]
+    if kind == FAST_ISSUE:
+        done = issue(c, m, g, pc, lists, registers, predicates, control)
+    # {{fast: each}}
+    set_word(control, FAST_DONE, word(control, FAST_DONE) + done)
+    return done
+
+
+@njit
+def fast_together(control):
+    """What all splits that stand can do together, as at a CTA barrier; whether one moved."""
+    moved = False
+    # {{fast: together}}
+    set_word(control, FAST_DONE, word(control, FAST_DONE) + moved)
+    return moved
+
+
+@njit
+def run_split(control):
+    """Runs split words[SPLIT] for at most words[BUDGET] instructions; the reason it stopped.
+
+    control: address of the control words, which hold the addresses and sizes of all other arrays.
+    """
+    words = carray(pointer(control), (CONTROL_WORDS,), dtype=np.int64)
+    code = carray(pointer(words[CODE_PTR]), (words[ROWS], COLUMNS), dtype=np.int64)
+    lists = carray(pointer(words[LISTS_PTR]), (words[LISTS],), dtype=np.int32)
+    splits = carray(pointer(words[SP_PTR]), (words[SPLITS], SPLIT_COLUMNS), dtype=np.int64)
+    groups = carray(pointer(words[G_PTR]), (words[SPLITS], GROUP_COLUMNS), dtype=np.int64)
+    segments = carray(pointer(words[SEG_PTR]), (words[SEGMENTS], SEG_COLUMNS), dtype=np.int64)
+    ctas = carray(pointer(words[CT_PTR]), (words[CLUSTER_SIZE], CT_COLUMNS), dtype=np.int64)
+    log = carray(pointer(words[LOG_PTR]), (words[LOG_ROOM], LOG_COLUMNS), dtype=np.int64)
+    g = words[SPLIT]
+    w = splits[g, SP_WARP]
+    cta = w // words[WARPS_PER_CTA]
+    pc = splits[g, SP_PC]
+    mask = splits[g, SP_MASK]
+    left = words[BUDGET]
+    registers = np.uint64(words[R_PTR] + w * words[R_STRIDE])
+    predicates = np.uint64(words[P_PTR] + w * words[P_STRIDE])
+    log_room = words[LOG_ROOM] - 32
+    observed = words[LOG_ON] != 0
+    reason = REASON_BUDGET
+    while left > 0 and words[NEW_COUNT] < 24:
+        left -= 1
+        c = code[pc]
+        row = np.uint64(words[CODE_PTR] + pc * ROW_BYTES)
+        guard = c[GUARD]
+        m = mask & mask_of(predicates, guard)
+        op = c[OP]
+        if op == BRA:
+            if m == 0:
+                pc += 1
+            elif m == mask:
+                pc = c[IMM]
+            else:
+                diverge(splits, groups, words, g, m, mask & ~m, c[IMM], pc + 1, c[REJOIN])
+                pc += 1
+                mask = splits[g, SP_MASK]
+            continue
+        elif op == LD or op == ST:
+            distance = 0
+            if m == FULL and c[ACCESS_WHOLE]:
+                distance = reach(row, access_size(row), cta, registers, control)
+            if distance != 0:
+                if observed:
+                    log_warp(row, pc, w * 32, int(op == ST), distance, registers, control)
+                if op == LD:
+                    load_warp(row, distance, registers, control)
+                else:
+                    store_warp(row, distance, registers, control)
+            elif op == LD:
+                load_lanes(c, m, w, cta, lists, registers, segments, ctas, log, words, pc)
+            else:
+                store_lanes(c, m, w, cta, lists, registers, segments, ctas, log, words, pc)
+            pc += 1
+            if words[FAULTS] != 0 or words[LOG_USED] > log_room:
+                reason = REASON_FAULT
+                break
+            continue
+        elif op == UNIT or op == COLD:
+            form = c[UNIT_FORM]
+            if m == 0 or (form == ONLY_OBSERVED and not observed and op == UNIT):
+                pc += 1
+                continue
+            fast = op == UNIT and form > ONLY_OBSERVED and (not observed or form == FAST_ISSUE)
+            if fast and fast_unit(c, m, g, pc, lists, registers, predicates, ctas[cta, CT_RANK], control):
+                pc += 1
+                continue
+            words[UNIT_MASK] = m
+            reason = REASON_UNIT if op == UNIT else REASON_COLD
+            break
+        elif op == JOIN:
+            splits[g, SP_PC] = pc
+            splits[g, SP_MASK] = mask
+            if not join(splits, groups, g, pc):
+                words[EXECUTED] += words[BUDGET] - left
+                return REASON_GONE
+            mask = splits[g, SP_MASK]
+            pc += 1
+            continue
+        elif op == EXIT:
+            if m == mask:
+                splits[g, SP_MASK] = mask
+                if leave(splits, groups, g):
+                    words[EXECUTED] += words[BUDGET] - left
+                    words[EXITED] |= m
+                    return REASON_EXIT
+                words[EXITED] |= m
+                pc = splits[g, SP_PC]
+                mask = splits[g, SP_MASK]
+            elif m != 0:
+                diverge(splits, groups, words, g, m, mask & ~m, pc, pc + 1, -1)
+                mask = splits[g, SP_MASK]
+                pc += 1
+            else:
+                pc += 1
+            continue
+        elif op == BRX:
+            splits[g, SP_MASK] = mask
+            if m != 0 and not branch_index(c, m, w, g, pc, lists, registers, splits, groups, words):
+                reason = REASON_BAD_INDEX
+                break
+            mask = splits[g, SP_MASK]
+            pc = splits[g, SP_PC] if m != 0 else pc + 1
+            continue
+        # {{scalar}}
+        pc += 1
+    words[EXECUTED] += words[BUDGET] - left
+    splits[g, SP_PC] = pc
+    splits[g, SP_MASK] = mask
+    return reason
+
+
+@njit(types.int64(types.int64), nogil=True, cache=True)
+def run(control):
+    """Runs split words[SPLIT]; if there is a batch, its splits in turn, until all stand (REASON_STANDS)
+    or one, then words[SPLIT], needs Python at once. Returns the reason it stopped.
+    """
+    batch = word(control, BATCH) != 0
+    if batch:
+        retry_standing(control)
+    together = 0
+    while True:
+        if batch and not next_split(control):
+            together += 1
+            if together < MOST_TOGETHER and fast_together(control):
+                continue
+            return REASON_STANDS
+        reason = run_split(control)
+        if not batch or not settle_split(control, reason):
+            return reason

@@ -1,0 +1,337 @@
+"""Module.launch: arguments -> simulated memory, the grid cluster by cluster, one Result."""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from ptxsim.arguments import Arguments
+from ptxsim.checks.lifecycle.early_register_reads import early_uses
+from ptxsim.checks.lifecycle.unset_registers import unset_stores
+from ptxsim.checks.lifecycle.unwritten_outputs import marked_arrays, report_unwritten
+from ptxsim.frontend.parser import Function, Module, Var
+from ptxsim.grid import processes as parallel
+from ptxsim.grid.co_resident import talks
+from ptxsim.grid.every_order import run_every_order
+from ptxsim.isa.special_registers import depends_on_cluster, special_value
+from ptxsim.jit.codegen import main_loop
+from ptxsim.jit.translate import shared_address
+from ptxsim.lowering.emit import Program
+from ptxsim.lowering.programs import Programs
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.global_memory import MAX_SHARED, Before, GlobalMemory, shared_layout
+from ptxsim.machine.launch_queue import LaunchQueue
+from ptxsim.machine.module_variables import Variables
+from ptxsim.machine.tensor_map import TensorMap
+from ptxsim.report.findings import Finding
+from ptxsim.report.sources import in_words_of
+from ptxsim.trace.schedule import Costs, Timeline
+from ptxsim.units.barriers import after_exit
+from ptxsim.units.registry import fast_calls
+
+_WARP_SIZE = 32
+
+
+@dataclass
+class Result:
+    verdict: str  # "clean" | "review" | "error" | "incomplete" | "not checked"
+    findings: list[Finding]
+    stats: dict  # warp_instructions, ctas, tma_bytes, tensor_operations (busiest: of one cluster), seconds
+    printed: list[str] = field(default_factory=list)  # lines written by vprintf, with CTA, warp and lane
+    trace: Timeline | None = None  # of the first cluster, where asked for (trace/schedule.py)
+    notes: list[str] = field(default_factory=list)  # what may surprise, though it is no finding
+
+
+class LoadedModule:
+    """A parsed module, ready to launch its kernels."""
+
+    def __init__(self, module: Module):
+        self.module = module
+        self.programs = Programs(module)
+        self.variables = Variables(module)  # name -> numpy array; they last from launch to launch
+
+    def reset(self) -> None:
+        """Module variables hold again what the module's text says, as in a new process."""
+        self.variables.reset()
+
+    def launch(
+        self,
+        name: str,
+        *,
+        grid=(1, 1, 1),
+        block=(1, 1, 1),
+        cluster=(1, 1, 1),
+        shared_bytes: int = 0,
+        args=(),
+        checks: bool = True,
+        order: str | int = "program",
+        names: list | None = None,
+        trace: bool | Costs | Callable = False,
+        jobs: int | None = None,
+        clusters: int | None = None,
+        first: int = 0,
+        max_instructions: int | None = None,
+        arg_names=(),
+        source: str = "",
+        memory: dict[int, np.ndarray | tuple[str, np.ndarray]] | None = None,
+    ) -> Result:
+        """Runs a kernel; numpy arrays among `args` are written in place.
+
+        args: TensorMap, numpy array (a pointer to it), int, float, numpy scalar or bytes, in parameter order;
+        a struct is a list of (offset, numpy array, TensorMap or scalar); or one bytes object for all. An
+        array that holds nothing but one NaN counts as an output: the checks report what the kernel leaves of
+        it unwritten.
+        order: "program", "adverse", an int seed, or "all": both, and many more where threads do other things
+        because another one came first (grid/every_order.py; stats["orders"] says what was left out).
+        names: (name, dtype, offset, size) of dynamic shared buffers.
+        trace: also give the Timeline of cluster `first`, scheduled with these Costs (True: the usual ones),
+        or what a recorder of this class gives.
+        clusters: run only so many of the grid's clusters, from number `first` on; where they talk to each
+        other all of them run.
+        max_instructions: warp instructions of one cluster after which the run is given up as incomplete, with
+        a finding that names the loop (default: machine.endless.MOST_INSTRUCTIONS, 4 billion).
+        jobs: processes at most (default: one per core where that pays). For reports: arg_names, one per
+        argument, and source, the file that the PTX's `// @src N` lines number.
+        memory: address -> array, or (name, array), for kernels that get addresses as numbers.
+        Module variables keep what a launch leaves in them: see `variables` and `reset`.
+        Raises ValueError for arguments that do not fit the kernel.
+        """
+        launch = self.prepare(
+            name, grid, block, cluster, shared_bytes, args, max_instructions, arg_names, source, memory
+        )
+        return launch.run(checks, order, names or [], trace, jobs, launch.chosen(first, clusters))
+
+    def prepare(
+        self,
+        name: str,
+        grid,
+        block,
+        cluster,
+        shared_bytes: int,
+        args,
+        max_instructions: int | None = None,
+        arg_names=(),
+        source: str = "",
+        memory: dict[int, np.ndarray | tuple[str, np.ndarray]] | None = None,
+    ) -> Launch:
+        """A launch with its memory laid out, before anything runs; parameters as `launch` takes them."""
+        if name not in self.programs:
+            known = ", ".join(self.programs) or "none"
+            raise ValueError(f"no kernel named {name} in this module (kernels: {known})")
+        launch = Launch(
+            self, self.programs[name], _triple(grid), _triple(block), _triple(cluster), shared_bytes
+        )
+        launch.source, launch.arg_names = source, tuple(arg_names)
+        if max_instructions is not None and max_instructions < 1:
+            raise ValueError(f"max_instructions is a positive number (got {max_instructions})")
+        launch.max_instructions = max_instructions
+        launch.bind(args if isinstance(args, bytes) else list(args), memory)
+        return launch
+
+
+def _triple(shape) -> tuple[int, int, int]:
+    shape = (shape,) if isinstance(shape, int) else tuple(int(x) for x in shape)
+    if len(shape) > 3 or any(x < 1 for x in shape):
+        raise ValueError(f"grid, block and cluster have up to three positive extents (got {shape})")
+    return (*shape, *(1,) * (3 - len(shape)))
+
+
+class Launch:
+    """One launch: geometry, memory, the values of constants and special registers."""
+
+    def __init__(self, loaded: LoadedModule, program: Program, grid, block, cluster, shared_bytes: int):
+        self.module, self.program = loaded.module, program
+        self.grid, self.block, self.cluster = grid, block, _explicit_cluster(program.function, cluster)
+        self.threads, self.ctas_per_cluster = math.prod(block), math.prod(self.cluster)
+        self.clusters = tuple(g // c for g, c in zip(grid, self.cluster, strict=True))
+        self._check_geometry(shared_bytes)
+        self.shared_offsets, self.shared_dynamic, self.shared_end = shared_layout(
+            self.shared_variables(), shared_bytes
+        )
+        self.shared_bytes = shared_bytes
+        self.loop = main_loop(fast_calls())
+        self.memory = GlobalMemory(short=loaded.variables.parameters)
+        self.variables = loaded.variables
+        self.symbols: dict[str, int] = {}
+        self.maps: dict[int, TensorMap] = {}  # address of a tensor map -> it
+        self.grid_barrier = 0  # address of {bytes, counter}, as cooperative_groups find it (driver_abi.h)
+        self.source, self.arg_names = "", ()  # for reports
+        self.max_instructions: int | None = None  # of one cluster; None: the usual
+        self.arrays: dict[str, np.ndarray] = {}  # the arguments in global memory
+        self.traced = 0  # number of the cluster that a trace is of
+        self.not_started = LaunchQueue()
+        self.uses_tmem = any(i is not None and i.op == "tcgen05" for i in program.instrs)
+
+    exit_hooks = (after_exit,)
+
+    @property
+    def talkative(self) -> bool:
+        """Whether its clusters may wait for each other."""
+        return talks(self.program)
+
+    @functools.cached_property
+    def early_uses(self) -> dict[int, int]:
+        return early_uses(self.program)
+
+    @functools.cached_property
+    def unset_stores(self) -> dict[int, tuple[list[str], int]]:
+        return unset_stores(self.program)
+
+    def _check_geometry(self, shared_bytes: int) -> None:
+        if self.threads > 1024:
+            raise ValueError(f"block {self.block} has {self.threads} threads; a CTA has at most 1024")
+        if any(g % c for g, c in zip(self.grid, self.cluster, strict=True)):
+            raise ValueError(f"grid {self.grid} is not a multiple of cluster {self.cluster} (in CTAs)")
+        if self.ctas_per_cluster > 16:
+            raise ValueError(
+                f"cluster {self.cluster} has {self.ctas_per_cluster} CTAs; at most 16 are possible"
+            )
+        if not 0 <= shared_bytes <= MAX_SHARED:
+            raise ValueError(f"{shared_bytes} B of dynamic shared memory; a CTA has at most {MAX_SHARED}")
+        directives = self.program.function.directives
+        limit = directives.get("maxntid") or directives.get("reqntid")
+        if limit and self.threads > math.prod(limit):
+            raise ValueError(f"block of {self.threads} threads exceeds the kernel's .maxntid {limit}")
+
+    # ---- memory ----
+
+    def bind(self, args: list | bytes, mapped: dict | None = None) -> None:
+        """Lays out module variables, arrays at given addresses and the parameter block."""
+        variables = self.variables
+        for name in variables.used_by(self._named):
+            at, constant = variables.addresses[name], variables.is_constant(name)
+            self.symbols[name] = self.memory.add(variables.raw(name), name, False, constant, at)
+        self.memory.remember()
+        for address, array in (mapped or {}).items():
+            name, array = array if isinstance(array, tuple) else (f"the memory at 0x{address:x}", array)
+            self.memory.add(array, name, at=address)
+        if {("special", "%envreg1"), ("special", "%envreg2")} & set(self.program.slots.fixed):
+            self.grid_barrier = self.memory.add(np.array([8, 0], np.uint32), "the grid's barrier")
+        self.symbols |= Arguments(self).bind(args)
+
+    @property
+    def _named(self) -> list[str]:
+        """Variables that the kernel names, in a fixed order."""
+        return list(dict.fromkeys(key[1] for key in self.program.slots.fixed if key[0] == "sym"))
+
+    def shared_variables(self) -> list[Var]:
+        """The kernel's own, and those of the module that it names: others belong to other kernels."""
+        named = self._named
+        used = [v for v in self.module.vars.values() if v.space == "shared" and v.name in named]
+        return used + [v for v in self.program.function.vars if v.space == "shared"]
+
+    # ---- clusters ----
+
+    def cluster_cta_ids(self, index: int) -> list[tuple[int, int, int]]:
+        """%ctaid of every CTA of a cluster, by rank."""
+        cx, cy, cz = self.cluster_id(index)
+        sx, sy, sz = self.cluster
+        return [
+            (cx * sx + x, cy * sy + y, cz * sz + z) for z in range(sz) for y in range(sy) for x in range(sx)
+        ]
+
+    def cluster_id(self, index: int) -> tuple[int, int, int]:
+        nx, ny, _ = self.clusters
+        return index % nx, index // nx % ny, index // (nx * ny)
+
+    def fill_fixed(self, cluster: Cluster) -> None:
+        """Constants, symbols and special registers of every warp that are the same in every cluster."""
+        for key, position in self.program.slots.fixed.items():
+            column = cluster.registers[:, self.program.slots.register_slots + position]
+            if key[0] == "const":
+                column[:] = np.uint64(key[1])
+            elif key[0] == "sym":
+                self._symbol(cluster, key[1], key[2], column)
+            elif not depends_on_cluster(key[1]):
+                self._special(cluster, key[1], column)
+
+    def fill_changing(self, cluster: Cluster) -> None:
+        """Special registers that tell a cluster from others, and special predicates."""
+        for key, position in self.program.slots.fixed.items():
+            if key[0] == "special" and depends_on_cluster(key[1]):
+                column = cluster.registers[:, self.program.slots.register_slots + position]
+                self._special(cluster, key[1], column)
+        explicit = self.program.slots.predicates.get("%is_explicit_cluster")
+        if explicit is not None:
+            cluster.predicates[:, explicit] = 0xFFFF_FFFF * int(self.ctas_per_cluster > 1)
+
+    def _symbol(self, cluster: Cluster, name: str, offset: int, column: np.ndarray) -> None:
+        if name in self.shared_offsets:
+            for w in range(cluster.warps):
+                rank = w // cluster.warps_per_cta
+                column[w] = shared_address(rank, self.shared_offsets[name]) + offset
+        elif name in self.program.local_offsets:
+            column[:] = self.program.local_offsets[name] + offset
+        else:
+            column[:] = self.symbols[name] + offset
+
+    def _special(self, cluster: Cluster, name: str, column: np.ndarray) -> None:
+        lanes = np.arange(_WARP_SIZE)
+        for w in range(cluster.warps):
+            thread = (w % cluster.warps_per_cta) * _WARP_SIZE + lanes
+            column[w] = special_value(name, self, cluster, w, thread)
+
+    # ---- running ----
+
+    def chosen(self, first: int, most: int | None) -> range:
+        """The clusters to run: `most` from `first` on; all of them where they talk to each other."""
+        count = math.prod(self.clusters)
+        if not 0 <= first < count:
+            raise ValueError(f"there is no cluster {first}: the grid has {count}, numbered from 0")
+        self.traced = first
+        if self.talkative:
+            if first:
+                raise ValueError("clusters that wait for each other run together, from cluster 0 on")
+            return range(count)
+        return range(first, min(first + (most or count), count))
+
+    def run(self, checks: bool, order: str | int, names: list, trace, jobs: int | None, chosen) -> Result:
+        start = time.perf_counter()
+        count = math.prod(self.clusters)
+        before = Before(self.memory) if checks else None
+        marked = marked_arrays(self.arrays) if checks else []
+        recorders = _recorders(self, trace) if trace else ()
+        # Parallel work is whole clusters, not BLAS calls.
+        with threadpool_limits(1), parallel.only_new_garbage():
+            if order == "all" and checks and not recorders:
+                again = functools.partial(parallel.run_clusters, self, chosen, checks, names=names, jobs=1)
+                part = run_every_order(self, again)
+            else:
+                part = parallel.run_clusters(self, chosen, checks, order, names, jobs, recorders)
+        stats = part.stats | {
+            "ctas": part.stats["clusters"] * self.ctas_per_cluster,
+            "grid_ctas": count * self.ctas_per_cluster,
+            "changed": self.memory.changed(),
+        }
+        stuck = any(f.kind == "deadlock" for f in part.reporter.found.values())
+        if part.stats["clusters"] == count and not stuck:
+            report_unwritten(marked, part.reporter)
+        stats["seconds"] = time.perf_counter() - start
+        verdict = part.reporter.verdict() if checks or part.reporter.found else "not checked"
+        verdict = "not checked" if verdict == "clean" and len(chosen) < count else verdict
+        language = part.reporter.sources.language
+        for finding in part.reporter.found.values() if language else ():
+            finding.message = in_words_of(language, finding.message)
+            finding.hint = in_words_of(language, finding.hint)
+        made = [r.timeline(trace if isinstance(trace, Costs) else Costs()) for r in recorders]
+        result = Result(verdict, part.reporter.findings, stats, part.reporter.printed, *made)
+        if before and verdict in ("clean", "review") and before.nothing_changed():
+            result.notes.append("the launch changed no array")
+        return result
+
+
+def _recorders(launch: Launch, trace) -> tuple:
+    from ptxsim.trace.recorder import Recorder
+
+    return ((trace if callable(trace) else Recorder)(launch, launch.traced),)
+
+
+def _explicit_cluster(function: Function, cluster) -> tuple[int, int, int]:
+    required = function.directives.get("reqnctapercluster")
+    return _triple(required) if required and cluster == (1, 1, 1) else cluster

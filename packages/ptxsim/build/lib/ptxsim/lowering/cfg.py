@@ -1,0 +1,179 @@
+"""Control flow of one PTX function: basic blocks, immediate post-dominators, register liveness.
+
+Works on positions in a flat instruction list; knows nothing of what instructions compute.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Block:
+    start: int  # first position
+    end: int  # one past the last position
+    next: list[int] = field(default_factory=list)  # successor blocks; EXIT for leaving the kernel
+    post: int = -1  # immediate post-dominator block, EXIT if only the exit
+
+
+EXIT = -1
+
+
+def build_blocks(count: int, targets: dict[int, list[int]], falls: dict[int, bool]) -> list[Block]:
+    """Blocks of `count` instructions.
+
+    targets: position of each control instruction -> positions it may jump to (empty for ret / exit).
+    falls: the same positions -> whether execution may also continue after it.
+    """
+    leaders = {0} | {t for jumps in targets.values() for t in jumps} | {p + 1 for p in targets}
+    starts = sorted(p for p in leaders if p < count)
+    index = {start: i for i, start in enumerate(starts)}
+    blocks = [Block(s, e) for s, e in zip(starts, starts[1:] + [count], strict=True)]
+    for i, block in enumerate(blocks):
+        last = block.end - 1
+        jumps = [index.get(t, EXIT) for t in targets.get(last, [])]
+        if falls.get(last, True):
+            jumps.append(i + 1 if i + 1 < len(blocks) else EXIT)
+        block.next = list(dict.fromkeys(jumps)) or [EXIT]
+    _post_dominators(blocks)
+    return blocks
+
+
+def _post_dominators(blocks: list[Block]) -> None:
+    """Sets Block.post. A way into a loop without an exit does not count for the blocks before it: lanes
+    outside wait for those that come back.
+    """
+    post = _solved([block.next for block in blocks])
+    if len(post) <= len(blocks):  # EXIT is one of them: some block has no way out
+        post = _solved(_with_ways_out(blocks)) | post
+    for b, block in enumerate(blocks):
+        block.post = post.get(b, EXIT)
+
+
+def _solved(leads: list[list[int]]) -> dict[int, int]:
+    """Immediate post-dominators of the blocks from which a way leads to the exit: the dominators of the
+    reversed graph. leads: successors of each block.
+    """
+    return dominators(reverse_postorder(EXIT, _reversed(leads)), leads)
+
+
+def _reversed(leads: list[list[int]]) -> dict[int, list[int]]:
+    back: dict[int, list[int]] = {b: [] for b in range(EXIT, len(leads))}
+    for b, successors in enumerate(leads):
+        for s in successors:
+            back[s].append(b)
+    return back
+
+
+def _with_ways_out(blocks: list[Block]) -> list[list[int]]:
+    """Successors of each block, where the last jump back of a loop without an exit also leads to the exit: so
+    branches inside the loop have a place where lanes meet again.
+    """
+    leads = [list(block.next) for block in blocks]
+    while True:
+        inside = set(range(len(blocks))) - set(reverse_postorder(EXIT, _reversed(leads)))
+        if not inside:
+            return leads
+        leads[max(b for b in inside if min(leads[b]) <= b)].append(EXIT)
+
+
+def reverse_postorder(root: int, leads) -> list[int]:
+    """The nodes that `root` leads to, itself first: each before those that follow it, but on the way round a
+    loop. leads: node -> its successors.
+    """
+    order, seen, stack = [], {root}, [(root, iter(leads[root]))]
+    while stack:
+        node, rest = stack[-1]
+        step = next((s for s in rest if s not in seen), None)
+        if step is None:
+            order.append(node)
+            stack.pop()
+        else:
+            seen.add(step)
+            stack.append((step, iter(leads[step])))
+    return order[::-1]
+
+
+def dominators(order: list[int], before) -> dict[int, int]:
+    """Node -> its immediate dominator, the root's being itself, by the iterative algorithm of Cooper, Harvey
+    and Kennedy. order: reverse_postorder of the graph; before: node -> its predecessors.
+    """
+    rank = {b: i for i, b in enumerate(order)}
+    parent = {order[0]: order[0]}
+
+    def meet(a: int, b: int) -> int:
+        while a != b:
+            while rank[a] > rank[b]:
+                a = parent[a]
+            while rank[b] > rank[a]:
+                b = parent[b]
+        return a
+
+    changed = True
+    while changed:
+        changed = False
+        for b in order[1:]:
+            new = functools.reduce(meet, (p for p in before[b] if p in parent))
+            if parent.get(b) != new:
+                parent[b], changed = new, True
+    return parent
+
+
+def live_ranges(
+    blocks: list[Block], uses: list[int], kills: list[int], defs: list[int]
+) -> tuple[dict[int, list[int]], int]:
+    """First and last position at which each register (a bit index) must keep its value; and the bit set of
+    those that some way from the entry reads before anything has written them.
+
+    uses, kills, defs: per position, bit sets (Python ints) of registers read, surely overwritten, written at
+    all.
+    """
+    live_in = _live_in(blocks, uses, kills)
+    ranges: dict[int, list[int]] = {}
+    for block in blocks:
+        live = 0
+        for s in block.next:
+            live |= live_in[s] if s != EXIT else 0
+        _extend(ranges, live, block.end - 1)
+        for position in range(block.end - 1, block.start - 1, -1):
+            _extend(ranges, uses[position] | defs[position], position)
+    for b, block in enumerate(blocks):
+        _extend(ranges, live_in[b], block.start)
+    return ranges, live_in[0]
+
+
+def _live_in(blocks: list[Block], uses: list[int], kills: list[int]) -> list[int]:
+    gen, kill = [], []
+    for block in blocks:
+        g = k = 0
+        for position in range(block.end - 1, block.start - 1, -1):
+            g = (g & ~kills[position]) | uses[position]
+            k |= kills[position]
+        gen.append(g)
+        kill.append(k)
+    live_in = [0] * len(blocks)
+    changed = True
+    while changed:
+        changed = False
+        for b in range(len(blocks) - 1, -1, -1):
+            out = 0
+            for s in blocks[b].next:
+                out |= live_in[s] if s != EXIT else 0
+            new = gen[b] | (out & ~kill[b])
+            if new != live_in[b]:
+                live_in[b], changed = new, True
+    return live_in
+
+
+def _extend(ranges: dict[int, list[int]], bits: int, position: int) -> None:
+    while bits:
+        low = bits & -bits
+        register = low.bit_length() - 1
+        bits ^= low
+        found = ranges.get(register)
+        if found is None:
+            ranges[register] = [position, position]
+        else:
+            found[0] = min(found[0], position)
+            found[1] = max(found[1], position)

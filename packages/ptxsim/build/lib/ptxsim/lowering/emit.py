@@ -1,0 +1,358 @@
+"""A parsed PTX function -> Program: register slots, one row of integers per instruction, decoded unit
+handlers.
+
+Registers, constants and special registers all become slots of one register file, so that every operand of
+every instruction is read the same way. Registers whose lives do not overlap share a slot. A row JOIN stands
+wherever diverged lanes of a warp must meet again (the immediate post-dominator of a conditional branch).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ptxsim.frontend.inline_calls import expand
+from ptxsim.frontend.parser import Function, Instr, Mem, Module, Pair, PtxError, Reg, Sink, Sym, Vec
+from ptxsim.isa.memory_access import STRONG, access_form
+from ptxsim.isa.operands import CARRY, SINK, TYPE_BITS, constant_bits, type_bits
+from ptxsim.isa.scalar import address
+from ptxsim.isa.scalar import table as scalar
+from ptxsim.isa.syntax import explain_newer
+from ptxsim.jit.bytecode import (
+    BRA,
+    BRX,
+    COLD,
+    COLUMNS,
+    EXIT,
+    FAST_ISSUE,
+    GUARD,
+    JOIN,
+    LD,
+    ONLY_OBSERVED,
+    OP,
+    OPERAND_COLUMNS,
+    ST,
+    UNIT,
+    UNIT_FORM,
+    UNIT_LIST,
+    UNIT_PREDICATES,
+    UNIT_SLOTS,
+)
+from ptxsim.jit.loop_memory import WHOLE_WARP
+from ptxsim.lowering import cfg
+from ptxsim.lowering.fast_unit_forms import fast_columns
+from ptxsim.lowering.instruction_selection import (
+    UNPACK,
+    Row,
+    branch_table,
+    classify,
+    find_copies,
+    jump_position,
+    jumps,
+    make_row,
+    well_formed,
+)
+from ptxsim.lowering.register_allocation import RegisterAllocator
+from ptxsim.lowering.split_b128 import split_wide
+
+
+@dataclass(eq=False)
+class Program:
+    name: str
+    code: np.ndarray  # int64 (rows, COLUMNS)
+    lists: np.ndarray  # int32, slot lists of vector loads and stores, and brx targets
+    instrs: list[Instr | None]  # per row
+    handlers: list[Callable | None]  # per row, of unit instructions
+    args: list  # per row, what handlers of unit instructions get: resolved operands, prepared
+    cold: list[scalar.ScalarOp]  # those outside the main loop, numbered by column IMM of COLD rows
+    slots: RegisterAllocator
+    function: Function
+    local_offsets: dict[str, int]
+    local_bytes: int
+    copies: dict[int, list[tuple[int, int]]]  # row of a deferred load -> (its slot, slot of a copy)
+
+    @functools.cached_property
+    def guards(self) -> list[int]:
+        """Per row: the code of its guard predicate, 0 for none."""
+        return self.code[:, GUARD].tolist()
+
+    @functools.cached_property
+    def is_mma(self) -> list[bool]:
+        """Per row: is it a tcgen05.mma?"""
+        return [i is not None and (i.op, *i.mods[:1]) == ("tcgen05", "mma") for i in self.instrs]
+
+    @functools.cached_property
+    def issued_slots(self) -> list[list[int]]:
+        """Per row of an instruction that the main loop issues: what it leaves, ~slot of predicates."""
+        columns = self.code[:, [UNIT_LIST, UNIT_SLOTS, UNIT_PREDICATES]].tolist()
+        forms = zip(self.code[:, [OP, UNIT_FORM]].tolist(), columns, strict=True)
+        spans = [columns if form == [UNIT, FAST_ISSUE] else (0, 0, 0) for form, columns in forms]
+        lists = self.lists.tolist()
+        return [lists[a : a + n] + [~slot for slot in lists[a + n : a + n + p]] for a, n, p in spans]
+
+    @functools.cached_property
+    def plain_loads(self) -> set[int]:
+        """Rows of loads that are not strong operations (PTX ISA 8.4)."""
+        loads = ((row, i) for row, i in enumerate(self.instrs) if i is not None and i.op == "ld")
+        return {row for row, i in loads if not STRONG & set(i.mods)}
+
+    @functools.cached_property
+    def whole_warp(self) -> list[bool]:
+        """Per row: is it an instruction for all lanes of a warp?"""
+        aligned = [i is not None and "aligned" in i.mods for i in self.instrs]
+        barriers = [i is not None and i.op == "bar" and i.mods[:1] != ("warp",) for i in self.instrs]
+        return [a or b for a, b in zip(aligned, barriers, strict=True)]
+
+
+def lower(function: Function, module: Module, hot: dict[str, int]) -> Program:
+    """Lowers one kernel. `hot` numbers the scalar operations of the main loop. PtxError names what is not
+    modelled.
+    """
+    with explain_newer(module.version):
+        return _lower(split_wide(expand(function, module)), module, hot)
+
+
+def _lower(function: Function, module: Module, hot: dict[str, int]) -> Program:
+    rows, labels = classify(function)
+    targets, falls = jumps(rows, labels, function)
+    blocks = cfg.build_blocks(len(rows), targets, falls)
+    find_copies(rows, blocks)
+    slots = RegisterAllocator(function, module)
+    slots.allocate(blocks, rows)
+    return _Emitter(function, rows, labels, blocks, slots, hot).emit()
+
+
+class _Emitter:
+    """Numbers the rows and fills in the bytecode."""
+
+    def __init__(self, function, rows, labels, blocks, slots: RegisterAllocator, hot: dict[str, int]):
+        self.function, self.rows, self.labels, self.blocks = function, rows, labels, blocks
+        self.slots, self.hot = slots, hot
+        self.code: list[list[int]] = []
+        self.lists: list[int] = []
+        self.instrs: list[Instr | None] = []
+        self.handlers: list[Callable | None] = []
+        self.args: list = []
+        self.cold: dict[str, int] = {}
+        self.cold_ops: list[scalar.ScalarOp] = []
+        self.join_rows: dict[int, int] = {}  # block -> row of its JOIN
+        self.row_of: dict[int, int] = {}  # position -> row
+        self.copies: dict[int, list[tuple[int, int]]] = {}
+        self._emit_of = {
+            UNPACK: self._unpack,
+            EXIT: self._exit,
+            BRA: self._bra,
+            BRX: self._brx,
+            UNIT: self._unit,
+            LD: self._access,
+            ST: self._access,
+            COLD: self._scalar,
+        }
+
+    def emit(self) -> Program:
+        self._number()
+        for b, block in enumerate(self.blocks):
+            if b in self.join_rows:
+                self._put(None, JOIN)
+            for position in range(block.start, block.end):
+                row = self.rows[position]
+                with well_formed(row.instr):
+                    self._emit_of[row.kind](row, block)
+        code = np.array(self.code, dtype=np.int64).reshape(-1, COLUMNS)
+        lists = np.array(self.lists or [0], dtype=np.int32)
+        return Program(
+            self.function.name,
+            code,
+            lists,
+            self.instrs,
+            self.handlers,
+            self.args,
+            self.cold_ops,
+            self.slots,
+            self.function,
+            self.slots.local_offsets,
+            self.slots.local_bytes,
+            self.copies,
+        )
+
+    def _number(self) -> None:
+        meetings = {b.post for b in self.blocks if len(b.next) > 1 and b.post != cfg.EXIT}
+        joins = {b for b in meetings if not self._only_leaves(self.blocks[b])}
+        row = 0
+        for b, block in enumerate(self.blocks):
+            if b in joins:
+                self.join_rows[b] = row
+                self.row_of[block.start] = row
+                row += 1
+            for position in range(block.start, block.end):
+                self.row_of.setdefault(position, row)
+                row += self._lines(self.rows[position])
+
+    def _only_leaves(self, block: cfg.Block) -> bool:
+        """Lanes that would meet only to leave the kernel do not wait: barriers must not wait for them."""
+        first = self.rows[block.start]
+        return first.kind == EXIT and (first.instr is None or first.instr.pred is None)
+
+    def _lines(self, row: Row) -> int:
+        """Bytecode rows that an instruction becomes."""
+        if row.kind == UNPACK:
+            return len(row.writes[0].items)
+        return 2 if row.op is not None and self._needs_widening(row) else 1
+
+    def _put(self, instr: Instr | None, op: int, handler=None, args=(), **columns: int) -> list[int]:
+        line = [0] * COLUMNS
+        line[OP] = op
+        line[GUARD] = self.slots.predicate(instr.pred) if instr is not None and instr.pred is not None else 0
+        for name, value in columns.items():
+            line[OPERAND_COLUMNS[name]] = value
+        self.code.append(line)
+        self.instrs.append(instr)
+        self.handlers.append(handler)
+        self.args.append(args)
+        return line
+
+    def _exit(self, row: Row, block) -> None:
+        self._put(row.instr, EXIT)
+
+    def _rejoin(self, block) -> int:
+        return self.join_rows.get(block.post, -1)
+
+    def _bra(self, row: Row, block) -> None:
+        target = self.row_of[jump_position(row.instr, row.instr.operands[0], self.labels)]
+        line = self._put(row.instr, BRA, imm=target, rejoin=self._rejoin(block))
+        if len(block.next) == 1:
+            line[GUARD] = 0  # guarded or not, every lane goes there: they stay together
+
+    def _brx(self, row: Row, block) -> None:
+        start = len(self.lists)
+        items = branch_table(self.function, row.instr)
+        self.lists += [self.row_of[jump_position(row.instr, t, self.labels)] for t in items]
+        if len(block.next) == 1:
+            self._put(row.instr, BRA, imm=self.lists[start])
+            return
+        index = self.slots.value(row.instr.operands[0], "u32")
+        columns = {"brx_index": index, "brx_table": start, "brx_targets": len(items)}
+        self._put(row.instr, BRX, rejoin=self._rejoin(block), **columns)
+
+    def _unit(self, row: Row, block) -> None:
+        handler = row.unit.factory(row.instr)
+        types = _value_type(row.instr)
+        args = tuple(self._resolve(o, types) for o in row.instr.operands)
+        registers = self.slots.registers
+        pairs = [(registers[a], registers[b]) for a, copies in row.copies.items() for b in copies]
+        if pairs:
+            self.copies[len(self.code)] = pairs
+        silent = row.unit.observer_only
+        columns = {"unit_form": ONLY_OBSERVED} if silent else fast_columns(row, args, self.lists)
+        self._put(row.instr, UNIT, handler, row.unit.prepare(args), **columns)
+
+    def _resolve(self, operand, kind: str):
+        return self.slots.resolve(operand, kind, self.labels, self.row_of)
+
+    def _scalar(self, row: Row, block) -> None:
+        op = row.op
+        d, d2 = self._destinations(row)
+        reads = [i for o in row.reads for i in (o.items if isinstance(o, Vec) else (o,))]
+        sources = [self._source(o, t, row.instr) for o, t in zip(reads, op.src, strict=False)]
+        if getattr(op, "carry", "") in ("in", "both"):
+            sources.append(CARRY)
+        if getattr(op, "carry", "") in ("out", "both"):
+            d2 = CARRY
+        columns = {f"src{i}": slot for i, slot in enumerate(sources)} | {"dst0": d, "dst1": d2}
+        if op.key in self.hot:
+            self._put(row.instr, self.hot[op.key], **columns)
+        else:
+            number = self.cold.setdefault(op.key, len(self.cold))
+            if number == len(self.cold_ops):
+                self.cold_ops.append(op)
+            self._put(row.instr, COLD, imm=number, **columns)
+        if self._needs_widening(row):
+            self._widen(row)
+
+    def _unpack(self, row: Row, block) -> None:
+        for op, target in zip(address.unpack(row.instr), row.writes[0].items, strict=True):
+            self._scalar(Row(row.instr, COLD, op=op, writes=[target], reads=row.reads), block)
+
+    def _needs_widening(self, row: Row) -> bool:
+        target, kind = row.writes[0], row.op.dst[0]
+        narrow = kind in ("s8", "s16", "s32") and isinstance(target, Reg)
+        return narrow and self.slots.width(target) > type_bits(kind)
+
+    def _widen(self, row: Row) -> None:
+        """Sign-extends a signed result that is narrower than its destination register (PTX ISA 6.4.1)."""
+        target, instr = row.writes[0], row.instr
+        name = f"cvt.s{self.slots.width(target)}.{row.op.dst[0]}"
+        extend = Instr(
+            instr.pred, "cvt", tuple(name.split(".")[1:]), (target, target), instr.line, instr.text
+        )
+        self._scalar(make_row(extend), None)
+
+    def _destinations(self, row: Row) -> tuple[int, int]:
+        first = row.writes[0]
+        if isinstance(first, Pair):
+            return self._destination(first.first), self._destination(first.second)
+        second = self._destination(row.writes[1]) if len(row.writes) > 1 else 0
+        return self._destination(first), second
+
+    def _destination(self, operand) -> int:
+        if isinstance(operand, Sink):
+            return SINK
+        return self.slots.destination(operand)
+
+    def _source(self, operand, kind: str, instr: Instr) -> int:
+        if kind == "pred":
+            return self.slots.predicate(operand)
+        declared = isinstance(operand, Reg) and operand.name in self.function.regs
+        if instr.op in _EXACT and declared and self.slots.width(operand) != type_bits(kind):
+            what = f"{instr.name} takes a register of {type_bits(kind)} bits, not {operand.name}"
+            raise PtxError(what, instr.line, instr.text)
+        return self.slots.value(operand, kind, instr)
+
+    def _access(self, row: Row, block) -> None:
+        """A load or a store."""
+        width, signed, space, vector = access_form(row.instr)
+        load = row.kind == LD
+        value = row.writes[0] if load else row.instr.operands[1]
+        start = self._list(value, vector, row.instr, destination=load)
+        extend = self._sign_target(value) if load and signed else 0
+        base, offset, space = self._address(row.instr, row.instr.operands[1 if load else 0], space)
+        columns = {"list": start, "address": base, "elements": vector, "width": width, "extend": extend}
+        columns |= {"space": space, "whole": int((vector, width) in WHOLE_WARP and not extend)}
+        self._put(row.instr, row.kind, imm=offset, **{f"access_{name}": n for name, n in columns.items()})
+
+    def _sign_target(self, operand) -> int:
+        first = operand.items[0] if isinstance(operand, Vec) else operand
+        return self.slots.width(first) if isinstance(first, Reg) else 0
+
+    def _list(self, operand, count: int, instr: Instr, destination: bool) -> int:
+        items = operand.items if isinstance(operand, Vec) else (operand,)
+        if len(items) != count:
+            raise PtxError(f"expected {count} registers, found {len(items)}", instr.line, instr.text)
+        start = len(self.lists)
+        kind = _value_type(instr)
+        for item in items:
+            self.lists.append(self._destination(item) if destination else self.slots.value(item, kind, instr))
+        return start
+
+    def _address(self, instr: Instr, operand, space: int) -> tuple[int, int, int]:
+        if not isinstance(operand, Mem):
+            raise PtxError("expected an address in brackets", instr.line, instr.text)
+        if "param" in "".join(instr.mods) and isinstance(operand.base, Sym):
+            space = self.slots.param_space(operand.base.name)
+        base, offset = self.slots.address(operand)
+        return base, offset, space
+
+
+_EXACT = ("getctarank", "mapa", "cvta")  # instructions on addresses, whose type says how wide these are
+
+
+def _value_type(instr: Instr) -> str:
+    """The type that immediates of an instruction take: its last type modifier, else 64 bits."""
+    kinds = [m for m in instr.mods if m in TYPE_BITS and m != "pred"]  # masks and numbers are no predicates
+    return kinds[-1] if kinds else "b64"
+
+
+__all__ = ["Program", "lower", "constant_bits"]

@@ -1,0 +1,45 @@
+"""Columns of unit rows that the main loop does by itself without observers.
+
+Those are fast forms, which stand beside their units (`FastForm` in units/registry.py), and instructions that
+only leave their operands to another unit of the chip.
+"""
+
+from __future__ import annotations
+
+from ptxsim.frontend.parser import Sink
+from ptxsim.isa.operands import MemArg, PredArg
+from ptxsim.jit.bytecode import FAST_ISSUE, ISSUE_MOST
+from ptxsim.units.registry import fast_number
+
+
+def fast_columns(row, args: tuple, lists: list[int]) -> dict[str, int]:
+    """Columns of a unit row (instruction_selection.Row) with resolved operands `args`; {} for handler only.
+
+    `lists` takes the slots that an issued instruction reads.
+    """
+    unit = row.unit
+    if unit.fire_and_forget and all(isinstance(target, Sink) for target in row.writes):
+        return _issue(args, lists)
+    columns = unit.fast.encode(row.instr, args) if unit.fast else None
+    return {"unit_form": fast_number(unit.fast), **columns} if columns else {}
+
+
+def _issue(args: tuple, lists: list[int]) -> dict[str, int]:
+    slots, predicates, rest = [], [], list(args)
+    while rest:
+        match rest.pop():
+            case tuple(items):
+                rest += items
+            case MemArg(slot, _, parts):
+                slots.append(slot)
+                rest += parts
+            case PredArg(code):
+                predicates.append(code >> 1)
+            case int(slot) if slot >= 0:
+                slots.append(slot)
+    start, slots, predicates = len(lists), dict.fromkeys(slots), dict.fromkeys(predicates)
+    if len(slots) + len(predicates) > ISSUE_MOST:
+        return {}
+    lists += [*slots, *predicates]
+    counts = {"unit_slots": len(slots), "unit_predicates": len(predicates)}
+    return {"unit_form": FAST_ISSUE, "unit_list": start, **counts}

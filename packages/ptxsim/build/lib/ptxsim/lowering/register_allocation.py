@@ -1,0 +1,220 @@
+"""Operands -> slots of the register file: registers (shared by lifetime), constants, special registers,
+symbols.
+
+Slot order: first the registers, then the constants and specials (filled in once per warp).
+Predicates live in a file of their own, one 32-bit mask each; predicate 0 is always true. A predicate operand
+is coded as 2 * index + negated.
+"""
+
+from __future__ import annotations
+
+from ptxsim.frontend.parser import (
+    Function,
+    Imm,
+    Instr,
+    Label,
+    Mem,
+    Module,
+    Pair,
+    Paren,
+    Pred,
+    PtxError,
+    Reg,
+    Sink,
+    Sym,
+    Vec,
+)
+from ptxsim.isa.operands import MemArg, PredArg, constant_bits, type_bits
+from ptxsim.isa.special_registers import known_special
+from ptxsim.lowering import cfg
+
+
+class RegisterAllocator:
+    def __init__(self, function: Function, module: Module):
+        self.function, self.module = function, module
+        self.fixed: dict[
+            object, int
+        ] = {}  # ("const", bits) | ("special", name) | ("sym", name, offset) -> slot
+        self.registers: dict[str, int] = {}
+        self.predicates: dict[str, int] = {}  # special ones too: %is_explicit_cluster
+        self.register_slots = 2  # SINK and CARRY; final after allocate()
+        self.last_use: dict[str, int] = {}  # register -> last position at which it must keep its value
+        self.unset: dict[int, int] = {}  # slot of a register that may be read before it is written -> bits
+        self.local_offsets, self.local_bytes = _local_layout(function)
+        self._inner = {v.name for v in (*function.vars, *function.params)}
+
+    @property
+    def count(self) -> int:
+        """Slots in all."""
+        return self.register_slots + len(self.fixed)
+
+    def allocate(self, blocks: list[cfg.Block], rows: list) -> None:
+        """Gives every register a slot; lives that do not overlap share one."""
+        index: dict[str, int] = {}
+        uses, kills, defs, kept = [], [], [], set()
+        for row in rows:
+            guard = row.instr.pred if row.instr is not None else None
+            read = _registers(row.reads, self.function) | _bases(row.writes, self.function)
+            written = _registers(row.writes, self.function)
+            for name in sorted(read | written):
+                index.setdefault(name, len(index))
+            use, kill = _bits(read, index), _bits(written, index)
+            keeps = row.unit is not None and row.unit.async_destination
+            uses.append(use | (kill if guard is not None or keeps else 0))
+            kills.append(kill if guard is None else 0)
+            defs.append(kill)
+            if keeps:
+                kept |= written | {name for copies in row.copies.values() for name in copies}
+        ranges, unset = cfg.live_ranges(blocks, uses, kills, defs)
+        self._assign({name: ranges[i] for name, i in index.items() if i in ranges}, kept)
+        types = self.function.regs
+        self.unset = {
+            self.registers[name]: type_bits(types.get(name, "b64"))
+            for name, i in index.items()
+            if unset >> i & 1 and name in self.registers
+        }
+
+    def _assign(self, ranges: dict[str, list[int]], kept: set[str]) -> None:
+        free: list[int] = []
+        ending: dict[int, list[int]] = {}
+        last = -1
+        for name in sorted(ranges, key=lambda n: (ranges[n][0], n)):
+            start, end = ranges[name]
+            for position in range(last + 1, start):
+                free += ending.pop(position, [])
+            last = max(last, start - 1)
+            if name in kept or not free:
+                slot = self.register_slots
+                self.register_slots += 1
+            else:
+                slot = free.pop()
+            self.registers[name] = slot
+            if name not in kept:
+                ending.setdefault(end, []).append(slot)
+
+    def width(self, reg: Reg) -> int:
+        return type_bits(self.function.regs.get(reg.name, "b64"))
+
+    def destination(self, operand) -> int:
+        if not isinstance(operand, Reg):
+            raise PtxError("destination is not a register", self.function.line, str(operand))
+        if self.function.regs.get(operand.name) == "pred":
+            return self._predicate_index(operand.name)
+        if operand.name not in self.registers:
+            raise PtxError(f"undeclared register {operand.name}", self.function.line, operand.name)
+        return self.registers[operand.name]
+
+    def _predicate_index(self, name: str) -> int:
+        if name not in self.function.regs and not known_special(name):
+            raise PtxError(f"register {name} is not modelled", self.function.line, name)
+        return self.predicates.setdefault(name, len(self.predicates) + 1)
+
+    def predicate(self, operand) -> int:
+        """Code of a predicate operand: 2 * index + negated. Constants 0 / 1 are allowed."""
+        if isinstance(operand, Imm):
+            return 0 if operand.bits else 1
+        negated = isinstance(operand, Pred) and operand.negated
+        reg = operand.reg if isinstance(operand, Pred) else operand
+        return 2 * self._predicate_index(reg.name) + int(negated)
+
+    def value(self, operand, kind: str, instr: Instr | None = None) -> int:
+        """Slot of a source operand of type `kind`."""
+        if isinstance(operand, Imm):
+            return self._fix(("const", constant_bits(operand, kind)))
+        line, text = (instr.line, instr.text) if instr else (self.function.line, str(operand))
+        if isinstance(operand, Sym):
+            if not self.knows(operand.name):
+                raise PtxError(f"the address of {operand.name} is not modelled", line, text)
+            return self._fix(("sym", operand.name, operand.offset))
+        if isinstance(operand, Reg):
+            if operand.name in self.function.regs:
+                return self.destination(operand)
+            if not known_special(operand.name):
+                raise PtxError(f"register {operand.name} is not modelled", line, text)
+            return self._fix(("special", operand.name))
+        if isinstance(operand, Vec):
+            return self._fix(("const", 0)) if not operand.items else self.value(operand.items[0], kind, instr)
+        raise PtxError(f"operand {operand} is not modelled here", line, text)
+
+    def _fix(self, key: object) -> int:
+        return self.register_slots + self.fixed.setdefault(key, len(self.fixed))
+
+    def address(self, mem: Mem) -> tuple[int, int]:
+        """(slot, byte offset) of `[base + offset]`."""
+        if mem.base is None:
+            return self._fix(("const", mem.offset & (2**64 - 1))), 0
+        if isinstance(mem.base, Sym):
+            return self._fix(("sym", mem.base.name, mem.base.offset + mem.offset)), 0
+        return self.value(mem.base, "b64"), mem.offset
+
+    def param_space(self, name: str) -> int:
+        """Space of ld.param / st.param: a kernel parameter (global segment) or a call frame (local)."""
+        return 3 if name in self.local_offsets else 0
+
+    def resolve(self, operand, kind: str, labels: dict, rows: dict):
+        """Operand of a unit instruction, as its handler reads it."""
+        if isinstance(operand, Mem):
+            slot, offset = self.address(operand)
+            return MemArg(slot, offset, tuple(self.resolve(p, "b32", labels, rows) for p in operand.parts))
+        if isinstance(operand, Vec | Paren):
+            return tuple(self.resolve(o, kind, labels, rows) for o in operand.items)
+        if isinstance(operand, Pair):
+            return (
+                self.resolve(operand.first, kind, labels, rows),
+                self.resolve(operand.second, kind, labels, rows),
+            )
+        if isinstance(operand, Sink):
+            return -1
+        if isinstance(operand, Label):
+            return rows[labels[operand.name]]
+        if isinstance(operand, Pred) or (
+            isinstance(operand, Reg) and self.function.regs.get(operand.name) == "pred"
+        ):
+            return PredArg(self.predicate(operand))
+        if isinstance(operand, Sym) and not self.knows(operand.name):
+            return operand
+        return self.value(operand, kind)
+
+    def knows(self, name: str) -> bool:
+        """True for variables and parameters, False for functions and other names."""
+        return name in self._inner or name in self.module.vars
+
+
+def _registers(operands: list, function: Function) -> set[str]:
+    """Names of the data registers in operands, those inside addresses included."""
+    names: set[str] = set()
+    for o in operands:
+        if isinstance(o, Reg):
+            if o.name in function.regs and function.regs[o.name] != "pred":
+                names.add(o.name)
+        elif isinstance(o, Vec | Paren):
+            names |= _registers(list(o.items), function)
+        elif isinstance(o, Pair):
+            names |= _registers([o.first, o.second], function)
+        elif isinstance(o, Mem):
+            names |= _registers([o.base, *o.parts], function)
+    return names
+
+
+def _bases(writes: list, function: Function) -> set[str]:
+    """Registers that a destination operand reads: those inside an address."""
+    return {n for o in writes if isinstance(o, Mem) for n in _registers([o], function)}
+
+
+def _bits(names: set[str], index: dict[str, int]) -> int:
+    bits = 0
+    for name in names:
+        bits |= 1 << index[name]
+    return bits
+
+
+def _local_layout(function: Function) -> tuple[dict[str, int], int]:
+    """Offsets of .local and call-frame .param variables in a thread's local memory."""
+    offsets, end = {}, 0
+    for var in function.vars:
+        if var.space in ("local", "param"):
+            align = max(var.align or 1, 1)
+            end = -(-end // align) * align
+            offsets[var.name] = end
+            end += max(var.size, 1)
+    return offsets, -(-end // 16) * 16

@@ -1,0 +1,47 @@
+"""128-bit registers (PTX ISA 5.2.4): each becomes two 64-bit ones, low half first, before lowering."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ptxsim.frontend.parser import Function, Instr, Mem, PtxError, Reg, Vec
+
+_AS_PAIR = ("atom", "clusterlaunchcontrol")  # take a vector of the two halves
+
+
+def split_wide(function: Function) -> Function:
+    """The function without .b128 registers; itself if it has none. PtxError for uses not modelled."""
+    wide = {name for name, kind in function.regs.items() if kind == "b128"}
+    if not wide:
+        return function
+    out = replace(function, body=[], regs={n: k for n, k in function.regs.items() if n not in wide})
+    out.regs.update({half.name: "b64" for name in wide for half in _halves(name).items})
+    for item in function.body:
+        touches = isinstance(item, Instr) and any(_names(o) & wide for o in item.operands)
+        out.body += _split(item, wide) if touches else [item]
+    return out
+
+
+def _halves(name: str) -> Vec:
+    return Vec((Reg(f"{name}.lo"), Reg(f"{name}.hi")))
+
+
+def _names(operand) -> set[str]:
+    if isinstance(operand, Reg):
+        return {operand.name}
+    return {i.name for i in operand.items if isinstance(i, Reg)} if isinstance(operand, Vec) else set()
+
+
+def _split(instr: Instr, wide: set[str]) -> list[Instr]:
+    def halves(o):
+        return _halves(o.name) if isinstance(o, Reg) and o.name in wide else o
+
+    operands = tuple(halves(o) for o in instr.operands)
+    if instr.op in ("ld", "ldu", "st") and instr.mods[-1] == "b128" and not {"v2", "v4"} & set(instr.mods):
+        return [replace(instr, mods=(*instr.mods[:-1], "v2", "b64"), operands=operands)]
+    if instr.op == "mov" and all(isinstance(o, Vec) and len(o.items) == 2 for o in operands):
+        pairs = zip(operands[0].items, operands[1].items, strict=True)
+        return [replace(instr, mods=("b64",), operands=pair) for pair in pairs]
+    if instr.op in _AS_PAIR and all(isinstance(o, Mem | Vec | Reg) for o in operands):
+        return [replace(instr, operands=operands)]
+    raise PtxError(f"a 128-bit operand of {instr.op} is not modelled", instr.line, instr.text)

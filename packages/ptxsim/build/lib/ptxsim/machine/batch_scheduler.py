@@ -1,0 +1,123 @@
+"""Without observers, and with a fixed order of completions: one call of the main loop runs all splits.
+
+They run, one after the other, until each stands at something that only Python can do. Instructions that only
+hand work to another unit of the chip do not stop them: their operands are kept and handed over here, with
+observers too.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptxsim.jit import bytecode
+
+POLLS = 20  # unit instructions in a row without an effect that end a turn
+POLL_WORK = 2000  # main loop instructions that one of them takes as long as
+
+
+class BatchScheduler:
+    """The batch of one cluster: its arrays, as the main loop sees them."""
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+        self.members = np.zeros((2, cluster.warps * 32), np.int64)  # BATCH_LIST, BATCH_STATE
+        self.issued = np.zeros((bytecode.ISSUE_ROOM, bytecode.ISSUE_COLUMNS), np.uint64)
+        self.width = bytecode.ISSUE_VALUES + max(map(len, cluster.program.issued_slots), default=0)
+        control = cluster.control
+        control[bytecode.BATCH_PTR] = self.members.ctypes.data
+        control[bytecode.ISSUED_PTR] = self.issued.ctypes.data
+
+    def start(self) -> None:
+        """Forgets the cluster before."""
+        self.paused: set[int] = set()  # splits that have used up a turn
+        self.polls: dict[int, int] = {}  # split -> unit instructions in a row without an effect
+
+    def run(self) -> int:
+        """Runs every queued split up to what only Python can do; how many then stand in the queue."""
+        cluster, control = self.cluster, self.cluster.control
+        loop, words = cluster.loop, cluster.words
+        self.members[bytecode.BATCH_STATE] = bytecode.ABSENT
+        control[bytecode.BATCH], control[bytecode.NEW_COUNT], control[bytecode.BUDGET] = 0, 0, bytecode.TURN
+        while True:
+            self._admit()
+            if not control[bytecode.BATCH]:
+                break
+            reason = loop(words)
+            issued = control[bytecode.ISSUED]
+            split = cluster.splits[control[bytecode.SPLIT]]
+            cluster.settle(split)
+            cluster.serve(reason, split)
+            if reason == bytecode.REASON_STANDS and not issued and not cluster.queue:
+                break
+            if cluster.watchdog.exhausted():
+                break
+        return self._dismiss()
+
+    def _admit(self) -> None:
+        """Takes what is queued into the batch."""
+        (batch, state), control = self.members, self.cluster.control
+        for g in self.cluster.queue:
+            if state[g] == bytecode.ABSENT:
+                batch[control[bytecode.BATCH]] = g
+                control[bytecode.BATCH] += 1
+            state[g] = bytecode.MOVING
+        self.cluster.queue.clear()
+
+    def _dismiss(self) -> int:
+        """Puts all that can still run back into the queue."""
+        (batch, state), control = self.members, self.cluster.control
+        members = batch[: control[bytecode.BATCH]]
+        self.cluster.queue.extend(members[state[members] != bytecode.GONE].tolist())
+        self.paused = set(members[state[members] == bytecode.PAUSED].tolist())
+        if control[bytecode.FAST_DONE]:
+            self.cluster.watchdog.happened()
+        control[bytecode.BATCH] = control[bytecode.FAST_DONE] = 0
+        return len(self.cluster.queue)
+
+    def had_turn(self, g: int) -> bool:
+        """Whether a split has just run as long as it may; it is asked once."""
+        if g not in self.paused:
+            return False
+        self.paused.remove(g)
+        return True
+
+    def turn(self, g: int) -> int | None:
+        """One unit instruction of a split that stands there; the batch then goes on together.
+
+        The work without an effect, in instructions; None while the split's turn is not over.
+        """
+        cluster, split, before = self.cluster, self.cluster.splits[g], self.cluster.effects
+        row, mask = cluster.split_table[g, : bytecode.SP_MASK + 1].tolist()
+        guard = cluster.program.guards[row]
+        cluster.control[bytecode.EXECUTED] += 1
+        done = cluster.unit(split, row, mask & cluster.predicate(split, guard) if guard else mask)
+        self.polls[g] = polls = self.polls.get(g, 0) + 1 if done and cluster.effects == before else 0
+        if done:
+            cluster.queue.append(g)
+        if 0 < polls <= POLLS:
+            return None
+        self.polls[g] = 0
+        return polls * POLL_WORK
+
+    def _plain_loads(self, end: int) -> bool:
+        """Whether the log up to row `end` holds nothing new but loads that order nothing. An MMA may be heard
+        of before them: it writes no memory that they read, and ends no epoch that matters to them.
+        """
+        rows = self.cluster.access_log[self.cluster.told : end, bytecode.LOG_ROW].tolist()
+        return all(map(self.cluster.program.plain_loads.__contains__, rows))
+
+    def hand_over(self) -> None:
+        """Gives instructions that were issued in the main loop to their units, in order. Observers hear of
+        the accesses that came before one of them first.
+        """
+        cluster, program = self.cluster, self.cluster.program
+        count = cluster.control.item(bytecode.ISSUED)
+        cluster.control[bytecode.ISSUED] = 0
+        for row, g, mask, logged, *values in self.issued[:count, : self.width].tolist():
+            if cluster.checks and not (program.is_mma[row] and self._plain_loads(logged)):
+                cluster.tell_log(logged)
+            split = cluster.splits[g]
+            split.row, split.mask = row, mask
+            split.issued = dict(zip(program.issued_slots[row], values, strict=False))
+            program.handlers[row](cluster, split, program.args[row])
+            split.issued = None

@@ -1,0 +1,88 @@
+"""Memory as unit instructions see it: the checked and logged bytes at the addresses that lanes give."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptxsim.isa.address_map import (
+    FAULT_BOUNDS,
+    FAULT_MISALIGNED,
+    FAULT_OTHER_CTA,
+    SPACE_GENERIC,
+    SPACE_GLOBAL,
+    SPACE_LOCAL,
+    SPACES,
+)
+from ptxsim.jit.bytecode import LOG_PLACE, LOG_ROW, LOG_SAME, LOG_SIZE, LOG_THREAD
+from ptxsim.jit.translate import in_window, is_shared, place_name, resolve, shared_fault, shared_place
+
+
+def checked_view(
+    cluster, split, lane: int, address: int, size: int, space: str, write: bool
+) -> np.ndarray | None:
+    """uint8 (size,) view of simulated memory; None, with a finding, if the access is not legal.
+
+    The access is logged for the checks as one of this lane.
+    """
+    code, inside = resolve(SPACES.get(space, SPACE_GENERIC), address)
+    wrong, view, place = FAULT_MISALIGNED, None, 0
+    if address % size == 0:
+        wrong, view, place = _find(cluster, split, lane, code, inside, size)
+    if wrong:
+        cluster.reporter.fault(split.at(1 << lane), wrong, address, 1)
+        return None
+    if cluster.checks and place:
+        log = np.array([[split.row, split.warp * 32 + lane, place, 2 * size + int(write)]], np.int64)
+        cluster.checks.accesses(cluster, log)
+    return view
+
+
+def _find(cluster, split, lane: int, space: int, address: int, size: int):
+    """(fault or 0, view, place to log or 0) of an address that `resolve` gave."""
+    if space == SPACE_GLOBAL:
+        view, place = cluster.launch.memory.view(address, size), address
+    elif space == SPACE_LOCAL:
+        view, place = cluster.local[split.warp * 32 + lane, address : address + size], 0
+    else:
+        end = cluster.launch.shared_end
+        wrong = shared_fault(space, address, size, split.cta, cluster.ctas, end)
+        rank, offset = shared_place(address)
+        view = None if wrong else cluster.shared[rank, offset : offset + size]
+        return wrong, view, place_name(rank, offset)
+    return FAULT_BOUNDS * (view is None or len(view) < size), view, place
+
+
+def own_offsets(cluster, split, addresses: np.ndarray, size: int, space: str = "shared") -> np.ndarray | None:
+    """Window offsets of the CTA's own shared memory at the int64 addresses of the split's first lanes.
+
+    None, with a finding, if one of them is misaligned or does not have `size` bytes there.
+    """
+    rank, offsets = shared_place(addresses)
+    other = rank != split.cta
+    if SPACES.get(space, SPACE_GENERIC) == SPACE_GENERIC:
+        other |= ~is_shared(addresses)
+    for kind, wrong in (
+        (FAULT_OTHER_CTA, other),
+        (FAULT_MISALIGNED, offsets % size != 0),
+        (FAULT_BOUNDS, ~in_window(offsets, size, cluster.launch.shared_end)),
+    ):
+        if wrong.any():
+            at = int(np.flatnonzero(wrong)[0])
+            lane = int(split.lanes[at]) if at < len(split.lanes) else at
+            where = split.at(1 << lane)
+            cluster.reporter.fault(where, kind, int(addresses[at]), int(wrong.sum()))
+            return None
+    return offsets
+
+
+def log_own(
+    cluster, split, lanes, offsets: np.ndarray, size: int, stored: np.ndarray | None = None
+) -> np.ndarray:
+    """Rows of `Observer.accesses`: lanes load at their offsets, or store `stored` (uint8 (lanes, size))."""
+    log = np.empty((len(offsets), 4), np.int64)
+    log[:, LOG_ROW], log[:, LOG_SIZE] = split.row, 2 * size
+    if stored is not None:
+        held = cluster.shared[split.cta][offsets[:, None] + np.arange(size)]
+        log[:, LOG_SIZE] += 1 + LOG_SAME * (held == stored).all(axis=1)
+    log[:, LOG_THREAD], log[:, LOG_PLACE] = split.warp * 32 + lanes, place_name(split.cta, offsets)
+    return log

@@ -1,0 +1,36 @@
+"""What the ISA leaves open and a run has to choose: `program` takes the kind way, `adverse` an unkind one.
+
+An int seed draws. docs/choices.md lists every such place of the simulator.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from ptxsim.machine.occupancy import ctas_per_sm
+
+LAST_LANE = 31
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The choices that hold for a whole launch."""
+
+    elected: int  # elect.sync takes the highest member up to this lane, else the lowest (9.7.13.14)
+    neighbours: bool  # another CTA of the grid runs on the same SM, and allocates tensor memory first
+
+
+def choices(launch, order: str | int) -> Choices:
+    """Those of an order, for the CTAs of a launch."""
+    shared = ctas_per_sm(launch) > 1
+    if isinstance(order, int):
+        draw = random.Random(order)
+        return Choices(draw.randrange(LAST_LANE + 1), shared and draw.random() < 0.5)
+    return Choices(LAST_LANE, shared) if order == "adverse" else Choices(0, False)
+
+
+def elected_lane(members: int, limit: int) -> int:
+    """The lane that elect.sync takes; the same for the same members each time (9.7.13.14)."""
+    below = members & ((2 << limit) - 1)
+    return below.bit_length() - 1 if below else (members & -members).bit_length() - 1

@@ -1,0 +1,389 @@
+"""One cluster of CTAs while it runs: registers, shared and tensor memory, barriers, and the scheduler of its
+warps.
+
+A split is a set of lanes of one warp that stand at the same instruction; splits are what gets scheduled. The
+main loop (loop_template.py) runs a split up to its next unit instruction; the handler of that instruction
+then runs here.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+
+from ptxsim.isa.operands import UNSET
+from ptxsim.jit import bytecode
+from ptxsim.jit.codegen import cold_operation
+from ptxsim.machine.async_queue import Engine
+from ptxsim.machine.batch_scheduler import POLL_WORK, POLLS, BatchScheduler
+from ptxsim.machine.choices import choices
+from ptxsim.machine.control_words import describe
+from ptxsim.machine.forward_progress import MOST_UNITS, held_back, time_out
+from ptxsim.machine.late_operations import LateOperations, base_of
+from ptxsim.machine.mbarrier import MBarrier
+from ptxsim.machine.split import BLOCK, PARK, Split, Wait
+from ptxsim.machine.tensor_memory import TensorMemory
+from ptxsim.machine.watchdog import Watchdog
+from ptxsim.report.findings import Reporter
+
+LOG_CAPACITY = 1 << 16
+
+
+class Cluster:
+    def __init__(self, launch, order: str | int, reporter: Reporter, checks=None, explain=None):
+        """checks: observers of the run; explain(cluster, reporter) -> Finding, asked when all are stuck."""
+        self.launch, self.program = launch, launch.program
+        self.reporter, self.checks, self.explain = reporter, checks, explain
+        self.late = LateOperations(order)
+        self.order = base_of(order)
+        self.dry = False  # tensor cores and TMA move no data, for timing/
+        self.ctas = launch.ctas_per_cluster
+        self.threads_per_cta = launch.threads
+        self.warps_per_cta = -(-launch.threads // 32)
+        self.warps = self.ctas * self.warps_per_cta
+        self.choices = choices(launch, order)
+        self._allocate()
+        self.told = 0  # rows of the access log that observers know
+        describe(self)
+        self.map_memory()
+        launch.fill_fixed(self)
+        self.splits = [Split(self, i) for i in range(self.warps * 32)]
+        self.batch = BatchScheduler(self)
+        self.loop = launch.loop
+        self.tensor_operations = self.tma_bytes = 0
+
+    def _allocate(self) -> None:
+        launch, slots = self.launch, self.program.slots
+        self.registers = np.zeros((self.warps, max(slots.count, 1), 32), np.uint64)
+        self.fresh = np.zeros((slots.register_slots, 1), np.uint64)  # what registers hold at first
+        for slot, bits in slots.unset.items():
+            self.fresh[slot] = UNSET & (1 << bits) - 1
+        self.predicates = np.zeros((self.warps, len(slots.predicates) + 1), np.int64)
+        self.living = np.zeros(self.warps, np.int64)
+        self.phases = np.zeros((bytecode.PHASE_ROOM, bytecode.PHASE_COLUMNS), np.int64)
+        self.split_table = np.zeros((self.warps * 32, bytecode.SPLIT_COLUMNS), np.int64)
+        self.group_table = np.zeros((self.warps * 32, bytecode.GROUP_COLUMNS), np.int64)
+        self.cta_table = np.zeros((self.ctas, bytecode.CT_COLUMNS), np.int64)
+        self.access_log = np.zeros((LOG_CAPACITY if self.checks else 32, bytecode.LOG_COLUMNS), np.int64)
+        self.control = np.zeros(bytecode.CONTROL_WORDS, np.int64)
+        self.words = self.control.ctypes.data
+        self.shared = np.zeros((self.ctas, -(-launch.shared_end // 1024) * 1024), np.uint8)
+        self.shared_chunks = [window.view(np.complex128) for window in self.shared]  # units of 16 bytes
+        neighbours = self.choices.neighbours
+        self.tmem = [TensorMemory(neighbours) for _ in range(self.ctas)] if launch.uses_tmem else []
+        self.local = np.zeros((self.warps * 32, max(self.program.local_bytes, 1)), np.uint8)
+        self.cta_table[:] = [(rank, window.ctypes.data) for rank, window in enumerate(self.shared)]
+
+    def map_memory(self) -> None:
+        """Tells the main loop where global memory is now."""
+        self.segment_table = self.launch.memory.table()
+        self.control[bytecode.SEG_PTR] = self.segment_table.ctypes.data
+        self.control[bytecode.SEGMENTS] = len(self.segment_table)
+        self.control[bytecode.LAST_SEGMENT] = 0
+
+    def start(self, index: int) -> None:
+        """Resets everything for cluster number `index` of the grid."""
+        self.index = index
+        self.cta_ids = self.launch.cluster_cta_ids(index)
+        self.registers[:, : len(self.fresh)] = self.fresh
+        self.predicates[:] = 0
+        self.predicates[:, 0] = 0xFFFF_FFFF
+        self.split_table[:] = 0
+        self.split_table[:, bytecode.SP_GROUP] = -1
+        self.group_table[:] = 0
+        self.shared[:] = 0xFF  # NaN in every floating type: what was never written shows
+        self.local[:] = 0xFF
+        self.launch.fill_changing(self)
+        self.mbarriers: dict[tuple[int, int], MBarrier] = {}
+        for memory in self.tmem:
+            memory.clear()
+        self.engine = Engine(self.order)
+        self.batched = not self.checks and self.engine.random is None
+        self.batch.start()
+        self.late.start()
+        self.unit_state: dict[object, object] = {}  # bar, bulk groups, ...: state that units keep per cluster
+        self.waiting: dict[object, list[int]] = {}
+        self.waits: dict[int, Wait] = {}
+        self.alive = [self._start_warp(w) for w in range(self.warps)]
+        self.living[:] = self.alive
+        self.control[bytecode.PHASES], self.phase_rows = 0, {}
+        self.queue = deque(w * 32 for w in range(self.warps) if self.alive[w])
+        self.apart: set[int] = set()  # warps whose lanes went on apart
+        self.watchdog = Watchdog(self, self.launch.max_instructions)
+        self.effects = 0  # changes that could let a polling split go on
+        self.timeouts = False
+        self.stuck = False
+        if self.checks:
+            self.checks.start(self)
+
+    def forget_counts(self) -> None:
+        """Starts counts and findings afresh, in a process that runs part of a launch."""
+        self.count_from(0, 0, 0)
+        self.reporter.found, self.reporter.printed = {}, []
+
+    def counts(self) -> tuple[int, int, int]:
+        """Warp instructions, TMA bytes and tensor operations so far."""
+        return self.executed(), self.tma_bytes, self.tensor_operations
+
+    def count_from(self, executed: int, tma_bytes: int, tensor_operations: int) -> None:
+        self.control[bytecode.EXECUTED] = executed
+        self.tma_bytes, self.tensor_operations = tma_bytes, tensor_operations
+
+    def lanes_at_start(self, w: int) -> int:
+        """Mask of the lanes that a warp begins with: all 32, except in a last warp that is not full."""
+        return (1 << min(32, self.threads_per_cta - w % self.warps_per_cta * 32)) - 1
+
+    def _start_warp(self, w: int) -> int:
+        mask = self.lanes_at_start(w)
+        columns = [bytecode.SP_STATE, bytecode.SP_MASK, bytecode.SP_WARP, bytecode.SP_GROUP]
+        self.split_table[w * 32, columns] = bytecode.RUNNABLE, mask, w, -1
+        return mask
+
+    # ---- registers, as handlers see them ----
+
+    def read(self, split: Split, slot: int) -> np.ndarray:
+        """uint64 (32,) of a slot, all lanes."""
+        if split.issued:
+            return np.full(32, split.issued[slot], np.uint64)
+        return self.registers[split.warp, slot]
+
+    def scalar(self, split: Split, slot: int) -> int:
+        """The leader lane's value."""
+        return split.issued[slot] if split.issued else self.registers.item(split.warp, slot, split.leader)
+
+    def scalars(self, split: Split, slots: list[int]) -> list[int]:
+        """The leader lane's values of several slots."""
+        if split.issued:
+            return [split.issued[slot] for slot in slots]
+        return self.registers[split.warp, slots, split.leader].tolist()
+
+    def write(self, split: Split, slot: int, values) -> None:
+        """Writes active lanes: a value per active lane, or one for all. Slot -1 is the sink."""
+        if slot >= 0:
+            self.registers[split.warp, slot, split.lanes] = values
+
+    def predicate(self, split: Split, code: int) -> int:
+        """Mask of a predicate operand."""
+        slot = code >> 1
+        value = split.issued[~slot] if split.issued else self.predicates.item(split.warp, slot)
+        return (~value if code & 1 else value) & 0xFFFF_FFFF
+
+    def set_predicate(self, split: Split, code: int, mask: int) -> None:
+        old = int(self.predicates[split.warp, code >> 1])
+        self.predicates[split.warp, code >> 1] = (old & ~split.mask) | (mask & split.mask)
+
+    def address(self, split: Split, arg) -> int:
+        """The leader lane's address of a MemArg."""
+        return self.scalar(split, arg.slot) + arg.offset
+
+    def addresses(self, split: Split, arg) -> np.ndarray:
+        """int64 address of every active lane."""
+        return self.read(split, arg.slot)[split.lanes].astype(np.int64) + arg.offset
+
+    # ---- sleeping and waking ----
+
+    def wait(self, split: Split, wait: Wait, park: bool = False) -> str:
+        """Puts the split to sleep until wake(wait.key); with `park` it goes on after the instruction."""
+        self.waiting.setdefault(wait.key, []).append(split.index)
+        self.waits[split.index] = wait
+        return PARK if park else BLOCK
+
+    def wake(self, key: object) -> None:
+        """Makes every split that waits for `key` runnable."""
+        self.effects += 1
+        for g in self.waiting.pop(key, ()):
+            self.waits.pop(g, None)
+            self.split_table[g, bytecode.SP_STATE] = bytecode.RUNNABLE
+            self.queue.append(g)
+
+    # ---- running ----
+
+    def run(self, alone: bool = True) -> bool:
+        """Runs all threads to their end, or until nothing can move any more.
+
+        False: threads poll, and only another cluster can help them (not with `alone`: that is a deadlock).
+        """
+        self.watchdog.begin(alone)
+        batch = standing = 0  # splits that ran as one, and those of them that still wait for their turn
+        while True:
+            if not standing and self.batched:
+                batch = standing = self.batch.run()
+                if self.watchdog.exhausted():
+                    break
+            if not self.queue:
+                if self.engine.complete_one() or self.late.release(self):
+                    continue
+                if self.waits and time_out(self):
+                    continue
+                break
+            before, g = self.effects, self._next()
+            spun, standing = self._turn(g, batch > 1), max(0, standing - 1)
+            if self.engine.eager:
+                self.engine.flush()
+            elif self.engine.random and self.engine.random.random() < 0.5:
+                self.engine.complete_one()
+            work = 0 if spun is not None and self.effects != before else spun
+            if not self.watchdog.gets_on(g, work):
+                if self.watchdog.others_may_help():
+                    return False
+                break
+        if self.queue or self.waits:
+            self.watchdog.give_up()
+        self.engine.flush()
+        if self.checks:
+            self.checks.finish(self)
+        return True
+
+    def _next(self) -> int:
+        if self.engine.random and len(self.queue) > 1:
+            self.queue.rotate(self.engine.random.randrange(len(self.queue)))
+        return self.queue.popleft()
+
+    def _turn(self, g: int, together: bool) -> int | None:
+        """Split g's turn, alone or as one of a batch: the work without an effect, None if it is not over."""
+        if self.batch.had_turn(g):
+            self.queue.append(g)
+            return bytecode.TURN
+        return self.batch.turn(g) if together else self._step(g)
+
+    def _step(self, g: int) -> int:
+        """Runs split g until it sleeps or ends (0), or has had its turn (the work done, in instructions)."""
+        control, split = self.control, self.splits[g]
+        control[bytecode.SPLIT] = g
+        control[bytecode.BUDGET] = (
+            self.watchdog.polling.budget(g, bytecode.TURN) if self.checks else bytecode.TURN
+        )
+        loop, words, polls, units = self.loop, self.words, 0, 0
+        while polls <= POLLS and units < MOST_UNITS:
+            control[bytecode.NEW_COUNT], before = 0, self.effects
+            reason = loop(words)
+            self.settle(split)
+            if reason == bytecode.REASON_UNIT:
+                row = self.split_table.item(g, bytecode.SP_PC)
+                if not self.unit(split, row, control.item(bytecode.UNIT_MASK)):
+                    return 0
+                polls, units = polls + 1 if self.effects == before else 0, units + 1
+            elif self.serve(reason, split):
+                polls += reason == bytecode.REASON_FAULT
+            elif reason in (bytecode.REASON_FAULT, bytecode.REASON_BUDGET):  # the first: its log is full
+                self.queue.append(g)
+                return bytecode.TURN
+            else:
+                return 0
+        self.queue.append(g)
+        return polls * POLL_WORK
+
+    def serve(self, reason: int, split: Split) -> bool:
+        """What the main loop needs of Python besides unit instructions; whether the split goes on at once."""
+        if reason == bytecode.REASON_COLD:
+            self._cold(split.index)
+        elif reason == bytecode.REASON_FAULT and self.control[bytecode.FAULTS]:
+            self._fault(split)
+        else:
+            if reason == bytecode.REASON_BAD_INDEX:
+                self._bad_index(split)
+            return False
+        return True
+
+    def settle(self, split: Split) -> None:
+        """What the main loop left behind besides its reason."""
+        if self.control[bytecode.ISSUED]:
+            self.batch.hand_over()
+        if self.control[bytecode.NEW_COUNT]:
+            self._adopt()
+        if self.control[bytecode.LOG_USED]:
+            self.tell_log(int(self.control[bytecode.LOG_USED]))
+            self.control[bytecode.LOG_USED] = self.told = 0
+        if self.control[bytecode.EXITED]:
+            self._exited(split)
+
+    def unit(self, split: Split, row: int, mask: int) -> bool:
+        """Runs the unit instruction at which a split stands for the lanes in mask; False if it must sleep."""
+        g, outcome = split.index, BLOCK
+        split.row, split.mask = row, mask
+        if split.mask == self.alive[split.warp] or not held_back(self, split):
+            if self.late.on and self.late.takes(self, split):
+                return False
+            outcome = self.program.handlers[row](self, split, self.program.args[row])
+        if outcome is not BLOCK:
+            self.split_table[g, bytecode.SP_PC] = row + 1
+        if outcome is None:
+            return True
+        if self.waits.get(g) is not None:
+            self.split_table[g, bytecode.SP_STATE] = bytecode.BLOCKED
+        return False
+
+    def _bad_index(self, split: Split) -> None:
+        split.row = int(self.split_table[split.index, bytecode.SP_PC])
+        self.reporter.add("illegal", "error", "brx.idx: index outside its table", split=split)
+        self.split_table[split.index, bytecode.SP_STATE] = bytecode.FREE
+        self._exited(split)
+
+    def _adopt(self) -> None:
+        """Queues splits that a branch created."""
+        first, count = bytecode.NEW_FIRST, int(self.control[bytecode.NEW_COUNT])
+        created = self.control[first : first + count]
+        for g in dict.fromkeys(created.tolist()):
+            if self.split_table[g, bytecode.SP_STATE] == bytecode.RUNNABLE and g not in self.queue:
+                self.queue.append(g)
+
+    def _cold(self, g: int) -> None:
+        row = int(self.split_table[g, bytecode.SP_PC])
+        control, w = self.control, g // 32
+        cold_operation(self.program.cold[int(self.program.code[row, bytecode.IMM])])(
+            int(control[bytecode.CODE_PTR]) + row * bytecode.ROW_BYTES,
+            int(control[bytecode.UNIT_MASK]),
+            int(control[bytecode.R_PTR]) + w * int(control[bytecode.R_STRIDE]),
+            int(control[bytecode.P_PTR]) + w * int(control[bytecode.P_STRIDE]),
+        )
+        self.split_table[g, bytecode.SP_PC] = row + 1
+
+    def tell_log(self, end: int) -> None:
+        """Tells observers of the accesses in the log up to row `end`."""
+        if end > self.told:
+            self.checks.accesses(self, self.access_log[self.told : end])
+            self.told = end
+
+    def _fault(self, split: Split) -> None:
+        """A load or store left its memory: report it; the loop has skipped the access."""
+        control = self.control
+        split.row = int(self.split_table[split.index, bytecode.SP_PC]) - 1
+        self.reporter.fault(
+            split.at(1 << int(control[bytecode.FAULT_LANE])),
+            int(control[bytecode.FIRST_KIND]),
+            int(control[bytecode.FAULT_ADDRESS]),
+            int(control[bytecode.FAULTS]),
+        )
+        control[bytecode.FAULTS] = 0
+
+    def _exited(self, split: Split) -> None:
+        """Lanes have left the kernel; barriers of a CTA count only threads that are still there."""
+        w = split.warp
+        self.control[bytecode.EXITED] = 0
+        rows = slice(w * 32, w * 32 + 32)
+        splits, groups = self.split_table[rows], self.group_table[rows]
+        there = splits[:, bytecode.SP_MASK] * (splits[:, bytecode.SP_STATE] != bytecode.FREE)
+        gathered = groups[:, bytecode.G_ARRIVED] * (groups[:, bytecode.G_LIVE] != 0)
+        live = int(np.bitwise_or.reduce(there | gathered))
+        self.alive[w] = self.living[w] = live
+        self.effects += 1
+        for key in [k for k in self.waiting if k[0] in ("meet", "gather") and k[1] == w]:
+            self.wake(key)
+        for hook in self.launch.exit_hooks:
+            hook(self, split.cta)
+
+    def executed(self) -> int:
+        """Warp instructions that this machine has run so far."""
+        return self.control.item(bytecode.EXECUTED)
+
+    def logged(self) -> int:
+        """Rows of the access log that the main loop has filled; observers know the first `told` of them."""
+        return int(self.control[bytecode.LOG_USED])
+
+    def cta_alive(self, cta: int) -> int:
+        """Threads of a CTA that have not exited, whole warps counted (as CTA barriers count, PTX ISA
+        9.7.13.1).
+        """
+        first = cta * self.warps_per_cta
+        return 32 * sum(m != 0 for m in self.alive[first : first + self.warps_per_cta])

@@ -1,0 +1,43 @@
+"""The control words of a cluster: where its arrays are, and how large, for the compiled loop."""
+
+from __future__ import annotations
+
+from ptxsim.jit import bytecode
+
+
+def describe(cluster) -> None:
+    """Fills in cluster.control once; the arrays stay where they are. Global memory is told later."""
+    program = cluster.program
+    arrays = {
+        bytecode.CODE_PTR: program.code,
+        bytecode.LISTS_PTR: program.lists,
+        bytecode.R_PTR: cluster.registers,
+        bytecode.P_PTR: cluster.predicates,
+        bytecode.SP_PTR: cluster.split_table,
+        bytecode.G_PTR: cluster.group_table,
+        bytecode.CT_PTR: cluster.cta_table,
+        bytecode.LOG_PTR: cluster.access_log,
+        bytecode.ALIVE_PTR: cluster.living,
+        bytecode.PHASE_PTR: cluster.phases,
+        bytecode.LOCAL_PTR: cluster.local,
+    }
+    in_place = cluster.late.on or cluster.checks and cluster.checks.in_place
+    numbers = {
+        bytecode.WARPS_PER_CTA: cluster.warps_per_cta,
+        bytecode.CLUSTER_SIZE: cluster.ctas,
+        bytecode.SHARED_LIMIT: cluster.launch.shared_end,
+        bytecode.LOCAL_BYTES: program.local_bytes,
+        bytecode.ROWS: len(program.code),
+        bytecode.LISTS: len(program.lists),
+        bytecode.R_STRIDE: cluster.registers.strides[0],
+        bytecode.P_STRIDE: cluster.predicates.strides[0],
+        bytecode.SPLITS: len(cluster.split_table),
+        bytecode.LOG_ROOM: len(cluster.access_log),
+        bytecode.LOG_ON: int(cluster.checks is not None),
+        bytecode.ELECTED: cluster.choices.elected,
+        bytecode.ISSUES: 0 if in_place else bytecode.ISSUE_ROOM,
+    }
+    for word, array in arrays.items():
+        cluster.control[word] = array.ctypes.data
+    for word, number in numbers.items():
+        cluster.control[word] = number

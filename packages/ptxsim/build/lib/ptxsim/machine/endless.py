@@ -1,0 +1,203 @@
+"""Loops that never end although they have effects: a state of the cluster that comes again, or too much work.
+
+A cluster is a deterministic machine. Where all that its threads can read (registers, shared, tensor and
+global memory, barriers) is again as it was while every thread that can run had its turns, it goes round
+forever: a tile loop without next_tile(), CTAs that poll a flag with bar.sync in the loop. What loops is named
+by the smallest loop of the program that holds the places where its warps were meanwhile.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+
+from ptxsim.jit import bytecode
+from ptxsim.report.findings import Finding
+
+START = 1024  # turns after which a cluster is watched; most end before, and pay nothing
+START_TOGETHER = 128  # where other clusters may help it
+AGAIN = 3  # times that a state must come back
+AGAIN_AT_RANDOM = 100  # where the next to run is drawn: until then everybody had a turn
+MOST_INSTRUCTIONS = 4_000_000_000  # warp instructions of a cluster
+HINT = (
+    "nothing that its condition depends on changes any more: is the tile scheduler (or the state) "
+    "initialised, and does every way round call next_tile() (or advance it)?"
+)
+POLLS = ("mbarrier.test_wait", "mbarrier.try_wait", "atom")
+
+
+class Rounds:
+    """Looks for states that come again, and for loops that copy the same tiles over and over."""
+
+    def __init__(self, cluster, most: int | None, start: int = START):
+        self.most, self.first = most or MOST_INSTRUCTIONS, cluster.executed()
+        self.copied: set = set()  # (kind, tensor, coordinates) of copies
+        self.known_copies = 0  # copies since one of a new tile inside its tensor
+        self.left: int | None = None  # state in which the cluster was last put aside
+        self.watch(start)
+
+    def watch(self, start: int) -> None:
+        """Looks at states from `start` turns on."""
+        self.turns = self.again = 0
+        self.start = self.next = start  # turn whose state is compared with those that follow
+        self.key = self.state = self.memory = None
+        self.stood: set[tuple[int, int]] = set()  # (warp, row) of the latest turns
+
+    def came_back(self, cluster, g: int) -> bool:
+        """After a turn of split g: whether the cluster goes round."""
+        self.turns += 1
+        if self.turns & (self.turns - 1) == 0:
+            self.stood = set()  # what stands before the loop shall not count to it
+        self.stood.add((g // 32, cluster.split_table.item(g, bytecode.SP_PC)))
+        if self.turns < self.start:
+            return False
+        fresh = self.turns >= self.next
+        if not fresh and g != self.key[0]:  # cheap, and enough for most turns
+            return False
+        own = zlib.crc32(np.ascontiguousarray(cluster.registers[g // 32]))  # differs in most loops that end
+        if not fresh and own != self.key[1]:
+            return False
+        key = (g, own, tuple(cluster.queue), cluster.split_table.tobytes())
+        if fresh:
+            self.next, self.again = 2 * self.turns, 0
+            self.key, self.state, self.memory = key, state_of(cluster), None
+            return False
+        if key != self.key or state_of(cluster) != self.state:
+            return False
+        before, self.memory = self.memory, memory_of(cluster)
+        self.again = self.again + 1 if self.memory == before else 1
+        return self.again >= (AGAIN_AT_RANDOM if cluster.engine.random else AGAIN)
+
+    def same_as_left(self, cluster) -> bool:
+        """Whether the cluster is put aside just as it was the last time."""
+        before, self.left = self.left, hash((state_of(cluster), memory_of(cluster)))
+        return self.left == before
+
+    def copies(self, kind: str, tmap, start: tuple[int, ...]) -> None:
+        """A tensor copy of the box at `start` was issued."""
+        tile = (kind, tmap.segment, tmap.byte_offset, start)
+        if tile in self.copied or tmap.misses(start):
+            self.known_copies += 1
+        else:
+            self.copied.add(tile)
+            self.known_copies = 0
+
+    def same_tiles(self) -> bool:
+        """Whether copies brought nothing new for far longer than a loop over tiles makes them."""
+        return self.known_copies > 1024 + 64 * len(self.copied)
+
+    def given_up(self, cluster) -> bool:
+        """Whether the cluster did more than any kernel that ends."""
+        return self.same_tiles() or cluster.executed() - self.first > self.most
+
+    def rows(self) -> dict[int, tuple[int, int]]:
+        """Warp -> first and last row at which it stood lately."""
+        found: dict[int, list[int]] = {}
+        for warp, row in sorted(self.stood):
+            found.setdefault(warp, []).append(row)
+        return {warp: (rows[0], rows[-1]) for warp, rows in found.items()}
+
+
+def state_of(cluster) -> tuple:
+    """What the threads of a cluster hold. Of counted phases only the parity can be read."""
+    arrays = [cluster.registers, cluster.predicates, cluster.group_table, cluster.shared, cluster.local]
+    arrays += [array for tmem in cluster.tmem for array in (tmem.owner, tmem.cells)]
+    barriers = [(at, b.expected, b.pending, b.tx, b.phase & 1) for at, b in cluster.mbarriers.items()]
+    arrived = [(key, bar.arrived) for key, bar in cluster.unit_state.items() if key[0] == "bar"]
+    pending = [(work.label, len(queue)) for queue in cluster.engine.queues.values() for work in queue]
+    return tuple(array.tobytes() for array in arrays), tuple(barriers), tuple(arrived), tuple(pending)
+
+
+def memory_of(cluster) -> int:
+    """A number for what global memory holds."""
+    found = 0
+    for array in cluster.launch.memory.arrays:
+        found = zlib.crc32(np.ascontiguousarray(array), found)
+    return found
+
+
+def polls(cluster, rounds: Rounds) -> bool:
+    """Whether a loop in which warps stand reads what others write: a barrier, an atomic, a strong load."""
+    program = cluster.program
+    for span in rounds.rows().values():
+        first, last = loop_around(program, *span)
+        for instr in filter(None, program.instrs[first : last + 1]):
+            if instr.name.startswith(POLLS) or {"volatile", "relaxed", "acquire"} & set(instr.mods):
+                return True
+    return False
+
+
+def report(cluster, rounds: Rounds, proven: bool) -> Finding:
+    """The finding: which warps go round in which loop. Not proven: the run was only given up."""
+    names, loops = _loops(cluster, rounds.rows())
+    if proven:
+        message = f"{names} never leave {loops}: every time round, the cluster is in the same state again"
+    elif rounds.same_tiles():
+        tiles = f"{rounds.known_copies} tensor copies in a row were of the same {len(rounds.copied)} tiles"
+        tiles += " or outside of their tensors"
+        message = f"no end in sight for {names} in {loops}: {tiles}. The run was given up"
+    else:
+        message = (
+            f"{names} are still in {loops} after {cluster.executed() - rounds.first} warp instructions of "
+            f"the cluster (max_instructions={rounds.most}). The run was given up"
+        )
+    where, evidence = _where(cluster, rounds.rows()), {"cause": "endless"}
+    return Finding("deadlock", "error" if proven else "incomplete", message, HINT, where, evidence)
+
+
+def _loops(cluster, rows: dict[int, tuple[int, int]]) -> tuple[str, str]:
+    """(`warps 0, 4`, `the loop at lines 12 .. 30`)."""
+    program, reporter = cluster.program, cluster.reporter
+    heads = [loop_around(program, *span) for span in rows.values()] or [(0, len(program.code) - 1)]
+    first, last = min(h[0] for h in heads), max(h[1] for h in heads)
+    lines = [program.instrs[row] for row in range(first, last + 1) if program.instrs[row] is not None]
+    warps = sorted({w % cluster.warps_per_cta for w in rows})
+    names = f"warp{'s' * (len(warps) > 1)} {', '.join(map(str, warps))}" if warps else "threads"
+    sourced = [i for i in lines if i.src is not None] or lines
+    low, high = (pick(sourced, key=lambda i: i.src or i.line) for pick in (min, max))
+    begin, end = reporter.line_text(low), reporter.line_text(high)
+    return names, f"the loop at {begin}" + (f" to {end.rpartition(':')[2]}" if end != begin else "")
+
+
+def loop_around(program, first: int, last: int) -> tuple[int, int]:
+    """Rows of the smallest loop (a jump back and what it jumps over) that holds two rows; else those two."""
+    code = program.code
+    jumps = np.flatnonzero(code[:, bytecode.OP] == bytecode.BRA)
+    around = [
+        (int(code[row, bytecode.IMM]), int(row))
+        for row in jumps
+        if code[row, bytecode.IMM] <= first and row >= last
+    ]
+    return min(around, key=lambda loop: loop[1] - loop[0], default=(first, last))
+
+
+def loop_without_end(program, row: int) -> tuple[int, int] | None:
+    """Rows of the smallest loop around a row that no jump, ret or exit leaves; None where all can end."""
+    code = program.code
+    jumps = np.flatnonzero(code[:, bytecode.OP] == bytecode.BRA)
+    targets = code[jumps, bytecode.IMM]
+    around = [(int(to), int(at)) for at, to in zip(jumps, targets, strict=True) if to <= row <= at]
+    for first, last in sorted(around, key=lambda loop: loop[1] - loop[0]):
+        inside = (jumps >= first) & (jumps <= last)
+        leaves = inside & ((targets < first) | (targets > last))
+        ends = any(
+            i is not None and i.op in ("ret", "exit", "trap") for i in program.instrs[first : last + 1]
+        )
+        falls = program.instrs[last] is None or program.instrs[last].pred is not None
+        if not leaves.any() and not ends and not falls:
+            return first, last
+    return None
+
+
+def _where(cluster, rows: dict[int, tuple[int, int]]) -> dict:
+    """The place of the first warp that goes round: the head of its loop."""
+    if not rows:
+        return {}
+    w, span = min(rows.items())
+    head = loop_around(cluster.program, *span)[0]
+    row = next(r for r in range(head, len(cluster.program.instrs)) if cluster.program.instrs[r] is not None)
+    return {
+        **cluster.reporter.row_place(cluster, w // cluster.warps_per_cta, row),
+        "warp": w % cluster.warps_per_cta,
+    }

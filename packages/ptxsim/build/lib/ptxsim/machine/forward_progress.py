@@ -1,0 +1,130 @@
+"""Lanes of a warp progress on their own, as since sm_70 (CUDA C++ guide, independent thread scheduling).
+
+Lanes that stand at a meeting point go on without others of their warp that poll, and waits may time out: the
+watchdog asks for both where nothing else moves. Instructions for the whole warp bring such lanes together.
+"""
+
+from __future__ import annotations
+
+from ptxsim.jit import bytecode
+from ptxsim.machine.split import BLOCK, Wait
+
+PATIENCE = 64  # turns that an instruction for the whole warp waits for lanes that still run
+MOST_UNITS = 4096  # unit instructions in a row after which others get a turn
+
+
+def time_out(cluster) -> bool:
+    """try_wait may give up after a time limit (PTX ISA 9.7.13.15.16): let it, once per standstill."""
+    if cluster.timeouts == cluster.effects + 1:
+        return False
+    cluster.timeouts = cluster.effects + 1
+    polls = [(g, w) for g, w in cluster.waits.items() if w.detail.get("may_time_out")]
+    for g, wait in polls:
+        cluster.waiting[wait.key].remove(g)
+        del cluster.waits[g]
+        cluster.split_table[g, bytecode.SP_STATE] = bytecode.RUNNABLE
+        cluster.unit_state[("timed-out", g)] = True
+        cluster.queue.append(g)
+    return bool(polls)
+
+
+def release(cluster) -> bool:
+    """Lanes that wait at a meeting point for lanes that poll go on without them; False if there are none."""
+    freed = False
+    for g in list(cluster.queue):
+        group = int(cluster.split_table[g, bytecode.SP_GROUP])
+        while group >= 0 and not cluster.group_table[group, bytecode.G_ARRIVED]:
+            group = int(cluster.group_table[group, bytecode.G_PARENT])
+        if group >= 0:
+            freed |= _go_on(cluster, cluster.splits[g].warp, group)
+    return freed
+
+
+def _go_on(cluster, w: int, group: int) -> bool:
+    rows = range(w * 32, w * 32 + 32)
+    free = next((k for k in rows if cluster.split_table[k, bytecode.SP_STATE] == bytecode.FREE), None)
+    if free is None:
+        return False
+    state = cluster.group_table[group]
+    cluster.split_table[free] = (
+        state[bytecode.G_REJOIN],
+        state[bytecode.G_ARRIVED],
+        bytecode.RUNNABLE,
+        state[bytecode.G_PARENT],
+        w,
+    )
+    state[bytecode.G_NEED] &= ~state[bytecode.G_ARRIVED]
+    state[bytecode.G_ARRIVED] = 0
+    cluster.queue.append(free)
+    cluster.apart.add(w)
+    return True
+
+
+def gather(cluster, split):
+    """Before an instruction for the whole warp, lanes that went on apart wait and become one split again.
+
+    None: there is nothing to do. BLOCK: the split sleeps, or shall run again with more lanes.
+    """
+    w, g = split.warp, split.index
+    key = ("gather", w, split.row)
+    others = [k for k in cluster.waiting.get(key, ()) if k != g]
+    mine, alive = int(cluster.split_table[g, bytecode.SP_MASK]), cluster.alive[w]
+    present = mine | sum(int(cluster.split_table[k, bytecode.SP_MASK]) for k in others)
+    if mine == alive:
+        cluster.apart.discard(w)
+        return None
+    if alive & ~present:
+        return cluster.wait(split, Wait("collective", key, {"members": alive, "present": present}))
+    if not _same_branch(cluster, g, others):
+        return None  # they belong to different branches: the instruction itself reports it
+    _absorb(cluster, g, others, key, present)
+    return BLOCK
+
+
+def become_one(cluster, split, key: tuple) -> bool:
+    """Lanes of a warp that meet at one bar.warp.sync go on together (9.7.13.2); True where they just did.
+
+    A compiler may lead them there from several sides, with no other place at which they would meet.
+    """
+    g, others = split.index, [k for k in cluster.waiting.get(key, ()) if k != split.index]
+    rows = {int(cluster.split_table[k, bytecode.SP_PC]) for k in (g, *others)}
+    present = split.full_mask | sum(int(cluster.split_table[k, bytecode.SP_MASK]) for k in others)
+    if not others or len(rows) > 1 or cluster.alive[split.warp] & ~present:
+        return False
+    if not _same_branch(cluster, g, others):
+        return False
+    cluster.unit_state.pop(key, None)
+    _absorb(cluster, g, others, key, present)
+    return True
+
+
+def _same_branch(cluster, g: int, others: list[int]) -> bool:
+    groups = cluster.split_table[[g, *others], bytecode.SP_GROUP]
+    return bool((groups == groups[0]).all())
+
+
+def _absorb(cluster, g: int, others: list[int], key: tuple, lanes: int) -> None:
+    """Split g, which runs again, takes the lanes of others that wait for `key`."""
+    for k in others:
+        del cluster.waits[k]
+        cluster.split_table[k, bytecode.SP_STATE] = bytecode.FREE
+    cluster.waiting.pop(key, None)
+    cluster.split_table[g, bytecode.SP_MASK] = lanes
+    cluster.queue.append(g)
+
+
+def held_back(cluster, split) -> bool:
+    """Whether an instruction for the whole warp waits for lanes that are apart, or still on their way."""
+    g = split.index
+    if not cluster.program.whole_warp[split.row]:
+        return False
+    if split.warp in cluster.apart:
+        return gather(cluster, split) is not None
+    rows = range(split.warp * 32, split.warp * 32 + 32)
+    coming = any(cluster.split_table[k, bytecode.SP_STATE] == bytecode.RUNNABLE for k in rows if k != g)
+    turns = cluster.unit_state.pop(("held", g), 0)
+    if not coming or turns >= PATIENCE:
+        return False
+    cluster.unit_state["held", g] = turns + 1
+    cluster.queue.append(g)
+    return True

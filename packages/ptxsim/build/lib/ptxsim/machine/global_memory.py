@@ -1,0 +1,158 @@
+"""Simulated addresses: global segments backed by numpy arrays, shared memory windows, per-thread local
+memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+
+from ptxsim.isa.address_map import GLOBAL_BASE, SHARED_START
+
+SEGMENT_ALIGN = 1 << 20  # distance between segments, so that a stray access never lands in a neighbour
+SHARED_ALIGN = 1024
+MAX_SHARED = 227 * 1024  # bytes a CTA can have on sm_90 and sm_100 (CUDA C++ guide, compute capabilities)
+SHORT_BASE = 1 << 30  # parameters and constants: their addresses fit the 32-bit pointers that LLVM may make
+
+
+class GlobalMemory:
+    """Address space of one launch: arrays, module variables, constants, the parameter block."""
+
+    def __init__(self, short: int = SHORT_BASE):
+        """short: where addresses below 2^32 start."""
+        self.rows: list[tuple[int, int, int, int]] = []
+        self.arrays: list[np.ndarray] = []  # uint8 views, kept alive
+        self.names: list[str] = []
+        self.shapes: list[tuple[tuple[int, ...], int]] = []  # of the arrays, with the bytes of an element
+        self._next = {False: GLOBAL_BASE, True: short}
+        self.remembered: list[np.ndarray] = []  # what the first arrays held
+
+    def remember(self) -> None:
+        """Notes what all arrays so far hold."""
+        self.remembered = [array.copy() for array in self.arrays]
+
+    def changed(self) -> list[str]:
+        """Names of the arrays that do not hold any more what was noted."""
+        pairs = zip(self.remembered, self.arrays)  # noqa: B905 (later arrays were not noted)
+        return [name for name, (old, new) in zip(self.names, pairs) if not np.array_equal(old, new)]  # noqa: B905
+
+    def copies(self) -> list[np.ndarray]:
+        """What all arrays hold now."""
+        return [array.copy() for array in self.arrays]
+
+    def restore(self, copies: list[np.ndarray]) -> None:
+        """Puts back what arrays held, also where numpy may not write: a kernel may all the same."""
+        for array, copy in zip(self.arrays, copies, strict=True):
+            if not np.array_equal(array, copy):
+                ctypes.memmove(array.ctypes.data, copy.ctypes.data, copy.nbytes)
+
+    def add(
+        self, array: np.ndarray, name: str, logged: bool = True, short: bool = False, at: int | None = None
+    ) -> int:
+        """Maps a C-contiguous array; returns its address. The same memory is mapped once.
+
+        short: at an address below 2^32, as parameters and constants have. at: at this address.
+        """
+        raw = array.reshape(-1).view(np.uint8)
+        host = raw.ctypes.data
+        for base, end, known, _ in self.rows:
+            if known == host and end - base == raw.nbytes and raw.nbytes:
+                return base
+        base = self._next[short] if at is None else at
+        if at is not None and any(at < end and base < at + raw.nbytes for base, end, _, _ in self.rows):
+            raise ValueError(f"{raw.nbytes} B at address 0x{at:x} overlap {self.describe(at)}")
+        self.rows.append((base, base + raw.nbytes, host, int(logged)))
+        self.arrays.append(raw)
+        self.names.append(name)
+        self.shapes.append((array.shape, array.itemsize))
+        if at is not None:
+            return base
+        self._next[short] += -(-max(raw.nbytes, 1) // SEGMENT_ALIGN) * SEGMENT_ALIGN + SEGMENT_ALIGN
+        return base
+
+    def replace(self, index: int, array: np.ndarray) -> None:
+        """Backs a segment with other memory of the same size (uint8)."""
+        base, end, _, logged = self.rows[index]
+        self.rows[index] = (base, end, array.ctypes.data, logged)
+        self.arrays[index] = array
+
+    def table(self) -> np.ndarray:
+        """int64 (segments, 4) for the main loop."""
+        return np.array(self.rows or [(0, 0, 0, 0)], dtype=np.int64)
+
+    def find(self, address: int, size: int = 1) -> int | None:
+        """Index of the segment holding [address, address + size)."""
+        for i, (base, end, _, _) in enumerate(self.rows):
+            if base <= address and address + size <= end:
+                return i
+        return None
+
+    def view(self, address: int, size: int) -> np.ndarray | None:
+        """uint8 view of [address, address + size), or None where that is not one mapped range."""
+        i = self.find(address, size)
+        if i is None:
+            return None
+        start = address - self.rows[i][0]
+        return self.arrays[i][start : start + size]
+
+    def describe(self, address: int) -> str:
+        """`A + 4096 B`, or the nearest buffer and by how much the address misses it."""
+        best = None
+        rows = zip(self.rows, self.names, self.shapes, strict=True)
+        for (base, end, _, logged), name, shape in rows:
+            if base <= address < end:
+                return f"{name} + {address - base} B"
+            distance = base - address if address < base else address - end
+            if logged and distance < SEGMENT_ALIGN and (best is None or distance < best[0]):
+                side = f"{distance} B before {name}" if address < base else _past(name, distance, *shape)
+                best = (distance, side)
+        return best[1] if best else f"address 0x{address & (2**64 - 1):x}, which no buffer holds"
+
+
+class Before:
+    """What arrays held before a launch, to tell whether it changed any; None for more than MOST bytes."""
+
+    MOST = 1 << 28
+
+    def __init__(self, memory: GlobalMemory):
+        self.memory = memory
+        small = sum(array.nbytes for array in memory.arrays) <= self.MOST
+        self.copies = memory.copies() if small and memory.arrays else None
+
+    def nothing_changed(self) -> bool:
+        """False also where it is not known."""
+        if self.copies is None:
+            return False
+        pairs = zip(self.copies, self.memory.arrays, strict=True)
+        return all(np.array_equal(old, new) for old, new in pairs)
+
+
+def _past(name: str, distance: int, shape: tuple[int, ...], size: int) -> str:
+    """`row 384 of A, which has 384 rows`; in bytes where the array is no matrix."""
+    where = f"{distance} B past the end" if distance else "just past the end"
+    if len(shape) != 2 or not shape[1]:
+        return f"{where} of {name}"
+    return f"row {shape[0] + distance // (shape[1] * size)} of {name}, which has {shape[0]} rows ({where})"
+
+
+def shared_layout(variables: list, dynamic_bytes: int) -> tuple[dict[str, int], int, int]:
+    """Window offsets of shared variables: static ones first, then the dynamic part, 1024-aligned.
+
+    Returns (offset per name, offset of the dynamic part, end of the window). ValueError if it is too large.
+    """
+    offsets, end = {}, SHARED_START
+    for var in variables:
+        if not var.extern:
+            align = max(var.align or 1, 1)
+            end = -(-end // align) * align
+            offsets[var.name] = end
+            end += var.size
+    dynamic = -(-end // SHARED_ALIGN) * SHARED_ALIGN
+    for var in variables:
+        if var.extern:
+            offsets[var.name] = dynamic
+    total = end - SHARED_START + dynamic_bytes
+    if total > MAX_SHARED:
+        raise ValueError(f"{total} B of shared memory; a CTA has at most {MAX_SHARED}")
+    return offsets, dynamic, dynamic + dynamic_bytes if dynamic_bytes else end

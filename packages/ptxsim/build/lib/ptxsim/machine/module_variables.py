@@ -1,0 +1,104 @@
+"""Variables of a module in global and constant memory: what they hold lasts from launch to launch.
+
+Each has an address of its own for the life of the module, so that a pointer that one launch stores is right
+in the next. `variables["name"]` is a numpy array of the variable's memory; writing into it sets the variable.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+
+import ml_dtypes
+import numpy as np
+
+from ptxsim.frontend.parser import Module, Var
+from ptxsim.machine.global_memory import SEGMENT_ALIGN, SHORT_BASE
+
+VARIABLE_BASE = 0x7800_0000_0000  # above all arrays of a launch
+_DTYPES = {"f16": "f2", "f32": "f4", "f64": "f8", "bf16": ml_dtypes.bfloat16, "pred": "u1"}
+
+
+class Variables(Mapping):
+    """Name -> numpy array (uint8, int32, float32 ..: the declared type) of the variable's memory."""
+
+    def __init__(self, module: Module):
+        self._vars = {v.name: v for v in module.vars.values() if v.space in ("global", "const")}
+        self._memory: dict[str, np.ndarray] = {}  # those that were used so far
+        self._given: set[str] = set()  # names whose memory came from outside
+        self.addresses = self._addresses()
+
+    def _addresses(self) -> dict[str, int]:
+        found, following = {}, {"global": VARIABLE_BASE, "const": SHORT_BASE}
+        for var in self._vars.values():
+            found[var.name] = following[var.space]
+            following[var.space] += -(-max(var.size, 1) // SEGMENT_ALIGN) * SEGMENT_ALIGN + SEGMENT_ALIGN
+        self.parameters = following["const"]  # the first address after the constants
+        return found
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        raw, var = self.raw(name), self._vars[name]
+        return raw[: var.size].view(_dtype(var))
+
+    def __setitem__(self, name: str, value) -> None:
+        self[name][...] = value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._vars)
+
+    def __len__(self) -> int:
+        return len(self._vars)
+
+    def is_constant(self, name: str) -> bool:
+        return self._vars[name].space == "const"
+
+    def size(self, name: str) -> int:
+        """Bytes."""
+        return self._vars[name].size
+
+    def raw(self, name: str) -> np.ndarray:
+        """uint8 view of the variable's memory, at least one byte; KeyError for a name it does not know."""
+        if name not in self._memory:
+            self._memory[name] = np.zeros(max(self._vars[name].size, 1), np.uint8)
+            self._initialise(name)
+        return self._memory[name]
+
+    def place(self, name: str, memory: np.ndarray, address: int) -> None:
+        """Gives a variable this memory (uint8) at this address; for all before the first launch."""
+        self._memory[name], self.addresses[name] = memory, address
+        self._given.add(name)
+
+    def reset(self) -> None:
+        """Every variable holds again what the module's text says."""
+        self._memory = {name: raw for name, raw in self._memory.items() if name in self._given}
+        for name in self._memory:
+            self._initialise(name)
+
+    def used_by(self, names: Iterable[str]) -> list[str]:
+        """Those of these names that are variables here, and those whose addresses they hold."""
+        left, found = list(names), {}
+        while left:
+            var = self._vars.get(left.pop())
+            if var is not None and var.name not in found:
+                found[var.name] = True
+                left += [symbol.name for _, symbol in var.relocs]
+        return list(found)
+
+    def _initialise(self, name: str) -> None:
+        var, memory = self._vars[name], self._memory[name]
+        memory[:] = 0
+        if var.init is None:
+            return
+        data = bytearray(var.init)
+        for offset, symbol in var.relocs:
+            value = self.addresses.get(symbol.name, 0) + symbol.offset
+            data[offset : offset + 8] = struct.pack("<Q", value)
+        memory[: len(data)] = np.frombuffer(bytes(data), np.uint8)
+
+
+def _dtype(var: Var) -> np.dtype:
+    """The numpy type of a PTX type; bytes for types that numpy does not have."""
+    if var.type in _DTYPES:
+        return np.dtype(_DTYPES[var.type])
+    kind, bits = {"s": "i", "u": "u", "b": "u"}.get(var.type[0]), var.type[1:]
+    return np.dtype(f"{kind}{int(bits) // 8}") if kind and bits in ("8", "16", "32", "64") else np.dtype("u1")

@@ -1,0 +1,11 @@
+"""How many CTAs of a launch one SM holds, by threads and shared memory (registers are not known here)."""
+
+from __future__ import annotations
+
+SM_THREADS, SM_SHARED, SM_CTAS = 2048, 228 * 1024, 32  # CUDA C++ guide, compute capability 10.0
+
+
+def ctas_per_sm(launch) -> int:
+    """At least one."""
+    by_threads = SM_THREADS // (-(-launch.threads // 32) * 32)
+    return max(1, min(SM_CTAS, by_threads, SM_SHARED // launch.shared_end))

@@ -1,0 +1,139 @@
+"""Tensor maps: how TMA sees a global array. Follows cuTensorMapEncodeTiled, innermost dimension first."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+
+SWIZZLES = (0, 32, 64, 128)
+
+
+@dataclass(eq=False)
+class TensorMap:
+    """A tiled tensor map.
+
+    array: numpy array that holds the tensor (any layout whose memory is C-contiguous as a whole).
+    box: elements per dimension that one copy moves, innermost first.
+    dims: extent per dimension, innermost first; default: the array's shape reversed.
+    strides: byte strides of dimensions 1.., default: C order. element_strides: traversal steps (default 1).
+    swizzle: 0, 32, 64 or 128 (bytes). fill: "zero" or "nan" for elements outside. byte_offset: of the first
+    element.
+    dtype: numpy dtype, default the array's. Raises ValueError where cuTensorMapEncodeTiled would refuse.
+    """
+
+    array: np.ndarray
+    box: tuple[int, ...]
+    swizzle: int = 0
+    dims: tuple[int, ...] | None = None
+    strides: tuple[int, ...] | None = None
+    element_strides: tuple[int, ...] | None = None
+    fill: str = "zero"
+    byte_offset: int = 0
+    dtype: object = None
+    segment: int = -1  # of global memory; set in the copy that a launch keeps
+    name: str = ""
+
+    def __post_init__(self):
+        if not isinstance(self.array, np.ndarray):
+            raise ValueError(f"TensorMap needs a numpy array (got {type(self.array).__name__})")
+        if not self.array.flags.c_contiguous:
+            raise ValueError("TensorMap needs a C-contiguous array: pass numpy.ascontiguousarray(x)")
+        self.dtype = np.dtype(self.dtype or self.array.dtype)
+        size = self.dtype.itemsize
+        self.box = tuple(int(b) for b in self.box)
+        if self.dims is None:
+            self.dims = tuple(int(d) for d in self.array.shape[::-1])
+        self.dims = tuple(int(d) for d in self.dims)
+        rank = len(self.dims)
+        if self.strides is None:
+            self.strides = tuple(int(size * np.prod(self.dims[: i + 1])) for i in range(rank - 1))
+        self.strides = tuple(int(s) for s in self.strides)
+        self.element_strides = tuple(self.element_strides or (1,) * rank)
+        self._check(rank, size)
+        self.element_strides = (1, *self.element_strides[1:])  # the driver ignores the innermost one
+
+    def box_text(self, start: tuple[int, ...]) -> str:
+        """The box at these coordinates, as a slice of the array with rows first: `A[0:128, 64:128]`.
+
+        Where it is no rectangle of a matrix: `A at (64, 0, 0)`, innermost first as in PTX.
+        """
+        name, at = self.name or "a tensor map", tuple(start)
+        if self.array.ndim != 2 or set(self.element_strides) != {1}:
+            return f"{name} at {at}"
+        steps, size = (self.dtype.itemsize, *self.strides), self.array.itemsize
+        first = self.byte_offset + sum(s * step for s, step in zip(at, steps, strict=True))
+        last = first + sum((b - 1) * step for b, step in zip(self.box, steps, strict=True))
+        (top, left), (bottom, right) = (divmod(o // size, self.array.shape[1]) for o in (first, last))
+        if (bottom - top + 1) * (right - left + 1) != np.prod(self.box):
+            return f"{name} at {at}"  # no rectangle of the array
+        return f"{name}[{top}:{bottom + 1}, {left}:{right + 1}]"
+
+    def _check(self, rank: int, size: int) -> None:
+        """The rules of cuTensorMapEncodeTiled (CUDA driver API, tensor map management)."""
+        inner = self.box[0] * size
+        rules = [
+            (1 <= rank <= 5, f"rank {rank} is not 1..5"),
+            (
+                len(self.box) == rank and len(self.strides) == rank - 1,
+                "box and strides do not match the rank",
+            ),
+            (all(1 <= b <= 256 for b in self.box), f"box {self.box} has an extent outside 1..256"),
+            (all(1 <= d <= 1 << 32 for d in self.dims), f"dims {self.dims} have an extent outside 1..2^32"),
+            (
+                all(s % 16 == 0 and 0 <= s < 1 << 40 for s in self.strides),
+                f"strides {self.strides} are not multiples of 16 B from 0 to 2^40",
+            ),
+            (
+                all(1 <= e <= 8 for e in self.element_strides),
+                f"element strides {self.element_strides} outside 1..8",
+            ),
+            (self.swizzle in SWIZZLES, f"swizzle {self.swizzle} is not one of {SWIZZLES}"),
+            (inner % 16 == 0, f"inner box of {inner} B is not a multiple of 16 B"),
+            (
+                not self.swizzle or inner <= self.swizzle,
+                f"inner box of {inner} B exceeds the {self.swizzle} B swizzle",
+            ),
+            (self.fill in ("zero", "nan"), f'fill must be "zero" or "nan" (got {self.fill!r})'),
+            (
+                self.byte_offset % 16 == 0,
+                f"global address offset {self.byte_offset} is not a multiple of 16 B",
+            ),
+        ]
+        for good, message in rules:
+            if not good:
+                raise ValueError(f"TensorMap: {message}")
+        self._check_extent(size)
+
+    def _check_extent(self, size: int) -> None:
+        """All elements lie in the array."""
+        extent = (
+            self.byte_offset
+            + size
+            + sum((d - 1) * s for d, s in zip(self.dims, (size, *self.strides), strict=True))
+        )
+        if extent > self.array.nbytes:
+            raise ValueError(
+                f"TensorMap: dims and strides reach {extent} B of an array of {self.array.nbytes} B"
+            )
+
+    @property
+    def rank(self) -> int:
+        return len(self.dims)
+
+    @functools.cached_property
+    def box_bytes(self) -> int:
+        """Bytes that one full box moves into shared memory."""
+        count = 1
+        for b, e in zip(self.box, self.element_strides, strict=True):
+            count *= -(-b // e)
+        return count * self.dtype.itemsize
+
+    def holds(self, start: tuple[int, ...]) -> bool:
+        """Whether the box at `start` lies in the tensor."""
+        return all([0 <= s and s + b <= d for s, b, d in zip(start, self.box, self.dims, strict=True)])
+
+    def misses(self, start: tuple[int, ...]) -> bool:
+        """Whether the box at `start` lies outside of the tensor."""
+        return any([s >= d or s + b <= 0 for s, b, d in zip(start, self.box, self.dims, strict=True)])

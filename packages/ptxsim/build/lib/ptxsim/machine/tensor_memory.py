@@ -1,0 +1,98 @@
+"""Tensor memory of one CTA (PTX ISA 9.7.16.1): 128 lanes x 512 columns of 32 bits, allocated by columns.
+
+An address is lane << 16 | column. Allocation is in powers of two from 32; the first one gets column 0. With
+`neighbours` another CTA of the SM, which runs the same kernel, has always been there first and holds as many.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+LANES, COLUMNS = 128, 512
+NEIGHBOUR = -1  # owner of what another CTA holds
+ANY_BASE = (
+    "take the address that tcgen05.alloc has written (allocated_addr=tmem_addr[0]): it need not be column 0, "
+    "as two CTAs of this kernel fit on one SM"
+)
+POISON = 0xFFFF_DEAD  # a NaN: what was never written shows
+
+
+class TensorMemory:
+    def __init__(self, neighbours: bool = False):
+        self.neighbours = neighbours
+        self.cells = np.zeros((LANES, COLUMNS), np.uint32)
+        self.floats = self.cells.view(np.float32)
+        self.owner = np.zeros(COLUMNS, np.int32)  # allocation that holds a column, 0: free
+        self.clear()
+
+    def clear(self) -> None:
+        """As it is when a CTA starts."""
+        self.cells[:] = POISON
+        self.owner[:] = 0
+        self.sizes: dict[int, int] = {}  # first column -> columns
+        self.permit = True  # tcgen05.relinquish_alloc_permit gives it up
+        self._count = 0
+
+    def allocate(self, columns: int) -> int | None:
+        """First column of a new allocation, or None while no room is free."""
+        start = self.first_free(columns)
+        if start is not None:
+            self.take(start, columns)
+        return start
+
+    def first_free(self, columns: int) -> int | None:
+        """Where an allocation of so many columns goes; the neighbour takes its own first, or makes room."""
+        start = self._gap(columns)
+        if start is None:
+            self.owner[self.owner == NEIGHBOUR] = 0
+            return self._gap(columns)
+        if self.neighbours:
+            self.owner[start : start + columns] = NEIGHBOUR
+            start, other = self._gap(columns), start
+            if start is None:
+                self.owner[other : other + columns] = 0
+                return other
+        return start
+
+    def _gap(self, columns: int) -> int | None:
+        starts = range(0, COLUMNS - columns + 1, 32)
+        return next((start for start in starts if self.fits(start, columns)), None)
+
+    def fits(self, start: int, columns: int) -> bool:
+        """True if columns [start, start + columns) exist and are free."""
+        return start + columns <= COLUMNS and not self.owner[start : start + columns].any()
+
+    def take(self, start: int, columns: int) -> None:
+        """Allocates these columns, which are free."""
+        self._count += 1
+        self.owner[start : start + columns] = self._count
+        self.sizes[start] = columns
+
+    def free(self, start: int) -> None:
+        columns = self.sizes.pop(start)
+        self.owner[start : start + columns] = 0
+
+    def allocated(self, start: int, columns: int) -> bool:
+        """True if columns [start, start + columns) all belong to live allocations."""
+        return start + columns <= COLUMNS and bool((self.owner[start : start + columns] > 0).all())
+
+    def shortage(self, start: int, columns: int) -> tuple[str, str]:
+        """(what is allocated, what to do) for an access to columns that one allocation holds in part.
+
+        ("", "") where it is not that.
+        """
+        (first, size), *others = self.sizes.items() or [(0, 0)]
+        if (self.owner[start : start + columns] == NEIGHBOUR).any():
+            what = f"alloc returned column {first}: these belong to another CTA of the same SM"
+            return what, ANY_BASE
+        if others or not first <= start < first + size:
+            return "", ""
+        enough = 1 << (start + columns - first - 1).bit_length()
+        if enough > COLUMNS:
+            return f"only {size} columns are allocated", f"tensor memory has {COLUMNS} columns"
+        return f"only {size} columns are allocated", f"allocate {enough} columns or more (n_cols)"
+
+
+def split_address(address: int) -> tuple[int, int]:
+    """(lane, column) of a tensor memory address."""
+    return (address >> 16) & 0xFFFF, address & 0xFFFF

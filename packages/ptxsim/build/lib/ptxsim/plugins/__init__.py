@@ -1,0 +1,1 @@
+"""ptxsim inside other tools: pytest, Triton."""

@@ -1,0 +1,277 @@
+"""What a run found: `Finding`, and the Reporter that collects them (each once, with a count)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import PurePath
+
+from ptxsim.isa.address_map import (
+    FAULT_BOUNDS,
+    FAULT_MISALIGNED,
+    FAULT_OTHER_CTA,
+    SHARED_START,
+    WINDOW_MASK,
+    is_shared,
+    shared_place,
+)
+from ptxsim.report.names import readable, variable
+from ptxsim.report.ranking import rank
+from ptxsim.report.sources import Sources, place_text
+
+KINDS = (
+    "collective",
+    "illegal",
+    "mbarrier",
+    "tx-count",
+    "descriptor",
+    "misaligned",
+    "out-of-bounds",
+    "cluster",
+    "tmem-alloc",
+    "uninitialized",
+    "deadlock",
+    "proxy-fence",
+    "race",
+    "async-pending",
+    "tmem-leak",
+    "unsupported",
+)
+_OF_ACCESSES = ("misaligned", "out-of-bounds", "uninitialized", "proxy-fence", "race")  # these count accesses
+SEVERITIES = ("error", "incomplete", "review")
+CLEAN = (  # what the verdict promises, in one sentence
+    "no race, missing edge or deadlock in any interleaving that program order and synchronisation allow, "
+    "for the control flow that was seen"
+)
+
+
+def _is_worse(one: str, other: str) -> bool:
+    return SEVERITIES.index(one) < SEVERITIES.index(other)
+
+
+def times_text(kind: str, count: int) -> str:
+    """` (64 accesses)`: what a finding counts; nothing for one."""
+    return f" ({count} {'accesses' if kind in _OF_ACCESSES else 'times'})" if count > 1 else ""
+
+
+@dataclass
+class Finding:
+    kind: str  # one of KINDS
+    severity: str  # "error" | "review" | "incomplete"
+    message: str  # what happened, with the arithmetic
+    hint: str = ""  # what to look at, in the handout's words
+    where: dict = field(default_factory=dict)  # cta, warp, lanes, line (student's), ptx_line, ptx
+    evidence: dict = field(default_factory=dict)  # numbers behind the message
+    count: int = 1  # times it happened
+
+    def __str__(self) -> str:
+        times = times_text(self.kind, self.count)
+        hint = f"\n  hint: {self.hint}" if self.hint else ""
+        return f"{self.severity}: {self.kind}: {self.message}{times}{self._place()}{hint}"
+
+    def _place(self) -> str:
+        where = self.where
+        if where.get("source"):
+            who = f"CTA {where['cta']}" + (f", warp {where['warp']}" if "warp" in where else "")
+            text = f"\n  at {place_text(where['source'])}\n  in {readable(where['kernel'])}, {who}"
+            return f"{text}\n  PTX line {where['ptx_line']}: {where['ptx']}"
+        return f" [line {where['line']}]" if where.get("line") else ""
+
+
+_FAULTS = {  # what is wrong with an address -> kind, message, hint
+    FAULT_MISALIGNED: (
+        "misaligned",
+        "at an address that is not a multiple of its size",
+        "vector accesses need addresses aligned to the whole vector",
+    ),
+    FAULT_OTHER_CTA: (
+        "cluster",
+        "at another CTA's shared memory",
+        "use mapa and .shared::cluster, and only ranks of this cluster",
+    ),
+    FAULT_BOUNDS: (
+        "out-of-bounds",
+        "out of bounds",
+        "check the tile's coordinates, and the extents of cta_id, against the buffer's shape",
+    ),
+}
+_ACCESS = {"ld": "load", "st": "store", "atom": "atomic access", "red": "reduction", "cp": "cp.async"}
+
+
+class Reporter:
+    """Collects findings of one launch. `names` are (name, dtype, offset, size) of shared buffers."""
+
+    def __init__(
+        self, names: list | None = None, memory=None, dynamic_start: int = 0, source: str = "", launch=None
+    ):
+        """launch: for the names of static variables, and for places in the files that the PTX names."""
+        self.found: dict[tuple, Finding] = {}
+        self.sources = Sources(launch.module) if launch is not None else None
+        self.source = source  # name of the student's file
+        self.names = [_name_range(n, dynamic_start) for n in names or []]
+        if launch is not None:
+            self.names += _static_names(launch, bool(names))
+        self.memory = memory
+        self.printed: list[str] = []
+
+    @classmethod
+    def of(cls, found: dict, printed: list[str]) -> Reporter:
+        """A reporter that only carries results, to be absorbed by another."""
+        reporter = cls()
+        reporter.found, reporter.printed = found, printed
+        return reporter
+
+    def absorb(self, other: Reporter) -> None:
+        """Adds what another part of the same launch found."""
+        for identity, finding in other.found.items():
+            known = self.found.setdefault(identity, finding)
+            if known is not finding:
+                worse = finding if _is_worse(finding.severity, known.severity) else known
+                worse.count = known.count + finding.count
+                self.found[identity] = worse
+        self.printed += other.printed
+
+    @property
+    def findings(self) -> list[Finding]:
+        """By severity, then what explains others first (ranking.py), then in order of appearance."""
+        return sorted(self.found.values(), key=lambda f: (SEVERITIES.index(f.severity), rank(f)))
+
+    def killed(self) -> bool:
+        """Whether a finding ends the launch on any chip: what stands still behind it is no deadlock."""
+        return any(f.evidence.get("kills") for f in self.found.values())
+
+    def verdict(self) -> str:
+        severities = {f.severity for f in self.found.values()}
+        return next((s for s in SEVERITIES if s in severities), "clean")
+
+    def add(
+        self, kind: str, severity: str, message: str, hint: str = "", split=None, key=None, **evidence
+    ) -> Finding:
+        """Records a finding; the same one only counts up.
+
+        Findings are merged by (kind, key). Non-tuple keys, and findings without a key, are merged per line of
+        the student's file (of the PTX where that is not known).
+        """
+        where = self.place(split) if split is not None else {}
+        line = where.get("line") or -where.get("ptx_line", 0)
+        identity = (kind, key) if isinstance(key, tuple) else (kind, line, message if key is None else key)
+        known = self.found.get(identity)
+        if known is not None and not _is_worse(severity, known.severity):
+            known.count += 1
+            return known
+        count = known.count + 1 if known is not None else 1
+        self.found[identity] = Finding(kind, severity, message, hint, where, evidence, count)
+        return self.found[identity]
+
+    def place(self, split, row: int | None = None) -> dict:
+        """Where a split stands: CTA, warp, lanes, the student's line and the PTX line."""
+        cluster = split.cluster
+        instr = cluster.program.instrs[split.row if row is None else row]
+        place = {
+            "cta": cluster.cta_ids[split.cta],
+            "rank": split.cta,
+            "warp": split.warp % cluster.warps_per_cta,
+            "lanes": lanes_text(split.mask),
+        }
+        return place | self._text_place(cluster, instr)
+
+    def _text_place(self, cluster, instr) -> dict:
+        """Line, PTX and, where the PTX names files, the kernel and the places in these."""
+        if instr is None:
+            return {}
+        place = {"line": instr.src, "ptx_line": instr.line, "ptx": instr.text}
+        chain = self.sources.chain(instr) if self.sources is not None else []
+        if chain:
+            place |= {
+                "kernel": cluster.program.name,
+                "source_file": chain[0].file,
+                "source_line": chain[0].line,
+            }
+            place["source"] = [tuple(at) for at in chain]
+        return place
+
+    def row_place(self, cluster, rank: int, row: int) -> dict:
+        """The same for a row of the program, whoever executed it, in the CTA of this rank."""
+        instr = cluster.program.instrs[row]
+        return {
+            "cta": cluster.cta_ids[rank],
+            "rank": rank,
+        } | self._text_place(cluster, instr)
+
+    def line_text(self, instr) -> str:
+        """`gemm_kernels.py:123`, `line 123` where the file is not known, else the line of the PTX text."""
+        if instr is None:
+            return "an unknown line"
+        if instr.src is None:
+            return f"PTX line {instr.line}"
+        chain = self.sources.chain(instr) if self.sources is not None and not instr.src_file else []
+        file = instr.src_file or (PurePath(chain[0].file).name if chain else self.source)
+        return f"{file}:{instr.src}" if file else f"line {instr.src}"
+
+    def shared_name(self, offset: int) -> str:
+        """`Asmem + 2048 B` or `mma2tma[1]` for a window offset; the bare offset where no name is known.
+
+        A little behind an array of barriers it is a slot that the array lacks: `mma2tma[2] (it has 2)`.
+        """
+        for name, dtype, start, size in self.names:
+            if start <= offset < start + size:
+                inside = offset - start
+                if dtype == "uint64" and inside % 8 == 0:
+                    return f"{name}[{inside // 8}]"
+                return f"{name} + {inside} B" if inside else name
+        for name, dtype, start, size in self.names:
+            if dtype == "uint64" and (offset - start) % 8 == 0 and 0 <= offset - start - size < size:
+                return f"{name}[{(offset - start) // 8}] (it has {size // 8})"
+        return f"shared memory + {offset - SHARED_START} B"
+
+    def knows(self, offset: int) -> bool:
+        """Whether a window offset lies in a buffer that has a name."""
+        return any(start <= offset < start + size for _, _, start, size in self.names)
+
+    def fault(self, where, code: int, address: int, lanes: int) -> None:
+        """An access that left its memory. where: Location of the first of the `lanes` that do."""
+        kind, text, hint = _FAULTS[code]
+        what = _ACCESS.get(where.instr.op, where.instr.op)
+        inside = is_shared(address) or 0 <= address <= WINDOW_MASK
+        who = "" if inside else f" by CTA {where.cluster.cta_ids[where.cta]}"
+        message = f"{what} {text}{who}: {self._address_text(address)}"
+        self.add(kind, "error", message, hint, where, key=code, lanes=lanes)
+
+    def _address_text(self, address: int) -> str:
+        if is_shared(address) or 0 <= address <= WINDOW_MASK:
+            return self.shared_name(shared_place(address)[1])
+        return self.memory.describe(address) if self.memory else hex(address)
+
+
+def lanes_text(mask: int) -> str:
+    """`all`, `lane 3`, or a list of ranges."""
+    if mask == 0xFFFF_FFFF:
+        return "all"
+    lanes = [i for i in range(32) if (mask >> i) & 1]
+    runs: list[list[int]] = []
+    for lane in lanes:
+        if runs and runs[-1][1] == lane - 1:
+            runs[-1][1] = lane
+        else:
+            runs.append([lane, lane])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def _static_names(launch, dynamic_too: bool) -> list[tuple[str, str, int, int]]:
+    """(name, type, offset, size) of the shared variables that the PTX declares.
+
+    dynamic_too: names of dynamic buffers are known; otherwise its one variable stands for all of them.
+    """
+    found = []
+    for var in launch.shared_variables():
+        if not (var.extern and dynamic_too):
+            kind = "uint64" if var.type in ("b64", "u64", "s64") else var.type
+            size = launch.shared_bytes if var.extern else var.size
+            found.append((variable(var.name), kind, launch.shared_offsets[var.name], size))
+    return found
+
+
+def _name_range(entry, dynamic_start: int) -> tuple[str, str, int, int]:
+    name, dtype, offset, size = (
+        entry[:4] if isinstance(entry, tuple | list) else (entry.name, entry.dtype, entry.offset, entry.size)
+    )
+    return name, dtype, offset + dynamic_start, size

@@ -1,0 +1,74 @@
+"""Atomics on shared memory: what the recorder notes lane by lane is one instruction of a warp.
+
+Adding one becomes ATOMS.POPC.INC in SASS, which counts the lanes of a word at once, so it takes as many
+passes as its fullest bank has words. Other whole numbers take a pass for each lane of the fullest bank. Sums
+of floats become a loop (LDS, FADD, ATOMS.CAST.SPIN, ISETP, BRA) that goes round until all lanes of the
+fullest word have had their turn; its swap goes to the memory and back twice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from ptxsim.frontend.ast import Imm
+from ptxsim.timing.accesses import BANKS, WORD
+from ptxsim.timing.ordering import RUN, SHARED
+from ptxsim.timing.tape import Access
+
+LANES = 32
+_FLOATS = {"f16", "f16x2", "bf16", "bf16x2", "f32", "f64"}
+_OLD, _DONE = "old value", "done"  # registers of the loop
+
+
+@dataclass
+class Atomic:
+    """One atomic of a warp on shared memory."""
+
+    row: int
+    passes: int  # cycles of the port; of a loop, of each turn
+    turns: int = 0  # of a loop; 0 if it is none
+
+
+def whole_warps(steps: list, instrs: list) -> list:
+    """The steps of a warp, with one Atomic for the lanes of each atomic on shared memory."""
+    found: list = []
+    lanes: list[int] = []  # addresses
+    row = -1
+    for step in steps:
+        if lanes and not (type(step) is Access and step.row == row and len(lanes) < LANES):
+            found.append(_atomic(row, lanes, instrs[row]))
+            lanes = []
+        if type(step) is Access and step.shared and instrs[step.row].op in ("atom", "red"):
+            row = step.row
+            lanes += [step.at + place for place in np.frombuffer(step.lanes, np.int64).tolist() or [0]]
+        else:
+            found.append(step)
+    return [*found, _atomic(row, lanes, instrs[row])] if lanes else found
+
+
+def _atomic(row: int, lanes: list[int], instr) -> Atomic:
+    words = Counter(at // WORD for at in lanes)
+    loop = bool(_FLOATS.intersection(instr.mods)) and "exch" not in instr.mods
+    banks: Counter = Counter()
+    for word, times in words.items():
+        banks[word % BANKS] += 1 if loop or _adds_one(instr) else times
+    return Atomic(row, max(banks.values()), max(words.values()) if loop else 0)
+
+
+def _adds_one(instr) -> bool:
+    value = instr.operands[-1]
+    return "add" in instr.mods and isinstance(value, Imm) and value.bits == 1
+
+
+def played(step: Atomic, row, latency: float) -> list[tuple]:
+    """The steps of a script for it."""
+    if not step.turns:
+        return [(SHARED, (step.passes, latency, True), row.reads, row.writes)]
+    load = SHARED, (1, latency, False), row.reads, (_OLD,)
+    add = RUN, (1, {_OLD: 4}, True, {}, 0.0, {_OLD: 0}), (_OLD,), (_OLD,)
+    swap = SHARED, (step.passes, 2 * latency, False), (_OLD,), (_DONE, *row.writes)
+    back = RUN, (2, {}, True, {}, 0.0, {_DONE: 0}), (_DONE,), ()
+    return [load, add, swap, back] * step.turns

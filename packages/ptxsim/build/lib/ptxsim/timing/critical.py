@@ -1,0 +1,101 @@
+"""Where the time of the critical path went: from the last step of an instance back to its first.
+
+A warp's time up to its last wait is its own; a wait leads to the event that ended it, an event to the unit
+that did the work and to the step that issued it, and so on back to the start. The shares add up to the
+instance's time.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+
+from ptxsim.timing.instance import Path
+from ptxsim.timing.tape import Tape
+from ptxsim.trace.schedule import BARRIERS, COPIES, LOADS, STORES, TENSOR
+
+TENSOR_CORE, LATENCY, MEMORY = "tensor core", "load latency", "L2 / HBM"
+EPILOGUE, BARRIER, ISSUE = "epilogue", "barriers", "instructions"
+KINDS = (TENSOR_CORE, LATENCY, MEMORY, EPILOGUE, BARRIER, ISSUE)
+
+
+def critical(tape: Tape, path: Path, start: float, slow: float) -> Counter:
+    """Cycles of the critical path by kind. slow: cycles of a load above which it did not just hit L2."""
+    walk = _Walk(tape, path, start, slow)
+    walk.back(*path.last)
+    return walk.spent
+
+
+class _Walk:
+    def __init__(self, tape: Tape, path: Path, start: float, slow: float):
+        self.tape, self.path, self.start, self.slow = tape, path, start, slow
+        self.spent: Counter = Counter()
+        self.ends = [[wait[1] for wait in waits] for waits in path.waits]
+        self.first_result = [self._first_result(w) for w in range(len(path.waits))]
+
+    def _first_result(self, warp: int) -> float:
+        """When a warp first waits for products that it then writes back: all after it is epilogue."""
+        kinds = [w[0] for w in self.path.waits[warp] if w[2] == "TMEM"]
+        return kinds[0] if kinds else float("inf")
+
+    def take(self, kind: str, cycles: float) -> None:
+        if cycles > 0:
+            self.spent[kind] += cycles
+
+    def back(self, warp: int, at: float) -> None:
+        """Follows the path from a cycle of a warp to the start."""
+        for _ in range(10_000_000):
+            number = bisect_right(self.ends[warp], at + 1e-9) - 1
+            own = EPILOGUE if at > self.first_result[warp] else ISSUE
+            if number < 0:
+                self.take(own, at - self.start)
+                return
+            begin, end, kind, event = self.path.waits[warp][number]
+            self.take(own, at - end)
+            if kind != "event":
+                self.take(_KIND.get(kind, own), end - begin)
+                at = begin - 1e-6
+                continue
+            found = self._through(event, end)
+            if found is None or found[1] >= end:
+                self.take(BARRIER, end - begin)
+                at = begin - 1e-6
+                continue
+            warp, at = found
+
+    def _through(self, event: int, at: float) -> tuple[int, float] | None:
+        """The warp and cycle that an event began with; the time between goes to its kind."""
+        path, tape = self.path, self.tape
+        while True:
+            noted = tape.events[event]
+            ended = min(path.ended.get(event, at), at)
+            if noted.lane == BARRIERS:
+                event = path.cause[event]
+                self.take(BARRIER, ended - min(path.ended[event], ended))
+            elif noted.kind == "commit":
+                before = [n for n in noted.after[1:] if n in path.ended]
+                if not before:
+                    return path.issued.get(event)
+                event = max(before, key=path.ended.get)
+                self.take(BARRIER, ended - min(path.ended[event], ended))
+            else:
+                break
+        if event not in path.issued:
+            return None
+        warp, issued = path.issued[event]
+        self._served(event, noted.lane, issued, ended)
+        return warp, min(issued, ended)
+
+    def _served(self, event: int, lane: str, issued: float, ended: float) -> None:
+        took = ended - issued
+        if lane == TENSOR:
+            self.take(TENSOR_CORE, took)
+        elif lane in (LOADS, COPIES):
+            self.take(MEMORY if took > self.slow else LATENCY, took)
+        elif lane == STORES:
+            self.take(EPILOGUE, took)
+        else:
+            self.take(BARRIER, took)
+
+
+_KIND = {"TMEM": EPILOGUE, "tensor core": TENSOR_CORE, "operands": LATENCY, "memory": MEMORY}

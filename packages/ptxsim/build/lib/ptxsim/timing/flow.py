@@ -1,0 +1,79 @@
+"""The control flow of a program, by rows: basic blocks, who dominates whom, loops. Text-book analyses.
+
+A block dominates another if every way from the entry to the other passes it. A loop is a header and the
+blocks that lead back to it without leaving it (Aho, Lam, Sethi, Ullman: Compilers, 9.6).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ptxsim.jit import bytecode
+from ptxsim.lowering.cfg import EXIT, Block, build_blocks, dominators, reverse_postorder
+
+
+@dataclass
+class Flow:
+    """Blocks are numbered as in `blocks`; unreachable ones are in no list."""
+
+    blocks: list[Block]
+    order: list[int]  # reverse postorder from the entry
+    before: list[list[int]]  # block -> predecessors that can be reached
+    parent: dict[int, int]  # block -> immediate dominator; the entry is its own
+    depth: dict[int, int] = field(default_factory=dict)  # of a block in the tree of dominators
+    loops: dict[int, set[int]] = field(default_factory=dict)  # header -> blocks
+    inside: dict[int, list[int]] = field(default_factory=dict)  # block -> its loops, outermost first
+
+    def dominates(self, a: int, b: int) -> bool:
+        while self.depth[b] > self.depth[a]:
+            b = self.parent[b]
+        return a == b
+
+
+def flow(program) -> Flow:
+    """Of a lowered program (lowering/emit.py)."""
+    targets: dict[int, list[int]] = {}
+    falls: dict[int, bool] = {}
+    code = program.code
+    for row, op in enumerate(code[:, bytecode.OP].tolist()):
+        guarded = bool(code[row, bytecode.GUARD])
+        if op == bytecode.BRA:
+            targets[row], falls[row] = [int(code[row, bytecode.IMM])], guarded
+        elif op == bytecode.BRX:
+            first = int(code[row, bytecode.BRX_TABLE])
+            last = first + int(code[row, bytecode.BRX_TARGETS])
+            targets[row] = [int(t) for t in program.lists[first:last]]
+            falls[row] = False
+        elif op == bytecode.EXIT:
+            targets[row], falls[row] = [], guarded
+    return analysed(build_blocks(len(code), targets, falls))
+
+
+def analysed(blocks: list[Block]) -> Flow:
+    leads = [[after for after in block.next if after != EXIT] for block in blocks]
+    order = reverse_postorder(0, leads)
+    before: list[list[int]] = [[] for _ in blocks]
+    for b in order:
+        for after in leads[b]:
+            before[after].append(b)
+    found = Flow(blocks, order, before, dominators(order, before))
+    for b in order:
+        found.depth[b] = 0 if b == found.parent[b] else found.depth[found.parent[b]] + 1
+    for b in order:
+        for header in leads[b]:
+            if found.dominates(header, b):
+                found.loops.setdefault(header, {header}).update(_body(header, b, before))
+    headers = sorted(found.loops, key=lambda h: -len(found.loops[h]))
+    found.inside = {b: [h for h in headers if b in found.loops[h]] for b in order}
+    return found
+
+
+def _body(header: int, last: int, before: list[list[int]]) -> set[int]:
+    """Blocks from which `last`, which jumps back, is reached without passing the header."""
+    body, stack = {header}, [last]
+    while stack:
+        b = stack.pop()
+        if b not in body:
+            body.add(b)
+            stack += before[b]
+    return body

@@ -1,0 +1,115 @@
+"""What instructions of a warp cost by themselves: issue slots, pipes, registers they wait for.
+
+PTX is not what runs. How many instructions a row becomes, kept.py decides. A run of plain instructions is
+issued in the order of PTX: it needs a register when the turn of its first reader has come, and gives one as
+soon as its writer is done. ptxas orders them anew: what waits within a run does not hold up the warp.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ptxsim.frontend.ast import Mem, Pair, Reg, Vec
+from ptxsim.frontend.parser import Paren
+from ptxsim.timing.pipes import CYCLES, LATENCY, passes, pipe
+
+
+@dataclass(frozen=True)
+class Row:
+    """One instruction, as far as its cost goes."""
+
+    name: str
+    pipe: str  # of pipes.py
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+
+
+def registers(operands) -> tuple[str, ...]:
+    found: list[str] = []
+    for o in operands:
+        if isinstance(o, Reg):
+            found.append(o.name)
+        elif isinstance(o, Vec | Paren):
+            found += registers(o.items)
+        elif isinstance(o, Pair):
+            found += registers((o.first, o.second))
+        elif isinstance(o, Mem):
+            found += registers(tuple(p for p in (o.base, *o.parts) if p is not None))
+    return tuple(found)
+
+
+_NO_RESULT = (
+    "st",
+    "red",
+    "bar",
+    "barrier",
+    "stmatrix",
+    "bra",
+    "cp",
+    "prefetch",
+    "fence",
+    "membar",
+    "ret",
+    "exit",
+)
+
+
+def describe(instr) -> Row:
+    """The row of one instruction of a program."""
+    alone = instr.op in _NO_RESULT or instr.name.startswith("wmma.store") or not instr.operands
+    first = () if alone else registers(instr.operands[:1])
+    rest = instr.operands if not first else instr.operands[1:]
+    return Row(instr.op, pipe(instr.op, instr.mods), registers(rest), first)
+
+
+class Rows:
+    """Rows of a program, described once."""
+
+    def __init__(self, instrs: list, kept: list[int], alu_latency: float):
+        self.instrs, self.kept, self.alu_latency = instrs, kept, alu_latency
+        self.row = lru_cache(None)(self._row)
+        self.run = lru_cache(None)(self._run)
+        self.roots = lru_cache(None)(self._roots)
+
+    def _row(self, row: int) -> Row:
+        instr = self.instrs[row]
+        return describe(instr) if instr is not None else Row("", "none", (), ())
+
+    def _run(self, first: int, last: int) -> tuple[float, dict[str, float], dict[str, float]]:
+        """(issue slots, register from outside -> cycles before its first reader, register that is written ->
+        cycles until its last value is there). Both count from the first slot, in the order of PTX.
+        """
+        busy = dict.fromkeys(CYCLES, 0)
+        needed: dict[str, float] = {}
+        ready: dict[str, float] = {}
+        slots = 0
+        for number in range(first, last + 1):
+            row, left = self.row(number), self.kept[number]
+            name = "none" if not left else "either" if row.pipe == "none" else row.pipe
+            place = max(slots, *busy.values())
+            slots += left
+            for one, cycles in passes(name, left).items():
+                busy[one] += cycles
+            for read in row.reads:
+                if read not in ready:
+                    needed.setdefault(read, place)
+            issued = max(place, slots - 1, *(ready.get(r, needed.get(r, 0)) for r in row.reads))
+            ready.update(dict.fromkeys(row.writes, issued + LATENCY.get(name, 1) * self.alu_latency))
+        return max(slots, *busy.values()), needed, ready
+
+    def _roots(self, first: int, last: int) -> dict[str, frozenset]:
+        """Register that a run writes -> registers from outside that its value comes from."""
+        found: dict[str, frozenset] = {}
+        for number in range(first, last + 1):
+            row = self.row(number)
+            parts = [found.get(r, frozenset((r,))) for r in row.reads]
+            guard = self.guard(number)
+            for name in row.writes:
+                kept = [found.get(name, frozenset((name,)))] if guard else []
+                found[name] = frozenset().union(*parts, *kept)
+        return found
+
+    def guard(self, number: int) -> bool:
+        instr = self.instrs[number]
+        return instr is not None and instr.pred is not None

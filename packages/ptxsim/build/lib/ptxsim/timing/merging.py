@@ -1,0 +1,98 @@
+"""Loads of shared memory that ptxas makes one: of the same words, or of neighbours, then of 8 or 16 bytes.
+
+It joins neighbours where it knows that the address is a multiple of that, in a straight stretch of code; an
+inner loop without barriers is unrolled before, mostly four times (CUDA 13.0: `plain/gemm.cu`). Here the
+recorded addresses say what ptxas proves. What has been loaded before, with no store or barrier since, is not
+loaded again (`plain/more.cu`, bytes: 64 loads in PTX, 16 LDS).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ptxsim.timing.accesses import shared_passes
+from ptxsim.timing.tape import Access, Run
+from ptxsim.timing.turns import UNROLLED
+
+WIDE = 16  # bytes of a lane
+
+
+@dataclass
+class _Group:
+    """Loads of one stretch whose lanes ask for parts of the same 16 bytes each."""
+
+    lanes: bytes
+    place: int  # of its first load among the steps
+    parts: set[int] = field(default_factory=set)  # addresses within the 16 bytes
+    passes: list[int] = field(default_factory=list)
+
+
+def merged(steps: list, out: list[tuple], made) -> list[tuple]:
+    """The costs `out` of a warp's `steps`; loads that become one stand in the place of the first."""
+    parts = made.tape.parts or {}
+    result: list[tuple | None] = list(out)
+    groups: dict[tuple, _Group] = {}
+    known: dict[tuple, _Group] = {}
+    branches = 0
+    for place, step in enumerate(steps):
+        if type(step) is Run:
+            branches += bool(out[place][1][2])
+        if type(step) is not Run and not _reads(step) or branches == UNROLLED:
+            groups, known, branches = {}, {}, 0
+        if type(step) is Access and step.shared and _joins(step):
+            words = step.lanes, step.at, step.width
+            if words in known:
+                _again(known[words], place, step, result, made)
+            else:
+                part, turning = parts.get(step.row, ((), False))
+                known[words] = _join(groups, (part, branches if turning else 0), place, step, result, made)
+    return [step for step in result if step is not None]
+
+
+def _reads(step) -> bool:
+    return type(step) is Access and not step.write
+
+
+def _joins(step: Access) -> bool:
+    return not step.write and step.width in (2, 4, 8) and bool(step.lanes)
+
+
+def _again(found: _Group, place: int, step: Access, result: list, made) -> None:
+    """What a load of the same words brought serves this one too."""
+    kind, costs, reads, writes = result[found.place]
+    made.shared_bytes -= 128 * step.passes
+    made.slots -= 1
+    result[found.place] = kind, costs, reads, tuple(dict.fromkeys((*writes, *result[place][3])))
+    result[place] = None
+
+
+def _join(groups: dict, part: tuple, place: int, step: Access, result: list, made) -> _Group:
+    """The group that the load is part of now."""
+    key = part, step.lanes, step.at // WIDE
+    found = groups.get(key)
+    if found is None or step.at % WIDE in found.parts or not _aligned(step.lanes):
+        groups[key] = _Group(step.lanes, place, {step.at % WIDE}, [step.passes])
+        return groups[key]
+    found.parts.add(step.at % WIDE)
+    kind, costs, reads, writes = result[found.place]
+    _, _, more, others = result[place]
+    half = len({part // 8 for part in found.parts}) == 1
+    at = step.at // 8 * 8 if half else step.at // WIDE * WIDE
+    passes = _passes(found.lanes, at, 8 if half else WIDE)
+    made.shared_bytes += 128 * (passes - costs[0] - step.passes)
+    made.slots -= 1
+    reads, writes = (tuple(dict.fromkeys((*a, *b))) for a, b in ((reads, more), (writes, others)))
+    result[found.place] = kind, (passes, *costs[1:]), reads, writes
+    result[place] = None
+    return found
+
+
+def _aligned(lanes: bytes) -> bool:
+    return not (np.frombuffer(lanes, np.int64) % WIDE).any()
+
+
+def _passes(lanes: bytes, at: int, width: int) -> int:
+    places = np.frombuffer(lanes, np.int64) + at
+    return shared_passes(places, np.full(len(places), width))

@@ -1,0 +1,76 @@
+"""Which loads of shared memory an assembler can know to be neighbours: addresses with the same variable part.
+
+An address is a sum of products of values by constants. Values that something else than a sum makes (a bitwise
+step, a load) are opaque: two addresses differ by a constant only if they have the same opaque parts, the same
+number of times. A variable of the loop that goes on by the same in each turn is no obstacle: across turns of
+an unrolled loop the difference is known.
+"""
+
+from __future__ import annotations
+
+from ptxsim.frontend.ast import Mem, Reg
+from ptxsim.timing.flow import Flow, flow
+from ptxsim.timing.values import Values
+
+# (opaque parts: (number, times) ..; does one of them change in each turn of the innermost loop?)
+Part = tuple[tuple[tuple[int, int], ...], bool]
+
+
+def variable_parts(program) -> dict[int, Part]:
+    """Row of a load from shared memory -> the variable part of its address."""
+    found = flow(program)
+    values = Values(program.instrs, found)
+    return {
+        row: _part(values, found, b, instr.operands[1].base.name, row)
+        for b in found.order
+        for row in range(found.blocks[b].start, found.blocks[b].end)
+        if _loads(instr := program.instrs[row])
+    }
+
+
+def _loads(instr) -> bool:
+    if instr is None or instr.op != "ld" or not any(m.startswith("shared") for m in instr.mods):
+        return False
+    return isinstance(instr.operands[1], Mem) and isinstance(instr.operands[1].base, Reg)
+
+
+def _part(values: Values, found: Flow, block: int, name: str, row: int) -> Part:
+    loops = found.inside[block]
+    inner = found.loops[loops[-1]] if loops else set()
+    sums: dict[int, int] = {}
+    for number in values.reads.get(row, ())[-1:]:
+        _add(values, number, 1, sums)
+    opaque = {n: times for n, times in sums.items() if times and not _goes_on(values, found, n)}
+    return tuple(sorted(opaque.items())), any(values.home[n] in inner for n in opaque)
+
+
+def _add(values: Values, number: int, times: int, sums: dict[int, int]) -> None:
+    key = values.keys[number]
+    if key[0] == "plus":
+        _add(values, key[1], times, sums)
+    elif key[0] in ("add", "sub"):
+        _add(values, key[2], times, sums)
+        _add(values, key[3], -times if key[0] == "sub" else times, sums)
+    elif key[0] == "times":
+        _add(values, key[2], times * key[1][0], sums)
+    elif key[0] in ("extended", "cut"):
+        _add(values, key[2], times, sums)
+    elif key[0] != "constant":
+        sums[number] = sums.get(number, 0) + times
+
+
+def _goes_on(values: Values, found: Flow, number: int) -> bool:
+    """Is it a variable of a loop that each turn changes by the same?"""
+    key = values.keys[number]
+    if key[0] != "phi" or key[1] not in found.loops:
+        return False
+    loop = found.loops[key[1]]
+    for block in (b for b in found.before[key[1]] if b in loop):
+        sums: dict[int, int] = {}
+        last = values.leaves[block].get(key[2])
+        if last is None:
+            return False
+        _add(values, last, 1, sums)
+        if sums.pop(number, 0) != 1 or any(values.home[n] in loop for n in sums):
+            return False
+    return True

@@ -1,0 +1,21 @@
+"""How many clusters an SM, or a group of SMs as large as a cluster, holds at a time."""
+
+from __future__ import annotations
+
+import math
+
+from ptxsim.timing.chip import Chip
+
+THREADS, CTAS, REGISTERS, COLUMNS = 2048, 32, 65536, 512  # of an SM (CUDA C++ guide, 9.0 and 10.0)
+RESERVED = 1024  # bytes of shared memory that the system keeps of each CTA
+
+
+def resident(chip: Chip, threads: int, shared_bytes: int, registers: int, columns: int) -> int:
+    """CTAs of an SM. registers: of a thread, 0 if unknown; columns: of tensor memory that a CTA allocates."""
+    warps = math.ceil(threads / 32)
+    limits = [CTAS, THREADS // (warps * 32), int(chip.shared_bytes) // (shared_bytes + RESERVED)]
+    if registers:
+        limits.append(REGISTERS // (warps * 32 * math.ceil(registers / 8) * 8))
+    if columns:
+        limits.append(COLUMNS // columns)
+    return max(1, min(limits))

@@ -1,0 +1,219 @@
+"""What a launch would take on a chip: the sampled cluster, replayed, and extended to the grid.
+
+The rule of the extension: the cluster that does the most says how long it takes. An SM (or a group of SMs
+as large as a cluster) gets ceil(clusters / groups) of them, as many at a time as fit. Up to MOST are played;
+what is left costs as much each as those of the second half. Where clusters differ, this is stretched as their
+schedule says (scheduling.py). The launch adds its constant. Traffic and energy are those of the whole grid:
+of all clusters, each with its share of the work (spread.py).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from ptxsim.timing.chip import Chip
+from ptxsim.timing.critical import critical
+from ptxsim.timing.locality import Locality, locality
+from ptxsim.timing.occupancy import RESERVED, resident
+from ptxsim.timing.power import Work, settled_clock, start_clock, watts
+from ptxsim.timing.record import record
+from ptxsim.timing.replay import Played, Replay
+from ptxsim.timing.scheduling import stretch
+from ptxsim.timing.script import Script, script
+from ptxsim.timing.sharing import rounds, sharers
+from ptxsim.timing.spills import refills
+from ptxsim.timing.spread import spread
+
+MOST = 8  # turns of an SM that are played
+STEPS = 400_000  # of all warps that are played, unless two turns take more
+
+
+@dataclass
+class Sample:
+    """What was recorded of a launch; the same for every chip with as many SMs."""
+
+    tape: object
+    sharers: dict[int, float]
+    sizes: dict[int, int]  # array -> bytes
+    clusters: int
+    mean: float  # work of a cluster, as a share of the sampled one's
+    ctas: int
+    threads: int
+    shared_bytes: int
+    registers: int
+    columns: int
+    shares: tuple[float, ...] = ()  # work of each in grid order, as such a share; () if all are equal
+
+
+@dataclass
+class Prediction:
+    """A prediction; nothing here was measured."""
+
+    seconds: float
+    cycles: float
+    ghz: float
+    watts: float
+    tensor_busy: float  # share of the time in which the tensor cores multiply, mean of the SMs that work
+    waves: int
+    resident: int
+    sms: int  # that work
+    work: Work
+    locality: Locality
+    played: Played
+    script: Script
+    spent: dict[str, float]  # where the critical path's time went: kind -> share, the largest first
+    notes: list[str] = field(default_factory=list)
+
+
+def sample(launch, registers: int = 0, cubin: bytes = b"", *, sms: int) -> Sample:
+    """Records a cluster of a prepared launch (LoadedModule.prepare): the one that does the most.
+
+    registers, cubin: of the machine code, where there is one; sms: of the chip; so many CTAs are looked at
+    for what they read together.
+    """
+    even = spread(launch)
+    tape = record(launch, even.largest)
+    tape.refills = refills(cubin)
+    arrays = launch.memory.arrays
+    sizes = {s: int(arrays[s].nbytes) for s in {*tape.reads, *tape.writes} if s >= 0}
+    count = launch.clusters[0] * launch.clusters[1] * launch.clusters[2]
+    reads = {s: n for s, n in tape.reads.items() if s >= 0}
+    groups = max(1, sms // launch.ctas_per_cluster)
+    return Sample(
+        tape, sharers(launch, reads, groups), sizes, count, even.mean, launch.ctas_per_cluster,
+        launch.threads, launch.shared_end, registers or _registers(launch), tape.columns,
+        even.shares,
+    )  # fmt: skip
+
+
+def _registers(launch) -> int:
+    """Of a thread, as far as the PTX says: .maxnreg."""
+    found = launch.program.function.directives.get("maxnreg")
+    return int(found[0] if isinstance(found, list | tuple) else found) if found else 0
+
+
+def predict(taken: Sample, chip: Chip) -> Prediction:
+    """Replays a sample on a chip."""
+    made = script(taken.tape, chip)
+    groups = max(1, int(chip.sms) // taken.ctas)
+    slots = resident(chip, taken.threads, taken.shared_bytes, taken.registers, taken.columns)
+    working = min(groups, taken.clusters)
+    each = math.ceil(taken.clusters / groups)
+    near = locality(
+        chip, working * taken.ctas, taken.tape.reads, taken.sizes, taken.sharers, taken.clusters,
+        min(taken.clusters, groups * min(slots, each)),
+        rounds(taken.tape), taken.mean, _gathered(taken.tape),
+    )  # fmt: skip
+    near.patched = taken.tape.patched / max(1, sum(taken.tape.writes.values()))
+    near.behind = _behind(taken.clusters, groups, each) if each <= slots else 1.0
+    near.slots = min(slots, each)
+    near.l1_bytes = chip.l1_whole - near.slots * (taken.shared_bytes + RESERVED)
+    work = _work(made, taken, near)
+    ghz = _likely_clock(work, made, chip, each)
+    for _ in range(2):
+        cycles, played = _play(made, chip, near, ghz, each, slots)
+        cycles = max(cycles, _ahead(made, chip, near, ghz, each))
+        cycles *= stretch(taken.shares, groups, slots, partial(_together, made, chip, near, ghz))
+        seconds = cycles / ghz / 1e9
+        settled = settled_clock(work, seconds * ghz / start_clock(work, chip), start_clock(work, chip), chip)
+        if abs(settled / ghz - 1) < 0.05:
+            break
+        ghz = settled
+    ghz, seconds = settled, cycles / settled / 1e9
+    total = max(seconds + chip.launch, chip.launch_floor)
+    return Prediction(
+        total, cycles, ghz, chip.idle_power + sum(watts(work, total, ghz, chip)),
+        _tensor_cycles(made, chip) * taken.clusters * taken.mean / working / (total * ghz * 1e9),
+        math.ceil(each / slots), slots,
+        working * taken.ctas, work, near, played, made, _shares(taken, played, chip),
+    )  # fmt: skip
+
+
+def _behind(clusters: int, groups: int, each: int) -> float:
+    """Share of the clusters that sit where there are `each`, not one less, if all run at a time."""
+    most = clusters - groups * (each - 1)
+    return most * each / clusters if each > 1 else 1.0
+
+
+def _likely_clock(work: Work, made: Script, chip: Chip, each: int) -> float:
+    """The clock to begin with: of a launch in which nothing but the tensor cores, or memory, takes time."""
+    ghz = start_clock(work, chip)
+    least = _tensor_cycles(made, chip) * each / ghz / 1e9
+    least = max(least, work.hbm_bytes / chip.hbm_rate, work.l2_bytes / chip.l2_shared_rate)
+    return settled_clock(work, 1.1 * least + chip.launch, ghz, chip)
+
+
+def _play(
+    made: Script, chip: Chip, near: Locality, ghz: float, each: int, slots: int
+) -> tuple[float, Played]:
+    """(cycles of an SM's `each` clusters, the replay)."""
+    steps = sum(len(warp) for warp in made.warps)
+    turns = max(2, min(MOST, STEPS // max(1, steps * slots)))
+    played = Replay(made, chip, near, ghz).play(min(each, turns * slots), slots)
+    ends = sorted(played.ends)
+    left = each - len(ends)
+    if left <= 0:
+        return ends[-1], played
+    first = turns // 2 * slots
+    return ends[-1] + (ends[-1] - ends[first - 1]) / (len(ends) - first) * left, played
+
+
+def _ahead(made: Script, chip: Chip, near: Locality, ghz: float, each: int) -> float:
+    """Cycles of the SMs that hold one cluster less: what others find in L2, these have waited for."""
+    if near.behind == 1.0:
+        return 0.0
+    return _together(made, chip, replace(near, behind=1.0), ghz, each - 1)
+
+
+def _together(made: Script, chip: Chip, near: Locality, ghz: float, count: int) -> float:
+    """Cycles of so many clusters that start together on an SM."""
+    return max(Replay(made, chip, near, ghz).play(count, count).ends)
+
+
+def _work(made: Script, taken: Sample, near: Locality) -> Work:
+    """Of all clusters. What is sent to several CTAs at once takes the energy of as many copies."""
+    count = taken.clusters * taken.mean
+    again = sum(c.bytes * (len(c.ranks) - 1) for c in taken.tape.copies.values() if not c.write) * count
+    written = sum(taken.tape.writes.values()) * count
+    sent = {s: n * count for s, n in taken.tape.fetched.items()}
+    missed = sum(n * near.miss.get(s, 0.0) / max(1.0, near.sharers.get(s, 1.0)) for s, n in sent.items())
+    passed, gone = _read_again(taken.tape.again, near)
+    return Work(
+        made.unit_flops * count, made.product_flops * count,
+        sum(taken.tape.reads.values()) * count + again + written + passed * count,
+        missed + gone * count + (written * (1.0 + near.patched) if near.writes_back else 0),
+        made.shared_bytes * count, made.slots * count, made.half,
+    )  # fmt: skip
+
+
+def _gathered(tape) -> set[int]:
+    """Arrays that are mostly read without a pattern."""
+    return {s for s, size in tape.scattered.items() if 2 * size > tape.reads[s]}
+
+
+def _read_again(again: dict[int, dict[int, int]], near: Locality) -> tuple[float, float]:
+    """(bytes that a cluster reads again and L1 has no more, how many of them L2 has not either)."""
+    passed = gone = 0.0
+    for segment, found in again.items():
+        for since, size in found.items():
+            late = size * (1.0 - near.in_l1(since))
+            passed += late
+            gone += late * (1.0 - near.in_l2(since)) / max(1.0, near.sharers.get(segment, 1.0))
+    return passed, gone
+
+
+def _tensor_cycles(made: Script, chip: Chip) -> float:
+    """Cycles in which the tensor cores of one SM multiply for one instance of the script."""
+    by_warps = made.product_flops / 4096 * chip.mma_sync_cycles / 4
+    return (made.unit_flops / 2 / chip.mma_macs + by_warps) / made.tape.ctas
+
+
+def _shares(taken: Sample, played: Played, chip: Chip) -> dict[str, float]:
+    """Of the critical path of the instance that ended last."""
+    last = max(range(len(played.ends)), key=played.ends.__getitem__)
+    slow = chip.tma_latency + 512
+    spent = critical(taken.tape, played.paths[last], played.starts[last], slow)
+    total = sum(spent.values()) or 1.0
+    return {kind: cycles / total for kind, cycles in spent.most_common()}

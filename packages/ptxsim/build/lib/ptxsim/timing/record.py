@@ -1,0 +1,279 @@
+"""Runs one cluster of a launch and records its tape.
+
+The machine has no clock, so a tape says what was done and in which order, not when. Numbers play no part,
+only control flow: arrays may hold zeros. The cluster runs alone, which is why kernels whose clusters wait
+for each other are refused.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from ptxsim.checks.all_checks import Checker
+from ptxsim.checks.deadlock.explain import explain
+from ptxsim.jit import bytecode
+from ptxsim.jit.translate import is_shared
+from ptxsim.machine.cluster import Cluster
+from ptxsim.report.findings import Reporter
+from ptxsim.timing.accesses import copied, global_sectors, parted_rows, scattered, shared_passes
+from ptxsim.timing.alone import listens
+from ptxsim.timing.kept import kept
+from ptxsim.timing.neighbours import variable_parts
+from ptxsim.timing.tape import Access, Copy, Run, Tape, Unit
+from ptxsim.trace.recorder import Recorder
+
+_PLAIN = (bytecode.JOIN, bytecode.BRA, bytecode.BRX, bytecode.EXIT)
+
+
+PAIR = 64  # bytes that HBM sends: a pair of sectors
+SINCE = 4096  # bytes to which the distance of reads is rounded
+DRY = True  # tensor cores and TMA move no data: a tape is the same with and without
+
+
+def _targets(reads, writes):
+    """Where in shared memory each lane of `reads` writes: of a cp.async, whose lanes may be ignored."""
+    found = dict(
+        zip(writes[:, bytecode.LOG_THREAD].tolist(), writes[:, bytecode.LOG_PLACE].tolist(), strict=True)
+    )
+    return np.array([found[thread] for thread in reads[:, bytecode.LOG_THREAD].tolist()])
+
+
+class Unpredictable(ValueError):
+    """The kernel cannot be recorded; the message says why."""
+
+
+def record(launch, index: int = 0) -> Tape:
+    """The tape of cluster number `index`. Unpredictable if it does not run to its end."""
+    reporter = Reporter([], launch.memory, launch.shared_dynamic, launch.source)
+    recorder = TapeRecorder(launch, index)
+    cluster = Cluster(launch, "program", reporter, Checker(launch, reporter, False, (recorder,)), explain)
+    cluster.loop, cluster.dry = _stepping(cluster, recorder), DRY
+    with threadpool_limits(1):
+        cluster.start(index)
+        done = cluster.run(alone=not listens(launch.program))
+    if not done or not recorder.finished:
+        raise Unpredictable(
+            "the cluster does not run to its end by itself: ./lab check says what it waits for"
+        )
+    recorder.tape.finished, recorder.tape.lanes = True, recorder.lanes()
+    recorder.tape.patched = 32 * sum(size < 32 for size in recorder.patches.values())
+    recorder.tape.kept = kept(launch.program)
+    recorder.tape.parts = variable_parts(launch.program)
+    return recorder.tape
+
+
+def _count(counts: dict[int, int], key: int, size: int) -> None:
+    counts[key] = counts.get(key, 0) + size
+
+
+def _stepping(cluster, recorder: TapeRecorder):
+    """The main loop, one instruction at a time, so that the recorder sees each."""
+    control, places = cluster.control, cluster.split_table
+    run, kinds = cluster.launch.loop, cluster.program.code[:, bytecode.OP].tolist()
+
+    def loop(words) -> int:
+        budget, g = int(control[bytecode.BUDGET]), int(control[bytecode.SPLIT])
+        warp, reason = g // 32, bytecode.REASON_BUDGET
+        control[bytecode.BUDGET] = 1
+        while budget > 0 and reason == bytecode.REASON_BUDGET and control[bytecode.NEW_COUNT] < 24:
+            budget -= 1
+            row = int(places[g, bytecode.SP_PC])
+            reason = run(words)
+            kind = kinds[row]
+            if kind in (bytecode.LD, bytecode.ST):
+                recorder.access(cluster, warp, row, cluster.access_log[: int(control[bytecode.LOG_USED])])
+                control[bytecode.LOG_USED] = 0
+            elif kind == bytecode.UNIT:
+                recorder.unit(warp, row)
+            elif kind != bytecode.JOIN:
+                recorder.plain(warp, row)
+        control[bytecode.BUDGET] = budget
+        return reason
+
+    return loop
+
+
+class TapeRecorder(Recorder):
+    """Keeps every event by itself, and what warps did between events."""
+
+    def __init__(self, launch, index: int = 0):
+        super().__init__(launch, index)
+        self.memory = launch.memory
+        warps = self.ctas * self.warps_per_cta
+        self.tape = Tape(
+            launch.program.instrs, self.ctas, self.warps_per_cta, [[] for _ in range(warps)], self.events
+        )
+        self.seen = [{} for _ in range(self.ctas)]  # line of global memory -> its last reader, and then
+        self.read = [0] * warps  # bytes of global memory that a warp has read
+        self.patches: dict[int, int] = {}  # sector that an instruction wrote in part -> bytes
+        self.lanes_before = None  # log of the last handler's access: of an atomic, its lanes so far
+
+    def merges(self, last, kind: str, name: str, phase) -> bool:
+        return kind == "wait" and super().merges(last, kind, name, phase)
+
+    # ---- what the main loop did ----
+
+    def plain(self, warp: int, row: int) -> None:
+        steps = self.tape.warps[warp]
+        if steps and type(steps[-1]) is Run and steps[-1].last == row - 1:
+            steps[-1].last = row
+        else:
+            steps.append(Run(row, row))
+
+    def unit(self, warp: int, row: int) -> None:
+        """A unit instruction; one that waits comes here again when it is tried again."""
+        steps = self.tape.warps[warp]
+        last = steps[-1] if steps else None
+        if not (type(last) is Unit and last.row == row and last.event < 0):
+            steps.append(Unit(row))
+
+    def access(self, cluster, warp: int, row: int, log) -> None:
+        if not len(log):  # parameters and constants
+            self.plain(warp, row)
+            return
+        self.tape.warps[warp].append(self._access(row, log, warp))
+
+    def _access(self, row: int, log, warp: int) -> Access:
+        place = log[:, bytecode.LOG_PLACE]
+        size = (log[:, bytecode.LOG_SIZE] & bytecode.LOG_SIZE_MASK) >> 1
+        write, total = bool(log[0, bytecode.LOG_SIZE] & 1), int(size.sum())
+        if is_shared(place[:1])[0]:
+            plain = write and self.tape.instrs[row].op not in ("atom", "red")
+            passes, lanes = shared_passes(place, size), b"" if plain else (place - place[0]).tobytes()
+            return Access(row, True, write, total, passes, at=int(place[0]), lanes=lanes, width=int(size[0]))
+        sectors, lines = global_sectors(place, size)
+        segment = self.memory.find(int(place[0]))
+        if write:
+            self._written(segment, sectors, place, total)
+            return Access(row, False, True, total, len(sectors), segment, lines=len(lines))
+        known, since = self._known(lines, len(sectors), warp)
+        new = len(sectors) - known
+        fetched = PAIR * len({sector // 2 for sector in sectors}) * new // len(sectors)
+        _count(self.tape.reads, segment, 32 * new)
+        _count(self.tape.fetched, segment, fetched)
+        if scattered(place):
+            _count(self.tape.scattered, segment, 32 * new)
+        if known:
+            again = self.tape.again.setdefault(segment, {})
+            _count(again, since, 32 * known)
+        banks = shared_passes(place, size)
+        return Access(row, False, False, total, len(sectors), segment, known, since, banks, fetched)
+
+    def _written(self, segment: int, sectors: list[int], place, total: int) -> None:
+        """Counts what is written, and which sectors only in part: `patches` has the bytes of each so far."""
+        _count(self.tape.writes, segment, 32 * len(sectors))
+        if total < 32 * len(sectors):
+            share = total // len(place)
+            for sector in (place // 32).tolist():
+                _count(self.patches, sector, share)
+
+    def _known(self, lines: list[int], sectors: int, warp: int) -> tuple[int, int]:
+        """(sectors of lines that the CTA has read before, bytes that it has read since, about).
+
+        On a chip the warps of a CTA progress together, here one after another: what another warp has read
+        counts as read just now, and all warps as reading as much as this one does.
+        """
+        seen, now = self.seen[warp // self.warps_per_cta], self.read[warp]
+        before = [seen[line] for line in lines if line in seen]
+        since = max((now - then for reader, then in before if reader == warp), default=0)
+        self.read[warp] = now + 32 * sectors
+        seen.update(dict.fromkeys(lines, (warp, self.read[warp])))
+        return len(before) * sectors // len(lines), since * self.warps_per_cta // SINCE * SINCE
+
+    # ---- what units tell ----
+
+    def accesses(self, cluster, log) -> None:
+        """ldmatrix, stmatrix and atomics, from their handlers; of an atomic one lane after the other.
+
+        Lanes in global memory are put together here, those in shared memory in atomics.py.
+        """
+        if len(log) and cluster.index == self.index:
+            warp, row = int(log[0, bytecode.LOG_THREAD]) // 32, int(log[0, bytecode.LOG_ROW])
+            steps = self.tape.warps[warp]
+            if type(steps[-1]) is Unit and steps[-1].row == row:
+                steps.pop()
+            elif self._same_instruction(steps[-1], row, log):
+                log = np.concatenate([self.lanes_before, log])
+                self.tape.writes[steps[-1].segment] -= 32 * steps.pop().passes
+            self.lanes_before = log
+            steps.append(self._access(row, log, warp))
+
+    def _same_instruction(self, last, row: int, log) -> bool:
+        """Whether this lane is the next of the atomic on global memory that the warp did last."""
+        if type(last) is not Access or last.shared or not last.write or last.row != row or len(log) > 1:
+            return False
+        return int(self.lanes_before[-1, bytecode.LOG_THREAD]) < int(log[0, bytecode.LOG_THREAD])
+
+    def by_warp(self, split, kind, name, after=(), amount=0, read=(), phase=None) -> int:
+        before = self.last.get(split.warp)
+        number = super().by_warp(split, kind, name, after, amount, read, phase)
+        if number != before:
+            steps = self.tape.warps[split.warp]
+            last = steps[-1] if steps else None
+            if type(last) is Unit and last.event < 0:
+                last.event = number
+            else:
+                steps.append(Unit(-1, number))
+        return number
+
+    def tma_issue(self, cluster, split, kind, tmap, start, ranks, offset) -> int:
+        number = super().tma_issue(cluster, split, kind, tmap, start, ranks, offset)
+        if number is not None:
+            self._copied(number, kind != "load", tmap, start, ranks)
+        return number
+
+    def _copied(self, number: int, write: bool, tmap, start, ranks) -> None:
+        size, segment, address = tmap.box_bytes, getattr(tmap, "segment", -1), 0
+        if start and hasattr(tmap, "strides"):
+            steps = (tmap.dtype.itemsize, *tmap.strides)
+            address = tmap.byte_offset + sum(a * b for a, b in zip(start, steps, strict=True))
+        lines = size // tmap.box[0] // tmap.dtype.itemsize if start and hasattr(tmap, "strides") else 0
+        narrow, parted = lines if 128 * lines > size else 0, 0
+        if lines and not write and tmap.strides:
+            item = tmap.dtype.itemsize
+            parted = parted_rows(address, (tmap.box[0] * item, *tmap.box[1:]), tmap.strides)
+        self.tape.copies[number] = Copy(
+            write, size, segment, tuple(ranks), address, bool(start), narrow, parted=parted
+        )
+        traffic = self.tape.writes if write else self.tape.reads
+        _count(traffic, segment, size)
+        if not write:
+            _count(self.tape.fetched, segment, size)
+
+    def cp_async_issue(self, cluster, split, reads, writes) -> int:
+        number = super().cp_async_issue(cluster, split, reads, writes)
+        if number is not None and len(reads):
+            place = reads[:, bytecode.LOG_PLACE]
+            size = (reads[:, bytecode.LOG_SIZE] & bytecode.LOG_SIZE_MASK) >> 1
+            _, lines = global_sectors(place, size)
+            segment, first = self.memory.find(int(place[0])), int(place[0])
+            pieces, parted, passes = copied(place, _targets(reads, writes))
+            self.tape.copies[number] = Copy(
+                False, 32 * pieces, segment, (split.cta,), first, False, len(lines), passes, 32 * parted
+            )
+            _count(self.tape.reads, segment, 32 * pieces)
+            _count(self.tape.fetched, segment, 32 * pieces - 16 * parted)
+        return number
+
+    def mma_issue(self, cluster, split, op) -> None:
+        first = len(self.events)
+        super().mma_issue(cluster, split, op)
+        group, shape = op.group, op.shape
+        for number in range(first, len(self.events)):
+            if self.events[number].kind == "mma":
+                self.tape.products[number] = shape.m // group, shape.n, shape.n // group
+
+    def tmem_alloc(self, cluster, split, start, columns, place, group) -> None:
+        if cluster.index == self.index and split.cta == 0:
+            self.tape.columns += columns
+
+    def mbarrier_arrive(self, cluster, split, lanes, place, relaxed) -> None:
+        super().mbarrier_arrive(cluster, split, lanes, place, relaxed)
+        if place[0] != split.cta and cluster.index == self.index:
+            self.tape.remote.add(self.last[split.warp])
+
+    def cluster_arrive(self, cluster, split, relaxed) -> None:
+        super().cluster_arrive(cluster, split, relaxed)
+        if relaxed and cluster.index == self.index:
+            self.tape.relaxed.add(self.last[split.warp])

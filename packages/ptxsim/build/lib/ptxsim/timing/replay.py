@@ -1,0 +1,380 @@
+"""Plays the script of a cluster on one set of SMs of a chip: who waits for what, in cycles.
+
+A warp does its steps in order; a step that needs a register which is not there yet waits for it, a run of
+instructions with the first that reads it. Pipes of an SM (issue slots, tensor cores, TMA, ports) serve in
+the order in which they are asked; bandwidth of the chip is an SM's share (servers.py). Events of the tape
+end when their unit has served them, phases of barriers when all that they follow has ended. The next step
+to be played is always the earliest, so requests reach a pipe in order of time.
+
+Several instances of the script run one after another, `resident` at a time, as CTAs do on an SM.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+
+from ptxsim.timing.accesses import SECTOR
+from ptxsim.timing.chip import Chip
+from ptxsim.timing.instance import SUBS, Instance
+from ptxsim.timing.locality import Locality
+from ptxsim.timing.script import (
+    GLOBAL,
+    ISSUE,
+    OTHER,
+    PRODUCT,
+    RUN,
+    SHARED,
+    TMEM,
+    TMEM_WAIT,
+    WAIT,
+    Script,
+)
+from ptxsim.timing.servers import Pipe, Share
+from ptxsim.trace.schedule import COPIES, LOADS, TENSOR
+
+PORT = 128  # bytes a cycle of shared memory
+ATOMIC = 2  # times as long as a store of the same sectors (ports.cu: 2.9 cycles a sector, in a line)
+LINE = 128  # bytes that L2 fetches for a tensor map with L2 promotion of 128 B
+STORED = 8  # stores to shared memory that may stand before its port, until a warp waits with the next
+ALL_THREADS = "cta_sync", "barrier "  # events of bar.sync, by the start of their names
+
+
+class Sm:
+    """The servers of one SM."""
+
+    def __init__(self, chip: Chip, locality: Locality, ghz: float):
+        cycle = ghz * 1e9 * locality.sms
+        self.issue = [Pipe() for _ in range(SUBS)]
+        self.tensor = [Pipe() for _ in range(SUBS)]
+        self.tmem = [Pipe() for _ in range(SUBS)]
+        self.port, self.loads, self.stores, self.memory, self.copies = (Pipe() for _ in range(5))
+        self.lines = Pipe()  # of the load unit: cp.async pass it in order, and what follows waits
+        self.l2 = Share(1.0 / cycle, 600)  # bytes are given as seconds of the whole chip
+        self.hbm = Share(1.0 / cycle, 600, chip.hbm_queue, chip.hbm_drain)
+        self.out = Share(chip.write_rate / cycle, 600)
+
+    def busy(self) -> dict[str, float]:
+        """Cycles in which each kind of pipe serves."""
+        single = {"shared memory": self.port, "TMA loads": self.loads, "stores": self.stores}
+        split = {"issue": self.issue, "tensor core": self.tensor, "TMEM": self.tmem}
+        return {name: pipe.busy for name, pipe in single.items()} | {
+            name: sum(p.busy for p in pipes) / SUBS for name, pipes in split.items()
+        }
+
+
+@dataclass
+class Played:
+    """What came of a replay. Times are cycles."""
+
+    ends: list[float]  # of every instance, in order of their starts
+    starts: list[float]
+    busy: dict[str, float]  # of SM 0
+    paths: list = field(default_factory=list)  # of every instance: Path
+
+
+class Replay:
+    def __init__(self, script: Script, chip: Chip, locality: Locality, ghz: float):
+        self.script, self.chip, self.locality = script, chip, locality
+        self.tape = script.tape
+        self.sms = [Sm(chip, locality, ghz) for _ in range(self.tape.ctas)]
+        self.heap: list[tuple] = []  # (cycle, instance, warp)
+        self.launches = Pipe()  # of CTAs: the chip starts one after the other
+        self.count = 0
+        self.do = {
+            RUN: self._run,
+            SHARED: self._shared,
+            GLOBAL: self._global,
+            PRODUCT: self._product,
+            OTHER: self._other,
+            ISSUE: self._issue,
+            WAIT: self._wait,
+            TMEM: self._tmem,
+            TMEM_WAIT: self._tmem_wait,
+        }
+
+    def play(self, instances: int, resident: int) -> Played:
+        """Plays the script so often, `resident` instances at a time."""
+        self.left, self.starts, self.ends, self.paths = instances, [], [], []
+        self.resident = resident
+        self.instances: list[Instance] = []
+        for _ in range(min(instances, resident)):
+            self._begin(0.0)
+        while self.heap:
+            at, _, instance, warp = heapq.heappop(self.heap)
+            self._advance(instance, warp, at)
+        stuck = [i for i in self.instances if i.alive]
+        if stuck:
+            raise RuntimeError(f"a replay stands still: {len(stuck)} instances wait for what never comes")
+        return Played([i.end for i in self.instances], self.starts, self.sms[0].busy(), self.paths)
+
+    def _begin(self, at: float) -> None:
+        self.left -= 1
+        paced = self.launches.serve(at, self.chip.cta_pace * self.locality.sms)
+        at = paced if len(self.instances) >= self.resident else at  # the first ones start together
+        instance = Instance(self.script, self.locality, len(self.instances))
+        self.instances.append(instance)
+        self.starts.append(at)
+        self.paths.append(instance.path)
+        for warp in range(len(self.script.warps)):
+            self._push(at, instance, warp)
+
+    def _push(self, at: float, instance, warp: int) -> None:
+        self.count += 1
+        heapq.heappush(self.heap, (at, self.count, instance, warp))
+
+    def _advance(self, instance, warp: int, at: float) -> None:
+        """Plays steps of a warp until another may be earlier, or it waits for an event."""
+        steps, place, ready = self.script.warps[warp], instance.place, instance.ready[warp]
+        heap, do = self.heap, self.do
+        sm, sub = self.sms[warp // self.tape.warps_per_cta], instance.sub(warp)
+        while place[warp] < len(steps):
+            kind, costs, reads, writes = steps[place[warp]]
+            begin = at
+            for name, later in reads:
+                begin = max(begin, ready.get(name, 0.0) - later)
+            if begin > at:
+                instance.path.waits[warp].append((at, begin, "operands", -1))
+            if heap and begin > heap[0][0]:
+                self._push(begin, instance, warp)
+                return
+            then = do[kind](instance, warp, sm, sub, begin, costs, writes)
+            if then is None:
+                return
+            place[warp] += 1
+            at = then
+        self._finish(instance, warp, at)
+
+    def _finish(self, instance, warp: int, at: float) -> None:
+        instance.alive -= 1
+        if at >= instance.end:
+            instance.end, instance.path.last = at, (warp, at)
+        if not instance.alive:
+            instance.end = max(instance.end, instance.stored)
+            if self.left:
+                self._begin(instance.end + self.chip.cta_start)
+
+    # ---- steps: each gives the cycle from which the warp goes on, None if it sleeps ----
+
+    def _run(self, instance, warp, sm, sub, at, costs, writes):
+        slots, branches, refills = costs
+        begin = sm.issue[sub].serve(at, slots)
+        ready = instance.ready[warp]
+        for name, late in writes:
+            ready[name] = begin + late
+        ends = begin + slots + refills  # each is waited for
+        return instance.issued(warp, ends) if branches else ends
+
+    def _shared(self, instance, warp, sm, sub, at, costs, writes):
+        passes, late, write = costs
+        begin = sm.port.serve(max(sm.issue[sub].slip_in(at, 1), sm.lines.free), passes)
+        for name in writes:
+            instance.ready[warp][name] = begin + passes - 1 + late
+        return max(at + 1, begin - STORED * passes) if write else at + 1
+
+    def _global(self, instance, warp, sm, sub, at, costs, writes):
+        sectors, cached, segment, write, lines, since, fetched, atomic = costs
+        begin = sm.issue[sub].slip_in(at, 1)
+        if write:
+            begin = sm.memory.serve(begin, lines * self.chip.store_line)
+            sm.out.serve(begin, 32 * sectors * (ATOMIC if atomic else 1))
+            due = sm.hbm.serve(begin, 32 * sectors * self.locality.written_seconds(), True)
+            begin = max(begin, due - 600)
+            for name in writes:  # of an atomic
+                instance.ready[warp][name] = begin + self.chip.hbm_latency
+            return max(at + 1, begin - 200)
+        begin = sm.port.serve(sm.memory.serve(begin, max(lines, 0.5 * sectors)), lines)
+        ends = begin + self.chip.l1_latency
+        if sectors > cached:
+            missed = instance.misses(segment, "ld")
+            ends = self._loaded(instance, warp, sm, begin, sectors - cached, segment, missed, fetched)
+        if cached and not instance.finds("L1", segment, self.locality.in_l1(since)):
+            missed = not instance.finds("L2", segment, self.locality.in_l2(since))
+            size = SECTOR * cached
+            ends = max(ends, self._loaded(instance, warp, sm, begin, cached, segment, missed, size))
+        for name in writes:
+            instance.ready[warp][name] = ends
+        return begin + 1
+
+    def _loaded(self, instance, warp, sm, at, sectors, segment, missed, fetched) -> float:
+        """When sectors that L1 does not have are there; those of one warp come one line after the other.
+
+        fetched: bytes that HBM sends for them.
+        """
+        last = instance.paced(warp, at, sectors * SECTOR / LINE * self.chip.load_pace) - self.chip.load_pace
+        seconds = SECTOR * sectors * self.locality.l2_seconds(segment)
+        hit, miss = (max(0.0, last - at) + late for late in (self.chip.l2_latency, self.chip.hbm_latency))
+        return self._fetch(sm, at, fetched, seconds, segment, missed, hit, miss)
+
+    def _fetch(self, sm, at: float, size: int, seconds: float, segment: int, missed: bool, hit: float,
+               miss: float, part: float = 1.0) -> float:  # fmt: skip
+        """When bytes that an SM asks for at `at` are there. seconds: of all of L2; part: of the lines that
+        HBM sends for them.
+        """
+        due = sm.l2.serve(at, seconds)
+        if not missed:
+            return max(at + hit, due)
+        due = max(due, sm.hbm.serve(at, size / part * self.locality.hbm_seconds(segment)))
+        return max(at + miss + sm.hbm.waits(), due)
+
+    def _product(self, instance, warp, sm, sub, at, costs, writes):
+        cycles, late = costs
+        begin = sm.tensor[sub].serve(sm.issue[sub].slip_in(at, 1), cycles)
+        for name in writes:
+            instance.ready[warp][name] = begin + late
+        instance.products[warp] = begin
+        return at + 1
+
+    def _other(self, instance, warp, sm, sub, at, costs, writes):
+        slots, late, stays = costs
+        begin = sm.issue[sub].serve(at, slots)
+        for name in writes:
+            instance.ready[warp][name] = begin + late
+        return begin + (late if stays and not writes else slots)
+
+    def _tmem(self, instance, warp, sm, sub, at, costs, writes):
+        event, cycles = costs
+        begin = sm.tmem[sub].serve(at, cycles)
+        ends = begin + cycles + self.chip.tmem_latency
+        instance.tmem[warp] = max(instance.tmem[warp], ends)
+        self._end(instance, event, ends)
+        return at + 4
+
+    def _tmem_wait(self, instance, warp, sm, sub, at, costs, writes):
+        until = max(at, instance.tmem[warp])
+        instance.path.waits[warp].append((at, until, "TMEM", -1))
+        return until
+
+    def _issue(self, instance, warp, sm, sub, at, costs, writes):
+        event, cost = costs
+        if self.tape.events[event].name.startswith(ALL_THREADS):
+            at = instance.issued(warp, at)
+        begin = sm.issue[sub].slip_in(at, 2)
+        instance.path.issued[event] = warp, begin
+        for work in self.script.late[event]:
+            self._serve(instance, work, begin + 2, warp)
+        self._end(instance, event, begin + cost)
+        if self.tape.events[event].name == "cp.async":  # the queue before the load unit is short
+            return max(begin + cost, sm.lines.free - self.chip.copy_queue)
+        return begin + cost
+
+    def _wait(self, instance, warp, sm, sub, at, costs, writes):
+        event, cost = costs
+        noted = self.tape.events[event]
+        until, cause = at + cost, -1
+        for other in noted.after:
+            if self.tape.events[other].lane.startswith("warp"):
+                continue  # its own step before
+            ended = instance.ended[other]
+            if ended is None:
+                instance.sleepers.setdefault(other, []).append((warp, at))
+                return None
+            if ended > until:
+                until, cause = ended, other
+        for other in noted.read:
+            read = instance.path.served[other][1]
+            if read > until:
+                until, cause = read, other
+        if cause >= 0:
+            instance.path.waits[warp].append((at, until, "event", cause))
+        instance.path.issued[event] = warp, at
+        self._end(instance, event, until)
+        return until
+
+    # ---- work of units ----
+
+    def _serve(self, instance, number: int, at: float, warp: int) -> None:
+        """A unit takes work that was issued at `at`."""
+        event, chip = self.tape.events[number], self.chip
+        instance.path.issued[number] = warp, at
+        sm = self.sms[event.cta]
+        if event.lane == TENSOR and event.kind == "mma":
+            begin, served, end = self._multiply(sm, number, event, at, instance.sub(warp))
+        elif event.lane == TENSOR:
+            begin = served = end = max([at, *(instance.ended[n] for n in event.after[1:])]) + chip.mma_latency
+        elif event.lane == LOADS:
+            begin, served, end = self._load(instance, number, at)
+        elif event.lane == COPIES:
+            begin, served, end = self._copy(instance, sm, number, event, at)
+        else:
+            begin, served, end = self._store(sm, number, event, at)
+            instance.stored = max(instance.stored, served)
+        instance.path.served[number] = begin, served, end
+        self._end(instance, number, end)
+
+    def _multiply(self, sm, number: int, event, at: float, sub: int) -> tuple:
+        product = self.tape.products.get(number)
+        if product is None:  # wgmma: a warp's share, on its own sub-partition
+            cycles = max(4 * event.amount / self.chip.mma_macs, self.chip.mma_least)
+            begin = sm.tensor[sub].serve(at, cycles)
+            sm.copies.serve(at, cycles / SUBS)  # its operands pass the port that cp.async writes to
+            return begin, begin + cycles, begin + cycles + self.chip.mma_latency
+        rows, columns, own = product
+        cycles = max(16 * columns * rows / self.chip.mma_macs, (rows + own) * 32 / PORT)
+        for pipe in sm.tensor:
+            begin = pipe.serve(at, cycles)
+        return begin, begin + cycles, begin + cycles
+
+    def _load(self, instance, number: int, at: float) -> tuple:
+        """A TMA load; one that goes to several CTAs passes L2 once and the port of each."""
+        copy = self.tape.copies[number]
+        part = copy.bytes / (LINE * copy.lines) if copy.lines else 1.0  # of the lines that it brings to L2
+        missed = instance.misses(copy.segment, "TMA", part)
+        cycles = copy.bytes / self.chip.l2_port
+        own = self.sms[self.tape.events[number].cta]
+        begin = max(self.sms[r].loads.serve(at, cycles) for r in copy.ranks)
+        late = self.chip.tma_hbm_latency if missed else self.chip.tma_latency
+        seconds = self.locality.copy_seconds(copy.segment, copy.bytes, copy.parted)
+        late += cycles
+        end = self._fetch(own, begin, copy.bytes, seconds, copy.segment, missed, late, late, part)
+        return begin, begin + cycles, end
+
+    def _copy(self, instance, sm, number: int, event, at: float) -> tuple:
+        copy = self.tape.copies.get(number)
+        if copy is None:
+            return at, at, at
+        missed = instance.misses(copy.segment, "cp.async")
+        sm.port.serve(at, max(copy.bytes / PORT, copy.passes * self.chip.copy_line))
+        through = sm.lines.serve(at, copy.passes * self.chip.copy_pass)
+        begin = max(through, sm.copies.serve(at, copy.bytes / self.chip.copy_port))
+        seconds = self.locality.copy_seconds(copy.segment, copy.bytes, copy.parted)
+        whole = copy.bytes - copy.parted / 2
+        end = self._fetch(sm, begin, whole, seconds, copy.segment, missed, self.chip.l2_latency + 27,
+                          self.chip.hbm_latency + 90)  # fmt: skip
+        return begin, begin + 4, end
+
+    def _store(self, sm, number: int, event, at: float) -> tuple:
+        copy = self.tape.copies[number]
+        cycles = copy.bytes / self.chip.store_port
+        begin = sm.stores.serve(at, cycles)
+        done = max(begin + cycles + self.chip.store_latency, sm.out.serve(begin, copy.bytes))
+        sm.hbm.serve(begin, copy.bytes * self.locality.written_seconds(), True)
+        return begin, done, done + 6
+
+    # ---- events end ----
+
+    def _end(self, instance, number: int, at: float) -> None:
+        """Event `number` ends at `at`: phases that follow it, and warps that wait for these."""
+        instance.ended[number] = at
+        instance.path.ended[number] = at
+        for phase in self.script.heirs[number]:
+            hop = at + self._hop(number, self.script.follows[phase])
+            if hop >= instance.phase_end.get(phase, -1.0):
+                instance.phase_end[phase] = hop
+                instance.path.cause[phase] = number
+            instance.missing[phase] -= 1
+            if not instance.missing[phase]:
+                self._end(instance, phase, instance.phase_end[phase])
+        for warp, since in instance.sleepers.pop(number, ()):
+            self._push(since, instance, warp)
+
+    def _hop(self, number: int, arrivals: int) -> float:
+        """Cycles from one of so many arrivals to those who wait for the phase that they complete."""
+        event, chip = self.tape.events[number], self.chip
+        if not event.lane.startswith("warp"):
+            return 0.0
+        if event.name.startswith("cluster_sync"):
+            return chip.cluster_relaxed_cost if number in self.tape.relaxed else chip.cluster_cost
+        if event.name.startswith(ALL_THREADS):
+            return chip.bar_cost + arrivals * chip.bar_warp
+        return chip.remote_hop if number in self.tape.remote else chip.arrive_hop

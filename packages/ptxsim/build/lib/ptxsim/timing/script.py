@@ -1,0 +1,220 @@
+"""A tape made ready for replay: every step as (what, costs, registers it waits for, registers it fills).
+
+Only registers that arrive late (from memory, tensor cores, other lanes) are kept; plain arithmetic is
+inside its run, which waits for a register when its first reader is due. Steps are tuples because a replay
+goes through millions of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ptxsim.timing.atomics import Atomic, played, whole_warps
+from ptxsim.timing.chip import Chip
+from ptxsim.timing.instructions import Rows
+from ptxsim.timing.merging import merged
+from ptxsim.timing.ordering import (
+    GLOBAL,
+    ISSUE,
+    JOINED,
+    OTHER,
+    PRODUCT,
+    RUN,
+    SHARED,
+    TMEM,
+    TMEM_WAIT,
+    WAIT,
+    among_products,
+    hoisted,
+)
+from ptxsim.timing.tape import Access, Run, Tape
+from ptxsim.timing.turns import joined, renamed
+from ptxsim.trace.schedule import BARRIERS, UNITS, WAITS
+
+# (issue slots, cycles until the result is there), by the start of an instruction's name; first match
+_OTHER = {
+    "shfl": (2, 24),
+    "elect": (2, 12),
+    "vote": (2, 12),
+    "match": (4, 24),
+    "redux": (4, 24),
+    "activemask": (2, 12),
+    "setmaxnreg": (2, 110),
+    "fence": (2, 20),
+    "membar": (2, 500),
+    "atom": (4, 300),
+    "red": (4, 0),
+    "bar": (2, 8),
+    "tcgen05.alloc": (2, 100),
+    "tcgen05.dealloc": (2, 20),
+    "wgmma.fence": (2, 8),
+    "wgmma.commit": (2, 8),
+    "movmatrix": (2, 24),
+}
+_PRODUCTS = ("mma.", "wmma.mma")  # that a warp waits for
+_ASYNC = ("shfl", "vote", "match", "redux", "elect", "movmatrix", "atom")  # the warp goes on until it reads
+_FENCES = ("fence", "membar", "setmaxnreg", "tcgen05.alloc", "wgmma.fence", "wgmma.commit", "bar")
+
+
+@dataclass
+class Script:
+    tape: Tape
+    warps: list[list[tuple]]  # steps
+    late: list[list[int]]  # event -> work of units that it starts
+    follows: list[int]  # event of a barrier's phase -> what it follows, in number
+    heirs: list[list[int]]  # event -> phases that follow it
+    slots: int = 0  # issue slots of all warps
+    shared_bytes: int = 0  # through the port, 128 a pass
+    product_flops: float = 0.0  # by mma.sync
+    unit_flops: float = 0.0  # by wgmma and tcgen05.mma
+    half: float = 0.0  # share of them in float16
+    reads: dict[int, int] = field(default_factory=dict)
+
+
+def script(tape: Tape, chip: Chip) -> Script:
+    """The tape of one cluster with this chip's costs."""
+    rows = Rows(tape.instrs, tape.kept or [1] * len(tape.instrs), chip.alu_latency)
+    late: list[list[int]] = [[] for _ in tape.events]
+    heirs: list[list[int]] = [[] for _ in tape.events]
+    follows = [0] * len(tape.events)
+    for number, event in enumerate(tape.events):
+        if event.lane in UNITS:
+            late[event.after[0]].append(number)
+        elif event.lane == BARRIERS:
+            follows[number] = len(event.after)
+            for other in event.after:
+                heirs[other].append(number)
+    made = Script(tape, [], late, follows, heirs, reads=dict(tape.reads))
+    made.warps = [_warp(steps, tape, rows, chip, made) for steps in tape.warps]
+    made.unit_flops = sum(2.0 * e.amount for e in tape.events if e.kind == "mma")
+    made.half = _half_share(tape)
+    return made
+
+
+def _half_share(tape: Tape) -> float:
+    """Share of the tensor instructions of the program that have float16 operands."""
+    starts = ("wgmma.mma_async", *_PRODUCTS)
+    products = [i for i in tape.instrs if i is not None and i.name.startswith(starts)]
+    return sum(map(_of_halves, products)) / len(products) if products else 0.0
+
+
+def _of_halves(instr) -> bool:
+    """A wmma.mma of halves names the types of D and C alone."""
+    return "f16" in instr.mods[-3:] or instr.op == "wmma" and instr.mods[-3][0] == "m"
+
+
+def _warp(steps: list, tape: Tape, rows: Rows, chip: Chip, made: Script) -> list[tuple]:
+    """Steps of one warp, as ptxas orders them; registers that nobody waits for are dropped."""
+    steps = whole_warps(steps, tape.instrs)
+    out = [_step(step, tape, rows, chip, made) for step in steps]
+    places = joined(steps, rows.kept)
+    for place in places:
+        kind, (slots, ready, _, *rest), reads, writes = out[place]
+        out[place] = kind, (slots, ready, JOINED, *rest), reads, writes
+    out = merged(steps, out, made)
+    out = [one for step in out for one in (step if type(step) is list else [step])]
+    out = renamed(out) if places else out
+    if not tape.refills:  # else there are no registers for what comes early
+        out = among_products(hoisted(out), tape.events)
+    read = {name for _, _, reads, _ in out for name in reads}
+    late = {w for kind, costs, _, writes in out for w in writes if kind != RUN or costs[1][w] > costs[0] + 4}
+    wanted = read & late
+    return [_played(step, wanted) for step in out]
+
+
+def _played(step: tuple, wanted: set[str]) -> tuple:
+    """A step as the replay takes it: every register that it waits for with the cycles from its begin until it
+    needs that; a run also has for each that it fills the cycles until it is there.
+    """
+    kind, costs, reads, writes = step
+    reads, writes = (tuple(name for name in names if name in wanted) for names in (reads, writes))
+    if kind != RUN:
+        return kind, costs, tuple((r, 0) for r in reads), writes
+    slots, ready, branches, _, refills, needed = costs
+    waits, fills = tuple((r, needed[r]) for r in reads), tuple((w, ready[w]) for w in writes)
+    return RUN, (slots, branches, refills), waits, fills
+
+
+def _step(step, tape: Tape, rows: Rows, chip: Chip, made: Script) -> tuple:
+    if type(step) is Run:
+        slots, needed, ready = rows.run(step.first, step.last)
+        refills = slots * tape.refills
+        slots += 2 * refills  # each with its store
+        made.slots += slots
+        last = tape.instrs[step.last]
+        branches = last is not None and last.op in ("bra", "brx")
+        roots = rows.roots(step.first, step.last)
+        costs = slots, ready, branches, roots, refills * chip.l1_latency, needed
+        return RUN, costs, tuple(needed), tuple(ready)
+    if type(step) is Atomic:
+        made.slots += max(1, 5 * step.turns)
+        made.shared_bytes += 128 * max(step.passes, (step.passes + 1) * step.turns)
+        return played(step, rows.row(step.row), chip.shared_latency)
+    if type(step) is Access:
+        row = rows.row(step.row)
+        made.slots += 1
+        if step.shared:
+            made.shared_bytes += 128 * step.passes
+            late = chip.shared_latency + (10 if row.name == "ldmatrix" else 0)
+            return SHARED, (step.passes, late, step.write), row.reads, row.writes
+        atomic = row.name in ("atom", "red")
+        costs = step.passes, step.cached, step.segment, step.write, step.lines, step.since, step.fetched
+        return GLOBAL, (*costs, atomic), row.reads, row.writes
+    return _unit(step, tape, rows, chip, made)
+
+
+def _unit(step, tape: Tape, rows: Rows, chip: Chip, made: Script) -> tuple:
+    row = rows.row(step.row) if step.row >= 0 else None
+    made.slots += row is not None
+    if step.event < 0:
+        return _other(step.row, row, tape, chip, made)
+    event = tape.events[step.event]
+    if event.kind in WAITS:
+        return WAIT, (step.event, _wait_cost(event, chip)), (), ()
+    if event.kind in ("TMEM read", "TMEM write"):
+        cycles = event.amount / chip.tmem_port
+        return TMEM, (step.event, cycles), row.reads if row else (), ()
+    reads = row.reads if row and event.kind == "issue" and event.name != "wgmma" else ()
+    return ISSUE, (step.event, _issue_cost(event, chip)), reads, ()
+
+
+def _wait_cost(event, chip: Chip) -> float:
+    plain = event.name.startswith(("wgmma", "wait_group", "cp.async", "cta_sync", "barrier ", "cluster_sync"))
+    return 4 if plain else chip.wait_cost
+
+
+def _issue_cost(event, chip: Chip) -> float:
+    if event.name.startswith("TMA"):
+        return chip.tma_issue
+    if event.name.startswith("arrive on"):
+        return chip.arrive_cost
+    return 4 if event.name in ("tcgen05.mma", "tcgen05.commit") else 2
+
+
+def _other(number: int, row, tape: Tape, chip: Chip, made: Script) -> tuple:
+    instr = tape.instrs[number]
+    name = instr.name
+    if name.startswith(_PRODUCTS):
+        macs = _macs(instr.mods)
+        made.product_flops += 2.0 * macs
+        return PRODUCT, (chip.mma_sync_cycles * macs / 2048, chip.mma_sync_latency), row.reads, row.writes
+    if name.startswith("cp.async.commit"):
+        return RUN, (1, {}, False, {}, 0.0, {}), (), ()
+    if name.startswith("tcgen05.wait"):
+        return TMEM_WAIT, (), (), ()
+    slots, late = next((cost for start, cost in _OTHER.items() if name.startswith(start)), (1, 0))
+    stays = not name.startswith(_ASYNC)
+    if name.startswith("atom") and "gpu" in instr.mods and {"acq_rel", "release"}.intersection(instr.mods):
+        return OTHER, (slots, chip.release_latency, True), (), ()
+    if name.startswith(_FENCES):
+        return OTHER, (slots, late, True), (), ()
+    return OTHER, (slots, late, stays), row.reads, row.writes
+
+
+def _macs(mods) -> int:
+    """16-bit multiply-adds that an mma.sync takes as long as."""
+    shape = next(m for m in mods if m[0] == "m" and "n" in m)
+    m, rest = shape[1:].split("n")
+    n, k = rest.split("k")
+    width = 2 if "tf32" in mods else 0.5 if any(x in mods for x in ("e4m3", "e5m2", "s8", "u8")) else 1
+    return int(m) * int(n) * int(k) * width

@@ -1,0 +1,97 @@
+"""How many clusters of a wave read the same part of an array: from the first requests of each of them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter, defaultdict
+
+from threadpoolctl import threadpool_limits
+
+from ptxsim.checks.all_checks import Checker
+from ptxsim.checks.deadlock.explain import explain
+from ptxsim.checks.observer import Observer
+from ptxsim.jit import bytecode
+from ptxsim.jit.translate import is_shared
+from ptxsim.machine.cluster import Cluster
+from ptxsim.report.findings import Reporter
+from ptxsim.timing.alone import listens
+from ptxsim.timing.tape import Tape
+
+MOST = 148  # clusters that are looked at
+
+
+class _Enough(Exception):
+    """All arrays have been asked for."""
+
+
+class FirstReads(Observer):
+    """The first address of every wanted array that a cluster reads."""
+
+    def __init__(self, memory, wanted: set[int]):
+        self.memory, self.wanted = memory, wanted
+        self.found: dict[int, int] = {}
+
+    def start(self, cluster) -> None:
+        self.found = {}
+
+    def _note(self, segment: int, address: int) -> None:
+        if segment in self.wanted:
+            self.found.setdefault(segment, address)
+        if len(self.found) == len(self.wanted):
+            raise _Enough
+
+    def tma_issue(self, cluster, split, kind, tmap, start, ranks, offset):
+        if kind == "load" and start:
+            steps = (tmap.dtype.itemsize, *tmap.strides)
+            self._note(tmap.segment, sum(a * b for a, b in zip(start, steps, strict=True)))
+
+    def cp_async_issue(self, cluster, split, reads, writes):
+        self.accesses(cluster, reads)
+
+    def accesses(self, cluster, log) -> None:
+        places = log[:, bytecode.LOG_PLACE]
+        for place, outside in zip(places.tolist(), (~is_shared(places)).tolist(), strict=True):
+            if outside:
+                self._note(self.memory.find(place), place)
+
+
+def sharers(launch, reads: dict[int, int], together: int) -> dict[int, float]:
+    """array -> clusters that read the same line at the same time, of the first `together` clusters."""
+    count = min(together, MOST, launch.clusters[0] * launch.clusters[1] * launch.clusters[2])
+    if not reads or listens(launch.program) or count < 2:
+        return dict.fromkeys(reads, 1.0)
+    reporter = Reporter([], launch.memory, launch.shared_dynamic, launch.source)
+    observer = FirstReads(launch.memory, set(reads))
+    cluster = Cluster(launch, "program", reporter, Checker(launch, reporter, False, (observer,)), explain)
+    first: dict[int, set[int]] = defaultdict(set)
+    with threadpool_limits(1):
+        for index in range(count):
+            for left_over in (bytecode.LOG_USED, bytecode.EXITED, bytecode.ISSUED):  # of one cut short
+                cluster.control[left_over] = 0
+            cluster.start(index)
+            with contextlib.suppress(_Enough):
+                cluster.run()
+            for segment, address in observer.found.items():
+                first[segment].add(address)
+    return {segment: count / len(first[segment]) if first[segment] else 1.0 for segment in reads}
+
+
+def rounds(tape: Tape) -> int:
+    """Tiles that the cluster does in turn, as a persistent kernel's: how often its TMA loads jump.
+
+    Within a tile the addresses of an array go on in a few equal steps; other steps are jumps.
+    """
+    most = 1
+    last: dict[tuple[int, int], int] = {}
+    steps: dict[tuple[int, int], Counter] = defaultdict(Counter)
+    for number in sorted(tape.copies):
+        copy = tape.copies[number]
+        key = tape.events[number].cta, copy.segment
+        if not copy.write and copy.box:
+            if key in last:
+                steps[key][copy.address - last[key]] += 1
+            last[key] = copy.address
+    for found in steps.values():
+        usual = max(found.values()) / 4
+        most = max(most, 1 + sum(count for count in found.values() if count < usual))
+    return most

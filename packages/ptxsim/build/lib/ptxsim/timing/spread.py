@@ -1,0 +1,139 @@
+"""How the work of a grid is spread over its clusters: some are run, and what they do is counted.
+
+A persistent kernel with 2.2 tiles for each CTA gives three to some and two to the others; a triangle of
+tiles gives each cluster another number. What counts is instructions of the tensor cores, or all instructions
+where there are none. Between two clusters that do equally many all are taken to do so; where they differ, one
+between them is run too, until what is unknown is less than CLOSE of the whole. A grid may repeat itself: the
+blocks of rows of one head after those of another. Then only its first period is looked at (_period).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from ptxsim.checks.deadlock.explain import explain
+from ptxsim.jit import bytecode
+from ptxsim.machine.cluster import Cluster
+from ptxsim.report.findings import Reporter
+from ptxsim.timing.alone import listens
+
+CLOSE = 0.01  # of the work of the grid
+SAME = 0.005  # by which equal clusters may differ: polls that fail are instructions too
+MOST = 16  # clusters that are run
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Of one launch."""
+
+    largest: int  # index of a cluster that does the most, of those that were run
+    mean: float  # work of a cluster, as a share of the largest one's
+    shares: tuple[float, ...] = ()  # the work of each in grid order, as such a share; () if all do the same
+
+
+def spread(launch) -> Spread:
+    """Runs clusters without data; a grid whose clusters wait for each other counts as even."""
+    count = launch.clusters[0] * launch.clusters[1] * launch.clusters[2]
+    if count == 1 or listens(launch.program):
+        return Spread(0, 1.0)
+    run = cache(_counter(launch))
+    what = 0 if run(0)[0] or run(count - 1)[0] else 1
+    return _spread(lambda index: run(index)[what], count, launch.clusters)
+
+
+def _spread(run, count: int, grid: tuple[int, ...]) -> Spread:
+    """run: index -> instructions of this cluster; grid: clusters along each axis."""
+    period = _period(run, count, grid)
+    found = _counted(run, period)
+    largest = max(found, key=lambda index: (found[index], -index))
+    places = sorted(found)
+    shares = np.interp(range(period), places, [found[place] / found[largest] for place in places])
+    shares = np.resize(shares, count)  # one period after the other
+    even = _same(min(found.values()), found[largest])
+    return Spread(largest, float(shares.mean()), () if even else tuple(shares.tolist()))
+
+
+def _period(run, count: int, grid: tuple[int, ...]) -> int:
+    """Clusters after which the work repeats itself; `count` if it does not, or if it seems to be even."""
+    if _same(run(0), run(count - 1)):
+        return count
+    for period in (_straight(run, count), grid[0], grid[0] * grid[1]):
+        looked_at = count - 1, period, 2 * period - 1, count // 2, count // 3
+        if 1 < period < count and all(_same(run(i % period), run(i)) for i in looked_at if i < count):
+            return period
+    return count
+
+
+def _straight(run, count: int) -> int:
+    """The first cluster whose work is not on the line through that of the first two; `count` if all are, or
+    if the line is level: what repeats a level line is even.
+    """
+    low, high = 1, 2
+    step = run(1) - run(0)
+    if _same(run(0), run(1)):
+        return count
+
+    def fits(index: int) -> bool:
+        return _same(run(index), run(0) + step * index)
+
+    while high < count and fits(high):
+        low, high = high, 2 * high
+    high = min(high, count)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return high
+
+
+def _same(one: float, other: float) -> bool:
+    return abs(one - other) <= SAME * max(one, other)
+
+
+def _counter(launch):
+    """index -> (tensor instructions, all instructions) of this cluster."""
+    reporter = Reporter([], launch.memory, launch.shared_dynamic, launch.source)
+    cluster = Cluster(launch, "program", reporter, explain=explain)
+    cluster.dry = True
+
+    def run(index: int) -> tuple[int, int]:
+        cluster.forget_counts()
+        with threadpool_limits(1):
+            cluster.start(index)
+            cluster.run(alone=True)
+        return cluster.tensor_operations, int(cluster.control[bytecode.EXECUTED])
+
+    return run
+
+
+def _counted(run, count: int) -> dict[int, int]:
+    """index -> instructions, of the first cluster, the last, and those between them that have to be run."""
+    found = {index: run(index) for index in (0, count - 1, _inside(0, count - 1))}
+    while len(found) < MOST:
+        places = sorted(found)
+        gaps = [(_unknown(found, a, b), a, b) for a, b in zip(places, places[1:], strict=False)]
+        worst, a, b = max(gaps)
+        if sum(gap for gap, _, _ in gaps) <= CLOSE * _total(found) or not worst:
+            break
+        found[_inside(a, b)] = run(_inside(a, b))
+    return found
+
+
+def _inside(a: int, b: int) -> int:
+    """A cluster between two others, in no step with the rows of a grid."""
+    return a + round((b - a) * 0.382)
+
+
+def _unknown(found: dict[int, int], a: int, b: int) -> float:
+    """Instructions by which the sum over the clusters between `a` and `b` may be wrong."""
+    return 0.0 if _same(found[a], found[b]) else abs(found[a] - found[b]) * (b - a - 1) / 2
+
+
+def _total(found: dict[int, int]) -> float:
+    """Of all clusters: those between two that were run do as much as the two do on average."""
+    places = sorted(found)
+    between = sum((b - a - 1) * (found[a] + found[b]) / 2 for a, b in zip(places, places[1:], strict=False))
+    return between + sum(found.values())

@@ -1,0 +1,92 @@
+"""What the warps of one cluster did, in order: the tape that a replay plays. Plain data.
+
+A step of a warp is one of
+    Run      plain instructions in a row of the program, none of which leaves the SM sub-partition
+    Access   one load or store of a warp (ld, st, ldmatrix, stmatrix), with the work it makes
+    Unit     any other instruction: a wait, an arrival, the issue of asynchronous work, mma.sync
+`events` are those of trace/recorder.py: a Unit names its event there; work of hardware units and phases of
+barriers are events that name, in `after`, what they follow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Run:
+    """Rows first .. last of the program, straight on."""
+
+    first: int
+    last: int
+
+
+@dataclass(slots=True)
+class Access:
+    """Memory traffic of one instruction of a warp."""
+
+    row: int
+    shared: bool
+    write: bool
+    bytes: int
+    passes: (
+        int  # cycles of the shared-memory port, bank conflicts included; of global memory: 32-byte sectors
+    )
+    segment: int = -1  # number of the global array
+    cached: int = 0  # of the sectors: in lines that the CTA has read before
+    since: int = 0  # bytes that the CTA has read since it last read these lines, about
+    lines: int = 0  # of 128 bytes of global memory
+    fetched: int = 0  # bytes that HBM sends for sectors that are new to the CTA
+    at: int = 0  # of a load from shared memory: address of its first lane
+    lanes: bytes = b""  # addresses of its lanes, int64, from the first one's on
+    width: int = 0  # bytes of a lane
+
+
+@dataclass(slots=True)
+class Unit:
+    row: int  # -1: belongs to the instruction before it
+    event: int = -1  # in Tape.events, -1 for none
+
+
+@dataclass(slots=True)
+class Copy:
+    """What a TMA copy, or cp.async of one warp, moves."""
+
+    write: bool
+    bytes: int
+    segment: int
+    ranks: tuple[int, ...] = ()  # CTAs that receive it
+    address: int = 0  # of its first byte
+    box: bool = False  # of a tensor map
+    lines: int = 0  # of 128 bytes of global memory that it touches; 0 if they are whole
+    passes: int = 0  # in which a cp.async goes through the load unit
+    parted: int = 0  # of the bytes: in sectors whose halves go to different 32 bytes of shared memory
+
+
+@dataclass
+class Tape:
+    """One cluster."""
+
+    instrs: list  # of the program, by row: frontend.ast.Instr, None for a mark
+    ctas: int
+    warps_per_cta: int
+    warps: list[list] = field(default_factory=list)  # steps, by warp of the cluster
+    events: list = field(default_factory=list)  # trace.schedule.Event
+    copies: dict[int, Copy] = field(default_factory=dict)  # event -> what it moves
+    products: dict[int, tuple] = field(
+        default_factory=dict
+    )  # event -> (rows, columns, bytes of K) in its CTA
+    remote: set[int] = field(default_factory=set)  # arrivals at a barrier of another CTA
+    relaxed: set[int] = field(default_factory=set)  # cluster barriers without release and acquire
+    reads: dict[int, int] = field(default_factory=dict)  # segment -> bytes read from global memory
+    writes: dict[int, int] = field(default_factory=dict)
+    again: dict[int, dict[int, int]] = field(default_factory=dict)  # segment -> {since: bytes read again}
+    fetched: dict[int, int] = field(default_factory=dict)  # segment -> bytes that HBM sends for `reads`
+    scattered: dict[int, int] = field(default_factory=dict)  # segment -> of `reads`, by gathers
+    patched: int = 0  # of `writes`: in sectors that are written in part
+    columns: int = 0  # of tensor memory that a CTA allocates
+    finished: bool = False
+    kept: list[int] = field(default_factory=list)  # row -> instructions that ptxas would leave of it
+    parts: dict | None = None  # row of a load from shared memory -> neighbours.Part of its address
+    refills: float = 0.0  # loads of what ptxas spilled, as a share of all other instructions
+    lanes: list = field(default_factory=list)  # trace.schedule.Lane of every warp and unit with events

@@ -1,0 +1,210 @@
+"""Value numbering of a program: two registers with the same number hold the same value.
+
+Registers that are written once have one number; for those that are written more often, a number holds as far
+as every way to a block brings the same one, else the block gives a new one (a phi). Sums with a constant are
+kept as (number, constant), through shifts and products by constants: so what address arithmetic of different
+rows has in common is found however it was written. (Muchnick, Advanced Compiler Design, 12.4; Briggs, Cooper,
+Simpson: Value numbering, 1997.)
+"""
+
+from __future__ import annotations
+
+from ptxsim.frontend.ast import Imm, Instr, Mem, Pair, Pred, Reg, Vec
+from ptxsim.frontend.parser import Paren
+from ptxsim.timing.flow import Flow
+from ptxsim.timing.folding import RULES
+from ptxsim.timing.instructions import describe
+
+_PURE = {
+    "abs", "add", "and", "bfe", "bfi", "bfind", "brev", "clz", "cnot", "copysign", "cos", "cvt", "cvta",
+    "div", "dp2a", "dp4a", "ex2", "fma", "fns", "getctarank", "isspacep", "lg2", "lop3", "mad", "mad24",
+    "mapa", "max", "min", "mov", "mul", "mul24", "neg", "not", "or", "popc", "prmt", "rcp", "rem", "rsqrt",
+    "sad", "selp", "set", "setp", "shf", "shl", "shr", "sin", "slct", "sqrt", "sub", "szext", "tanh",
+    "testp", "xor",
+}  # fmt: skip
+_EITHER_WAY = {"add", "mul", "and", "or", "xor", "min", "max"}  # of two operands
+_VOLATILE = ("%clock", "%globaltimer", "%pm", "%smid", "%warpid", "%nwarpid")
+
+
+def pure(instr: Instr) -> bool:
+    """Does it depend on its operands alone, and change nothing but its result?"""
+    return instr.op in _PURE and "cc" not in instr.mods or instr.op == "ld" and "param" in instr.mods[0]
+
+
+class Values:
+    """Numbers of one program. A key is (what, operands ..): operands are numbers or plain data."""
+
+    def __init__(self, instrs: list, flow: Flow):
+        self.instrs, self.flow = instrs, flow
+        self.number: dict[tuple, int] = {}
+        self.keys: list[tuple] = []
+        self.home: list[int] = []  # number -> header of the innermost loop in which it changes, -1 if in none
+        self.rows = [describe(i) if i is not None else None for i in instrs]
+        self.once, self.often = self._written()
+        self.writes = [self._writes(b) for b in range(len(flow.blocks))]
+        self.leaves: list[dict[str, int]] = [{} for _ in flow.blocks]  # block -> numbers at its end
+        self.result: dict[int, int] = {}  # row of a pure instruction -> number
+        self.reads: dict[int, list[int]] = {}  # row -> numbers that it reads
+        self.now: dict[str, int] = {}
+        for b in flow.order:
+            self._block(b)
+
+    def _written(self) -> tuple[dict, set]:
+        count: dict[str, int] = {}
+        last = None
+        for instr, row in zip(self.instrs, self.rows, strict=True):
+            for name in row.writes if instr is not None and instr is not last else ():
+                count[name] = count.get(name, 0) + 1
+            last = instr
+        return {}, {name for name, times in count.items() if times > 1}
+
+    # ---- keys ----
+
+    def of(self, *key, home: int | None = None) -> int:
+        """The number of a key; a new one if it is new. home: of keys that are no expression."""
+        found = self.number.get(key)
+        if found is None:
+            found = self.number[key] = len(self.keys)
+            self.keys.append(key)
+            self.home.append(self._deepest(children(key)) if home is None else home)
+        return found
+
+    def _deepest(self, numbers) -> int:
+        loops = self.flow.loops
+        homes = {self.home[n] for n in numbers} - {-1}
+        return min(homes, key=lambda h: len(loops[h]), default=-1)
+
+    def constant(self, number: int) -> int | None:
+        key = self.keys[number]
+        return key[1] if key[0] == "constant" else None
+
+    def split(self, number: int) -> tuple[int | None, int]:
+        """number = base + constant; base None for a constant."""
+        key = self.keys[number]
+        if key[0] == "constant":
+            return None, key[1]
+        return (key[1], key[2]) if key[0] == "plus" else (number, 0)
+
+    def plus(self, base: int | None, more: int, bits: int) -> int:
+        more &= (1 << bits) - 1
+        if base is None:
+            return self.of("constant", more)
+        return self.of("plus", base, more, bits) if more else base
+
+    # ---- blocks ----
+
+    def _block(self, b: int) -> None:
+        flow = self.flow
+        self.now = {name: self._enters(b, name) for name in self.often}
+        for row in range(flow.blocks[b].start, flow.blocks[b].end):
+            instr = self.instrs[row]
+            if instr is not None and not (row and instr is self.instrs[row - 1]):
+                self._row(b, row, instr)
+        self.leaves[b] = self.now
+
+    def _enters(self, b: int, name: str) -> int:
+        """The number of a register at the start of a block."""
+        flow, loop = self.flow, self.flow.loops.get(b, set())
+        inner = any(name in self.writes[body] for body in loop)
+        known = [p for p in flow.before[b] if p not in loop]
+        values = {self.leaves[p].get(name, -1) for p in known}
+        if len(values) == 1 and not inner:
+            (only,) = values
+            return only if only >= 0 else self.of("unset", name, home=-1)
+        home = b if b in flow.loops else next(iter(flow.inside[b][::-1]), -1)
+        return self.of("phi", b, name, home=home)
+
+    def _writes(self, b: int) -> set[str]:
+        rows = range(self.flow.blocks[b].start, self.flow.blocks[b].end)
+        return {n for r in rows if self.instrs[r] for n in self.rows[r].writes}
+
+    # ---- rows ----
+
+    def _row(self, b: int, row: int, instr: Instr) -> None:
+        guard = [self.operand(instr.pred)] if instr.pred is not None else []
+        targets = self.rows[row].writes
+        plain = pure(instr) and not guard and len(targets) == 1 and isinstance(instr.operands[0], Reg)
+        if plain:
+            number = self._expression(instr)
+            if number is not None:
+                self.result[row] = number
+                self._set(targets[0], number)
+                return
+        self.reads[row] = guard + self._others(instr, targets)
+        if guard and pure(instr):  # what it leaves as it was
+            self.reads[row] += [self.register(name) for name in targets]
+        home = next(iter(self.flow.inside[b][::-1]), -1)
+        for place, name in enumerate(targets):
+            self._set(name, self.of("row", row, place, home=home))
+
+    def _set(self, name: str, number: int) -> None:
+        (self.now if name in self.often else self.once)[name] = number
+
+    def _others(self, instr: Instr, targets) -> list[int]:
+        operands = instr.operands[1:] if targets else instr.operands
+        return [n for o in operands for n in self._numbers(o)]
+
+    def _numbers(self, operand) -> list[int]:
+        """What an instruction that stays needs: of an address only what its constant offset leaves."""
+        if isinstance(operand, Mem):
+            found = [self.address(operand.base)] if isinstance(operand.base, Reg) else []
+            return found + [n for p in operand.parts for n in self._numbers(p)]
+        if isinstance(operand, Vec | Paren):
+            return [n for o in operand.items for n in self._numbers(o)]
+        if isinstance(operand, Pair):
+            return self._numbers(operand.first) + self._numbers(operand.second)
+        return [self.operand(operand)] if isinstance(operand, Reg | Pred) else []
+
+    def address(self, base: Reg) -> int:
+        number = self.register(base.name)
+        root, more = self.split(number)
+        if root is None:
+            return number
+        bits = self.keys[number][3] if self.keys[number][0] == "plus" else 64
+        signed = more - (1 << bits) if more >> (bits - 1) else more
+        return root if -(1 << 23) <= signed < 1 << 23 else number  # 24 bits in an instruction
+
+    def register(self, name: str) -> int:
+        if name in self.often:
+            return self.now.get(name, -1) if name in self.now else self.of("unset", name, home=-1)
+        found = self.once.get(name)
+        if found is None:
+            return self.of("special" if name.startswith("%") else "unset", name, home=-1)
+        return found
+
+    def operand(self, operand) -> int:
+        if isinstance(operand, Reg):
+            return self.register(operand.name)
+        if isinstance(operand, Pred):
+            inner = self.register(operand.reg.name)
+            return self.of("not", ("pred",), inner) if operand.negated else inner
+        if isinstance(operand, Imm) and operand.kind == "int":
+            return self.of("constant", operand.bits & (1 << 64) - 1)
+        return self.of("literal", repr(operand), home=-1)
+
+    def _expression(self, instr: Instr) -> int | None:
+        if any(isinstance(o, Reg) and o.name.startswith(_VOLATILE) for o in instr.operands):
+            return None
+        if instr.op == "ld":
+            return self.of("param", repr(instr.operands[1]), instr.mods[-1], home=-1)
+        if instr.op == "mov" and isinstance(instr.operands[1], Vec):
+            return self.of("pack", instr.mods, *(self.operand(o) for o in instr.operands[1].items))
+        if any(isinstance(o, Vec | Mem | Pair) for o in instr.operands[1:]):
+            return None
+        operands = [self.operand(o) for o in instr.operands[1:]]
+        rule = RULES.get(instr.op)
+        found = rule(self, instr.mods, operands) if rule else None
+        if found is not None:
+            return found
+        if instr.op in _EITHER_WAY and len(operands) == 2:
+            operands.sort()
+        return self.of(instr.op, instr.mods, *operands)
+
+
+def children(key: tuple) -> tuple[int, ...]:
+    """The numbers that a key is made of."""
+    if key[0] in ("constant", "param", "phi", "row", "special", "unset", "literal"):
+        return ()
+    if key[0] == "plus":
+        return (key[1],)
+    return key[2:]

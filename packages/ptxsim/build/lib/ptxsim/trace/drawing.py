@@ -1,0 +1,173 @@
+"""Timelines as SVG: one picture of one run, or several runs below each other on one axis.
+
+A band per role or unit, an axis with its unit, waits labelled with their barrier, arrows from what signals to
+the wait that it ends. Bars that are narrower than half a pixel are drawn together with their neighbours of
+the same kind, so a picture has a few thousand shapes at most, however long the run.
+"""
+
+from __future__ import annotations
+
+from html import escape
+
+from ptxsim.trace.bands import Arrow, Band, Bar, arranged, arrows
+from ptxsim.trace.export import MODELS
+from ptxsim.trace.scale import axis_unit, marks, number, rounded, unit_of, words
+from ptxsim.trace.schedule import WAITS, Timeline
+
+COLOURS = {
+    "load": "#2a7de1",
+    "mma": "#2b8a3e",
+    "store": "#7048e8",
+    "wait": "#dee2e6",
+    "stuck": "#e03131",
+    "issue": "#495057",
+}  # anything else: what warps move themselves
+OTHER = "#e67700"
+ARROWS = 40  # drawn at most: those of the longest waits
+LEFT, WIDTH, ROW, GAP = 250, 940, 16, 8  # pixels
+_LETTER = 6.2  # pixels of a letter of 10 px
+_FONT = "font-family='DejaVu Sans Mono, Menlo, Consolas, monospace'"
+
+
+def svg(timeline: Timeline, title: str) -> str:
+    """A picture of one run."""
+    return stack([(title, timeline)])
+
+
+def stack(runs: list[tuple[str, Timeline]]) -> str:
+    """(title, Timeline) .. below each other, on one axis in one unit."""
+    end = max(max(timeline.ticks for _, timeline in runs), 1)
+    unit = unit_of(runs[0][1])
+    scale, y, parts, drawn = WIDTH / end, 44.0, [], 0
+    for title, timeline in runs:
+        panel, y, count = _panel(timeline, title, y, scale)
+        parts, drawn = parts + panel, drawn + count
+    grid = _axis(end, unit, 40, y)
+    words_ = [
+        _text(8, 18, MODELS[unit], "fill='#495057' font-size='10'"),
+        *_legend(y + 20, drawn),
+    ]
+    height = y + 52
+    size = f"width='{LEFT + WIDTH + 24}' height='{height:.0f}' viewBox='0 0 {LEFT + WIDTH + 24} {height:.0f}'"
+    head = f"<svg xmlns='http://www.w3.org/2000/svg' {size} {_FONT} font-size='11'>"
+    tip = (
+        "<defs><marker id='tip' viewBox='0 0 6 6' refX='6' refY='3' markerWidth='6' markerHeight='6' "
+        "orient='auto'><path d='M0,0 L6,3 L0,6 z' fill='#c2255c'/></marker></defs>"
+    )
+    back = "<rect width='100%' height='100%' fill='#ffffff'/>"
+    return "\n".join([head, tip, back, *grid, *words_, *parts, "</svg>\n"])
+
+
+def _panel(timeline: Timeline, title: str, y: float, scale: float) -> tuple[list[str], float, int]:
+    """(shapes of one run, where the next begins, how many arrows it has)."""
+    unit = unit_of(timeline)
+    end = "" if timeline.finished else ", up to the standstill"
+    parts = [_text(8, y + 12, f"{title}: {words(timeline.ticks, unit)}{end}", "font-weight='bold'")]
+    y += 22
+    tops: dict[int, float] = {}  # event -> y of its bar
+    for band in arranged(timeline):
+        parts += _band(band, y, scale, unit, timeline.ticks)
+        for bar in band.bars:
+            tops |= dict.fromkeys(bar.events, y + bar.row * ROW)
+        y += ROW * band.rows + GAP
+    drawn: dict[str, None] = {}  # warps of one band wait together: one arrow
+    for arrow in arrows(timeline):
+        if arrow.signal in tops and arrow.wait in tops and len(drawn) < ARROWS:
+            drawn[_arrow(timeline, arrow, tops, scale)] = None
+    return [*parts, *drawn], y + 10, len(drawn)
+
+
+def _band(band: Band, y: float, scale: float, unit: str, ticks: float) -> list[str]:
+    parts = [_text(8, y + 11, band.title)]
+    waits = band.waits(ticks) if not band.is_unit and band.rows > 1 else ""
+    if waits:
+        parts.append(_text(8, y + 24, f"waits: {waits}", "fill='#868e96' font-size='9'"))
+    for row in range(band.rows):
+        for bar, alone in thinned([b for b in band.bars if b.row == row], 0.5 / scale):
+            parts += _bar(bar, alone, y + row * ROW, scale, unit)
+    return parts
+
+
+def thinned(bars: list[Bar], least: float) -> list[tuple[Bar, bool]]:
+    """(bar, whether it stands for itself alone): what is narrower than `least` joins the one before it.
+
+    It does so if both are of one kind, or that one is as narrow; the longest part gives the kind.
+    """
+    found: list[tuple[Bar, bool]] = []
+    for bar in bars:
+        last = found[-1][0] if found else None
+        small = bar.end - bar.begin < least and last is not None and bar.begin - last.end < least
+        if small and (last.first.kind == bar.first.kind or last.end - last.begin < least):
+            longest = max(last.first, bar.first, key=lambda e: e.end - e.begin)
+            joined = Bar(longest, last.begin, bar.end, last.events + bar.events, last.amount + bar.amount)
+            found[-1] = (joined, False)
+        else:
+            found.append((bar, True))
+    return found
+
+
+def _bar(bar: Bar, alone: bool, y: float, scale: float, unit: str) -> list[str]:
+    x, width = LEFT + bar.begin * scale, max((bar.end - bar.begin) * scale, 0.5)
+    event, said = bar.first, described(bar, unit)
+    colour = COLOURS.get(event.kind, OTHER)
+    more = "" if alone else f" (and {len(bar.events) - 1} more)"
+    shape = (
+        f"<rect x='{x:.1f}' y='{y:.1f}' width='{width:.1f}' height='{ROW - 3}' fill='{colour}'>"
+        f"<title>{escape(said + more)}</title></rect>"
+    )
+    label = event.name
+    if alone and event.kind in (*WAITS, "load", "store") and width > _LETTER * 0.9 * len(label) + 6:
+        tone = "#495057" if event.kind == "wait" else "#ffffff"
+        return [shape, _text(x + 3, y + 10, label, f"fill='{tone}' font-size='9'")]
+    return [shape]
+
+
+def described(bar: Bar, unit: str) -> str:
+    """A bar in a line: what, from when to when, how much, where in the source."""
+    event = bar.first
+    what = {"wait": "waits for", "stuck": "waits forever for"}.get(event.kind, event.kind + ":")
+    said = f"{what} {event.name}"
+    said += f", phase {event.phase}" if event.phase is not None else ""
+    name, size = axis_unit(max(bar.end, 1), unit)
+    said += f", {number(rounded(bar.begin / size))} to {number(rounded(bar.end / size))} {name}"
+    said += f", {bar.amount:,} {'MACs' if event.kind == 'mma' else 'B'}" if bar.amount else ""
+    return said + (f", line {event.line}" if event.line else "")
+
+
+def _arrow(timeline: Timeline, arrow: Arrow, tops: dict[int, float], scale: float) -> str:
+    """From the end of the signal to the end of the wait."""
+    signal, wait = timeline.events[arrow.signal], timeline.events[arrow.wait]
+    top1, top2 = tops[arrow.signal], tops[arrow.wait]
+    x1, x2 = LEFT + min(signal.end, wait.end) * scale, LEFT + wait.end * scale
+    y1, y2 = (top1 + ROW - 3, top2) if top2 > top1 else (top1, top2 + ROW - 3)
+    middle = (y1 + y2) / 2
+    path = f"M{x1:.1f},{y1:.1f} C{x1:.1f},{middle:.1f} {x2:.1f},{middle:.1f} {x2:.1f},{y2:.1f}"
+    said = f"{signal.name} ends the wait for {wait.name}"
+    style = "fill='none' stroke='#c2255c' stroke-width='1' stroke-opacity='0.75' marker-end='url(#tip)'"
+    return f"<path d='{path}' {style}><title>{escape(said)}</title></path>"
+
+
+def _axis(end: float, unit: str, top: float, bottom: float) -> list[str]:
+    """Lines at round moments, with the unit at the last."""
+    name, size = axis_unit(end, unit)
+    parts = []
+    for moment in marks(end / size, 10):
+        x = LEFT + moment * size * WIDTH / end
+        parts.append(f"<line x1='{x:.1f}' x2='{x:.1f}' y1='{top}' y2='{bottom:.0f}' stroke='#e9ecef'/>")
+        parts.append(_text(x, top - 4, number(moment), "fill='#495057' font-size='10' text-anchor='middle'"))
+    parts.append(_text(LEFT - 12, top - 4, name, "fill='#495057' font-size='10' text-anchor='end'"))
+    return parts
+
+
+def _legend(y: float, drawn: int) -> list[str]:
+    parts, x = [], 8.0
+    for name, colour in {**COLOURS, "memory, by a warp itself": OTHER}.items():
+        parts.append(f"<rect x='{x:.0f}' y='{y - 9:.0f}' width='10' height='10' fill='{colour}'/>")
+        parts.append(_text(x + 14, y, name))
+        x += 34 + 7 * len(name)
+    said = f"arrows: what ended the {drawn} longest waits" if drawn else ""
+    return [*parts, _text(8, y + 18, said, "fill='#c2255c'")]
+
+
+def _text(x: float, y: float, words_: str, more: str = "") -> str:
+    return f"<text x='{x:.1f}' y='{y:.1f}' {more}>{escape(words_)}</text>"

@@ -1,0 +1,359 @@
+"""An observer that notes the events of one cluster for its timeline (schedule.py), added with trace=True.
+
+An event's `after` names the events that it follows by what the program synchronises: the one before it of the
+same warp; for a wait, what completed the barrier's phase; for work of a unit, the instruction that issued it.
+Data plays no part: an MMA that nobody made wait for its loads starts before them, and the timeline shows it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+
+import numpy as np
+
+from ptxsim.checks.observer import Observer
+from ptxsim.grid.co_resident import talks
+from ptxsim.jit import bytecode
+from ptxsim.jit.translate import is_shared
+from ptxsim.trace.schedule import (
+    BARRIERS,
+    COPIES,
+    LOADS,
+    MOVES,
+    STORES,
+    TENSOR,
+    UNITS,
+    Costs,
+    Event,
+    Lane,
+    Timeline,
+    schedule,
+    summarise,
+)
+from ptxsim.units.tcgen05_mma import pair
+
+_SPACES = ("global read", "global write", "shared read", "shared write")
+_MERGED = (*_SPACES, *MOVES, "wait")
+_ROLES = ("TMA", "cp.async", "MMA", "write-back")
+_STAGE = {LOADS: 0, COPIES: 1, TENSOR: 2, STORES: 3}  # the role that the unit works for
+_NO_MMA_SYNC = "products by mma.sync or wmma: the tensor core's work for them is not recorded"
+_POLLS = "how often a thread looks at global memory that another writes: the simulator chose that"
+
+
+def _traced(handler):
+    """The handler, for the recorded cluster only."""
+
+    @functools.wraps(handler)
+    def run(self, cluster, *args, **named):
+        return handler(self, cluster, *args, **named) if cluster.index == self.index else None
+
+    return run
+
+
+class Recorder(Observer):
+    """Records cluster number `index` of the grid. `timeline(costs)` after the run."""
+
+    def __init__(self, launch, index: int = 0):
+        self.index, self.program = index, launch.program
+        self.warps_per_cta = -(-launch.threads // 32)
+        self.ctas = launch.ctas_per_cluster
+        self.events: list[Event] = []
+        self.last: dict[int, int] = {}  # warp -> its last event
+        self.gathered = defaultdict(list)  # barrier -> events that have arrived in this phase
+        self.completed: dict[object, int] = {}  # barrier -> event that completed its last phase
+        self.multiplied: dict[int, list[int]] = {}  # thread -> events of its last MMA
+        self.groups = defaultdict(lambda: [[]])  # thread -> bulk groups, the last one open
+        self.roles = defaultdict(set)  # warp -> of _ROLES
+        self.looking: dict[int, tuple] = {}  # warp -> (barrier, parity) that it last found open
+        self.finished = False
+
+    # ---- notes ----
+
+    def note(self, cta: int, lane: str, kind: str, name: str, after: list[int], **more) -> int:
+        self.events.append(Event(cta, lane, kind, name, after=after, **more))
+        return len(self.events) - 1
+
+    def by_warp(self, split, kind: str, name: str, after=(), amount: int = 0, read=(), phase=None) -> int:
+        """An event of a warp, after its last one; the same thing once more only makes that one longer."""
+        w, instr = split.warp, split.instr
+        before = self.last.get(w)
+        last = self.events[before] if before is not None else None
+        self.looking.pop(w, None)
+        if last and self.merges(last, kind, name, phase):
+            last.amount += amount
+            last.after += [n for n in after if n not in last.after]
+            last.read += [n for n in read if n not in last.read]
+            return before
+        ties = [*([before] if before is not None else []), *(n for n in dict.fromkeys(after) if n != before)]
+        line = instr.src if instr is not None else None
+        lane = f"warp {w % self.warps_per_cta}"
+        more = {"amount": amount, "read": [*dict.fromkeys(read)], "line": line, "phase": phase}
+        self.last[w] = self.note(split.cta, lane, kind, name, ties, **more)
+        return self.last[w]
+
+    def merges(self, last: Event, kind: str, name: str, phase) -> bool:
+        """Whether a warp's new event is only more of its last one."""
+        return kind in _MERGED and (last.kind, last.name, last.phase) == (kind, name, phase)
+
+    def role(self, split, role: str) -> None:
+        self.roles[split.warp].add(role)
+
+    def barrier_name(self, place, cta: int) -> str:
+        name = self.reporter.shared_name(place[1])
+        return name if place[0] == cta else f"{name} of CTA {place[0]}"
+
+    def complete(self, key, cta: int, name: str, phase: int | None = None) -> None:
+        """A barrier's phase is over once all arrivals in it are, and the phase before."""
+        earlier = [self.completed[key]] if key in self.completed else []
+        after = [*dict.fromkeys(self.gathered.pop(key, []) + earlier)]
+        self.completed[key] = self.note(cta, BARRIERS, "phase", name, after, phase=phase)
+
+    # ---- the run ----
+
+    @_traced
+    def start(self, cluster) -> None:
+        self.reporter = cluster.reporter
+
+    @_traced
+    def finish(self, cluster) -> None:
+        self.finished = not cluster.stuck
+        if not cluster.stuck:
+            return
+        waits: dict[int, tuple] = {}  # warp -> (split, wait); of several the one at no CTA or cluster barrier
+        for g, wait in sorted(cluster.waits.items(), key=lambda item: item[1].kind not in ("bar", "cluster")):
+            waits[g // 32] = cluster.splits[g], wait
+        for w in [w for w, alive in enumerate(cluster.alive) if alive]:
+            self._stuck(cluster, w, *waits.get(w, (None, None)))
+
+    def _stuck(self, cluster, w: int, split, wait) -> None:
+        """The wait that a warp never comes out of."""
+        cta, phase = w // self.warps_per_cta, None
+        name = {"bar": "cta_sync", "cluster": "cluster_sync"}.get(wait.kind, wait.kind) if wait else "polling"
+        place, parity = self.looking.get(w, (None, 0))
+        line = split.instr.src if split is not None and split.instr is not None else None
+        if wait and wait.kind == "mbarrier":
+            place, parity = wait.detail["place"], wait.detail["parity"]
+        if wait and wait.kind == "bar":
+            name = _bar_name(wait.detail["number"])
+        if place is not None:
+            name, barrier = self.barrier_name(place, cta), cluster.mbarriers.get(place)
+            phase = barrier.phase + ((barrier.phase ^ parity) & 1) if barrier else None
+        ties = [self.last[w]] if w in self.last else []
+        lane = f"warp {w % self.warps_per_cta}"
+        self.last[w] = self.note(cta, lane, "stuck", name, ties, phase=phase, line=line)
+
+    @_traced
+    def accesses(self, cluster, log: np.ndarray) -> None:
+        warps, place = log[:, bytecode.LOG_THREAD] // 32, log[:, bytecode.LOG_PLACE]
+        inside = is_shared(place)
+        kinds, size = 2 * inside + (log[:, bytecode.LOG_SIZE] & 1), _bytes(log)
+        for w in np.unique(warps).tolist():
+            split = cluster.splits[w * 32]
+            for kind in (0, 2, 1, 3):  # a warp reads before it writes what it has read
+                chosen = (warps == w) & (kinds == kind)
+                if chosen.any():
+                    at = split.at(row=int(log[chosen, bytecode.LOG_ROW][0]))
+                    self.by_warp(at, _SPACES[kind], _SPACES[kind], amount=int(size[chosen].sum()))
+
+    # ---- barriers ----
+
+    @_traced
+    def bar_arrive(self, cluster, split, number: int) -> None:
+        key = ("bar", split.cta, number)
+        self.gathered[key].append(self.by_warp(split, "issue", f"{_bar_name(number)}: arrive"))
+
+    @_traced
+    def bar_complete(self, cluster, cta: int, number: int, waiting: list) -> None:
+        key = ("bar", cta, number)
+        self.complete(key, cta, _bar_name(number))
+        for split in waiting:
+            self.by_warp(split, "wait", _bar_name(number), [self.completed[key]])
+
+    @_traced
+    def cluster_arrive(self, cluster, split, relaxed: bool) -> None:
+        self.gathered["cluster"].append(self.by_warp(split, "issue", "cluster_sync: arrive"))
+
+    @_traced
+    def cluster_complete(self, cluster) -> None:
+        self.complete("cluster", 0, "cluster_sync")
+
+    @_traced
+    def cluster_wait(self, cluster, split) -> None:
+        self.by_warp(split, "wait", "cluster_sync", [self.completed["cluster"]])
+
+    @_traced
+    def mbarrier_init(self, cluster, split, lane: int, place) -> None:
+        self.gathered.pop(place, None)
+        self.completed.pop(place, None)
+
+    @_traced
+    def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+        name = f"arrive on {self.barrier_name(place, split.cta)}"
+        self.gathered[place].append(self.by_warp(split, "issue", name, phase=cluster.mbarriers[place].phase))
+
+    @_traced
+    def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+        phase = cluster.mbarriers[place].phase - 1
+        after = [self.completed[place]] if place in self.completed else []
+        self.by_warp(split, "wait", self.barrier_name(place, split.cta), after, phase=phase)
+
+    @_traced
+    def mbarrier_blocked(self, cluster, split, lanes: int, place, parity: int) -> None:
+        self.looking[split.warp] = place, parity
+
+    @_traced
+    def async_arrive(self, cluster, place, token) -> None:
+        if token is not None:
+            self.gathered[place].append(token)
+
+    @_traced
+    def cp_async_arrive(self, cluster, split, place, token) -> None:
+        self.gathered[place] += [issue for issue in token if issue is not None]
+
+    @_traced
+    def phase_complete(self, cluster, place) -> None:
+        phase = cluster.mbarriers[place].phase - 1
+        self.complete(place, place[0], self.barrier_name(place, place[0]), phase)
+
+    # ---- tensor core and tensor memory ----
+
+    @_traced
+    def mma_issue(self, cluster, split, op) -> None:
+        self.role(split, "MMA")
+        issue = self.by_warp(split, "issue", "tcgen05.mma")
+        shape, line = op.shape, split.instr.src
+        macs = shape.m * shape.n * 16 // op.group
+        name = f"MMA {shape.m}x{shape.n} to column {op.column}"
+        self.multiplied[split.thread] = [
+            self.note(rank, TENSOR, "mma", name, [issue], amount=macs, line=line)
+            for rank in pair(op, cluster)
+        ]
+
+    @_traced
+    def commit_issue(self, cluster, split) -> int:
+        """The event of the commit itself: all MMAs of the thread before it are done."""
+        issue = self.by_warp(split, "issue", "tcgen05.commit")
+        after = [issue, *self.multiplied.get(split.thread, [])]
+        return self.note(split.cta, TENSOR, "commit", "commit", after, line=split.instr.src)
+
+    @_traced
+    def wgmma_issue(self, cluster, split) -> int:
+        self.role(split, "MMA")
+        issue = self.by_warp(split, "issue", "wgmma")
+        shape = next((m for m in split.instr.mods if m.startswith("m64n")), "m64n0k")
+        columns = int(shape[4:].partition("k")[0])
+        name = f"wgmma {shape}, a warp's share"
+        return self.note(split.cta, TENSOR, "mma", name, [issue], amount=columns * 256, line=split.instr.src)
+
+    @_traced
+    def wgmma_wait(self, cluster, split, token) -> None:
+        self.by_warp(split, "wait", "wgmma.wait_group", [token])
+
+    @_traced
+    def tmem_access(self, cluster, split, cells, write: bool, row: int) -> None:
+        if not write:
+            self.role(split, "write-back")
+        kind = "TMEM write" if write else "TMEM read"
+        self.by_warp(split, kind, kind, amount=4 * cells[0].size)
+
+    # ---- copies ----
+
+    @_traced
+    def tma_issue(self, cluster, split, kind: str, tmap, start, ranks: list[int], offset: int) -> int:
+        self.role(split, "TMA" if kind == "load" else "write-back")
+        issue = self.by_warp(split, "issue", f"TMA {kind}")
+        lane, way = (LOADS, "{0} to {1}") if kind == "load" else (STORES, "{1} to {0}")
+        name = way.format(tmap.name or "bytes", self._part(offset, tmap.box_bytes))
+        name += f" of CTAs {', '.join(map(str, ranks))}" if len(ranks) > 1 else ""
+        number = self.note(
+            split.cta, lane, kind, name, [issue],
+            amount=tmap.box_bytes, line=split.instr.src, box=tmap.box_text(start),
+        )  # fmt: skip
+        if kind == "store":
+            self.groups[split.thread][-1].append(number)
+        return number
+
+    def _part(self, offset: int, size: int) -> str:
+        """`Asmem, part 1 of 2`: the buffer, in parts as large as the copy."""
+        for name, _, first, total in self.reporter.names:
+            if first <= offset < first + total and size and not (offset - first) % size and total > size:
+                return f"{name}, part {(offset - first) // size} of {total // size}"
+        return self.reporter.shared_name(offset)
+
+    @_traced
+    def tma_write(self, cluster, token, rank: int, chunks: np.ndarray) -> None:
+        self.events[token].amount = 16 * chunks.size
+
+    @_traced
+    def async_write(self, cluster, token, rank: int, offset: int, size: int) -> None:
+        self.events[token].amount = size
+
+    @_traced
+    def bulk_commit(self, cluster, split) -> None:
+        self.groups[split.thread].append([])
+
+    @_traced
+    def bulk_wait(self, cluster, split, allowed: int, reading: bool) -> None:
+        covered = []
+        for lane in split.lanes.tolist():
+            closed = self.groups[split.warp * 32 + lane][:-1]
+            covered += [n for group in closed[: max(0, len(closed) - allowed)] for n in group]
+        if covered:
+            what = {"read" if reading else "after": covered}
+            self.by_warp(split, "wait", "wait_group.read" if reading else "wait_group", **what)
+
+    @_traced
+    def cp_async_issue(self, cluster, split, reads: np.ndarray, writes: np.ndarray) -> int:
+        self.role(split, "cp.async")
+        issue = self.by_warp(split, "issue", "cp.async")
+        size = int(_bytes(reads).sum())
+        return self.note(split.cta, COPIES, "load", "cp.async", [issue], amount=size, line=split.instr.src)
+
+    @_traced
+    def cp_async_wait(self, cluster, split, token) -> None:
+        self.by_warp(split, "wait", "cp.async.wait_group", [token])
+
+    # ---- the result ----
+
+    def timeline(self, costs: Costs) -> Timeline:
+        """The events, scheduled with these costs."""
+        ticks = schedule(self.events, costs)
+        lanes = [summarise(self.events, ticks, lane) for lane in self.lanes()]
+        own = any(i is not None and i.name.startswith(("mma.", "wmma.mma")) for i in self.program.instrs)
+        notes = [_NO_MMA_SYNC] if own else []
+        notes += [_POLLS] if talks(self.program) else []
+        return Timeline(self.events, lanes, ticks, costs, self.finished, self.index, notes)
+
+    def lanes(self) -> list[Lane]:
+        """Warps and units that have events, in the order of the data's way."""
+        found = {(e.cta, e.lane) for e in self.events if e.lane != BARRIERS}
+        lanes = [self._lane(cta, lane) for cta, lane in found]
+        return sorted(lanes, key=self._rank)
+
+    def _lane(self, cta: int, lane: str) -> Lane:
+        front = f"CTA {cta} " if self.ctas > 1 else ""
+        if lane in UNITS:
+            return Lane(cta, lane, front + lane, ())
+        number = int(lane.split()[1])
+        mine = self.roles[cta * self.warps_per_cta + number]
+        roles = tuple(role for role in _ROLES if role in mine)
+        grouped = self.warps_per_cta > 4 and self.warps_per_cta % 4 == 0
+        name = f"WG{number // 4} warp {number % 4}" if grouped else lane
+        return Lane(cta, lane, f"{front}{name}" + (f" ({', '.join(roles)})" if roles else ""), roles)
+
+    def _rank(self, lane: Lane) -> tuple:
+        """The way of the data: who loads, the loads, who multiplies, the products, write-back, the stores."""
+        if lane.lane in UNITS:
+            return lane.cta, 2 * _STAGE[lane.lane] + 1, 0
+        first = _ROLES.index(lane.roles[0]) if lane.roles else len(_ROLES)
+        return lane.cta, 2 * first, int(lane.lane.split()[1])
+
+
+def _bytes(log: np.ndarray) -> np.ndarray:
+    """Bytes of each access of a log."""
+    return (log[:, bytecode.LOG_SIZE] & bytecode.LOG_SIZE_MASK) >> 1
+
+
+def _bar_name(number: int) -> str:
+    return "cta_sync" if number == 0 else f"barrier {number}"

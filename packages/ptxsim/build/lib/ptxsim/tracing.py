@@ -1,0 +1,49 @@
+"""What a run did, over time: events, their schedule, bands and pictures of it, and files for other viewers.
+
+Part of the public face of ptxsim: the names below stay when the rooms behind them change.
+"""
+
+from ptxsim.trace.bands import Band, arranged, arrows, bands
+from ptxsim.trace.drawing import stack, svg
+from ptxsim.trace.export import MODELS, chrome
+from ptxsim.trace.scale import axis_unit, marks, number, unit_of, words
+from ptxsim.trace.schedule import (
+    COPIES,
+    COST_NAMES,
+    LOADS,
+    STORES,
+    TENSOR,
+    UNITS,
+    Costs,
+    Event,
+    Timeline,
+    schedule,
+    spans,
+)
+
+__all__ = [
+    "Band",
+    "COPIES",
+    "COST_NAMES",
+    "Costs",
+    "Event",
+    "LOADS",
+    "MODELS",
+    "STORES",
+    "TENSOR",
+    "Timeline",
+    "UNITS",
+    "arranged",
+    "arrows",
+    "axis_unit",
+    "bands",
+    "chrome",
+    "marks",
+    "number",
+    "schedule",
+    "spans",
+    "stack",
+    "svg",
+    "unit_of",
+    "words",
+]

@@ -1,0 +1,184 @@
+"""atom and red: read-modify-write of one memory element per lane, lanes in ascending order (PTX ISA 9.7.13.6,
+.7).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptxsim.isa.address_map import GLOBAL_BASE
+from ptxsim.isa.number_formats import canonical_nans
+from ptxsim.machine.checked_access import checked_view
+from ptxsim.units.registry import unit
+
+_OPERATIONS = {
+    "and": lambda old, b, c: old & b,
+    "or": lambda old, b, c: old | b,
+    "xor": lambda old, b, c: old ^ b,
+    "exch": lambda old, b, c: b,
+    "cas": lambda old, b, c: c if old == b else old,
+    "add": lambda old, b, c: old + b,
+    "min": lambda old, b, c: np.fmin(old, b),
+    "max": lambda old, b, c: np.fmax(old, b),
+    "inc": lambda old, b, c: old * 0 if old >= b else old + old.dtype.type(1),
+    "dec": lambda old, b, c: b if old == 0 or old > b else old - old.dtype.type(1),
+}
+_TYPES = {
+    "b16": (np.uint16, 1),
+    "b32": (np.uint32, 1),
+    "b64": (np.uint64, 1),
+    "u32": (np.uint32, 1),
+    "u64": (np.uint64, 1),
+    "s32": (np.int32, 1),
+    "s64": (np.int64, 1),
+    "f32": (np.float32, 1),
+    "f64": (np.float64, 1),
+    "f16": (np.float16, 1),
+    "f16x2": (np.float16, 2),
+    "bf16": ("bf16", 1),
+    "bf16x2": ("bf16", 2),
+}
+_VECTORS = {"v2": 2, "v4": 4, "v8": 8}
+_HALVES = "f16 f16x2 bf16 bf16x2"
+# the operations of both, after the modifiers of memory (PTX ISA 9.7.13.6, .7)
+_FORMS = (
+    ".bits{.hint}.word",
+    ".add{.hint}.sum",
+    ".step{.hint}.u32",
+    ".extreme{.hint}.int",
+    ".add.noftz{.hint}.half",
+)
+_VECTOR_FORMS = (
+    ".add{.hint}.pair.f32",
+    ".op.noftz{.hint}.many.single",
+    ".op.noftz{.hint}.pair.packed",
+)
+_SETS = {
+    "mem": "shared shared::cta shared::cluster global",
+    "bits": "and or xor",
+    "word": "b32 b64",
+    "sum": "u32 s32 u64 f32 f64",
+    "step": "inc dec",
+    "extreme": "min max",
+    "int": "u32 s32 u64 s64",
+    "half": _HALVES,
+    "op": "add min max",
+    "pair": "v2 v4",
+    "many": "v2 v4 v8",
+    "single": "f16 bf16",
+    "packed": "f16x2 bf16x2",
+}
+
+
+@unit(
+    *(f"atom {{.sem}}{{.scope}}{{.mem}}{form} d, [a], b{{, policy}}" for form in _FORMS),
+    *(f"atom {{.sem}}{{.scope}}{{.global}}{form} d, [a], b{{, policy}}" for form in _VECTOR_FORMS),
+    "atom {.sem}{.scope}{.mem}.exch{.hint}.word d, [a], b{, policy}",
+    "atom {.sem}{.scope}{.mem}.cas{.hint}.compared d, [a], b, c{, policy}",
+    sem="relaxed acquire release acq_rel",
+    compared="b16 b32 b64",
+    writes=(0,),
+    section="9.7.13.6",
+    **_SETS,
+)
+def atom(instr):
+    return _update(instr, returns=True)
+
+
+@unit(
+    *(f"red {{.sem}}{{.scope}}{{.mem}}{form} [a], b{{, policy}}" for form in _FORMS),
+    *(f"red {{.sem}}{{.scope}}{{.global}}{form} [a], b{{, policy}}" for form in _VECTOR_FORMS),
+    sem="relaxed release",
+    section="9.7.13.7",
+    **_SETS,
+)
+def red(instr):
+    return _update(instr, returns=False)
+
+
+def _update(instr, returns: bool):
+    mods = set(instr.mods)
+    operation = next(m for m in instr.mods if m in _OPERATIONS)
+    kind, lanes_per = _TYPES[instr.mods[-1]]
+    vector = next((_VECTORS[m] for m in instr.mods if m in _VECTORS), 1)
+    space = next((m for m in ("shared::cluster", "shared::cta", "shared", "global") if m in mods), "generic")
+
+    def run(cluster, split, args):
+        targets, arg, *sources = args if returns else (None, *args)
+        items = sources[0] if isinstance(sources[0], tuple) else (sources[0],)
+        third = cluster.read(split, sources[1]) if operation == "cas" else None
+        width = 2 if kind == "bf16" else np.dtype(kind).itemsize
+        size = width * lanes_per
+        for lane, address in zip(split.lanes, cluster.addresses(split, arg), strict=True):
+            for v in range(vector):
+                view = checked_view(
+                    cluster, split, int(lane), int(address) + v * size, size, space, write=True
+                )
+                if view is None:
+                    continue
+                old = int.from_bytes(view.tobytes(), "little")
+                b = int(cluster.registers[split.warp, items[v], lane])
+                c = int(third[lane]) if third is not None else 0
+                flushes = operation == "add" and kind is np.float32 and is_global(space, int(address))
+                new = (flushed_sum if flushes else combine)(operation, kind, lanes_per, old, b, c, size)
+                if kind is np.float64 and not is_global(space, int(address)):
+                    new = _shared_nan(new, old, b)
+                if new != view.tobytes():  # a failed compare-and-swap is no progress
+                    cluster.effects += 1
+                    view[:] = np.frombuffer(new, np.uint8)
+                if returns:
+                    outputs = targets if isinstance(targets, tuple) else (targets,)
+                    if outputs[v] != -1:
+                        cluster.registers[split.warp, outputs[v], lane] = old
+
+    return run
+
+
+def is_global(space: str, address: int) -> bool:
+    return space == "global" or (space == "generic" and address >= GLOBAL_BASE)
+
+
+def flushed_sum(operation: str, kind, count: int, old: int, b: int, c: int, size: int) -> bytes:
+    """add.f32 in global memory: subnormal numbers count as zeros of their sign (PTX ISA 9.7.13.6, .add)."""
+    total = int.from_bytes(combine(operation, kind, count, _flush(old), _flush(b), c, size), "little")
+    return _flush(total).to_bytes(size, "little")
+
+
+def _flush(bits: int) -> int:
+    return bits & 0x8000_0000 if bits & 0x7F80_0000 == 0 else bits
+
+
+def combine(operation: str, kind, count: int, old: int, b: int, c: int, size: int) -> bytes:
+    """New bytes of an element; packed types act on each half. bf16 rounds to nearest even once."""
+    mask = (1 << 8 * size) - 1
+    raw = [
+        np.frombuffer((x & mask).to_bytes(size, "little"), np.uint16 if kind == "bf16" else kind)
+        for x in (old, b, c)
+    ]
+    if kind == "bf16":
+        raw = [(r.astype(np.uint32) << 16).view(np.float32) for r in raw]
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = [_OPERATIONS[operation](raw[0][i], raw[1][i], raw[2][i]) for i in range(count)]
+    result = np.array(values, raw[0].dtype)
+    if kind is np.float64 and np.isnan(result).any():
+        return _nan64(b & mask, old & mask).to_bytes(8, "little")  # as an H200 leaves it in global memory
+    return (_to_bf16(result) if kind == "bf16" else canonical_nans(result)).tobytes()
+
+
+def _nan64(*operands: int) -> int:
+    """The first operand that is a NaN, or the NaN of an invalid sum."""
+    nans = [x for x in operands if x & 0x7FFF_FFFF_FFFF_FFFF > 0x7FF0_0000_0000_0000]
+    return nans[0] if nans else 0xFFF8_0000_0000_0000
+
+
+def _shared_nan(raw: bytes, old: int, b: int) -> bytes:
+    """The same sum in shared memory, where a thread adds: what was there goes first, made quiet."""
+    if not np.isnan(np.frombuffer(raw, np.float64)[0]):
+        return raw
+    return (_nan64(old, b & 0xFFFF_FFFF_FFFF_FFFF) | 1 << 51).to_bytes(8, "little")
+
+
+def _to_bf16(values: np.ndarray) -> np.ndarray:
+    bits = values.view(np.uint32)
+    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    return np.where(np.isnan(values), 0x7FFF, rounded).astype(np.uint16)

@@ -1,0 +1,282 @@
+"""CTA barriers (bar, barrier) and cluster barriers (PTX ISA 9.7.13.1, 9.7.13.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numba import njit
+
+from ptxsim.jit import bytecode
+from ptxsim.jit.intrinsics import lane_value, mask_of
+from ptxsim.jit.loop_batch import batch_split, batch_state, lowest_lane, set_batch_state
+from ptxsim.jit.loop_memory import set_word, word
+from ptxsim.machine.split import Wait
+from ptxsim.units.registry import FastForm, unit
+from ptxsim.units.warp import require_aligned
+
+# ---- bar, barrier ----
+
+
+@dataclass
+class CtaBarrier:
+    """One of the 16 barriers of a CTA."""
+
+    arrived: int = 0  # threads
+    expected: int | None = None  # threads; None: all of the CTA
+    waiting: list = field(default_factory=list)  # (split, lanes)
+    votes: list = field(default_factory=list)  # (lanes, mask of true) for .red
+    partial: dict = field(default_factory=dict)  # warp -> lanes that arrived while others of it have still to
+    generation: int = 0
+
+
+def _cta_barrier(cluster, cta: int, number: int) -> CtaBarrier:
+    return cluster.unit_state.setdefault(("bar", cta, number), CtaBarrier())
+
+
+@njit
+def _barrier_of(control, g, kind):
+    """Number of the CTA barrier at which a whole warp stands as split g, or -1."""
+    split = word(control, bytecode.SP_PTR) + bytecode.SPLIT_BYTES * g
+    w, mask = word(split, bytecode.SP_WARP), word(split, bytecode.SP_MASK)
+    row = word(control, bytecode.CODE_PTR) + bytecode.ROW_BYTES * word(split, bytecode.SP_PC)
+    if batch_state(control, g) != bytecode.STANDS:
+        return -1
+    if word(row, bytecode.OP) != bytecode.UNIT or word(row, bytecode.UNIT_FORM) != kind:
+        return -1
+    predicates = np.uint64(word(control, bytecode.P_PTR) + w * word(control, bytecode.P_STRIDE))
+    guard = mask_of(predicates, word(row, bytecode.GUARD))
+    if mask != word(word(control, bytecode.ALIVE_PTR), w) or mask & ~guard:
+        return -1
+    registers = np.uint64(word(control, bytecode.R_PTR) + w * word(control, bytecode.R_STRIDE))
+    number = np.int64(lane_value(registers, word(row, bytecode.SRC0), lowest_lane(mask)))
+    return number if number < 16 else -1
+
+
+@njit
+def open_barriers(control, kind):
+    """Opens the barrier of every CTA whose warps all stand at the same one; False if there is none."""
+    opened = False
+    per_cta = word(control, bytecode.WARPS_PER_CTA)
+    for cta in range(word(control, bytecode.CLUSTER_SIZE)):
+        missing = 0
+        for w in range(cta * per_cta, (cta + 1) * per_cta):
+            missing += word(word(control, bytecode.ALIVE_PTR), w) != 0
+        number = -1
+        for i in range(word(control, bytecode.BATCH)):
+            g = batch_split(control, i)
+            if g // 32 // per_cta == cta:
+                here = _barrier_of(control, g, kind)
+                if here >= 0 and (number < 0 or here == number):
+                    number = here
+                    missing -= 1
+        if number < 0 or missing:
+            continue
+        opened = True
+        for i in range(word(control, bytecode.BATCH)):
+            g = batch_split(control, i)
+            if g // 32 // per_cta == cta and _barrier_of(control, g, kind) == number:
+                split = word(control, bytecode.SP_PTR) + bytecode.SPLIT_BYTES * g
+                set_word(split, bytecode.SP_PC, word(split, bytecode.SP_PC) + 1)
+                set_word(control, bytecode.EXECUTED, word(control, bytecode.EXECUTED) + 1)
+                set_batch_state(control, g, bytecode.MOVING)
+    return opened
+
+
+def _fast_bar(instr, args: tuple) -> dict | None:
+    """A barrier of the whole CTA: no thread count, no vote, no arrival without a wait."""
+    match args:
+        case (int(number),) if not {"arrive", "red"} & set(instr.mods):
+            return {"src0": number}
+
+
+@unit(
+    "bar {.cta}.sync a{, b}",
+    "bar {.cta}.arrive a, b",
+    "bar {.cta}.red.popc.u32 d, a{, b}, c",
+    "bar {.cta}.red.vote.pred p, a{, b}, c",
+    "barrier {.cta}.sync{.aligned} a{, b}",
+    "barrier {.cta}.arrive{.aligned} a, b",
+    "barrier {.cta}.red.popc{.aligned}.u32 d, a{, b}, c",
+    "barrier {.cta}.red.vote{.aligned}.pred p, a{, b}, c",
+    vote="and or",
+    section="9.7.13.1",
+    fast=FastForm(_fast_bar, together="open_barriers"),
+)
+def cta_barrier(instr):
+    mods = set(instr.mods)
+    aligned = instr.op == "bar" or "aligned" in mods
+    if "red" in mods:
+        return _barrier_red(instr, aligned)
+    arrive_only = "arrive" in mods
+
+    def run(cluster, split, args):
+        threads = cluster.scalar(split, args[1]) if len(args) > 1 else None
+        return _arrive_cta(cluster, split, cluster.scalar(split, args[0]), threads, aligned, arrive_only)
+
+    return run
+
+
+def _arrive_cta(cluster, split, number: int, threads, aligned: bool, arrive_only: bool = False, vote=None):
+    if aligned:
+        require_aligned(cluster, split, leavers_count=False)
+    if number > 15:
+        cluster.reporter.add("illegal", "error", f"barrier {number}: a CTA has barriers 0..15", split=split)
+        return None
+    barrier = _cta_barrier(cluster, split.cta, number)
+    if threads is not None and threads % 32:
+        message = f"barrier {number}: thread count {threads} is not a multiple of 32"
+        hint = "count whole warps"
+        cluster.reporter.add("illegal", "error", message, hint, split)
+    barrier.expected = threads
+    barrier.partial[split.warp] = barrier.partial.get(split.warp, 0) | split.mask
+    _count_warp(cluster, barrier, split.warp, aligned)
+    if vote is not None:
+        barrier.votes.append(vote)
+    if cluster.checks:
+        cluster.checks.bar_arrive(cluster, split, number)
+    key = ("bar", split.cta, number, barrier.generation)
+    if not arrive_only:
+        barrier.waiting.append((split, split.mask))
+    if _complete_cta(cluster, split.cta, number):
+        return None
+    if arrive_only:
+        return None
+    detail = {"number": number, "arrived": barrier.arrived, "expected": threads}
+    return cluster.wait(split, Wait("bar", key, detail), park=True)
+
+
+def _count_warp(cluster, barrier: CtaBarrier, warp: int, together: bool) -> None:
+    """A warp counts as 32 threads once all its lanes have arrived; .aligned says that they do so together."""
+    if together or not cluster.alive[warp] & ~barrier.partial[warp]:
+        barrier.arrived += 32
+        del barrier.partial[warp]
+
+
+def _complete_cta(cluster, cta: int, number: int) -> bool:
+    """Opens the barrier if all its threads have arrived."""
+    barrier = _cta_barrier(cluster, cta, number)
+    expected = barrier.expected if barrier.expected is not None else cluster.cta_alive(cta)
+    if not barrier.arrived or barrier.arrived < expected:
+        return False
+    if cluster.checks:
+        cluster.checks.bar_complete(cluster, cta, number, [s for s, _ in barrier.waiting])
+    if barrier.votes:
+        _deliver_votes(cluster, barrier)
+    key = ("bar", cta, number, barrier.generation)
+    cluster.unit_state[("bar", cta, number)] = CtaBarrier(generation=barrier.generation + 1)
+    cluster.wake(key)
+    return True
+
+
+def _barriers_after_exit(cluster, cta: int) -> None:
+    for key in [k for k in cluster.unit_state if k[0] == "bar" and k[1] == cta]:
+        barrier = cluster.unit_state[key]
+        for warp in list(barrier.partial):
+            _count_warp(cluster, barrier, warp, False)
+        if barrier.expected is None:
+            _complete_cta(cluster, cta, key[2])
+
+
+def _barrier_red(instr, aligned: bool):
+    mode = next(m for m in instr.mods if m in ("popc", "and", "or"))
+
+    def run(cluster, split, args):
+        target, number, *rest = args
+        source = rest[-1]
+        threads = cluster.scalar(split, rest[0]) if len(rest) > 1 else None
+        true = cluster.predicate(split, source.code) & split.mask
+        vote = (split, split.mask, true, mode, target)
+        return _arrive_cta(cluster, split, cluster.scalar(split, number), threads, aligned, vote=vote)
+
+    return run
+
+
+def _deliver_votes(cluster, barrier: CtaBarrier) -> None:
+    total = sum(bin(true).count("1") for _, _, true, _, _ in barrier.votes)
+    threads = sum(bin(mask).count("1") for _, mask, _, _, _ in barrier.votes)
+    for split, mask, _, mode, target in barrier.votes:
+        voters = split.at(mask)
+        if mode == "popc":
+            cluster.write(voters, target, np.uint64(total))
+        else:
+            result = total == threads if mode == "and" else total > 0
+            cluster.set_predicate(voters, target.code, 0xFFFF_FFFF if result else 0)
+
+
+# ---- barrier.cluster ----
+
+
+def _cluster_barrier(cluster) -> dict:
+    """phase: phases completed; arrived: threads, lanes: per warp, in this one; seen: per thread, the phase it
+    arrived in, or -1.
+    """
+    if ("cluster-bar",) not in cluster.unit_state:
+        seen = np.full(32 * cluster.warps, -1)
+        cluster.unit_state["cluster-bar",] = {"phase": 0, "arrived": 0, "lanes": {}, "seen": seen}
+    return cluster.unit_state["cluster-bar",]
+
+
+@unit("barrier.cluster.arrive {.sem}{.aligned}", sem="release relaxed", section="9.7.13.3")
+def cluster_arrive(instr):
+    mods = set(instr.mods)
+
+    def run(cluster, split, args):
+        if "aligned" in mods:
+            require_aligned(cluster, split, leavers_count=False)
+        state = _cluster_barrier(cluster)
+        if state["lanes"].get(split.warp, 0) & split.mask:
+            message = "barrier.cluster.arrive twice without barrier.cluster.wait between"
+            hint = "each arrive of a thread is followed by its wait"
+            cluster.reporter.add("cluster", "error", message, hint, split)
+        state["lanes"][split.warp] = state["lanes"].get(split.warp, 0) | split.mask
+        state["arrived"] += bin(split.mask).count("1")
+        state["seen"][split.warp * 32 + split.lanes] = state["phase"]
+        if cluster.checks:
+            cluster.checks.cluster_arrive(cluster, split, "relaxed" in mods)
+        _complete_cluster(cluster)
+
+    return run
+
+
+def _complete_cluster(cluster) -> None:
+    state = cluster.unit_state.get(("cluster-bar",))
+    if (
+        state
+        and state["arrived"]
+        and all(not m & ~state["lanes"].get(w, 0) for w, m in enumerate(cluster.alive))
+    ):
+        state["phase"] += 1
+        state["arrived"], state["lanes"] = 0, {}
+        if cluster.checks:
+            cluster.checks.cluster_complete(cluster)
+        cluster.wake(("cluster-bar", state["phase"] - 1))
+
+
+@unit("barrier.cluster.wait {.acquire}{.aligned}", section="9.7.13.3")
+def cluster_wait(instr):
+    mods = set(instr.mods)
+
+    def run(cluster, split, args):
+        if "aligned" in mods:
+            require_aligned(cluster, split, leavers_count=False)
+        state = _cluster_barrier(cluster)
+        phase = state["seen"].item(split.thread)
+        if phase < 0:
+            cluster.reporter.add(
+                "cluster", "error", "barrier.cluster.wait without an arrive before it", split=split
+            )
+            return None
+        if state["phase"] > phase:
+            if cluster.checks:
+                cluster.checks.cluster_wait(cluster, split)
+            return None
+        return cluster.wait(split, Wait("cluster", ("cluster-bar", phase), {"arrived": state["arrived"]}))
+
+    return run
+
+
+def after_exit(cluster, cta: int) -> None:
+    """Exited threads no longer take part in barriers of their CTA and cluster."""
+    _barriers_after_exit(cluster, cta)
+    _complete_cluster(cluster)

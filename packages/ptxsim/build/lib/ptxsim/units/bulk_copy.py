@@ -1,0 +1,313 @@
+"""Bulk copies without a tensor map, and elements sent to another CTA (PTX ISA 9.7.9.25.4, .5; 9.7.9.12).
+
+cp.async.bulk, cp.reduce.async.bulk: ranges of bytes between global memory and the shared memory of a cluster.
+st.async, red.async: registers to the shared memory of a CTA of the cluster, which count on its mbarrier.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ptxsim.isa.address_map import FAULT_MISALIGNED
+from ptxsim.machine.async_queue import Work
+from ptxsim.machine.tensor_map import TensorMap
+from ptxsim.units.atomics import combine
+from ptxsim.units.bulk_groups import each_lane, notify, open_group
+from ptxsim.units.mbarrier import bytes_arrive, place_of
+from ptxsim.units.registry import unit
+
+_TX = "mbarrier::complete_tx::bytes"
+_SHARED = ("shared::cta", "shared::cluster")
+_OPERATIONS = ("and", "or", "xor", "add", "inc", "dec", "min", "max")
+_TYPES = {
+    "b32": np.uint32, "u32": np.uint32, "s32": np.int32, "b64": np.uint64, "u64": np.uint64, "s64": np.int64,
+    "f16": np.float16, "bf16": "bf16", "f32": np.float32, "f64": np.float64,
+}  # fmt: skip
+
+
+class Span(TensorMap):
+    """A range of bytes of one buffer, as the observers of tensor copies know it: one dimension of bytes."""
+
+    def _check(self, rank: int, size: int) -> None:
+        """Spans obey no rule of cuTensorMapEncodeTiled."""
+
+
+def span(cluster, address: int, size: int) -> Span | None:
+    """The bytes at a global address; None where they are not all in one buffer."""
+    memory = cluster.launch.memory
+    found = memory.find(address, size)
+    if found is None:
+        return None
+    base = memory.rows[found][0]
+    view = Span(memory.arrays[found], (size,), dims=(size,), byte_offset=address - base, dtype=np.uint8)
+    view.base, view.segment, view.name = address, found, memory.names[found]
+    return view
+
+
+NOWHERE = Span(np.zeros(0, np.uint8), (1,), dims=(0,), dtype=np.uint8)  # copies that touch no global memory
+
+
+@dataclass(frozen=True)
+class Form:
+    """What the modifiers of a bulk copy say."""
+
+    to_global: bool
+    from_global: bool
+    multicast: bool
+    operation: str  # of cp.reduce, else ""
+    kind: object  # numpy type of its elements, or "bf16"
+
+
+def decode_form(instr) -> Form:
+    mods = instr.mods
+    spaces = [m for m in mods if m == "global" or m in _SHARED]
+    reduce = instr.op == "cp" and mods[0] == "reduce"
+    operation = next((m for m in mods if m in _OPERATIONS), "")
+    kind = _TYPES[mods[-1]] if reduce else np.uint8
+    to_global, from_global = spaces[0] == "global", spaces[1] == "global"
+    return Form(to_global, from_global, "multicast::cluster" in mods, operation, kind)
+
+
+_LOAD = f"cp.async.bulk .shared::cluster.global.{_TX}"
+_IN = f".shared::cluster.shared::cta.{_TX}"
+_OUT = ".global.shared::cta.bulk_group{.hint}"
+
+
+@unit(
+    f"{_LOAD}{{.hint}} [d], [s], size, [bar]{{, policy}}",
+    f"{_LOAD}.multicast::cluster{{.hint}} [d], [s], size, [bar], mask{{, policy}}",
+    f"cp.async.bulk .shared::cta.global.{_TX}{{.hint}} [d], [s], size, [bar]{{, policy}}",
+    f"cp.async.bulk {_IN} [d], [s], size, [bar]",
+    f"cp.async.bulk {_OUT} [d], [s], size{{, policy}}",
+    f"cp.reduce.async.bulk {_IN}.bits.b32 [d], [s], size, [bar]",
+    f"cp.reduce.async.bulk {_IN}.add.sum [d], [s], size, [bar]",
+    f"cp.reduce.async.bulk {_IN}.extreme.word [d], [s], size, [bar]",
+    f"cp.reduce.async.bulk {_IN}.step.u32 [d], [s], size, [bar]",
+    f"cp.reduce.async.bulk {_OUT}.bits.raw [d], [s], size{{, policy}}",
+    f"cp.reduce.async.bulk {_OUT}.add.number [d], [s], size{{, policy}}",
+    f"cp.reduce.async.bulk {_OUT}.add.noftz.half [d], [s], size{{, policy}}",
+    f"cp.reduce.async.bulk {_OUT}.extreme.ordered [d], [s], size{{, policy}}",
+    f"cp.reduce.async.bulk {_OUT}.step.u32 [d], [s], size{{, policy}}",
+    bits="and or xor",
+    sum="u32 s32 u64",
+    extreme="min max",
+    word="u32 s32",
+    step="inc dec",
+    raw="b32 b64",
+    number="u32 s32 u64 f32 f64",
+    half="f16 bf16",
+    ordered="u32 s32 u64 s64 f16 bf16",
+    section="9.7.9.25.4.1",
+    fire_and_forget=True,
+)
+def bulk_copy(instr):
+    form = decode_form(instr)
+    copy = _to_global if form.to_global else _to_shared
+
+    def run(cluster, split, args):
+        for thread in each_lane(split):
+            size = cluster.scalar(thread, args[2]) & 0xFFFF_FFFF
+            if size:
+                copy(cluster, thread, args, form, size)
+
+    return run
+
+
+def _aligned(cluster, split, size: int, *addresses: int) -> bool:
+    if size % 16 or any(a % 16 for a in addresses):
+        cluster.reporter.add(
+            "misaligned", "error", f"bulk copy of {size} B: size and both addresses are multiples of 16",
+            "", split, key="bulk",
+        )  # fmt: skip
+        return False
+    return True
+
+
+def _inside(cluster, split, place, size: int):
+    """The place, if `size` bytes of shared memory follow it."""
+    if place is not None and place[1] + size > cluster.launch.shared_end:
+        message = f"bulk copy of {size} B passes the end of shared memory"
+        cluster.reporter.add("out-of-bounds", "error", message, "", split)
+        return None
+    return place
+
+
+def _global(cluster, split, address: int, size: int) -> Span | None:
+    found = span(cluster, address, size)
+    if found is None:
+        where = cluster.launch.memory.describe(address)
+        message = f"bulk copy of {size} B leaves global memory: {where}"
+        cluster.reporter.add("out-of-bounds", "error", message, "", split)
+    return found
+
+
+def _chunks(offset: int, size: int) -> np.ndarray:
+    return np.arange(offset >> 4, offset + size >> 4)
+
+
+def _to_shared(cluster, split, args, form: Form, size: int) -> None:
+    """Global or own shared memory to a CTA of the cluster; completes bytes on an mbarrier there."""
+    source, target = cluster.address(split, args[1]), cluster.address(split, args[0])
+    place = _inside(cluster, split, place_of(cluster, split, target, False), size)
+    bar = place_of(cluster, split, cluster.address(split, args[3]), False)
+    if not _aligned(cluster, split, size, source, target) or place is None or bar is None:
+        return
+    own = None
+    if form.from_global:
+        origin = _global(cluster, split, source, size)
+    else:
+        own = _inside(cluster, split, place_of(cluster, split, source, False), size)
+        origin = NOWHERE if own is not None else None
+    if origin is None:
+        return
+    mask = cluster.scalar(split, args[4]) & 0xFFFF if form.multicast else 1 << place[0]
+    ranks = [r for r in range(cluster.ctas) if (mask >> r) & 1]
+    bars = [(r, bar[1]) if form.multicast else bar for r in ranks]
+    token = _tell_issue(cluster, split, "load", origin, ranks, place[1], bars)
+
+    def finish():
+        data = _read(cluster, origin, own, size, token)
+        for rank in ranks:
+            window = cluster.shared[rank, place[1] : place[1] + size]
+            window[:] = reduced(window, data, form)
+            if cluster.checks:
+                cluster.checks.tma_write(cluster, token, rank, _chunks(place[1], size))
+        for at in bars:
+            bytes_arrive(cluster, split, at, size, token)
+
+    cluster.tma_bytes += size
+    cluster.engine.submit(Work(None, finish, "bulk copy"))
+
+
+def _tell_issue(cluster, split, kind: str, origin: Span, ranks: list, offset: int, bars=None):
+    """The observers' token of a copy."""
+    if not cluster.checks:
+        return None
+    token = cluster.checks.tma_issue(cluster, split, kind, origin, (0,), ranks, offset)
+    if bars is not None:
+        cluster.checks.will_signal(cluster, split, kind, bars)
+    return token
+
+
+def _read(cluster, origin: Span, own, size: int, token) -> np.ndarray:
+    if own is None:
+        memory = cluster.launch.memory.view(origin.base, size)
+        return memory.copy()
+    if cluster.checks:
+        cluster.checks.tma_read(cluster, token, own[0], _chunks(own[1], size))
+    return cluster.shared[own[0], own[1] : own[1] + size].copy()
+
+
+def _to_global(cluster, split, args, form: Form, size: int) -> None:
+    """Own shared memory to global memory; completes in the thread's bulk group."""
+    target, source = cluster.address(split, args[0]), cluster.address(split, args[1])
+    place = _inside(cluster, split, place_of(cluster, split, source, False), size)
+    result = _global(cluster, split, target, size)
+    if not _aligned(cluster, split, size, source, target) or place is None or result is None:
+        return
+    group = open_group(cluster, split)
+    token = _tell_issue(cluster, split, "store", result, [place[0]], place[1])
+
+    def read():
+        data = cluster.shared[place[0], place[1] : place[1] + size].copy()
+        if cluster.checks:
+            cluster.checks.tma_read(cluster, token, place[0], _chunks(place[1], size))
+        group.reads -= 1
+        notify(cluster, split)
+        cluster.engine.submit(Work(None, lambda: write(data), "bulk copy (write)"))
+
+    def write(data):
+        memory = cluster.launch.memory.view(result.base, size)
+        memory[:] = reduced(memory, data, form)
+        if cluster.checks:
+            cluster.checks.tma_global(cluster, token, result, (0,))
+        group.writes -= 1
+        notify(cluster, split)
+
+    cluster.tma_bytes += size
+    cluster.engine.submit(Work(None, read, "bulk copy (read)"))
+
+
+def reduced(old: np.ndarray, new: np.ndarray, form: Form) -> np.ndarray:
+    """Bytes that a copy leaves: `new`, or its elements combined with the old ones."""
+    if not form.operation:
+        return new
+    width = 2 if form.kind == "bf16" else np.dtype(form.kind).itemsize
+    raw = f"u{width}"
+    pairs = zip(np.ascontiguousarray(old).view(raw), np.ascontiguousarray(new).view(raw), strict=True)
+    parts = [combine(form.operation, form.kind, 1, int(a), int(b), 0, width) for a, b in pairs]
+    return np.frombuffer(b"".join(parts), np.uint8)
+
+
+# ---- single elements ----
+
+
+@unit(
+    f"st.async {{.weak}}{{.shared::cluster}}.{_TX}{{.vec}}.type [a], b, [bar]",
+    vec="v2 v4",
+    type="b32 b64 u32 u64 s32 s64 f32 f64",
+    section="9.7.9.12",
+)
+def store_async(instr):
+    return _element(instr, "")
+
+
+_REMOTE = f"red.async .relaxed.cluster{{.shared::cluster}}.{_TX}"
+
+
+@unit(
+    f"{_REMOTE}.step.u32 [a], b, [bar]",
+    f"{_REMOTE}.extreme.word [a], b, [bar]",
+    f"{_REMOTE}.bits.b32 [a], b, [bar]",
+    f"{_REMOTE}.add.sum [a], b, [bar]",
+    step="inc dec",
+    extreme="min max",
+    word="u32 s32",
+    bits="and or xor",
+    sum="u32 s32 u64",
+    section="9.7.13.8",
+)
+def reduce_async(instr):
+    return _element(instr, next(m for m in instr.mods if m in _OPERATIONS))
+
+
+def _element(instr, operation: str):
+    width, kind = int(instr.mods[-1][1:]) // 8, _TYPES[instr.mods[-1]]
+
+    def run(cluster, split, args):
+        values = args[1] if isinstance(args[1], tuple) else (args[1],)
+        for thread in each_lane(split):
+            data = b"".join(_raw(cluster.scalar(thread, slot), width) for slot in values)
+            place = place_of(cluster, thread, cluster.address(thread, args[0]), False)
+            bar = place_of(cluster, thread, cluster.address(thread, args[2]), False)
+            if _inside(cluster, thread, place, len(data)) is not None and bar is not None:
+                _send(cluster, thread, place, data, operation, kind, bar)
+
+    return run
+
+
+def _raw(value: int, width: int) -> bytes:
+    return (value & ((1 << 8 * width) - 1)).to_bytes(width, "little")
+
+
+def _send(cluster, split, place, data: bytes, operation: str, kind, bar) -> None:
+    size = len(data)
+    if place[1] % size:
+        cluster.reporter.fault(split, FAULT_MISALIGNED, place[1], 1)
+        return
+    token = _tell_issue(cluster, split, "load", NOWHERE, [place[0]], place[1], [bar])
+
+    def finish():
+        view = cluster.shared[place[0], place[1] : place[1] + size]
+        if operation:
+            old, new = (int.from_bytes(x, "little") for x in (view.tobytes(), data))
+            view[:] = np.frombuffer(combine(operation, kind, 1, old, new, 0, size), np.uint8)
+        else:
+            view[:] = np.frombuffer(data, np.uint8)
+        if cluster.checks:
+            cluster.checks.async_write(cluster, token, *place, size)
+        bytes_arrive(cluster, split, bar, size, token)
+
+    cluster.engine.submit(Work(None, finish, "store to another CTA"))

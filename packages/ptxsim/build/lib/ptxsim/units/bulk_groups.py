@@ -1,0 +1,91 @@
+"""Bulk async-groups of a thread: which copies have read their source, which written (PTX ISA 9.7.9.25.4)."""
+
+from __future__ import annotations
+
+from ptxsim.machine.split import Location, Wait
+from ptxsim.units.registry import unit
+
+
+def each_lane(split) -> list[Location]:
+    """The threads of a split one by one: these instructions act per thread."""
+    if split.alone:
+        return [split.at()]
+    return [split.at(1 << int(lane)) for lane in split.lanes]
+
+
+class BulkGroup:
+    """Copies of one bulk async-group: how many have still to read their source, and to write."""
+
+    __slots__ = ("reads", "writes")
+
+    def __init__(self):
+        self.reads = self.writes = 0
+
+
+class BulkGroups:
+    """The groups of one thread: committed ones that still move bytes, the number of all, and the open one."""
+
+    __slots__ = ("pending", "committed", "open")
+
+    def __init__(self):
+        self.pending: dict[int, BulkGroup] = {}  # number -> group
+        self.committed, self.open = 0, BulkGroup()
+
+    def commit(self) -> None:
+        self.committed += 1
+        self.pending[self.committed], self.open = self.open, BulkGroup()
+
+    def unfinished(self, allowed: int, reading: bool) -> int:
+        """How many but the latest `allowed` still have to read, or to write. Forgets what has ended."""
+        self.pending = {number: group for number, group in self.pending.items() if group.writes}
+        old = [group for number, group in self.pending.items() if number <= self.committed - allowed]
+        return sum(bool(group.reads if reading else group.writes) for group in old)
+
+
+def bulk_groups(cluster, thread: int) -> BulkGroups:
+    """Those of a thread of the cluster."""
+    key = "bulk", thread
+    if key not in cluster.unit_state:
+        cluster.unit_state[key] = BulkGroups()
+    return cluster.unit_state[key]
+
+
+def open_group(cluster, split) -> BulkGroup:
+    """The uncommitted group of a thread, with one more copy in it."""
+    group = bulk_groups(cluster, split.thread).open
+    group.reads += 1
+    group.writes += 1
+    return group
+
+
+def notify(cluster, split) -> None:
+    cluster.wake(("bulk", split.warp))
+
+
+@unit("cp.async.bulk.commit_group", section="9.7.9.25.4", fire_and_forget=True)
+def commit_group(instr):
+    def run(cluster, split, args):
+        for thread in each_lane(split):
+            bulk_groups(cluster, thread.thread).commit()
+            if cluster.checks:
+                cluster.checks.bulk_commit(cluster, thread)
+
+    return run
+
+
+@unit("cp.async.bulk.wait_group {.read} n", section="9.7.9.25.4")
+def wait_group(instr):
+    reading = "read" in instr.mods
+
+    def run(cluster, split, args):
+        allowed = cluster.scalar(split, args[0])
+        for lane in split.lanes:
+            pending = bulk_groups(cluster, split.warp * 32 + int(lane)).unfinished(allowed, reading)
+            if pending:
+                detail = {"allowed": allowed, "pending": pending}
+                return cluster.wait(split, Wait("group", ("bulk", split.warp), detail))
+        if cluster.checks:
+            cluster.checks.bulk_wait(cluster, split, allowed, reading)
+        return None
+
+    return run

@@ -1,0 +1,283 @@
+"""cp.async: copies of 4, 8 or 16 bytes a thread from global to shared memory (PTX ISA 9.7.9.25.3).
+
+A copy reads and writes when the engine completes it. Its thread may rely on it after a wait_group that covers
+it, other threads after a barrier that follows that wait, or through an mbarrier (cp.async.mbarrier.arrive).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ptxsim.isa.address_map import FAULT_BOUNDS, FAULT_MISALIGNED
+from ptxsim.jit import bytecode
+from ptxsim.jit.compiled import compiled
+from ptxsim.machine.async_queue import Work
+from ptxsim.machine.checked_access import log_own, own_offsets
+from ptxsim.machine.mbarrier import MAX_COUNT
+from ptxsim.machine.split import Wait
+from ptxsim.units.mbarrier import apply_count_change, find_barrier, place_of
+from ptxsim.units.registry import refuse, unit
+
+
+@dataclass(eq=False)
+class Copy:
+    """The copies of one executed instruction, one per lane of `lanes`."""
+
+    mask: int
+    lanes: np.ndarray
+    groups: np.ndarray  # int64 (lanes,): number of the group of its thread that the copy belongs to
+    targets: np.ndarray  # int64 (lanes,): window offsets in the CTA's shared memory
+    sources: np.ndarray  # int64 (lanes,): global addresses
+    sizes: np.ndarray  # int64 (lanes,): bytes read; the rest of `size` is written as zeros
+    size: int
+    waited: int = 0  # lanes that have waited for it
+    done: bool = False
+    token: object = None
+
+
+@dataclass
+class State:
+    """What a warp has under way."""
+
+    copies: list[Copy] = field(default_factory=list)  # not yet waited for by all their lanes
+    waited: dict = field(default_factory=dict)  # mask -> token of the last copies that its lanes waited for
+    committed: np.ndarray = field(default_factory=lambda: np.zeros(32, np.int64))  # groups closed, per lane
+
+
+def state_of(cluster, split) -> State:
+    """The warp's copies, oldest first."""
+    return cluster.unit_state.setdefault(("cp.async", split.warp), State())
+
+
+@compiled()
+def _move(shared, memory, targets, sources, sizes, size, base):
+    for i in range(len(targets)):
+        t, s = targets[i], sources[i] - base
+        for b in range(sizes[i]):
+            shared[t + b] = memory[s + b]
+        for b in range(sizes[i], size):
+            shared[t + b] = 0
+
+
+@unit(
+    "cp.async.ca .own.global{.hint}{.prefetch} [d], [s], size{, n}{, policy}",
+    "cp.async.cg .own.global{.hint}{.prefetch} [d], [s], size{, n}{, policy}",
+    section="9.7.9.25.3.1",
+)
+def copy(instr):
+    mods = set(instr.mods)
+    size = getattr(instr.operands[2], "bits", None)
+    if size not in ((16,) if "cg" in mods else (4, 8, 16)):
+        raise refuse(instr, "cp.async.ca copies 4, 8 or 16 bytes, cp.async.cg 16 (the size is a constant)")
+    optional = len(instr.operands) - 3 - ("L2::cache_hint" in mods)
+
+    def run(cluster, split, args):
+        targets = own_offsets(cluster, split, cluster.addresses(split, args[0]), size)
+        if targets is not None:
+            sizes = np.full(len(split.lanes), size, np.int64)
+            if optional:
+                sizes = _sizes(cluster, split, args[3], sizes)
+            _issue(
+                cluster, split, _copy(cluster, split, targets, cluster.addresses(split, args[1]), sizes, size)
+            )
+
+    return run
+
+
+def _copy(cluster, split, targets: np.ndarray, sources: np.ndarray, sizes: np.ndarray, size: int) -> Copy:
+    groups = state_of(cluster, split).committed[split.lanes]
+    return Copy(split.mask, split.lanes, groups, targets, sources, sizes, size)
+
+
+def _sizes(cluster, split, arg, full: np.ndarray) -> np.ndarray:
+    """Bytes that each lane reads: src-size, or none where the predicate ignore-src is true."""
+    if hasattr(arg, "code"):
+        ignored = (cluster.predicate(split, arg.code) >> split.lanes) & 1
+        return np.where(ignored, 0, full)
+    wanted = cluster.read(split, arg)[split.lanes].astype(np.int64) & 0xFFFF_FFFF
+    if (wanted > full).any():
+        message = f"cp.async with src-size {wanted.max()} of {full[0]} bytes"
+        hint = "src-size is at most cp-size"
+        cluster.reporter.add("illegal", "error", message, hint, split, key="src-size")
+    return np.minimum(wanted, full)
+
+
+def _issue(cluster, split, op: Copy) -> None:
+    segment = _segment(cluster, split, op)
+    if segment is None:
+        return
+    state = state_of(cluster, split)
+    if cluster.checks:
+        op.token = cluster.checks.cp_async_issue(cluster, split, *_logs(cluster, split, op))
+    shared, (memory, base) = cluster.shared[split.cta], segment
+
+    def finish():
+        _move(shared, memory, op.targets, op.sources, op.sizes, op.size, base)
+        op.done = True
+        if cluster.checks:
+            cluster.checks.cp_async_copy(cluster, op.token)
+        cluster.wake(("cp.async", split.warp))
+
+    if cluster.checks or not cluster.engine.eager:
+        state.copies.append(op)
+    if cluster.engine.eager:
+        finish()
+    else:
+        cluster.engine.submit(Work(("cp.async", split.warp), finish, "cp.async"))
+
+
+def _segment(cluster, split, op: Copy) -> tuple[np.ndarray, int] | None:
+    """(bytes, base address) that hold all sources; None, with a finding, if a copy is not legal.
+
+    Lanes of one instruction that read different buffers are not modelled.
+    """
+    memory = cluster.launch.memory
+    read = np.flatnonzero(op.sizes)
+    if not len(read):
+        return memory.arrays[0], 0
+    sources, sizes = op.sources[read], op.sizes[read]
+    found = memory.find(int(sources[0]))
+    base, end = memory.rows[found][:2] if found is not None else (0, 0)
+    for code, wrong in (
+        (FAULT_MISALIGNED, sources % op.size != 0),
+        (FAULT_BOUNDS, (sources < base) | (sources + sizes > end)),
+    ):
+        if wrong.any():
+            at = int(np.flatnonzero(wrong)[0])
+            _not_legal(cluster, split, op, int(read[at]), code)
+            return None
+    return memory.arrays[found], base
+
+
+def _not_legal(cluster, split, op: Copy, at: int, code: int) -> None:
+    source, size = int(op.sources[at]), int(op.sizes[at])
+    if code == FAULT_BOUNDS and cluster.launch.memory.find(source, size) is not None:
+        message = "a cp.async whose lanes read several buffers is not modelled"
+        cluster.reporter.add("unsupported", "incomplete", message, "", split)
+        return
+    cluster.reporter.fault(split.at(1 << int(op.lanes[at])), code, source, 1)
+
+
+def _logs(cluster, split, op: Copy) -> tuple[np.ndarray, np.ndarray]:
+    """The reads and the writes of a copy as rows of `Observer.accesses`."""
+    writes = log_own(cluster, split, op.lanes, op.targets, op.size)
+    reads = writes.copy()
+    reads[:, bytecode.LOG_PLACE], reads[:, bytecode.LOG_SIZE] = op.sources, 2 * op.sizes
+    writes[:, bytecode.LOG_SIZE] += 1
+    return reads[op.sizes > 0], writes
+
+
+# ---- groups ----
+
+
+@unit("cp.async.commit_group", section="9.7.9.25.3.2")
+def commit_group(instr):
+    def run(cluster, split, args):
+        state_of(cluster, split).committed[split.lanes] += 1
+
+    return run
+
+
+@unit("cp.async.wait_group n", section="9.7.9.25.3.3")
+def wait_group(instr):
+    allowed = getattr(instr.operands[0], "bits", None)
+    if allowed is None or allowed < 0:
+        raise refuse(instr, "cp.async.wait_group takes a constant, the number of groups that may be pending")
+
+    def run(cluster, split, args):
+        return _wait(cluster, split, allowed)
+
+    return run
+
+
+@unit("cp.async.wait_all", section="9.7.9.25.3.3")
+def wait_all(instr):
+    def run(cluster, split, args):
+        return _wait(cluster, split, None)
+
+    return run
+
+
+def _wait(cluster, split, allowed: int | None):
+    """Goes on when all groups but the youngest `allowed` are complete; None: all copies, committed or not."""
+    state = state_of(cluster, split)
+    limits = state.committed - allowed if allowed is not None else state.committed + 1
+    needed = [(op, _covered(op, split.mask, limits)) for op in state.copies]
+    needed = [(op, covered) for op, covered in needed if covered]
+    missing = sum(not op.done for op, _ in needed)
+    if missing:
+        detail = {"allowed": allowed or 0, "pending": missing}
+        return cluster.wait(split, Wait("group", ("cp.async", split.warp), detail))
+    for op, covered in needed:
+        op.waited |= covered
+        if cluster.checks:
+            cluster.checks.cp_async_wait(cluster, split.at(covered), op.token)
+    state.waited |= {op.mask: op.token for op in state.copies if op.waited == op.mask and op.done}
+    state.copies = [op for op in state.copies if op.waited != op.mask or not op.done]
+    return None
+
+
+def _covered(op: Copy, mask: int, limits: np.ndarray) -> int:
+    """Lanes of `mask` whose copy in it is in a group older than their limit: groups belong to threads."""
+    older = op.groups < limits[op.lanes]
+    if older.all():
+        return op.mask & mask
+    return sum(1 << int(lane) for lane in op.lanes[older]) & mask
+
+
+# ---- mbarrier ----
+
+
+@unit("cp.async.mbarrier.arrive {.noinc}{.own}.b64 [bar]", section="9.7.13.15.15")
+def arrive(instr):
+    mods = set(instr.mods)
+    generic = not {"shared", "shared::cta"} & mods
+    counts = "noinc" not in mods
+
+    def run(cluster, split, args):
+        state = state_of(cluster, split)
+        tokens = [
+            token for mask, token in state.waited.items() if mask & split.mask
+        ]  # complete, still tracked
+        tokens += [op.token for op in state.copies if op.mask & split.mask]
+        places = []
+        for lane, address in zip(split.lanes.tolist(), cluster.addresses(split, args[0]), strict=True):
+            place = place_of(cluster, split, int(address), generic)
+            barrier = find_barrier(cluster, split, place, "cp.async.mbarrier.arrive")
+            if barrier is not None:
+                places.append((lane, place))
+                if counts:
+                    _count_up(cluster, split, place, barrier)
+        where = split.at()
+        if cluster.checks:
+            cluster.checks.will_signal(cluster, split, "cp.async", [place for _, place in places])
+
+        def finish():
+            for lane, place in places:
+                _arrive(cluster, where.at(1 << lane), place, tokens)
+
+        cluster.engine.submit(Work(("cp.async", split.warp), finish, "cp.async.mbarrier.arrive"))
+
+    return run
+
+
+def _count_up(cluster, split, place, barrier) -> None:
+    """Without .noinc the phase expects the arrival that the copies will make (PTX ISA 9.7.13.15.15)."""
+    barrier.pending += 1
+    if barrier.pending > MAX_COUNT:
+        name = cluster.reporter.shared_name(place[1])
+        cluster.reporter.add(
+            "mbarrier", "error", f"{name}: more than {MAX_COUNT} pending arrivals", "", split
+        )
+
+
+def _arrive(cluster, split, place, tokens: list) -> None:
+    barrier = find_barrier(cluster, split, place, "cp.async.mbarrier.arrive")
+    if barrier is None:
+        return
+    if cluster.checks:
+        by_observer = zip(*tokens, strict=True) if tokens else [()] * len(cluster.checks.observers)
+        cluster.checks.cp_async_arrive(cluster, split, place, list(by_observer))
+    apply_count_change(cluster, split, place, barrier.arrive)

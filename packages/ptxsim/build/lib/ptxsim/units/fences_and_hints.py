@@ -1,0 +1,105 @@
+"""Fences and instructions that only order or hint: fence, membar, griddepcontrol, nanosleep, prefetch.
+
+They move no data; the happens-before checker (checks/) gives them their meaning.
+"""
+
+from __future__ import annotations
+
+from ptxsim.machine.split import Wait
+from ptxsim.units.registry import unit
+
+
+@unit(
+    "fence {.sem}.scope",
+    "fence .acquire.sync_restrict::shared::cluster.cluster",
+    "fence .release.sync_restrict::shared::cta.cluster",
+    "fence .mbarrier_init.release.cluster",
+    "fence.proxy .alias",
+    "fence.proxy .async{.where}",
+    "fence.proxy .tensormap::generic.release.scope",
+    "fence.proxy .tensormap::generic.acquire.scope [a], size",
+    "fence.proxy .async::generic.acquire.sync_restrict::shared::cluster.cluster",
+    "fence.proxy .async::generic.release.sync_restrict::shared::cta.cluster",
+    "membar .level",
+    "membar.proxy .alias",
+    sem="sc acq_rel acquire release",
+    where="global shared::cta shared::cluster",
+    level="cta gl sys",
+    section="9.7.13.4",
+    observer_only=True,
+)
+def fence(instr):
+    mods = set(instr.mods)
+
+    def run(cluster, split, args):
+        if cluster.checks:
+            cluster.checks.fence(cluster, split, mods)
+
+    return run
+
+
+_EVICT = "L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged"
+_TENSOR = "cp.async.bulk.prefetch.tensor .dim.L2.global{.tile}{.hint}"
+
+
+@unit(
+    "nanosleep .u32 t",
+    "griddepcontrol .action",
+    "prefetch {.data}.level [a]",
+    "prefetch .global.evict [a]",
+    "prefetch {.constant}.tensormap [a]",
+    "prefetchu .L1 [a]",
+    "pmevent {.mask} a",
+    "createpolicy.fractional .primary{.secondary}.b64 d{, fraction}",
+    "createpolicy.range {.global}.primary{.secondary}.b64 d, [a], size, total",
+    "createpolicy.cvt .L2.b64 d, access",
+    "cp.async.bulk.prefetch .L2.global{.hint} [a], size{, policy}",
+    f"{_TENSOR} [map]{{, policy}}",
+    action="launch_dependents wait",
+    data="global local",
+    level="L1 L2",
+    evict="L2::evict_last L2::evict_normal",
+    constant="param const",
+    primary=_EVICT,
+    secondary="L2::evict_first L2::evict_unchanged",
+    section="9.7.9",
+    observer_only=True,
+)
+def hint(instr):
+    def run(cluster, split, args):
+        return None
+
+    return run
+
+
+@unit(
+    "discard {.global}.L2 [a], size",
+    "applypriority {.global}.L2::evict_normal [a], size",
+    section="9.7.9",
+    observer_only=True,
+)
+def cache_line(instr):
+    """Both name a line of 128 bytes by its first address."""
+
+    def run(cluster, split, args):
+        pointer = next(a for a in args if hasattr(a, "slot"))
+        if (cluster.addresses(split, pointer) % 128).any():
+            cluster.reporter.add(
+                "misaligned", "error", f"{instr.op} of an address that is not a multiple of 128", split=split
+            )
+
+    return run
+
+
+@unit("trap", section="9.7.19.3")
+def trap(instr):
+    def run(cluster, split, args):
+        cluster.reporter.add("illegal", "error", "the kernel executed trap", split=split, kills=True)
+        return cluster.wait(split, Wait("trap", ("trap", split.index)))
+
+    return run
+
+
+@unit("brkpt", section="9.7.19.1")
+def breakpoint_(instr):
+    return hint(instr)

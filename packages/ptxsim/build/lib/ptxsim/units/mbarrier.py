@@ -1,0 +1,372 @@
+"""mbarrier operations on shared memory (PTX ISA 9.7.13.15); the rules of one object are in mbarrier.py."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+from numba import njit
+
+from ptxsim.isa.address_map import SPACE_CLUSTER, SPACE_GENERIC, WINDOW_MASK
+from ptxsim.isa.operands import MemArg, PredArg
+from ptxsim.jit import bytecode
+from ptxsim.jit.intrinsics import lane_value, set_mask
+from ptxsim.jit.loop_batch import lowest_lane, same_in_all
+from ptxsim.jit.loop_memory import word
+from ptxsim.jit.translate import resolve, shared_address, shared_fault, shared_place
+from ptxsim.machine.mbarrier import MBarrier, MBarrierError
+from ptxsim.machine.split import Wait
+from ptxsim.units.registry import FastForm, unit
+
+_SPACES = {"shared", "shared::cta", "shared::cluster"}
+
+
+def place_of(cluster, split, address: int, generic: bool) -> tuple[int, int] | None:
+    """(rank, offset) of a shared address; None, with a finding, if this cluster has no such place."""
+    place = _place(address, generic, split.cta, cluster.ctas, cluster.launch.shared_end)
+    if isinstance(place, str):
+        message = f"address {address:#x} is {_WRONG[place]}"
+        cluster.reporter.add(place, "error", message, split=split)
+        return None
+    return place
+
+
+_WRONG = {
+    "mbarrier": "not in shared memory",
+    "out-of-bounds": "outside the shared memory of this cluster",
+}  # by kind of finding
+
+
+@functools.lru_cache(maxsize=4096)
+def _place(address: int, generic: bool, cta: int, ctas: int, shared_end: int) -> tuple[int, int] | str:
+    """The place that `place_of` gives, or the kind of its finding."""
+    space, inside = resolve(SPACE_GENERIC if generic else SPACE_CLUSTER, address)
+    if space != SPACE_CLUSTER:
+        return "mbarrier"
+    outside = shared_fault(space, inside, 1, cta, ctas, shared_end)
+    return "out-of-bounds" if outside else shared_place(inside)
+
+
+def find_barrier(cluster, split, place: tuple[int, int] | None, action: str) -> MBarrier | None:
+    if place is None:
+        return None
+    barrier = cluster.mbarriers.get(place)
+    if barrier is None:
+        name = cluster.reporter.shared_name(place[1])
+        message = f"{action} on {name} of CTA {place[0]}, which nobody has initialised"
+        hint = ".init() acts in thread 0 of the CTA: it must not stand under a condition that thread 0 does "
+        hint += "not meet; every stage needs its own init"
+        cluster.reporter.add(
+            "mbarrier", "error", message, hint, split, key=("uninit", place[1]), barrier=name
+        )
+    return barrier
+
+
+def apply_count_change(cluster, split, place: tuple[int, int], change, *numbers) -> None:
+    """Applies `change(*numbers)` to a barrier; a count that leaves its range is a finding. Completes the
+    phase if due.
+    """
+    try:
+        change(*numbers)
+    except MBarrierError as error:
+        name = cluster.reporter.shared_name(place[1])
+        message = f"{name} of CTA {place[0]}: {error}"
+        hint = "compare the count given to init with who arrives in a phase"
+        cluster.reporter.add(
+            "mbarrier", "error", message, hint, split, key=("count", place[1]), barrier=name, cause="arrivals"
+        )
+    complete_if_ready(cluster, place)
+
+
+def bytes_arrive(cluster, split, place, size: int, token) -> None:
+    """Bytes of a copy have arrived: complete-tx on its mbarrier (PTX ISA 9.7.13.15)."""
+    barrier = find_barrier(cluster, split, place, "complete_tx")
+    if barrier is not None:
+        if cluster.checks:
+            cluster.checks.async_arrive(cluster, place, token)
+        apply_count_change(cluster, split, place, barrier.complete_tx, size)
+
+
+def complete_if_ready(cluster, place: tuple[int, int]) -> None:
+    """Completes the current phase of a barrier if nothing is missing, and wakes who waits for it."""
+    barrier = cluster.mbarriers[place]
+    cluster.effects += 1
+    if barrier.try_complete_phase():
+        publish(cluster, place)
+        if cluster.checks:
+            cluster.checks.phase_complete(cluster, place)
+        cluster.wake(("mbarrier", place))
+
+
+def publish(cluster, place: tuple[int, int]) -> None:
+    """Tells the main loop the phase of a barrier, if it has room for it (`wait_passed`)."""
+    barrier, rows, table = cluster.mbarriers.get(place), cluster.phase_rows, cluster.phases
+    row = rows.setdefault(place, len(rows))
+    if row < bytecode.PHASE_ROOM:
+        table[row, bytecode.PHASE_PLACE] = shared_address(*place) if barrier else -1
+        table[row, bytecode.PHASE_NUMBER] = barrier.phase if barrier else 0
+        cluster.control[bytecode.PHASES] = min(len(rows), bytecode.PHASE_ROOM)
+
+
+def _is_generic(instr) -> bool:
+    return not _SPACES & set(instr.mods)
+
+
+def _places(cluster, split, arg, generic: bool) -> list[tuple[int, tuple[int, int]]]:
+    """(lane, place) of every active lane."""
+    addresses = [cluster.address(split, arg)] if split.alone else cluster.addresses(split, arg).tolist()
+    places = [place_of(cluster, split, address, generic) for address in addresses]
+    return [pair for pair in zip(split.lanes.tolist(), places, strict=True) if pair[1] is not None]
+
+
+def _by_place(cluster, split, arg, generic: bool) -> dict[tuple[int, int], list[int]]:
+    """place -> active lanes that name it."""
+    addresses = [cluster.address(split, arg)] if split.alone else cluster.addresses(split, arg)
+    if split.alone or (addresses == addresses[0]).all():
+        place = place_of(cluster, split, int(addresses[0]), generic)
+        return {place: split.lanes.tolist()} if place is not None else {}
+    found: dict[tuple[int, int], list[int]] = {}
+    for lane, place in _places(cluster, split, arg, generic):
+        found.setdefault(place, []).append(lane)
+    return found
+
+
+@unit("mbarrier.init {.own}.b64 [bar], count", section="9.7.13.15.9")
+def init(instr):
+    generic = _is_generic(instr)
+
+    def run(cluster, split, args):
+        counts = cluster.read(split, args[1])
+        for lane, place in _places(cluster, split, args[0], generic):
+            _init_one(cluster, split, lane, place, int(counts[lane]) & 0xFFFF_FFFF)
+
+    return run
+
+
+def _init_one(cluster, split, lane: int, place: tuple[int, int], count: int) -> None:
+    name = cluster.reporter.shared_name(place[1])
+    if place[1] % 8:
+        cluster.reporter.add("misaligned", "error", f"mbarrier at {name} is not 8-byte aligned", split=split)
+    if place in cluster.mbarriers:
+        message = f"{name} is initialised twice without mbarrier.inval between"
+        hint = "one thread initialises each barrier once"
+        cluster.reporter.add("mbarrier", "error", message, hint, split, key=("twice", place[1]), barrier=name)
+    try:
+        barrier = MBarrier.with_count(count)
+    except MBarrierError as error:
+        cluster.reporter.add("mbarrier", "error", f"{name}: {error}", "", split, barrier=name)
+        barrier = MBarrier(1, 1)
+    cluster.mbarriers[place] = barrier
+    publish(cluster, place)
+    rank, offset = place
+    cluster.shared[rank, offset : offset + 8].view(np.uint64)[0] = barrier.state()
+    cluster.effects += 1
+    if cluster.checks:
+        cluster.checks.mbarrier_init(cluster, split, lane, place)
+
+
+@unit("mbarrier.inval {.own}.b64 [bar]", section="9.7.13.15.10")
+def inval(instr):
+    generic = _is_generic(instr)
+
+    def run(cluster, split, args):
+        for _, place in _places(cluster, split, args[0], generic):
+            if find_barrier(cluster, split, place, "mbarrier.inval"):
+                del cluster.mbarriers[place]
+                publish(cluster, place)
+
+    return run
+
+
+@unit(
+    "mbarrier.arrive {.sem.scope}{.space}.b64 {state, }[bar]{, count}",
+    "mbarrier.arrive .noComplete{.release.cta}{.own}.b64 state, [bar], count",
+    "mbarrier.arrive.expect_tx {.sem.scope}{.space}.b64 {state, }[bar], bytes",
+    "mbarrier.arrive_drop {.sem.scope}{.space}.b64 {state, }[bar]{, count}",
+    "mbarrier.arrive_drop .noComplete{.release.cta}{.own}.b64 state, [bar], count",
+    "mbarrier.arrive_drop.expect_tx {.sem.scope}{.space}.b64 {state, }[bar], bytes",
+    sem="release relaxed",
+    scope="cta cluster",
+    writes=(0,),
+    section="9.7.13.15.13",
+    fire_and_forget=True,
+)
+def arrive(instr):
+    mods = set(instr.mods)
+    generic, drop, announce = _is_generic(instr), "arrive_drop" in mods, "expect_tx" in mods
+    keeps = "noComplete" in mods
+    returns = len(instr.operands) > 1 and not hasattr(instr.operands[0], "base")
+
+    def run(cluster, split, args):
+        target, rest = (args[0], args[1:]) if returns else (-1, args)
+        returned = isinstance(target, int) and target >= 0
+        numbers = cluster.read(split, rest[1]).tolist() if len(rest) > 1 else [1] * 32
+        states = np.zeros(32, np.uint64)
+        for place, lanes in _by_place(cluster, split, rest[0], generic).items():
+            barrier = find_barrier(cluster, split, place, "arrive")
+            if barrier is None:
+                continue
+            counts = [numbers[lane] & 0xFFFF_FFFF for lane in lanes]
+            at_once = not announce and sum(counts) <= barrier.pending
+            for part in [lanes] if at_once else [[lane] for lane in lanes]:
+                if cluster.checks:
+                    mask = sum(1 << lane for lane in part)
+                    # release.cta reaches no thread of another CTA (8.5): nothing is handed on
+                    relaxed = "relaxed" in mods or "cta" in mods and place[0] != split.cta
+                    cluster.checks.mbarrier_arrive(cluster, split, mask, place, relaxed)
+                before, phase = barrier.state(), barrier.phase
+                number = sum(counts) if at_once else counts[lanes.index(part[0])]
+                apply_count_change(cluster, split, place, signal, barrier, number)
+                if returned:
+                    states[part] = before - np.cumsum([0, *counts[: len(part) - 1]], dtype=np.uint64)
+                if keeps and barrier.phase != phase:
+                    _completed(cluster, split, place)
+        if returned:
+            cluster.write(split, target, states[split.lanes])
+
+    def signal(barrier: MBarrier, number: int) -> None:
+        if announce:
+            barrier.expect_tx(number)
+        barrier.arrive(1 if announce else number, drop)
+
+    return run
+
+
+def _completed(cluster, split, place: tuple[int, int]) -> None:
+    name = cluster.reporter.shared_name(place[1])
+    cluster.reporter.add(
+        "mbarrier", "error", f"arrive.noComplete completed the phase of {name}; it must not",
+        "use arrive without .noComplete for the last arrival", split, barrier=name,
+    )  # fmt: skip
+
+
+@unit(
+    "mbarrier.expect_tx {.relaxed.scope}{.space}.b64 [bar], bytes",
+    "mbarrier.complete_tx {.relaxed.scope}{.space}.b64 [bar], bytes",
+    scope="cta cluster",
+    section="9.7.13.15.11",
+    fire_and_forget=True,
+)
+def expect_tx(instr):
+    generic, announce = _is_generic(instr), "expect_tx" in instr.mods
+
+    def run(cluster, split, args):
+        sizes = cluster.read(split, args[1])
+        for lane, place in _places(cluster, split, args[0], generic):
+            barrier = find_barrier(cluster, split, place, "expect_tx")
+            if barrier is not None:
+                move = barrier.expect_tx if announce else barrier.complete_tx
+                apply_count_change(cluster, split, place, move, int(sizes[lane]) & 0xFFFF_FFFF)
+
+    return run
+
+
+@unit("mbarrier.pending_count .b64 count, state", writes=(0,), section="9.7.13.15.17")
+def pending_count(instr):
+    def run(cluster, split, args):
+        cluster.write(split, args[0], cluster.read(split, args[1])[split.lanes] & np.uint64(0xFFFF_FFFF))
+
+    return run
+
+
+@njit
+def wait_passed(c, m, registers, predicates, rank, control):
+    """mbarrier.try_wait.parity on a phase of an own barrier that is complete (PTX ISA 9.7.13.15.16)."""
+    leader = lowest_lane(m)
+    place = (np.int64(lane_value(registers, c[bytecode.SRC0], leader)) + c[bytecode.IMM]) & WINDOW_MASK
+    parity = np.int64(lane_value(registers, c[bytecode.SRC1], leader))
+    if shared_place(place)[0] != rank or parity & ~np.int64(1):  # neither 0 nor 1: the handler tells
+        return False
+    row = word(control, bytecode.PHASE_PTR)
+    for _ in range(word(control, bytecode.PHASES)):
+        if word(row, bytecode.PHASE_PLACE) == place:
+            if word(row, bytecode.PHASE_NUMBER) & 1 == parity:
+                return False
+            done = same_in_all(registers, c[bytecode.SRC0], m) and same_in_all(registers, c[bytecode.SRC1], m)
+            if done:
+                set_mask(predicates, c[bytecode.DST0], m, m)
+            return done
+        row += bytecode.PHASE_BYTES
+    return False
+
+
+def _fast_wait(instr, args: tuple) -> dict | None:
+    """Waits for a parity of a barrier in the .shared window."""
+    match args:
+        case (PredArg(code), MemArg(slot, offset), int(token), *_):
+            if "parity" in instr.mods and {"shared", "shared::cta"} & set(instr.mods):
+                return {"dst0": code >> 1, "src0": slot, "imm": offset, "src1": token}
+
+
+@unit(
+    "mbarrier.test_wait {.sem.scope}{.own}.b64 done, [bar], state",
+    "mbarrier.test_wait.parity {.sem.scope}{.own}.b64 done, [bar], parity",
+    "mbarrier.try_wait {.sem.scope}{.own}.b64 done, [bar], state{, time}",
+    "mbarrier.try_wait.parity {.sem.scope}{.own}.b64 done, [bar], parity{, time}",
+    sem="acquire relaxed",
+    scope="cta cluster",
+    writes=(0,),
+    section="9.7.13.15.16",
+    fast=FastForm(_fast_wait, each="wait_passed"),
+)
+def wait(instr):
+    mods = set(instr.mods)
+    generic, blocking, parity = _is_generic(instr), "try_wait" in mods, "parity" in mods
+    relaxed = "relaxed" in mods
+
+    def run(cluster, split, args):
+        passed, first_open = 0, None
+        for lanes, place, token in _groups(cluster, split, args[1], generic, args[2]):
+            if place[0] != split.cta:
+                _not_ours(cluster, split)
+            if parity and token & 0xFFFF_FFFF > 1:
+                _no_parity(cluster, split, token & 0xFFFF_FFFF)
+            barrier = find_barrier(cluster, split, place, "wait")
+            if barrier is None or (barrier.passed(token) if parity else barrier.passed_state(token)):
+                passed |= lanes
+                if cluster.checks and barrier is not None:
+                    cluster.checks.mbarrier_wait(cluster, split, lanes, place, relaxed)
+                continue
+            asked = token & 1 if parity else barrier.phase & 1
+            first_open = first_open or (place, asked)
+            if cluster.checks:
+                cluster.checks.mbarrier_blocked(cluster, split, lanes, place, asked)
+        timed_out = cluster.unit_state.pop(("timed-out", split.index), False)
+        if blocking and first_open and not passed and not timed_out:
+            place, asked = first_open
+            detail = {"place": place, "parity": asked, "may_time_out": True}
+            return cluster.wait(split, Wait("mbarrier", ("mbarrier", place), detail))
+        cluster.set_predicate(split, args[0].code, passed)
+        return None
+
+    return run
+
+
+def _groups(cluster, split, arg, generic: bool, slot: int) -> list[tuple[int, tuple[int, int], int]]:
+    """(lanes, place, operand in `slot`) for active lanes that name the same barrier with the same operand."""
+    if split.alone:
+        place = place_of(cluster, split, cluster.address(split, arg), generic)
+        return [(split.mask, place, cluster.scalar(split, slot))] if place is not None else []
+    lanes = split.lanes
+    addresses, values = cluster.addresses(split, arg), cluster.read(split, slot)[lanes]
+    if (addresses == addresses[0]).all() and (values == values[0]).all():
+        place = place_of(cluster, split, int(addresses[0]), generic)
+        return [(split.mask, place, int(values[0]))] if place is not None else []
+    groups: dict[tuple[int, int], int] = {}
+    for lane, address, value in zip(lanes.tolist(), addresses.tolist(), values.tolist(), strict=True):
+        groups[address, value] = groups.get((address, value), 0) | 1 << lane
+    places = [(mask, place_of(cluster, split, a, generic), value) for (a, value), mask in groups.items()]
+    return [group for group in places if group[1] is not None]
+
+
+def _no_parity(cluster, split, value: int) -> None:
+    """phaseParity is 0 or 1 (PTX ISA 9.7.13.15.16); the machine looks at its lowest bit."""
+    message = f"waits with parity {value}: only 0 and 1 exist (taken as {value & 1})"
+    hint = "flip the phase after each wait: phase = phase ^ 1"
+    cluster.reporter.add("mbarrier", "review", message, hint, split, key=("parity",), cause="parity")
+
+
+def _not_ours(cluster, split) -> None:
+    message = "waits on an mbarrier of another CTA; only the own CTA's can be waited on"
+    hint = "wait on the local barrier; arrive on the remote one"
+    cluster.reporter.add("cluster", "error", message, hint, split)

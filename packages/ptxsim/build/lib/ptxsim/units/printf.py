@@ -1,0 +1,84 @@
+"""vprintf: the format string and the packed argument buffer of one thread -> text."""
+
+from __future__ import annotations
+
+import re
+import struct
+
+from ptxsim.isa.address_map import SPACE_GENERIC, SPACE_LOCAL
+from ptxsim.jit.translate import resolve
+
+MOST_LINES, MOST_BYTES = 10_000, 4096  # kept of a launch; of one string. A chip keeps 1 MiB in all
+NEWLINE = "\n"
+_SPEC = re.compile(r"%([-+ #0]*\d{0,3}(?:\.\d{1,3})?)(hh|h|ll|l|z|j|t)?([diouxXcsfFeEgGaAp%])")
+
+
+class Line(str):
+    """A printed line with its place in front; `raw` is what the program's output would hold."""
+
+    raw: str
+
+
+def render(cluster, split, lane: int, format_slot: int, values_slot: int) -> Line:
+    """One printed line: `[CTA (x, y, z) warp w lane l] text`. The slots hold addresses of the call's
+    parameters.
+    """
+    thread = split.warp * 32 + lane
+    pattern = _string(cluster, _word(cluster, thread, int(cluster.registers[split.warp, format_slot, lane])))
+    values = _word(cluster, thread, int(cluster.registers[split.warp, values_slot, lane]))
+    cta = ",".join(str(x) for x in cluster.cta_ids[split.cta])
+    text = _format(cluster, thread, pattern, values)
+    line = Line(f"[CTA ({cta}) warp {split.warp % cluster.warps_per_cta} lane {lane}] {text.rstrip(NEWLINE)}")
+    line.raw = text
+    return line
+
+
+def _word(cluster, thread: int, offset: int) -> int:
+    """8 bytes of a thread's local memory."""
+    return struct.unpack("<Q", cluster.local[thread, offset : offset + 8].tobytes())[0]
+
+
+def _bytes(cluster, thread: int, address: int, size: int) -> bytes:
+    space, inside = resolve(SPACE_GENERIC, address)
+    if space == SPACE_LOCAL:
+        return cluster.local[thread, inside : inside + size].tobytes()
+    view = cluster.launch.memory.view(address, size)
+    return view.tobytes() if view is not None else b"\0" * size
+
+
+def _string(cluster, address: int) -> str:
+    index = cluster.launch.memory.find(address)
+    if index is None:
+        return "<bad string>"
+    start = address - cluster.launch.memory.rows[index][0]
+    raw = cluster.launch.memory.arrays[index][start : start + MOST_BYTES].tobytes()
+    return raw.split(b"\0", 1)[0].decode("utf-8", "replace")
+
+
+def _format(cluster, thread: int, pattern: str, values: int) -> str:
+    """CUDA's packing: each argument at its natural alignment, at least 4 bytes; floats as doubles."""
+    offset = 0
+
+    def take(size: int) -> bytes:
+        nonlocal offset
+        offset = -(-offset // size) * size
+        data = _bytes(cluster, thread, values + offset, size)
+        offset += size
+        return data
+
+    def one(match: re.Match) -> str:
+        flags, length, kind = match.groups()
+        if kind == "%":
+            return "%"
+        if kind in "fFeEgGaA":
+            return f"%{flags}{'g' if kind in 'aA' else kind}" % struct.unpack("<d", take(8))
+        if kind == "s":
+            return f"%{flags}s" % _string(cluster, struct.unpack("<Q", take(8))[0])
+        if kind == "p":
+            return hex(struct.unpack("<Q", take(8))[0])
+        wide = length in ("l", "ll", "z", "j", "t")
+        code = ("q" if wide else "i") if kind in "di" else ("Q" if wide else "I")
+        value = struct.unpack("<" + code, take(8 if wide else 4))[0]
+        return chr(value & 0xFF) if kind == "c" else f"%{flags}{'d' if kind == 'u' else kind}" % value
+
+    return _SPEC.sub(one, pattern)

@@ -1,0 +1,110 @@
+"""Registry of unit instructions: everything that is not a scalar operation, a plain load / store or a jump.
+
+A unit declares the syntax boxes of its instructions (isa/syntax.py) in `@unit`: modifiers and operand counts
+that none of them has are refused before its factory sees an instruction, and the modifiers that it sees stand
+in the order of the box. The factory decodes it once, when the module is loaded, and returns the handler that
+runs it. Handlers are called as `handler(cluster, split, args)`; `args` are the resolved operands, or what the
+unit's `prepare` makes of them. They return None (done, go on), BLOCK (run me again when woken) or PARK (done,
+but sleep until woken).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ptxsim.frontend.parser import Instr, PtxError
+from ptxsim.isa.syntax import Syntax, conform, syntax
+from ptxsim.jit.bytecode import FIRST_FAST
+from ptxsim.jit.codegen import FastCall
+
+
+@dataclass(frozen=True, eq=False)
+class FastForm:
+    """The usual case of a unit instruction as compiled code, for runs without observers.
+
+    What it leaves out goes to the handler, as if there were no fast form. The compiled functions are njit, in
+    the file that registers the instruction; `main_loop` calls them.
+    """
+
+    encode: Callable  # (instr, args) -> columns of the bytecode row, or None: handler only
+    each: str = ""  # name of f(c, m, registers, predicates, rank, control) -> done? for lanes m at row c
+    together: str = ""  # name of f(control, number) -> moved? for all splits, when every one of them stands
+
+
+@dataclass(frozen=True)
+class UnitSpec:
+    name: str  # dotted prefix of the opcode, e.g. "mbarrier.try_wait"
+    forms: tuple[Syntax, ...]  # that are modelled
+    factory: Callable[[Instr], Callable]  # returns the handler
+    writes: tuple[int, ...]  # positions of destination operands
+    async_destination: (
+        bool  # destinations are filled later by a hardware unit: their registers are never shared
+    )
+    section: str  # PTX ISA section
+    observer_only: bool = False  # moves no data: run only when there are observers
+    fire_and_forget: bool = False  # the thread hands it to another unit of the chip: nothing comes back
+    fast: FastForm | None = None
+    prepare: Callable[[tuple], object] = tuple  # resolved operands -> `args` of its handler
+
+    def accept(self, instr: Instr) -> Instr:
+        """The instruction with its modifiers in order; PtxError if no form has them."""
+        return conform(instr, self.forms, self.section)
+
+
+UNITS: dict[str, UnitSpec] = {}
+FAST_FORMS: list[tuple[FastForm, str]] = []  # and the module that holds the compiled functions
+
+
+def fast_calls() -> tuple[FastCall, ...]:
+    """The fast forms as `main_loop` needs them."""
+    numbered = enumerate(FAST_FORMS, FIRST_FAST)
+    return tuple(FastCall(n, module, form.each, form.together) for n, (form, module) in numbered)
+
+
+def fast_number(form: FastForm) -> int:
+    """What the UNIT_FORM column of its rows holds."""
+    return next(n for n, (known, _) in enumerate(FAST_FORMS, FIRST_FAST) if known is form)
+
+
+def unit(
+    *boxes: str,
+    section: str,
+    name: str = "",
+    writes: tuple[int, ...] = (),
+    async_destination: bool = False,
+    observer_only: bool = False,
+    fire_and_forget: bool = False,
+    fast: FastForm | None = None,
+    prepare: Callable[[tuple], object] = tuple,
+    **sets: str,
+):
+    """Registers a factory for the instructions of these syntax boxes, under their names (or `name`)."""
+    by_name: dict[str, list[Syntax]] = {}
+    for form in (syntax(box, **sets) for box in boxes):
+        by_name.setdefault(name or ".".join(form.name), []).append(form)
+    traits = (writes, async_destination, section, observer_only, fire_and_forget, fast, prepare)
+
+    def register(factory):
+        for key, forms in by_name.items():
+            UNITS[key] = UnitSpec(key, tuple(forms), factory, *traits)
+        if fast is not None:
+            FAST_FORMS.append((fast, factory.__module__))
+        return factory
+
+    return register
+
+
+def find_unit(instr: Instr) -> UnitSpec | None:
+    """The unit whose name is the longest dotted prefix of the opcode."""
+    parts = (instr.op, *instr.mods)
+    for length in range(len(parts), 0, -1):
+        spec = UNITS.get(".".join(parts[:length]))
+        if spec is not None:
+            return spec
+    return None
+
+
+def refuse(instr: Instr, what: str) -> PtxError:
+    """The error for an instruction that this machine does not model."""
+    return PtxError(what, instr.line, instr.text)

@@ -1,0 +1,187 @@
+"""Allocation of tensor memory: tcgen05.alloc, dealloc, relinquish_alloc_permit (PTX ISA 9.7.16.7.1).
+
+With .cta_group::2 one warp of each CTA of the pair allocates, and both get the same columns: the first waits
+for the second, as 9.7.16.5 allows. dealloc does not wait; the checks see whether the peer was done.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ptxsim.machine.split import Wait
+from ptxsim.machine.tensor_memory import COLUMNS, split_address
+from ptxsim.units.mbarrier import place_of
+from ptxsim.units.registry import unit
+from ptxsim.units.warp import require_aligned
+
+NEVER_WRITTEN = 0xFFFF_FFFF  # shared memory as it is when a CTA starts
+_READ_EARLY = "alloc writes the address to shared memory: a barrier of the threads, then all read it there"
+GROUPS = {"cta_group::1": 1, "cta_group::2": 2}
+
+
+def group_of(instr) -> int:
+    """CTAs of the instruction's .cta_group."""
+    return next(GROUPS[m] for m in instr.mods if m in GROUPS)
+
+
+@dataclass
+class Request:
+    """An alloc of one CTA of a pair that has not gone on yet."""
+
+    rank: int
+    split: int
+    columns: int
+    start: int | None = None  # set by the CTA that came second
+
+
+@unit("tcgen05.alloc .group.sync.aligned{.shared::cta}.b32 [a], columns", section="9.7.16.7.1")
+def alloc(instr):
+    group, generic = group_of(instr), "shared::cta" not in instr.mods
+
+    def run(cluster, split, args):
+        require_aligned(cluster, split)
+        columns = cluster.scalar(split, args[1]) & 0xFFFF_FFFF
+        if not _allowed(cluster, split, columns):
+            return None
+        find = _for_pair if group == 2 and cluster.ctas > 1 else _alone
+        start = find(cluster, split, columns)
+        if isinstance(start, str):
+            return start
+        place = place_of(cluster, split, cluster.address(split, args[0]), generic)
+        if place is not None:
+            cluster.shared[place[0], place[1] : place[1] + 4].view(np.uint32)[0] = start
+        cluster.effects += 1
+        if cluster.checks:
+            cluster.checks.tmem_alloc(cluster, split, start, columns, place, group)
+        return None
+
+    return run
+
+
+def _allowed(cluster, split, columns: int) -> bool:
+    if columns < 32 or columns > COLUMNS or columns & (columns - 1):
+        message = f"tcgen05.alloc of {columns} columns: must be a power of two in 32..512"
+        cluster.reporter.add("tmem-alloc", "error", message, "", split)
+        return False
+    if not cluster.tmem[split.cta].permit:
+        message = "tcgen05.alloc after this CTA gave up its allocation permit"
+        hint = "relinquish_alloc_permit comes after the last alloc"
+        cluster.reporter.add("tmem-alloc", "error", message, hint, split)
+    return True
+
+
+def _alone(cluster, split, columns: int) -> int | str:
+    """First column for one CTA, or the outcome of going to sleep until columns are free."""
+    start = cluster.tmem[split.cta].allocate(columns)
+    if start is None:
+        return cluster.wait(split, Wait("tmem-alloc", ("tmem", split.cta), {"columns": columns}))
+    return start
+
+
+def _for_pair(cluster, split, columns: int) -> int | str:
+    """The same for both CTAs of a pair; also sleeps until the peer's warp has come."""
+    pair = split.cta // 2
+    requests = cluster.unit_state.setdefault(("tmem-pair", pair), [])
+    mine = next((r for r in requests if r.split == split.index), None)
+    if mine is None:
+        mine = Request(split.cta, split.index, columns)
+        requests.append(mine)
+    if mine.start is None:
+        peer = next((r for r in requests if r.rank != mine.rank and r.start is None), None)
+        if peer is None:
+            return cluster.wait(split, Wait("tmem-pair", ("tmem-pair", pair), {"what": "tcgen05.alloc"}))
+        if not _serve(cluster, split, mine, peer):
+            return cluster.wait(split, Wait("tmem-alloc", ("tmem", split.cta), {"columns": columns}))
+        cluster.wake(("tmem-pair", pair))
+    requests.remove(mine)
+    return mine.start
+
+
+def _serve(cluster, split, mine: Request, peer: Request) -> bool:
+    """Allocates the same columns in both CTAs; False while there are none."""
+    if peer.columns != mine.columns:
+        message = (
+            f"tcgen05.alloc of {mine.columns} columns in CTA {mine.rank} and of {peer.columns} in CTA "
+            f"{peer.rank} of a pair"
+        )
+        hint = "with cta_group 2 both CTAs allocate the same number of columns"
+        cluster.reporter.add("tmem-alloc", "error", message, hint, split)
+    memories = [cluster.tmem[mine.rank], cluster.tmem[peer.rank]]
+    start = memories[0].first_free(mine.columns)
+    if start is None or memories[1].first_free(mine.columns) != start:
+        return False
+    for memory in memories:
+        memory.take(start, mine.columns)
+    mine.start = peer.start = start
+    return True
+
+
+@unit("tcgen05.dealloc .group.sync.aligned.b32 a, columns", section="9.7.16.7.1")
+def dealloc(instr):
+    group = group_of(instr)
+
+    def run(cluster, split, args):
+        require_aligned(cluster, split)
+        address = cluster.scalar(split, args[0]) & 0xFFFF_FFFF
+        _, start = split_address(address)
+        columns = cluster.scalar(split, args[1]) & 0xFFFF_FFFF
+        tmem = cluster.tmem[split.cta]
+        freed = cluster.unit_state.setdefault(("tmem-freed", split.cta), {})
+        if _freed_by_another(cluster, split, freed.get((start, columns), []), start, columns):
+            return None
+        if tmem.sizes.get(start) != columns:
+            live = ", ".join(f"{n} at column {c}" for c, n in tmem.sizes.items()) or "none"
+            at, hint = f"at column {start}", "give dealloc the address and size that alloc returned, once"
+            if address == NEVER_WRITTEN:
+                at, hint = "at an address that nothing has written (all bits are 1)", _READ_EARLY
+            message = f"tcgen05.dealloc of {columns} columns {at}; live allocations: {live}"
+            cluster.reporter.add("tmem-alloc", "error", message, hint, split)
+            return None
+        if cluster.checks:
+            cluster.checks.tmem_free(cluster, split, start, columns, group)
+        _loads_under_way(cluster, split.cta)
+        tmem.free(start)
+        freed[start, columns] = [split.warp]
+        for rank in {split.cta, split.cta ^ 1}:
+            cluster.wake(("tmem", rank))
+        return None
+
+    return run
+
+
+def _loads_under_way(cluster, cta: int) -> None:
+    """Loads that no tcgen05.wait::ld has ended read their columns as late as this: a check sees it."""
+    first = cta * cluster.warps_per_cta
+    for warp in range(first, first + cluster.warps_per_cta):
+        for finish in cluster.unit_state.pop(("tmem", "ld", warp), ()):
+            finish()
+
+
+def _freed_by_another(cluster, split, warps: list[int], start: int, columns: int) -> bool:
+    """Reports a dealloc of columns that other warps gave back and nobody has allocated since.
+
+    PTX wants one dealloc (9.7.16.7.1); a B200 ran kernels whose warps all execute it.
+    """
+    if not warps or split.warp in warps or not cluster.tmem[split.cta].fits(start, columns):
+        return False
+    warps.append(split.warp)
+    names = [str(w % cluster.warps_per_cta) for w in warps]
+    message = (
+        f"tcgen05.dealloc of {columns} columns at column {start}, which warp {names[0]} has freed: warps "
+        f"{', '.join(names[:-1])} and {names[-1]} all execute this line"
+    )
+    hint = "let only the warp that allocated them free them, once"
+    finding = cluster.reporter.add("tmem-alloc", "review", message, hint, split, key="freed-again")
+    finding.message = message  # names every warp that came so far
+    return True
+
+
+@unit("tcgen05.relinquish_alloc_permit .group.sync.aligned", section="9.7.16.7.1")
+def relinquish(instr):
+    def run(cluster, split, args):
+        require_aligned(cluster, split)
+        cluster.tmem[split.cta].permit = False
+
+    return run

@@ -1,0 +1,146 @@
+"""tcgen05.cp (PTX ISA 9.7.16.9.2): shared memory -> tensor memory, in order with the MMAs of its thread.
+
+A matrix descriptor says where the rows lie, as for a K-major operand; a row is 128 or 256 bits, four or eight
+columns. Source formats of 4 and 6 bits are padded to 16 bytes each 16 elements and become 8-bit containers:
+6-bit elements in the low bits, 4-bit ones in bits 2-5, where tcgen05.mma looks for them (9.7.16.10.4.3).
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+
+from ptxsim.isa.address_map import SHARED_START
+from ptxsim.isa.layouts import decode_matrix_descriptor, operand_addresses
+from ptxsim.isa.number_formats import unpack_bits
+from ptxsim.machine.async_queue import Work
+from ptxsim.machine.split import Location
+from ptxsim.machine.tensor_memory import COLUMNS, LANES, split_address
+from ptxsim.units.bulk_groups import each_lane
+from ptxsim.units.registry import unit
+from ptxsim.units.tcgen05_alloc import group_of
+
+# shape -> (rows, bits of a row, lane of each row, copies: lanes further on)
+_WARP = np.arange(32)
+SHAPES = {
+    ("128x256b", ""): (256, np.arange(128), (0,)),
+    ("128x128b", ""): (128, np.arange(128), (0,)),
+    ("4x256b", ""): (256, 32 * np.arange(4), (0,)),
+    ("64x128b", "warpx2::02_13"): (128, np.arange(64), (0, 64)),
+    ("64x128b", "warpx2::01_23"): (128, np.concatenate([_WARP, _WARP + 64]), (0, 32)),
+    ("32x128b", "warpx4"): (128, _WARP, (0, 32, 64, 96)),
+}
+_BITS = {"b4x16_p64": (4, 2), "b6x16_p32": (6, 0)}  # source format -> bits of an element, shift in its byte
+
+
+@dataclass(slots=True, eq=False)
+class Copy:
+    """One issued instruction."""
+
+    form: tuple[str, str]
+    packed: str  # source format, "" for none
+    ranks: list[int]
+    descriptor: int
+    lane: int
+    column: int
+    where: Location
+
+    @property
+    def columns(self) -> int:
+        return SHAPES[self.form][0] // 32
+
+
+@unit(
+    *[f"tcgen05.cp .group.{shape}{'.' * bool(cast)}{cast}{{.to.from}} [a], d" for shape, cast in SHAPES],
+    **{"to": "b8x16", "from": " ".join(_BITS)},
+    section="9.7.16.9.2",
+    fire_and_forget=True,
+)
+def copy(instr):
+    form = next(key for key in SHAPES if set(filter(None, key)) <= set(instr.mods))
+    packed = next((m for m in instr.mods if m in _BITS), "")
+    group = group_of(instr)
+
+    def run(cluster, split, args):
+        address, descriptor = cluster.address(split, args[0]), cluster.scalar(split, args[1])
+        lane, column = split_address(address & 0xFFFF_FFFF)
+        ranks = (
+            [split.cta] if group == 1 else [r for r in (split.cta & ~1, split.cta | 1) if r < cluster.ctas]
+        )
+        if not split.alone:
+            message = f"tcgen05.cp issued by {len(split.lanes)} lanes: the tile is copied as many times"
+            cluster.reporter.add("illegal", "error", message, "one elected thread issues it", split)
+        for where in each_lane(split):
+            op = Copy(form, packed, ranks, descriptor, lane, column, where)
+            if cluster.checks:
+                cluster.checks.cp_issue(cluster, where, op)
+            cluster.engine.submit(
+                Work(("tensor", where.thread), lambda op=op: _execute(cluster, op), "tcgen05.cp")
+            )
+
+    return run
+
+
+@functools.lru_cache(maxsize=256)
+def source_chunks(descriptor: int, form: tuple[str, str]) -> np.ndarray:
+    """Numbers of the 16-byte chunks of shared memory that a copy reads: (rows, chunks of a row)."""
+    bits, lanes, _ = SHAPES[form]
+    addresses = operand_addresses(decode_matrix_descriptor(descriptor), len(lanes), bits // 8, 1, False)
+    return np.ascontiguousarray(addresses[:, ::16]) >> 4
+
+
+def target_lanes(op: Copy) -> np.ndarray:
+    """Lanes of tensor memory that are written, (copies, rows); may pass the last one."""
+    _, lanes, copies = SHAPES[op.form]
+    return op.lane + lanes[None, :] + np.array(copies)[:, None]
+
+
+def _execute(cluster, op: Copy) -> None:
+    lanes = target_lanes(op)
+    try:
+        chunks = source_chunks(op.descriptor, op.form)
+        problem = _problem(cluster, op, lanes, chunks)
+    except ValueError as error:
+        problem = ("descriptor", str(error), "")
+    if problem is not None:
+        kind, message, hint = problem
+        cluster.reporter.add(kind, "error", f"tcgen05.cp: {message}", hint, op.where)
+        return
+    if cluster.checks:
+        columns = np.arange(op.column, op.column + op.columns)
+        cluster.checks.cp_execute(cluster, op, chunks, (lanes.reshape(-1, 1), columns))
+    if cluster.dry:
+        return
+    for rank in op.ranks:
+        data = cluster.shared_chunks[rank][chunks].view(np.uint8).reshape(len(chunks), -1)
+        if op.packed:
+            data = _containers(data, *_BITS[op.packed])
+        words = np.ascontiguousarray(data).view(np.uint32)
+        for copy_lanes in lanes:
+            cluster.tmem[rank].cells[copy_lanes, op.column : op.column + op.columns] = words
+
+
+def _containers(rows: np.ndarray, bits: int, shift: int) -> np.ndarray:
+    """Rows of padded 16-byte groups -> a byte for each of their elements."""
+    groups = rows.reshape(len(rows), -1, 16)
+    return (unpack_bits(groups[..., : 2 * bits], bits) << shift).reshape(len(rows), -1)
+
+
+def _problem(cluster, op: Copy, lanes: np.ndarray, chunks: np.ndarray) -> tuple[str, str, str] | None:
+    """(kind, message, hint) of what keeps a copy from being made."""
+    first, last = int(chunks.min()) * 16, int(chunks.max()) * 16 + 15
+    if first < SHARED_START or last >= cluster.launch.shared_end:
+        window = f"{SHARED_START}..{cluster.launch.shared_end - 1}"
+        return "descriptor", f"the descriptor reaches bytes {first}..{last} of a window of {window}", ""
+    end = op.column + op.columns
+    if lanes.max() >= LANES or end > COLUMNS:
+        return "illegal", f"lane {op.lane}, column {op.column}: the tile passes the end of tensor memory", ""
+    for rank in op.ranks:
+        if not cluster.tmem[rank].allocated(op.column, op.columns):
+            have, hint = cluster.tmem[rank].shortage(op.column, op.columns)
+            tail = f"but {have}" if have else "which are not (all) allocated"
+            message = f"writes TMEM columns {op.column}..{end - 1} of CTA {rank}, {tail}"
+            return "tmem-alloc", message, hint or "allocate before the copy, free after the last read"
+    return None

@@ -1,0 +1,318 @@
+"""tcgen05 (PTX ISA 9.7.16): ld, st, their waits, commit, fences (mma: tcgen05_mma.py, alloc:
+tcgen05_alloc.py).
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+
+from ptxsim.isa.address_map import WINDOW_MASK
+from ptxsim.isa.layouts import load_layout
+from ptxsim.jit.translate import is_shared, shared_place
+from ptxsim.machine.async_queue import Work
+from ptxsim.machine.tensor_memory import COLUMNS, split_address
+from ptxsim.units import tcgen05_mma  # noqa: F401  (registers tcgen05.mma)
+from ptxsim.units.mbarrier import apply_count_change, find_barrier, place_of
+from ptxsim.units.registry import refuse, unit
+from ptxsim.units.warp import require_aligned
+
+# ---- ld, st, wait ----
+
+COUNTS = {f"x{1 << i}": 1 << i for i in range(8)}
+_SHAPES = {"32x32b": 128, "16x64b": 128, "16x128b": 64, "16x256b": 32, "16x32bx2": 128}  # -> most of .num
+
+
+def _boxes(op: str, packing: str, operands: str, split_operands: str) -> list[str]:
+    """Syntax boxes of ld and st, a shape each; .16x32bx2 also names the column of its second half."""
+    return [
+        f"{op} .sync.aligned.{shape}.n{most}{{.{packing}}}.b32 "
+        + (split_operands if shape == "16x32bx2" else operands)
+        for shape, most in _SHAPES.items()
+    ]
+
+
+_NUMBERS = {f"n{most}": " ".join(n for n in COUNTS if COUNTS[n] <= most) for most in (32, 64, 128)}
+
+
+def shape_of(instr) -> tuple[str, int]:
+    """The shape and .num; PtxError if the vector of registers has another length."""
+    shape, count = (next(m for m in instr.mods if m in known) for known in (_SHAPES, COUNTS))
+    vector = instr.operands[0 if instr.mods[0] == "ld" else -1]
+    found, needed = len(getattr(vector, "items", (0,))), len(cells(shape, COUNTS[count])[0])
+    if found != needed:
+        raise refuse(instr, f"{instr.name} takes {needed} registers, not {found}")
+    return shape, COUNTS[count]
+
+
+@functools.lru_cache(maxsize=64)
+def cells(shape: str, count: int, split_column: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """(TMEM lane offset, column offset), each (registers, 32), of a warp's ld / st."""
+    lane, column = np.broadcast_arrays(*load_layout(shape, count, split_column))
+    return np.ascontiguousarray(lane.T), np.ascontiguousarray(column.T)
+
+
+@functools.lru_cache(maxsize=64)
+def _packed_cells(shape: str, count: int, split_column: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """The same with two columns, (2, registers, 32), for each register; the offset of the second half of
+    .16x32bx2 counts columns of tensor memory, packed or not (PTX ISA 9.7.16.8.1).
+    """
+    (lane, first), (_, shifted) = cells(shape, count), cells(shape, count, split_column)
+    start = 2 * first + shifted - first
+    return lane, np.stack([start, start + 1])
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What one access of a warp touches: lanes and columns (registers, 32), and the ends of both."""
+
+    cells: tuple[np.ndarray, np.ndarray]
+    lanes: tuple[int, int]
+    columns: tuple[int, int]
+
+
+@functools.lru_cache(maxsize=128)
+def _reach(cells_of, shape: str, count: int, split_column: int, address: int, quarter: int) -> Reach:
+    """The cells of an access by a warp that owns 32 lanes from `quarter` on."""
+    lanes, columns = cells_of(shape, count, split_column)
+    lane, column = split_address(address)
+    own = lane // 32 * 32 in (0, quarter)  # chips take lane 0 as the first lane that the warp can reach
+    cells = lanes + lane % 32 + (quarter if own else lane // 32 * 32), columns + column
+    return Reach(cells, *[(int(x.min()), int(x.max())) for x in cells])
+
+
+def _other_quarter(cluster, split, low: int, high: int, quarter: int, what: str) -> None:
+    cluster.reporter.add(
+        "tmem-alloc",
+        "review",
+        f"{what} of TMEM lanes {low}..{high} by warp {split.warp % cluster.warps_per_cta}; a warp reaches "
+        f"lanes {quarter}..{quarter + 31} (warp number modulo 4), and known chips take these",
+        "the row of a TMEM address must be 32 * (warp_id % 4)",
+        split,
+        key="lanes",
+    )
+
+
+def target(cluster, split, address: int, form: tuple, what: str):
+    """Absolute (lanes, columns) of an access; None, with a finding, if the warp may not touch them."""
+    quarter = 32 * (split.warp % cluster.warps_per_cta % 4)
+    reach = _reach(*form, address & 0xFFFF_FFFF, quarter)
+    low, high = reach.lanes
+    if low != high and low // 32 == high // 32 != quarter // 32:  # bits that chips do not look at
+        _other_quarter(cluster, split, low, high, quarter, what)
+        reach = _reach(*form, address & 0xFFFF_FFFF & ~(0x60 << 16), quarter)
+        low, high = reach.lanes
+    if low < quarter or high >= quarter + 32:
+        cluster.reporter.add(
+            "tmem-alloc",
+            "error",
+            f"{what} of TMEM lanes {low}..{high} by warp {split.warp % cluster.warps_per_cta}; "
+            f"a warp reaches lanes {quarter}..{quarter + 31} (warp number modulo 4)",
+            "the row of a TMEM address must be 32 * (warp_id % 4)",
+            split,
+            key="lanes",
+        )
+        return None
+    first, last = reach.columns
+    if not cluster.tmem[split.cta].allocated(first, last - first + 1):
+        have, hint = cluster.tmem[split.cta].shortage(first, last - first + 1)
+        message = f"{what} of TMEM columns {first}..{last}, "
+        message += f"but {have}" if have else "which are not (all) allocated"
+        hint = hint or "TMEM must stay allocated until everybody has read it"
+        cluster.reporter.add("tmem-alloc", "error", message, hint, split, key="columns")
+        if last >= COLUMNS:
+            return None
+    return reach.cells
+
+
+@unit(
+    *_boxes("tcgen05.ld", "pack::16b", "r, [a]", "r, [a], column"),
+    writes=(0,),
+    async_destination=True,
+    section="9.7.16.8.1",
+    prepare=lambda args: (*vector(args[0]), *args[1:]),
+    **_NUMBERS,
+)
+def load(instr):
+    shape, count = shape_of(instr)
+    packed = "pack::16b" in instr.mods
+    cells_of = _packed_cells if packed else cells
+
+    def run(cluster, split, args):
+        require_aligned(cluster, split)
+        targets, slots, address, *rest = args
+        form = cells_of, shape, count, cluster.scalar(split, rest[0]) if rest else 0
+        place = target(cluster, split, cluster.address(split, address), form, "tcgen05.ld")
+        if place is None:
+            return
+        cells, row = cluster.tmem[split.cta].cells, split.row
+
+        def finish():
+            if cluster.checks:
+                cluster.checks.tmem_access(cluster, split, place, False, row)
+            values = cells[place]
+            if packed:
+                values = (values[0] & 0xFFFF) | (values[1] << 16)
+            cluster.registers[split.warp, slots] = values
+            for source, copy in () if cluster.engine.eager else cluster.program.copies.get(row, ()):
+                cluster.registers[split.warp, copy] = cluster.registers[split.warp, source]
+
+        defer(cluster, split, "ld", targets, finish)
+
+    return run
+
+
+def vector(operand) -> tuple[tuple[int, ...], np.ndarray]:
+    """The slots of a vector of registers, or of one, also as an array."""
+    slots = operand if isinstance(operand, tuple) else (operand,)
+    return slots, np.array(slots)
+
+
+@unit(
+    *_boxes("tcgen05.st", "unpack::16b", "[a], r", "[a], column, r"),
+    section="9.7.16.8.2",
+    prepare=lambda args: (vector(args[-1])[1], *args[:-1]),
+    **_NUMBERS,
+)
+def store(instr):
+    shape, count = shape_of(instr)
+    packed = "unpack::16b" in instr.mods
+    cells_of = _packed_cells if packed else cells
+
+    def run(cluster, split, args):
+        require_aligned(cluster, split)
+        slots, address, *rest = args
+        form = cells_of, shape, count, cluster.scalar(split, rest[0]) if rest else 0
+        place = target(cluster, split, cluster.address(split, address), form, "tcgen05.st")
+        if place is None:
+            return
+        values = cluster.registers[split.warp, slots].astype(np.uint32)
+        if packed:
+            values = np.stack([values & 0xFFFF, values >> 16])
+        cells, row = cluster.tmem[split.cta].cells, split.row
+
+        def finish():
+            if cluster.checks:
+                cluster.checks.tmem_access(cluster, split, place, True, row)
+            cells[place] = values
+
+        defer(cluster, split, "st", (), finish)
+
+    return run
+
+
+def defer(cluster, split, kind: str, targets: tuple, finish) -> None:
+    """ld and st complete at their wait: now, or as late as that wait or the first use of a register."""
+    if cluster.checks:
+        cluster.checks.tmem_issue(cluster, split, kind, targets)
+    if cluster.engine.eager or split.row in cluster.launch.early_uses:
+        finish()
+        return
+    if targets:
+        cluster.registers[split.warp, list(targets)] = np.uint64(0x7FFF_DEAD)
+    cluster.unit_state.setdefault(("tmem", kind, split.warp), []).append(finish)
+
+
+@unit("tcgen05.wait::ld .sync.aligned", "tcgen05.wait::st .sync.aligned", section="9.7.16.8.3")
+def wait(instr):
+    kind = instr.mods[0].split("::")[1]
+
+    def run(cluster, split, args):
+        require_aligned(cluster, split)
+        for finish in cluster.unit_state.pop(("tmem", kind, split.warp), []):
+            finish()
+        if cluster.checks:
+            cluster.checks.tmem_wait(cluster, split, kind)
+
+    return run
+
+
+# ---- commit, fences ----
+
+
+@unit(
+    "tcgen05.commit .group.mbarrier::arrive::one{.shared::cluster}.b64 [bar]",
+    "tcgen05.commit .group.mbarrier::arrive::one{.shared::cluster}.multicast::cluster.b64 [bar], mask",
+    section="9.7.16.9.4",
+    fire_and_forget=True,
+)
+def commit(instr):
+    mods = set(instr.mods)
+
+    def run(cluster, split, args):
+        address = cluster.address(split, args[0])
+        generic = "shared::cluster" not in mods and not _is_window_address(cluster, split, address)
+        place = place_of(cluster, split, address, generic)
+        if place is None:
+            return
+        mask = cluster.scalar(split, args[1]) & 0xFFFF if "multicast::cluster" in mods else 1 << place[0]
+        ranks = _commit_ranks(cluster, split, place, mask)
+        clock = cluster.checks.commit_issue(cluster, split) if cluster.checks else None
+        if cluster.checks:
+            cluster.checks.will_signal(cluster, split, "commit", [(r, place[1]) for r in ranks])
+        where = split.at()
+
+        def finish():
+            for rank in ranks:
+                _signal(cluster, where, (rank, place[1]), clock)
+
+        cluster.engine.submit(Work(("tensor", split.thread), finish, "tcgen05.commit"))
+
+    return run
+
+
+def _is_window_address(cluster, split, address: int) -> bool:
+    """Whether a generic address is none, but names a barrier in the shared window: a review.
+
+    The ISA leaves that undefined; the chip looks at the low half of the address alone.
+    """
+    if is_shared(address) or address > WINDOW_MASK or shared_place(address) not in cluster.mbarriers:
+        return False
+    message = (
+        "tcgen05.commit without .shared::cluster takes a generic address; this is one of the shared window"
+    )
+    hint = "write .shared::cluster, or convert the address with cvta.shared"
+    cluster.reporter.add("mbarrier", "review", message, hint, split)
+    return True
+
+
+def _commit_ranks(cluster, split, place, mask: int) -> list[int]:
+    """CTAs of the cluster that a commit signals, after looking at who issues it and at its mask."""
+    if not split.alone:
+        name = cluster.reporter.shared_name(place[1])
+        message = f"tcgen05.commit to {name} issued by {len(split.lanes)} lanes: each is an arrival"
+        hint = "the one elected thread that issued the MMAs commits them"
+        cluster.reporter.add("illegal", "error", message, hint, split, key="commit-lanes")
+    beyond = mask >> cluster.ctas
+    if beyond:
+        first = cluster.ctas + (beyond & -beyond).bit_length() - 1
+        message = f"tcgen05.commit signals CTA rank {first} of a cluster of {cluster.ctas}"
+        hint = "cta_mask has one bit per CTA of the cluster"
+        cluster.reporter.add("cluster", "error", message, hint, split)
+    return [r for r in range(cluster.ctas) if (mask >> r) & 1]
+
+
+def _signal(cluster, split, place, clock) -> None:
+    barrier = find_barrier(cluster, split, place, "tcgen05.commit")
+    if barrier is not None:
+        if cluster.checks:
+            cluster.checks.async_arrive(cluster, place, clock)
+        apply_count_change(cluster, split, place, barrier.arrive)
+
+
+@unit(
+    "tcgen05.fence::before_thread_sync",
+    "tcgen05.fence::after_thread_sync",
+    section="9.7.16.10",
+    observer_only=True,
+)
+def thread_sync_fence(instr):
+    after = "after" in instr.mods[0]
+
+    def run(cluster, split, args):
+        if cluster.checks:
+            cluster.checks.tcgen05_fence(cluster, split, after)
+
+    return run

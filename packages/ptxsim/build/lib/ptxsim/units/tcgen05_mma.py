@@ -1,0 +1,346 @@
+"""tcgen05.mma (PTX ISA 9.7.16.9): D[tensor memory] = A * B (+ D), operands found through the descriptors
+given; with .ws, and with block scaling (tcgen05_scales.py).
+
+Products are computed in float32 by numpy's BLAS on the values that the descriptors really point at.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+
+from ptxsim.frontend.parser import Imm
+from ptxsim.isa.address_map import SHARED_START
+from ptxsim.isa.layouts import (
+    InstructionDescriptor,
+    data_path,
+    decode_instruction_descriptor,
+    operand_layout,
+    result_layout,
+)
+from ptxsim.isa.layouts.block_scale import KINDS as BLOCK_SCALED_KINDS
+from ptxsim.isa.layouts.block_scale import decode_block_scaled, vector_size
+from ptxsim.isa.number_formats import DECODERS, IN_TENSOR_MEMORY, canonical_nans
+from ptxsim.isa.operands import MemArg, PredArg
+from ptxsim.jit.simd_matrix import accumulate
+from ptxsim.machine.async_queue import Work
+from ptxsim.machine.split import Location
+from ptxsim.machine.tensor_memory import COLUMNS, LANES, split_address
+from ptxsim.units.bulk_groups import each_lane
+from ptxsim.units.matrix_operands import K_BYTES, operand_chunks, read_operand
+from ptxsim.units.registry import refuse, unit
+from ptxsim.units.tcgen05_scales import scaled_product
+
+_KINDS = ("f16", "tf32", "f8f6f4", "i8")
+_PLAIN = " ".join(f"kind::{kind}" for kind in _KINDS)
+_USES = ("fill", "use", "lastuse", "discard")
+
+
+@dataclass(slots=True, eq=False)
+class Mma:
+    """One issued instruction, as the tensor core will see it."""
+
+    shape: InstructionDescriptor
+    group: int
+    cta: int  # rank of the CTA that issued it
+    a: object  # descriptor (int), or ("tmem", column) of A in tensor memory
+    b: int
+    lane: int
+    column: int
+    accumulate: bool
+    disabled: tuple  # masks of output lanes that are not written
+    where: Location  # the thread that issued it
+    ws: bool = False  # weight stationary: its own layouts of D and of A in tensor memory
+    scales: tuple[int, ...] = ()  # addresses of the scale factors of A and B
+
+    def key(self) -> tuple:
+        return (self.shape, self.group, self.cta, self.lane, self.column, self.disabled, self.ws)
+
+    @property
+    def copies(self) -> int:
+        """Parts of N whose products come from different lanes, and so each from a copy of A."""
+        return {"B": 2, "E": 2, "G": 4}.get(data_path(self.shape.m, self.group, self.ws), 1)
+
+
+@unit(
+    "tcgen05.mma .group.kind{.collector} d, a, b, descriptor{, disabled}, enable",
+    "tcgen05.mma .group.scaled.block_scale{.vector}{.collector} d, a, b, descriptor, [sa], [sb], enable",
+    "tcgen05.mma.ws .cta_group::1.kind{.weights} d, a, b, descriptor, enable{, mask}",
+    kind=_PLAIN,
+    scaled=" ".join(f"kind::{kind}" for kind in BLOCK_SCALED_KINDS),
+    vector="scale_vec::1X scale_vec::2X scale_vec::4X block16 block32",
+    collector=" ".join(f"collector::a::{use}" for use in _USES),
+    weights=" ".join(f"collector::b{n}::{use}" for n in range(4) for use in _USES),
+    section="9.7.16.9.1",
+    fire_and_forget=True,
+    prepare=lambda args: _operands(*args),
+)
+def mma(instr):
+    kind = next(m[6:] for m in instr.mods if m.startswith("kind::"))
+    if isinstance(instr.operands[-1], Imm):
+        raise refuse(instr, "tcgen05.mma with scale-input-d is not modelled")
+    group, ws = 2 if "cta_group::2" in instr.mods else 1, "ws" in instr.mods
+    factors = _factors(instr, kind) if "block_scale" in instr.mods else 0
+
+    def run(cluster, split, operands: Operands):
+        d, a, b, descriptor, *masks = cluster.scalars(split, operands.slots)
+        lane, column = split_address(d + operands.d_offset)
+        shape, problem = _decode(descriptor & 0xFFFF_FFFF, kind, group, ws, factors)
+        if shape is not None and operands.mask >= 0 and cluster.scalar(split, operands.mask):
+            shape, problem = None, ("unsupported", "incomplete", "a zero-column mask is not modelled")
+        if shape is None:
+            cluster.reporter.add(*problem, "", split)
+            return
+        _check_issue(cluster, split, group)
+        if operands.a_in_tmem:
+            a = ("tmem", a + operands.a_offset & 0xFFFF_FFFF)
+        disabled = tuple([mask & 0xFFFF_FFFF for mask in masks])
+        scales = tuple([cluster.address(split, s) & 0xFFFF_FFFF for s in operands.scales])
+        enabled = cluster.predicate(split, operands.enable)
+        for where in each_lane(split):
+            accumulate = enabled & where.mask != 0
+            op = Mma(shape, group, split.cta, a, b, lane, column, accumulate, disabled, where, ws, scales)
+            _issue(cluster, split, op)
+
+    return run
+
+
+def _factors(instr, kind: str) -> int:
+    try:
+        return vector_size(kind, instr.mods)
+    except ValueError as error:
+        raise refuse(instr, str(error)) from None
+
+
+@dataclass(frozen=True)
+class Operands:
+    """Where an instruction finds what it needs."""
+
+    slots: list[int]  # of D's address, A, B, the instruction descriptor, the masks of disabled lanes
+    d_offset: int
+    a_in_tmem: bool
+    a_offset: int
+    enable: int  # code of the predicate that says whether D is an input
+    scales: tuple[MemArg, ...]  # addresses of scale factors
+    mask: int  # slot of the zero-column mask of .ws, or -1
+
+
+def _operands(d: MemArg, a, b: int, descriptor: int, *rest) -> Operands:
+    masks = next((r for r in rest if isinstance(r, tuple)), ())
+    enable = next(r.code for r in rest if isinstance(r, PredArg))
+    scales = tuple(r for r in rest if isinstance(r, MemArg))
+    mask = rest[-1] if isinstance(rest[-1], int) else -1
+    in_tmem = isinstance(a, MemArg)
+    slots = [d.slot, a.slot if in_tmem else a, b, descriptor, *masks]
+    return Operands(slots, d.offset, in_tmem, a.offset if in_tmem else 0, enable, scales, mask)
+
+
+@functools.lru_cache(maxsize=256)
+def _decode(
+    bits: int, kind: str, group: int, ws: bool, factors: int
+) -> tuple[InstructionDescriptor | None, tuple[str, str, str]]:
+    """The decoded instruction descriptor; (None, the finding) if it is not legal or not modelled."""
+    try:
+        if factors:
+            shape = decode_block_scaled(bits, kind, factors, group)
+        else:
+            shape = decode_instruction_descriptor(bits, kind, group, ws)
+    except ValueError as error:
+        return None, ("descriptor", "error", str(error))
+    except NotImplementedError as error:
+        return None, ("unsupported", "incomplete", f"tcgen05.mma: {error} is not modelled")
+    if shape.sparse or shape.saturate:
+        what = "sparse MMA" if shape.sparse else "saturation"
+        return None, ("unsupported", "incomplete", f"tcgen05.mma: {what} is not modelled")
+    return shape, ("", "", "")
+
+
+def _check_issue(cluster, split, group: int) -> None:
+    if not split.alone:
+        message = f"tcgen05.mma issued by {len(split.lanes)} lanes: the product is computed as many times"
+        hint = 'one elected thread issues it: with Tx.thread(parent="warp")[Tx.ptx.elect_sync()]'
+        cluster.reporter.add("illegal", "error", message, hint, split, key="mma-lanes")
+    if group == 2 and cluster.ctas < 2:
+        cluster.reporter.add("cluster", "error", "cta_group::2 in a kernel without CTA clusters", "", split)
+
+
+def _issue(cluster, split, op: Mma) -> None:
+    if cluster.checks:
+        cluster.checks.mma_issue(cluster, split, op)
+    cluster.tensor_operations += 1
+    if not cluster.dry:
+        cluster.engine.submit(Work(("tensor", split.thread), None, "tcgen05.mma", _execute_all, op))
+
+
+def _execute_all(batch: list[Work]) -> None:
+    """Consecutive MMAs of one thread: those that accumulate into the same D run as one."""
+    ops = [work.op for work in batch]
+    cluster, start, key = ops[0].where.cluster, 0, ops[0].key()
+    for i, op in enumerate(ops[1:], 1):
+        if not op.accumulate or op.scales or op.key() != key:
+            execute(cluster, ops[start:i])
+            start, key = i, op.key()
+    execute(cluster, ops[start:])
+
+
+def pair(op: Mma, cluster) -> list[int]:
+    """Ranks of the CTAs that take part: the CTA, or the pair of ranks that differ in the last bit."""
+    return [op.cta] if op.group == 1 else [r for r in (op.cta & ~1, op.cta | 1) if r < cluster.ctas]
+
+
+def execute(cluster, ops: list[Mma]) -> None:
+    """Runs instructions that accumulate into the same D as one product with a longer K."""
+    first = ops[0]
+    ranks = pair(first, cluster)
+    if cluster.checks:
+        cluster.checks.mma_execute(cluster, ops, ranks)
+    halves = [_operand(cluster, ops, rank, "b") for rank in ranks]
+    b = halves[0] if len(halves) == 1 else np.concatenate(halves)
+    for i, rank in enumerate(ranks):
+        if first.scales:
+            product = scaled_product(cluster, first, rank, _operand(cluster, ops, rank, "a"), b)
+        else:
+            product = _product(cluster, ops, rank, b)
+        if product is not None:
+            _write_d(cluster, first, rank, i, product)
+
+
+def _product(cluster, ops: list[Mma], rank: int, b: np.ndarray) -> np.ndarray:
+    """A times B for the rows of one CTA; parts of N take A from lanes of their own."""
+    op = ops[0]
+    parts = op.copies if isinstance(op.a, tuple) else 1
+    found = []
+    for part, columns in enumerate(np.split(b, parts)):
+        a = _operand(cluster, ops, rank, "a", part)
+        if op.shape.d_type == "s32":
+            exact = a.astype(np.float64) @ columns.T.astype(np.float64)
+            found.append(exact.astype(np.int64).astype(np.int32))
+        else:
+            with np.errstate(invalid="ignore", over="ignore"):  # NaN and infinity are results like others
+                found.append(a @ columns.T)
+    return found[0] if parts == 1 else np.concatenate(found, axis=1)
+
+
+def _operand(cluster, ops: list[Mma], rank: int, which: str, part: int = 0) -> np.ndarray:
+    """float32 (rows, K) of A or B as CTA `rank` holds it, the K steps of all `ops` side by side."""
+    shape = ops[0].shape
+    if which == "a":
+        rows, mn, fmt, negate = shape.m, shape.a_mn_major, shape.a_type, shape.negate_a
+        sources = tuple([op.a for op in ops])
+    else:
+        rows, mn, fmt, negate = shape.n, shape.b_mn_major, shape.b_type, shape.negate_b
+        sources = tuple([op.b for op in ops])
+    rows //= ops[0].group
+    if isinstance(sources[0], tuple):
+        found = [_from_tmem(cluster, rank, s[1], rows, op, part) for s, op in zip(sources, ops, strict=True)]
+        values = np.concatenate(found, axis=1)
+    else:
+        values = _from_shared(cluster, rank, sources, rows, mn, fmt, ops[0])
+    return -values if negate else values
+
+
+def _from_shared(
+    cluster, rank: int, descriptors: tuple, rows: int, mn: bool, fmt: str, op: Mma
+) -> np.ndarray:
+    width = DECODERS[fmt].bytes
+    try:
+        chunks = operand_chunks(descriptors, rows, width, mn)
+        if chunks.first < SHARED_START or chunks.last >= cluster.launch.shared_end:
+            raise ValueError(
+                f"matrix descriptor {descriptors[0]:#x} reaches bytes {chunks.first}..{chunks.last} of "
+                f"a shared memory window "
+                f"of {SHARED_START}..{cluster.launch.shared_end - 1}"
+            )
+    except ValueError as error:
+        cluster.reporter.add("descriptor", "error", str(error), "", op.where)
+        return np.zeros((rows, len(descriptors) * K_BYTES // width), np.float32)
+    return read_operand(cluster, rank, chunks, rows, fmt, mn)
+
+
+def operand_lanes(op: Mma, part: int = 0) -> np.ndarray:
+    """Lanes of tensor memory that hold the rows of A of one CTA, for a part of N; may pass the last one."""
+    lane = operand_layout(op.shape.m, 1, 1, op.group, op.ws)[1][: op.shape.m // op.group, 0]
+    return lane + part * (LANES // op.copies) + split_address(op.a[1])[0]
+
+
+def _from_tmem(cluster, rank: int, address: int, rows: int, op: Mma, part: int = 0) -> np.ndarray:
+    decoder = IN_TENSOR_MEMORY.get(op.shape.a_type) or DECODERS[op.shape.a_type]
+    first, column = split_address(address)
+    lanes, end = operand_lanes(op, part), column + K_BYTES // 4
+    problem = ""
+    if lanes[-1] >= LANES or end > COLUMNS:
+        problem = f"A at lane {first}, column {column} passes the end of tensor memory"
+    elif data_path(op.shape.m, op.group, op.ws) == "F" and first != op.lane:
+        problem = f"A at lane {first}, D at lane {op.lane}: M=64 wants the same for both"
+    if problem:
+        hint = "with M=64 both start at lane 0, or both at lane 16 (PTX ISA 9.7.16.10.5)"
+        cluster.reporter.add("illegal", "error", f"tcgen05.mma: {problem}", hint, op.where)
+        return np.zeros((rows, K_BYTES // decoder.bytes), np.float32)
+    cells = cluster.tmem[rank].cells[lanes, column:end]
+    return decoder.decode(np.ascontiguousarray(cells).view(decoder.raw)).reshape(rows, -1)
+
+
+@functools.lru_cache(maxsize=64)
+def result_blocks(m: int, n: int, group: int, ws: bool = False) -> tuple:
+    """D of one CTA as rectangles: (first lane, first row, rows, first TMEM column, first column of D,
+    columns).
+    """
+    _, lane, column = result_layout(m, n, group, ws)
+    lane, column = lane[: m // group], column[: m // group]
+    row_cuts = [0, *(np.flatnonzero(np.diff(lane[:, 0]) != 1) + 1), m // group]
+    column_cuts = [0, *(np.flatnonzero(np.diff(column[0]) != 1) + 1), n]
+    return tuple(
+        (int(lane[r, c]), int(r), int(r_end - r), int(column[r, c]), int(c), int(c_end - c))
+        for r, r_end in zip(row_cuts, row_cuts[1:], strict=False)
+        for c, c_end in zip(column_cuts, column_cuts[1:], strict=False)
+    )
+
+
+def _not_allocated(cluster, op: Mma, rank: int, start: int, columns: int) -> None:
+    have, hint = cluster.tmem[rank].shortage(start, columns)
+    message = f"tcgen05.mma writes TMEM columns {start}..{start + columns - 1} of CTA {rank}, "
+    message += f"but {have}" if have else "which are not (all) allocated"
+    hint = hint or "allocate before the first MMA, free after the last read"
+    cluster.reporter.add("tmem-alloc", "error", message, hint, op.where, key="mma-d")
+
+
+def _write_d(cluster, op: Mma, rank: int, index: int, product: np.ndarray) -> None:
+    """Adds to or overwrites D in the tensor memory of one CTA."""
+    shape, memory = op.shape, cluster.tmem[rank]
+    for lane, row, rows, tmem_column, column, columns in result_blocks(shape.m, shape.n, op.group, op.ws):
+        start, first = op.column + tmem_column, op.lane + lane
+        if not memory.allocated(start, columns):
+            _not_allocated(cluster, op, rank, start, columns)
+            if start + columns > COLUMNS:
+                return
+        rows = max(0, min(rows, LANES - first))
+        keep = _enabled(op, index, slice(first, first + rows))
+        for i, count in [(0, rows)] if keep is None else [(i, 1) for i in np.flatnonzero(keep)]:
+            _store(memory, op, product, (first + i, start), (row + i, column), (count, columns))
+
+
+def _enabled(op: Mma, index: int, block: slice) -> np.ndarray | None:
+    if not any(op.disabled):
+        return None
+    masks = op.disabled[index * 4 : index * 4 + 4] if len(op.disabled) == 8 else op.disabled
+    bits = np.array([(int(m) >> i) & 1 for m in masks for i in range(32)], bool)
+    return ~bits[block]
+
+
+def _store(memory, op: Mma, product: np.ndarray, cell: tuple, entry: tuple, size: tuple) -> None:
+    """A block of `size` of the product, from `entry` on, to cells of tensor memory from `cell` on."""
+    if op.shape.d_type == "f32":
+        accumulate(memory.floats, product, cell, entry, size, op.accumulate)
+        return
+    (lane, column), (row, first), (rows, columns) = cell, entry, size
+    target = memory.cells[lane : lane + rows, column : column + columns]
+    product = product[row : row + rows, first : first + columns]
+    if op.shape.d_type == "s32":
+        view = target.view(np.int32)
+        view[:] = view + product if op.accumulate else product
+    else:
+        old = target.astype(np.uint16).view(np.float16).astype(np.float32) if op.accumulate else 0
+        with np.errstate(invalid="ignore", over="ignore"):
+            target[:] = canonical_nans((product + old).astype(np.float16)).view(np.uint16)

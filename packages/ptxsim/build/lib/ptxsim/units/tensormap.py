@@ -1,0 +1,179 @@
+"""Tensor maps that a kernel makes or changes itself: tensormap.replace, tensormap.cp_fenceproxy.
+
+The 128 bytes of a map are opaque (PTX ISA 5.5.8); RECORD is what they hold here. A map may be made in shared
+memory, copied like any 128 bytes, and used from global memory.
+"""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+
+from ptxsim.isa.address_map import SPACES
+from ptxsim.machine.checked_access import checked_view
+from ptxsim.machine.tensor_map import TensorMap
+from ptxsim.units.registry import unit
+from ptxsim.units.warp import require_aligned
+
+MAP_BYTES = 128
+MARK = 0x70616D74  # tells a map from other bytes
+RECORD = np.dtype(
+    [
+        ("global_address", "<u8"),
+        ("global_stride", "<u8", 4),
+        ("global_dim", "<u4", 5),
+        ("box_dim", "<u4", 5),
+        ("mark", "<u4"),
+        ("element_stride", "u1", 5),
+        ("rank", "u1"),
+        ("elemtype", "u1"),
+        ("interleave_layout", "u1"),
+        ("swizzle_mode", "u1"),
+        ("swizzle_atomicity", "u1"),
+        ("fill_mode", "u1"),
+    ]
+)
+_ORDINAL = {"box_dim", "global_dim", "global_stride", "element_stride"}
+_FIELDS = {name for name in RECORD.names if name != "mark"}
+_TYPES = (
+    "u1",
+    "u2",
+    "u4",
+    "i4",
+    "u8",
+    "i8",
+    "f2",
+    "f4",
+    "f4",
+    "f8",
+    ml_dtypes.bfloat16,
+    "f4",
+    "f4",
+)  # fmt: skip  PTX ISA table of .elemtype; the types after these are below a byte
+_SWIZZLES = (0, 32, 64, 128)
+
+
+def encoded(tmap: TensorMap, address: int) -> bytes:
+    """The 128 bytes of a map of an array that lies at `address`."""
+    record = np.zeros((), RECORD)
+    rank = tmap.rank
+    record["mark"], record["global_address"], record["rank"] = MARK, address + tmap.byte_offset, rank - 1
+    record["global_dim"][:rank] = [d & 0xFFFF_FFFF for d in tmap.dims]
+    record["global_stride"][: rank - 1] = tmap.strides
+    record["box_dim"][:rank], record["element_stride"][:rank] = tmap.box, tmap.element_strides
+    record["elemtype"] = _type_number(tmap.dtype)
+    record["swizzle_mode"], record["fill_mode"] = _SWIZZLES.index(tmap.swizzle), tmap.fill == "nan"
+    return record.tobytes().ljust(MAP_BYTES, b"\0")
+
+
+def _type_number(dtype: np.dtype) -> int:
+    """Types that TMA does not know (fp8) travel as unsigned integers of their size."""
+    for number, known in enumerate(_TYPES):
+        if np.dtype(known) == dtype:
+            return number
+    return {1: 0, 2: 1, 4: 2, 8: 4}[dtype.itemsize]
+
+
+def decoded(data: np.ndarray, memory) -> TensorMap | None:
+    """The map that 128 bytes hold, None if they hold none. ValueError, saying why, for a map that is not
+    legal.
+    """
+    record = np.frombuffer(data.tobytes()[: RECORD.itemsize], RECORD)[0]
+    if record["mark"] != MARK:
+        return None
+    if (
+        record["elemtype"] >= len(_TYPES)
+        or record["swizzle_mode"] >= len(_SWIZZLES)
+        or record["interleave_layout"]
+    ):
+        raise ValueError(
+            "TensorMap: sub-byte elements, 96 B swizzles and interleaved layouts are not modelled"
+        )
+    rank, address = int(record["rank"]) + 1, int(record["global_address"])
+    segment = memory.find(address)
+    if segment is None or rank > 5:
+        raise ValueError(f"TensorMap: rank {rank}, global address {memory.describe(address)}")
+    made = TensorMap(
+        memory.arrays[segment],
+        box=tuple(record["box_dim"][:rank]),
+        swizzle=_SWIZZLES[record["swizzle_mode"]],
+        dims=tuple(record["global_dim"][:rank]),
+        strides=tuple(record["global_stride"][: rank - 1]),
+        element_strides=tuple(int(e) for e in record["element_stride"][:rank]),
+        fill="nan" if record["fill_mode"] else "zero",
+        byte_offset=address - memory.rows[segment][0],
+        dtype=_TYPES[record["elemtype"]],
+    )
+    made.segment, made.name = segment, memory.names[segment]
+    return made
+
+
+_PASS = "pass the TensorMap as a grid-constant kernel parameter, or make it with tensormap.replace"
+_FIX = "give cuTensorMapEncode*, or tensormap.replace, what the message asks for"
+
+
+def find_map(cluster, split, address: int) -> TensorMap | None:
+    """The map at an address, a parameter's or in global memory; None, with a finding, if there is none."""
+    launch = cluster.launch
+    known = launch.maps.get(address)
+    if known is not None:
+        return known
+    data, why = launch.memory.view(address, MAP_BYTES), "holds no tensor map"
+    try:
+        made = decoded(data, launch.memory) if data is not None else None
+    except ValueError as error:
+        made, why = None, f"holds no legal one: {error}"
+    if made is None:
+        hint = _FIX if "legal" in why else _PASS
+        cluster.reporter.add("descriptor", "error", f"address {address:#x} {why}", hint, split, kills=True)
+    return made
+
+
+@unit(
+    "tensormap.replace .tile.global_address{.where}.b1024.b64 [a], value",
+    "tensormap.replace .tile.global_stride{.where}.b1024.b64 [a], ordinal, value",
+    "tensormap.replace .tile.extent{.where}.b1024.b32 [a], ordinal, value",
+    "tensormap.replace .tile.field{.where}.b1024.b32 [a], value",
+    where="global shared::cta",
+    extent=" ".join(sorted(_ORDINAL - {"global_stride"})),
+    field=" ".join(sorted(_FIELDS - _ORDINAL - {"global_address"})),
+    section="9.7.9.27.3",
+)
+def replace(instr):
+    field = next(m for m in instr.mods if m in _FIELDS)
+    space, ordinal = next((m for m in instr.mods if m in SPACES), "generic"), field in _ORDINAL
+
+    def run(cluster, split, args):
+        for lane, address in zip(split.lanes, cluster.addresses(split, args[0]).tolist(), strict=True):
+            data = checked_view(cluster, split, int(lane), address, MAP_BYTES, space, write=True)
+            if data is None:
+                return
+            record = data[: RECORD.itemsize].view(RECORD)[0]
+            record["mark"] = MARK
+            value = int(cluster.read(split, args[-1])[lane])
+            value &= (1 << 8 * RECORD[field].base.itemsize) - 1
+            if ordinal:
+                record[field][int(cluster.read(split, args[1])[lane])] = value
+            else:
+                record[field] = value
+
+    return run
+
+
+@unit(
+    "tensormap.cp_fenceproxy .global.shared::cta.tensormap::generic.release.scope.sync.aligned [d], [s], n",
+    section="9.7.13.16",
+)
+def copy_and_fence(instr):
+    """The warp copies a map from shared to global memory, and releases it to the tensormap proxy."""
+
+    def run(cluster, split, args):
+        require_aligned(cluster, split)
+        lane = int(split.lanes[0])
+        origin, target = (cluster.address(split, arg) for arg in (args[1], args[0]))
+        origin = checked_view(cluster, split, lane, origin, MAP_BYTES, "shared::cta", write=False)
+        target = checked_view(cluster, split, lane, target, MAP_BYTES, "global", write=True)
+        if origin is not None and target is not None:
+            target[:] = origin
+
+    return run

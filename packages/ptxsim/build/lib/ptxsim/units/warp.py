@@ -1,0 +1,396 @@
+"""Instructions in which the lanes of a warp act together, clocks, and calls of printf."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from ptxsim.isa.number_formats import canonical_nans
+from ptxsim.isa.operands import UNSET, PredArg
+from ptxsim.jit import bytecode
+from ptxsim.jit.intrinsics import lane_value, set_lane_value, set_mask
+from ptxsim.jit.loop_batch import elected_lane as elected_of
+from ptxsim.jit.loop_batch import lowest_lane, same_in_all
+from ptxsim.jit.loop_memory import word
+from ptxsim.machine.choices import elected_lane
+from ptxsim.machine.forward_progress import become_one
+from ptxsim.machine.split import BLOCK, Wait
+from ptxsim.report.findings import lanes_text
+from ptxsim.units import printf
+from ptxsim.units.registry import FastForm, refuse, unit
+
+_LANES = np.arange(32)
+
+
+def require_aligned(cluster, split, leavers_count: bool = True) -> None:
+    """`.aligned`: all threads of the warp must execute this instruction together.
+
+    Lanes that have left the kernel are missing too: in another order they leave later, and stand apart here.
+    Not at a barrier, which counts the threads that are left (9.7.13.1): `leavers_count` is False there.
+    """
+    whole = cluster.lanes_at_start(split.warp) if leavers_count else cluster.alive[split.warp]
+    missing = whole & ~split.mask
+    if missing:
+        one = missing & (missing - 1) == 0
+        lanes = f"lane {lanes_text(missing)}" if one else f"lanes {lanes_text(missing)}"
+        message = f"{_called(split.instr)} is for the whole warp, but {lanes} of "
+        message += f"{_warp_name(cluster, split.warp)} {'does' if one else 'do'} not take part"
+        hint = "all 32 lanes must execute it: no elect_sync, lane or divergent guard around it"
+        cluster.reporter.add(
+            "collective",
+            "error",
+            message,
+            hint,
+            split,
+            key="aligned",
+            missing=(split.warp, missing, split.row),
+        )
+
+
+def _called(instr) -> str:
+    """`cta_sync (bar.sync 0)` for barrier 0 with all threads of the CTA, else the instruction's name."""
+    whole = instr.op in ("bar", "barrier") and "sync" in instr.mods and len(instr.operands) == 1
+    if whole and getattr(instr.operands[0], "bits", None) == 0:
+        return "cta_sync (bar.sync 0)"
+    return f"{instr.op}.{instr.mods[0]}"
+
+
+def _warp_name(cluster, warp: int) -> str:
+    """`warp 3`, with several warpgroups `WG1 warp 3`."""
+    number, count = warp % cluster.warps_per_cta, cluster.warps_per_cta
+    return f"WG{number // 4} warp {number % 4}" if count > 4 and count % 4 == 0 else f"warp {number}"
+
+
+def require_set(cluster, split, slots) -> None:
+    """The registers of a matrix operand must have been written (some way from the entry does not do it)."""
+    unset = cluster.launch.program.slots.unset
+    missing = [
+        s
+        for s in slots
+        if s in unset and (cluster.registers[split.warp, s] == UNSET & (1 << unset[s]) - 1).all()
+    ]
+    if missing:
+        instr, registers = split.instr, cluster.launch.program.slots.registers
+        name = next(n for n, s in registers.items() if s == missing[0])
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        message = f"{instr.op}.{instr.mods[0]} reads registers that were never written: {name}{more}"
+        hint = "set the accumulators to zero before the loop, or do not add to them in the first K step"
+        cluster.reporter.add("uninitialized", "error", message, hint, split, key="unset")
+
+
+def converge(cluster, split, members: int, payload: np.ndarray):
+    """Lanes of `members` meet at a .sync instruction.
+
+    Returns (lanes present, their payload by lane), or None when the split must sleep until the others come.
+    """
+    key = ("meet", split.warp, members, split.instr.name)
+    _require_member(cluster, split, members)
+    members &= cluster.alive[split.warp]
+    if members & ~split.mask == 0:
+        return split.mask & members, payload
+    done = cluster.unit_state.pop(("met", split.index), None)
+    if done is not None:
+        return done
+    waiting = cluster.unit_state.setdefault(key, {})
+    waiting[split.index] = (split.mask, payload.copy())
+    present, combined = 0, np.zeros_like(payload)
+    for mask, values in waiting.values():
+        lanes = [lane for lane in range(32) if (mask >> lane) & 1]
+        combined[..., lanes] = values[..., lanes]
+        present |= mask
+    if members & ~present:
+        cluster.wait(split, Wait("collective", key, {"members": members, "present": present}))
+        return None
+    del cluster.unit_state[key]
+    for other in waiting:
+        if other != split.index:
+            cluster.unit_state[("met", other)] = (present & members, combined)
+    cluster.wake(key)
+    return present & members, combined
+
+
+def _require_member(cluster, split, members: int) -> None:
+    outside = split.mask & ~members
+    if outside:
+        message = f"lanes {lanes_text(outside)} execute {split.instr.op}.sync with mask {members:#010x}, "
+        message += "which leaves them out"
+        hint = "the mask has a bit for every lane that takes part"
+        cluster.reporter.add("collective", "error", message, hint, split, key="member")
+
+
+def _members(cluster, split, slot: int) -> int:
+    return cluster.scalar(split, slot) & 0xFFFF_FFFF
+
+
+def by_group(run):
+    """Lanes that give different member masks, as the tiles of a warp do, act group by group.
+
+    The mask is the last operand. Groups that are not all there are left to `run`, which takes one mask.
+    """
+
+    def grouped(cluster, split, args):
+        masks = cluster.read(split, args[-1])[split.lanes] & np.uint64(0xFFFF_FFFF)
+        if (masks == masks[0]).all():
+            return run(cluster, split, args)
+        whole, alive = split.mask, cluster.alive[split.warp]
+        groups = {int(m): sum(1 << int(k) for k in split.lanes[masks == m]) for m in np.unique(masks)}
+        if any(members & alive != there for members, there in groups.items()):
+            return run(cluster, split, args)
+        for there in groups.values():
+            split.mask = there
+            run(cluster, split, args)
+        split.mask = whole
+        return None
+
+    return grouped
+
+
+@njit
+def elect_members(c, m, registers, predicates, rank, control):
+    """elect.sync whose member mask is just the lanes that are here (PTX ISA 9.7.13.14)."""
+    leader = lowest_lane(m)
+    members = np.int64(lane_value(registers, c[bytecode.SRC0], leader)) & bytecode.FULL
+    if members != m or not same_in_all(registers, c[bytecode.SRC0], m):
+        return False
+    chosen = elected_of(m, word(control, bytecode.ELECTED))
+    if c[bytecode.DST0] >= 0:
+        for l in range(32):
+            if (m >> l) & 1:
+                set_lane_value(registers, c[bytecode.DST0], l, np.uint64(chosen))
+    set_mask(predicates, c[bytecode.SRC1], m, 1 << chosen)
+    return True
+
+
+def _fast_elect(instr, args: tuple) -> dict | None:
+    match args:
+        case ((int(target), PredArg(code)), int(members)):
+            return {"dst0": target, "src0": members, "src1": code >> 1}
+
+
+@unit(
+    "elect.sync d|p, mask", writes=(0,), section="9.7.13.14", fast=FastForm(_fast_elect, each="elect_members")
+)
+def elect(instr):
+    def run(cluster, split, args):
+        (target, chosen), mask_slot = args
+        members = _members(cluster, split, mask_slot)
+        met = converge(cluster, split, members, cluster.read(split, mask_slot))
+        if met is None:
+            return BLOCK
+        lane = elected_lane(met[0], cluster.choices.elected) if met[0] else -1
+        cluster.write(split, target, np.uint64(max(lane, 0)))
+        cluster.set_predicate(split, chosen.code, 1 << lane if lane >= 0 else 0)
+        return None
+
+    return by_group(run)
+
+
+def _source_lane(mode: str, b: np.ndarray, c: np.ndarray):
+    """(source lane, in range?) of shfl for each lane (PTX ISA 9.7.9.6)."""
+    bval, cval, segment = b & 0x1F, c & 0x1F, (c >> 8) & 0x1F
+    max_lane = (_LANES & segment) | (cval & ~segment & 0x1F)
+    min_lane = _LANES & segment
+    if mode == "up":
+        lane = _LANES - bval
+        good = lane >= max_lane
+    elif mode == "down":
+        lane = _LANES + bval
+        good = lane <= max_lane
+    elif mode == "bfly":
+        lane = _LANES ^ bval
+        good = lane <= max_lane
+    else:
+        lane = min_lane | (bval & ~segment & 0x1F)
+        good = lane <= max_lane
+    return np.where(good, lane, _LANES), good
+
+
+@unit("shfl.sync .mode.b32 d|p, a, b, c, mask", mode="up down bfly idx", writes=(0,), section="9.7.9.6")
+def shfl(instr):
+    mode = instr.mods[1]
+
+    def run(cluster, split, args):
+        target, chosen = args[0] if isinstance(args[0], tuple) else (args[0], None)
+        source, b_slot, c_slot, mask_slot = args[1:5]
+        b = cluster.read(split, b_slot).astype(np.int64)
+        c = cluster.read(split, c_slot).astype(np.int64)
+        met = converge(cluster, split, _members(cluster, split, mask_slot), cluster.read(split, source))
+        if met is None:
+            return BLOCK
+        lane, good = _source_lane(mode, b, c)
+        values = met[1][lane] & np.uint64(0xFFFF_FFFF)
+        cluster.write(split, target, values[split.lanes])
+        if chosen is not None and chosen != -1:
+            cluster.set_predicate(split, chosen.code, int((good.astype(np.int64) << _LANES).sum()))
+        return None
+
+    return by_group(run)
+
+
+@unit(
+    "vote.sync .mode.pred p, a, mask",
+    "vote.sync .ballot.b32 d, a, mask",
+    mode="all any uni",
+    writes=(0,),
+    section="9.7.13.8",
+)
+def vote(instr):
+    mode = instr.mods[1]
+
+    def run(cluster, split, args):
+        target, source, mask_slot = args
+        own = cluster.predicate(split, source.code)
+        payload = ((own >> _LANES) & 1).astype(np.uint64)
+        met = converge(cluster, split, _members(cluster, split, mask_slot), payload)
+        if met is None:
+            return BLOCK
+        present, values = met
+        yes = int((values << _LANES.astype(np.uint64)).sum()) & present
+        if mode == "ballot":
+            cluster.write(split, target, np.uint64(yes))
+            return None
+        outcome = {"all": yes == present, "any": yes != 0, "uni": yes in (0, present)}[mode]
+        cluster.set_predicate(split, target.code, 0xFFFF_FFFF if outcome else 0)
+        return None
+
+    return by_group(run)
+
+
+@unit(
+    "match.any.sync .type d, a, mask",
+    "match.all.sync .type d|p, a, mask",
+    type="b32 b64",
+    writes=(0,),
+    section="9.7.13.10",
+)
+def match(instr):
+    every, bits = instr.mods[0] == "all", instr.mods[-1]
+
+    def run(cluster, split, args):
+        target, source, mask_slot = args
+        met = converge(cluster, split, _members(cluster, split, mask_slot), cluster.read(split, source))
+        if met is None:
+            return BLOCK
+        present, values = met
+        values = values & np.uint64(0xFFFF_FFFF) if bits == "b32" else values
+        lanes = [lane for lane in range(32) if (present >> lane) & 1]
+        groups = {v: sum(1 << k for k in lanes if values[k] == v) for v in {values[k] for k in lanes}}
+        if every:
+            chosen = target[1] if isinstance(target, tuple) else None
+            same = len(groups) == 1
+            cluster.write(split, target[0] if chosen else target, np.uint64(present if same else 0))
+            if chosen:
+                cluster.set_predicate(split, chosen.code, 0xFFFF_FFFF if same else 0)
+            return None
+        cluster.write(split, target, np.array([groups[values[k]] for k in split.lanes], np.uint64))
+        return None
+
+    return by_group(run)
+
+
+@unit("activemask .b32 d", writes=(0,), section="9.7.13.11")
+def activemask(instr):
+    def run(cluster, split, args):
+        cluster.write(split, args[0], np.uint64(split.mask))
+
+    return run
+
+
+_REDUCE = {
+    "add": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}
+
+
+@unit(
+    "redux.sync .sum.int d, a, mask",
+    "redux.sync .bits.b32 d, a, mask",
+    "redux.sync .extreme{.abs}{.NaN}.f32 d, a, mask",
+    sum="add min max",
+    int="u32 s32",
+    bits="and or xor",
+    extreme="min max",
+    writes=(0,),
+    section="9.7.13.12",
+)
+def redux(instr):
+    mods = set(instr.mods)
+    operation = _REDUCE[next(m for m in instr.mods if m in _REDUCE)]
+    kind = instr.mods[-1]
+
+    def run(cluster, split, args):
+        target, source, mask_slot = args
+        met = converge(cluster, split, _members(cluster, split, mask_slot), cluster.read(split, source))
+        if met is None:
+            return BLOCK
+        lanes = [lane for lane in range(32) if (met[0] >> lane) & 1]
+        values = met[1][lanes].astype(np.uint32)
+        cluster.write(split, target, np.uint64(_reduce(operation, values, kind, mods)))
+        return None
+
+    return by_group(run)
+
+
+def _reduce(operation, values: np.ndarray, kind: str, mods: set[str]) -> int:
+    if kind == "f32":
+        floats = values.view(np.float32)
+        floats = np.abs(floats) if "abs" in mods else floats
+        numbers = floats if "NaN" in mods else floats[~np.isnan(floats)]
+        result = operation.reduce(numbers) if len(numbers) else np.float32(np.nan)
+        return int(canonical_nans(np.array([result], np.float32)).view(np.uint32)[0])
+    typed = values.view(np.int32) if kind == "s32" else values
+    return int(operation.reduce(typed, dtype=typed.dtype)) & 0xFFFF_FFFF
+
+
+@unit("bar.warp.sync mask", section="9.7.13.2")
+def warp_sync(instr):
+    def run(cluster, split, args):
+        members = _members(cluster, split, args[0])
+        if become_one(cluster, split, ("meet", split.warp, members, split.instr.name)):
+            return BLOCK
+        met = converge(cluster, split, members, np.zeros(32, np.uint64))
+        if met is None:
+            return BLOCK
+        if cluster.checks:
+            cluster.checks.warp_sync(cluster, split, members)
+        return None
+
+    return by_group(run)
+
+
+@unit("mov .type d, c", name="clock", type="u32 u64 b32 b64 s32 s64", writes=(0,), section="10.22 - 10.29")
+def clock(instr):
+    """`mov` from a clock: the machine has no time, so they count instructions of the cluster; they only
+    increase.
+    """
+    high = instr.operands[1].name.endswith("_hi")
+
+    def run(cluster, split, args):
+        cluster.write(split, args[0], np.uint64(cluster.executed() >> 32 if high else cluster.executed()))
+
+    return run
+
+
+@unit("call {.uni} ..", section="9.7.12.5")
+def call(instr):
+    names = [o.name for o in instr.operands if hasattr(o, "name")]
+    if "vprintf" in names:
+        return _vprintf
+    if "__assertfail" in names:
+        return _assert_fail
+    raise refuse(instr, f"call of {names[0] if names else 'an address'} is not modelled")
+
+
+def _vprintf(cluster, split, args):
+    format_arg, values_arg = args[-1]
+    for lane in split.lanes:
+        if len(cluster.reporter.printed) < printf.MOST_LINES:
+            cluster.reporter.printed.append(printf.render(cluster, split, int(lane), format_arg, values_arg))
+
+
+def _assert_fail(cluster, split, args):
+    cluster.reporter.add("illegal", "error", "an assertion of the kernel failed", split=split)

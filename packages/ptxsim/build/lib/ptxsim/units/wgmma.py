@@ -1,0 +1,346 @@
+"""wgmma (PTX ISA 9.7.15): matrix products of a warpgroup, asynchronous, accumulators in registers.
+
+An instruction runs once all four warps have issued it. From the issue until it completes, its accumulators
+hold marks (signalling NaNs that name accumulator and register), so that a read before the wait shows, and a
+plain copy of an accumulator still receives its value. A in registers is read at the issue.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ptxsim.isa.address_map import SHARED_START
+from ptxsim.isa.layouts import wgmma_a, wgmma_d
+from ptxsim.isa.number_formats import DECODERS
+from ptxsim.jit.compiled import compiled
+from ptxsim.machine.async_queue import Work
+from ptxsim.machine.split import Location, Wait
+from ptxsim.units.matrix_operands import operand_chunks, read_operand
+from ptxsim.units.mma import registers_of
+from ptxsim.units.registry import refuse, unit
+from ptxsim.units.warp import require_aligned, require_set
+from ptxsim.units.wgmma_form import BOXES, SETS, Form, decode_form
+
+# ---- accumulators ----
+
+_MARK = 0x7F80_0000  # a mark is _MARK | serial << 7 | register
+
+
+@dataclass(eq=False)
+class Accumulator:
+    """D of one warp while instructions on it are pending."""
+
+    serial: int
+    values: np.ndarray  # (32, elements): float32 or int64
+    pending: int = 0
+
+    @property
+    def mark(self) -> int:
+        return _MARK | self.serial << 7
+
+
+@dataclass(eq=False)
+class Part:
+    """One warp's share of an instruction."""
+
+    where: Location
+    form: Form
+    accumulator: Accumulator
+    group: int  # number of the warp's wgmma-group that it belongs to
+    a: object  # descriptor, or uint32 (4, 32) registers
+    b: int
+    accumulate: bool
+    token: object = None
+
+
+@dataclass(eq=False)
+class Operation:
+    """One instruction of a warpgroup."""
+
+    parts: list[Part] = field(default_factory=list)
+    done: bool = False
+
+
+@dataclass
+class Warp:
+    """What a warp has under way."""
+
+    parts: list[tuple[Part, Operation]] = field(default_factory=list)
+    accumulators: dict[int, Accumulator] = field(default_factory=dict)  # by serial
+    committed: int = 0
+    issued: int = 0
+    fenced: bool = False
+    last: dict[tuple, np.ndarray] = field(default_factory=dict)  # slots -> what the tensor core left there
+
+
+def _warp(cluster, split) -> Warp:
+    return cluster.unit_state.setdefault(("wgmma", split.warp), Warp())
+
+
+@compiled()
+def _deliver(R, mark, values):
+    """Replaces every mark of one accumulator in a warp's registers by its value: values (registers, 32).
+
+    A kernel that computes with marks, which is an error, may get numbers that look like marks of further
+    registers: they stay.
+    """
+    for s in range(R.shape[0]):
+        for l in range(32):
+            register = R[s, l] - mark
+            if register < np.uint64(len(values)):
+                R[s, l] = values[register, l]
+
+
+def _open(cluster, split, warp: Warp, slots: list[int], form: Form, accumulate: bool) -> Accumulator:
+    """The accumulator behind the registers of D: the pending one that they name, or a new one."""
+    held = cluster.registers[split.warp, slots]
+    first = int(held[0, split.leader])
+    serial = (first ^ _MARK) >> 7
+    found = warp.accumulators.get(serial)
+    if found is None:
+        if accumulate and cluster.checks:
+            require_set(cluster, split, slots)
+            _check_fence(cluster, split, warp, slots, held)
+        serial = cluster.unit_state.get("wgmma-serial", 0) % 0x7FFF + 1
+        cluster.unit_state["wgmma-serial"] = serial
+        found = Accumulator(serial, _values_of(held, form.d))
+        warp.accumulators[serial] = found
+        marks = np.uint64(found.mark) | np.arange(len(slots), dtype=np.uint64)
+        cluster.registers[split.warp, slots] = marks[:, None]
+    found.pending += 1
+    return found
+
+
+def _values_of(registers: np.ndarray, kind: str) -> np.ndarray:
+    """(32, elements) of D from uint64 (registers, 32)."""
+    raw = np.ascontiguousarray(registers.astype(np.uint32).T)
+    with np.errstate(invalid="ignore"):
+        return raw.view({"f16": np.float16, "f32": np.float32, "s32": np.int32}[kind]).astype(
+            np.int64 if kind == "s32" else np.float32
+        )
+
+
+def _check_fence(cluster, split, warp: Warp, slots: list[int], held: np.ndarray) -> None:
+    """Registers written by other instructions need wgmma.fence before the tensor core uses them."""
+    known = warp.last.get(tuple(slots))
+    changed = known is not None and not np.array_equal(known, held)
+    if changed or not warp.fenced:
+        message = "wgmma.mma_async accumulates into registers that were written with no wgmma.fence after"
+        hint = "execute wgmma.fence.sync.aligned after the last write of accumulators, before the first wgmma"
+        cluster.reporter.add("race", "error", message, hint, split, key="wgmma-fence")
+
+
+# ---- wgmma.mma_async ----
+
+
+@unit(*BOXES, **SETS, writes=(0,), async_destination=True, section="9.7.15.5.2")
+def mma_async(instr):
+    form = decode_form(instr)
+    constant = getattr(instr.operands[3], "bits", None)
+
+    def run(cluster, split, args):
+        require_aligned(cluster, split)
+        warp = _warp(cluster, split)
+        if cluster.dry:
+            _only_tell(cluster, split, warp, form)
+            return
+        slots = list(args[0]) if isinstance(args[0], tuple) else [args[0]]
+        enabled = bool(constant) if constant is not None else bool(cluster.predicate(split, args[3].code) & 1)
+        a = (
+            cluster.registers[split.warp, list(args[1])].astype(np.uint32)
+            if form.in_registers
+            else _uniform(cluster, split, args[1])
+        )
+        b = _uniform(cluster, split, args[2])
+        accumulator = _open(cluster, split, warp, slots, form, enabled)
+        part = Part(split.at(), form, accumulator, warp.committed, a, b, enabled)
+        if cluster.checks:
+            part.token = cluster.checks.wgmma_issue(cluster, split)
+        _join(cluster, split, warp, part)
+
+    return run
+
+
+def _only_tell(cluster, split, warp: Warp, form: Form) -> None:
+    """A warp's share in a dry run: observers hear of it, nothing is multiplied."""
+    part = Part(split.at(), form, None, warp.committed, None, 0, True)
+    part.token = cluster.checks.wgmma_issue(cluster, split) if cluster.checks else None
+    cluster.tensor_operations += split.warp % 4 == 0
+    warp.parts.append((part, Operation([part], done=True)))
+
+
+def _uniform(cluster, split, slot: int) -> int:
+    """A descriptor, which all lanes must hold."""
+    values = cluster.read(split, slot)
+    if cluster.checks and (values != values[0]).any():
+        message = "lanes of a warp give different matrix descriptors to one wgmma"
+        hint = "compute descriptors from values that are the same in all threads"
+        cluster.reporter.add("collective", "error", message, hint, split)
+    return int(values[0])
+
+
+def _join(cluster, split, warp: Warp, part: Part) -> None:
+    """Adds a warp to the instruction of its warpgroup; the fourth one starts it."""
+    number = split.warp % cluster.warps_per_cta // 4
+    if 4 * number + 4 > cluster.warps_per_cta:
+        message = f"wgmma in a warpgroup of {cluster.warps_per_cta % 4} warps"
+        hint = "a warpgroup is four warps, the first of them a multiple of four"
+        cluster.reporter.add("collective", "error", message, hint, split, key="warpgroup")
+    key = ("wgmma-group", split.cta, number)
+    operations = cluster.unit_state.setdefault(key, {})
+    number = warp.issued
+    warp.issued += 1
+    operation = operations.setdefault(number, Operation())
+    operation.parts.append(part)
+    warp.parts.append((part, operation))
+    if operation.parts[0].where.row != part.where.row:
+        message = "warps of a warpgroup execute different wgmma instructions"
+        hint = "all four warps execute the same wgmma instructions in the same order"
+        cluster.reporter.add("collective", "error", message, hint, split)
+    if len(operation.parts) < 4:
+        return
+    del operations[number]
+    cluster.tensor_operations += 1
+    work = Work((*key, "queue"), lambda: _execute(cluster, operation), "wgmma.mma_async")
+    cluster.engine.submit(work)
+
+
+def _execute(cluster, operation: Operation) -> None:
+    parts = sorted(operation.parts, key=lambda p: p.where.warp)
+    form = parts[0].form
+    a, a_chunks = _matrix_a(cluster, parts)
+    b, b_chunks = _from_shared(cluster, parts[0], parts[0].b, form.n, form.b, form.b_mn)
+    if cluster.checks:
+        _tell_reads(cluster, parts, a_chunks, b_chunks)
+    a, b = -a if form.negate_a else a, -b if form.negate_b else b
+    if form.d == "s32":
+        product = (a.astype(np.float64) @ b.T.astype(np.float64)).astype(np.int64)
+    else:
+        with np.errstate(invalid="ignore", over="ignore"):
+            product = a @ b.T
+    rows, columns = wgmma_d(form.n)
+    fragment = product[rows, columns]
+    for i, part in enumerate(parts):
+        _add(cluster, part, fragment[32 * i : 32 * i + 32])
+    operation.done = True
+    for part in parts:
+        cluster.wake(("wgmma", part.where.warp))
+
+
+def _add(cluster, part: Part, share: np.ndarray) -> None:
+    """Adds a warp's share of the product to its accumulator; the last pending instruction gives it back."""
+    target = part.accumulator
+    with np.errstate(invalid="ignore", over="ignore"):
+        total = target.values + share if part.accumulate else share
+        raw = registers_of(total, part.form.d, part.form.saturate)
+    target.values = _values_of(raw, part.form.d)
+    target.pending -= 1
+    if target.pending:
+        return
+    warp = cluster.unit_state[("wgmma", part.where.warp)]
+    del warp.accumulators[target.serial]
+    _deliver(cluster.registers[part.where.warp], np.uint64(target.mark), raw)
+    if cluster.checks:
+        slots = cluster.program.args[part.where.row][0]
+        warp.last[tuple(slots) if isinstance(slots, tuple) else (slots,)] = raw
+
+
+def _tell_reads(cluster, parts: list[Part], a_chunks, b_chunks: np.ndarray) -> None:
+    """Each warp reads its 16 rows of A and all of B, in chunks of 16 bytes of its CTA's window."""
+    for i, part in enumerate(parts):
+        own = b_chunks[:0] if a_chunks is None else np.split(a_chunks, 4)[i]
+        chunks = np.unique(np.concatenate([own.ravel(), b_chunks.ravel()]))
+        cluster.checks.wgmma_read(cluster, part.token, part.where.cta, chunks)
+
+
+def _matrix_a(cluster, parts: list[Part]) -> tuple[np.ndarray, np.ndarray | None]:
+    """(float32 (64, K), chunks read or None) of A."""
+    form = parts[0].form
+    if not form.in_registers:
+        return _from_shared(cluster, parts[0], parts[0].a, 64, form.a, form.a_mn)
+    decoder = DECODERS[form.a]
+    a = np.empty((64, form.k), np.float32)
+    rows, columns = wgmma_a(form.k, 8 * decoder.bytes)
+    for i, part in enumerate(parts):
+        lanes = slice(32 * i, 32 * i + 32)
+        raw = np.ascontiguousarray(part.a.T).view(decoder.raw)
+        a[rows[lanes], columns[lanes]] = decoder.decode(raw)
+    return a, None
+
+
+def _from_shared(
+    cluster, part: Part, bits: int, rows: int, kind: str, mn: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """(float32 (rows, K), chunks of 16 bytes, rows first) of a matrix that a descriptor points at."""
+    width, depth = DECODERS[kind].bytes, part.form.k
+    nothing = np.zeros((rows, depth), np.float32), np.zeros((rows, 0), np.int64)
+    try:
+        chunks = operand_chunks((bits,), rows, width, mn, "sm_90")
+    except ValueError as error:
+        _report(cluster, part, "descriptor", str(error))
+        return nothing
+    if chunks.first < SHARED_START or chunks.last >= cluster.launch.shared_end:
+        reach, window = (
+            f"{chunks.first} .. {chunks.last}",
+            f"{SHARED_START} .. {cluster.launch.shared_end - 1}",
+        )
+        message = f"the descriptor 0x{bits:016x} reaches bytes {reach} of the window {window}"
+        _report(cluster, part, "out-of-bounds", message)
+        return nothing
+    values = read_operand(cluster, part.where.cta, chunks, rows, kind, mn)
+    return values, chunks.index.T if mn else chunks.index
+
+
+def _report(cluster, part: Part, kind: str, message: str) -> None:
+    cluster.reporter.add(kind, "error", f"wgmma.mma_async: {message}", "", part.where)
+
+
+# ---- fence, groups ----
+
+
+@unit("wgmma.fence .sync.aligned", section="9.7.15.7.1")
+def fence(instr):
+    def run(cluster, split, args):
+        require_aligned(cluster, split)
+        warp = _warp(cluster, split)
+        warp.fenced = True
+        warp.last.clear()
+        if cluster.checks:
+            cluster.checks.wgmma_fence(cluster, split)
+
+    return run
+
+
+@unit("wgmma.commit_group .sync.aligned", section="9.7.15.7.2")
+def commit_group(instr):
+    def run(cluster, split, args):
+        require_aligned(cluster, split)
+        _warp(cluster, split).committed += 1
+
+    return run
+
+
+@unit("wgmma.wait_group .sync.aligned n", section="9.7.15.7.3")
+def wait_group(instr):
+    allowed = getattr(instr.operands[0], "bits", None)
+    if allowed is None or allowed < 0:
+        raise refuse(instr, "wgmma.wait_group takes a constant, the number of groups that may be pending")
+
+    def run(cluster, split, args):
+        require_aligned(cluster, split)
+        warp = _warp(cluster, split)
+        needed = [(part, op) for part, op in warp.parts if part.group < warp.committed - allowed]
+        missing = sum(not op.done for _, op in needed)
+        if missing:
+            first = next(op for _, op in needed if not op.done)
+            detail = {"pending": missing, "parts": first.parts}
+            return cluster.wait(split, Wait("wgmma", ("wgmma", split.warp), detail))
+        warp.parts = warp.parts[len(needed) :]
+        if cluster.checks:
+            for part, _ in needed:
+                cluster.checks.wgmma_wait(cluster, split, part.token)
+        return None
+
+    return run

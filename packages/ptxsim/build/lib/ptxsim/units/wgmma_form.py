@@ -1,0 +1,95 @@
+"""What the modifiers and immediates of wgmma.mma_async say (PTX ISA 9.7.15.2, 9.7.15.5.2)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ptxsim.isa.number_formats import DECODERS
+from ptxsim.units.registry import refuse
+
+_FP8, _INT8 = ("e4m3", "e5m2"), ("s8", "u8")
+# types of A and B -> (K, types of D, immediates after scale-d with both operands in shared memory)
+_KINDS = {
+    ("f16",): (16, ("f16", "f32"), 4),
+    ("bf16",): (16, ("f32",), 4),
+    ("tf32",): (8, ("f32",), 2),
+    _FP8: (32, ("f16", "f32"), 2),
+    _INT8: (32, ("s32",), 0),
+}
+_INT_N = {8, 24, *range(16, 257, 16)}  # PTX ISA 9.7.15.2: N of the integer kinds
+_OPERATION = "wgmma.mma_async .sync.aligned.shape"
+_OPERANDS = "d, a, b, scale{, sign}{, sign}{, trans}{, trans}"
+BOXES = (
+    f"{_OPERATION}.d.f16.f16 {_OPERANDS}",
+    f"{_OPERATION}.f32.wide.wide {_OPERANDS}",
+    f"{_OPERATION}.d.eight.eight {_OPERANDS}",
+    f"{_OPERATION}{{.satfinite}}.s32.int.int {_OPERANDS}",
+)
+SETS = {
+    "shape": " ".join(f"m64n{n}k{k}" for n in range(8, 257, 8) for k in (8, 16, 32)),
+    "d": "f16 f32",
+    "wide": "bf16 tf32",
+    "eight": "e4m3 e5m2",
+    "int": "s8 u8",
+}
+
+
+@dataclass(frozen=True)
+class Form:
+    """What modifiers and immediates say."""
+
+    n: int
+    k: int
+    d: str
+    a: str
+    b: str
+    in_registers: bool  # A
+    saturate: bool
+    negate_a: bool
+    negate_b: bool
+    a_mn: bool  # A is M-major in shared memory ("transposed")
+    b_mn: bool
+
+    @property
+    def registers(self) -> int:
+        """Of D, per thread."""
+        return self.n // (4 if self.d == "f16" else 2)
+
+
+def decode_form(instr) -> Form:
+    """The form of a wgmma.mma_async; PtxError for one that does not exist or is not modelled."""
+    shape = next(filter(None, (re.fullmatch(r"m64n(\d+)k(\d+)", m) for m in instr.mods)), None)
+    types = [m for m in instr.mods if m in DECODERS or m in ("f32", "s32")]
+    family = next((f for f in _KINDS if len(types) == 3 and types[1] in f and types[2] in f), None)
+    if shape is None or family is None:
+        raise refuse(instr, f"{instr.name} is no dense form of wgmma.mma_async that is modelled")
+    n, k = int(shape[1]), int(shape[2])
+    depth, results, immediates = _KINDS[family]
+    good_n = n in _INT_N if family is _INT8 else n % 8 == 0 and 8 <= n <= 256
+    if k != depth or types[0] not in results or not good_n:
+        raise refuse(instr, f"{instr.name}: no such shape or type of D (PTX ISA 9.7.15.2)")
+    in_registers = hasattr(instr.operands[1], "items")
+    signs, trans = _immediates(instr, immediates - (in_registers and immediates == 4))
+    a_mn, b_mn = (False, *trans) if in_registers and trans else (trans or (False, False))
+    form = Form(
+        n, k, *types, in_registers, "satfinite" in instr.mods, -1 in signs[:1], -1 in signs[1:], a_mn, b_mn
+    )
+    found = len(getattr(instr.operands[0], "items", (0,)))
+    if found != form.registers or (in_registers and len(instr.operands[1].items) != 4):
+        raise refuse(instr, f"D takes {form.registers} registers (found {found}), A in registers 4")
+    return form
+
+
+def _immediates(instr, count: int) -> tuple[list[int], tuple[bool, ...]]:
+    """(signs of A and B, transpositions) after scale-d."""
+    operands = instr.operands[3:]
+    values = [getattr(o, "bits", None) for o in operands[1:]]
+    if len(operands) != 1 + count:
+        raise refuse(
+            instr, f"wgmma.mma_async takes scale-d and {count} immediates here, not {len(operands)} operands"
+        )
+    signs, trans = values[:2], values[2:]
+    if any(v not in (1, -1) for v in signs) or any(v not in (0, 1) for v in trans):
+        raise refuse(instr, "imm-scale is 1 or -1, imm-trans 0 or 1")
+    return signs, tuple(bool(v) for v in trans)

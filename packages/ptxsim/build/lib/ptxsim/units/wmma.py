@@ -1,0 +1,74 @@
+"""wmma.mma (PTX ISA 9.7.14.4.5): D = A * B + C of fragments that wmma.load made, by one warp.
+
+It is the mma.sync of the same fragments (isa/layouts/wmma.py): the same sums, exact and rounded once; D of
+f16 with C of f32 is rounded to f32 first, as the SASS of sm_90a does. Modifiers .row and .col say how the
+matrices lay in memory; registers hold the same either way. f64 with .rz, .rm or .rp is refused.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ptxsim.isa.layouts import wmma_fragment
+from ptxsim.units.mma import BITS, Form, Layout, multiplier, operand_of, require_counts
+from ptxsim.units.registry import unit
+
+WIDE = "m16n16k16 m8n32k16 m32n8k16"
+ELEMENT_BITS = BITS | {"f32": 32, "s32": 32}
+HALF_REGISTERS = 8  # of A or B of f16, whatever the shape
+
+
+def sizes_of(instr) -> tuple[int, int, int]:
+    """(m, n, k) of the shape among the modifiers."""
+    shape = next(m for m in instr.mods if m[0] == "m" and m[1].isdigit())
+    m, n, k = shape[1:].replace("n", " ").replace("k", " ").split()
+    return int(m), int(n), int(k)
+
+
+def registers_for(which: str, shape: tuple[int, int, int], kind: str) -> int:
+    """Registers of a thread that hold its fragment (PTX ISA 9.7.14.4.1); each of 32 bits, of f64 of 64."""
+    if which != "c" and kind == "f16":
+        return HALF_REGISTERS
+    m, n, k = shape
+    elements, bits = {"a": m * k, "b": k * n, "c": m * n}[which] // 32, ELEMENT_BITS[kind]
+    return elements * bits // max(32, bits)
+
+
+def decode_form(instr) -> Form:
+    """The form of a wmma.mma; f16 is named by the types of D and C alone."""
+    types = [m for m in instr.mods if m in ELEMENT_BITS]
+    d, a, b, c = types if len(types) == 4 else (types[0], "f16", "f16", types[1])
+    bitwise = next((x for x in ("xor", "and") if x in instr.mods), "")
+    return Form(*sizes_of(instr), a, b, c, d, "satfinite" in instr.mods, bitwise)
+
+
+@lru_cache(maxsize=64)
+def _layout(shape: tuple[int, int, int], a: str, b: str) -> Layout:
+    k, (column, depth) = shape[2], wmma_fragment("b", shape, BITS[b])[::-1]
+    row, along = wmma_fragment("a", shape, BITS[a])
+    operands = operand_of(row, along, k, a), operand_of(column, depth, k, b)
+    return Layout(*operands, *wmma_fragment("c", shape, BITS[a]))
+
+
+@unit(
+    "wmma.mma .sync.aligned.side.side.wide.half.half d, a, b, c",
+    "wmma.mma .sync.aligned.side.side.wide.f32.bf16.bf16.f32 d, a, b, c",
+    "wmma.mma .sync.aligned.side.side.m16n16k8.f32.tf32.tf32.f32 d, a, b, c",
+    "wmma.mma .sync.aligned.side.side.m8n8k4{.rn}.f64.f64.f64.f64 d, a, b, c",
+    "wmma.mma .sync.aligned.side.side.wide.s32.s8.s8.s32{.satfinite} d, a, b, c",
+    "wmma.mma .sync.aligned.side.side.wide.s32.u8.u8.s32{.satfinite} d, a, b, c",
+    "wmma.mma .sync.aligned.row.col.m8n8k32.s32.s4.s4.s32{.satfinite} d, a, b, c",
+    "wmma.mma .sync.aligned.row.col.m8n8k32.s32.u4.u4.s32{.satfinite} d, a, b, c",
+    "wmma.mma .bits.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32 d, a, b, c",
+    side="row col",
+    wide=WIDE,
+    half="f16 f32",
+    bits="xor and",
+    writes=(0,),
+    section="9.7.14.4.5",
+)
+def wmma(instr):
+    form, shape = decode_form(instr), sizes_of(instr)
+    parts = (("c", form.d), ("a", form.a), ("b", form.b), ("c", form.c))
+    require_counts(instr, [registers_for(which, shape, kind) for which, kind in parts])
+    return multiplier(form, _layout(shape, form.a, form.b))

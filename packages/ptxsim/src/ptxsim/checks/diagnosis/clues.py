@@ -1,0 +1,277 @@
+"""What explains errors but is none: barriers that different lines share, commits that cover nothing.
+
+Correct programs may do these things too. They become findings only where another check has found an error,
+and then they stand in front of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
+from ptxsim.checks.diagnosis.exchanged_copies import exchanged_copies
+from ptxsim.checks.diagnosis.grammar import role
+from ptxsim.checks.diagnosis.unseen_arrival import FRESH_HINT
+from ptxsim.checks.observer import Observer
+from ptxsim.checks.static_flow import reachable, signal_rows
+
+_SHARED_ID = "give each warpgroup its own barrier id: warpgroup_sync(1 + wg_id), and 0 to cta_sync alone"
+_ALL_COME = "cta_sync() is for all threads of the CTA: it stands under no condition on the warp or warpgroup"
+_COMMIT = (
+    "the thread that issues the MMAs commits them: a commit covers only what its own thread issued before"
+)
+_STAGES = "stages run from 0 to depth - 1: stage = (stage + 1) % depth, with the depth of the barrier array"
+_EXPLAINED = {
+    "race",
+    "deadlock",
+    "mbarrier",
+    "uninitialized",
+    "tx-count",
+}  # kinds of error that clues explain
+_MMA = ("tcgen05", ("mma",))
+
+
+@dataclass
+class Meeting:
+    """One barrier of a CTA: who has come to it since it opened last, and what was odd before."""
+
+    open: list[tuple[int, int, int | None]] = field(default_factory=list)  # (warp, row, threads expected)
+    warps: dict[int, set[int]] = field(default_factory=dict)  # row -> warps that ever came there
+    counts: dict[int | None, int] = field(default_factory=dict)  # threads expected -> a row
+    mixed: tuple[int, int] | None = None  # two rows that met in one phase
+    clash: bool = False  # two counts met in one phase
+
+
+class Clues(Observer):
+    def __init__(self, launch, reporter):
+        self.reporter = reporter
+
+    def start(self, cluster) -> None:
+        self.meetings: dict[tuple[int, int], Meeting] = {}
+        self.issuers: dict[int, int] = {}  # thread -> row of an MMA that it issued
+        self.empty: dict[
+            int, tuple[int, int, int]
+        ] = {}  # line of a commit -> (row, thread, CTA) that had issued no MMA
+
+    # ---- events ----
+
+    def bar_arrive(self, cluster, split, number: int) -> None:
+        meeting = self.meetings.setdefault((split.cta, number), Meeting())
+        expected = cluster.unit_state["bar", split.cta, number].expected
+        meeting.counts.setdefault(expected, split.row)
+        meeting.warps.setdefault(split.row, set()).add(split.warp)
+        for _, row, threads in meeting.open:
+            meeting.clash |= threads != expected
+            if row != split.row and meeting.mixed is None:
+                meeting.mixed = row, split.row
+        meeting.open.append((split.warp, split.row, expected))
+
+    def bar_complete(self, cluster, cta: int, number: int, waiting: list) -> None:
+        meeting = self.meetings.get((cta, number))
+        if meeting is not None:
+            meeting.open.clear()
+
+    def mma_issue(self, cluster, split, op) -> None:
+        self.issuers[split.thread] = split.row
+
+    def commit_issue(self, cluster, split) -> None:
+        if split.thread not in self.issuers:
+            instr = cluster.program.instrs[split.row]
+            self.empty.setdefault(instr.src or instr.line, (split.row, split.thread, split.cta))
+
+    # ---- findings ----
+
+    def finish(self, cluster) -> None:
+        self._without_consequence(cluster)
+        self._late(cluster)
+        exchanged_copies(cluster, self.reporter)
+        errors = {f.kind for f in self.reporter.found.values() if f.severity == "error"}
+        endless = any(f.evidence.get("cause") == "endless" for f in self.reporter.found.values())
+        if endless or not errors & _EXPLAINED:  # who goes round forever leaves the others in the middle
+            return
+        for (cta, number), meeting in self.meetings.items():
+            text = self._counts(cluster, number, meeting) or self._groups(cluster, cta, number, meeting)
+            hint, row = _SHARED_ID, next(reversed(meeting.warps))
+            if not text and number == 0 and meeting.mixed:
+                text, row = self._partial(cluster, cta, meeting)
+                hint = _ALL_COME
+            if text:
+                self._add(cluster, "collective", cta, row, text, hint, ("bar", number))
+        for line, (row, thread, cta) in self.empty.items():
+            if thread not in self.issuers and _mma_row(cluster) is not None:
+                text = self._commit(cluster, thread)
+                self._add(cluster, "mbarrier", cta, row, text, _COMMIT, ("commit", line))
+
+        for finding in self.reporter.found.values():
+            if (
+                finding.kind == "uninitialized"
+                and "cause" not in finding.evidence
+                and finding.where.get("warp") is not None
+            ):
+                self._not_ready(cluster, finding)
+        self._outside(cluster)
+
+    def _outside(self, cluster) -> None:
+        """Stages past the end of a barrier array."""
+        for line, (array, size, place) in self._overruns(cluster).items():
+            text = (
+                f"stage {size} of {array}, a barrier array of {size}, is used at line {line}: "
+                f"that is {self.reporter.shared_name(place[1])}"
+            )
+            finding = self.reporter.add(
+                "mbarrier", "error", text, _STAGES, key=("overrun", array), cause="outside its array"
+            )
+            finding.where = finding.where or {
+                "cta": cluster.cta_ids[place[0]],
+                "rank": place[0],
+                "line": line,
+            }
+
+    def _late(self, cluster) -> None:
+        """A warp's instruction lacks lanes that stand still before it: what holds them comes first."""
+        model = None
+        for finding in self.reporter.found.values():
+            if finding.kind != "collective" or "missing" not in finding.evidence or not cluster.stuck:
+                continue
+            warp, missing, row = finding.evidence["missing"]
+            if finding.where["cta"] != cluster.cta_ids[warp // cluster.warps_per_cta]:
+                continue  # of another cluster
+            model = model or Model(cluster, self.reporter)
+            held = [w for w in model.waiters if w.kind == "mbarrier" and w.lanes.get(warp, 0) & missing]
+            if held and not {w.row for w in held} & reachable(cluster.program, row):
+                finding.evidence["cause"] = "late"
+
+    def _without_consequence(self, cluster) -> None:
+        """A barrier that runs ahead of its waits is an error where something else shows that a schedule goes
+        wrong; if every wait passed and nothing came of it, only the count is odd. That a wait may come too
+        late is told where nothing is wrong in this run.
+        """
+        errors = [f for f in self.reporter.found.values() if f.severity == "error"]
+        ahead = [f for f in errors if f.evidence.get("ahead")]
+        late = [key for key, f in self.reporter.found.items() if f.evidence.get("cause") == "missed"]
+        if len(late) + len(ahead) < len(errors):
+            for key in late:
+                del self.reporter.found[key]
+        if not cluster.stuck and len(ahead) == len(errors):
+            for finding in ahead:
+                finding.severity = "review"
+
+    def _not_ready(self, cluster, finding) -> None:
+        """Why a buffer was read too early: a wait on a fresh barrier, or no MMA at all."""
+        place = finding.where
+        if cluster.cta_ids[place["rank"]] != place["cta"]:
+            return  # of another cluster
+        tmem = finding.evidence.get("buffer") == "tensor memory"
+        warp = place["rank"] * cluster.warps_per_cta + place["warp"]
+        bringers = self._arrays_of(cluster, "tcgen05" if tmem else "cp")
+        for at, history in history_of(cluster).items():
+            waits = history.waits.get(warp)
+            brings = self.reporter.shared_name(at[1]).split("[")[0] in bringers
+            if waits is not None and waits.fresh is not None and brings:
+                line = self._line(cluster, waits.fresh)
+                name = self.reporter.shared_name(at[1])
+                finding.message += (
+                    f": the wait for {name} ({line}) had passed at once, with parity 1 on a fresh barrier"
+                )
+                finding.hint, finding.evidence["cause"] = FRESH_HINT, "fresh"
+                return
+        mma = _mma_row(cluster)
+        if tmem and not self.issuers and mma is not None:
+            finding.message += f": no tcgen05.mma ({self._line(cluster, mma)}) ran in this cluster"
+
+    def _arrays_of(self, cluster, op: str) -> set[str]:
+        """Arrays of barriers that commits ("tcgen05") or copies ("cp") signal, by the program's text."""
+        rows = signal_rows(cluster.launch)
+        offsets = {o for row, found in rows.items() if cluster.program.instrs[row].op == op for o in found}
+        return {self.reporter.shared_name(offset).split("[")[0] for offset in offsets}
+
+    def _overruns(self, cluster) -> dict[int, tuple[str, int, tuple]]:
+        """Line -> (array, size, place): it uses all of a barrier array, and the barrier after it."""
+        found, used = {}, _lines_of(cluster)
+        names = self.reporter.names
+        arrays = [(name, start, size // 8) for name, kind, start, size in names if kind == "uint64"]
+        for line, places in used.items():
+            for array, start, size in arrays:
+                inside = [offset for offset in places if start <= offset < start + 8 * size]
+                past = places.get(start + 8 * size)
+                if len(inside) == size > 1 and past and start + 8 * size + 8 not in places:
+                    found[line] = array, size, past
+        return found
+
+    def _counts(self, cluster, number: int, meeting: Meeting) -> str:
+        """`barrier 0 is used with 128 threads (line 860) and with all 256 (line 872)`."""
+        if not meeting.clash:
+            return ""
+        whole = f"all {cluster.warps_per_cta * 32}"
+        uses = [
+            f"{'with ' + (whole if n is None else str(n)) + ' threads'} ({self._line(cluster, row)})"
+            for n, row in meeting.counts.items()
+        ]
+        return f"barrier {number} is used {' and '.join(uses)}: they take each other's arrivals"
+
+    def _groups(self, cluster, cta: int, number: int, meeting: Meeting) -> str:
+        """`WG0 and WG1 meet at the same barrier id 1 (128 threads)`."""
+        (expected,) = meeting.counts if len(meeting.counts) == 1 else (None,)
+        warps = set().union(*meeting.warps.values())
+        if expected is None or expected <= 32 or len(warps) * 32 <= expected:  # one warp takes no other's
+            return ""
+        groups = sorted({w % cluster.warps_per_cta // 4 for w in warps})
+        if len(groups) < 2:
+            return ""
+        names = " and ".join(f"WG{g}" for g in groups)
+        row = next(iter(meeting.warps))
+        return (
+            f"{names} meet at the same barrier id {number} ({expected} threads, {self._line(cluster, row)}): "
+            f"each takes the other's arrivals for its own"
+        )
+
+    def _partial(self, cluster, cta: int, meeting: Meeting) -> tuple[str, int]:
+        """`only warp 0 executes this cta_sync`, where it also comes to the one that the others are at."""
+        one, two = meeting.mixed
+        few, many = sorted((one, two), key=lambda row: len(meeting.warps[row]))
+        if not meeting.warps[few] < meeting.warps[many]:
+            return "", few
+        who = role(cluster, cta, dict.fromkeys(meeting.warps[few], 0xFFFF_FFFF))
+        return (
+            f"only {who} executes this cta_sync: it meets the one at {self._line(cluster, many)}, "
+            f"where the others are",
+            few,
+        )
+
+    def _commit(self, cluster, thread: int) -> str:
+        warp = cluster.warps_per_cta * 32
+        names = [f"thread {t % warp}" for t in sorted(self.issuers)[:3]]
+        row = next(iter(self.issuers.values()), None)
+        row = _mma_row(cluster) if row is None else row
+        line = "" if row is None else f" ({self._line(cluster, row)})"
+        others = f"{' and '.join(names)} issued them{line}" if names else f"another thread issues them{line}"
+        return f"this tcgen05.commit by thread {thread % warp} covers no MMA: {others}"
+
+    def _line(self, cluster, row: int) -> str:
+        instr = cluster.program.instrs[row]
+        return f"line {instr.src}" if instr.src else f"PTX line {instr.line}"
+
+    def _add(self, cluster, kind: str, cta: int, row: int, text: str, hint: str, key: tuple) -> None:
+        cause = {"mbarrier": "empty commit"}.get(kind, "shared barrier")
+        finding = self.reporter.add(kind, "error", text, hint, key=key, cause=cause)
+        finding.where = finding.where or self.reporter.row_place(cluster, cta, row)
+
+
+def _mma_row(cluster) -> int | None:
+    """The first tcgen05.mma of the program's text."""
+    return next((r for r, i in enumerate(cluster.program.instrs) if i and (i.op, i.mods[:1]) == _MMA), None)
+
+
+def _lines_of(cluster) -> dict[int, dict[int, tuple[int, int]]]:
+    """Line of the student's file -> the mbarriers that it has signalled or waited for, by window offset."""
+    used: dict[int, dict[int, tuple]] = {}
+    blocked = [
+        (w.detail["place"], cluster.splits[g].row) for g, w in cluster.waits.items() if w.kind == "mbarrier"
+    ]
+    for place, history in history_of(cluster).items():
+        rows = {row for _, _, row in history.sources} | {r for w in history.waits.values() for r in w.rows}
+        rows |= {row for p, row in blocked if p == place}
+        for line in {cluster.program.instrs[row].src for row in rows} - {None}:
+            used.setdefault(line, {})[place[1]] = place
+    return used

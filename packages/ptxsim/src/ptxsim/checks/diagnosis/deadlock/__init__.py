@@ -1,0 +1,1 @@
+"""Why nothing moves any more: who waits for whom, and the first cause."""

@@ -1,0 +1,50 @@
+"""A cause of a standstill, and what all detectors of causes ask of the waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
+from ptxsim.checks.diagnosis.grammar import agree
+
+
+@dataclass(frozen=True)
+class Cause:
+    sentence: str
+    hint: str
+    waiter: Waiter
+    name: str = ""  # for the order of findings (causes/ranking.py); else that of the detector
+
+
+def find_cycle(model: Model, start: Waiter | None = None) -> list[Waiter]:
+    """Groups that wait for each other in a ring, the shortest; empty if there is none."""
+    best: list[Waiter] = []
+    for first in [start] if start else model.waiters:
+        paths = [[first]]
+        seen = {id(first)}
+        while paths:
+            path = paths.pop(0)
+            for helper in path[-1].helpers:
+                if helper.waiter is first and (not best or len(path) < len(best)):
+                    best = path
+                if helper.waiter is not None and id(helper.waiter) not in seen:
+                    seen.add(id(helper.waiter))
+                    paths.append([*path, helper.waiter])
+    return best
+
+
+def says(waiter: Waiter, verb: str) -> str:
+    """`warp 0 waits`, `warps 1-3 wait`."""
+    return f"{waiter.who} {agree(waiter.who, verb)}"
+
+
+def barrier_of(model: Model, waiter: Waiter):
+    """(barrier, history) of a wait on an initialised mbarrier, else (None, None)."""
+    if waiter.kind != "mbarrier" or waiter.place not in model.cluster.mbarriers:
+        return None, None
+    return model.cluster.mbarriers[waiter.place], model.histories.get(waiter.place)
+
+
+def itself(waiter: Waiter) -> str:
+    ends = next(h.what for h in waiter.helpers if h.waiter is waiter)
+    return f"what would end this wait comes after it: {ends}"

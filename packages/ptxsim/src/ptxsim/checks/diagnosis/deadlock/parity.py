@@ -1,0 +1,88 @@
+"""Causes that lie in the phase of a wait: not flipped, flipped too early, or begun with the wrong one."""
+
+from __future__ import annotations
+
+from ptxsim.checks.diagnosis.deadlock.cause import Cause, barrier_of, find_cycle, itself, says
+from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
+from ptxsim.checks.diagnosis.grammar import agree
+from ptxsim.machine.split import lane_list
+
+_FLIP_HINT = "flip the phase after each wait, keep it from tile to tile, and start it once"
+_WRAP_HINT = "a phase that all stages share flips when the stage wraps to 0, not from stage to stage"
+_FRESH_HINT = "who has to wait for data first starts with phase 0: PipelineState.init(is_producer=False)"
+_FIRST = (" or began at 1", ", or phase 0 was signalled too early")  # alone; in a ring with others
+
+
+def not_flipped(model: Model, waiter: Waiter) -> Cause | None:
+    barrier, history = barrier_of(model, waiter)
+    if history is None:
+        return None
+    warp, mask = next(iter(waiter.lanes.items()))
+    thread = warp * 32 + (mask & -mask).bit_length() - 1
+    seen, asked = history.last_seen(thread), waiter.detail["parity"]
+    if seen < 0 or seen & 1 != asked or barrier.phase <= seen + 1:
+        return None
+    text = (
+        f"{says(waiter, 'asks')} {model.name(waiter.place)} for parity {asked} again: "
+        f"{agree(waiter.who, 'it has')} seen phase {seen}, phase {seen + 1} has completed too, "
+        f"so this waits for phase {barrier.phase}; the phase was not flipped"
+    )
+    return Cause(text, _FLIP_HINT, waiter)
+
+
+def flipped_early(model: Model, waiter: Waiter) -> Cause | None:
+    """In a ring, perhaps of itself alone: it waits for the open phase and has never seen the one before."""
+    barrier, history = barrier_of(model, waiter)
+    if history is None or not barrier.phase or waiter.detail["parity"] != barrier.phase & 1:
+        return None
+    seen, missed = max(history.last_seen(t) for t in _threads(waiter)), barrier.phase - 1
+    ring = find_cycle(model, waiter)
+    if seen >= missed or not ring or _is_faulty(model, waiter):
+        return None
+    fresh = _passed_fresh(model, waiter, history) if not missed else None
+    if fresh is not None:
+        return fresh
+    text = (
+        f"{says(waiter, 'waits')} for phase {barrier.phase} of {model.name(waiter.place)}, but "
+        f"{agree(waiter.who, 'has')} never waited for phase {missed}, which is complete: the phase was "
+        f"flipped too early{'' if missed else _FIRST[len(ring) > 1]}"
+    )
+    return Cause(text + (f"; {itself(waiter)}" if len(ring) == 1 else ""), _WRAP_HINT, waiter)
+
+
+def _passed_fresh(model: Model, waiter: Waiter, history) -> Cause | None:
+    """Its first wait for data asked for parity 1, which is not that of phase 0."""
+    if not any(how == "load" for how, _, _ in history.sources):
+        return None
+    if _began_right(model, waiter):
+        return None
+    waits = [history.waits[warp] for warp in waiter.lanes if warp in history.waits]
+    fresh = next((w.fresh for w in waits if w.fresh is not None), None)
+    if waits and fresh is None:
+        return None
+    row = waiter.row if fresh is None else fresh
+    passes = "asks for phase 1 before phase 0" if fresh is None else "on a fresh barrier passes at once"
+    text = (
+        f"{waiter.who} waited for the wrong parity: the first wait for {model.name(waiter.place)} "
+        f"(line {model.program.instrs[row].src}) with parity 1 {passes}; data comes with phase 0"
+    )
+    return Cause(text, _FRESH_HINT, waiter, "fresh")
+
+
+def _began_right(model: Model, waiter: Waiter) -> bool:
+    """Has it waited for phase 0 of another barrier of the array? Then it flips too often."""
+    same = (
+        p for p in model.histories if p != waiter.place and model.array(p[1]) == model.array(waiter.place[1])
+    )
+    waits = (model.histories[p].waits.get(warp) for p in same for warp in waiter.lanes)
+    return any(w is not None and w.fresh is None for w in waits)
+
+
+def _is_faulty(model: Model, waiter: Waiter) -> bool:
+    """Is something wrong with the barrier itself (initialised twice), so that its phases tell nothing?"""
+    name, found = model.reporter.shared_name(waiter.place[1]), model.reporter.found.values()
+    return any(f.kind == "mbarrier" and f.evidence.get("barrier") == name for f in found)
+
+
+def _threads(waiter: Waiter) -> list[int]:
+    return [warp * 32 + int(lane) for warp, mask in waiter.lanes.items() for lane in lane_list(mask)]

@@ -1,0 +1,309 @@
+"""A stuck cluster as a graph: groups of threads that wait, what for, and who could help them.
+
+`Model` is built once, when nothing can move any more; checks/diagnosis/deadlock/causes.py and
+checks/diagnosis/deadlock/explain.py read it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ptxsim.checks.barrier_history import BarrierHistory, history_of
+from ptxsim.checks.diagnosis.deadlock.settled_branches import Guards
+from ptxsim.checks.diagnosis.grammar import agree, role
+from ptxsim.checks.static_flow import signal_rows
+from ptxsim.jit import bytecode
+from ptxsim.machine.endless import loop_around
+from ptxsim.report.findings import lanes_text
+
+_JOBS = {
+    "TMA": lambda i: i.op == "cp" and "mbarrier::complete_tx::bytes" in i.mods,
+    "MMA": lambda i: i.op == "tcgen05" and i.mods[0] == "mma",
+    "write-back": lambda i: i.op == "tcgen05" and i.mods[0] == "ld",
+}
+_VERBS = {"arrive": "arrives", "commit": "commits its MMAs", "load": "loads by TMA"}
+
+
+@dataclass
+class Helper:
+    """Who was to end a wait."""
+
+    what: str  # "WG1 warp 0 commits its MMAs (gemm_kernels.py:812)"
+    state: str  # what that agent is doing instead
+    waiter: Waiter | None = None  # the group it is in; None: it has ended
+    done: bool = False  # it will never again come to the line that helps
+    who: str = ""  # "WG1 warp 0"
+    how: str = ""  # "arrive", "commit" or "load"
+    line: str = ""  # "line 812"
+
+
+@dataclass
+class Waiter:
+    """Threads of one CTA that stand at the same row and wait for the same thing."""
+
+    cta: int
+    row: int
+    kind: str  # of cluster.Wait, or "poll"
+    detail: dict
+    lanes: dict[int, int] = field(default_factory=dict)  # warp of the cluster -> mask
+    who: str = ""
+    line: str = ""
+    wants: str = ""  # "mma2tma[1], parity 0"
+    state: str = ""  # "in phase 0, 0/1 arrived"
+    helpers: list[Helper] = field(default_factory=list)
+
+    @property
+    def object(self) -> str:
+        return self.wants.split(", parity")[0]
+
+    @property
+    def place(self) -> tuple[int, int] | None:
+        return self.detail.get("place")
+
+
+class Model:
+    def __init__(self, cluster, reporter):
+        self.cluster, self.reporter, self.program = cluster, reporter, cluster.program
+        self.histories: dict[tuple, BarrierHistory] = history_of(cluster)
+        self.signal_rows = signal_rows(cluster.launch)
+        self.guards = Guards(cluster)
+        self._reach: dict[int, set[int]] = {}
+        self.waiters = self._collect()
+        for waiter in self.waiters:
+            waiter.helpers = self._helpers(waiter)
+
+    # ---- who waits ----
+
+    def _collect(self) -> list[Waiter]:
+        cluster, found = self.cluster, {}
+        for g in range(len(cluster.split_table)):
+            state = int(cluster.split_table[g, bytecode.SP_STATE])
+            row = int(cluster.split_table[g, bytecode.SP_PC])
+            if state == bytecode.FREE:
+                continue
+            wait = cluster.waits.get(g)
+            if wait is not None and state == bytecode.BLOCKED:
+                row = cluster.splits[g].row
+            kind, detail = (wait.kind, wait.detail) if wait is not None else ("poll", {})
+            warp = g // 32
+            key = (warp // cluster.warps_per_cta, row, kind, str(wait.key) if wait is not None else "")
+            waiter = found.setdefault(key, Waiter(key[0], row, kind, detail))
+            waiter.lanes[warp] = waiter.lanes.get(warp, 0) | int(cluster.split_table[g, bytecode.SP_MASK])
+        for waiter in found.values():
+            waiter.who = self.role(waiter.cta, waiter.lanes)
+            waiter.line = self.reporter.line_text(self.program.instrs[waiter.row])
+            waiter.wants, waiter.state = self._wants(waiter)
+            waiter.who += self._job(waiter)
+        return sorted(found.values(), key=lambda w: (w.cta, w.row))
+
+    def role(self, cta: int, lanes: dict[int, int]) -> str:
+        return role(self.cluster, cta, lanes)
+
+    def _job(self, waiter: Waiter) -> str:
+        """` (MMA)` and the like, for a group that still has one of these jobs to do, and no other."""
+        instrs = [self.program.instrs[row] for row in self.reach(waiter)]
+        jobs = {name for name, job in _JOBS.items() if any(i is not None and job(i) for i in instrs)}
+        return f" ({jobs.pop()})" if len(jobs) == 1 else ""
+
+    def name(self, place: tuple[int, int]) -> str:
+        text = self.reporter.shared_name(place[1])
+        return f"{text} of CTA {place[0]}" if self.cluster.ctas > 1 else text
+
+    def array(self, offset: int) -> str:
+        return self.reporter.shared_name(offset).split("[")[0].split(" + ")[0]
+
+    def _wants(self, waiter: Waiter) -> tuple[str, str]:
+        cluster, detail = self.cluster, waiter.detail
+        if waiter.kind == "mbarrier":
+            barrier = cluster.mbarriers.get(waiter.place)
+            if barrier is None:
+                return self.name(waiter.place), "not initialised"
+            arrived = f"{barrier.expected - barrier.pending}/{barrier.expected} arrived"
+            missing = (
+                f", {abs(barrier.tx)} B {'missing' if barrier.tx > 0 else 'too many'}" if barrier.tx else ""
+            )
+            wants = f"{self.name(waiter.place)}, parity {detail['parity']}"
+            return wants, f"it is in phase {barrier.phase} (parity {barrier.phase & 1}), {arrived}{missing}"
+        if waiter.kind == "bar":
+            barrier = cluster.unit_state.get(("bar", waiter.cta, detail["number"]))
+            arrived = barrier.arrived if barrier else detail["arrived"]
+            expected = detail["expected"] or cluster.cta_alive(waiter.cta)
+            call = "cta_sync, " if detail["expected"] is None else "bar.sync, "
+            return f"{call}CTA barrier {detail['number']}", f"{arrived} of {expected} threads arrived"
+        if waiter.kind == "cluster":
+            return "the cluster barrier (cluster_sync)", f"missing: {self._absent_ctas()}"
+        if waiter.kind == "tmem-alloc":
+            return f"{detail['columns']} free columns of tensor memory (tcgen05.alloc)", ""
+        if waiter.kind == "tmem-pair":
+            return f"the peer CTA's {detail['what']}", ""
+        if waiter.kind == "registers":
+            return f"registers (setmaxnreg.inc {detail['count']})", ""
+        if waiter.kind == "collective":
+            missing = detail["members"] & ~detail["present"]
+            return f"lanes {lanes_text(missing)} of its warp at a .sync instruction", ""
+        if waiter.kind == "wgmma":
+            return "wgmma", f"{detail['pending']} instructions that not all four warps have issued"
+        if waiter.kind == "group":
+            return "its own copies", f"{detail.get('pending')} groups pending"
+        return "something that never changes (it polls)", ""
+
+    def absent_warps(self, waiter: Waiter) -> set[int]:
+        """Warps that have still to issue the wgmma that a group waits for."""
+        warp, count = next(iter(waiter.lanes)), self.cluster.warps_per_cta
+        base = warp - warp % count % 4
+        return set(range(base, base + 4)) - {part.where.warp for part in waiter.detail["parts"]}
+
+    def _absent_ctas(self) -> str:
+        state = self.cluster.unit_state.get(("cluster-bar",), {})
+        absent = []
+        for cta in range(self.cluster.ctas):
+            warps = range(cta * self.cluster.warps_per_cta, (cta + 1) * self.cluster.warps_per_cta)
+            lanes = sum(
+                bin(self.cluster.alive[w] & ~state.get("lanes", {}).get(w, 0)).count("1") for w in warps
+            )
+            if lanes:
+                absent.append(f"{lanes} threads of CTA {cta}")
+        return ", ".join(absent)
+
+    # ---- who could help ----
+
+    def reach(self, waiter: Waiter) -> set[int]:
+        """Rows that a group may still execute once it goes on."""
+        if id(waiter) not in self._reach:
+            rows = [self.guards.reach(waiter.row, warp, mask) for warp, mask in waiter.lanes.items()]
+            self._reach[id(waiter)] = set().union(*rows)
+        return self._reach[id(waiter)]
+
+    def rows_for(self, place: tuple[int, int]) -> set[int]:
+        """Rows that signal barriers of the same array, by the program's text."""
+        array = self.array(place[1])
+        return {
+            row for row, offsets in self.signal_rows.items() if any(self.array(o) == array for o in offsets)
+        }
+
+    def waiter_of(self, warp: int, mask: int) -> Waiter | None:
+        """The group that these lanes are in, or that they wait for at a meeting point of their warp."""
+        same = [w for w in self.waiters if warp in w.lanes]
+        parked = same[0] if same and self.cluster.alive[warp] & mask else None
+        return next((w for w in same if w.lanes[warp] & mask), parked)
+
+    def _helpers(self, waiter: Waiter) -> list[Helper]:
+        if waiter.kind == "mbarrier":
+            return self._signallers(waiter)
+        if waiter.kind == "bar":
+            return [self._standing(w) for w in self._missing_at_bar(waiter)]
+        if waiter.kind == "cluster":
+            state = self.cluster.unit_state.get(("cluster-bar",), {})
+            return [
+                self._standing(w)
+                for w in self.waiters
+                if any(
+                    self.cluster.alive[k] & m & ~state.get("lanes", {}).get(k, 0) for k, m in w.lanes.items()
+                )
+            ]
+        if waiter.kind == "wgmma":
+            return [self._standing(w) for w in self.waiters if self.absent_warps(waiter) & set(w.lanes)]
+        if waiter.kind in ("tmem-alloc", "tmem-pair", "collective"):
+            return [self._standing(w) for w in self._blockers(waiter)]
+        return []
+
+    def _standing(self, other: Waiter) -> Helper:
+        return Helper(other.who, f"{agree(other.who, 'waits')} for {other.object}", other)
+
+    def _missing_at_bar(self, waiter: Waiter) -> list[Waiter]:
+        number = waiter.detail["number"]
+        here = {id(w) for w in self.waiters if w.kind == "bar" and w.detail["number"] == number}
+        others = [w for w in self.waiters if w.cta == waiter.cta and id(w) not in here]
+        if waiter.detail["expected"] is None:
+            return others
+        rows = {
+            r
+            for r, i in enumerate(self.program.instrs)
+            if i is not None
+            and i.op in ("bar", "barrier")
+            and "cluster" not in i.mods
+            and getattr(i.operands[0], "bits", number) == number
+        }
+        return [w for w in others if rows & self.reach(w)]
+
+    def _blockers(self, waiter: Waiter) -> list[Waiter]:
+        """Who holds tensor memory, has still to come to a pair's instruction, or to a warp's."""
+        if waiter.kind == "collective":
+            warp = next(iter(waiter.lanes))
+            return [w for w in self.waiters if w is not waiter and warp in w.lanes]
+        cta = waiter.cta ^ 1 if waiter.kind == "tmem-pair" else waiter.cta
+        wanted = "dealloc" if waiter.kind == "tmem-alloc" else waiter.detail["what"].split(".")[1]
+        rows = {
+            r
+            for r, i in enumerate(self.program.instrs)
+            if i is not None and i.op == "tcgen05" and i.mods[0] == wanted
+        }
+        return [w for w in self.waiters if w.cta == cta and w is not waiter and rows & self.reach(w)]
+
+    def _signallers(self, waiter: Waiter) -> list[Helper]:
+        """Those who signalled this barrier before; else those who, by the text, still can."""
+        history = self.histories.get(waiter.place)
+        helpers = []
+        for (how, row), lanes in self._sources(history).items():
+            line = self._short(row)
+            helpers += self._agents(how, line, lanes, self._copies(row))
+        if not helpers:
+            rows = self.rows_for(waiter.place)
+            able = {id(w): rows & self.reach(w) for w in self.waiters}
+            others = [w for w in self.waiters if w is not waiter and able[id(w)]]
+            helpers = [self._would(w, able[id(w)]) for w in others or [waiter] if able[id(w)]]
+        return _distinct(helpers)
+
+    def _would(self, other: Waiter, rows: set[int]) -> Helper:
+        what = f"{other.who} would signal it ({self._short(min(rows))})"
+        return Helper(what, f"{agree(other.who, 'waits')} for {other.object}", other)
+
+    def _copies(self, row: int) -> set[int]:
+        """The rows that an unrolled line became."""
+        instr = self.program.instrs[row]
+        if instr.src is None:
+            return {row}
+        alike = enumerate(self.program.instrs)
+        return {r for r, i in alike if i is not None and i.src == instr.src and i.name == instr.name}
+
+    def _short(self, row: int) -> str:
+        instr = self.program.instrs[row]
+        return f"line {instr.src}" if instr.src else f"PTX line {instr.line}"
+
+    def _in_loop(self, row: int) -> bool:
+        return loop_around(self.program, row, row) != (row, row)
+
+    def _sources(self, history: BarrierHistory | None) -> dict[tuple[str, int], dict[int, int]]:
+        """(how, row) -> lanes by warp. Unrolled copies of one line count once, by their last row."""
+        grouped: dict[tuple, tuple] = {}
+        for (how, warp, row), signals in (history.sources if history else {}).items():
+            instr = self.program.instrs[row]
+            key = (how, instr.src or instr.line)
+            lanes = grouped.get(key, (row, {}))[1]
+            grouped[key] = row, lanes
+            lanes[warp] = lanes.get(warp, 0) | signals.lanes
+        return {(key[0], row): lanes for key, (row, lanes) in grouped.items()}
+
+    def _agents(self, how: str, line: str, lanes: dict[int, int], rows: set[int]) -> list[Helper]:
+        by_waiter: dict[int, tuple] = {}
+        for warp, mask in lanes.items():
+            other = self.waiter_of(warp, mask)
+            group = by_waiter.setdefault(
+                id(other) if other else warp // self.cluster.warps_per_cta, (other, {})
+            )
+            group[1][warp] = mask
+        helpers = []
+        for other, mine in by_waiter.values():
+            cta = next(iter(mine)) // self.cluster.warps_per_cta
+            done = other is None or not rows & self.reach(other)
+            who = self.role(cta, mine)
+            state = f"{agree(who, 'waits')} for {other.object}" if other else agree(who, "has ended")
+            past = f"is past {'its loop' if any(self._in_loop(row) for row in rows) else 'that line'}"
+            state = f"{agree(who, past)} and {state}" if other and done else state
+            what = f"{who} {agree(who, _VERBS[how])} ({line})"
+            helpers.append(Helper(what, state, other, done, who, how, line))
+        return helpers
+
+
+def _distinct(helpers: list[Helper]) -> list[Helper]:
+    return list({(h.what, h.state): h for h in helpers}.values())

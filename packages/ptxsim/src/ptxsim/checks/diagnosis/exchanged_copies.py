@@ -1,0 +1,43 @@
+"""A copy with source and destination exchanged: it reads a shared buffer that nobody has written, and
+writes the array that was to fill it.
+"""
+
+from __future__ import annotations
+
+from ptxsim.checks.race.across_processes import FIRST, WHAT, detector, summary
+from ptxsim.checks.race.shadow_bytes import MEMORY
+from ptxsim.checks.race.shadow_order import ROW_MASK
+from ptxsim.checks.race.wording import place_of_conflict
+
+_HINT = (
+    "a copy writes its first argument, Tx.copy(dst, src): are they exchanged? If not, fill the buffer first"
+)
+
+
+def exchanged_copies(cluster, reporter) -> None:
+    """A load of unwritten bytes (review) becomes the cause of what a unit reads unwritten from the same
+    buffer, if the line of the load stores to a global array.
+    """
+    found = [f for f in reporter.found.values() if f.kind == "uninitialized" and f.where.get("line")]
+    read = {f.evidence.get("buffer") for f in found if f.severity == "error"}
+    loads = [f for f in found if f.severity == "review" and f.evidence.get("buffer") in read]
+    written = _written(cluster) if loads else {}
+    for finding in loads:
+        line, buffer = finding.where["line"], finding.evidence["buffer"]
+        if line in written:
+            finding.severity, finding.hint = "error", _HINT
+            finding.message = f"line {line} copies {buffer}, which nobody has written, into {written[line]}"
+            finding.evidence["cause"] = "exchanged"
+
+
+def _written(cluster) -> dict[int, str]:
+    """Line of the student's file -> a global array that this cluster has written there."""
+    races = detector(cluster.checks)
+    if races is None:
+        return {}
+    arrays = {}
+    for span in summary(cluster.checks, [cluster.index])["write"]:
+        instr = cluster.program.instrs[int(span[WHAT]) & ROW_MASK]
+        if instr is not None and instr.src and instr.src not in arrays:
+            arrays[instr.src] = place_of_conflict(races, MEMORY, int(span[FIRST]))[1]
+    return arrays

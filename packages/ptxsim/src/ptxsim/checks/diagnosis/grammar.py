@@ -1,0 +1,57 @@
+"""Number agreement: sentences are written about one group ("it waits"), and may be about several warps."""
+
+from __future__ import annotations
+
+import re
+
+from ptxsim.report.findings import lanes_text
+
+_PLURALS = {
+    "waits": "wait",
+    "asks": "ask",
+    "has": "have",
+    "is": "are",
+    "it": "they",
+    "its": "their",
+    "arrives": "arrive",
+    "commits": "commit",
+    "loads": "load",
+    "comes": "come",
+    "issues": "issue",
+    "signals": "signal",
+}
+
+
+def is_plural(who: str) -> bool:
+    """Does `warps 1-3`, `WG1 warp 0 lanes 4-7` or `WG0, WG1 warp 2` name more than one?"""
+    return bool(re.search(r"\b(warps|lanes)\b|, ", who))
+
+
+def agree(who: str, text: str) -> str:
+    """`text`, written in the singular, in the number of `who`: `its loop` becomes `their loop`."""
+    if not is_plural(who):
+        return text
+    return re.sub(r"\w+", lambda word: _PLURALS.get(word[0], word[0]), text)
+
+
+def role(cluster, cta: int, lanes: dict[int, int]) -> str:
+    """`CTA 1 WG0`, `WG1 warp 3 lane 0`: warps in the handout's words, with the CTA's rank."""
+    warps = sorted(w % cluster.warps_per_cta for w in lanes)
+    grouped = cluster.warps_per_cta > 4 and cluster.warps_per_cta % 4 == 0
+    parts = []
+    for group in sorted({w // 4 for w in warps}) if grouped else [0]:
+        mine = [w % 4 for w in warps if w // 4 == group] if grouped else warps
+        prefix = f"WG{group}" if grouped else ""
+        whole = len(mine) == min(4, cluster.warps_per_cta) and len(mine) > 1
+        names = f"warp{'s' if len(mine) > 1 else ''} {_runs(mine)}"
+        parts.append(prefix if whole and grouped else f"{prefix} {names}".strip())
+    text = ", ".join(parts)
+    masks = set(lanes.values())
+    mask = masks.pop() if len(masks) == 1 else 0xFFFF_FFFF
+    if mask != 0xFFFF_FFFF:
+        text += f" lane{'' if mask & (mask - 1) == 0 else 's'} {lanes_text(mask)}"
+    return f"CTA {cta} {text}" if cluster.ctas > 1 else text
+
+
+def _runs(numbers: list[int]) -> str:
+    return lanes_text(sum(1 << n for n in numbers))

@@ -1,0 +1,121 @@
+"""Why who reads data has not seen them arrive, though there is a barrier for it: its wait passed at once,
+only other threads waited, or no CTA barrier stands between threads that write and a unit that reads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.diagnosis.grammar import role
+from ptxsim.checks.race.conflict import Pair
+from ptxsim.checks.race.wording import UNITS, line_text
+from ptxsim.checks.static_flow import next_rows
+
+FRESH_HINT = (
+    "who waits for data starts with phase 0 (PipelineState: is_producer=False); parity 1 passes at once, "
+    "which is for who waits for a free buffer"
+)
+_ALL_HINT = "one thread's wait is not the others': cta_sync() after it, or every thread waits itself"
+_SYNC_HINT = (
+    'who writes for the tensor core or TMA: fence.proxy_async("shared::cta") by every thread that writes, '
+    "then cta_sync(), then the MMA or the store"
+)
+_ASYNC_READERS = ("mma", "wgmma", "source")
+_FULL = 0xFFFF_FFFF
+
+
+@dataclass(frozen=True)
+class Edge:
+    """What is missing between two accesses, and what to do about it."""
+
+    text: str
+    hint: str
+    cause: str = ""  # for the order of findings (causes/ranking.py)
+    at: tuple[int, int] | None = None  # (warp, row) to show instead of the later access
+
+
+def data_flow(pair: Pair):
+    """(writer, reader) if one side writes what the other reads, else None."""
+    sides = {a.verb: a for a in (pair.first, pair.second)}
+    return (sides["write"], sides["read"]) if len(sides) == 2 and {"write", "read"} == set(sides) else None
+
+
+def no_cta_sync(races, pair: Pair) -> Edge | None:
+    """Threads write shared memory, a unit reads it, and the text has a way between them without a barrier."""
+    flow = data_flow(pair)
+    if flow is None or pair.space != "shared":
+        return None
+    writer, reader = flow
+    if writer.kind != "thread" or reader.kind not in _ASYNC_READERS:
+        return None
+    if not _way_without_barrier(races.launch.program, writer.row, reader.row):
+        return None
+    text = f"threads write, the {UNITS[reader.kind].partition(' (')[0]} reads, and no cta_sync stands between"
+    return Edge(text, _SYNC_HINT, "no sync")
+
+
+def passed_at_once(races, pair: Pair, places: list, name_of) -> Edge | None:
+    """The reader waited for what the writer signals (`places`), and a fresh barrier let it pass."""
+    flow = data_flow(pair)
+    warp = _warp(races, flow[1]) if flow else None
+    for place in places if warp is not None else ():
+        seen, history = pair.seen.get((warp, place)), history_of(races.cluster).get(place)
+        waits = history.waits.get(warp) if history else None
+        if seen is not None and seen.phase < 0 and waits is not None and waits.fresh is not None:
+            text = (
+                f"the wait for {name_of(races, place)}{line_text(races, waits.fresh)} had passed at once, "
+                f"with parity 1 on a fresh barrier"
+            )
+            return Edge(text, FRESH_HINT, "fresh", (warp, waits.fresh))
+    return None
+
+
+def others_waited(races, pair: Pair, place: tuple[int, int], name_of) -> Edge | None:
+    """Some thread waited for this barrier, but not those that read."""
+    flow, history = data_flow(pair), history_of(races.cluster).get(place)
+    warp = _warp(races, flow[1]) if flow else None
+    if warp is None or history is None or not history.waits or warp in history.waits:
+        return None
+    per_cta = races.cluster.warps_per_cta
+    cta, base = warp // per_cta, warp - warp % per_cta % 4
+    group = range(base, min(base + 4, (cta + 1) * per_cta)) if flow[1].kind == "ld" else [warp]
+    absent = role(races.cluster, cta, dict.fromkeys([w for w in group if w not in history.waits], _FULL))
+    rows = {row for waits in history.waits.values() for row in waits.rows}
+    lanes: dict[int, int] = {}
+    for other, mask in history.passed:
+        lanes[other] = lanes.get(other, 0) | mask
+    first = min(lanes) // per_cta
+    waiter = role(races.cluster, first, {w: m for w, m in lanes.items() if w // per_cta == first})
+    bare = any(_way_without_barrier(races.launch.program, row, flow[1].row) for row in rows)
+    text = (
+        f"{name_of(races, place)} was not waited for by {absent}: only {waiter} did"
+        f"{line_text(races, min(rows))}{', and no cta_sync follows' if bare else ''}"
+    )
+    return Edge(text, _ALL_HINT)
+
+
+def _warp(races, access) -> int | None:
+    return None if access.by is None else races.clocks.warp_of(access.by)
+
+
+def _way_without_barrier(program, start: int, end: int) -> bool:
+    """Can control get from row to row without a barrier of the CTA or cluster, or a wait on an mbarrier?"""
+    seen, todo = set(), next_rows(program, start)
+    while todo:
+        row = todo.pop()
+        if row == end:
+            return True
+        if row in seen or _synchronises(program.instrs[row]):
+            continue
+        seen.add(row)
+        todo += next_rows(program, row)
+    return False
+
+
+def _synchronises(instr) -> bool:
+    if instr is None:
+        return False
+    if instr.op in ("bar", "barrier"):
+        return "warp" not in instr.mods
+    return instr.op == "mbarrier" and instr.mods[:1] in (("test_wait",), ("try_wait",))
