@@ -116,7 +116,7 @@ class Case:
         return _clusters(self.artifact)
 
     def cluster(self, number: int, trace=Flow):
-        """One cluster alone, without the checks, which it has passed: (Run, D). ValueError if it cannot be."""
+        """One cluster alone, without the checks, which it has passed: (Run, D). ValueError if it talks."""
         part = {"first": number, "clusters": 1, "checks": False}
         return _simulate(self.run, self.artifact, self.A, self.B, trace, **part)
 
