@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from ptxsim.cli import execute, nvcc, predict, run, show
+from ptxsim.cli import execute, nvcc, predict, run, show, triton
 from ptxsim.cli.common import Bad, say
 from ptxsim.version import VERSION
 
@@ -42,6 +42,7 @@ app.command("nvcc", context_settings=OWN_WORDS | {"ignore_unknown_options": True
 app.command("run")(run.command)
 app.command("show")(show.command)
 app.command("predict")(predict.command)
+app.command("triton", context_settings=OWN_WORDS)(triton.command)
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import typer
@@ -60,7 +61,9 @@ def command(
         code = server.run([path, *context.args], environment(folder, Path(path)))
     except OSError as error:
         raise Bad(f"{program} cannot be run: {error.strerror or error}") from None
-    teller.summary(device.records, code, device.options.chip.name)
+    teller.summary(device.records, device.options.chip.name, f"; the program ended with {code}")
+    if device.records:
+        say("ptxsim: times that the program printed are those of the simulation, not of a chip")
     if json_file:
         from ptxsim.report.formats import launches_json
 
@@ -120,22 +123,19 @@ class Teller:
         self.shown[key] = self.shown.get(key, 0) + 1
         return self.shown[key] == 1
 
-    def summary(self, records: list, code: int, chip: str) -> None:
+    def summary(self, records: list, chip: str, end: str = "") -> None:
+        """What came of all launches; `end` says how the program ended."""
         if not records:
             say("ptxsim: the program launched no kernel")
             return
-        counts = {}
-        for record in records:
-            counts[record.verdict] = counts.get(record.verdict, 0) + 1
+        counts = Counter(record.verdict for record in records)
         kernels = len({record.kernel for record in records})
         instructions = sum(record.stats.get("warp_instructions", 0) for record in records)
         seconds = sum(record.stats.get("seconds", 0) for record in records)
         told = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
         which = f"{len(records)} launches of {kernels} kernel{'s' if kernels > 1 else ''}"
         work = f"{amount(instructions)} warp instructions in {seconds:.1f} s"
-        chip = chip.partition(" (")[0]
-        say(f"ptxsim: {which} as on an {chip}: {told}; {work}; the program ended with {code}")
-        say("ptxsim: times that the program printed are those of the simulation, not of a chip")
+        say(f"ptxsim: {which} as on an {chip.partition(' (')[0]}: {told}; {work}{end}")
 
 
 def line_of(record) -> str:
