@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import runpy
 import sys
+import traceback
 from pathlib import Path
 
 import typer
@@ -35,5 +36,17 @@ def command(
             session = stack.enter_context(triton(chip, order_of(order), checks, quiet))
         except (ImportError, ValueError) as error:
             raise Bad(str(error)) from None
-        runpy.run_path(str(script), run_name="__main__")
+        try:
+            runpy.run_path(str(script), run_name="__main__")
+        except Exception as error:
+            traceback.print_exception(error.with_traceback(within(error.__traceback__, str(script))))
+            return 1
     return EXIT.get(session.verdict, 0)
+
+
+def within(trace, script: str):
+    """The traceback from the script's first frame on."""
+    at = trace
+    while at is not None and at.tb_frame.f_code.co_filename != script:
+        at = at.tb_next
+    return at or trace

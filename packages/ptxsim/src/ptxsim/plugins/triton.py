@@ -101,7 +101,7 @@ def _triton_patches(triton, session: Session) -> list:
     def not_run(mark, *_, **__) -> None:
         made = mark.benchmarks if isinstance(mark.benchmarks, list) else [mark.benchmarks]
         names = ", ".join(bench.plot_name or mark.fn.__name__ for bench in made)
-        say(f"ptxsim: {names} is not run: speed is not measured here")
+        say(f"ptxsim: not run, as speed is not measured here: {names}")
 
     return [
         mock.patch.object(triton.knobs.runtime, "add_stages_inspection_hook", stages),
@@ -142,7 +142,7 @@ def _torch_patches(torch, chip: Chip) -> list:
 
 
 def _device_mode(torch):
-    """device="cuda" stands for the CPU, also in Tensor.to and Tensor.cuda."""
+    """device="cuda" stands for the CPU, also in Tensor.to and Tensor.cuda; tensors say they are there."""
 
     def here(value):
         if isinstance(value, torch.device) and value.type == "cuda":
@@ -151,8 +151,8 @@ def _device_mode(torch):
 
     class OnCpu(torch.overrides.TorchFunctionMode):
         def __torch_function__(self, function, types, args=(), kwargs=None):
-            if function is torch.Tensor.cuda:
-                return args[0]
+            if function in (torch.Tensor.cuda, torch.Tensor.is_cuda.__get__):
+                return args[0] if function is torch.Tensor.cuda else True
             return function(*map(here, args), **{name: here(v) for name, v in (kwargs or {}).items()})
 
     return OnCpu()

@@ -163,7 +163,7 @@ class Launcher:
         ctas = getattr(self.metadata, "num_ctas", 1)
         values += self.scratch(x * y * z * ctas)
         shape = (x * ctas, y, z), (32 * self.metadata.num_warps, 1, 1), (ctas, 1, 1)
-        self.launch(session, function, shape, values)
+        self.launch(session, function, shape, values, dict(zip(self.names, args, strict=True)))
         if leave is not None:
             leave(told)
 
@@ -188,12 +188,13 @@ class Launcher:
         """Memory that the compiler asked for, behind the arguments: for the kernel, for a profiler."""
         from triton.runtime import _allocation
 
-        size = self.metadata.global_scratch_size * ctas
-        ours = _allocation._allocator.get()(size, self.metadata.global_scratch_align, 0) if size else None
-        return [ours, torch.zeros(self.metadata.profile_scratch_size * ctas or 1, dtype=torch.int8)]
+        size, align = self.metadata.global_scratch_size * ctas, self.metadata.global_scratch_align
+        if size:
+            _allocation._allocator.get()(size, align, 0)  # where none was set, it says so
+        return [aligned(size, align), aligned(self.metadata.profile_scratch_size * ctas, 128)]
 
-    def launch(self, session, function: Function, shape: tuple, values: list) -> None:
-        memory = Memory(values, dict(zip(self.names, values, strict=False)))
+    def launch(self, session, function: Function, shape: tuple, values: list, named: dict) -> None:
+        memory = Memory(values, named)
         kinds = [*self.types, "*i8", "*i8"]
         program = function.module.programs[function.name]
         offsets, end = param_layout(program.function.params)
@@ -214,6 +215,12 @@ class Launcher:
             raise RuntimeError(f"{function.name}: {result.findings[0].kind}: {result.findings[0].message}")
 
 
+def aligned(size: int, align: int) -> torch.Tensor:
+    """Bytes at a multiple of `align`, which torch does not give on the CPU beyond 64."""
+    room = torch.empty(size + align, dtype=torch.int8)
+    return room[-room.data_ptr() % align :][:size]
+
+
 def flat(kinds):
     """Types one after the other, constants left out."""
     for kind in kinds:
@@ -231,7 +238,7 @@ class Memory:
         given = [v for v in given if isinstance(v, torch.Tensor)]
         called = {id(getattr(v, "base", v)): name for name, v in names.items()}
         if any(v.dtype in (torch.int64, torch.uint64) for v in given):  # may hold addresses
-            given += [t for t in gc.get_objects() if isinstance(t, torch.Tensor) and t.device.type == "cpu"]
+            given += [t for t in gc.get_objects() if issubclass(type(t), torch.Tensor)]
         self.mapped: dict[int, tuple[str, np.ndarray]] = {}
         for tensor in given:
             self.add(tensor, called.get(id(tensor)))
