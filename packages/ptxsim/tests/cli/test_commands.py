@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ptxsim.cli.app import main
-from ptxsim.cli.common import short
+from ptxsim.driver.telling import short
 from ptxsim.cli.nvcc import rewritten
 from ptxsim.cli.specs import argument
 

@@ -7,7 +7,8 @@ import sys
 import typer
 
 from ptxsim.cli import execute, nvcc, predict, run, show, triton
-from ptxsim.cli.common import Bad, say
+from ptxsim.cli.common import Bad
+from ptxsim.driver.telling import say
 from ptxsim.version import VERSION
 
 app = typer.Typer(

@@ -9,16 +9,14 @@ so.
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from unittest import mock
 
-from ptxsim.cli.common import announce_compilation, say, worst
-from ptxsim.cli.execute import Teller
 from ptxsim.driver.chips import CHIPS, Chip
 from ptxsim.driver.device import Record
+from ptxsim.driver.telling import Teller, announce_compilation, say, worst
 
 
 @dataclass
@@ -65,11 +63,11 @@ def triton(
         raise ImportError(f"{error}: `pip install triton torch` (torch for the CPU is enough)") from None
     announce_compilation()
     session = Session(CHIPS[chip], order, checks, Teller(quiet))
-    before = driver._active
-    driver.set_active(Driver(session))
+    before, ours = driver._active, Driver(session)
+    driver.set_active(ours)
     with contextlib.ExitStack() as stack:
         stack.callback(driver.set_active, before)
-        for patch in (*_triton_patches(triton, session), *_torch_patches(torch, session.chip)):
+        for patch in (*_triton_patches(triton, ours), *_torch_patches(torch, session.chip)):
             stack.enter_context(patch)
         stack.enter_context(_device_mode(torch))
         try:
@@ -78,7 +76,7 @@ def triton(
             session.teller.summary(session.launches, session.chip.name)
 
 
-def _triton_patches(triton, session: Session) -> list:
+def _triton_patches(triton, driver) -> list:
     """PTX is taken for the binary; a tuned kernel is not timed; speed is not reported."""
     from triton.runtime.autotuner import Autotuner
 
@@ -91,12 +89,12 @@ def _triton_patches(triton, session: Session) -> list:
 
     def first_that_fits(tuner, kwargs) -> list:
         configs = choose(tuner, kwargs)
-        session.dry = True
+        driver.session.dry = True
         try:
             timed = ((c, tuner._bench(*tuner.nargs.values(), config=c, **kwargs)) for c in configs)
             return [next((c for c, seconds in timed if seconds[0] != float("inf")), configs[0])]
         finally:
-            session.dry = False
+            driver.session.dry = False
 
     def not_run(mark, *_, **__) -> None:
         made = mark.benchmarks if isinstance(mark.benchmarks, list) else [mark.benchmarks]
@@ -107,16 +105,8 @@ def _triton_patches(triton, session: Session) -> list:
         mock.patch.object(triton.knobs.runtime, "add_stages_inspection_hook", stages),
         mock.patch.object(Autotuner, "prune_configs", first_that_fits),
         mock.patch.object(triton.testing.Mark, "run", not_run),
-        mock.patch.object(triton.testing, "do_bench", run_once),
+        mock.patch.object(triton.testing, "do_bench", driver.get_benchmarker()),
     ]
-
-
-def run_once(call, *_, quantiles=None, **__):
-    """In place of do_bench: one run, and seconds of the simulation, which say nothing of a chip; in ms."""
-    start = time.perf_counter()
-    call()
-    spent = (time.perf_counter() - start) * 1e3
-    return [spent] * len(quantiles) if quantiles else spent
 
 
 def _torch_patches(torch, chip: Chip) -> list:

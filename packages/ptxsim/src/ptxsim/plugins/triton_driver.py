@@ -73,8 +73,6 @@ class Driver(DriverBase):
         return Interface
 
     def get_benchmarker(self):
-        from ptxsim.plugins.triton import run_once
-
         return run_once
 
     def get_empty_cache_for_benchmark(self) -> torch.Tensor:
@@ -88,6 +86,14 @@ class Driver(DriverBase):
 
     def allocate_default_profile_scratch(self, size: int, alignment: int, stream) -> torch.Tensor:
         return torch.zeros(size, dtype=torch.int8)
+
+
+def run_once(call, *_, quantiles=None, **__):
+    """In place of do_bench: one run, and seconds of the simulation, which say nothing of a chip; in ms."""
+    start = time.perf_counter()
+    call()
+    spent = (time.perf_counter() - start) * 1e3
+    return [spent] * len(quantiles) if quantiles else spent
 
 
 class Interface:
