@@ -11,8 +11,9 @@ from ptxsim.isa.address_map import (
     FAULT_OTHER_CTA,
     SHARED_START,
     WINDOW_MASK,
+    is_shared,
+    shared_place,
 )
-from ptxsim.jit.translate import is_shared, shared_place
 from ptxsim.report.names import readable, variable
 from ptxsim.report.ranking import rank
 from ptxsim.report.sources import Sources, place_text
