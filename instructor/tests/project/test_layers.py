@@ -34,6 +34,7 @@ ROOMS = (  # of ptxsim, the ground first: each imports only those before it
     "isa",
     "jit",
     "events",
+    "causes",
     "report",
     "machine",
     "units",
@@ -149,7 +150,11 @@ def test_ptxsim_imports_point_down():
     [
         ("ptxsim/jit/x.py", "from ptxsim.isa.address_map import RANK_SHIFT", []),
         ("ptxsim/jit/x.py", "def f():\n    from ptxsim.units import tma", ["ptxsim.units.tma"]),
-        ("ptxsim/report/x.py", "import ptxsim.checks.deadlock.explain", ["ptxsim.checks.deadlock.explain"]),
+        (
+            "ptxsim/report/x.py",
+            "import ptxsim.checks.diagnosis.deadlock.explain",
+            ["ptxsim.checks.diagnosis.deadlock.explain"],
+        ),
         ("ptxsim/trace/x.py", "from ptxsim import launch", ["ptxsim.launch"]),
         ("ptxsim/launch.py", "from ptxsim.trace.schedule import Costs", []),
     ],
@@ -230,6 +235,7 @@ def test_the_rule_sees_both_good_and_bad_imports(unit, path, source, wrong):
 
 PROVIDES = {
     "apache_tvm": "tvm",
+    "pyelftools": "elftools",
     "cuda_bindings": "cuda",
     "ml_dtypes": "ml_dtypes",
 }  # package: what one imports

@@ -6,7 +6,7 @@ A check is a class `Check(launch, reporter)` derived from `events.observer.Obser
 from __future__ import annotations
 
 from ptxsim.checks.barrier_history import History
-from ptxsim.checks.clues import Clues
+from ptxsim.checks.diagnosis.clues import Clues
 from ptxsim.checks.lifecycle.bulk_copies import BulkCopies
 from ptxsim.checks.lifecycle.cluster_peers import Peers
 from ptxsim.checks.lifecycle.descriptors import Descriptors

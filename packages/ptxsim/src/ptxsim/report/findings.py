@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
+from ptxsim.causes.ranking import rank
 from ptxsim.isa.address_map import (
     FAULT_BOUNDS,
     FAULT_MISALIGNED,
@@ -15,7 +16,6 @@ from ptxsim.isa.address_map import (
     shared_place,
 )
 from ptxsim.report.names import readable, variable
-from ptxsim.report.ranking import rank
 from ptxsim.report.sources import Sources, place_text
 
 KINDS = (

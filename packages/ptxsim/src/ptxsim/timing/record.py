@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ptxsim.checks.deadlock.explain import explain
+from ptxsim.checks.diagnosis.deadlock.explain import explain
 from ptxsim.events.bus import Bus
 from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared

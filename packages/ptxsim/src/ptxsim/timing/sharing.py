@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 
 from threadpoolctl import threadpool_limits
 
-from ptxsim.checks.deadlock.explain import explain
+from ptxsim.checks.diagnosis.deadlock.explain import explain
 from ptxsim.events.bus import Bus
 from ptxsim.events.observer import Observer
 from ptxsim.jit import bytecode

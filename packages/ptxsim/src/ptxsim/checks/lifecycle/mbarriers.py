@@ -11,9 +11,9 @@ import functools
 from operator import or_
 
 from ptxsim.checks.barrier_history import BarrierHistory, history_of
-from ptxsim.checks.deadlock.causes import loads_to_come
-from ptxsim.checks.deadlock.wait_graph import Model
-from ptxsim.checks.running_ahead import from_several_ctas, why
+from ptxsim.checks.diagnosis.deadlock.causes import loads_to_come
+from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
+from ptxsim.checks.diagnosis.running_ahead import from_several_ctas, why
 from ptxsim.events.observer import Observer
 from ptxsim.report.findings import Finding
 
