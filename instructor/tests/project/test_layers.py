@@ -237,6 +237,7 @@ PROVIDES = {
     "apache_tvm": "tvm",
     "pyelftools": "elftools",
     "cuda_bindings": "cuda",
+    "markdown_it_py": "markdown_it",
     "ml_dtypes": "ml_dtypes",
 }  # package: what one imports
 OPTIONAL = {
