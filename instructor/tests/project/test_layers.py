@@ -33,6 +33,7 @@ ROOMS = (  # of ptxsim, the ground first: each imports only those before it
     "frontend",
     "isa",
     "jit",
+    "events",
     "causes",
     "report",
     "machine",
