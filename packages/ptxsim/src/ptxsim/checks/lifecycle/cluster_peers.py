@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ptxsim.checks.observer import Observer
+from ptxsim.events.observer import Observer
 from ptxsim.isa.address_map import RANK_SHIFT, SHARED_BASE, SHARED_END
 from ptxsim.jit import bytecode
 from ptxsim.jit.compiled import compiled

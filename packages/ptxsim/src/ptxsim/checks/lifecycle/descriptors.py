@@ -6,7 +6,7 @@ first row of a pattern needs the matrix base offset in its descriptor. 9.7.16.5.
 
 from __future__ import annotations
 
-from ptxsim.checks.observer import Observer
+from ptxsim.events.observer import Observer
 from ptxsim.isa.layouts import decode_matrix_descriptor, fixed_bits
 
 _ROWS = {128: 8, "128_atom32": 8, 64: 4, 32: 2}  # 128-byte rows of a pattern, by swizzle mode
