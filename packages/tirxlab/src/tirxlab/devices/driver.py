@@ -139,6 +139,7 @@ class Kernel:
             name = self.driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             call(self.driver.cuFuncSetAttribute, self.function, name, artifact.shared_bytes)
         self._maps: dict[tuple, object] = {}
+        self.launches = 0  # so far
 
     def launch(self, pointers: dict[str, int], stream: int = 0) -> None:
         """Launch once on `stream` (a CUstream handle). `pointers` are device addresses by buffer name."""
@@ -154,6 +155,7 @@ class Kernel:
             (tuple(values), tuple(types)),
             0,
         )
+        self.launches += 1
 
     def _argument(self, param, pointers: dict[str, int]):
         """(value, ctypes type) as cuda-bindings packs kernel parameters; None: the value packs itself."""

@@ -80,8 +80,8 @@ def _serve(head: dict, blobs: list[bytearray], replies: BinaryIO) -> tuple[dict,
     if head["repeat"]:
         outputs = [(pointers[b.name], len(d)) for b, d in _outputs(artifact, blobs)]
         reply["ms"] = kernel.timed(pointers, head["warmup"], head["repeat"], poison=outputs)
-        reply["launches"] = head["warmup"] + head["repeat"]
         call(driver.cuCtxSynchronize)
+    reply["launches"] = kernel.launches
     results = []
     for buffer, data in _outputs(artifact, blobs):
         call(driver.cuMemcpyDtoH, data, pointers[buffer.name], len(data))
