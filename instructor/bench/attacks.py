@@ -66,6 +66,8 @@ APART = (
     ("a time that is too good", "test_grading_speed.py", "below the floor of the chip or of the prediction: no time"),
     ("more or fewer launches than are timed", "test_devices.py", "launches are counted, another number is no time"),
     ("a kernel that starts another one", "test_grading.py", "refused from its PTX"),
+    ("an answer left in an input for the next launch", "test_judging.py, test_grading_speed.py", "wrong on the simulator; inputs are put back before each launch that is timed"),
+    ("a copy beside any amount of other text", "test_class.py", "listed as alike"),
     ("less work once D is there", "test_judging.py", "wrong: the whole grid is run again on its own product"),
     ("step 4 in the places of 5 to 10", "test_grading.py", "a result that lacks what the step before has counts in part"),
     ("CUDA built by `exec`, a copied text behind it", "test_class.py", "listed as alike by what is built"),
