@@ -1,6 +1,6 @@
 """One run of one artifact, in a process that may be killed: is it right, free of errors, and what did it do?
 
-The inputs are made here from a secret seed. The kernel gets copies: what it writes into them changes nothing.
+The inputs are made here from a secret seed. The kernel gets copies, which it must not change.
 """
 
 from __future__ import annotations
