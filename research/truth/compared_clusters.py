@@ -77,7 +77,7 @@ def rules() -> list[Base]:
 
 def _of_rule(rule, start: str) -> Base:
     """Each cluster has its own part of `out`."""
-    text = start.format(target=rule.target)
+    text = start.format(target=rule.target, directives=rule.directives)
     own = "mov.u32 %x2, %clusterid.x; mul.wide.u32 %y1, %x2, 16384; add.s64 %out, %out, %y1;\n"
     text = text.replace("cvt.u64.u32 %y0", own + "cvt.u64.u32 %y0")
     shape = {"grid": CLUSTERS * rule.cluster, "cluster": rule.cluster, "block": rule.threads}

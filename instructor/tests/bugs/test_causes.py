@@ -21,8 +21,6 @@ BUGS = [bug for group in causes.GROUPS for bug in group]
 def test_the_cause_stands_on_top(bug):
     artifact = build_bug(bug)
     run = run_bug(bug, artifact)
-    if bug.name == "two-warpgroups-one-barrier" and not matches(bug, run.findings[0]):
-        pytest.xfail("rounds of a barrier that are luck, a newer finding, stand before the cause")
     assert matches(bug, run.findings[0]), [str(f).split("\n")[0] for f in run.findings]
     told = utils.report(run, artifact).splitlines()
     assert sum(line.startswith("error: ") for line in told) == 1

@@ -33,6 +33,7 @@ ROOMS = (  # of ptxsim, the ground first: each imports only those before it
     "frontend",
     "isa",
     "jit",
+    "causes",
     "report",
     "machine",
     "units",
@@ -148,7 +149,11 @@ def test_ptxsim_imports_point_down():
     [
         ("ptxsim/jit/x.py", "from ptxsim.isa.address_map import RANK_SHIFT", []),
         ("ptxsim/jit/x.py", "def f():\n    from ptxsim.units import tma", ["ptxsim.units.tma"]),
-        ("ptxsim/report/x.py", "import ptxsim.checks.deadlock.explain", ["ptxsim.checks.deadlock.explain"]),
+        (
+            "ptxsim/report/x.py",
+            "import ptxsim.checks.diagnosis.deadlock.explain",
+            ["ptxsim.checks.diagnosis.deadlock.explain"],
+        ),
         ("ptxsim/trace/x.py", "from ptxsim import launch", ["ptxsim.launch"]),
         ("ptxsim/launch.py", "from ptxsim.trace.schedule import Costs", []),
     ],

@@ -111,6 +111,9 @@ def test_a_tensor_map_reaches_ptxsim(monkeypatch):
     seen = {}
 
     class Module:
+        def reset(self):
+            pass
+
         def launch(self, entry, **options):
             seen.update(options, entry=entry)
             return ptxsim.Result("clean", [], {})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ptxsim.checks.barrier_history import BarrierHistory, Signals, Waits
-from ptxsim.checks.running_ahead import _count
+from ptxsim.checks.diagnosis.running_ahead import _count
 from ptxsim.isa.address_map import SHARED_START
 from ptxsim.report.findings import Reporter
 

@@ -26,17 +26,21 @@ class Runnable:
 
 
 def runnable(text: str, name: str) -> Runnable:
-    """StepError if the part before the first step, which all steps use, cannot be read."""
+    """StepError if the part before the first step, used by all, cannot be read, or one stands twice."""
     try:
         refuse_syntax_errors(text, name)
-    except StepError:
-        return _without_errors(text, name)
+    except StepError as error:
+        try:
+            parts = sections(text)
+        except StepError:
+            raise error from None  # the syntax first: half of a paste may be why a step stands twice
+        return _without_errors(parts, name)
     return Runnable(port(text, keep_lines=True)[0] if of_the_wheel(text) else text)
 
 
-def _without_errors(text: str, name: str) -> Runnable:
+def _without_errors(parts: dict[int, str], name: str) -> Runnable:
     kept, broken, line = [], {}, 0
-    for step, part in sections(text).items():
+    for step, part in parts.items():
         try:
             refuse_syntax_errors("\n" * line + part, name)
             kept.append(part)

@@ -18,7 +18,7 @@ from tirxlab.cli.common import REFERENCE, ROOT
         (["check", "1"], True),
         (["check", "1-3", "--full"], True),
         (["check", "1", "--kernels", "x.py"], True),
-        (["check"], False),
+        (["check"], True),
         (["check", "hopper", "1"], False),
         (["check", "all"], True),
         (["check", "1", "--device", "cuda"], False),

@@ -137,7 +137,8 @@ def test_the_help_explains_every_option():
 
 
 def test_the_installed_modal_is_one_that_the_extra_allows():
-    pins = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    project = tomllib.loads((ROOT / "packages" / "tirxlab" / "pyproject.toml").read_text())["project"]
+    pins = project["optional-dependencies"]
     (wanted,) = [SpecifierSet(pin.removeprefix("modal")) for pin in pins["modal"]]
     assert importlib.metadata.version("modal") in wanted
     assert not {"1.0.0", "1.2.0"} & set(wanted.filter(["1.0.0", "1.2.0", "1.3.0", "1.6.0"]))

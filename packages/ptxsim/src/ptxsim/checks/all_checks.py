@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Callable
 
 from ptxsim.checks.barrier_history import History
-from ptxsim.checks.clues import Clues
+from ptxsim.checks.diagnosis.clues import Clues
 from ptxsim.checks.lifecycle.bulk_copies import BulkCopies
 from ptxsim.checks.lifecycle.cluster_peers import Peers
 from ptxsim.checks.lifecycle.descriptors import Descriptors

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ptxsim.checks.all_checks import Checker
-from ptxsim.checks.deadlock.explain import explain
+from ptxsim.checks.diagnosis.deadlock.explain import explain
 from ptxsim.checks.race import across_processes
 from ptxsim.checks.repeats.recording import Recordings
 from ptxsim.grid.co_resident import fit, run_together

@@ -18,5 +18,16 @@ OFFSET_MASK = (1 << RANK_SHIFT) - 1
 WINDOW_MASK = 0xFFFF_FFFF  # shared and local addresses have 32 bits
 SHARED_START = 1024
 
+
+def shared_place(address):
+    """(CTA rank, offset) of an address in the shared window; of a place as well."""
+    return (address & WINDOW_MASK) >> RANK_SHIFT, address & OFFSET_MASK
+
+
+def is_shared(place):
+    """Whether a generic address, or a place, lies in shared memory."""
+    return (SHARED_BASE <= place) & (place < SHARED_END)
+
+
 # what is wrong with an access
 FAULT_BOUNDS, FAULT_MISALIGNED, FAULT_OTHER_CTA = range(1, 4)

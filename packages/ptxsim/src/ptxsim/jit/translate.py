@@ -10,13 +10,13 @@ from __future__ import annotations
 from numba import njit
 from numba.extending import register_jitable as both
 
+from ptxsim.isa import address_map
 from ptxsim.isa.address_map import (
     FAULT_BOUNDS,
     FAULT_MISALIGNED,
     FAULT_OTHER_CTA,
     LOCAL_BASE,
     LOCAL_END,
-    OFFSET_MASK,
     RANK_SHIFT,
     SHARED_BASE,
     SHARED_END,
@@ -46,10 +46,7 @@ from ptxsim.jit.bytecode import (
 # ---- shared memory: address in the window <-> (CTA rank, offset) <-> place, a name of its own ----
 
 
-@both
-def shared_place(address):
-    """(CTA rank, offset) of an address in the shared window; of a place as well."""
-    return (address & WINDOW_MASK) >> RANK_SHIFT, address & OFFSET_MASK
+shared_place = both(address_map.shared_place)
 
 
 @both
@@ -64,10 +61,7 @@ def place_name(rank, offset):
     return SHARED_BASE + (rank << RANK_SHIFT) + offset
 
 
-@both
-def is_shared(place):
-    """Whether a generic address, or a place, lies in shared memory."""
-    return (SHARED_BASE <= place) & (place < SHARED_END)
+is_shared = both(address_map.is_shared)
 
 
 @both

@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
+from ptxsim.causes.ranking import rank
 from ptxsim.isa.address_map import (
     FAULT_BOUNDS,
     FAULT_MISALIGNED,
     FAULT_OTHER_CTA,
     SHARED_START,
     WINDOW_MASK,
+    is_shared,
+    shared_place,
 )
-from ptxsim.jit.translate import is_shared, shared_place
 from ptxsim.report.names import readable, variable
-from ptxsim.report.ranking import rank
 from ptxsim.report.sources import Sources, place_text
 
 KINDS = (

@@ -11,7 +11,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ptxsim.checks.all_checks import Checker
-from ptxsim.checks.deadlock.explain import explain
+from ptxsim.checks.diagnosis.deadlock.explain import explain
 from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
 from ptxsim.machine.cluster import Cluster

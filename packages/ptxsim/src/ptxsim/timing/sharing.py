@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from threadpoolctl import threadpool_limits
 
 from ptxsim.checks.all_checks import Checker
-from ptxsim.checks.deadlock.explain import explain
+from ptxsim.checks.diagnosis.deadlock.explain import explain
 from ptxsim.checks.observer import Observer
 from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared

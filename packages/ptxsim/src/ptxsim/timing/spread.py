@@ -15,7 +15,7 @@ from functools import cache
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ptxsim.checks.deadlock.explain import explain
+from ptxsim.checks.diagnosis.deadlock.explain import explain
 from ptxsim.jit import bytecode
 from ptxsim.machine.cluster import Cluster
 from ptxsim.report.findings import Reporter

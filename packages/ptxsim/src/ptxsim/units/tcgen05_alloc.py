@@ -141,6 +141,7 @@ def dealloc(instr):
             return None
         if cluster.checks:
             cluster.checks.tmem_free(cluster, split, start, columns, group)
+        _loads_under_way(cluster, split.cta)
         tmem.free(start)
         freed[start, columns] = [split.warp]
         for rank in {split.cta, split.cta ^ 1}:
@@ -148,6 +149,14 @@ def dealloc(instr):
         return None
 
     return run
+
+
+def _loads_under_way(cluster, cta: int) -> None:
+    """Loads that no tcgen05.wait::ld has ended read their columns as late as this: a check sees it."""
+    first = cta * cluster.warps_per_cta
+    for warp in range(first, first + cluster.warps_per_cta):
+        for finish in cluster.unit_state.pop(("tmem", "ld", warp), ()):
+            finish()
 
 
 def _freed_by_another(cluster, split, warps: list[int], start: int, columns: int) -> bool:

@@ -11,10 +11,10 @@ import functools
 from operator import or_
 
 from ptxsim.checks.barrier_history import BarrierHistory, history_of
-from ptxsim.checks.deadlock.causes import loads_to_come
-from ptxsim.checks.deadlock.wait_graph import Model
+from ptxsim.checks.diagnosis.deadlock.causes import loads_to_come
+from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
+from ptxsim.checks.diagnosis.running_ahead import from_several_ctas, why
 from ptxsim.checks.observer import Observer
-from ptxsim.checks.running_ahead import from_several_ctas, why
 from ptxsim.report.findings import Finding
 
 _COUNT = "compare init(count) with how many threads or commits arrive per round; each arrives once per round"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxsim.checks.grammar import role
+from ptxsim.checks.diagnosis.grammar import role
 from ptxsim.checks.observer import Observer
 
 _FULL = 0xFFFF_FFFF

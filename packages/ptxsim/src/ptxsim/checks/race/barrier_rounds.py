@@ -83,5 +83,7 @@ class BarrierRounds(Observer):
             f"CTA barrier {key[1]}: the warps that may arrive before this wait or with it make no whole "
             f"rounds of {count // 32}: in another order it is this wait that is left over, and hangs"
         )
-        finding = self.races.reporter.add("collective", "error", message, _HINT, None, ("left", key[1]))
+        finding = self.races.reporter.add(
+            "collective", "error", message, _HINT, None, ("left", key[1]), cause="left"
+        )
         finding.where = finding.where or one.place

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+from ptxsim.checks.diagnosis.missing_edge import missing
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import Pair
-from ptxsim.checks.race.missing_edge import missing
 from ptxsim.checks.race.shadow_order import (
     NO_FENCE_READ,
     NO_FENCE_WRITE,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ptxsim.checks.deadlock.wait_graph import Model, Waiter
-from ptxsim.checks.grammar import agree
+from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
+from ptxsim.checks.diagnosis.grammar import agree
 
 
 @dataclass(frozen=True)
@@ -13,7 +13,7 @@ class Cause:
     sentence: str
     hint: str
     waiter: Waiter
-    name: str = ""  # for the order of findings (report/ranking.py); else that of the detector
+    name: str = ""  # for the order of findings (causes/ranking.py); else that of the detector
 
 
 def find_cycle(model: Model, start: Waiter | None = None) -> list[Waiter]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ptxsim.checks.barrier_history import BarrierHistory, never_waited, waited_at
-from ptxsim.checks.grammar import role
+from ptxsim.checks.diagnosis.grammar import role
 
 _COUNT = (
     "init(count) is the number of arrivals per round: all threads that arrive, of both CTAs, or 1 per commit"

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ptxsim.checks.deadlock.cause import Cause, barrier_of, find_cycle, itself, says
-from ptxsim.checks.deadlock.parity import flipped_early, not_flipped
-from ptxsim.checks.deadlock.wait_graph import Model, Waiter
-from ptxsim.checks.grammar import agree, is_plural
-from ptxsim.checks.running_ahead import why
+from ptxsim.checks.diagnosis.deadlock.cause import Cause, barrier_of, find_cycle, itself, says
+from ptxsim.checks.diagnosis.deadlock.parity import flipped_early, not_flipped
+from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
+from ptxsim.checks.diagnosis.grammar import agree, is_plural
+from ptxsim.checks.diagnosis.running_ahead import why
 from ptxsim.machine.endless import loop_around, loop_without_end
 
 _COUNT_HINT = (

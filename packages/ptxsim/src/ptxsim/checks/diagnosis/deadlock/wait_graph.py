@@ -1,7 +1,7 @@
 """A stuck cluster as a graph: groups of threads that wait, what for, and who could help them.
 
-`Model` is built once, when nothing can move any more; checks/deadlock/causes.py and
-checks/deadlock/explain.py read it.
+`Model` is built once, when nothing can move any more; checks/diagnosis/deadlock/causes.py and
+checks/diagnosis/deadlock/explain.py read it.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ptxsim.checks.barrier_history import BarrierHistory, history_of
-from ptxsim.checks.deadlock.settled_branches import Guards
-from ptxsim.checks.grammar import agree, role
+from ptxsim.checks.diagnosis.deadlock.settled_branches import Guards
+from ptxsim.checks.diagnosis.grammar import agree, role
 from ptxsim.checks.static_flow import signal_rows
 from ptxsim.jit import bytecode
 from ptxsim.machine.endless import loop_around

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ptxsim.checks.deadlock.cause import Cause, barrier_of, find_cycle, itself, says
-from ptxsim.checks.deadlock.wait_graph import Model, Waiter
-from ptxsim.checks.grammar import agree
+from ptxsim.checks.diagnosis.deadlock.cause import Cause, barrier_of, find_cycle, itself, says
+from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
+from ptxsim.checks.diagnosis.grammar import agree
 from ptxsim.machine.split import lane_list
 
 _FLIP_HINT = "flip the phase after each wait, keep it from tile to tile, and start it once"

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ptxsim.checks.barrier_history import history_of
-from ptxsim.checks.grammar import role
+from ptxsim.checks.diagnosis.grammar import role
 from ptxsim.checks.race.conflict import Pair
 from ptxsim.checks.race.wording import UNITS, line_text
 from ptxsim.checks.static_flow import next_rows
@@ -31,7 +31,7 @@ class Edge:
 
     text: str
     hint: str
-    cause: str = ""  # for the order of findings (report/ranking.py)
+    cause: str = ""  # for the order of findings (causes/ranking.py)
     at: tuple[int, int] | None = None  # (warp, row) to show instead of the later access
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ptxsim.checks.barrier_history import history_of
-from ptxsim.checks.deadlock.wait_graph import Model
-from ptxsim.checks.exchanged_copies import exchanged_copies
-from ptxsim.checks.grammar import role
+from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
+from ptxsim.checks.diagnosis.exchanged_copies import exchanged_copies
+from ptxsim.checks.diagnosis.grammar import role
+from ptxsim.checks.diagnosis.unseen_arrival import FRESH_HINT
 from ptxsim.checks.observer import Observer
-from ptxsim.checks.race.unseen_arrival import FRESH_HINT
 from ptxsim.checks.static_flow import reachable, signal_rows
 
 _SHARED_ID = "give each warpgroup its own barrier id: warpgroup_sync(1 + wg_id), and 0 to cta_sync alone"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.diagnosis.unseen_arrival import Edge, no_cta_sync, others_waited, passed_at_once
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import Pair
 from ptxsim.checks.race.shadow_order import NO_FENCE_READ, NO_FENCE_WRITE, NO_TCGEN05_FENCE, SAME_VALUE
-from ptxsim.checks.race.unseen_arrival import Edge, no_cta_sync, others_waited, passed_at_once
 from ptxsim.checks.race.wording import UNITS, line_of, line_text, thread_of, threads_of
 
 _COPY_FENCE_HINT = (

@@ -15,6 +15,7 @@ _COUNTS = ("slot", "bytes", "arrivals", "ahead", "bytes only", "partial", "misro
 ORDER: tuple[tuple[str, tuple[str, ...]], ...] = (  # (kind, causes); no causes: all that are not named
     ("deadlock", ("endless",)),
     ("collective", ()),
+    ("collective", ("left",)),
     ("illegal", ()),
     ("mbarrier", ()),
     ("tmem-alloc", ()),
