@@ -17,9 +17,9 @@ class Descriptors(Observer):
         self.reporter = reporter
         self.known: set[int] = set()
 
-    def mma_issue(self, cluster, split, op) -> None:
-        for bits in (op.a, op.b):
-            if isinstance(bits, int) and bits not in self.known:
+    def tensor_issue(self, cluster, split, work) -> None:
+        for bits in work.footprint.descriptors:
+            if bits not in self.known:
                 self.known.add(bits)
                 self._check(split, bits)
 
