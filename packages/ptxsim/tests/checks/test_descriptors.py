@@ -55,5 +55,5 @@ def test_an_operand_behind_the_start_of_a_pattern(start, base, box, severity):
     checks = Descriptors(None, said)
     if box:
         checks.tma_issue(*loaded(*box))
-    checks.mma_issue(None, None, types.SimpleNamespace(a=bits, b=bits))
+    checks.tensor_issue(None, None, types.SimpleNamespace(footprint=Footprint((0,), descriptors=(bits,))))
     assert [(kind, level) for kind, level, _ in said] == ([("misaligned", severity)] if severity else [])
