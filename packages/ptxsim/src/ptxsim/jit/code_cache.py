@@ -16,6 +16,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import platformdirs
+
 _PACKAGE = Path(__file__).parents[1]
 _SOURCES = ("jit/*.py", "isa/mathlib/*.py", "isa/address_map.py", "isa/operands.py")  # what it may import
 
@@ -23,10 +25,7 @@ _SOURCES = ("jit/*.py", "isa/mathlib/*.py", "isa/address_map.py", "isa/operands.
 def cache_directory() -> Path:
     """Where generated code lives: $LAB_CACHE/ptxsim, the user's cache directory, or a temporary one."""
     root = os.environ.get("LAB_CACHE")
-    base = (
-        Path(root) if root else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tirx-lab"
-    )
-    path = base / "ptxsim"
+    path = (Path(root) if root else platformdirs.user_cache_path("tirx-lab", appauthor=False)) / "ptxsim"
     try:
         path.mkdir(parents=True, exist_ok=True)
         return path

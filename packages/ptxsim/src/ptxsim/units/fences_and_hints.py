@@ -32,8 +32,7 @@ def fence(instr):
     mods = set(instr.mods)
 
     def run(cluster, split, args):
-        if cluster.checks:
-            cluster.checks.fence(cluster, split, mods)
+        cluster.bus.fence(cluster, split, mods)
 
     return run
 

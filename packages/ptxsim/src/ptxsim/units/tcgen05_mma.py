@@ -197,8 +197,7 @@ def _check_issue(cluster, split, group: int) -> None:
 
 
 def _issue(cluster, split, op: Mma) -> None:
-    if cluster.checks:
-        cluster.checks.mma_issue(cluster, split, op)
+    cluster.bus.mma_issue(cluster, split, op)
     cluster.tensor_operations += 1
     if not cluster.dry:
         cluster.engine.submit(Work(("tensor", split.thread), None, "tcgen05.mma", _execute_all, op))
@@ -224,8 +223,7 @@ def execute(cluster, ops: list[Mma]) -> None:
     """Runs instructions that accumulate into the same D as one product with a longer K."""
     first = ops[0]
     ranks = pair(first, cluster)
-    if cluster.checks:
-        cluster.checks.mma_execute(cluster, ops, ranks)
+    cluster.bus.mma_execute(cluster, ops, ranks)
     halves = [_operand(cluster, ops, rank, "b") for rank in ranks]
     b = halves[0] if len(halves) == 1 else np.concatenate(halves)
     for i, rank in enumerate(ranks):

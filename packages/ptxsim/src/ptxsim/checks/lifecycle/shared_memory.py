@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptxsim.checks.observer import Observer
+from ptxsim.events.observer import Observer
 from ptxsim.isa.address_map import OFFSET_MASK, RANK_SHIFT, SHARED_BASE, SHARED_END
 from ptxsim.isa.number_formats import DECODERS
 from ptxsim.jit import bytecode

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptxsim.checks.observer import Observer
 from ptxsim.checks.race.async_work import Issued, spans_of
 from ptxsim.checks.race.clock_rows import joined, most, with_epoch
 from ptxsim.checks.race.shadow_bytes import SHARED
 from ptxsim.checks.race.shadow_order import SERIAL
 from ptxsim.checks.race.shadow_tmem import rectangle
 from ptxsim.checks.race.vector_clocks import Stamp
+from ptxsim.events.observer import Observer
 from ptxsim.isa.number_formats import DECODERS
 from ptxsim.machine.tensor_memory import COLUMNS, LANES, split_address
 from ptxsim.units.matrix_operands import operand_chunks
