@@ -9,7 +9,6 @@ from collections import Counter
 
 import numpy as np
 
-from ptxsim.checks.observer import Observer
 from ptxsim.checks.race.conflict import Pair
 from ptxsim.checks.race.deferred_reads import HELD, DeferredReads
 from ptxsim.checks.race.shadow_access import COMPLETE, NEEDS_READS, touch_log, touch_spans
@@ -44,6 +43,7 @@ from ptxsim.checks.race.shadow_words import (
     describe,
 )
 from ptxsim.checks.static_flow import targets
+from ptxsim.events.observer import Observer
 from ptxsim.frontend.parser import Imm, Reg, Vec
 from ptxsim.isa.memory_access import STRONG as STRONG_MODIFIERS
 from ptxsim.jit.bytecode import LOG_PLACE

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptxsim.checks.observer import Observer
 from ptxsim.checks.race.vector_clocks import Stamp
+from ptxsim.events.observer import Observer
 from ptxsim.isa.address_map import GLOBAL_BASE
 from ptxsim.jit import bytecode
 
