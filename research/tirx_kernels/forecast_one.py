@@ -1,4 +1,4 @@
-"""`python forecast_one.py MODULE ARCH LABEL OUT.json`: what one workload would take on a B200, by the time model.
+"""`python forecast_one.py MODULE ARCH LABEL OUT.json`: what a workload would take on a B200, by a model.
 
 The library's benchmark is started with torch on the CPU. What it would time is called once; its launches
 are not run, but recorded and replayed by ptxsim.forecasting. OUT has each launch's time without the device's

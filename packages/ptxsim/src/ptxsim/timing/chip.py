@@ -76,7 +76,6 @@ class Chip:
     launch: float  # s
     launch_floor: float
     rotated: float  # B of arrays that the harness goes through before it comes to the same ones again
-    flushed: float  # B that the harness writes between two launches, so that L2 holds these
     idle_power: float
     power_cap: float
     power_exponent: float
@@ -88,6 +87,7 @@ class Chip:
     hbm_energy: float
     shared_energy: float
     issue_energy: float
+    flushed: float = 0.0  # B that the harness writes between two launches, so that L2 holds these
 
 
 @cache
@@ -105,4 +105,4 @@ def chip(name: str, harness: str = "") -> Chip:
     found = table(name)
     chosen = found | (found["harness"][harness] if harness else {})
     names = [f.name for f in fields(Chip)][2:]
-    return Chip(found["chip"], found["arch"], **{n: float(chosen[n]["value"]) for n in names})
+    return Chip(found["chip"], found["arch"], **{n: float(chosen[n]["value"]) for n in names if n in chosen})

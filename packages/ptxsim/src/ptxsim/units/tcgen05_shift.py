@@ -1,6 +1,6 @@
 """tcgen05.shift (PTX ISA 9.7.16.9.3): rows of tensor memory move by one, in order with the thread's MMAs.
 
-Of the 32 lanes that begin at the address, lane i gets the eight columns of lane i + 1; the last keeps its own.
+Of the 32 lanes from the address on, lane i gets the eight columns of lane i + 1; the last keeps its own.
 The text says "down" and does not number rows. That this is towards lane 0 follows from what feeds it:
 im2col::w::128 loads halo pixels behind every 32 (5.5.5.3), and tcgen05.cp.4x256b, which comes after a shift
 (9.7.16.6.2), gives each 32 lanes one new row, their next pixel. No chip was asked.

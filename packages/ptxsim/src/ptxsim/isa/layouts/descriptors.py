@@ -178,9 +178,10 @@ def decode_instruction_descriptor(
         _check_shape(where, m, n, kind, cta_group)
     flags = [bool(_field(bits, low, 1)) for low in (15, 16, 13, 14, 3)]
     selector = _field(bits, 0, 2) if sparse else 0
-    most = 1 if kind in ("f16", "tf32") else 0
-    if selector > most:
-        raise ValueError(f"{where}: sparsity selector {selector}, expected at most {most}")
+    if selector and kind not in ("f16", "tf32"):
+        raise ValueError(f"{where}: sparsity selector {selector}, expected 0")
+    if selector > 1:
+        raise NotImplementedError(f"sparsity selector {selector}")
     return InstructionDescriptor(m, n, MMA_K[kind] * (2 if sparse else 1), *types, *flags, sparse, selector)
 
 
