@@ -21,12 +21,11 @@ _SOURCES = ("jit/*.py", "isa/mathlib/*.py", "isa/address_map.py", "isa/operands.
 
 
 def cache_directory() -> Path:
-    """Where generated code lives: $LAB_CACHE/ptxsim, the user's cache directory, or a temporary one."""
-    root = os.environ.get("LAB_CACHE")
-    base = (
-        Path(root) if root else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tirx-lab"
+    """Where generated code lives: $PTXSIM_CACHE, the user's cache directory, or a temporary one."""
+    asked = os.environ.get("PTXSIM_CACHE")
+    path = (
+        Path(asked) if asked else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ptxsim"
     )
-    path = base / "ptxsim"
     try:
         path.mkdir(parents=True, exist_ok=True)
         return path
