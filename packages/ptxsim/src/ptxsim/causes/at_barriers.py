@@ -194,7 +194,7 @@ AT_BARRIERS = (
     ),
     Cause(
         "one-cta",
-        185,
+        180,
         "one CTA of the cluster arrives on a barrier that counts one arrival for all: test its "
         "rank, or count both",
         text="{who} arrive on it at line {line}, but it has init({count})",

@@ -17,9 +17,9 @@ class Reason:
     row: int | None = None  # of the program, where the reason has a line of its own
 
 
-def reason(name: str, row: int | None = None, **facts) -> Reason:
+def reason(cause: str, row: int | None = None, /, **facts) -> Reason:
     """The cause of this name, told with these facts."""
-    return Reason(CAUSES[name], CAUSES[name].tell(**facts), row)
+    return Reason(CAUSES[cause], CAUSES[cause].tell(**facts), row)
 
 
 def why(cluster, histories: dict, place: tuple[int, int], reporter) -> Reason:

@@ -27,7 +27,7 @@ class Edge:
     at: tuple[int, int] | None = None  # (warp, row) to show instead of the later access
 
 
-def edge(name: str, at: tuple[int, int] | None = None, **facts) -> Edge:
+def edge(name: str, at: tuple[int, int] | None = None, /, **facts) -> Edge:
     """The cause of this name, told with these facts."""
     return Edge(CAUSES[name], CAUSES[name].tell(**facts), at)
 

@@ -19,7 +19,7 @@ class Found:
     waiter: Waiter
 
 
-def found(name: str, waiter: Waiter, **facts) -> Found:
+def found(name: str, waiter: Waiter, /, **facts) -> Found:
     """The cause of this name, told with these facts and with who waits for what."""
     cause = CAUSES[name]
     own = {"waits": says(waiter, "waits"), "has": agree(waiter.who, "has"), "wants": waiter.wants}
