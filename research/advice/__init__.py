@@ -1,1 +1,1 @@
-"""Does the first finding name the cause, and does it ever send the wrong way? Protocol mistakes by machine."""
+"""Does the first finding name the cause, does it ever lead astray? Mistakes made by machine."""

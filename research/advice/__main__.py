@@ -1,7 +1,7 @@
 """The rates of right first causes and of wrong advice on mistakes whose cause is known.
 
-    python -m research.advice --seed 1 --count 60 --out seed1.jsonl     draw, run as `./lab check` does, report
-    python -m research.advice --report seed1.jsonl [--list]             report again
+    python -m research.advice --seed 1 --count 60 --out seed1.jsonl   draw, run as `./lab check`, report
+    python -m research.advice --report seed1.jsonl [--list]           report again
 
 A run of --out can be continued. Mistakes that the compiler refuses, that change nothing, or that no run
 finds are counted apart: they have no first finding. README.md has the figures.

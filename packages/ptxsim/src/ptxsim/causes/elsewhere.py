@@ -34,6 +34,11 @@ ELSEWHERE = (
         explains=ERRORS,
     ),
     Cause(
+        "aligned",
+        10,
+        "all 32 lanes must execute it: no elect.sync, lane or divergent guard around it",
+    ),
+    Cause(
         "left-over",
         20,
         "who arrives again (bar.arrive), or uses the id of others, waits first for who was there before",

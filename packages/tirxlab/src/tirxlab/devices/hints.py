@@ -38,6 +38,7 @@ OF_CAUSES = {
     "not-all-threads": (
         "cta_sync() is for all threads of the CTA: it stands under no condition on the warp or warpgroup"
     ),
+    "aligned": "all 32 lanes must execute it: no elect_sync, lane or divergent guard around it",
     "mma-lanes": 'one elected thread issues it: with Tx.thread(parent="warp")[Tx.ptx.elect_sync()]',
     "uninitialised": (
         ".init() acts in thread 0 of the CTA: it must not stand under a condition that thread 0 does not "
