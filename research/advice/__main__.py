@@ -58,10 +58,10 @@ def report(rows: list[dict], show: bool) -> None:
     for row in rows if show else ():
         if judgement(row) in ("wrong", "vague"):
             first = row["outcome"]["findings"][0]
-            print(f"\n{judgement(row)}: {row['source']} line {row['line']}: {row['old']}  ->  {row['new']}")
-            print(
-                f"  [{first['evidence'].get('cause', '')}] {first['kind']}: {first['message'].splitlines()[0]}"
-            )
+            place = f"{row['source']} line {row['line']}"
+            print(f"\n{judgement(row)}: {place}: {row['old']}  ->  {row['new']}")
+            cause, sentence = first["evidence"].get("cause", ""), first["message"].splitlines()[0]
+            print(f"  [{cause}] {first['kind']}: {sentence}")
             print(f"  hint: {first['hint']}")
 
 
