@@ -3,7 +3,7 @@
 Needs TVM, no GPU. The rungs of a round are built from the solutions. PYTHON is an interpreter with pyptx 0.1,
 whose `ampere/gemm_pipelined` the Ampere track walks through: its PTX is launched as rung 1 is; for later
 rounds, public_set.py does that. PTXAS says how many registers it takes. The set has the form of
-triton_bench.py's, without source text; all of it is the half "unseen".
+by_triton's, without source text; all of it is the half "unseen".
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Whether saved kernels compute what they should, on ptxsim: `python -m research.time.right SET ..`.
 
-For sets made at small sizes (`triton_fourth.py OUT small`, `public_set.py small OUT PYTHON`, and those of the
-fifth round): every kernel runs under both orders with all checks, and its results are compared with numpy.
-What it computes goes by the start of its name. Exit code 1 if one is wrong, is not modelled, or is an error
-for the checks. --out FILE keeps the right ones in one set without cubins: small.tar.xz keeps them
-for the tests.
+For sets made at small sizes (`python -m research.time.by_triton fourth OUT small`, `public_set.py small OUT
+PYTHON`, and those of the fifth round): every kernel runs under both orders with all checks, and its results
+are compared with numpy. What it computes goes by the start of its name. Exit code 1 if one is wrong, is not
+modelled, or is an error for the checks. --out FILE keeps the right ones in one set without cubins:
+small.tar.xz keeps them for the tests.
 """
 
 from __future__ import annotations

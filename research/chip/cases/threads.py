@@ -87,7 +87,8 @@ MATCH = {
 }
 ODD = "setp.eq.u32 %s0, %x0, 1; mov.b32 %o1, 0;"
 REDUX = "@%s0 redux.sync.{} %o1, %r0, 0xaaaaaaaa;"
-ELECT = "elect.sync %o0|%s0, 0xffffffff; selp.b32 %o1, 1, 0, %s0;"
+ELECT = """elect.sync %x0|%s0, 0xffffffff; vote.sync.ballot.b32 %x1, %s0, 0xffffffff; popc.b32 %o0, %x1;
+setp.eq.u32 %s1, %x0, %t; xor.pred %s1, %s1, %s0; selp.b32 %o1, 1, 0, %s1;"""  # whichever lane it is
 ACTIVE = "activemask.b32 %o0; setp.lt.u32 %s0, %t, 5; mov.b32 %o1, 7; @%s0 activemask.b32 %o1;"
 BARWARP = """shl.b32 %x0, %t, 2; add.u32 %x0, %sm, %x0; st.shared.b32 [%x0], %r0; bar.warp.sync 0xffffffff;
 xor.b32 %x1, %t, 5; shl.b32 %x1, %x1, 2; add.u32 %x1, %sm, %x1; ld.shared.b32 %o0, [%x1]; mov.b32 %o1, 0;"""

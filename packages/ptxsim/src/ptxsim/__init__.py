@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from ptxsim.jit.code_cache import cache_directory, is_cold
     from ptxsim.launch import LoadedModule, Result
     from ptxsim.machine.tensor_map import TensorMap
+    from ptxsim.plugins.triton import triton
     from ptxsim.report.findings import CLEAN, Finding, times_text
     from ptxsim.trace.schedule import Costs, Timeline
 
 __all__ = [
     "CAUSES", "CLEAN", "Cause", "Costs", "Finding", "Hints",
     "LoadedModule", "PtxError", "Result", "TensorMap", "Timeline",
-    "cache_directory", "is_cold", "load", "times_text", "warm_up",
+    "cache_directory", "is_cold", "load", "times_text", "triton", "warm_up",
 ]  # fmt: skip
 
 _COMES_FROM = {
@@ -41,6 +42,7 @@ _COMES_FROM = {
     "times_text": "ptxsim.report.findings",
     "Costs": "ptxsim.trace.schedule",
     "Timeline": "ptxsim.trace.schedule",
+    "triton": "ptxsim.plugins.triton",
 }
 
 

@@ -19,10 +19,11 @@ def elf(*opcodes: int) -> bytes:
     """A file with one section of such instructions, and one with the names of sections."""
     code = b"".join(struct.pack("<H14x", 0x7000 | opcode) for opcode in opcodes)
     names = b"\0.text.kernel\0.names\0"
-    head = b"\x7fELF" + bytes(36) + struct.pack("<Q", 64 + len(code) + len(names)) + bytes(12)
-    head += struct.pack("<HH", 2, 1)
-    places = [(1, 64, len(code)), (14, 64 + len(code), len(names))]
-    sections = [struct.pack("<IIQQQQIIQQ", name, 1, 0, 0, at, size, 0, 0, 0, 0) for name, at, size in places]
+    head = b"\x7fELF\2\1\1" + bytes(9)  # 64 bits, the lowest byte first
+    sizes = 64, 0, 0, 64, 2, 1  # of headers; of sections there are two, the second has the names
+    head += struct.pack("<HHIQQQI6H", 2, 190, 1, 0, 0, 64 + len(code) + len(names), 0, *sizes)
+    places = [(1, 1, 64, len(code)), (14, 3, 64 + len(code), len(names))]
+    sections = [struct.pack("<IIQQQQIIQQ", *p[:2], 0, 0, *p[2:], 0, 0, 1, 0) for p in places]
     return head + code + names + b"".join(sections)
 
 

@@ -9,9 +9,10 @@ The simulator's own settings follow the lab's: LAB_JOBS, and its compiled code s
 import os
 from pathlib import Path
 
-os.environ.setdefault(
-    "PTXSIM_CACHE", str(Path(os.environ.get("LAB_CACHE") or Path.home() / ".cache" / "tirx-lab") / "ptxsim")
-)
+import platformdirs
+
+_CACHE = os.environ.get("LAB_CACHE") or platformdirs.user_cache_path("tirx-lab", appauthor=False)
+os.environ.setdefault("PTXSIM_CACHE", str(Path(_CACHE) / "ptxsim"))
 if os.environ.get("LAB_JOBS"):
     os.environ.setdefault("PTXSIM_JOBS", os.environ["LAB_JOBS"])
 

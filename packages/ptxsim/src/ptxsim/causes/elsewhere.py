@@ -151,6 +151,12 @@ ELSEWHERE = (
         "tensor memory is handed over by tcgen05.fence::before_thread_sync, the barrier, after_thread_sync",
     ),
     Cause(
+        "unacquired",
+        230,
+        "acquire what the counter stands for: a fence (__threadfence) behind the atomic, or atom.acquire.gpu",
+        text="the atomic that its CTA knows it by acquires nothing, though known chips read right",
+    ),
+    Cause(
         "groups",
         230,
         "wait_group(n) returns when at most the n newest groups are pending: 0 for the last tile",

@@ -16,6 +16,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import platformdirs
+
 _PACKAGE = Path(__file__).parents[1]
 _SOURCES = ("jit/*.py", "isa/mathlib/*.py", "isa/address_map.py", "isa/operands.py")  # what it may import
 
@@ -23,9 +25,7 @@ _SOURCES = ("jit/*.py", "isa/mathlib/*.py", "isa/address_map.py", "isa/operands.
 def cache_directory() -> Path:
     """Where generated code lives: $PTXSIM_CACHE, the user's cache directory, or a temporary one."""
     asked = os.environ.get("PTXSIM_CACHE")
-    path = (
-        Path(asked) if asked else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ptxsim"
-    )
+    path = Path(asked) if asked else platformdirs.user_cache_path("ptxsim", appauthor=False)
     try:
         path.mkdir(parents=True, exist_ok=True)
         return path

@@ -11,12 +11,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import typer
 
 from tirxlab.checkout import environment
 from tirxlab.cli.common import JsonOption, output, print_json
+from tirxlab.toolchain.cache import root
 
 GOOD, MISSING, OPTIONAL = "ok", "missing", "not here"
 PACKAGES = {  # on the package index -> what is imported of it
@@ -130,8 +130,8 @@ def memory() -> Finding:
 
 
 def cache() -> Finding:
-    """Where built kernels are kept; ~/.cache/tirx-lab unless LAB_CACHE says otherwise."""
-    folder = Path(os.environ.get("LAB_CACHE") or Path.home() / ".cache" / "tirx-lab")
+    """Where built kernels are kept."""
+    folder = root()
     existing = next(p for p in (folder, *folder.parents) if p.exists())
     free = shutil.disk_usage(existing).free / 2**30
     if not os.access(existing, os.W_OK):

@@ -1,6 +1,7 @@
 """Compiled artifacts on disk, found again by what went into them.
 
-The folder is $LAB_CACHE or `~/.cache/tirx-lab`; deleting it is always safe. A broken entry counts as absent.
+The folder is $LAB_CACHE, or the user's cache folder (Linux: `~/.cache/tirx-lab`); deleting it is always safe.
+A broken entry counts as absent.
 """
 
 from __future__ import annotations
@@ -10,12 +11,20 @@ import json
 import os
 from pathlib import Path
 
+import platformdirs
+
 from tirxlab.artifact import FORMAT, Artifact, ArtifactError
+
+
+def root() -> Path:
+    """Where all that can be made again is kept: $LAB_CACHE, or the user's cache folder."""
+    given = os.environ.get("LAB_CACHE")
+    return Path(given) if given else platformdirs.user_cache_path("tirx-lab", appauthor=False)
 
 
 def folder() -> Path:
     """Where artifacts are kept."""
-    return Path(os.environ.get("LAB_CACHE") or Path.home() / ".cache" / "tirx-lab") / "artifacts"
+    return root() / "artifacts"
 
 
 def key(**parts) -> str:

@@ -14,8 +14,8 @@ from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
 from ptxsim.checks.diagnosis.exchanged_copies import exchanged_copies
 from ptxsim.checks.diagnosis.grammar import role
-from ptxsim.checks.observer import Observer
 from ptxsim.checks.static_flow import reachable, signal_rows
+from ptxsim.events.observer import Observer
 
 _MMA = ("tcgen05", ("mma",))
 

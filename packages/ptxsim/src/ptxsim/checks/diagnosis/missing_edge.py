@@ -8,7 +8,13 @@ from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge, no_barrier, others_waited, passed_at_once
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import Pair
-from ptxsim.checks.race.shadow_order import NO_FENCE_READ, NO_FENCE_WRITE, NO_TCGEN05_FENCE, SAME_VALUE
+from ptxsim.checks.race.shadow_order import (
+    NO_FENCE_READ,
+    NO_FENCE_WRITE,
+    NO_TCGEN05_FENCE,
+    SAME_VALUE,
+    UNACQUIRED,
+)
 from ptxsim.checks.race.wording import UNITS, line_of, line_text, thread_of, threads_of
 
 _COPIES = "copy, where one thread is meant to"
@@ -23,6 +29,8 @@ def missing(races, pair: Pair) -> Edge:
         return Edge(_cause(pair), text)
     if pair.code == SAME_VALUE:
         return Edge(_cause(pair), "no barrier between them, but both write the same value")
+    if pair.code > UNACQUIRED:
+        return edge("unacquired")
     if pair.issuers:
         what = _MMAS if first.kind == "mma" else _COPIES
         return edge("issuers", threads=threads_of(races, pair.issuers), what=what)

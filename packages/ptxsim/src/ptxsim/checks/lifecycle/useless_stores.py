@@ -6,7 +6,7 @@ One that stores a part of its tile inside is at the tensor's edge, which is righ
 from __future__ import annotations
 
 from ptxsim.causes.catalogue import CAUSES
-from ptxsim.checks.observer import Observer
+from ptxsim.events.observer import Observer
 
 
 class UselessStores(Observer):

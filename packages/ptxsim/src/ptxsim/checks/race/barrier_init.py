@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
-from ptxsim.checks.observer import Observer
+from ptxsim.events.observer import Observer
 
 
 class BarrierInit(Observer):

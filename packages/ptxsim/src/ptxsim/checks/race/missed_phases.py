@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.barrier_history import history_of
-from ptxsim.checks.observer import Observer
+from ptxsim.events.observer import Observer
 from ptxsim.machine.split import Location
 
 

@@ -1,25 +1,15 @@
-"""Triton kernels of the fifth round: `python triton_fifth.py OUT.tar.xz [small]`. Needs Triton 3.9, no GPU.
-
-Which of the known kinds it has, and at which sizes, tiles, stages and warps, is drawn by machine (drawn.py).
-New are triton_fifth_products.py, attention within a window and of queries that share their keys, and half of
-the streams (triton_fifth_streams.py). All of it is the half "unseen". "small" makes the same kernels at sizes
-that right.py checks on ptxsim.
-"""
+"""Products and attention of the fifth and sixth round, their sizes drawn by machine."""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
-import drawn
-import triton
-import triton.language as tl
-from triton_bench import Row, attention, gemm, save
-from triton_fifth_products import chain, gradient, of_experts, router, shared_out, thin_rows
-from triton_fifth_streams import streams
-from triton_fourth import described, dual, heads, image, looping, of_tiles, scaled, triangular, weights
-from triton_more import batched, fused, product, split_k
+from research.time import drawn
+from research.time.by_triton.attention import attention, heads, several, shared_keys, windowed
+from research.time.by_triton.kinds import dual, image, looping, of_tiles, scaled, triangular, weights
+from research.time.by_triton.layers import chain, gradient, of_experts, router, shared_out, thin_rows
+from research.time.by_triton.products import batched, described, fused, gemm, product, split_k
+from research.time.by_triton.row import Row
 
 WORK = (12e9, 60e9)  # operations of a product of halves
 TILES = (
@@ -28,9 +18,6 @@ TILES = (
 )  # fmt: skip
 WIDE = ((64, 128, 128), (128, 64, 128), (128, 128, 128), (128, 256, 128), (128, 128, 64))  # of bytes
 NARROW = ((64, 64, 32), (64, 128, 32), (128, 64, 32), (128, 128, 32))  # of float32
-
-
-# ---- products of kinds that earlier rounds have ----
 
 
 class Shape:
@@ -75,7 +62,7 @@ def of_kind(kind: str, small: bool) -> Row:
 
 
 def of_fourth(kind: str, small: bool) -> Row:
-    """Kinds of triton_fourth.py."""
+    """Kinds that the fourth round brought."""
     if kind == "scaled int8":
         return of_tiles(scaled, *Shape(kind, small, WIDE, 1).plan, "int8", "float16")
     if kind == "scaled float8":
@@ -142,59 +129,6 @@ def new_products(small: bool) -> list[Row]:
 # ---- attention ----
 
 
-@triton.jit
-def windowed(q_ptr, k_ptr, v_ptr, out_ptr, length, window, scale, ROWS: tl.constexpr, KEYS: tl.constexpr,
-             DIM: tl.constexpr, STAGES: tl.constexpr):  # fmt: skip
-    """Causal attention of several heads; a row sees the last `window` keys."""
-    blocks = length // ROWS
-    base, block = tl.program_id(0) // blocks * length, tl.program_id(0) % blocks
-    rows, dims = block * ROWS + tl.arange(0, ROWS), tl.arange(0, DIM)
-    q = tl.load(q_ptr + (base + rows)[:, None] * DIM + dims[None, :])
-    top = tl.full((ROWS,), -1e30, tl.float32)
-    total = tl.zeros((ROWS,), tl.float32)
-    acc = tl.zeros((ROWS, DIM), tl.float32)
-    first = tl.maximum(block * ROWS - window, 0) // KEYS * KEYS
-    for start in tl.range(first, (block + 1) * ROWS, KEYS, num_stages=STAGES):
-        keys = start + tl.arange(0, KEYS)
-        k = tl.load(k_ptr + (base + keys)[None, :] * DIM + dims[:, None])
-        apart = rows[:, None] - keys[None, :]
-        score = tl.where((apart >= 0) & (apart < window), tl.dot(q, k) * scale, -1e30)
-        new_top = tl.maximum(top, tl.max(score, axis=1))
-        weight = tl.exp2(score - new_top[:, None])
-        shrink = tl.exp2(top - new_top)
-        total = total * shrink + tl.sum(weight, axis=1)
-        v = tl.load(v_ptr + (base + keys)[:, None] * DIM + dims[None, :])
-        acc = tl.dot(weight.to(tl.float16), v, acc * shrink[:, None])
-        top = new_top
-    at = out_ptr + (base + rows)[:, None] * DIM + dims[None, :]
-    tl.store(at, (acc / total[:, None]).to(tl.float16))
-
-
-@triton.jit
-def shared_keys(q_ptr, k_ptr, v_ptr, out_ptr, length, scale, ROWS: tl.constexpr, KEYS: tl.constexpr,
-                DIM: tl.constexpr, STAGES: tl.constexpr):  # fmt: skip
-    """One new token: ROWS heads of queries share the keys of a CTA, and see all of them."""
-    base = tl.program_id(0) * length
-    dims = tl.arange(0, DIM)
-    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    q = tl.load(q_ptr + rows[:, None] * DIM + dims[None, :])
-    top = tl.full((ROWS,), float("-inf"), tl.float32)
-    total = tl.zeros((ROWS,), tl.float32)
-    acc = tl.zeros((ROWS, DIM), tl.float32)
-    for start in tl.range(0, length, KEYS, num_stages=STAGES):
-        keys = base + start + tl.arange(0, KEYS)
-        k = tl.load(k_ptr + keys[None, :] * DIM + dims[:, None])
-        score = tl.dot(q, k) * scale
-        new_top = tl.maximum(top, tl.max(score, axis=1))
-        weight = tl.exp2(score - new_top[:, None])
-        shrink = tl.exp2(top - new_top)
-        total = total * shrink + tl.sum(weight, axis=1)
-        v = tl.load(v_ptr + keys[:, None] * DIM + dims[None, :])
-        acc = tl.dot(weight.to(tl.float16), v, acc * shrink[:, None])
-        top = new_top
-    tl.store(out_ptr + rows[:, None] * DIM + dims[None, :], (acc / total[:, None]).to(tl.float16))
-
-
 def blocks(what: str, rows=(64, 128)) -> tuple[int, int, int, int, int]:
     """(rows, keys, dim, warps, stages); 16 rows a warp, four warps at least."""
     chance = drawn.machine(f"{what} block")
@@ -228,25 +162,3 @@ def attentions(small: bool) -> list[Row]:
     )
     found.append(several(shared_keys, *((3, 256, 0) if small else (count, length, 0)), block))
     return found
-
-
-def several(kernel, count: int, length: int, window: int, block) -> Row:
-    """Heads of windowed or shared_keys."""
-    rows, keys, dim, warps, stages = block
-    asked = count * (length if window else rows)
-    args = [("q", "float16", (asked, dim), "in")]
-    args += [(n, "float16", (count * length, dim), "in") for n in "kv"]
-    args += [("out", "float16", (asked, dim), "out"), ("length", length)]
-    args += [("window", window)] * bool(window) + [("scale", 0.18)]
-    shape = "x".join(map(str, (count, length, window, dim) if window else (count, length, dim)))
-    name = f"{kernel.__name__}_{shape}_{rows}x{keys}_s{stages}_w{warps}"
-    constants = dict(ROWS=rows, KEYS=keys, DIM=dim, STAGES=stages)
-    work = 4.0 * asked * (window or length) * dim
-    return Row(name, kernel, args, constants, asked // rows, warps, work)
-
-
-if __name__ == "__main__":
-    small = sys.argv[2:] == ["small"]
-    made = [of_kind(kind, small) for kind in KNOWN] + new_products(small)
-    made += attentions(small) + streams(small)
-    save([replace(row, half="unseen") for row in made], Path(sys.argv[1]))

@@ -1,16 +1,13 @@
-"""Products by Triton that no round before the fifth has; triton_fifth.py saves them.
-
-Four experts with weights of their own, a weight gradient (both sides transposed), a router's softmax over the
-whole row, a tile's K shared out among CTAs (stream-K), few rows, two products in a chain.
-"""
+"""Products as layers have them: experts, a weight gradient, a router, shared K steps, few rows, a chain."""
 
 from __future__ import annotations
 
-import drawn
 import triton
 import triton.language as tl
-from triton_bench import SMS, Row
-from triton_fourth import name_of, tile_of
+
+from research.time import drawn
+from research.time.by_triton.kinds import tile_of
+from research.time.by_triton.row import SMS, Row, name_of
 
 
 @triton.jit

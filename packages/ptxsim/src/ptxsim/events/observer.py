@@ -56,8 +56,8 @@ class Observer:
     def async_arrive(self, cluster, place, token) -> None:
         """TMA bytes or a tcgen05.commit reach a barrier."""
 
-    def cp_async_arrive(self, cluster, split, place, token) -> None:
-        """The cp.async of one lane so far are done, and it arrives: a tuple of their tokens."""
+    def cp_async_arrive(self, cluster, split, place, tokens: list) -> None:
+        """The cp.async of one lane so far are done, and it arrives; `tokens` are theirs."""
 
     # tensor memory
     def tmem_alloc(self, cluster, split, start: int, columns: int, place, group: int) -> None: ...

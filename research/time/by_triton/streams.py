@@ -1,11 +1,59 @@
-"""Triton kernels of the fourth round that move data rather than multiply; triton_fourth.py saves them."""
+"""Kernels that move data rather than multiply: sums, norms, gates, transposition, losses."""
 
 from __future__ import annotations
 
 import triton
 import triton.language as tl
-from triton_bench import Row
-from triton_more import gated, rows_of
+
+from research.foreign import triton_code as code
+from research.time.by_triton.row import Row
+
+
+@triton.jit
+def gated(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
+    """out = SiLU(x[:, :columns]) * x[:, columns:]"""
+    row = tl.program_id(0)
+    for start in range(0, columns, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        gate = tl.load(x_ptr + row * 2 * columns + at, mask=at < columns, other=0.0).to(tl.float32)
+        up = tl.load(x_ptr + row * 2 * columns + columns + at, mask=at < columns, other=0.0).to(tl.float32)
+        done = gate * tl.sigmoid(gate) * up
+        tl.store(out_ptr + row * columns + at, done.to(out_ptr.dtype.element_ty), mask=at < columns)
+
+
+@triton.jit
+def rms_norm(x_ptr, weight_ptr, out_ptr, columns, eps, BLOCK: tl.constexpr):
+    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    inside = at < columns
+    x = tl.load(x_ptr + row * columns + at, mask=inside, other=0.0).to(tl.float32)
+    scale = tl.rsqrt(tl.sum(x * x, axis=0) / columns + eps)
+    weight = tl.load(weight_ptr + at, mask=inside, other=0.0).to(tl.float32)
+    tl.store(out_ptr + row * columns + at, (x * scale * weight).to(out_ptr.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def transpose(x_ptr, out_ptr, height, width, BLOCK: tl.constexpr):
+    across = width // BLOCK
+    rows = tl.program_id(0) // across * BLOCK + tl.arange(0, BLOCK)
+    columns = tl.program_id(0) % across * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + rows[:, None] * width + columns[None, :])
+    tl.store(out_ptr + columns[:, None] * height + rows[None, :], tl.trans(x))
+
+
+@triton.jit
+def log_sum_exp(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
+    """One pass with a running maximum, as the loss of a language model takes it."""
+    row = tl.program_id(0)
+    most = tl.full((BLOCK,), float("-inf"), tl.float32)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, columns, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * columns + at, mask=at < columns, other=-65000.0).to(tl.float32)
+        higher = tl.maximum(most, x)
+        total = total * tl.exp(most - higher) + tl.exp(x - higher)
+        most = higher
+    top = tl.max(most, axis=0)
+    tl.store(out_ptr + row, top + tl.log(tl.sum(total * tl.exp(most - top), axis=0)))
 
 
 @triton.jit
@@ -86,54 +134,49 @@ def column_sums(x_ptr, out_ptr, rows, columns, slabs, ROWS: tl.constexpr, BLOCK:
     tl.store(out_ptr + slab * columns + at, tl.sum(total, axis=0))
 
 
-@triton.jit
-def adam(grad_ptr, weight_ptr, mean_ptr, square_ptr, rate, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    grad = tl.load(grad_ptr + at).to(tl.float32)
-    mean = 0.9 * tl.load(mean_ptr + at) + 0.1 * grad
-    square = 0.999 * tl.load(square_ptr + at) + 0.001 * grad * grad
-    weight = tl.load(weight_ptr + at) - rate * mean / (tl.sqrt(square) + 1e-8)
-    tl.store(mean_ptr + at, mean)
-    tl.store(square_ptr + at, square)
-    tl.store(weight_ptr + at, weight)
+# ---- rows ----
 
 
-@triton.jit
-def running_sum(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
-    before = 0.0
-    for start in range(0, columns, BLOCK):
-        at = start + tl.arange(0, BLOCK)
-        x = tl.load(x_ptr + row * columns + at, mask=at < columns, other=0.0)
-        tl.store(out_ptr + row * columns + at, before + tl.cumsum(x, axis=0), mask=at < columns)
-        before += tl.sum(x, axis=0)
+def add(n: int, block: int) -> Row:
+    args = [("x", "float32", (n,), "in"), ("y", "float32", (n,), "in"), ("out", "float32", (n,), "out")]
+    args += [("n", n)]
+    constants = dict(BLOCK=block)
+    return Row(f"add_{n}_{block}", code.add_masked, args, constants, n // block, block // 256, float(n))
 
 
-@triton.jit
-def dropout(x_ptr, other_ptr, out_ptr, seed, BLOCK: tl.constexpr):
-    """out = dropout(x) + other, a tenth dropped: Philox for each number."""
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    x, other = tl.load(x_ptr + at).to(tl.float32), tl.load(other_ptr + at).to(tl.float32)
-    kept = tl.where(tl.rand(seed, at) > 0.1, x * (1 / 0.9), 0.0)
-    tl.store(out_ptr + at, (kept + other).to(out_ptr.dtype.element_ty))
+def softmax(height: int, width: int) -> Row:
+    args = [("x", "float32", (height, width), "in"), ("out", "float32", (height, width), "out")]
+    args += [("columns", width)]
+    flops = 5.0 * height * width
+    return Row(f"softmax_{height}x{width}", code.softmax_rows, args, dict(BLOCK=width), height, 8, flops)
 
 
-@triton.jit
-def four_taps(x_ptr, weight_ptr, out_ptr, channels, TIMES: tl.constexpr, BLOCK: tl.constexpr):
-    """SiLU of a convolution along time, each channel by itself: four taps, zeros before the first time."""
-    across = channels // BLOCK
-    times = tl.program_id(0) // across * TIMES + tl.arange(0, TIMES)
-    at = tl.program_id(0) % across * BLOCK + tl.arange(0, BLOCK)
-    total = tl.zeros((TIMES, BLOCK), tl.float32)
-    for tap in tl.static_range(4):
-        then = times + tap - 3
-        x = tl.load(x_ptr + then[:, None] * channels + at[None, :], mask=(then >= 0)[:, None], other=0.0)
-        total += x.to(tl.float32) * tl.load(weight_ptr + tap * channels + at).to(tl.float32)[None, :]
-    done = total * tl.sigmoid(total)
-    tl.store(out_ptr + times[:, None] * channels + at[None, :], done.to(out_ptr.dtype.element_ty))
+def layer_norm(height: int, width: int) -> Row:
+    args = [("x", "float16", (height, width), "in"), ("weight", "float32", (width,), "in")]
+    args += [("bias", "float32", (width,), "in"), ("out", "float32", (height, width), "out")]
+    args += [("columns", width), ("eps", 1e-5)]
+    flops = 8.0 * height * width
+    return Row(f"layernorm_{height}x{width}", code.layer_norm, args, dict(BLOCK=1024), height, 4, flops)
 
 
-# ---- rows: (kernel, its extents, its block) ----
+def rows_of(kernel, height: int, width: int, block: int, warps: int, dtype: str = "float16") -> Row:
+    """A kernel with one CTA for each row."""
+    x = ("x", dtype, (height, 2 * width if kernel is gated else width), "in")
+    args = [x, ("out", dtype, (height, width), "out"), ("columns", width)]
+    if kernel is rms_norm:
+        args = [x, ("weight", "float32", (width,), "in"), *args[1:], ("eps", 1e-6)]
+    if kernel is log_sum_exp:
+        args[1] = ("out", "float32", (height,), "out")
+    name = f"{kernel.__name__}_{height}x{width}_{block}_w{warps}"
+    return Row(name, kernel, args, dict(BLOCK=block), height, warps, 4.0 * height * width)
+
+
+def turned(height: int, width: int, block: int, warps: int) -> Row:
+    args = [("x", "float16", (height, width), "in"), ("out", "float16", (width, height), "out")]
+    args += [("height", height), ("width", width)]
+    grid = height // block * (width // block)
+    name = f"transpose_{height}x{width}_{block}"
+    return Row(name, transpose, args, dict(BLOCK=block), grid, warps, float(height * width))
 
 
 def row(kernel, shape, args, constants: dict, grid: int, warps: int, each: float) -> Row:
@@ -178,57 +221,3 @@ def sums(height: int, width: int, slabs: int, rows: int, block: int, warps: int)
     args += [("rows", height), ("columns", width), ("slabs", slabs)]
     grid = width // block * slabs
     return row(column_sums, (height, width), args, dict(ROWS=rows, BLOCK=block), grid, warps, 1)
-
-
-def flat(kernel, count: int, block: int, warps: int) -> Row:
-    """adam or dropout."""
-    if kernel is adam:
-        args = [("grad", "bfloat16", (count,), "in")]
-        args += [(n, "float32", (count,), "inout") for n in ("weight", "mean", "square")] + [("rate", 0.001)]
-    else:
-        args = [(n, "float16", (count,), "in") for n in ("x", "other")]
-        args += [("out", "float16", (count,), "out"), ("seed", 20)]
-    return row(kernel, (count,), args, dict(BLOCK=block), count // block, warps, 10)
-
-
-def running(height: int, width: int, block: int, warps: int) -> Row:
-    args = [("x", "float32", (height, width), "in"), ("out", "float32", (height, width), "out")]
-    args += [("columns", width)]
-    return row(running_sum, (height, width), args, dict(BLOCK=block), height, warps, 2)
-
-
-def taps(times: int, channels: int, rows: int, block: int, warps: int) -> Row:
-    shape = times, channels
-    args = [("x", "bfloat16", shape, "in"), ("weight", "float32", (4, channels), "in")]
-    args += [("out", "bfloat16", shape, "out"), ("channels", channels)]
-    grid = times // rows * (channels // block)
-    return row(four_taps, shape, args, dict(TIMES=rows, BLOCK=block), grid, warps, 12)
-
-
-def streams(small: bool) -> list[Row]:
-    """At the sizes of the round, or of ptxsim."""
-    if small:
-        return [
-            rows_of(gated, 4, 1400, 512, 4, "float16"),
-            vector(32, 700, 8, 256, 4),
-            backward(5, 1500, 2048, 8),
-            entropy(3, 3000, 1024, 8),
-            turning(5, 16, 64, 4),
-            sums(96, 256, 2, 8, 128, 4),
-            flat(adam, 3072, 512, 4),
-            flat(dropout, 3072, 1024, 4),
-            running(3, 1100, 512, 4),
-            taps(64, 256, 16, 128, 4),
-        ]
-    return [
-        rows_of(gated, 7000, 3328, 512, 4, "float16"),
-        vector(14_000, 6_912, 8, 256, 4),
-        backward(11_000, 3_072, 4096, 8),
-        entropy(1_800, 50_304, 2048, 8),
-        turning(9_000, 32, 64, 4),
-        sums(18_432, 3_584, 16, 8, 128, 4),
-        flat(adam, 13_107_200, 512, 4),
-        flat(dropout, 40_960_000, 1024, 4),
-        running(5_000, 5_120, 1024, 4),
-        taps(12_288, 2_816, 16, 128, 4),
-    ]
