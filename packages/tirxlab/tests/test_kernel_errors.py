@@ -62,7 +62,8 @@ SLIPS = {  # name -> (step, size, old, new, words of the message, text of the li
         "the registers of all 128 threads together are a view", "Tx.copy(Dreg[:], tmem",
     ),
     "a transposed operand": (
-        1, (128, 128, 64), "Bsmem[:, :],\n", "Bsmem.T,\n", "takes B as it lies", "Bsmem.T",
+        1, (128, 128, 64), "Bsmem[:, :],\n", "Bsmem.T,\n", "takes B as it lies",
+        "Tx.gemm_async(",
     ),
     "an id asked for again": (
         1, (128, 128, 64), "Tx.copy(Asmem", "row = Tx.thread_id(); Tx.copy(Asmem",
