@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.records import Footprint, Rectangle, SharedSpan, rectangles
 from ptxsim.frontend.parser import Imm
 from ptxsim.isa.address_map import SHARED_START
@@ -207,8 +208,7 @@ def _decode(
 def _check_issue(cluster, split, group: int) -> None:
     if not split.alone:
         message = f"tcgen05.mma issued by {len(split.lanes)} lanes: the product is computed as many times"
-        hint = 'one elected thread issues it: with Tx.thread(parent="warp")[Tx.ptx.elect_sync()]'
-        cluster.reporter.add("illegal", "error", message, hint, split, key="mma-lanes")
+        cluster.reporter.add("illegal", "error", message, CAUSES["mma-lanes"], split, key="mma-lanes")
     if group == 2 and cluster.ctas < 2:
         cluster.reporter.add("cluster", "error", "cta_group::2 in a kernel without CTA clusters", "", split)
 
