@@ -110,3 +110,57 @@ def test_each_cta_of_a_pair_frees_behind_its_own_barrier(barrier, who, severity,
     said = {f.severity for f in result.findings if "read its half of them" in f.message}
     assert said == ({severity} if severity else set()), result.findings
     assert result.verdict == (severity or "clean") and out.tolist() == 2 * list(range(128))
+
+
+TICKET = """.visible .global .u32 count;
+.visible .entry k(.param .u64 p) {
+  .shared .align 4 .b8 last[4];
+  .reg .b64 %p, %o, %c; .reg .b32 %t, %b, %n, %x, %y, %sum, %i; .reg .pred %q;
+  ld.param.u64 %p, [p]; mov.u32 %t, %tid.x; mov.u32 %b, %ctaid.x; mov.u32 %n, %nctaid.x;
+  mov.u64 %c, count;
+  setp.ne.u32 %q, %t, 0;
+  @%q bra TAKEN;
+  mul.wide.u32 %o, %b, 4; add.u64 %o, %p, %o; add.u32 %x, %b, 1; st.global.u32 [%o], %x;
+  RELEASE
+  ATOMIC %x, [%c], 1;
+  ACQUIRE
+  st.shared.u32 [last], %x;
+TAKEN:
+  bar.sync 0;
+  ld.shared.u32 %x, [last]; add.u32 %x, %x, 1; setp.ne.u32 %q, %x, %n;
+  @%q ret;
+  mov.u32 %sum, 0; mov.u32 %i, 0;
+NEXT:
+  mul.wide.u32 %o, %i, 4; add.u64 %o, %p, %o; ld.global.u32 %y, [%o]; add.u32 %sum, %sum, %y;
+  add.u32 %i, %i, 1; setp.lt.u32 %q, %i, %n;
+  @%q bra NEXT;
+  bar.sync 0;
+  setp.ne.u32 %q, %t, 0;
+  @%q ret;
+  st.global.u32 [%p], %sum;
+  ret;
+}
+"""
+FENCE = "fence.acq_rel.gpu;"
+
+
+@pytest.mark.parametrize(
+    "release, atomic, acquire, verdict",
+    [
+        (FENCE, "atom.global.add.u32", FENCE, "clean"),
+        (FENCE, "atom.acquire.gpu.global.add.u32", "", "clean"),
+        (FENCE, "atom.global.add.u32", "", "review"),  # as CUDA's guide and samples have it
+        ("", "atom.global.add.u32", FENCE, "error"),
+        ("", "atom.global.add.u32", "", "error"),
+    ],
+)
+@pytest.mark.parametrize("order", ["program", "adverse"])
+def test_the_last_of_all_ctas_reads_what_the_others_wrote(release, atomic, acquire, verdict, order):
+    out = np.zeros(8, np.uint32)
+    text = HEAD.format(target="sm_90a") + TICKET.replace("RELEASE", release).replace("ATOMIC", atomic)
+    result = ptxsim.load(text.replace("ACQUIRE", acquire)).launch(
+        "k", grid=8, block=32, args=[out], order=order
+    )
+    assert result.verdict == verdict, result.findings
+    assert {f.kind for f in result.findings} == (set() if verdict == "clean" else {"race"})
+    assert out[0] == 36
