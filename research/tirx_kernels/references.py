@@ -20,16 +20,20 @@ def stable_sort(module, config: dict) -> None:
     module.run_test(**config)
 
 
-def top_k(scores: torch.Tensor, count: int, out: dict) -> None:
-    """The largest of each row, and where they stand; which of equal ones is open."""
-    found = torch.topk(scores.float(), count, dim=-1)
-    out["indices"].copy_(found.indices)
+def top_k(scores: torch.Tensor, count: int, out: dict, ascending: bool = False) -> None:
+    """The largest of each row, and where they stand, in that order or by index; of equal ones any."""
+    found = torch.topk(scores.float(), count, dim=-1).indices
+    found = found.sort(dim=-1).values if ascending else found
+    out["indices"].copy_(found)
     if out.get("values") is not None:
-        out["values"].copy_(torch.gather(scores, 1, found.indices))
+        out["values"].copy_(torch.gather(scores, 1, found))
 
 
 def radix_top_k(module, config: dict) -> None:
-    module.run_reference = lambda cfg, data, out: top_k(_plain(data)["scores"], cfg["k"], out)
+    def reference(cfg, data, out):
+        top_k(_plain(data)["scores"], cfg["k"], out, cfg.get("deterministic", False))
+
+    module.run_reference = reference
     module.run_test(**config)
 
 
