@@ -27,7 +27,7 @@ _PARTS = {  # parameter -> what identifies it; what is not listed stands for its
     "chunks": "number(chunks)",
     "cells": "int(cells[0].flat[0]), int(cells[1].flat[0])",  # the row says the shape
     "op": "op.shape, op.group, op.cta, op.a, op.b, op.lane, op.column, op.accumulate, op.disabled, op.ws, "
-    "op.scales",
+    "op.scales, op.metadata",
     "ops": "len(ops), ops[0].where.warp, ops[0].where.mask",  # the MMAs of a thread come in order
     "copy": "copy.form, copy.descriptor, copy.lane, copy.column, copy.packed",
     "log": "inside(log)",
