@@ -10,6 +10,9 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ptxsim.causes.catalogue import CAUSES
+    from ptxsim.causes.cause import Cause
+    from ptxsim.causes.hints import Hints
     from ptxsim.frontend.parser import PtxError
     from ptxsim.jit.code_cache import cache_directory, is_cold
     from ptxsim.launch import LoadedModule, Result
@@ -19,11 +22,15 @@ if TYPE_CHECKING:
     from ptxsim.trace.schedule import Costs, Timeline
 
 __all__ = [
-    "CLEAN", "Costs", "Finding", "LoadedModule", "PtxError", "Result", "TensorMap", "Timeline",
+    "CAUSES", "CLEAN", "Cause", "Costs", "Finding", "Hints",
+    "LoadedModule", "PtxError", "Result", "TensorMap", "Timeline",
     "cache_directory", "is_cold", "load", "times_text", "triton", "warm_up",
 ]  # fmt: skip
 
 _COMES_FROM = {
+    "CAUSES": "ptxsim.causes.catalogue",
+    "Cause": "ptxsim.causes.cause",
+    "Hints": "ptxsim.causes.hints",
     "PtxError": "ptxsim.frontend.parser",
     "LoadedModule": "ptxsim.launch",
     "Result": "ptxsim.launch",

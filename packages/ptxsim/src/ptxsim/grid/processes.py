@@ -112,8 +112,8 @@ def only_new_garbage():
 
 
 def cores() -> int:
-    """Processes to use: $LAB_JOBS, else the cores this process may run on."""
-    asked = os.environ.get("LAB_JOBS", "")
+    """Processes to use: $PTXSIM_JOBS, else the cores this process may run on."""
+    asked = os.environ.get("PTXSIM_JOBS", "")
     if asked.isdigit() and int(asked):
         return int(asked)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -175,7 +175,7 @@ def _received(receivers: list) -> list[Part]:
         try:
             parts.append(receiver.recv())
         except EOFError:
-            raise RuntimeError("a simulator process died; run again with LAB_JOBS=1") from None
+            raise RuntimeError("a simulator process died; run again with PTXSIM_JOBS=1") from None
         if isinstance(parts[-1], BaseException):
             raise parts[-1]
     return parts

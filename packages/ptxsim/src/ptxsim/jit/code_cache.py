@@ -23,9 +23,9 @@ _SOURCES = ("jit/*.py", "isa/mathlib/*.py", "isa/address_map.py", "isa/operands.
 
 
 def cache_directory() -> Path:
-    """Where generated code lives: $LAB_CACHE/ptxsim, the user's cache directory, or a temporary one."""
-    root = os.environ.get("LAB_CACHE")
-    path = (Path(root) if root else platformdirs.user_cache_path("tirx-lab", appauthor=False)) / "ptxsim"
+    """Where generated code lives: $PTXSIM_CACHE, the user's cache directory, or a temporary one."""
+    asked = os.environ.get("PTXSIM_CACHE")
+    path = Path(asked) if asked else platformdirs.user_cache_path("ptxsim", appauthor=False)
     try:
         path.mkdir(parents=True, exist_ok=True)
         return path

@@ -2,8 +2,8 @@
 
 A cluster is a deterministic machine. Where all that its threads can read (registers, shared, tensor and
 global memory, barriers) is again as it was while every thread that can run had its turns, it goes round
-forever: a tile loop without next_tile(), CTAs that poll a flag with bar.sync in the loop. What loops is named
-by the smallest loop of the program that holds the places where its warps were meanwhile.
+forever: a loop over tiles that never takes the next one, CTAs that poll a flag with bar.sync in the loop.
+What loops is named by the smallest loop of the program that holds the places where its warps were meanwhile.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import zlib
 
 import numpy as np
 
+from ptxsim.causes.catalogue import CAUSES
 from ptxsim.jit import bytecode
 from ptxsim.report.findings import Finding
 
@@ -20,10 +21,6 @@ START_TOGETHER = 128  # where other clusters may help it
 AGAIN = 3  # times that a state must come back
 AGAIN_AT_RANDOM = 100  # where the next to run is drawn: until then everybody had a turn
 MOST_INSTRUCTIONS = 4_000_000_000  # warp instructions of a cluster
-HINT = (
-    "nothing that its condition depends on changes any more: is the tile scheduler (or the state) "
-    "initialised, and does every way round call next_tile() (or advance it)?"
-)
 POLLS = ("mbarrier.test_wait", "mbarrier.try_wait", "atom")
 
 
@@ -146,8 +143,9 @@ def report(cluster, rounds: Rounds, proven: bool) -> Finding:
             f"{names} are still in {loops} after {cluster.executed() - rounds.first} warp instructions of "
             f"the cluster (max_instructions={rounds.most}). The run was given up"
         )
+    hint = cluster.reporter.hints.hint(CAUSES["endless"])
     where, evidence = _where(cluster, rounds.rows()), {"cause": "endless"}
-    return Finding("deadlock", "error" if proven else "incomplete", message, HINT, where, evidence)
+    return Finding("deadlock", "error" if proven else "incomplete", message, hint, where, evidence)
 
 
 def _loops(cluster, rows: dict[int, tuple[int, int]]) -> tuple[str, str]:

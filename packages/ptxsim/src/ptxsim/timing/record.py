@@ -54,7 +54,7 @@ def record(launch, index: int = 0) -> Tape:
         done = cluster.run(alone=not listens(launch.program))
     if not done or not recorder.finished:
         raise Unpredictable(
-            "the cluster does not run to its end by itself: ./lab check says what it waits for"
+            "the cluster does not run to its end by itself: a checked run says what it waits for"
         )
     recorder.tape.finished, recorder.tape.lanes = True, recorder.lanes()
     recorder.tape.patched = 32 * sum(size < 32 for size in recorder.patches.values())

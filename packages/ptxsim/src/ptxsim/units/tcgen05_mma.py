@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ptxsim.causes.catalogue import CAUSES
 from ptxsim.frontend.parser import Imm
 from ptxsim.isa.address_map import SHARED_START
 from ptxsim.isa.layouts import (
@@ -190,8 +191,7 @@ def _decode(
 def _check_issue(cluster, split, group: int) -> None:
     if not split.alone:
         message = f"tcgen05.mma issued by {len(split.lanes)} lanes: the product is computed as many times"
-        hint = 'one elected thread issues it: with Tx.thread(parent="warp")[Tx.ptx.elect_sync()]'
-        cluster.reporter.add("illegal", "error", message, hint, split, key="mma-lanes")
+        cluster.reporter.add("illegal", "error", message, CAUSES["mma-lanes"], split, key="mma-lanes")
     if group == 2 and cluster.ctas < 2:
         cluster.reporter.add("cluster", "error", "cta_group::2 in a kernel without CTA clusters", "", split)
 

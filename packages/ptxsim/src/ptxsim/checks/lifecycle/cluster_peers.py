@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.observer import Observer
 from ptxsim.isa.address_map import RANK_SHIFT, SHARED_BASE, SHARED_END
 from ptxsim.jit import bytecode
 from ptxsim.jit.compiled import compiled
 
-_STAY = "end with cluster_sync(): no CTA may leave, or free TMEM, while its peer still works with it"
 _FLAGS = {"acquire", "volatile", "relaxed"}  # loads that can wait for a flag in memory
 
 
@@ -199,5 +199,5 @@ class Peers(Observer):
     def _report(
         self, cluster, kind: str, cta: int, row: int, key: str, message: str, severity="error"
     ) -> None:
-        finding = self.reporter.add(kind, severity, message, _STAY, key=(kind, key))
+        finding = self.reporter.add(kind, severity, message, CAUSES["early-exit"], key=(kind, key))
         finding.where = finding.where or self.reporter.row_place(cluster, cta, row)

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.observer import Observer
 from ptxsim.machine.tensor_memory import COLUMNS, LANES
 from ptxsim.units.tcgen05_mma import result_blocks
 
 _ONE_WARP = "one warp, with all its 32 lanes, does alloc, relinquish_alloc_permit and dealloc"
 _ONE_GROUP = "alloc, relinquish_alloc_permit, dealloc, MMA and commit of a kernel use the same cta_group"
-_ACCUMULATE = "the first MMA of a tile must overwrite: accum=False, or accum=(k != 0) in the K loop"
 _READ = "wait until an MMA has written the accumulator; does the MMA write all columns that are read?"
 
 
@@ -173,4 +173,6 @@ class TmemLife(Observer):
             f"tcgen05.mma adds to tensor memory columns {start}..{start + columns - 1}, which nothing has "
             f"written since they were allocated"
         )
-        self.reporter.add("uninitialized", "error", message, _ACCUMULATE, op.where, key=("tmem-mma",))
+        self.reporter.add(
+            "uninitialized", "error", message, CAUSES["accumulate"], op.where, key=("tmem-mma",)
+        )
