@@ -153,7 +153,7 @@ class _Body:
         tokens.expect(";")
 
     def _list(self, of: type) -> list:
-        found = []
+        found: list = []
         while not found or self.tokens.accept(","):
             at = self.tokens.i
             found.append(self._name(self.tokens.take("word", "a name"), at))
