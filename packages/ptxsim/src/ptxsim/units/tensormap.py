@@ -35,7 +35,7 @@ RECORD = np.dtype(
     ]
 )
 _ORDINAL = {"box_dim", "global_dim", "global_stride", "element_stride"}
-_FIELDS = {name for name in RECORD.names if name != "mark"}
+_FIELDS = {name for name in RECORD.names or () if name != "mark"}
 _TYPES = (
     "u1",
     "u2",
