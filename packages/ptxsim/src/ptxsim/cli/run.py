@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import typer
@@ -43,7 +44,7 @@ def command(
     if form not in FORMATS:
         raise Bad(f"--format is one of {', '.join(FORMATS)} (got {form!r})")
     wanted = [order_of(order.strip()) for order in orders.split(",")]
-    shape = {"grid": triple(grid, "--grid"), "block": triple(block, "--block")}
+    shape: dict[str, Any] = {"grid": triple(grid, "--grid"), "block": triple(block, "--block")}
     shape |= {"cluster": triple(cluster, "--cluster"), "shared_bytes": shared}
     expected = dict(_numbered(item, "--check-against", len(args or [])) for item in check_against)
     saved = dict(_numbered(item, "--out", len(args or [])) for item in out)
