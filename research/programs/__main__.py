@@ -91,6 +91,7 @@ def build(program: Program, root: Path, out: Path) -> str:
         target.write_text(text.replace(old, new))
     files = [str(work / f if (work / f).exists() else root / f) for f in program.files]
     flags = [flag.replace("{root}", str(root)) for flag in program.flags]
+    flags += [] if any(flag.startswith("-std") for flag in flags) else ["-std=c++17"]
     arch = ["-gencode", f"arch={program.arch},code={program.arch}"]
     command = [
         sys.executable,
@@ -98,7 +99,6 @@ def build(program: Program, root: Path, out: Path) -> str:
         "ptxsim",
         "nvcc",
         *arch,
-        "-std=c++17",
         "-w",
         *flags,
         *files,

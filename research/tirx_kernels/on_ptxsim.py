@@ -41,6 +41,7 @@ class Run:
     cluster: tuple
     verdict: str = ""
     seconds: float = 0.0
+    cpu_seconds: float = 0.0  # of this process
     instructions: int = 0
     findings: list[dict] = field(default_factory=list)
     problem: str = ""
@@ -54,6 +55,7 @@ class Simulator:
     dry: bool = False  # run nothing
     order: str | int = "program"
     record: Path | None = None  # folder in which the first launch is kept (recorded.py); it is not run
+    waiting: list[tuple] | None = None  # where there is a list: (kernel, launch) goes there and is not run
     runs: list[Run] = field(default_factory=list)
     storages: dict[int, tuple[np.ndarray, str]] = field(default_factory=dict)
     maps: dict[int, ptxsim.TensorMap] = field(default_factory=dict)
@@ -77,11 +79,15 @@ class Simulator:
 
     def encode_tiled(self, *values) -> None:
         """cuTensorMapEncodeTiled: (map, type, rank, base, dims, strides, box, element strides, ..)."""
+        if self.dry:
+            return
         where, kind, rank, base, *rest = values
         self.maps[_address(where)] = self._tiled(str(kind), rank, _address(base), [int(x) for x in rest])
 
     def opaque(self, kind: int, rank: int, base: int, rest: list[int]) -> list[int]:
         """The same of the driver's call: the 16 words of the map."""
+        if self.dry:
+            return [0] * 16
         made = self._tiled(TYPES[kind], rank, base, rest)
         return np.frombuffer(encoded(made, base - made.byte_offset), np.uint64).tolist()
 
@@ -129,22 +135,31 @@ class Simulator:
         shared = shape.get("tirx.use_dyn_shared_memory", 0)
         if self.dry:
             return
+        if self.waiting is not None:
+            prepared = self._prepared(kernel, values[:count], grid, block, cluster, shared)
+            self.waiting.append((kernel, prepared))
+            return
         run = Run(kernel.name, grid, block, cluster)
         self.runs.append(run)
-        start = time.perf_counter()
+        start, cpu = time.perf_counter(), time.process_time()
         try:
             result = self._simulate(kernel, values[:count], grid, block, cluster, shared)
         except Exception as error:
             run.problem = f"{type(error).__name__}: {error}"[:500]
             raise
         run.seconds = round(time.perf_counter() - start, 2)
+        run.cpu_seconds = round(time.process_time() - cpu, 2)
         run.verdict, run.instructions = result.verdict, result.stats.get("warp_instructions", 0)
         run.findings = [
             {"kind": f.kind, "severity": f.severity, "message": f.message, "count": getattr(f, "count", 1)}
             for f in result.findings
         ]
 
-    def _simulate(self, kernel, values, grid, block, cluster, shared: int):
+    def _simulate(self, *launch):
+        prepared = self._prepared(*launch)
+        return prepared.run(self.checks, self.order, [], False, None, range(math.prod(prepared.clusters)))
+
+    def _prepared(self, kernel, values, grid, block, cluster, shared: int) -> Launch:
         module = self.modules.get(kernel.digest)
         if module is None:
             module = self.modules[kernel.digest] = ptxsim.load(kernel.ptx.read_text())
@@ -158,7 +173,7 @@ class Simulator:
         for row, (host, _, _, _) in enumerate(launch.memory.rows):
             if host in self.storages:
                 launch.memory.names[row] = self.storages[host][1]
-        return launch.run(self.checks, self.order, [], False, None, range(math.prod(launch.clusters)))
+        return launch
 
     def _argument(self, value, param):
         if param.size >= 128:

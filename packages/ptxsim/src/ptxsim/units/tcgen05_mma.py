@@ -1,5 +1,5 @@
 """tcgen05.mma (PTX ISA 9.7.16.9): D[tensor memory] = A * B (+ D), operands found through the descriptors
-given; with .ws, and with block scaling (tcgen05_scales.py).
+given; with .ws, with block scaling (tcgen05_scales.py), with a sparse A (tcgen05_sparse.py).
 
 Products are computed in float32 by numpy's BLAS on the values that the descriptors really point at.
 """
@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from ptxsim.causes.catalogue import CAUSES
+from ptxsim.events.records import Footprint, Rectangle, SharedSpan, rectangles
 from ptxsim.frontend.parser import Imm
 from ptxsim.isa.address_map import SHARED_START
 from ptxsim.isa.layouts import (
@@ -31,15 +34,15 @@ from ptxsim.machine.tensor_memory import COLUMNS, LANES, split_address
 from ptxsim.units.bulk_groups import each_lane
 from ptxsim.units.matrix_operands import K_BYTES, operand_chunks, read_operand
 from ptxsim.units.registry import refuse, unit
-from ptxsim.units.tcgen05_scales import scaled_product
+from ptxsim.units.tcgen05_scales import scale_columns, scaled_product
+from ptxsim.units.tcgen05_sparse import MODELLED_ROWS, dense, metadata_columns
 
 _KINDS = ("f16", "tf32", "f8f6f4", "i8")
 _PLAIN = " ".join(f"kind::{kind}" for kind in _KINDS)
 _USES = ("fill", "use", "lastuse", "discard")
 
 
-@dataclass(slots=True, eq=False)
-class Mma:
+class Mma(NamedTuple):
     """One issued instruction, as the tensor core will see it."""
 
     shape: InstructionDescriptor
@@ -54,9 +57,31 @@ class Mma:
     where: Location  # the thread that issued it
     ws: bool = False  # weight stationary: its own layouts of D and of A in tensor memory
     scales: tuple[int, ...] = ()  # addresses of the scale factors of A and B
+    metadata: int = -1  # address of the indices of a sparse A
+    shift: bool = False  # .ashift: row i of A is row i + 1 of what tensor memory holds
+    footprint: Footprint | None = None  # where anybody listens
+
+    name, text = "tcgen05.mma", "an MMA"
+
+    @property
+    def accumulates(self) -> bool:
+        return self.accumulate
+
+    @property
+    def partial(self) -> bool:
+        return any(self.disabled)
 
     def key(self) -> tuple:
-        return (self.shape, self.group, self.cta, self.lane, self.column, self.disabled, self.ws)
+        return (self.shape, self.group, self.cta, self.lane, self.column, self.disabled, self.ws, self.shift)
+
+    @property
+    def alone(self) -> bool:
+        """Whether it never runs as one with others."""
+        return bool(self.scales) or self.metadata >= 0
+
+    def k_bytes(self, side: str) -> int:
+        """Bytes of a row of operand "a" or "b"."""
+        return K_BYTES * (2 if self.metadata >= 0 and side == "b" else 1)
 
     @property
     def copies(self) -> int:
@@ -67,11 +92,16 @@ class Mma:
 @unit(
     "tcgen05.mma .group.kind{.collector} d, a, b, descriptor{, disabled}, enable",
     "tcgen05.mma .group.scaled.block_scale{.vector}{.collector} d, a, b, descriptor, [sa], [sb], enable",
+    "tcgen05.mma.sp .group.kind{.collector} d, a, b, [m], descriptor{, disabled}, enable",
+    "tcgen05.mma.sp .group.scaled.block_scale{.vector}{.collector} d, a, b, [m], i, [sa], [sb], enable",
+    "tcgen05.mma .group.kind.ashift{.last} d, [a], b, descriptor{, disabled}, enable",
+    "tcgen05.mma.sp .group.kind.ashift{.last} d, [a], b, [m], descriptor{, disabled}, enable",
     "tcgen05.mma.ws .cta_group::1.kind{.weights} d, a, b, descriptor, enable{, mask}",
     kind=_PLAIN,
     scaled=" ".join(f"kind::{kind}" for kind in BLOCK_SCALED_KINDS),
     vector="scale_vec::1X scale_vec::2X scale_vec::4X block16 block32",
     collector=" ".join(f"collector::a::{use}" for use in _USES),
+    last="collector::a::lastuse collector::a::discard",
     weights=" ".join(f"collector::b{n}::{use}" for n in range(4) for use in _USES),
     section="9.7.16.9.1",
     fire_and_forget=True,
@@ -82,12 +112,14 @@ def mma(instr):
     if isinstance(instr.operands[-1], Imm):
         raise refuse(instr, "tcgen05.mma with scale-input-d is not modelled")
     group, ws = 2 if "cta_group::2" in instr.mods else 1, "ws" in instr.mods
+    sparse, shift = "sp" in instr.mods, "ashift" in instr.mods
     factors = _factors(instr, kind) if "block_scale" in instr.mods else 0
 
     def run(cluster, split, operands: Operands):
         d, a, b, descriptor, *masks = cluster.scalars(split, operands.slots)
         lane, column = split_address(d + operands.d_offset)
-        shape, problem = _decode(descriptor & 0xFFFF_FFFF, kind, group, ws, factors)
+        form = descriptor & 0xFFFF_FFFF, kind, group, ws, factors, sparse, shift
+        shape, problem = _decode(*form)
         if shape is not None and operands.mask >= 0 and cluster.scalar(split, operands.mask):
             shape, problem = None, ("unsupported", "incomplete", "a zero-column mask is not modelled")
         if shape is None:
@@ -98,10 +130,16 @@ def mma(instr):
             a = ("tmem", a + operands.a_offset & 0xFFFF_FFFF)
         disabled = tuple([mask & 0xFFFF_FFFF for mask in masks])
         scales = tuple([cluster.address(split, s) & 0xFFFF_FFFF for s in operands.scales])
+        meta = cluster.address(split, operands.metadata) & 0xFFFF_FFFF if operands.metadata else -1
         enabled = cluster.predicate(split, operands.enable)
+        footprint = None
+        if cluster.bus.heard:
+            operands_at = a, b, lane, column, scales, meta
+            footprint = _footprint(form, pair(group, split.cta, cluster.ctas), operands_at)
         for where in each_lane(split):
             accumulate = enabled & where.mask != 0
-            op = Mma(shape, group, split.cta, a, b, lane, column, accumulate, disabled, where, ws, scales)
+            result = lane, column, accumulate, disabled
+            op = Mma(shape, group, split.cta, a, b, *result, where, ws, scales, meta, shift, footprint)
             _issue(cluster, split, op)
 
     return run
@@ -125,21 +163,24 @@ class Operands:
     enable: int  # code of the predicate that says whether D is an input
     scales: tuple[MemArg, ...]  # addresses of scale factors
     mask: int  # slot of the zero-column mask of .ws, or -1
+    metadata: MemArg | None  # address of the indices of a sparse A
 
 
-def _operands(d: MemArg, a, b: int, descriptor: int, *rest) -> Operands:
+def _operands(d: MemArg, a, b: int, *rest) -> Operands:
+    metadata = rest[0] if isinstance(rest[0], MemArg) else None
+    descriptor, *rest = rest[1:] if metadata else rest
     masks = next((r for r in rest if isinstance(r, tuple)), ())
     enable = next(r.code for r in rest if isinstance(r, PredArg))
     scales = tuple(r for r in rest if isinstance(r, MemArg))
     mask = rest[-1] if isinstance(rest[-1], int) else -1
     in_tmem = isinstance(a, MemArg)
     slots = [d.slot, a.slot if in_tmem else a, b, descriptor, *masks]
-    return Operands(slots, d.offset, in_tmem, a.offset if in_tmem else 0, enable, scales, mask)
+    return Operands(slots, d.offset, in_tmem, a.offset if in_tmem else 0, enable, scales, mask, metadata)
 
 
 @functools.lru_cache(maxsize=256)
 def _decode(
-    bits: int, kind: str, group: int, ws: bool, factors: int
+    bits: int, kind: str, group: int, ws: bool, factors: int, sparse: bool, shift: bool
 ) -> tuple[InstructionDescriptor | None, tuple[str, str, str]]:
     """The decoded instruction descriptor; (None, the finding) if it is not legal or not modelled."""
     try:
@@ -151,8 +192,15 @@ def _decode(
         return None, ("descriptor", "error", str(error))
     except NotImplementedError as error:
         return None, ("unsupported", "incomplete", f"tcgen05.mma: {error} is not modelled")
-    if shape.sparse or shape.saturate:
-        what = "sparse MMA" if shape.sparse else "saturation"
+    if shape.sparse != sparse:
+        message = f"tcgen05.mma{'.sp' * sparse} with a descriptor whose bit 2 (sparse) is {shape.sparse:d}"
+        return None, ("descriptor", "error", message)
+    if shift and shape.m not in (128, 256):
+        return None, ("descriptor", "error", f"tcgen05.mma.ashift with M={shape.m}; expected 128 or 256")
+    what = "saturation" if shape.saturate else ""
+    if sparse and shape.m // group != MODELLED_ROWS:
+        what = f"a sparse A of {shape.m // group} rows in each CTA"
+    if what:
         return None, ("unsupported", "incomplete", f"tcgen05.mma: {what} is not modelled")
     return shape, ("", "", "")
 
@@ -160,14 +208,13 @@ def _decode(
 def _check_issue(cluster, split, group: int) -> None:
     if not split.alone:
         message = f"tcgen05.mma issued by {len(split.lanes)} lanes: the product is computed as many times"
-        hint = 'one elected thread issues it: with Tx.thread(parent="warp")[Tx.ptx.elect_sync()]'
-        cluster.reporter.add("illegal", "error", message, hint, split, key="mma-lanes")
+        cluster.reporter.add("illegal", "error", message, CAUSES["mma-lanes"], split, key="mma-lanes")
     if group == 2 and cluster.ctas < 2:
         cluster.reporter.add("cluster", "error", "cta_group::2 in a kernel without CTA clusters", "", split)
 
 
 def _issue(cluster, split, op: Mma) -> None:
-    cluster.bus.mma_issue(cluster, split, op)
+    cluster.bus.tensor_issue(cluster, split, op)
     cluster.tensor_operations += 1
     if not cluster.dry:
         cluster.engine.submit(Work(("tensor", split.thread), None, "tcgen05.mma", _execute_all, op))
@@ -178,73 +225,135 @@ def _execute_all(batch: list[Work]) -> None:
     ops = [work.op for work in batch]
     cluster, start, key = ops[0].where.cluster, 0, ops[0].key()
     for i, op in enumerate(ops[1:], 1):
-        if not op.accumulate or op.scales or op.key() != key:
+        if not op.accumulate or op.alone or op.key() != key:
             execute(cluster, ops[start:i])
             start, key = i, op.key()
     execute(cluster, ops[start:])
 
 
-def pair(op: Mma, cluster) -> list[int]:
+@functools.lru_cache(maxsize=2048)
+def _footprint(form: tuple, ranks: tuple[int, ...], operands: tuple) -> Footprint:
+    """Of an instruction with these arguments of `_decode`; operands: A, B, lane and column of D, scales,
+    metadata.
+    """
+    shape, (_, _, group, ws, _, _, shift) = _decode(*form)[0], form
+    a, b, lane, column, scales, meta = operands
+    op = Mma(shape, group, ranks[0], a, b, lane, column, True, (), None, ws, scales, meta, shift)
+    columns = [*scale_columns(op), *metadata_columns(op)]
+    read = [r for rank in ranks for r in _cells_of_a(op, rank)]
+    read += [Rectangle(rank, 0, LANES, first, count) for rank in ranks for first, count in columns]
+    written = [
+        Rectangle(rank, lane + first, rows, column + start, count)
+        for rank in ranks
+        for first, _, rows, start, _, count in result_blocks(shape.m, shape.n, group, ws)
+    ]
+    spans = [_operand_span(op, rank, side) for rank in ranks for side in "ab"]
+    label = f"MMA {shape.m}x{shape.n} to column {column}"
+    descriptors = tuple(bits for bits in (a, b) if isinstance(bits, int))
+    reads = tuple(span for span in spans if span is not None)
+    return Footprint(ranks, reads, tuple(read), tuple(written), (shape.m, shape.n), descriptors, label)
+
+
+def _operand_span(op: Mma, rank: int, side: str) -> SharedSpan | None:
+    """What is read of A or B in shared memory; None of what lies elsewhere, or has no legal descriptor."""
+    bits, rows, mn, fmt, _ = _side(op, side)
+    if isinstance(bits, tuple):
+        return None
+    try:
+        return _span(rank, bits, rows, DECODERS[fmt].bytes, mn, op.k_bytes(side))
+    except ValueError:
+        return None  # reported where the operand is read
+
+
+@functools.lru_cache(maxsize=2048)
+def _span(rank: int, bits: int, rows: int, width: int, mn: bool, k_bytes: int) -> SharedSpan:
+    chunks = operand_chunks((bits,), rows, width, mn, k_bytes=k_bytes)
+    return SharedSpan(rank, chunks.index, chunks.first, chunks.last)
+
+
+def _cells_of_a(op: Mma, rank: int) -> list[Rectangle]:
+    """What is read of A in tensor memory."""
+    if not isinstance(op.a, tuple):
+        return []
+    lanes = np.concatenate([operand_lanes(op, part) for part in range(op.copies)])
+    return rectangles(rank, lanes, split_address(op.a[1])[1], K_BYTES // 4)
+
+
+def pair(group: int, cta: int, ctas: int) -> tuple[int, ...]:
     """Ranks of the CTAs that take part: the CTA, or the pair of ranks that differ in the last bit."""
-    return [op.cta] if op.group == 1 else [r for r in (op.cta & ~1, op.cta | 1) if r < cluster.ctas]
+    return (cta,) if group == 1 else tuple(r for r in (cta & ~1, cta | 1) if r < ctas)
 
 
 def execute(cluster, ops: list[Mma]) -> None:
     """Runs instructions that accumulate into the same D as one product with a longer K."""
     first = ops[0]
-    ranks = pair(first, cluster)
-    cluster.bus.mma_execute(cluster, ops, ranks)
+    ranks = pair(first.group, first.cta, cluster.ctas)
+    cluster.bus.tensor_execute(cluster, ops)
     halves = [_operand(cluster, ops, rank, "b") for rank in ranks]
     b = halves[0] if len(halves) == 1 else np.concatenate(halves)
     for i, rank in enumerate(ranks):
-        if first.scales:
-            product = scaled_product(cluster, first, rank, _operand(cluster, ops, rank, "a"), b)
+        if first.alone:
+            product = _special_product(cluster, first, rank, b)
         else:
             product = _product(cluster, ops, rank, b)
         if product is not None:
             _write_d(cluster, first, rank, i, product)
 
 
+def _special_product(cluster, op: Mma, rank: int, b: np.ndarray) -> np.ndarray | None:
+    """Of a sparse A, of factors, or of both; None, with a finding, where what they need is not there."""
+    a = _operand(cluster, [op], rank, "a")
+    if op.metadata >= 0:
+        a = dense(cluster, op, rank, a)
+    if a is None:
+        return None
+    return scaled_product(cluster, op, rank, a, b) if op.scales else _multiplied(op, a, b)
+
+
 def _product(cluster, ops: list[Mma], rank: int, b: np.ndarray) -> np.ndarray:
     """A times B for the rows of one CTA; parts of N take A from lanes of their own."""
     op = ops[0]
     parts = op.copies if isinstance(op.a, tuple) else 1
-    found = []
-    for part, columns in enumerate(np.split(b, parts)):
-        a = _operand(cluster, ops, rank, "a", part)
-        if op.shape.d_type == "s32":
-            exact = a.astype(np.float64) @ columns.T.astype(np.float64)
-            found.append(exact.astype(np.int64).astype(np.int32))
-        else:
-            with np.errstate(invalid="ignore", over="ignore"):  # NaN and infinity are results like others
-                found.append(a @ columns.T)
+    found = [
+        _multiplied(op, _operand(cluster, ops, rank, "a", part), columns)
+        for part, columns in enumerate(np.split(b, parts))
+    ]
     return found[0] if parts == 1 else np.concatenate(found, axis=1)
+
+
+def _multiplied(op: Mma, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    if op.shape.d_type == "s32":
+        return (a.astype(np.float64) @ b.T.astype(np.float64)).astype(np.int64).astype(np.int32)
+    with np.errstate(invalid="ignore", over="ignore"):  # NaN and infinity are results like others
+        return a @ b.T
 
 
 def _operand(cluster, ops: list[Mma], rank: int, which: str, part: int = 0) -> np.ndarray:
     """float32 (rows, K) of A or B as CTA `rank` holds it, the K steps of all `ops` side by side."""
-    shape = ops[0].shape
-    if which == "a":
-        rows, mn, fmt, negate = shape.m, shape.a_mn_major, shape.a_type, shape.negate_a
-        sources = tuple([op.a for op in ops])
-    else:
-        rows, mn, fmt, negate = shape.n, shape.b_mn_major, shape.b_type, shape.negate_b
-        sources = tuple([op.b for op in ops])
-    rows //= ops[0].group
+    _, rows, mn, fmt, negate = _side(ops[0], which)
+    sources = tuple([op.a if which == "a" else op.b for op in ops])
     if isinstance(sources[0], tuple):
         found = [_from_tmem(cluster, rank, s[1], rows, op, part) for s, op in zip(sources, ops, strict=True)]
         values = np.concatenate(found, axis=1)
     else:
-        values = _from_shared(cluster, rank, sources, rows, mn, fmt, ops[0])
+        values = _from_shared(cluster, rank, sources, rows, mn, fmt, ops[0], ops[0].k_bytes(which))
     return -values if negate else values
 
 
+def _side(op: Mma, which: str) -> tuple:
+    """(where it is, rows in a CTA, MN-major?, type, negated?) of A or B."""
+    s = op.shape
+    if which == "a":
+        return op.a, s.m // op.group, s.a_mn_major, s.a_type, s.negate_a
+    return op.b, s.n // op.group, s.b_mn_major, s.b_type, s.negate_b
+
+
 def _from_shared(
-    cluster, rank: int, descriptors: tuple, rows: int, mn: bool, fmt: str, op: Mma
+    cluster, rank: int, descriptors: tuple, rows: int, mn: bool, fmt: str, op: Mma, k_bytes: int
 ) -> np.ndarray:
     width = DECODERS[fmt].bytes
     try:
-        chunks = operand_chunks(descriptors, rows, width, mn)
+        chunks = operand_chunks(descriptors, rows, width, mn, k_bytes=k_bytes)
         if chunks.first < SHARED_START or chunks.last >= cluster.launch.shared_end:
             raise ValueError(
                 f"matrix descriptor {descriptors[0]:#x} reaches bytes {chunks.first}..{chunks.last} of "
@@ -253,14 +362,15 @@ def _from_shared(
             )
     except ValueError as error:
         cluster.reporter.add("descriptor", "error", str(error), "", op.where)
-        return np.zeros((rows, len(descriptors) * K_BYTES // width), np.float32)
+        return np.zeros((rows, len(descriptors) * k_bytes // width), np.float32)
     return read_operand(cluster, rank, chunks, rows, fmt, mn)
 
 
 def operand_lanes(op: Mma, part: int = 0) -> np.ndarray:
     """Lanes of tensor memory that hold the rows of A of one CTA, for a part of N; may pass the last one."""
     lane = operand_layout(op.shape.m, 1, 1, op.group, op.ws)[1][: op.shape.m // op.group, 0]
-    return lane + part * (LANES // op.copies) + split_address(op.a[1])[0]
+    lane = lane + part * (LANES // op.copies) + split_address(op.a[1])[0]
+    return np.append(lane[1:], lane[-1]) if op.shift else lane
 
 
 def _from_tmem(cluster, rank: int, address: int, rows: int, op: Mma, part: int = 0) -> np.ndarray:

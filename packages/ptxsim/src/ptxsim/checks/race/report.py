@@ -13,6 +13,7 @@ from ptxsim.checks.race.shadow_order import (
     NO_TCGEN05_FENCE,
     READ_WRITE,
     SAME_VALUE,
+    UNACQUIRED,
 )
 from ptxsim.checks.race.wording import line_of, side_of, text_of
 
@@ -49,12 +50,11 @@ def report(races, pairs: dict[tuple, Pair]) -> None:
         evidence = {
             "place": pair.place,
             "missing": edge.text,
-            "cause": edge.cause,
             "first": side_of(races, pair.first),
             "second": side_of(races, pair.second),
         }
         place = _split(races, pair.second) if edge.at is None else _standing(races, *edge.at)
-        finding = races.reporter.add(kind, severity, what, edge.hint, place, pair.key, **evidence)
+        finding = races.reporter.add(kind, severity, what, edge.cause, place, pair.key, **evidence)
         finding.count += pair.count - 1
         if (kind, severity) == ("race", "error"):
             _drop_consequence(races, pair)
@@ -92,8 +92,8 @@ def _class(pair: Pair) -> tuple[str, str]:
             pair.code == NO_FENCE_READ and pair.second.kind not in ("mma", "wgmma") and pair.elsewhere is None
         )
         return "proxy-fence", "error" if strict else "review"
-    same = pair.code in (NO_TCGEN05_FENCE, SAME_VALUE) or _same_store(pair)
-    return "race", "review" if same else "error"
+    forgiven = pair.code in (NO_TCGEN05_FENCE, SAME_VALUE) or pair.code > UNACQUIRED or _same_store(pair)
+    return "race", "review" if forgiven else "error"
 
 
 def _same_store(pair: Pair) -> bool:

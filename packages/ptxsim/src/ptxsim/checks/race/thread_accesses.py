@@ -51,8 +51,13 @@ class ThreadAccesses(Observer):
         self.clocks.acquire(agent, self.released.get(place), clock=acquires)
         if acquires:
             self.history.others[list(self.flags.get(place, ()))] = 1
-        else:
-            self.flags_seen.setdefault(agent, set()).update(self.flags.get(place, ()))
+            return
+        seen, others = list(self.flags.get(place, ())), self.history.others
+        self.flags_seen.setdefault(agent, set()).update(seen)
+        if (
+            instr.op == "atom"
+        ):  # who takes the last ticket has seen all others: chips then read what they wrote
+            others[seen] = np.where(others[seen], others[seen], 2)
 
     def fence(self, cluster, split, mods: set[str]) -> None:
         if "proxy" in mods or "mbarrier_init" in mods:

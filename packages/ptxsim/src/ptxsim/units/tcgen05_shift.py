@@ -1,0 +1,89 @@
+"""tcgen05.shift (PTX ISA 9.7.16.9.3): rows of tensor memory move by one, in order with the thread's MMAs.
+
+Of the 32 lanes from the address on, lane i gets the eight columns of lane i + 1; the last keeps its own.
+The text says "down" and does not number rows. That this is towards lane 0 follows from what feeds it:
+im2col::w::128 loads halo pixels behind every 32 (5.5.5.3), and tcgen05.cp.4x256b, which comes after a shift
+(9.7.16.6.2), gives each 32 lanes one new row, their next pixel. No chip was asked.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from ptxsim.events.records import Footprint, Rectangle
+from ptxsim.machine.async_queue import Work
+from ptxsim.machine.split import Location
+from ptxsim.machine.tensor_memory import COLUMNS, LANES, split_address
+from ptxsim.units.bulk_groups import each_lane
+from ptxsim.units.registry import unit
+from ptxsim.units.tcgen05_alloc import group_of
+from ptxsim.units.tcgen05_mma import pair
+
+ROWS, WIDTH = 32, 8  # lanes, and columns of 32 bits
+
+
+class Shift(NamedTuple):
+    """One issued instruction."""
+
+    group: int
+    lane: int
+    column: int
+    where: Location
+    footprint: Footprint
+
+    name = text = "tcgen05.shift"
+    accumulates = partial = False
+
+
+@functools.lru_cache(maxsize=256)
+def _footprint(lane: int, column: int, ranks: tuple[int, ...]) -> Footprint:
+    return Footprint(ranks, cells_written=tuple(Rectangle(r, lane, ROWS, column, WIDTH) for r in ranks))
+
+
+@unit("tcgen05.shift .group.down [a]", section="9.7.16.9.3", fire_and_forget=True)
+def shift(instr):
+    group = group_of(instr)
+
+    def run(cluster, split, args):
+        lane, column = split_address(cluster.address(split, args[0]) & 0xFFFF_FFFF)
+        footprint = _footprint(lane, column, pair(group, split.cta, cluster.ctas))
+        if not split.alone:
+            message = f"tcgen05.shift issued by {len(split.lanes)} lanes: rows move as many times"
+            cluster.reporter.add("illegal", "error", message, "one elected thread issues it", split)
+        for where in each_lane(split):
+            op = Shift(group, lane, column, where, footprint)
+            cluster.bus.tensor_issue(cluster, where, op)
+            cluster.engine.submit(
+                Work(("tensor", where.thread), lambda op=op: _execute(cluster, op), "tcgen05.shift")
+            )
+
+    return run
+
+
+def _execute(cluster, op: Shift) -> None:
+    problem = _problem(cluster, op)
+    if problem:
+        kind = "tmem-alloc" if "allocated" in problem else "illegal"
+        cluster.reporter.add(kind, "error", f"tcgen05.shift: {problem}", "", op.where)
+        return
+    lanes = np.arange(op.lane, op.lane + ROWS)
+    cluster.bus.tensor_execute(cluster, [op])
+    for rank in [] if cluster.dry else op.footprint.ranks:
+        cells = cluster.tmem[rank].cells[:, op.column : op.column + WIDTH]
+        cells[lanes[:-1]] = cells[lanes[1:]]
+
+
+def _problem(cluster, op: Shift) -> str:
+    """What keeps the rows from moving, "" if nothing does."""
+    if op.lane % ROWS or op.lane >= LANES:
+        return f"lane {op.lane}; expected 0, 32, 64 or 96"
+    if op.column + WIDTH > COLUMNS:
+        return f"columns {op.column}..{op.column + WIDTH - 1} pass the end of tensor memory"
+    for rank in op.footprint.ranks:
+        if not cluster.tmem[rank].allocated(op.column, WIDTH):
+            last = op.column + WIDTH - 1
+            return f"columns {op.column}..{last} of CTA {rank} are not (all) allocated"
+    return ""
