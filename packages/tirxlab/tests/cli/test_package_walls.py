@@ -23,7 +23,7 @@ INTO_ROOT = r"""
 set -e
 r=$1; shift
 for path in /usr /lib /lib64 /bin /sbin /etc "$PYTHON" "$LAB_VENV"; do
-    if [ -L "$path" ]; then ln -s "$(readlink "$path")" "$r$path"
+    if [ -L "$path" ]; then ln -sfn "$(readlink "$path")" "$r$path"
     elif [ -d "$path" ]; then mkdir -p "$r$path"; mount --rbind -o ro "$path" "$r$path"; fi
 done
 mkdir -p "$r/tmp" "$r/dev/shm" "$r/proc"
