@@ -92,7 +92,13 @@ class Evidence:
 
     def pace(self, stages: float) -> Pace:
         """What the MMAs lose if loads take as long as all stages but one of a ring of so many."""
-        return self.replay.pace(stages - 1)
+        if stages not in self.paces:
+            self.paces[stages] = self.replay.pace(stages - 1)
+        return self.paces[stages]
+
+    @cached_property
+    def paces(self) -> dict[float, Pace]:
+        return {}
 
     @cached_property
     def ring(self) -> int:

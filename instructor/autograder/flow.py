@@ -134,11 +134,10 @@ class Flow(Recorder):
             self.holding[place] |= owners != NOBODY
 
     def timeline(self, costs: Costs) -> Traced:
-        made = super().timeline(costs)
+        """The events in the order of the run: replay.py gives them times."""
         read_out = {event for number in self.summed - {NOBODY} for event in self.sums[number]}
-        return Traced(
-            **vars(made), fed=self.fed, fresh=self.fresh, read_out=read_out, held=int(self.holding.sum())
-        )
+        tied = {"fed": self.fed, "fresh": self.fresh, "read_out": read_out, "held": int(self.holding.sum())}
+        return Traced(self.events, [], 0, costs, self.finished, self.index, **tied)
 
 
 def _values(cells: np.ndarray) -> list[int]:
@@ -165,6 +164,9 @@ class Doubled(Flow):
     def mma_execute(self, cluster, ops: list, ranks: list[int]) -> None:
         self._restore()
         super().mma_execute(cluster, ops, ranks)
+
+    def _sources(self, op, rank: int) -> set[int]:
+        return set()  # nobody asks here
 
     def _warp(self, split) -> str:
         return f"warp {split.warp % self.warps_per_cta}"

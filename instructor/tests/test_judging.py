@@ -30,7 +30,7 @@ def test_a_kernel_that_spares_its_work_when_d_is_there_already_is_wrong():
     assert judge(RECORDED, edited("")).right
     spares = f"if (*(volatile unsigned short *)D_ptr != {canary}) return;"
     judged = judge(RECORDED, edited(spares))
-    assert not judged.right and judged.reason == "it works less when D holds the product already"
+    assert not judged.right and judged.reason == "it does other work when D holds the product already"
     assert judge(replace(RECORDED, record=False), edited(spares)).right  # one launch does not show it
 
 

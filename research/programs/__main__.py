@@ -1,9 +1,11 @@
 """Programs of other people under `ptxsim exec`: fetch, build, run in both orders, compare, write a table.
 
-    python -m research.programs FOLDER [--only PATTERN] [--orders program,adverse] [--table table.csv]
+    python -m research.programs FOLDER [--only PATTERN] [--orders program,adverse] [--manifest FILE]
+                                       [--table table.csv] [--again]
 
-FOLDER keeps clones and builds. manifest.toml says where each program comes from, how it is built, what is
+FOLDER keeps clones and builds. The manifest says where each program comes from, how it is built, what is
 made smaller, and what it prints when it is right. Nothing of the programs is kept in this repository.
+The table is written after every run; a row that it has is not run again unless --again says so.
 """
 
 from __future__ import annotations
@@ -12,11 +14,14 @@ import argparse
 import csv
 import fnmatch
 import json
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -57,8 +62,8 @@ class Program:
     timeout: int = 300
 
 
-def manifest() -> tuple[dict, list[Program]]:
-    data = tomllib.loads((HERE / "manifest.toml").read_text())
+def manifest(path: Path = HERE / "manifest.toml") -> tuple[dict, list[Program]]:
+    data = tomllib.loads(path.read_text())
     return data["sources"], [Program(**entry) for entry in data["program"]]
 
 
@@ -86,6 +91,7 @@ def build(program: Program, root: Path, out: Path) -> str:
         target.write_text(text.replace(old, new))
     files = [str(work / f if (work / f).exists() else root / f) for f in program.files]
     flags = [flag.replace("{root}", str(root)) for flag in program.flags]
+    flags += [] if any(flag.startswith("-std") for flag in flags) else ["-std=c++17"]
     arch = ["-gencode", f"arch={program.arch},code={program.arch}"]
     command = [
         sys.executable,
@@ -93,7 +99,6 @@ def build(program: Program, root: Path, out: Path) -> str:
         "ptxsim",
         "nvcc",
         *arch,
-        "-std=c++17",
         "-w",
         *flags,
         *files,
@@ -125,17 +130,23 @@ def run(program: Program, root: Path, out: Path, order: str) -> dict:
         *args,
     ]
     where = root / Path(program.files[0]).parent
-    try:
-        done = subprocess.run(command, capture_output=True, timeout=program.timeout, cwd=where)
-        code, text, told = (
-            done.returncode,
-            *(t.decode("utf-8", "replace") for t in (done.stdout, done.stderr)),
-        )
-    except subprocess.TimeoutExpired as late:
-        code, text, told = 124, (late.stdout or b"").decode(), (late.stderr or b"").decode()
+    code, text, told = limited(command, program.timeout, where)
     (out / f"{order}.out").write_text(text + told)
     launches = json.loads(report.read_text())["launches"] if report.exists() else []
     return judge(program, code, text, told, launches) | {"seconds": round(time.monotonic() - start, 1)}
+
+
+def limited(command: list[str], seconds: int, where: Path) -> tuple[int, str, str]:
+    """(exit code, stdout, stderr); after so many seconds 124, and all processes of the command are ended."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=where, start_new_session=True, **pipes) as process:
+        try:
+            told = process.communicate(timeout=seconds)
+            code = process.returncode
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            told, code = process.communicate(), 124
+    return code, *(text.decode("utf-8", "replace") for text in told)
 
 
 def judge(program: Program, code: int, text: str, told: str, launches: list) -> dict:
@@ -163,29 +174,50 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", default="*")
     parser.add_argument("--orders", default="program,adverse")
+    parser.add_argument("--manifest", type=Path, default=HERE / "manifest.toml")
     parser.add_argument("--table", type=Path, default=HERE / "table.csv")
+    parser.add_argument("--again", action="store_true")
     options = parser.parse_args()
-    sources, programs = manifest()
-    rows = []
+    sources, programs = manifest(options.manifest)
+    rows = known_rows(options.table)
     for program in programs:
-        if not fnmatch.fnmatch(program.name, options.only):
+        orders = [o for o in options.orders.split(",") if options.again or (program.name, o) not in rows]
+        if not fnmatch.fnmatch(program.name, options.only) or not orders:
             continue
-        root = clone(options.folder, sources[program.source]).resolve()
-        out = (options.folder / "built" / program.name).resolve()
-        out.mkdir(parents=True, exist_ok=True)
-        stamp, known = repr(program), out / "entry"
-        current = (out / "a.out").exists() and known.exists() and known.read_text() == stamp
-        problem = "" if current else build(program, root, out)
-        known.write_text(stamp)
-        for order in options.orders.split(",") if not problem else [""]:
-            row = run(program, root, out, order) if not problem else {"why": problem}
-            rows.append({"name": program.name, "order": order, "built": not problem} | row)
-            print(" ".join(f"{key}={rows[-1].get(key)}" for key in COLUMNS if key != "built"), flush=True)
-    with options.table.open("w", newline="") as file:
+        for row in runs(program, sources[program.source], options.folder, orders):
+            rows[row["name"], row["order"]] = row
+            write_table(options.table, rows)
+            print(" ".join(f"{key}={row.get(key)}" for key in COLUMNS if key != "built"), flush=True)
+    print(summary(list(rows.values())))
+
+
+def runs(program: Program, source: dict, folder: Path, orders: list[str]) -> Iterator[dict]:
+    """One row for each order; the same row for all where the program cannot be built."""
+    root = clone(folder, source).resolve()
+    out = (folder / "built" / program.name).resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    stamp, known = repr(program), out / "entry"
+    current = (out / "a.out").exists() and known.exists() and known.read_text() == stamp
+    problem = "" if current else build(program, root, out)
+    known.write_text(stamp)
+    for order in orders:
+        row = {"why": problem} if problem else run(program, root, out, order)
+        yield {"name": program.name, "order": order, "built": not problem} | row
+
+
+def known_rows(table: Path) -> dict[tuple[str, str], dict]:
+    """The rows of a table by (name, order)."""
+    if not table.exists():
+        return {}
+    with table.open(newline="") as file:
+        return {(row["name"], row["order"]): row for row in csv.DictReader(file)}
+
+
+def write_table(table: Path, rows: dict[tuple[str, str], dict]) -> None:
+    with table.open("w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
-        writer.writerows(rows)
-    print(summary(rows))
+        writer.writerows(rows[key] for key in sorted(rows))
 
 
 def summary(rows: list[dict]) -> str:
@@ -193,10 +225,10 @@ def summary(rows: list[dict]) -> str:
     names = {row["name"] for row in rows}
     by_name = {name: [row for row in rows if row["name"] == name] for name in names}
     counts = {
-        key: sum(all(row.get(key) for row in mine) for mine in by_name.values())
+        key: sum(all(str(row.get(key)) == "True" for row in mine) for mine in by_name.values())
         for key in ("loaded", "ran", "right")
     }
-    accused = sum(any(row.get("accusations") for row in mine) for mine in by_name.values())
+    accused = sum(any(int(row.get("accusations") or 0) for row in mine) for mine in by_name.values())
     sources = {name.split("/")[0] for name in names}
     return (
         f"{len(names)} programs of {len(sources)} sources: {counts['loaded']} load, {counts['ran']} run, "

@@ -129,7 +129,8 @@ def to_ptx(source: str, arch: str) -> tuple[Path, str]:
     key = hashlib.sha256(f"{arch}\n{source}".encode()).hexdigest()[:20]
     path = PTX_FOLDER / f"{key}.ptx"
     if not path.exists():
-        path.write_text(compile_ptx(source, arch, "--device-int128", *_nvshmem()))
+        text = source.replace("#include <nvshmemx.h>", "#include <nvshmemx.h>\n#undef exit")  # its own macro
+        path.write_text(compile_ptx(text, arch, "--device-int128", *_nvshmem()))
     return path, hashlib.sha256(path.read_bytes()).hexdigest()
 
 

@@ -54,6 +54,7 @@ class Simulator:
     dry: bool = False  # run nothing
     order: str | int = "program"
     record: Path | None = None  # folder in which the first launch is kept (recorded.py); it is not run
+    waiting: list[tuple] | None = None  # where there is a list: (kernel, launch) goes there and is not run
     runs: list[Run] = field(default_factory=list)
     storages: dict[int, tuple[np.ndarray, str]] = field(default_factory=dict)
     maps: dict[int, ptxsim.TensorMap] = field(default_factory=dict)
@@ -129,6 +130,10 @@ class Simulator:
         shared = shape.get("tirx.use_dyn_shared_memory", 0)
         if self.dry:
             return
+        if self.waiting is not None:
+            prepared = self._prepared(kernel, values[:count], grid, block, cluster, shared)
+            self.waiting.append((kernel, prepared))
+            return
         run = Run(kernel.name, grid, block, cluster)
         self.runs.append(run)
         start = time.perf_counter()
@@ -144,7 +149,11 @@ class Simulator:
             for f in result.findings
         ]
 
-    def _simulate(self, kernel, values, grid, block, cluster, shared: int):
+    def _simulate(self, *launch):
+        prepared = self._prepared(*launch)
+        return prepared.run(self.checks, self.order, [], False, None, range(math.prod(prepared.clusters)))
+
+    def _prepared(self, kernel, values, grid, block, cluster, shared: int) -> Launch:
         module = self.modules.get(kernel.digest)
         if module is None:
             module = self.modules[kernel.digest] = ptxsim.load(kernel.ptx.read_text())
@@ -158,7 +167,7 @@ class Simulator:
         for row, (host, _, _, _) in enumerate(launch.memory.rows):
             if host in self.storages:
                 launch.memory.names[row] = self.storages[host][1]
-        return launch.run(self.checks, self.order, [], False, None, range(math.prod(launch.clusters)))
+        return launch
 
     def _argument(self, value, param):
         if param.size >= 128:

@@ -127,7 +127,8 @@ TMEM = (
         ),
         kind="tmem-alloc",
         names="tcgen05.dealloc",
-        why="With cta_group 2 both CTAs must be done with TMEM before either frees it.",
+        why="With cta_group 2 both CTAs must be done with TMEM before either frees it; known chips wait.",
+        severity="review",
     ),
     Bug(
         "dealloc-before-peer-consumers",
@@ -136,7 +137,8 @@ TMEM = (
         edits=(instead("Tx.cuda.cluster_sync()", "Tx.cuda.cta_sync()", nth=1),),
         kind="tmem-alloc",
         names="tcgen05.dealloc",
-        why="cta_sync waits for the own CTA; the peer may still read its half.",
+        why="cta_sync waits for the own CTA; the peer may still read its half. Known chips wait.",
+        severity="review",
     ),
     Bug(
         "no-final-cluster-sync",

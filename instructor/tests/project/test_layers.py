@@ -33,6 +33,7 @@ ROOMS = (  # of ptxsim, the ground first: each imports only those before it
     "frontend",
     "isa",
     "jit",
+    "events",
     "causes",
     "report",
     "machine",
@@ -48,7 +49,7 @@ PUBLIC = ("tracing", "forecasting", "observing", "layouts", "rendering")
 FACE = tuple(  # stand on top of all rooms
     f"ptxsim/{name}.py" for name in ("__init__", "__main__", "launch", "arguments", "version", *PUBLIC)
 )
-ABOVE = ("driver", "cli", "plugins")  # rooms that use the face, and those before them
+ABOVE = ("driver", "plugins", "cli")  # rooms that use the face, and those before them
 
 
 def imported(tree: ast.AST) -> set[str]:
@@ -236,12 +237,14 @@ PROVIDES = {
     "apache_tvm": "tvm",
     "pyelftools": "elftools",
     "cuda_bindings": "cuda",
+    "markdown_it_py": "markdown_it",
     "ml_dtypes": "ml_dtypes",
 }  # package: what one imports
 OPTIONAL = {
     "distributed",
     "typst",
     "torch",
+    "triton",
     "modal",
     "jax",
     "jax_tvm_ffi",

@@ -1,5 +1,6 @@
 """The slides: every figure they show is one that this project draws, and no page runs over."""
 
+import json
 import re
 from pathlib import Path
 
@@ -52,10 +53,21 @@ def test_the_pictures_on_the_step_pages_are_up_to_date(step):
 
 
 @pytest.mark.parametrize("source", LECTURES, ids=lambda path: path.stem)
-def test_no_page_runs_over(source):
+def test_no_page_runs_over_or_is_half_empty_or_too_small(source):
+    """theme.typ sets each page in the largest size that fits it, and leaves what it chose as metadata."""
     typst = pytest.importorskip("typst", reason="needs the extra `slides`")
     made = typst.compile(str(source), root=str(SLIDES), format="png", ppi=20, ignore_system_fonts=True)
     assert len(made) == 1 + headings(source)
+    asked = {"field": "value", "root": str(SLIDES), "ignore_system_fonts": True}
+    pages_ = json.loads(typst.query(str(source), "<fit>", **asked))
+    assert len(pages_) == headings(source)
+    largest = max(page["size"] for page in pages_)
+    bad = [
+        (number, page)
+        for number, page in enumerate(pages_, 2)
+        if page["size"] < 16 or page["full"] > 1 or (page["full"] < 0.75 and page["size"] < largest)
+    ]
+    assert bad == []
 
 
 def code_on(source: Path) -> list[str]:

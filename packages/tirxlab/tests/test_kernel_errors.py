@@ -57,6 +57,40 @@ SLIPS = {  # name -> (step, size, old, new, words of the message, text of the li
         4, (256, 256, 192), "Tx.cast(Dreg", "with Tx.warpgroup():\n                    Tx.cast(Dreg",
         "put it in `with Tx.thread():`", "Tx.cast(Dreg",
     ),
+    "one thread's registers for TMEM": (
+        1, (128, 128, 64), "Tx.copy(Dreg_wg[:, :], tmem", "Tx.copy(Dreg[:], tmem",
+        "the registers of all 128 threads together are a view", "Tx.copy(Dreg[:], tmem",
+    ),
+    "a transposed operand": (
+        1, (128, 128, 64), "Bsmem[:, :],\n", "Bsmem.T,\n", "takes B as it lies",
+        "Tx.gemm_async(",
+    ),
+    "an id asked for again": (
+        1, (128, 128, 64), "Tx.copy(Asmem", "row = Tx.thread_id(); Tx.copy(Asmem",
+        "the skeleton calls it once", "row = Tx.thread_id()",
+    ),
+    "a loop of Tx": (
+        2, (128, 128, 192), "in range(", "in Tx.range(", "write range(n), or Tx.unroll(n)", "in Tx.range(",
+    ),
+    "a wait for a state": (
+        7, (256, 256, 192), "ld2mma.wait(0, ld_phase.phase)", "ld2mma.wait(ld_phase)",
+        "bar.wait(stage, phase): missing", "ld2mma.wait(ld_phase)",
+    ),
+    "an arrival nowhere": (
+        7, (256, 256, 192), "ld2mma.arrive(0)", "ld2mma.arrive()", "bar.arrive(stage, ..): missing",
+        "ld2mma.arrive()",
+    ),
+    "a synchronous copy told to be TMA": (
+        4, (256, 256, 192), "Tx.copy_async(Asmem", "Tx.copy(Asmem", "a copy by TMA is Tx.copy_async",
+        "Tx.copy(Asmem",
+    ),
+    "a cast of other length": (
+        7, (256, 256, 192), CAST, "Tx.cast(Dreg_16b[0 : EPI_N * 2], Dreg[:])",
+        "Tx.cast: dst is 128, src is 64; both must cover the same shape", "Tx.cast(Dreg_16b",
+    ),
+    "a mask as a list": (
+        9, (512, 512, 192), "cta_mask=3", "cta_mask=[0, 1]", "cta_mask is one number", "cta_mask=[0, 1]",
+    ),
     "one CTA's commit in a pair": (
         9, (512, 512, 192), "mma2tma.arrive(stage, cta_group=CTA_GROUP", "mma2tma.arrive(stage, cta_group=1",
         "says cta_group=1, Tx.ptx.tcgen05.alloc before it cta_group=2", "mma2tma.arrive(stage, cta_group=1",

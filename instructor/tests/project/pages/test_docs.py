@@ -138,6 +138,20 @@ def test_the_first_lines_of_the_readme_are_the_two_commands():
     assert [line.split("#")[0].strip() for line in lines[:2]] == ["./lab demo", "./lab test"]
 
 
+def test_the_engineers_door_finds_the_race_of_its_example(monkeypatch, capsys):
+    """The command as it stands in README's table, on the example of ptxsim's own page."""
+    from ptxsim.cli.app import main
+
+    door = re.search(r"`(ptxsim run [^`]+)`", (ROOT / "README.md").read_text())[1]
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("sys.argv", door.split())
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 1 and "error: race: tile + 128 B" in capsys.readouterr().out
+    example = (ROOT / "packages/ptxsim/docs/sums.cu").read_text()
+    assert f"```cuda\n{example}```" in (ROOT / "packages/ptxsim/README.md").read_text()
+
+
 def _script():
     """instructor/figures/findings.py"""
     spec = importlib.util.spec_from_file_location("findings", ROOT / "instructor" / "figures" / "findings.py")

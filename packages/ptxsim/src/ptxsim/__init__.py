@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from ptxsim.jit.code_cache import cache_directory, is_cold
     from ptxsim.launch import LoadedModule, Result
     from ptxsim.machine.tensor_map import TensorMap
+    from ptxsim.plugins.triton import triton
     from ptxsim.report.findings import CLEAN, Finding, times_text
     from ptxsim.trace.schedule import Costs, Timeline
 
 __all__ = [
     "CLEAN", "Costs", "Finding", "LoadedModule", "PtxError", "Result", "TensorMap", "Timeline",
-    "cache_directory", "is_cold", "load", "times_text", "warm_up",
+    "cache_directory", "is_cold", "load", "times_text", "triton", "warm_up",
 ]  # fmt: skip
 
 _COMES_FROM = {
@@ -34,6 +35,7 @@ _COMES_FROM = {
     "times_text": "ptxsim.report.findings",
     "Costs": "ptxsim.trace.schedule",
     "Timeline": "ptxsim.trace.schedule",
+    "triton": "ptxsim.plugins.triton",
 }
 
 

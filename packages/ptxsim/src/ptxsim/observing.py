@@ -3,7 +3,7 @@
 Part of the public face of ptxsim: the names below stay when the rooms behind them change.
 """
 
-from ptxsim.checks.observer import Observer
+from ptxsim.events.observer import Observer
 from ptxsim.grid.processes import run_clusters
 from ptxsim.isa.address_map import OFFSET_MASK, RANK_SHIFT, SHARED_BASE, SHARED_START
 from ptxsim.isa.number_formats import DECODERS

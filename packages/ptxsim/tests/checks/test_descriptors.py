@@ -1,4 +1,6 @@
-"""What is said of matrix descriptors without their fixed bits, as Triton 3.3 to 3.5 write them."""
+"""What is said of matrix descriptors: without their fixed bits, as Triton 3.3 to 3.5 write them; of operands
+that do not start where a swizzle pattern does.
+"""
 
 import types
 
@@ -28,3 +30,30 @@ def test_a_descriptor_without_its_fixed_bits_is_a_review_once(mode, marked):
     assert {(kind, severity) for kind, severity, _ in said} == (
         set() if marked else {("descriptor", "review")}
     )
+
+
+def loaded(offset: int, mode: int) -> tuple:
+    """A TMA load of 8 KB to a place, as the bus tells of it."""
+    return None, None, "load", types.SimpleNamespace(box_bytes=8192, swizzle=mode), (0, 0), [0], offset
+
+
+@pytest.mark.parametrize(
+    "start, base, box, severity",
+    [
+        (2048, 0, None, None),
+        (2048 + 128, 0, None, "error"),  # nobody knows how the data came there
+        (2048 + 128, 1, None, None),  # the descriptor says where the pattern starts
+        (2048 + 128, 2, None, "error"),
+        (2048 + 128, 0, (2048, 128), "review"),  # TMA and the MMA both swizzle by the address
+        (2048 + 128, 0, (2048, 64), "error"),
+        (2048 + 128, 0, (2048 + 8192, 128), "error"),  # another buffer
+        (2048 + 128, 2, (2048, 128), "error"),  # a base offset that is wrong moves the pattern
+    ],
+)
+def test_an_operand_behind_the_start_of_a_pattern(start, base, box, severity):
+    said, bits = Said(), encode_matrix_descriptor(MatrixDescriptor(start, 16, 1024, 128, base))
+    checks = Descriptors(None, said)
+    if box:
+        checks.tma_issue(*loaded(*box))
+    checks.mma_issue(None, None, types.SimpleNamespace(a=bits, b=bits))
+    assert [(kind, level) for kind, level, _ in said] == ([("misaligned", severity)] if severity else [])

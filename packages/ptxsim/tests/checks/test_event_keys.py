@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ptxsim.checks.all_checks import EVENTS, MAKE_TOKENS
 from ptxsim.checks.repeats import event_keys
 from ptxsim.checks.repeats.global_rows import GlobalRows
+from ptxsim.events.bus import EVENTS, MAKE_TOKENS
 from ptxsim.machine.tensor_map import TensorMap
 from ptxsim.units.tcgen05_mma import Mma
 
@@ -29,6 +29,7 @@ def arguments() -> dict:
     log = np.array([[5, 0, 1 << 40, 8]])
     split_like = {"split": split, "waiting": [split], "op": op, "ops": [op], "copy": copy}
     places = {"place": (0, 64), "places": [(0, 64)], "token": [(0, 5)], "start": (0, 0), "tmap": tmap}
+    places["tokens"] = [[(0, 5)]]
     names = (
         "number",
         "cta",
@@ -57,6 +58,7 @@ OTHERS = ROW | {  # parameter -> another value, where it is no number
     "start": 32,
     "waiting": [],
     "token": [(1, 5)],
+    "tokens": [[(1, 5)]],
     "ranks": [1],
     "cells": (np.ones((1, 1), int), np.zeros((1, 1), int)),
     "chunks": np.arange(8),

@@ -69,3 +69,98 @@ def test_the_exit_of_a_thread_counts_at_the_barrier_of_the_cluster(barrier, race
     assert ("race" in {f.kind for f in result.findings}) == races, result.findings
     if not races:
         assert out.tolist() == list(range(32))
+
+
+PAIR = """.visible .entry k(.param .u64 p) .reqnctapercluster 2, 1, 1 {
+  .shared .align 8 .b8 buffer[16];
+  .reg .b64 %p, %o; .reg .b32 %t, %w, %a, %s, %x, %y, %rank; .reg .pred %first;
+  ld.param.u64 %p, [p]; mov.u32 %t, %tid.x; shr.u32 %w, %t, 5; setp.eq.u32 %first, %w, 0;
+  mov.u32 %s, buffer; mov.u32 %rank, %cluster_ctarank;
+  @%first tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [%s], 32;
+  bar.sync 0;
+  ld.shared.u32 %a, [%s];
+  shl.b32 %y, %w, 21; add.u32 %y, %y, %a;
+  tcgen05.st.sync.aligned.32x32b.x1.b32 [%y], {%t};
+  tcgen05.wait::st.sync.aligned;
+  tcgen05.ld.sync.aligned.32x32b.x1.b32 {%x}, [%y];
+  tcgen05.wait::ld.sync.aligned;
+  mad.lo.u32 %t, %rank, 128, %t;
+  mul.wide.u32 %o, %t, 4; add.u64 %p, %p, %o; st.global.u32 [%p], %x;
+  tcgen05.fence::before_thread_sync;
+  bar.sync 0;
+  BARRIER
+  tcgen05.fence::after_thread_sync;
+  @%first tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;
+  WHO
+  @%first tcgen05.dealloc.cta_group::2.sync.aligned.b32 %a, 32;
+  ret;
+}
+"""
+NOT_THE_PEER = "setp.eq.and.u32 %first, %rank, 0, %first;"
+
+
+@pytest.mark.parametrize(
+    "barrier, who, severity", [(ARRIVE, "", None), ("", "", "review"), ("", NOT_THE_PEER, "error")]
+)
+@pytest.mark.parametrize("order", ["program", "adverse"])
+def test_each_cta_of_a_pair_frees_behind_its_own_barrier(barrier, who, severity, order):
+    out = np.zeros(256, np.uint32)
+    text = HEAD.format(target="sm_100a") + PAIR.replace("BARRIER", barrier).replace("WHO", who)
+    result = ptxsim.load(text).launch("k", grid=2, block=128, cluster=2, args=[out], order=order)
+    said = {f.severity for f in result.findings if "read its half of them" in f.message}
+    assert said == ({severity} if severity else set()), result.findings
+    assert result.verdict == (severity or "clean") and out.tolist() == 2 * list(range(128))
+
+
+TICKET = """.visible .global .u32 count;
+.visible .entry k(.param .u64 p) {
+  .shared .align 4 .b8 last[4];
+  .reg .b64 %p, %o, %c; .reg .b32 %t, %b, %n, %x, %y, %sum, %i; .reg .pred %q;
+  ld.param.u64 %p, [p]; mov.u32 %t, %tid.x; mov.u32 %b, %ctaid.x; mov.u32 %n, %nctaid.x;
+  mov.u64 %c, count;
+  setp.ne.u32 %q, %t, 0;
+  @%q bra TAKEN;
+  mul.wide.u32 %o, %b, 4; add.u64 %o, %p, %o; add.u32 %x, %b, 1; st.global.u32 [%o], %x;
+  RELEASE
+  ATOMIC %x, [%c], 1;
+  ACQUIRE
+  st.shared.u32 [last], %x;
+TAKEN:
+  bar.sync 0;
+  ld.shared.u32 %x, [last]; add.u32 %x, %x, 1; setp.ne.u32 %q, %x, %n;
+  @%q ret;
+  mov.u32 %sum, 0; mov.u32 %i, 0;
+NEXT:
+  mul.wide.u32 %o, %i, 4; add.u64 %o, %p, %o; ld.global.u32 %y, [%o]; add.u32 %sum, %sum, %y;
+  add.u32 %i, %i, 1; setp.lt.u32 %q, %i, %n;
+  @%q bra NEXT;
+  bar.sync 0;
+  setp.ne.u32 %q, %t, 0;
+  @%q ret;
+  st.global.u32 [%p], %sum;
+  ret;
+}
+"""
+FENCE = "fence.acq_rel.gpu;"
+
+
+@pytest.mark.parametrize(
+    "release, atomic, acquire, verdict",
+    [
+        (FENCE, "atom.global.add.u32", FENCE, "clean"),
+        (FENCE, "atom.acquire.gpu.global.add.u32", "", "clean"),
+        (FENCE, "atom.global.add.u32", "", "review"),  # as CUDA's guide and samples have it
+        ("", "atom.global.add.u32", FENCE, "error"),
+        ("", "atom.global.add.u32", "", "error"),
+    ],
+)
+@pytest.mark.parametrize("order", ["program", "adverse"])
+def test_the_last_of_all_ctas_reads_what_the_others_wrote(release, atomic, acquire, verdict, order):
+    out = np.zeros(8, np.uint32)
+    text = HEAD.format(target="sm_90a") + TICKET.replace("RELEASE", release).replace("ATOMIC", atomic)
+    result = ptxsim.load(text.replace("ACQUIRE", acquire)).launch(
+        "k", grid=8, block=32, args=[out], order=order
+    )
+    assert result.verdict == verdict, result.findings
+    assert {f.kind for f in result.findings} == (set() if verdict == "clean" else {"race"})
+    assert out[0] == 36

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from ptxsim.cli.app import main
-from ptxsim.cli.common import short
 from ptxsim.cli.nvcc import rewritten
 from ptxsim.cli.specs import argument
+from ptxsim.driver.telling import short
 
 HEAD = ".version 9.0\n.target sm_90a\n.address_size 64\n"
 SCALE = """.visible .entry {name}(.param .u64 a, .param .u64 b, .param .f32 f) {{

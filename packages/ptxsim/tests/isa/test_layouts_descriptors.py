@@ -199,7 +199,10 @@ def test_instruction_descriptor_fields():
     assert (found.a_type, found.b_type, found.d_type) == ("bf16", "bf16", "f32")
     assert (found.a_mn_major, found.b_mn_major) == (False, True)
     assert (found.negate_a, found.negate_b, found.saturate, found.sparse) == (True, False, False, False)
-    assert layouts.decode_instruction_descriptor(bits | 1 << 2 | 3).k == 32
+    sparse = layouts.decode_instruction_descriptor(bits | 1 << 2 | 1)
+    assert (sparse.k, sparse.selector) == (32, 1)
+    with pytest.raises(NotImplementedError, match="sparsity selector 3"):
+        layouts.decode_instruction_descriptor(bits | 1 << 2 | 3)
 
 
 def shape_bits(m, n, types=1 << 4):

@@ -1,6 +1,6 @@
 """The constants: every one of every chip has a value, a unit and a source; the laws made of them."""
 
-from dataclasses import fields, replace
+from dataclasses import MISSING, fields, replace
 
 import pytest
 
@@ -10,17 +10,32 @@ from ptxsim.timing.locality import Locality, kept, locality, survives
 from ptxsim.timing.occupancy import resident
 from ptxsim.timing.power import Work, settled_clock, watts
 
-NAMES = [f.name for f in fields(Chip)][2:]
+NAMES = [f.name for f in fields(Chip) if f.default is MISSING][2:]
 H200 = chip("h200")
 
 
 @pytest.mark.parametrize("name", CHIPS)
 def test_a_table_has_every_constant_with_its_unit_and_source(name):
     found = table(name)
-    assert {*found} - {"chip", "arch"} == {*NAMES}
+    assert {*found} - {"chip", "arch", "harness"} == {*NAMES}
     for constant in NAMES:
         assert {"value", "unit", "source"} <= {*found[constant]}, constant
         assert found[constant]["source"] and found[constant]["value"] >= 0, constant
+
+
+def test_a_way_to_time_launches_has_constants_of_its_own():
+    for name, constants in table("b200")["harness"].items():
+        assert all({"value", "unit", "source"} <= {*found} for found in constants.values())
+        timed, usual = chip("b200", name), chip("b200")
+        differ = {f.name for f in fields(Chip) if getattr(timed, f.name) != getattr(usual, f.name)}
+        assert differ == {*constants}
+
+
+def test_what_a_harness_writes_between_launches_is_all_that_l2_holds():
+    b200 = chip("b200")
+    cold = locality(replace(b200, flushed=2.0**28), 148, {0: 4096}, {0: 4096 * 148}, {0: 1.0}, 148, 148)
+    warm = locality(b200, 148, {0: 4096}, {0: 4096 * 148}, {0: 1.0}, 148, 148)
+    assert (cold.miss[0], warm.miss[0]) == (1.0, 0.0)
 
 
 def test_few_constants_of_the_b200_are_fitted():

@@ -13,10 +13,11 @@ from instructor.autograder.points import Grade, StepGrade
 from ptxsim.trace.bands import arranged, arrows
 from ptxsim.trace.schedule import LOADS, Costs, Event, Lane, Timeline
 from tirxlab.cli.common import REFERENCE, ROOT
-from tirxlab.cli.report import from_outcomes, from_scores
+from tirxlab.cli.report import from_outcomes, from_scores, reading
 from tirxlab.cli.report.drawings import roofline_svg, tiles_svg, zoom_svg
 from tirxlab.cli.report.model import Card, Cell, Grid, Link, Page, Picture, Point, Roofline, SourceLine
 from tirxlab.cli.report.page import render
+from tirxlab.cli.report.ring import ring_svg
 from tirxlab.cli.report.timelines import encoded, run_of
 from tirxlab.cli.runs import Outcome
 from tirxlab.explain.mismatch_map import mismatch_map
@@ -120,23 +121,57 @@ def test_a_page_loads_nothing_and_lets_nothing_else_run():
     assert "unsafe" not in policy_of(page)
 
 
-def test_links_are_relative_and_their_targets_are_there(tmp_path):
-    target = ROOT / "docs" / "x.html"
+def hanging() -> Outcome:
     outcome = Outcome(5, "512", "sim", "program", None, "error", 1.0, "error: deadlock: it hangs")
     outcome.findings = [finding("deadlock", 3)]
-    page = from_outcomes.outcome_page("Check", "./lab check 5", REFERENCE, [outcome], target)
-    links = [link for card in page.cards for link in card.links] + page.links
-    assert {link.href for link in links} == {"debugging.md#deadlocks", "handbook.md", "steps/step05.md"}
-    assert all((target.parent / link.href.partition("#")[0]).exists() for link in links)
-    headings = {
-        re.sub(r"[^a-z0-9 -]", "", line.lstrip("# ").strip().lower()).replace(" ", "-")
-        for line in (ROOT / "docs" / "debugging.md").read_text().splitlines()
-        if line.startswith("#")
-    }
-    from tirxlab.cli.report import links as known
+    return outcome
 
-    anchors = [known.MEANING[1], known.NUMBERS[1], *[anchor for _, anchor in known.SECTIONS.values()]]
-    assert set(anchors) <= headings
+
+def test_what_a_mailed_page_links_to_is_in_it():
+    page = from_outcomes.outcome_page("Check", "./lab check 5", REFERENCE, [hanging()])
+    made = Reader(render(page))
+    places = {attributes["id"] for _, attributes in made.elements if "id" in attributes}
+    leads = {attributes["href"] for attributes in made.named("a")}
+    assert {"#read-docs-debugging-md-deadlocks"} <= leads <= {"#" + place for place in places}
+    assert {"read-docs-steps-step05-md", "read-docs-handbook-md-what-orders-what"} <= places
+    assert "phase that never completes" in made.said  # of docs/debugging.md
+    assert "mermaid" not in made.said and "<!--" not in made.said
+
+
+def test_every_section_that_a_report_may_name_is_there():
+    names = [reading.MEANING[1], reading.NUMBERS[1], *[anchor for _, anchor in reading.SECTIONS.values()]]
+    text = (ROOT / "docs" / "debugging.md").read_text()
+    for name in names:
+        part = reading.section(text, name)
+        assert part.strip() and "\n## " not in part
+    with pytest.raises(KeyError):
+        reading.section(text, "no-such-section")
+
+
+def waits(who: str, what: str) -> dict:
+    return {"who": who, "line": 7, "for": what, "state": "it is in phase 0, 0/1 arrived", "kind": "mbarrier"}
+
+
+@pytest.mark.parametrize("count", range(1, 8))
+def test_a_ring_of_waits_is_drawn_with_its_last_arrow_back(count):
+    names = [f"WG{n} (a role with a long name, as clusters have them, {HOSTILE})" for n in range(count)]
+    outcome = hanging()
+    ring = {"waits": [waits(who, f"{who}'s barrier") for who in names], "cycle": names, "cause": "ring"}
+    outcome.findings[0]["evidence"] = ring
+    page = from_outcomes.outcome_page("Check", "./lab check 5", REFERENCE, [outcome])
+    (card,) = page.cards
+    assert [one.who for one in card.ring] == names
+    made = ring_svg(card.ring)
+    Reader(made)
+    assert made.count('class="group"') == made.count('class="back"') == count and "<script" not in made
+    rows = [int(y) for y in re.findall(r'<text class="[a-z-]+" x="\d+" y="(\d+)"', made)]
+    assert all(b - a >= 13 for a, b in zip(rows, rows[1:], strict=False))  # no line of text meets another
+    assert rows[-1] < int(re.search(r'height="(\d+)" role', made)[1])
+
+
+def test_a_deadlock_without_a_ring_draws_none():
+    page = from_outcomes.outcome_page("Check", "./lab check 5", REFERENCE, [hanging()])
+    assert page.cards[0].ring == [] and 'ring-of-waits"' not in render(page)
 
 
 def finding(kind: str, line: int, severity: str = "error") -> dict:
@@ -147,7 +182,7 @@ def finding(kind: str, line: int, severity: str = "error") -> dict:
 def test_a_finding_shows_the_lines_around_its_own():
     outcome = Outcome(5, "512", "sim", "adverse", False, "error", 1.0, "error: race: ..")
     outcome.findings = [finding("race", 40), finding("deadlock", 41), finding("mbarrier", 42)]
-    page = from_outcomes.outcome_page("Check", "./lab check 5", REFERENCE, [outcome], ROOT / "x.html")
+    page = from_outcomes.outcome_page("Check", "./lab check 5", REFERENCE, [outcome])
     (card,) = page.cards
     assert (card.severity, card.kind, card.message) == ("error", "race", "race happened (2 accesses)")
     assert [line.number for line in card.source] == list(range(37, 44))
@@ -163,7 +198,7 @@ def test_the_same_message_at_another_size_is_told_once():
         Outcome(5, size, "sim", "program", False, "error", 1.0, f"D is wrong at {size}")
         for size in ("128", "256")
     ]
-    page = from_outcomes.outcome_page("Check", "./lab check 5", REFERENCE, made, ROOT / "x.html")
+    page = from_outcomes.outcome_page("Check", "./lab check 5", REFERENCE, made)
     assert len(page.cards) == 1 and len(page.grids[0].rows) == 2
 
 
@@ -261,7 +296,7 @@ def test_a_grade_page_says_no_more_than_the_terminal():
     step.runs = [{"size": "4097x13x77", "seed": 987654321, "order": "adverse"}]
     grade = Grade("ada", "f" * 64, "0.1.0", "sim", [step], artifacts={"step5-4097x13x77.lab": b""})
     text = "5 0 / 8\n0 of 8 points"
-    made = render(from_scores.grade_page(grade, text, ROOT / "x.html"))
+    made = render(from_scores.grade_page(grade, text))
     page = Reader(made)
     assert "0 of 8 points" in page.said and "keeps to itself" in page.said
     assert not re.search("4097|987654321|adverse", made)

@@ -46,7 +46,10 @@ def test_json_has_the_events_and_their_costs(run):
     assert said["not_checked"] == ["147 of 148 CTAs: they were not run"]
 
 
-@pytest.mark.parametrize("suffix, words", [(".json", b'"traceEvents"'), (".svg", b"<svg "), (".png", b"PNG")])
+@pytest.mark.parametrize(
+    "suffix, words",
+    [(".json", b'"traceEvents"'), (".svg", b"<svg "), (".png", b"PNG"), (".html", b"Timeline of step 5")],
+)
 def test_files_are_written_whole(run, tmp_path, suffix, words):
     if suffix == ".png":
         pytest.importorskip("typst", reason="a PNG is drawn by typst, the extra `slides`")
@@ -105,7 +108,7 @@ def test_a_kernel_that_cannot_be_built_is_one_message_and_leaves_no_file(run, tm
         (["4,5"], "takes one step"),
         (["4", "--size", "100"], "step 4 at 100: M must be a multiple of 128 (got 100)"),
         (["4", "--size", "x"], "is not a size"),
-        (["4", "--out", "x.pdf"], "--out x.pdf: the name must end in .json, .svg or .png"),
+        (["4", "--out", "x.pdf"], "--out x.pdf: the name must end in .html, .json, .svg or .png"),
         (["4", "128", "--size", "256"], "the size is given twice"),
         (["4", "256", "--cluster", "4"], "--cluster 4: there is no cluster 4: the grid has 4"),
         (["4", "--out", "nowhere/x.svg"], "--out nowhere/x.svg: there is no folder nowhere"),

@@ -10,7 +10,7 @@ from ptx_samples import compile_ptx
 
 import ptxsim
 import utils
-from ptxsim.checks.all_checks import Checker
+from ptxsim.checks.all_checks import checking_bus
 from ptxsim.grid import processes as parallel
 from ptxsim.trace.bands import rows
 from ptxsim.trace.schedule import COPIES, LOADS, STORES, TENSOR, UNITS, WAITS, Costs, Event, schedule, spans
@@ -238,11 +238,11 @@ def edited(folder, step, old, new):
 
 def test_nobody_watches_without_trace(monkeypatch):
     seen = []
-    monkeypatch.setattr(parallel, "Checker", lambda *args: seen.append(args) or Checker(*args))
+    monkeypatch.setattr(parallel, "checking_bus", lambda *args: seen.append(args) or checking_bus(*args))
     for checks, trace in ((False, False), (True, False), (False, True)):
         result = launch(checks=checks, trace=trace)
         assert (result.trace is not None) == trace
-    assert [(args[2], len(args[3])) for args in seen] == [(True, 0), (False, 1)]
+    assert [(args[2], len(args[3])) for args in seen] == [(False, 0), (True, 0), (False, 1)]
 
 
 def test_threads_copies_and_barriers_are_in_it():

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ptxsim.checks.observer import Observer
+from ptxsim.events.observer import Observer
 
 Source = tuple[str, int, int]
 
@@ -180,5 +180,5 @@ def waited_at(histories: dict, cluster, place: tuple[int, int], name_of) -> tupl
 
 def history_of(cluster) -> dict[tuple[int, int], BarrierHistory]:
     """The histories of a cluster's barriers; empty when it runs without checks."""
-    observers = getattr(cluster.checks, "observers", ())
+    observers = cluster.bus.observers
     return next((o.barriers for o in observers if isinstance(o, History)), {})

@@ -6,8 +6,9 @@ import sys
 
 import typer
 
-from ptxsim.cli import execute, nvcc, predict, run, show
-from ptxsim.cli.common import Bad, say
+from ptxsim.cli import execute, nvcc, predict, run, show, triton
+from ptxsim.cli.common import Bad
+from ptxsim.driver.telling import say
 from ptxsim.version import VERSION
 
 app = typer.Typer(
@@ -42,6 +43,7 @@ app.command("nvcc", context_settings=OWN_WORDS | {"ignore_unknown_options": True
 app.command("run")(run.command)
 app.command("show")(show.command)
 app.command("predict")(predict.command)
+app.command("triton", context_settings=OWN_WORDS)(triton.command)
 
 
 def main() -> None:

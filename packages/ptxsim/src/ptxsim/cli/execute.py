@@ -8,7 +8,8 @@ from pathlib import Path
 
 import typer
 
-from ptxsim.cli.common import EXIT, Bad, amount, announce_compilation, order_of, say, shape, short, worst
+from ptxsim.cli.common import EXIT, Bad, order_of
+from ptxsim.driver.telling import Teller, announce_compilation, say, worst
 
 _NO_PTX = "it holds no PTX: build it with `ptxsim nvcc`, or with -gencode arch=compute_90a,code=compute_90a"
 
@@ -60,7 +61,9 @@ def command(
         code = server.run([path, *context.args], environment(folder, Path(path)))
     except OSError as error:
         raise Bad(f"{program} cannot be run: {error.strerror or error}") from None
-    teller.summary(device.records, code, device.options.chip.name)
+    teller.summary(device.records, device.options.chip.name, f"; the program ended with {code}")
+    if device.records:
+        say("ptxsim: times that the program printed are those of the simulation, not of a chip")
     if json_file:
         from ptxsim.report.formats import launches_json
 
@@ -95,54 +98,3 @@ def chip_for(program: Path) -> str:
         return "b200"
     special = {arch for arch, feature in targets if feature}
     return "a100" if special and max(special) < 90 else "h200"
-
-
-class Teller:
-    """Lines for the user while a program runs."""
-
-    def __init__(self, quiet: bool):
-        self.quiet = quiet
-        self.shown: dict[str, int] = {}  # text of a finding -> times
-
-    def told(self, record) -> None:
-        """A launch has ended."""
-        fresh = [f for f in record.findings if self._is_new(record, f)]
-        if not self.quiet or fresh:
-            say(line_of(record))
-        for finding in fresh:
-            say("  " + str(finding).replace("\n", "\n  "))
-        if not self.quiet:
-            for note in record.notes:
-                say(f"  note: {note}")
-
-    def _is_new(self, record, finding) -> bool:
-        key = f"{record.kernel} {finding.kind} {finding.where.get('ptx_line')} {finding.message[:60]}"
-        self.shown[key] = self.shown.get(key, 0) + 1
-        return self.shown[key] == 1
-
-    def summary(self, records: list, code: int, chip: str) -> None:
-        if not records:
-            say("ptxsim: the program launched no kernel")
-            return
-        counts = {}
-        for record in records:
-            counts[record.verdict] = counts.get(record.verdict, 0) + 1
-        kernels = len({record.kernel for record in records})
-        instructions = sum(record.stats.get("warp_instructions", 0) for record in records)
-        seconds = sum(record.stats.get("seconds", 0) for record in records)
-        told = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
-        which = f"{len(records)} launches of {kernels} kernel{'s' if kernels > 1 else ''}"
-        work = f"{amount(instructions)} warp instructions in {seconds:.1f} s"
-        chip = chip.partition(" (")[0]
-        say(f"ptxsim: {which} as on an {chip}: {told}; {work}; the program ended with {code}")
-        say("ptxsim: times that the program printed are those of the simulation, not of a chip")
-
-
-def line_of(record) -> str:
-    """`ptxsim: #3 gemm<128> <<<16x16, 256>>> clean, 1.2 M warp instructions, 0.8 s`."""
-    cluster = f", cluster {shape(record.cluster)}" if max(record.cluster) > 1 else ""
-    numbers, stats = "", record.stats
-    if stats:
-        numbers = f", {amount(stats['warp_instructions'])} warp instructions, {stats['seconds']:.1f} s"
-    launch = f"{short(record.kernel)} <<<{shape(record.grid)}, {shape(record.block)}>>>{cluster}"
-    return f"ptxsim: #{record.number} {launch} {record.verdict}{numbers}"

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import typer
 
-from ptxsim.cli.common import Bad, announce_compilation, short
+from ptxsim.cli.common import Bad
 from ptxsim.cli.files import module_of
 from ptxsim.cli.run import entry_of
 from ptxsim.cli.specs import argument, triple
+from ptxsim.driver.telling import announce_compilation, short
 
 
 def command(

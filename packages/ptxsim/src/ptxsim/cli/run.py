@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import typer
 
-from ptxsim.cli.common import EXIT, Bad, amount, announce_compilation, order_of, say, short, worst
+from ptxsim.cli.common import EXIT, Bad, order_of
 from ptxsim.cli.files import module_of
 from ptxsim.cli.specs import argument, array, triple
+from ptxsim.driver.telling import amount, announce_compilation, say, short, worst
 
 FORMATS = ("text", "json", "sarif", "github")
 

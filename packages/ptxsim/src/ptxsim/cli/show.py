@@ -7,8 +7,8 @@ from pathlib import Path
 
 import typer
 
-from ptxsim.cli.common import shape
 from ptxsim.cli.files import module_of
+from ptxsim.driver.telling import shape
 from ptxsim.report.names import readable
 
 _SPACES = ("global", "shared", "local", "param", "const")

@@ -65,7 +65,7 @@ def run_together(first: Cluster, rest: range) -> tuple[list[Cluster], int]:
 
     The new ones are not checked: the reporter says so.
     """
-    if first.checks and rest:
+    if first.bus.heard and rest:
         first.reporter.add(
             "unsupported", "incomplete",
             f"cluster {first.index} waits for other clusters: those that start after it are not checked",

@@ -48,7 +48,7 @@ class OneByOne:
         """Whether the cluster did what an earlier one did. If not, all is as before."""
         cluster, recordings = self.cluster, self.recordings
         counts, printed = cluster.counts(), len(cluster.reporter.printed)
-        cluster.checks = recordings.comparer
+        cluster.bus = recordings.comparer
         try:
             cluster.start(index)
             cluster.watchdog.allow(MOST_LONGER * self.longest + ENOUGH)
@@ -72,7 +72,7 @@ class OneByOne:
         """Runs it with all checks. Others may be compared with it if it is clean."""
         cluster, recordings = self.cluster, self.recordings
         recording = not recordings.full() and self.misses < MOST_MISSES
-        cluster.checks = recordings.recorder if recording else recordings.checker
+        cluster.bus = recordings.recorder if recording else recordings.checker
         before = cluster.executed()
         cluster.start(index)
         ended = cluster.run()

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ptxsim.checks.all_checks import Checker
+from ptxsim.checks.all_checks import checking_bus
 from ptxsim.checks.diagnosis.deadlock.explain import explain
 from ptxsim.checks.race import across_processes
 from ptxsim.checks.repeats.recording import Recordings
@@ -55,9 +55,9 @@ def run_clusters(launch, chosen: range, checks: bool, order, names: list, jobs: 
     def run(compare: bool) -> Part:
         launch.not_started.offer(chosen, base_of(order), fit(launch))
         reporter = Reporter(names, launch.memory, launch.shared_dynamic, launch.source, launch)
-        checker = Checker(launch, reporter, checks, extra) if checks or extra else None
-        recordings = Recordings(checker) if compare else None
-        runner = OneByOne(lambda: Cluster(launch, order, reporter, checker, explain), recordings)
+        bus = checking_bus(launch, reporter, checks, extra)
+        recordings = Recordings(bus) if compare else None
+        runner = OneByOne(lambda: Cluster(launch, order, reporter, bus, explain), recordings)
         return _run(runner, chosen, jobs, reporter)
 
     many = len(chosen) >= WORTH_COMPARING and order in ("program", "adverse")
@@ -161,7 +161,7 @@ def _fork(runner: OneByOne, rest: range, jobs: int) -> list[Part]:
             process.join()
         _unshare(launch.memory, originals)
         cluster.map_memory()
-    across_processes.compare(cluster.checks, [part.touched for part in parts])
+    across_processes.compare(cluster.bus, [part.touched for part in parts])
     if runner.recordings and any(f.kind == "race" for f in cluster.reporter.found.values()):
         raise Doubtful
     return parts
@@ -217,7 +217,7 @@ def _work(runner: OneByOne, mine, sender) -> None:
             if fruitless.give_up(done) or _stuck(runner.cluster.reporter):
                 break
         cluster, reporter = runner.cluster, runner.cluster.reporter
-        touched = across_processes.summary(cluster.checks, mine[:done])
+        touched = across_processes.summary(cluster.bus, mine[:done])
         sender.send(
             Part(Reporter.of(reporter.found, reporter.printed), _stats(cluster, done, busiest), touched)
         )

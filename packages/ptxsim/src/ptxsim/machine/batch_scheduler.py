@@ -114,7 +114,7 @@ class BatchScheduler:
         count = cluster.control.item(bytecode.ISSUED)
         cluster.control[bytecode.ISSUED] = 0
         for row, g, mask, logged, *values in self.issued[:count, : self.width].tolist():
-            if cluster.checks and not (program.is_mma[row] and self._plain_loads(logged)):
+            if cluster.bus.heard and not (program.is_mma[row] and self._plain_loads(logged)):
                 cluster.tell_log(logged)
             split = cluster.splits[g]
             split.row, split.mask = row, mask

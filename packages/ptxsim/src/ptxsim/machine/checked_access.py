@@ -31,9 +31,9 @@ def checked_view(
     if wrong:
         cluster.reporter.fault(split.at(1 << lane), wrong, address, 1)
         return None
-    if cluster.checks and place:
+    if cluster.bus.heard and place:
         log = np.array([[split.row, split.warp * 32 + lane, place, 2 * size + int(write)]], np.int64)
-        cluster.checks.accesses(cluster, log)
+        cluster.bus.accesses(cluster, log)
     return view
 
 
@@ -73,6 +73,12 @@ def own_offsets(cluster, split, addresses: np.ndarray, size: int, space: str = "
             cluster.reporter.fault(where, kind, int(addresses[at]), int(wrong.sum()))
             return None
     return offsets
+
+
+def tell_own(cluster, split, lanes, offsets: np.ndarray, size: int, stored: np.ndarray | None = None) -> None:
+    """Tells of accesses to the CTA's own shared memory, as log_own has them."""
+    if cluster.bus.heard:
+        cluster.bus.accesses(cluster, log_own(cluster, split, lanes, offsets, size, stored))
 
 
 def log_own(

@@ -12,6 +12,8 @@ from collections import deque
 
 import numpy as np
 
+from ptxsim.events.bus import SILENT
+from ptxsim.events.observer import Observer
 from ptxsim.isa.operands import UNSET
 from ptxsim.jit import bytecode
 from ptxsim.jit.codegen import cold_operation
@@ -31,10 +33,10 @@ LOG_CAPACITY = 1 << 16
 
 
 class Cluster:
-    def __init__(self, launch, order: str | int, reporter: Reporter, checks=None, explain=None):
-        """checks: observers of the run; explain(cluster, reporter) -> Finding, asked when all are stuck."""
+    def __init__(self, launch, order: str | int, reporter: Reporter, bus: Observer = SILENT, explain=None):
+        """bus: who hears of it; explain(cluster, reporter) -> Finding, asked when all are stuck."""
         self.launch, self.program = launch, launch.program
-        self.reporter, self.checks, self.explain = reporter, checks, explain
+        self.reporter, self.bus, self.explain = reporter, bus, explain
         self.late = LateOperations(order)
         self.order = base_of(order)
         self.dry = False  # tensor cores and TMA move no data, for timing/
@@ -65,7 +67,7 @@ class Cluster:
         self.split_table = np.zeros((self.warps * 32, bytecode.SPLIT_COLUMNS), np.int64)
         self.group_table = np.zeros((self.warps * 32, bytecode.GROUP_COLUMNS), np.int64)
         self.cta_table = np.zeros((self.ctas, bytecode.CT_COLUMNS), np.int64)
-        self.access_log = np.zeros((LOG_CAPACITY if self.checks else 32, bytecode.LOG_COLUMNS), np.int64)
+        self.access_log = np.zeros((LOG_CAPACITY if self.bus.heard else 32, bytecode.LOG_COLUMNS), np.int64)
         self.control = np.zeros(bytecode.CONTROL_WORDS, np.int64)
         self.words = self.control.ctypes.data
         self.shared = np.zeros((self.ctas, -(-launch.shared_end // 1024) * 1024), np.uint8)
@@ -99,7 +101,7 @@ class Cluster:
         for memory in self.tmem:
             memory.clear()
         self.engine = Engine(self.order)
-        self.batched = not self.checks and self.engine.random is None
+        self.batched = not self.bus.heard and self.engine.random is None
         self.batch.start()
         self.late.start()
         self.unit_state: dict[object, object] = {}  # bar, bulk groups, ...: state that units keep per cluster
@@ -114,8 +116,7 @@ class Cluster:
         self.effects = 0  # changes that could let a polling split go on
         self.timeouts = False
         self.stuck = False
-        if self.checks:
-            self.checks.start(self)
+        self.bus.start(self)
 
     def forget_counts(self) -> None:
         """Starts counts and findings afresh, in a process that runs part of a launch."""
@@ -231,8 +232,7 @@ class Cluster:
         if self.queue or self.waits:
             self.watchdog.give_up()
         self.engine.flush()
-        if self.checks:
-            self.checks.finish(self)
+        self.bus.finish(self)
         return True
 
     def _next(self) -> int:
@@ -252,7 +252,7 @@ class Cluster:
         control, split = self.control, self.splits[g]
         control[bytecode.SPLIT] = g
         control[bytecode.BUDGET] = (
-            self.watchdog.polling.budget(g, bytecode.TURN) if self.checks else bytecode.TURN
+            self.watchdog.polling.budget(g, bytecode.TURN) if self.bus.heard else bytecode.TURN
         )
         loop, words, polls, units = self.loop, self.words, 0, 0
         while polls <= POLLS and units < MOST_UNITS:
@@ -342,7 +342,7 @@ class Cluster:
     def tell_log(self, end: int) -> None:
         """Tells observers of the accesses in the log up to row `end`."""
         if end > self.told:
-            self.checks.accesses(self, self.access_log[self.told : end])
+            self.bus.accesses(self, self.access_log[self.told : end])
             self.told = end
 
     def _fault(self, split: Split) -> None:

@@ -21,7 +21,7 @@ def describe(cluster) -> None:
         bytecode.PHASE_PTR: cluster.phases,
         bytecode.LOCAL_PTR: cluster.local,
     }
-    in_place = cluster.late.on or cluster.checks and cluster.checks.in_place
+    in_place = cluster.late.on or cluster.bus.in_place
     numbers = {
         bytecode.WARPS_PER_CTA: cluster.warps_per_cta,
         bytecode.CLUSTER_SIZE: cluster.ctas,
@@ -33,7 +33,7 @@ def describe(cluster) -> None:
         bytecode.P_STRIDE: cluster.predicates.strides[0],
         bytecode.SPLITS: len(cluster.split_table),
         bytecode.LOG_ROOM: len(cluster.access_log),
-        bytecode.LOG_ON: int(cluster.checks is not None),
+        bytecode.LOG_ON: int(cluster.bus.heard),
         bytecode.ELECTED: cluster.choices.elected,
         bytecode.ISSUES: 0 if in_place else bytecode.ISSUE_ROOM,
     }

@@ -92,7 +92,7 @@ def locality(
     again = kept(chip, sum(unique.values()))  # of what the wave before has read
     total = sum(sizes.values())
     sets = max(1, min(MOST_SETS, math.ceil(chip.rotated / total))) if total else 1
-    left = survives(sets * total, chip.l2_whole)  # of what the launch before on these arrays has read
+    left = survives(sets * total + chip.flushed, chip.l2_whole)  # of what the launch before on these has read
     found.writes_back = total > chip.l2_bytes
     waves = max(1.0, clusters * mean / together * rounds)  # the last need not be full
     for segment, size in unique.items():

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ptxsim.checks.all_checks import Checker
 from ptxsim.checks.diagnosis.deadlock.explain import explain
+from ptxsim.events.bus import Bus
 from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
 from ptxsim.machine.cluster import Cluster
@@ -47,7 +47,7 @@ def record(launch, index: int = 0) -> Tape:
     """The tape of cluster number `index`. Unpredictable if it does not run to its end."""
     reporter = Reporter([], launch.memory, launch.shared_dynamic, launch.source)
     recorder = TapeRecorder(launch, index)
-    cluster = Cluster(launch, "program", reporter, Checker(launch, reporter, False, (recorder,)), explain)
+    cluster = Cluster(launch, "program", reporter, Bus((recorder,)), explain)
     cluster.loop, cluster.dry = _stepping(cluster, recorder), DRY
     with threadpool_limits(1):
         cluster.start(index)

@@ -7,9 +7,9 @@ from collections import Counter, defaultdict
 
 from threadpoolctl import threadpool_limits
 
-from ptxsim.checks.all_checks import Checker
 from ptxsim.checks.diagnosis.deadlock.explain import explain
-from ptxsim.checks.observer import Observer
+from ptxsim.events.bus import Bus
+from ptxsim.events.observer import Observer
 from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
 from ptxsim.machine.cluster import Cluster
@@ -62,7 +62,7 @@ def sharers(launch, reads: dict[int, int], together: int) -> dict[int, float]:
         return dict.fromkeys(reads, 1.0)
     reporter = Reporter([], launch.memory, launch.shared_dynamic, launch.source)
     observer = FirstReads(launch.memory, set(reads))
-    cluster = Cluster(launch, "program", reporter, Checker(launch, reporter, False, (observer,)), explain)
+    cluster = Cluster(launch, "program", reporter, Bus((observer,)), explain)
     first: dict[int, set[int]] = defaultdict(set)
     with threadpool_limits(1):
         for index in range(count):

@@ -12,7 +12,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from ptxsim.checks.observer import Observer
+from ptxsim.events.observer import Observer
 from ptxsim.grid.co_resident import talks
 from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
@@ -208,8 +208,8 @@ class Recorder(Observer):
             self.gathered[place].append(token)
 
     @_traced
-    def cp_async_arrive(self, cluster, split, place, token) -> None:
-        self.gathered[place] += [issue for issue in token if issue is not None]
+    def cp_async_arrive(self, cluster, split, place, tokens) -> None:
+        self.gathered[place] += [issue for issue in tokens if issue is not None]
 
     @_traced
     def phase_complete(self, cluster, place) -> None:

@@ -133,8 +133,7 @@ def _arrive_cta(cluster, split, number: int, threads, aligned: bool, arrive_only
     _count_warp(cluster, barrier, split.warp, aligned)
     if vote is not None:
         barrier.votes.append(vote)
-    if cluster.checks:
-        cluster.checks.bar_arrive(cluster, split, number)
+    cluster.bus.bar_arrive(cluster, split, number)
     key = ("bar", split.cta, number, barrier.generation)
     if not arrive_only:
         barrier.waiting.append((split, split.mask))
@@ -159,8 +158,7 @@ def _complete_cta(cluster, cta: int, number: int) -> bool:
     expected = barrier.expected if barrier.expected is not None else cluster.cta_alive(cta)
     if not barrier.arrived or barrier.arrived < expected:
         return False
-    if cluster.checks:
-        cluster.checks.bar_complete(cluster, cta, number, [s for s, _ in barrier.waiting])
+    cluster.bus.bar_complete(cluster, cta, number, [s for s, _ in barrier.waiting])
     if barrier.votes:
         _deliver_votes(cluster, barrier)
     key = ("bar", cta, number, barrier.generation)
@@ -232,8 +230,7 @@ def cluster_arrive(instr):
         state["lanes"][split.warp] = state["lanes"].get(split.warp, 0) | split.mask
         state["arrived"] += bin(split.mask).count("1")
         state["seen"][split.warp * 32 + split.lanes] = state["phase"]
-        if cluster.checks:
-            cluster.checks.cluster_arrive(cluster, split, "relaxed" in mods)
+        cluster.bus.cluster_arrive(cluster, split, "relaxed" in mods)
         _complete_cluster(cluster)
 
     return run
@@ -248,8 +245,7 @@ def _complete_cluster(cluster) -> None:
     ):
         state["phase"] += 1
         state["arrived"], state["lanes"] = 0, {}
-        if cluster.checks:
-            cluster.checks.cluster_complete(cluster)
+        cluster.bus.cluster_complete(cluster)
         cluster.wake(("cluster-bar", state["phase"] - 1))
 
 
@@ -268,8 +264,7 @@ def cluster_wait(instr):
             )
             return None
         if state["phase"] > phase:
-            if cluster.checks:
-                cluster.checks.cluster_wait(cluster, split)
+            cluster.bus.cluster_wait(cluster, split)
             return None
         return cluster.wait(split, Wait("cluster", ("cluster-bar", phase), {"arrived": state["arrived"]}))
 

@@ -172,8 +172,7 @@ def _to_shared(cluster, split, args, form: Form, size: int) -> None:
         for rank in ranks:
             window = cluster.shared[rank, place[1] : place[1] + size]
             window[:] = reduced(window, data, form)
-            if cluster.checks:
-                cluster.checks.tma_write(cluster, token, rank, _chunks(place[1], size))
+            cluster.bus.tma_write(cluster, token, rank, _chunks(place[1], size))
         for at in bars:
             bytes_arrive(cluster, split, at, size, token)
 
@@ -183,11 +182,9 @@ def _to_shared(cluster, split, args, form: Form, size: int) -> None:
 
 def _tell_issue(cluster, split, kind: str, origin: Span, ranks: list, offset: int, bars=None):
     """The observers' token of a copy."""
-    if not cluster.checks:
-        return None
-    token = cluster.checks.tma_issue(cluster, split, kind, origin, (0,), ranks, offset)
+    token = cluster.bus.tma_issue(cluster, split, kind, origin, (0,), ranks, offset)
     if bars is not None:
-        cluster.checks.will_signal(cluster, split, kind, bars)
+        cluster.bus.will_signal(cluster, split, kind, bars)
     return token
 
 
@@ -195,8 +192,7 @@ def _read(cluster, origin: Span, own, size: int, token) -> np.ndarray:
     if own is None:
         memory = cluster.launch.memory.view(origin.base, size)
         return memory.copy()
-    if cluster.checks:
-        cluster.checks.tma_read(cluster, token, own[0], _chunks(own[1], size))
+    cluster.bus.tma_read(cluster, token, own[0], _chunks(own[1], size))
     return cluster.shared[own[0], own[1] : own[1] + size].copy()
 
 
@@ -212,8 +208,7 @@ def _to_global(cluster, split, args, form: Form, size: int) -> None:
 
     def read():
         data = cluster.shared[place[0], place[1] : place[1] + size].copy()
-        if cluster.checks:
-            cluster.checks.tma_read(cluster, token, place[0], _chunks(place[1], size))
+        cluster.bus.tma_read(cluster, token, place[0], _chunks(place[1], size))
         group.reads -= 1
         notify(cluster, split)
         cluster.engine.submit(Work(None, lambda: write(data), "bulk copy (write)"))
@@ -221,8 +216,7 @@ def _to_global(cluster, split, args, form: Form, size: int) -> None:
     def write(data):
         memory = cluster.launch.memory.view(result.base, size)
         memory[:] = reduced(memory, data, form)
-        if cluster.checks:
-            cluster.checks.tma_global(cluster, token, result, (0,))
+        cluster.bus.tma_global(cluster, token, result, (0,))
         group.writes -= 1
         notify(cluster, split)
 
@@ -306,8 +300,7 @@ def _send(cluster, split, place, data: bytes, operation: str, kind, bar) -> None
             view[:] = np.frombuffer(combine(operation, kind, 1, old, new, 0, size), np.uint8)
         else:
             view[:] = np.frombuffer(data, np.uint8)
-        if cluster.checks:
-            cluster.checks.async_write(cluster, token, *place, size)
+        cluster.bus.async_write(cluster, token, *place, size)
         bytes_arrive(cluster, split, bar, size, token)
 
     cluster.engine.submit(Work(None, finish, "store to another CTA"))

@@ -67,8 +67,7 @@ def commit_group(instr):
     def run(cluster, split, args):
         for thread in each_lane(split):
             bulk_groups(cluster, thread.thread).commit()
-            if cluster.checks:
-                cluster.checks.bulk_commit(cluster, thread)
+            cluster.bus.bulk_commit(cluster, thread)
 
     return run
 
@@ -84,8 +83,7 @@ def wait_group(instr):
             if pending:
                 detail = {"allowed": allowed, "pending": pending}
                 return cluster.wait(split, Wait("group", ("bulk", split.warp), detail))
-        if cluster.checks:
-            cluster.checks.bulk_wait(cluster, split, allowed, reading)
+        cluster.bus.bulk_wait(cluster, split, allowed, reading)
         return None
 
     return run

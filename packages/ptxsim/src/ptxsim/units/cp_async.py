@@ -109,18 +109,17 @@ def _issue(cluster, split, op: Copy) -> None:
     if segment is None:
         return
     state = state_of(cluster, split)
-    if cluster.checks:
-        op.token = cluster.checks.cp_async_issue(cluster, split, *_logs(cluster, split, op))
+    if cluster.bus.heard:
+        op.token = cluster.bus.cp_async_issue(cluster, split, *_logs(cluster, split, op))
     shared, (memory, base) = cluster.shared[split.cta], segment
 
     def finish():
         _move(shared, memory, op.targets, op.sources, op.sizes, op.size, base)
         op.done = True
-        if cluster.checks:
-            cluster.checks.cp_async_copy(cluster, op.token)
+        cluster.bus.cp_async_copy(cluster, op.token)
         cluster.wake(("cp.async", split.warp))
 
-    if cluster.checks or not cluster.engine.eager:
+    if cluster.bus.heard or not cluster.engine.eager:
         state.copies.append(op)
     if cluster.engine.eager:
         finish()
@@ -212,8 +211,7 @@ def _wait(cluster, split, allowed: int | None):
         return cluster.wait(split, Wait("group", ("cp.async", split.warp), detail))
     for op, covered in needed:
         op.waited |= covered
-        if cluster.checks:
-            cluster.checks.cp_async_wait(cluster, split.at(covered), op.token)
+        cluster.bus.cp_async_wait(cluster, split.at(covered), op.token)
     state.waited |= {op.mask: op.token for op in state.copies if op.waited == op.mask and op.done}
     state.copies = [op for op in state.copies if op.waited != op.mask or not op.done]
     return None
@@ -251,8 +249,7 @@ def arrive(instr):
                 if counts:
                     _count_up(cluster, split, place, barrier)
         where = split.at()
-        if cluster.checks:
-            cluster.checks.will_signal(cluster, split, "cp.async", [place for _, place in places])
+        cluster.bus.will_signal(cluster, split, "cp.async", [place for _, place in places])
 
         def finish():
             for lane, place in places:
@@ -277,7 +274,5 @@ def _arrive(cluster, split, place, tokens: list) -> None:
     barrier = find_barrier(cluster, split, place, "cp.async.mbarrier.arrive")
     if barrier is None:
         return
-    if cluster.checks:
-        by_observer = zip(*tokens, strict=True) if tokens else [()] * len(cluster.checks.observers)
-        cluster.checks.cp_async_arrive(cluster, split, place, list(by_observer))
+    cluster.bus.cp_async_arrive(cluster, split, place, tokens)
     apply_count_change(cluster, split, place, barrier.arrive)

@@ -32,8 +32,7 @@ def fence(instr):
     mods = set(instr.mods)
 
     def run(cluster, split, args):
-        if cluster.checks:
-            cluster.checks.fence(cluster, split, mods)
+        cluster.bus.fence(cluster, split, mods)
 
     return run
 
@@ -55,6 +54,7 @@ _TENSOR = "cp.async.bulk.prefetch.tensor .dim.L2.global{.tile}{.hint}"
     "createpolicy.cvt .L2.b64 d, access",
     "cp.async.bulk.prefetch .L2.global{.hint} [a], size{, policy}",
     f"{_TENSOR} [map]{{, policy}}",
+    "cp.async.bulk.prefetch.tensor .2d.L2.global.tile::gather4{.hint} [map]{, policy}",
     action="launch_dependents wait",
     data="global local",
     level="L1 L2",

@@ -70,18 +70,16 @@ def _allowed(cluster, split, place, bar) -> bool:
 
 def _ask(cluster, split, offset: int, bar: int, ranks: list[int]) -> None:
     """Sends the request; the answer is decided when it arrives."""
-    places, token = [(rank, bar) for rank in ranks], None
-    if cluster.checks:
-        token = cluster.checks.tma_issue(cluster, split, "load", NOWHERE, (0,), ranks, offset)
-        cluster.checks.will_signal(cluster, split, "load", places)
+    places = [(rank, bar) for rank in ranks]
+    token = cluster.bus.tma_issue(cluster, split, "load", NOWHERE, (0,), ranks, offset)
+    cluster.bus.will_signal(cluster, split, "load", places)
 
     def finish():
         number = cluster.launch.not_started.take(cluster.index)
         first = None if number is None else cluster.launch.cluster_cta_ids(number)[0]
         for rank in ranks:
             cluster.shared[rank, offset : offset + SIZE].view(np.uint64)[:] = answer(first)
-            if cluster.checks:
-                cluster.checks.async_write(cluster, token, rank, offset, SIZE)
+            cluster.bus.async_write(cluster, token, rank, offset, SIZE)
         for place in places:
             bytes_arrive(cluster, split, place, SIZE, token)
 

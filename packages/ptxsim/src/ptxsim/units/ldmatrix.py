@@ -15,7 +15,7 @@ import numpy as np
 from ptxsim.isa.layouts import ldmatrix as half_layout
 from ptxsim.isa.layouts import movmatrix as transpose_layout
 from ptxsim.isa.operands import SINK
-from ptxsim.machine.checked_access import log_own, own_offsets
+from ptxsim.machine.checked_access import own_offsets, tell_own
 from ptxsim.units.registry import refuse, unit
 from ptxsim.units.warp import require_aligned
 
@@ -83,9 +83,8 @@ def row_offsets(cluster, split, arg, count: int, space: str, stored=None) -> np.
     """
     addresses = cluster.read(split, arg.slot)[:count].astype(np.int64) + arg.offset
     offsets = own_offsets(cluster, split, addresses, ROW, space)
-    if offsets is not None and cluster.checks:
-        log = log_own(cluster, split, np.arange(count), offsets, ROW, stored)
-        cluster.checks.accesses(cluster, log)
+    if offsets is not None:
+        tell_own(cluster, split, np.arange(count), offsets, ROW, stored)
     return offsets
 
 

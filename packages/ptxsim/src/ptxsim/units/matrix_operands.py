@@ -14,7 +14,7 @@ from ptxsim.isa.layouts import decode_matrix_descriptor, operand_addresses
 from ptxsim.isa.number_formats import DECODERS, IN_SHARED
 from ptxsim.jit.simd_matrix import gather_halves
 
-K_BYTES = 32  # of a row of every dense kind, in one instruction
+K_BYTES = 32  # of a row of every kind, in one instruction; of B beside a sparse A twice that
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,15 @@ class Chunks:
 
 @functools.lru_cache(maxsize=1024)
 def operand_chunks(
-    descriptors: tuple[int, ...], rows: int, width: int, mn: bool, chip: str = "sm_100"
+    descriptors: tuple[int, ...],
+    rows: int,
+    width: int,
+    mn: bool,
+    chip: str = "sm_100",
+    k_bytes: int = K_BYTES,
 ) -> Chunks:
     """Chunks of consecutive K steps; elements have `width` bytes. ValueError: a descriptor is not legal."""
-    depth, per = K_BYTES // width, 16 // width
+    depth, per = k_bytes // width, 16 // width
     decoded = [decode_matrix_descriptor(bits, chip) for bits in descriptors]
     addresses = np.concatenate([operand_addresses(d, rows, depth, width, mn) for d in decoded], axis=1)
     index = np.ascontiguousarray(addresses[::per].T if mn else addresses[:, ::per]) >> 4

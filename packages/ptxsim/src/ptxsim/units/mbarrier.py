@@ -82,8 +82,7 @@ def bytes_arrive(cluster, split, place, size: int, token) -> None:
     """Bytes of a copy have arrived: complete-tx on its mbarrier (PTX ISA 9.7.13.15)."""
     barrier = find_barrier(cluster, split, place, "complete_tx")
     if barrier is not None:
-        if cluster.checks:
-            cluster.checks.async_arrive(cluster, place, token)
+        cluster.bus.async_arrive(cluster, place, token)
         apply_count_change(cluster, split, place, barrier.complete_tx, size)
 
 
@@ -93,8 +92,7 @@ def complete_if_ready(cluster, place: tuple[int, int]) -> None:
     cluster.effects += 1
     if barrier.try_complete_phase():
         publish(cluster, place)
-        if cluster.checks:
-            cluster.checks.phase_complete(cluster, place)
+        cluster.bus.phase_complete(cluster, place)
         cluster.wake(("mbarrier", place))
 
 
@@ -161,8 +159,7 @@ def _init_one(cluster, split, lane: int, place: tuple[int, int], count: int) -> 
     rank, offset = place
     cluster.shared[rank, offset : offset + 8].view(np.uint64)[0] = barrier.state()
     cluster.effects += 1
-    if cluster.checks:
-        cluster.checks.mbarrier_init(cluster, split, lane, place)
+    cluster.bus.mbarrier_init(cluster, split, lane, place)
 
 
 @unit("mbarrier.inval {.own}.b64 [bar]", section="9.7.13.15.10")
@@ -209,11 +206,10 @@ def arrive(instr):
             counts = [numbers[lane] & 0xFFFF_FFFF for lane in lanes]
             at_once = not announce and sum(counts) <= barrier.pending
             for part in [lanes] if at_once else [[lane] for lane in lanes]:
-                if cluster.checks:
-                    mask = sum(1 << lane for lane in part)
-                    # release.cta reaches no thread of another CTA (8.5): nothing is handed on
-                    relaxed = "relaxed" in mods or "cta" in mods and place[0] != split.cta
-                    cluster.checks.mbarrier_arrive(cluster, split, mask, place, relaxed)
+                # release.cta reaches no thread of another CTA (8.5): nothing is handed on
+                relaxed = "relaxed" in mods or "cta" in mods and place[0] != split.cta
+                mask = split.mask if split.alone else sum(1 << lane for lane in part)
+                cluster.bus.mbarrier_arrive(cluster, split, mask, place, relaxed)
                 before, phase = barrier.state(), barrier.phase
                 number = sum(counts) if at_once else counts[lanes.index(part[0])]
                 apply_count_change(cluster, split, place, signal, barrier, number)
@@ -324,13 +320,12 @@ def wait(instr):
             barrier = find_barrier(cluster, split, place, "wait")
             if barrier is None or (barrier.passed(token) if parity else barrier.passed_state(token)):
                 passed |= lanes
-                if cluster.checks and barrier is not None:
-                    cluster.checks.mbarrier_wait(cluster, split, lanes, place, relaxed)
+                if barrier is not None:
+                    cluster.bus.mbarrier_wait(cluster, split, lanes, place, relaxed)
                 continue
             asked = token & 1 if parity else barrier.phase & 1
             first_open = first_open or (place, asked)
-            if cluster.checks:
-                cluster.checks.mbarrier_blocked(cluster, split, lanes, place, asked)
+            cluster.bus.mbarrier_blocked(cluster, split, lanes, place, asked)
         timed_out = cluster.unit_state.pop(("timed-out", split.index), False)
         if blocking and first_open and not passed and not timed_out:
             place, asked = first_open

@@ -257,7 +257,7 @@ def multiplier(form: Form, layout: Layout):
         if not plans:
             plans.append(_Plan(form, layout, args, cluster.launch.program.slots.unset))
         plan, R, w = plans[0], cluster.registers, split.warp
-        if plan.suspect and cluster.checks:
+        if plan.suspect and cluster.bus.heard:
             require_set(cluster, split, plan.suspect)
         cluster.tensor_operations += 1
         if cluster.dry:

@@ -53,8 +53,7 @@ def alloc(instr):
         if place is not None:
             cluster.shared[place[0], place[1] : place[1] + 4].view(np.uint32)[0] = start
         cluster.effects += 1
-        if cluster.checks:
-            cluster.checks.tmem_alloc(cluster, split, start, columns, place, group)
+        cluster.bus.tmem_alloc(cluster, split, start, columns, place, group)
         return None
 
     return run
@@ -139,8 +138,7 @@ def dealloc(instr):
             message = f"tcgen05.dealloc of {columns} columns {at}; live allocations: {live}"
             cluster.reporter.add("tmem-alloc", "error", message, hint, split)
             return None
-        if cluster.checks:
-            cluster.checks.tmem_free(cluster, split, start, columns, group)
+        cluster.bus.tmem_free(cluster, split, start, columns, group)
         _loads_under_way(cluster, split.cta)
         tmem.free(start)
         freed[start, columns] = [split.warp]

@@ -74,8 +74,7 @@ def copy(instr):
             cluster.reporter.add("illegal", "error", message, "one elected thread issues it", split)
         for where in each_lane(split):
             op = Copy(form, packed, ranks, descriptor, lane, column, where)
-            if cluster.checks:
-                cluster.checks.cp_issue(cluster, where, op)
+            cluster.bus.cp_issue(cluster, where, op)
             cluster.engine.submit(
                 Work(("tensor", where.thread), lambda op=op: _execute(cluster, op), "tcgen05.cp")
             )
@@ -108,9 +107,9 @@ def _execute(cluster, op: Copy) -> None:
         kind, message, hint = problem
         cluster.reporter.add(kind, "error", f"tcgen05.cp: {message}", hint, op.where)
         return
-    if cluster.checks:
+    if cluster.bus.heard:
         columns = np.arange(op.column, op.column + op.columns)
-        cluster.checks.cp_execute(cluster, op, chunks, (lanes.reshape(-1, 1), columns))
+        cluster.bus.cp_execute(cluster, op, chunks, (lanes.reshape(-1, 1), columns))
     if cluster.dry:
         return
     for rank in op.ranks:

@@ -42,8 +42,7 @@ def load_reduced(instr):
         memory, row = cluster.tmem[split.cta].cells, split.row
 
         def finish():
-            if cluster.checks:
-                cluster.checks.tmem_access(cluster, split, place, False, row)
+            cluster.bus.tmem_access(cluster, split, place, False, row)
             values = memory[place]
             cluster.registers[split.warp, slots] = values
             cluster.registers[split.warp, value] = reduced(values, instr.mods)

@@ -150,8 +150,7 @@ def load(instr):
         cells, row = cluster.tmem[split.cta].cells, split.row
 
         def finish():
-            if cluster.checks:
-                cluster.checks.tmem_access(cluster, split, place, False, row)
+            cluster.bus.tmem_access(cluster, split, place, False, row)
             values = cells[place]
             if packed:
                 values = (values[0] & 0xFFFF) | (values[1] << 16)
@@ -194,8 +193,7 @@ def store(instr):
         cells, row = cluster.tmem[split.cta].cells, split.row
 
         def finish():
-            if cluster.checks:
-                cluster.checks.tmem_access(cluster, split, place, True, row)
+            cluster.bus.tmem_access(cluster, split, place, True, row)
             cells[place] = values
 
         defer(cluster, split, "st", (), finish)
@@ -205,8 +203,7 @@ def store(instr):
 
 def defer(cluster, split, kind: str, targets: tuple, finish) -> None:
     """ld and st complete at their wait: now, or as late as that wait or the first use of a register."""
-    if cluster.checks:
-        cluster.checks.tmem_issue(cluster, split, kind, targets)
+    cluster.bus.tmem_issue(cluster, split, kind, targets)
     if cluster.engine.eager or split.row in cluster.launch.early_uses:
         finish()
         return
@@ -223,8 +220,7 @@ def wait(instr):
         require_aligned(cluster, split)
         for finish in cluster.unit_state.pop(("tmem", kind, split.warp), []):
             finish()
-        if cluster.checks:
-            cluster.checks.tmem_wait(cluster, split, kind)
+        cluster.bus.tmem_wait(cluster, split, kind)
 
     return run
 
@@ -249,9 +245,8 @@ def commit(instr):
             return
         mask = cluster.scalar(split, args[1]) & 0xFFFF if "multicast::cluster" in mods else 1 << place[0]
         ranks = _commit_ranks(cluster, split, place, mask)
-        clock = cluster.checks.commit_issue(cluster, split) if cluster.checks else None
-        if cluster.checks:
-            cluster.checks.will_signal(cluster, split, "commit", [(r, place[1]) for r in ranks])
+        clock = cluster.bus.commit_issue(cluster, split)
+        cluster.bus.will_signal(cluster, split, "commit", [(r, place[1]) for r in ranks])
         where = split.at()
 
         def finish():
@@ -297,8 +292,7 @@ def _commit_ranks(cluster, split, place, mask: int) -> list[int]:
 def _signal(cluster, split, place, clock) -> None:
     barrier = find_barrier(cluster, split, place, "tcgen05.commit")
     if barrier is not None:
-        if cluster.checks:
-            cluster.checks.async_arrive(cluster, place, clock)
+        cluster.bus.async_arrive(cluster, place, clock)
         apply_count_change(cluster, split, place, barrier.arrive)
 
 
@@ -312,7 +306,6 @@ def thread_sync_fence(instr):
     after = "after" in instr.mods[0]
 
     def run(cluster, split, args):
-        if cluster.checks:
-            cluster.checks.tcgen05_fence(cluster, split, after)
+        cluster.bus.tcgen05_fence(cluster, split, after)
 
     return run

@@ -1,5 +1,5 @@
 """tcgen05.mma (PTX ISA 9.7.16.9): D[tensor memory] = A * B (+ D), operands found through the descriptors
-given; with .ws, and with block scaling (tcgen05_scales.py).
+given; with .ws, with block scaling (tcgen05_scales.py), with a sparse A (tcgen05_sparse.py).
 
 Products are computed in float32 by numpy's BLAS on the values that the descriptors really point at.
 """
@@ -32,6 +32,7 @@ from ptxsim.units.bulk_groups import each_lane
 from ptxsim.units.matrix_operands import K_BYTES, operand_chunks, read_operand
 from ptxsim.units.registry import refuse, unit
 from ptxsim.units.tcgen05_scales import scaled_product
+from ptxsim.units.tcgen05_sparse import MODELLED_ROWS, dense
 
 _KINDS = ("f16", "tf32", "f8f6f4", "i8")
 _PLAIN = " ".join(f"kind::{kind}" for kind in _KINDS)
@@ -54,9 +55,20 @@ class Mma:
     where: Location  # the thread that issued it
     ws: bool = False  # weight stationary: its own layouts of D and of A in tensor memory
     scales: tuple[int, ...] = ()  # addresses of the scale factors of A and B
+    metadata: int = -1  # address of the indices of a sparse A
+    shift: bool = False  # .ashift: row i of A is row i + 1 of what tensor memory holds
 
     def key(self) -> tuple:
-        return (self.shape, self.group, self.cta, self.lane, self.column, self.disabled, self.ws)
+        return (self.shape, self.group, self.cta, self.lane, self.column, self.disabled, self.ws, self.shift)
+
+    @property
+    def alone(self) -> bool:
+        """Whether it never runs as one with others."""
+        return bool(self.scales) or self.metadata >= 0
+
+    def k_bytes(self, side: str) -> int:
+        """Bytes of a row of operand "a" or "b"."""
+        return K_BYTES * (2 if self.metadata >= 0 and side == "b" else 1)
 
     @property
     def copies(self) -> int:
@@ -67,11 +79,16 @@ class Mma:
 @unit(
     "tcgen05.mma .group.kind{.collector} d, a, b, descriptor{, disabled}, enable",
     "tcgen05.mma .group.scaled.block_scale{.vector}{.collector} d, a, b, descriptor, [sa], [sb], enable",
+    "tcgen05.mma.sp .group.kind{.collector} d, a, b, [m], descriptor{, disabled}, enable",
+    "tcgen05.mma.sp .group.scaled.block_scale{.vector}{.collector} d, a, b, [m], i, [sa], [sb], enable",
+    "tcgen05.mma .group.kind.ashift{.last} d, [a], b, descriptor{, disabled}, enable",
+    "tcgen05.mma.sp .group.kind.ashift{.last} d, [a], b, [m], descriptor{, disabled}, enable",
     "tcgen05.mma.ws .cta_group::1.kind{.weights} d, a, b, descriptor, enable{, mask}",
     kind=_PLAIN,
     scaled=" ".join(f"kind::{kind}" for kind in BLOCK_SCALED_KINDS),
     vector="scale_vec::1X scale_vec::2X scale_vec::4X block16 block32",
     collector=" ".join(f"collector::a::{use}" for use in _USES),
+    last="collector::a::lastuse collector::a::discard",
     weights=" ".join(f"collector::b{n}::{use}" for n in range(4) for use in _USES),
     section="9.7.16.9.1",
     fire_and_forget=True,
@@ -82,12 +99,13 @@ def mma(instr):
     if isinstance(instr.operands[-1], Imm):
         raise refuse(instr, "tcgen05.mma with scale-input-d is not modelled")
     group, ws = 2 if "cta_group::2" in instr.mods else 1, "ws" in instr.mods
+    sparse, shift = "sp" in instr.mods, "ashift" in instr.mods
     factors = _factors(instr, kind) if "block_scale" in instr.mods else 0
 
     def run(cluster, split, operands: Operands):
         d, a, b, descriptor, *masks = cluster.scalars(split, operands.slots)
         lane, column = split_address(d + operands.d_offset)
-        shape, problem = _decode(descriptor & 0xFFFF_FFFF, kind, group, ws, factors)
+        shape, problem = _decode(descriptor & 0xFFFF_FFFF, kind, group, ws, factors, sparse, shift)
         if shape is not None and operands.mask >= 0 and cluster.scalar(split, operands.mask):
             shape, problem = None, ("unsupported", "incomplete", "a zero-column mask is not modelled")
         if shape is None:
@@ -98,10 +116,12 @@ def mma(instr):
             a = ("tmem", a + operands.a_offset & 0xFFFF_FFFF)
         disabled = tuple([mask & 0xFFFF_FFFF for mask in masks])
         scales = tuple([cluster.address(split, s) & 0xFFFF_FFFF for s in operands.scales])
+        meta = cluster.address(split, operands.metadata) & 0xFFFF_FFFF if operands.metadata else -1
         enabled = cluster.predicate(split, operands.enable)
         for where in each_lane(split):
             accumulate = enabled & where.mask != 0
-            op = Mma(shape, group, split.cta, a, b, lane, column, accumulate, disabled, where, ws, scales)
+            result = lane, column, accumulate, disabled
+            op = Mma(shape, group, split.cta, a, b, *result, where, ws, scales, meta, shift)
             _issue(cluster, split, op)
 
     return run
@@ -125,21 +145,24 @@ class Operands:
     enable: int  # code of the predicate that says whether D is an input
     scales: tuple[MemArg, ...]  # addresses of scale factors
     mask: int  # slot of the zero-column mask of .ws, or -1
+    metadata: MemArg | None  # address of the indices of a sparse A
 
 
-def _operands(d: MemArg, a, b: int, descriptor: int, *rest) -> Operands:
+def _operands(d: MemArg, a, b: int, *rest) -> Operands:
+    metadata = rest[0] if isinstance(rest[0], MemArg) else None
+    descriptor, *rest = rest[1:] if metadata else rest
     masks = next((r for r in rest if isinstance(r, tuple)), ())
     enable = next(r.code for r in rest if isinstance(r, PredArg))
     scales = tuple(r for r in rest if isinstance(r, MemArg))
     mask = rest[-1] if isinstance(rest[-1], int) else -1
     in_tmem = isinstance(a, MemArg)
     slots = [d.slot, a.slot if in_tmem else a, b, descriptor, *masks]
-    return Operands(slots, d.offset, in_tmem, a.offset if in_tmem else 0, enable, scales, mask)
+    return Operands(slots, d.offset, in_tmem, a.offset if in_tmem else 0, enable, scales, mask, metadata)
 
 
 @functools.lru_cache(maxsize=256)
 def _decode(
-    bits: int, kind: str, group: int, ws: bool, factors: int
+    bits: int, kind: str, group: int, ws: bool, factors: int, sparse: bool, shift: bool
 ) -> tuple[InstructionDescriptor | None, tuple[str, str, str]]:
     """The decoded instruction descriptor; (None, the finding) if it is not legal or not modelled."""
     try:
@@ -151,8 +174,15 @@ def _decode(
         return None, ("descriptor", "error", str(error))
     except NotImplementedError as error:
         return None, ("unsupported", "incomplete", f"tcgen05.mma: {error} is not modelled")
-    if shape.sparse or shape.saturate:
-        what = "sparse MMA" if shape.sparse else "saturation"
+    if shape.sparse != sparse:
+        message = f"tcgen05.mma{'.sp' * sparse} with a descriptor whose bit 2 (sparse) is {shape.sparse:d}"
+        return None, ("descriptor", "error", message)
+    if shift and shape.m not in (128, 256):
+        return None, ("descriptor", "error", f"tcgen05.mma.ashift with M={shape.m}; expected 128 or 256")
+    what = "saturation" if shape.saturate else ""
+    if sparse and shape.m // group != MODELLED_ROWS:
+        what = f"a sparse A of {shape.m // group} rows in each CTA"
+    if what:
         return None, ("unsupported", "incomplete", f"tcgen05.mma: {what} is not modelled")
     return shape, ("", "", "")
 
@@ -167,8 +197,7 @@ def _check_issue(cluster, split, group: int) -> None:
 
 
 def _issue(cluster, split, op: Mma) -> None:
-    if cluster.checks:
-        cluster.checks.mma_issue(cluster, split, op)
+    cluster.bus.mma_issue(cluster, split, op)
     cluster.tensor_operations += 1
     if not cluster.dry:
         cluster.engine.submit(Work(("tensor", split.thread), None, "tcgen05.mma", _execute_all, op))
@@ -179,7 +208,7 @@ def _execute_all(batch: list[Work]) -> None:
     ops = [work.op for work in batch]
     cluster, start, key = ops[0].where.cluster, 0, ops[0].key()
     for i, op in enumerate(ops[1:], 1):
-        if not op.accumulate or op.scales or op.key() != key:
+        if not op.accumulate or op.alone or op.key() != key:
             execute(cluster, ops[start:i])
             start, key = i, op.key()
     execute(cluster, ops[start:])
@@ -194,33 +223,44 @@ def execute(cluster, ops: list[Mma]) -> None:
     """Runs instructions that accumulate into the same D as one product with a longer K."""
     first = ops[0]
     ranks = pair(first, cluster)
-    if cluster.checks:
-        cluster.checks.mma_execute(cluster, ops, ranks)
+    cluster.bus.mma_execute(cluster, ops, ranks)
     halves = [_operand(cluster, ops, rank, "b") for rank in ranks]
     b = halves[0] if len(halves) == 1 else np.concatenate(halves)
     for i, rank in enumerate(ranks):
-        if first.scales:
-            product = scaled_product(cluster, first, rank, _operand(cluster, ops, rank, "a"), b)
+        if first.alone:
+            product = _special_product(cluster, first, rank, b)
         else:
             product = _product(cluster, ops, rank, b)
         if product is not None:
             _write_d(cluster, first, rank, i, product)
 
 
+def _special_product(cluster, op: Mma, rank: int, b: np.ndarray) -> np.ndarray | None:
+    """Of a sparse A, of factors, or of both; None, with a finding, where what they need is not there."""
+    a = _operand(cluster, [op], rank, "a")
+    if op.metadata >= 0:
+        a = dense(cluster, op, rank, a)
+    if a is None:
+        return None
+    return scaled_product(cluster, op, rank, a, b) if op.scales else _multiplied(op, a, b)
+
+
 def _product(cluster, ops: list[Mma], rank: int, b: np.ndarray) -> np.ndarray:
     """A times B for the rows of one CTA; parts of N take A from lanes of their own."""
     op = ops[0]
     parts = op.copies if isinstance(op.a, tuple) else 1
-    found = []
-    for part, columns in enumerate(np.split(b, parts)):
-        a = _operand(cluster, ops, rank, "a", part)
-        if op.shape.d_type == "s32":
-            exact = a.astype(np.float64) @ columns.T.astype(np.float64)
-            found.append(exact.astype(np.int64).astype(np.int32))
-        else:
-            with np.errstate(invalid="ignore", over="ignore"):  # NaN and infinity are results like others
-                found.append(a @ columns.T)
+    found = [
+        _multiplied(op, _operand(cluster, ops, rank, "a", part), columns)
+        for part, columns in enumerate(np.split(b, parts))
+    ]
     return found[0] if parts == 1 else np.concatenate(found, axis=1)
+
+
+def _multiplied(op: Mma, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    if op.shape.d_type == "s32":
+        return (a.astype(np.float64) @ b.T.astype(np.float64)).astype(np.int64).astype(np.int32)
+    with np.errstate(invalid="ignore", over="ignore"):  # NaN and infinity are results like others
+        return a @ b.T
 
 
 def _operand(cluster, ops: list[Mma], rank: int, which: str, part: int = 0) -> np.ndarray:
@@ -237,16 +277,16 @@ def _operand(cluster, ops: list[Mma], rank: int, which: str, part: int = 0) -> n
         found = [_from_tmem(cluster, rank, s[1], rows, op, part) for s, op in zip(sources, ops, strict=True)]
         values = np.concatenate(found, axis=1)
     else:
-        values = _from_shared(cluster, rank, sources, rows, mn, fmt, ops[0])
+        values = _from_shared(cluster, rank, sources, rows, mn, fmt, ops[0], ops[0].k_bytes(which))
     return -values if negate else values
 
 
 def _from_shared(
-    cluster, rank: int, descriptors: tuple, rows: int, mn: bool, fmt: str, op: Mma
+    cluster, rank: int, descriptors: tuple, rows: int, mn: bool, fmt: str, op: Mma, k_bytes: int
 ) -> np.ndarray:
     width = DECODERS[fmt].bytes
     try:
-        chunks = operand_chunks(descriptors, rows, width, mn)
+        chunks = operand_chunks(descriptors, rows, width, mn, k_bytes=k_bytes)
         if chunks.first < SHARED_START or chunks.last >= cluster.launch.shared_end:
             raise ValueError(
                 f"matrix descriptor {descriptors[0]:#x} reaches bytes {chunks.first}..{chunks.last} of "
@@ -255,14 +295,15 @@ def _from_shared(
             )
     except ValueError as error:
         cluster.reporter.add("descriptor", "error", str(error), "", op.where)
-        return np.zeros((rows, len(descriptors) * K_BYTES // width), np.float32)
+        return np.zeros((rows, len(descriptors) * k_bytes // width), np.float32)
     return read_operand(cluster, rank, chunks, rows, fmt, mn)
 
 
 def operand_lanes(op: Mma, part: int = 0) -> np.ndarray:
     """Lanes of tensor memory that hold the rows of A of one CTA, for a part of N; may pass the last one."""
     lane = operand_layout(op.shape.m, 1, 1, op.group, op.ws)[1][: op.shape.m // op.group, 0]
-    return lane + part * (LANES // op.copies) + split_address(op.a[1])[0]
+    lane = lane + part * (LANES // op.copies) + split_address(op.a[1])[0]
+    return np.append(lane[1:], lane[-1]) if op.shift else lane
 
 
 def _from_tmem(cluster, rank: int, address: int, rows: int, op: Mma, part: int = 0) -> np.ndarray:

@@ -17,7 +17,7 @@ def scale_columns(op) -> list[tuple[int, int]]:
     rows = op.shape.m // op.group, op.shape.n
     return [
         (split_address(address)[1], factor_columns(count))
-        for address, count in zip(op.scales, rows, strict=True)
+        for address, count in zip(op.scales, rows, strict=bool(op.scales))
     ]
 
 

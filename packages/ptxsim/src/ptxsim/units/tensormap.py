@@ -74,6 +74,13 @@ def _type_number(dtype: np.dtype) -> int:
     return {1: 0, 2: 1, 4: 2, 8: 4}[dtype.itemsize]
 
 
+def element_type(number: int) -> np.dtype:
+    """The type of a number as tensormap.replace.elemtype counts. ValueError for those below a byte."""
+    if number >= len(_TYPES):
+        raise ValueError("TensorMap: elements below a byte are not modelled")
+    return np.dtype(_TYPES[number])
+
+
 def decoded(data: np.ndarray, memory) -> TensorMap | None:
     """The map that 128 bytes hold, None if they hold none. ValueError, saying why, for a map that is not
     legal.

@@ -216,11 +216,9 @@ def _load_one(cluster, split, args, multicast: bool, pair: bool, rows: bool) -> 
 
 
 def _load_box(cluster, split, tmap, start, chunks, ranks: list[int], targets: list, offset: int) -> None:
-    token = None
     cluster.watchdog.rounds.copies("load", tmap, start)
-    if cluster.checks:
-        token = cluster.checks.tma_issue(cluster, split, "load", tmap, start, ranks, offset)
-        cluster.checks.will_signal(cluster, split, "load", targets)
+    token = cluster.bus.tma_issue(cluster, split, "load", tmap, start, ranks, offset)
+    cluster.bus.will_signal(cluster, split, "load", targets)
     size = tmap.box_bytes
 
     def finish():
@@ -228,8 +226,7 @@ def _load_box(cluster, split, tmap, start, chunks, ranks: list[int], targets: li
         for rank in ranks:
             if data is not None:
                 store_chunks(cluster.shared_chunks[rank], chunks, data)
-            if cluster.checks:
-                cluster.checks.tma_write(cluster, token, rank, chunks)
+            cluster.bus.tma_write(cluster, token, rank, chunks)
         cluster.tma_bytes += size
         for target in targets:
             bytes_arrive(cluster, split, target, size, token)
@@ -315,16 +312,11 @@ def _store_one(cluster, split, what: tuple, lanes: list[int], operation) -> None
 def _store_box(cluster, split, first, tmap, start, chunks, place, lanes: list[int], operation) -> None:
     groups = [open_group(cluster, split.at(1 << lane)) for lane in lanes]
     cluster.watchdog.rounds.copies("store", tmap, start)
-    token = (
-        cluster.checks.tma_issue(cluster, first, "store", tmap, start, [place[0]], place[1])
-        if cluster.checks
-        else None
-    )
+    token = cluster.bus.tma_issue(cluster, first, "store", tmap, start, [place[0]], place[1])
 
     def read():
         data = cluster.shared_chunks[place[0]][chunks].view(np.uint8)
-        if cluster.checks:
-            cluster.checks.tma_read(cluster, token, place[0], chunks)
+        cluster.bus.tma_read(cluster, token, place[0], chunks)
         for group in groups:
             group.reads -= 1
         notify(cluster, split)
@@ -333,8 +325,7 @@ def _store_box(cluster, split, first, tmap, start, chunks, place, lanes: list[in
     def write(data):
         if not cluster.dry:
             write_box(cluster, tmap, start, data, operation)
-        if cluster.checks:
-            cluster.checks.tma_global(cluster, token, tmap, start)
+        cluster.bus.tma_global(cluster, token, tmap, start)
         cluster.tma_bytes += tmap.box_bytes
         for group in groups:
             group.writes -= 1

@@ -355,8 +355,7 @@ def warp_sync(instr):
         met = converge(cluster, split, members, np.zeros(32, np.uint64))
         if met is None:
             return BLOCK
-        if cluster.checks:
-            cluster.checks.warp_sync(cluster, split, members)
+        cluster.bus.warp_sync(cluster, split, members)
         return None
 
     return by_group(run)

@@ -100,7 +100,7 @@ def _open(cluster, split, warp: Warp, slots: list[int], form: Form, accumulate: 
     serial = (first ^ _MARK) >> 7
     found = warp.accumulators.get(serial)
     if found is None:
-        if accumulate and cluster.checks:
+        if accumulate and cluster.bus.heard:
             require_set(cluster, split, slots)
             _check_fence(cluster, split, warp, slots, held)
         serial = cluster.unit_state.get("wgmma-serial", 0) % 0x7FFF + 1
@@ -156,8 +156,7 @@ def mma_async(instr):
         b = _uniform(cluster, split, args[2])
         accumulator = _open(cluster, split, warp, slots, form, enabled)
         part = Part(split.at(), form, accumulator, warp.committed, a, b, enabled)
-        if cluster.checks:
-            part.token = cluster.checks.wgmma_issue(cluster, split)
+        part.token = cluster.bus.wgmma_issue(cluster, split)
         _join(cluster, split, warp, part)
 
     return run
@@ -166,7 +165,7 @@ def mma_async(instr):
 def _only_tell(cluster, split, warp: Warp, form: Form) -> None:
     """A warp's share in a dry run: observers hear of it, nothing is multiplied."""
     part = Part(split.at(), form, None, warp.committed, None, 0, True)
-    part.token = cluster.checks.wgmma_issue(cluster, split) if cluster.checks else None
+    part.token = cluster.bus.wgmma_issue(cluster, split)
     cluster.tensor_operations += split.warp % 4 == 0
     warp.parts.append((part, Operation([part], done=True)))
 
@@ -174,7 +173,7 @@ def _only_tell(cluster, split, warp: Warp, form: Form) -> None:
 def _uniform(cluster, split, slot: int) -> int:
     """A descriptor, which all lanes must hold."""
     values = cluster.read(split, slot)
-    if cluster.checks and (values != values[0]).any():
+    if cluster.bus.heard and (values != values[0]).any():
         message = "lanes of a warp give different matrix descriptors to one wgmma"
         hint = "compute descriptors from values that are the same in all threads"
         cluster.reporter.add("collective", "error", message, hint, split)
@@ -212,7 +211,7 @@ def _execute(cluster, operation: Operation) -> None:
     form = parts[0].form
     a, a_chunks = _matrix_a(cluster, parts)
     b, b_chunks = _from_shared(cluster, parts[0], parts[0].b, form.n, form.b, form.b_mn)
-    if cluster.checks:
+    if cluster.bus.heard:
         _tell_reads(cluster, parts, a_chunks, b_chunks)
     a, b = -a if form.negate_a else a, -b if form.negate_b else b
     product = multiply(a, b, form.d)
@@ -250,7 +249,7 @@ def _add(cluster, part: Part, share: np.ndarray) -> None:
     warp = cluster.unit_state[("wgmma", part.where.warp)]
     del warp.accumulators[target.serial]
     _deliver(cluster.registers[part.where.warp], np.uint64(target.mark), raw)
-    if cluster.checks:
+    if cluster.bus.heard:
         slots = cluster.program.args[part.where.row][0]
         warp.last[tuple(slots) if isinstance(slots, tuple) else (slots,)] = raw
 
@@ -260,7 +259,7 @@ def _tell_reads(cluster, parts: list[Part], a_chunks, b_chunks: np.ndarray) -> N
     for i, part in enumerate(parts):
         own = b_chunks[:0] if a_chunks is None else np.split(a_chunks, 4)[i]
         chunks = np.unique(np.concatenate([own.ravel(), b_chunks.ravel()]))
-        cluster.checks.wgmma_read(cluster, part.token, part.where.cta, chunks)
+        cluster.bus.wgmma_read(cluster, part.token, part.where.cta, chunks)
 
 
 def _matrix_a(cluster, parts: list[Part]) -> tuple[np.ndarray, np.ndarray | None]:
@@ -315,8 +314,7 @@ def fence(instr):
         warp = _warp(cluster, split)
         warp.fenced = True
         warp.last.clear()
-        if cluster.checks:
-            cluster.checks.wgmma_fence(cluster, split)
+        cluster.bus.wgmma_fence(cluster, split)
 
     return run
 
@@ -346,9 +344,8 @@ def wait_group(instr):
             detail = {"pending": missing, "parts": first.parts}
             return cluster.wait(split, Wait("wgmma", ("wgmma", split.warp), detail))
         warp.parts = warp.parts[len(needed) :]
-        if cluster.checks:
-            for part, _ in needed:
-                cluster.checks.wgmma_wait(cluster, split, part.token)
+        for part, _ in needed:
+            cluster.bus.wgmma_wait(cluster, split, part.token)
         return None
 
     return run

@@ -21,7 +21,7 @@ from ptxsim.isa.layouts import wmma_fragment
 from ptxsim.isa.operands import SINK
 from ptxsim.jit.bytecode import LOG_PLACE, LOG_ROW, LOG_SIZE, LOG_THREAD
 from ptxsim.jit.translate import resolve
-from ptxsim.machine.checked_access import log_own, own_offsets
+from ptxsim.machine.checked_access import own_offsets, tell_own
 from ptxsim.units.registry import refuse, unit
 from ptxsim.units.warp import require_aligned, require_set
 from ptxsim.units.wmma import ELEMENT_BITS, WIDE, registers_for, sizes_of
@@ -147,9 +147,7 @@ class Access:
         offsets = own_offsets(cluster, split, addresses, size, self.space)
         if offsets is None:
             return None
-        if cluster.checks:
-            log = log_own(cluster, split, _lanes(addresses), offsets, size, stored)
-            cluster.checks.accesses(cluster, log)
+        tell_own(cluster, split, _lanes(addresses), offsets, size, stored)
         return _chunks(cluster.shared[split.cta], size), offsets // size
 
     def _in_global(self, cluster, split, addresses: np.ndarray, stored):
@@ -161,11 +159,11 @@ class Access:
             where, first = split.at(1 << int(lanes[outside[0]])), int(addresses[outside[0]])
             cluster.reporter.fault(where, FAULT_BOUNDS, first, len(outside))
             return None
-        if cluster.checks and logged:
+        if cluster.bus.heard and logged:
             log = np.empty((len(lanes), 4), np.int64)
             log[:, LOG_ROW], log[:, LOG_SIZE] = split.row, 2 * size + self.store
             log[:, LOG_THREAD], log[:, LOG_PLACE] = split.warp * 32 + lanes, addresses
-            cluster.checks.accesses(cluster, log)
+            cluster.bus.accesses(cluster, log)
         return _chunks(memory.arrays[number], size), (addresses - base) // size
 
 
@@ -239,7 +237,7 @@ def store(instr):
     def run(cluster, split, args):
         require_aligned(cluster, split)
         sources = list(args[1]) if isinstance(args[1], tuple) else [args[1]]
-        if cluster.checks:
+        if cluster.bus.heard:
             require_set(cluster, split, sources)
         held = np.ascontiguousarray(cluster.registers[split.warp, sources].T).astype(f"u{max(4, form.word)}")
         words = np.empty(form.chunk * len(form.line_of) // form.word, f"u{form.word}")

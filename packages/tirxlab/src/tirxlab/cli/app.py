@@ -132,10 +132,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def solutions_hint() -> str:
-    """What to do about an untouched step: use the solutions where they are at hand, else write it."""
-    if not REFERENCE.exists():
-        return "; fill in its TODOs in gemm_kernels.py, its page is in docs/steps/"
-    return f"; the solutions: --kernels {shown(REFERENCE)}"
+    """What to do about an untouched step: write it; or take the solutions where they are at hand."""
+    write = "; fill in its TODOs in gemm_kernels.py, its page is in docs/steps/"
+    return write + (f"; or run the solution: --kernels {shown(REFERENCE)}" if REFERENCE.exists() else "")
 
 
 def version(wanted: bool) -> None:

@@ -178,7 +178,7 @@ def write_page(target: Path, step: str, path: Path, outcomes: list[Outcome], lef
     from tirxlab.cli.report import from_outcomes, write_report
 
     title = f"Check of step {step}" if step.isdigit() else f"Check of steps {step}"
-    page = from_outcomes.outcome_page(title, f"./lab check {step}", path, outcomes, target)
+    page = from_outcomes.outcome_page(title, f"./lab check {step}", path, outcomes)
     page.notes += [left_out(left)] if left else []
     from_outcomes.with_timelines(page, path, outcomes)
     write_report(target, page)

@@ -55,7 +55,7 @@ def run(
     seconds = time.perf_counter() - start
     failed = [outcome for outcome in outcomes if not outcome.passed]
     if report_to is not None:
-        page = from_outcomes.outcome_page("Demo", "./lab demo", path, outcomes, report_to)
+        page = from_outcomes.outcome_page("Demo", "./lab demo", path, outcomes)
         from_outcomes.with_timelines(page, path, outcomes)
         write_report(report_to, page)
     if json:

@@ -64,7 +64,7 @@ def run(
     if report_to is not None:
         from tirxlab.cli.report import from_scores, write_report
 
-        write_report(report_to, from_scores.grade_page(made, FORMATS["text"](made), report_to))
+        write_report(report_to, from_scores.grade_page(made, FORMATS["text"](made)))
     text = FORMATS[form](made)
     if out is not None:
         write_file(out, (text + "\n").encode())

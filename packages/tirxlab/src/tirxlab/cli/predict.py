@@ -79,7 +79,7 @@ def run(
         about = {"published": published, "chip": chip, "source": read_text(path)}
         about["lesson"] = LESSONS[found.bound]
         about["steps"] = [] if tracks.is_track(step) else [int(step)]
-        page = from_forecast.forecast_page(command, title, size, found, timeline, about, report_to)
+        page = from_forecast.forecast_page(command, title, size, found, timeline, about)
         write_report(report_to, page)
     if json:
         print_json(

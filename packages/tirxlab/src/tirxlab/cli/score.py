@@ -53,7 +53,7 @@ def run(
     outcomes = run_jobs(jobs, "scoring") if jobs else []
     scores = [score_step(path, text, number, outcomes, device) for number in steps]
     if report_to is not None:
-        page = from_scores.score_page(path, scores, outcomes, report_to)
+        page = from_scores.score_page(path, scores, outcomes)
         from_outcomes.with_timelines(page, path, outcomes)
         write_report(report_to, page)
     earned, possible = sum(s.earned for s in scores), sum(s.points for s in scores)

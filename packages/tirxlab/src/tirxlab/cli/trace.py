@@ -37,7 +37,7 @@ REPLAY = (
     "store {store} B, shared {shared} B, threads {threads} B (a warp's own accesses to global memory). "
     "--cost changes one."
 )
-SUFFIXES = (".json", ".svg", ".png")
+SUFFIXES = (".html", ".json", ".svg", ".png")
 
 
 def run(
@@ -54,7 +54,7 @@ def run(
     ] = 0,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help=".json for ui.perfetto.dev, .svg or .png"),
+        typer.Option("--out", metavar="FILE", help=".html, .json for ui.perfetto.dev, .svg or .png"),
     ] = None,
     cost: Annotated[
         list[str] | None,
@@ -81,15 +81,17 @@ def run(
     if tracks.is_track(step):
         done, artifact, title = tracks.traced(step, size, size_option, kernels, chosen, costs, cluster)
         number, shape = step, (*artifact.outputs[0].shape, artifact.buffers[0].shape[1])
+        path = kernels
     else:
         number, shape = parse_step(step), asked_size(step, size, size_option)
-        done, artifact = traced_run(kernels_file(kernels), number, shape, chosen, costs, cluster)
+        path = kernels_file(kernels)
+        done, artifact = traced_run(path, number, shape, chosen, costs, cluster)
         title = f"step {number} at {size_text(shape)}"
     if chip:
         done.trace = modelled(artifact, chip)
     title = f"{title}, {ctas(done)}" + (f", as a {chip.upper()} would" if chip else "")
     if out is not None:
-        write_timeline(out, done.trace, title)
+        write_timeline(out, title, number, done, artifact, path)
     if json:
         print_json(plain(number, shape, done))
     else:
@@ -142,11 +144,17 @@ def modelled(artifact, chip: str):
         raise typer.Exit(1) from None
 
 
-def write_timeline(out: Path, timeline, title: str) -> None:
-    if out.suffix == ".json":
-        write_file(out, jsonlib.dumps(chrome(timeline, title), separators=(",", ":")).encode())
+def write_timeline(out: Path, title: str, step: int | str, done, artifact, path: Path | None) -> None:
+    """path: the kernels file, whose lines a page shows."""
+    if out.suffix == ".html":
+        from tirxlab.cli.report.from_trace import trace_page
+        from tirxlab.cli.report.page import render
+
+        write_file(out, render(trace_page(title, step, done, artifact, path)).encode())
+    elif out.suffix == ".json":
+        write_file(out, jsonlib.dumps(chrome(done.trace, title), separators=(",", ":")).encode())
     else:
-        write_picture(out, svg(timeline, title))
+        write_picture(out, svg(done.trace, title))
 
 
 def built_step(path: Path, step: int, size: tuple[int, int, int]):

@@ -39,6 +39,8 @@ _EXPLAINED = {
     "write Tx.ptx.mbarrier.try_wait(bar.ptr_to([i]), phase); TMABar, TCGen05Bar and MBarrier have bar.wait",
     "'Var' object has no attribute 'arrive'": "a buffer of barriers has no arrive: "
     "write Tx.ptx.mbarrier.arrive(bar.ptr_to([i])); TMABar, TCGen05Bar and MBarrier have bar.arrive",
+    "'Var' object has no attribute 'T'": "a buffer has no .T: Tx.gemm_async(C, A, B) takes B as it lies and "
+    "multiplies by its transpose",
     "object of type 'int' has no len()": "a list is needed here, not a number: for example ptr_to([0])",
 }
 # The same for messages with a part that is worth keeping, as regular expressions.
@@ -48,6 +50,12 @@ _REWORDED = {
     r"Visitor of AST node is not implemented: Import(From)?": "a kernel cannot import: "
     "put the import at the top of the file",
     r"Visitor of AST node is not implemented: (\w+)": r"a kernel cannot contain this Python statement (\1)",
+    r"\w+\.wait\(\) ((?:missing|takes|got) .*)": r"bar.wait(stage, phase): \1",
+    r"\w+\.ptr_to\(\) ((?:missing|takes|got) .*)": r"bar.ptr_to([stage]): \1; a peer's is "
+    "bar.remote_view(cta).ptr_to([stage])",
+    r"\w+\.arrive\(\) (missing .* argument: 'stage')": r"bar.arrive(stage, ..): \1",
+    r"^(\w+_id)\(\) (missing .*)": r"Tx.\1(shape, parent=..): \2; the skeleton calls it once, at the top, "
+    "and names the result",
     r"Variable (\w+) already defined in current scope": r"`\1` is defined before with another meaning: "
     "rename one of the two",
 }

@@ -24,6 +24,8 @@ _NAMES = {
     "cast": ops.cast,
     "gemm_async": ops.gemm_async,
 }
+# Python's own words, which a kernel writes as they are.
+_PYTHONS = {"range": "; write range(n), or Tx.unroll(n)"}
 
 
 class _Tx:
@@ -48,7 +50,7 @@ class _Tx:
             return getattr(T, name)
         except AttributeError:
             pass
-        hint = meant("", name)
+        hint = _PYTHONS.get(name) or meant("", name)
         if not hint:
             close = difflib.get_close_matches(name, [*vars(self), *T.__dict__], 1)
             hint = f"; did you mean Tx.{close[0]}?" if close else ""

@@ -5,6 +5,7 @@ any keyword and ignores those it does not know: a misspelt `acum=False` would si
 """
 
 import difflib
+import math
 
 from tvm.script import tirx as T
 from tvm.tirx import BufferLoad, BufferRegion, IntImm, is_buffer_var
@@ -42,6 +43,8 @@ def _check_options(op: str, options: dict) -> None:
             continue
         close = difflib.get_close_matches(name, allowed, 1)
         hint = f"did you mean {close[0]!r}?" if close else f"it knows {sorted(allowed) or 'none'}"
+        if op == "copy" and name in _OPTIONS["copy_async"]:
+            hint = "a copy by TMA is Tx.copy_async"
         raise TypeError(f"Tx.{op} has no option {name!r}; {hint}")
 
 
@@ -64,6 +67,14 @@ def _scope(op: str) -> str:
 
 def _shape(value) -> str:
     return " x ".join(map(str, _extents(value))) or "1"
+
+
+def _differ(op: str, dst, src) -> ValueError:
+    """Operands of other shapes; a thread's registers beside tensor memory are the usual case."""
+    said = f"Tx.{op}: dst is {_shape(dst)}, src is {_shape(src)}; both must cover the same shape"
+    if sorted((_memory(dst), _memory(src))) == ["local", "tmem"]:
+        said += ": the registers of all 128 threads together are a view, buf.view(128, n, layout=...)"
+    return ValueError(said)
 
 
 def _is_tile(value) -> bool:
@@ -142,9 +153,7 @@ def copy(dst, src, dispatch: str | None = None, **options):
     dst, src = settled(dst, starts=False), settled(src, starts=False)
     _tiles("copy", dst=dst, src=src)
     if _extents(dst) != _extents(src):
-        raise ValueError(
-            f"Tx.copy: dst is {_shape(dst)}, src is {_shape(src)}; both must cover the same shape"
-        )
+        raise _differ("copy", dst, src)
     if "tmem" not in (_memory(dst), _memory(src)):
         _no_warpgroup_view("copy", dst=dst, src=src)
         types = [str(_buffer(value).dtype) for value in (dst, src)]
@@ -195,6 +204,8 @@ def _check_tma(dst, src, options: dict) -> None:
         raise ValueError("a TMA store takes no mbar: it completes through commit_group() and wait_group(0)")
     if options.get("cta_group", 1) not in (1, 2):
         raise ValueError(f"cta_group is 1 or 2, not {options['cta_group']}")
+    if math.prod(_extents(dst)) != math.prod(_extents(src)):
+        raise _differ("copy_async", dst, src)
 
 
 def cast(dst, src=None, dispatch: str | None = None, **options):
@@ -206,6 +217,8 @@ def cast(dst, src=None, dispatch: str | None = None, **options):
     _one_kind_of_registers(dst, src)
     _tiles("cast", dst=dst, src=src)
     _no_warpgroup_view("cast", dst=dst, src=src)
+    if _extents(dst) != _extents(src) and _extents(dst) and _extents(src):
+        raise _differ("cast", dst, src)
     return _call("cast", dst, src, dispatch=_dispatch("cast", dispatch))
 
 

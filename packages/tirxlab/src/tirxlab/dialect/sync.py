@@ -79,6 +79,8 @@ class TCGen05Bar(BarrierArray, _tvm.TCGen05Bar):
         """Commit this thread's MMAs: to the own CTA's barrier (mask 0), else to CTA i's for each bit i."""
         # TVM 0.26 hands a missing mask on as None when cta_group is 2, and crashes on it.
         mask = 0 if cta_mask is None else cta_mask
+        if isinstance(mask, list | tuple):
+            raise TypeError("cta_mask is one number, a bit for each CTA of the cluster: 3 for CTAs 0 and 1")
         one_group("TCGen05Bar.arrive", cta_group)
         return T.ptx.tcgen05.commit(self.buf.ptr_to([stage]), cta_group, mask, pred=pred)
 

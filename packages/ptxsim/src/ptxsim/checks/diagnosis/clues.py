@@ -13,8 +13,8 @@ from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
 from ptxsim.checks.diagnosis.exchanged_copies import exchanged_copies
 from ptxsim.checks.diagnosis.grammar import role
 from ptxsim.checks.diagnosis.unseen_arrival import FRESH_HINT
-from ptxsim.checks.observer import Observer
 from ptxsim.checks.static_flow import reachable, signal_rows
+from ptxsim.events.observer import Observer
 
 _SHARED_ID = "give each warpgroup its own barrier id: warpgroup_sync(1 + wg_id), and 0 to cta_sync alone"
 _ALL_COME = "cta_sync() is for all threads of the CTA: it stands under no condition on the warp or warpgroup"

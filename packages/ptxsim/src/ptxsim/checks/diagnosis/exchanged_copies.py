@@ -32,11 +32,11 @@ def exchanged_copies(cluster, reporter) -> None:
 
 def _written(cluster) -> dict[int, str]:
     """Line of the student's file -> a global array that this cluster has written there."""
-    races = detector(cluster.checks)
+    races = detector(cluster.bus)
     if races is None:
         return {}
     arrays = {}
-    for span in summary(cluster.checks, [cluster.index])["write"]:
+    for span in summary(cluster.bus, [cluster.index])["write"]:
         instr = cluster.program.instrs[int(span[WHAT]) & ROW_MASK]
         if instr is not None and instr.src and instr.src not in arrays:
             arrays[instr.src] = place_of_conflict(races, MEMORY, int(span[FIRST]))[1]

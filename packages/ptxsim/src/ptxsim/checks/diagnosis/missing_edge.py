@@ -6,7 +6,13 @@ from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, no_cta_sync, others_waited, passed_at_once
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import Pair
-from ptxsim.checks.race.shadow_order import NO_FENCE_READ, NO_FENCE_WRITE, NO_TCGEN05_FENCE, SAME_VALUE
+from ptxsim.checks.race.shadow_order import (
+    NO_FENCE_READ,
+    NO_FENCE_WRITE,
+    NO_TCGEN05_FENCE,
+    SAME_VALUE,
+    UNACQUIRED,
+)
 from ptxsim.checks.race.wording import UNITS, line_of, line_text, thread_of, threads_of
 
 _COPY_FENCE_HINT = (
@@ -31,6 +37,9 @@ _SLOT_HINT = (
 )
 _GROUPS = "wait_group(n) returns when at most the n newest groups are pending: 0 for the last tile"
 _COUNT_HINT = "init(count) is the number of arrivals per round: all threads that arrive, or 1 per commit"
+_ACQUIRE = (
+    "acquire what the counter stands for: a fence (__threadfence) behind the atomic, or atom.acquire.gpu"
+)
 _FREED_HINT = (
     "threads wait for it and read the product before tensor memory is freed (the write-back): that is missing"
 )
@@ -45,6 +54,9 @@ def missing(races, pair: Pair) -> Edge:
         return Edge(text, _hint(pair))
     if pair.code == SAME_VALUE:
         return Edge("no barrier between them, but both write the same value", _hint(pair))
+    if pair.code > UNACQUIRED:
+        text = "the atomic that its CTA knows it by acquires nothing, though known chips read right"
+        return Edge(text, _ACQUIRE)
     if pair.issuers:
         what, hint = _MMAS if first.kind == "mma" else _COPIES
         return Edge(f"{threads_of(races, pair.issuers)} each issue this {what}", hint, "issuers")

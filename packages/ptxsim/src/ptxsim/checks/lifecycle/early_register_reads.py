@@ -11,8 +11,8 @@ from __future__ import annotations
 import functools
 from collections import deque
 
-from ptxsim.checks.observer import Observer
 from ptxsim.checks.static_flow import next_rows, targets
+from ptxsim.events.observer import Observer
 from ptxsim.frontend.parser import Instr, Mem, Pair, Paren, Reg, Vec
 
 _LD_HINT = "tcgen05.wait.ld comes between tcgen05.ld and the first use of its registers"

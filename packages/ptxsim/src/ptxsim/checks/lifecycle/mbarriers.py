@@ -14,7 +14,7 @@ from ptxsim.checks.barrier_history import BarrierHistory, history_of
 from ptxsim.checks.diagnosis.deadlock.causes import loads_to_come
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
 from ptxsim.checks.diagnosis.running_ahead import from_several_ctas, why
-from ptxsim.checks.observer import Observer
+from ptxsim.events.observer import Observer
 from ptxsim.report.findings import Finding
 
 _COUNT = "compare init(count) with how many threads or commits arrive per round; each arrives once per round"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxsim.checks.diagnosis.grammar import role
-from ptxsim.checks.observer import Observer
+from ptxsim.events.observer import Observer
 
 _FULL = 0xFFFF_FFFF
 _SAME = "setmaxnreg is for a whole warpgroup: no condition on the warp around it, and one count for all four"

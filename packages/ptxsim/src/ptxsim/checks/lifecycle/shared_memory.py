@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptxsim.checks.observer import Observer
+from ptxsim.events.observer import Observer
 from ptxsim.isa.address_map import OFFSET_MASK, RANK_SHIFT, SHARED_BASE, SHARED_END
 from ptxsim.isa.number_formats import DECODERS
 from ptxsim.jit import bytecode
@@ -124,20 +124,21 @@ class SharedMemory(Observer):
         """Whether all that this instruction reads is known to be written."""
         shape, good = op.shape, True
         operands = (
-            (op.a, shape.m // op.group, shape.a_mn_major, shape.a_type),
-            (op.b, shape.n // op.group, shape.b_mn_major, shape.b_type),
+            (op.a, shape.m // op.group, shape.a_mn_major, shape.a_type, op.k_bytes("a")),
+            (op.b, shape.n // op.group, shape.b_mn_major, shape.b_type, op.k_bytes("b")),
         )
         for rank in ranks:
-            for descriptor, rows, mn, kind in operands:
-                key = (rank, descriptor, rows, mn)
+            for descriptor, rows, mn, kind, k_bytes in operands:
+                key = (rank, descriptor, rows, mn, k_bytes)
                 if key not in self.good and not isinstance(descriptor, tuple):
-                    self._operand(op, key, rank, descriptor, rows, DECODERS[kind].bytes, mn)
+                    self._operand(op, key, DECODERS[kind].bytes)
                     good &= key in self.good
         return good
 
-    def _operand(self, op, key: tuple, rank: int, descriptor: int, rows: int, width: int, mn: bool) -> None:
+    def _operand(self, op, key: tuple, width: int) -> None:
+        rank, descriptor, rows, mn, k_bytes = key
         try:
-            chunks = operand_chunks((descriptor,), rows, width, mn)
+            chunks = operand_chunks((descriptor,), rows, width, mn, k_bytes=k_bytes)
         except ValueError:
             return  # reported where the operand is read
         if chunks.last < self.written.shape[1]:

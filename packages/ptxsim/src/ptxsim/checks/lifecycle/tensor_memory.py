@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ptxsim.checks.observer import Observer
+from ptxsim.events.observer import Observer
 from ptxsim.machine.tensor_memory import COLUMNS, LANES
 from ptxsim.units.tcgen05_mma import result_blocks
 

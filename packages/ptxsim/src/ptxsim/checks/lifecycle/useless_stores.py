@@ -5,7 +5,7 @@ One that stores a part of its tile inside is at the tensor's edge, which is righ
 
 from __future__ import annotations
 
-from ptxsim.checks.observer import Observer
+from ptxsim.events.observer import Observer
 
 _OUTSIDE = (
     "one CTA, or one turn of the scheduler, for each tile of the output: is the grid too large, or the "

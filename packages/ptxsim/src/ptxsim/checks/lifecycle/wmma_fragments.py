@@ -12,8 +12,8 @@ from collections import defaultdict
 
 import numpy as np
 
-from ptxsim.checks.observer import Observer
 from ptxsim.checks.static_flow import targets
+from ptxsim.events.observer import Observer
 from ptxsim.frontend.parser import Instr, Reg, Vec
 from ptxsim.jit import bytecode
 

@@ -9,7 +9,6 @@ from collections import Counter
 
 import numpy as np
 
-from ptxsim.checks.observer import Observer
 from ptxsim.checks.race.conflict import Pair
 from ptxsim.checks.race.deferred_reads import HELD, DeferredReads
 from ptxsim.checks.race.shadow_access import COMPLETE, NEEDS_READS, touch_log, touch_spans
@@ -44,6 +43,7 @@ from ptxsim.checks.race.shadow_words import (
     describe,
 )
 from ptxsim.checks.static_flow import targets
+from ptxsim.events.observer import Observer
 from ptxsim.frontend.parser import Imm, Reg, Vec
 from ptxsim.isa.memory_access import STRONG as STRONG_MODIFIERS
 from ptxsim.jit.bytecode import LOG_PLACE
@@ -63,7 +63,9 @@ class AccessHistory(Observer):
         self.memory = new_shadow(self.reads.size)
         self.window = -(-launch.shared_end // 1024) * 1024  # bytes of a CTA's shared memory
         self.shared = new_shadow(self.window * launch.ctas_per_cluster)
-        self.others = np.zeros(clusters + 2, np.uint8)  # clusters whose accesses this one comes after
+        self.others = np.zeros(
+            clusters + 2, np.uint8
+        )  # clusters whose accesses this one comes after; 2: but for an acquire
         self.strong, self.kinds = _flags(launch.program)
         self.out = {
             space: np.zeros((MAX_CONFLICTS + 1, CONFLICT), np.int64) for space in (SHARED, MEMORY, "tmem")

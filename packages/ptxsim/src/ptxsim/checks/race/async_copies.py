@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ptxsim.checks.observer import Observer
 from ptxsim.checks.race.async_work import Issued, spans_of
 from ptxsim.checks.race.shadow_bytes import SHARED
 from ptxsim.checks.race.shadow_order import STRONG
 from ptxsim.checks.race.vector_clocks import Stamp
+from ptxsim.events.observer import Observer
 from ptxsim.jit.bytecode import LOG_PLACE
 from ptxsim.units.bulk_groups import bulk_groups
 
@@ -189,7 +189,7 @@ class ThreadCopies(Observer):
         clock[-1] = self.last[agent]
         return clock
 
-    def cp_async_arrive(self, cluster, split, place, token: tuple[Copies, ...]) -> None:
+    def cp_async_arrive(self, cluster, split, place, tokens: list[Copies]) -> None:
         (agent,) = self.clocks.agents(split)
         signal = self.clocks.signal(place)
         if "noinc" in split.instr.mods:

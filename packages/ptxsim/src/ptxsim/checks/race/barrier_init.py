@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptxsim.checks.observer import Observer
+from ptxsim.events.observer import Observer
 
 _FENCE = "after the inits fence.mbarrier_init, by the thread that made them; then cta_sync or cluster_sync"
 

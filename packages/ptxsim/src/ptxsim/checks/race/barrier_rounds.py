@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ptxsim.checks.observer import Observer
 from ptxsim.checks.race.clock_rows import rows_of
+from ptxsim.events.observer import Observer
 
 _HINT = "who arrives again (bar.arrive), or uses the id of others, waits first for who was there before"
 _SETTLED = 2  # rounds in a row of which every arrival comes after the one that waits: later ones do too

@@ -23,6 +23,7 @@ from ptxsim.checks.race.shadow_order import (
     ROW,
     ROW_MASK,
     SAME_VALUE,
+    UNACQUIRED,
     WRITE_READ,
     WRITE_WRITE,
 )
@@ -46,6 +47,9 @@ _SWAPPED = {
     NO_TCGEN05_FENCE: NO_TCGEN05_FENCE,
     SAME_VALUE: SAME_VALUE,
 }
+_OTHERWISE = (WRITE_WRITE, WRITE_READ, READ_WRITE)
+VERBS |= {UNACQUIRED + code: VERBS[code] for code in _OTHERWISE}
+_SWAPPED |= {UNACQUIRED + code: UNACQUIRED + _SWAPPED[code] for code in _OTHERWISE}
 
 
 @dataclass

@@ -8,7 +8,6 @@ words what that finds.
 
 from __future__ import annotations
 
-from ptxsim.checks.observer import Observer
 from ptxsim.checks.race import report
 from ptxsim.checks.race.access_history import AccessHistory
 from ptxsim.checks.race.async_copies import BulkCopies, ThreadCopies
@@ -23,6 +22,7 @@ from ptxsim.checks.race.tensor_core import Tcgen05, Wgmma
 from ptxsim.checks.race.tensor_memory import TensorMemoryAccesses
 from ptxsim.checks.race.thread_accesses import ThreadAccesses
 from ptxsim.checks.race.vector_clocks import MAX_THREADS, VectorClocks
+from ptxsim.events.observer import Observer
 
 
 class RaceDetector(Observer):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ptxsim.checks.barrier_history import history_of
-from ptxsim.checks.observer import Observer
+from ptxsim.events.observer import Observer
 
 Place = tuple[int, int]
 

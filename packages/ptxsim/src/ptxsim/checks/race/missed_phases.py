@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ptxsim.checks.barrier_history import history_of
-from ptxsim.checks.observer import Observer
+from ptxsim.events.observer import Observer
 from ptxsim.machine.split import Location
 
 _HINT = (

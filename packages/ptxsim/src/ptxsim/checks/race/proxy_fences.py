@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ptxsim.checks.observer import Observer
 from ptxsim.checks.race.shadow_bytes import MEMORY, SHARED
+from ptxsim.events.observer import Observer
 from ptxsim.jit.compiled import compiled
 
 _ROOM = 16  # fences per thread, at first

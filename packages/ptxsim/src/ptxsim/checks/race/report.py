@@ -13,6 +13,7 @@ from ptxsim.checks.race.shadow_order import (
     NO_TCGEN05_FENCE,
     READ_WRITE,
     SAME_VALUE,
+    UNACQUIRED,
 )
 from ptxsim.checks.race.wording import line_of, side_of, text_of
 
@@ -92,8 +93,8 @@ def _class(pair: Pair) -> tuple[str, str]:
             pair.code == NO_FENCE_READ and pair.second.kind not in ("mma", "wgmma") and pair.elsewhere is None
         )
         return "proxy-fence", "error" if strict else "review"
-    same = pair.code in (NO_TCGEN05_FENCE, SAME_VALUE) or _same_store(pair)
-    return "race", "review" if same else "error"
+    forgiven = pair.code in (NO_TCGEN05_FENCE, SAME_VALUE) or pair.code > UNACQUIRED or _same_store(pair)
+    return "race", "review" if forgiven else "error"
 
 
 def _same_store(pair: Pair) -> bool:

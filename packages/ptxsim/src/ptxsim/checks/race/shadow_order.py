@@ -21,6 +21,7 @@ EPOCH_MASK, ROW_MASK = (1 << 28) - 1, (1 << 18) - 1
 # what a conflict is; the earlier access comes first in the name
 WRITE_WRITE, WRITE_READ, READ_WRITE, NO_FENCE_READ, NO_FENCE_WRITE, NO_TCGEN05_FENCE = range(1, 7)
 SAME_VALUE = 7  # WRITE_WRITE by one instruction, and both have written the same
+UNACQUIRED = 8  # added to the first three: ordered, but for an acquire by the later one's CTA
 CODE, PREVIOUS, PREVIOUS_CLUSTER, POSITION, AGENT, EPOCH, ROW, CONFLICT = range(8)  # columns of a conflict
 MAX_CONFLICTS = 64
 
@@ -42,7 +43,7 @@ class Actor(NamedTuple):
     threads: int  # agents below this are threads
     lanes: int  # threads per agent
     cta: int  # agents per CTA
-    others: np.ndarray  # per tag: do we come after this cluster?
+    others: np.ndarray  # per tag: do we come after this cluster? 2: but for an acquire
     fences: np.ndarray
     counts: np.ndarray
     out: np.ndarray
@@ -105,7 +106,7 @@ def excused(a, previous, tag):
     if a.flags & CONSTANT and agent < a.threads and same_row:
         return True  # whichever store comes last, the memory holds the same value
     if tag != a.now:
-        return a.others[tag] != 0
+        return a.others[tag] == 1
     if agent == a.me and a.flags & SERIAL:
         return True
     # lanes of one warp in one instruction: which of them ends up in memory is open, but it is no race
@@ -127,6 +128,8 @@ def look(a, code, previous, tag, position):
         if not excused(a, previous, tag):
             same_row = agent < a.threads and previous & ROW_MASK == a.row
             code = SAME_VALUE if code == WRITE_WRITE and a.flags & SAME and same_row else code
+            if tag != a.now and a.others[tag] and code <= READ_WRITE:
+                code += UNACQUIRED
             note(a.out, code, previous, tag, position, a.me, a.epoch, a.row)
         return
     if code == READ_WRITE or not a.flags & ASYNC:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ptxsim.checks.barrier_history import history_of
-from ptxsim.checks.observer import Observer
 from ptxsim.checks.race.clock_rows import rows_of, with_epoch
 from ptxsim.checks.race.vector_clocks import Signal, Stamp
+from ptxsim.events.observer import Observer
 
 _COUNT = "init(count) is the number of arrivals per round, and who arrives again waits for the round before"
 _ROUND = "who arrives again (bar.arrive), or uses the id of others, waits first for who was there before"

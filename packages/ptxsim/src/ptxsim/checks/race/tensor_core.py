@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptxsim.checks.observer import Observer
 from ptxsim.checks.race.async_work import Issued, spans_of
 from ptxsim.checks.race.clock_rows import joined, most, with_epoch
 from ptxsim.checks.race.shadow_bytes import SHARED
 from ptxsim.checks.race.shadow_order import SERIAL
 from ptxsim.checks.race.shadow_tmem import rectangle
 from ptxsim.checks.race.vector_clocks import Stamp
+from ptxsim.events.observer import Observer
 from ptxsim.isa.number_formats import DECODERS
 from ptxsim.machine.tensor_memory import COLUMNS, LANES, split_address
 from ptxsim.units.matrix_operands import operand_chunks
 from ptxsim.units.tcgen05_mma import operand_lanes, result_blocks
 from ptxsim.units.tcgen05_scales import scale_columns
+from ptxsim.units.tcgen05_sparse import metadata_columns
 
 MMA_K_BYTES = 32
 _IN_FLIGHT = 64  # wgmma instructions of a warpgroup that can be waited for
@@ -53,7 +54,8 @@ class Tcgen05(Observer):
     def cp_execute(self, cluster, copy, chunks: np.ndarray, cells) -> None:
         item, (lanes, columns) = self.issued.pop(id(copy)), cells
         for rank in copy.ranks:
-            self.history.spans(SHARED, spans_of(chunks, rank * self.history.window), False, item)
+            if len(chunks):
+                self.history.spans(SHARED, spans_of(chunks, rank * self.history.window), False, item)
             block = (rank * (LANES // 16) + lanes // 16) * COLUMNS + columns
             self.tmem.touch(np.unique(block.astype(np.int64)), True, item)
 
@@ -101,10 +103,9 @@ class Tcgen05(Observer):
         for op, item in zip(ops, items, strict=True) if isinstance(ops[0].a, tuple) else ():
             for rank in ranks:
                 self.tmem.touch(self._a_cells(op, rank), False, item)
-        if ops[0].scales:
-            for rank in ranks:
-                for column, columns in scale_columns(ops[0]):
-                    self.tmem.touch(rectangle(rank, 0, LANES, column, columns), False, items[0])
+        for rank in ranks if ops[0].alone else ():
+            for column, columns in [*scale_columns(ops[0]), *metadata_columns(ops[0])]:
+                self.tmem.touch(rectangle(rank, 0, LANES, column, columns), False, items[0])
         start = 0
         for i in range(1, len(ops) + 1):
             if i == len(ops) or not _alike(items[start], items[i]):
@@ -137,7 +138,8 @@ class Tcgen05(Observer):
         for side, rows, kind, mn in sides:
             for op in ops:
                 try:
-                    chunks = operand_chunks((getattr(op, side),), rows, DECODERS[kind].bytes, mn)
+                    width, k_bytes = DECODERS[kind].bytes, op.k_bytes(side)
+                    chunks = operand_chunks((getattr(op, side),), rows, width, mn, k_bytes=k_bytes)
                 except ValueError:
                     continue
                 if chunks.first >= 0 and chunks.last < window:

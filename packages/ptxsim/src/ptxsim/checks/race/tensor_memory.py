@@ -7,10 +7,10 @@ from collections import deque
 import numpy as np
 
 from ptxsim.checks.lifecycle.early_register_reads import used_before_handed_over
-from ptxsim.checks.observer import Observer
 from ptxsim.checks.race.async_work import Issued
 from ptxsim.checks.race.clock_rows import most
 from ptxsim.checks.race.shadow_tmem import TmemShadow, enter, rectangle, touch_cells
+from ptxsim.events.observer import Observer
 from ptxsim.isa.address_map import RANK_SHIFT, SHARED_BASE
 from ptxsim.machine.tensor_memory import COLUMNS, LANES
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptxsim.checks.observer import Observer
 from ptxsim.checks.race.vector_clocks import Stamp
+from ptxsim.events.observer import Observer
 from ptxsim.isa.address_map import GLOBAL_BASE
 from ptxsim.jit import bytecode
 
@@ -51,8 +51,13 @@ class ThreadAccesses(Observer):
         self.clocks.acquire(agent, self.released.get(place), clock=acquires)
         if acquires:
             self.history.others[list(self.flags.get(place, ()))] = 1
-        else:
-            self.flags_seen.setdefault(agent, set()).update(self.flags.get(place, ()))
+            return
+        seen, others = list(self.flags.get(place, ())), self.history.others
+        self.flags_seen.setdefault(agent, set()).update(seen)
+        if (
+            instr.op == "atom"
+        ):  # who takes the last ticket has seen all others: chips then read what they wrote
+            others[seen] = np.where(others[seen], others[seen], 2)
 
     def fence(self, cluster, split, mods: set[str]) -> None:
         if "proxy" in mods or "mbarrier_init" in mods:

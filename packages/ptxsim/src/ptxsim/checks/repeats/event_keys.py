@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ptxsim.checks.all_checks import EVENTS, MAKE_TOKENS, written_out
+from ptxsim.events.bus import EVENTS, MAKE_TOKENS, written_out
 
 _PARTS = {  # parameter -> what identifies it; what is not listed stands for itself
     "cluster": "",
@@ -20,13 +20,14 @@ _PARTS = {  # parameter -> what identifies it; what is not listed stands for its
     "registers": "",  # so it does these
     "split": "split.row, split.warp, split.mask",
     "token": "token and token[-1]",
+    "tokens": "tuple([token[-1] for token in tokens])",
     "places": "tuple(places)",
     "ranks": "tuple(ranks)",
     "waiting": "tuple([s.index for s in waiting])",
     "chunks": "number(chunks)",
     "cells": "int(cells[0].flat[0]), int(cells[1].flat[0])",  # the row says the shape
     "op": "op.shape, op.group, op.cta, op.a, op.b, op.lane, op.column, op.accumulate, op.disabled, op.ws, "
-    "op.scales",
+    "op.scales, op.metadata",
     "ops": "len(ops), ops[0].where.warp, ops[0].where.mask",  # the MMAs of a thread come in order
     "copy": "copy.form, copy.descriptor, copy.lane, copy.column, copy.packed",
     "log": "inside(log)",
@@ -55,7 +56,7 @@ OURS = [name for name in EVENTS if name not in ("start", "finish")]
 def function(name: str, does: str, space: dict, whole: Callable | None = None) -> Callable:
     """The listener to event `name`: makes its key, runs the statement `does` with it, tells `whole`.
 
-    It is written out, as all_checks.py says. Tokens are numbered: (number, row) comes last in a token.
+    It is written out, as events/bus.py says. Tokens are numbered: (number, row) comes last in a token.
     """
     parameters = EVENTS[name]
     says = _PARTS | (_OF_BOXES if "tmap" in parameters else {})

@@ -11,11 +11,11 @@ from __future__ import annotations
 import itertools
 from collections import deque
 
-from ptxsim.checks.all_checks import Checker
 from ptxsim.checks.race.across_processes import detector
 from ptxsim.checks.repeats.event_keys import COMPARE, OURS, RECORD, Numbers, end, form, function, state
 from ptxsim.checks.repeats.footprint import Footprint
 from ptxsim.checks.repeats.global_rows import GlobalRows
+from ptxsim.events.bus import Bus
 
 MOST_WAYS = 8  # that clusters of a launch go, recorded to be compared with
 MOST_EVENTS = 400_000  # of a cluster that is recorded; of all of them, before the last one
@@ -27,11 +27,11 @@ class Different(Exception):
 
 
 class Listener:
-    """Hears the events of a cluster in place of a Checker; its methods are those of Observer."""
+    """Hears the events of a cluster in place of a Bus; its methods are those of Observer."""
 
-    in_place = False
+    heard, in_place = True, False
 
-    def __init__(self, checker: Checker, start, finish, listeners: dict):
+    def __init__(self, checker: Bus, start, finish, listeners: dict):
         self.observers, self.start, self.finish = checker.observers, start, finish
         for name, listener in listeners.items():
             setattr(self, name, listener)
@@ -40,11 +40,11 @@ class Listener:
 class Recordings:
     """The clusters of a launch that were checked, in one process.
 
-    `recorder` and `comparer` are what a Cluster's `checks` may be: the first tells the checker too, the
+    `recorder` and `comparer` are what a Cluster's `bus` may be: the first tells the checker too, the
     second raises Different.
     """
 
-    def __init__(self, checker: Checker):
+    def __init__(self, checker: Bus):
         self.checker = checker
         self.footprint = Footprint(detector(checker).history, MOST_BYTES)
         self.separate = GlobalRows()

@@ -75,7 +75,7 @@ def decode_block_scaled(bits: int, kind: str, factors: int, cta_group: int) -> B
         raise ValueError(f"{where}: SFA_ID {ids[0]}, SFB_ID {ids[1]} with {factors} factors along K")
     flags = [bool(field(low, 1)) for low in (15, 16, 13, 14)]
     return BlockScaled(
-        m, n, _K[kind], *types, "f32", *flags, False, bool(field(2, 1)),
+        m, n, _K[kind] * (1 + field(2, 1)), *types, "f32", *flags, False, bool(field(2, 1)),
         factors=factors, scale=scales[field(23, 1)], a_id=ids[0], b_id=ids[1],
     )  # fmt: skip
 

@@ -148,6 +148,7 @@ class InstructionDescriptor:
     negate_b: bool
     saturate: bool
     sparse: bool
+    selector: int = 0  # of a sparse one: sub-column of its metadata
 
 
 def decode_instruction_descriptor(
@@ -176,7 +177,12 @@ def decode_instruction_descriptor(
     else:
         _check_shape(where, m, n, kind, cta_group)
     flags = [bool(_field(bits, low, 1)) for low in (15, 16, 13, 14, 3)]
-    return InstructionDescriptor(m, n, MMA_K[kind] * (2 if sparse else 1), *types, *flags, sparse)
+    selector = _field(bits, 0, 2) if sparse else 0
+    if selector and kind not in ("f16", "tf32"):
+        raise ValueError(f"{where}: sparsity selector {selector}, expected 0")
+    if selector > 1:
+        raise NotImplementedError(f"sparsity selector {selector}")
+    return InstructionDescriptor(m, n, MMA_K[kind] * (2 if sparse else 1), *types, *flags, sparse, selector)
 
 
 def _check_shape(where: str, m: int, n: int, kind: str, cta_group: int) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from tirxlab.cli.common import ROOT
-from tirxlab.cli.report.links import handout, step_links
 from tirxlab.cli.report.model import Cell, Grid, Link, Page, Point, Roofline
+from tirxlab.cli.report.reading import step_links
 from tirxlab.cli.report.timelines import run_of
 from tirxlab.steps import size_text
 from tirxlab.version import lab_version
@@ -15,7 +13,7 @@ ELEMENT = 2  # bytes of A, B and D: float16
 MODEL = "packages/ptxsim/docs/timing.md"
 
 
-def forecast_page(command: str, title: str, size: tuple, found, timeline, about: dict, report: Path) -> Page:
+def forecast_page(command: str, title: str, size: tuple, found, timeline, about: dict) -> Page:
     """found: Forecast; timeline: of the replayed cluster. about: published (ms or None), chip, source, steps,
     lesson: what to make of the bound.
     """
@@ -24,8 +22,8 @@ def forecast_page(command: str, title: str, size: tuple, found, timeline, about:
     rows = [[Cell(kind), Cell(f"{share:.0%}", number=True)] for kind, share in found.spent.items()]
     grids = [Grid("Forecast", ["", ""], _facts(found, published, about["lesson"]))]
     grids.append(Grid("Critical path: where the time goes", ["", "share"], rows))
-    links = step_links(about["steps"], report)
-    links += [Link("How times are predicted", handout(MODEL, report))] if (ROOT / MODEL).exists() else []
+    links = step_links(about["steps"])
+    links += [Link("How times are predicted", MODEL)] if (ROOT / MODEL).exists() else []
     flops, moved = 2.0 * m * n * k, ELEMENT * (m * k + n * k + m * n)
     known = flops / published / 1e9 if published else None
     name = title.split(",")[0]

@@ -8,8 +8,8 @@ from pathlib import Path
 from textwrap import dedent
 
 from ptxsim import CLEAN, times_text
-from tirxlab.cli.report.links import finding_links, step_links
-from tirxlab.cli.report.model import Card, Cell, Grid, Link, Page, Picture, Run, SourceLine, WrongMap
+from tirxlab.cli.report.model import Card, Cell, Grid, Link, Page, Picture, Run, SourceLine, Waits, WrongMap
+from tirxlab.cli.report.reading import finding_links, step_links
 from tirxlab.cli.report.timelines import run_of
 from tirxlab.cli.runs import Outcome
 from tirxlab.steps import parse_size, read_text, size_text
@@ -20,7 +20,7 @@ ALSO = 5  # further findings of a run that are listed
 NO_TIMES = "Roofline: left out, for this command predicts no times."
 
 
-def outcome_page(title: str, command: str, path: Path, outcomes: list[Outcome], report: Path) -> Page:
+def outcome_page(title: str, command: str, path: Path, outcomes: list[Outcome]) -> Page:
     """Everything of a page that the outcomes hold; timelines are added by `with_timelines`."""
     text = read_text(path)
     good = [outcome for outcome in outcomes if outcome.passed]
@@ -35,10 +35,10 @@ def outcome_page(title: str, command: str, path: Path, outcomes: list[Outcome], 
         lead,
         facts=[("command", command), ("file", path.name), *about(outcomes), *promise(outcomes)],
         grids=[scoreboard(outcomes)],
-        cards=cards(outcomes, path.name, text, report),
+        cards=cards(outcomes, path.name, text),
         maps=[wrong_map(outcome) for outcome in worth_showing(outcomes) if outcome.wrong],
         notes=[NO_TIMES],
-        links=step_links(steps, report),
+        links=step_links(steps),
     )
 
 
@@ -81,11 +81,11 @@ def worth_showing(outcomes: list[Outcome]) -> list[Outcome]:
     return list(told.values())
 
 
-def cards(outcomes: list[Outcome], file: str, text: str, report: Path) -> list[Card]:
+def cards(outcomes: list[Outcome], file: str, text: str) -> list[Card]:
     made = []
     for outcome in worth_showing(outcomes):
         where = f"step {outcome.step} at {outcome.size}, order {outcome.order}"
-        made += finding_cards(outcome, where, file, text, report)
+        made += finding_cards(outcome, where, file, text)
         if outcome.verdict == "not built" or not (outcome.findings or outcome.mismatch):
             line = re.search(rf"{re.escape(file)}:(\d+)", outcome.message)
             source = excerpt(text, int(line[1])) if line else []
@@ -94,12 +94,12 @@ def cards(outcomes: list[Outcome], file: str, text: str, report: Path) -> list[C
         if outcome.mismatch:
             message = outcome.mismatch.splitlines()[0] if outcome.wrong else outcome.mismatch
             links = [Link("Where D is wrong", "#wrong")] if outcome.wrong else []
-            links += finding_links("", report)
+            links += finding_links("")
             made.append(Card(where, "wrong result", "", message, links=links))
     return made
 
 
-def finding_cards(outcome: Outcome, where: str, file: str, text: str, report: Path) -> Iterable[Card]:
+def finding_cards(outcome: Outcome, where: str, file: str, text: str) -> Iterable[Card]:
     """As the terminal tells them: after an error one in full and the others in a line each."""
     told = outcome.findings[:1] if outcome.verdict == "error" else outcome.findings
     for number, finding in enumerate(told):
@@ -107,10 +107,17 @@ def finding_cards(outcome: Outcome, where: str, file: str, text: str, report: Pa
         line = finding["where"].get("line")
         card = Card(where, finding["severity"], finding["kind"], finding["message"] + times, finding["hint"])
         card.file, card.source = file, excerpt(text, line) if line else []
-        card.links = finding_links(finding["kind"], report)
+        card.links, card.ring = finding_links(finding["kind"]), ring(finding["evidence"])
         if number == len(told) - 1:
             card.also = also(outcome.findings[len(told) :])
         yield card
+
+
+def ring(evidence: dict) -> list[Waits]:
+    """Who waits for whom in a circle, from the evidence of a deadlock; [] where there is no circle."""
+    groups = {waits["who"]: waits for waits in reversed(evidence.get("waits", []))}
+    found = [groups[who] for who in evidence.get("cycle", []) if who in groups]
+    return [Waits(one["who"], one["line"], one["for"], one["state"]) for one in found]
 
 
 def also(findings: list[dict]) -> list[str]:

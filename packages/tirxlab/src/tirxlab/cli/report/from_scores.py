@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from tirxlab.cli.report.from_outcomes import about, cards, worth_showing, wrong_map
-from tirxlab.cli.report.links import step_links
 from tirxlab.cli.report.model import Card, Cell, Grid, Page
+from tirxlab.cli.report.reading import step_links
 from tirxlab.cli.runs import Outcome
 from tirxlab.steps import read_text
 from tirxlab.version import lab_version
 
 
-def score_page(path: Path, scores: list, outcomes: list[Outcome], report: Path) -> Page:
+def score_page(path: Path, scores: list, outcomes: list[Outcome]) -> Page:
     """scores: StepScore of each step, from tirxlab.cli/score.py."""
     earned, possible = sum(s.earned for s in scores), sum(s.points for s in scores)
     rows = []
@@ -27,17 +27,17 @@ def score_page(path: Path, scores: list, outcomes: list[Outcome], report: Path) 
         f"{earned} of {possible} points; techniques are not checked",
         facts=[("command", "./lab score"), ("file", path.name), *about(outcomes)],
         grids=[Grid("Points", ["step", "", "right", "speed", "points"], rows)],
-        cards=cards(outcomes, path.name, read_text(path), report),
+        cards=cards(outcomes, path.name, read_text(path)),
         maps=[wrong_map(outcome) for outcome in worth_showing(outcomes) if outcome.wrong],
         notes=["Roofline: left out, for this command predicts no times."],
-        links=step_links([score.step for score in scores], report),
+        links=step_links([score.step for score in scores]),
     )
     if any(score.speed == "not measured" for score in scores):
         page.notes.append("Speed: not measured, for that needs a B200.")
     return page
 
 
-def grade_page(grade, text: str, report: Path) -> Page:
+def grade_page(grade, text: str) -> Page:
     """grade: Grade of instructor/autograder/points.py; text: what the terminal says of it, whose last line
     is the result. Sizes, seeds and orders of the course stay out: only points and hints get in.
     """
@@ -63,5 +63,4 @@ def grade_page(grade, text: str, report: Path) -> Page:
         grids=[Grid("Points", head, rows)],
         cards=hints,
         notes=["Runs, timelines and maps: left out, for the course keeps its sizes to itself."],
-        links=step_links([step.step for step in grade.steps], report),
     )

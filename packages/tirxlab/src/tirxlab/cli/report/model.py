@@ -52,11 +52,22 @@ class Card:
     file: str = ""
     source: list[SourceLine] = field(default_factory=list)
     links: list[Link] = field(default_factory=list)
+    ring: list[Waits] = field(default_factory=list)  # each waits for the next, the last for the first
+
+
+@dataclass
+class Waits:
+    """A group of threads in a deadlock."""
+
+    who: str
+    line: int
+    wants: str  # "mma2tma[1], parity 0"
+    state: str  # "it is in phase 0, 0/1 arrived"
 
 
 @dataclass
 class Link:
-    """A page of the handout."""
+    """A page of the handout (file, or file#section), or a place of the report (#place)."""
 
     text: str
     href: str

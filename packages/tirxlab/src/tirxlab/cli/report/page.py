@@ -10,6 +10,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from tirxlab.cli.report import drawings
 from tirxlab.cli.report.model import Page
+from tirxlab.cli.report.reading import readings, target
+from tirxlab.cli.report.ring import ring_svg
 
 ASSETS = Path(__file__).parent / "assets"
 MARKS = {"good": "✓", "bad": "✗", "mixed": "!", "plain": ""}  # told beside the colour
@@ -35,6 +37,9 @@ def render(page: Page) -> str:
         zoom=drawings.zoom_svg,
         roofline=drawings.roofline_svg,
         inline=inline,
+        ring=ring_svg,
+        target=target,
+        readings=readings(page),
     )
 
 

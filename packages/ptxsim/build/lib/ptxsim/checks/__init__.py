@@ -1,1 +1,0 @@
-"""Dynamic checks, implemented as observers of machine events."""

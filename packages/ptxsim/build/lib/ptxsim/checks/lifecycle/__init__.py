@@ -1,1 +1,0 @@
-"""Objects used before, after or against their contract: mbarriers, TMEM, copies, CTAs."""

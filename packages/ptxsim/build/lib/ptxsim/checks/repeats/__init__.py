@@ -1,1 +1,0 @@
-"""Clusters that do, event for event, what an earlier one did: they need no second look."""

@@ -1,1 +1,0 @@
-"""PTX text -> syntax trees: lexer, declarations, function bodies, inlined calls."""

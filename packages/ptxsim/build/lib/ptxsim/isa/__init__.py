@@ -1,1 +1,0 @@
-"""The instruction set as data: one table per kind of instruction, from opcode to meaning."""

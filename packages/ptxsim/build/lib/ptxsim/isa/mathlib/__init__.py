@@ -1,1 +1,0 @@
-"""The arithmetic that the numba text of a `ScalarOp` may call."""

@@ -1,1 +1,0 @@
-"""Scalar instructions: one table per family, from form to meaning."""

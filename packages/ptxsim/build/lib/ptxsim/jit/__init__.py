@@ -1,1 +1,0 @@
-"""The compiled loop that runs warps, and the code generator that makes it from the ISA tables."""

@@ -1,1 +1,0 @@
-"""Syntax trees -> bytecode rows."""

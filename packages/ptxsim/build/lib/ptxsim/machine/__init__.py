@@ -1,1 +1,0 @@
-"""The state of a cluster (memories, barriers, warps) and what moves it forward."""

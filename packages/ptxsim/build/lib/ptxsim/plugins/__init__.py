@@ -1,1 +1,0 @@
-"""ptxsim inside other tools: pytest, Triton."""

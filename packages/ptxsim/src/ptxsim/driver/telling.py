@@ -1,0 +1,113 @@
+"""Lines for the user while a program runs: a launch each, what was found, a summary; on stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable
+
+from ptxsim.report.names import readable
+
+WORST = ("error", "incomplete", "review", "clean", "not checked")
+
+
+def say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def worst(verdicts: Iterable[str]) -> str:
+    """The worst of several verdicts; "clean" for none."""
+    return min(verdicts, key=WORST.index, default="clean")
+
+
+def short(name: str, most: int = 60) -> str:
+    """The name without parameters and return type, cut to `most` characters."""
+    text = readable(name)
+    head = _without_parameters(text)
+    return head if len(head) <= most else head[: most - 2] + ".."
+
+
+def _without_parameters(text: str) -> str:
+    depth = 0
+    for at in range(len(text) - 1, -1, -1):  # the last parenthesis that is open at depth 0
+        depth += (text[at] == ")") - (text[at] == "(")
+        if text[at] == "(" and depth == 0:
+            text = text[:at]
+            break
+    return text.removeprefix("void ").strip()
+
+
+def shape(extents: tuple[int, int, int]) -> str:
+    """`16x4` of (16, 4, 1)."""
+    used = list(extents)
+    while len(used) > 1 and used[-1] == 1:
+        used.pop()
+    return "x".join(map(str, used))
+
+
+def amount(count: float) -> str:
+    """`1.2 M` of 1_234_567."""
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if count >= limit:
+            return f"{count / limit:.1f} {unit}"
+    return f"{count:.0f}"
+
+
+def announce_compilation() -> None:
+    """Compiles the machine, with a message and a bar, if that was not done yet on this computer."""
+    from ptxsim.jit.code_cache import ANNOUNCED, is_cold
+
+    if is_cold():
+        os.environ[ANNOUNCED] = "1"
+        from ptxsim.driver.first_time import compile_with_bar
+
+        compile_with_bar()
+
+
+class Teller:
+    """Lines for the user while a program runs."""
+
+    def __init__(self, quiet: bool):
+        self.quiet = quiet
+        self.shown: dict[str, int] = {}  # text of a finding -> times
+
+    def told(self, record) -> None:
+        """A launch has ended."""
+        fresh = [f for f in record.findings if self._is_new(record, f)]
+        if not self.quiet or fresh:
+            say(line_of(record))
+        for finding in fresh:
+            say("  " + str(finding).replace("\n", "\n  "))
+        if not self.quiet:
+            for note in record.notes:
+                say(f"  note: {note}")
+
+    def _is_new(self, record, finding) -> bool:
+        key = f"{record.kernel} {finding.kind} {finding.where.get('ptx_line')} {finding.message[:60]}"
+        self.shown[key] = self.shown.get(key, 0) + 1
+        return self.shown[key] == 1
+
+    def summary(self, records: list, chip: str, end: str = "") -> None:
+        """What came of all launches; `end` says how the program ended."""
+        if not records:
+            say("ptxsim: the program launched no kernel")
+            return
+        counts = Counter(record.verdict for record in records)
+        kernels = len({record.kernel for record in records})
+        instructions = sum(record.stats.get("warp_instructions", 0) for record in records)
+        seconds = sum(record.stats.get("seconds", 0) for record in records)
+        told = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
+        which = f"{len(records)} launches of {kernels} kernel{'s' if kernels > 1 else ''}"
+        work = f"{amount(instructions)} warp instructions in {seconds:.1f} s"
+        say(f"ptxsim: {which} as on an {chip.partition(' (')[0]}: {told}; {work}{end}")
+
+
+def line_of(record) -> str:
+    """`ptxsim: #3 gemm<128> <<<16x16, 256>>> clean, 1.2 M warp instructions, 0.8 s`."""
+    cluster = f", cluster {shape(record.cluster)}" if max(record.cluster) > 1 else ""
+    numbers, stats = "", record.stats
+    if stats:
+        numbers = f", {amount(stats['warp_instructions'])} warp instructions, {stats['seconds']:.1f} s"
+    launch = f"{short(record.kernel)} <<<{shape(record.grid)}, {shape(record.block)}>>>{cluster}"
+    return f"ptxsim: #{record.number} {launch} {record.verdict}{numbers}"

@@ -1,0 +1,106 @@
+"""What a run tells its observers. Every method is called by the machine; an observer overrides what it needs.
+
+Places of barriers are (CTA rank, window offset). A token is what `*_issue` returned: the machine hands it
+back when the work it belongs to reads, writes or completes. Handlers call these before the state changes,
+except where the name says `complete`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+class Observer:
+    parts: tuple[Observer, ...] = ()  # observers that belong to this one; events reach them after it
+    on = True  # False: a launch has nothing that this one could see
+
+    def start(self, cluster) -> None:
+        """A cluster begins; its state is fresh."""
+
+    def finish(self, cluster) -> None:
+        """All threads of the cluster have ended, or are stuck."""
+
+    def accesses(self, cluster, log: np.ndarray) -> None:
+        """Generic loads and stores since the last call: int64 (n, 4) of row, thread, place, 2 * bytes + is
+        write.
+
+        place: address of global memory, or SHARED_BASE + (rank << RANK_SHIFT) + window offset.
+        """
+
+    # threads
+    def fence(self, cluster, split, mods: set[str]) -> None: ...
+    def warp_sync(self, cluster, split, members: int) -> None: ...
+    def bar_arrive(self, cluster, split, number: int) -> None: ...
+    def bar_complete(self, cluster, cta: int, number: int, waiting: list) -> None: ...
+    def cluster_arrive(self, cluster, split, relaxed: bool) -> None: ...
+    def cluster_complete(self, cluster) -> None: ...
+    def cluster_wait(self, cluster, split) -> None: ...
+
+    # mbarriers
+    def mbarrier_init(self, cluster, split, lane: int, place) -> None: ...
+    def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+        """These lanes (a mask) arrive, none of them after the one that completes the phase."""
+
+    def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+        """A wait of these lanes (a mask) found the phase it asked for completed."""
+
+    def mbarrier_blocked(self, cluster, split, lanes: int, place, parity: int) -> None:
+        """A wait of these lanes (a mask) found the phase it asked for open; called whenever it looks."""
+
+    def will_signal(self, cluster, split, kind: str, places: list) -> None:
+        """A copy ("load") or tcgen05.commit ("commit") was issued that will arrive on these barriers; or
+        cp.async.mbarrier.arrive ("cp.async"), whose lanes will arrive on one each.
+        """
+
+    def phase_complete(self, cluster, place) -> None: ...
+    def async_arrive(self, cluster, place, token) -> None:
+        """TMA bytes or a tcgen05.commit reach a barrier."""
+
+    def cp_async_arrive(self, cluster, split, place, tokens: list) -> None:
+        """The cp.async of one lane so far are done, and it arrives; `tokens` are theirs."""
+
+    # tensor memory
+    def tmem_alloc(self, cluster, split, start: int, columns: int, place, group: int) -> None: ...
+    def tmem_free(self, cluster, split, start: int, columns: int, group: int) -> None: ...
+    def tmem_issue(self, cluster, split, kind: str, registers: tuple) -> None: ...
+    def tmem_access(self, cluster, split, cells, write: bool, row: int) -> None:
+        """A tcgen05.ld / st touches cells = (lanes, columns)."""
+
+    def tmem_wait(self, cluster, split, kind: str) -> None: ...
+    def tcgen05_fence(self, cluster, split, after: bool) -> None: ...
+    def commit_issue(self, cluster, split): ...
+    def mma_issue(self, cluster, split, op) -> None: ...
+    def mma_execute(self, cluster, ops: list, ranks: list[int]) -> None:
+        """MMAs of one thread that accumulate into one D are done, together."""
+
+    def cp_issue(self, cluster, split, copy) -> None: ...
+    def cp_execute(self, cluster, copy, chunks: np.ndarray, cells) -> None:
+        """A tcgen05.cp reads chunks of shared memory and writes cells = (lanes, columns) of copy.ranks."""
+
+    # TMA
+    def tma_issue(self, cluster, split, kind: str, tmap, start, ranks: list[int], offset: int): ...
+    def tma_write(self, cluster, token, rank: int, chunks: np.ndarray) -> None: ...
+    def tma_read(self, cluster, token, rank: int, chunks: np.ndarray) -> None: ...
+    def async_write(self, cluster, token, rank: int, offset: int, size: int) -> None:
+        """st.async or red.async writes bytes of a CTA's shared memory window."""
+
+    def tma_global(self, cluster, token, tmap, start) -> None: ...
+    def bulk_commit(self, cluster, split) -> None: ...
+    def bulk_wait(self, cluster, split, allowed: int, reading: bool) -> None: ...
+
+    # cp.async; rows as those of `accesses`
+    def cp_async_issue(self, cluster, split, reads: np.ndarray, writes: np.ndarray): ...
+    def cp_async_copy(self, cluster, token) -> None:
+        """The copies of one instruction are made now."""
+
+    def cp_async_wait(self, cluster, split, token) -> None:
+        """A wait of the split's lanes covers these copies, which are done."""
+
+    # wgmma; each warp of a warpgroup issues its share
+    def wgmma_fence(self, cluster, split) -> None: ...
+    def wgmma_issue(self, cluster, split): ...
+    def wgmma_read(self, cluster, token, rank: int, chunks: np.ndarray) -> None:
+        """The tensor core reads these 16-byte chunks of a CTA's shared memory window for a warp's share."""
+
+    def wgmma_wait(self, cluster, split, token) -> None:
+        """A wait of the split covers this share, which is complete."""

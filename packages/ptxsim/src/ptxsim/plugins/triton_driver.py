@@ -1,0 +1,290 @@
+"""What Triton asks of a driver, answered by the simulator: the chip, binaries (PTX here), launches.
+
+Arguments are laid out as the kernel's PTX declares them; memory is that of the tensors that it gets, each
+storage mapped once, at its own address. Imported only where Triton is.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import math
+import struct
+import time
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+import torch
+from triton.backends.compiler import GPUTarget
+from triton.backends.driver import DriverBase, decompose_descriptor, expand_signature
+from triton.runtime import driver
+
+import ptxsim
+from ptxsim.arguments import param_layout
+from ptxsim.driver.device import OK, Record, code
+from ptxsim.machine.tensor_map import SWIZZLES, TensorMap
+from ptxsim.report.findings import Finding
+from ptxsim.units.tensormap import element_type, encoded
+
+DEVICE = 10_000  # Triton keeps compiled kernels by device: none of a real one is taken for ours
+SCALARS = {
+    **{f"{kind}{8 << n}": np.dtype(f"{kind}{1 << n}") for kind in "iu" for n in range(4)},
+    **{"i1": np.dtype("i1"), "u1": np.dtype("u1"), "fp16": np.dtype("f2"), "fp64": np.dtype("f8")},
+    **{"fp32": np.dtype("f4"), "f32": np.dtype("f4"), "bf16": np.dtype(ml_dtypes.bfloat16)},
+}
+
+
+@dataclass
+class Function:
+    """A kernel that was loaded."""
+
+    module: object  # LoadedModule
+    name: str
+
+
+class Driver(DriverBase):
+    def __init__(self, session):
+        self.session, self.utils, self.launcher_cls = session, Utilities(session.chip), Launcher
+
+    @classmethod
+    def is_active(cls) -> bool:
+        return False  # never found by itself: only ptxsim.triton() sets it
+
+    def get_current_target(self) -> GPUTarget:
+        return GPUTarget("cuda", self.session.chip.capability, 32)
+
+    def get_active_torch_device(self) -> torch.device:
+        return torch.device("cpu")
+
+    def get_current_device(self) -> int:
+        return DEVICE + self.session.chip.capability
+
+    def set_current_device(self, device: int) -> None:
+        pass
+
+    def get_current_stream(self, device: int) -> int:
+        return 0
+
+    def get_device_capability(self, device: int = 0) -> tuple[int, int]:
+        return self.session.chip.major, self.session.chip.minor
+
+    def get_device_interface(self) -> type:
+        return Interface
+
+    def get_benchmarker(self):
+        return run_once
+
+    def get_empty_cache_for_benchmark(self) -> torch.Tensor:
+        return torch.empty(0)
+
+    def clear_cache(self, cache: torch.Tensor) -> None:
+        pass
+
+    def map_python_to_cpp_type(self, ty: str) -> str:
+        return ty  # for launchers in C, which there are none of
+
+    def allocate_default_profile_scratch(self, size: int, alignment: int, stream) -> torch.Tensor:
+        return torch.zeros(size, dtype=torch.int8)
+
+
+def run_once(call, *_, quantiles=None, **__):
+    """In place of do_bench: one run, and seconds of the simulation, which say nothing of a chip; in ms."""
+    start = time.perf_counter()
+    call()
+    spent = (time.perf_counter() - start) * 1e3
+    return [spent] * len(quantiles) if quantiles else spent
+
+
+class Interface:
+    """torch.cuda as triton.testing uses it; every launch is complete when it returns."""
+
+    class Event:
+        def __init__(self, **_):
+            self.at = 0.0
+
+        def record(self) -> None:
+            self.at = time.perf_counter()
+
+        def elapsed_time(self, other) -> float:
+            """Milliseconds of the simulation."""
+            return (other.at - self.at) * 1e3
+
+    synchronize = staticmethod(lambda *_: None)
+    current_device = staticmethod(lambda: 0)
+
+
+class Utilities:
+    def __init__(self, chip):
+        self.chip = chip
+
+    def load_binary(self, name: str, ptx: bytes, shared: int, device: int) -> tuple:
+        """(module, function, registers, spilled bytes, most threads of a CTA); registers are an estimate."""
+        module = ptxsim.load(ptx, refuse=False)
+        try:
+            program = module.programs[name]
+        except ptxsim.PtxError as error:
+            finding = Finding("unsupported", "incomplete", f"ptxsim cannot run {name}: {error}")
+            none = (0, 0, 0)
+            record = Record(1, name, none, none, none, "incomplete", [finding], [], {})
+            driver.active.session.told(record)
+            raise RuntimeError(finding.message) from None
+        limit = program.function.directives.get("maxntid") or program.function.directives.get("reqntid")
+        threads = min(1024, math.prod(limit)) if limit else 1024
+        return module, Function(module, name), min(255, program.slots.register_slots), 0, threads
+
+    def unload_module(self, module) -> None:
+        pass
+
+    def get_device_properties(self, device) -> dict[str, int]:
+        chip = self.chip
+        return {
+            "max_shared_mem": chip.shared_per_sm - 1024,
+            "max_num_regs": 65536,
+            "multiprocessor_count": chip.sms,
+            "warpSize": 32,
+            "sm_clock_rate": 0,
+            "mem_clock_rate": 0,
+            "mem_bus_width": 5120,
+        }
+
+
+class Launcher:
+    """Launches one compiled kernel; what Triton calls for each of its runs."""
+
+    def __init__(self, source, metadata):
+        self.metadata = metadata
+        self.described = getattr(metadata, "tensordesc_meta", None)
+        self.signature = list(source.signature.values())
+        self.names = list(source.signature)
+        self.types = list(flat(expand_signature(self.signature, self.described, "nvTmaDesc")))
+
+    def __call__(self, x, y, z, stream, function, packed, told, enter, leave, *args) -> None:
+        session = driver.active.session
+        if session.dry or not x * y * z:
+            return
+        if enter is not None:
+            enter(told)
+        values = list(self.values(args))
+        ctas = getattr(self.metadata, "num_ctas", 1)
+        values += self.scratch(x * y * z * ctas)
+        shape = (x * ctas, y, z), (32 * self.metadata.num_warps, 1, 1), (ctas, 1, 1)
+        self.launch(session, function, shape, values, dict(zip(self.names, args, strict=True)))
+        if leave is not None:
+            leave(told)
+
+    def values(self, args):
+        """The kernel's arguments in the order of its parameters: constants left out, descriptors spread."""
+        descriptors = iter(self.described or ())
+
+        def spread(kinds, given):
+            for kind, value in zip(kinds, given, strict=True):
+                if isinstance(kind, tuple):
+                    yield from spread(kind, value)
+                elif kind.startswith("tensordesc"):
+                    facts = next(descriptors, None)
+                    parts = [(value, facts), *value.shape, *value.strides]
+                    yield from parts if facts else decompose_descriptor(value)
+                elif kind != "constexpr":
+                    yield value
+
+        return spread(self.signature, args)
+
+    def scratch(self, ctas: int) -> list:
+        """Memory that the compiler asked for, behind the arguments: for the kernel, for a profiler."""
+        from triton.runtime import _allocation
+
+        size, align = self.metadata.global_scratch_size * ctas, self.metadata.global_scratch_align
+        if size:
+            _allocation._allocator.get()(size, align, 0)  # where none was set, it says so
+        return [aligned(size, align), aligned(self.metadata.profile_scratch_size * ctas, 128)]
+
+    def launch(self, session, function: Function, shape: tuple, values: list, named: dict) -> None:
+        memory = Memory(values, named)
+        kinds = [*self.types, "*i8", "*i8"]
+        program = function.module.programs[function.name]
+        offsets, end = param_layout(program.function.params)
+        block = bytearray(end)
+        for offset, kind, value in zip(offsets, kinds, values, strict=False):
+            data = memory.packed(kind, value)
+            block[offset : offset + len(data)] = data
+        grid, threads, cluster = shape
+        result = function.module.launch(
+            function.name, grid=grid, block=threads, cluster=cluster, shared_bytes=self.metadata.shared,
+            args=bytes(block), memory=memory.mapped, checks=session.checks, order=session.order,
+        )  # fmt: skip
+        number = len(session.launches) + 1
+        told = (result.verdict, result.findings, result.notes, result.stats)
+        session.told(Record(number, function.name, *shape, *told))
+        print(end="".join(getattr(line, "raw", f"{line}\n") for line in result.printed))
+        if code(result.findings) != OK:
+            raise RuntimeError(f"{function.name}: {result.findings[0].kind}: {result.findings[0].message}")
+
+
+def aligned(size: int, align: int) -> torch.Tensor:
+    """Bytes at a multiple of `align`, which torch does not give on the CPU beyond 64."""
+    room = torch.empty(size + align, dtype=torch.int8)
+    return room[-room.data_ptr() % align :][:size]
+
+
+def flat(kinds):
+    """Types one after the other, constants left out."""
+    for kind in kinds:
+        if isinstance(kind, tuple | list):
+            yield from flat(kind)
+        elif kind != "constexpr":
+            yield kind
+
+
+class Memory:
+    """The storages that a launch can reach, at their own addresses, named after the arguments."""
+
+    def __init__(self, values: list, names: dict):
+        given = [v[0].base if isinstance(v, tuple) else getattr(v, "base", v) for v in values]
+        given = [v for v in given if isinstance(v, torch.Tensor)]
+        called = {id(getattr(v, "base", v)): name for name, v in names.items()}
+        if any(v.dtype in (torch.int64, torch.uint64) for v in given):  # may hold addresses
+            given += [t for t in gc.get_objects() if issubclass(type(t), torch.Tensor)]
+        self.mapped: dict[int, tuple[str, np.ndarray]] = {}
+        for tensor in given:
+            self.add(tensor, called.get(id(tensor)))
+
+    def add(self, tensor: torch.Tensor, name: str | None) -> None:
+        storage = tensor.untyped_storage()
+        start, size = storage.data_ptr(), storage.nbytes()
+        taken = any(at < start + size and start < at + a.nbytes for at, (_, a) in self.mapped.items())
+        if size and not taken:
+            array = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(start))
+            text = name or f"a tensor of {'x'.join(map(str, tensor.shape))} {str(tensor.dtype)[6:]}"
+            self.mapped[start] = (text, array)
+
+    def packed(self, kind: str, value) -> bytes:
+        """The bytes of one argument."""
+        if kind == "nvTmaDesc":
+            return self.tensor_map(*value)
+        if kind.startswith("*"):
+            address = value.data_ptr() if hasattr(value, "data_ptr") else value or 0
+            return struct.pack("<Q", address)
+        dtype = SCALARS[kind]
+        if dtype.kind in "iu":
+            return (int(value) & ((1 << 8 * dtype.itemsize) - 1)).to_bytes(dtype.itemsize, "little")
+        return np.array(value, np.float64).astype(dtype).tobytes()
+
+    def tensor_map(self, descriptor, facts: dict) -> bytes:
+        """The 128 bytes of a descriptor that was made on the host."""
+        address, size = descriptor.base.data_ptr(), facts["elem_size"]
+        start = next(at for at, (_, a) in self.mapped.items() if at <= address < at + a.nbytes)
+        dims = list(descriptor.shape)
+        if facts["fp4_padded"]:
+            dims[-1] *= 2
+        made = TensorMap(
+            self.mapped[start][1],
+            box=tuple(facts["block_size"][::-1]),
+            dims=tuple(dims[::-1]),
+            strides=tuple(size * s for s in list(descriptor.strides)[-2::-1]),
+            swizzle=SWIZZLES[facts["swizzle"]],
+            fill="nan" if descriptor.padding == "nan" else "zero",
+            byte_offset=address - start,
+            dtype=element_type(facts["elem_type"]),
+        )
+        return encoded(made, start)

@@ -1,0 +1,37 @@
+"""Sparse A of tcgen05.mma.sp (PTX ISA 9.7.16.10.8): its indices from tensor memory, and A with its zeros."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptxsim.isa.layouts.sparsity import ROWS as MODELLED_ROWS
+from ptxsim.isa.layouts.sparsity import expanded, index_columns, indices
+from ptxsim.machine.tensor_memory import split_address
+
+__all__ = ["MODELLED_ROWS", "dense", "metadata_columns"]
+
+
+def metadata_columns(op) -> list[tuple[int, int]]:
+    """(first column, columns) of the metadata in each CTA; none of a dense MMA."""
+    if op.metadata < 0:
+        return []
+    return [index_columns(op.shape.a_type, split_address(op.metadata)[1], op.shape.selector)]
+
+
+def dense(cluster, op, rank: int, stored: np.ndarray) -> np.ndarray | None:
+    """float32 (rows, K) of A of one CTA; None, with a finding, where its metadata is not there or wrong."""
+    lane, _ = split_address(op.metadata)
+    ((column, columns),) = metadata_columns(op)
+    memory, kind = cluster.tmem[rank], op.shape.a_type
+    if lane or not memory.allocated(column, columns):
+        message = f"tcgen05.mma.sp reads its metadata from lane {lane}, columns {column}.."
+        message += f"{column + columns - 1} of CTA {rank}, which are not (all) allocated from lane 0 on"
+        cluster.reporter.add("tmem-alloc", "error", message, "", op.where, key="mma-metadata")
+        return None
+    try:
+        found = indices(memory.cells, kind, column)
+    except ValueError as error:
+        hint = "of each chunk two positions of two bits, the lower first (PTX ISA 9.7.16.10.8)"
+        cluster.reporter.add("illegal", "error", f"tcgen05.mma.sp: {error}", hint, op.where, key="mma-index")
+        return None
+    return expanded(stored, found, kind)

@@ -1,0 +1,107 @@
+"""`python forecast_one.py MODULE ARCH LABEL OUT.json`: what a workload would take on a B200, by a model.
+
+The library's benchmark is started with torch on the CPU. What it would time is called once; its launches
+are not run, but recorded and replayed by ptxsim.forecasting. OUT has each launch's time without the device's
+launch constant. Nothing is measured here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import traceback
+from pathlib import Path
+
+from build_one import CAPABILITY, short
+
+
+class Enough(BaseException):
+    """What is timed has been called; the rest of the benchmark is not needed."""
+
+
+def main(module_name: str, arch: str, wanted: str, out: Path) -> None:
+    os.environ["TVM_FFI_DISABLE_TORCH_C_DLPACK"] = "1"
+    os.environ["TIRX_PREPARE_NUM_SMS"] = "148"
+    os.environ["TIRX_PREPARE_CUDA_ARCH"] = arch
+    from capture import Kept, patch_tvm
+    from catalogue import arguments, label, load
+    from cpu_torch import as_cuda
+    from hooks import connect
+    from on_ptxsim import Simulator
+
+    sys.path.insert(0, str(Path(__file__).parent / "stands"))
+    kept, simulator = Kept(), Simulator(waiting=[])
+    patch_tvm(kept, arch)
+    connect(kept, simulator)
+    row: dict = {"module": module_name, "label": wanted, "launches": []}
+    start = time.process_time()
+    with as_cuda(CAPABILITY[arch]) as device:
+        device.on_address = simulator.note
+        try:
+            module, row["stand_ins"] = load(module_name)
+            config = next(arguments(c) for c in configurations(module) if label(c) == wanted)
+            call_timed(module, config, simulator)
+        except Enough:
+            row["launches"] = [told(kernel, launch, arch) for kernel, launch in simulator.waiting]
+        except BaseException as error:
+            row["error"], row["trace"] = short(error), traceback.format_exc()[-3000:]
+    row["cpu_s"] = round(time.process_time() - start, 1)
+    out.write_text(json.dumps(row, indent=1))
+
+
+def configurations(module) -> list[dict]:
+    """Those of its tests and those of its benchmark."""
+    return [*module.CONFIGS, *getattr(module, "BENCH_CONFIGS", [])]
+
+
+def call_timed(module, config: dict, simulator) -> None:
+    """Starts the benchmark; what it hands to the timer first is the library's own kernel: Enough."""
+    import tirx_kernels.runner as runner
+
+    def timer(functions, *args, **kwargs):
+        simulator.waiting.clear()  # what was launched to prepare
+        next(iter(functions.values()))()
+        raise Enough
+
+    runner.bench = timer
+    prepared = module.prepare_bench(**config)
+    if hasattr(module, "bench"):
+        module.bench = timer
+    prepared.run_gpu()
+
+
+def told(kernel, launch, arch: str) -> dict:
+    """One launch, predicted."""
+    from ptxsim.forecasting import chip, predict, sample
+
+    registers, cubin = machine_code(kernel.ptx, arch)
+    model = chip("b200", "kernel")
+    taken = sample(launch, registers, cubin, sms=int(model.sms))
+    found = predict(taken, model)
+    return {
+        "kernel": kernel.name, "grid": launch.grid, "threads": launch.threads, "registers": registers,
+        "shared": launch.shared_end, "resident": found.resident, "us": (found.seconds - model.launch) * 1e6,
+        "ghz": round(found.ghz, 3), "hbm_bytes": found.work.hbm_bytes, "l2_bytes": found.work.l2_bytes,
+        "tensor_busy": round(found.tensor_busy, 3), "spent": {k: round(v, 3) for k, v in found.spent.items()},
+    }  # fmt: skip
+
+
+def machine_code(path: Path, arch: str) -> tuple[int, bytes]:
+    """(registers of a thread, the cubin) of a file of PTX, by ptxas; (0, b"") where there is none."""
+    cubin, log = path.with_suffix(".cubin"), path.with_suffix(".log")
+    if not cubin.exists() and shutil.which("ptxas"):
+        command = ["ptxas", "-v", "-arch", arch, str(path), "-o", str(cubin)]
+        log.write_text(subprocess.run(command, capture_output=True, text=True).stderr)
+    if not cubin.exists():
+        return 0, b""
+    found = re.findall(r"Used (\d+) registers", log.read_text())
+    return max(map(int, found), default=0), cubin.read_bytes()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], sys.argv[3], Path(sys.argv[4]))

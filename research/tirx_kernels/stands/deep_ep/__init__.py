@@ -1,0 +1,1 @@
+"""What the library asks DeepEP for before it launches anything; no code of DeepEP."""

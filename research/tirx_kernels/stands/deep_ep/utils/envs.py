@@ -1,0 +1,6 @@
+"""The machine, as DeepEP would find it."""
+
+
+def get_nvlink_gbs() -> float:
+    """GB/s of NVLink in one direction: of a B200, 18 links of NVLink 5 at 50 each."""
+    return 900.0
