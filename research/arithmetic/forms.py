@@ -9,7 +9,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ptxsim.isa.layouts import MatrixDescriptor, encode_matrix_descriptor, mma_a, mma_b, mma_d, wgmma_a, wgmma_d
+from ptxsim.isa.layouts import (
+    MatrixDescriptor,
+    encode_matrix_descriptor,
+    mma_a,
+    mma_b,
+    mma_d,
+    wgmma_a,
+    wgmma_d,
+)
 from research.chip.case import names, program, rows, vector
 
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "f32": 32, "f64": 64, "s32": 32}
@@ -64,9 +72,16 @@ def forms() -> list[Form]:
     for kinds, shapes in zip((INT8, INT4), sizes, strict=True):
         found += [Form("mma", m, 8, k, a, b, "s32") for m, k in shapes for a in kinds for b in kinds]
     bits = ((8, 128), (16, 128), (16, 256))
-    found += [Form("mma", m, 8, k, "b1", "b1", "s32", f".{op}.popc") for m, k in bits for op in ("and", "xor")]
+    found += [
+        Form("mma", m, 8, k, "b1", "b1", "s32", f".{op}.popc") for m, k in bits for op in ("and", "xor")
+    ]
     for unit in ("wgmma", "wgmma.rs"):
-        kinds = [("f16", "f16", "f16"), ("f16", "f16", "f32"), ("bf16", "bf16", "f32"), ("tf32", "tf32", "f32")]
+        kinds = [
+            ("f16", "f16", "f16"),
+            ("f16", "f16", "f32"),
+            ("bf16", "bf16", "f32"),
+            ("tf32", "tf32", "f32"),
+        ]
         kinds += [(a, b, d) for d in ("f16", "f32") for a in FP8 for b in FP8]
         kinds += [(a, b, "s32") for a in INT8 for b in INT8]
         found += [Form(unit, 64, WIDE, 256 // BITS[a], a, b, d) for a, b, d in kinds]

@@ -62,6 +62,15 @@ def split(codes: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray, np.ndar
     return sign * significand, (np.maximum(field, 1) - BIAS[kind]).astype(np.int64), kinds.astype(np.int8)
 
 
+def normal(parts: tuple) -> tuple:
+    """e4m3 as the f16 that it becomes, in which its subnormal numbers are normal."""
+    significand, exponent, classes = parts
+    for _ in range(MANTISSA["e4m3"]):
+        small = (significand != 0) & (abs(significand) < 1 << MANTISSA["e4m3"])
+        significand, exponent = np.where(small, 2 * significand, significand), exponent - small
+    return significand, exponent, classes
+
+
 def point(kind: str) -> int:
     return 10 if kind == "tf32" else MANTISSA[kind]
 
@@ -103,31 +112,65 @@ def _rounded(total, exponent, bits, rounding):
 
 
 @njit(cache=True)
-def _code(value, exponent, kind, rounding, negative):
+def _code(value, exponent, kind, rounding):
     """The pattern of a result."""
     width, bias, top = (10, 15, 31) if rounding == 2 else (23, 127, 255)
-    if kind == 2:
-        return (1 << (width + (5 if rounding == 2 else 8))) - 1
     sign = 1 << (15 if rounding == 2 else 31)
+    if kind == 2:
+        return sign - 1
     if kind == 1:
-        return (top << width) | (sign if value < 0 else 0)
+        return top << width | (sign if value < 0 else 0)
     size = abs(value)
-    if size == 0:
-        return sign if negative else 0
     field = exponent + bias if size >> width else 0
     return (size & ((1 << width) - 1)) | field << width | (sign if value < 0 else 0)
 
 
 @njit(cache=True)
-def _term(x, y, sum_class, sum_sign):
-    """Class and sign of the running sum once a product with an infinity or NaN is in it; x, y: (value, class)."""
-    (vx, kx), (vy, ky) = x, y
-    if kx == 2 or ky == 2 or (kx == 1 and ky == 0 and vy == 0) or (ky == 1 and kx == 0 and vx == 0):
+def _term(x, kind_x, y, kind_y, state, sign):
+    """Class and sign of the running sum once a product with an infinity or NaN is in it."""
+    nothing = (kind_x == 1 and kind_y == 0 and y == 0) or (kind_y == 1 and kind_x == 0 and x == 0)
+    if kind_x == 2 or kind_y == 2 or nothing or state == 2:
         return 2, 0
-    sign = -1 if (vx < 0) != (vy < 0) else 1
-    if sum_class == 2 or (sum_class == 1 and sum_sign != sign):
-        return 2, 0
-    return 1, sign
+    own = -1 if (x < 0) != (y < 0) else 1
+    return (2, 0) if state == 1 and sign != own else (1, own)
+
+
+@njit(cache=True)
+def _highest(a, b, rows, places, value, exponent, kind):
+    """(exponent of the largest term, class and sign of the sum if it is no number)."""
+    (sa, ea, ka), (sb, eb, kb), (t, i, j) = a, b, rows
+    top = exponent if value else -126
+    sign = -1 if value < 0 else 1
+    for l in places:
+        x, y = sa[t, i, l], sb[t, j, l]
+        if ka[t, i, l] or kb[t, j, l]:
+            kind, sign = _term(x, ka[t, i, l], y, kb[t, j, l], kind, sign)
+        elif x and y:
+            top = max(top, ea[t, i, l] + eb[t, j, l])
+    return top, kind, sign
+
+
+@njit(cache=True)
+def _one(a, b, term, rows, order, options):
+    """The pattern of one element of D; term: (significand, exponent, class) of C."""
+    (sa, ea, _), (sb, eb, _), (t, i, j) = a, b, rows
+    bits, step, rounding, point_ab, width, _ = options
+    value, exponent, kind = term
+    for start in range(0, len(order), step):
+        places = order[start : start + step]
+        top, kind, sign = _highest(a, b, rows, places, value, exponent, kind)
+        if kind:
+            value = sign
+            continue
+        total = _shifted(value, bits - width + exponent - top)
+        for l in places:
+            shift = bits - point_ab + ea[t, i, l] + eb[t, j, l] - top
+            total += _shifted(sa[t, i, l] * sb[t, j, l], shift)
+        value, exponent, kind = _rounded(total, top, bits, rounding)
+        if kind:
+            value = -1 if total < 0 else 1
+        width = 10 if rounding == 2 else 23
+    return _code(value, exponent, kind, rounding)
 
 
 @njit(cache=True)
@@ -136,38 +179,13 @@ def fused(a, b, c, order, options, out):
 
     options: bits, step, rounding, points of a product and of C, whether C is added at the end.
     """
-    (sa, ea, ka), (sb, eb, kb), (sc, ec, kc) = a, b, c
-    bits, step, rounding, point_ab, point_c, after = options
     for t in range(out.shape[0]):
         for i in range(out.shape[1]):
             for j in range(out.shape[2]):
-                value, exponent, kind, width = sc[t, i, j], ec[t, i, j], kc[t, i, j], point_c
-                if after:
-                    value, exponent, kind = 0, 0, 0
-                for start in range(0, len(order), step):
-                    top = exponent if value else -1000
-                    if kind == 0 and value == 0:
-                        top = -126
-                    state, sign = kind, (-1 if value < 0 else 1)
-                    for l in order[start : start + step]:
-                        if ka[t, i, l] or kb[t, j, l]:
-                            state, sign = _term(
-                                (sa[t, i, l], ka[t, i, l]), (sb[t, j, l], kb[t, j, l]), state, sign
-                            )
-                        elif sa[t, i, l] and sb[t, j, l]:
-                            top = max(top, ea[t, i, l] + eb[t, j, l])
-                    if state:
-                        value, exponent, kind = sign, 0, state
-                        continue
-                    total = _shifted(value, bits - width + exponent - top)
-                    for l in order[start : start + step]:
-                        shift = bits - point_ab + ea[t, i, l] + eb[t, j, l] - top
-                        total += _shifted(sa[t, i, l] * sb[t, j, l], shift)
-                    value, exponent, kind = _rounded(total, top, bits, rounding)
-                    if kind:
-                        value = -1 if total < 0 else 1
-                    width = 10 if rounding == 2 else 23
-                out[t, i, j] = _code(value, exponent, kind, rounding, False)
+                term = (c[0][t, i, j], c[1][t, i, j], np.int64(c[2][t, i, j]))
+                if options[5]:
+                    term = (np.int64(0), np.int64(0), np.int64(0))
+                out[t, i, j] = _one(a, b, term, (t, i, j), order, options)
 
 
 _fma = ctypes.CDLL("libm.so.6").fma
@@ -214,8 +232,20 @@ def product(form: Form, a: np.ndarray, b: np.ndarray, c: np.ndarray, adder: Adde
     if adder.pairs:
         order = np.concatenate([order[order % 4 < 2], order[order % 4 > 1]])
     out = np.empty(c.shape, np.int64)
-    options = (adder.bits, adder.step, adder.rounding, point(form.a) + point(form.b), point(form.d), adder.after)
-    fused(split(a, form.a), split(b, form.b), split(c, form.d), order, options, out)
+    options = (
+        adder.bits,
+        adder.step,
+        adder.rounding,
+        point(form.a) + point(form.b),
+        point(form.d),
+        adder.after,
+    )
+    factors = [split(x, kind) for x, kind in ((a, form.a), (b, form.b))]
+    if adder.pairs:
+        factors = [
+            normal(p) if kind == "e4m3" else p for p, kind in zip(factors, (form.a, form.b), strict=True)
+        ]
+    fused(*factors, split(c, form.d), order, options, out)
     if not adder.after:
         return out.astype(np.uint32)
     with np.errstate(invalid="ignore"):

@@ -69,7 +69,9 @@ def _mode(rng: np.random.Generator, form: Form, tiles: int, mode: str) -> tuple:
     if around[0] is None:
         c = codes_of(rng, shapes[2], form.d, *_range(form.d, where, 0, 0))
     else:
-        middle = sum((r[0] + r[1]) // 2 - BIAS[kind] for r, kind in zip(ranges, (form.a, form.b), strict=True))
+        middle = sum(
+            (r[0] + r[1]) // 2 - BIAS[kind] for r, kind in zip(ranges, (form.a, form.b), strict=True)
+        )
         middle = min(max(middle + BIAS[form.d], 0), _top(form.d))
         ends = max(0, min(middle + around[0], _top(form.d))), min(_top(form.d), max(0, middle + around[1]))
         c = codes_of(rng, shapes[2], form.d, *ends)

@@ -102,7 +102,9 @@ def one(key: str) -> str:
     data, expected = arrays(key, artifact)
     api, call = driver.api(), driver.call
     kernel = driver.Kernel(artifact)
-    pointers = {b.name: int(call(api.cuMemAlloc, x.nbytes)) for b, x in zip(artifact.buffers, data, strict=True)}
+    pointers = {
+        b.name: int(call(api.cuMemAlloc, x.nbytes)) for b, x in zip(artifact.buffers, data, strict=True)
+    }
     raw = {b.name: x.reshape(-1).view(np.uint8) for b, x in zip(artifact.buffers, data, strict=True)}
     for name, pointer in pointers.items():
         call(api.cuMemcpyHtoD, pointer, raw[name], raw[name].nbytes)
@@ -126,7 +128,9 @@ def under(tool: str, key: str) -> dict:
         text = (late.stdout or b"").decode(errors="replace")
         return {"said": _said(text), "count": _count(text), "result": "hung", "seconds": LIMIT}
     lines = [line for line in done.stdout.splitlines() if not line.startswith("=====")]
-    result = lines[-1] if lines and done.returncode in (0, 1) else (done.stderr.strip() or "?").splitlines()[-1]
+    result = (
+        lines[-1] if lines and done.returncode in (0, 1) else (done.stderr.strip() or "?").splitlines()[-1]
+    )
     seconds = round(time.perf_counter() - start, 1)
     return {
         "said": _said(done.stdout),
