@@ -68,7 +68,7 @@ def played(step: Atomic, row, latency: float) -> list[tuple]:
     if not step.turns:
         return [(SHARED, (step.passes, latency, True), row.reads, row.writes)]
     load = SHARED, (1, latency, False), row.reads, (_OLD,)
-    add = RUN, (1, {_OLD: 4}, True, {}, 0.0, {_OLD: 0}), (_OLD,), (_OLD,)
+    add: tuple = RUN, (1, {_OLD: 4}, True, {}, 0.0, {_OLD: 0}), (_OLD,), (_OLD,)
     swap = SHARED, (step.passes, 2 * latency, False), (_OLD,), (_DONE, *row.writes)
-    back = RUN, (2, {}, True, {}, 0.0, {_DONE: 0}), (_DONE,), ()
+    back: tuple = RUN, (2, {}, True, {}, 0.0, {_DONE: 0}), (_DONE,), ()
     return [load, add, swap, back] * step.turns

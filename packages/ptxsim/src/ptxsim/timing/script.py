@@ -8,6 +8,7 @@ goes through millions of them.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from ptxsim.timing.atomics import Atomic, played, whole_warps
 from ptxsim.timing.chip import Chip
@@ -63,7 +64,7 @@ class Script:
     late: list[list[int]]  # event -> work of units that it starts
     follows: list[int]  # event of a barrier's phase -> what it follows, in number
     heirs: list[list[int]]  # event -> phases that follow it
-    slots: int = 0  # issue slots of all warps
+    slots: float = 0  # issue slots of all warps
     shared_bytes: int = 0  # through the port, 128 a pass
     product_flops: float = 0.0  # by mma.sync
     unit_flops: float = 0.0  # by wgmma and tcgen05.mma
@@ -135,7 +136,7 @@ def _played(step: tuple, wanted: set[str]) -> tuple:
     return RUN, (slots, branches, refills), waits, fills
 
 
-def _step(step, tape: Tape, rows: Rows, chip: Chip, made: Script) -> tuple:
+def _step(step, tape: Tape, rows: Rows, chip: Chip, made: Script) -> Any:
     if type(step) is Run:
         slots, needed, ready = rows.run(step.first, step.last)
         refills = slots * tape.refills
@@ -158,8 +159,8 @@ def _step(step, tape: Tape, rows: Rows, chip: Chip, made: Script) -> tuple:
             late = chip.shared_latency + (10 if row.name == "ldmatrix" else 0)
             return SHARED, (step.passes, late, step.write), row.reads, row.writes
         atomic = row.name in ("atom", "red")
-        costs = step.passes, step.cached, step.segment, step.write, step.lines, step.since, step.fetched
-        return GLOBAL, (*costs, atomic), row.reads, row.writes
+        moved = step.passes, step.cached, step.segment, step.write, step.lines, step.since, step.fetched
+        return GLOBAL, (*moved, atomic), row.reads, row.writes
     return _unit(step, tape, rows, chip, made)
 
 
@@ -211,7 +212,7 @@ def _other(number: int, row, tape: Tape, chip: Chip, made: Script) -> tuple:
     return OTHER, (slots, late, stays), row.reads, row.writes
 
 
-def _macs(mods) -> int:
+def _macs(mods) -> float:
     """16-bit multiply-adds that an mma.sync takes as long as."""
     shape = next(m for m in mods if m[0] == "m" and "n" in m)
     m, rest = shape[1:].split("n")

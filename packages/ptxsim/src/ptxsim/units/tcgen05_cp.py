@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -52,9 +53,12 @@ class Copy:
         return SHAPES[self.form][0] // 32
 
 
+_FORMATS: dict[str, Any] = {"to": "b8x16", "from": " ".join(_BITS)}
+
+
 @unit(
     *[f"tcgen05.cp .group.{shape}{'.' * bool(cast)}{cast}{{.to.from}} [a], d" for shape, cast in SHAPES],
-    **{"to": "b8x16", "from": " ".join(_BITS)},
+    **_FORMATS,
     section="9.7.16.9.2",
     fire_and_forget=True,
 )

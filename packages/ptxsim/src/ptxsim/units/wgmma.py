@@ -8,6 +8,7 @@ plain copy of an accumulator still receives its value. A in registers is read at
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -47,9 +48,9 @@ class Part:
 
     where: Location
     form: Form
-    accumulator: Accumulator
+    accumulator: Any  # Accumulator; None in a dry run
     group: int  # number of the warp's wgmma-group that it belongs to
-    a: object  # descriptor, or uint32 (4, 32) registers
+    a: Any  # descriptor, or uint32 (4, 32) registers
     b: int
     accumulate: bool
     token: object = None
@@ -264,7 +265,7 @@ def _matrix_a(cluster, parts: list[Part]) -> tuple[np.ndarray, np.ndarray | None
     rows, columns = wgmma_a(form.k, 8 * decoder.bytes)
     for i, part in enumerate(parts):
         lanes = slice(32 * i, 32 * i + 32)
-        raw = np.ascontiguousarray(part.a.T).view(decoder.raw)
+        raw: np.ndarray = np.ascontiguousarray(part.a.T).view(decoder.raw)
         a[rows[lanes], columns[lanes]] = decoder.decode(raw)
     return a, None
 

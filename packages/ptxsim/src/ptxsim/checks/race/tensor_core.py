@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ptxsim.checks.race.async_work import Issued, spans_of
@@ -34,7 +36,7 @@ class Tcgen05(Observer):
     def start(self, cluster) -> None:
         self.clocks, self.transfers = self.races.clocks, self.races.transfers
         self.issued: dict[int, Issued] = {}
-        self.latest: Issued | None = None  # commit
+        self.latest: Any = None  # Issued: commit
         self.last: Issued | None = None  # MMA whose clocks are its own
         self.state: tuple | None = None  # of its thread, behind it
 
@@ -66,7 +68,7 @@ class Tcgen05(Observer):
         clocks, thread, stores = self.clocks, self.clocks.agent_of(split.thread), self.history.stores()
         state = thread, clocks.clock.item(thread, thread), clocks.changes, stores
         last = self.last
-        if state == self.state:
+        if state == self.state and last is not None:
             known = last.clock, last.thread_clock, last.tcgen05_clock
             return Issued("mma", split.row, thread, *known, last.queue, 0, last.flags, stores=stores)
         item = self.last = Issued.of("mma", split, clocks)
@@ -144,8 +146,8 @@ class Tcgen05(Observer):
                     continue
                 if chunks.first >= 0 and chunks.last < window:
                     found += [chunks.index.reshape(-1) + rank * window // 16 for rank in ranks]
-        chunks = np.concatenate(found)
-        return spans_of(chunks) if len(chunks) else np.zeros((0, 2), np.int64)
+        every = np.concatenate(found)
+        return spans_of(every) if len(every) else np.zeros((0, 2), np.int64)
 
     def _d_cells(self, key: tuple) -> np.ndarray:
         if key not in self.cells:
@@ -174,7 +176,7 @@ class Tcgen05(Observer):
 def _alike(first: Issued, other: Issued) -> bool:
     """Do two MMAs of one thread come after the same? They differ in their issuer's own epoch."""
     same = first.stores == other.stores and len(first.clock) == len(other.clock)
-    return first.clock is other.clock or same and np.count_nonzero(first.clock != other.clock) <= 1
+    return first.clock is other.clock or same and int(np.count_nonzero(first.clock != other.clock)) <= 1
 
 
 class Wgmma(Observer):
