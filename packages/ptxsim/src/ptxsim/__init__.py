@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from ptxsim.frontend.parser import PtxError
     from ptxsim.jit.code_cache import cache_directory, is_cold
     from ptxsim.launch import LoadedModule, Result
+    from ptxsim.machine.im2col_map import Im2colMap
     from ptxsim.machine.tensor_map import TensorMap
     from ptxsim.plugins.triton import triton
     from ptxsim.report.findings import CLEAN, Finding, times_text
     from ptxsim.trace.schedule import Costs, Timeline
 
 __all__ = [
-    "CAUSES", "CLEAN", "Cause", "Costs", "Finding", "Hints",
+    "CAUSES", "CLEAN", "Cause", "Costs", "Finding", "Hints", "Im2colMap",
     "LoadedModule", "PtxError", "Result", "TensorMap", "Timeline",
     "cache_directory", "is_cold", "load", "times_text", "triton", "warm_up",
 ]  # fmt: skip
@@ -34,6 +35,7 @@ _COMES_FROM = {
     "PtxError": "ptxsim.frontend.parser",
     "LoadedModule": "ptxsim.launch",
     "Result": "ptxsim.launch",
+    "Im2colMap": "ptxsim.machine.im2col_map",
     "TensorMap": "ptxsim.machine.tensor_map",
     "CLEAN": "ptxsim.report.findings",
     "Finding": "ptxsim.report.findings",

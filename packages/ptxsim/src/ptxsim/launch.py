@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -79,7 +79,7 @@ class LoadedModule:
         max_instructions: int | None = None,
         arg_names=(),
         source: str = "",
-        memory: dict[int, np.ndarray | tuple[str, np.ndarray]] | None = None,
+        memory: Mapping[int, np.ndarray | tuple[str, np.ndarray]] | None = None,
         hints: Hints | None = None,
     ) -> Result:
         """Runs a kernel; numpy arrays among `args` are written in place.
@@ -121,7 +121,7 @@ class LoadedModule:
         max_instructions: int | None = None,
         arg_names=(),
         source: str = "",
-        memory: dict[int, np.ndarray | tuple[str, np.ndarray]] | None = None,
+        memory: Mapping[int, np.ndarray | tuple[str, np.ndarray]] | None = None,
     ) -> Launch:
         """A launch with its memory laid out, before anything runs; parameters as `launch` takes them."""
         if name not in self.programs:

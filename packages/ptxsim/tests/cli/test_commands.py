@@ -93,6 +93,15 @@ def test_run_writes_a_timeline(command, tmp_path):
     assert json.loads((tmp_path / "t.json").read_text())["traceEvents"]
 
 
+def test_run_writes_a_page(command, tmp_path):
+    (tmp_path / "bad.ptx").write_text(GOOD.replace("bar.sync 0;", ""))
+    for file, code, verdict in (("good.ptx", 0, "clean"), ("bad.ptx", 1, "error")):
+        assert command("run", file, *ARGS, "--report", "r.html", "--orders", "program,7")[0] == code
+        text = (tmp_path / "r.html").read_text()
+        assert text.count(f"<td class='{verdict}'>") == 2 and "<svg" in text and "grid 1" in text
+        assert ("<section>" in text and "class='here'" in text) == (verdict == "error")
+
+
 def test_show(command):
     code, out, _ = command("show", "two.ptx")
     assert code == 0 and "kernel scale" in out and "kernel other" in out

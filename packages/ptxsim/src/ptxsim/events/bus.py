@@ -31,8 +31,8 @@ class Silent(Observer):
 SILENT = Silent()
 
 
-class Bus:
-    """Has every method of Observer. in_place: every unit instruction is to run where it stands."""
+class Bus(Observer):
+    """in_place: every unit instruction is to run where it stands."""
 
     heard = True
 

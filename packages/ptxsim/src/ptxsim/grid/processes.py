@@ -24,6 +24,7 @@ from ptxsim.checks.all_checks import checking_bus
 from ptxsim.checks.diagnosis.deadlock.explain import explain
 from ptxsim.checks.race import across_processes
 from ptxsim.checks.repeats.recording import Recordings
+from ptxsim.events.bus import Bus
 from ptxsim.grid.co_resident import fit, run_together
 from ptxsim.grid.fruitless import Fruitless
 from ptxsim.grid.one_by_one import Doubtful, OneByOne, comparable
@@ -56,7 +57,7 @@ def run_clusters(launch, chosen: range, checks: bool, order, names: list, jobs: 
         launch.not_started.offer(chosen, base_of(order), fit(launch))
         reporter = Reporter(names, launch.memory, launch.shared_dynamic, launch.source, launch)
         bus = checking_bus(launch, reporter, checks, extra)
-        recordings = Recordings(bus) if compare else None
+        recordings = Recordings(bus) if compare and isinstance(bus, Bus) else None
         runner = OneByOne(lambda: Cluster(launch, order, reporter, bus, explain), recordings)
         return _run(runner, chosen, jobs, reporter)
 

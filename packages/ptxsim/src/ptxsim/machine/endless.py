@@ -38,7 +38,9 @@ class Rounds:
         """Looks at states from `start` turns on."""
         self.turns = self.again = 0
         self.start = self.next = start  # turn whose state is compared with those that follow
-        self.key = self.state = self.memory = None
+        self.key: tuple[int, int, tuple, bytes] | None = None
+        self.state: tuple | None = None
+        self.memory: int | None = None
         self.stood: set[tuple[int, int]] = set()  # (warp, row) of the latest turns
 
     def came_back(self, cluster, g: int) -> bool:
@@ -50,10 +52,12 @@ class Rounds:
         if self.turns < self.start:
             return False
         fresh = self.turns >= self.next
-        if not fresh and g != self.key[0]:  # cheap, and enough for most turns
+        looked_at = self.key or (None, None)
+        if not fresh and g != looked_at[0]:  # cheap, and enough for most turns
             return False
-        own = zlib.crc32(np.ascontiguousarray(cluster.registers[g // 32]))  # differs in most loops that end
-        if not fresh and own != self.key[1]:
+        # differs in most loops that end
+        own = zlib.crc32(np.ascontiguousarray(cluster.registers[g // 32]).data)
+        if not fresh and own != looked_at[1]:
             return False
         key = (g, own, tuple(cluster.queue), cluster.split_table.tobytes())
         if fresh:
@@ -110,7 +114,7 @@ def memory_of(cluster) -> int:
     """A number for what global memory holds."""
     found = 0
     for array in cluster.launch.memory.arrays:
-        found = zlib.crc32(np.ascontiguousarray(array), found)
+        found = zlib.crc32(np.ascontiguousarray(array).data, found)
     return found
 
 

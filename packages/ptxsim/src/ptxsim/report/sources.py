@@ -34,7 +34,8 @@ class Sources:
 
     def chain(self, instr) -> list[Place]:
         """The place of an instruction, then those into which it was inlined; [] if not known."""
-        places, loc, inlined = [], instr.loc, instr.inlined
+        places: list[Place] = []
+        loc, inlined = instr.loc, instr.inlined
         while loc is not None and loc[0] in self.module.files and len(places) < _MOST:
             function = self._functions.get(inlined[0], "") if inlined else ""
             places.append(Place(self.module.files[loc[0]], loc[1], function))

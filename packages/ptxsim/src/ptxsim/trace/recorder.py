@@ -60,11 +60,13 @@ class Recorder(Observer):
         self.ctas = launch.ctas_per_cluster
         self.events: list[Event] = []
         self.last: dict[int, int] = {}  # warp -> its last event
-        self.gathered = defaultdict(list)  # barrier -> events that have arrived in this phase
+        # barrier -> events that have arrived in this phase
+        self.gathered: dict[object, list[int]] = defaultdict(list)
         self.completed: dict[object, int] = {}  # barrier -> event that completed its last phase
         self.multiplied: dict[int, list[int]] = {}  # thread -> events of its last MMA
-        self.groups = defaultdict(lambda: [[]])  # thread -> bulk groups, the last one open
-        self.roles = defaultdict(set)  # warp -> of _ROLES
+        # thread -> bulk groups, the last one open
+        self.groups: dict[int, list[list[int]]] = defaultdict(lambda: [[]])
+        self.roles: dict[int, set[str]] = defaultdict(set)  # warp -> of _ROLES
         self.looking: dict[int, tuple] = {}  # warp -> (barrier, parity) that it last found open
         self.finished = False
 
@@ -80,7 +82,7 @@ class Recorder(Observer):
         before = self.last.get(w)
         last = self.events[before] if before is not None else None
         self.looking.pop(w, None)
-        if last and self.merges(last, kind, name, phase):
+        if before is not None and last and self.merges(last, kind, name, phase):
             last.amount += amount
             last.after += [n for n in after if n not in last.after]
             last.read += [n for n in read if n not in last.read]
@@ -300,8 +302,9 @@ class Recorder(Observer):
             closed = self.groups[split.warp * 32 + lane][:-1]
             covered += [n for group in closed[: max(0, len(closed) - allowed)] for n in group]
         if covered:
-            what = {"read" if reading else "after": covered}
-            self.by_warp(split, "wait", "wait_group.read" if reading else "wait_group", **what)
+            name = "wait_group.read" if reading else "wait_group"
+            read, after = (covered, []) if reading else ([], covered)
+            self.by_warp(split, "wait", name, after, read=read)
 
     @_traced
     def cp_async_issue(self, cluster, split, reads: np.ndarray, writes: np.ndarray) -> int:

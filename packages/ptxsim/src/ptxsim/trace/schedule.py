@@ -176,7 +176,7 @@ def summarise(events: list[Event], ticks: int, lane: Lane) -> Lane:
     mine = [e for e in events if (e.cta, e.lane) == (lane.cta, lane.lane)]
     busy = spans([e for e in mine if e.kind not in WAITS])
     lane.busy = sum(end - begin for begin, end in busy) / max(ticks, 1)
-    waits = Counter()
+    waits: Counter[str] = Counter()
     for event in mine:
         if event.kind in WAITS and event.end > event.begin:
             waits[event.name.partition("[")[0]] += event.end - event.begin

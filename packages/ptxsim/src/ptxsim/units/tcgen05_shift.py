@@ -48,8 +48,7 @@ def shift(instr):
             cluster.reporter.add("illegal", "error", message, "one elected thread issues it", split)
         for where in each_lane(split):
             op = Shift([split.cta] if group == 1 else pair, lane, column, where)
-            if cluster.checks:
-                cluster.checks.cp_issue(cluster, where, op)
+            cluster.bus.cp_issue(cluster, where, op)
             cluster.engine.submit(
                 Work(("tensor", where.thread), lambda op=op: _execute(cluster, op), "tcgen05.shift")
             )
@@ -64,9 +63,9 @@ def _execute(cluster, op: Shift) -> None:
         cluster.reporter.add(kind, "error", f"tcgen05.shift: {problem}", "", op.where)
         return
     lanes = np.arange(op.lane, op.lane + ROWS)
-    if cluster.checks:
+    if cluster.bus.heard:
         cells = lanes[:, None], np.arange(op.column, op.column + WIDTH)
-        cluster.checks.cp_execute(cluster, op, _NOTHING, cells)
+        cluster.bus.cp_execute(cluster, op, _NOTHING, cells)
     for rank in [] if cluster.dry else op.ranks:
         cells = cluster.tmem[rank].cells[:, op.column : op.column + WIDTH]
         cells[lanes[:-1]] = cells[lanes[1:]]

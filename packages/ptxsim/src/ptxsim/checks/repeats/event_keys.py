@@ -89,7 +89,7 @@ def end(cluster) -> tuple:
 
 def form(tmap, start: tuple[int, ...]) -> tuple:
     """Of a copy's box: all but where it lies in its tensor; of one that sticks out, by how much."""
-    out = ()
+    out: tuple = ()
     if not tmap.holds(start):
         out = tuple(
             (min(s, 0), max(s + b - d, 0)) for s, b, d in zip(start, tmap.box, tmap.dims, strict=True)
