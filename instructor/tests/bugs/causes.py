@@ -172,7 +172,7 @@ STAGES = (  # the index of a buffer, of a wait and of a signal: each alone is wh
         (replace("Tx.copy_async(Bsmem[stage, :, :]", "Tx.copy_async(Bsmem[(stage + 1) % PIPE_DEPTH, :, :]"),),
         kind="race",
         names="it is the index of Bsmem that differs",
-        (replace("Tx.copy_async(Bsmem[stage", "Tx.copy_async(Bsmem[(stage + 1) % PIPE_DEPTH"),),
+        why="B is loaded one stage on; its bytes report to the barrier of the stage that the MMA reads.",
     ),
     Bug(
         "one-buffer-one-stage-on-in-the-mma",
