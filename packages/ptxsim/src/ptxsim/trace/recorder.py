@@ -31,7 +31,6 @@ from ptxsim.trace.schedule import (
     schedule,
     summarise,
 )
-from ptxsim.units.tcgen05_mma import pair
 
 _SPACES = ("global read", "global write", "shared read", "shared write")
 _MERGED = (*_SPACES, *MOVES, "wait")
@@ -221,15 +220,18 @@ class Recorder(Observer):
     # ---- tensor core and tensor memory ----
 
     @_traced
-    def mma_issue(self, cluster, split, op) -> None:
+    def tensor_issue(self, cluster, split, work) -> None:
+        footprint = work.footprint
+        if footprint.tile is None:
+            return
         self.role(split, "MMA")
         issue = self.by_warp(split, "issue", "tcgen05.mma")
-        shape, line = op.shape, split.instr.src
-        macs = shape.m * shape.n * 16 // op.group
-        name = f"MMA {shape.m}x{shape.n} to column {op.column}"
+        (m, n), line = footprint.tile, split.instr.src
         self.multiplied[split.thread] = [
-            self.note(rank, TENSOR, "mma", name, [issue], amount=macs, line=line)
-            for rank in pair(op, cluster)
+            self.note(
+                rank, TENSOR, "mma", footprint.label, [issue], amount=m * n * 16 // work.group, line=line
+            )
+            for rank in footprint.ranks
         ]
 
     @_traced
@@ -240,12 +242,10 @@ class Recorder(Observer):
         return self.note(split.cta, TENSOR, "commit", "commit", after, line=split.instr.src)
 
     @_traced
-    def wgmma_issue(self, cluster, split) -> int:
+    def wgmma_issue(self, cluster, split, columns: int, depth: int) -> int:
         self.role(split, "MMA")
         issue = self.by_warp(split, "issue", "wgmma")
-        shape = next((m for m in split.instr.mods if m.startswith("m64n")), "m64n0k")
-        columns = int(shape[4:].partition("k")[0])
-        name = f"wgmma {shape}, a warp's share"
+        name = f"wgmma m64n{columns}k{depth}, a warp's share"
         return self.note(split.cta, TENSOR, "mma", name, [issue], amount=columns * 256, line=split.instr.src)
 
     @_traced
