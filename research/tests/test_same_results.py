@@ -14,7 +14,7 @@ ENVIRONMENTS = {
     "hash seed": {"PYTHONHASHSEED": "1"},
     "poisoned memory": {"PYTHONHASHSEED": "2", "PYTHONMALLOC": "malloc", "MALLOC_PERTURB_": "165"},
     "scattered memory": {"PYTHONHASHSEED": "3", "PYTHONMALLOC": "malloc", **SCATTERED},
-    "one thread": {"PYTHONHASHSEED": "4", "OPENBLAS_NUM_THREADS": "1", "LAB_JOBS": "1"},
+    "one thread": {"PYTHONHASHSEED": "4", "OPENBLAS_NUM_THREADS": "1", "PTXSIM_JOBS": "1"},
 }
 
 

@@ -11,6 +11,16 @@ ARCHS = ("sm_100a", "sm_103a", "sm_110a")  # that are tried, the first that a ke
 
 
 REFERENCE_PACKAGES = ("triton", "deep_ep", "nvshmem")
+REFERENCES_ONLY = (
+    "flashinfer",
+    "deep_gemm",
+    "flash_attn",
+    "flash_mla",
+    "cutlass",
+    "cudnn",
+    "fla",
+    "sgl_kernel",
+)
 
 
 @dataclass(frozen=True)
@@ -73,8 +83,8 @@ def load(module_name: str) -> tuple[ModuleType, list[str]]:
     return with_stand_ins(lambda: importlib.import_module(module_name))
 
 
-def with_stand_ins(do) -> tuple[object, list[str]]:
-    """What `do()` gives, and the packages that were stood in for."""
+def with_stand_ins(do, packages=REFERENCE_PACKAGES) -> tuple[object, list[str]]:
+    """What `do()` gives, and the packages that were stood in for: of `packages`, those that are not here."""
     from cpu_torch import stand_in
 
     missing: list[str] = []
@@ -83,7 +93,7 @@ def with_stand_ins(do) -> tuple[object, list[str]]:
             return do(), missing
         except ModuleNotFoundError as error:
             name = error.name or ""
-            if name.split(".")[0] not in REFERENCE_PACKAGES or name in missing:
+            if name.split(".")[0] not in packages or name in missing:
                 raise
             stand_in(name)
             missing.append(name)

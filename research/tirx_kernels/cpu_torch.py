@@ -20,6 +20,28 @@ _IS_CUDA, _DEVICE = torch.Tensor.is_cuda.__get__, torch.Tensor.device.__get__
 _GET_DEVICE = torch.Tensor.get_device
 
 
+_FILLED = ("empty", "zeros", "ones", "full", "rand", "randn", "randint")
+_MAKE = {  # what gives tensors of their own
+    *(getattr(torch, name) for name in (*_FILLED, "arange", "tensor", "clone", "cat")),
+    *(getattr(torch, f"{name}_like") for name in _FILLED),
+    *(getattr(torch.Tensor, f"new_{name}") for name in (*_FILLED[:4], "tensor")),
+    torch.Tensor.clone,
+}
+ALIGNMENT = 512  # bytes, of CUDA's allocations
+
+
+def _aligned(tensor: torch.Tensor) -> torch.Tensor:
+    """The same, where CUDA could have put it: on the CPU torch aligns to 64 bytes."""
+    with torch._C.DisableTorchFunction():
+        if not tensor.nbytes or tensor.data_ptr() % ALIGNMENT == 0 or not tensor.is_contiguous():
+            return tensor
+        room = torch.empty(tensor.nbytes + ALIGNMENT, dtype=torch.uint8)
+        skip = -room.data_ptr() % ALIGNMENT
+        moved = room[skip : skip + tensor.nbytes].view(tensor.dtype).view(tensor.shape)
+        moved.copy_(tensor)
+        return moved.requires_grad_(tensor.requires_grad)
+
+
 def _here(value):
     """The device that takes the place of one that is asked for."""
     if isinstance(value, torch.device) and value.type == "cuda":
@@ -49,7 +71,8 @@ class AsCuda(TorchFunctionMode):
         if function in (torch.Tensor.cuda, torch.Tensor.pin_memory):
             return args[0]
         kwargs = {k: _here(v) for k, v in (kwargs or {}).items() if k != "pin_memory"}
-        return function(*[_here(a) for a in args], **kwargs)
+        made = function(*[_here(a) for a in args], **kwargs)
+        return _aligned(made) if function in _MAKE else made
 
 
 class _Stream:

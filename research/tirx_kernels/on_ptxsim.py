@@ -41,6 +41,7 @@ class Run:
     cluster: tuple
     verdict: str = ""
     seconds: float = 0.0
+    cpu_seconds: float = 0.0  # of this process
     instructions: int = 0
     findings: list[dict] = field(default_factory=list)
     problem: str = ""
@@ -78,11 +79,15 @@ class Simulator:
 
     def encode_tiled(self, *values) -> None:
         """cuTensorMapEncodeTiled: (map, type, rank, base, dims, strides, box, element strides, ..)."""
+        if self.dry:
+            return
         where, kind, rank, base, *rest = values
         self.maps[_address(where)] = self._tiled(str(kind), rank, _address(base), [int(x) for x in rest])
 
     def opaque(self, kind: int, rank: int, base: int, rest: list[int]) -> list[int]:
         """The same of the driver's call: the 16 words of the map."""
+        if self.dry:
+            return [0] * 16
         made = self._tiled(TYPES[kind], rank, base, rest)
         return np.frombuffer(encoded(made, base - made.byte_offset), np.uint64).tolist()
 
@@ -136,13 +141,14 @@ class Simulator:
             return
         run = Run(kernel.name, grid, block, cluster)
         self.runs.append(run)
-        start = time.perf_counter()
+        start, cpu = time.perf_counter(), time.process_time()
         try:
             result = self._simulate(kernel, values[:count], grid, block, cluster, shared)
         except Exception as error:
             run.problem = f"{type(error).__name__}: {error}"[:500]
             raise
         run.seconds = round(time.perf_counter() - start, 2)
+        run.cpu_seconds = round(time.process_time() - cpu, 2)
         run.verdict, run.instructions = result.verdict, result.stats.get("warp_instructions", 0)
         run.findings = [
             {"kind": f.kind, "severity": f.severity, "message": f.message, "count": getattr(f, "count", 1)}

@@ -1,12 +1,17 @@
-"""The instruction table of packages/ptxsim/docs/model.md is the one that the simulator's tables give."""
+"""What scripts write into ptxsim's pages is up to date: the table of instructions, the reference."""
 
 import subprocess
 import sys
 from pathlib import Path
 
-SCRIPT = Path(__file__).resolve().parents[4] / "packages" / "ptxsim" / "docs" / "model_table.py"
+import pytest
+
+DOCS = Path(__file__).resolve().parents[4] / "packages" / "ptxsim" / "docs"
 
 
-def test_the_table_is_up_to_date():
-    done = subprocess.run([sys.executable, SCRIPT, "--check"], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, "run packages/ptxsim/docs/model_table.py\n" + done.stderr
+@pytest.mark.parametrize("script", ["model_table.py", "api.py"])
+def test_a_page_is_up_to_date(script):
+    done = subprocess.run(
+        [sys.executable, DOCS / script, "--check"], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, f"run packages/ptxsim/docs/{script}\n" + done.stderr

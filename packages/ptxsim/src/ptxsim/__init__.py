@@ -10,23 +10,32 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ptxsim.causes.catalogue import CAUSES
+    from ptxsim.causes.cause import Cause
+    from ptxsim.causes.hints import Hints
     from ptxsim.frontend.parser import PtxError
     from ptxsim.jit.code_cache import cache_directory, is_cold
     from ptxsim.launch import LoadedModule, Result
+    from ptxsim.machine.im2col_map import Im2colMap
     from ptxsim.machine.tensor_map import TensorMap
     from ptxsim.plugins.triton import triton
     from ptxsim.report.findings import CLEAN, Finding, times_text
     from ptxsim.trace.schedule import Costs, Timeline
 
 __all__ = [
-    "CLEAN", "Costs", "Finding", "LoadedModule", "PtxError", "Result", "TensorMap", "Timeline",
+    "CAUSES", "CLEAN", "Cause", "Costs", "Finding", "Hints", "Im2colMap",
+    "LoadedModule", "PtxError", "Result", "TensorMap", "Timeline",
     "cache_directory", "is_cold", "load", "times_text", "triton", "warm_up",
 ]  # fmt: skip
 
 _COMES_FROM = {
+    "CAUSES": "ptxsim.causes.catalogue",
+    "Cause": "ptxsim.causes.cause",
+    "Hints": "ptxsim.causes.hints",
     "PtxError": "ptxsim.frontend.parser",
     "LoadedModule": "ptxsim.launch",
     "Result": "ptxsim.launch",
+    "Im2colMap": "ptxsim.machine.im2col_map",
     "TensorMap": "ptxsim.machine.tensor_map",
     "CLEAN": "ptxsim.report.findings",
     "Finding": "ptxsim.report.findings",

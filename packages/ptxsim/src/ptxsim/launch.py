@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ptxsim.arguments import Arguments
+from ptxsim.causes.hints import CUDA, Hints
 from ptxsim.checks.lifecycle.early_register_reads import early_uses
 from ptxsim.checks.lifecycle.unset_registers import unset_stores
 from ptxsim.checks.lifecycle.unwritten_outputs import marked_arrays, report_unwritten
@@ -30,7 +31,6 @@ from ptxsim.machine.launch_queue import LaunchQueue
 from ptxsim.machine.module_variables import Variables
 from ptxsim.machine.tensor_map import TensorMap
 from ptxsim.report.findings import Finding
-from ptxsim.report.sources import in_words_of
 from ptxsim.trace.schedule import Costs, Timeline
 from ptxsim.units.barriers import after_exit
 from ptxsim.units.registry import fast_calls
@@ -79,7 +79,8 @@ class LoadedModule:
         max_instructions: int | None = None,
         arg_names=(),
         source: str = "",
-        memory: dict[int, np.ndarray | tuple[str, np.ndarray]] | None = None,
+        memory: Mapping[int, np.ndarray | tuple[str, np.ndarray]] | None = None,
+        hints: Hints | None = None,
     ) -> Result:
         """Runs a kernel; numpy arrays among `args` are written in place.
 
@@ -99,12 +100,14 @@ class LoadedModule:
         jobs: processes at most (default: one per core where that pays). For reports: arg_names, one per
         argument, and source, the file that the PTX's `// @src N` lines number.
         memory: address -> array, or (name, array), for kernels that get addresses as numbers.
+        hints: what to do about each cause, in the words of another language than PTX and CUDA C++.
         Module variables keep what a launch leaves in them: see `variables` and `reset`.
         Raises ValueError for arguments that do not fit the kernel.
         """
         launch = self.prepare(
             name, grid, block, cluster, shared_bytes, args, max_instructions, arg_names, source, memory
         )
+        launch.hints = hints
         return launch.run(checks, order, names or [], trace, jobs, launch.chosen(first, clusters))
 
     def prepare(
@@ -118,7 +121,7 @@ class LoadedModule:
         max_instructions: int | None = None,
         arg_names=(),
         source: str = "",
-        memory: dict[int, np.ndarray | tuple[str, np.ndarray]] | None = None,
+        memory: Mapping[int, np.ndarray | tuple[str, np.ndarray]] | None = None,
     ) -> Launch:
         """A launch with its memory laid out, before anything runs; parameters as `launch` takes them."""
         if name not in self.programs:
@@ -162,6 +165,7 @@ class Launch:
         self.maps: dict[int, TensorMap] = {}  # address of a tensor map -> it
         self.grid_barrier = 0  # address of {bytes, counter}, as cooperative_groups find it (driver_abi.h)
         self.source, self.arg_names = "", ()  # for reports
+        self.hints: Hints | None = None
         self.max_instructions: int | None = None  # of one cluster; None: the usual
         self.arrays: dict[str, np.ndarray] = {}  # the arguments in global memory
         self.traced = 0  # number of the cluster that a trace is of
@@ -315,10 +319,9 @@ class Launch:
         stats["seconds"] = time.perf_counter() - start
         verdict = part.reporter.verdict() if checks or part.reporter.found else "not checked"
         verdict = "not checked" if verdict == "clean" and len(chosen) < count else verdict
-        language = part.reporter.sources.language
-        for finding in part.reporter.found.values() if language else ():
-            finding.message = in_words_of(language, finding.message)
-            finding.hint = in_words_of(language, finding.hint)
+        hints = CUDA if self.hints is None and part.reporter.sources.language else self.hints or Hints()
+        for finding in part.reporter.found.values():
+            finding.message = hints.told(finding.message)
         made = [r.timeline(trace if isinstance(trace, Costs) else Costs()) for r in recorders]
         result = Result(verdict, part.reporter.findings, stats, part.reporter.printed, *made)
         if before and verdict in ("clean", "review") and before.nothing_changed():

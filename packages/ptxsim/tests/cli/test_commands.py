@@ -93,6 +93,15 @@ def test_run_writes_a_timeline(command, tmp_path):
     assert json.loads((tmp_path / "t.json").read_text())["traceEvents"]
 
 
+def test_run_writes_a_page(command, tmp_path):
+    (tmp_path / "bad.ptx").write_text(GOOD.replace("bar.sync 0;", ""))
+    for file, code, verdict in (("good.ptx", 0, "clean"), ("bad.ptx", 1, "error")):
+        assert command("run", file, *ARGS, "--report", "r.html", "--orders", "program,7")[0] == code
+        text = (tmp_path / "r.html").read_text()
+        assert text.count(f"<td class='{verdict}'>") == 2 and "<svg" in text and "grid 1" in text
+        assert ("<section>" in text and "class='here'" in text) == (verdict == "error")
+
+
 def test_show(command):
     code, out, _ = command("show", "two.ptx")
     assert code == 0 and "kernel scale" in out and "kernel other" in out
@@ -184,3 +193,17 @@ def test_nvcc_keeps_the_ptx(words, expected):
 )  # fmt: skip
 def test_names_of_kernels(mangled, name):
     assert short(mangled) == name
+
+
+@pytest.mark.parametrize("cold", [True, False])
+def test_the_first_run_says_that_it_compiles(cold, monkeypatch, capsys):
+    from ptxsim.driver import first_time, telling
+    from ptxsim.jit import code_cache
+
+    compiled = []
+    monkeypatch.setenv(code_cache.ANNOUNCED, "")
+    monkeypatch.setattr(code_cache, "is_cold", lambda: cold)
+    monkeypatch.setattr(first_time, "compile_with_bar", lambda: compiled.append(1))
+    telling.announce_compilation()
+    assert capsys.readouterr().err == (f"ptxsim: {code_cache.FIRST_RUN}\n" if cold else "")
+    assert compiled == [1] * cold

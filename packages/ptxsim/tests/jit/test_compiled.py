@@ -57,7 +57,11 @@ CHANGES = {  # of the helper's file -> what run(Pair(100, 200)) gives then
 def run_beside(folder) -> list[int]:
     """What another process prints that runs user.py."""
     path = os.pathsep.join([str(folder), *sys.path])
-    environment = os.environ | {"PYTHONPATH": path, "LAB_CACHE": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = os.environ | {
+        "PYTHONPATH": path,
+        "PTXSIM_CACHE": str(folder),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     done = subprocess.run(
         [sys.executable, folder / "user.py"], env=environment, capture_output=True, text=True
     )

@@ -71,20 +71,28 @@ def test_markers_go_before_locations():
 
 DIVERGED = """.visible .entry k() { .reg .b32 %t; .reg .pred %p;
   .loc 1 3 1
-  mov.u32 %t, %tid.x; setp.lt.u32 %p, %t, 32;
+  mov.u32 %t, %tid.x; setp.lt.u32 %p, %t, 5;
   .loc 1 4 1
   @%p bar.sync 0, 64;
   ret; }
 """
 
 
-@pytest.mark.parametrize("file, words", [("kernel.cu", "__syncthreads()"), (None, "bar.sync")])
+@pytest.mark.parametrize("file, words", [("kernel.cu", "__syncthreads()"), (None, "bar.sync 0")])
 def test_the_words_are_those_of_the_source(file, words):
     text = HEAD + DIVERGED.replace(", 64", "") + (f'.file 1 "{file}"\n' if file else "")
-    result = ptxsim.load(text).launch("k", block=64)
-    assert all("cta_sync" not in str(finding) for finding in result.findings) or not file
-    from ptxsim.report.sources import in_words_of
+    (finding, *_) = ptxsim.load(text).launch("k", block=64).findings
+    assert words in finding.message and ("bar.sync 0" in finding.message) == (file is None)
 
-    ours = "cta_sync() after it, cta_sync, cluster_sync"
-    assert ("__syncthreads() after it" in in_words_of("cuda", ours)) and in_words_of("", ours) == ours
-    assert words
+
+def test_a_front_end_hands_in_its_own_words():
+    """A table of hints by cause, and words for messages; an id that no cause has is refused."""
+    hints = ptxsim.Hints({"aligned": "nobody may skip sync_all()"}, {"bar.sync 0": "sync_all()"})
+    text = HEAD + DIVERGED.replace(", 64", "")
+    (told, *_) = ptxsim.load(text).launch("k", block=64, hints=hints).findings
+    (plain, *_) = ptxsim.load(text).launch("k", block=64).findings
+    assert told.evidence["cause"] == plain.evidence["cause"] == "aligned"
+    assert told.hint == "nobody may skip sync_all()" and "sync_all()" in told.message
+    assert plain.hint == ptxsim.CAUSES["aligned"].hint
+    with pytest.raises(ValueError, match="no cause has the id sinc"):
+        ptxsim.Hints({"sinc": ""})

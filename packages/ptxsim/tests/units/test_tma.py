@@ -227,9 +227,9 @@ def test_without_the_group_the_other_cta_is_out_of_reach():
 
 
 @pytest.mark.parametrize("forms", [
-    "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
-    " [%r1], [%rd1, {%r1, %r1, %r1}], [%r1], {%h};",
-    "cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs.bulk_group [%rd1, {%r1, %r1, %r1}], [%r1];",
+    "cp.async.bulk.tensor.2d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
+    " [%r1], [%rd1, {%r1, %r1}], [%r1], {};",  # of three dimensions and more
+    "cp.async.bulk.tensor.3d.global.shared::cta.im2col.bulk_group [%rd1, {%r1, %r1, %r1}], [%r1];",
     "cp.async.bulk.tensor.3d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes"
     " [%r1], [%rd1, {%r1, %r1, %r1, %r1, %r1}], [%r1];",  # of two dimensions alone
     "cp.reduce.async.bulk.tensor.1d.global.shared::cta.inc.tile.bulk_group [%rd1, {%r1}], [%r1];",

@@ -2,7 +2,19 @@
 
 The dialect needs TVM, which costs seconds to import; it is loaded on first use, so that
 `import tirxlab.artifact` works on a machine that has no TVM at all.
+
+The simulator's own settings follow the lab's: LAB_JOBS, and its compiled code stands in the lab's cache.
 """
+
+import os
+from pathlib import Path
+
+import platformdirs
+
+_CACHE = os.environ.get("LAB_CACHE") or platformdirs.user_cache_path("tirx-lab", appauthor=False)
+os.environ.setdefault("PTXSIM_CACHE", str(Path(_CACHE) / "ptxsim"))
+if os.environ.get("LAB_JOBS"):
+    os.environ.setdefault("PTXSIM_JOBS", os.environ["LAB_JOBS"])
 
 DIALECT_NAMES = (
     "Tx",

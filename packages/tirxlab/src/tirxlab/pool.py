@@ -192,7 +192,7 @@ def _work(pipe: Connection, memory: int, count: int, prepare: tuple | None) -> N
             resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     # Each one's matrix products and forks on its own share of the cores.
     share = str(max(1, (os.cpu_count() or 1) // count))
-    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "LAB_JOBS"):
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "PTXSIM_JOBS"):
         os.environ.setdefault(name, share)
     if prepare is not None:
         gc.disable()  # what imports make stays

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import torch
 
-from flashinfer import activation, norm, quantization
+from flashinfer import activation, mamba, norm, quantization
 from flashinfer.norm import (
     fused_add_rmsnorm,
     gemma_fused_add_rmsnorm,
@@ -25,6 +25,7 @@ __all__ = [
     "gemma_fused_add_rmsnorm",
     "gemma_rmsnorm",
     "layernorm",
+    "mamba",
     "merge_state",
     "norm",
     "nvfp4_quantize",

@@ -61,3 +61,29 @@ def layernorm(x, gamma, beta, eps=1e-6):
     out = torch.empty_like(x)
     layernorm_cute(out, x, gamma, beta, eps)
     return out
+
+
+_LARGEST = {torch.float8_e4m3fn: 448.0, torch.float8_e5m2: 57344.0}
+
+
+def _quantized(wide: torch.Tensor, scale, out: torch.Tensor) -> None:
+    most = _LARGEST[out.dtype]
+    out.copy_((wide / float(scale)).clamp(-most, most).to(out.dtype))
+
+
+def rmsnorm_quant_cute(out, x, weight, scale, eps, bias=0.0, **_):
+    _quantized(_normal(x, weight, eps, bias), scale, out)
+
+
+def rmsnorm_quant(out, x, weight, scale, eps=1e-6, enable_pdl=None):
+    rmsnorm_quant_cute(out, x, weight, scale, eps)
+
+
+def fused_add_rmsnorm_quant_cute(out, x, residual, weight, scale, eps, bias=0.0, **_):
+    total = x.float() + residual.float()
+    residual.copy_(total)
+    _quantized(_normal(total, weight, eps, bias), scale, out)
+
+
+def fused_add_rmsnorm_quant(out, x, residual, weight, scale, eps=1e-6, enable_pdl=None):
+    fused_add_rmsnorm_quant_cute(out, x, residual, weight, scale, eps)

@@ -1,4 +1,6 @@
-"""NVFP4 quantization by its definition: 16 elements share a ue4m3 factor, their largest / 6 times a scale."""
+"""NVFP4 and MX quantization by their definitions. NVFP4: 16 elements share a ue4m3 factor, their largest / 6
+times a scale. MX: 32 share a power of two, at least their largest over the largest of the element's format.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +30,39 @@ def nvfp4_quantize(x, global_scale, sfLayout=SfLayout.layout_128x4, do_shuffle=F
     packed = codes[:, ::2] | codes[:, 1::2] << 4
     order = _tiled if sfLayout is SfLayout.layout_128x4 else (lambda f: f)
     return torch.from_numpy(packed), torch.from_numpy(order(factors.view(np.uint8)).copy())
+
+
+def _powers(blocks: np.ndarray, most: float) -> np.ndarray:
+    """uint8 exponents, ue8m0, of the factors of blocks of 32."""
+    largest = np.abs(blocks).max(-1) / np.float32(most)
+    exact = np.log2(largest, out=np.full(largest.shape, -127.0, np.float32), where=largest > 0)
+    return (np.ceil(exact).clip(-127, 127) + 127).astype(np.uint8)
+
+
+def _ordered(layout):
+    return (lambda f: f) if layout is SfLayout.layout_linear else _tiled
+
+
+def mxfp8_quantize(x, sf_swizzle_layout=SfLayout.layout_128x4, **_):
+    """(e4m3 (rows, K), factors in the order of the layout)."""
+    values = x.float().numpy()
+    blocks = values.reshape(len(values), -1, 32)
+    powers = _powers(blocks, 448)
+    scaled = blocks * np.exp2(127.0 - powers.astype(np.float32))[..., None]
+    codes = scaled.clip(-448, 448).astype(ml_dtypes.float8_e4m3fn).view(np.uint8).reshape(values.shape)
+    factors = torch.from_numpy(_ordered(sf_swizzle_layout)(powers).copy())
+    return torch.from_numpy(codes).view(torch.float8_e4m3fn), factors
+
+
+def mxfp4_quantize(x, sfLayout=SfLayout.layout_128x4, **_):
+    """(uint8 (rows, K / 2): two elements a byte; factors in the order of the layout)."""
+    values = x.float().numpy()
+    blocks = values.reshape(len(values), -1, 32)
+    powers = _powers(blocks, 6)
+    scaled = blocks * np.exp2(127.0 - powers.astype(np.float32))[..., None]
+    codes = scaled.clip(-6, 6).astype(ml_dtypes.float4_e2m1fn).view(np.uint8).reshape(values.shape) & 15
+    packed = codes[:, ::2] | codes[:, 1::2] << 4
+    return torch.from_numpy(packed), torch.from_numpy(_ordered(sfLayout)(powers).copy())
 
 
 def _tiled(factors: np.ndarray) -> np.ndarray:

@@ -5,6 +5,8 @@ A check is a class `Check(launch, reporter)` derived from `events.observer.Obser
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ptxsim.checks.barrier_history import History
 from ptxsim.checks.diagnosis.clues import Clues
 from ptxsim.checks.lifecycle.bulk_copies import BulkCopies
@@ -22,7 +24,7 @@ from ptxsim.checks.race.detector import RaceDetector
 from ptxsim.events.bus import SILENT, Bus, Silent
 from ptxsim.events.observer import Observer
 
-OBSERVERS: tuple[type[Observer], ...] = (
+OBSERVERS: tuple[Callable[..., Observer], ...] = (
     Barriers,
     History,
     Peers,

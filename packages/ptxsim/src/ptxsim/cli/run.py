@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import typer
@@ -34,13 +35,16 @@ def command(
     rtol: float = typer.Option(1e-3, help="Relative tolerance of --check-against."),
     atol: float = typer.Option(1e-2, help="Absolute tolerance of --check-against."),
     trace: Path | None = typer.Option(None, help="Write the timeline of the first cluster (Perfetto)."),
+    report: Path | None = typer.Option(
+        None, help="Write verdicts, findings and the timeline as one HTML page."
+    ),
     form: str = typer.Option("text", "--format", help="text, json, sarif or github."),
 ) -> int:
     """Launch one kernel and check it. Exit code: 1 for an error or a wrong result, 3 for incomplete."""
     if form not in FORMATS:
         raise Bad(f"--format is one of {', '.join(FORMATS)} (got {form!r})")
     wanted = [order_of(order.strip()) for order in orders.split(",")]
-    shape = {"grid": triple(grid, "--grid"), "block": triple(block, "--block")}
+    shape: dict[str, Any] = {"grid": triple(grid, "--grid"), "block": triple(block, "--block")}
     shape |= {"cluster": triple(cluster, "--cluster"), "shared_bytes": shared}
     expected = dict(_numbered(item, "--check-against", len(args or [])) for item in check_against)
     saved = dict(_numbered(item, "--out", len(args or [])) for item in out)
@@ -50,7 +54,7 @@ def command(
     results, wrong, values = [], [], []
     for order in wanted:
         values = [argument(word) for word in args or []]
-        options = {"checks": checks, "order": order, "trace": trace is not None}
+        options = {"checks": checks, "order": order, "trace": trace is not None or report is not None}
         results.append(launched(module, name, values, options | shape))
         wrong += [_difference(values, n, spec, rtol, atol) for n, spec in expected.items()]
         module.reset()
@@ -60,6 +64,10 @@ def command(
         from ptxsim.trace.export import chrome
 
         trace.write_text(json.dumps(chrome(results[0].trace, short(name))))
+    if report is not None:
+        from ptxsim.cli.page import page
+
+        report.write_text(page(str(file), short(name, 200), shape, wanted, results, [w for w in wrong if w]))
     tell(form, str(file), name, wanted, results, [w for w in wrong if w])
     return 1 if any(wrong) else EXIT.get(worst(r.verdict for r in results), 0)
 

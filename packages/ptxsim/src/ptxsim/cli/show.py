@@ -45,8 +45,8 @@ def kernel_lines(loaded, name: str) -> list[str]:
     lines.append(f"  parameters: {', '.join(params) or 'none'}")
     for directive in ("maxntid", "reqntid", "minnctapersm", "reqnctapercluster", "maxnreg"):
         if directive in function.directives:
-            values = tuple(int(v) for v in function.directives[directive])
-            lines.append(f"  .{directive} {shape((*values, 1, 1)[:3])}")
+            x, y, z = (*map(int, function.directives[directive]), 1, 1)[:3]
+            lines.append(f"  .{directive} {shape((x, y, z))}")
     try:
         program = loaded.programs[name]
     except ptxsim.PtxError as error:

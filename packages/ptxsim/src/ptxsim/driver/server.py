@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from ptxsim.driver.arena import BASE
 from ptxsim.driver.chips import attribute_table, properties
@@ -63,7 +64,7 @@ class Server:
             waiting.register(listener, selectors.EVENT_READ)
             waiting.register(end, selectors.EVENT_READ)
             while True:
-                ready = [key.fileobj for key, _ in waiting.select()]
+                ready: list[Any] = [key.fileobj for key, _ in waiting.select()]
                 for source in ready:
                     if source is listener:
                         waiting.register(listener.accept()[0], selectors.EVENT_READ)

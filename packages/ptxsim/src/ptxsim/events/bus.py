@@ -31,8 +31,8 @@ class Silent(Observer):
 SILENT = Silent()
 
 
-class Bus:
-    """Has every method of Observer. in_place: every unit instruction is to run where it stands."""
+class Bus(Observer):
+    """in_place: every unit instruction is to run where it stands."""
 
     heard = True
 
@@ -45,7 +45,7 @@ class Bus:
 
 
 def _spread(name: str, parameters: list[str], observers: list[Observer]) -> Callable:
-    """The function that passes event `name` on to those who override it. It is written out, as a student's
+    """The function that passes event `name` on to those who override it. It is written out, as a
     kernel makes some ten thousand events a second: a loop over listeners with *args takes twice as long.
     """
     calls = [

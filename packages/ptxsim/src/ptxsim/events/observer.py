@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptxsim.events.records import SharedSpan, TensorWork
+
 
 class Observer:
     parts: tuple[Observer, ...] = ()  # observers that belong to this one; events reach them after it
@@ -69,13 +71,9 @@ class Observer:
     def tmem_wait(self, cluster, split, kind: str) -> None: ...
     def tcgen05_fence(self, cluster, split, after: bool) -> None: ...
     def commit_issue(self, cluster, split): ...
-    def mma_issue(self, cluster, split, op) -> None: ...
-    def mma_execute(self, cluster, ops: list, ranks: list[int]) -> None:
-        """MMAs of one thread that accumulate into one D are done, together."""
-
-    def cp_issue(self, cluster, split, copy) -> None: ...
-    def cp_execute(self, cluster, copy, chunks: np.ndarray, cells) -> None:
-        """A tcgen05.cp reads chunks of shared memory and writes cells = (lanes, columns) of copy.ranks."""
+    def tensor_issue(self, cluster, split, work: TensorWork) -> None: ...
+    def tensor_execute(self, cluster, works: list[TensorWork]) -> None:
+        """A tensor core does this; several if they are MMAs of one thread that accumulate into one D."""
 
     # TMA
     def tma_issue(self, cluster, split, kind: str, tmap, start, ranks: list[int], offset: int): ...
@@ -98,9 +96,11 @@ class Observer:
 
     # wgmma; each warp of a warpgroup issues its share
     def wgmma_fence(self, cluster, split) -> None: ...
-    def wgmma_issue(self, cluster, split): ...
-    def wgmma_read(self, cluster, token, rank: int, chunks: np.ndarray) -> None:
-        """The tensor core reads these 16-byte chunks of a CTA's shared memory window for a warp's share."""
+    def wgmma_issue(self, cluster, split, columns: int, depth: int):
+        """A warp's share of a product of 64 rows, so many columns, and depth K."""
+
+    def wgmma_read(self, cluster, token, span: SharedSpan) -> None:
+        """The tensor core reads this for a warp's share."""
 
     def wgmma_wait(self, cluster, split, token) -> None:
         """A wait of the split covers this share, which is complete."""

@@ -96,7 +96,7 @@ def _declarator(tokens: Tokens, shape: Var) -> list[Var]:
 
 
 def _dimensions(tokens: Tokens) -> list[int]:
-    dims = []
+    dims: list[int] = []
     while tokens.accept("["):
         size = 0 if tokens.peek() == "]" else tokens.integer()
         if size < 0 or (size == 0 and dims):
@@ -209,7 +209,8 @@ def function_directive(tokens: Tokens, fn: Function) -> None:
     if name not in FUNCTION_DIRECTIVES:
         raise tokens.error(f"unknown function directive '.{name}'")
     tokens.i += 1
-    first, values = tokens.i, []
+    first = tokens.i
+    values: list[int | str] = []
     if tokens.peek() == "(":
         tokens.skip_group("(", ")")
         values.append(tokens.slice(first, tokens.i - 1))

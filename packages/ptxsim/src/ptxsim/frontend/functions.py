@@ -71,6 +71,7 @@ class _Body:
         self.tokens, self.fn, self.module, self.names, self.labels = tokens, fn, module, names, labels
         self.scopes: list[dict] = [names, {}]
         self.taken: set[str] = set()
+        self.numbers: dict[str, int] = {}  # of a name that blocks declare again: the next to try
         self.loc: tuple[int, int, int] | None = None
         self.inlined: tuple[str, int, int, int] | None = None
         self.src: tuple[int | None, str | None] = (None, None)
@@ -101,9 +102,10 @@ class _Body:
         """Enter a name into the innermost scope; returns the name it has in the whole function."""
         if name in self.scopes[-1]:
             raise self.tokens.error(f"'{name}' is declared twice in this block", at)
-        unique, number = name, 1
+        unique, number = name, self.numbers.get(name, 1)
         while unique in self.taken or (unique in self.names and make is not Label):
             unique, number = f"{name}${number}", number + 1
+        self.numbers[name] = number
         self.taken.add(unique)
         if unique != name:
             self.fn.renamed[unique] = name
@@ -151,7 +153,7 @@ class _Body:
         tokens.expect(";")
 
     def _list(self, of: type) -> list:
-        found = []
+        found: list = []
         while not found or self.tokens.accept(","):
             at = self.tokens.i
             found.append(self._name(self.tokens.take("word", "a name"), at))

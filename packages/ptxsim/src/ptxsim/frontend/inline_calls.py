@@ -148,7 +148,7 @@ class _Copy:
 
     def body(self, end: str) -> list:
         """The callee's statements under their new names; `ret` jumps to `end`."""
-        found = []
+        found: list[Instr | LabelDef] = []
         for item in self.callee.body:
             if isinstance(item, LabelDef):
                 found.append(LabelDef(self.labels[item.name], item.line))

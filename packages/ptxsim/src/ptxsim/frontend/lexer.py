@@ -43,7 +43,7 @@ class Tokens:
         self.markers: list[tuple[int, int, str | None]] = []  # (token index, N, PATH) of `// @src PATH:N`
         self._lines = [m.end() for m in re.finditer("\n", text)]
         for match in _TOKEN.finditer(text):
-            kind = match.lastgroup
+            kind = match.lastgroup or "bad"
             if kind == "note":
                 self._note(match.group(kind))
                 continue
@@ -238,8 +238,9 @@ def _apply(operator: str, left, right):
         return _double_bits(_ARITHMETIC[operator](a, b)), "f64"
     shift = operator in ("<<", ">>")
     kind = "u" if left[1] == "u" or (right[1] == "u" and not shift) else "s"
-    a, b = _wrap(a, kind), (b if shift else _wrap(b, kind))
-    return _wrap(_ARITHMETIC[operator](a, b), kind), kind
+    first = _wrap(left[0], kind)
+    second = right[0] if shift else _wrap(right[0], kind)
+    return _wrap(_ARITHMETIC[operator](first, second), kind), kind
 
 
 def _wrap(value: int, kind: str) -> int:

@@ -61,7 +61,8 @@ class _Parser:
 
     def _module_statement(self) -> None:
         tokens, module = self.tokens, self.module
-        directive, linkage = tokens.peek(), ()
+        directive = tokens.peek()
+        linkage: tuple[str, ...] = ()
         handler = _MODULE_DIRECTIVES.get(directive)
         if handler:
             tokens.i += 1

@@ -70,7 +70,8 @@ def run_together(first: Cluster, rest: range) -> tuple[list[Cluster], int]:
             "unsupported", "incomplete",
             f"cluster {first.index} waits for other clusters: those that start after it are not checked",
         )  # fmt: skip
-    used, idle, waiting, not_started = [first], [], deque([first]), deque(rest)
+    idle: list = []
+    used, waiting, not_started = [first], deque([first]), deque(rest)
     done = futile = 0
     most = get_on(first)
     while waiting or not_started:

@@ -22,16 +22,14 @@ _BASES = ("program", "adverse")
 
 def run_every_order(launch, run: Callable):
     """run(order) runs the launch once and gives its Part; the Part of all, with what the first one left."""
-    before, seen = launch.memory.copies(), {}
-    first, tried = None, 0
-    for base in _BASES:
+    before = launch.memory.copies()
+    order = Late(_BASES[0])
+    first = _again(launch, before, run, order)
+    left, seen, tried = launch.memory.copies(), dict(order.seen), 0
+    for base in _BASES[1:]:
         order = Late(base)
-        part = _again(launch, before, run, order)
+        _add(first, _again(launch, before, run, order))
         seen |= order.seen
-        if first is None:
-            first, left = part, launch.memory.copies()
-        else:
-            _add(first, part)
     hangs = hangs_on_order(launch.program)
     for late in itertools.islice(_choices(seen), MOST - len(_BASES) if hangs else 0):
         if _wrong(first):
@@ -39,7 +37,7 @@ def run_every_order(launch, run: Callable):
         tried += 1
         _add(first, _again(launch, before, run, Late("program", late)))
     launch.memory.restore(left)
-    choices = sum(math.comb(len(seen), n) for n in range(1, TOGETHER + 1)) if hangs else 0
+    choices = sum([math.comb(len(seen), n) for n in range(1, TOGETHER + 1)]) if hangs else 0
     left_out = 0 if _wrong(first) else choices - tried
     first.stats["orders"] = {"run": tried + len(_BASES), "left_out": left_out, "hangs": hangs}
     return first

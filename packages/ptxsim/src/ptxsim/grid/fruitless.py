@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 import zlib
 
+from ptxsim.causes.catalogue import CAUSES
 from ptxsim.grid.one_by_one import OneByOne
 
 IN_A_ROW = 256  # clusters whose work is looked at together
 LEFT = 16 * IN_A_ROW  # clusters still to come, below which it does not matter
 BUSY = 2000  # instructions and bytes copied of a cluster, below which it is cheap; an MMA counts as much
-HINT = "does the grid count tiles of D, one CTA (or cluster) for each? Compare Tx.cta_id with the shape of D"
 
 
 class Fruitless:
@@ -41,7 +41,7 @@ class Fruitless:
             f"{IN_A_ROW} {unit} in a row changed nothing in global memory, and thousands of the grid's "
             f"{total} are left. The run was given up"
         )
-        cluster.reporter.add("deadlock", "incomplete", message, HINT, None, ("grid",), cause="endless")
+        cluster.reporter.add("deadlock", "incomplete", message, CAUSES["grid"], None, ("grid",))
         return True
 
     def _seen(self) -> tuple[int, int]:

@@ -47,6 +47,7 @@ class OneByOne:
     def _repeats(self, index: int) -> bool:
         """Whether the cluster did what an earlier one did. If not, all is as before."""
         cluster, recordings = self.cluster, self.recordings
+        assert recordings is not None
         counts, printed = cluster.counts(), len(cluster.reporter.printed)
         cluster.bus = recordings.comparer
         try:
@@ -71,6 +72,7 @@ class OneByOne:
     def _check(self, index: int) -> bool:
         """Runs it with all checks. Others may be compared with it if it is clean."""
         cluster, recordings = self.cluster, self.recordings
+        assert recordings is not None
         recording = not recordings.full() and self.misses < MOST_MISSES
         cluster.bus = recordings.recorder if recording else recordings.checker
         before = cluster.executed()

@@ -24,6 +24,7 @@ from ptxsim.checks.all_checks import checking_bus
 from ptxsim.checks.diagnosis.deadlock.explain import explain
 from ptxsim.checks.race import across_processes
 from ptxsim.checks.repeats.recording import Recordings
+from ptxsim.events.bus import Bus
 from ptxsim.grid.co_resident import fit, run_together
 from ptxsim.grid.fruitless import Fruitless
 from ptxsim.grid.one_by_one import Doubtful, OneByOne, comparable
@@ -56,7 +57,7 @@ def run_clusters(launch, chosen: range, checks: bool, order, names: list, jobs: 
         launch.not_started.offer(chosen, base_of(order), fit(launch))
         reporter = Reporter(names, launch.memory, launch.shared_dynamic, launch.source, launch)
         bus = checking_bus(launch, reporter, checks, extra)
-        recordings = Recordings(bus) if compare else None
+        recordings = Recordings(bus) if compare and isinstance(bus, Bus) else None
         runner = OneByOne(lambda: Cluster(launch, order, reporter, bus, explain), recordings)
         return _run(runner, chosen, jobs, reporter)
 
@@ -111,8 +112,8 @@ def only_new_garbage():
 
 
 def cores() -> int:
-    """Processes to use: $LAB_JOBS, else the cores this process may run on."""
-    asked = os.environ.get("LAB_JOBS", "")
+    """Processes to use: $PTXSIM_JOBS, else the cores this process may run on."""
+    asked = os.environ.get("PTXSIM_JOBS", "")
     if asked.isdigit() and int(asked):
         return int(asked)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -174,7 +175,7 @@ def _received(receivers: list) -> list[Part]:
         try:
             parts.append(receiver.recv())
         except EOFError:
-            raise RuntimeError("a simulator process died; run again with LAB_JOBS=1") from None
+            raise RuntimeError("a simulator process died; run again with PTXSIM_JOBS=1") from None
         if isinstance(parts[-1], BaseException):
             raise parts[-1]
     return parts

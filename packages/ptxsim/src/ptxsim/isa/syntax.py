@@ -91,7 +91,9 @@ def _in_order(taken: list[tuple[int, str]]) -> bool:
 
 def syntax(text: str, **sets: str) -> Syntax:
     """Reads one line; `sets` are its own sets of words, separated by spaces."""
-    name, modifiers, operands = re.fullmatch(r"(\S+)(?: (\{?\.\S+))?(?: (.*))?", text).groups()
+    found = re.fullmatch(r"(\S+)(?: (\{?\.\S+))?(?: (.*))?", text)
+    assert found is not None, text
+    name, modifiers, operands = found.groups()
     slots = []
     for number, part in enumerate(re.findall(r"\{[^}]*\}|\.[\w:]+", modifiers or ""), 1):
         for word in re.findall(r"\.([\w:]+)", part):

@@ -7,6 +7,11 @@ Each is an enumeration. Compiled code and hot Python code use the members as pla
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> int: ...  # what _publish makes
 
 
 class Column(IntEnum):

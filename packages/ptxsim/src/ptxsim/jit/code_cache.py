@@ -23,9 +23,9 @@ _SOURCES = ("jit/*.py", "isa/mathlib/*.py", "isa/address_map.py", "isa/operands.
 
 
 def cache_directory() -> Path:
-    """Where generated code lives: $LAB_CACHE/ptxsim, the user's cache directory, or a temporary one."""
-    root = os.environ.get("LAB_CACHE")
-    path = (Path(root) if root else platformdirs.user_cache_path("tirx-lab", appauthor=False)) / "ptxsim"
+    """Where generated code lives: $PTXSIM_CACHE, the user's cache directory, or a temporary one."""
+    asked = os.environ.get("PTXSIM_CACHE")
+    path = Path(asked) if asked else platformdirs.user_cache_path("ptxsim", appauthor=False)
     try:
         path.mkdir(parents=True, exist_ok=True)
         return path
@@ -106,6 +106,7 @@ def import_generated(text: str, key: str = "", slow: bool = False):
     if slow and ANNOUNCED not in os.environ and not any(path.parent.glob(f"__pycache__/{name}.*.nbi")):
         print(FIRST_RUN, file=sys.stderr, flush=True)
     spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None  # of a file whose name ends in .py
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,7 +110,7 @@ def _vectorises(op: ScalarOp) -> bool:
     return not op.carry and vector_operation(op.dst, op.src, op.expr) is not None
 
 
-def _group(name: str, operations: tuple[ScalarOp, ...]) -> str:
+def _group(name: str, operations: Sequence[ScalarOp]) -> str:
     """One function that does any of a few operations: numba's compile time grows faster than a function's
     size.
     """

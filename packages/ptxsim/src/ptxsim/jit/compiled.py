@@ -151,7 +151,7 @@ class _Files:
 
 
 class _Impl(CompileResultCacheImpl):
-    _locator_classes = [_NoFolder]
+    _locator_classes: list = [_NoFolder]
 
 
 class _Kept(FunctionCache):

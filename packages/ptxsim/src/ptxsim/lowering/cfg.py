@@ -8,6 +8,8 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass, field
 
+import numpy as np
+
 
 @dataclass
 class Block:
@@ -130,17 +132,31 @@ def live_ranges(
     all.
     """
     live_in = _live_in(blocks, uses, kills)
-    ranges: dict[int, list[int]] = {}
-    for block in blocks:
+    size = max((bits.bit_length() for bits in (*uses, *defs, *live_in)), default=0)
+    firsts, lasts = [len(uses)] * size, [-1] * size
+    for position, (used, defined) in enumerate(zip(uses, defs, strict=True)):
+        bits = used | defined
+        while bits:  # a few
+            register = bits.bit_length() - 1
+            bits ^= 1 << register
+            firsts[register], lasts[register] = min(firsts[register], position), position
+    first, last = np.array(firsts), np.array(lasts)
+    for b, block in enumerate(blocks):
         live = 0
         for s in block.next:
             live |= live_in[s] if s != EXIT else 0
-        _extend(ranges, live, block.end - 1)
-        for position in range(block.end - 1, block.start - 1, -1):
-            _extend(ranges, uses[position] | defs[position], position)
-    for b, block in enumerate(blocks):
-        _extend(ranges, live_in[b], block.start)
-    return ranges, live_in[0]
+        for bits, position in ((live, block.end - 1), (live_in[b], block.start)):
+            held = _registers(bits, size)
+            first[held] = np.minimum(first[held], position)
+            last[held] = np.maximum(last[held], position)
+    bounds = zip(first.tolist(), last.tolist(), strict=True)
+    return {r: [low, high] for r, (low, high) in enumerate(bounds) if high >= 0}, live_in[0]
+
+
+def _registers(bits: int, size: int) -> np.ndarray:
+    """The positions of the bits that are set, of `size` bits."""
+    data = np.frombuffer(bits.to_bytes(-(-size // 8), "little"), np.uint8)
+    return np.flatnonzero(np.unpackbits(data, bitorder="little"))
 
 
 def _live_in(blocks: list[Block], uses: list[int], kills: list[int]) -> list[int]:
@@ -164,16 +180,3 @@ def _live_in(blocks: list[Block], uses: list[int], kills: list[int]) -> list[int
             if new != live_in[b]:
                 live_in[b], changed = new, True
     return live_in
-
-
-def _extend(ranges: dict[int, list[int]], bits: int, position: int) -> None:
-    while bits:
-        low = bits & -bits
-        register = low.bit_length() - 1
-        bits ^= low
-        found = ranges.get(register)
-        if found is None:
-            ranges[register] = [position, position]
-        else:
-            found[0] = min(found[0], position)
-            found[1] = max(found[1], position)

@@ -221,42 +221,45 @@ class _Emitter:
         return self.join_rows.get(block.post, -1)
 
     def _bra(self, row: Row, block) -> None:
-        target = self.row_of[jump_position(row.instr, row.instr.operands[0], self.labels)]
-        line = self._put(row.instr, BRA, imm=target, rejoin=self._rejoin(block))
+        target = self.row_of[jump_position(row.given, row.given.operands[0], self.labels)]
+        line = self._put(row.given, BRA, imm=target, rejoin=self._rejoin(block))
         if len(block.next) == 1:
             line[GUARD] = 0  # guarded or not, every lane goes there: they stay together
 
     def _brx(self, row: Row, block) -> None:
         start = len(self.lists)
-        items = branch_table(self.function, row.instr)
-        self.lists += [self.row_of[jump_position(row.instr, t, self.labels)] for t in items]
+        items = branch_table(self.function, row.given)
+        self.lists += [self.row_of[jump_position(row.given, t, self.labels)] for t in items]
         if len(block.next) == 1:
-            self._put(row.instr, BRA, imm=self.lists[start])
+            self._put(row.given, BRA, imm=self.lists[start])
             return
-        index = self.slots.value(row.instr.operands[0], "u32")
+        index = self.slots.value(row.given.operands[0], "u32")
         columns = {"brx_index": index, "brx_table": start, "brx_targets": len(items)}
-        self._put(row.instr, BRX, rejoin=self._rejoin(block), **columns)
+        self._put(row.given, BRX, rejoin=self._rejoin(block), **columns)
 
     def _unit(self, row: Row, block) -> None:
-        handler = row.unit.factory(row.instr)
-        types = _value_type(row.instr)
-        args = tuple(self._resolve(o, types) for o in row.instr.operands)
+        instr, unit = row.given, row.unit
+        assert unit is not None
+        handler = unit.factory(instr)
+        types = _value_type(instr)
+        args = tuple(self._resolve(o, types) for o in instr.operands)
         registers = self.slots.registers
         pairs = [(registers[a], registers[b]) for a, copies in row.copies.items() for b in copies]
         if pairs:
             self.copies[len(self.code)] = pairs
-        silent = row.unit.observer_only
+        silent = unit.observer_only
         columns = {"unit_form": ONLY_OBSERVED} if silent else fast_columns(row, args, self.lists)
-        self._put(row.instr, UNIT, handler, row.unit.prepare(args), **columns)
+        self._put(instr, UNIT, handler, unit.prepare(args), **columns)
 
     def _resolve(self, operand, kind: str):
         return self.slots.resolve(operand, kind, self.labels, self.row_of)
 
     def _scalar(self, row: Row, block) -> None:
         op = row.op
+        assert op is not None
         d, d2 = self._destinations(row)
         reads = [i for o in row.reads for i in (o.items if isinstance(o, Vec) else (o,))]
-        sources = [self._source(o, t, row.instr) for o, t in zip(reads, op.src, strict=False)]
+        sources = [self._source(o, t, row.given) for o, t in zip(reads, op.src, strict=False)]
         if getattr(op, "carry", "") in ("in", "both"):
             sources.append(CARRY)
         if getattr(op, "carry", "") in ("out", "both"):
@@ -273,17 +276,19 @@ class _Emitter:
             self._widen(row)
 
     def _unpack(self, row: Row, block) -> None:
-        for op, target in zip(address.unpack(row.instr), row.writes[0].items, strict=True):
+        for op, target in zip(address.unpack(row.given), row.writes[0].items, strict=True):
             self._scalar(Row(row.instr, COLD, op=op, writes=[target], reads=row.reads), block)
 
     def _needs_widening(self, row: Row) -> bool:
+        assert row.op is not None
         target, kind = row.writes[0], row.op.dst[0]
         narrow = kind in ("s8", "s16", "s32") and isinstance(target, Reg)
         return narrow and self.slots.width(target) > type_bits(kind)
 
     def _widen(self, row: Row) -> None:
         """Sign-extends a signed result that is narrower than its destination register (PTX ISA 6.4.1)."""
-        target, instr = row.writes[0], row.instr
+        target, instr = row.writes[0], row.given
+        assert row.op is not None
         name = f"cvt.s{self.slots.width(target)}.{row.op.dst[0]}"
         extend = Instr(
             instr.pred, "cvt", tuple(name.split(".")[1:]), (target, target), instr.line, instr.text
@@ -313,15 +318,15 @@ class _Emitter:
 
     def _access(self, row: Row, block) -> None:
         """A load or a store."""
-        width, signed, space, vector = access_form(row.instr)
+        width, signed, space, vector = access_form(row.given)
         load = row.kind == LD
-        value = row.writes[0] if load else row.instr.operands[1]
-        start = self._list(value, vector, row.instr, destination=load)
+        value = row.writes[0] if load else row.given.operands[1]
+        start = self._list(value, vector, row.given, destination=load)
         extend = self._sign_target(value) if load and signed else 0
-        base, offset, space = self._address(row.instr, row.instr.operands[1 if load else 0], space)
+        base, offset, space = self._address(row.given, row.given.operands[1 if load else 0], space)
         columns = {"list": start, "address": base, "elements": vector, "width": width, "extend": extend}
         columns |= {"space": space, "whole": int((vector, width) in WHOLE_WARP and not extend)}
-        self._put(row.instr, row.kind, imm=offset, **{f"access_{name}": n for name, n in columns.items()})
+        self._put(row.given, row.kind, imm=offset, **{f"access_{name}": n for name, n in columns.items()})
 
     def _sign_target(self, operand) -> int:
         first = operand.items[0] if isinstance(operand, Vec) else operand

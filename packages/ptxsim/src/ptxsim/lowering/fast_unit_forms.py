@@ -25,19 +25,21 @@ def fast_columns(row, args: tuple, lists: list[int]) -> dict[str, int]:
 
 
 def _issue(args: tuple, lists: list[int]) -> dict[str, int]:
-    slots, predicates, rest = [], [], list(args)
+    slots: dict[int, None] = {}
+    predicates: dict[int, None] = {}
+    rest = list(args)
     while rest:
         match rest.pop():
             case tuple(items):
                 rest += items
             case MemArg(slot, _, parts):
-                slots.append(slot)
+                slots[slot] = None
                 rest += parts
             case PredArg(code):
-                predicates.append(code >> 1)
+                predicates[code >> 1] = None
             case int(slot) if slot >= 0:
-                slots.append(slot)
-    start, slots, predicates = len(lists), dict.fromkeys(slots), dict.fromkeys(predicates)
+                slots[slot] = None
+    start = len(lists)
     if len(slots) + len(predicates) > ISSUE_MOST:
         return {}
     lists += [*slots, *predicates]

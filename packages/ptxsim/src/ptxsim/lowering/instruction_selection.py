@@ -38,7 +38,13 @@ class Row:
     unit: UnitSpec | None = None
     reads: list = field(default_factory=list)
     writes: list = field(default_factory=list)
-    copies: dict = field(default_factory=dict)  # register filled later -> registers that `mov` copies it to
+    copies: dict[str, list[str]] = field(default_factory=dict)  # register filled later -> its copies by `mov`
+
+    @property
+    def given(self) -> Instr:
+        """The instruction of a row that has one: of all but the last and the joins."""
+        assert self.instr is not None
+        return self.instr
 
 
 def classify(function: Function) -> tuple[list[Row], dict[str, int]]:
@@ -108,13 +114,13 @@ def jumps(
             targets[position] = []
             falls[position] = row.instr is not None and row.instr.pred is not None
         elif row.kind == BRA:
-            targets[position] = [jump_position(row.instr, row.label, labels)]
-            falls[position] = row.instr.pred is not None
+            targets[position] = [jump_position(row.given, row.label, labels)]
+            falls[position] = row.given.pred is not None
         elif row.kind == BRX:
             targets[position] = [
-                jump_position(row.instr, t, labels) for t in branch_table(function, row.instr)
+                jump_position(row.given, t, labels) for t in branch_table(function, row.given)
             ]
-            falls[position] = row.instr.pred is not None
+            falls[position] = row.given.pred is not None
     return targets, falls
 
 
@@ -124,7 +130,7 @@ def find_copies(rows: list[Row], blocks: list[cfg.Block]) -> None:
     So the value that arrives at the wait goes to the copies too. Any other use before the wait reads garbage.
     """
     for block in blocks:
-        pending: dict[str, dict] = {}
+        pending: dict[str, list[str]] = {}
         for row in rows[block.start : block.end]:
             if row.unit is not None and row.unit.async_destination:
                 items = row.writes[0].items if isinstance(row.writes[0], Vec) else row.writes

@@ -17,7 +17,8 @@ class Programs(Mapping):
     """Name of a kernel -> Program. PtxError, naming line and text, where it is not modelled."""
 
     def __init__(self, module: Module):
-        self._module, self._made = module, {}
+        self._module = module
+        self._made: dict[str, Program] = {}
         self._kernels = [n for n, f in module.functions.items() if f.is_kernel and not f.extern]
 
     def __getitem__(self, name: str) -> Program:

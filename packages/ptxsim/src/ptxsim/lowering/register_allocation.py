@@ -32,9 +32,8 @@ from ptxsim.lowering import cfg
 class RegisterAllocator:
     def __init__(self, function: Function, module: Module):
         self.function, self.module = function, module
-        self.fixed: dict[
-            object, int
-        ] = {}  # ("const", bits) | ("special", name) | ("sym", name, offset) -> slot
+        # ("const", bits) | ("special", name) | ("sym", name, offset) -> slot
+        self.fixed: dict[tuple, int] = {}
         self.registers: dict[str, int] = {}
         self.predicates: dict[str, int] = {}  # special ones too: %is_explicit_cluster
         self.register_slots = 2  # SINK and CARRY; final after allocate()
@@ -136,7 +135,7 @@ class RegisterAllocator:
             return self._fix(("const", 0)) if not operand.items else self.value(operand.items[0], kind, instr)
         raise PtxError(f"operand {operand} is not modelled here", line, text)
 
-    def _fix(self, key: object) -> int:
+    def _fix(self, key: tuple) -> int:
         return self.register_slots + self.fixed.setdefault(key, len(self.fixed))
 
     def address(self, mem: Mem) -> tuple[int, int]:

@@ -17,8 +17,10 @@ def split_wide(function: Function) -> Function:
     out = replace(function, body=[], regs={n: k for n, k in function.regs.items() if n not in wide})
     out.regs.update({half.name: "b64" for name in wide for half in _halves(name).items})
     for item in function.body:
-        touches = isinstance(item, Instr) and any(_names(o) & wide for o in item.operands)
-        out.body += _split(item, wide) if touches else [item]
+        if isinstance(item, Instr) and any(_names(o) & wide for o in item.operands):
+            out.body += _split(item, wide)
+        else:
+            out.body.append(item)
     return out
 
 

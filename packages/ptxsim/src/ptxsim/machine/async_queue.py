@@ -18,7 +18,7 @@ class Work:
     """One asynchronous piece."""
 
     queue: object  # pieces with an equal queue complete in order; None: in any order
-    finish: Callable[[], None] | None  # does it, unless there is a batch
+    finish: Callable[[], None]  # does it, unless there is a batch
     label: str  # what it is, in reports
     batch: Callable[[list[Work]], None] | None = None  # does several pieces of one kind, in order
     op: object = None  # what a batch needs to know about the piece

@@ -12,8 +12,7 @@ from collections import deque
 
 import numpy as np
 
-from ptxsim.events.bus import SILENT
-from ptxsim.events.observer import Observer
+from ptxsim.events.bus import SILENT, Bus, Silent
 from ptxsim.isa.operands import UNSET
 from ptxsim.jit import bytecode
 from ptxsim.jit.codegen import cold_operation
@@ -33,7 +32,9 @@ LOG_CAPACITY = 1 << 16
 
 
 class Cluster:
-    def __init__(self, launch, order: str | int, reporter: Reporter, bus: Observer = SILENT, explain=None):
+    def __init__(
+        self, launch, order: str | int, reporter: Reporter, bus: Bus | Silent = SILENT, explain=None
+    ):
         """bus: who hears of it; explain(cluster, reporter) -> Finding, asked when all are stuck."""
         self.launch, self.program = launch, launch.program
         self.reporter, self.bus, self.explain = reporter, bus, explain
@@ -105,11 +106,12 @@ class Cluster:
         self.batch.start()
         self.late.start()
         self.unit_state: dict[object, object] = {}  # bar, bulk groups, ...: state that units keep per cluster
-        self.waiting: dict[object, list[int]] = {}
+        self.waiting: dict[tuple, list[int]] = {}
         self.waits: dict[int, Wait] = {}
         self.alive = [self._start_warp(w) for w in range(self.warps)]
         self.living[:] = self.alive
-        self.control[bytecode.PHASES], self.phase_rows = 0, {}
+        self.control[bytecode.PHASES] = 0
+        self.phase_rows: dict[tuple[int, int], int] = {}
         self.queue = deque(w * 32 for w in range(self.warps) if self.alive[w])
         self.apart: set[int] = set()  # warps whose lanes went on apart
         self.watchdog = Watchdog(self, self.launch.max_instructions)
@@ -190,7 +192,7 @@ class Cluster:
         self.waits[split.index] = wait
         return PARK if park else BLOCK
 
-    def wake(self, key: object) -> None:
+    def wake(self, key: tuple) -> None:
         """Makes every split that waits for `key` runnable."""
         self.effects += 1
         for g in self.waiting.pop(key, ()):

@@ -2,8 +2,8 @@
 
 A cluster is a deterministic machine. Where all that its threads can read (registers, shared, tensor and
 global memory, barriers) is again as it was while every thread that can run had its turns, it goes round
-forever: a tile loop without next_tile(), CTAs that poll a flag with bar.sync in the loop. What loops is named
-by the smallest loop of the program that holds the places where its warps were meanwhile.
+forever: a loop over tiles that never takes the next one, CTAs that poll a flag with bar.sync in the loop.
+What loops is named by the smallest loop of the program that holds the places where its warps were meanwhile.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import zlib
 
 import numpy as np
 
+from ptxsim.causes.catalogue import CAUSES
 from ptxsim.jit import bytecode
 from ptxsim.report.findings import Finding
 
@@ -20,10 +21,6 @@ START_TOGETHER = 128  # where other clusters may help it
 AGAIN = 3  # times that a state must come back
 AGAIN_AT_RANDOM = 100  # where the next to run is drawn: until then everybody had a turn
 MOST_INSTRUCTIONS = 4_000_000_000  # warp instructions of a cluster
-HINT = (
-    "nothing that its condition depends on changes any more: is the tile scheduler (or the state) "
-    "initialised, and does every way round call next_tile() (or advance it)?"
-)
 POLLS = ("mbarrier.test_wait", "mbarrier.try_wait", "atom")
 
 
@@ -41,7 +38,9 @@ class Rounds:
         """Looks at states from `start` turns on."""
         self.turns = self.again = 0
         self.start = self.next = start  # turn whose state is compared with those that follow
-        self.key = self.state = self.memory = None
+        self.key: tuple[int, int, tuple, bytes] | None = None
+        self.state: tuple | None = None
+        self.memory: int | None = None
         self.stood: set[tuple[int, int]] = set()  # (warp, row) of the latest turns
 
     def came_back(self, cluster, g: int) -> bool:
@@ -53,10 +52,12 @@ class Rounds:
         if self.turns < self.start:
             return False
         fresh = self.turns >= self.next
-        if not fresh and g != self.key[0]:  # cheap, and enough for most turns
+        looked_at = self.key or (None, None)
+        if not fresh and g != looked_at[0]:  # cheap, and enough for most turns
             return False
-        own = zlib.crc32(np.ascontiguousarray(cluster.registers[g // 32]))  # differs in most loops that end
-        if not fresh and own != self.key[1]:
+        # differs in most loops that end
+        own = zlib.crc32(np.ascontiguousarray(cluster.registers[g // 32]).data)
+        if not fresh and own != looked_at[1]:
             return False
         key = (g, own, tuple(cluster.queue), cluster.split_table.tobytes())
         if fresh:
@@ -113,7 +114,7 @@ def memory_of(cluster) -> int:
     """A number for what global memory holds."""
     found = 0
     for array in cluster.launch.memory.arrays:
-        found = zlib.crc32(np.ascontiguousarray(array), found)
+        found = zlib.crc32(np.ascontiguousarray(array).data, found)
     return found
 
 
@@ -142,8 +143,9 @@ def report(cluster, rounds: Rounds, proven: bool) -> Finding:
             f"{names} are still in {loops} after {cluster.executed() - rounds.first} warp instructions of "
             f"the cluster (max_instructions={rounds.most}). The run was given up"
         )
+    hint = cluster.reporter.hints.hint(CAUSES["endless"])
     where, evidence = _where(cluster, rounds.rows()), {"cause": "endless"}
-    return Finding("deadlock", "error" if proven else "incomplete", message, HINT, where, evidence)
+    return Finding("deadlock", "error" if proven else "incomplete", message, hint, where, evidence)
 
 
 def _loops(cluster, rows: dict[int, tuple[int, int]]) -> tuple[str, str]:

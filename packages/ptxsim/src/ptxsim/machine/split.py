@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,14 +26,20 @@ class Wait:
     """Why a split sleeps: `kind` and what a report needs to explain it."""
 
     kind: str  # "mbarrier", "bar", "cluster", "tmem-alloc", "registers", "collective", "group", "wgmma"
-    key: object  # who wakes it: Cluster.wake(key)
+    key: tuple  # who wakes it: Cluster.wake(key)
     detail: dict = field(default_factory=dict)
 
 
 class Lanes:
-    """What can be said of lanes of a warp at an instruction; needs cluster, warp, cta, issued, mask, row."""
+    """What can be said of lanes of a warp at an instruction; a subclass has the fields."""
 
     __slots__ = ()
+    cluster: Any
+    warp: int
+    cta: int
+    issued: dict[int, int] | None
+    mask: int
+    row: int
 
     @property
     def lanes(self) -> np.ndarray:

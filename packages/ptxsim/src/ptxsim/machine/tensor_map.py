@@ -26,12 +26,12 @@ class TensorMap:
     array: np.ndarray
     box: tuple[int, ...]
     swizzle: int = 0
-    dims: tuple[int, ...] | None = None
-    strides: tuple[int, ...] | None = None
-    element_strides: tuple[int, ...] | None = None
+    dims: tuple[int, ...] = None  # type: ignore[assignment]  # what is None is set below
+    strides: tuple[int, ...] = None  # type: ignore[assignment]
+    element_strides: tuple[int, ...] = None  # type: ignore[assignment]
     fill: str = "zero"
     byte_offset: int = 0
-    dtype: object = None
+    dtype: np.dtype = None  # type: ignore[assignment]
     segment: int = -1  # of global memory; set in the copy that a launch keeps
     name: str = ""
 

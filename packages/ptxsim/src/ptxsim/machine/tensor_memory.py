@@ -48,10 +48,11 @@ class TensorMemory:
             return self._gap(columns)
         if self.neighbours:
             self.owner[start : start + columns] = NEIGHBOUR
-            start, other = self._gap(columns), start
-            if start is None:
-                self.owner[other : other + columns] = 0
-                return other
+            beyond = self._gap(columns)
+            if beyond is None:
+                self.owner[start : start + columns] = 0
+                return start
+            return beyond
         return start
 
     def _gap(self, columns: int) -> int | None:

@@ -146,6 +146,6 @@ def digest(cluster, g: int) -> int:
     """A number for the state of a split: where it stands, its lanes and their registers."""
     w, mask = int(cluster.split_table[g, bytecode.SP_WARP]), int(cluster.split_table[g, bytecode.SP_MASK])
     lanes = np.flatnonzero((mask >> np.arange(32)) & 1)
-    state = zlib.crc32(np.ascontiguousarray(cluster.registers[w][:, lanes]))
+    state = zlib.crc32(np.ascontiguousarray(cluster.registers[w][:, lanes]).data)
     state = zlib.crc32(cluster.predicates[w] & mask, state)
     return hash((state, int(cluster.split_table[g, bytecode.SP_PC]), mask))

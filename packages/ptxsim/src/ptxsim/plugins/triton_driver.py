@@ -23,6 +23,7 @@ from triton.runtime import driver
 import ptxsim
 from ptxsim.arguments import param_layout
 from ptxsim.driver.device import OK, Record, code
+from ptxsim.launch import LoadedModule
 from ptxsim.machine.tensor_map import SWIZZLES, TensorMap
 from ptxsim.report.findings import Finding
 from ptxsim.units.tensormap import element_type, encoded
@@ -39,7 +40,7 @@ SCALARS = {
 class Function:
     """A kernel that was loaded."""
 
-    module: object  # LoadedModule
+    module: LoadedModule
     name: str
 
 
@@ -215,7 +216,7 @@ class Launcher:
         )  # fmt: skip
         number = len(session.launches) + 1
         told = (result.verdict, result.findings, result.notes, result.stats)
-        session.told(Record(number, function.name, *shape, *told))
+        session.told(Record(number, function.name, grid, threads, cluster, *told))
         print(end="".join(getattr(line, "raw", f"{line}\n") for line in result.printed))
         if code(result.findings) != OK:
             raise RuntimeError(f"{function.name}: {result.findings[0].kind}: {result.findings[0].message}")

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
+from ptxsim.causes.catalogue import CAUSES
+from ptxsim.causes.cause import Cause
+from ptxsim.causes.hints import Hints
 from ptxsim.causes.ranking import rank
 from ptxsim.isa.address_map import (
     FAULT_BOUNDS,
@@ -58,8 +61,8 @@ class Finding:
     kind: str  # one of KINDS
     severity: str  # "error" | "review" | "incomplete"
     message: str  # what happened, with the arithmetic
-    hint: str = ""  # what to look at, in the handout's words
-    where: dict = field(default_factory=dict)  # cta, warp, lanes, line (student's), ptx_line, ptx
+    hint: str = ""  # what to look at, in the words of the kernel's language
+    where: dict = field(default_factory=dict)  # cta, warp, lanes, line (of the source), ptx_line, ptx
     evidence: dict = field(default_factory=dict)  # numbers behind the message
     count: int = 1  # times it happened
 
@@ -91,7 +94,7 @@ _FAULTS = {  # what is wrong with an address -> kind, message, hint
     FAULT_BOUNDS: (
         "out-of-bounds",
         "out of bounds",
-        "check the tile's coordinates, and the extents of cta_id, against the buffer's shape",
+        CAUSES["outside"],
     ),
 }
 _ACCESS = {"ld": "load", "st": "store", "atom": "atomic access", "red": "reduction", "cp": "cp.async"}
@@ -106,7 +109,8 @@ class Reporter:
         """launch: for the names of static variables, and for places in the files that the PTX names."""
         self.found: dict[tuple, Finding] = {}
         self.sources = Sources(launch.module) if launch is not None else None
-        self.source = source  # name of the student's file
+        self.source = source  # name of the source file
+        self.hints: Hints = getattr(launch, "hints", None) or Hints()
         self.names = [_name_range(n, dynamic_start) for n in names or []]
         if launch is not None:
             self.names += _static_names(launch, bool(names))
@@ -144,12 +148,19 @@ class Reporter:
         return next((s for s in SEVERITIES if s in severities), "clean")
 
     def add(
-        self, kind: str, severity: str, message: str, hint: str = "", split=None, key=None, **evidence
+        self,
+        kind: str,
+        severity: str,
+        message: str,
+        hint: str | Cause = "",
+        split=None,
+        key=None,
+        **evidence,
     ) -> Finding:
-        """Records a finding; the same one only counts up.
+        """Records a finding; the same one only counts up. hint: what to do, or the cause that says so.
 
         Findings are merged by (kind, key). Non-tuple keys, and findings without a key, are merged per line of
-        the student's file (of the PTX where that is not known).
+        the source file (of the PTX where that is not known).
         """
         where = self.place(split) if split is not None else {}
         line = where.get("line") or -where.get("ptx_line", 0)
@@ -159,11 +170,18 @@ class Reporter:
             known.count += 1
             return known
         count = known.count + 1 if known is not None else 1
+        if isinstance(hint, Cause):
+            evidence["cause"], hint = hint.id, self.hints.hint(hint)
         self.found[identity] = Finding(kind, severity, message, hint, where, evidence, count)
         return self.found[identity]
 
+    def blame(self, finding: Finding, cause: Cause, message: str) -> None:
+        """Tells a finding anew, now that its cause is known."""
+        finding.message, finding.hint = message, self.hints.hint(cause)
+        finding.evidence["cause"] = cause.id
+
     def place(self, split, row: int | None = None) -> dict:
-        """Where a split stands: CTA, warp, lanes, the student's line and the PTX line."""
+        """Where a split stands: CTA, warp, lanes, the line of the source and of the PTX."""
         cluster = split.cluster
         instr = cluster.program.instrs[split.row if row is None else row]
         place = {
@@ -198,7 +216,7 @@ class Reporter:
         } | self._text_place(cluster, instr)
 
     def line_text(self, instr) -> str:
-        """`gemm_kernels.py:123`, `line 123` where the file is not known, else the line of the PTX text."""
+        """`gemm.cu:123`, `line 123` where the file is not known, else the line of the PTX text."""
         if instr is None:
             return "an unknown line"
         if instr.src is None:

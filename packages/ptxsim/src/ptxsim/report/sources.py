@@ -1,7 +1,4 @@
-"""Where an instruction comes from: `.loc`, `.file`, `inlined_at` (PTX ISA 11.5) -> file, line, function.
-
-The words of findings follow: `__syncthreads()` for CUDA C++, where the machine's own word is `cta_sync()`.
-"""
+"""Where an instruction comes from: `.loc`, `.file`, `inlined_at` (PTX ISA 11.5) -> file, line, function."""
 
 from __future__ import annotations
 
@@ -37,7 +34,8 @@ class Sources:
 
     def chain(self, instr) -> list[Place]:
         """The place of an instruction, then those into which it was inlined; [] if not known."""
-        places, loc, inlined = [], instr.loc, instr.inlined
+        places: list[Place] = []
+        loc, inlined = instr.loc, instr.inlined
         while loc is not None and loc[0] in self.module.files and len(places) < _MOST:
             function = self._functions.get(inlined[0], "") if inlined else ""
             places.append(Place(self.module.files[loc[0]], loc[1], function))
@@ -66,33 +64,4 @@ def place_text(places: list) -> str:
         text += f" in {readable(first[2])}"
     if last != first:
         text += f", inlined at {PurePath(last[0]).name}:{last[1]}"
-    return text
-
-
-_CUDA = (  # the machine's words -> those of CUDA C++
-    ("warpgroup_sync(1 + wg_id)", "bar.sync with an id of its own"),
-    ("cta_sync (bar.sync 0)", "__syncthreads()"),
-    ("cta_sync()", "__syncthreads()"),
-    ("cta_sync", "__syncthreads()"),
-    ("check the tile's coordinates, and the extents of cta_id, against the buffer's shape",
-     "check the index, and the grid, against the size of the buffer"),
-    ("before overwriting a buffer, wait on the barrier that marks it free",
-     "before overwriting it, wait until its readers are done: __syncthreads(), or the mbarrier that says so"),
-    ("before reading, wait on the barrier that signals that the data has arrived",
-     "before reading it, wait until it is written: __syncthreads(), or the mbarrier of the copy"),
-    ("cluster_sync()", "cluster.sync()"),
-    ("cluster_sync", "cluster.sync()"),
-    (", or its cast (Tx.cast),", ""),
-    ("a copy writes its first argument, Tx.copy(dst, src): are they exchanged? If not, fill the buffer first",
-     "fill the buffer first"),
-    ('one elected thread issues it: with Tx.thread(parent="warp")[Tx.ptx.elect_sync()]',
-     "one elected thread issues it: if (cute::elect_one_sync()), or threadIdx.x == 0"),
-)  # fmt: skip
-
-
-def in_words_of(language: str, text: str) -> str:
-    """The text in the words of a source language."""
-    if language:
-        for ours, theirs in _CUDA:
-            text = text.replace(ours, theirs)
     return text

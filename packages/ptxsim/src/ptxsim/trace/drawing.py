@@ -38,7 +38,8 @@ def stack(runs: list[tuple[str, Timeline]]) -> str:
     """(title, Timeline) .. below each other, on one axis in one unit."""
     end = max(max(timeline.ticks for _, timeline in runs), 1)
     unit = unit_of(runs[0][1])
-    scale, y, parts, drawn = WIDTH / end, 44.0, [], 0
+    parts: list[str] = []
+    scale, y, drawn = WIDTH / end, 44.0, 0
     for title, timeline in runs:
         panel, y, count = _panel(timeline, title, y, scale)
         parts, drawn = parts + panel, drawn + count
@@ -96,8 +97,9 @@ def thinned(bars: list[Bar], least: float) -> list[tuple[Bar, bool]]:
     found: list[tuple[Bar, bool]] = []
     for bar in bars:
         last = found[-1][0] if found else None
-        small = bar.end - bar.begin < least and last is not None and bar.begin - last.end < least
-        if small and (last.first.kind == bar.first.kind or last.end - last.begin < least):
+        small = bar.end - bar.begin < least
+        near = last is not None and bar.begin - last.end < least
+        if last and small and near and (last.first.kind == bar.first.kind or last.end - last.begin < least):
             longest = max(last.first, bar.first, key=lambda e: e.end - e.begin)
             joined = Bar(longest, last.begin, bar.end, last.events + bar.events, last.amount + bar.amount)
             found[-1] = (joined, False)

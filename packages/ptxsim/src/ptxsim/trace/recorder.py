@@ -31,7 +31,6 @@ from ptxsim.trace.schedule import (
     schedule,
     summarise,
 )
-from ptxsim.units.tcgen05_mma import pair
 
 _SPACES = ("global read", "global write", "shared read", "shared write")
 _MERGED = (*_SPACES, *MOVES, "wait")
@@ -60,11 +59,13 @@ class Recorder(Observer):
         self.ctas = launch.ctas_per_cluster
         self.events: list[Event] = []
         self.last: dict[int, int] = {}  # warp -> its last event
-        self.gathered = defaultdict(list)  # barrier -> events that have arrived in this phase
+        # barrier -> events that have arrived in this phase
+        self.gathered: dict[object, list[int]] = defaultdict(list)
         self.completed: dict[object, int] = {}  # barrier -> event that completed its last phase
         self.multiplied: dict[int, list[int]] = {}  # thread -> events of its last MMA
-        self.groups = defaultdict(lambda: [[]])  # thread -> bulk groups, the last one open
-        self.roles = defaultdict(set)  # warp -> of _ROLES
+        # thread -> bulk groups, the last one open
+        self.groups: dict[int, list[list[int]]] = defaultdict(lambda: [[]])
+        self.roles: dict[int, set[str]] = defaultdict(set)  # warp -> of _ROLES
         self.looking: dict[int, tuple] = {}  # warp -> (barrier, parity) that it last found open
         self.finished = False
 
@@ -80,7 +81,7 @@ class Recorder(Observer):
         before = self.last.get(w)
         last = self.events[before] if before is not None else None
         self.looking.pop(w, None)
-        if last and self.merges(last, kind, name, phase):
+        if before is not None and last and self.merges(last, kind, name, phase):
             last.amount += amount
             last.after += [n for n in after if n not in last.after]
             last.read += [n for n in read if n not in last.read]
@@ -219,15 +220,18 @@ class Recorder(Observer):
     # ---- tensor core and tensor memory ----
 
     @_traced
-    def mma_issue(self, cluster, split, op) -> None:
+    def tensor_issue(self, cluster, split, work) -> None:
+        footprint = work.footprint
+        if footprint.tile is None:
+            return
         self.role(split, "MMA")
         issue = self.by_warp(split, "issue", "tcgen05.mma")
-        shape, line = op.shape, split.instr.src
-        macs = shape.m * shape.n * 16 // op.group
-        name = f"MMA {shape.m}x{shape.n} to column {op.column}"
+        (m, n), line = footprint.tile, split.instr.src
         self.multiplied[split.thread] = [
-            self.note(rank, TENSOR, "mma", name, [issue], amount=macs, line=line)
-            for rank in pair(op, cluster)
+            self.note(
+                rank, TENSOR, "mma", footprint.label, [issue], amount=m * n * 16 // work.group, line=line
+            )
+            for rank in footprint.ranks
         ]
 
     @_traced
@@ -238,12 +242,10 @@ class Recorder(Observer):
         return self.note(split.cta, TENSOR, "commit", "commit", after, line=split.instr.src)
 
     @_traced
-    def wgmma_issue(self, cluster, split) -> int:
+    def wgmma_issue(self, cluster, split, columns: int, depth: int) -> int:
         self.role(split, "MMA")
         issue = self.by_warp(split, "issue", "wgmma")
-        shape = next((m for m in split.instr.mods if m.startswith("m64n")), "m64n0k")
-        columns = int(shape[4:].partition("k")[0])
-        name = f"wgmma {shape}, a warp's share"
+        name = f"wgmma m64n{columns}k{depth}, a warp's share"
         return self.note(split.cta, TENSOR, "mma", name, [issue], amount=columns * 256, line=split.instr.src)
 
     @_traced
@@ -300,8 +302,9 @@ class Recorder(Observer):
             closed = self.groups[split.warp * 32 + lane][:-1]
             covered += [n for group in closed[: max(0, len(closed) - allowed)] for n in group]
         if covered:
-            what = {"read" if reading else "after": covered}
-            self.by_warp(split, "wait", "wait_group.read" if reading else "wait_group", **what)
+            name = "wait_group.read" if reading else "wait_group"
+            read, after = (covered, []) if reading else ([], covered)
+            self.by_warp(split, "wait", name, after, read=read)
 
     @_traced
     def cp_async_issue(self, cluster, split, reads: np.ndarray, writes: np.ndarray) -> int:

@@ -15,10 +15,8 @@ def unit_of(timeline) -> str:
 
 def step_of(end: float, most: int) -> float:
     """The distance of marks on an axis from 0 to `end` with at most `most` intervals: 1, 2 or 5 * 10^n."""
-    for power in itertools.count():
-        for lead in (1, 2, 5):
-            if end / (lead * 10.0**power) <= most:
-                return lead * 10.0**power
+    steps = (lead * 10.0**power for power in itertools.count() for lead in (1, 2, 5))
+    return next(step for step in steps if end / step <= most)
 
 
 def marks(end: float, most: int) -> list[float]:

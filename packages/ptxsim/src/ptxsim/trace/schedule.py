@@ -72,7 +72,7 @@ class Event:
     amount: int = 0  # bytes, or 16-bit MACs of an mma
     after: list[int] = field(default_factory=list)  # events that must have ended before
     read: list[int] = field(default_factory=list)  # stores that must have read their source before
-    line: int | None = None  # of the student's file
+    line: int | None = None  # of the source file
     phase: int | None = None  # of the barrier; -1: what a producer's first wait asks for, which is over
     begin: int = 0  # ticks; a wait begins when its warp comes to it
     end: int = 0
@@ -176,7 +176,7 @@ def summarise(events: list[Event], ticks: int, lane: Lane) -> Lane:
     mine = [e for e in events if (e.cta, e.lane) == (lane.cta, lane.lane)]
     busy = spans([e for e in mine if e.kind not in WAITS])
     lane.busy = sum(end - begin for begin, end in busy) / max(ticks, 1)
-    waits = Counter()
+    waits: Counter[str] = Counter()
     for event in mine:
         if event.kind in WAITS and event.end > event.begin:
             waits[event.name.partition("[")[0]] += event.end - event.begin

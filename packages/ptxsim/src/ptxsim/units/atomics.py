@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ptxsim.isa.address_map import GLOBAL_BASE
@@ -53,7 +55,7 @@ _VECTOR_FORMS = (
     ".op.noftz{.hint}.many.single",
     ".op.noftz{.hint}.pair.packed",
 )
-_SETS = {
+_SETS: dict[str, Any] = {
     "mem": "shared shared::cta shared::cluster global",
     "bits": "and or xor",
     "word": "b32 b64",

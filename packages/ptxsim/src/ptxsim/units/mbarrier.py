@@ -7,6 +7,7 @@ import functools
 import numpy as np
 from numba import njit
 
+from ptxsim.causes.catalogue import CAUSES
 from ptxsim.isa.address_map import SPACE_CLUSTER, SPACE_GENERIC, WINDOW_MASK
 from ptxsim.isa.operands import MemArg, PredArg
 from ptxsim.jit import bytecode
@@ -54,10 +55,14 @@ def find_barrier(cluster, split, place: tuple[int, int] | None, action: str) -> 
     if barrier is None:
         name = cluster.reporter.shared_name(place[1])
         message = f"{action} on {name} of CTA {place[0]}, which nobody has initialised"
-        hint = ".init() acts in thread 0 of the CTA: it must not stand under a condition that thread 0 does "
-        hint += "not meet; every stage needs its own init"
         cluster.reporter.add(
-            "mbarrier", "error", message, hint, split, key=("uninit", place[1]), barrier=name
+            "mbarrier",
+            "error",
+            message,
+            CAUSES["uninitialised"],
+            split,
+            key=("uninit", place[1]),
+            barrier=name,
         )
     return barrier
 
@@ -71,9 +76,8 @@ def apply_count_change(cluster, split, place: tuple[int, int], change, *numbers)
     except MBarrierError as error:
         name = cluster.reporter.shared_name(place[1])
         message = f"{name} of CTA {place[0]}: {error}"
-        hint = "compare the count given to init with who arrives in a phase"
         cluster.reporter.add(
-            "mbarrier", "error", message, hint, split, key=("count", place[1]), barrier=name, cause="arrivals"
+            "mbarrier", "error", message, CAUSES["arrivals"], split, key=("count", place[1]), barrier=name
         )
     complete_if_ready(cluster, place)
 
@@ -357,8 +361,7 @@ def _groups(cluster, split, arg, generic: bool, slot: int) -> list[tuple[int, tu
 def _no_parity(cluster, split, value: int) -> None:
     """phaseParity is 0 or 1 (PTX ISA 9.7.13.15.16); the machine looks at its lowest bit."""
     message = f"waits with parity {value}: only 0 and 1 exist (taken as {value & 1})"
-    hint = "flip the phase after each wait: phase = phase ^ 1"
-    cluster.reporter.add("mbarrier", "review", message, hint, split, key=("parity",), cause="parity")
+    cluster.reporter.add("mbarrier", "review", message, CAUSES["parity"], split, key=("parity",))
 
 
 def _not_ours(cluster, split) -> None:

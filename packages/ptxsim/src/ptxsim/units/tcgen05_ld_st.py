@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +35,9 @@ def _boxes(op: str, packing: str, operands: str, split_operands: str) -> list[st
     ]
 
 
-_NUMBERS = {f"n{most}": " ".join(n for n in COUNTS if COUNTS[n] <= most) for most in (32, 64, 128)}
+_NUMBERS: dict[str, Any] = {
+    f"n{most}": " ".join(n for n in COUNTS if COUNTS[n] <= most) for most in (32, 64, 128)
+}
 
 
 def shape_of(instr) -> tuple[str, int]:

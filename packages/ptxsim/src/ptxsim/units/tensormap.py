@@ -11,6 +11,7 @@ import numpy as np
 
 from ptxsim.isa.address_map import SPACES
 from ptxsim.machine.checked_access import checked_view
+from ptxsim.machine.im2col_map import Im2colMap
 from ptxsim.machine.tensor_map import TensorMap
 from ptxsim.units.registry import unit
 from ptxsim.units.warp import require_aligned
@@ -34,7 +35,7 @@ RECORD = np.dtype(
     ]
 )
 _ORDINAL = {"box_dim", "global_dim", "global_stride", "element_stride"}
-_FIELDS = {name for name in RECORD.names if name != "mark"}
+_FIELDS = {name for name in RECORD.names or () if name != "mark"}
 _TYPES = (
     "u1",
     "u2",
@@ -57,7 +58,8 @@ def encoded(tmap: TensorMap, address: int) -> bytes:
     """The 128 bytes of a map of an array that lies at `address`."""
     record = np.zeros((), RECORD)
     rank = tmap.rank
-    record["mark"], record["global_address"], record["rank"] = MARK, address + tmap.byte_offset, rank - 1
+    mark = 0 if isinstance(tmap, Im2colMap) else MARK  # what a copy of one says is not modelled
+    record["mark"], record["global_address"], record["rank"] = mark, address + tmap.byte_offset, rank - 1
     record["global_dim"][:rank] = [d & 0xFFFF_FFFF for d in tmap.dims]
     record["global_stride"][: rank - 1] = tmap.strides
     record["box_dim"][:rank], record["element_stride"][:rank] = tmap.box, tmap.element_strides

@@ -10,11 +10,13 @@ from ptxsim.isa.number_formats import canonical_nans
 from ptxsim.jit.simd_matrix import store_chunks
 from ptxsim.jit.translate import shared_place
 from ptxsim.machine.async_queue import Work
+from ptxsim.machine.im2col_map import Im2colMap
 from ptxsim.machine.tensor_map import TensorMap
 from ptxsim.units.bulk_groups import each_lane, notify, open_group
 from ptxsim.units.mbarrier import bytes_arrive, place_of
 from ptxsim.units.registry import unit
 from ptxsim.units.tensormap import find_map
+from ptxsim.units.tma_im2col import mode_of, pieces
 
 _ELEMENT_BITS = {0: 0, 32: 1, 64: 3, 128: 7}  # address bits 7.. that a swizzle folds onto bits 4..
 
@@ -92,7 +94,9 @@ def write_box(cluster, tmap: TensorMap, start: tuple[int, ...], data: np.ndarray
 # ---- operands ----
 
 
-def _tensor(cluster, split, arg, rows: bool = False) -> tuple[TensorMap | None, tuple[int, ...]]:
+def _tensor(
+    cluster, split, arg, rows: bool = False, im2col: bool = False
+) -> tuple[TensorMap | None, tuple[int, ...]]:
     """The tensor map at an address operand `[map, {coordinates}]` and the signed coordinates.
 
     rows: of .tile::gather4 or scatter4: a column and four rows of a matrix whose box is one row.
@@ -100,6 +104,10 @@ def _tensor(cluster, split, arg, rows: bool = False) -> tuple[TensorMap | None, 
     address = cluster.address(split, arg)
     tmap = find_map(cluster, split, address)
     if tmap is None:
+        return None, ()
+    if isinstance(tmap, Im2colMap) != im2col:
+        message = "a tiled tensor map in an im2col copy" if im2col else "an im2col tensor map in a tiled copy"
+        cluster.reporter.add("descriptor", "error", message, "", split)
         return None, ()
     coordinates = cluster.scalars(split, arg.parts[0])
     if rows and (tmap.rank != 2 or tmap.box[1] != 1):
@@ -152,6 +160,7 @@ def _warn_lanes(cluster, split, shared, what: str, severity: str = "error") -> N
 
 
 _LOAD = "cp.async.bulk.tensor .dim.to.global{.tile}.mbarrier::complete_tx::bytes"
+_COLUMNS = "cp.async.bulk.tensor .deep.to.global.columns.mbarrier::complete_tx::bytes"
 _GATHER = "cp.async.bulk.tensor .2d.to.global.tile::gather4.mbarrier::complete_tx::bytes"
 
 
@@ -160,9 +169,14 @@ _GATHER = "cp.async.bulk.tensor .2d.to.global.tile::gather4.mbarrier::complete_t
     f"{_LOAD}.multicast::cluster{{.group}}{{.hint}} [d], [map], [bar], mask{{, policy}}",
     f"{_GATHER}{{.group}}{{.hint}} [d], [map], [bar]{{, policy}}",
     f"{_GATHER}.multicast::cluster{{.group}}{{.hint}} [d], [map], [bar], mask{{, policy}}",
+    f"{_COLUMNS}{{.group}}{{.hint}} [d], [map], [bar], offsets{{, policy}}",
+    f"{_COLUMNS}.multicast::cluster{{.group}}{{.hint}} [d], [map], [bar], offsets, mask{{, policy}}",
+    "cp.async.bulk.tensor .deep.global.shared::cta.im2col_no_offs.bulk_group{.hint} [map], [s]{, policy}",
     "cp.async.bulk.tensor .dim.global.shared::cta{.tile}.bulk_group{.hint} [map], [s]{, policy}",
     "cp.async.bulk.tensor .2d.global.shared::cta.tile::scatter4.bulk_group{.hint} [map], [s]{, policy}",
     to="shared::cluster shared::cta",
+    deep="3d 4d 5d",
+    columns="im2col im2col::w im2col::w::128",
     section="9.7.9.27.1",
     fire_and_forget=True,
 )
@@ -171,48 +185,66 @@ def tensor_copy(instr):
 
 
 def _tensor_load(instr):
-    mods = set(instr.mods)
+    mods, im2col = set(instr.mods), mode_of(instr)
     multicast, pair, rows = "multicast::cluster" in mods, "cta_group::2" in mods, "tile::gather4" in mods
 
     def run(cluster, split, args):
         _warn_lanes(cluster, split, args[0], "load to")
         for thread in each_lane(split):
-            _load_one(cluster, thread, args, multicast, pair, rows)
+            _load_one(cluster, thread, args, multicast, pair, rows, im2col)
 
     return run
 
 
 def boxes(
     tmap: TensorMap, start: tuple[int, ...], offset: int
-) -> list[tuple[tuple[int, ...], np.ndarray, int]]:
-    """(coordinates, chunks of shared memory, end) of what one instruction copies: a box, or four rows."""
+) -> list[tuple[TensorMap, tuple[int, ...], np.ndarray, int]]:
+    """(map, coordinates, chunks of shared memory, end) of what an instruction copies: a box, or four rows."""
     if len(start) == tmap.rank:
-        return [(start, *shared_chunks(offset, tmap))]
+        return [(tmap, start, *shared_chunks(offset, tmap))]
     inner = tmap.box[0] * tmap.dtype.itemsize
     chunks, end = _box_chunks(offset, 4, inner, tmap.swizzle)
     column, *rows = start
-    return [((column, row), chunks[i : i + 1], end) for i, row in enumerate(rows)]
+    return [(tmap, (column, row), chunks[i : i + 1], end) for i, row in enumerate(rows)]
 
 
-def _load_one(cluster, split, args, multicast: bool, pair: bool, rows: bool) -> None:
-    tmap, start = _tensor(cluster, split, args[1], rows)
+def columns(cluster, split, tmap: Im2colMap, start: tuple[int, ...], offset: int, mode: str, offsets) -> list:
+    """The same of an im2col copy: the runs of pixels that it takes; none after a finding."""
+    found = pieces(cluster, split, tmap, start, mode, offsets) or []
+    rows = sum(count for _, _, count in found)
+    if not rows:
+        return []
+    chunks, end = _box_chunks(offset, rows, tmap.box[0] * tmap.dtype.itemsize, tmap.swizzle)
+    parts, first = [], 0
+    for tiled, at, count in found:
+        parts.append((tiled, at, chunks[first : first + count], end))
+        first += count
+    return parts
+
+
+def _load_one(cluster, split, args, multicast: bool, pair: bool, rows: bool, im2col: str) -> None:
+    tmap, start = _tensor(cluster, split, args[1], rows, bool(im2col))
     place = place_of(cluster, split, cluster.address(split, args[0]), False)
     bar = place_of(cluster, split, cluster.address(split, args[2]), False)
     if tmap is None or place is None or bar is None:
         return
     _check_alignment(cluster, split, place[1], tmap)
     _check_barrier(cluster, split, place, bar, multicast, pair)
-    mask = cluster.scalar(split, args[3]) if multicast else 0
+    mask = cluster.scalar(split, args[4 if im2col else 3]) if multicast else 0
     ranks = [r for r in range(cluster.ctas) if mask >> r & 1] if multicast else [place[0]]
-    parts = boxes(tmap, start, place[1])
-    if parts[0][2] > cluster.launch.shared_end:
+    if im2col:
+        offsets = [value & 0xFFFF for value in cluster.scalars(split, args[3])]
+        parts = columns(cluster, split, tmap, start, place[1], im2col, offsets)
+    else:
+        parts = boxes(tmap, start, place[1])
+    if parts and parts[0][3] > cluster.launch.shared_end:
         name = cluster.reporter.shared_name(place[1])
         text = f"TMA load of {tmap.box_bytes} B to {name} passes the end of shared memory"
         cluster.reporter.add("out-of-bounds", "error", text, "", split)
         return
     targets = [_signalled(rank, bar, multicast, pair) for rank in ranks]
-    for at, chunks, _ in parts:
-        _load_box(cluster, split, tmap, at, chunks, ranks, targets, place[1])
+    for tiled, at, chunks, _ in parts:
+        _load_box(cluster, split, tiled, at, chunks, ranks, targets, place[1])
 
 
 def _load_box(cluster, split, tmap, start, chunks, ranks: list[int], targets: list, offset: int) -> None:
@@ -249,10 +281,13 @@ _REDUCTIONS = {
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,
 }
+_REDUCE = "cp.reduce.async.bulk.tensor"
 
 
 @unit(
-    "cp.reduce.async.bulk.tensor .dim.global.shared::cta.op{.tile}.bulk_group{.hint} [map], [s]{, policy}",
+    f"{_REDUCE} .dim.global.shared::cta.op{{.tile}}.bulk_group{{.hint}} [map], [s]{{, policy}}",
+    f"{_REDUCE} .deep.global.shared::cta.op.im2col_no_offs.bulk_group{{.hint}} [map], [s]{{, policy}}",
+    deep="3d 4d 5d",
     op=" ".join(_REDUCTIONS),
     section="9.7.9.27.2",
     fire_and_forget=True,
@@ -263,10 +298,10 @@ def tensor_reduce(instr):
 
 def _tensor_store(instr, reduction: str | None):
     operation = _REDUCTIONS[reduction] if reduction else None
-    rows = "tile::scatter4" in instr.mods
+    rows, im2col = "tile::scatter4" in instr.mods, bool(mode_of(instr))
 
     def run(cluster, split, args):
-        copies = _copies(cluster, split, args, operation is None, rows)
+        copies = _copies(cluster, split, args, operation is None, rows, im2col)
         # the same bytes to the same place, as CuTe DSL 4.8 has it: slow, but right
         severity = "review" if operation is None and len(copies) == 1 else "error"
         _warn_lanes(cluster, split, args[1], "store from", severity)
@@ -276,12 +311,12 @@ def _tensor_store(instr, reduction: str | None):
     return run
 
 
-def _copies(cluster, split, args, merge: bool, rows: bool = False) -> list[tuple[tuple, list[int]]]:
+def _copies(cluster, split, args, merge: bool, rows: bool, im2col: bool) -> list[tuple[tuple, list[int]]]:
     """((tensor map, coordinates, shared place), lanes) of what lanes store; equal ones are merged."""
     found: list[tuple[tuple, list[int]]] = []
     for lane in [int(x) for x in split.lanes]:
         one = split.at(1 << lane)
-        tmap, start = _tensor(cluster, one, args[0], rows)
+        tmap, start = _tensor(cluster, one, args[0], rows, im2col)
         place = place_of(cluster, one, cluster.address(one, args[1]), False)
         if tmap is None or place is None:
             continue
@@ -299,14 +334,17 @@ def _store_one(cluster, split, what: tuple, lanes: list[int], operation) -> None
     tmap, start, place = what
     first = split.at(1 << lanes[0])
     _check_alignment(cluster, first, place[1], tmap)
-    parts = boxes(tmap, start, place[1])
-    if parts[0][2] > cluster.launch.shared_end:
+    if isinstance(tmap, Im2colMap):
+        parts = columns(cluster, first, tmap, start, place[1], "im2col_no_offs", [])
+    else:
+        parts = boxes(tmap, start, place[1])
+    if parts and parts[0][3] > cluster.launch.shared_end:
         cluster.reporter.add(
             "out-of-bounds", "error", "a TMA store reads past the end of shared memory", "", first
         )
         return
-    for at, chunks, _ in parts:
-        _store_box(cluster, split, first, tmap, at, chunks, place, lanes, operation)
+    for tiled, at, chunks, _ in parts:
+        _store_box(cluster, split, first, tiled, at, chunks, place, lanes, operation)
 
 
 def _store_box(cluster, split, first, tmap, start, chunks, place, lanes: list[int], operation) -> None:

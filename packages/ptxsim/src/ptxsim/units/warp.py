@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from ptxsim.causes.catalogue import CAUSES
 from ptxsim.isa.number_formats import canonical_nans
 from ptxsim.isa.operands import UNSET, PredArg
 from ptxsim.jit import bytecode
@@ -35,12 +36,11 @@ def require_aligned(cluster, split, leavers_count: bool = True) -> None:
         lanes = f"lane {lanes_text(missing)}" if one else f"lanes {lanes_text(missing)}"
         message = f"{_called(split.instr)} is for the whole warp, but {lanes} of "
         message += f"{_warp_name(cluster, split.warp)} {'does' if one else 'do'} not take part"
-        hint = "all 32 lanes must execute it: no elect_sync, lane or divergent guard around it"
         cluster.reporter.add(
             "collective",
             "error",
             message,
-            hint,
+            CAUSES["aligned"],
             split,
             key="aligned",
             missing=(split.warp, missing, split.row),
@@ -48,10 +48,10 @@ def require_aligned(cluster, split, leavers_count: bool = True) -> None:
 
 
 def _called(instr) -> str:
-    """`cta_sync (bar.sync 0)` for barrier 0 with all threads of the CTA, else the instruction's name."""
+    """`bar.sync 0` for barrier 0 with all threads of the CTA, else the instruction's name."""
     whole = instr.op in ("bar", "barrier") and "sync" in instr.mods and len(instr.operands) == 1
     if whole and getattr(instr.operands[0], "bits", None) == 0:
-        return "cta_sync (bar.sync 0)"
+        return "bar.sync 0"
     return f"{instr.op}.{instr.mods[0]}"
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -192,7 +193,7 @@ def _result_boxes(name: str, operands: str) -> list[str]:
     return [f"{name} .sync.aligned.side.{shape}{{.ss}}.{kind} {operands}" for shape, kind in shapes]
 
 
-_SETS = {
+_SETS: dict[str, Any] = {
     "side": "row col",
     "wide": WIDE,
     "small": "m8n8k32 m8n8k128",

@@ -12,6 +12,7 @@ import numpy as np
 import ptxsim
 from tirxlab.artifact import Artifact
 from tirxlab.devices import DeviceError, Run, by_name
+from tirxlab.devices.hints import HINTS
 
 NAME = "sim"
 
@@ -61,6 +62,7 @@ def run(
         max_instructions=max_instructions,
         arg_names=[getattr(p, "buffer", None) or p.name for p in artifact.params],
         source=artifact.source.get("file", ""),
+        hints=HINTS,
     )
     return Run(
         outputs={b.name: buffers[b.name] for b in artifact.outputs},

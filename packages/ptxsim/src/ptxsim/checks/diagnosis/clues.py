@@ -8,27 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ptxsim.causes.catalogue import CAUSES
+from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
 from ptxsim.checks.diagnosis.exchanged_copies import exchanged_copies
 from ptxsim.checks.diagnosis.grammar import role
-from ptxsim.checks.diagnosis.unseen_arrival import FRESH_HINT
+from ptxsim.checks.diagnosis.rivals import shifted
+from ptxsim.checks.diagnosis.running_ahead import again_too_early
 from ptxsim.checks.static_flow import reachable, signal_rows
 from ptxsim.events.observer import Observer
 
-_SHARED_ID = "give each warpgroup its own barrier id: warpgroup_sync(1 + wg_id), and 0 to cta_sync alone"
-_ALL_COME = "cta_sync() is for all threads of the CTA: it stands under no condition on the warp or warpgroup"
-_COMMIT = (
-    "the thread that issues the MMAs commits them: a commit covers only what its own thread issued before"
-)
-_STAGES = "stages run from 0 to depth - 1: stage = (stage + 1) % depth, with the depth of the barrier array"
-_EXPLAINED = {
-    "race",
-    "deadlock",
-    "mbarrier",
-    "uninitialized",
-    "tx-count",
-}  # kinds of error that clues explain
+_REPAIRS = {"arrivals": again_too_early, "missed": shifted}  # cause -> what rules it out, if anything
 _MMA = ("tcgen05", ("mma",))
 
 
@@ -72,7 +63,7 @@ class Clues(Observer):
         if meeting is not None:
             meeting.open.clear()
 
-    def mma_issue(self, cluster, split, op) -> None:
+    def tensor_issue(self, cluster, split, work) -> None:
         self.issuers[split.thread] = split.row
 
     def commit_issue(self, cluster, split) -> None:
@@ -84,29 +75,30 @@ class Clues(Observer):
 
     def finish(self, cluster) -> None:
         self._without_consequence(cluster)
+        self._rivals(cluster)
         self._late(cluster)
         exchanged_copies(cluster, self.reporter)
         errors = {f.kind for f in self.reporter.found.values() if f.severity == "error"}
         endless = any(f.evidence.get("cause") == "endless" for f in self.reporter.found.values())
-        if endless or not errors & _EXPLAINED:  # who goes round forever leaves the others in the middle
+        if endless or not errors & CAUSES["shared-id"].explains:  # who goes round forever leaves the others
             return
         for (cta, number), meeting in self.meetings.items():
             text = self._counts(cluster, number, meeting) or self._groups(cluster, cta, number, meeting)
-            hint, row = _SHARED_ID, next(reversed(meeting.warps))
+            cause, row = CAUSES["shared-id"], next(reversed(meeting.warps))
             if not text and number == 0 and meeting.mixed:
                 text, row = self._partial(cluster, cta, meeting)
-                hint = _ALL_COME
+                cause = CAUSES["not-all-threads"]
             if text:
-                self._add(cluster, "collective", cta, row, text, hint, ("bar", number))
+                self._add(cluster, "collective", cta, row, text, cause, ("bar", number))
         for line, (row, thread, cta) in self.empty.items():
             if thread not in self.issuers and _mma_row(cluster) is not None:
                 text = self._commit(cluster, thread)
-                self._add(cluster, "mbarrier", cta, row, text, _COMMIT, ("commit", line))
+                self._add(cluster, "mbarrier", cta, row, text, CAUSES["empty-commit"], ("commit", line))
 
         for finding in self.reporter.found.values():
             if (
                 finding.kind == "uninitialized"
-                and "cause" not in finding.evidence
+                and finding.evidence.get("cause") in (None, "unwritten")
                 and finding.where.get("warp") is not None
             ):
                 self._not_ready(cluster, finding)
@@ -115,13 +107,9 @@ class Clues(Observer):
     def _outside(self, cluster) -> None:
         """Stages past the end of a barrier array."""
         for line, (array, size, place) in self._overruns(cluster).items():
-            text = (
-                f"stage {size} of {array}, a barrier array of {size}, is used at line {line}: "
-                f"that is {self.reporter.shared_name(place[1])}"
-            )
-            finding = self.reporter.add(
-                "mbarrier", "error", text, _STAGES, key=("overrun", array), cause="outside its array"
-            )
+            cause, name = CAUSES["outside-array"], self.reporter.shared_name(place[1])
+            text = cause.tell(array=array, size=size, line=line, name=name)
+            finding = self.reporter.add("mbarrier", "error", text, cause, key=("overrun", array))
             finding.where = finding.where or {
                 "cta": cluster.cta_ids[place[0]],
                 "rank": place[0],
@@ -141,6 +129,17 @@ class Clues(Observer):
             held = [w for w in model.waiters if w.kind == "mbarrier" and w.lanes.get(warp, 0) & missing]
             if held and not {w.row for w in held} & reachable(cluster.program, row):
                 finding.evidence["cause"] = "late"
+
+    def _rivals(self, cluster) -> None:
+        """Whom a count or an order of waits would be blamed for, where the record shows something else."""
+        for identity, finding in self.reporter.found.items():
+            cause, key = finding.evidence.get("cause"), identity[1]
+            for place in history_of(cluster) if cause in _REPAIRS and isinstance(key, tuple) else ():
+                if key[1] in (place[1], self.reporter.shared_name(place[1]).partition("[")[0]):
+                    found = _REPAIRS[cause](cluster, place, self.reporter)
+                    if found is not None:
+                        self.reporter.blame(finding, found.cause, f"{finding.message}: {found.text}")
+                        break
 
     def _without_consequence(self, cluster) -> None:
         """A barrier that runs ahead of its waits is an error where something else shows that a schedule goes
@@ -169,12 +168,10 @@ class Clues(Observer):
             waits = history.waits.get(warp)
             brings = self.reporter.shared_name(at[1]).split("[")[0] in bringers
             if waits is not None and waits.fresh is not None and brings:
-                line = self._line(cluster, waits.fresh)
-                name = self.reporter.shared_name(at[1])
-                finding.message += (
-                    f": the wait for {name} ({line}) had passed at once, with parity 1 on a fresh barrier"
-                )
-                finding.hint, finding.evidence["cause"] = FRESH_HINT, "fresh"
+                line = f" ({self._line(cluster, waits.fresh)})"
+                cause = CAUSES["fresh-read"]
+                text = cause.tell(name=self.reporter.shared_name(at[1]), line=line)
+                self.reporter.blame(finding, cause, f"{finding.message}: {text}")
                 return
         mma = _mma_row(cluster)
         if tmem and not self.issuers and mma is not None:
@@ -227,14 +224,14 @@ class Clues(Observer):
         )
 
     def _partial(self, cluster, cta: int, meeting: Meeting) -> tuple[str, int]:
-        """`only warp 0 executes this cta_sync`, where it also comes to the one that the others are at."""
+        """`only warp 0 executes this bar.sync 0`, where it also comes to the one that the others are at."""
         one, two = meeting.mixed
         few, many = sorted((one, two), key=lambda row: len(meeting.warps[row]))
         if not meeting.warps[few] < meeting.warps[many]:
             return "", few
         who = role(cluster, cta, dict.fromkeys(meeting.warps[few], 0xFFFF_FFFF))
         return (
-            f"only {who} executes this cta_sync: it meets the one at {self._line(cluster, many)}, "
+            f"only {who} executes this bar.sync 0: it meets the one at {self._line(cluster, many)}, "
             f"where the others are",
             few,
         )
@@ -252,9 +249,8 @@ class Clues(Observer):
         instr = cluster.program.instrs[row]
         return f"line {instr.src}" if instr.src else f"PTX line {instr.line}"
 
-    def _add(self, cluster, kind: str, cta: int, row: int, text: str, hint: str, key: tuple) -> None:
-        cause = {"mbarrier": "empty commit"}.get(kind, "shared barrier")
-        finding = self.reporter.add(kind, "error", text, hint, key=key, cause=cause)
+    def _add(self, cluster, kind: str, cta: int, row: int, text: str, cause: Cause, key: tuple) -> None:
+        finding = self.reporter.add(kind, "error", text, cause, key=key)
         finding.where = finding.where or self.reporter.row_place(cluster, cta, row)
 
 
@@ -264,7 +260,7 @@ def _mma_row(cluster) -> int | None:
 
 
 def _lines_of(cluster) -> dict[int, dict[int, tuple[int, int]]]:
-    """Line of the student's file -> the mbarriers that it has signalled or waited for, by window offset."""
+    """Line of the source file -> the mbarriers that it has signalled or waited for, by window offset."""
     used: dict[int, dict[int, tuple]] = {}
     blocked = [
         (w.detail["place"], cluster.splits[g].row) for g, w in cluster.waits.items() if w.kind == "mbarrier"

@@ -4,14 +4,11 @@ writes the array that was to fill it.
 
 from __future__ import annotations
 
+from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.race.across_processes import FIRST, WHAT, detector, summary
 from ptxsim.checks.race.shadow_bytes import MEMORY
 from ptxsim.checks.race.shadow_order import ROW_MASK
 from ptxsim.checks.race.wording import place_of_conflict
-
-_HINT = (
-    "a copy writes its first argument, Tx.copy(dst, src): are they exchanged? If not, fill the buffer first"
-)
 
 
 def exchanged_copies(cluster, reporter) -> None:
@@ -25,13 +22,13 @@ def exchanged_copies(cluster, reporter) -> None:
     for finding in loads:
         line, buffer = finding.where["line"], finding.evidence["buffer"]
         if line in written:
-            finding.severity, finding.hint = "error", _HINT
-            finding.message = f"line {line} copies {buffer}, which nobody has written, into {written[line]}"
-            finding.evidence["cause"] = "exchanged"
+            finding.severity = "error"
+            text = f"line {line} copies {buffer}, which nobody has written, into {written[line]}"
+            reporter.blame(finding, CAUSES["exchanged"], text)
 
 
 def _written(cluster) -> dict[int, str]:
-    """Line of the student's file -> a global array that this cluster has written there."""
+    """Line of the source file -> a global array that this cluster has written there."""
     races = detector(cluster.bus)
     if races is None:
         return {}

@@ -35,7 +35,7 @@ def agree(who: str, text: str) -> str:
 
 
 def role(cluster, cta: int, lanes: dict[int, int]) -> str:
-    """`CTA 1 WG0`, `WG1 warp 3 lane 0`: warps in the handout's words, with the CTA's rank."""
+    """`CTA 1 WG0`, `WG1 warp 3 lane 0`: warps as people count them, with the CTA's rank."""
     warps = sorted(w % cluster.warps_per_cta for w in lanes)
     grouped = cluster.warps_per_cta > 4 and cluster.warps_per_cta % 4 == 0
     parts = []

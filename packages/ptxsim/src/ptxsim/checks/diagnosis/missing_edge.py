@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from ptxsim.causes.catalogue import CAUSES
+from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import history_of
-from ptxsim.checks.diagnosis.unseen_arrival import Edge, no_cta_sync, others_waited, passed_at_once
+from ptxsim.checks.diagnosis.rivals import other_buffer
+from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge, no_barrier, others_waited, passed_at_once
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import Pair
 from ptxsim.checks.race.shadow_order import (
@@ -15,35 +18,8 @@ from ptxsim.checks.race.shadow_order import (
 )
 from ptxsim.checks.race.wording import UNITS, line_of, line_text, thread_of, threads_of
 
-_COPY_FENCE_HINT = (
-    "cp.async writes like a thread: who waits for it (wait_group or its mbarrier) runs fence.proxy_async; "
-    "then the barrier, then TMA or MMA"
-)
-_COPIES = (
-    "copy, where one thread is meant to",
-    "elect one thread of one warp: a test of warp_id around the elected thread keeps the other warps out",
-)
-_MMAS = (
-    "MMA, and their columns overlap",
-    "elect one thread of one warp for the MMAs of a result (test warp_id); two results lie side by side",
-)
-_FLIP_HINT = "move on to the next phase after each wait (move_to_next_stage, or phase ^ 1)"
-_TILE_HINT = (
-    "m_st, n_st and the row must differ for all that store: look at them, and at the extents of cta_id"
-)
-_ROW_HINT = "each thread stores a row of its own: does the row depend on the warp as well as on the lane?"
-_SLOT_HINT = (
-    "signal and wait for the same slot: the pipeline's stage, or the consumer's number, on both sides"
-)
-_GROUPS = "wait_group(n) returns when at most the n newest groups are pending: 0 for the last tile"
-_COUNT_HINT = "init(count) is the number of arrivals per round: all threads that arrive, or 1 per commit"
-_ACQUIRE = (
-    "acquire what the counter stands for: a fence (__threadfence) behind the atomic, or atom.acquire.gpu"
-)
-_FREED_HINT = (
-    "threads wait for it and read the product before tensor memory is freed (the write-back): that is missing"
-)
-_EARLY_HINT = "hand a buffer back (arrive) only after the last read of it (for TMEM, tcgen05.wait::ld)"
+_COPIES = "copy, where one thread is meant to"
+_MMAS = "MMA, and their columns overlap"
 
 
 def missing(races, pair: Pair) -> Edge:
@@ -51,27 +27,26 @@ def missing(races, pair: Pair) -> Edge:
     first = pair.first
     text = _fence(pair)
     if text:
-        return Edge(text, _hint(pair))
+        return Edge(_cause(pair), text)
     if pair.code == SAME_VALUE:
-        return Edge("no barrier between them, but both write the same value", _hint(pair))
+        return Edge(_cause(pair), "no barrier between them, but both write the same value")
     if pair.code > UNACQUIRED:
-        text = "the atomic that its CTA knows it by acquires nothing, though known chips read right"
-        return Edge(text, _ACQUIRE)
+        return edge("unacquired")
     if pair.issuers:
-        what, hint = _MMAS if first.kind == "mma" else _COPIES
-        return Edge(f"{threads_of(races, pair.issuers)} each issue this {what}", hint, "issuers")
+        what = _MMAS if first.kind == "mma" else _COPIES
+        return edge("issuers", threads=threads_of(races, pair.issuers), what=what)
     text = _same_output(races, pair)
     if text:
-        return Edge(text, _TILE_HINT if pair.space == "memory" else _ROW_HINT, "same tile")
+        return Edge(CAUSES["same-tile" if pair.space == "memory" else "same-row"], text)
     if first.kind == "other":
-        return Edge("they are in different clusters of the grid, which nothing orders", _hint(pair))
+        return Edge(_cause(pair), "they are in different clusters of the grid, which nothing orders")
     if first.kind == "cp.async" and not pair.waited:
         text = "its thread has not waited for it (cp.async.wait_group leaves its group pending)"
-        return _one_too_many(races, pair) or Edge(text, _GROUPS)
+        return _one_too_many(races, pair) or Edge(CAUSES["groups"], text)
     if not pair.waited:
         own = f"its warp has not executed tcgen05.wait::{first.kind}"
         group = "its thread has not waited for it (cp.async.bulk.commit_group, then wait_group)"
-        return Edge(own if first.kind in ("ld", "st") else group, _hint(pair))
+        return Edge(_cause(pair), own if first.kind in ("ld", "st") else group)
     return _wait(races, pair)
 
 
@@ -131,21 +106,21 @@ def _wait(races, pair: Pair) -> Edge:
     first, second = pair.first, pair.second
     forward, backward = _carriers(races, first), _carriers(races, second)
     queue = first.kind in ("bytes", "mma", "ld")
-    edge = _by_thread(races, pair) or _other_slot(races, pair, forward)
-    edge = edge or no_cta_sync(races, pair)
+    found = _by_thread(races, pair) or _other_slot(races, pair, forward)
+    found = found or no_barrier(races, pair)
     writer, places = (first, forward) if first.verb == "write" else (second, backward)
     direct = [p for p in places if p in _own_signals(races, writer)]
-    edge = edge or passed_at_once(races, pair, direct, barrier_of)
-    if edge is not None:
-        return edge
+    found = found or passed_at_once(races, pair, direct, barrier_of)
+    if found is not None:
+        return found
     unused = [p for p in forward + backward if not races.clocks.signals[p].awaited]
     unused = unused or (_never_waited_for(races) if queue else [])
     if unused:
         return _not_waited_for(races, pair, unused[0])
     for access, places in ((second, forward), (first, backward)):
-        edge = _passed_again(races, pair, access, places)
-        if edge is not None:
-            return edge
+        found = _passed_again(races, pair, access, places)
+        if found is not None:
+            return found
     return _one_too_many(races, pair) or _early(races, pair) or _left_out(races, pair, forward, backward)
 
 
@@ -154,8 +129,8 @@ def _not_waited_for(races, pair: Pair, place: tuple[int, int]) -> Edge:
     name = barrier_of(races, place)
     freed = pair.space == "tmem" and pair.second.kind == "thread"
     if freed and place in _never_waited_for(races):
-        return Edge(f"no thread waits for {name}", _FREED_HINT)
-    return Edge(f"{name} was not waited for", _hint(pair))
+        return edge("freed", name=name)
+    return Edge(_cause(pair), f"{name} was not waited for")
 
 
 def _early(races, pair: Pair) -> Edge | None:
@@ -164,9 +139,8 @@ def _early(races, pair: Pair) -> Edge | None:
         return None
     place, row = pair.early
     reader = pair.first if pair.first.verb == "read" else pair.second
-    what = f"the read by {UNITS.get(reader.kind, thread_of(races, reader.by))} was done"
-    text = f"{barrier_of(races, place)} was signalled{line_text(races, row)} before {what}"
-    return Edge(text, _EARLY_HINT, "early")
+    reading = UNITS.get(reader.kind, thread_of(races, reader.by))
+    return edge("early", name=barrier_of(races, place), line=line_text(races, row), reader=reading)
 
 
 def _left_out(races, pair: Pair, forward: list, backward: list) -> Edge:
@@ -176,15 +150,13 @@ def _left_out(races, pair: Pair, forward: list, backward: list) -> Edge:
     own = [races.clocks.queue(first.agent).owner] if first.kind == "bytes" else []
     chosen = (own or (_likely(races, pair, forward) if queue else []) or [None])[0]
     if chosen is not None:
-        edge = others_waited(races, pair, chosen, barrier_of) if first.verb == "write" else None
-        return edge or Edge(f"{barrier_of(races, chosen)} was not waited for", _hint(pair))
+        found = others_waited(races, pair, chosen, barrier_of) if first.verb == "write" else None
+        return found or Edge(_cause(pair), f"{barrier_of(races, chosen)} was not waited for")
     if second.kind == "mma" and backward:
-        edge = others_waited(races, pair, backward[0], barrier_of)
-        if edge is not None:
-            return edge
+        found = others_waited(races, pair, backward[0], barrier_of)
         text = f"no barrier between them, nor was {barrier_of(races, backward[0])} waited for"
-        return Edge(text, _hint(pair))
-    return Edge("no barrier between them", _hint(pair))
+        return found or Edge(_cause(pair), text)
+    return Edge(_cause(pair), "no barrier between them")
 
 
 def _one_too_many(races, pair: Pair) -> Edge | None:
@@ -193,11 +165,8 @@ def _one_too_many(races, pair: Pair) -> Edge | None:
     for place in _carriers(races, pair.first):
         stray = races.clocks.signals[place].stray
         if stray is not None and place in histories and (warp, place) in pair.seen:
-            text = (
-                f"{barrier_of(races, place)} has init({histories[place].count}), and more arrive in a "
-                f"round{line_text(races, stray)}: it does not wait for all of them"
-            )
-            return Edge(text, _COUNT_HINT, "arrivals")
+            name, line = barrier_of(races, place), line_text(races, stray)
+            return edge("too-many", name=name, count=histories[place].count, line=line)
     return None
 
 
@@ -210,10 +179,7 @@ def _by_thread(races, pair: Pair) -> Edge | None:
     for place, handed in races.handshakes.handed.get(_warp(races, first), {}).items():
         if (_warp(races, second), place) in pair.seen and place not in committed:
             line = line_text(races, handed.row)
-            text = f"{barrier_of(races, place)} was signalled by a thread{line}, not by a commit"
-            return Edge(
-                text, "tcgen05.commit signals when the MMAs are done; an arrival does not wait", "by thread"
-            )
+            return edge("by-thread", name=barrier_of(races, place), line=line)
     return None
 
 
@@ -225,10 +191,9 @@ def _other_slot(races, pair: Pair, forward: list) -> Edge | None:
         name = races.reporter.shared_name(place[1]).partition("[")[0]
         others = [p for p, known in array.items() if known == name and p not in forward and p[0] == place[0]]
         if others and place not in array:
-            text = (
-                f"{barrier_of(races, place)} is signalled, but {barrier_of(races, others[0])} was waited for"
-            )
-            return Edge(text, _SLOT_HINT, "slot")
+            names = {"name": barrier_of(races, place), "other": barrier_of(races, others[0])}
+            rest = other_buffer(races, pair, place, others[0])
+            return edge("buffer", buffer=pair.buffer, rest=rest, **names) if rest else edge("slot", **names)
     return _other_commits(races, pair, array)
 
 
@@ -245,11 +210,12 @@ def _other_commits(races, pair: Pair, awaited: dict) -> Edge | None:
         return None
     place, warps = next(reversed(theirs.items()))
     per_cta = races.cluster.warps_per_cta
-    text = (
-        f"{barrier_of(races, place)} was waited for, to which warp {min(warps) % per_cta} commits; "
-        f"warp {_warp(races, first) % per_cta} issued this MMA"
+    return edge(
+        "other-issuer",
+        name=barrier_of(races, place),
+        theirs=min(warps) % per_cta,
+        mine=_warp(races, first) % per_cta,
     )
-    return Edge(text, _SLOT_HINT, "slot")
 
 
 def _passed_again(races, pair: Pair, access: Access, places: list) -> Edge | None:
@@ -260,7 +226,7 @@ def _passed_again(races, pair: Pair, access: Access, places: list) -> Edge | Non
             phase, row = seen.again
             which = f"phase {phase}" if phase >= 0 else "the phase before the first"
             name, line = barrier_of(races, place), line_text(races, row)
-            return Edge(f"the wait for {name}{line} let {which} pass a second time", _FLIP_HINT, "again")
+            return edge("again", name=name, line=line, phase=which)
     return None
 
 
@@ -314,16 +280,11 @@ def barrier_of(races, place: tuple[int, int]) -> str:
     return f"{name} of CTA {place[0]}" if races.cluster.ctas > 1 else name
 
 
-def _hint(pair: Pair) -> str:
+def _cause(pair: Pair) -> Cause:
+    """What is missing where no record says more: the fence, or the wait before a read or a write."""
     if pair.code in (NO_FENCE_READ, NO_FENCE_WRITE):
-        if pair.first.kind == "cp.async":
-            return _COPY_FENCE_HINT
-        return (
-            "every thread that writes runs fence.proxy_async after its writes; "
-            "then the barrier, then TMA or MMA"
-        )
+        return CAUSES["copy-fence" if pair.first.kind == "cp.async" else "proxy-fence"]
     if pair.code == NO_TCGEN05_FENCE:
-        return "tensor memory is handed over by before_thread_sync, the barrier, after_thread_sync"
-    if pair.first.verb == "write" and pair.second.verb == "read":
-        return "before reading, wait on the barrier that signals that the data has arrived"
-    return "before overwriting a buffer, wait on the barrier that marks it free"
+        return CAUSES["tcgen05-fence"]
+    reads = pair.first.verb == "write" and pair.second.verb == "read"
+    return CAUSES["not-ready" if reads else "not-free"]

@@ -2,34 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from ptxsim.checks.barrier_history import BarrierHistory, never_waited, waited_at
+from ptxsim.checks.barrier_history import BarrierHistory, history_of, never_waited, waited_at
 from ptxsim.checks.diagnosis.grammar import role
-
-_COUNT = (
-    "init(count) is the number of arrivals per round: all threads that arrive, of both CTAs, or 1 per commit"
-)
-_ROUNDS = "the count is right: the loop with the wait must go round as often as the one that signals"
-_IGNORED = "who signals a barrier round after round waits, in each round, for the one that answers it"
-_ONCE = "each wait is answered by one arrival of each thread: does the arrive stand in a loop of its own?"
-_SLOT = "signal and wait for the same slot: the pipeline's stage, or the consumer's number, on both sides"
-_AGAIN = "move on to the next phase after each wait (move_to_next_stage, or phase ^ 1), and start it once"
-_ISSUERS = (
-    "elect one thread of one warp: a test of warp_id around the elected thread keeps the other warps out"
-)
-_BOTH = (
-    "a barrier that init(1) counts for the whole cluster is arrived on by one of its CTAs: put the arrive "
-    "under a condition on the CTA's rank, as in `if cbx == 0:`, or count both in init"
-)
-
-
-@dataclass(frozen=True)
-class Reason:
-    text: str
-    hint: str
-    cause: str
-    row: int | None = None  # of the program, where the reason has a line of its own
+from ptxsim.checks.diagnosis.reason import Reason, reason
+from ptxsim.checks.diagnosis.rivals import shifted
 
 
 def why(cluster, histories: dict, place: tuple[int, int], reporter) -> Reason:
@@ -37,11 +13,16 @@ def why(cluster, histories: dict, place: tuple[int, int], reporter) -> Reason:
     history, name_of = histories[place], reporter.shared_name
     ignored = never_waited(cluster, histories, name_of)
     if ignored:
-        return Reason(f"nobody ever waits for {' or '.join(ignored)}", _IGNORED, "ahead")
-    reason = _slots(cluster, histories, place, reporter) or _again(cluster, histories, history, reporter)
-    reason = reason or _too_often(cluster, histories, history, reporter)
-    reason = reason or _unsignalled(cluster, histories, place, reporter)
-    return reason or _issuers(cluster, place, history, reporter) or _count(history)
+        return reason("ahead-unwaited", names=" or ".join(ignored))
+    return (
+        shifted(cluster, place, reporter)
+        or _slots(cluster, histories, place, reporter)
+        or _again(cluster, histories, history, reporter)
+        or _too_often(cluster, histories, history, reporter)
+        or _unsignalled(cluster, histories, place, reporter)
+        or _issuers(cluster, place, history, reporter)
+        or _count(history)
+    )
 
 
 def _slots(cluster, histories: dict, place: tuple[int, int], reporter) -> Reason | None:
@@ -60,8 +41,8 @@ def _slots(cluster, histories: dict, place: tuple[int, int], reporter) -> Reason
         rows = {row for p in awaited for w in histories[p].waits.values() for row in w.rows}
         row = min(rows, default=None)
         at = f" (line {cluster.program.instrs[row].src})" if row is not None else ""
-        text = f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} signalled, but only "
-        return Reason(text + f"{' and '.join(others)} waited for{at}", _SLOT, "slot", row)
+        signalled = f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'}"
+        return reason("ahead-slots", row, names=signalled, others=" and ".join(others), line=at)
     return None
 
 
@@ -83,11 +64,8 @@ def _too_often(cluster, histories: dict, history: BarrierHistory, reporter) -> R
             if times > waits + 1:
                 who = role(cluster, warp // cluster.warps_per_cta, {warp: lanes})
                 name = reporter.shared_name(place[1])
-                text = (
-                    f"{who} has arrived {times} times on {name} (line {line}), which lets its signallers go "
-                    f"on, and waited {waits} time{'s' * (waits != 1)} for this one"
-                )
-                return Reason(text, _ONCE, "ahead")
+                facts = {"who": who, "times": times, "name": name, "line": line}
+                return reason("ahead-arrives", waits=f"{waits} time{'s' * (waits != 1)}", **facts)
     return None
 
 
@@ -99,10 +77,10 @@ def _unsignalled(cluster, histories: dict, place: tuple[int, int], reporter) -> 
     if not silent or row is None or histories[place].seen < 0:
         return None
     line = cluster.program.instrs[row].src
-    verb = "is" if len(silent) == 1 else "are"
-    text = f"{' and '.join(silent[:3])} {verb} waited for, but line {line} signals only "
     array = [p for p in histories if p in awaited and histories[p].sources]
-    return Reason(text + " and ".join(reporter.shared_name(p[1]) for p in array[:3]), _SLOT, "slot", row)
+    names = f"{' and '.join(silent[:3])} {'is' if len(silent) == 1 else 'are'}"
+    others = " and ".join(reporter.shared_name(p[1]) for p in array[:3])
+    return reason("ahead-silent", row, names=names, line=line, others=others)
 
 
 def _again(cluster, histories: dict, history: BarrierHistory, reporter) -> Reason | None:
@@ -114,9 +92,8 @@ def _again(cluster, histories: dict, history: BarrierHistory, reporter) -> Reaso
                 phase, row = other.waits[warp].again
                 which = f"phase {phase}" if phase >= 0 else "the phase before the first"
                 line = cluster.program.instrs[row].src
-                name = f"{reporter.shared_name(place[1])}{f' (line {line})' if line else ''}"
-                text = f"the wait for {name} by who signals it let {which} pass a second time"
-                return Reason(text, _AGAIN, "stale", row)
+                at, name = f" (line {line})" if line else "", reporter.shared_name(place[1])
+                return reason("again-ahead", row, name=name, line=at, phase=which)
     return None
 
 
@@ -135,9 +112,8 @@ def _issuers(cluster, place, history: BarrierHistory, reporter) -> Reason | None
             return both
         if threads > history.count:
             who = role(cluster, next(iter(lanes)) // cluster.warps_per_cta, lanes)
-            verb = "commit to" if how == "commit" else "arrive on"
-            text = f"{threads} threads ({who}) {verb} it at line {line}, but it has init({history.count})"
-            return Reason(text, _ISSUERS if how == "commit" else _COUNT, "arrivals")
+            facts = {"threads": threads, "who": who, "line": line, "count": history.count}
+            return reason("ahead-issuers" if how == "commit" else "ahead-count", **facts)
     return None
 
 
@@ -153,8 +129,7 @@ def from_several_ctas(cluster, history: BarrierHistory) -> Reason | None:
     for line, ctas in ranks.items():
         if len(ctas) > max(1, history.count):
             who = " and ".join(f"CTA {rank}" for rank in sorted(ctas))
-            text = f"{who} arrive on it at line {line}, but it has init({history.count})"
-            return Reason(text, _BOTH, "arrivals", rows[line])
+            return reason("one-cta", rows[line], who=who, line=line, count=history.count)
     return None
 
 
@@ -166,7 +141,21 @@ def _count(history: BarrierHistory) -> Reason:
     rounds, left = divmod(arrivals, max(threads, 1))
     if threads == history.count and not left and waits < rounds:
         each = "its signaller arrives" if threads == 1 else f"each of its {threads} signallers arrives"
-        text = f"{each} {rounds} times, as init({history.count}) wants it, and is waited for {waits} times"
-        return Reason(text, _ROUNDS, "ahead")
-    text = f"{arrivals} arrivals came, and init({history.count}) makes {history.count} of them a phase"
-    return Reason(text, _COUNT, "ahead")
+        return reason("ahead-rounds", each=each, rounds=rounds, count=history.count, waits=waits)
+    return reason("ahead", arrivals=arrivals, count=history.count)
+
+
+def again_too_early(cluster, place: tuple[int, int], reporter) -> Reason | None:
+    """More arrivals in a phase than it counts, though no more threads than that: nobody waited in between."""
+    history = history_of(cluster)[place]
+    sources = [(warp, s.lanes) for (how, warp, _), s in history.sources.items() if how != "load"]
+    lanes: dict[int, int] = {}
+    for warp, mask in sources:
+        lanes[warp] = lanes.get(warp, 0) | mask
+    if sum(mask.bit_count() for mask in lanes.values()) > history.count or not lanes:
+        return None
+    ignored = never_waited(cluster, history_of(cluster), reporter.shared_name)
+    if ignored:
+        return reason("ahead-unwaited", names=" or ".join(ignored))
+    who = role(cluster, min(lanes) // cluster.warps_per_cta, lanes)
+    return shifted(cluster, place, reporter) or reason("arrives-again", who=who, count=history.count)

@@ -6,21 +6,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ptxsim.causes.catalogue import CAUSES
+from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.grammar import role
 from ptxsim.checks.race.conflict import Pair
 from ptxsim.checks.race.wording import UNITS, line_text
 from ptxsim.checks.static_flow import next_rows
 
-FRESH_HINT = (
-    "who waits for data starts with phase 0 (PipelineState: is_producer=False); parity 1 passes at once, "
-    "which is for who waits for a free buffer"
-)
-_ALL_HINT = "one thread's wait is not the others': cta_sync() after it, or every thread waits itself"
-_SYNC_HINT = (
-    'who writes for the tensor core or TMA: fence.proxy_async("shared::cta") by every thread that writes, '
-    "then cta_sync(), then the MMA or the store"
-)
 _ASYNC_READERS = ("mma", "wgmma", "source")
 _FULL = 0xFFFF_FFFF
 
@@ -29,10 +22,14 @@ _FULL = 0xFFFF_FFFF
 class Edge:
     """What is missing between two accesses, and what to do about it."""
 
+    cause: Cause
     text: str
-    hint: str
-    cause: str = ""  # for the order of findings (causes/ranking.py)
     at: tuple[int, int] | None = None  # (warp, row) to show instead of the later access
+
+
+def edge(name: str, at: tuple[int, int] | None = None, /, **facts) -> Edge:
+    """The cause of this name, told with these facts."""
+    return Edge(CAUSES[name], CAUSES[name].tell(**facts), at)
 
 
 def data_flow(pair: Pair):
@@ -41,7 +38,7 @@ def data_flow(pair: Pair):
     return (sides["write"], sides["read"]) if len(sides) == 2 and {"write", "read"} == set(sides) else None
 
 
-def no_cta_sync(races, pair: Pair) -> Edge | None:
+def no_barrier(races, pair: Pair) -> Edge | None:
     """Threads write shared memory, a unit reads it, and the text has a way between them without a barrier."""
     flow = data_flow(pair)
     if flow is None or pair.space != "shared":
@@ -51,8 +48,7 @@ def no_cta_sync(races, pair: Pair) -> Edge | None:
         return None
     if not _way_without_barrier(races.launch.program, writer.row, reader.row):
         return None
-    text = f"threads write, the {UNITS[reader.kind].partition(' (')[0]} reads, and no cta_sync stands between"
-    return Edge(text, _SYNC_HINT, "no sync")
+    return edge("no-sync", unit=UNITS[reader.kind].partition(" (")[0])
 
 
 def passed_at_once(races, pair: Pair, places: list, name_of) -> Edge | None:
@@ -63,11 +59,8 @@ def passed_at_once(races, pair: Pair, places: list, name_of) -> Edge | None:
         seen, history = pair.seen.get((warp, place)), history_of(races.cluster).get(place)
         waits = history.waits.get(warp) if history else None
         if seen is not None and seen.phase < 0 and waits is not None and waits.fresh is not None:
-            text = (
-                f"the wait for {name_of(races, place)}{line_text(races, waits.fresh)} had passed at once, "
-                f"with parity 1 on a fresh barrier"
-            )
-            return Edge(text, FRESH_HINT, "fresh", (warp, waits.fresh))
+            at = (warp, waits.fresh)
+            return edge("fresh", at, name=name_of(races, place), line=line_text(races, waits.fresh))
     return None
 
 
@@ -88,11 +81,14 @@ def others_waited(races, pair: Pair, place: tuple[int, int], name_of) -> Edge | 
     first = min(lanes) // per_cta
     waiter = role(races.cluster, first, {w: m for w, m in lanes.items() if w // per_cta == first})
     bare = any(_way_without_barrier(races.launch.program, row, flow[1].row) for row in rows)
-    text = (
-        f"{name_of(races, place)} was not waited for by {absent}: only {waiter} did"
-        f"{line_text(races, min(rows))}{', and no cta_sync follows' if bare else ''}"
+    return edge(
+        "others-waited",
+        name=name_of(races, place),
+        absent=absent,
+        waiter=waiter,
+        line=line_text(races, min(rows)),
+        bare=", and no bar.sync 0 follows" if bare else "",
     )
-    return Edge(text, _ALL_HINT)
 
 
 def _warp(races, access) -> int | None:

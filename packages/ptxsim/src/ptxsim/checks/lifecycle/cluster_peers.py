@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.observer import Observer
 from ptxsim.isa.address_map import RANK_SHIFT, SHARED_BASE, SHARED_END
 from ptxsim.jit import bytecode
 from ptxsim.jit.compiled import compiled
 
-_STAY = "end with cluster_sync(): no CTA may leave, or free TMEM, while its peer still works with it"
 _FLAGS = {"acquire", "volatile", "relaxed"}  # loads that can wait for a flag in memory
 
 
@@ -151,9 +151,10 @@ class Peers(Observer):
                 self._touch(source, target, "accesses the shared memory", int(self.rows[source, target]))
             self.rows[:] = -1
 
-    def mma_issue(self, cluster, split, op) -> None:
-        if op.group == 2:
-            self._touch(op.cta, op.cta ^ 1, "uses its shared and tensor memory in an MMA", split.row)
+    def tensor_issue(self, cluster, split, work) -> None:
+        if work.group == 2:
+            what = f"uses its shared and tensor memory in {work.text}"
+            self._touch(split.cta, split.cta ^ 1, what, split.row)
 
     def tmem_access(self, cluster, split, cells, write: bool, row: int) -> None:
         self.tmem[split.cta] = self.now[split.cta]
@@ -199,5 +200,5 @@ class Peers(Observer):
     def _report(
         self, cluster, kind: str, cta: int, row: int, key: str, message: str, severity="error"
     ) -> None:
-        finding = self.reporter.add(kind, severity, message, _STAY, key=(kind, key))
+        finding = self.reporter.add(kind, severity, message, CAUSES["early-exit"], key=(kind, key))
         finding.where = finding.where or self.reporter.row_place(cluster, cta, row)

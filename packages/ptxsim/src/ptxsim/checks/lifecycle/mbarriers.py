@@ -10,21 +10,14 @@ from __future__ import annotations
 import functools
 from operator import or_
 
+from ptxsim.causes.catalogue import CAUSES
+from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import BarrierHistory, history_of
 from ptxsim.checks.diagnosis.deadlock.causes import loads_to_come
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
 from ptxsim.checks.diagnosis.running_ahead import from_several_ctas, why
 from ptxsim.events.observer import Observer
 from ptxsim.report.findings import Finding
-
-_COUNT = "compare init(count) with how many threads or commits arrive per round; each arrives once per round"
-_FLIP = "flip the phase after each wait: phase ^= 1, or move_to_next_stage()"
-_BYTES = (
-    "the bytes given to arrive are the sum of all copies that signal this barrier in a phase: every buffer, "
-    "bytes and not elements, and the loads of both CTAs where both report to one barrier"
-)
-_REUSED = "mbarrier.inval, then a barrier of the threads, before its memory holds something else"
-_UNSEEN = "every load must be waited for: do the loop that loads and the loop that waits run equally often?"
 
 
 class Barriers(Observer):
@@ -58,7 +51,7 @@ class Barriers(Observer):
             f"{missed} from phase {barrier.phase}"
         )
         for _ in range(lanes.bit_count()):  # a finding counts threads
-            finding = self._at(split, "mbarrier", ("ahead", place[1]), place, message, "", "ahead")
+            finding = self._at(split, "mbarrier", ("ahead", place[1]), place, message, None)
             finding.evidence["ahead"] = True  # only an error if something comes of it (clues.py)
             self.ahead.setdefault(place, finding)
 
@@ -74,11 +67,11 @@ class Barriers(Observer):
                 f"{done & 1}), which this thread has seen complete; what it started since belongs to phase "
                 f"{barrier.phase}"
             )
-            self._at(split, "mbarrier", ("stale", place[1]), place, message, _FLIP, "stale")
+            self._at(split, "mbarrier", ("stale", place[1]), place, message, CAUSES["stale"])
 
-    def _at(self, split, kind: str, key: tuple, place, message: str, hint: str, cause: str) -> Finding:
+    def _at(self, split, kind: str, key: tuple, place, message: str, cause: Cause | None) -> Finding:
         name = self.reporter.shared_name(place[1])
-        return self.reporter.add(kind, "error", message, hint, split, key, barrier=name, cause=cause)
+        return self.reporter.add(kind, "error", message, cause or "", split, key, barrier=name)
 
     # ---- at the end ----
 
@@ -86,9 +79,8 @@ class Barriers(Observer):
         for place, finding in self.ahead.items():
             if not finding.hint:
                 reason = why(cluster, self.histories, place, self.reporter)
-                finding.message, finding.hint = f"{finding.message}: {reason.text}", reason.hint
-                finding.evidence["cause"] = reason.cause
-                if reason.cause == "arrivals" and reason.row is not None:
+                self.reporter.blame(finding, reason.cause, f"{finding.message}: {reason.text}")
+                if reason.cause.id == "one-cta" and reason.row is not None:
                     finding.where = self.reporter.row_place(cluster, place[0], reason.row)
         if self.reporter.killed():
             return
@@ -103,7 +95,7 @@ class Barriers(Observer):
             if place in cluster.mbarriers and _memory(cluster, place) != left:
                 message = f"the 8 bytes of mbarrier {self._name(place)} are written to while it is in use"
                 key = ("overwritten", place[1])
-                self.reporter.add("mbarrier", "review", message, _REUSED, key=key, cause="reused")
+                self.reporter.add("mbarrier", "review", message, CAUSES["reused"], key=key)
 
     def _bytes(self, cluster, place, history: BarrierHistory) -> None:
         """All arrivals are there, the bytes are not."""
@@ -123,7 +115,8 @@ class Barriers(Observer):
         )
         both = from_several_ctas(cluster, history) if barrier.tx > 0 else None
         message += f"; {both.text}" if both else ""
-        self._afterwards(cluster, "tx-count", "error", place, history, message, both.hint if both else _BYTES)
+        cause = both.cause if both else CAUSES["bytes-announced"]
+        self._afterwards(cluster, "tx-count", "error", place, history, message, cause)
 
     def _left_open(self, cluster, place, history: BarrierHistory) -> None:
         barrier = cluster.mbarriers[place]
@@ -132,7 +125,7 @@ class Barriers(Observer):
                 f"{self._name(place)}: TMA delivered {-barrier.tx} B more than it was told to expect "
                 f"(phase {barrier.phase}): a wait returns before its bytes are there, or never"
             )
-            self._afterwards(cluster, "tx-count", "error", place, history, message, _BYTES)
+            self._afterwards(cluster, "tx-count", "error", place, history, message, CAUSES["bytes-announced"])
         elif history.bytes_phase > history.seen:
             copies = history.parts or history.before
             names = dict.fromkeys(self.reporter.shared_name(load.offset) for load in copies)
@@ -144,7 +137,9 @@ class Barriers(Observer):
                 f"(phase {max(history.bytes_phase, 0)}; {waits}). It may write "
                 f"shared memory after the CTA has gone"
             )
-            self._afterwards(cluster, "async-pending", "error", place, history, message, _UNSEEN)
+            self._afterwards(
+                cluster, "async-pending", "error", place, history, message, CAUSES["unseen-load"]
+            )
         elif 0 < barrier.pending < barrier.expected and _threads_a_round(cluster.program, history):
             self._drifts(cluster, place, history)
         elif barrier.tx or 0 < barrier.pending < barrier.expected:
@@ -156,8 +151,8 @@ class Barriers(Observer):
                 message += f", and no copy brought the {barrier.tx} B that it was told to expect"
             both = from_several_ctas(cluster, history)
             message += f"; {both.text}" if both else ""
-            hint = both.hint if both else _COUNT
-            self._afterwards(cluster, "mbarrier", "review", place, history, message, hint, both)
+            cause = both.cause if both else CAUSES["left-open"]
+            self._afterwards(cluster, "mbarrier", "review", place, history, message, cause, both)
 
     def _drifts(self, cluster, place, history: BarrierHistory) -> None:
         """More threads arrive in each round than it counts, and no whole number of phases."""
@@ -167,11 +162,10 @@ class Barriers(Observer):
             f"lets {history.count} complete a phase: each round leaves {threads % history.count} to the next "
             f"({barrier.expected - barrier.pending} at the end), until a wait passes before all have come"
         )
-        finding = self._afterwards(cluster, "mbarrier", "error", place, history, message, _COUNT)
-        finding.evidence["cause"] = "arrivals"
+        self._afterwards(cluster, "mbarrier", "error", place, history, message, CAUSES["arrivals"])
 
     def _afterwards(
-        self, cluster, kind: str, severity: str, place, history, message: str, hint: str, reason=None
+        self, cluster, kind: str, severity: str, place, history, message: str, cause: Cause, reason=None
     ) -> Finding:
         """A finding at the line of the last load or arrival, else of the init; about bytes, at the line that
         announces them.
@@ -184,7 +178,7 @@ class Barriers(Observer):
             row = next((r for r in _announcing(cluster.program, history)), row)
         name = self.reporter.shared_name(place[1])
         array = name.split("[")[0] if self.reporter.knows(place[1]) else row  # the stages of one ring
-        finding = self.reporter.add(kind, severity, message, hint, key=(kind, array), barrier=name)
+        finding = self.reporter.add(kind, severity, message, cause, key=(kind, array), barrier=name)
         finding.where = finding.where or self.reporter.row_place(cluster, place[0], row)
         return finding
 

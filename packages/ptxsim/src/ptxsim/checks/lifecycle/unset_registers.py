@@ -12,13 +12,13 @@ from collections import defaultdict
 
 import numpy as np
 
+from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.static_flow import targets
 from ptxsim.events.observer import Observer
 from ptxsim.frontend.parser import Instr, Reg, Vec
 from ptxsim.jit import bytecode
 
 _COPIES = ("mov", "cvt")
-_HINT = "fill the registers before they are stored: the read of the result, or its cast (Tx.cast), is missing"
 
 
 class UnsetStores(Observer):
@@ -37,7 +37,7 @@ class UnsetStores(Observer):
                 "uninitialized",
                 "error",
                 f"a thread stores {len(names)} of {count} registers that nothing has set: {what}",
-                _HINT,
+                CAUSES["unset"],
                 cluster.splits[thread // 32 * 32].at(1 << thread % 32, row),
                 key="unset store",
             )

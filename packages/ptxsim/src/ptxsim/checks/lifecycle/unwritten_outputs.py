@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ptxsim.causes.catalogue import CAUSES
+
 
 @dataclass(frozen=True)
 class Marked:
@@ -50,7 +52,6 @@ def report_unwritten(marked: list[Marked], reporter) -> None:
             "uninitialized", "error",
             f"{output.name}: {count} of {left.size} elements were never written "
             f"(the first one is {output.name}{list(first)})",
-            "do the tiles of all CTAs, and the columns that each thread stores, cover the whole output? "
-            "With a scheduler: its numbers of tiles and of clusters, and the number given to init",
-            key=("output", output.name), buffer=output.name, cause="unwritten",
+            CAUSES["incomplete-output"],
+            key=("output", output.name), buffer=output.name,
         )  # fmt: skip

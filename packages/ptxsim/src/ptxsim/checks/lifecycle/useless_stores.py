@@ -5,12 +5,8 @@ One that stores a part of its tile inside is at the tensor's edge, which is righ
 
 from __future__ import annotations
 
+from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.observer import Observer
-
-_OUTSIDE = (
-    "one CTA, or one turn of the scheduler, for each tile of the output: is the grid too large, or the "
-    "number of tiles?"
-)
 
 
 class UselessStores(Observer):
@@ -34,6 +30,6 @@ class UselessStores(Observer):
                 f"{at} on (innermost first {tmap.dims}): nothing is written, its work is for nothing"
             )
             key = ("outside", tmap.name)
-            finding = self.reporter.add("out-of-bounds", "review", message, _OUTSIDE, key=key)
+            finding = self.reporter.add("out-of-bounds", "review", message, CAUSES["useless-stores"], key=key)
             finding.count += outside - 1
             finding.evidence["cost"] = finding.count * tmap.box_bytes  # bytes that are dropped

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.race.conflict import VERBS
 from ptxsim.checks.race.detector import RaceDetector
 from ptxsim.checks.race.shadow_access import TAG_BITS, TAG_MASK
@@ -41,9 +42,6 @@ from ptxsim.jit.compiled import compiled
 
 FIRST, LAST, WHAT, BY = range(4)  # columns of a summary
 KIND = STRONG_BIT | NARROW_BIT | ROW_MASK  # of an entry
-HINT = (
-    "m_st, n_st and the row must differ for all CTAs that store: look at them, and at the extents of cta_id"
-)
 
 
 def detector(checker) -> RaceDetector | None:
@@ -166,12 +164,12 @@ def _report(races, one: np.ndarray, two: np.ndarray, code: int) -> None:
     acts = zip(VERBS[code], ids, rows, strict=True)
     sides = [f"the {verb} by CTA {at}{line_text(races, row)}" for verb, at, row in acts]
     edge = "they are in different clusters of the grid, which nothing orders"
-    message, cause = f"{place}: {sides[0]} and {sides[1]} are not ordered: {edge}", ""
+    message, cause = f"{place}: {sides[0]} and {sides[1]} are not ordered: {edge}", "not-ready"
     if code == WRITE_WRITE and rows[0] == rows[1]:
         message, cause = (
             f"{place}: CTAs {ids[0]} and {ids[1]} of the grid (cta_id) both store it",
-            "same tile",
+            "same-tile",
         )
     key = ("processes", code, line_of(races, rows[0]), line_of(races, rows[1]), buffer)
-    finding = races.reporter.add("race", "error", message, HINT, None, key, place=place, cause=cause)
+    finding = races.reporter.add("race", "error", message, CAUSES[cause], None, key, place=place)
     finding.where = finding.where or races.reporter.row_place(races.cluster, 0, rows[1]) | {"cta": ids[1]}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.observer import Observer
-
-_FENCE = "after the inits fence.mbarrier_init, by the thread that made them; then cta_sync or cluster_sync"
 
 
 class BarrierInit(Observer):
@@ -79,7 +78,7 @@ class BarrierInit(Observer):
             f"of its init has run no fence.mbarrier_init since"
         )
         key = ("init-fence", name.partition("[")[0])
-        self.races.reporter.add("mbarrier", "review", message, _FENCE, split, key, barrier=name)
+        self.races.reporter.add("mbarrier", "review", message, CAUSES["init-fence"], split, key, barrier=name)
 
     def _used_early(self, split, place, what: str) -> None:
         """One finding for all barriers of a name."""
@@ -92,8 +91,7 @@ class BarrierInit(Observer):
             "mbarrier",
             "error",
             f"{name} of CTA {place[0]} is used ({what}) while nothing orders this after its mbarrier.init",
-            "between init and use: fence.mbarrier_init and cta_sync, or cluster_sync for another CTA's "
-            "barrier",
+            CAUSES["init-order"],
             split,
             key=("init-order", place[1]),
             barrier=name,

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.race.clock_rows import rows_of
 from ptxsim.events.observer import Observer
 
-_HINT = "who arrives again (bar.arrive), or uses the id of others, waits first for who was there before"
 _SETTLED = 2  # rounds in a row of which every arrival comes after the one that waits: later ones do too
 
 
@@ -84,6 +84,6 @@ class BarrierRounds(Observer):
             f"rounds of {count // 32}: in another order it is this wait that is left over, and hangs"
         )
         finding = self.races.reporter.add(
-            "collective", "error", message, _HINT, None, ("left", key[1]), cause="left"
+            "collective", "error", message, CAUSES["left-over"], None, ("left", key[1])
         )
         finding.where = finding.where or one.place

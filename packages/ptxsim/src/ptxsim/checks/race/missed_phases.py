@@ -11,14 +11,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.events.observer import Observer
 from ptxsim.machine.split import Location
-
-_HINT = (
-    "whoever completes a phase must come after all waits for the one before: arrive after the wait, and "
-    "start with the parity of the phase that you mean (a fresh barrier lets parity 1 pass)"
-)
 
 
 @dataclass(frozen=True)
@@ -148,4 +144,4 @@ class MissedPhases(Observer):
             cta = wait.warp // cluster.warps_per_cta
             where = Location(cluster, wait.warp, cta, 0, wait.lanes, wait.row)
             key = ("missed", name.partition("[")[0])
-            reporter.add("mbarrier", "error", message, _HINT, where, key, barrier=name, cause="missed")
+            reporter.add("mbarrier", "error", message, CAUSES["missed"], where, key, barrier=name)

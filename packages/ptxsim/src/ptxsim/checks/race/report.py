@@ -50,12 +50,11 @@ def report(races, pairs: dict[tuple, Pair]) -> None:
         evidence = {
             "place": pair.place,
             "missing": edge.text,
-            "cause": edge.cause,
             "first": side_of(races, pair.first),
             "second": side_of(races, pair.second),
         }
         place = _split(races, pair.second) if edge.at is None else _standing(races, *edge.at)
-        finding = races.reporter.add(kind, severity, what, edge.hint, place, pair.key, **evidence)
+        finding = races.reporter.add(kind, severity, what, edge.cause, place, pair.key, **evidence)
         finding.count += pair.count - 1
         if (kind, severity) == ("race", "error"):
             _drop_consequence(races, pair)

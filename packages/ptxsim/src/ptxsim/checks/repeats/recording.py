@@ -9,6 +9,7 @@ each way that a cluster can go.
 from __future__ import annotations
 
 import itertools
+import operator
 from collections import deque
 
 from ptxsim.checks.race.across_processes import detector
@@ -46,7 +47,9 @@ class Recordings:
 
     def __init__(self, checker: Bus):
         self.checker = checker
-        self.footprint = Footprint(detector(checker).history, MOST_BYTES)
+        races = detector(checker)
+        assert races is not None  # of every launch that is checked
+        self.footprint = Footprint(races.history, MOST_BYTES)
         self.separate = GlobalRows()
         self.known: list[list[tuple]] = []
         self.held = 0  # bytes of the accesses of those
@@ -79,7 +82,7 @@ class Recordings:
 
     def _start_recording(self, cluster) -> None:
         self._start(self.recording)
-        self.keys = deque(maxlen=MOST_EVENTS)
+        self.keys: deque[tuple] = deque(maxlen=MOST_EVENTS)
         self.recording["append"] = self.keys.append
         self.checker.start(cluster)
 
@@ -113,7 +116,7 @@ class Recordings:
 
     def _differs(self, key: tuple) -> None:
         """Another cluster may have done the same so far, and then this."""
-        at = len(self.followed) - self.rest.__length_hint__() - 1
+        at = len(self.followed) - operator.length_hint(self.rest) - 1
         for other in self.known:
             if len(other) > at and other[at] == key and other[:at] == self.followed[:at]:
                 self._follow(other, at + 1)

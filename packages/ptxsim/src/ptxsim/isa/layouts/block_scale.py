@@ -73,9 +73,10 @@ def decode_block_scaled(bits: int, kind: str, factors: int, cta_group: int) -> B
     ids = field(29, 2), field(4, 2)
     if any(i % factors for i in ids):
         raise ValueError(f"{where}: SFA_ID {ids[0]}, SFB_ID {ids[1]} with {factors} factors along K")
-    flags = [bool(field(low, 1)) for low in (15, 16, 13, 14)]
+    a_mn, b_mn, negate_a, negate_b = (bool(field(low, 1)) for low in (15, 16, 13, 14))
     return BlockScaled(
-        m, n, _K[kind] * (1 + field(2, 1)), *types, "f32", *flags, False, bool(field(2, 1)),
+        m, n, _K[kind] * (1 + field(2, 1)), types[0], types[1], "f32",
+        a_mn, b_mn, negate_a, negate_b, False, bool(field(2, 1)),
         factors=factors, scale=scales[field(23, 1)], a_id=ids[0], b_id=ids[1],
     )  # fmt: skip
 

@@ -176,13 +176,17 @@ def decode_instruction_descriptor(
         _check_ws(where, m, n)
     else:
         _check_shape(where, m, n, kind, cta_group)
-    flags = [bool(_field(bits, low, 1)) for low in (15, 16, 13, 14, 3)]
     selector = _field(bits, 0, 2) if sparse else 0
     if selector and kind not in ("f16", "tf32"):
         raise ValueError(f"{where}: sparsity selector {selector}, expected 0")
     if selector > 1:
         raise NotImplementedError(f"sparsity selector {selector}")
-    return InstructionDescriptor(m, n, MMA_K[kind] * (2 if sparse else 1), *types, *flags, sparse, selector)
+    a_mn, b_mn, negate_a, negate_b, saturate = (bool(_field(bits, low, 1)) for low in (15, 16, 13, 14, 3))
+    a_type, b_type, d_type = types
+    return InstructionDescriptor(
+        m, n, MMA_K[kind] * (2 if sparse else 1), a_type, b_type, d_type,
+        a_mn, b_mn, negate_a, negate_b, saturate, sparse, selector,
+    )  # fmt: skip
 
 
 def _check_shape(where: str, m: int, n: int, kind: str, cta_group: int) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 
-def table(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The arrays, broadcast against each other, as int64."""
+def table(*arrays: np.ndarray) -> Any:
+    """A tuple of the arrays, broadcast against each other, as int64 that nobody writes."""
     found = tuple(np.array(array, np.int64, order="C") for array in np.broadcast_arrays(*arrays))
     for array in found:
         array.setflags(write=False)

@@ -77,7 +77,7 @@ def _isspacep(instr: Instr) -> ScalarOp:
 
 def _mapa(instr: Instr) -> ScalarOp:
     """.shared::cluster takes an address of the shared window. Of a 64-bit generic one chips keep the upper
-    half, so that it stays generic: production kernels rely on it (nvfp4_gemm of the TIRx library).
+    half, so that it stays generic: production kernels rely on it (nvfp4 GEMMs).
     """
     kind, window = instr.mods[-1], "shared::cluster" in instr.mods
     base = "" if window else f" | np.uint64({SHARED_BASE})"

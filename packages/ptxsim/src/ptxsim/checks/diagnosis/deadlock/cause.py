@@ -1,19 +1,29 @@
-"""A cause of a standstill, and what all detectors of causes ask of the waits."""
+"""What is found of a standstill, and what all that look for its cause ask of the waits."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ptxsim.causes.catalogue import CAUSES
+from ptxsim.causes.cause import Cause
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.grammar import agree
 
 
 @dataclass(frozen=True)
-class Cause:
+class Found:
+    """The cause of a standstill, told of one group that waits."""
+
+    cause: Cause
     sentence: str
-    hint: str
     waiter: Waiter
-    name: str = ""  # for the order of findings (causes/ranking.py); else that of the detector
+
+
+def found(name: str, waiter: Waiter, /, **facts) -> Found:
+    """The cause of this name, told with these facts and with who waits for what."""
+    cause = CAUSES[name]
+    own = {"waits": says(waiter, "waits"), "has": agree(waiter.who, "has"), "wants": waiter.wants}
+    return Found(cause, cause.tell(**own | facts), waiter)
 
 
 def find_cycle(model: Model, start: Waiter | None = None) -> list[Waiter]:

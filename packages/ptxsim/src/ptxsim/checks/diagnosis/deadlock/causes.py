@@ -1,134 +1,80 @@
 """The likely cause of a standstill: what is wrong with the first wait that no other wait explains.
 
 Each detector looks at one group that waits and says what is wrong with what it waits for, or nothing. The
-first detector of CAUSES that answers for any group gives the cause.
+first detector of DETECTORS that answers for any group gives the cause.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from ptxsim.checks.diagnosis.deadlock.cause import Cause, barrier_of, find_cycle, itself, says
+from ptxsim.checks.diagnosis.deadlock.cause import Found, barrier_of, find_cycle, found, itself, says
 from ptxsim.checks.diagnosis.deadlock.parity import flipped_early, not_flipped
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.grammar import agree, is_plural
+from ptxsim.checks.diagnosis.rivals import shifted
 from ptxsim.checks.diagnosis.running_ahead import why
 from ptxsim.machine.endless import loop_around, loop_without_end
 
-_COUNT_HINT = (
-    "init(count) is the number of arrivals per round: all threads that arrive, of both CTAs, or 1 per commit"
-)
-_BYTES_HINT = "the bytes given to arrive are the sum of all copies that signal this barrier in a phase"
-_LOOP_HINT = (
-    "both sides of a barrier must run the same number of rounds: compare their loops over K and over tiles "
-    "(each role needs its own next_tile())"
-)
-_ONCE_HINT = (
-    "one signal lets one wait pass: look at the phase of this wait, and whether it stands here once too often"
-)
-_ENDLESS_HINT = (
-    "nothing in the loop changes what its condition reads: a loop over tiles ends with next_tile(), "
-    "in every role"
-)
-_SILENT_HINT = "the arrive, commit or load for it is missing, or under a condition that no thread meets"
-_ROUTE_HINT = "look at the slot index, at cta_id, and at cta_mask (one bit per CTA that is to hear it)"
-_START_HINT = "one side must start: PipelineState.init(is_producer=True) lets the first wait pass"
-_ORDER_HINT = "both sides must go through stages and phases in the same order, from the same start"
-_SELF_HINT = "who signals a barrier and waits for it signals first: look at their order, then at the phase"
-_SYNC_HINT = "every thread of the CTA (every CTA of the cluster) must come to the same sync: none may skip it"
-_REMOTE_HINT = (
-    "mbar=bar.remote_view(0).ptr_to([stage]) for the loads of both CTAs: one barrier counts all bytes"
-)
-_WARP_HINT = "all lanes named by the instruction must come to it: no divergent guard around it"
-_REGISTER_HINT = (
-    "setmaxnreg: who needs few registers runs dec first; the counts of all {threads} threads are together "
-    "no more than the CTA has at launch (65536 at most)"
-)
-_GROUP_HINT = "all four warps of a warpgroup execute every wgmma: no condition on the warp or lane around it"
-_ALLOC_HINT = "one warp of the CTA allocates, once: warp_id counts within a warpgroup, so name wg_id too"
-_PAIR_HINT = (
-    "with cta_group 2 one warp of each CTA of the pair executes alloc: no condition on the CTA around it"
-)
 
-
-def find_cause(model: Model) -> Cause:
+def find_cause(model: Model) -> Found:
     """The first answer of the detectors; the first wait itself where none has one."""
-    for detect in CAUSES:
+    for detect in DETECTORS:
         for waiter in model.waiters:
-            cause = detect(model, waiter)
-            if cause is not None:
-                return (
-                    cause if cause.name else replace(cause, name=detect.__name__.strip("_").replace("_", " "))
-                )
-    waiter = next((w for w in model.waiters if w.kind != "poll"), model.waiters[0])
-    return Cause(f"{says(waiter, 'waits')} for {waiter.wants} forever", "", waiter)
+            answer = detect(model, waiter)
+            if answer is not None:
+                return answer
+    return found("standstill", next((w for w in model.waiters if w.kind != "poll"), model.waiters[0]))
 
 
 # ---- detectors ----
 
 
-def _no_init(model: Model, waiter: Waiter) -> Cause | None:
+def _no_init(model: Model, waiter: Waiter) -> Found | None:
     if waiter.kind != "mbarrier" or waiter.place in model.cluster.mbarriers:
         return None
-    return Cause(f"{model.name(waiter.place)} is waited on and was never initialised", "", waiter)
+    return found("no-init", waiter, name=model.name(waiter.place))
 
 
-def _collective(model: Model, waiter: Waiter) -> Cause | None:
+def _collective(model: Model, waiter: Waiter) -> Found | None:
     if waiter.kind != "collective":
         return None
     others = ", ".join(h.state for h in waiter.helpers) or "have ended"
-    return Cause(f"{says(waiter, 'waits')} for {waiter.wants}, which {others}", _WARP_HINT, waiter)
+    return found("lanes", waiter, others=others)
 
 
-def _alloc(model: Model, waiter: Waiter) -> Cause | None:
+def _alloc(model: Model, waiter: Waiter) -> Found | None:
     if waiter.kind != "tmem-alloc":
         return None
-    return Cause(
-        f"{says(waiter, 'waits')} for {waiter.wants}: all are allocated, nobody frees them",
-        _ALLOC_HINT,
-        waiter,
-    )
+    return found("alloc", waiter)
 
 
-def _pair(model: Model, waiter: Waiter) -> Cause | None:
+def _pair(model: Model, waiter: Waiter) -> Found | None:
     if waiter.kind != "tmem-pair":
         return None
-    return Cause(f"{says(waiter, 'waits')} in {waiter.detail['what']} for {waiter.wants}", _PAIR_HINT, waiter)
+    return found("pair", waiter, what=waiter.detail["what"])
 
 
-def _registers(model: Model, waiter: Waiter) -> Cause | None:
+def _registers(model: Model, waiter: Waiter) -> Found | None:
     if waiter.kind != "registers":
         return None
-    now, free, threads = (waiter.detail[name] for name in ("now", "free", "threads"))
-    text = (
-        f"{says(waiter, 'waits')} for {waiter.wants}: its warps have {now} a thread, and the pool of the CTA "
-        f"{free} of the {32 * (waiter.detail['count'] - now)} that a warp asks for"
-    )
-    return Cause(text, _REGISTER_HINT.format(threads=threads), waiter)
+    now, free = waiter.detail["now"], waiter.detail["free"]
+    return found("registers", waiter, now=now, free=free, more=32 * (waiter.detail["count"] - now))
 
 
-def _warpgroup(model: Model, waiter: Waiter) -> Cause | None:
+def _warpgroup(model: Model, waiter: Waiter) -> Found | None:
     if waiter.kind != "wgmma":
         return None
     lanes = dict.fromkeys(model.absent_warps(waiter), 0xFFFF_FFFF)
     others = ", ".join(dict.fromkeys(h.state for h in waiter.helpers)) or "has ended"
     absent = model.role(waiter.cta, lanes)
-    return Cause(
-        f"{says(waiter, 'waits')} for a wgmma that {absent} never {agree(absent, 'issues')} ({others})",
-        _GROUP_HINT,
-        waiter,
-    )
+    return found("warpgroup", waiter, absent=absent, issues=agree(absent, "issues"), others=others)
 
 
-def _bytes(model: Model, waiter: Waiter) -> Cause | None:
+def _bytes(model: Model, waiter: Waiter) -> Found | None:
     barrier, _ = barrier_of(model, waiter)
     if barrier is None or barrier.pending or not barrier.tx or loads_to_come(model, waiter.place):
         return None
-    text = (
-        f"{model.name(waiter.place)} expects {barrier.announced} B in phase {barrier.phase} and gets "
-        f"{barrier.delivered} B: it never completes"
-    )
-    return Cause(text, _BYTES_HINT, waiter)
+    facts = {"announced": barrier.announced, "delivered": barrier.delivered, "phase": barrier.phase}
+    return found("bytes", waiter, name=model.name(waiter.place), **facts)
 
 
 def loads_to_come(model: Model, place: tuple[int, int]) -> bool:
@@ -143,7 +89,7 @@ def loads_to_come(model: Model, place: tuple[int, int]) -> bool:
     return any(rows & model.reach(w) and not now & set(w.lanes) for w in model.waiters)
 
 
-def _own_barrier(model: Model, waiter: Waiter) -> Cause | None:
+def _own_barrier(model: Model, waiter: Waiter) -> Found | None:
     """Bytes are missing here, and came to the same barrier of another CTA, where nobody expects them."""
     barrier, history = barrier_of(model, waiter)
     if history is None or barrier.tx <= 0 and barrier.pending < barrier.expected:
@@ -153,15 +99,20 @@ def _own_barrier(model: Model, waiter: Waiter) -> Cause | None:
         late = model.cluster.mbarriers[place].tx < 0
         if place[1] == waiter.place[1] and place[0] != waiter.place[0] and loads and late and not other.waits:
             line, name = model.program.instrs[loads[0]].src, model.reporter.shared_name(place[1])
-            text = (
-                f"the loads of CTA {place[0]} (line {line}) report to its own {name}, where nobody waits; "
-                f"CTA {waiter.place[0]} waits for them at the {name} of CTA {waiter.place[0]}"
-            )
-            return Cause(text, _REMOTE_HINT, waiter)
+            return found("own-barrier", waiter, theirs=place[0], line=line, name=name, mine=waiter.place[0])
     return None
 
 
-def _ahead(model: Model, waiter: Waiter) -> Cause | None:
+def _shifted(model: Model, waiter: Waiter) -> Found | None:
+    """Signals and waits of the ring are some elements apart, all along."""
+    barrier, _ = barrier_of(model, waiter)
+    rival = shifted(model.cluster, waiter.place, model.reporter) if barrier is not None else None
+    if rival is None:
+        return None
+    return Found(rival.cause, f"{says(waiter, 'waits')} for {waiter.wants}: {rival.text}", waiter)
+
+
+def _ahead(model: Model, waiter: Waiter) -> Found | None:
     barrier, history = barrier_of(model, waiter)
     if history is None or barrier.phase < 2 or history.seen >= barrier.phase - 2:
         return None
@@ -170,25 +121,20 @@ def _ahead(model: Model, waiter: Waiter) -> Cause | None:
         f"{model.name(waiter.place)} completed phases {history.seen + 1} to {barrier.phase - 1} before "
         f"the wait for phase {barrier.phase - 2} saw it: {reason.text}"
     )
-    return Cause(text, reason.hint, waiter, reason.cause)
+    return Found(reason.cause, text, waiter)
 
 
-def _bytes_only(model: Model, waiter: Waiter) -> Cause | None:
+def _bytes_only(model: Model, waiter: Waiter) -> Found | None:
     barrier, _ = barrier_of(model, waiter)
     if barrier is None or barrier.pending != barrier.expected or barrier.tx >= 0:
         return None
     if any(not h.done for h in waiter.helpers if "loads" not in h.what and "would" not in h.what):
         return None
-    text = (
-        f"{model.name(waiter.place)}: TMA has delivered {-barrier.tx} B, but nobody has arrived "
-        f"(0/{barrier.expected}) to expect them"
-    )
-    return Cause(
-        text, "after issuing the copies, the same thread executes arrive(bytes) once per phase", waiter
-    )
+    name = model.name(waiter.place)
+    return found("bytes-only", waiter, name=name, bytes=-barrier.tx, expected=barrier.expected)
 
 
-def _partial(model: Model, waiter: Waiter) -> Cause | None:
+def _partial(model: Model, waiter: Waiter) -> Found | None:
     """Some arrivals came, and everybody who could arrive has done so."""
     barrier, history = barrier_of(model, waiter)
     if history is None or not 0 < barrier.pending < barrier.expected:
@@ -201,16 +147,17 @@ def _partial(model: Model, waiter: Waiter) -> Cause | None:
     known = {w for (how, w, _) in history.sources if how != "load"}
     if any(known & set(w.lanes) for w in late):
         return None
-    count = barrier.expected - barrier.pending
-    text = (
-        f"{model.name(waiter.place)} never completes phase {barrier.phase}: only {count} of "
-        f"{barrier.expected} arrivals came ({_arrived(model, waiter, history)}), and every thread that "
-        f"signals it has already done so"
-    )
     elsewhere = _elsewhere(model, waiter)
-    if elsewhere:
-        text += f" (others went to {elsewhere})"
-    return Cause(text, _COUNT_HINT, waiter)
+    return found(
+        "partial",
+        waiter,
+        name=model.name(waiter.place),
+        phase=barrier.phase,
+        count=barrier.expected - barrier.pending,
+        expected=barrier.expected,
+        arrived=_arrived(model, waiter, history),
+        others=f" (others went to {elsewhere})" if elsewhere else "",
+    )
 
 
 def _arrived(model: Model, waiter: Waiter, history) -> str:
@@ -246,18 +193,17 @@ def _elsewhere(model: Model, waiter: Waiter) -> str:
     return ", ".join(model.name(p) for p in found)
 
 
-def _misrouted(model: Model, waiter: Waiter) -> Cause | None:
+def _misrouted(model: Model, waiter: Waiter) -> Found | None:
     barrier, history = barrier_of(model, waiter)
     if history is None or any(how != "load" for how, _, _ in history.sources):
         return None
     elsewhere = _elsewhere(model, waiter)
     if not elsewhere:
         return None
-    text = f"nobody ever signals {model.name(waiter.place)}; what is meant for it goes to {elsewhere}"
-    return Cause(text, _ROUTE_HINT, waiter)
+    return found("misrouted", waiter, name=model.name(waiter.place), elsewhere=elsewhere)
 
 
-def _endless(model: Model, waiter: Waiter) -> Cause | None:
+def _endless(model: Model, waiter: Waiter) -> Found | None:
     """The loop around the wait has no way out, and whoever could end the wait has ended."""
     if waiter.kind != "mbarrier" or not all(h.done or h.waiter is not None for h in waiter.helpers):
         return None
@@ -266,48 +212,38 @@ def _endless(model: Model, waiter: Waiter) -> Cause | None:
         return None
     lines = sorted({i.src for i in model.program.instrs[loop[0] : loop[1] + 1] if i is not None and i.src})
     where = f"lines {lines[0]} to {lines[-1]}" if lines else waiter.line
-    text = (
-        f"{says(waiter, 'waits')} for {model.name(waiter.place)} once too often: "
-        f"nothing lets {'them' if is_plural(waiter.who) else 'it'} leave the loop at {where}"
-    )
-    return Cause(text, _ENDLESS_HINT, waiter)
+    them = "them" if is_plural(waiter.who) else "it"
+    return found("endless-wait", waiter, name=model.name(waiter.place), them=them, where=where)
 
 
-def _silent(model: Model, waiter: Waiter) -> Cause | None:
+def _silent(model: Model, waiter: Waiter) -> Found | None:
     """Nobody has signalled the barrier, and nobody who is left can."""
     barrier, history = barrier_of(model, waiter)
     if history is None or history.sources or waiter.helpers:
         return None
-    text = (
-        f"nobody signals {model.name(waiter.place)}: {says(waiter, 'waits')} for its phase {barrier.phase}, "
-        f"0/{barrier.expected} arrived"
-    )
-    return Cause(text, _SILENT_HINT, waiter)
+    facts = {"name": model.name(waiter.place), "phase": barrier.phase, "expected": barrier.expected}
+    return found("silent", waiter, **facts)
 
 
-def _ended(model: Model, waiter: Waiter) -> Cause | None:
+def _ended(model: Model, waiter: Waiter) -> Found | None:
     barrier, history = barrier_of(model, waiter)
     if history is None or not history.sources or not all(h.done for h in waiter.helpers):
         return None
     rounds, helper = barrier.phase, waiter.helpers[0]
     unit = {"load": "load", "commit": "commit"}.get(helper.how, "round") + "s" * (rounds != 1)
-    waits = f"{says(waiter, 'waits')} for phase {rounds} of {model.name(waiter.place)}, but {helper.who}"
+    facts = {"phase": rounds, "name": model.name(waiter.place), "who": helper.who}
     if not any(_in_loop(model, row) for _, _, row in history.sources):
         times = f"{rounds} time{'s' * (rounds != 1)} ({helper.line})"
-        text = f"{waits} {agree(helper.who, 'signals')} it only {times}"
-        return Cause(text, _ONCE_HINT, waiter)
-    text = (
-        f"{waits} {agree(helper.who, 'has')} left {agree(helper.who, 'its')} loop after {rounds} {unit} "
-        f"({helper.line}) and will not signal again"
-    )
-    return Cause(text, _LOOP_HINT, waiter)
+        return found("ended-once", waiter, signals=agree(helper.who, "signals"), times=times, **facts)
+    facts |= {"has": agree(helper.who, "has"), "its": agree(helper.who, "its")}
+    return found("ended", waiter, rounds=f"{rounds} {unit}", line=helper.line, **facts)
 
 
 def _in_loop(model: Model, row: int) -> bool:
     return loop_around(model.program, row, row) != (row, row)
 
 
-def _sync(model: Model, waiter: Waiter) -> Cause | None:
+def _sync(model: Model, waiter: Waiter) -> Found | None:
     """A CTA or cluster barrier in a ring of waits, or one that the missing threads have left behind."""
     if waiter.kind not in ("bar", "cluster"):
         return None
@@ -317,10 +253,10 @@ def _sync(model: Model, waiter: Waiter) -> Cause | None:
     if missing and not ring and not apart:
         return None
     others = f"; {missing[0].what} {missing[0].state}" if missing else ""
-    return Cause(f"{says(waiter, 'waits')} at {waiter.wants}: {waiter.state}{others}", _SYNC_HINT, waiter)
+    return found("sync", waiter, state=waiter.state, others=others)
 
 
-def _fresh(model: Model, waiter: Waiter) -> Cause | None:
+def _fresh(model: Model, waiter: Waiter) -> Found | None:
     """A ring of waits for the first phase of barriers that nobody has signalled."""
     ring = find_cycle(model, waiter)
     if len(ring) < 2 or any(w.kind != "mbarrier" or w.place not in model.cluster.mbarriers for w in ring):
@@ -328,21 +264,19 @@ def _fresh(model: Model, waiter: Waiter) -> Cause | None:
     if any(model.cluster.mbarriers[w.place].phase or w.detail["parity"] for w in ring):
         return None
     text = " and ".join(f"{w.who} for phase 0 of {model.name(w.place)}" for w in ring[:3])
-    return Cause(f"nobody starts: {text} wait for each other", _START_HINT, ring[0])
+    return found("nobody-starts", ring[0], who=text)
 
 
-def _ring(model: Model, waiter: Waiter) -> Cause | None:
+def _ring(model: Model, waiter: Waiter) -> Found | None:
     ring = find_cycle(model)
     if not ring or waiter is not ring[0]:
         return None
     if len(ring) == 1:
-        text = f"{says(waiter, 'waits')} for {waiter.wants}: {itself(waiter)}"
-        return Cause(text, _SELF_HINT, waiter)
-    text = ", ".join(f"{w.who} for {w.wants}" for w in ring[:4])
-    return Cause(f"a ring of waits: {text}; each would be ended by the next", _ORDER_HINT, ring[0])
+        return found("self-wait", waiter, itself=itself(waiter))
+    return found("ring", ring[0], who=", ".join(f"{w.who} for {w.wants}" for w in ring[:4]))
 
 
-CAUSES = (
+DETECTORS = (
     _no_init,
     _collective,
     _alloc,
@@ -351,6 +285,7 @@ CAUSES = (
     _warpgroup,
     _own_barrier,
     _bytes,
+    _shifted,
     _misrouted,
     _ahead,
     not_flipped,

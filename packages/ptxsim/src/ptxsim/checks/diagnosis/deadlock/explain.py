@@ -34,9 +34,9 @@ def explain(cluster, reporter) -> Finding:
     evidence = {
         "waits": [_data(model, w) for w in model.waiters],
         "cycle": [w.who for w in cycle],
-        "cause": cause.name,
+        "cause": cause.cause.id,
     }
-    return Finding("deadlock", "error", "\n".join(lines), cause.hint, where, evidence)
+    return Finding("deadlock", "error", "\n".join(lines), reporter.hints.hint(cause.cause), where, evidence)
 
 
 def _text(waiter: Waiter, helpers: bool) -> list[str]:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from ptxsim.checks.diagnosis.deadlock.cause import Cause, barrier_of, find_cycle, itself, says
+from ptxsim.checks.diagnosis.deadlock.cause import Found, barrier_of, find_cycle, found, itself, says
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.grammar import agree
 from ptxsim.machine.split import lane_list
 
-_FLIP_HINT = "flip the phase after each wait, keep it from tile to tile, and start it once"
-_WRAP_HINT = "a phase that all stages share flips when the stage wraps to 0, not from stage to stage"
-_FRESH_HINT = "who has to wait for data first starts with phase 0: PipelineState.init(is_producer=False)"
 _FIRST = (" or began at 1", ", or phase 0 was signalled too early")  # alone; in a ring with others
 
 
-def not_flipped(model: Model, waiter: Waiter) -> Cause | None:
+def not_flipped(model: Model, waiter: Waiter) -> Found | None:
     barrier, history = barrier_of(model, waiter)
     if history is None:
         return None
@@ -22,15 +19,20 @@ def not_flipped(model: Model, waiter: Waiter) -> Cause | None:
     seen, asked = history.last_seen(thread), waiter.detail["parity"]
     if seen < 0 or seen & 1 != asked or barrier.phase <= seen + 1:
         return None
-    text = (
-        f"{says(waiter, 'asks')} {model.name(waiter.place)} for parity {asked} again: "
-        f"{agree(waiter.who, 'it has')} seen phase {seen}, phase {seen + 1} has completed too, "
-        f"so this waits for phase {barrier.phase}; the phase was not flipped"
+    return found(
+        "not-flipped",
+        waiter,
+        asks=says(waiter, "asks"),
+        name=model.name(waiter.place),
+        parity=asked,
+        seen=agree(waiter.who, "it has"),
+        phase=seen,
+        next=seen + 1,
+        now=barrier.phase,
     )
-    return Cause(text, _FLIP_HINT, waiter)
 
 
-def flipped_early(model: Model, waiter: Waiter) -> Cause | None:
+def flipped_early(model: Model, waiter: Waiter) -> Found | None:
     """In a ring, perhaps of itself alone: it waits for the open phase and has never seen the one before."""
     barrier, history = barrier_of(model, waiter)
     if history is None or not barrier.phase or waiter.detail["parity"] != barrier.phase & 1:
@@ -42,15 +44,13 @@ def flipped_early(model: Model, waiter: Waiter) -> Cause | None:
     fresh = _passed_fresh(model, waiter, history) if not missed else None
     if fresh is not None:
         return fresh
-    text = (
-        f"{says(waiter, 'waits')} for phase {barrier.phase} of {model.name(waiter.place)}, but "
-        f"{agree(waiter.who, 'has')} never waited for phase {missed}, which is complete: the phase was "
-        f"flipped too early{'' if missed else _FIRST[len(ring) > 1]}"
-    )
-    return Cause(text + (f"; {itself(waiter)}" if len(ring) == 1 else ""), _WRAP_HINT, waiter)
+    first = "" if missed else _FIRST[len(ring) > 1]
+    first += f"; {itself(waiter)}" if len(ring) == 1 else ""
+    facts = {"phase": barrier.phase, "name": model.name(waiter.place), "missed": missed, "first": first}
+    return found("flipped-early", waiter, **facts)
 
 
-def _passed_fresh(model: Model, waiter: Waiter, history) -> Cause | None:
+def _passed_fresh(model: Model, waiter: Waiter, history) -> Found | None:
     """Its first wait for data asked for parity 1, which is not that of phase 0."""
     if not any(how == "load" for how, _, _ in history.sources):
         return None
@@ -62,11 +62,10 @@ def _passed_fresh(model: Model, waiter: Waiter, history) -> Cause | None:
         return None
     row = waiter.row if fresh is None else fresh
     passes = "asks for phase 1 before phase 0" if fresh is None else "on a fresh barrier passes at once"
-    text = (
-        f"{waiter.who} waited for the wrong parity: the first wait for {model.name(waiter.place)} "
-        f"(line {model.program.instrs[row].src}) with parity 1 {passes}; data comes with phase 0"
+    line = model.program.instrs[row].src
+    return found(
+        "fresh-wait", waiter, who=waiter.who, name=model.name(waiter.place), line=line, passes=passes
     )
-    return Cause(text, _FRESH_HINT, waiter, "fresh")
 
 
 def _began_right(model: Model, waiter: Waiter) -> bool:

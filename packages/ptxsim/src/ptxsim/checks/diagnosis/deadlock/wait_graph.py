@@ -28,7 +28,7 @@ _VERBS = {"arrive": "arrives", "commit": "commits its MMAs", "load": "loads by T
 class Helper:
     """Who was to end a wait."""
 
-    what: str  # "WG1 warp 0 commits its MMAs (gemm_kernels.py:812)"
+    what: str  # "WG1 warp 0 commits its MMAs (gemm.cu:812)"
     state: str  # what that agent is doing instead
     waiter: Waiter | None = None  # the group it is in; None: it has ended
     done: bool = False  # it will never again come to the line that helps
@@ -128,10 +128,10 @@ class Model:
             barrier = cluster.unit_state.get(("bar", waiter.cta, detail["number"]))
             arrived = barrier.arrived if barrier else detail["arrived"]
             expected = detail["expected"] or cluster.cta_alive(waiter.cta)
-            call = "cta_sync, " if detail["expected"] is None else "bar.sync, "
+            call = "bar.sync 0, " if detail["expected"] is None else "bar.sync, "
             return f"{call}CTA barrier {detail['number']}", f"{arrived} of {expected} threads arrived"
         if waiter.kind == "cluster":
-            return "the cluster barrier (cluster_sync)", f"missing: {self._absent_ctas()}"
+            return "the barrier of the cluster (barrier.cluster)", f"missing: {self._absent_ctas()}"
         if waiter.kind == "tmem-alloc":
             return f"{detail['columns']} free columns of tensor memory (tcgen05.alloc)", ""
         if waiter.kind == "tmem-pair":

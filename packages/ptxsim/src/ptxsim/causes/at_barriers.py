@@ -1,0 +1,325 @@
+"""Causes that lie in an mbarrier or in who waits for it: counts, phases, elements, bytes, order."""
+
+from __future__ import annotations
+
+from ptxsim.causes.cause import ERRORS, Cause
+
+_COUNT = (
+    "init(count) is the number of arrivals in a phase: every thread that arrives, of all CTAs, and 1 "
+    "per commit"
+)
+_SLOT = "signal and wait for the same element of the array of barriers"
+_PHASE = "flip the phase bit after each wait, and keep it from one loop to the next"
+_READY = (
+    "who waits for data begins with parity 0; parity 1 passes at once, which is for who waits for a "
+    "free buffer"
+)
+_ONE_ISSUER = "elect one thread of one warp: elect.sync alone elects one in each warp that comes to it"
+_BOTH_SIDES = (
+    "both sides of a barrier must run the same number of iterations: compare the bounds of their loops"
+)
+_BYTES = (
+    "the bytes given to expect_tx are the sum of all copies that signal this barrier in a phase: every "
+    "buffer, bytes and not elements, and the copies of all CTAs that report to it"
+)
+_FRESH = "the wait for {name}{line} had passed at once, with parity 1 on a fresh barrier"
+
+AT_BARRIERS = (
+    Cause(
+        "uninitialised",
+        40,
+        "no condition on the initialising thread may skip mbarrier.init; every element needs its own",
+    ),
+    Cause(
+        "init-fence",
+        40,
+        "after the inits fence.mbarrier_init, by the thread that made them; then a barrier of the "
+        "CTA or cluster",
+    ),
+    Cause(
+        "init-order",
+        40,
+        "between init and use: fence.mbarrier_init and a barrier of the CTA, or of the cluster for "
+        "another CTA's barrier",
+    ),
+    Cause(
+        "parity",
+        40,
+        "the parity of a phase is 0 or 1: phase ^= 1 after each wait",
+    ),
+    Cause(
+        "reused",
+        40,
+        "mbarrier.inval, then a barrier of the threads, before its memory holds something else",
+    ),
+    Cause(
+        "empty-commit",
+        110,
+        "the thread that issues the MMAs commits them: a commit covers only what its own thread "
+        "issued before",
+        explains=ERRORS,
+    ),
+    Cause(
+        "no-init",
+        110,
+        "initialise every element of an array of barriers",
+        text="{name} is waited on and was never initialised",
+    ),
+    Cause(
+        "outside-array",
+        110,
+        "stages run from 0 to depth - 1: stage = (stage + 1) % depth, with the depth of the barrier array",
+        text="stage {size} of {array}, a barrier array of {size}, is used at line {line}: that is {name}",
+        explains=ERRORS,
+    ),
+    Cause(
+        "own-barrier",
+        110,
+        "the copies of both CTAs name the barrier of one CTA (mapa): it counts all bytes",
+        text="the loads of CTA {theirs} (line {line}) report to its own {name}, where nobody waits; CTA "
+        "{mine} waits for them at the {name} of CTA {mine}",
+    ),
+    Cause(
+        "issuers",
+        130,
+        _ONE_ISSUER,
+        text="{threads} each issue this {what}",
+    ),
+    Cause(
+        "stale",
+        140,
+        _PHASE,
+    ),
+    Cause(
+        "again-ahead",
+        140,
+        _PHASE,
+        text="the wait for {name}{line} by who signals it let {phase} pass a second time",
+    ),
+    Cause(
+        "not-flipped",
+        140,
+        _PHASE,
+        text="{asks} {name} for parity {parity} again: {seen} seen phase {phase}, phase {next} has "
+        "completed too, so this waits for phase {now}; the phase was not flipped",
+    ),
+    Cause(
+        "fresh-wait",
+        140,
+        _READY,
+        text="{who} waited for the wrong parity: the first wait for {name} (line {line}) with parity 1 "
+        "{passes}; data comes with phase 0",
+    ),
+    Cause(
+        "fresh-read",
+        160,
+        _READY,
+        text=_FRESH,
+    ),
+    Cause(
+        "fresh",
+        170,
+        _READY,
+        text=_FRESH,
+    ),
+    Cause(
+        "slot",
+        170,
+        _SLOT,
+        text="{name} is signalled, but {other} was waited for",
+    ),
+    Cause(
+        "other-issuer",
+        170,
+        "wait for the barrier to which the issuer of these MMAs commits",
+        text="{name} was waited for, to which warp {theirs} commits; warp {mine} issued this MMA",
+    ),
+    Cause(
+        "buffer",
+        170,
+        "fill and read the same element of this buffer: the index that its barrier has",
+        text="{name} is signalled, but {other} was waited for, which is right for {rest}: it is the index of "
+        "{buffer} that differs",
+    ),
+    Cause(
+        "shifted",
+        150,
+        _SLOT,
+        text="{signaller} signals {signalled} first ({line}), {waiter} waits for {awaited} first{where}, and "
+        "so on round the ring, always {distance} apart",
+    ),
+    Cause(
+        "arrives-again",
+        185,
+        "who arrives in every iteration waits, in each, for the one that answers",
+        text="{who} arrives again before the phase is over, though init({count}) has room for each: nothing "
+        "makes it wait",
+    ),
+    Cause(
+        "too-many",
+        170,
+        _COUNT,
+        text="{name} has init({count}), and more arrive in a phase{line}: it does not wait for all of them",
+    ),
+    Cause(
+        "by-thread",
+        170,
+        "tcgen05.commit signals when the MMAs are done; an arrival does not wait",
+        text="{name} was signalled by a thread{line}, not by a commit",
+    ),
+    Cause(
+        "again",
+        170,
+        _PHASE,
+        text="the wait for {name}{line} let {phase} pass a second time",
+    ),
+    Cause(
+        "bytes-announced",
+        180,
+        _BYTES,
+    ),
+    Cause(
+        "bytes",
+        185,
+        _BYTES,
+        text="{name} expects {announced} B in phase {phase} and gets {delivered} B: it never completes",
+    ),
+    Cause(
+        "bytes-only",
+        185,
+        "after issuing the copies, the same thread arrives with expect_tx, once per phase",
+        text="{name}: TMA has delivered {bytes} B, but nobody has arrived (0/{expected}) to expect them",
+    ),
+    Cause(
+        "arrivals",
+        185,
+        _COUNT,
+    ),
+    Cause(
+        "left-open",
+        40,
+        _COUNT,
+    ),
+    Cause(
+        "partial",
+        185,
+        _COUNT,
+        text="{name} never completes phase {phase}: only {count} of {expected} arrivals came "
+        "({arrived}), and every thread that signals it has already done so{others}",
+    ),
+    Cause(
+        "one-cta",
+        180,
+        "one CTA of the cluster arrives on a barrier that counts one arrival for all: test its "
+        "rank, or count both",
+        text="{who} arrive on it at line {line}, but it has init({count})",
+    ),
+    Cause(
+        "misrouted",
+        185,
+        "look at the index of the barrier, at the CTA's rank, and at the multicast mask (one bit "
+        "per CTA that hears it)",
+        text="nobody ever signals {name}; what is meant for it goes to {elsewhere}",
+    ),
+    Cause(
+        "silent",
+        185,
+        "the arrive, commit or load for it is missing, or under a condition that no thread meets",
+        text="nobody signals {name}: {waits} for its phase {phase}, 0/{expected} arrived",
+    ),
+    Cause(
+        "ahead-unwaited",
+        185,
+        "who signals a barrier in every iteration waits, in each, for the one that answers it",
+        text="nobody ever waits for {names}",
+    ),
+    Cause(
+        "ahead-slots",
+        185,
+        _SLOT,
+        text="{names} signalled, but only {others} waited for{line}",
+    ),
+    Cause(
+        "ahead-silent",
+        185,
+        _SLOT,
+        text="{names} waited for, but line {line} signals only {others}",
+    ),
+    Cause(
+        "ahead-arrives",
+        185,
+        "each wait is answered by one arrival of each thread: does the arrive stand in a loop of its own?",
+        text="{who} has arrived {times} times on {name} (line {line}), which lets its signallers go on, "
+        "and waited {waits} for this one",
+    ),
+    Cause(
+        "ahead-count",
+        185,
+        _COUNT,
+        text="{threads} threads ({who}) arrive on it at line {line}, but it has init({count})",
+    ),
+    Cause(
+        "ahead-issuers",
+        185,
+        _ONE_ISSUER,
+        text="{threads} threads ({who}) commit to it at line {line}, but it has init({count})",
+    ),
+    Cause(
+        "ahead-rounds",
+        185,
+        "the loop with the wait must run as many iterations as the one that signals",
+        text="{each} {rounds} times, as init({count}) wants it, and is waited for {waits} times",
+    ),
+    Cause(
+        "ahead",
+        185,
+        "who signals it, and how often in a phase? Compare that with init(count), and with the loop"
+        " that waits",
+        text="{arrivals} arrivals came, and init({count}) makes {count} of them a phase",
+    ),
+    Cause(
+        "missed",
+        185,
+        "whoever completes a phase must come after all waits for the one before: arrive after the "
+        "wait, and start with the parity of the phase that you mean (a fresh barrier lets parity 1 "
+        "pass)",
+    ),
+    Cause(
+        "flipped-early",
+        220,
+        "a phase bit that all stages share flips when the stage wraps to 0, not from stage to stage",
+        text="{waits} for phase {phase} of {name}, but {has} never waited for phase {missed}, which is "
+        "complete: the phase was flipped too early{first}",
+    ),
+    Cause(
+        "ended",
+        240,
+        _BOTH_SIDES,
+        text="{waits} for phase {phase} of {name}, but {who} {has} left {its} loop after {rounds} "
+        "({line}) and will not signal again",
+    ),
+    Cause(
+        "ended-once",
+        240,
+        "one signal lets one wait pass: should this wait stand in a loop, and is its phase the right one?",
+        text="{waits} for phase {phase} of {name}, but {who} {signals} it only {times}",
+    ),
+    Cause(
+        "nobody-starts",
+        240,
+        "one side must start: the first wait for a free buffer asks for parity 1, which passes at once",
+        text="nobody starts: {who} wait for each other",
+    ),
+    Cause(
+        "self-wait",
+        240,
+        "who signals a barrier and waits for it signals first: look at their order, then at the phase",
+        text="{waits} for {wants}: {itself}",
+    ),
+    Cause(
+        "ring",
+        240,
+        "both sides must go through stages and phases in the same order, from the same start",
+        text="a ring of waits: {who}; each would be ended by the next",
+    ),
+)

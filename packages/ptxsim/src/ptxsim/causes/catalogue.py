@@ -1,0 +1,13 @@
+"""All causes, by id. `rank` says which of two findings is told first (ranking.py); a hint that two causes
+share is written once. Which cause a record shows is for checks/diagnosis to say.
+"""
+
+from __future__ import annotations
+
+from ptxsim.causes.at_barriers import AT_BARRIERS
+from ptxsim.causes.cause import Cause
+from ptxsim.causes.elsewhere import ELSEWHERE
+
+CAUSES: dict[str, Cause] = {
+    cause.id: cause for cause in sorted((*AT_BARRIERS, *ELSEWHERE), key=lambda c: c.rank)
+}

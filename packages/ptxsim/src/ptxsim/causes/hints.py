@@ -1,0 +1,40 @@
+"""`Hints`: what to do about a cause, in the words of the language that a kernel was written in.
+
+The catalogue's own hints speak PTX and CUDA C++. A front end with a language of its own hands in a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ptxsim.causes.catalogue import CAUSES
+from ptxsim.causes.cause import Cause
+
+
+@dataclass(frozen=True)
+class Hints:
+    """Hints by the id of a cause, and the language's words for some of the machine's in messages.
+
+    A cause without an entry keeps the catalogue's hint. Raises ValueError for an id that no cause has.
+    """
+
+    of: Mapping[str, str] = field(default_factory=dict)
+    words: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self):
+        unknown = sorted(set(self.of) - set(CAUSES))
+        if unknown:
+            raise ValueError(f"no cause has the id {', '.join(unknown)}; ptxsim.CAUSES lists them")
+
+    def hint(self, cause: Cause) -> str:
+        return self.of.get(cause.id, cause.hint)
+
+    def told(self, message: str) -> str:
+        """A message in the language's words."""
+        for ours, theirs in self.words.items():
+            message = message.replace(ours, theirs)
+        return message
+
+
+CUDA = Hints(words={"bar.sync 0": "__syncthreads()", "barrier.cluster": "cluster.sync()"})

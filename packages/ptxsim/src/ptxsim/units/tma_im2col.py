@@ -1,0 +1,38 @@
+"""TMA in im2col modes (PTX ISA 5.5.4, 5.5.5): what one instruction copies, as boxes of tiled maps, a run of
+pixels along W each.
+"""
+
+from __future__ import annotations
+
+from ptxsim.machine.im2col_map import WIDE, Im2colMap, runs
+
+MODES = ("im2col", "im2col::w", "im2col::w::128", "im2col_no_offs")
+
+
+def mode_of(instr) -> str:
+    """The im2col mode of a copy, "" for a tiled one."""
+    return next((m for m in instr.mods if m in MODES), "")
+
+
+def pieces(cluster, split, tmap: Im2colMap, start: tuple, mode: str, offsets) -> list[tuple] | None:
+    """(tiled map, coordinates, pixels) one after the other in shared memory; None, with a finding, where that
+    is not legal or not modelled. offsets: of the instruction, W first; of .im2col::w its halo and offset.
+    """
+    wide, problem = mode.startswith("im2col::w"), ""
+    pixels = WIDE if mode.endswith("128") else tmap.pixels
+    if wide and not tmap.swizzle:
+        problem = f".{mode} wants a swizzle"
+    elif wide and offsets[0]:
+        message = f"TMA: .{mode} with {offsets[0]} halo pixels is not modelled (PTX ISA 5.5.5.3: a figure)"
+        cluster.reporter.add("unsupported", "incomplete", message, "", split)
+        return None
+    offsets = offsets[1:] if wide else offsets or [0] * (tmap.rank - 2)
+    low, high = tmap.box_of()
+    inside = [a <= x <= b for a, x, b in zip(low, start[1:-1], high, strict=True)]
+    if not problem and not wide and not all(inside):
+        problem = f"pixel {start[1:-1]} lies outside of the bounding box {tuple(low)} to {tuple(high)}"
+    if problem:
+        cluster.reporter.add("descriptor", "error", f"TMA of an im2col map: {problem}", "", split)
+        return None
+    found = runs(tmap, start, pixels, offsets, wide)
+    return [(tmap.run(count), at, count) for at, count in found]

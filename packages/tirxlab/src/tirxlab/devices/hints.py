@@ -1,0 +1,154 @@
+"""What to do about each cause that the simulator names, in the words of TIRX: the table that `sim` hands in.
+
+Keyed by the ids of ptxsim.CAUSES; a cause that is not here keeps the hint in PTX and CUDA C++.
+"""
+
+from __future__ import annotations
+
+import ptxsim
+
+_COUNT = (
+    "init(count) is the number of arrivals per round: all threads that arrive, of both CTAs, or 1 per commit"
+)
+_FLIP = "move on to the next phase after each wait (move_to_next_stage, or phase ^ 1), and start it once"
+_FRESH = (
+    "who waits for data starts with phase 0 (PipelineState: is_producer=False); parity 1 passes at once, "
+    "which is for who waits for a free buffer"
+)
+_SLOT = "signal and wait for the same slot: the pipeline's stage, or the consumer's number, on both sides"
+_ONE = "elect one thread of one warp: a test of warp_id around the elected thread keeps the other warps out"
+_BYTES = (
+    "the bytes given to arrive are the sum of all copies that signal this barrier in a phase: every buffer, "
+    "bytes and not elements, and the loads of both CTAs where both report to one barrier"
+)
+
+OF_CAUSES = {
+    "endless": (
+        "nothing that its condition depends on changes any more: is the tile scheduler (or the state) "
+        "initialised, and does every way round call next_tile() (or advance it)?"
+    ),
+    "endless-wait": (
+        "nothing in the loop changes what its condition reads: a loop over tiles ends with next_tile(), "
+        "in every role"
+    ),
+    "grid": (
+        "does the grid count tiles of D, one CTA (or cluster) for each? Compare Tx.cta_id with the shape of D"
+    ),
+    "shared-id": "give each warpgroup its own barrier id: warpgroup_sync(1 + wg_id), and 0 to cta_sync alone",
+    "not-all-threads": (
+        "cta_sync() is for all threads of the CTA: it stands under no condition on the warp or warpgroup"
+    ),
+    "aligned": "all 32 lanes must execute it: no elect_sync, lane or divergent guard around it",
+    "mma-lanes": 'one elected thread issues it: with Tx.thread(parent="warp")[Tx.ptx.elect_sync()]',
+    "uninitialised": (
+        ".init() acts in thread 0 of the CTA: it must not stand under a condition that thread 0 does not "
+        "meet; every stage needs its own init"
+    ),
+    "no-init": ".init() acts in thread 0 of the CTA; every stage needs its own",
+    "init-fence": (
+        "after the inits fence.mbarrier_init, by the thread that made them; then cta_sync or cluster_sync"
+    ),
+    "init-order": (
+        "between init and use: fence.mbarrier_init and cta_sync, or cluster_sync for another CTA's barrier"
+    ),
+    "outside": "check the tile's coordinates, and the extents of cta_id, against the buffer's shape",
+    "useless-stores": (
+        "one CTA, or one turn of the scheduler, for each tile of the output: is the grid too large, or "
+        "the number of tiles?"
+    ),
+    "early-exit": (
+        "end with cluster_sync(): no CTA may leave, or free TMEM, while its peer still works with it"
+    ),
+    "alloc": "one warp of the CTA allocates, once: warp_id counts within a warpgroup, so name wg_id too",
+    "pair": (
+        "with cta_group 2 one warp of each CTA of the pair executes alloc: no condition on the CTA around it"
+    ),
+    "own-barrier": (
+        "mbar=bar.remote_view(0).ptr_to([stage]) for the loads of both CTAs: one barrier counts all bytes"
+    ),
+    "issuers": _ONE,
+    "ahead-issuers": _ONE,
+    "stale": "flip the phase after each wait: phase ^= 1, or move_to_next_stage()",
+    "again": _FLIP,
+    "again-ahead": _FLIP,
+    "not-flipped": "flip the phase after each wait, keep it from tile to tile, and start it once",
+    "parity": "flip the phase after each wait: phase = phase ^ 1",
+    "fresh": _FRESH,
+    "fresh-read": _FRESH,
+    "fresh-wait": "who has to wait for data first starts with phase 0: PipelineState.init(is_producer=False)",
+    "exchanged": (
+        "a copy writes its first argument, Tx.copy(dst, src): are they exchanged? If not, fill the buffer"
+        " first"
+    ),
+    "no-sync": (
+        'who writes for the tensor core or TMA: fence.proxy_async("shared::cta") by every thread that '
+        "writes, then cta_sync(), then the MMA or the store"
+    ),
+    "slot": _SLOT,
+    "ahead-slots": _SLOT,
+    "shifted": _SLOT,
+    "buffer": "copies and MMA use the stage of the barrier as the index of every buffer: look at this one's",
+    "ahead-silent": _SLOT,
+    "other-issuer": (
+        "each MMA warp commits to its own slot: the consumer's number, in the commit and in the wait"
+    ),
+    "too-many": _COUNT,
+    "same-tile": (
+        "m_st, n_st and the row must differ for all that store: look at them, and at the extents of cta_id"
+    ),
+    "bytes-announced": _BYTES,
+    "bytes": _BYTES,
+    "bytes-only": "after issuing the copies, the same thread executes arrive(bytes) once per phase",
+    "arrivals": _COUNT,
+    "left-open": _COUNT,
+    "partial": _COUNT,
+    "ahead-count": _COUNT,
+    "one-cta": (
+        "a barrier that init(1) counts for the whole cluster is arrived on by one of its CTAs: put the "
+        "arrive under a condition on the CTA's rank, as in `if cbx == 0:`, or count both in init"
+    ),
+    "misrouted": "look at the slot index, at cta_id, and at cta_mask (one bit per CTA that is to hear it)",
+    "ahead-unwaited": (
+        "who signals a barrier round after round waits, in each round, for the one that answers it"
+    ),
+    "unset": (
+        "fill the registers before they are stored: the read of the result, or its cast (Tx.cast), is missing"
+    ),
+    "accumulate": "the first MMA of a tile must overwrite: accum=False, or accum=(k != 0) in the K loop",
+    "copy-fence": (
+        "cp.async writes like a thread: who waits for it (wait_group or its mbarrier) runs "
+        "fence.proxy_async; then the barrier, then TMA or MMA"
+    ),
+    "proxy-fence": (
+        "every thread that writes runs fence.proxy_async after its writes; then the barrier, then TMA or MMA"
+    ),
+    "tcgen05-fence": "tensor memory is handed over by before_thread_sync, the barrier, after_thread_sync",
+    "not-ready": "before reading, wait on the barrier that signals that the data has arrived",
+    "not-free": "before overwriting a buffer, wait on the barrier that marks it free",
+    "freed": (
+        "threads wait for it and read the product before tensor memory is freed (the write-back): that is"
+        " missing"
+    ),
+    "others-waited": (
+        "one thread's wait is not the others': cta_sync() after it, or every thread waits itself"
+    ),
+    "ended": (
+        "both sides of a barrier must run the same number of rounds: compare their loops over K and over "
+        "tiles (each role needs its own next_tile())"
+    ),
+    "sync": "every thread of the CTA (every CTA of the cluster) must come to the same sync: none may skip it",
+    "nobody-starts": "one side must start: PipelineState.init(is_producer=True) lets the first wait pass",
+    "incomplete-output": (
+        "do the tiles of all CTAs, and the columns that each thread stores, cover the whole output? With "
+        "a scheduler: its numbers of tiles and of clusters, and the number given to init"
+    ),
+}
+
+HINTS = ptxsim.Hints(
+    OF_CAUSES,
+    {
+        "bar.sync 0": "cta_sync",
+        "barrier.cluster": "cluster_sync",
+        "the barrier of the cluster (cluster_sync)": "the cluster barrier (cluster_sync)",
+    },
+)

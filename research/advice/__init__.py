@@ -1,0 +1,1 @@
+"""Does the first finding name the cause, does it ever lead astray? Mistakes made by machine."""

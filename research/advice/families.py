@@ -1,0 +1,42 @@
+"""What a cause talks of, by its id, and how a first finding is judged for a mistake of a known family."""
+
+from __future__ import annotations
+
+
+def _ids(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# family -> ids of causes that talk of it, and so would lead to its repair
+FAMILIES: dict[str, frozenset[str]] = {
+    "count": _ids("ahead ahead-count arrivals left-open left-over one-cta partial shared-id too-many"),
+    "phase": _ids(
+        "again again-ahead flipped-early fresh fresh-read fresh-wait missed nobody-starts not-flipped "
+        "parity stale"
+    ),
+    "slot": _ids("ahead-silent ahead-slots shifted misrouted other-issuer outside-array silent slot"),
+    "buffer": _ids("buffer"),
+    "loop": _ids(
+        "ahead-arrives ahead-rounds ended ended-once endless endless-wait grid incomplete-output unseen-load"
+    ),
+    "bytes": _ids("bytes bytes-announced bytes-only"),
+    "wait": _ids(
+        "ahead-unwaited arrives-again early freed missed not-free not-ready others-waited unseen-load"
+    ),
+    "signal": _ids("by-thread bytes-only early ended-once left-open partial silent"),
+    "fence": _ids("copy-fence init-fence proxy-fence tcgen05-fence"),
+    "sync": _ids("early early-exit init-order no-sync not-free not-ready others-waited sync"),
+}
+# Repairs that somebody would try at once: as advice for another family they lead astray.
+SPECIFIC = ("count", "phase", "slot", "buffer", "loop", "bytes")
+
+
+def judged(family: str, cause: str, localised: str) -> str:
+    """ "right": the family's own cause, or no special advice at the right place; "wrong": the advice for
+    another family; "vague": neither.
+    """
+    if cause in FAMILIES[family]:
+        return "right"
+    if any(cause in FAMILIES[other] for other in SPECIFIC):
+        return "wrong"
+    return "right" if localised else "vague"
