@@ -7,17 +7,20 @@ plain copy of an accumulator still receives its value. A in registers is read at
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
+from ptxsim.events.records import SharedSpan
 from ptxsim.isa.address_map import SHARED_START
 from ptxsim.isa.layouts import wgmma_a, wgmma_d
 from ptxsim.isa.number_formats import DECODERS
 from ptxsim.jit.compiled import compiled
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.split import Location, Wait
-from ptxsim.units.matrix_operands import operand_chunks, read_operand
+from ptxsim.units.matrix_operands import Chunks, operand_chunks, read_operand
 from ptxsim.units.mma import registers_of
 from ptxsim.units.registry import refuse, unit
 from ptxsim.units.warp import require_aligned, require_set
@@ -47,9 +50,9 @@ class Part:
 
     where: Location
     form: Form
-    accumulator: Accumulator
+    accumulator: Any  # Accumulator; None in a dry run
     group: int  # number of the warp's wgmma-group that it belongs to
-    a: object  # descriptor, or uint32 (4, 32) registers
+    a: Any  # descriptor, or uint32 (4, 32) registers
     b: int
     accumulate: bool
     token: object = None
@@ -156,7 +159,7 @@ def mma_async(instr):
         b = _uniform(cluster, split, args[2])
         accumulator = _open(cluster, split, warp, slots, form, enabled)
         part = Part(split.at(), form, accumulator, warp.committed, a, b, enabled)
-        part.token = cluster.bus.wgmma_issue(cluster, split)
+        part.token = cluster.bus.wgmma_issue(cluster, split, form.n, form.k)
         _join(cluster, split, warp, part)
 
     return run
@@ -165,7 +168,7 @@ def mma_async(instr):
 def _only_tell(cluster, split, warp: Warp, form: Form) -> None:
     """A warp's share in a dry run: observers hear of it, nothing is multiplied."""
     part = Part(split.at(), form, None, warp.committed, None, 0, True)
-    part.token = cluster.bus.wgmma_issue(cluster, split)
+    part.token = cluster.bus.wgmma_issue(cluster, split, form.n, form.k)
     cluster.tensor_operations += split.warp % 4 == 0
     warp.parts.append((part, Operation([part], done=True)))
 
@@ -211,8 +214,10 @@ def _execute(cluster, operation: Operation) -> None:
     form = parts[0].form
     a, a_chunks = _matrix_a(cluster, parts)
     b, b_chunks = _from_shared(cluster, parts[0], parts[0].b, form.n, form.b, form.b_mn)
-    if cluster.bus.heard:
-        _tell_reads(cluster, parts, a_chunks, b_chunks)
+    for i, part in enumerate(parts):
+        span = _share(part.where.cta, a_chunks, form.a_mn, b_chunks, i)
+        if span is not None:
+            cluster.bus.wgmma_read(cluster, part.token, span)
     a, b = -a if form.negate_a else a, -b if form.negate_b else b
     product = multiply(a, b, form.d)
     rows, columns = wgmma_d(form.n)
@@ -254,15 +259,15 @@ def _add(cluster, part: Part, share: np.ndarray) -> None:
         warp.last[tuple(slots) if isinstance(slots, tuple) else (slots,)] = raw
 
 
-def _tell_reads(cluster, parts: list[Part], a_chunks, b_chunks: np.ndarray) -> None:
-    """Each warp reads its 16 rows of A and all of B, in chunks of 16 bytes of its CTA's window."""
-    for i, part in enumerate(parts):
-        own = b_chunks[:0] if a_chunks is None else np.split(a_chunks, 4)[i]
-        chunks = np.unique(np.concatenate([own.ravel(), b_chunks.ravel()]))
-        cluster.bus.wgmma_read(cluster, part.token, part.where.cta, chunks)
+@functools.lru_cache(maxsize=1024)
+def _share(rank: int, a: Chunks | None, a_mn: bool, b: Chunks | None, number: int) -> SharedSpan | None:
+    """What warp `number` of a warpgroup reads: its 16 rows of A, and all of B."""
+    read = [np.split(a.index.T if a_mn else a.index, 4)[number]] if a is not None else []
+    read += [b.index] if b is not None else []
+    return SharedSpan.of(rank, np.unique(np.concatenate([r.ravel() for r in read]))) if read else None
 
 
-def _matrix_a(cluster, parts: list[Part]) -> tuple[np.ndarray, np.ndarray | None]:
+def _matrix_a(cluster, parts: list[Part]) -> tuple[np.ndarray, Chunks | None]:
     """(float32 (64, K), chunks read or None) of A."""
     form = parts[0].form
     if not form.in_registers:
@@ -272,17 +277,17 @@ def _matrix_a(cluster, parts: list[Part]) -> tuple[np.ndarray, np.ndarray | None
     rows, columns = wgmma_a(form.k, 8 * decoder.bytes)
     for i, part in enumerate(parts):
         lanes = slice(32 * i, 32 * i + 32)
-        raw = np.ascontiguousarray(part.a.T).view(decoder.raw)
+        raw: np.ndarray = np.ascontiguousarray(part.a.T).view(decoder.raw)
         a[rows[lanes], columns[lanes]] = decoder.decode(raw)
     return a, None
 
 
 def _from_shared(
     cluster, part: Part, bits: int, rows: int, kind: str, mn: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """(float32 (rows, K), chunks of 16 bytes, rows first) of a matrix that a descriptor points at."""
+) -> tuple[np.ndarray, Chunks | None]:
+    """(float32 (rows, K), chunks of 16 bytes) of a matrix that a descriptor points at; zeros, None: none."""
     width, depth = DECODERS[kind].bytes, part.form.k
-    nothing = np.zeros((rows, depth), np.float32), np.zeros((rows, 0), np.int64)
+    nothing = np.zeros((rows, depth), np.float32), None
     try:
         chunks = operand_chunks((bits,), rows, width, mn, "sm_90")
     except ValueError as error:
@@ -297,7 +302,7 @@ def _from_shared(
         _report(cluster, part, "out-of-bounds", message)
         return nothing
     values = read_operand(cluster, part.where.cta, chunks, rows, kind, mn)
-    return values, chunks.index.T if mn else chunks.index
+    return values, chunks
 
 
 def _report(cluster, part: Part, kind: str, message: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from ptxsim.checks.race.shadow_order import SERIAL
 from ptxsim.checks.race.shadow_tmem import rectangle
 from ptxsim.checks.race.vector_clocks import Stamp
 from ptxsim.events.observer import Observer
-from ptxsim.events.records import Footprint, Rectangle
+from ptxsim.events.records import Footprint, Rectangle, SharedSpan
 from ptxsim.machine.tensor_memory import COLUMNS, LANES
 
 _IN_FLIGHT = 64  # wgmma instructions of a warpgroup that can be waited for
@@ -31,7 +32,7 @@ class Tcgen05(Observer):
     def start(self, cluster) -> None:
         self.clocks, self.transfers = self.races.clocks, self.races.transfers
         self.issued: dict[int, Issued] = {}
-        self.latest: Issued | None = None  # commit
+        self.latest: Any = None  # Issued: commit
         self.last: Issued | None = None  # MMA whose clocks are its own
         self.state: tuple | None = None  # of its thread, behind it
 
@@ -51,7 +52,7 @@ class Tcgen05(Observer):
         clocks, thread, stores = self.clocks, self.clocks.agent_of(split.thread), self.history.stores()
         state = thread, clocks.clock.item(thread, thread), clocks.changes, stores
         last = self.last
-        if state == self.state:
+        if state == self.state and last is not None:
             known = last.clock, last.thread_clock, last.tcgen05_clock
             return Issued("mma", split.row, thread, *known, last.queue, 0, last.flags, stores=stores)
         item = self.last = Issued.of("mma", split, clocks)
@@ -130,7 +131,7 @@ class Tcgen05(Observer):
 def _alike(first: Issued, other: Issued) -> bool:
     """Do two MMAs of one thread come after the same? They differ in their issuer's own epoch."""
     same = first.stores == other.stores and len(first.clock) == len(other.clock)
-    return first.clock is other.clock or same and np.count_nonzero(first.clock != other.clock) <= 1
+    return first.clock is other.clock or same and int(np.count_nonzero(first.clock != other.clock)) <= 1
 
 
 class Wgmma(Observer):
@@ -140,13 +141,14 @@ class Wgmma(Observer):
 
     def __init__(self, races):
         self.races, self.history = races, races.history
+        self.spans: dict[SharedSpan, np.ndarray] = {}  # byte ranges in the shadow
 
     def start(self, cluster) -> None:
         self.clocks = self.races.clocks
         self.issued: dict[int, int] = {}  # warp -> instructions
         self.reached: dict[tuple, np.ndarray] = {}  # (queue, epoch) -> thread_clock of those who issued it
 
-    def wgmma_issue(self, cluster, split) -> Issued:
+    def wgmma_issue(self, cluster, split, columns: int, depth: int) -> Issued:
         """One warp's share: it comes after what any lane knows, as all have come here (.sync.aligned)."""
         clocks, agents = self.clocks, self.clocks.agents(split)
         op = Issued("wgmma", split.row, int(agents[0]), most(clocks.clock, agents), _NOTHING, _NOTHING)
@@ -158,9 +160,11 @@ class Wgmma(Observer):
         self.reached.pop((op.queue, op.epoch - _IN_FLIGHT), None)
         return op
 
-    def wgmma_read(self, cluster, token: Issued, rank: int, chunks: np.ndarray) -> None:
-        if len(chunks):
-            self.history.spans(SHARED, spans_of(chunks, rank * self.history.window), False, token)
+    def wgmma_read(self, cluster, token: Issued, span: SharedSpan) -> None:
+        known = self.spans.get(span)
+        if known is None:
+            known = self.spans[span] = spans_of(span.chunks, span.rank * self.history.window)
+        self.history.spans(SHARED, known, False, token)
 
     def wgmma_wait(self, cluster, split, token: Issued) -> None:
         """All warps of the group have come to it, though they hand on no memory access by that."""
