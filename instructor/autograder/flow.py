@@ -13,16 +13,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ptxsim.observing import (
-    DECODERS,
     OFFSET_MASK,
     RANK_SHIFT,
     SHARED_BASE,
     Recorder,
     bytecode,
     is_shared,
-    operand_chunks,
-    pair,
-    result_blocks,
 )
 from ptxsim.tracing import Costs, Timeline
 
@@ -74,45 +70,33 @@ class Flow(Recorder):
 
     # ---- what the tensor core made of it ----
 
-    def mma_issue(self, cluster, split, op) -> None:
-        super().mma_issue(cluster, split, op)
-        if cluster.index == self.index:
-            self.placed[id(op)] = op, self.multiplied[split.thread]
+    def tensor_issue(self, cluster, split, work) -> None:
+        super().tensor_issue(cluster, split, work)
+        if cluster.index == self.index and work.footprint.tile:
+            self.placed[id(work)] = work, self.multiplied[split.thread]
 
-    def mma_execute(self, cluster, ops: list, ranks: list[int]) -> None:
-        super().mma_execute(cluster, ops, ranks)
-        for op in ops if cluster.index == self.index else ():
-            _, events = self.placed.pop(id(op), (op, ()))
-            for event, rank in zip(events, pair(op, cluster), strict=False):
-                self.fed[event] = self._sources(op, rank)
-                self._add_up(cluster, op, rank, event)
+    def tensor_execute(self, cluster, works: list) -> None:
+        super().tensor_execute(cluster, works)
+        for work in works if cluster.index == self.index else ():
+            _, events = self.placed.pop(id(work), (work, ()))
+            for event, rank in zip(events, work.footprint.ranks, strict=False):
+                self.fed[event] = self._sources(work, rank)
+                self._add_up(cluster, work, rank, event)
 
-    def _sources(self, op, rank: int) -> set[int]:
+    def _sources(self, work, rank: int) -> set[int]:
         """The TMA loads whose bytes an MMA reads in one CTA."""
-        shape, found = op.shape, set()
-        operands = (
-            (op.a, shape.m, shape.a_mn_major, shape.a_type),
-            (op.b, shape.n, shape.b_mn_major, shape.b_type),
-        )
-        for descriptor, rows, transposed, kind in operands:
-            if isinstance(descriptor, tuple):
-                continue  # A in tensor memory
-            try:
-                width = DECODERS[kind].bytes
-                chunks = operand_chunks((descriptor,), rows // op.group, width, transposed).index
-            except ValueError:
-                continue  # no descriptor: the machine reports it
-            inside = chunks[(chunks >= 0) & (chunks < self.writers.shape[1])]
-            found.update(np.unique(self.writers[rank, inside]).tolist())
+        found = set()
+        for span in work.footprint.reads:
+            if span.rank == rank:
+                inside = span.chunks[(span.chunks >= 0) & (span.chunks < self.writers.shape[1])]
+                found.update(np.unique(self.writers[rank, inside]).tolist())
         return found - {NOBODY, THREADS}
 
-    def _add_up(self, cluster, op, rank: int, event: int) -> None:
+    def _add_up(self, cluster, work, rank: int, event: int) -> None:
         """The sum that an MMA goes into: a new one, if it overwrites, or adds to zeros."""
-        for lane, _, rows, start, _, columns in result_blocks(op.shape.m, op.shape.n, op.group):
-            lanes = slice(op.lane + lane, op.lane + lane + rows)
-            block = rank, lanes, slice(op.column + start, op.column + start + columns)
-            held = _values(self.owners[block]) if op.accumulate else []
-            if not op.accumulate or (held == [NOBODY] and not cluster.tmem[rank].cells[block[1:]].any()):
+        for block in [cell.block for cell in work.footprint.cells_written if cell.rank == rank]:
+            held = _values(self.owners[block]) if work.accumulates else []
+            if not work.accumulates or (held == [NOBODY] and not cluster.tmem[rank].cells[block[1:]].any()):
                 held = [len(self.sums)]
                 self.sums.append([])
                 self.owners[block] = held[0]
@@ -161,9 +145,9 @@ class Doubled(Flow):
         if cluster.index == self.index and not write:
             self._double(cluster.tmem[split.cta].cells, (split.cta, *cells), self._warp(split))
 
-    def mma_execute(self, cluster, ops: list, ranks: list[int]) -> None:
+    def tensor_execute(self, cluster, works: list) -> None:
         self._restore()
-        super().mma_execute(cluster, ops, ranks)
+        super().tensor_execute(cluster, works)
 
     def _sources(self, op, rank: int) -> set[int]:
         return set()  # nobody asks here

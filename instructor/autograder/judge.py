@@ -1,6 +1,6 @@
 """One run of one artifact, in a process that may be killed: is it right, free of errors, and what did it do?
 
-The inputs are made here from a secret seed. The kernel gets copies: what it writes into them changes nothing.
+The inputs are made here from a secret seed. The kernel gets copies, which it must not change.
 """
 
 from __future__ import annotations
@@ -189,12 +189,18 @@ def lacking(demands: Demands, case: Case, looked_at: dict[int, Evidence]) -> str
 
 
 def _simulate(run: Run, artifact: Artifact, A, B, trace, result=None, **part):
-    """One launch on copies: (Run, D). D is held here alone; it was full of canaries, or is `result`."""
+    """One launch on copies: (Run, D). D is held here alone; it was full of canaries, or is `result`.
+
+    stats["written"]: the inputs that it changed.
+    """
     if result is None:
         result = utils.canaries((run.size[0], run.size[1]), "float16")
     budget = max(1, INSTRUCTIONS // _clusters(artifact))
     arrays = [A.copy(), B.copy(), result]
-    return sim.run(artifact, arrays, order=run.order, trace=trace, max_instructions=budget, **part), result
+    done = sim.run(artifact, arrays, order=run.order, trace=trace, max_instructions=budget, **part)
+    pairs = zip(artifact.buffers, arrays, (A, B), strict=False)
+    done.stats["written"] = [b.name for b, now, old in pairs if now.tobytes() != old.tobytes()]
+    return done, result
 
 
 def _clusters(artifact: Artifact) -> int:
@@ -211,6 +217,10 @@ def _problem(run: Run, done, result: np.ndarray, A: np.ndarray, B: np.ndarray) -
         return f"the run is {done.verdict}: {_one_line(done.findings[0].message) if done.findings else ''}"
     if done.stats.get("changed"):
         return f"the kernel keeps global memory of its own ({done.stats['changed'][0]:.60})"
+    if done.stats["written"]:
+        return (
+            f"the kernel changes its input {done.stats['written'][0]:.60}, which the next launch would find"
+        )
     wrong = _wrong(run, result, A, B)
     return f"{100 * wrong:.3g} % of the numbers are wrong" if wrong else ""
 

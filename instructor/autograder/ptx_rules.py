@@ -31,6 +31,9 @@ def outlives_a_flush(ptx: str) -> str:
     return ""
 
 
+_STARTS = re.compile(r"\b(cudaLaunchDevice\w*|cudaGraphLaunch\w*|cnpLaunch\w*|griddepcontrol\.\w+)")
+
+
 def broken_rule(ptx: str) -> str:
     """What the kernel does that it must not, for a person; "" if nothing."""
     plain = _LEFT_OUT.sub(" ", ptx)
@@ -39,6 +42,9 @@ def broken_rule(ptx: str) -> str:
         return (
             f"the kernel reads %{read[1]}, which tells one machine or launch from another; a GEMM needs none"
         )
+    started = _STARTS.search(plain)
+    if started:
+        return f"the kernel starts another one or waits for one ({started[1]:.60}); one launch makes D"
     declared = [name for name in _STATE.findall(plain) if not _TEXT.match(name)]  # libcu++ declares many
     uses = Counter(found[0] for found in _WORD.finditer(plain))
     kept = [name for name in declared if uses[name] > 1]

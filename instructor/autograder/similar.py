@@ -64,8 +64,17 @@ def alike(found: dict[str, set]) -> list[Pair]:
     """Pairs that share at least LEAST, most alike first."""
     pairs = []
     for (a, ours), (b, theirs) in combinations(sorted((k, v) for k, v in found.items() if v), 2):
-        pairs.append((a, b, len(ours & theirs) / min(len(ours), len(theirs))))
+        pairs.append((a, b, _shared(ours, theirs)))
     return sorted((pair for pair in pairs if pair[2] >= LEAST), key=lambda pair: -pair[2])
+
+
+def _shared(ours: set, theirs: set) -> float:
+    """The shared part of the smaller one. Of a text with too many runs only the lowest hashes are kept
+    (prints.MANY): above them nothing is known of the other one either.
+    """
+    if full := [max(one) for one in (ours, theirs) if len(one) >= prints.MANY]:
+        ours, theirs = ({run for run in one if run <= min(full)} for one in (ours, theirs))
+    return len(ours & theirs) / max(1, min(len(ours), len(theirs)))
 
 
 def built_alike(made: dict[str, set[str]], hidden: set[str]) -> list[Pair]:

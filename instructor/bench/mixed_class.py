@@ -28,7 +28,8 @@ import phases  # noqa: E402
 from corpus import bug_source  # noqa: E402
 from kernel_variants import REFERENCE, file_with, moved, solved, variants  # noqa: E402
 
-from instructor.exploits.catalogue import EXPLOITS, NOISE, SPEED, kernels_file  # noqa: E402
+from instructor.exploits.catalogue import EXPLOITS  # noqa: E402
+from instructor.exploits.exploit import NOISE, SPEED, WORK, honest_step, kernels_file  # noqa: E402
 from tirxlab.cli.handin import write_tar  # noqa: E402
 from tirxlab.rubric import load_rubric  # noqa: E402
 from tirxlab.steps import SKELETON, sections  # noqa: E402
@@ -76,8 +77,9 @@ def early(rng: random.Random) -> Made:
 
 
 def hostile(rng: random.Random) -> Made:
-    found = [e for e in EXPLOITS if e.gain not in (SPEED, NOISE) and not e.top]
-    return kernels_file(rng.choice(found), sections(REFERENCE)), worth(2)
+    found = [e for e in EXPLOITS if e.gain not in (SPEED, NOISE, WORK) and not e.top]
+    chosen = rng.choice(found)
+    return kernels_file(chosen, sections(REFERENCE)), worth(honest_step(chosen))
 
 
 def looping(rng: random.Random) -> Made:

@@ -91,12 +91,12 @@ class Recorder(Observer):
     def tma_global(self, cluster, token, tmap, start):
         self.end(token)
 
-    def mma_issue(self, cluster, split, op):
-        self.mmas[id(op)] = self.begin(cluster, split, "MMA", "")
+    def tensor_issue(self, cluster, split, work):
+        self.mmas[id(work)] = self.begin(cluster, split, "MMA", "")
 
-    def mma_execute(self, cluster, ops, ranks):
-        for op in ops:
-            self.end(self.mmas.pop(id(op), None))
+    def tensor_execute(self, cluster, works):
+        for work in works:
+            self.end(self.mmas.pop(id(work), None))
 
     def tmem_access(self, cluster, split, cells, write, row):
         self.begin(cluster, split, "read TMEM", split.warp % cluster.warps_per_cta)

@@ -259,6 +259,14 @@ def test_copies_stay_listed_however_many_and_however_they_are_dressed():
     assert len(found) == 15 and min(part for _, _, part in found) > 0.9
 
 
+def test_a_copy_stays_listed_beside_any_amount_of_other_text():
+    """More runs than are kept of a text: of the copy's own only a part is among them."""
+    rng = random.Random(1)
+    lines = ["    _ = a" + "".join(f"{rng.choice('+-*/%&|^')}a" for _ in range(60)) for _ in range(600)]
+    ((one, other, part),) = similar({"copy": "\n".join([REFERENCE, *lines, ""]), "first": REFERENCE})
+    assert (one, other) == ("copy", "first") and part > 0.9
+
+
 DRESSED = {  # how a copy is made to look like work of its own
     "renamed": lambda line: re.sub(r"\b(phase|stage|tma|Dreg|wg_id|warp_id)(\w*)", r"x\1\2y", line),
     "numbers": lambda line: re.sub(r"\b(\d+)\b", lambda m: hex(int(m[1])), line) if '"' not in line else line,

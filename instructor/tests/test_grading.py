@@ -198,6 +198,10 @@ def test_every_step_has_demands_and_shares_add_up():
         (".global .align 1 .b8 $str$1[4] = {37, 100};\nmov.u64 %rd1, $str$1;", ""),
         ("\n" * 200_000 + "mov.u32 %r1, %clock;", "%clock"),
         ('.pragma "/*";\nmov.u32 %r1, %clock;\n.pragma "*/";', "%clock"),
+        (".extern .func (.param .b32 r) cudaLaunchDeviceV2\n(.param .b64 a);", "starts another"),
+        ("call.uni (r), cudaGraphLaunch_ptsz, (a);", "starts another"),
+        ("griddepcontrol.launch_dependents;", "starts another"),
+        ("mov.u32 %cudaLauncher, 1;", ""),
         ('// it\'s "quoted\nmov.u32 %r1, %clock; // "', "%clock"),
     ],
 )

@@ -118,11 +118,12 @@ def test_outputs_are_overwritten_and_l2_is_flushed_before_each_timed_launch():
     kernel = object.__new__(driver.Kernel)
     kernel.driver, kernel._l2_bytes = Fake(), lambda: 64
     kernel.launch = lambda pointers, stream: calls.append(("launch",))
-    kernel.timed({}, warmup=2, repeat=3, poison=[(4096, 256)])
+    kernel.timed({}, warmup=2, repeat=3, poison=[(4096, 256)], fresh=[(512, 8192, 64)])
     names = [call[0] for call in calls]
     assert names.count("launch") == 5
     for at in [n for n, name in enumerate(names) if name == "launch"][2:]:
-        before = calls[at - 3 : at]
+        copied, *before = calls[at - 4 : at]
+        assert copied == ("cuMemcpyDtoDAsync", 512, 8192, 64)
         assert [call[0] for call in before] == ["cuMemsetD8Async", "cuMemsetD8Async", "cuEventRecord"]
         assert before[0][1:3] == (4096, driver.POISON) and before[1][3] == 128
 

@@ -18,10 +18,11 @@ SIZE, TILE = (256, 256, 128), (128, 128, 128)
 RECORDED = Run(2, TILE, "integers", "adverse", 5, record=True)
 
 
-def edited(statement: str):
-    """Step 2's artifact with a statement at the head of its CUDA."""
+def edited(statement: str, last: bool = False):
+    """Step 2's artifact with a statement at the head of its CUDA, or at its end."""
     made = draft(gemm_kernels.hgemm_v2(*TILE))
     start = made.cuda.index("{", made.cuda.index('extern "C" __global__')) + 1
+    start = made.cuda.rindex("}") if last else start
     return nvrtc.finish(replace(made, cuda=made.cuda[:start] + statement + made.cuda[start:]))
 
 
@@ -32,6 +33,15 @@ def test_a_kernel_that_spares_its_work_when_d_is_there_already_is_wrong():
     judged = judge(RECORDED, edited(spares))
     assert not judged.right and judged.reason == "it does other work when D holds the product already"
     assert judge(replace(RECORDED, record=False), edited(spares)).right  # one launch does not show it
+
+
+@pytest.mark.parametrize("name, right", [("A", False), ("B", False), ("D", True)])
+def test_a_kernel_that_leaves_something_in_an_input_is_wrong(name, right):
+    """The next launch that is timed could find its answer there."""
+    place = f"((volatile unsigned short *){name}_ptr)[0]"
+    leaves = f"__syncthreads(); if (threadIdx.x == 0) {place} = {place} ^ {0 if right else 1};"
+    judged = judge(replace(RECORDED, record=False), edited(leaves, last=True))
+    assert judged.right == right and (right or f"changes its input {name}" in judged.reason)
 
 
 @pytest.mark.parametrize("number", [1, 3])

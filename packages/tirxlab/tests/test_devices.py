@@ -3,6 +3,7 @@
 import sys
 import textwrap
 import time
+import types
 
 import numpy as np
 import pytest
@@ -183,7 +184,9 @@ while (message := worker.receive(sys.stdin.buffer)) is not None:
     {before}
     worker.send(out, {{"event": "launched"}})
     {after}
-    worker.send(out, {{"event": "done", "seconds": 0.5, "stdout": "hi", "ms": 1.25}}, [blobs[1]])
+    launches = 1 + head["warmup"] + head["repeat"] + {more}
+    done = {{"event": "done", "seconds": 0.5, "stdout": "hi", "ms": 1.25, "launches": launches}}
+    worker.send(out, done, [blobs[1]])
 """
 
 
@@ -191,8 +194,8 @@ while (message := worker.receive(sys.stdin.buffer)) is not None:
 def stand_in(monkeypatch):
     """Put a script in the worker's place; returns the pool."""
 
-    def install(before="pass", after="pass"):
-        code = textwrap.dedent(ECHO).format(before=before, after=after)
+    def install(before="pass", after="pass", more=0):
+        code = textwrap.dedent(ECHO).format(before=before, after=after, more=more)
         pool = cuda._Pool([sys.executable, "-c", code])
         monkeypatch.setattr(cuda, "_pool", lambda: pool)
         pools.append(pool)
@@ -211,6 +214,23 @@ def test_worker_gets_the_arrays_and_gives_the_outputs(stand_in):
     assert run.outputs["D"] is D and (D == A.ravel()).all()
     assert run.verdict == "not checked" and run.not_checked and run.stdout == "hi" and run.seconds == 0.5
     assert cuda.measure(adder(), [A, D]) == 1.25
+
+
+@pytest.mark.parametrize("more", [-1, 1])
+def test_a_time_of_another_number_of_launches_is_none(stand_in, more):
+    stand_in(more=more)
+    with pytest.raises(DeviceError, match="launches in the place of 41"):
+        cuda.measure(adder(), arrays())
+
+
+def test_every_launch_is_counted():
+    kernel = object.__new__(driver.Kernel)
+    kernel.artifact, kernel.function, kernel.launches = adder(params=()), None, 0
+    kernel.driver = types.SimpleNamespace(cuLaunchKernelEx=lambda *_: (types.SimpleNamespace(value=0), None))
+    kernel._config = lambda stream: None
+    kernel.launch({})
+    kernel.launch({})
+    assert kernel.launches == 2
 
 
 def test_a_hanging_kernel_is_killed_and_the_next_one_runs(stand_in, monkeypatch):

@@ -6,17 +6,13 @@ Part of the public face of ptxsim: the names below stay when the rooms behind th
 from ptxsim.events.observer import Observer
 from ptxsim.grid.processes import run_clusters
 from ptxsim.isa.address_map import OFFSET_MASK, RANK_SHIFT, SHARED_BASE, SHARED_START
-from ptxsim.isa.number_formats import DECODERS
 from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
 from ptxsim.machine.occupancy import SM_CTAS, SM_SHARED, SM_THREADS
 from ptxsim.report.findings import Reporter
 from ptxsim.trace.recorder import Recorder
-from ptxsim.units.matrix_operands import operand_chunks
-from ptxsim.units.tcgen05_mma import pair, result_blocks
 
 __all__ = [
-    "DECODERS",
     "OFFSET_MASK",
     "Observer",
     "RANK_SHIFT",
@@ -29,8 +25,5 @@ __all__ = [
     "SM_THREADS",
     "bytecode",
     "is_shared",
-    "operand_chunks",
-    "pair",
-    "result_blocks",
     "run_clusters",
 ]

@@ -7,6 +7,7 @@ import types
 import pytest
 
 from ptxsim.checks.lifecycle.descriptors import Descriptors
+from ptxsim.events.records import Footprint
 from ptxsim.isa.layouts import MatrixDescriptor, encode_matrix_descriptor
 
 
@@ -24,9 +25,8 @@ def test_a_descriptor_without_its_fixed_bits_is_a_review_once(mode, marked):
     said, bits = Said(), encode_matrix_descriptor(MatrixDescriptor(1024, 16, 1024, mode))
     checks = Descriptors(None, said)
     for part in (0, 2):
-        checks.mma_issue(
-            None, None, types.SimpleNamespace(a=(bits if marked else bits ^ 1 << 46) + part, b=bits)
-        )
+        read = Footprint((0,), descriptors=((bits if marked else bits ^ 1 << 46) + part, bits))
+        checks.tensor_issue(None, None, types.SimpleNamespace(footprint=read))
     assert {(kind, severity) for kind, severity, _ in said} == (
         set() if marked else {("descriptor", "review")}
     )
@@ -55,5 +55,5 @@ def test_an_operand_behind_the_start_of_a_pattern(start, base, box, severity):
     checks = Descriptors(None, said)
     if box:
         checks.tma_issue(*loaded(*box))
-    checks.mma_issue(None, None, types.SimpleNamespace(a=bits, b=bits))
+    checks.tensor_issue(None, None, types.SimpleNamespace(footprint=Footprint((0,), descriptors=(bits,))))
     assert [(kind, level) for kind, level, _ in said] == ([("misaligned", severity)] if severity else [])

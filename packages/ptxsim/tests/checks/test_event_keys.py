@@ -10,8 +10,10 @@ import pytest
 from ptxsim.checks.repeats import event_keys
 from ptxsim.checks.repeats.global_rows import GlobalRows
 from ptxsim.events.bus import EVENTS, MAKE_TOKENS
+from ptxsim.events.records import Footprint, TensorWork
 from ptxsim.machine.tensor_map import TensorMap
-from ptxsim.units.tcgen05_mma import Mma
+
+FOOTPRINT = Footprint((0,))
 
 
 def arguments() -> dict:
@@ -20,14 +22,10 @@ def arguments() -> dict:
     barrier = SimpleNamespace(phase=1, pending=1, expected=2, tx=0)
     cluster = SimpleNamespace(mbarriers={(0, 64): barrier}, alive=[9] * 8, unit_state={("bar", 0, 3): shape})
     split = SimpleNamespace(row=5, warp=0, mask=1, cta=0, index=0)
-    op = SimpleNamespace(
-        **{"shape": "m", "group": 1, "cta": 0, "a": 1, "b": 2, "lane": 0, "column": 0, "accumulate": True},
-        **{"disabled": (), "ws": False, "scales": None, "where": split},
-    )
-    copy = SimpleNamespace(form="f", descriptor=1, lane=0, column=0, packed=False)
+    work = SimpleNamespace(where=split, footprint=FOOTPRINT, accumulates=True, partial=False)
     tmap = TensorMap(np.zeros((64, 64), np.float16), (8, 8))
     log = np.array([[5, 0, 1 << 40, 8]])
-    split_like = {"split": split, "waiting": [split], "op": op, "ops": [op], "copy": copy}
+    split_like = {"split": split, "waiting": [split], "work": work, "works": [work]}
     places = {"place": (0, 64), "places": [(0, 64)], "token": [(0, 5)], "start": (0, 0), "tmap": tmap}
     places["tokens"] = [[(0, 5)]]
     names = (
@@ -50,7 +48,7 @@ def arguments() -> dict:
     return split_like | places | numbers | arrays | flags | others
 
 
-ROW = dict.fromkeys(("mods", "registers", "cluster", "op", "ops", "copy"))  # the row fixes them, or see below
+ROW = dict.fromkeys(("mods", "registers", "cluster", "works"))  # the row fixes them, or see below
 OTHERS = ROW | {  # parameter -> another value, where it is no number
     "place": (0, 128),
     "places": [(1, 64)],
@@ -60,6 +58,7 @@ OTHERS = ROW | {  # parameter -> another value, where it is no number
     "token": [(1, 5)],
     "tokens": [[(1, 5)]],
     "ranks": [1],
+    "work": SimpleNamespace(footprint=Footprint((0,)), accumulates=True, partial=False),
     "cells": (np.ones((1, 1), int), np.zeros((1, 1), int)),
     "chunks": np.arange(8),
     "tmap": TensorMap(np.zeros((64, 64), np.float16), (8, 16)),
@@ -136,7 +135,6 @@ def test_numbers_are_never_given_twice(monkeypatch):
     assert numbers(np.arange(39)) == numbers(kept[39])
 
 
-def test_ops_are_told_by_their_fields():
-    text = event_keys._PARTS["op"]
-    fields = set(Mma.__dataclass_fields__) - {"where"}
-    assert {f"op.{field}" for field in fields} == set(text.split(", "))
+def test_work_is_told_by_all_that_the_row_does_not_say():
+    fields = set(TensorWork.__annotations__) - {"name", "text", "where", "group"}
+    assert {f"work.{field}" for field in fields} == set(event_keys._PARTS["work"].split(", "))

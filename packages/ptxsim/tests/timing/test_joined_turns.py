@@ -2,7 +2,8 @@
 
 import pytest
 
-from ptxsim.timing.ordering import GLOBAL, JOINED, RUN, hoisted
+from ptxsim.timing.ordering import hoisted
+from ptxsim.timing.steps import JOINED, Global, Step, Stretch
 from ptxsim.timing.tape import Access, Run
 from ptxsim.timing.turns import joined, renamed
 
@@ -26,28 +27,29 @@ def test_long_turns_and_outer_loops_are_left_alone():
     assert {place % len(nest) for place in places} <= {2, 4}
 
 
-def load(name: str, *reads: str) -> tuple:
-    return GLOBAL, (4, 0, 1, False, 1, 0, 128, False), reads, (name,)
+def load(name: str, *reads: str) -> Step:
+    return Step(Global(4, 0, 1, False, 1, 0, 128, False), reads, (name,))
 
 
-def run(reads=(), writes=(), ends=0, slots=4) -> tuple:
+def run(reads=(), writes=(), ends=0, slots=4) -> Step:
     costs = slots, dict.fromkeys(writes, slots), ends, {w: frozenset(reads) for w in writes}, 0.0
-    return RUN, (*costs, dict.fromkeys(reads, 0)), tuple(reads), tuple(writes)
+    return Step(Stretch(*costs, dict.fromkeys(reads, 0)), tuple(reads), tuple(writes))
 
 
 def test_each_load_has_a_register_of_its_own():
     first, _, second, reader = renamed([load("a"), run(["a"]), load("a"), run(["a"], ["b"])])
-    assert first[3] != second[3] and reader[2] == second[3] and set(reader[1][5]) == set(second[3])
-    assert reader[1][3]["b"] == frozenset(second[3])
+    assert first.writes != second.writes and reader.reads == second.writes
+    assert set(reader.does.needed) == set(second.writes)
+    assert reader.does.roots["b"] == frozenset(second.writes)
 
 
-@pytest.mark.parametrize("ends, kinds", [(JOINED, [GLOBAL] * 4 + [RUN] * 4), (1, [GLOBAL, RUN] * 4)])
+@pytest.mark.parametrize("ends, kinds", [(JOINED, [Global] * 4 + [Stretch] * 4), (1, [Global, Stretch] * 4)])
 def test_loads_of_joined_turns_wait_together_and_those_of_others_do_not(ends, kinds):
     turns = [step for n in range(4) for step in (load(f"a{n}"), run([f"a{n}"], ends=ends))]
-    assert [step[0] for step in hoisted(turns)] == kinds
+    assert [type(step.does) for step in hoisted(turns)] == kinds
 
 
 def test_a_masked_load_that_moves_up_is_what_its_register_holds_afterwards():
     default = run([], ["a", "c"])
     (moved, passed) = hoisted([default, load("a")])
-    assert moved[0] == GLOBAL and passed[3] == ("c",)
+    assert type(moved.does) is Global and passed.writes == ("c",)

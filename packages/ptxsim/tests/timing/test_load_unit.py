@@ -7,20 +7,10 @@ from ptxsim.frontend.ast import Instr, Reg
 from ptxsim.timing.accesses import copied, shared_passes
 from ptxsim.timing.chip import chip
 from ptxsim.timing.locality import Locality
-from ptxsim.timing.ordering import (
-    AHEAD,
-    GLOBAL,
-    HELD,
-    ISSUE,
-    PRODUCT,
-    RUN,
-    SHARED,
-    WAIT,
-    among_products,
-    hoisted,
-)
+from ptxsim.timing.ordering import AHEAD, HELD, among_products, hoisted
 from ptxsim.timing.replay import Replay
 from ptxsim.timing.script import script
+from ptxsim.timing.steps import Global, Issue, Product, Shared, Step, Stretch, Wait
 from ptxsim.timing.tape import Access, Copy, Run, Tape, Unit
 from ptxsim.trace.schedule import COPIES, Event
 
@@ -69,27 +59,27 @@ def test_lanes_that_ask_for_the_same_sixteen_bytes_take_two_passes():
 
 def run(slots: int, reads=(), writes=(), branches: bool = False):
     roots = {name: frozenset(reads) for name in writes}
-    return RUN, (slots, slots, branches, roots), tuple(reads), tuple(writes)
+    return Step(Stretch(slots, dict.fromkeys(writes, slots), branches, roots), tuple(reads), tuple(writes))
 
 
 def load(address: str, *to: str):
-    return GLOBAL, (4, 0, 1, False, 1), (address,), to
+    return Step(Global(4, 0, 1, False, 1), (address,), to)
 
 
 def store(value: str):
-    return SHARED, (1, 0.0, True), ("at", value), ()
+    return Step(Shared(1, 0.0, True), ("at", value))
 
 
-def kinds(steps) -> list[int]:
-    return [step[0] for step in steps]
+def kinds(steps) -> list[type]:
+    return [type(step.does) for step in steps]
 
 
 def test_a_load_takes_the_arithmetic_of_its_address_along():
     first, use = load("p", "a"), run(2, ("a", "p"), ("sum",))
     on = run(1, ("p",), ("p",))
     found = hoisted([first, use, on, load("p", "b")])
-    assert kinds(found) == [GLOBAL, GLOBAL, RUN, RUN]
-    assert found[1][2] == ("p",)
+    assert kinds(found) == [Global, Global, Stretch, Stretch]
+    assert found[1].reads == ("p",)
 
 
 def test_but_not_more_of_it_than_registers_allow():
@@ -100,7 +90,7 @@ def test_but_not_more_of_it_than_registers_allow():
 def test_and_not_past_what_gives_it_the_address():
     steps = [load("p", "a"), run(1, ("a",), ("q",)), load("q", "b")]
     found = hoisted(steps)
-    assert kinds(found) == [GLOBAL, GLOBAL, RUN] and found[1][2] == ("a",)  # it waits for the first
+    assert kinds(found) == [Global, Global, Stretch] and found[1].reads == ("a",)  # it waits for the first
 
 
 @pytest.mark.parametrize("words", [1, 2, 4])
@@ -110,15 +100,15 @@ def test_loads_pass_stores_to_shared_memory_while_registers_hold_what_has_come(w
         names = [f"v{i}.{w}" for w in range(words)]
         pairs += [load("p", *names), store(names[0])]
     found = kinds(hoisted(pairs))
-    assert found.index(SHARED) == HELD // words
+    assert found.index(Shared) == HELD // words
 
 
 def test_copies_stand_among_the_products_that_follow_them():
     events = [Event(0, "warp 0", "issue", "cp.async") for _ in range(3)]
-    copies = [(ISSUE, (i, 2), (), ()) for i in range(3)]
-    product, wait = (PRODUCT, (6.3, 24.3), (), ()), (WAIT, (0, 4), (), ())
+    copies = [Step(Issue(i, 2)) for i in range(3)]
+    product, wait = Step(Product(6.3, 24.3)), Step(Wait(0, 4))
     found = among_products([*copies, run(1), product, product, wait, product], events)
-    assert kinds(found) == [RUN, PRODUCT, ISSUE, PRODUCT, ISSUE, ISSUE, WAIT, PRODUCT]
+    assert kinds(found) == [Stretch, Product, Issue, Product, Issue, Issue, Wait, Product]
 
 
 def words(*addresses: int, lanes=LANES * 0) -> Tape:
@@ -144,7 +134,7 @@ def words(*addresses: int, lanes=LANES * 0) -> Tape:
 )
 def test_neighbouring_words_come_by_one_load(addresses, passes):
     found = script(words(*addresses), H200)
-    assert [step[1][0] for step in found.warps[0]] == passes
+    assert [step.does.passes for step in found.warps[0]] == passes
     assert found.slots == len(passes) and found.shared_bytes == 128 * sum(passes)
 
 
@@ -156,7 +146,7 @@ def test_a_barrier_divides_them():
     tape = words(0, 4)
     tape.events.append(Event(0, "warp 0", "wait", "cta_sync"))
     tape.warps[0].insert(1, Unit(-1, 0))
-    assert kinds(script(tape, H200).warps[0]) == [SHARED, WAIT, SHARED]
+    assert kinds(script(tape, H200).warps[0]) == [Shared, Wait, Shared]
 
 
 # ---- the queue before the load unit ----

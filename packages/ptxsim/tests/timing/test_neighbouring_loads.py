@@ -7,8 +7,8 @@ import ptxsim
 from ptxsim.frontend.ast import Instr, Mem, Reg
 from ptxsim.timing.chip import chip
 from ptxsim.timing.neighbours import variable_parts
-from ptxsim.timing.ordering import SHARED
 from ptxsim.timing.script import script
+from ptxsim.timing.steps import Shared
 from ptxsim.timing.tape import Access, Run, Tape
 
 HEAD = """
@@ -102,7 +102,7 @@ def joined(width: int, kinds=None, branch: bool = False) -> int:
         tape.warps[0].append(Access(row, True, False, 32 * width, 1, at=at, lanes=lanes, width=width))
         if branch:
             tape.warps[0].append(Run(2, 2))
-    return sum(step[0] == SHARED for step in script(tape, chip("h200")).warps[0])
+    return sum(type(step.does) is Shared for step in script(tape, chip("h200")).warps[0])
 
 
 @pytest.mark.parametrize("width", [2, 4, 8])

@@ -6,9 +6,9 @@ import pytest
 
 from ptxsim.frontend.ast import Instr, Reg
 from ptxsim.timing.chip import chip
-from ptxsim.timing.ordering import RUN, SHARED
 from ptxsim.timing.script import script
 from ptxsim.timing.spills import NOTHING, REFILL, SPILL, refills
+from ptxsim.timing.steps import Move, Shared, Slots
 from ptxsim.timing.tape import Access, Run, Tape
 
 H200 = chip("h200")
@@ -42,7 +42,7 @@ def test_refills_are_a_share_of_all_other_instructions(cubin, share):
     assert refills(cubin) == share
 
 
-def loading(share: float) -> list[tuple]:
+def loading(share: float) -> list[Move]:
     add = Instr(None, "add", ("s32",), (Reg("%r1"), Reg("%r2"), Reg("%r3")), 1, "")
     load = Instr(None, "ld", ("shared", "f32"), (Reg("%f1"), Reg("%r9")), 2, "")
     tape = Tape([add] * 40 + [load], 1, 1, [[Run(0, 39), Access(40, True, False, 128, 1)]], refills=share)
@@ -50,11 +50,11 @@ def loading(share: float) -> list[tuple]:
 
 
 def test_a_refill_takes_two_slots_and_is_waited_for():
-    (_, plain, *_), (_, spilled, *_) = loading(0.0)[1], loading(0.1)[0]
-    assert spilled[0] == pytest.approx(1.2 * plain[0])
-    assert spilled[2] == pytest.approx(0.1 * plain[0] * H200.l1_latency)
+    plain, spilled = loading(0.0)[1].does, loading(0.1)[0].does
+    assert spilled.slots == pytest.approx(1.2 * plain.slots)
+    assert spilled.refills == pytest.approx(0.1 * plain.slots * H200.l1_latency)
 
 
 def test_without_registers_no_load_moves_ahead():
-    assert [step[0] for step in loading(0.0)] == [SHARED, RUN]
-    assert [step[0] for step in loading(0.1)] == [RUN, SHARED]
+    assert [type(step.does) for step in loading(0.0)] == [Shared, Slots]
+    assert [type(step.does) for step in loading(0.1)] == [Slots, Shared]

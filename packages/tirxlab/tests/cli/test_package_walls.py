@@ -6,6 +6,7 @@ The container is a chroot with what Docker leaves to root: no rights to mount, s
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -56,7 +57,9 @@ def secrets() -> list[str]:
     """Texts of which none may be found."""
     solution = (ROOT / "instructor/solutions/gemm_kernels.py").read_text()
     lines = [line.strip() for line in solution.split("TODO[begin]")[4].splitlines()]
-    return ["change this text every term", "4608, 2304", max(lines, key=len)]
+    hidden = (ROOT / "instructor/hidden.toml").read_text()
+    size = re.search(r"^10 = \[\[(\d+, \d+)", hidden, re.M)[1]
+    return ["change this text every term", size, max(lines, key=len)]
 
 
 def in_container(folder, command: list[str], **more) -> subprocess.CompletedProcess:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptxsim.events.records import TensorWork
+
 
 class Observer:
     parts: tuple[Observer, ...] = ()  # observers that belong to this one; events reach them after it
@@ -69,13 +71,9 @@ class Observer:
     def tmem_wait(self, cluster, split, kind: str) -> None: ...
     def tcgen05_fence(self, cluster, split, after: bool) -> None: ...
     def commit_issue(self, cluster, split): ...
-    def mma_issue(self, cluster, split, op) -> None: ...
-    def mma_execute(self, cluster, ops: list, ranks: list[int]) -> None:
-        """MMAs of one thread that accumulate into one D are done, together."""
-
-    def cp_issue(self, cluster, split, copy) -> None: ...
-    def cp_execute(self, cluster, copy, chunks: np.ndarray, cells) -> None:
-        """A tcgen05.cp reads chunks of shared memory and writes cells = (lanes, columns) of copy.ranks."""
+    def tensor_issue(self, cluster, split, work: TensorWork) -> None: ...
+    def tensor_execute(self, cluster, works: list[TensorWork]) -> None:
+        """A tensor core does this; several if they are MMAs of one thread that accumulate into one D."""
 
     # TMA
     def tma_issue(self, cluster, split, kind: str, tmap, start, ranks: list[int], offset: int): ...

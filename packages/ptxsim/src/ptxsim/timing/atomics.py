@@ -15,7 +15,7 @@ import numpy as np
 
 from ptxsim.frontend.ast import Imm
 from ptxsim.timing.accesses import BANKS, WORD
-from ptxsim.timing.ordering import RUN, SHARED
+from ptxsim.timing.steps import Shared, Step, Stretch
 from ptxsim.timing.tape import Access
 
 LANES = 32
@@ -63,12 +63,12 @@ def _adds_one(instr) -> bool:
     return "add" in instr.mods and isinstance(value, Imm) and value.bits == 1
 
 
-def played(step: Atomic, row, latency: float) -> list[tuple]:
+def played(step: Atomic, row, latency: float) -> list[Step]:
     """The steps of a script for it."""
     if not step.turns:
-        return [(SHARED, (step.passes, latency, True), row.reads, row.writes)]
-    load = SHARED, (1, latency, False), row.reads, (_OLD,)
-    add = RUN, (1, {_OLD: 4}, True, {}, 0.0, {_OLD: 0}), (_OLD,), (_OLD,)
-    swap = SHARED, (step.passes, 2 * latency, False), (_OLD,), (_DONE, *row.writes)
-    back = RUN, (2, {}, True, {}, 0.0, {_DONE: 0}), (_DONE,), ()
+        return [Step(Shared(step.passes, latency, True), row.reads, row.writes)]
+    load = Step(Shared(1, latency, False), row.reads, (_OLD,))
+    add = Step(Stretch(1, {_OLD: 4}, True, needed={_OLD: 0}), (_OLD,), (_OLD,))
+    swap = Step(Shared(step.passes, 2 * latency, False), (_OLD,), (_DONE, *row.writes))
+    back = Step(Stretch(2, {}, True, needed={_DONE: 0}), (_DONE,))
     return [load, add, swap, back] * step.turns

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ptxsim.timing.accesses import shared_passes
+from ptxsim.timing.steps import Step
 from ptxsim.timing.tape import Access, Run
 from ptxsim.timing.turns import UNROLLED
 
@@ -29,16 +30,16 @@ class _Group:
     passes: list[int] = field(default_factory=list)
 
 
-def merged(steps: list, out: list[tuple], made) -> list[tuple]:
+def merged(steps: list, out: list[Step], made) -> list[Step]:
     """The costs `out` of a warp's `steps`; loads that become one stand in the place of the first."""
     parts = made.tape.parts or {}
-    result: list[tuple | None] = list(out)
+    result: list[Step | None] = list(out)
     groups: dict[tuple, _Group] = {}
     known: dict[tuple, _Group] = {}
     branches = 0
     for place, step in enumerate(steps):
         if type(step) is Run:
-            branches += bool(out[place][1][2])
+            branches += bool(out[place].does.branches)
         if type(step) is not Run and not _reads(step) or branches == UNROLLED:
             groups, known, branches = {}, {}, 0
         if type(step) is Access and step.shared and _joins(step):
@@ -61,10 +62,11 @@ def _joins(step: Access) -> bool:
 
 def _again(found: _Group, place: int, step: Access, result: list, made) -> None:
     """What a load of the same words brought serves this one too."""
-    kind, costs, reads, writes = result[found.place]
+    first = result[found.place]
     made.shared_bytes -= 128 * step.passes
     made.slots -= 1
-    result[found.place] = kind, costs, reads, tuple(dict.fromkeys((*writes, *result[place][3])))
+    writes = dict.fromkeys((*first.writes, *result[place].writes))
+    result[found.place] = first._replace(writes=tuple(writes))
     result[place] = None
 
 
@@ -76,15 +78,15 @@ def _join(groups: dict, part: tuple, place: int, step: Access, result: list, mad
         groups[key] = _Group(step.lanes, place, {step.at % WIDE}, [step.passes])
         return groups[key]
     found.parts.add(step.at % WIDE)
-    kind, costs, reads, writes = result[found.place]
-    _, _, more, others = result[place]
+    does, reads, writes = result[found.place]
+    _, more, others = result[place]
     half = len({part // 8 for part in found.parts}) == 1
     at = step.at // 8 * 8 if half else step.at // WIDE * WIDE
     passes = _passes(found.lanes, at, 8 if half else WIDE)
-    made.shared_bytes += 128 * (passes - costs[0] - step.passes)
+    made.shared_bytes += 128 * (passes - does.passes - step.passes)
     made.slots -= 1
     reads, writes = (tuple(dict.fromkeys((*a, *b))) for a, b in ((reads, more), (writes, others)))
-    result[found.place] = kind, (passes, *costs[1:]), reads, writes
+    result[found.place] = Step(does._replace(passes=passes), reads, writes)
     result[place] = None
     return found
 

@@ -256,13 +256,12 @@ class TapeRecorder(Recorder):
             _count(self.tape.fetched, segment, 32 * pieces - 16 * parted)
         return number
 
-    def mma_issue(self, cluster, split, op) -> None:
-        first = len(self.events)
-        super().mma_issue(cluster, split, op)
-        group, shape = op.group, op.shape
+    def tensor_issue(self, cluster, split, work) -> None:
+        first, group, (m, n) = len(self.events), work.group, work.footprint.tile or (0, 0)
+        super().tensor_issue(cluster, split, work)
         for number in range(first, len(self.events)):
             if self.events[number].kind == "mma":
-                self.tape.products[number] = shape.m // group, shape.n, shape.n // group
+                self.tape.products[number] = m // group, n, n // group
 
     def tmem_alloc(self, cluster, split, start, columns, place, group) -> None:
         if cluster.index == self.index and split.cta == 0:

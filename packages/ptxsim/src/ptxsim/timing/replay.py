@@ -18,19 +18,19 @@ from ptxsim.timing.accesses import SECTOR
 from ptxsim.timing.chip import Chip
 from ptxsim.timing.instance import SUBS, Instance
 from ptxsim.timing.locality import Locality
-from ptxsim.timing.script import (
-    GLOBAL,
-    ISSUE,
-    OTHER,
-    PRODUCT,
-    RUN,
-    SHARED,
-    TMEM,
-    TMEM_WAIT,
-    WAIT,
-    Script,
-)
+from ptxsim.timing.script import Script
 from ptxsim.timing.servers import Pipe, Share
+from ptxsim.timing.steps import (
+    Global,
+    Issue,
+    Other,
+    Product,
+    Shared,
+    Slots,
+    Tmem,
+    TmemWait,
+    Wait,
+)
 from ptxsim.trace.schedule import COPIES, LOADS, TENSOR
 
 PORT = 128  # bytes a cycle of shared memory
@@ -82,15 +82,15 @@ class Replay:
         self.launches = Pipe()  # of CTAs: the chip starts one after the other
         self.count = 0
         self.do = {
-            RUN: self._run,
-            SHARED: self._shared,
-            GLOBAL: self._global,
-            PRODUCT: self._product,
-            OTHER: self._other,
-            ISSUE: self._issue,
-            WAIT: self._wait,
-            TMEM: self._tmem,
-            TMEM_WAIT: self._tmem_wait,
+            Slots: self._run,
+            Shared: self._shared,
+            Global: self._global,
+            Product: self._product,
+            Other: self._other,
+            Issue: self._issue,
+            Wait: self._wait,
+            Tmem: self._tmem,
+            TmemWait: self._tmem_wait,
         }
 
     def play(self, instances: int, resident: int) -> Played:
@@ -129,16 +129,16 @@ class Replay:
         heap, do = self.heap, self.do
         sm, sub = self.sms[warp // self.tape.warps_per_cta], instance.sub(warp)
         while place[warp] < len(steps):
-            kind, costs, reads, writes = steps[place[warp]]
+            does, waits, fills = steps[place[warp]]
             begin = at
-            for name, later in reads:
+            for name, later in waits:
                 begin = max(begin, ready.get(name, 0.0) - later)
             if begin > at:
                 instance.path.waits[warp].append((at, begin, "operands", -1))
             if heap and begin > heap[0][0]:
                 self._push(begin, instance, warp)
                 return
-            then = do[kind](instance, warp, sm, sub, begin, costs, writes)
+            then = do[type(does)](instance, warp, sm, sub, begin, does, fills)
             if then is None:
                 return
             place[warp] += 1
@@ -156,31 +156,31 @@ class Replay:
 
     # ---- steps: each gives the cycle from which the warp goes on, None if it sleeps ----
 
-    def _run(self, instance, warp, sm, sub, at, costs, writes):
-        slots, branches, refills = costs
+    def _run(self, instance, warp, sm, sub, at, does: Slots, fills):
+        slots, branches, refills, timed = does
         begin = sm.issue[sub].serve(at, slots)
         ready = instance.ready[warp]
-        for name, late in writes:
+        for name, late in timed:
             ready[name] = begin + late
         ends = begin + slots + refills  # each is waited for
         return instance.issued(warp, ends) if branches else ends
 
-    def _shared(self, instance, warp, sm, sub, at, costs, writes):
-        passes, late, write = costs
+    def _shared(self, instance, warp, sm, sub, at, does: Shared, fills):
+        passes, late, write = does
         begin = sm.port.serve(max(sm.issue[sub].slip_in(at, 1), sm.lines.free), passes)
-        for name in writes:
+        for name in fills:
             instance.ready[warp][name] = begin + passes - 1 + late
         return max(at + 1, begin - STORED * passes) if write else at + 1
 
-    def _global(self, instance, warp, sm, sub, at, costs, writes):
-        sectors, cached, segment, write, lines, since, fetched, atomic = costs
+    def _global(self, instance, warp, sm, sub, at, does: Global, fills):
+        sectors, cached, segment, write, lines, since, fetched, atomic = does
         begin = sm.issue[sub].slip_in(at, 1)
         if write:
             begin = sm.memory.serve(begin, lines * self.chip.store_line)
             sm.out.serve(begin, 32 * sectors * (ATOMIC if atomic else 1))
             due = sm.hbm.serve(begin, 32 * sectors * self.locality.written_seconds(), True)
             begin = max(begin, due - 600)
-            for name in writes:  # of an atomic
+            for name in fills:  # of an atomic
                 instance.ready[warp][name] = begin + self.chip.hbm_latency
             return max(at + 1, begin - 200)
         begin = sm.port.serve(sm.memory.serve(begin, max(lines, 0.5 * sectors)), lines)
@@ -192,7 +192,7 @@ class Replay:
             missed = not instance.finds("L2", segment, self.locality.in_l2(since))
             size = SECTOR * cached
             ends = max(ends, self._loaded(instance, warp, sm, begin, cached, segment, missed, size))
-        for name in writes:
+        for name in fills:
             instance.ready[warp][name] = ends
         return begin + 1
 
@@ -217,36 +217,36 @@ class Replay:
         due = max(due, sm.hbm.serve(at, size / part * self.locality.hbm_seconds(segment)))
         return max(at + miss + sm.hbm.waits(), due)
 
-    def _product(self, instance, warp, sm, sub, at, costs, writes):
-        cycles, late = costs
+    def _product(self, instance, warp, sm, sub, at, does: Product, fills):
+        cycles, late = does
         begin = sm.tensor[sub].serve(sm.issue[sub].slip_in(at, 1), cycles)
-        for name in writes:
+        for name in fills:
             instance.ready[warp][name] = begin + late
         instance.products[warp] = begin
         return at + 1
 
-    def _other(self, instance, warp, sm, sub, at, costs, writes):
-        slots, late, stays = costs
+    def _other(self, instance, warp, sm, sub, at, does: Other, fills):
+        slots, late, stays = does
         begin = sm.issue[sub].serve(at, slots)
-        for name in writes:
+        for name in fills:
             instance.ready[warp][name] = begin + late
-        return begin + (late if stays and not writes else slots)
+        return begin + (late if stays and not fills else slots)
 
-    def _tmem(self, instance, warp, sm, sub, at, costs, writes):
-        event, cycles = costs
+    def _tmem(self, instance, warp, sm, sub, at, does: Tmem, fills):
+        event, cycles = does
         begin = sm.tmem[sub].serve(at, cycles)
         ends = begin + cycles + self.chip.tmem_latency
         instance.tmem[warp] = max(instance.tmem[warp], ends)
         self._end(instance, event, ends)
         return at + 4
 
-    def _tmem_wait(self, instance, warp, sm, sub, at, costs, writes):
+    def _tmem_wait(self, instance, warp, sm, sub, at, does: TmemWait, fills):
         until = max(at, instance.tmem[warp])
         instance.path.waits[warp].append((at, until, "TMEM", -1))
         return until
 
-    def _issue(self, instance, warp, sm, sub, at, costs, writes):
-        event, cost = costs
+    def _issue(self, instance, warp, sm, sub, at, does: Issue, fills):
+        event, cost = does
         if self.tape.events[event].name.startswith(ALL_THREADS):
             at = instance.issued(warp, at)
         begin = sm.issue[sub].slip_in(at, 2)
@@ -258,8 +258,8 @@ class Replay:
             return max(begin + cost, sm.lines.free - self.chip.copy_queue)
         return begin + cost
 
-    def _wait(self, instance, warp, sm, sub, at, costs, writes):
-        event, cost = costs
+    def _wait(self, instance, warp, sm, sub, at, does: Wait, fills):
+        event, cost = does
         noted = self.tape.events[event]
         until, cause = at + cost, -1
         for other in noted.after:

@@ -1,8 +1,7 @@
-"""A tape made ready for replay: every step as (what, costs, registers it waits for, registers it fills).
+"""A tape made ready for replay: what every step of a warp does and costs (steps.py).
 
 Only registers that arrive late (from memory, tensor cores, other lanes) are kept; plain arithmetic is
-inside its run, which waits for a register when its first reader is due. Steps are tuples because a replay
-goes through millions of them.
+inside its run, which waits for a register when its first reader is due.
 """
 
 from __future__ import annotations
@@ -13,19 +12,21 @@ from ptxsim.timing.atomics import Atomic, played, whole_warps
 from ptxsim.timing.chip import Chip
 from ptxsim.timing.instructions import Rows
 from ptxsim.timing.merging import merged
-from ptxsim.timing.ordering import (
-    GLOBAL,
-    ISSUE,
+from ptxsim.timing.ordering import among_products, hoisted
+from ptxsim.timing.steps import (
     JOINED,
-    OTHER,
-    PRODUCT,
-    RUN,
-    SHARED,
-    TMEM,
-    TMEM_WAIT,
-    WAIT,
-    among_products,
-    hoisted,
+    Global,
+    Issue,
+    Move,
+    Other,
+    Product,
+    Shared,
+    Slots,
+    Step,
+    Stretch,
+    Tmem,
+    TmemWait,
+    Wait,
 )
 from ptxsim.timing.tape import Access, Run, Tape
 from ptxsim.timing.turns import joined, renamed
@@ -59,7 +60,7 @@ _FENCES = ("fence", "membar", "setmaxnreg", "tcgen05.alloc", "wgmma.fence", "wgm
 @dataclass
 class Script:
     tape: Tape
-    warps: list[list[tuple]]  # steps
+    warps: list[list[Move]]
     late: list[list[int]]  # event -> work of units that it starts
     follows: list[int]  # event of a barrier's phase -> what it follows, in number
     heirs: list[list[int]]  # event -> phases that follow it
@@ -103,39 +104,43 @@ def _of_halves(instr) -> bool:
     return "f16" in instr.mods[-3:] or instr.op == "wmma" and instr.mods[-3][0] == "m"
 
 
-def _warp(steps: list, tape: Tape, rows: Rows, chip: Chip, made: Script) -> list[tuple]:
+def _warp(steps: list, tape: Tape, rows: Rows, chip: Chip, made: Script) -> list[Move]:
     """Steps of one warp, as ptxas orders them; registers that nobody waits for are dropped."""
     steps = whole_warps(steps, tape.instrs)
     out = [_step(step, tape, rows, chip, made) for step in steps]
     places = joined(steps, rows.kept)
     for place in places:
-        kind, (slots, ready, _, *rest), reads, writes = out[place]
-        out[place] = kind, (slots, ready, JOINED, *rest), reads, writes
+        out[place] = out[place]._replace(does=out[place].does._replace(branches=JOINED))
     out = merged(steps, out, made)
     out = [one for step in out for one in (step if type(step) is list else [step])]
     out = renamed(out) if places else out
     if not tape.refills:  # else there are no registers for what comes early
         out = among_products(hoisted(out), tape.events)
-    read = {name for _, _, reads, _ in out for name in reads}
-    late = {w for kind, costs, _, writes in out for w in writes if kind != RUN or costs[1][w] > costs[0] + 4}
+    read = {name for step in out for name in step.reads}
+    late = {name for step in out for name in step.writes if _is_late(step.does, name)}
     wanted = read & late
     return [_played(step, wanted) for step in out]
 
 
-def _played(step: tuple, wanted: set[str]) -> tuple:
+def _is_late(does, name: str) -> bool:
+    return type(does) is not Stretch or does.ready[name] > does.slots + 4
+
+
+def _played(step: Step, wanted: set[str]) -> Move:
     """A step as the replay takes it: every register that it waits for with the cycles from its begin until it
     needs that; a run also has for each that it fills the cycles until it is there.
     """
-    kind, costs, reads, writes = step
-    reads, writes = (tuple(name for name in names if name in wanted) for names in (reads, writes))
-    if kind != RUN:
-        return kind, costs, tuple((r, 0) for r in reads), writes
-    slots, ready, branches, _, refills, needed = costs
-    waits, fills = tuple((r, needed[r]) for r in reads), tuple((w, ready[w]) for w in writes)
-    return RUN, (slots, branches, refills), waits, fills
+    does = step.does
+    reads, writes = (tuple(name for name in names if name in wanted) for names in step[1:])
+    if type(does) is not Stretch:
+        return Move(does, tuple((r, 0) for r in reads), writes)
+    fills = tuple((w, does.ready[w]) for w in writes)
+    return Move(
+        Slots(does.slots, does.branches, does.refills, fills), tuple((r, does.needed[r]) for r in reads)
+    )
 
 
-def _step(step, tape: Tape, rows: Rows, chip: Chip, made: Script) -> tuple:
+def _step(step, tape: Tape, rows: Rows, chip: Chip, made: Script) -> Step | list[Step]:
     if type(step) is Run:
         slots, needed, ready = rows.run(step.first, step.last)
         refills = slots * tape.refills
@@ -144,8 +149,8 @@ def _step(step, tape: Tape, rows: Rows, chip: Chip, made: Script) -> tuple:
         last = tape.instrs[step.last]
         branches = last is not None and last.op in ("bra", "brx")
         roots = rows.roots(step.first, step.last)
-        costs = slots, ready, branches, roots, refills * chip.l1_latency, needed
-        return RUN, costs, tuple(needed), tuple(ready)
+        does = Stretch(slots, ready, branches, roots, refills * chip.l1_latency, needed)
+        return Step(does, tuple(needed), tuple(ready))
     if type(step) is Atomic:
         made.slots += max(1, 5 * step.turns)
         made.shared_bytes += 128 * max(step.passes, (step.passes + 1) * step.turns)
@@ -153,29 +158,31 @@ def _step(step, tape: Tape, rows: Rows, chip: Chip, made: Script) -> tuple:
     if type(step) is Access:
         row = rows.row(step.row)
         made.slots += 1
-        if step.shared:
-            made.shared_bytes += 128 * step.passes
-            late = chip.shared_latency + (10 if row.name == "ldmatrix" else 0)
-            return SHARED, (step.passes, late, step.write), row.reads, row.writes
-        atomic = row.name in ("atom", "red")
-        costs = step.passes, step.cached, step.segment, step.write, step.lines, step.since, step.fetched
-        return GLOBAL, (*costs, atomic), row.reads, row.writes
+        return Step(_access(step, row, chip, made), row.reads, row.writes)
     return _unit(step, tape, rows, chip, made)
 
 
-def _unit(step, tape: Tape, rows: Rows, chip: Chip, made: Script) -> tuple:
+def _access(step: Access, row, chip: Chip, made: Script) -> Shared | Global:
+    if step.shared:
+        made.shared_bytes += 128 * step.passes
+        late = chip.shared_latency + (10 if row.name == "ldmatrix" else 0)
+        return Shared(step.passes, late, step.write)
+    seen = step.lines, step.since, step.fetched
+    return Global(step.passes, step.cached, step.segment, step.write, *seen, row.name in ("atom", "red"))
+
+
+def _unit(step, tape: Tape, rows: Rows, chip: Chip, made: Script) -> Step:
     row = rows.row(step.row) if step.row >= 0 else None
     made.slots += row is not None
     if step.event < 0:
         return _other(step.row, row, tape, chip, made)
     event = tape.events[step.event]
     if event.kind in WAITS:
-        return WAIT, (step.event, _wait_cost(event, chip)), (), ()
+        return Step(Wait(step.event, _wait_cost(event, chip)))
     if event.kind in ("TMEM read", "TMEM write"):
-        cycles = event.amount / chip.tmem_port
-        return TMEM, (step.event, cycles), row.reads if row else (), ()
+        return Step(Tmem(step.event, event.amount / chip.tmem_port), row.reads if row else ())
     reads = row.reads if row and event.kind == "issue" and event.name != "wgmma" else ()
-    return ISSUE, (step.event, _issue_cost(event, chip)), reads, ()
+    return Step(Issue(step.event, _issue_cost(event, chip)), reads)
 
 
 def _wait_cost(event, chip: Chip) -> float:
@@ -191,24 +198,25 @@ def _issue_cost(event, chip: Chip) -> float:
     return 4 if event.name in ("tcgen05.mma", "tcgen05.commit") else 2
 
 
-def _other(number: int, row, tape: Tape, chip: Chip, made: Script) -> tuple:
+def _other(number: int, row, tape: Tape, chip: Chip, made: Script) -> Step:
     instr = tape.instrs[number]
     name = instr.name
     if name.startswith(_PRODUCTS):
         macs = _macs(instr.mods)
         made.product_flops += 2.0 * macs
-        return PRODUCT, (chip.mma_sync_cycles * macs / 2048, chip.mma_sync_latency), row.reads, row.writes
+        cycles = chip.mma_sync_cycles * macs / 2048
+        return Step(Product(cycles, chip.mma_sync_latency), row.reads, row.writes)
     if name.startswith("cp.async.commit"):
-        return RUN, (1, {}, False, {}, 0.0, {}), (), ()
+        return Step(Stretch(1, {}))
     if name.startswith("tcgen05.wait"):
-        return TMEM_WAIT, (), (), ()
+        return Step(TmemWait())
     slots, late = next((cost for start, cost in _OTHER.items() if name.startswith(start)), (1, 0))
     stays = not name.startswith(_ASYNC)
     if name.startswith("atom") and "gpu" in instr.mods and {"acq_rel", "release"}.intersection(instr.mods):
-        return OTHER, (slots, chip.release_latency, True), (), ()
+        return Step(Other(slots, chip.release_latency, True))
     if name.startswith(_FENCES):
-        return OTHER, (slots, late, True), (), ()
-    return OTHER, (slots, late, stays), row.reads, row.writes
+        return Step(Other(slots, late, True))
+    return Step(Other(slots, late, stays), row.reads, row.writes)
 
 
 def _macs(mods) -> int:

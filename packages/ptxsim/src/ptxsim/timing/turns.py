@@ -6,7 +6,7 @@ their PTX.
 
 from __future__ import annotations
 
-from ptxsim.timing.ordering import GLOBAL, RUN
+from ptxsim.timing.steps import Global, Step, Stretch
 from ptxsim.timing.tape import Run
 
 UNROLLED = 4
@@ -42,29 +42,29 @@ def _row(step) -> int:
     return step.first if type(step) is Run else step.row
 
 
-def renamed(out: list[tuple]) -> list[tuple]:
+def renamed(out: list[Step]) -> list[Step]:
     """The steps with a name of its own for what each load of global memory brings, as registers are: a load
     that moves up past its register's last reader takes another one.
     """
     names: dict[str, str] = {}
     result = []
-    for number, (kind, costs, reads, writes) in enumerate(out):
+    for number, (does, reads, writes) in enumerate(out):
         if names and not names.keys().isdisjoint(reads):
-            costs, reads = _reading(kind, costs, names), tuple(names.get(r, r) for r in reads)
-        if kind == GLOBAL and not costs[3]:
+            does, reads = _reading(does, names), tuple(names.get(r, r) for r in reads)
+        if type(does) is Global and not does.write:
             names.update((name, f"{name}'{number % NAMES}") for name in writes)
             writes = tuple(names[name] for name in writes)
         else:
             for name in writes:
                 names.pop(name, None)
-        result.append((kind, costs, reads, writes))
+        result.append(Step(does, reads, writes))
     return result
 
 
-def _reading(kind: int, costs: tuple, names: dict[str, str]) -> tuple:
-    """Costs of a step that reads registers by their new names: a run says when it needs which."""
-    if kind != RUN:
-        return costs
-    *rest, roots, refills, needed = costs
-    roots = {written: frozenset(names.get(r, r) for r in found) for written, found in roots.items()}
-    return (*rest, roots, refills, {names.get(r, r): slot for r, slot in needed.items()})
+def _reading(does, names: dict[str, str]):
+    """What a step does that reads registers by their new names: a run says when it needs which."""
+    if type(does) is not Stretch:
+        return does
+    roots = {written: frozenset(names.get(r, r) for r in found) for written, found in does.roots.items()}
+    needed = {names.get(r, r): slot for r, slot in does.needed.items()}
+    return does._replace(roots=roots, needed=needed)

@@ -31,7 +31,6 @@ from ptxsim.trace.schedule import (
     schedule,
     summarise,
 )
-from ptxsim.units.tcgen05_mma import pair
 
 _SPACES = ("global read", "global write", "shared read", "shared write")
 _MERGED = (*_SPACES, *MOVES, "wait")
@@ -221,15 +220,18 @@ class Recorder(Observer):
     # ---- tensor core and tensor memory ----
 
     @_traced
-    def mma_issue(self, cluster, split, op) -> None:
+    def tensor_issue(self, cluster, split, work) -> None:
+        footprint = work.footprint
+        if footprint.tile is None:
+            return
         self.role(split, "MMA")
         issue = self.by_warp(split, "issue", "tcgen05.mma")
-        shape, line = op.shape, split.instr.src
-        macs = shape.m * shape.n * 16 // op.group
-        name = f"MMA {shape.m}x{shape.n} to column {op.column}"
+        (m, n), line = footprint.tile, split.instr.src
         self.multiplied[split.thread] = [
-            self.note(rank, TENSOR, "mma", name, [issue], amount=macs, line=line)
-            for rank in pair(op, cluster)
+            self.note(
+                rank, TENSOR, "mma", footprint.label, [issue], amount=m * n * 16 // work.group, line=line
+            )
+            for rank in footprint.ranks
         ]
 
     @_traced

@@ -8,10 +8,11 @@ columns. Source formats of 4 and 6 bits are padded to 16 bytes each 16 elements 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from ptxsim.events.records import Footprint, SharedSpan, rectangles
 from ptxsim.isa.address_map import SHARED_START
 from ptxsim.isa.layouts import decode_matrix_descriptor, operand_addresses
 from ptxsim.isa.number_formats import unpack_bits
@@ -21,6 +22,7 @@ from ptxsim.machine.tensor_memory import COLUMNS, LANES, split_address
 from ptxsim.units.bulk_groups import each_lane
 from ptxsim.units.registry import unit
 from ptxsim.units.tcgen05_alloc import group_of
+from ptxsim.units.tcgen05_mma import pair
 
 # shape -> (rows, bits of a row, lane of each row, copies: lanes further on)
 _WARP = np.arange(32)
@@ -35,17 +37,20 @@ SHAPES = {
 _BITS = {"b4x16_p64": (4, 2), "b6x16_p32": (6, 0)}  # source format -> bits of an element, shift in its byte
 
 
-@dataclass(slots=True, eq=False)
-class Copy:
+class Copy(NamedTuple):
     """One issued instruction."""
 
     form: tuple[str, str]
     packed: str  # source format, "" for none
-    ranks: list[int]
+    group: int
     descriptor: int
     lane: int
     column: int
     where: Location
+    footprint: Footprint
+
+    name = text = "tcgen05.cp"
+    accumulates = partial = False
 
     @property
     def columns(self) -> int:
@@ -66,15 +71,13 @@ def copy(instr):
     def run(cluster, split, args):
         address, descriptor = cluster.address(split, args[0]), cluster.scalar(split, args[1])
         lane, column = split_address(address & 0xFFFF_FFFF)
-        ranks = (
-            [split.cta] if group == 1 else [r for r in (split.cta & ~1, split.cta | 1) if r < cluster.ctas]
-        )
+        footprint = _footprint(form, descriptor, lane, column, pair(group, split.cta, cluster.ctas))
         if not split.alone:
             message = f"tcgen05.cp issued by {len(split.lanes)} lanes: the tile is copied as many times"
             cluster.reporter.add("illegal", "error", message, "one elected thread issues it", split)
         for where in each_lane(split):
-            op = Copy(form, packed, ranks, descriptor, lane, column, where)
-            cluster.bus.cp_issue(cluster, where, op)
+            op = Copy(form, packed, group, descriptor, lane, column, where, footprint)
+            cluster.bus.tensor_issue(cluster, where, op)
             cluster.engine.submit(
                 Work(("tensor", where.thread), lambda op=op: _execute(cluster, op), "tcgen05.cp")
             )
@@ -90,14 +93,29 @@ def source_chunks(descriptor: int, form: tuple[str, str]) -> np.ndarray:
     return np.ascontiguousarray(addresses[:, ::16]) >> 4
 
 
-def target_lanes(op: Copy) -> np.ndarray:
-    """Lanes of tensor memory that are written, (copies, rows); may pass the last one."""
-    _, lanes, copies = SHAPES[op.form]
-    return op.lane + lanes[None, :] + np.array(copies)[:, None]
+def target_lanes(form: tuple[str, str], lane: int) -> np.ndarray:
+    """Lanes of tensor memory that are written from `lane` on, (copies, rows); may pass the last one."""
+    _, lanes, copies = SHAPES[form]
+    return lane + lanes[None, :] + np.array(copies)[:, None]
+
+
+@functools.lru_cache(maxsize=256)
+def _footprint(form: tuple[str, str], descriptor: int, lane: int, column: int, ranks: tuple) -> Footprint:
+    cells = [
+        r
+        for rank in ranks
+        for lanes in target_lanes(form, lane)
+        for r in rectangles(rank, lanes, column, SHAPES[form][0] // 32)
+    ]
+    try:
+        reads = tuple(SharedSpan.of(rank, source_chunks(descriptor, form)) for rank in ranks)
+    except ValueError:
+        reads = ()  # reported where it is read
+    return Footprint(ranks, reads, cells_written=tuple(cells))
 
 
 def _execute(cluster, op: Copy) -> None:
-    lanes = target_lanes(op)
+    lanes = target_lanes(op.form, op.lane)
     try:
         chunks = source_chunks(op.descriptor, op.form)
         problem = _problem(cluster, op, lanes, chunks)
@@ -107,12 +125,10 @@ def _execute(cluster, op: Copy) -> None:
         kind, message, hint = problem
         cluster.reporter.add(kind, "error", f"tcgen05.cp: {message}", hint, op.where)
         return
-    if cluster.bus.heard:
-        columns = np.arange(op.column, op.column + op.columns)
-        cluster.bus.cp_execute(cluster, op, chunks, (lanes.reshape(-1, 1), columns))
+    cluster.bus.tensor_execute(cluster, [op])
     if cluster.dry:
         return
-    for rank in op.ranks:
+    for rank in op.footprint.ranks:
         data = cluster.shared_chunks[rank][chunks].view(np.uint8).reshape(len(chunks), -1)
         if op.packed:
             data = _containers(data, *_BITS[op.packed])
@@ -136,7 +152,7 @@ def _problem(cluster, op: Copy, lanes: np.ndarray, chunks: np.ndarray) -> tuple[
     end = op.column + op.columns
     if lanes.max() >= LANES or end > COLUMNS:
         return "illegal", f"lane {op.lane}, column {op.column}: the tile passes the end of tensor memory", ""
-    for rank in op.ranks:
+    for rank in op.footprint.ranks:
         if not cluster.tmem[rank].allocated(op.column, op.columns):
             have, hint = cluster.tmem[rank].shortage(op.column, op.columns)
             tail = f"but {have}" if have else "which are not (all) allocated"

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
+from ptxsim.events.records import Footprint, Rectangle, SharedSpan, rectangles
 from ptxsim.frontend.parser import Imm
 from ptxsim.isa.address_map import SHARED_START
 from ptxsim.isa.layouts import (
@@ -32,16 +34,15 @@ from ptxsim.machine.tensor_memory import COLUMNS, LANES, split_address
 from ptxsim.units.bulk_groups import each_lane
 from ptxsim.units.matrix_operands import K_BYTES, operand_chunks, read_operand
 from ptxsim.units.registry import refuse, unit
-from ptxsim.units.tcgen05_scales import scaled_product
-from ptxsim.units.tcgen05_sparse import MODELLED_ROWS, dense
+from ptxsim.units.tcgen05_scales import scale_columns, scaled_product
+from ptxsim.units.tcgen05_sparse import MODELLED_ROWS, dense, metadata_columns
 
 _KINDS = ("f16", "tf32", "f8f6f4", "i8")
 _PLAIN = " ".join(f"kind::{kind}" for kind in _KINDS)
 _USES = ("fill", "use", "lastuse", "discard")
 
 
-@dataclass(slots=True, eq=False)
-class Mma:
+class Mma(NamedTuple):
     """One issued instruction, as the tensor core will see it."""
 
     shape: InstructionDescriptor
@@ -58,6 +59,17 @@ class Mma:
     scales: tuple[int, ...] = ()  # addresses of the scale factors of A and B
     metadata: int = -1  # address of the indices of a sparse A
     shift: bool = False  # .ashift: row i of A is row i + 1 of what tensor memory holds
+    footprint: Footprint | None = None  # where anybody listens
+
+    name, text = "tcgen05.mma", "an MMA"
+
+    @property
+    def accumulates(self) -> bool:
+        return self.accumulate
+
+    @property
+    def partial(self) -> bool:
+        return any(self.disabled)
 
     def key(self) -> tuple:
         return (self.shape, self.group, self.cta, self.lane, self.column, self.disabled, self.ws, self.shift)
@@ -106,7 +118,8 @@ def mma(instr):
     def run(cluster, split, operands: Operands):
         d, a, b, descriptor, *masks = cluster.scalars(split, operands.slots)
         lane, column = split_address(d + operands.d_offset)
-        shape, problem = _decode(descriptor & 0xFFFF_FFFF, kind, group, ws, factors, sparse, shift)
+        form = descriptor & 0xFFFF_FFFF, kind, group, ws, factors, sparse, shift
+        shape, problem = _decode(*form)
         if shape is not None and operands.mask >= 0 and cluster.scalar(split, operands.mask):
             shape, problem = None, ("unsupported", "incomplete", "a zero-column mask is not modelled")
         if shape is None:
@@ -119,10 +132,14 @@ def mma(instr):
         scales = tuple([cluster.address(split, s) & 0xFFFF_FFFF for s in operands.scales])
         meta = cluster.address(split, operands.metadata) & 0xFFFF_FFFF if operands.metadata else -1
         enabled = cluster.predicate(split, operands.enable)
+        footprint = None
+        if cluster.bus.heard:
+            operands_at = a, b, lane, column, scales, meta
+            footprint = _footprint(form, pair(group, split.cta, cluster.ctas), operands_at)
         for where in each_lane(split):
             accumulate = enabled & where.mask != 0
             result = lane, column, accumulate, disabled
-            op = Mma(shape, group, split.cta, a, b, *result, where, ws, scales, meta, shift)
+            op = Mma(shape, group, split.cta, a, b, *result, where, ws, scales, meta, shift, footprint)
             _issue(cluster, split, op)
 
     return run
@@ -197,7 +214,7 @@ def _check_issue(cluster, split, group: int) -> None:
 
 
 def _issue(cluster, split, op: Mma) -> None:
-    cluster.bus.mma_issue(cluster, split, op)
+    cluster.bus.tensor_issue(cluster, split, op)
     cluster.tensor_operations += 1
     if not cluster.dry:
         cluster.engine.submit(Work(("tensor", split.thread), None, "tcgen05.mma", _execute_all, op))
@@ -214,16 +231,64 @@ def _execute_all(batch: list[Work]) -> None:
     execute(cluster, ops[start:])
 
 
-def pair(op: Mma, cluster) -> list[int]:
+@functools.lru_cache(maxsize=2048)
+def _footprint(form: tuple, ranks: tuple[int, ...], operands: tuple) -> Footprint:
+    """Of an instruction with these arguments of `_decode`; operands: A, B, lane and column of D, scales,
+    metadata.
+    """
+    shape, (_, _, group, ws, _, _, shift) = _decode(*form)[0], form
+    a, b, lane, column, scales, meta = operands
+    op = Mma(shape, group, ranks[0], a, b, lane, column, True, (), None, ws, scales, meta, shift)
+    columns = [*scale_columns(op), *metadata_columns(op)]
+    read = [r for rank in ranks for r in _cells_of_a(op, rank)]
+    read += [Rectangle(rank, 0, LANES, first, count) for rank in ranks for first, count in columns]
+    written = [
+        Rectangle(rank, lane + first, rows, column + start, count)
+        for rank in ranks
+        for first, _, rows, start, _, count in result_blocks(shape.m, shape.n, group, ws)
+    ]
+    spans = [_operand_span(op, rank, side) for rank in ranks for side in "ab"]
+    label = f"MMA {shape.m}x{shape.n} to column {column}"
+    descriptors = tuple(bits for bits in (a, b) if isinstance(bits, int))
+    reads = tuple(span for span in spans if span is not None)
+    return Footprint(ranks, reads, tuple(read), tuple(written), (shape.m, shape.n), descriptors, label)
+
+
+def _operand_span(op: Mma, rank: int, side: str) -> SharedSpan | None:
+    """What is read of A or B in shared memory; None of what lies elsewhere, or has no legal descriptor."""
+    bits, rows, mn, fmt, _ = _side(op, side)
+    if isinstance(bits, tuple):
+        return None
+    try:
+        return _span(rank, bits, rows, DECODERS[fmt].bytes, mn, op.k_bytes(side))
+    except ValueError:
+        return None  # reported where the operand is read
+
+
+@functools.lru_cache(maxsize=2048)
+def _span(rank: int, bits: int, rows: int, width: int, mn: bool, k_bytes: int) -> SharedSpan:
+    chunks = operand_chunks((bits,), rows, width, mn, k_bytes=k_bytes)
+    return SharedSpan(rank, chunks.index, chunks.first, chunks.last)
+
+
+def _cells_of_a(op: Mma, rank: int) -> list[Rectangle]:
+    """What is read of A in tensor memory."""
+    if not isinstance(op.a, tuple):
+        return []
+    lanes = np.concatenate([operand_lanes(op, part) for part in range(op.copies)])
+    return rectangles(rank, lanes, split_address(op.a[1])[1], K_BYTES // 4)
+
+
+def pair(group: int, cta: int, ctas: int) -> tuple[int, ...]:
     """Ranks of the CTAs that take part: the CTA, or the pair of ranks that differ in the last bit."""
-    return [op.cta] if op.group == 1 else [r for r in (op.cta & ~1, op.cta | 1) if r < cluster.ctas]
+    return (cta,) if group == 1 else tuple(r for r in (cta & ~1, cta | 1) if r < ctas)
 
 
 def execute(cluster, ops: list[Mma]) -> None:
     """Runs instructions that accumulate into the same D as one product with a longer K."""
     first = ops[0]
-    ranks = pair(first, cluster)
-    cluster.bus.mma_execute(cluster, ops, ranks)
+    ranks = pair(first.group, first.cta, cluster.ctas)
+    cluster.bus.tensor_execute(cluster, ops)
     halves = [_operand(cluster, ops, rank, "b") for rank in ranks]
     b = halves[0] if len(halves) == 1 else np.concatenate(halves)
     for i, rank in enumerate(ranks):
@@ -265,20 +330,22 @@ def _multiplied(op: Mma, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def _operand(cluster, ops: list[Mma], rank: int, which: str, part: int = 0) -> np.ndarray:
     """float32 (rows, K) of A or B as CTA `rank` holds it, the K steps of all `ops` side by side."""
-    shape = ops[0].shape
-    if which == "a":
-        rows, mn, fmt, negate = shape.m, shape.a_mn_major, shape.a_type, shape.negate_a
-        sources = tuple([op.a for op in ops])
-    else:
-        rows, mn, fmt, negate = shape.n, shape.b_mn_major, shape.b_type, shape.negate_b
-        sources = tuple([op.b for op in ops])
-    rows //= ops[0].group
+    _, rows, mn, fmt, negate = _side(ops[0], which)
+    sources = tuple([op.a if which == "a" else op.b for op in ops])
     if isinstance(sources[0], tuple):
         found = [_from_tmem(cluster, rank, s[1], rows, op, part) for s, op in zip(sources, ops, strict=True)]
         values = np.concatenate(found, axis=1)
     else:
         values = _from_shared(cluster, rank, sources, rows, mn, fmt, ops[0], ops[0].k_bytes(which))
     return -values if negate else values
+
+
+def _side(op: Mma, which: str) -> tuple:
+    """(where it is, rows in a CTA, MN-major?, type, negated?) of A or B."""
+    s = op.shape
+    if which == "a":
+        return op.a, s.m // op.group, s.a_mn_major, s.a_type, s.negate_a
+    return op.b, s.n // op.group, s.b_mn_major, s.b_type, s.negate_b
 
 
 def _from_shared(

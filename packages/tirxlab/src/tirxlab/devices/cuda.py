@@ -61,6 +61,9 @@ def measure(artifact: Artifact, arrays, *, warmup: int = 10, repeat: int = 30) -
         reply, blobs = _ask(artifact, buffers, warmup=warmup, repeat=repeat)
     except _Failed as error:
         raise DeviceError(str(error)) from None
+    asked = 1 + warmup + repeat  # the first shows that it ends
+    if reply["launches"] != asked:
+        raise DeviceError(f"{reply['launches']} launches in the place of {asked}: the time says nothing")
     for buffer, data in zip(artifact.outputs, blobs, strict=True):
         _write(buffers[buffer.name], data)
     return reply["ms"]

@@ -139,6 +139,7 @@ class Kernel:
             name = self.driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             call(self.driver.cuFuncSetAttribute, self.function, name, artifact.shared_bytes)
         self._maps: dict[tuple, object] = {}
+        self.launches = 0  # so far
 
     def launch(self, pointers: dict[str, int], stream: int = 0) -> None:
         """Launch once on `stream` (a CUstream handle). `pointers` are device addresses by buffer name."""
@@ -154,6 +155,7 @@ class Kernel:
             (tuple(values), tuple(types)),
             0,
         )
+        self.launches += 1
 
     def _argument(self, param, pointers: dict[str, int]):
         """(value, ctypes type) as cuda-bindings packs kernel parameters; None: the value packs itself."""
@@ -181,11 +183,13 @@ class Kernel:
             config.attrs, config.numAttrs = [shape], 1
         return config
 
-    def timed(self, pointers: dict[str, int], warmup: int, repeat: int, stream: int = 0, poison=()) -> float:
+    def timed(
+        self, pointers: dict[str, int], warmup: int, repeat: int, stream: int = 0, poison=(), fresh=()
+    ) -> float:
         """Median milliseconds of `repeat` launches by events, the L2 cache flushed before each.
 
         poison: (address, bytes) of what is overwritten before each launch: an output that an earlier launch
-        left is no result of the next.
+        left is no result of the next. fresh: (address, of a copy, bytes) of what is put back before each.
         """
         driver = self.driver
         size = 2 * self._l2_bytes()
@@ -196,6 +200,8 @@ class Kernel:
                 self.launch(pointers, stream)
             times = []
             for _ in range(repeat):
+                for address, copy, length in fresh:
+                    call(driver.cuMemcpyDtoDAsync, address, copy, length, stream)
                 for address, length in poison:
                     call(driver.cuMemsetD8Async, address, POISON, length, stream)
                 call(driver.cuMemsetD8Async, scratch, 0, size, stream)

@@ -60,7 +60,7 @@ class Clues(Observer):
         if meeting is not None:
             meeting.open.clear()
 
-    def mma_issue(self, cluster, split, op) -> None:
+    def tensor_issue(self, cluster, split, work) -> None:
         self.issuers[split.thread] = split.row
 
     def commit_issue(self, cluster, split) -> None:

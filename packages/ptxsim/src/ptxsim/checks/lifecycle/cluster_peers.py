@@ -151,9 +151,10 @@ class Peers(Observer):
                 self._touch(source, target, "accesses the shared memory", int(self.rows[source, target]))
             self.rows[:] = -1
 
-    def mma_issue(self, cluster, split, op) -> None:
-        if op.group == 2:
-            self._touch(op.cta, op.cta ^ 1, "uses its shared and tensor memory in an MMA", split.row)
+    def tensor_issue(self, cluster, split, work) -> None:
+        if work.group == 2:
+            what = f"uses its shared and tensor memory in {work.text}"
+            self._touch(split.cta, split.cta ^ 1, what, split.row)
 
     def tmem_access(self, cluster, split, cells, write: bool, row: int) -> None:
         self.tmem[split.cta] = self.now[split.cta]

@@ -24,9 +24,9 @@ class Descriptors(Observer):
         if kind == "load" and hasattr(tmap, "swizzle"):
             self.boxes[offset] = tmap.box_bytes, tmap.swizzle
 
-    def mma_issue(self, cluster, split, op) -> None:
-        for bits in (op.a, op.b):
-            if isinstance(bits, int) and bits not in self.known:
+    def tensor_issue(self, cluster, split, work) -> None:
+        for bits in work.footprint.descriptors:
+            if bits not in self.known:
                 self.known.add(bits)
                 self._check(split, bits)
 

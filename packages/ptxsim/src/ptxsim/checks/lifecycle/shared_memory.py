@@ -10,10 +10,8 @@ import numpy as np
 
 from ptxsim.events.observer import Observer
 from ptxsim.isa.address_map import OFFSET_MASK, RANK_SHIFT, SHARED_BASE, SHARED_END
-from ptxsim.isa.number_formats import DECODERS
 from ptxsim.jit import bytecode
 from ptxsim.jit.compiled import compiled
-from ptxsim.units.matrix_operands import operand_chunks
 from ptxsim.units.tma import box_index
 
 _LIMIT = 16  # unwritten loads noted per piece of log
@@ -53,7 +51,7 @@ class SharedMemory(Observer):
         self.chunks = self.written.view(np.complex128)  # by 16 bytes
         self.full = np.ones(16, np.uint8).view(np.complex128)[0]
         self.found = np.zeros((_LIMIT, 2), np.int64)
-        self.good: set[tuple] = set()  # operands and boxes known to be written
+        self.good: set[object] = set()  # spans and boxes known to be written
 
     def start(self, cluster) -> None:
         self.written[:] = 0
@@ -107,42 +105,12 @@ class SharedMemory(Observer):
             byte = int(chunks.reshape(-1)[first // 16]) * 16 + first % 16
             self._unread(where, "a TMA store", int(bad.sum()) * width, bad.size * width, byte)
 
-    def mma_execute(self, cluster, ops: list, ranks: list[int]) -> None:
-        shape = ops[0].shape  # that of all of them
-        forms = shape.m, shape.n, shape.a_type, shape.b_type, shape.a_mn_major, shape.b_mn_major
-        key = (ops[0].group, *forms, *ranks, *[x for op in ops for x in (op.a, op.b)])
-        if key not in self.good and all([self._operands(op, ranks) for op in ops]):
-            self.good.add(key)
-
-    def cp_execute(self, cluster, copy, chunks: np.ndarray, cells) -> None:
-        for rank in copy.ranks:
-            key = (rank, copy.descriptor, copy.form)
-            if key not in self.good:
-                self.chunks_read(copy.where, rank, chunks, "tcgen05.cp", key)
-
-    def _operands(self, op, ranks: list[int]) -> bool:
-        """Whether all that this instruction reads is known to be written."""
-        shape, good = op.shape, True
-        operands = (
-            (op.a, shape.m // op.group, shape.a_mn_major, shape.a_type, op.k_bytes("a")),
-            (op.b, shape.n // op.group, shape.b_mn_major, shape.b_type, op.k_bytes("b")),
-        )
-        for rank in ranks:
-            for descriptor, rows, mn, kind, k_bytes in operands:
-                key = (rank, descriptor, rows, mn, k_bytes)
-                if key not in self.good and not isinstance(descriptor, tuple):
-                    self._operand(op, key, DECODERS[kind].bytes)
-                    good &= key in self.good
-        return good
-
-    def _operand(self, op, key: tuple, width: int) -> None:
-        rank, descriptor, rows, mn, k_bytes = key
-        try:
-            chunks = operand_chunks((descriptor,), rows, width, mn, k_bytes=k_bytes)
-        except ValueError:
-            return  # reported where the operand is read
-        if chunks.last < self.written.shape[1]:
-            self.chunks_read(op.where, rank, chunks.index, "the tensor core", key)
+    def tensor_execute(self, cluster, works: list) -> None:
+        for work in works:
+            who = "the tensor core" if work.footprint.tile else work.name
+            for span in work.footprint.reads:
+                if span not in self.good and span.last < self.written.shape[1]:
+                    self.chunks_read(work.where, span.rank, span.chunks, who, span)
 
     def wgmma_issue(self, cluster, split):
         return split.at()

@@ -13,7 +13,6 @@ import numpy as np
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.observer import Observer
 from ptxsim.machine.tensor_memory import COLUMNS, LANES
-from ptxsim.units.tcgen05_mma import result_blocks
 
 _ONE_WARP = "one warp, with all its 32 lanes, does alloc, relinquish_alloc_permit and dealloc"
 _ONE_GROUP = "alloc, relinquish_alloc_permit, dealloc, MMA and commit of a kernel use the same cta_group"
@@ -72,15 +71,14 @@ class TmemLife(Observer):
 
     def _in_use(self, cluster, split, start: int, columns: int) -> None:
         """MMAs still under way that write these columns."""
-        for work in cluster.engine.pending():
-            op = work.op
-            if not hasattr(op, "shape") or op.cta != split.cta:
+        for op in [work.op for work in cluster.engine.pending() if work.op is not None]:
+            if op.where.cta != split.cta:
                 continue
-            for _, _, _, column, _, width in result_blocks(op.shape.m, op.shape.n, op.group, op.ws):
-                if op.column + column < start + columns and start < op.column + column + width:
+            for cell in op.footprint.cells_written:
+                if cell.column < start + columns and start < cell.column + cell.columns:
                     line = self.reporter.line_text(cluster.program.instrs[op.where.row])
                     message = (
-                        f"tcgen05.dealloc of columns from {start} while an MMA ({line}) still writes them"
+                        f"tcgen05.dealloc of columns from {start} while {op.text} ({line}) still writes them"
                     )
                     hint = "wait for the last MMA before TMEM is freed"
                     self.reporter.add("tmem-alloc", "error", message, hint, split, key=("in use",))
@@ -141,38 +139,31 @@ class TmemLife(Observer):
             key, buffer = ("tmem-ld",), "tensor memory"
             self.reporter.add("uninitialized", "error", message, _READ, split.at(row=row), key, buffer=buffer)
 
-    def mma_issue(self, cluster, split, op) -> None:
-        groups = [a.group for a in self.live[op.cta].values()]
-        if groups and op.group not in groups:
+    def tensor_issue(self, cluster, split, work) -> None:
+        groups = [a.group for a in self.live[split.cta].values()]
+        if groups and work.group not in groups:
             message = (
-                f"tcgen05.mma with cta_group {op.group} on columns allocated with cta_group {groups.pop()}"
+                f"{work.name} with cta_group {work.group} on columns allocated with cta_group {groups.pop()}"
             )
             self.reporter.add("tmem-alloc", "error", message, _ONE_GROUP, split, key=("mma group",))
 
-    def mma_execute(self, cluster, ops: list, ranks: list[int]) -> None:
-        op = ops[0]  # all write one D, and all but the first accumulate
-        key = (op.cta, op.lane, op.column, op.shape.m, op.shape.n, op.group, op.disabled, op.ws)
-        if key in self.good:
+    def tensor_execute(self, cluster, works: list) -> None:
+        work = works[0]  # all write the same cells, and all but the first accumulate
+        cells = work.footprint.cells_written
+        if cells in self.good:
             return
-        for rank in ranks:
-            for lane, _, rows, column, _, columns in result_blocks(op.shape.m, op.shape.n, op.group, op.ws):
-                first, start = op.lane + lane, op.column + column
-                block = self.written[rank, first : first + rows, start : start + columns]
-                if op.accumulate and not block.all() and not any(op.disabled):
-                    self._accumulates(cluster, op, start, columns)
-                block[:] = True
-        self.good.add(key)
+        for cell in cells:
+            block = self.written[cell.block]
+            if work.accumulates and not work.partial and not block.all():
+                self._accumulates(work, cell.column, cell.columns)
+            block[:] = True
+        self.good.add(cells)
 
-    def cp_execute(self, cluster, copy, chunks, cells) -> None:
-        lanes, columns = cells
-        for rank in copy.ranks:
-            self.written[rank, lanes, columns] = True
-
-    def _accumulates(self, cluster, op, start: int, columns: int) -> None:
+    def _accumulates(self, work, start: int, columns: int) -> None:
         message = (
-            f"tcgen05.mma adds to tensor memory columns {start}..{start + columns - 1}, which nothing has "
+            f"{work.name} adds to tensor memory columns {start}..{start + columns - 1}, which nothing has "
             f"written since they were allocated"
         )
         self.reporter.add(
-            "uninitialized", "error", message, CAUSES["accumulate"], op.where, key=("tmem-mma",)
+            "uninitialized", "error", message, CAUSES["accumulate"], work.where, key=("tmem-mma",)
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from ptxsim.checks.race.async_work import Issued, spans_of
@@ -11,25 +13,20 @@ from ptxsim.checks.race.shadow_order import SERIAL
 from ptxsim.checks.race.shadow_tmem import rectangle
 from ptxsim.checks.race.vector_clocks import Stamp
 from ptxsim.events.observer import Observer
-from ptxsim.isa.number_formats import DECODERS
-from ptxsim.machine.tensor_memory import COLUMNS, LANES, split_address
-from ptxsim.units.matrix_operands import operand_chunks
-from ptxsim.units.tcgen05_mma import operand_lanes, result_blocks
-from ptxsim.units.tcgen05_scales import scale_columns
-from ptxsim.units.tcgen05_sparse import metadata_columns
+from ptxsim.events.records import Footprint, Rectangle
+from ptxsim.machine.tensor_memory import COLUMNS, LANES
 
-MMA_K_BYTES = 32
 _IN_FLIGHT = 64  # wgmma instructions of a warpgroup that can be waited for
 _NOTHING = np.zeros(0, np.int32)
 
 
 class Tcgen05(Observer):
-    """Part of the RaceDetector: tcgen05.mma and tcgen05.commit."""
+    """Part of the RaceDetector: what tensor cores do in order of the issuing thread, and tcgen05.commit."""
 
     def __init__(self, races):
         self.races, self.history, self.tmem = races, races.history, races.tensor_memory
-        self.operands: dict[tuple, np.ndarray] = {}  # byte ranges of operands, by descriptor
-        self.cells: dict[tuple, np.ndarray] = {}  # TMEM cells of results
+        self.operands: dict[tuple, np.ndarray] = {}  # footprints -> byte ranges of shared memory
+        self.cells: dict[tuple, np.ndarray] = {}  # rectangles -> cells of the shadow
 
     def start(self, cluster) -> None:
         self.clocks, self.transfers = self.races.clocks, self.races.transfers
@@ -38,26 +35,14 @@ class Tcgen05(Observer):
         self.last: Issued | None = None  # MMA whose clocks are its own
         self.state: tuple | None = None  # of its thread, behind it
 
-    def mma_issue(self, cluster, split, op) -> None:
+    def tensor_issue(self, cluster, split, work) -> None:
         item = self._item(split)
         queue = self.clocks.queue(item.queue)
         queue.count += 1
         item.epoch = queue.count
         self.clocks.tcgen05_clock[item.thread, item.queue + 1 - self.clocks.threads] = queue.count
-        self.issued[id(op)] = item
+        self.issued[id(work)] = item
         self.transfers.remember(item)
-
-    def cp_issue(self, cluster, split, copy) -> None:
-        """In order with the MMAs of its thread (PTX ISA 9.7.16.6.2)."""
-        self.mma_issue(cluster, split, copy)
-
-    def cp_execute(self, cluster, copy, chunks: np.ndarray, cells) -> None:
-        item, (lanes, columns) = self.issued.pop(id(copy)), cells
-        for rank in copy.ranks:
-            if len(chunks):
-                self.history.spans(SHARED, spans_of(chunks, rank * self.history.window), False, item)
-            block = (rank * (LANES // 16) + lanes // 16) * COLUMNS + columns
-            self.tmem.touch(np.unique(block.astype(np.int64)), True, item)
 
     def _item(self, split) -> Issued:
         """An MMA that comes after the same as the one before it shares its clocks: its thread has learnt and
@@ -97,78 +82,49 @@ class Tcgen05(Observer):
             stamp = token.stamp()
             self.races.synchronization.arrive_later(cluster, place, stamp, stamp, token.row)
 
-    def mma_execute(self, cluster, ops: list, ranks: list[int]) -> None:
+    def tensor_execute(self, cluster, works: list) -> None:
         """Those that know the same read as one: who knows that the last one is done, knows it of all."""
-        items = [self.issued.pop(id(op)) for op in ops]
-        for op, item in zip(ops, items, strict=True) if isinstance(ops[0].a, tuple) else ():
-            for rank in ranks:
-                self.tmem.touch(self._a_cells(op, rank), False, item)
-        for rank in ranks if ops[0].alone else ():
-            for column, columns in [*scale_columns(ops[0]), *metadata_columns(ops[0])]:
-                self.tmem.touch(rectangle(rank, 0, LANES, column, columns), False, items[0])
+        items = [self.issued.pop(id(work)) for work in works]
+        for work, item in zip(works, items, strict=True) if works[0].footprint.cells_read else ():
+            for _, cells in itertools.groupby(work.footprint.cells_read, lambda r: r.rank):
+                self.tmem.touch(self._cells_of(tuple(cells)), False, item)
         start = 0
-        for i in range(1, len(ops) + 1):
-            if i == len(ops) or not _alike(items[start], items[i]):
-                self._reads(ops[start:i], ranks, items[i - 1])
+        for i in range(1, len(works) + 1):
+            if i == len(works) or not _alike(items[start], items[i]):
+                self._reads(works[start:i], items[i - 1])
                 start = i
-        op = ops[0]
-        key = (op.shape.m, op.shape.n, op.group, op.lane, op.column, tuple(ranks), op.ws)
-        cells = self._d_cells(key)
+        written = works[0].footprint.cells_written
+        columns = min(r.column for r in written), max(r.column + r.columns for r in written)
         for item in (items[0], items[-1]):
-            self.tmem.result(key, cells, (op.column, op.column + op.shape.n), item)
+            self.tmem.result(written, self._cells_of(written), columns, item)
 
-    def _reads(self, ops: list, ranks: list[int], item: Issued) -> None:
-        first = ops[0]
-        shape = first.shape
-        forms = shape.m, shape.n, shape.a_type, shape.b_type, shape.a_mn_major, shape.b_mn_major
-        key = (first.group, *forms, *ranks, *[x for op in ops for x in (op.a, op.b)])
+    def _reads(self, works: list, item: Issued) -> None:
+        key = tuple([work.footprint for work in works])
         spans = self.operands.get(key)
         if spans is None:
-            spans = self.operands[key] = self._operands(ops, ranks)
+            spans = self.operands[key] = self._operands(key)
         if len(spans):
             self.history.spans(SHARED, spans, False, item)
 
-    def _operands(self, ops: list, ranks: list[int]) -> np.ndarray:
-        """Spans of shared memory that these instructions read; none for a descriptor that is not legal."""
-        shape, group, window = ops[0].shape, ops[0].group, self.history.window
-        sides = [("b", shape.n // group, shape.b_type, shape.b_mn_major)]
-        if not isinstance(ops[0].a, tuple):
-            sides.append(("a", shape.m // group, shape.a_type, shape.a_mn_major))
-        found = [np.zeros(0, np.int64)]
-        for side, rows, kind, mn in sides:
-            for op in ops:
-                try:
-                    width, k_bytes = DECODERS[kind].bytes, op.k_bytes(side)
-                    chunks = operand_chunks((getattr(op, side),), rows, width, mn, k_bytes=k_bytes)
-                except ValueError:
-                    continue
-                if chunks.first >= 0 and chunks.last < window:
-                    found += [chunks.index.reshape(-1) + rank * window // 16 for rank in ranks]
-        chunks = np.concatenate(found)
-        return spans_of(chunks) if len(chunks) else np.zeros((0, 2), np.int64)
+    def _operands(self, footprints: tuple[Footprint, ...]) -> np.ndarray:
+        """Spans of shared memory that these instructions read."""
+        window = self.history.window
+        inside = [s for f in footprints for s in f.reads if s.first >= 0 and s.last < window]
+        if not inside:
+            return np.zeros((0, 2), np.int64)
+        return spans_of(np.concatenate([s.chunks.reshape(-1) + s.rank * window // 16 for s in inside]))
 
-    def _d_cells(self, key: tuple) -> np.ndarray:
-        if key not in self.cells:
-            m, n, group, first_lane, first_column, ranks, ws = key
-            parts = []
-            for rank in ranks:
-                for lane, _, rows, tmem_column, _, columns in result_blocks(m, n, group, ws):
-                    column, first = first_column + tmem_column, first_lane + lane
-                    columns, rows = min(columns, COLUMNS - column), min(rows, LANES - first)
-                    if columns > 0 and rows > 0:
-                        parts.append(rectangle(rank, first, rows, column, columns))
-            self.cells[key] = np.concatenate(parts) if parts else np.zeros(0, np.int64)
-        return self.cells[key]
-
-    def _a_cells(self, op, rank: int) -> np.ndarray:
-        _, column = split_address(op.a[1])
-        lanes = np.concatenate([operand_lanes(op, part) for part in range(op.copies)])
-        columns = min(MMA_K_BYTES // 4, COLUMNS - column)
-        lanes = lanes[lanes < LANES]
-        if not len(lanes) or columns <= 0:
-            return np.zeros(0, np.int64)
-        runs = np.split(lanes, np.flatnonzero(np.diff(lanes) != 1) + 1)
-        return np.concatenate([rectangle(rank, int(r[0]), len(r), column, columns) for r in runs])
+    def _cells_of(self, parts: tuple[Rectangle, ...]) -> np.ndarray:
+        """Cells of the shadow, of those that there are."""
+        known = self.cells.get(parts)
+        if known is None:
+            found = [
+                rectangle(rank, lane, min(lanes, LANES - lane), column, min(columns, COLUMNS - column))
+                for rank, lane, lanes, column, columns in parts
+                if lane < LANES and column < COLUMNS
+            ]
+            known = self.cells[parts] = np.concatenate(found) if found else np.zeros(0, np.int64)
+        return known
 
 
 def _alike(first: Issued, other: Issued) -> bool:

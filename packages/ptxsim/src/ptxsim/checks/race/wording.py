@@ -28,8 +28,8 @@ def text_of(races, access: Access, name_issuer: bool = False) -> str:
         return f"the {verb} by {thread_of(races, access.agent)}{line}"
     if access.kind == "other":
         return f"the {access.verb} by {_elsewhere(races, access.cluster - 1)}{line}"
-    if access.kind == "mma" and row is not None and row.mods[:1] == ("cp",):
-        return f"the {access.verb} by tcgen05.cp{line}"
+    if access.kind == "mma" and row is not None and row.mods[0] != "mma":
+        return f"the {access.verb} by {row.op}.{row.mods[0]}{line}"
     by = f", issued by {thread_of(races, access.by)}" if name_issuer and access.by is not None else ""
     return f"the {access.verb} by {UNITS[access.kind]}{access.detail}{by}{line}"
 

@@ -26,10 +26,8 @@ _PARTS = {  # parameter -> what identifies it; what is not listed stands for its
     "waiting": "tuple([s.index for s in waiting])",
     "chunks": "number(chunks)",
     "cells": "int(cells[0].flat[0]), int(cells[1].flat[0])",  # the row says the shape
-    "op": "op.shape, op.group, op.cta, op.a, op.b, op.lane, op.column, op.accumulate, op.disabled, op.ws, "
-    "op.scales, op.metadata",
-    "ops": "len(ops), ops[0].where.warp, ops[0].where.mask",  # the MMAs of a thread come in order
-    "copy": "copy.form, copy.descriptor, copy.lane, copy.column, copy.packed",
+    "work": "work.footprint, work.accumulates, work.partial",
+    "works": "len(works), works[0].where.warp, works[0].where.mask",  # those of a thread come in order
     "log": "inside(log)",
     "reads": "inside(reads)",
     "writes": "inside(writes)",

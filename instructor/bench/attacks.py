@@ -1,0 +1,107 @@
+"""The table of all attacks that tests try.
+
+`python instructor/bench/attacks.py` writes instructor/exploits/attacks.md. A test fails while the page
+is not what this makes of the catalogues.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "instructor/tests"), *map(str, (ROOT / "packages").glob("*/src"))]
+
+from shows import SHOWS  # noqa: E402
+
+from instructor.exploits.catalogue import EXPLOITS  # noqa: E402
+from instructor.exploits.escapes import ESCAPES  # noqa: E402
+from instructor.exploits.handins import HANDINS  # noqa: E402
+from instructor.exploits.leaks import LEAKS  # noqa: E402
+
+PAGE = ROOT / "instructor/exploits/attacks.md"
+KINDS = (  # file, test, what a naive grader does, what happens here
+    (
+        "catalogue.py, tricks.py, damage.py",
+        "test_exploits.py",
+        "gives what is asked for, in the same test",
+        "no points (`work`: those of a result alone; `speed`: none for speed), nothing shown, the next step goes on",
+        [(one.name, one.gain) for one in EXPLOITS],
+    ),
+    (
+        "escapes.py",
+        "test_escapes.py",
+        "runs it as it is, and it works, in the same test",
+        "no level of confinement lets it",
+        [(one.name, one.gain) for one in ESCAPES],
+    ),
+    (
+        "handins.py",
+        "test_handins.py",
+        "opens or compares it in its own process; where a kind says `time` or an error, the same file's test shows it",
+        "costs itself alone, and is named",
+        [(one.name, f"{one.where}: {one.hurts or 'grade'}") for one in HANDINS],
+    ),
+    (
+        "leaks.py",
+        "test_leaks.py",
+        "prints what it is told (not run)",
+        "one bit a step: whether it passes",
+        [(one.name, "hidden size") for one in LEAKS],
+    ),
+    (
+        "instructor/tests/shows.py",
+        "test_shows.py",
+        "compares results alone, and D is right",
+        "no points for the implementation, and a hint that says what is missing",
+        [(f"{one.name} (step {one.step})", "technique") for one in SHOWS],
+    ),
+)
+# What is shown in a test of its own: it needs a stand-in for a GPU, or two submissions.
+APART = (
+    ("cache replay, lazy output on a GPU", "test_grading_speed.py", "D is overwritten before each launch that is timed, compared after the last"),
+    ("data kept in L2 from launch to launch", "test_grading_speed.py", "`evict_last`, `createpolicy`, `applypriority`: not timed; L2 is flushed"),
+    ("a time that is too good", "test_grading_speed.py", "below the floor of the chip or of the prediction: no time"),
+    ("more or fewer launches than are timed", "test_devices.py", "launches are counted, another number is no time"),
+    ("a kernel that starts another one", "test_grading.py", "refused from its PTX"),
+    ("an answer left in an input for the next launch", "test_judging.py, test_grading_speed.py", "wrong on the simulator; inputs are put back before each launch that is timed"),
+    ("a copy beside any amount of other text", "test_class.py", "listed as alike"),
+    ("less work once D is there", "test_judging.py", "wrong: the whole grid is run again on its own product"),
+    ("step 4 in the places of 5 to 10", "test_grading.py", "a result that lacks what the step before has counts in part"),
+    ("CUDA built by `exec`, a copied text behind it", "test_class.py", "listed as alike by what is built"),
+)  # fmt: skip
+
+
+def page() -> str:
+    total = sum(len(rows) for *_, rows in KINDS)
+    lines = [
+        "# Attacks on grading",
+        "",
+        f"{total} attacks that tests try, and {len(APART)} families that have tests of their own. Written by",
+        "`python instructor/bench/attacks.py`; `./lab test --all` tries all of them.",
+        "",
+        "| family | what is done about it | tried by |",
+        "|---|---|---|",
+        *(f"| {what} | {here} | `{test}` |" for what, test, here in APART),
+    ]
+    for file, test, naive, here, rows in KINDS:
+        kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(Counter(k for _, k in rows).items()))
+        lines += [
+            "",
+            f"## {file}: {len(rows)}",
+            "",
+            f"Tried by `{test}`. A naive grader {naive}. Here: {here}.",
+        ]
+        lines += ["", f"Kinds: {kinds}.", "", "| attack | after |", "|---|---|", *_rows(rows)]
+    return "\n".join(lines) + "\n"
+
+
+def _rows(rows: Iterable[tuple[str, str]]) -> list[str]:
+    return [f"| {name} | {kind} |" for name, kind in rows]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
+    print(f"wrote {PAGE.relative_to(ROOT)}")

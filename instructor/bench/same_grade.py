@@ -1,0 +1,92 @@
+"""The same grades twice: one order of submissions, then the other on a machine that is busy.
+
+    python instructor/bench/same_grade.py [--count 6] [--seed 1] [--steps 1,2,3] [--load 8]
+
+Compares all that a grade says but what it took; exit code 1 if anything differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from mixed_class import KINDS  # noqa: E402
+
+from instructor.autograder.batch import local  # noqa: E402
+from instructor.autograder.grading import Options  # noqa: E402
+from instructor.autograder.submission import Submission  # noqa: E402
+from instructor.formats import plain  # noqa: E402
+
+TOOK = ("seconds", "cpu_seconds", "memory")
+CHOSEN = ("prefix", "hostile", "variant", "syntax", "mutant", "early")
+SECONDS = 3600.0  # of a submission
+
+
+def submissions(count: int, seed: int) -> dict[str, Submission]:
+    rng = random.Random(seed)
+    texts = {f"{n:02}-{kind}": KINDS[kind][1](rng)[0] for n, kind in _kinds(count)}
+    return {name: Submission(name, text) for name, text in texts.items()}
+
+
+def _kinds(count: int) -> Iterator[tuple[int, str]]:
+    for n in range(count):
+        yield n, CHOSEN[n % len(CHOSEN)]
+
+
+@contextlib.contextmanager
+def busy(processes: int):
+    """So many processes that compute meanwhile."""
+    spinning = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)]
+    try:
+        yield
+    finally:
+        for one in spinning:
+            one.kill()
+            one.wait()
+
+
+def grades(work: dict[str, Submission], options: Options, load: int) -> dict[str, str]:
+    """Name -> the grade as text, without what it took."""
+    with busy(load):
+        made = dict(local(work, options, 1, SECONDS))
+        print(
+            f"{len(made)} graded beside {load} processes, load average {os.getloadavg()[0]:.1f}", flush=True
+        )
+    return {
+        name: json.dumps(_said(plain(grade)), default=str, sort_keys=True) for name, grade in made.items()
+    }
+
+
+def _said(value):
+    if isinstance(value, dict):
+        return {key: _said(one) for key, one in value.items() if key not in TOOK}
+    return [_said(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=6)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--steps", default="1,2,3,4,5,6,7,8,9,10")
+    parser.add_argument("--load", type=int, default=8)
+    given = parser.parse_args()
+    options = Options(steps=tuple(map(int, given.steps.split(","))))
+    work = submissions(given.count, given.seed)
+    first = grades(work, options, 0)
+    second = grades(dict(reversed(work.items())), options, given.load)
+    differ = [name for name in work if first[name] != second[name]]
+    print(f"{len(work)} submissions, {len(differ)} graded otherwise the second time", *differ)
+    return 1 if differ else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
