@@ -10,10 +10,10 @@ import pytest
 from ptxsim.checks.repeats import event_keys
 from ptxsim.checks.repeats.global_rows import GlobalRows
 from ptxsim.events.bus import EVENTS, MAKE_TOKENS
-from ptxsim.events.records import Footprint, TensorWork
+from ptxsim.events.records import Footprint, SharedSpan, TensorWork
 from ptxsim.machine.tensor_map import TensorMap
 
-FOOTPRINT = Footprint((0,))
+FOOTPRINT, SPAN = Footprint((0,)), SharedSpan.of(0, np.arange(4))
 
 
 def arguments() -> dict:
@@ -36,13 +36,20 @@ def arguments() -> dict:
         "members",
         "parity",
         "columns",
+        "depth",
         "group",
         "row",
         "rank",
         "offset",
     )
     numbers = dict.fromkeys((*names, "size", "allowed"), 3)
-    arrays = {"cells": (np.zeros((1, 1), int),) * 2, "chunks": np.arange(4), "reads": log, "writes": log}
+    arrays = {
+        "span": SPAN,
+        "cells": (np.zeros((1, 1), int),) * 2,
+        "chunks": np.arange(4),
+        "reads": log,
+        "writes": log,
+    }
     flags = dict.fromkeys(("relaxed", "write", "after", "reading"), False)
     others = {"cluster": cluster, "mods": {"x"}, "registers": (), "kind": "store", "ranks": [0], "log": log}
     return split_like | places | numbers | arrays | flags | others
@@ -58,6 +65,7 @@ OTHERS = ROW | {  # parameter -> another value, where it is no number
     "token": [(1, 5)],
     "tokens": [[(1, 5)]],
     "ranks": [1],
+    "span": SharedSpan.of(0, np.arange(8)),
     "work": SimpleNamespace(footprint=Footprint((0,)), accumulates=True, partial=False),
     "cells": (np.ones((1, 1), int), np.zeros((1, 1), int)),
     "chunks": np.arange(8),

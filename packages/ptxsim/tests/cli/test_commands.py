@@ -193,3 +193,17 @@ def test_nvcc_keeps_the_ptx(words, expected):
 )  # fmt: skip
 def test_names_of_kernels(mangled, name):
     assert short(mangled) == name
+
+
+@pytest.mark.parametrize("cold", [True, False])
+def test_the_first_run_says_that_it_compiles(cold, monkeypatch, capsys):
+    from ptxsim.driver import first_time, telling
+    from ptxsim.jit import code_cache
+
+    compiled = []
+    monkeypatch.setenv(code_cache.ANNOUNCED, "")
+    monkeypatch.setattr(code_cache, "is_cold", lambda: cold)
+    monkeypatch.setattr(first_time, "compile_with_bar", lambda: compiled.append(1))
+    telling.announce_compilation()
+    assert capsys.readouterr().err == (f"ptxsim: {code_cache.FIRST_RUN}\n" if cold else "")
+    assert compiled == [1] * cold

@@ -10,7 +10,7 @@ USUAL = 60.0  # seconds on an average core; the bar approaches its end and never
 
 
 def compile_with_bar() -> None:
-    """Compiles; on a terminal a bar moves under the line that the simulator itself writes."""
+    """Compiles; on a terminal a bar moves meanwhile."""
     import ptxsim
 
     if not sys.stderr.isatty():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptxsim.events.records import TensorWork
+from ptxsim.events.records import SharedSpan, TensorWork
 
 
 class Observer:
@@ -96,9 +96,11 @@ class Observer:
 
     # wgmma; each warp of a warpgroup issues its share
     def wgmma_fence(self, cluster, split) -> None: ...
-    def wgmma_issue(self, cluster, split): ...
-    def wgmma_read(self, cluster, token, rank: int, chunks: np.ndarray) -> None:
-        """The tensor core reads these 16-byte chunks of a CTA's shared memory window for a warp's share."""
+    def wgmma_issue(self, cluster, split, columns: int, depth: int):
+        """A warp's share of a product of 64 rows, so many columns, and depth K."""
+
+    def wgmma_read(self, cluster, token, span: SharedSpan) -> None:
+        """The tensor core reads this for a warp's share."""
 
     def wgmma_wait(self, cluster, split, token) -> None:
         """A wait of the split covers this share, which is complete."""

@@ -242,12 +242,10 @@ class Recorder(Observer):
         return self.note(split.cta, TENSOR, "commit", "commit", after, line=split.instr.src)
 
     @_traced
-    def wgmma_issue(self, cluster, split) -> int:
+    def wgmma_issue(self, cluster, split, columns: int, depth: int) -> int:
         self.role(split, "MMA")
         issue = self.by_warp(split, "issue", "wgmma")
-        shape = next((m for m in split.instr.mods if m.startswith("m64n")), "m64n0k")
-        columns = int(shape[4:].partition("k")[0])
-        name = f"wgmma {shape}, a warp's share"
+        name = f"wgmma m64n{columns}k{depth}, a warp's share"
         return self.note(split.cta, TENSOR, "mma", name, [issue], amount=columns * 256, line=split.instr.src)
 
     @_traced

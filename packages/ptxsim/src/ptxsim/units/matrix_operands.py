@@ -17,7 +17,7 @@ from ptxsim.jit.simd_matrix import gather_halves
 K_BYTES = 32  # of a row of every kind, in one instruction; of B beside a sparse A twice that
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Chunks:
     """The 16-byte chunks of shared memory that an operand occupies; `index` is (rows, K) or, MN-major, (K,
     rows).

@@ -7,17 +7,19 @@ plain copy of an accumulator still receives its value. A in registers is read at
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from ptxsim.events.records import SharedSpan
 from ptxsim.isa.address_map import SHARED_START
 from ptxsim.isa.layouts import wgmma_a, wgmma_d
 from ptxsim.isa.number_formats import DECODERS
 from ptxsim.jit.compiled import compiled
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.split import Location, Wait
-from ptxsim.units.matrix_operands import operand_chunks, read_operand
+from ptxsim.units.matrix_operands import Chunks, operand_chunks, read_operand
 from ptxsim.units.mma import registers_of
 from ptxsim.units.registry import refuse, unit
 from ptxsim.units.warp import require_aligned, require_set
@@ -156,7 +158,7 @@ def mma_async(instr):
         b = _uniform(cluster, split, args[2])
         accumulator = _open(cluster, split, warp, slots, form, enabled)
         part = Part(split.at(), form, accumulator, warp.committed, a, b, enabled)
-        part.token = cluster.bus.wgmma_issue(cluster, split)
+        part.token = cluster.bus.wgmma_issue(cluster, split, form.n, form.k)
         _join(cluster, split, warp, part)
 
     return run
@@ -165,7 +167,7 @@ def mma_async(instr):
 def _only_tell(cluster, split, warp: Warp, form: Form) -> None:
     """A warp's share in a dry run: observers hear of it, nothing is multiplied."""
     part = Part(split.at(), form, None, warp.committed, None, 0, True)
-    part.token = cluster.bus.wgmma_issue(cluster, split)
+    part.token = cluster.bus.wgmma_issue(cluster, split, form.n, form.k)
     cluster.tensor_operations += split.warp % 4 == 0
     warp.parts.append((part, Operation([part], done=True)))
 
@@ -211,8 +213,10 @@ def _execute(cluster, operation: Operation) -> None:
     form = parts[0].form
     a, a_chunks = _matrix_a(cluster, parts)
     b, b_chunks = _from_shared(cluster, parts[0], parts[0].b, form.n, form.b, form.b_mn)
-    if cluster.bus.heard:
-        _tell_reads(cluster, parts, a_chunks, b_chunks)
+    for i, part in enumerate(parts):
+        span = _share(part.where.cta, a_chunks, form.a_mn, b_chunks, i)
+        if span is not None:
+            cluster.bus.wgmma_read(cluster, part.token, span)
     a, b = -a if form.negate_a else a, -b if form.negate_b else b
     if form.d == "s32":
         product = (a.astype(np.float64) @ b.T.astype(np.float64)).astype(np.int64)
@@ -246,15 +250,15 @@ def _add(cluster, part: Part, share: np.ndarray) -> None:
         warp.last[tuple(slots) if isinstance(slots, tuple) else (slots,)] = raw
 
 
-def _tell_reads(cluster, parts: list[Part], a_chunks, b_chunks: np.ndarray) -> None:
-    """Each warp reads its 16 rows of A and all of B, in chunks of 16 bytes of its CTA's window."""
-    for i, part in enumerate(parts):
-        own = b_chunks[:0] if a_chunks is None else np.split(a_chunks, 4)[i]
-        chunks = np.unique(np.concatenate([own.ravel(), b_chunks.ravel()]))
-        cluster.bus.wgmma_read(cluster, part.token, part.where.cta, chunks)
+@functools.lru_cache(maxsize=1024)
+def _share(rank: int, a: Chunks | None, a_mn: bool, b: Chunks | None, number: int) -> SharedSpan | None:
+    """What warp `number` of a warpgroup reads: its 16 rows of A, and all of B."""
+    read = [np.split(a.index.T if a_mn else a.index, 4)[number]] if a is not None else []
+    read += [b.index] if b is not None else []
+    return SharedSpan.of(rank, np.unique(np.concatenate([r.ravel() for r in read]))) if read else None
 
 
-def _matrix_a(cluster, parts: list[Part]) -> tuple[np.ndarray, np.ndarray | None]:
+def _matrix_a(cluster, parts: list[Part]) -> tuple[np.ndarray, Chunks | None]:
     """(float32 (64, K), chunks read or None) of A."""
     form = parts[0].form
     if not form.in_registers:
@@ -271,10 +275,10 @@ def _matrix_a(cluster, parts: list[Part]) -> tuple[np.ndarray, np.ndarray | None
 
 def _from_shared(
     cluster, part: Part, bits: int, rows: int, kind: str, mn: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """(float32 (rows, K), chunks of 16 bytes, rows first) of a matrix that a descriptor points at."""
+) -> tuple[np.ndarray, Chunks | None]:
+    """(float32 (rows, K), chunks of 16 bytes) of a matrix that a descriptor points at; zeros, None: none."""
     width, depth = DECODERS[kind].bytes, part.form.k
-    nothing = np.zeros((rows, depth), np.float32), np.zeros((rows, 0), np.int64)
+    nothing = np.zeros((rows, depth), np.float32), None
     try:
         chunks = operand_chunks((bits,), rows, width, mn, "sm_90")
     except ValueError as error:
@@ -289,7 +293,7 @@ def _from_shared(
         _report(cluster, part, "out-of-bounds", message)
         return nothing
     values = read_operand(cluster, part.where.cta, chunks, rows, kind, mn)
-    return values, chunks.index.T if mn else chunks.index
+    return values, chunks
 
 
 def _report(cluster, part: Part, kind: str, message: str) -> None:

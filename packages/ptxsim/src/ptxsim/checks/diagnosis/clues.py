@@ -14,9 +14,12 @@ from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
 from ptxsim.checks.diagnosis.exchanged_copies import exchanged_copies
 from ptxsim.checks.diagnosis.grammar import role
+from ptxsim.checks.diagnosis.rivals import shifted
+from ptxsim.checks.diagnosis.running_ahead import again_too_early
 from ptxsim.checks.static_flow import reachable, signal_rows
 from ptxsim.events.observer import Observer
 
+_REPAIRS = {"arrivals": again_too_early, "missed": shifted}  # cause -> what rules it out, if anything
 _MMA = ("tcgen05", ("mma",))
 
 
@@ -72,6 +75,7 @@ class Clues(Observer):
 
     def finish(self, cluster) -> None:
         self._without_consequence(cluster)
+        self._rivals(cluster)
         self._late(cluster)
         exchanged_copies(cluster, self.reporter)
         errors = {f.kind for f in self.reporter.found.values() if f.severity == "error"}
@@ -125,6 +129,17 @@ class Clues(Observer):
             held = [w for w in model.waiters if w.kind == "mbarrier" and w.lanes.get(warp, 0) & missing]
             if held and not {w.row for w in held} & reachable(cluster.program, row):
                 finding.evidence["cause"] = "late"
+
+    def _rivals(self, cluster) -> None:
+        """Whom a count or an order of waits would be blamed for, where the record shows something else."""
+        for identity, finding in self.reporter.found.items():
+            cause, key = finding.evidence.get("cause"), identity[1]
+            for place in history_of(cluster) if cause in _REPAIRS and isinstance(key, tuple) else ():
+                if key[1] in (place[1], self.reporter.shared_name(place[1]).partition("[")[0]):
+                    found = _REPAIRS[cause](cluster, place, self.reporter)
+                    if found is not None:
+                        self.reporter.blame(finding, found.cause, f"{finding.message}: {found.text}")
+                        break
 
     def _without_consequence(self, cluster) -> None:
         """A barrier that runs ahead of its waits is an error where something else shows that a schedule goes

@@ -29,7 +29,7 @@ class LoadedRegisters(Observer):
         if kind == "ld":
             self._report(cluster, split, "review", "tcgen05.ld", "tcgen05.wait::ld", _LD_HINT)
 
-    def wgmma_issue(self, cluster, split) -> None:
+    def wgmma_issue(self, cluster, split, columns: int, depth: int) -> None:
         self._report(cluster, split, "error", "wgmma", "a wgmma.wait_group that covers it", _WGMMA_HINT)
 
     def _report(self, cluster, split, severity: str, what: str, wait: str, hint: str) -> None:

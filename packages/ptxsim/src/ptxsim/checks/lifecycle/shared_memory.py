@@ -112,17 +112,17 @@ class SharedMemory(Observer):
                 if span not in self.good and span.last < self.written.shape[1]:
                     self.chunks_read(work.where, span.rank, span.chunks, who, span)
 
-    def wgmma_issue(self, cluster, split):
+    def wgmma_issue(self, cluster, split, columns: int, depth: int):
         return split.at()
 
-    def wgmma_read(self, cluster, token, rank: int, chunks: np.ndarray) -> None:
-        self.chunks_read(token, rank, chunks, "the tensor core", None)
+    def wgmma_read(self, cluster, token, span) -> None:
+        if span not in self.good:
+            self.chunks_read(token, span.rank, span.chunks, "the tensor core", span)
 
     def chunks_read(self, where, rank: int, chunks: np.ndarray, who: str, key) -> None:
         flags = self.chunks[rank][chunks].view(np.uint8).reshape(-1)
         if flags.all():
-            if key is not None:
-                self.good.add(key)
+            self.good.add(key)
             return
         first = int(np.argmin(flags))
         byte = int(chunks.reshape(-1)[first // 16]) * 16 + first % 16

@@ -13,7 +13,7 @@ from ptxsim.checks.race.shadow_order import SERIAL
 from ptxsim.checks.race.shadow_tmem import rectangle
 from ptxsim.checks.race.vector_clocks import Stamp
 from ptxsim.events.observer import Observer
-from ptxsim.events.records import Footprint, Rectangle
+from ptxsim.events.records import Footprint, Rectangle, SharedSpan
 from ptxsim.machine.tensor_memory import COLUMNS, LANES
 
 _IN_FLIGHT = 64  # wgmma instructions of a warpgroup that can be waited for
@@ -140,13 +140,14 @@ class Wgmma(Observer):
 
     def __init__(self, races):
         self.races, self.history = races, races.history
+        self.spans: dict[SharedSpan, np.ndarray] = {}  # byte ranges in the shadow
 
     def start(self, cluster) -> None:
         self.clocks = self.races.clocks
         self.issued: dict[int, int] = {}  # warp -> instructions
         self.reached: dict[tuple, np.ndarray] = {}  # (queue, epoch) -> thread_clock of those who issued it
 
-    def wgmma_issue(self, cluster, split) -> Issued:
+    def wgmma_issue(self, cluster, split, columns: int, depth: int) -> Issued:
         """One warp's share: it comes after what any lane knows, as all have come here (.sync.aligned)."""
         clocks, agents = self.clocks, self.clocks.agents(split)
         op = Issued("wgmma", split.row, int(agents[0]), most(clocks.clock, agents), _NOTHING, _NOTHING)
@@ -158,9 +159,11 @@ class Wgmma(Observer):
         self.reached.pop((op.queue, op.epoch - _IN_FLIGHT), None)
         return op
 
-    def wgmma_read(self, cluster, token: Issued, rank: int, chunks: np.ndarray) -> None:
-        if len(chunks):
-            self.history.spans(SHARED, spans_of(chunks, rank * self.history.window), False, token)
+    def wgmma_read(self, cluster, token: Issued, span: SharedSpan) -> None:
+        known = self.spans.get(span)
+        if known is None:
+            known = self.spans[span] = spans_of(span.chunks, span.rank * self.history.window)
+        self.history.spans(SHARED, known, False, token)
 
     def wgmma_wait(self, cluster, split, token: Issued) -> None:
         """All warps of the group have come to it, though they hand on no memory access by that."""

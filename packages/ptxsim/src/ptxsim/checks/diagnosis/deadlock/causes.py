@@ -6,10 +6,11 @@ first detector of DETECTORS that answers for any group gives the cause.
 
 from __future__ import annotations
 
-from ptxsim.checks.diagnosis.deadlock.cause import Found, barrier_of, find_cycle, found, itself
+from ptxsim.checks.diagnosis.deadlock.cause import Found, barrier_of, find_cycle, found, itself, says
 from ptxsim.checks.diagnosis.deadlock.parity import flipped_early, not_flipped
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.grammar import agree, is_plural
+from ptxsim.checks.diagnosis.rivals import shifted
 from ptxsim.checks.diagnosis.running_ahead import why
 from ptxsim.machine.endless import loop_around, loop_without_end
 
@@ -100,6 +101,15 @@ def _own_barrier(model: Model, waiter: Waiter) -> Found | None:
             line, name = model.program.instrs[loads[0]].src, model.reporter.shared_name(place[1])
             return found("own-barrier", waiter, theirs=place[0], line=line, name=name, mine=waiter.place[0])
     return None
+
+
+def _shifted(model: Model, waiter: Waiter) -> Found | None:
+    """Signals and waits of the ring are some elements apart, all along."""
+    barrier, _ = barrier_of(model, waiter)
+    rival = shifted(model.cluster, waiter.place, model.reporter) if barrier is not None else None
+    if rival is None:
+        return None
+    return Found(rival.cause, f"{says(waiter, 'waits')} for {waiter.wants}: {rival.text}", waiter)
 
 
 def _ahead(model: Model, waiter: Waiter) -> Found | None:
@@ -275,6 +285,7 @@ DETECTORS = (
     _warpgroup,
     _own_barrier,
     _bytes,
+    _shifted,
     _misrouted,
     _ahead,
     not_flipped,
