@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,7 +47,7 @@ class Mma(NamedTuple):
     shape: InstructionDescriptor
     group: int
     cta: int  # rank of the CTA that issued it
-    a: object  # descriptor (int), or ("tmem", column) of A in tensor memory
+    a: Any  # descriptor (int), or ("tmem", column) of A in tensor memory
     b: int
     lane: int
     column: int
@@ -167,11 +167,11 @@ class Operands:
 
 def _operands(d: MemArg, a, b: int, *rest) -> Operands:
     metadata = rest[0] if isinstance(rest[0], MemArg) else None
-    descriptor, *rest = rest[1:] if metadata else rest
-    masks = next((r for r in rest if isinstance(r, tuple)), ())
-    enable = next(r.code for r in rest if isinstance(r, PredArg))
-    scales = tuple(r for r in rest if isinstance(r, MemArg))
-    mask = rest[-1] if isinstance(rest[-1], int) else -1
+    descriptor, *others = rest[1:] if metadata else rest
+    masks = next((r for r in others if isinstance(r, tuple)), ())
+    enable = next(r.code for r in others if isinstance(r, PredArg))
+    scales = tuple(r for r in others if isinstance(r, MemArg))
+    mask = others[-1] if isinstance(others[-1], int) else -1
     in_tmem = isinstance(a, MemArg)
     slots = [d.slot, a.slot if in_tmem else a, b, descriptor, *masks]
     return Operands(slots, d.offset, in_tmem, a.offset if in_tmem else 0, enable, scales, mask, metadata)
@@ -184,7 +184,7 @@ def _decode(
     """The decoded instruction descriptor; (None, the finding) if it is not legal or not modelled."""
     try:
         if factors:
-            shape = decode_block_scaled(bits, kind, factors, group)
+            shape: InstructionDescriptor = decode_block_scaled(bits, kind, factors, group)
         else:
             shape = decode_instruction_descriptor(bits, kind, group, ws)
     except ValueError as error:
@@ -216,12 +216,17 @@ def _issue(cluster, split, op: Mma) -> None:
     cluster.bus.tensor_issue(cluster, split, op)
     cluster.tensor_operations += 1
     if not cluster.dry:
-        cluster.engine.submit(Work(("tensor", split.thread), None, "tcgen05.mma", _execute_all, op))
+        cluster.engine.submit(Work(("tensor", split.thread), _by_batch, "tcgen05.mma", _execute_all, op))
+
+
+def _by_batch() -> None:
+    """Never called: MMAs run by _execute_all."""
+    raise AssertionError
 
 
 def _execute_all(batch: list[Work]) -> None:
     """Consecutive MMAs of one thread: those that accumulate into the same D run as one."""
-    ops = [work.op for work in batch]
+    ops: list[Any] = [work.op for work in batch]
     cluster, start, key = ops[0].where.cluster, 0, ops[0].key()
     for i, op in enumerate(ops[1:], 1):
         if not op.accumulate or op.alone or op.key() != key:
@@ -301,8 +306,8 @@ def execute(cluster, ops: list[Mma]) -> None:
 
 def _special_product(cluster, op: Mma, rank: int, b: np.ndarray) -> np.ndarray | None:
     """Of a sparse A, of factors, or of both; None, with a finding, where what they need is not there."""
-    a = _operand(cluster, [op], rank, "a")
-    if op.metadata >= 0:
+    a: np.ndarray | None = _operand(cluster, [op], rank, "a")
+    if a is not None and op.metadata >= 0:
         a = dense(cluster, op, rank, a)
     if a is None:
         return None
