@@ -95,7 +95,10 @@ class Replay:
 
     def play(self, instances: int, resident: int) -> Played:
         """Plays the script so often, `resident` instances at a time."""
-        self.left, self.starts, self.ends, self.paths = instances, [], [], []
+        self.left = instances
+        self.starts: list[float] = []
+        self.ends: list[float] = []
+        self.paths: list = []
         self.resident = resident
         self.instances: list[Instance] = []
         for _ in range(min(instances, resident)):
@@ -206,7 +209,7 @@ class Replay:
         hit, miss = (max(0.0, last - at) + late for late in (self.chip.l2_latency, self.chip.hbm_latency))
         return self._fetch(sm, at, fetched, seconds, segment, missed, hit, miss)
 
-    def _fetch(self, sm, at: float, size: int, seconds: float, segment: int, missed: bool, hit: float,
+    def _fetch(self, sm, at: float, size: float, seconds: float, segment: int, missed: bool, hit: float,
                miss: float, part: float = 1.0) -> float:  # fmt: skip
         """When bytes that an SM asks for at `at` are there. seconds: of all of L2; part: of the lines that
         HBM sends for them.
