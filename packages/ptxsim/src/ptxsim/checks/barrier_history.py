@@ -175,7 +175,9 @@ def never_waited(cluster, histories: dict, name_of) -> list[str]:
     Where there is none, those that are initialised, as nobody waits. name_of: window offset -> name.
     """
     waiting = {w.detail["place"] for w in cluster.waits.values() if w.kind == "mbarrier"}
-    signalled, silent, waited = {}, {}, set()
+    signalled: dict = {}
+    silent: dict = {}
+    waited: set = set()
     for place, history in histories.items():
         array = name_of(place[1]).partition("[")[0]
         if history.waits or place in waiting:

@@ -64,7 +64,7 @@ class Script:
     late: list[list[int]]  # event -> work of units that it starts
     follows: list[int]  # event of a barrier's phase -> what it follows, in number
     heirs: list[list[int]]  # event -> phases that follow it
-    slots: int = 0  # issue slots of all warps
+    slots: float = 0  # issue slots of all warps
     shared_bytes: int = 0  # through the port, 128 a pass
     product_flops: float = 0.0  # by mma.sync
     unit_flops: float = 0.0  # by wgmma and tcgen05.mma
@@ -219,7 +219,7 @@ def _other(number: int, row, tape: Tape, chip: Chip, made: Script) -> Step:
     return Step(Other(slots, late, stays), row.reads, row.writes)
 
 
-def _macs(mods) -> int:
+def _macs(mods) -> float:
     """16-bit multiply-adds that an mma.sync takes as long as."""
     shape = next(m for m in mods if m[0] == "m" and "n" in m)
     m, rest = shape[1:].split("n")

@@ -30,7 +30,7 @@ class Meeting:
     open: list[tuple[int, int, int | None]] = field(default_factory=list)  # (warp, row, threads expected)
     warps: dict[int, set[int]] = field(default_factory=dict)  # row -> warps that ever came there
     counts: dict[int | None, int] = field(default_factory=dict)  # threads expected -> a row
-    mixed: tuple[int, int] | None = None  # two rows that met in one phase
+    mixed: tuple[int, ...] = ()  # two rows that met in one phase
     clash: bool = False  # two counts met in one phase
 
 
@@ -54,7 +54,7 @@ class Clues(Observer):
         meeting.warps.setdefault(split.row, set()).add(split.warp)
         for _, row, threads in meeting.open:
             meeting.clash |= threads != expected
-            if row != split.row and meeting.mixed is None:
+            if row != split.row and not meeting.mixed:
                 meeting.mixed = row, split.row
         meeting.open.append((split.warp, split.row, expected))
 

@@ -27,7 +27,7 @@ def why(cluster, histories: dict, place: tuple[int, int], reporter) -> Reason:
 
 def _slots(cluster, histories: dict, place: tuple[int, int], reporter) -> Reason | None:
     """Elements of an array that are signalled and that no wait ever names."""
-    arrays = {}
+    arrays: dict = {}
     for p in histories:
         if p[0] == place[0]:
             arrays.setdefault(reporter.shared_name(p[1]).partition("[")[0], p)
@@ -52,7 +52,7 @@ def _too_often(cluster, histories: dict, history: BarrierHistory, reporter) -> R
     for place, other in histories.items():
         if other is history or not signallers & set(other.waits):
             continue
-        answers: dict[tuple[int, int], list] = {}
+        answers: dict[tuple[int, int], tuple[int, int]] = {}
         for (how, warp, row), signals in other.sources.items():
             if how == "arrive" and warp in history.waits:
                 line = cluster.program.instrs[row].src or row

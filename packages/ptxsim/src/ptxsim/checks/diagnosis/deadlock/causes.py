@@ -162,7 +162,9 @@ def _partial(model: Model, waiter: Waiter) -> Found | None:
 
 def _arrived(model: Model, waiter: Waiter, history) -> str:
     """Who has arrived in the present phase, and where: `WG0 warp 0, line 1020`."""
-    phase, lanes, lines = model.cluster.mbarriers[waiter.place].phase, {}, set()
+    phase = model.cluster.mbarriers[waiter.place].phase
+    lanes: dict = {}
+    lines: set = set()
     for (how, warp, row), signals in history.sources.items():
         if how != "load" and signals.phase == phase:
             lanes[warp] = lanes.get(warp, 0) | signals.lanes
@@ -249,7 +251,7 @@ def _sync(model: Model, waiter: Waiter) -> Found | None:
         return None
     missing = [h for h in waiter.helpers if h.waiter is not None]
     ring = find_cycle(model, waiter)
-    apart = waiter.kind == "bar" and all(h.waiter.kind == "bar" for h in missing)
+    apart = waiter.kind == "bar" and all(h.waiter is not None and h.waiter.kind == "bar" for h in missing)
     if missing and not ring and not apart:
         return None
     others = f"; {missing[0].what} {missing[0].state}" if missing else ""
