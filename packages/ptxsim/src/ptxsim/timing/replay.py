@@ -182,7 +182,7 @@ class Replay:
             begin = sm.memory.serve(begin, lines * self.chip.store_line)
             sm.out.serve(begin, 32 * sectors * (ATOMIC if atomic else 1))
             due = sm.hbm.serve(begin, 32 * sectors * self.locality.written_seconds(), True)
-            begin = max(begin, due - 600)
+            begin = max(begin, due - self.chip.store_queue)
             for name in fills:  # of an atomic
                 instance.ready[warp][name] = begin + self.chip.hbm_latency
             return max(at + 1, begin - 200)
@@ -342,8 +342,8 @@ class Replay:
         begin = max(through, sm.copies.serve(at, copy.bytes / self.chip.copy_port))
         seconds = self.locality.copy_seconds(copy.segment, copy.bytes, copy.parted)
         whole = copy.bytes - copy.parted / 2
-        end = self._fetch(sm, begin, whole, seconds, copy.segment, missed, self.chip.l2_latency + 27,
-                          self.chip.hbm_latency + 90)  # fmt: skip
+        end = self._fetch(sm, begin, whole, seconds, copy.segment, missed, self.chip.copy_latency,
+                          self.chip.copy_hbm_latency)  # fmt: skip
         return begin, begin + 4, end
 
     def _store(self, sm, number: int, event, at: float) -> tuple:
