@@ -12,6 +12,7 @@ Several instances of the script run one after another, `resident` at a time, as 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ptxsim.timing.accesses import SECTOR
@@ -81,7 +82,7 @@ class Replay:
         self.heap: list[tuple] = []  # (cycle, instance, warp)
         self.launches = Pipe()  # of CTAs: the chip starts one after the other
         self.count = 0
-        self.do = {
+        self.do: dict[type, Callable] = {
             Slots: self._run,
             Shared: self._shared,
             Global: self._global,

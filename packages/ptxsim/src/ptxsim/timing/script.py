@@ -7,6 +7,7 @@ inside its run, which waits for a register when its first reader is due.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from ptxsim.timing.atomics import Atomic, played, whole_warps
 from ptxsim.timing.chip import Chip
@@ -107,7 +108,7 @@ def _of_halves(instr) -> bool:
 def _warp(steps: list, tape: Tape, rows: Rows, chip: Chip, made: Script) -> list[Move]:
     """Steps of one warp, as ptxas orders them; registers that nobody waits for are dropped."""
     steps = whole_warps(steps, tape.instrs)
-    out = [_step(step, tape, rows, chip, made) for step in steps]
+    out: list[Any] = [_step(step, tape, rows, chip, made) for step in steps]
     places = joined(steps, rows.kept)
     for place in places:
         out[place] = out[place]._replace(does=out[place].does._replace(branches=JOINED))

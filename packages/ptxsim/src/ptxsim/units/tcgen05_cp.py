@@ -49,8 +49,8 @@ class Copy(NamedTuple):
     where: Location
     footprint: Footprint
 
-    name = text = "tcgen05.cp"
-    accumulates = partial = False
+    name = text = "tcgen05.cp"  # type: ignore[misc]
+    accumulates = partial = False  # type: ignore[misc]
 
     @property
     def columns(self) -> int:

@@ -27,7 +27,6 @@ from ptxsim.isa.layouts.block_scale import decode_block_scaled, vector_size
 from ptxsim.isa.number_formats import DECODERS, IN_TENSOR_MEMORY
 from ptxsim.isa.operands import MemArg, PredArg
 from ptxsim.machine.async_queue import Work
-from ptxsim.machine.split import Location
 from ptxsim.machine.tensor_memory import COLUMNS, LANES, split_address
 from ptxsim.units.bulk_groups import each_lane
 from ptxsim.units.matrix_operands import K_BYTES, operand_chunks, read_operand
@@ -53,14 +52,14 @@ class Mma(NamedTuple):
     column: int
     accumulate: bool
     disabled: tuple  # masks of output lanes that are not written
-    where: Location  # the thread that issued it
+    where: Any  # Location: the thread that issued it
     ws: bool = False  # weight stationary: its own layouts of D and of A in tensor memory
     scales: tuple[int, ...] = ()  # addresses of the scale factors of A and B
     metadata: int = -1  # address of the indices of a sparse A
     shift: bool = False  # .ashift: row i of A is row i + 1 of what tensor memory holds
     footprint: Footprint | None = None  # where anybody listens
 
-    name, text = "tcgen05.mma", "an MMA"
+    name, text = "tcgen05.mma", "an MMA"  # type: ignore[misc]  # of the class, not fields
 
     @property
     def accumulates(self) -> bool:
@@ -241,6 +240,7 @@ def _footprint(form: tuple, ranks: tuple[int, ...], operands: tuple) -> Footprin
     metadata.
     """
     shape, (_, _, group, ws, _, _, shift) = _decode(*form)[0], form
+    assert shape is not None  # a form that was issued
     a, b, lane, column, scales, meta = operands
     op = Mma(shape, group, ranks[0], a, b, lane, column, True, (), None, ws, scales, meta, shift)
     columns = [*scale_columns(op), *metadata_columns(op)]
@@ -335,7 +335,7 @@ def _multiplied(op: Mma, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def _operand(cluster, ops: list[Mma], rank: int, which: str, part: int = 0) -> np.ndarray:
     """float32 (rows, K) of A or B as CTA `rank` holds it, the K steps of all `ops` side by side."""
     _, rows, mn, fmt, negate = _side(ops[0], which)
-    sources = tuple([op.a if which == "a" else op.b for op in ops])
+    sources: tuple[Any, ...] = tuple([op.a if which == "a" else op.b for op in ops])
     if isinstance(sources[0], tuple):
         found = [_from_tmem(cluster, rank, s[1], rows, op, part) for s, op in zip(sources, ops, strict=True)]
         values = np.concatenate(found, axis=1)

@@ -30,9 +30,11 @@ def shifted(cluster, place: tuple[int, int], reporter) -> Reason | None:
         for signaller, one in signals.items()
         for waiter, other in waits.items()
     }
-    if len(found) != 1 or None in found or 0 in found:
+    if len(found) != 1:
         return None
     ((distance, (signaller, first, waiter, awaited)),) = found.items()
+    if not distance:  # none, or no one distance
+        return None
     at = {index: p for p, index in ring.items()}
     row = min(row for _, warp, row in histories[at[first]].sources if warp == signaller)
     return reason(
