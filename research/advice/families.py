@@ -17,7 +17,8 @@ FAMILIES: dict[str, frozenset[str]] = {
     "slot": _ids("ahead-silent ahead-slots shifted misrouted other-issuer outside-array silent slot"),
     "buffer": _ids("buffer"),
     "loop": _ids(
-        "ahead-arrives ahead-rounds ended ended-once endless endless-wait grid incomplete-output unseen-load"
+        "ahead ahead-arrives ahead-rounds ended ended-once endless endless-wait grid incomplete-output "
+        "unseen-load"
     ),
     "bytes": _ids("bytes bytes-announced bytes-only"),
     "wait": _ids(

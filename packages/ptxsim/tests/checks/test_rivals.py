@@ -33,7 +33,7 @@ def record(depth: int, signals: list[int], waits: list[int], count: int = 1, thr
     history.awaited[WAITER] = [place(index) for index in waits]
     instrs = [SimpleNamespace(src=10 + row, line=row) for row in range(8)]
     cluster = SimpleNamespace(
-        bus=SimpleNamespace(observers=[history]), warps_per_cta=4, ctas=1, waits={},
+        bus=SimpleNamespace(observers=[history]), warps_per_cta=4, ctas=1, waits={}, mbarriers={},
         program=SimpleNamespace(instrs=instrs),
     )  # fmt: skip
     return cluster, reporter

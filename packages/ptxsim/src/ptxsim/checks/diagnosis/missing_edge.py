@@ -6,6 +6,7 @@ from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.rivals import other_buffer
+from ptxsim.checks.diagnosis.running_ahead import room_for_all
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge, no_barrier, others_waited, passed_at_once
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import Pair
@@ -164,7 +165,8 @@ def _one_too_many(races, pair: Pair) -> Edge | None:
     warp, histories = _warp(races, pair.second), history_of(races.cluster)
     for place in _carriers(races, pair.first):
         stray = races.clocks.signals[place].stray
-        if stray is not None and place in histories and (warp, place) in pair.seen:
+        counted = place in histories and not room_for_all(races.cluster, place)
+        if stray is not None and counted and (warp, place) in pair.seen:
             name, line = barrier_of(races, place), line_text(races, stray)
             return edge("too-many", name=name, count=histories[place].count, line=line)
     return None

@@ -148,14 +148,31 @@ def _count(history: BarrierHistory) -> Reason:
 def again_too_early(cluster, place: tuple[int, int], reporter) -> Reason | None:
     """More arrivals in a phase than it counts, though no more threads than that: nobody waited in between."""
     history = history_of(cluster)[place]
-    sources = [(warp, s.lanes) for (how, warp, _), s in history.sources.items() if how != "load"]
-    lanes: dict[int, int] = {}
-    for warp, mask in sources:
-        lanes[warp] = lanes.get(warp, 0) | mask
-    if sum(mask.bit_count() for mask in lanes.values()) > history.count or not lanes:
+    if not room_for_all(cluster, place):
         return None
+    lanes = _arriving(history)
     ignored = never_waited(cluster, history_of(cluster), reporter.shared_name)
     if ignored:
         return reason("ahead-unwaited", names=" or ".join(ignored))
     who = role(cluster, min(lanes) // cluster.warps_per_cta, lanes)
     return shifted(cluster, place, reporter) or reason("arrives-again", who=who, count=history.count)
+
+
+def room_for_all(cluster, place: tuple[int, int]) -> bool:
+    """Whether no more threads arrive on a barrier than it counts; False where not all of them are known."""
+    history, barrier = history_of(cluster).get(place), cluster.mbarriers.get(place)
+    if history is None or not _arriving(history):
+        return False
+    known = sum(s.total for (how, _, _), s in history.sources.items() if how != "load")
+    if barrier is not None and known < barrier.phase * history.count + history.count - barrier.pending:
+        return False  # others came by cp.async
+    return sum(mask.bit_count() for mask in _arriving(history).values()) <= history.count
+
+
+def _arriving(history: BarrierHistory) -> dict[int, int]:
+    """Warp -> lanes that have arrived, or committed."""
+    lanes: dict[int, int] = {}
+    for (how, warp, _), signals in history.sources.items():
+        if how != "load":
+            lanes[warp] = lanes.get(warp, 0) | signals.lanes
+    return lanes
