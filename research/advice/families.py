@@ -14,13 +14,16 @@ FAMILIES: dict[str, frozenset[str]] = {
         "again again-ahead flipped-early fresh fresh-read fresh-wait missed nobody-starts not-flipped "
         "parity stale"
     ),
-    "slot": _ids("ahead-silent ahead-slots misrouted other-issuer outside-array silent slot"),
+    "slot": _ids("ahead-silent ahead-slots shifted misrouted other-issuer outside-array silent slot"),
     "buffer": _ids("buffer"),
     "loop": _ids(
-        "ahead-arrives ahead-rounds ended ended-once endless endless-wait grid incomplete-output unseen-load"
+        "ahead ahead-arrives ahead-rounds ended ended-once endless endless-wait grid incomplete-output "
+        "unseen-load"
     ),
     "bytes": _ids("bytes bytes-announced bytes-only"),
-    "wait": _ids("ahead-unwaited early freed missed not-free not-ready others-waited unseen-load"),
+    "wait": _ids(
+        "ahead-unwaited arrives-again early freed missed not-free not-ready others-waited unseen-load"
+    ),
     "signal": _ids("by-thread bytes-only early ended-once left-open partial silent"),
     "fence": _ids("copy-fence init-fence proxy-fence tcgen05-fence"),
     "sync": _ids("early early-exit init-order no-sync not-free not-ready others-waited sync"),

@@ -113,4 +113,5 @@ def _changed(code: str, change: Change) -> Iterator[str]:
         new = change(part[len(lead) :])
         if new is not None and new != part[len(lead) :]:
             joined = ";".join([*parts[:place], lead + new, *parts[place + 1 :]])
+            joined = joined.replace(f"{new};", new) if new.endswith("}") else joined  # no `;` behind a block
             yield re.sub(r"^\s*;|(?<=[;{])\s*;", "", joined) if not new else joined

@@ -1,11 +1,11 @@
-"""Programs of other people under `ptxsim exec`: fetch, build, run in both orders, compare, write a table.
+"""Programs of other people under `ptxsim exec`: runs what you have built in both orders, and judges it.
 
     python -m research.programs FOLDER [--only PATTERN] [--orders program,adverse] [--manifest FILE]
                                        [--table table.csv] [--again]
 
-FOLDER keeps clones and builds. The manifest says where each program comes from, how it is built, what is
-made smaller, and what it prints when it is right. Nothing of the programs is kept in this repository.
-The table is written after every run; a row that it has is not run again unless --again says so.
+FOLDER/NAME is the executable of program NAME of the manifest, built as its own project says (with PTX in
+it: `ptxsim nvcc` stands for nvcc). The manifest says where each comes from, and what it prints when it is
+right. The table is written after every run; a row that it has is not run again unless --again says so.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import fnmatch
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -50,13 +49,9 @@ COLUMNS = (
 class Program:
     name: str
     source: str  # key of [sources]
-    files: list[str]
     right: str = ""  # a regular expression in what it prints; "" where the exit code says it
     wrong: str = ""  # one that must not be there
-    flags: list[str] = field(default_factory=list)
     args: list[str] = field(default_factory=list)
-    edits: list[list[str]] = field(default_factory=list)  # [file, old, new]: sizes
-    arch: str = "compute_90a"
     code: int = 0  # exit code when it is right
     accused: str = ""  # why an `error` on it is deserved
     timeout: int = 300
@@ -67,71 +62,11 @@ def manifest(path: Path = HERE / "manifest.toml") -> tuple[dict, list[Program]]:
     return data["sources"], [Program(**entry) for entry in data["program"]]
 
 
-def clone(folder: Path, source: dict) -> Path:
-    """The source at its commit, from the network or from a clone that is there."""
-    place = folder / source["repository"].replace("/", "+")
-    if not place.exists():
-        url = f"https://github.com/{source['repository']}"
-        subprocess.run(["git", "clone", "-q", "--filter=blob:none", url, str(place)], check=True)
-        subprocess.run(["git", "-C", str(place), "checkout", "-q", source["commit"]], check=True)
-    return place
-
-
-def build(program: Program, root: Path, out: Path) -> str:
-    """Compiles with `ptxsim nvcc`; what went wrong, or ""."""
-    work = out / "source"
-    shutil.rmtree(work, ignore_errors=True)
-    for file, old, new in program.edits:
-        target = work / file
-        if not target.exists():
-            shutil.copytree((root / file).parent, target.parent, dirs_exist_ok=True)
-        text = target.read_text()
-        if old not in text:
-            return f"{file} holds no {old!r}"
-        target.write_text(text.replace(old, new))
-    files = [str(work / f if (work / f).exists() else root / f) for f in program.files]
-    flags = [flag.replace("{root}", str(root)) for flag in program.flags]
-    flags += [] if any(flag.startswith("-std") for flag in flags) else ["-std=c++17"]
-    arch = ["-gencode", f"arch={program.arch},code={program.arch}"]
-    command = [
-        sys.executable,
-        "-m",
-        "ptxsim",
-        "nvcc",
-        *arch,
-        "-w",
-        *flags,
-        *files,
-        "-o",
-        str(out / "a.out"),
-    ]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=900)
-    except subprocess.TimeoutExpired:
-        return "nvcc takes more than 15 minutes"
-    lines = [line for line in done.stderr.splitlines() if "error" in line] or done.stderr.splitlines()
-    return "" if done.returncode == 0 else (lines or ["?"])[0][:200]
-
-
-def run(program: Program, root: Path, out: Path, order: str) -> dict:
-    report, start = out / f"{order}.json", time.monotonic()
+def run(program: Program, built: Path, order: str) -> dict:
+    report, start = built.with_name(f"{built.name}.{order}.json"), time.monotonic()
     report.unlink(missing_ok=True)
-    args = [arg.replace("{root}", str(root)) for arg in program.args]
-    command = [
-        sys.executable,
-        "-m",
-        "ptxsim",
-        "exec",
-        "--order",
-        order,
-        "--json",
-        str(report),
-        str(out / "a.out"),
-        *args,
-    ]
-    where = root / Path(program.files[0]).parent
-    code, text, told = limited(command, program.timeout, where)
-    (out / f"{order}.out").write_text(text + told)
+    command = [sys.executable, "-m", "ptxsim", "exec", "--order", order, "--json", str(report)]
+    code, text, told = limited([*command, str(built), *program.args], program.timeout, built.parent)
     launches = json.loads(report.read_text())["launches"] if report.exists() else []
     return judge(program, code, text, told, launches) | {"seconds": round(time.monotonic() - start, 1)}
 
@@ -178,31 +113,25 @@ def main() -> None:
     parser.add_argument("--table", type=Path, default=HERE / "table.csv")
     parser.add_argument("--again", action="store_true")
     options = parser.parse_args()
-    sources, programs = manifest(options.manifest)
+    _, programs = manifest(options.manifest)
     rows = known_rows(options.table)
     for program in programs:
         orders = [o for o in options.orders.split(",") if options.again or (program.name, o) not in rows]
         if not fnmatch.fnmatch(program.name, options.only) or not orders:
             continue
-        for row in runs(program, sources[program.source], options.folder, orders):
+        for row in runs(program, options.folder, orders):
             rows[row["name"], row["order"]] = row
             write_table(options.table, rows)
             print(" ".join(f"{key}={row.get(key)}" for key in COLUMNS if key != "built"), flush=True)
     print(summary(list(rows.values())))
 
 
-def runs(program: Program, source: dict, folder: Path, orders: list[str]) -> Iterator[dict]:
-    """One row for each order; the same row for all where the program cannot be built."""
-    root = clone(folder, source).resolve()
-    out = (folder / "built" / program.name).resolve()
-    out.mkdir(parents=True, exist_ok=True)
-    stamp, known = repr(program), out / "entry"
-    current = (out / "a.out").exists() and known.exists() and known.read_text() == stamp
-    problem = "" if current else build(program, root, out)
-    known.write_text(stamp)
+def runs(program: Program, folder: Path, orders: list[str]) -> Iterator[dict]:
+    """One row for each order; the same row for all where the program has not been built."""
+    built = (folder / program.name).resolve()
     for order in orders:
-        row = {"why": problem} if problem else run(program, root, out, order)
-        yield {"name": program.name, "order": order, "built": not problem} | row
+        row = run(program, built, order) if built.exists() else {"why": "not built"}
+        yield {"name": program.name, "order": order, "built": built.exists()} | row
 
 
 def known_rows(table: Path) -> dict[tuple[str, str], dict]:

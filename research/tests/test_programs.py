@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from research.programs.__main__ import Program, judge, manifest, summary
+from research.programs.__main__ import Program, judge, manifest, runs, summary
 
 SOURCES, PROGRAMS = manifest()
 
@@ -16,7 +16,6 @@ def test_the_manifest_is_what_it_claims():
     assert all(re.fullmatch(r"[0-9a-f]{40}", source["commit"]) for source in SOURCES.values())
     for program in PROGRAMS:
         re.compile(program.right), re.compile(program.wrong)
-        assert program.files and all(len(edit) == 3 and edit[1] != edit[2] for edit in program.edits)
 
 
 def launch(verdict: str, *findings: tuple[str, str]) -> dict:
@@ -37,13 +36,13 @@ CASES = [  # exit code of the command, of the program, what it printed, launches
 
 @pytest.mark.parametrize("code, own, text, launches, expected", CASES)
 def test_how_a_run_is_judged(code, own, text, launches, expected):
-    program = Program("a/b", "a", ["b.cu"], right="PASSED", wrong="FAILED")
+    program = Program("a/b", "a", right="PASSED", wrong="FAILED")
     row = judge(program, code, text, ENDED.format(own), launches)
     assert (row["ran"], row["right"], row["accusations"]) == expected
 
 
 def test_an_accusation_that_is_deserved_does_not_count():
-    program = Program("a/b", "a", ["b.cu"], accused="it fails on purpose")
+    program = Program("a/b", "a", accused="it fails on purpose")
     assert judge(program, 1, "", ENDED.format(0), [launch("error", ("error", "x"))])["accusations"] == 0
 
 
@@ -52,3 +51,17 @@ def test_the_summary_counts_programs_that_are_right_in_every_order():
     rows = [{"name": n, **good} for n in ("a/x", "a/x", "b/y")] + [{"name": "b/y", **good, "right": False}]
     told = "2 programs of 2 sources: 2 load, 2 run, 1 right in every order, 0 accused"
     assert summary(rows) == told
+
+
+def test_what_was_not_built_is_told_and_what_was_is_run(tmp_path):
+    built = tmp_path / "a" / "b"
+    rows = list(runs(Program("a/b", "a", right="hello"), tmp_path, ["program", "adverse"]))
+    assert [(row["order"], row["built"], row["why"]) for row in rows] == [
+        ("program", False, "not built"),
+        ("adverse", False, "not built"),
+    ]
+    built.parent.mkdir()
+    built.write_text("#!/bin/sh\necho hello\n")
+    built.chmod(0o755)
+    (row,) = runs(Program("a/b", "a", right="hello"), tmp_path, ["program"])
+    assert row["built"] and row["right"] and row["launches"] == 0

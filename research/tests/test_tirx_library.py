@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
+import statistics
 from pathlib import Path
 
 import numpy as np
 
 import ptxsim
+from ptxsim.forecasting import chip
 from research.store import load
 
 HERE = Path(__file__).resolve().parents[1] / "tirx_kernels"
@@ -41,3 +44,19 @@ def test_rmsnorm():
 def test_the_gemm_with_cluster_launch_control_lowers():
     text = SLICE["fp16_bf16_gemm.ptx"].decode()
     assert "clusterlaunchcontrol.try_cancel" in text and ptxsim.load(text).programs
+
+
+def test_predicted_times_are_in_the_half_that_their_names_say():
+    rows = list(csv.DictReader((HERE / "library_b200.csv").open()))
+    for row in rows:
+        first = hashlib.sha256(f"{row['kernel']} {row['config']}".encode()).digest()[0]
+        assert row["half"] == ("fit" if first % 2 else "unseen")
+    launch = 1e6 * chip("b200", "kernel").launch
+    predicted = [float(row["model_us"]) + launch * int(row["launches"]) for row in rows]
+    published = [float(row["published_us"]) for row in rows]
+    errors = [
+        abs(ours / theirs - 1)
+        for row, ours, theirs in zip(rows, predicted, published, strict=True)
+        if row["half"] == "unseen" and theirs > 10
+    ]
+    assert len(rows) >= 60 and statistics.median(errors) <= 0.10

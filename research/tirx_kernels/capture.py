@@ -87,7 +87,8 @@ def _program(builder, host_mod, device: dict, target_host, arch: str) -> Program
     for target, module in device.items():
         source = _cuda_text(builder, module, target)
         cuda = keep_cuda(source)
-        path, digest = to_ptx(source, str(target.attrs.get("arch", arch)) if "arch" in target.attrs else arch)
+        named = str(target.attrs.get("arch", ""))
+        path, digest = to_ptx(source, named if named.startswith("sm_1") else arch)
         for name, function in module.functions.items():
             symbol = str(function.attrs.get("global_symbol", name.name_hint))
             launch = tuple(str(x) for x in function.attrs.get("tirx.kernel_launch_params", ()))

@@ -1,6 +1,7 @@
-"""`python report.py ROWS [--manifest FILE]`: counts of a study, and its manifest: one row a kernel.
+"""`python report.py ROWS [--manifest FILE] [--page FILE]`: counts of a study; its manifest, a row a kernel.
 
-ROWS is the folder that run.py filled. The manifest holds no PTX, but the SHA-256 of each.
+ROWS is the folder that run.py filled. The manifest holds no PTX, but the SHA-256 of each. The page gets the
+counts and tables between its two marks.
 """
 
 from __future__ import annotations
@@ -14,16 +15,22 @@ from pathlib import Path
 from catalogue import entries
 
 SHOWN = 4  # findings of a kernel in the manifest
+BEGIN, END = "<!-- rows: begin -->", "<!-- rows: end -->"
+RIGHT = {True: "yes", False: "no", None: "not judged"}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("rows", type=Path)
     parser.add_argument("--manifest", type=Path)
+    parser.add_argument("--page", type=Path)
     args = parser.parse_args()
     found = [row(entry, args.rows) for entry in entries() if entry.arch]
     if args.manifest:
         args.manifest.write_text(json.dumps(found, indent=1) + "\n")
+    if args.page:
+        head, rest = args.page.read_text().split(BEGIN)
+        args.page.write_text(f"{head}{BEGIN}\n{page(found)}\n{END}{rest.split(END)[1]}")
     for line in summary(found):
         print(line)
 
@@ -100,6 +107,33 @@ def summary(rows: list[dict]) -> list[str]:
         verdicts = Counter(r["verdict"] for r in chosen if r["ran"])
         lines.append("  verdicts: " + ", ".join(f"{v} {k}" for k, v in verdicts.most_common()))
     return lines
+
+
+def page(rows: list[dict]) -> str:
+    """Markdown: the counts, a line for each kernel that ran, and what is missing."""
+    lines = [f"- {line.strip()}" for line in summary(rows)]
+    lines += ["", "| kernel | configuration | verdict | right | first finding |", "|---|---|---|---|---|"]
+    for row in rows:
+        if row["ran"]:
+            first = " ".join((row["findings"] or [""])[0].replace("|", "/").split())[:150]
+            line = f"| {row['kernel']} | {row['ran']} | {row['verdict']} | {RIGHT[row['right']]} | {first} |"
+            lines.append(line)
+    return "\n".join([*lines, "", *missing(rows)])
+
+
+def missing(rows: list[dict]) -> list[str]:
+    def why(row, text: str) -> str:
+        return f"{row['kernel']} ({' '.join(text.split())[:110]})"
+
+    groups = {
+        "Attempted, no PTX": [why(r, r["why not"] or "nothing was compiled") for r in rows if not r["ptx"]],
+        "PTX that ptxsim refuses": [why(r, r["refused"][0]) for r in rows if r["refused"]],
+        "Run, and not to its end": [
+            why(r, r["error"]) for r in rows if r["ptx"] and not r["ran"] and r["error"]
+        ],
+        "Not run": [r["kernel"] for r in rows if r["ptx"] and not r["ran"] and not r["error"]],
+    }
+    return [f"- {name}: {'; '.join(found) or 'none'}." for name, found in groups.items()]
 
 
 if __name__ == "__main__":

@@ -164,4 +164,61 @@ TILES = (
         why="Each consumer stores its own Dsmem, and both to the rows of the first consumer.",
     ),
 )
-GROUPS = (SYNCS, SIGNALS, PARITIES, TILES)
+STAGES = (  # the index of a buffer, of a wait and of a signal: each alone is what is told
+    Bug(
+        "one-buffer-one-stage-on-in-the-copy",
+        5,
+        ONE_TILE,
+        (replace("Tx.copy_async(Bsmem[stage, :, :]", "Tx.copy_async(Bsmem[(stage + 1) % PIPE_DEPTH, :, :]"),),
+        kind="race",
+        names="it is the index of Bsmem that differs",
+        why="B is loaded one stage on; its bytes report to the barrier of the stage that the MMA reads.",
+    ),
+    Bug(
+        "one-buffer-one-stage-on-in-the-mma",
+        5,
+        ONE_TILE,
+        (
+            replace(
+                "                    Asmem[stage, :, :],",
+                "                    Asmem[(stage + 1) % PIPE_DEPTH, :, :],",
+            ),
+        ),
+        kind="race",
+        names="it is the index of Asmem that differs",
+        why="The MMA takes A from the stage after the one that it has waited for.",
+    ),
+    Bug(
+        "waits-one-stage-on",
+        8,
+        **EIGHT,
+        edits=(
+            replace(
+                "tma2mma.wait(mma_phase.stage, mma_phase.phase)",
+                "tma2mma.wait((mma_phase.stage + 1) % PIPE_DEPTH, mma_phase.phase)",
+            ),
+        ),
+        kind="mbarrier",
+        names="so on round the ring, always 1 apart",
+        why="The MMA waits for the data of the next stage, all along.",
+    ),
+    Bug(
+        "hands-back-one-stage-on",
+        10,
+        **FOUR_OF_PAIR,
+        edits=(replace("mma2tma.arrive(stage, cta", "mma2tma.arrive((stage + 1) % PIPE_DEPTH, cta"),),
+        kind="mbarrier",
+        names="so on round the ring, always 1 apart",
+        why="The commit hands back the stage after the one that the MMA has read.",
+    ),
+    Bug(
+        "loads-without-waiting-for-a-free-stage",
+        9,
+        **EIGHT_OF_PAIR,
+        edits=(drop("mma2tma.wait("),),
+        kind="mbarrier",
+        names="nobody ever waits for mma2tma[0]",
+        why="The loads run on: it is no count that is wrong, but a wait that is missing.",
+    ),
+)
+GROUPS = (SYNCS, SIGNALS, PARITIES, TILES, STAGES)

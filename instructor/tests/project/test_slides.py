@@ -87,25 +87,3 @@ def test_code_on_slides_names_what_the_language_has(source):
     for code in code_on(source):
         for name in re.findall(r"\bTx(?:\.\w+)+", code):
             assert name in known, f"{source.name}: {name} in `{code}`"
-
-
-def test_the_calls_on_the_slide_about_layouts_are_built(tmp_path):
-    """Lecture 1, "Layouts say where elements are": its declarations and its copy, in step 1."""
-    from tirxlab.steps import load_kernels
-    from tirxlab.toolchain.build import build
-
-    page = (
-        (SLIDES / "lecture1.typ").read_text(encoding="utf-8").split("= Layouts say where")[1].split("\n= ")[0]
-    )
-    (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    (copy,) = re.findall(r"`(Tx\.copy\(Dreg_wg.*?\))`", page)
-    text = (ROOT / "instructor" / "solutions" / "gemm_kernels.py").read_text(encoding="utf-8")
-    old = ("Dreg = Tx.alloc_local((BLK_N,), F32)", "Dreg_wg = Dreg.view(128, BLK_N, layout=ROW_PER_THREAD)")
-    lines = [line.split("  #")[0] for line in block.splitlines()]
-    for before, after in zip(old, lines, strict=True):
-        assert before in text
-        text = text.replace(before, after, 1)
-    given = "Tx.copy(Dreg_wg[:, :], tmem[:, :BLK_N])"
-    assert given in text
-    (tmp_path / "k.py").write_text(text.replace(given, copy, 1))
-    assert build(load_kernels(tmp_path / "k.py").hgemm_v1(128, 128, 64), use_cache=False).ptx

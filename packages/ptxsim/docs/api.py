@@ -21,6 +21,7 @@ MODULES = (
     *SHOWN,
 )  # ptxsim.observing is for who knows the machine: its source says more
 _FIELD = re.compile(r"    \w+: .*")
+_QUOTED = re.compile(r"(: |-> )'([^']*)'")  # annotations, which inspect gives in quotes
 HEAD = """# Reference of ptxsim
 
 Written by `packages/ptxsim/docs/api.py` from signatures and docstrings. What is not here may change.
@@ -68,7 +69,8 @@ def heading(name: str, thing) -> str:
         signature = str(inspect.signature(thing))
     except (TypeError, ValueError):
         signature = ""
-    return f"{'class ' if inspect.isclass(thing) else ''}{name}{signature}".replace("'", "")
+    unquoted = _QUOTED.sub(r"\1\2", signature)
+    return f"{'class ' if inspect.isclass(thing) else ''}{name}{unquoted}"
 
 
 def own_doc(thing) -> str:

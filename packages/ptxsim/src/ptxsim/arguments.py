@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import struct
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from ptxsim.frontend.parser import Var
 from ptxsim.machine.tensor_map import TensorMap
 from ptxsim.units.tensormap import encoded
 
-_FLOATS = {"f32": np.float32, "f64": np.float64, "f16": np.float16}
+_FLOATS: dict[str, Any] = {"f32": np.float32, "f64": np.float64, "f16": np.float16}
 
 
 class Arguments:

@@ -205,7 +205,7 @@ class Launch:
 
     # ---- memory ----
 
-    def bind(self, args: list | bytes, mapped: dict | None = None) -> None:
+    def bind(self, args: list | bytes, mapped: Mapping | None = None) -> None:
         """Lays out module variables, arrays at given addresses and the parameter block."""
         variables = self.variables
         for name in variables.used_by(self._named):

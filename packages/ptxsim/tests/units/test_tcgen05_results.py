@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from ptxsim.machine.tensor_memory import TensorMemory
-from ptxsim.units import tcgen05_mma
+from ptxsim.units import tcgen05_result
 
 
 def test_sums_that_leave_fp16_are_results_and_no_warnings():
@@ -18,6 +18,6 @@ def test_sums_that_leave_fp16_are_results_and_no_warnings():
     op = SimpleNamespace(shape=SimpleNamespace(d_type="f16"), accumulate=True)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        tcgen05_mma._store(memory, op, product, (0, 0), (0, 0), (2, 2))
+        tcgen05_result._store(memory, op, product, (0, 0), (0, 0), (2, 2))
     held = memory.cells[:2, :2].astype(np.uint16).view(np.float16)
     assert np.array_equal(held, np.array([[np.nan, np.inf], [4, 6]], np.float16), equal_nan=True)

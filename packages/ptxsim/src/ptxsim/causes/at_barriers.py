@@ -137,8 +137,23 @@ AT_BARRIERS = (
     Cause(
         "buffer",
         170,
-        "take the buffer's index from the counter that chose the barrier",
-        text="{name} tells of {told}, and this is {other}: the barrier's index and the buffer's differ",
+        "fill and read the same element of this buffer: the index that its barrier has",
+        text="{name} is signalled, but {other} was waited for, which is right for {rest}: it is the index of "
+        "{buffer} that differs",
+    ),
+    Cause(
+        "shifted",
+        150,
+        _SLOT,
+        text="{signaller} signals {signalled} first ({line}), {waiter} waits for {awaited} first{where}, and "
+        "so on round the ring, always {distance} apart",
+    ),
+    Cause(
+        "arrives-again",
+        185,
+        "who arrives in every iteration waits, in each, for the one that answers",
+        text="{who} arrives again before the phase is over, though init({count}) has room for each: nothing "
+        "makes it wait",
     ),
     Cause(
         "too-many",

@@ -83,9 +83,13 @@ class History(Observer):
     def __init__(self, launch, reporter):
         self.reporter = reporter
         self.barriers: dict[tuple[int, int], BarrierHistory] = {}
+        self.signalled: dict[int, list] = {}  # warp -> barriers that it arrived on or committed to, in order
+        self.awaited: dict[int, list] = {}  # warp -> barriers that it came to wait for, in order
 
     def start(self, cluster) -> None:
         self.barriers.clear()
+        self.signalled.clear()
+        self.awaited.clear()
 
     def mbarrier_init(self, cluster, split, lane: int, place) -> None:
         count = cluster.mbarriers[place].expected
@@ -94,10 +98,16 @@ class History(Observer):
     def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
         self._signalled(cluster, place, "arrive", split.warp, lanes, split.row)
         self._armed(cluster, split.warp, lanes, place)
+        _next(self.signalled, split.warp, place)
 
     def will_signal(self, cluster, split, kind: str, places: list) -> None:
         for place in places if kind != "cp.async" else ():
             self._armed(cluster, split.warp, 1 << split.leader, place)
+            if kind == "commit":
+                _next(self.signalled, split.warp, place)
+
+    def mbarrier_blocked(self, cluster, split, lanes: int, place, parity: int) -> None:
+        _next(self.awaited, split.warp, place)
 
     def commit_issue(self, cluster, split) -> Origin:
         return Origin("commit", split.warp, split.leader, split.row, split.cta)
@@ -138,6 +148,7 @@ class History(Observer):
         history.before, history.parts = history.parts, []
 
     def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+        _next(self.awaited, split.warp, place)
         history, done = self.barriers[place], cluster.mbarriers[place].phase - 1
         history.seen = max(history.seen, done)
         waits = history.waits.get(split.warp)
@@ -149,13 +160,24 @@ class History(Observer):
         history.passed[split.warp, lanes] = done
 
 
+_KEPT = 24  # barriers in a row, of a warp
+
+
+def _next(order: dict[int, list], warp: int, place: tuple[int, int]) -> None:
+    places = order.setdefault(warp, [])
+    if len(places) < _KEPT and (not places or places[-1] != place):
+        places.append(place)
+
+
 def never_waited(cluster, histories: dict, name_of) -> list[str]:
     """Names of the barrier arrays that are signalled, but that no thread has waited for, at any index.
 
     Where there is none, those that are initialised, as nobody waits. name_of: window offset -> name.
     """
     waiting = {w.detail["place"] for w in cluster.waits.values() if w.kind == "mbarrier"}
-    signalled, silent, waited = {}, {}, set()
+    signalled: dict = {}
+    silent: dict = {}
+    waited: set = set()
     for place, history in histories.items():
         array = name_of(place[1]).partition("[")[0]
         if history.waits or place in waiting:
@@ -182,3 +204,10 @@ def history_of(cluster) -> dict[tuple[int, int], BarrierHistory]:
     """The histories of a cluster's barriers; empty when it runs without checks."""
     observers = cluster.bus.observers
     return next((o.barriers for o in observers if isinstance(o, History)), {})
+
+
+def orders_of(cluster) -> tuple[dict[int, list], dict[int, list]]:
+    """Warp -> the barriers that it signalled, and those that it came to wait for: the first, in order."""
+    observers = getattr(cluster.bus, "observers", ())
+    history = next((o for o in observers if isinstance(o, History)), None)
+    return (history.signalled, history.awaited) if history is not None else ({}, {})

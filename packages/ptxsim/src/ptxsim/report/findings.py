@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import PurePath
+from typing import Any
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
@@ -80,7 +81,7 @@ class Finding:
         return f" [line {where['line']}]" if where.get("line") else ""
 
 
-_FAULTS = {  # what is wrong with an address -> kind, message, hint
+_FAULTS: dict[int, tuple[str, str, Any]] = {  # what is wrong with an address -> kind, message, hint
     FAULT_MISALIGNED: (
         "misaligned",
         "at an address that is not a multiple of its size",

@@ -44,6 +44,8 @@ class Chip:
     tma_latency: float
     tma_hbm_latency: float
     tma_issue: float
+    copy_latency: float  # of a cp.async that hits L2
+    copy_hbm_latency: float
     copy_port: float  # B/cycle of cp.async into one SM
     copy_pass: float  # cycles of the load unit for each pass of a cp.async
     copy_line: float  # cycles of the port of shared memory for the same
@@ -71,6 +73,7 @@ class Chip:
     cluster_cost: float
     cluster_relaxed_cost: float
     store_line: float
+    store_queue: float  # cycles of writes that may stand before HBM, until a warp's next store waits
     cta_start: float
     cta_pace: float  # cycles of the whole chip for each CTA that it starts
     launch: float  # s

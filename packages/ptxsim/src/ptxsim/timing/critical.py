@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
+from typing import Any
 
 from ptxsim.timing.instance import Path
 from ptxsim.timing.tape import Tape
@@ -29,7 +30,7 @@ def critical(tape: Tape, path: Path, start: float, slow: float) -> Counter:
 class _Walk:
     def __init__(self, tape: Tape, path: Path, start: float, slow: float):
         self.tape, self.path, self.start, self.slow = tape, path, start, slow
-        self.spent: Counter = Counter()
+        self.spent: Any = Counter()
         self.ends = [[wait[1] for wait in waits] for waits in path.waits]
         self.first_result = [self._first_result(w) for w in range(len(path.waits))]
 
@@ -76,7 +77,7 @@ class _Walk:
                 before = [n for n in noted.after[1:] if n in path.ended]
                 if not before:
                     return path.issued.get(event)
-                event = max(before, key=path.ended.get)
+                event = max(before, key=path.ended.__getitem__)
                 self.take(BARRIER, ended - min(path.ended[event], ended))
             else:
                 break

@@ -41,7 +41,8 @@ class Instance:
         self.sleepers: dict[int, list] = {}
         self.alive, self.end, self.stored = count, 0.0, 0.0
         self.path = Path(waits=[[] for _ in range(count)])
-        self.locality, self.turns = locality, {}
+        self.locality = locality
+        self.turns: dict = {}
 
     def sub(self, warp: int) -> int:
         """The sub-partition of its SM that a warp runs on."""

@@ -80,7 +80,7 @@ class Rows:
         """(issue slots, register from outside -> cycles before its first reader, register that is written ->
         cycles until its last value is there). Both count from the first slot, in the order of PTX.
         """
-        busy = dict.fromkeys(CYCLES, 0)
+        busy: dict[str, float] = dict.fromkeys(CYCLES, 0)
         needed: dict[str, float] = {}
         ready: dict[str, float] = {}
         slots = 0

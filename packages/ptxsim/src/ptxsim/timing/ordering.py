@@ -37,7 +37,7 @@ def _moved(out: list[Step], step: Step) -> tuple[int, Step]:
     place, needs, taken = len(out), set(step.reads), False
     far = type(step.does) is Global
     stores = HELD // len(step.writes) if far else 0  # that it may pass
-    left = AHEAD if far else 0  # slots whose arithmetic it may take along
+    left: float = AHEAD if far else 0  # slots whose arithmetic it may take along
     while place:
         before = out[place - 1]
         stores -= type(before.does) is Shared and before.does.write

@@ -20,7 +20,7 @@ CYCLES = {  # of a warp of 32 lanes
     "special": 8,  # XU: 16
     "none": 0,
 }
-_MIXED = {  # cycles for each of the machine's own
+_MIXED: dict[str, dict[str, float]] = {  # cycles for each of the machine's own
     "high": {"product": 4},
     "sum": {"logic": 1, "product": 1},
     "wide sum": {"logic": 1.5, "product": 0.5},  # the low half gives a carry: always IADD3

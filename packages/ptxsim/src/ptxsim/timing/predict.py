@@ -25,6 +25,7 @@ from ptxsim.timing.script import Script, script
 from ptxsim.timing.sharing import rounds, sharers
 from ptxsim.timing.spills import refills
 from ptxsim.timing.spread import spread
+from ptxsim.timing.tape import Tape
 
 MOST = 8  # turns of an SM that are played
 STEPS = 400_000  # of all warps that are played, unless two turns take more
@@ -34,7 +35,7 @@ STEPS = 400_000  # of all warps that are played, unless two turns take more
 class Sample:
     """What was recorded of a launch; the same for every chip with as many SMs."""
 
-    tape: object
+    tape: Tape
     sharers: dict[int, float]
     sizes: dict[int, int]  # array -> bytes
     clusters: int

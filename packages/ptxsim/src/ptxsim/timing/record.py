@@ -7,6 +7,8 @@ for each other are refused.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from threadpoolctl import threadpool_limits
 
@@ -104,10 +106,11 @@ class TapeRecorder(Recorder):
         self.tape = Tape(
             launch.program.instrs, self.ctas, self.warps_per_cta, [[] for _ in range(warps)], self.events
         )
-        self.seen = [{} for _ in range(self.ctas)]  # line of global memory -> its last reader, and then
+        # line of global memory -> its last reader, and then
+        self.seen: list[dict] = [{} for _ in range(self.ctas)]
         self.read = [0] * warps  # bytes of global memory that a warp has read
         self.patches: dict[int, int] = {}  # sector that an instruction wrote in part -> bytes
-        self.lanes_before = None  # log of the last handler's access: of an atomic, its lanes so far
+        self.lanes_before: Any = None  # log of the last handler's access: of an atomic, its lanes so far
 
     def merges(self, last, kind: str, name: str, phase) -> bool:
         return kind == "wait" and super().merges(last, kind, name, phase)

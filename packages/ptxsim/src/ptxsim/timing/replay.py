@@ -12,6 +12,7 @@ Several instances of the script run one after another, `resident` at a time, as 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ptxsim.timing.accesses import SECTOR
@@ -81,7 +82,7 @@ class Replay:
         self.heap: list[tuple] = []  # (cycle, instance, warp)
         self.launches = Pipe()  # of CTAs: the chip starts one after the other
         self.count = 0
-        self.do = {
+        self.do: dict[type, Callable] = {
             Slots: self._run,
             Shared: self._shared,
             Global: self._global,
@@ -95,7 +96,10 @@ class Replay:
 
     def play(self, instances: int, resident: int) -> Played:
         """Plays the script so often, `resident` instances at a time."""
-        self.left, self.starts, self.ends, self.paths = instances, [], [], []
+        self.left = instances
+        self.starts: list[float] = []
+        self.ends: list[float] = []
+        self.paths: list = []
         self.resident = resident
         self.instances: list[Instance] = []
         for _ in range(min(instances, resident)):
@@ -179,7 +183,7 @@ class Replay:
             begin = sm.memory.serve(begin, lines * self.chip.store_line)
             sm.out.serve(begin, 32 * sectors * (ATOMIC if atomic else 1))
             due = sm.hbm.serve(begin, 32 * sectors * self.locality.written_seconds(), True)
-            begin = max(begin, due - 600)
+            begin = max(begin, due - self.chip.store_queue)
             for name in fills:  # of an atomic
                 instance.ready[warp][name] = begin + self.chip.hbm_latency
             return max(at + 1, begin - 200)
@@ -206,7 +210,7 @@ class Replay:
         hit, miss = (max(0.0, last - at) + late for late in (self.chip.l2_latency, self.chip.hbm_latency))
         return self._fetch(sm, at, fetched, seconds, segment, missed, hit, miss)
 
-    def _fetch(self, sm, at: float, size: int, seconds: float, segment: int, missed: bool, hit: float,
+    def _fetch(self, sm, at: float, size: float, seconds: float, segment: int, missed: bool, hit: float,
                miss: float, part: float = 1.0) -> float:  # fmt: skip
         """When bytes that an SM asks for at `at` are there. seconds: of all of L2; part: of the lines that
         HBM sends for them.
@@ -339,8 +343,8 @@ class Replay:
         begin = max(through, sm.copies.serve(at, copy.bytes / self.chip.copy_port))
         seconds = self.locality.copy_seconds(copy.segment, copy.bytes, copy.parted)
         whole = copy.bytes - copy.parted / 2
-        end = self._fetch(sm, begin, whole, seconds, copy.segment, missed, self.chip.l2_latency + 27,
-                          self.chip.hbm_latency + 90)  # fmt: skip
+        end = self._fetch(sm, begin, whole, seconds, copy.segment, missed, self.chip.copy_latency,
+                          self.chip.copy_hbm_latency)  # fmt: skip
         return begin, begin + 4, end
 
     def _store(self, sm, number: int, event, at: float) -> tuple:

@@ -7,6 +7,7 @@ inside its run, which waits for a register when its first reader is due.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from ptxsim.timing.atomics import Atomic, played, whole_warps
 from ptxsim.timing.chip import Chip
@@ -64,7 +65,7 @@ class Script:
     late: list[list[int]]  # event -> work of units that it starts
     follows: list[int]  # event of a barrier's phase -> what it follows, in number
     heirs: list[list[int]]  # event -> phases that follow it
-    slots: int = 0  # issue slots of all warps
+    slots: float = 0  # issue slots of all warps
     shared_bytes: int = 0  # through the port, 128 a pass
     product_flops: float = 0.0  # by mma.sync
     unit_flops: float = 0.0  # by wgmma and tcgen05.mma
@@ -107,7 +108,7 @@ def _of_halves(instr) -> bool:
 def _warp(steps: list, tape: Tape, rows: Rows, chip: Chip, made: Script) -> list[Move]:
     """Steps of one warp, as ptxas orders them; registers that nobody waits for are dropped."""
     steps = whole_warps(steps, tape.instrs)
-    out = [_step(step, tape, rows, chip, made) for step in steps]
+    out: list[Any] = [_step(step, tape, rows, chip, made) for step in steps]
     places = joined(steps, rows.kept)
     for place in places:
         out[place] = out[place]._replace(does=out[place].does._replace(branches=JOINED))
@@ -219,7 +220,7 @@ def _other(number: int, row, tape: Tape, chip: Chip, made: Script) -> Step:
     return Step(Other(slots, late, stays), row.reads, row.writes)
 
 
-def _macs(mods) -> int:
+def _macs(mods) -> float:
     """16-bit multiply-adds that an mma.sync takes as long as."""
     shape = next(m for m in mods if m[0] == "m" and "n" in m)
     m, rest = shape[1:].split("n")

@@ -6,7 +6,7 @@ that arrive late. Both are tuples, as a replay goes through millions of them.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 JOINED = 2  # of Stretch.branches: back to a turn that ptxas joins with this one (turns.py)
 
@@ -91,7 +91,7 @@ class TmemWait(NamedTuple):
 class Step(NamedTuple):
     """A step of a script."""
 
-    does: NamedTuple  # one of the above
+    does: Any  # one of the above
     reads: tuple[str, ...] = ()  # registers that it waits for
     writes: tuple[str, ...] = ()  # that it fills
 
@@ -107,6 +107,6 @@ class Step(NamedTuple):
 class Move(NamedTuple):
     """A step as it is played."""
 
-    does: NamedTuple  # one of the above, Slots for a Stretch
+    does: Any  # one of the above, Slots for a Stretch
     waits: tuple[tuple[str, float], ...] = ()  # register, cycles from the begin until it is needed
     fills: tuple[str, ...] = ()  # that others wait for; those of Slots stand there

@@ -10,6 +10,7 @@ barriers are events that name, in `after`, what they follow.
 
 from __future__ import annotations
 
+import builtins
 from dataclasses import dataclass, field
 
 
@@ -38,7 +39,7 @@ class Access:
     lines: int = 0  # of 128 bytes of global memory
     fetched: int = 0  # bytes that HBM sends for sectors that are new to the CTA
     at: int = 0  # of a load from shared memory: address of its first lane
-    lanes: bytes = b""  # addresses of its lanes, int64, from the first one's on
+    lanes: builtins.bytes = b""  # addresses of its lanes, int64, from the first one's on
     width: int = 0  # bytes of a lane
 
 

@@ -9,6 +9,8 @@ Simpson: Value numbering, 1997.)
 
 from __future__ import annotations
 
+from typing import Any
+
 from ptxsim.frontend.ast import Imm, Instr, Mem, Pair, Pred, Reg, Vec
 from ptxsim.frontend.parser import Paren
 from ptxsim.timing.flow import Flow
@@ -39,7 +41,7 @@ class Values:
         self.number: dict[tuple, int] = {}
         self.keys: list[tuple] = []
         self.home: list[int] = []  # number -> header of the innermost loop in which it changes, -1 if in none
-        self.rows = [describe(i) if i is not None else None for i in instrs]
+        self.rows: list[Any] = [describe(i) if i is not None else None for i in instrs]
         self.once, self.often = self._written()
         self.writes = [self._writes(b) for b in range(len(flow.blocks))]
         self.leaves: list[dict[str, int]] = [{} for _ in flow.blocks]  # block -> numbers at its end

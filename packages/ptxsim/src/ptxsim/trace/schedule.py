@@ -98,7 +98,7 @@ class Timeline:
 
     events: list[Event]  # in the order in which the simulator came to them
     lanes: list[Lane]  # those with events, in the order of the data's way: loads, MMAs, write-back
-    ticks: int  # end of the last event
+    ticks: float  # end of the last event
     costs: Costs
     finished: bool  # all threads of the cluster have ended
     cluster: int = 0  # number of the cluster in the grid
@@ -171,7 +171,7 @@ def _stretch_waits(events: list[Event], costs: Costs) -> int:
     return ticks
 
 
-def summarise(events: list[Event], ticks: int, lane: Lane) -> Lane:
+def summarise(events: list[Event], ticks: float, lane: Lane) -> Lane:
     """Fills in the shares of a lane."""
     mine = [e for e in events if (e.cta, e.lane) == (lane.cta, lane.lane)]
     busy = spans([e for e in mine if e.kind not in WAITS])

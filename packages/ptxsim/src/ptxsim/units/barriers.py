@@ -83,7 +83,7 @@ def open_barriers(control, kind):
     return opened
 
 
-def _fast_bar(instr, args: tuple) -> dict | None:
+def _fast_bar(instr, args: tuple) -> dict | None:  # type: ignore[return]  # None for other operands
     """A barrier of the whole CTA: no thread count, no vote, no arrival without a wait."""
     match args:
         case (int(number),) if not {"arrive", "red"} & set(instr.mods):

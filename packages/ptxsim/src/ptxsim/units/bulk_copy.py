@@ -7,6 +7,7 @@ st.async, red.async: registers to the shared memory of a CTA of the cluster, whi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +31,8 @@ _TYPES = {
 class Span(TensorMap):
     """A range of bytes of one buffer, as the observers of tensor copies know it: one dimension of bytes."""
 
+    base: int  # address of the first
+
     def _check(self, rank: int, size: int) -> None:
         """Spans obey no rule of cuTensorMapEncodeTiled."""
 
@@ -41,12 +44,13 @@ def span(cluster, address: int, size: int) -> Span | None:
     if found is None:
         return None
     base = memory.rows[found][0]
-    view = Span(memory.arrays[found], (size,), dims=(size,), byte_offset=address - base, dtype=np.uint8)
+    view = Span(memory.arrays[found], (size,), dims=(size,), byte_offset=address - base, dtype=_BYTE)
     view.base, view.segment, view.name = address, found, memory.names[found]
     return view
 
 
-NOWHERE = Span(np.zeros(0, np.uint8), (1,), dims=(0,), dtype=np.uint8)  # copies that touch no global memory
+_BYTE = np.dtype(np.uint8)
+NOWHERE = Span(np.zeros(0, np.uint8), (1,), dims=(0,), dtype=_BYTE)  # copies that touch no global memory
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class Form:
     from_global: bool
     multicast: bool
     operation: str  # of cp.reduce, else ""
-    kind: object  # numpy type of its elements, or "bf16"
+    kind: Any  # numpy type of its elements, or "bf16"
 
 
 def decode_form(instr) -> Form:

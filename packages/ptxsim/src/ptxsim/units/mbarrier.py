@@ -118,7 +118,8 @@ def _places(cluster, split, arg, generic: bool) -> list[tuple[int, tuple[int, in
     """(lane, place) of every active lane."""
     addresses = [cluster.address(split, arg)] if split.alone else cluster.addresses(split, arg).tolist()
     places = [place_of(cluster, split, address, generic) for address in addresses]
-    return [pair for pair in zip(split.lanes.tolist(), places, strict=True) if pair[1] is not None]
+    pairs = zip(split.lanes.tolist(), places, strict=True)
+    return [(lane, place) for lane, place in pairs if place is not None]
 
 
 def _by_place(cluster, split, arg, generic: bool) -> dict[tuple[int, int], list[int]]:
@@ -290,7 +291,7 @@ def wait_passed(c, m, registers, predicates, rank, control):
     return False
 
 
-def _fast_wait(instr, args: tuple) -> dict | None:
+def _fast_wait(instr, args: tuple) -> dict | None:  # type: ignore[return]  # None for other operands
     """Waits for a parity of a barrier in the .shared window."""
     match args:
         case (PredArg(code), MemArg(slot, offset), int(token), *_):
@@ -355,7 +356,7 @@ def _groups(cluster, split, arg, generic: bool, slot: int) -> list[tuple[int, tu
     for lane, address, value in zip(lanes.tolist(), addresses.tolist(), values.tolist(), strict=True):
         groups[address, value] = groups.get((address, value), 0) | 1 << lane
     places = [(mask, place_of(cluster, split, a, generic), value) for (a, value), mask in groups.items()]
-    return [group for group in places if group[1] is not None]
+    return [(mask, place, value) for mask, place, value in places if place is not None]
 
 
 def _no_parity(cluster, split, value: int) -> None:

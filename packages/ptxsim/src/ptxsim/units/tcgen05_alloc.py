@@ -95,6 +95,7 @@ def _for_pair(cluster, split, columns: int) -> int | str:
             return cluster.wait(split, Wait("tmem-alloc", ("tmem", split.cta), {"columns": columns}))
         cluster.wake(("tmem-pair", pair))
     requests.remove(mine)
+    assert mine.start is not None
     return mine.start
 
 

@@ -8,7 +8,7 @@ columns. Source formats of 4 and 6 bits are padded to 16 bytes each 16 elements 
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -49,17 +49,20 @@ class Copy(NamedTuple):
     where: Location
     footprint: Footprint
 
-    name = text = "tcgen05.cp"
-    accumulates = partial = False
+    name = text = "tcgen05.cp"  # type: ignore[misc]
+    accumulates = partial = False  # type: ignore[misc]
 
     @property
     def columns(self) -> int:
         return SHAPES[self.form][0] // 32
 
 
+_FORMATS: dict[str, Any] = {"to": "b8x16", "from": " ".join(_BITS)}
+
+
 @unit(
     *[f"tcgen05.cp .group.{shape}{'.' * bool(cast)}{cast}{{.to.from}} [a], d" for shape, cast in SHAPES],
-    **{"to": "b8x16", "from": " ".join(_BITS)},
+    **_FORMATS,
     section="9.7.16.9.2",
     fire_and_forget=True,
 )

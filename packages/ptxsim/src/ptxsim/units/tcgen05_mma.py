@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,19 +21,17 @@ from ptxsim.isa.layouts import (
     data_path,
     decode_instruction_descriptor,
     operand_layout,
-    result_layout,
 )
 from ptxsim.isa.layouts.block_scale import KINDS as BLOCK_SCALED_KINDS
 from ptxsim.isa.layouts.block_scale import decode_block_scaled, vector_size
-from ptxsim.isa.number_formats import DECODERS, IN_TENSOR_MEMORY, canonical_nans
+from ptxsim.isa.number_formats import DECODERS, IN_TENSOR_MEMORY
 from ptxsim.isa.operands import MemArg, PredArg
-from ptxsim.jit.simd_matrix import accumulate
 from ptxsim.machine.async_queue import Work
-from ptxsim.machine.split import Location
 from ptxsim.machine.tensor_memory import COLUMNS, LANES, split_address
 from ptxsim.units.bulk_groups import each_lane
 from ptxsim.units.matrix_operands import K_BYTES, operand_chunks, read_operand
 from ptxsim.units.registry import refuse, unit
+from ptxsim.units.tcgen05_result import result_blocks, write_result
 from ptxsim.units.tcgen05_scales import scale_columns, scaled_product
 from ptxsim.units.tcgen05_sparse import MODELLED_ROWS, dense, metadata_columns
 
@@ -48,20 +46,20 @@ class Mma(NamedTuple):
     shape: InstructionDescriptor
     group: int
     cta: int  # rank of the CTA that issued it
-    a: object  # descriptor (int), or ("tmem", column) of A in tensor memory
+    a: Any  # descriptor (int), or ("tmem", column) of A in tensor memory
     b: int
     lane: int
     column: int
     accumulate: bool
     disabled: tuple  # masks of output lanes that are not written
-    where: Location  # the thread that issued it
+    where: Any  # Location: the thread that issued it
     ws: bool = False  # weight stationary: its own layouts of D and of A in tensor memory
     scales: tuple[int, ...] = ()  # addresses of the scale factors of A and B
     metadata: int = -1  # address of the indices of a sparse A
     shift: bool = False  # .ashift: row i of A is row i + 1 of what tensor memory holds
     footprint: Footprint | None = None  # where anybody listens
 
-    name, text = "tcgen05.mma", "an MMA"
+    name, text = "tcgen05.mma", "an MMA"  # type: ignore[misc]  # of the class, not fields
 
     @property
     def accumulates(self) -> bool:
@@ -168,11 +166,11 @@ class Operands:
 
 def _operands(d: MemArg, a, b: int, *rest) -> Operands:
     metadata = rest[0] if isinstance(rest[0], MemArg) else None
-    descriptor, *rest = rest[1:] if metadata else rest
-    masks = next((r for r in rest if isinstance(r, tuple)), ())
-    enable = next(r.code for r in rest if isinstance(r, PredArg))
-    scales = tuple(r for r in rest if isinstance(r, MemArg))
-    mask = rest[-1] if isinstance(rest[-1], int) else -1
+    descriptor, *others = rest[1:] if metadata else rest
+    masks = next((r for r in others if isinstance(r, tuple)), ())
+    enable = next(r.code for r in others if isinstance(r, PredArg))
+    scales = tuple(r for r in others if isinstance(r, MemArg))
+    mask = others[-1] if isinstance(others[-1], int) else -1
     in_tmem = isinstance(a, MemArg)
     slots = [d.slot, a.slot if in_tmem else a, b, descriptor, *masks]
     return Operands(slots, d.offset, in_tmem, a.offset if in_tmem else 0, enable, scales, mask, metadata)
@@ -185,7 +183,7 @@ def _decode(
     """The decoded instruction descriptor; (None, the finding) if it is not legal or not modelled."""
     try:
         if factors:
-            shape = decode_block_scaled(bits, kind, factors, group)
+            shape: InstructionDescriptor = decode_block_scaled(bits, kind, factors, group)
         else:
             shape = decode_instruction_descriptor(bits, kind, group, ws)
     except ValueError as error:
@@ -217,12 +215,17 @@ def _issue(cluster, split, op: Mma) -> None:
     cluster.bus.tensor_issue(cluster, split, op)
     cluster.tensor_operations += 1
     if not cluster.dry:
-        cluster.engine.submit(Work(("tensor", split.thread), None, "tcgen05.mma", _execute_all, op))
+        cluster.engine.submit(Work(("tensor", split.thread), _by_batch, "tcgen05.mma", _execute_all, op))
+
+
+def _by_batch() -> None:
+    """Never called: MMAs run by _execute_all."""
+    raise AssertionError
 
 
 def _execute_all(batch: list[Work]) -> None:
     """Consecutive MMAs of one thread: those that accumulate into the same D run as one."""
-    ops = [work.op for work in batch]
+    ops: list[Any] = [work.op for work in batch]
     cluster, start, key = ops[0].where.cluster, 0, ops[0].key()
     for i, op in enumerate(ops[1:], 1):
         if not op.accumulate or op.alone or op.key() != key:
@@ -237,6 +240,7 @@ def _footprint(form: tuple, ranks: tuple[int, ...], operands: tuple) -> Footprin
     metadata.
     """
     shape, (_, _, group, ws, _, _, shift) = _decode(*form)[0], form
+    assert shape is not None  # a form that was issued
     a, b, lane, column, scales, meta = operands
     op = Mma(shape, group, ranks[0], a, b, lane, column, True, (), None, ws, scales, meta, shift)
     columns = [*scale_columns(op), *metadata_columns(op)]
@@ -297,13 +301,13 @@ def execute(cluster, ops: list[Mma]) -> None:
         else:
             product = _product(cluster, ops, rank, b)
         if product is not None:
-            _write_d(cluster, first, rank, i, product)
+            write_result(cluster, first, rank, i, product)
 
 
 def _special_product(cluster, op: Mma, rank: int, b: np.ndarray) -> np.ndarray | None:
     """Of a sparse A, of factors, or of both; None, with a finding, where what they need is not there."""
-    a = _operand(cluster, [op], rank, "a")
-    if op.metadata >= 0:
+    a: np.ndarray | None = _operand(cluster, [op], rank, "a")
+    if a is not None and op.metadata >= 0:
         a = dense(cluster, op, rank, a)
     if a is None:
         return None
@@ -331,7 +335,7 @@ def _multiplied(op: Mma, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def _operand(cluster, ops: list[Mma], rank: int, which: str, part: int = 0) -> np.ndarray:
     """float32 (rows, K) of A or B as CTA `rank` holds it, the K steps of all `ops` side by side."""
     _, rows, mn, fmt, negate = _side(ops[0], which)
-    sources = tuple([op.a if which == "a" else op.b for op in ops])
+    sources: tuple[Any, ...] = tuple([op.a if which == "a" else op.b for op in ops])
     if isinstance(sources[0], tuple):
         found = [_from_tmem(cluster, rank, s[1], rows, op, part) for s, op in zip(sources, ops, strict=True)]
         values = np.concatenate(found, axis=1)
@@ -388,67 +392,3 @@ def _from_tmem(cluster, rank: int, address: int, rows: int, op: Mma, part: int =
         return np.zeros((rows, K_BYTES // decoder.bytes), np.float32)
     cells = cluster.tmem[rank].cells[lanes, column:end]
     return decoder.decode(np.ascontiguousarray(cells).view(decoder.raw)).reshape(rows, -1)
-
-
-@functools.lru_cache(maxsize=64)
-def result_blocks(m: int, n: int, group: int, ws: bool = False) -> tuple:
-    """D of one CTA as rectangles: (first lane, first row, rows, first TMEM column, first column of D,
-    columns).
-    """
-    _, lane, column = result_layout(m, n, group, ws)
-    lane, column = lane[: m // group], column[: m // group]
-    row_cuts = [0, *(np.flatnonzero(np.diff(lane[:, 0]) != 1) + 1), m // group]
-    column_cuts = [0, *(np.flatnonzero(np.diff(column[0]) != 1) + 1), n]
-    return tuple(
-        (int(lane[r, c]), int(r), int(r_end - r), int(column[r, c]), int(c), int(c_end - c))
-        for r, r_end in zip(row_cuts, row_cuts[1:], strict=False)
-        for c, c_end in zip(column_cuts, column_cuts[1:], strict=False)
-    )
-
-
-def _not_allocated(cluster, op: Mma, rank: int, start: int, columns: int) -> None:
-    have, hint = cluster.tmem[rank].shortage(start, columns)
-    message = f"tcgen05.mma writes TMEM columns {start}..{start + columns - 1} of CTA {rank}, "
-    message += f"but {have}" if have else "which are not (all) allocated"
-    hint = hint or "allocate before the first MMA, free after the last read"
-    cluster.reporter.add("tmem-alloc", "error", message, hint, op.where, key="mma-d")
-
-
-def _write_d(cluster, op: Mma, rank: int, index: int, product: np.ndarray) -> None:
-    """Adds to or overwrites D in the tensor memory of one CTA."""
-    shape, memory = op.shape, cluster.tmem[rank]
-    for lane, row, rows, tmem_column, column, columns in result_blocks(shape.m, shape.n, op.group, op.ws):
-        start, first = op.column + tmem_column, op.lane + lane
-        if not memory.allocated(start, columns):
-            _not_allocated(cluster, op, rank, start, columns)
-            if start + columns > COLUMNS:
-                return
-        rows = max(0, min(rows, LANES - first))
-        keep = _enabled(op, index, slice(first, first + rows))
-        for i, count in [(0, rows)] if keep is None else [(i, 1) for i in np.flatnonzero(keep)]:
-            _store(memory, op, product, (first + i, start), (row + i, column), (count, columns))
-
-
-def _enabled(op: Mma, index: int, block: slice) -> np.ndarray | None:
-    if not any(op.disabled):
-        return None
-    masks = op.disabled[index * 4 : index * 4 + 4] if len(op.disabled) == 8 else op.disabled
-    bits = np.array([(int(m) >> i) & 1 for m in masks for i in range(32)], bool)
-    return ~bits[block]
-
-
-def _store(memory, op: Mma, product: np.ndarray, cell: tuple, entry: tuple, size: tuple) -> None:
-    """A block of `size` of the product, from `entry` on, to cells of tensor memory from `cell` on."""
-    if op.shape.d_type == "f32":
-        accumulate(memory.floats, product, cell, entry, size, op.accumulate)
-        return
-    (lane, column), (row, first), (rows, columns) = cell, entry, size
-    target = memory.cells[lane : lane + rows, column : column + columns]
-    product = product[row : row + rows, first : first + columns]
-    if op.shape.d_type == "s32":
-        view = target.view(np.int32)
-        view[:] = view + product if op.accumulate else product
-    else:
-        old = target.astype(np.uint16).view(np.float16).astype(np.float32) if op.accumulate else 0
-        with np.errstate(invalid="ignore", over="ignore"):
-            target[:] = canonical_nans((product + old).astype(np.float16)).view(np.uint16)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ptxsim.isa.layouts import result_layout
@@ -55,7 +57,7 @@ def _multiply(a: np.ndarray, b: np.ndarray, of_a: np.ndarray, of_b: np.ndarray, 
     scale_a, scale_b = (SCALES[kind](np.ascontiguousarray(raw)) for raw in (of_a, of_b))
     sizes = [x[np.isfinite(x) & (x != 0)] for x in (scale_a, scale_b)]
     plain = all(not x.size or (x.max() < _PLAIN and x.min() > 1 / _PLAIN) for x in sizes)
-    form = np.float32 if plain else np.float64
+    form: Any = np.float32 if plain else np.float64
     block = a.shape[1] // of_a.shape[1]
     with np.errstate(invalid="ignore", over="ignore"):
         left = a.astype(form) * np.repeat(scale_a.astype(form), block, axis=1)

@@ -34,8 +34,8 @@ class Shift(NamedTuple):
     where: Location
     footprint: Footprint
 
-    name = text = "tcgen05.shift"
-    accumulates = partial = False
+    name = text = "tcgen05.shift"  # type: ignore[misc]
+    accumulates = partial = False  # type: ignore[misc]
 
 
 @functools.lru_cache(maxsize=256)

@@ -111,7 +111,7 @@ def decoded(data: np.ndarray, memory) -> TensorMap | None:
         element_strides=tuple(int(e) for e in record["element_stride"][:rank]),
         fill="nan" if record["fill_mode"] else "zero",
         byte_offset=address - memory.rows[segment][0],
-        dtype=_TYPES[record["elemtype"]],
+        dtype=np.dtype(_TYPES[record["elemtype"]]),
     )
     made.segment, made.name = segment, memory.names[segment]
     return made

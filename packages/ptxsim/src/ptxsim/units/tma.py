@@ -232,7 +232,7 @@ def _load_one(cluster, split, args, multicast: bool, pair: bool, rows: bool, im2
     _check_barrier(cluster, split, place, bar, multicast, pair)
     mask = cluster.scalar(split, args[4 if im2col else 3]) if multicast else 0
     ranks = [r for r in range(cluster.ctas) if mask >> r & 1] if multicast else [place[0]]
-    if im2col:
+    if isinstance(tmap, Im2colMap):
         offsets = [value & 0xFFFF for value in cluster.scalars(split, args[3])]
         parts = columns(cluster, split, tmap, start, place[1], im2col, offsets)
     else:

@@ -161,7 +161,7 @@ def elect_members(c, m, registers, predicates, rank, control):
     return True
 
 
-def _fast_elect(instr, args: tuple) -> dict | None:
+def _fast_elect(instr, args: tuple) -> dict | None:  # type: ignore[return]  # None for other operands
     match args:
         case ((int(target), PredArg(code)), int(members)):
             return {"dst0": target, "src0": members, "src1": code >> 1}

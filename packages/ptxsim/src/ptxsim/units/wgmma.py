@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -49,9 +50,9 @@ class Part:
 
     where: Location
     form: Form
-    accumulator: Accumulator
+    accumulator: Any  # Accumulator; None in a dry run
     group: int  # number of the warp's wgmma-group that it belongs to
-    a: object  # descriptor, or uint32 (4, 32) registers
+    a: Any  # descriptor, or uint32 (4, 32) registers
     b: int
     accumulate: bool
     token: object = None
@@ -218,11 +219,7 @@ def _execute(cluster, operation: Operation) -> None:
         if span is not None:
             cluster.bus.wgmma_read(cluster, part.token, span)
     a, b = -a if form.negate_a else a, -b if form.negate_b else b
-    if form.d == "s32":
-        product = (a.astype(np.float64) @ b.T.astype(np.float64)).astype(np.int64)
-    else:
-        with np.errstate(invalid="ignore", over="ignore"):
-            product = a @ b.T
+    product = multiply(a, b, form.d)
     rows, columns = wgmma_d(form.n)
     fragment = product[rows, columns]
     for i, part in enumerate(parts):
@@ -232,12 +229,24 @@ def _execute(cluster, operation: Operation) -> None:
         cluster.wake(("wgmma", part.where.warp))
 
 
+def multiply(a: np.ndarray, b: np.ndarray, kind: str) -> np.ndarray:
+    """(m, n) of A (m, k) times B (n, k): float32, or int64 where D is s32."""
+    if kind == "s32":
+        return (a.astype(np.float64) @ b.T.astype(np.float64)).astype(np.int64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        return a @ b.T
+
+
+def added(values: np.ndarray, share: np.ndarray, accumulate: bool, kind: str, saturate: bool = False):
+    """uint64 (registers, threads) of D, from what it held (threads, elements) and a share of the product."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return registers_of(values + share if accumulate else share, kind, saturate)
+
+
 def _add(cluster, part: Part, share: np.ndarray) -> None:
     """Adds a warp's share of the product to its accumulator; the last pending instruction gives it back."""
     target = part.accumulator
-    with np.errstate(invalid="ignore", over="ignore"):
-        total = target.values + share if part.accumulate else share
-        raw = registers_of(total, part.form.d, part.form.saturate)
+    raw = added(target.values, share, part.accumulate, part.form.d, part.form.saturate)
     target.values = _values_of(raw, part.form.d)
     target.pending -= 1
     if target.pending:
@@ -268,7 +277,7 @@ def _matrix_a(cluster, parts: list[Part]) -> tuple[np.ndarray, Chunks | None]:
     rows, columns = wgmma_a(form.k, 8 * decoder.bytes)
     for i, part in enumerate(parts):
         lanes = slice(32 * i, 32 * i + 32)
-        raw = np.ascontiguousarray(part.a.T).view(decoder.raw)
+        raw: np.ndarray = np.ascontiguousarray(part.a.T).view(decoder.raw)
         a[rows[lanes], columns[lanes]] = decoder.decode(raw)
     return a, None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from ptxsim.isa.number_formats import DECODERS
 from ptxsim.units.registry import refuse
@@ -26,7 +27,7 @@ BOXES = (
     f"{_OPERATION}.d.eight.eight {_OPERANDS}",
     f"{_OPERATION}{{.satfinite}}.s32.int.int {_OPERANDS}",
 )
-SETS = {
+SETS: dict[str, Any] = {
     "shape": " ".join(f"m64n{n}k{k}" for n in range(8, 257, 8) for k in (8, 16, 32)),
     "d": "f16 f32",
     "wide": "bf16 tf32",
@@ -72,9 +73,11 @@ def decode_form(instr) -> Form:
     in_registers = hasattr(instr.operands[1], "items")
     signs, trans = _immediates(instr, immediates - (in_registers and immediates == 4))
     a_mn, b_mn = (False, *trans) if in_registers and trans else (trans or (False, False))
+    d_type, a_type, b_type = types
     form = Form(
-        n, k, *types, in_registers, "satfinite" in instr.mods, -1 in signs[:1], -1 in signs[1:], a_mn, b_mn
-    )
+        n, k, d_type, a_type, b_type, in_registers,
+        "satfinite" in instr.mods, -1 in signs[:1], -1 in signs[1:], a_mn, b_mn,
+    )  # fmt: skip
     found = len(getattr(instr.operands[0], "items", (0,)))
     if found != form.registers or (in_registers and len(instr.operands[1].items) != 4):
         raise refuse(instr, f"D takes {form.registers} registers (found {found}), A in registers 4")
@@ -84,7 +87,7 @@ def decode_form(instr) -> Form:
 def _immediates(instr, count: int) -> tuple[list[int], tuple[bool, ...]]:
     """(signs of A and B, transpositions) after scale-d."""
     operands = instr.operands[3:]
-    values = [getattr(o, "bits", None) for o in operands[1:]]
+    values: list[Any] = [getattr(o, "bits", None) for o in operands[1:]]
     if len(operands) != 1 + count:
         raise refuse(
             instr, f"wgmma.mma_async takes scale-d and {count} immediates here, not {len(operands)} operands"

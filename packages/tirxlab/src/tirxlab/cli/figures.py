@@ -62,13 +62,14 @@ def draw() -> None:
 
 def drawn() -> dict[str, Callable[[], str]]:
     """File (from the lab's folder) -> what makes its text."""
-    from instructor.figures import figures, pages
+    from instructor.figures import figures, machine, pages
 
     makers = {f"slides/figures/{name}": make for name, make in figures().items()}
     for step in pages.SIZES:
         makers[f"docs/steps/figures/step{step:02}.svg"] = lambda step=step: pages.page_picture(step)
     for name, record in RECORDS.items():
         makers[name] = lambda record=record: ladder(ROOT / record)
+    makers |= {f"docs/figures/{name}": make for name, make in machine.FIGURES.items()}
     makers["docs/figures/compare.svg"] = compared
     makers[CHARTS] = lambda: with_charts((ROOT / CHARTS).read_text(encoding="utf-8"))
     return makers

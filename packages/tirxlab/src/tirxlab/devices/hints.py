@@ -86,6 +86,8 @@ OF_CAUSES = {
     ),
     "slot": _SLOT,
     "ahead-slots": _SLOT,
+    "shifted": _SLOT,
+    "buffer": "copies and MMA use the stage of the barrier as the index of every buffer: look at this one's",
     "ahead-silent": _SLOT,
     "other-issuer": (
         "each MMA warp commits to its own slot: the consumer's number, in the commit and in the wait"

@@ -71,7 +71,7 @@ def prim_func(func=None, *, tirx: bool = True, private: bool = False, check_well
     """
     if not tirx:
         raise ValueError("this lab's kernels are TIRX: write @Tx.prim_func(tirx=True)")
-    stack = inspect.stack()
+    stack = inspect.stack(0)
 
     def decorate(function):
         return _parse(function, stack, check_well_formed)

@@ -1,0 +1,1 @@
+"""What of DeepEP the library calls outside of its kernels."""

@@ -14,9 +14,12 @@ from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
 from ptxsim.checks.diagnosis.exchanged_copies import exchanged_copies
 from ptxsim.checks.diagnosis.grammar import role
+from ptxsim.checks.diagnosis.rivals import shifted
+from ptxsim.checks.diagnosis.running_ahead import again_too_early
 from ptxsim.checks.static_flow import reachable, signal_rows
 from ptxsim.events.observer import Observer
 
+_REPAIRS = {"arrivals": again_too_early, "missed": shifted}  # cause -> what rules it out, if anything
 _MMA = ("tcgen05", ("mma",))
 
 
@@ -27,7 +30,7 @@ class Meeting:
     open: list[tuple[int, int, int | None]] = field(default_factory=list)  # (warp, row, threads expected)
     warps: dict[int, set[int]] = field(default_factory=dict)  # row -> warps that ever came there
     counts: dict[int | None, int] = field(default_factory=dict)  # threads expected -> a row
-    mixed: tuple[int, int] | None = None  # two rows that met in one phase
+    mixed: tuple[int, ...] = ()  # two rows that met in one phase
     clash: bool = False  # two counts met in one phase
 
 
@@ -51,7 +54,7 @@ class Clues(Observer):
         meeting.warps.setdefault(split.row, set()).add(split.warp)
         for _, row, threads in meeting.open:
             meeting.clash |= threads != expected
-            if row != split.row and meeting.mixed is None:
+            if row != split.row and not meeting.mixed:
                 meeting.mixed = row, split.row
         meeting.open.append((split.warp, split.row, expected))
 
@@ -72,6 +75,7 @@ class Clues(Observer):
 
     def finish(self, cluster) -> None:
         self._without_consequence(cluster)
+        self._rivals(cluster)
         self._late(cluster)
         exchanged_copies(cluster, self.reporter)
         errors = {f.kind for f in self.reporter.found.values() if f.severity == "error"}
@@ -125,6 +129,17 @@ class Clues(Observer):
             held = [w for w in model.waiters if w.kind == "mbarrier" and w.lanes.get(warp, 0) & missing]
             if held and not {w.row for w in held} & reachable(cluster.program, row):
                 finding.evidence["cause"] = "late"
+
+    def _rivals(self, cluster) -> None:
+        """Whom a count or an order of waits would be blamed for, where the record shows something else."""
+        for identity, finding in self.reporter.found.items():
+            cause, key = finding.evidence.get("cause"), identity[1]
+            for place in history_of(cluster) if cause in _REPAIRS and isinstance(key, tuple) else ():
+                if key[1] in (place[1], self.reporter.shared_name(place[1]).partition("[")[0]):
+                    found = _REPAIRS[cause](cluster, place, self.reporter)
+                    if found is not None:
+                        self.reporter.blame(finding, found.cause, f"{finding.message}: {found.text}")
+                        break
 
     def _without_consequence(self, cluster) -> None:
         """A barrier that runs ahead of its waits is an error where something else shows that a schedule goes

@@ -5,6 +5,8 @@ from __future__ import annotations
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.diagnosis.rivals import other_buffer
+from ptxsim.checks.diagnosis.running_ahead import room_for_all
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge, no_barrier, others_waited, passed_at_once
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import Pair
@@ -163,7 +165,8 @@ def _one_too_many(races, pair: Pair) -> Edge | None:
     warp, histories = _warp(races, pair.second), history_of(races.cluster)
     for place in _carriers(races, pair.first):
         stray = races.clocks.signals[place].stray
-        if stray is not None and place in histories and (warp, place) in pair.seen:
+        counted = place in histories and not room_for_all(races.cluster, place)
+        if stray is not None and counted and (warp, place) in pair.seen:
             name, line = barrier_of(races, place), line_text(races, stray)
             return edge("too-many", name=name, count=histories[place].count, line=line)
     return None
@@ -190,7 +193,9 @@ def _other_slot(races, pair: Pair, forward: list) -> Edge | None:
         name = races.reporter.shared_name(place[1]).partition("[")[0]
         others = [p for p, known in array.items() if known == name and p not in forward and p[0] == place[0]]
         if others and place not in array:
-            return edge("slot", name=barrier_of(races, place), other=barrier_of(races, others[0]))
+            names = {"name": barrier_of(races, place), "other": barrier_of(races, others[0])}
+            rest = other_buffer(races, pair, place, others[0])
+            return edge("buffer", buffer=pair.buffer, rest=rest, **names) if rest else edge("slot", **names)
     return _other_commits(races, pair, array)
 
 

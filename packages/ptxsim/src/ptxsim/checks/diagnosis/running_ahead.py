@@ -2,24 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from ptxsim.causes.catalogue import CAUSES
-from ptxsim.causes.cause import Cause
-from ptxsim.checks.barrier_history import BarrierHistory, never_waited, waited_at
+from ptxsim.checks.barrier_history import BarrierHistory, history_of, never_waited, waited_at
 from ptxsim.checks.diagnosis.grammar import role
-
-
-@dataclass(frozen=True)
-class Reason:
-    cause: Cause
-    text: str
-    row: int | None = None  # of the program, where the reason has a line of its own
-
-
-def reason(cause: str, row: int | None = None, /, **facts) -> Reason:
-    """The cause of this name, told with these facts."""
-    return Reason(CAUSES[cause], CAUSES[cause].tell(**facts), row)
+from ptxsim.checks.diagnosis.reason import Reason, reason
+from ptxsim.checks.diagnosis.rivals import shifted
 
 
 def why(cluster, histories: dict, place: tuple[int, int], reporter) -> Reason:
@@ -29,7 +15,8 @@ def why(cluster, histories: dict, place: tuple[int, int], reporter) -> Reason:
     if ignored:
         return reason("ahead-unwaited", names=" or ".join(ignored))
     return (
-        _slots(cluster, histories, place, reporter)
+        shifted(cluster, place, reporter)
+        or _slots(cluster, histories, place, reporter)
         or _again(cluster, histories, history, reporter)
         or _too_often(cluster, histories, history, reporter)
         or _unsignalled(cluster, histories, place, reporter)
@@ -40,7 +27,7 @@ def why(cluster, histories: dict, place: tuple[int, int], reporter) -> Reason:
 
 def _slots(cluster, histories: dict, place: tuple[int, int], reporter) -> Reason | None:
     """Elements of an array that are signalled and that no wait ever names."""
-    arrays = {}
+    arrays: dict = {}
     for p in histories:
         if p[0] == place[0]:
             arrays.setdefault(reporter.shared_name(p[1]).partition("[")[0], p)
@@ -65,7 +52,7 @@ def _too_often(cluster, histories: dict, history: BarrierHistory, reporter) -> R
     for place, other in histories.items():
         if other is history or not signallers & set(other.waits):
             continue
-        answers: dict[tuple[int, int], list] = {}
+        answers: dict[tuple[int, int], tuple[int, int]] = {}
         for (how, warp, row), signals in other.sources.items():
             if how == "arrive" and warp in history.waits:
                 line = cluster.program.instrs[row].src or row
@@ -156,3 +143,36 @@ def _count(history: BarrierHistory) -> Reason:
         each = "its signaller arrives" if threads == 1 else f"each of its {threads} signallers arrives"
         return reason("ahead-rounds", each=each, rounds=rounds, count=history.count, waits=waits)
     return reason("ahead", arrivals=arrivals, count=history.count)
+
+
+def again_too_early(cluster, place: tuple[int, int], reporter) -> Reason | None:
+    """More arrivals in a phase than it counts, though no more threads than that: nobody waited in between."""
+    history = history_of(cluster)[place]
+    if not room_for_all(cluster, place):
+        return None
+    lanes = _arriving(history)
+    ignored = never_waited(cluster, history_of(cluster), reporter.shared_name)
+    if ignored:
+        return reason("ahead-unwaited", names=" or ".join(ignored))
+    who = role(cluster, min(lanes) // cluster.warps_per_cta, lanes)
+    return shifted(cluster, place, reporter) or reason("arrives-again", who=who, count=history.count)
+
+
+def room_for_all(cluster, place: tuple[int, int]) -> bool:
+    """Whether no more threads arrive on a barrier than it counts; False where not all of them are known."""
+    history, barrier = history_of(cluster).get(place), cluster.mbarriers.get(place)
+    if history is None or not _arriving(history):
+        return False
+    known = sum(s.total for (how, _, _), s in history.sources.items() if how != "load")
+    if barrier is not None and known < barrier.phase * history.count + history.count - barrier.pending:
+        return False  # others came by cp.async
+    return sum(mask.bit_count() for mask in _arriving(history).values()) <= history.count
+
+
+def _arriving(history: BarrierHistory) -> dict[int, int]:
+    """Warp -> lanes that have arrived, or committed."""
+    lanes: dict[int, int] = {}
+    for (how, warp, _), signals in history.sources.items():
+        if how != "load":
+            lanes[warp] = lanes.get(warp, 0) | signals.lanes
+    return lanes

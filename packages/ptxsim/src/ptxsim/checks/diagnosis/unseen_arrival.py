@@ -55,7 +55,9 @@ def passed_at_once(races, pair: Pair, places: list, name_of) -> Edge | None:
     """The reader waited for what the writer signals (`places`), and a fresh barrier let it pass."""
     flow = data_flow(pair)
     warp = _warp(races, flow[1]) if flow else None
-    for place in places if warp is not None else ():
+    if warp is None:
+        return None
+    for place in places:
         seen, history = pair.seen.get((warp, place)), history_of(races.cluster).get(place)
         waits = history.waits.get(warp) if history else None
         if seen is not None and seen.phase < 0 and waits is not None and waits.fresh is not None:

@@ -126,7 +126,7 @@ class TmemLife(Observer):
         if key in self.good:
             return
         first, low, high = int(lanes.min()) // 32 * 32, int(columns.min()), int(columns.max())
-        filled = self.written[split.cta, first : first + 32, low : high + 1].any(0)
+        filled = np.any(self.written[split.cta, first : first + 32, low : high + 1], axis=0)
         if filled.all():
             self.good.add(key)
             return
@@ -136,8 +136,8 @@ class TmemLife(Observer):
                 f"tcgen05.ld reads tensor memory columns {bare[0]}..{bare[-1]}, which nothing has written "
                 f"since they were allocated"
             )
-            key, buffer = ("tmem-ld",), "tensor memory"
-            self.reporter.add("uninitialized", "error", message, _READ, split.at(row=row), key, buffer=buffer)
+            where, buffer = split.at(row=row), "tensor memory"
+            self.reporter.add("uninitialized", "error", message, _READ, where, ("tmem-ld",), buffer=buffer)
 
     def tensor_issue(self, cluster, split, work) -> None:
         groups = [a.group for a in self.live[split.cta].values()]

@@ -67,7 +67,8 @@ def _computed(instrs: list, declared) -> set[str]:
 
     A register that is only ever copied from others holds a value if one of those does.
     """
-    computed, copied = set(), defaultdict(set)
+    computed: set[str] = set()
+    copied: dict[str, set[str]] = defaultdict(set)
     for instr in filter(None, instrs):
         items = _items(instr.operands[1:])
         sources = {item.name for item in items if isinstance(item, Reg)}
@@ -77,7 +78,7 @@ def _computed(instrs: list, declared) -> set[str]:
                 copied[name] |= sources
             else:
                 computed.add(name)
-    more = True
+    more = set(copied)
     while more:
         more = {name for name, sources in copied.items() if name not in computed and sources & computed}
         computed |= more

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass
@@ -16,9 +17,7 @@ class Access:
     verb: str
     cluster: int = 0  # number + 1
     detail: str = ""  # tensor and tile coordinates of a TMA copy
-    by: int | None = (
-        None  # agent of the thread (its warp's first, for tcgen05.ld / st and wgmma) that made it
-    )
+    by: Any = None  # agent of the thread (its warp's first, for tcgen05.ld / st and wgmma) that made it
 
     def issuer(self, races, other, op=None) -> int | None:
         """Agent of the thread that issued it. op: the work itself; other: work that it is not."""

@@ -67,10 +67,10 @@ def _kept(reads, mine: np.ndarray):
     """The same of reads that have not been looked up (deferred_reads.py), buffer by buffer."""
     for kept in reads.kept.values():
         boxes = {(id(tmap), start): (now, row, tmap) for now, _, _, row, _, tmap, start in kept if mine[now]}
-        spans = [reads.spans(tmap, start) for (_, start), (_, _, tmap) in boxes.items()]
-        if not sum(map(len, spans)):
+        each = [reads.spans(tmap, start) for (_, start), (_, _, tmap) in boxes.items()]
+        if not sum(map(len, each)):
             continue
-        spans = merged(np.concatenate(spans))
+        spans = merged(np.concatenate(each))
         now, row, _ = next(iter(boxes.values()))
         out = np.empty((len(spans), 4), np.int64)
         out[:, [FIRST, LAST]] = spans

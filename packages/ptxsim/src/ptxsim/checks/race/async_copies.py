@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ class BulkCopies(Observer):
 
     def start(self, cluster) -> None:
         self.clocks, self.transfers = self.races.clocks, self.races.transfers
-        self.latest: Issued | None = None
+        self.latest: Any = None  # Issued
 
     def tma_issue(self, cluster, split, kind: str, tmap, start, ranks: list[int], offset: int) -> Issued:
         op = self.latest = Issued.of(kind, split, self.clocks)
@@ -58,6 +59,7 @@ class BulkCopies(Observer):
 
     def _arrives_on(self, cluster, token: Issued, rank: int) -> None:
         """The agent of a write is the barrier that its bytes reach, in its present phase."""
+        assert token.bars is not None  # of a load
         place = token.bars[rank]
         barrier = cluster.mbarriers.get(place)
         token.queue, token.epoch = self.clocks.column("bytes", place), barrier.phase + 1 if barrier else 1

@@ -6,6 +6,7 @@ import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.observer import Observer
+from ptxsim.report.findings import Finding
 
 
 class BarrierInit(Observer):
@@ -19,7 +20,7 @@ class BarrierInit(Observer):
         self.ordered: dict[tuple, int] = {}  # (place, warp) -> lanes that come after the barrier's init
         self.unfenced: dict[object, int] = {}  # barriers -> agent of an init that no fence has followed yet
         self.bare: set[tuple] = set()  # barriers of a cluster that no unit has used yet and no fence followed
-        self.early: dict[str, object] = {}  # findings: barriers used before their init is visible
+        self.early: dict[str, Finding] = {}  # findings: barriers used before their init is visible
 
     def mbarrier_init(self, cluster, split, lane: int, place) -> None:
         self.ordered = {key: lanes for key, lanes in self.ordered.items() if key[0] != place}

@@ -142,6 +142,6 @@ class MissedPhases(Observer):
                 f"nothing orders its end after the wait, which then waits for phase {wait.phase + 2} in vain"
             )
             cta = wait.warp // cluster.warps_per_cta
-            where = Location(cluster, wait.warp, cta, 0, wait.lanes, wait.row)
+            where = Location(cluster, wait.warp, cta, None, wait.lanes, wait.row)
             key = ("missed", name.partition("[")[0])
             reporter.add("mbarrier", "error", message, CAUSES["missed"], where, key, barrier=name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +32,7 @@ class Tcgen05(Observer):
     def start(self, cluster) -> None:
         self.clocks, self.transfers = self.races.clocks, self.races.transfers
         self.issued: dict[int, Issued] = {}
-        self.latest: Issued | None = None  # commit
+        self.latest: Any = None  # Issued: commit
         self.last: Issued | None = None  # MMA whose clocks are its own
         self.state: tuple | None = None  # of its thread, behind it
 
@@ -51,7 +52,7 @@ class Tcgen05(Observer):
         clocks, thread, stores = self.clocks, self.clocks.agent_of(split.thread), self.history.stores()
         state = thread, clocks.clock.item(thread, thread), clocks.changes, stores
         last = self.last
-        if state == self.state:
+        if state == self.state and last is not None:
             known = last.clock, last.thread_clock, last.tcgen05_clock
             return Issued("mma", split.row, thread, *known, last.queue, 0, last.flags, stores=stores)
         item = self.last = Issued.of("mma", split, clocks)
@@ -130,7 +131,7 @@ class Tcgen05(Observer):
 def _alike(first: Issued, other: Issued) -> bool:
     """Do two MMAs of one thread come after the same? They differ in their issuer's own epoch."""
     same = first.stores == other.stores and len(first.clock) == len(other.clock)
-    return first.clock is other.clock or same and np.count_nonzero(first.clock != other.clock) <= 1
+    return first.clock is other.clock or same and int(np.count_nonzero(first.clock != other.clock)) <= 1
 
 
 class Wgmma(Observer):

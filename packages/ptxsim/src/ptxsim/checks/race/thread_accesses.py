@@ -29,7 +29,7 @@ class ThreadAccesses(Observer):
             self.history.log(log, self.clocks.clock)
             return
         at = 0
-        for cut in np.flatnonzero(self.history.strong[log[:, bytecode.LOG_ROW]]):
+        for cut in np.flatnonzero(self.history.strong[log[:, bytecode.LOG_ROW]]).tolist():
             self._piece(log, at, cut)
             self._before_strong(log[cut])
             self._piece(log, cut, cut + 1)

@@ -15,7 +15,7 @@ says so, though of memory PTX denies it (8.9.1.1).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -72,11 +72,11 @@ class Stamp(NamedTuple):
 class Signal:
     """The releases that reach one synchronisation object."""
 
-    gathered: Stamp | None = None  # by everyone who has arrived
-    published: Stamp | None = None  # what a completed wait may rely on
+    gathered: Any = None  # Stamp, by everyone who has arrived
+    published: Any = None  # Stamp: what a completed wait may rely on
     past: dict = field(default_factory=dict)  # phases complete -> `published` then, of the last ones
-    spare: Stamp | None = None  # an mbarrier: `gathered`, whichever one arrival of this phase is missing
-    lacking: Stamp | None = None  # `spare` of the last phase
+    spare: Any = None  # Stamp of an mbarrier: `gathered`, whichever one arrival of this phase is missing
+    lacking: Any = None  # Stamp: `spare` of the last phase
     together: list = field(
         default_factory=list
     )  # (agents, their epochs, stamp) of arrivals by one instruction

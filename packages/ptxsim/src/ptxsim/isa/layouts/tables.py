@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 
-def table(*arrays: np.ndarray) -> Any:
+def table(*arrays: np.ndarray | int) -> Any:
     """A tuple of the arrays, broadcast against each other, as int64 that nobody writes."""
     found = tuple(np.array(array, np.int64, order="C") for array in np.broadcast_arrays(*arrays))
     for array in found:

@@ -19,31 +19,40 @@ def colour(name: str) -> str:
     return PALETTE.get(name, name)
 
 
+def number(value: float) -> str:
+    """At most two decimals, none that say nothing."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
 def rect(x, y, w, h, fill="light", stroke="white", opacity=1.0, width=0.5) -> str:
-    return (
-        f'<rect x="{x:.2f}" y="{y:.2f}" width="{w:.2f}" height="{h:.2f}" fill="{colour(fill)}" '
-        f'fill-opacity="{opacity}" stroke="{colour(stroke)}" stroke-width="{width}"/>'
-    )
+    clear = f' fill-opacity="{opacity:g}"' if opacity != 1 else ""
+    edge = f' stroke="{colour(stroke)}" stroke-width="{width:g}"' if stroke else ""
+    at = f'x="{number(x)}" y="{number(y)}" width="{number(w)}" height="{number(h)}"'
+    return f'<rect {at} fill="{colour(fill)}"{clear}{edge}/>'
 
 
 def text(x, y, content, size=9, anchor="start", fill="ink", bold=False) -> str:
-    weight = ' font-weight="bold"' if bold else ""
-    return (
-        f'<text x="{x:.2f}" y="{y:.2f}" font-size="{size}" text-anchor="{anchor}" fill="{colour(fill)}"'
-        f' font-family="{FONT}"{weight}>{escape(str(content))}</text>'
-    )
+    """What the document says of all text, ink and the letters of 9 points, is not said again."""
+    more = f' font-size="{size:g}"' if size != 9 else ""
+    more += f' text-anchor="{anchor}"' if anchor != "start" else ""
+    more += f' fill="{colour(fill)}"' if fill != "ink" else ""
+    more += ' font-weight="bold"' if bold else ""
+    return f'<text x="{number(x)}" y="{number(y)}"{more}>{escape(str(content))}</text>'
 
 
 def line(x1, y1, x2, y2, stroke="grey", width=0.5) -> str:
-    return (
-        f'<line x1="{x1:.2f}" y1="{y1:.2f}" x2="{x2:.2f}" y2="{y2:.2f}" stroke="{colour(stroke)}" '
-        f'stroke-width="{width}"/>'
+    ends = f'x1="{number(x1)}" y1="{number(y1)}" x2="{number(x2)}" y2="{number(y2)}"'
+    return f'<line {ends} stroke="{colour(stroke)}" stroke-width="{width:g}"/>'
+
+
+def document(width: float, height: float, parts: list[str], style: str = "") -> str:
+    body = "\n".join(part for part in parts if part)
+    sizes = (
+        f'width="{number(width)}" height="{number(height)}" viewBox="0 0 {number(width)} {number(height)}"'
     )
-
-
-def document(width: float, height: float, parts: list[str]) -> str:
-    body = "\n".join(parts)
+    letters = f'font-family="{FONT}" font-size="9" fill="{PALETTE["ink"]}"'
+    rules = f"<style>{style}</style>\n" if style else ""
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}">\n<rect width="100%" height="100%" fill="white"/>\n{body}\n</svg>\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" {sizes} {letters}>\n{rules}'
+        f'<rect width="100%" height="100%" fill="white"/>\n{body}\n</svg>\n'
     )

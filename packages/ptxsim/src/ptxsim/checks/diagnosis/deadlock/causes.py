@@ -6,10 +6,11 @@ first detector of DETECTORS that answers for any group gives the cause.
 
 from __future__ import annotations
 
-from ptxsim.checks.diagnosis.deadlock.cause import Found, barrier_of, find_cycle, found, itself
+from ptxsim.checks.diagnosis.deadlock.cause import Found, barrier_of, find_cycle, found, itself, says
 from ptxsim.checks.diagnosis.deadlock.parity import flipped_early, not_flipped
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.grammar import agree, is_plural
+from ptxsim.checks.diagnosis.rivals import shifted
 from ptxsim.checks.diagnosis.running_ahead import why
 from ptxsim.machine.endless import loop_around, loop_without_end
 
@@ -102,6 +103,15 @@ def _own_barrier(model: Model, waiter: Waiter) -> Found | None:
     return None
 
 
+def _shifted(model: Model, waiter: Waiter) -> Found | None:
+    """Signals and waits of the ring are some elements apart, all along."""
+    barrier, _ = barrier_of(model, waiter)
+    rival = shifted(model.cluster, waiter.place, model.reporter) if barrier is not None else None
+    if rival is None:
+        return None
+    return Found(rival.cause, f"{says(waiter, 'waits')} for {waiter.wants}: {rival.text}", waiter)
+
+
 def _ahead(model: Model, waiter: Waiter) -> Found | None:
     barrier, history = barrier_of(model, waiter)
     if history is None or barrier.phase < 2 or history.seen >= barrier.phase - 2:
@@ -152,7 +162,9 @@ def _partial(model: Model, waiter: Waiter) -> Found | None:
 
 def _arrived(model: Model, waiter: Waiter, history) -> str:
     """Who has arrived in the present phase, and where: `WG0 warp 0, line 1020`."""
-    phase, lanes, lines = model.cluster.mbarriers[waiter.place].phase, {}, set()
+    phase = model.cluster.mbarriers[waiter.place].phase
+    lanes: dict = {}
+    lines: set = set()
     for (how, warp, row), signals in history.sources.items():
         if how != "load" and signals.phase == phase:
             lanes[warp] = lanes.get(warp, 0) | signals.lanes
@@ -239,7 +251,7 @@ def _sync(model: Model, waiter: Waiter) -> Found | None:
         return None
     missing = [h for h in waiter.helpers if h.waiter is not None]
     ring = find_cycle(model, waiter)
-    apart = waiter.kind == "bar" and all(h.waiter.kind == "bar" for h in missing)
+    apart = waiter.kind == "bar" and all(h.waiter is not None and h.waiter.kind == "bar" for h in missing)
     if missing and not ring and not apart:
         return None
     others = f"; {missing[0].what} {missing[0].state}" if missing else ""
@@ -275,6 +287,7 @@ DETECTORS = (
     _warpgroup,
     _own_barrier,
     _bytes,
+    _shifted,
     _misrouted,
     _ahead,
     not_flipped,

@@ -6,6 +6,7 @@ Tells, for a group that waits, which rows it can come to: roles (warp, CTA) stay
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 
 from ptxsim.checks.static_flow import reachable, targets
 from ptxsim.frontend.parser import Imm, Instr, Pred, Reg
@@ -14,7 +15,7 @@ _COMPARE = {
     "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b, "le": lambda a, b: a <= b,
     "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b,
 }  # fmt: skip
-_COMPUTE = {
+_COMPUTE: dict[str, Callable[..., int]] = {
     "and": lambda a, b: a & b, "or": lambda a, b: a | b, "xor": lambda a, b: a ^ b, "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b, "shl": lambda a, b: a << min(b, 32), "shr": lambda a, b: a >> min(b, 32),
     "mov": lambda a: a,

@@ -7,6 +7,7 @@ checks/diagnosis/deadlock/explain.py read it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from ptxsim.checks.barrier_history import BarrierHistory, history_of
 from ptxsim.checks.diagnosis.deadlock.settled_branches import Guards
@@ -57,7 +58,8 @@ class Waiter:
         return self.wants.split(", parity")[0]
 
     @property
-    def place(self) -> tuple[int, int] | None:
+    def place(self) -> Any:
+        """(CTA rank, offset) of the mbarrier that it waits for; None for another wait."""
         return self.detail.get("place")
 
 
@@ -75,7 +77,8 @@ class Model:
     # ---- who waits ----
 
     def _collect(self) -> list[Waiter]:
-        cluster, found = self.cluster, {}
+        cluster = self.cluster
+        found: dict = {}
         for g in range(len(cluster.split_table)):
             state = int(cluster.split_table[g, bytecode.SP_STATE])
             row = int(cluster.split_table[g, bytecode.SP_PC])

@@ -1,0 +1,20 @@
+"""`Reason`: a cause with the facts of a record in its words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxsim.causes.catalogue import CAUSES
+from ptxsim.causes.cause import Cause
+
+
+@dataclass(frozen=True)
+class Reason:
+    cause: Cause
+    text: str
+    row: int | None = None  # of the program, where the reason has a line of its own
+
+
+def reason(cause: str, row: int | None = None, /, **facts) -> Reason:
+    """The cause of this name, told with these facts."""
+    return Reason(CAUSES[cause], CAUSES[cause].tell(**facts), row)

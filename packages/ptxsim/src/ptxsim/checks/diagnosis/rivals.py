@@ -1,0 +1,102 @@
+"""Rival repairs, tried on the record: advice is given for the one that would mend it, and for no other.
+
+`shifted`: with the indices of one side moved by d, would signals and waits of a ring of barriers meet?
+`other_buffer`: waiting for the other barrier of the ring would mend this access; would it undo one that is in
+order now? Then it is not the barrier's index that is wrong, but the buffer's.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ptxsim.checks.barrier_history import BarrierHistory, history_of, orders_of
+from ptxsim.checks.diagnosis.grammar import role
+from ptxsim.checks.diagnosis.reason import Reason, reason
+from ptxsim.checks.race.conflict import Pair
+
+_COMPARED = 4  # elements in a row, of either side
+_FULL = 0xFFFF_FFFF
+
+
+def shifted(cluster, place: tuple[int, int], reporter) -> Reason | None:
+    """Every waiter of the ring that `place` belongs to is the same number of elements off its signallers."""
+    histories, name = history_of(cluster), reporter.shared_name(place[1]).partition("[")[0]
+    ring = {p: _index(reporter, p) for p in histories if p[0] == place[0] and _of(reporter, p) == name}
+    if len(ring) < 2:
+        return None
+    signals, waits = (_walks(order, ring) for order in orders_of(cluster))
+    found = {
+        _distance(one, other, len(ring)): (signaller, one[0], waiter, other[0])
+        for signaller, one in signals.items()
+        for waiter, other in waits.items()
+    }
+    if len(found) != 1:
+        return None
+    ((distance, (signaller, first, waiter, awaited)),) = found.items()
+    if not distance:  # none, or no one distance
+        return None
+    at = {index: p for p, index in ring.items()}
+    row = min(row for _, warp, row in histories[at[first]].sources if warp == signaller)
+    return reason(
+        "shifted",
+        row,
+        signaller=_who(cluster, signaller),
+        signalled=reporter.shared_name(at[first][1]),
+        line=_line(cluster, row),
+        waiter=_who(cluster, waiter),
+        awaited=reporter.shared_name(at[awaited][1]),
+        where=_waits_at(cluster, histories[at[awaited]], waiter),
+        distance=min(distance, len(ring) - distance),
+    )
+
+
+def _walks(order: dict[int, list], ring: dict) -> dict[int, list[int]]:
+    """Warp -> the elements of the ring that it came to, one after the other; two at least."""
+    found = {}
+    for warp, places in order.items():
+        walk = [ring[p] for p in places if p in ring]
+        walk = [index for at, index in enumerate(walk) if not at or walk[at - 1] != index]
+        if len(walk) > 1:
+            found[warp] = walk
+    return found
+
+
+def _distance(one: list[int], other: list[int], depth: int) -> int | None:
+    """How far the walks are apart all along; None if that changes."""
+    pairs = list(zip(one, other, strict=False))[:_COMPARED]
+    apart = {(b - a) % depth for a, b in pairs}
+    return apart.pop() if len(apart) == 1 else None
+
+
+def _of(reporter, place: tuple[int, int]) -> str:
+    return reporter.shared_name(place[1]).partition("[")[0]
+
+
+def _index(reporter, place: tuple[int, int]) -> int:
+    number = re.search(r"\[(\d+)\]", reporter.shared_name(place[1]))
+    return int(number[1]) if number else 0
+
+
+def _who(cluster, warp: int) -> str:
+    return role(cluster, warp // cluster.warps_per_cta, {warp: _FULL})
+
+
+def _line(cluster, row: int) -> str:
+    instr = cluster.program.instrs[row]
+    return f"line {instr.src}" if instr.src else f"PTX line {instr.line}"
+
+
+def _waits_at(cluster, history: BarrierHistory, warp: int) -> str:
+    waits = history.waits.get(warp)
+    return f" ({_line(cluster, min(waits.rows))})" if waits is not None else ""
+
+
+def other_buffer(races, pair: Pair, signalled: tuple[int, int], awaited: tuple[int, int]) -> str:
+    """Buffers that the same copies fill and that are read in order as it is; "" if there is none."""
+    histories = history_of(races.cluster)
+    copies = [c for p in (signalled, awaited) for c in histories[p].parts + histories[p].before]
+    name_of = races.reporter.shared_name
+    filled = {name_of(copy.offset).partition(" + ")[0] for copy in copies}
+    pairs = [p for p in races.history.pairs.values() if "bytes" in (p.first.kind, p.second.kind)]
+    in_order = filled - {p.buffer for p in pairs}
+    return " and ".join(sorted(in_order)) if pair.buffer in filled else ""

@@ -1,0 +1,76 @@
+"""D of tcgen05.mma (PTX ISA 9.7.16.10.5): its rectangles in tensor memory, and a product that goes there."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from ptxsim.isa.layouts import result_layout
+from ptxsim.isa.number_formats import canonical_nans
+from ptxsim.jit.simd_matrix import accumulate
+from ptxsim.machine.tensor_memory import COLUMNS, LANES
+
+
+@functools.lru_cache(maxsize=64)
+def result_blocks(m: int, n: int, group: int, ws: bool = False) -> tuple:
+    """D of one CTA as rectangles: (first lane, first row, rows, first TMEM column, first column of D,
+    columns).
+    """
+    _, lane, column = result_layout(m, n, group, ws)
+    lane, column = lane[: m // group], column[: m // group]
+    row_cuts = [0, *(np.flatnonzero(np.diff(lane[:, 0]) != 1) + 1), m // group]
+    column_cuts = [0, *(np.flatnonzero(np.diff(column[0]) != 1) + 1), n]
+    return tuple(
+        (int(lane[r, c]), int(r), int(r_end - r), int(column[r, c]), int(c), int(c_end - c))
+        for r, r_end in zip(row_cuts, row_cuts[1:], strict=False)
+        for c, c_end in zip(column_cuts, column_cuts[1:], strict=False)
+    )
+
+
+def _not_allocated(cluster, op, rank: int, start: int, columns: int) -> None:
+    have, hint = cluster.tmem[rank].shortage(start, columns)
+    message = f"tcgen05.mma writes TMEM columns {start}..{start + columns - 1} of CTA {rank}, "
+    message += f"but {have}" if have else "which are not (all) allocated"
+    hint = hint or "allocate before the first MMA, free after the last read"
+    cluster.reporter.add("tmem-alloc", "error", message, hint, op.where, key="mma-d")
+
+
+def write_result(cluster, op, rank: int, index: int, product: np.ndarray) -> None:
+    """Adds to or overwrites D in the tensor memory of one CTA."""
+    shape, memory = op.shape, cluster.tmem[rank]
+    for lane, row, rows, tmem_column, column, columns in result_blocks(shape.m, shape.n, op.group, op.ws):
+        start, first = op.column + tmem_column, op.lane + lane
+        if not memory.allocated(start, columns):
+            _not_allocated(cluster, op, rank, start, columns)
+            if start + columns > COLUMNS:
+                return
+        rows = max(0, min(rows, LANES - first))
+        keep = _enabled(op, index, slice(first, first + rows))
+        for i, count in [(0, rows)] if keep is None else [(i, 1) for i in np.flatnonzero(keep)]:
+            _store(memory, op, product, (first + i, start), (row + i, column), (count, columns))
+
+
+def _enabled(op, index: int, block: slice) -> np.ndarray | None:
+    if not any(op.disabled):
+        return None
+    masks = op.disabled[index * 4 : index * 4 + 4] if len(op.disabled) == 8 else op.disabled
+    bits = np.array([(int(m) >> i) & 1 for m in masks for i in range(32)], bool)
+    return ~bits[block]
+
+
+def _store(memory, op, product: np.ndarray, cell: tuple, entry: tuple, size: tuple) -> None:
+    """A block of `size` of the product, from `entry` on, to cells of tensor memory from `cell` on."""
+    if op.shape.d_type == "f32":
+        accumulate(memory.floats, product, cell, entry, size, op.accumulate)
+        return
+    (lane, column), (row, first), (rows, columns) = cell, entry, size
+    target = memory.cells[lane : lane + rows, column : column + columns]
+    product = product[row : row + rows, first : first + columns]
+    if op.shape.d_type == "s32":
+        view = target.view(np.int32)
+        view[:] = view + product if op.accumulate else product
+    else:
+        old = target.astype(np.uint16).view(np.float16).astype(np.float32) if op.accumulate else 0
+        with np.errstate(invalid="ignore", over="ignore"):
+            target[:] = canonical_nans((product + old).astype(np.float16)).view(np.uint16)

@@ -1,0 +1,87 @@
+"""Rival repairs: indices are blamed only where moving one side by as much all along makes both meet."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from ptxsim.checks.barrier_history import BarrierHistory, History, Signals, Waits
+from ptxsim.checks.diagnosis.rivals import shifted
+from ptxsim.checks.diagnosis.running_ahead import again_too_early
+from ptxsim.isa.address_map import SHARED_START
+from ptxsim.report.findings import Reporter
+
+SIGNALLER, WAITER = 0, 1
+
+
+def place(index: int) -> tuple[int, int]:
+    return 0, SHARED_START + 8 * index
+
+
+def record(depth: int, signals: list[int], waits: list[int], count: int = 1, threads: int = 1):
+    """(cluster, reporter) of a ring `full`: the elements that a warp signals, and another waits for."""
+    reporter = Reporter([("full", "uint64", SHARED_START, 8 * depth)])
+    history = History(None, reporter)
+    for index in range(depth):
+        barrier = history.barriers[place(index)] = BarrierHistory(0, 0, count)
+        if index in signals:
+            barrier.sources["arrive", SIGNALLER, 3] = Signals((1 << threads) - 1, threads)
+        if index in waits:
+            barrier.waits[WAITER] = Waits(0, 1, rows={5})
+    history.signalled[SIGNALLER] = [place(index) for index in signals]
+    history.awaited[WAITER] = [place(index) for index in waits]
+    instrs = [SimpleNamespace(src=10 + row, line=row) for row in range(8)]
+    cluster = SimpleNamespace(
+        bus=SimpleNamespace(observers=[history]), warps_per_cta=4, ctas=1, waits={}, mbarriers={},
+        program=SimpleNamespace(instrs=instrs),
+    )  # fmt: skip
+    return cluster, reporter
+
+
+RINGS = [(depth, by) for depth in range(2, 7) for by in range(depth)]
+
+
+@pytest.mark.parametrize("depth, by", RINGS)
+@pytest.mark.parametrize("side", ["signal", "wait"])
+def test_a_ring_that_is_apart_all_along(depth, by, side):
+    straight, moved = ([(n + d) % depth for n in range(3 * depth)] for d in (0, by))
+    cluster, reporter = record(depth, *((moved, straight) if side == "signal" else (straight, moved)))
+    found = shifted(cluster, place(0), reporter)
+    assert (found is not None) == (by != 0)
+    if found is not None:
+        assert found.cause.id == "shifted" and f"always {min(by, depth - by)} apart" in found.text
+        assert "(line 13)" in found.text and "(line 15)" in found.text
+
+
+WALKS = {
+    "a stage that is never moved on": ([0, 1, 2, 0, 1], [1]),
+    "a stage moved on twice": ([0, 1, 2, 0, 1, 2], [0, 2, 1, 0, 2, 1]),
+    "one wait that is left out": ([0, 1, 2, 0, 1, 2], [1, 2, 0, 2, 1, 0]),
+    "nobody waits": ([0, 1, 2], []),
+}
+
+
+@pytest.mark.parametrize("signals, waits", WALKS.values(), ids=WALKS)
+def test_other_mistakes_are_no_shift(signals, waits):
+    assert shifted(*_swapped(record(3, signals, waits))) is None
+
+
+def _swapped(made):
+    cluster, reporter = made
+    return cluster, place(0), reporter
+
+
+@pytest.mark.parametrize(
+    "count, threads, waits, cause",
+    [
+        (1, 1, [0, 1], "arrives-again"),
+        (1, 1, [], "ahead-unwaited"),
+        (1, 2, [0, 1], None),
+        (2, 2, [0, 1], "arrives-again"),
+    ],
+)
+def test_a_count_that_has_room_for_every_thread_is_right(count, threads, waits, cause):
+    cluster, reporter = record(2, [0, 1], waits, count, threads)
+    found = again_too_early(cluster, place(0), reporter)
+    assert (found.cause.id if found else None) == cause

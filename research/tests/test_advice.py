@@ -1,0 +1,49 @@
+"""Mistakes of known cause: every rule makes some, each is Python, and findings are judged by id."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+
+import pytest
+
+import ptxsim
+from research.advice.families import FAMILIES, SPECIFIC, judged
+from research.advice.mistakes import RULES, draw, mistakes
+from research.mutation.sources import SOURCES
+
+STEPS = [source for source in SOURCES if source.name.startswith("step")]
+
+
+def test_families_name_causes_of_the_catalogue():
+    assert set().union(*FAMILIES.values()) <= set(ptxsim.CAUSES)
+    assert {rule.family for rule in RULES} == set(FAMILIES) >= set(SPECIFIC)
+
+
+def test_every_rule_makes_mistakes_that_are_python():
+    made = [mistake for source in STEPS for mistake in mistakes(source)]
+    for mistake in made[::7]:
+        ast.parse(mistake.text)
+    assert {m.family for m in made} == set(FAMILIES)
+    assert all(m.text != m.source.text() and m.old != m.new for m in made)
+
+
+def test_a_seed_draws_the_same_mistakes_once_each():
+    one, other = ([m.text for m in itertools.islice(draw(5), 40)] for _ in range(2))
+    assert one == other and len(set(one)) == 40
+    assert one != [m.text for m in itertools.islice(draw(6), 40)]
+
+
+@pytest.mark.parametrize(
+    "family, cause, localised, verdict",
+    [
+        ("slot", "shifted", "", "right"),
+        ("slot", "ahead-count", "line", "wrong"),
+        ("slot", "not-ready", "line", "right"),
+        ("slot", "not-ready", "", "vague"),
+        ("buffer", "slot", "name", "wrong"),
+        ("buffer", "buffer", "", "right"),
+    ],
+)
+def test_advice_for_another_family_is_wrong(family, cause, localised, verdict):
+    assert judged(family, cause, localised) == verdict
