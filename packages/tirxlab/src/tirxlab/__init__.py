@@ -6,15 +6,21 @@ The dialect needs TVM, which costs seconds to import; it is loaded on first use,
 The simulator's own settings follow the lab's: LAB_JOBS, and its compiled code stands in the lab's cache.
 """
 
+import contextlib
 import os
-from pathlib import Path
 
-import platformdirs
 
-_CACHE = os.environ.get("LAB_CACHE") or platformdirs.user_cache_path("tirx-lab", appauthor=False)
-os.environ.setdefault("PTXSIM_CACHE", str(Path(_CACHE) / "ptxsim"))
-if os.environ.get("LAB_JOBS"):
-    os.environ.setdefault("PTXSIM_JOBS", os.environ["LAB_JOBS"])
+def _settings() -> None:
+    """Of ptxsim. Where the environment is damaged they are left out: what needs the package says so."""
+    if os.environ.get("LAB_JOBS"):
+        os.environ.setdefault("PTXSIM_JOBS", os.environ["LAB_JOBS"])
+    with contextlib.suppress(ImportError, OSError):
+        from tirxlab.toolchain.cache import root
+
+        os.environ.setdefault("PTXSIM_CACHE", str(root() / "ptxsim"))
+
+
+_settings()
 
 DIALECT_NAMES = (
     "Tx",

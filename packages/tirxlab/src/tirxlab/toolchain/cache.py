@@ -11,13 +11,13 @@ import json
 import os
 from pathlib import Path
 
-import platformdirs
-
 from tirxlab.artifact import FORMAT, Artifact, ArtifactError
 
 
 def root() -> Path:
     """Where all that can be made again is kept: $LAB_CACHE, or the user's cache folder."""
+    import platformdirs  # here: a command that only says what is missing needs no package
+
     given = os.environ.get("LAB_CACHE")
     return Path(given) if given else platformdirs.user_cache_path("tirx-lab", appauthor=False)
 
