@@ -1,5 +1,6 @@
 """Hand-ins that hurt whoever opens them: each costs itself alone, is named; the class's page comes out."""
 
+import contextlib
 import csv
 import subprocess
 import sys
@@ -34,8 +35,11 @@ def test_a_hand_in_that_hurts_does_hurt(one, tmp_path):
     if one.hurts == "time":
         if one.where == "compare" and sys.version_info >= (3, 12):
             pytest.skip("this Python's tokenizer is not its own text any more")
-        with pytest.raises(subprocess.TimeoutExpired):
-            subprocess.run(command, capture_output=True, timeout=SECONDS)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+            if one.where == "open" and "invalid header" in done.stderr:
+                pytest.skip("this Python's tarfile refuses such a header at once")
+            pytest.fail(f"read within {SECONDS} s: {done.stderr}")
     else:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         assert one.hurts in done.stderr
@@ -83,8 +87,11 @@ def test_a_reader_that_is_killed_serves_the_next(monkeypatch):
             (slow, "took longer than 2 s"),
             (b"no tar", "cannot"),
         ):
-            with pytest.raises(reader.ReadError, match=words):
+            with pytest.raises(reader.ReadError) as caught:
                 made.call("open_tar", data)
+            if data is slow and "invalid header" in str(caught.value):
+                pytest.skip("this Python's tarfile refuses such a header at once: nothing to be killed for")
+            assert words in str(caught.value)
         assert b"x = 1" in made.call("open_tar", fine)
 
 

@@ -170,7 +170,7 @@ def damaged(tmp_path_factory):
 
     def make(missing: str) -> Path:
         for path in packages.iterdir():
-            path.unlink()
+            path.unlink() if path.is_symlink() else shutil.rmtree(path)
         for path in theirs.iterdir():
             if path.name not in (missing, "__pycache__"):
                 (packages / path.name).symlink_to(path)
