@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
+from ptxsim.checks.race.proxy_fences import fence_spaces, is_async_fence
+from ptxsim.checks.race.shadow_bytes import SHARED
 from ptxsim.events.observer import Observer
 from ptxsim.report.findings import Finding
 
@@ -19,14 +21,13 @@ class BarrierInit(Observer):
         self.clocks = self.races.clocks
         self.ordered: dict[tuple, int] = {}  # (place, warp) -> lanes that come after the barrier's init
         self.unfenced: dict[object, int] = {}  # barriers -> agent of an init that no fence has followed yet
-        self.bare: set[tuple] = set()  # barriers of a cluster that no unit has used yet and no fence followed
+        self.bare: set[tuple] = set()  # barriers that no unit has used yet and whose init no fence followed
         self.early: dict[str, Finding] = {}  # findings: barriers used before their init is visible
 
     def mbarrier_init(self, cluster, split, lane: int, place) -> None:
         self.ordered = {key: lanes for key, lanes in self.ordered.items() if key[0] != place}
         self.unfenced[place] = self.clocks.agent_of(split.warp * 32 + lane)
-        if self.races.cluster.ctas > 1:
-            self.bare.add(place)
+        self.bare.add(place)
 
     def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
         self.used(split, lanes, place, "arrive")
@@ -36,6 +37,8 @@ class BarrierInit(Observer):
 
     def fence(self, cluster, split, mods: set[str]) -> None:
         """fence.mbarrier_init: what synchronises after it, relaxed too, hands on its thread's inits."""
+        if self.bare and self.races.cluster.ctas == 1 and is_async_fence(mods):
+            self._crossed(split, frozenset(mods))
         if "mbarrier_init" not in mods:
             return
         clocks, agents = self.clocks, set(self.clocks.agents(split).tolist() if self.unfenced else ())
@@ -48,6 +51,14 @@ class BarrierInit(Observer):
                 clocks.thread_clock[agent, column - clocks.threads] = queue.count
                 del self.unfenced[place]
                 self.bare.discard(place)
+
+    def _crossed(self, split, mods: frozenset[str]) -> None:
+        """fence.proxy.async in the only CTA, by threads that come after an init: the units see it."""
+        agents = self.clocks.agents(split)
+        for place in list(self.bare) if SHARED in fence_spaces(mods) else ():
+            agent, epoch = self.clocks.signals[place].initialised
+            if ((agents == agent) | (self.clocks.clock[agents, agent] >= epoch)).any():
+                self.bare.remove(place)
 
     def used(self, split, lanes: int, place, what: str) -> None:
         """These lanes use a barrier, or have a copy or commit use it."""
@@ -68,16 +79,23 @@ class BarrierInit(Observer):
             self._used_early(split, place, what)
 
     def _needs_fence(self, split, place, what: str) -> None:
-        """A unit uses a barrier of a cluster: its init must have been fenced (9.7.13.4).
+        """A unit uses a barrier: its init must have been fenced (9.7.13.4), in one CTA by either fence.
 
-        In one CTA a barrier of the threads has been enough on every chip (Triton; the CUDA C++ guide).
+        Without one every chip is right in one CTA, where the threads meet (Triton leaves both out): a review.
         """
         self.bare.remove(place)
         name = self.races.reporter.shared_name(place[1])
-        message = (
-            f"{name} of CTA {place[0]} is used by a unit of the chip ({what}) in a cluster, and the thread "
-            f"of its init has run no fence.mbarrier_init since"
-        )
+        fence = "fence.mbarrier_init"
+        if self.races.cluster.ctas == 1:
+            message = (
+                f"{name} is used by a unit of the chip ({what}), and neither {fence} nor fence.proxy.async "
+            )
+            message += "has followed its mbarrier.init"
+        else:
+            message = (
+                f"{name} of CTA {place[0]} is used by a unit of the chip ({what}) in a cluster, and the "
+            )
+            message += f"thread of its init has run no {fence} since"
         key = ("init-fence", name.partition("[")[0])
         self.races.reporter.add("mbarrier", "review", message, CAUSES["init-fence"], split, key, barrier=name)
 
