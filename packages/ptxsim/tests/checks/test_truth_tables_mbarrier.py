@@ -92,9 +92,12 @@ RULES = (
         words="neither",
     ),
     Rule(
-        "init-fenced-by-others-behind-the-barrier",
-        lines(BARE_INIT, "bar.sync 0;", "@%w1 fence.proxy.async.shared::cta;", EXPECT, LOAD, wait(0)),
-        ("proxy.async.shared::cta;", "acq_rel.cta;"),
+        "init-fenced-by-who-issues-the-copy",
+        lines(
+            *(BARE_INIT, "setp.eq.u32 %p, %t, 32; setp.eq.u32 %q, %t, 33; bar.sync 0;"),
+            *(PROXY_FENCE.replace("lead", "p"), EXPECT.replace("lead", "p"), LOAD.replace("lead", "p"), wait(0)),
+        ),
+        ("@%p fence", "@%q fence"),
         "mbarrier",
         "review",
         words="neither",

@@ -21,13 +21,14 @@ class BarrierInit(Observer):
         self.clocks = self.races.clocks
         self.ordered: dict[tuple, int] = {}  # (place, warp) -> lanes that come after the barrier's init
         self.unfenced: dict[object, int] = {}  # barriers -> agent of an init that no fence has followed yet
-        self.bare: set[tuple] = set()  # barriers that no unit has used yet and whose init no fence followed
+        # barriers that no unit has used yet and whose thread has run no fence since -> threads that have
+        self.bare: dict[tuple, set[int]] = {}
         self.early: dict[str, Finding] = {}  # findings: barriers used before their init is visible
 
     def mbarrier_init(self, cluster, split, lane: int, place) -> None:
         self.ordered = {key: lanes for key, lanes in self.ordered.items() if key[0] != place}
         self.unfenced[place] = self.clocks.agent_of(split.warp * 32 + lane)
-        self.bare.add(place)
+        self.bare[place] = set()
 
     def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
         self.used(split, lanes, place, "arrive")
@@ -50,15 +51,17 @@ class BarrierInit(Observer):
                 clocks.signals[place].init_fence = column, queue.count
                 clocks.thread_clock[agent, column - clocks.threads] = queue.count
                 del self.unfenced[place]
-                self.bare.discard(place)
+                self.bare.pop(place, None)
 
     def _crossed(self, split, mods: frozenset[str]) -> None:
-        """fence.proxy.async in the only CTA, by threads that come after an init: the units see it."""
+        """fence.proxy.async in the only CTA, by threads that come after an init."""
         agents = self.clocks.agents(split)
         for place in list(self.bare) if SHARED in fence_spaces(mods) else ():
             agent, epoch = self.clocks.signals[place].initialised
-            if ((agents == agent) | (self.clocks.clock[agents, agent] >= epoch)).any():
-                self.bare.remove(place)
+            if agent in agents:
+                del self.bare[place]
+            else:
+                self.bare[place].update(agents[self.clocks.clock[agents, agent] >= epoch].tolist())
 
     def used(self, split, lanes: int, place, what: str) -> None:
         """These lanes use a barrier, or have a copy or commit use it."""
@@ -79,11 +82,13 @@ class BarrierInit(Observer):
             self._used_early(split, place, what)
 
     def _needs_fence(self, split, place, what: str) -> None:
-        """A unit uses a barrier: its init must have been fenced (9.7.13.4), in one CTA by either fence.
+        """A unit uses a barrier: its init must have been fenced (9.7.13.4), in one CTA by either fence, the
+        proxy fence by who initialises or who issues.
 
         Without one every chip is right in one CTA, where the threads meet (Triton leaves both out): a review.
         """
-        self.bare.remove(place)
+        if self.clocks.agent_of(split.warp * 32 + split.leader) in self.bare.pop(place):
+            return
         name = self.races.reporter.shared_name(place[1])
         fence = "fence.mbarrier_init"
         if self.races.cluster.ctas == 1:
