@@ -95,7 +95,8 @@ RULES = (
         "init-fenced-by-who-issues-the-copy",
         lines(
             *(BARE_INIT, "setp.eq.u32 %p, %t, 32; setp.eq.u32 %q, %t, 33; bar.sync 0;"),
-            *(PROXY_FENCE.replace("lead", "p"), EXPECT.replace("lead", "p"), LOAD.replace("lead", "p"), wait(0)),
+            *(step.replace("lead", "p") for step in (PROXY_FENCE, EXPECT, LOAD)),
+            wait(0),
         ),
         ("@%p fence", "@%q fence"),
         "mbarrier",

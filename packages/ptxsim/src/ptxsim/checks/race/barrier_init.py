@@ -20,7 +20,7 @@ class BarrierInit(Observer):
     def start(self, cluster) -> None:
         self.clocks = self.races.clocks
         self.ordered: dict[tuple, int] = {}  # (place, warp) -> lanes that come after the barrier's init
-        self.unfenced: dict[object, int] = {}  # barriers -> agent of an init that no fence has followed yet
+        self.unfenced: dict[tuple, int] = {}  # barriers -> agent of an init that no fence has followed yet
         # barriers that no unit has used yet and whose thread has run no fence since -> threads that have
         self.bare: dict[tuple, set[int]] = {}
         self.early: dict[str, Finding] = {}  # findings: barriers used before their init is visible
