@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
-from ptxsim.checks.race.proxy_fences import fence_spaces, is_async_fence
-from ptxsim.checks.race.shadow_bytes import SHARED
 from ptxsim.events.observer import Observer
+from ptxsim.events.records import Arrival, Fence, PhaseWait
 from ptxsim.report.findings import Finding
 
 
@@ -30,17 +29,17 @@ class BarrierInit(Observer):
         self.unfenced[place] = self.clocks.agent_of(split.warp * 32 + lane)
         self.bare[place] = set()
 
-    def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
-        self.used(split, lanes, place, "arrive")
+    def mbarrier_arrive(self, cluster, split, arrival: Arrival) -> None:
+        self.used(split, arrival.lanes, arrival.place, "arrive")
 
-    def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
-        self.used(split, lanes, place, "wait")
+    def mbarrier_wait(self, cluster, split, wait: PhaseWait) -> None:
+        self.used(split, wait.lanes, wait.place, "wait")
 
-    def fence(self, cluster, split, mods: set[str]) -> None:
+    def fence(self, cluster, split, fence: Fence) -> None:
         """fence.mbarrier_init: what synchronises after it, relaxed too, hands on its thread's inits."""
-        if self.bare and self.races.cluster.ctas == 1 and is_async_fence(mods):
-            self._crossed(split, frozenset(mods))
-        if "mbarrier_init" not in mods:
+        if self.bare and self.races.cluster.ctas == 1 and fence.shared_proxy:
+            self._crossed(split)
+        if not fence.inits:
             return
         clocks, agents = self.clocks, set(self.clocks.agents(split).tolist() if self.unfenced else ())
         for place, agent in list(self.unfenced.items()):
@@ -53,10 +52,10 @@ class BarrierInit(Observer):
                 del self.unfenced[place]
                 self.bare.pop(place, None)
 
-    def _crossed(self, split, mods: frozenset[str]) -> None:
+    def _crossed(self, split) -> None:
         """fence.proxy.async in the only CTA, by threads that come after an init."""
         agents = self.clocks.agents(split)
-        for place in list(self.bare) if SHARED in fence_spaces(mods) else ():
+        for place in list(self.bare):
             agent, epoch = self.clocks.signals[place].initialised
             if agent in agents:
                 del self.bare[place]
