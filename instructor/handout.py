@@ -23,7 +23,7 @@ from tirxlab.checkout import ROOT
 from tirxlab.version import STAMP
 
 OWN = ROOT / "instructor" / "handout_files"
-TYPST = "typst>=0.13,<0.16"
+TYPST = "typst>=0.15,<0.16"
 LEFT_OUT = (
     "instructor",
     ".github/workflows",
