@@ -19,6 +19,7 @@ from ptxsim.checks.diagnosis.running_ahead import again_too_early
 from ptxsim.checks.static_flow import reachable, signal_rows
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BarArrival, Commit
+from ptxsim.machine.launch_view import Launch
 
 _REPAIRS = {"arrivals": again_too_early, "missed": shifted}  # cause -> what rules it out, if anything
 _MMA = ("tcgen05", ("mma",))
@@ -36,7 +37,7 @@ class Meeting:
 
 
 class Clues(Observer):
-    def __init__(self, launch, reporter):
+    def __init__(self, launch: Launch, reporter):
         self.reporter = reporter
 
     def start(self, cluster) -> None:
