@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from ptxsim.checks.diagnosis.deadlock.explain import explain
 from ptxsim.events.bus import Bus
+from ptxsim.events.records import Arrival, BulkCopy
 from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
 from ptxsim.machine.cluster import Cluster
@@ -220,24 +221,23 @@ class TapeRecorder(Recorder):
                 steps.append(Unit(-1, number))
         return number
 
-    def tma_issue(self, cluster, split, kind, tmap, start, ranks, offset) -> int:
-        number = super().tma_issue(cluster, split, kind, tmap, start, ranks, offset)
+    def copy_issue(self, cluster, split, copy: BulkCopy) -> int:
+        number = super().copy_issue(cluster, split, copy)
         if number is not None:
-            self._copied(number, kind != "load", tmap, start, ranks)
+            self._copied(number, copy)
         return number
 
-    def _copied(self, number: int, write: bool, tmap, start, ranks) -> None:
-        size, segment, address = tmap.box_bytes, getattr(tmap, "segment", -1), 0
-        if start and hasattr(tmap, "strides"):
-            steps = (tmap.dtype.itemsize, *tmap.strides)
-            address = tmap.byte_offset + sum(a * b for a, b in zip(start, steps, strict=True))
-        lines = size // tmap.box[0] // tmap.dtype.itemsize if start and hasattr(tmap, "strides") else 0
+    def _copied(self, number: int, copy: BulkCopy) -> None:
+        tensor, write, segment = copy.tensor, copy.kind == "store", copy.tensor.segment
+        item, size = tensor.dtype.itemsize, tensor.box_bytes
+        steps = (item, *tensor.strides)
+        address = tensor.byte_offset + sum(a * b for a, b in zip(copy.start, steps, strict=True))
+        lines = size // tensor.box[0] // item
         narrow, parted = lines if 128 * lines > size else 0, 0
-        if lines and not write and tmap.strides:
-            item = tmap.dtype.itemsize
-            parted = parted_rows(address, (tmap.box[0] * item, *tmap.box[1:]), tmap.strides)
+        if lines and not write and tensor.strides:
+            parted = parted_rows(address, (tensor.box[0] * item, *tensor.box[1:]), tensor.strides)
         self.tape.copies[number] = Copy(
-            write, size, segment, tuple(ranks), address, bool(start), narrow, parted=parted
+            write, size, segment, tuple(copy.ranks), address, True, narrow, parted=parted
         )
         traffic = self.tape.writes if write else self.tape.reads
         _count(traffic, segment, size)
@@ -270,9 +270,9 @@ class TapeRecorder(Recorder):
         if cluster.index == self.index and split.cta == 0:
             self.tape.columns += columns
 
-    def mbarrier_arrive(self, cluster, split, lanes, place, relaxed) -> None:
-        super().mbarrier_arrive(cluster, split, lanes, place, relaxed)
-        if place[0] != split.cta and cluster.index == self.index:
+    def mbarrier_arrive(self, cluster, split, arrival: Arrival) -> None:
+        super().mbarrier_arrive(cluster, split, arrival)
+        if arrival.place[0] != split.cta and cluster.index == self.index:
             self.tape.remote.add(self.last[split.warp])
 
     def cluster_arrive(self, cluster, split, relaxed) -> None:

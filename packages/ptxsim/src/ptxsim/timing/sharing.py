@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits
 from ptxsim.checks.diagnosis.deadlock.explain import explain
 from ptxsim.events.bus import Bus
 from ptxsim.events.observer import Observer
+from ptxsim.events.records import BulkCopy
 from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
 from ptxsim.machine.cluster import Cluster
@@ -40,10 +41,11 @@ class FirstReads(Observer):
         if len(self.found) == len(self.wanted):
             raise _Enough
 
-    def tma_issue(self, cluster, split, kind, tmap, start, ranks, offset):
-        if kind == "load" and start:
-            steps = (tmap.dtype.itemsize, *tmap.strides)
-            self._note(tmap.segment, sum(a * b for a, b in zip(start, steps, strict=True)))
+    def copy_issue(self, cluster, split, copy: BulkCopy) -> None:
+        if copy.kind == "load":
+            steps = (copy.tensor.dtype.itemsize, *copy.tensor.strides)
+            address = sum(a * b for a, b in zip(copy.start, steps, strict=True))
+            self._note(copy.tensor.segment, address)
 
     def cp_async_issue(self, cluster, split, reads, writes):
         self.accesses(cluster, reads)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
+from ptxsim.events.records import BarArrival
 from ptxsim.jit import bytecode
 from ptxsim.jit.intrinsics import lane_value, mask_of
 from ptxsim.jit.loop_batch import batch_split, batch_state, lowest_lane, set_batch_state
@@ -133,7 +134,7 @@ def _arrive_cta(cluster, split, number: int, threads, aligned: bool, arrive_only
     _count_warp(cluster, barrier, split.warp, aligned)
     if vote is not None:
         barrier.votes.append(vote)
-    cluster.bus.bar_arrive(cluster, split, number)
+    cluster.bus.bar_arrive(cluster, split, BarArrival(number, threads, not arrive_only))
     key = ("bar", split.cta, number, barrier.generation)
     if not arrive_only:
         barrier.waiting.append((split, split.mask))

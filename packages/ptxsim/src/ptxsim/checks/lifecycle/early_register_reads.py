@@ -13,6 +13,7 @@ from collections import deque
 
 from ptxsim.checks.static_flow import next_rows, targets
 from ptxsim.events.observer import Observer
+from ptxsim.events.records import TmemCells
 from ptxsim.frontend.parser import Instr, Mem, Pair, Paren, Reg, Vec
 
 _LD_HINT = "tcgen05.wait.ld comes between tcgen05.ld and the first use of its registers"
@@ -25,8 +26,8 @@ class LoadedRegisters(Observer):
         self.reporter = reporter
         self.early = launch.early_uses
 
-    def tmem_issue(self, cluster, split, kind: str, registers: tuple) -> None:
-        if kind == "ld":
+    def tmem_issue(self, cluster, split, cells: TmemCells, write: bool) -> None:
+        if not write:
             self._report(cluster, split, "review", "tcgen05.ld", "tcgen05.wait::ld", _LD_HINT)
 
     def wgmma_issue(self, cluster, split, columns: int, depth: int) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.observer import Observer
+from ptxsim.events.records import Arrival, Fence, PhaseWait
 from ptxsim.report.findings import Finding
 
 
@@ -28,15 +29,15 @@ class BarrierInit(Observer):
         if self.races.cluster.ctas > 1:
             self.bare.add(place)
 
-    def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
-        self.used(split, lanes, place, "arrive")
+    def mbarrier_arrive(self, cluster, split, arrival: Arrival) -> None:
+        self.used(split, arrival.lanes, arrival.place, "arrive")
 
-    def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
-        self.used(split, lanes, place, "wait")
+    def mbarrier_wait(self, cluster, split, wait: PhaseWait) -> None:
+        self.used(split, wait.lanes, wait.place, "wait")
 
-    def fence(self, cluster, split, mods: set[str]) -> None:
+    def fence(self, cluster, split, fence: Fence) -> None:
         """fence.mbarrier_init: what synchronises after it, relaxed too, hands on its thread's inits."""
-        if "mbarrier_init" not in mods:
+        if not fence.inits:
             return
         clocks, agents = self.clocks, set(self.clocks.agents(split).tolist() if self.unfenced else ())
         for place, agent in list(self.unfenced.items()):
