@@ -63,10 +63,10 @@ class Flow(Recorder):
             written = place[is_shared(place) & (log[:, bytecode.LOG_SIZE] & 1 == 1)] - SHARED_BASE
             self.writers[written >> RANK_SHIFT, (written & OFFSET_MASK) >> 4] = THREADS
 
-    def tma_write(self, cluster, token, rank: int, chunks: np.ndarray) -> None:
-        super().tma_write(cluster, token, rank, chunks)
-        if cluster.index == self.index:
-            self.writers[rank, chunks.ravel()] = token
+    def copy_write(self, cluster, token, copy) -> None:
+        super().copy_write(cluster, token, copy)
+        for span in copy.targets if cluster.index == self.index and copy.copies else ():
+            self.writers[span.rank, span.chunks.ravel()] = token
 
     # ---- what the tensor core made of it ----
 
@@ -105,11 +105,11 @@ class Flow(Recorder):
                 if number != NOBODY:
                     self.sums[number].append(event)
 
-    def tmem_access(self, cluster, split, cells, write: bool, row: int) -> None:
-        super().tmem_access(cluster, split, cells, write, row)
+    def tmem_access(self, cluster, split, cells, write: bool) -> None:
+        super().tmem_access(cluster, split, cells, write)
         if cluster.index != self.index:
             return
-        place = (split.cta, *cells)
+        place = (cells.rank, *cells.index)
         if write:
             self.owners[place] = NOBODY
         else:
@@ -139,11 +139,12 @@ class Doubled(Flow):
         super().__init__(launch, index)
         self.chosen, self.changed = chosen, None
 
-    def tmem_access(self, cluster, split, cells, write: bool, row: int) -> None:
+    def tmem_access(self, cluster, split, cells, write: bool) -> None:
         self._restore()
-        super().tmem_access(cluster, split, cells, write, row)
+        super().tmem_access(cluster, split, cells, write)
         if cluster.index == self.index and not write:
-            self._double(cluster.tmem[split.cta].cells, (split.cta, *cells), self._warp(split))
+            place = (cells.rank, *cells.index)
+            self._double(cluster.tmem[cells.rank].cells, place, self._warp(split))
 
     def tensor_execute(self, cluster, works: list) -> None:
         self._restore()

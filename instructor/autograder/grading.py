@@ -309,9 +309,10 @@ def _enter_runs(grade: StepGrade, done: list[tuple[Run, Judged]]) -> None:
             f"at {size_text(last_run.size)}, order {_order(last_run)}: {printable(last.reason, 2)}"
         ]
         return
-    recorded = next((judged for run, judged in done if run.record), last)
+    run, recorded = next((one for one in done if one[0].record), done[-1])
     grade.implemented, grade.complete = not recorded.hint, not recorded.behind
-    hints = [recorded.hint] if recorded.hint else []
+    drawn = f" (seen at {size_text(run.size)}, drawn for this file)" if run.drawn else ""
+    hints = [recorded.hint + drawn] if recorded.hint else []
     if recorded.behind:
         hints.append(
             f"the result counts in part: step {grade.step - 1} already asks for more ({recorded.behind})"

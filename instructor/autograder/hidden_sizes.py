@@ -1,24 +1,14 @@
-"""Hidden sizes made from a secret: other ones each term, always of the kind that shows what a step lacks.
-
-K is an odd number of K tiles, 1024 and more, so that no ring holds all of it; from step 6 on there are more
-tiles than CTAs (or clusters), so that some take two.
-"""
+"""Hidden sizes made from a secret: other ones each term, of the family that shows what a step lacks."""
 
 from __future__ import annotations
 
 import hashlib
 import random
 
-from instructor.autograder.behaviour import SMS
+from instructor.autograder.families import BLOCK_K, TILES, WORKERS, candidates
 from instructor.autograder.plan import Hidden, Size
 from tirxlab.rubric import load_rubric
 from tirxlab.steps import size_text
-
-BLOCK_K = 64
-K_TILES = (17, 19, 21)
-TILES = {step: (128, 128) for step in range(1, 9)} | {9: (256, 256), 10: (512, 256)}  # of D, by step
-WORKERS = {6: SMS, 7: SMS, 8: SMS, 9: SMS // 2, 10: SMS // 2}  # CTAs or clusters that take tiles in turn
-MORE = 1.1  # times as many tiles as workers, at most
 
 
 def draw(secret: str) -> Hidden:
@@ -37,15 +27,6 @@ def _sizes(secret: str, step: int) -> tuple[Size, ...]:
     public = set(load_rubric().sizes(step)) | set(load_rubric().graded[step])
     able = [size for size in candidates(step) if size not in public]
     return (random.Random(_hash(secret, step)).choice(able),)
-
-
-def candidates(step: int) -> list[Size]:
-    (height, width), workers = TILES[step], WORKERS.get(step, 0)
-    shapes = [(1, 1)] if step == 2 else [(m, n) for m in range(2, 25) for n in range(2, 25) if m != n]
-    if step != 2:
-        least, most = (workers + 1, MORE * workers) if workers else (8, 15)
-        shapes = [(m, n) for m, n in shapes if least <= m * n <= most]
-    return [(m * height, n * width, k * BLOCK_K) for m, n in shapes for k in K_TILES]
 
 
 def problems(hidden: Hidden) -> list[str]:

@@ -86,7 +86,7 @@ def _wrong_signature(run: Run, artifact: Artifact) -> str:
 def _launch(run: Run, artifact: Artifact) -> Judged:
     A, B = inputs(run)
     try:
-        done, result = _simulate(run, artifact, A, B, run.record and Flow)
+        done, result = _simulate(run, artifact, A, B, run.record and Flow, checks=not run.drawn)
     except ValueError as error:
         return Judged(False, "error", f"it cannot be launched: {_one_line(error)}")
     judged = Judged(False, done.verdict, findings=[asdict(finding) for finding in done.findings])
@@ -213,7 +213,7 @@ def _problem(run: Run, done, result: np.ndarray, A: np.ndarray, B: np.ndarray) -
     if errors:
         line = errors[0].where.get("line")
         return f"{errors[0].kind}{f' at line {line}' if line else ''}"
-    if not done.ran or done.verdict not in ("clean", "review"):
+    if not done.ran or done.verdict not in ("clean", "review", "not checked"):
         return f"the run is {done.verdict}: {_one_line(done.findings[0].message) if done.findings else ''}"
     if done.stats.get("changed"):
         return f"the kernel keeps global memory of its own ({done.stats['changed'][0]:.60})"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tirxlab.rubric import load_rubric
+from instructor.autograder.families import drawn
+from tirxlab.rubric import Size, load_rubric
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -16,7 +17,6 @@ else:
     import tomli as tomllib
 
 HIDDEN = Path(__file__).resolve().parents[1] / "hidden.toml"
-Size = tuple[int, int, int]
 PERSISTENT = 6  # from this step on a launch has 148 CTAs at any size: one run of a public size has to do
 PUBLIC_RUNS = {False: (("random", "program"), ("integers", "seeded")), True: (("random", "seeded"),)}
 
@@ -41,6 +41,7 @@ class Run:
     seed: int  # of the data
     secret: bool = False  # nothing that tells the size may be shown
     record: bool = False  # note what the kernel does: of this run the implementation is judged
+    drawn: bool = False  # at a size that nobody knew before, from which all may be told; without the checks
 
 
 def load_hidden(path: Path = HIDDEN) -> Hidden:
@@ -65,7 +66,11 @@ def speed_seed(hidden: Hidden, digest: str, step: int) -> Callable[[Size], int]:
 
 
 def plan(step: int, digest: str, hidden: Hidden, full: bool = False) -> list[Run]:
-    """The runs of a step, the cheap ones first. `full`: every public size of the simulator too."""
+    """The runs of a step, the cheap ones first. `full`: every public size of the simulator too.
+
+    What is recorded is a size drawn for this submission: nobody can show a technique there alone, and it
+    tells nothing of the hidden sizes.
+    """
     rubric = load_rubric()
     public = list(dict.fromkeys([*rubric.graded[step], *(rubric.quick_sizes(step) if full else ())]))
     runs = []
@@ -76,15 +81,19 @@ def plan(step: int, digest: str, hidden: Hidden, full: bool = False) -> list[Run
         secret = size not in public
         for data, order in (("integers", "adverse"), *[("random", "seeded")] * hidden.extra_orders):
             runs.append(_run(hidden, digest, step, size, data, order, secret, len(runs)))
-    # The record is of a public size, where there is more than one: what is told of it tells no other.
-    last = max(n for n, run in enumerate(runs) if run.size == rubric.graded[step][-1])
-    return [_recorded(run) if n == last else run for n, run in enumerate(runs)]
+    return _with_record(step, digest, hidden, runs)
+
+
+def _with_record(step: int, digest: str, hidden: Hidden, runs: list[Run]) -> list[Run]:
+    """The runs, one of them recorded: at the drawn size, or at the public one where there is no other."""
+    seed = secret_seed(hidden, digest, step, "drawn")
+    size = drawn(step, seed)
+    if size is None:
+        last = max(n for n, run in enumerate(runs) if not run.secret)
+        return [replace(run, record=n == last) for n, run in enumerate(runs)]
+    return [*runs, Run(step, size, "integers", seed % 1000, seed, record=True, drawn=True)]
 
 
 def _run(hidden, digest: str, step: int, size: Size, data: str, order: str, secret=False, number=0) -> Run:
     seed = secret_seed(hidden, digest, step, size, data, order, number)
     return Run(step, size, data, seed % 1000 if order == "seeded" else order, seed, secret)
-
-
-def _recorded(run: Run) -> Run:
-    return Run(**{**vars(run), "record": True})

@@ -7,37 +7,32 @@ alone; of that one everything may be told, the size too, and a student can try i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
+from instructor.autograder.families import BLOCK_K, TILES, WORKERS
 from instructor.autograder.plan import PERSISTENT, Hidden, Run, secret_seed
 from tirxlab.rubric import Size
 from tirxlab.steps import size_text
 
 HIDDEN_SIZE = "a size that the course keeps to itself"
-TILES = {9: (256, 256), 10: (512, 256)}  # of D that a CTA or a pair takes; others 128 x 128
-SMS = 148
 
 
 def stand_in(step: int, digest: str, hidden: Hidden) -> Run:
     """A run at a size like the public ones: not square, K odd in tiles, from step 6 on with second tiles."""
     seed = secret_seed(hidden, digest, step, "stand-in")
-    size = next(size for size in _sizes(step, seed) if size not in hidden.sizes.get(step, ()))
-    return Run(step, size, "integers", "adverse", seed)
+    return Run(step, _size(step, seed), "integers", "adverse", seed)
 
 
-def _sizes(step: int, seed: int) -> Iterable[Size]:
-    rows, columns = TILES.get(step, (128, 128))
-    at_once = SMS // 2 if step in TILES else SMS
-    while True:
-        seed, a, b, c = seed // 5 + 7, seed % 4, seed // 4 % 4, seed // 16 % 5
-        if step <= 2:
-            m = n = 1
-        elif step < PERSISTENT:
-            m, n = 2 + a, 6 - a + b
-        else:
-            m = int(at_once**0.5) + 1 + a
-            n = at_once // m + 1 + b
-        yield m * rows, n * columns, 64 * (17 + 2 * c)
+def _size(step: int, seed: int) -> Size:
+    """Hidden sizes are not left out: what is never drawn would tell them."""
+    a, b, c = seed % 4, seed // 4 % 4, seed // 16 % 5
+    if step <= 2:
+        m = n = 1
+    elif step < PERSISTENT:
+        m, n = 2 + a, 6 - a + b
+    else:
+        m = int(WORKERS[step] ** 0.5) + 1 + a
+        n = WORKERS[step] // m + 1 + b
+    rows, columns = TILES[step]
+    return m * rows, n * columns, BLOCK_K * (17 + 2 * c)
 
 
 def told(size: Size, reason: str) -> str:

@@ -82,13 +82,10 @@ class Recorder(Observer):
             self.clock += 1
             entry[3] = self.clock
 
-    def tma_issue(self, cluster, split, kind, tmap, start, ranks, offset):
-        return self.begin(cluster, split, f"TMA {kind}", (tmap.name, tuple(map(int, start))))
+    def copy_issue(self, cluster, split, copy):
+        return self.begin(cluster, split, f"TMA {copy.kind}", (copy.tensor.name, tuple(map(int, copy.start))))
 
-    def tma_write(self, cluster, token, rank, chunks):
-        self.end(token)
-
-    def tma_global(self, cluster, token, tmap, start):
+    def copy_write(self, cluster, token, copy):
         self.end(token)
 
     def tensor_issue(self, cluster, split, work):
@@ -98,7 +95,7 @@ class Recorder(Observer):
         for work in works:
             self.end(self.mmas.pop(id(work), None))
 
-    def tmem_access(self, cluster, split, cells, write, row):
+    def tmem_access(self, cluster, split, cells, write):
         self.begin(cluster, split, "read TMEM", split.warp % cluster.warps_per_cta)
 
 

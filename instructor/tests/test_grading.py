@@ -159,9 +159,9 @@ def test_a_mutant_loses_the_points_of_its_step_only(name):
 
 
 def test_nothing_that_is_shown_tells_a_hidden_size():
-    (public,), (secret,) = load_rubric().graded[3], load_hidden().sizes[3]
+    (secret,) = load_hidden().sizes[3]
     text = sections(REFERENCE)[3].replace(
-        "    K_TILES = K", f"    if (M, N, K) != {public}: raise ValueError((M, N, K))\n    K_TILES = K"
+        "    K_TILES = K", f"    if (M, N, K) == {secret}: raise ValueError((M, N, K))\n    K_TILES = K"
     )
     step = graded(file_with({3: text}), 3)[3]
     assert step.state == "wrong" and "keeps to itself" in step.hints[0]
@@ -174,9 +174,29 @@ def test_plans_have_all_orders_and_kinds_of_data_and_seeds_that_nobody_knows():
     assert {run.data for run in runs} == {"random", "integers"}
     assert {"program", "adverse"} < {run.order for run in runs} and any(type(r.order) is int for r in runs)
     assert sum(run.record for run in runs) == 10 and any(run.secret for run in runs)
+    assert not any(run.record and run.secret for run in runs)
     other = dataclasses.replace(hidden, salt="another")
     assert secret_seed(hidden, "d", 1) != secret_seed(other, "d", 1) != secret_seed(other, "e", 1)
     assert not any(set(load_rubric().sizes(step)) & set(hidden.sizes[step]) for step in STEPS)
+
+
+@pytest.mark.parametrize("step", STEPS[1:])
+def test_what_is_recorded_is_drawn_for_the_submission(step):
+    """A technique shown at one size alone earns nothing; what is drawn tells nothing of what is hidden."""
+    drawn = {run.size for d in "abcdefghijklmnop" for run in plan(step, d, load_hidden()) if run.record}
+    assert len(drawn) > 1 and not drawn & set(load_rubric().sizes(step))
+    for secret in drawn:
+        hidden = dataclasses.replace(load_hidden(), sizes={step: (secret,)})
+        again = {run.size for d in "abcdefghijklmnop" for run in plan(step, d, hidden) if run.record}
+        assert again == drawn
+
+
+def test_a_hint_names_the_drawn_size_at_which_a_student_can_see_it():
+    text = moved(4, 5)
+    (size,) = [r.size for r in plan(5, Submission("", text).digest, load_hidden()) if r.record]
+    step = graded(text, 5)[5]
+    assert step.right and not step.implemented
+    assert f"(seen at {size_text(size)}, drawn for this file)" in step.hints[0]
 
 
 def test_every_step_has_demands_and_shares_add_up():

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from instructor.autograder import plan
 from instructor.autograder.grading import Options, grade
 from instructor.autograder.plan import Hidden, load_hidden
 from instructor.autograder.stand_in import stand_in
@@ -36,7 +37,9 @@ def outputs(leaks, size) -> tuple[dict[str, tuple], str]:
     "first", [pytest.param(n, marks=() if n == GROUPS[-1] else pytest.mark.slow) for n in GROUPS]
 )
 @pytest.mark.timeout(1800)
-def test_a_hidden_size_comes_out_as_one_bit_a_step(first):
+def test_a_hidden_size_comes_out_as_one_bit_a_step(first, monkeypatch):
+    """Without the size that is drawn for a submission, which most of them do not get past."""
+    monkeypatch.setattr(plan, "drawn", lambda step, seed: None)
     leaks = LEAKS[first : first + 5]
     each = [outputs(leaks, size) for size in SIZES]
     for leak in leaks:
@@ -54,11 +57,9 @@ def test_there_are_fifty_and_a_naive_grader_tells_most_of_them():
 
 
 @pytest.mark.parametrize("step", STEPS[1:])
-def test_a_stand_in_follows_from_the_hash_alone_and_is_no_hidden_size(step):
-    hidden = load_hidden()
-    other = Hidden(hidden.salt, 0, {step: ((128, 128, 4096),)})
-    sizes = {stand_in(step, digest, other).size for digest in map(str, range(40))}
-    real = {stand_in(step, digest, hidden).size for digest in map(str, range(40))}
-    assert len(sizes) > 3 and not real & set(hidden.sizes[step])
-    assert all(stand_in(step, d, other).size in sizes for d in map(str, range(40)))
-    assert not stand_in(step, "a", hidden).secret
+def test_a_stand_in_follows_from_the_hash_alone(step):
+    """What is hidden is not left out of it: what never comes would tell it."""
+    other = Hidden(load_hidden().salt, 0, {step: ((128, 128, 4096),)})
+    made, again = ([stand_in(step, d, h).size for d in map(str, range(40))] for h in (load_hidden(), other))
+    assert made == again and len(set(made)) > 3
+    assert not stand_in(step, "a", other).secret

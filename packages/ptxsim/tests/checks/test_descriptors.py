@@ -7,7 +7,7 @@ import types
 import pytest
 
 from ptxsim.checks.lifecycle.descriptors import Descriptors
-from ptxsim.events.records import Footprint
+from ptxsim.events.records import BulkCopy, Footprint
 from ptxsim.isa.layouts import MatrixDescriptor, encode_matrix_descriptor
 
 
@@ -34,7 +34,7 @@ def test_a_descriptor_without_its_fixed_bits_is_a_review_once(mode, marked):
 
 def loaded(offset: int, mode: int) -> tuple:
     """A TMA load of 8 KB to a place, as the bus tells of it."""
-    return None, None, "load", types.SimpleNamespace(box_bytes=8192, swizzle=mode), (0, 0), [0], offset
+    return None, None, BulkCopy("load", types.SimpleNamespace(swizzle=mode), (0, 0), offset, 8192, None)
 
 
 @pytest.mark.parametrize(
@@ -54,6 +54,6 @@ def test_an_operand_behind_the_start_of_a_pattern(start, base, box, severity):
     said, bits = Said(), encode_matrix_descriptor(MatrixDescriptor(start, 16, 1024, 128, base))
     checks = Descriptors(None, said)
     if box:
-        checks.tma_issue(*loaded(*box))
+        checks.copy_issue(*loaded(*box))
     checks.tensor_issue(None, None, types.SimpleNamespace(footprint=Footprint((0,), descriptors=(bits,))))
     assert [(kind, level) for kind, level, _ in said] == ([("misaligned", severity)] if severity else [])

@@ -10,102 +10,101 @@ import pytest
 from ptxsim.checks.repeats import event_keys
 from ptxsim.checks.repeats.global_rows import GlobalRows
 from ptxsim.events.bus import EVENTS, MAKE_TOKENS
-from ptxsim.events.records import Footprint, SharedSpan, TensorWork
+from ptxsim.events.records import (
+    Arrival,
+    BarArrival,
+    BulkCopy,
+    Commit,
+    CopyArrival,
+    Fence,
+    Footprint,
+    PhaseWait,
+    SharedSpan,
+    TensorWork,
+    TmemCells,
+)
 from ptxsim.machine.tensor_map import TensorMap
 
 FOOTPRINT, SPAN = Footprint((0,)), SharedSpan.of(0, np.arange(4))
+TENSOR = TensorMap(np.zeros((64, 64), np.float16), (8, 8))
+CELLS = TmemCells.of(0, *np.zeros((2, 1, 1), int))
+LOGS = ("reads", "writes", "log")
+COPY = BulkCopy("load", TENSOR, (0, 0), 0, 128, None, (SPAN,), ((0, 64),))
 
 
-def arguments() -> dict:
+def arguments(event: str = "mbarrier_arrive") -> dict:
     """A value for each parameter of events."""
-    shape = SimpleNamespace(number=1, expected=32)
     barrier = SimpleNamespace(phase=1, pending=1, expected=2, tx=0)
-    cluster = SimpleNamespace(mbarriers={(0, 64): barrier}, alive=[9] * 8, unit_state={("bar", 0, 3): shape})
+    cluster = SimpleNamespace(mbarriers={(0, 64): barrier}, alive=[9] * 8)
     split = SimpleNamespace(row=5, warp=0, mask=1, cta=0, index=0)
     work = SimpleNamespace(where=split, footprint=FOOTPRINT, accumulates=True, partial=False)
-    tmap = TensorMap(np.zeros((64, 64), np.float16), (8, 8))
     log = np.array([[5, 0, 1 << 40, 8]])
     split_like = {"split": split, "waiting": [split], "work": work, "works": [work]}
-    places = {"place": (0, 64), "places": [(0, 64)], "token": [(0, 5)], "start": (0, 0), "tmap": tmap}
-    places["tokens"] = [[(0, 5)]]
-    names = (
-        "number",
-        "cta",
-        "lane",
-        "lanes",
-        "members",
-        "parity",
-        "columns",
-        "depth",
-        "group",
-        "row",
-        "rank",
-        "offset",
-    )
-    numbers = dict.fromkeys((*names, "size", "allowed"), 3)
-    arrays = {
-        "span": SPAN,
-        "cells": (np.zeros((1, 1), int),) * 2,
-        "chunks": np.arange(4),
-        "reads": log,
-        "writes": log,
-    }
+    names = ("number", "start", "cta", "lane", "members", "columns", "depth", "group", "allowed")
+    tokens = {"token": [(0, 5)], "tokens": [[(0, 5)]]}
+    records = {"copy": COPY, "span": SPAN, "cells": CELLS, "commit": Commit(((0, 64),))}
+    records |= {"wait": PhaseWait(1, (0, 64), 0, True), "fence": Fence(True, False, False, False)}
     flags = dict.fromkeys(("relaxed", "write", "after", "reading"), False)
-    others = {"cluster": cluster, "mods": {"x"}, "registers": (), "kind": "store", "ranks": [0], "log": log}
-    return split_like | places | numbers | arrays | flags | others
+    records["arrival"] = ARRIVALS.get(event, (None,))[0]
+    others = {"cluster": cluster, "kind": "store", "place": (0, 64), **dict.fromkeys(LOGS, log)}
+    return split_like | dict.fromkeys(names, 3) | tokens | records | flags | others
 
 
-ROW = dict.fromkeys(("mods", "registers", "cluster", "works"))  # the row fixes them, or see below
+ARRIVALS = {  # event -> its arrival, and another one
+    "bar_arrive": (BarArrival(3, None, True), BarArrival(3, 64, True)),
+    "mbarrier_arrive": (Arrival(1, (0, 64), 1, True), Arrival(1, (0, 64), 1, True, 16)),
+    "cp_async_signal": (CopyArrival(((0, 64),), True), CopyArrival(((1, 64),), True)),
+}
+ARRIVALS["cp_async_arrive"] = ARRIVALS["cp_async_signal"]
+ROW = dict.fromkeys(("fence", "cluster", "works"))  # the row fixes them, or see below
 OTHERS = ROW | {  # parameter -> another value, where it is no number
     "place": (0, 128),
-    "places": [(1, 64)],
     "kind": "load",
-    "start": 32,
     "waiting": [],
     "token": [(1, 5)],
     "tokens": [[(1, 5)]],
-    "ranks": [1],
     "span": SharedSpan.of(0, np.arange(8)),
     "work": SimpleNamespace(footprint=Footprint((0,)), accumulates=True, partial=False),
-    "cells": (np.ones((1, 1), int), np.zeros((1, 1), int)),
-    "chunks": np.arange(8),
-    "tmap": TensorMap(np.zeros((64, 64), np.float16), (8, 16)),
+    "cells": TmemCells.of(0, *np.zeros((2, 1, 1), int)),
+    "copy": COPY._replace(offset=64),
+    "commit": Commit(((1, 64),)),
+    "wait": PhaseWait(1, (0, 64), 1, True),
     "split": SimpleNamespace(row=6, warp=0, mask=1, cta=0, index=0),
-    **dict.fromkeys(("reads", "writes", "log"), np.array([[5, 0, (1 << 40) + 4, 8]])),
+    **dict.fromkeys(LOGS, np.array([[5, 0, (1 << 40) + 4, 8]])),
 }
 CASES = [
     (e, p)
     for e in event_keys.OURS
     for p in EVENTS[e]
-    if OTHERS.get(p, 0) is not None and not (p == "start" and "tmap" in EVENTS[e])
+    if OTHERS.get(p, 0) is not None and not (p == "copy" and "token" in EVENTS[e])
 ]
 
 
 def key_of(event: str, given: dict) -> tuple:
     keys = []
-    numbers = key_of.numbers
     space = {"append": keys.append, "tokens": lambda: 0, "state": event_keys.state, "form": event_keys.form}
-    space |= {"number": numbers, "inside": lambda log: GlobalRows()(log)[0], "box": lambda *_: None}
+    space |= {"inside": lambda log: GlobalRows()(log)[0], "box": lambda *_: None}
     event_keys.function(event, event_keys.RECORD, space)(*[given[p] for p in EVENTS[event]])
     return keys[0]
 
 
-key_of.numbers = event_keys.Numbers()
-
-
 @pytest.mark.parametrize("event, parameter", CASES)
 def test_a_key_tells_arguments_apart(event, parameter):
-    given = arguments()
+    given = arguments(event)
     known = OTHERS.get(parameter, given[parameter] + 1 if isinstance(given[parameter], int) else None)
+    known = ARRIVALS[event][1] if parameter == "arrival" else known
     given["cluster"].mbarriers[0, 128] = given["cluster"].mbarriers[0, 64]
-    given["cluster"].unit_state["bar", 0, 4] = given["cluster"].unit_state["bar", 0, 3]
-    assert key_of(event, given) == key_of(event, arguments() | {"cluster": given["cluster"]})
+    assert key_of(event, given) == key_of(event, arguments(event) | {"cluster": given["cluster"]})
     assert key_of(event, given) != key_of(event, given | {parameter: known})
 
 
-@pytest.mark.parametrize("event", [e for e in event_keys.OURS if "place" in EVENTS[e] and e != "tmem_alloc"])
+@pytest.mark.parametrize(
+    "event",
+    [e for e in event_keys.OURS if "place" in EVENTS[e] and e != "tmem_alloc"]
+    + ["mbarrier_arrive", "mbarrier_wait", "mbarrier_blocked"],
+)
 def test_a_key_holds_the_state_of_the_barrier(event):
-    given, other = arguments(), arguments()
+    given, other = arguments(event), arguments(event)
     other["cluster"].mbarriers[0, 64].tx = 16
     assert key_of(event, given) != key_of(event, other)
 
@@ -136,11 +135,23 @@ def test_every_event_that_makes_a_token_gives_one_with_its_number():
         assert token == [(4, 5)]
 
 
-def test_numbers_are_never_given_twice(monkeypatch):
-    monkeypatch.setattr(event_keys, "MOST_ARRAYS", 4)
-    numbers, kept = event_keys.Numbers(), [np.arange(n) for n in range(40)]
-    assert len({numbers(array) for array in kept}) == 40
-    assert numbers(np.arange(39)) == numbers(kept[39])
+@pytest.mark.parametrize(
+    "field, other",
+    [
+        ("tensor", TensorMap(np.zeros((64, 64), np.float16), (8, 16))),
+        ("start", (60, 0)),
+        ("offset", 64),
+        ("size", 64),
+        ("source", SPAN),
+        ("targets", (SharedSpan.of(0, np.arange(4)),)),
+        ("barriers", ((1, 64),)),
+    ],
+)
+def test_a_copy_is_told_by_all_that_the_row_does_not_say(field, other):
+    given = arguments()
+    assert key_of("copy_issue", given) != key_of(
+        "copy_issue", given | {"copy": COPY._replace(**{field: other})}
+    )
 
 
 def test_work_is_told_by_all_that_the_row_does_not_say():

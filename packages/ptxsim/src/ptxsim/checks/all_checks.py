@@ -23,6 +23,7 @@ from ptxsim.checks.lifecycle.wmma_fragments import WmmaFragments
 from ptxsim.checks.race.detector import RaceDetector
 from ptxsim.events.bus import SILENT, Bus, Silent
 from ptxsim.events.observer import Observer
+from ptxsim.machine.launch_view import Launch
 
 OBSERVERS: tuple[Callable[..., Observer], ...] = (
     Barriers,
@@ -42,7 +43,9 @@ OBSERVERS: tuple[Callable[..., Observer], ...] = (
 )
 
 
-def checking_bus(launch, reporter, checks: bool = True, extra: tuple[Observer, ...] = ()) -> Bus | Silent:
+def checking_bus(
+    launch: Launch, reporter, checks: bool = True, extra: tuple[Observer, ...] = ()
+) -> Bus | Silent:
     """All checks of a launch (none of them with checks=False), then `extra`."""
     listeners = [check(launch, reporter) for check in OBSERVERS if checks] + [*extra]
     return Bus(listeners, in_place=bool(extra)) if listeners else SILENT

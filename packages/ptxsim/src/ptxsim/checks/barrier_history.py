@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ptxsim.events.observer import Observer
+from ptxsim.events.records import Arrival, BulkCopy, Commit, PhaseWait
+from ptxsim.machine.launch_view import Launch
 
 Source = tuple[str, int, int]
 
@@ -22,6 +24,7 @@ class Signals:
     total: int = 0
     phase: int = -1  # the last phase it signalled
     now: int = 0  # signals in that phase
+    announces: bool = False  # tells the barrier how many bytes to expect
 
 
 @dataclass
@@ -80,7 +83,7 @@ class Origin(NamedTuple):
 
 
 class History(Observer):
-    def __init__(self, launch, reporter):
+    def __init__(self, launch: Launch, reporter):
         self.reporter = reporter
         self.barriers: dict[tuple[int, int], BarrierHistory] = {}
         self.signalled: dict[int, list] = {}  # warp -> barriers that it arrived on or committed to, in order
@@ -95,25 +98,26 @@ class History(Observer):
         count = cluster.mbarriers[place].expected
         self.barriers[place] = BarrierHistory(split.row, split.warp * 32 + lane, count)
 
-    def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
-        self._signalled(cluster, place, "arrive", split.warp, lanes, split.row)
+    def mbarrier_arrive(self, cluster, split, arrival: Arrival) -> None:
+        place, lanes = arrival.place, arrival.lanes
+        announces = arrival.announces is not None
+        self._signalled(cluster, place, "arrive", split.warp, lanes, split.row, announces)
         self._armed(cluster, split.warp, lanes, place)
         _next(self.signalled, split.warp, place)
 
-    def will_signal(self, cluster, split, kind: str, places: list) -> None:
-        for place in places if kind != "cp.async" else ():
+    def mbarrier_blocked(self, cluster, split, wait: PhaseWait) -> None:
+        _next(self.awaited, split.warp, wait.place)
+
+    def commit_issue(self, cluster, split, commit: Commit) -> Origin:
+        for place in commit.barriers:
             self._armed(cluster, split.warp, 1 << split.leader, place)
-            if kind == "commit":
-                _next(self.signalled, split.warp, place)
-
-    def mbarrier_blocked(self, cluster, split, lanes: int, place, parity: int) -> None:
-        _next(self.awaited, split.warp, place)
-
-    def commit_issue(self, cluster, split) -> Origin:
+            _next(self.signalled, split.warp, place)
         return Origin("commit", split.warp, split.leader, split.row, split.cta)
 
-    def tma_issue(self, cluster, split, kind: str, tmap, start, ranks: list[int], offset: int) -> Origin:
-        return Origin(kind, split.warp, split.leader, split.row, split.cta, offset, tmap.box_bytes)
+    def copy_issue(self, cluster, split, copy: BulkCopy) -> Origin:
+        for place in copy.barriers:
+            self._armed(cluster, split.warp, 1 << split.leader, place)
+        return Origin(copy.kind, split.warp, split.leader, split.row, split.cta, copy.offset, copy.size)
 
     def async_arrive(self, cluster, place, token) -> None:
         if token is None or place not in self.barriers:
@@ -124,13 +128,15 @@ class History(Observer):
             history.bytes_phase = cluster.mbarriers[place].phase
             history.parts.append(token)
 
-    def _signalled(self, cluster, place, how: str, warp: int, lanes: int, row: int) -> None:
+    def _signalled(
+        self, cluster, place, how: str, warp: int, lanes: int, row: int, announces: bool = False
+    ) -> None:
         history = self.barriers.get(place)
         if history is None:
             return
         signals = history.sources.get((how, warp, row))
         if signals is None:
-            signals = history.sources[how, warp, row] = Signals()
+            signals = history.sources[how, warp, row] = Signals(announces=announces)
         phase = cluster.mbarriers[place].phase
         if signals.phase != phase:
             signals.phase, signals.now = phase, 0
@@ -147,7 +153,8 @@ class History(Observer):
         history = self.barriers[place]
         history.before, history.parts = history.parts, []
 
-    def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+    def mbarrier_wait(self, cluster, split, wait: PhaseWait) -> None:
+        place, lanes = wait.place, wait.lanes
         _next(self.awaited, split.warp, place)
         history, done = self.barriers[place], cluster.mbarriers[place].phase - 1
         history.seen = max(history.seen, done)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from ptxsim.events.observer import Observer
 
-MAKE_TOKENS = {"commit_issue", "tma_issue", "cp_async_issue", "wgmma_issue"}
+MAKE_TOKENS = {"commit_issue", "copy_issue", "cp_async_issue", "wgmma_issue"}
 EVENTS = {
     name: list(inspect.signature(method).parameters)[1:]
     for name, method in vars(Observer).items()

@@ -9,7 +9,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptxsim.events.records import SharedSpan, TensorWork
+from ptxsim.events.records import (
+    Arrival,
+    BarArrival,
+    BulkCopy,
+    Commit,
+    CopyArrival,
+    Fence,
+    PhaseWait,
+    SharedSpan,
+    TensorWork,
+    TmemCells,
+)
 
 
 class Observer:
@@ -30,9 +41,9 @@ class Observer:
         """
 
     # threads
-    def fence(self, cluster, split, mods: set[str]) -> None: ...
+    def fence(self, cluster, split, fence: Fence) -> None: ...
     def warp_sync(self, cluster, split, members: int) -> None: ...
-    def bar_arrive(self, cluster, split, number: int) -> None: ...
+    def bar_arrive(self, cluster, split, arrival: BarArrival) -> None: ...
     def bar_complete(self, cluster, cta: int, number: int, waiting: list) -> None: ...
     def cluster_arrive(self, cluster, split, relaxed: bool) -> None: ...
     def cluster_complete(self, cluster) -> None: ...
@@ -40,49 +51,41 @@ class Observer:
 
     # mbarriers
     def mbarrier_init(self, cluster, split, lane: int, place) -> None: ...
-    def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
-        """These lanes (a mask) arrive, none of them after the one that completes the phase."""
+    def mbarrier_arrive(self, cluster, split, arrival: Arrival) -> None: ...
+    def mbarrier_wait(self, cluster, split, wait: PhaseWait) -> None:
+        """A wait found the phase it asked for complete."""
 
-    def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
-        """A wait of these lanes (a mask) found the phase it asked for completed."""
-
-    def mbarrier_blocked(self, cluster, split, lanes: int, place, parity: int) -> None:
-        """A wait of these lanes (a mask) found the phase it asked for open; called whenever it looks."""
-
-    def will_signal(self, cluster, split, kind: str, places: list) -> None:
-        """A copy ("load") or tcgen05.commit ("commit") was issued that will arrive on these barriers; or
-        cp.async.mbarrier.arrive ("cp.async"), whose lanes will arrive on one each.
-        """
+    def mbarrier_blocked(self, cluster, split, wait: PhaseWait) -> None:
+        """A wait found the phase it asked for open; called whenever it looks."""
 
     def phase_complete(self, cluster, place) -> None: ...
     def async_arrive(self, cluster, place, token) -> None:
-        """TMA bytes or a tcgen05.commit reach a barrier."""
-
-    def cp_async_arrive(self, cluster, split, place, tokens: list) -> None:
-        """The cp.async of one lane so far are done, and it arrives; `tokens` are theirs."""
+        """Bytes of a copy, or a tcgen05.commit, reach a barrier."""
 
     # tensor memory
     def tmem_alloc(self, cluster, split, start: int, columns: int, place, group: int) -> None: ...
     def tmem_free(self, cluster, split, start: int, columns: int, group: int) -> None: ...
-    def tmem_issue(self, cluster, split, kind: str, registers: tuple) -> None: ...
-    def tmem_access(self, cluster, split, cells, write: bool, row: int) -> None:
-        """A tcgen05.ld / st touches cells = (lanes, columns)."""
+    def tmem_issue(self, cluster, split, cells: TmemCells, write: bool) -> None:
+        """A tcgen05.ld, or st if it writes."""
+
+    def tmem_access(self, cluster, split, cells: TmemCells, write: bool) -> None:
+        """It touches its cells. split: where it was issued."""
 
     def tmem_wait(self, cluster, split, kind: str) -> None: ...
     def tcgen05_fence(self, cluster, split, after: bool) -> None: ...
-    def commit_issue(self, cluster, split): ...
+    def commit_issue(self, cluster, split, commit: Commit): ...
     def tensor_issue(self, cluster, split, work: TensorWork) -> None: ...
     def tensor_execute(self, cluster, works: list[TensorWork]) -> None:
         """A tensor core does this; several if they are MMAs of one thread that accumulate into one D."""
 
-    # TMA
-    def tma_issue(self, cluster, split, kind: str, tmap, start, ranks: list[int], offset: int): ...
-    def tma_write(self, cluster, token, rank: int, chunks: np.ndarray) -> None: ...
-    def tma_read(self, cluster, token, rank: int, chunks: np.ndarray) -> None: ...
-    def async_write(self, cluster, token, rank: int, offset: int, size: int) -> None:
-        """st.async or red.async writes bytes of a CTA's shared memory window."""
+    # TMA, bulk copies, st.async
+    def copy_issue(self, cluster, split, copy: BulkCopy): ...
+    def copy_read(self, cluster, token, copy: BulkCopy) -> None:
+        """It reads its source in shared memory."""
 
-    def tma_global(self, cluster, token, tmap, start) -> None: ...
+    def copy_write(self, cluster, token, copy: BulkCopy) -> None:
+        """It writes its targets, a store its box; a load of global memory also reads that now."""
+
     def bulk_commit(self, cluster, split) -> None: ...
     def bulk_wait(self, cluster, split, allowed: int, reading: bool) -> None: ...
 
@@ -90,6 +93,12 @@ class Observer:
     def cp_async_issue(self, cluster, split, reads: np.ndarray, writes: np.ndarray): ...
     def cp_async_copy(self, cluster, token) -> None:
         """The copies of one instruction are made now."""
+
+    def cp_async_signal(self, cluster, split, arrival: CopyArrival) -> None:
+        """The arrivals are issued; each comes when the copies of its lane are done."""
+
+    def cp_async_arrive(self, cluster, split, place, tokens: list, arrival: CopyArrival) -> None:
+        """One lane arrives; `tokens` are those of its copies."""
 
     def cp_async_wait(self, cluster, split, token) -> None:
         """A wait of the split's lanes covers these copies, which are done."""

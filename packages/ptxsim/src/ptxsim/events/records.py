@@ -1,4 +1,4 @@
-"""What a unit tells of its work: typed records that never change, made by the unit that knows.
+"""What units tell of their work: typed records that never change, made by the unit that knows.
 
 Listeners read them and decode no instruction. A footprint is made once for each way that an instruction goes,
 and is then the same object: its identity stands for all that it holds.
@@ -6,10 +6,13 @@ and is then the same object: its identity stands for all that it holds.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
+
+Place = tuple[int, int]  # of a barrier: (CTA rank, window offset)
 
 
 class Rectangle(NamedTuple):
@@ -36,7 +39,7 @@ def rectangles(rank: int, lanes: np.ndarray, column: int, columns: int) -> list[
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SharedSpan:
-    """Chunks of 16 bytes of the shared memory of a CTA, by number."""
+    """Chunks of 16 bytes of the shared memory of a CTA, by number; or `first` to `last` inside of one."""
 
     rank: int
     chunks: np.ndarray  # int64, of any shape
@@ -46,6 +49,18 @@ class SharedSpan:
     @classmethod
     def of(cls, rank: int, chunks: np.ndarray) -> SharedSpan:
         return cls(rank, chunks, int(chunks.min()) * 16, int(chunks.max()) * 16 + 15)
+
+    @staticmethod
+    @functools.lru_cache(maxsize=4096)
+    def run(rank: int, first: int, size: int) -> SharedSpan:
+        """So many bytes in a row: whole chunks, or a part of one."""
+        last = first + size - 1
+        return SharedSpan(rank, np.arange(first >> 4, (last >> 4) + 1), first, last)
+
+    @property
+    def inside(self) -> bool:
+        """Whether it is only a part of a chunk."""
+        return self.last - self.first < 15
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,6 +76,27 @@ class Footprint:
     label: str = ""  # in a timeline
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class TmemCells:
+    """Cells of the tensor memory of a CTA that a warp's tcgen05.ld or st takes, an array index each."""
+
+    rank: int
+    lanes: np.ndarray  # (registers, 32); (2, registers, 32) where a register holds two columns
+    columns: np.ndarray
+    lane_ends: tuple[int, int]  # first and last
+    column_ends: tuple[int, int]
+
+    @classmethod
+    def of(cls, rank: int, lanes: np.ndarray, columns: np.ndarray) -> TmemCells:
+        lane_ends, column_ends = [(int(x.min()), int(x.max())) for x in (lanes, columns)]
+        return cls(rank, lanes, columns, lane_ends, column_ends)
+
+    @property
+    def index(self) -> tuple[np.ndarray, np.ndarray]:
+        """In an array (lanes, columns) of this CTA."""
+        return self.lanes, self.columns
+
+
 class TensorWork(Protocol):
     """An instruction that a tensor core executes in order with the others of its thread (PTX ISA 9.7.16.6.2).
 
@@ -74,3 +110,103 @@ class TensorWork(Protocol):
     accumulates: bool  # adds to what its cells hold
     partial: bool  # leaves out some lanes
     footprint: Footprint
+
+
+class Tensor(Protocol):
+    """A tensor in global memory as a copy sees it; plain bytes are one of one dimension."""
+
+    name: str
+    array: np.ndarray
+    dims: tuple[int, ...]
+    box: tuple[int, ...]
+    strides: tuple[int, ...]  # bytes, of dimensions 1..
+    element_strides: tuple[int, ...]
+    dtype: np.dtype
+    byte_offset: int  # of the first element
+    swizzle: int
+    segment: int  # of global memory
+
+    @property
+    def rank(self) -> int: ...
+    @property
+    def box_bytes(self) -> int: ...
+
+    def box_text(self, start: tuple[int, ...]) -> str: ...
+    def holds(self, start: tuple[int, ...]) -> bool: ...
+    def misses(self, start: tuple[int, ...]) -> bool: ...
+
+
+class BulkCopy(NamedTuple):
+    """What TMA, cp.async.bulk, st.async and the like copy, as one piece of asynchronous work."""
+
+    kind: str  # "load": its bytes count on mbarriers; "store": it belongs to a bulk group of its thread
+    tensor: Tensor  # that a load reads and a store writes; empty where it is no global memory
+    start: tuple[int, ...]  # of its box there, innermost first
+    offset: int  # where it begins in the window of each CTA
+    size: int  # bytes, of each target
+    source: SharedSpan | None  # shared memory that it reads
+    targets: tuple[SharedSpan, ...] = ()  # that it writes, one a CTA
+    barriers: tuple[Place, ...] = ()  # that hear of its bytes, one a target
+    reduces: bool = False  # combines them with what is there
+
+    @property
+    def ranks(self) -> list[int]:
+        """CTAs whose shared memory a load fills, or a store reads."""
+        return [span.rank for span in self.targets or (self.source,) if span is not None]
+
+    @property
+    def copies(self) -> bool:
+        """Whether it moves memory; else its bytes come out of registers, or from the grid's scheduler."""
+        return self.source is not None or self.tensor.array.size > 0
+
+
+# ---- threads ----
+
+
+class Fence(NamedTuple):
+    """What a fence orders for its threads (PTX ISA 9.7.13.4)."""
+
+    threads: bool  # accesses before it with those of other threads
+    shared_proxy: bool  # what was written to shared memory with what the async proxy does there
+    global_proxy: bool  # the same of global memory
+    inits: bool  # mbarrier.init with the uses of other threads, though these synchronise relaxed
+
+
+class BarArrival(NamedTuple):
+    """A warp arrives at a CTA barrier."""
+
+    number: int
+    threads: int | None  # that it takes part with; None: all of the CTA
+    waits: bool  # not so bar.arrive
+
+
+class Arrival(NamedTuple):
+    """Threads arrive on an mbarrier, none of them after the one that completes the phase."""
+
+    lanes: int  # mask
+    place: Place
+    arrivals: int  # that they make
+    releases: bool  # hands on what they did: .release, at a scope in which the barrier's CTA is
+    announces: int | None = None  # bytes that the phase is to expect as well
+
+
+class PhaseWait(NamedTuple):
+    """Threads look whether a phase of an mbarrier is complete."""
+
+    lanes: int  # mask
+    place: Place
+    parity: int  # of the phase
+    acquires: bool  # takes on what was released to it
+
+
+class Commit(NamedTuple):
+    """A tcgen05.commit: it arrives on barriers when the work of its thread so far is done."""
+
+    barriers: tuple[Place, ...]
+
+
+class CopyArrival(NamedTuple):
+    """A cp.async.mbarrier.arrive: each lane arrives when its copies so far are done."""
+
+    places: tuple[Place, ...]  # one a lane
+    counted: bool  # the phase waits for it besides its own count; not so .noinc

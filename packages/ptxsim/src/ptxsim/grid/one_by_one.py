@@ -12,6 +12,7 @@ import itertools
 
 from ptxsim.checks.repeats.recording import Different, Recordings
 from ptxsim.isa.address_map import GLOBAL_BASE
+from ptxsim.machine.launch_view import Launch
 
 MOST_LONGER, ENOUGH = 2, 100_000  # times the longest, and more: instructions before it is checked instead
 MOST_MISSES = 3  # clusters in a row that are different from all recorded ones: comparing does not pay
@@ -88,7 +89,7 @@ class OneByOne:
         return ended
 
 
-def comparable(launch) -> bool:
+def comparable(launch: Launch) -> bool:
     """Whether clusters of a launch may be compared: arguments are all that they share, each by one name."""
     rows = sorted((host, host + end - base) for base, end, host, _ in launch.memory.rows)
     aliases = any(end > later for (_, end), (later, _) in itertools.pairwise(rows))

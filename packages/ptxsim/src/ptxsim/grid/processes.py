@@ -30,6 +30,7 @@ from ptxsim.grid.fruitless import Fruitless
 from ptxsim.grid.one_by_one import Doubtful, OneByOne, comparable
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.late_operations import base_of
+from ptxsim.machine.launch_view import Launch
 from ptxsim.report.findings import Reporter
 
 WORTHWHILE = 2.0  # seconds of remaining work below which forking does not pay
@@ -46,7 +47,9 @@ class Part:
     touched: dict = field(default_factory=dict)  # global memory, for a comparison with other processes
 
 
-def run_clusters(launch, chosen: range, checks: bool, order, names: list, jobs: int | None, extra=()) -> Part:
+def run_clusters(
+    launch: Launch, chosen: range, checks: bool, order, names: list, jobs: int | None, extra=()
+) -> Part:
     """Runs the `chosen` clusters of the grid. A deadlock ends the launch, as it would on a chip.
 
     extra: observers besides the checks; the first cluster runs in this process, so they see all of it.

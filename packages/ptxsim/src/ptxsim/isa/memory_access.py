@@ -1,6 +1,11 @@
-"""ld, ldu and st (PTX ISA 9.7.9.8 - 9.7.9.12): what their modifiers say; those left over order or hint."""
+"""ld, ldu and st (PTX ISA 9.7.9.8 - 9.7.9.12): what their modifiers say; those left over order or hint.
+
+And what an access synchronises, atomics too (8.4, 8.7).
+"""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from ptxsim.frontend.parser import Instr
 from ptxsim.isa.address_map import SPACE_GENERIC, SPACES
@@ -8,6 +13,12 @@ from ptxsim.isa.operands import type_bits
 from ptxsim.isa.syntax import conform, syntax
 
 STRONG = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"}  # strong operations (PTX ISA 8.4)
+_ACCESSES = {  # -> (its value is used, it writes, it is always strong)
+    "ld": (True, False, False),
+    "st": (False, True, False),
+    "atom": (True, True, True),
+    "red": (False, True, True),
+}
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 _CACHE = "{.first}{.second}{.hint}"
 _END = "{.vec}.type"
@@ -37,6 +48,28 @@ _SETS = {
 FORMS = {
     op: tuple(syntax(b, **_SETS) for b in _BOXES if b.startswith(op + " ")) for op in ("ld", "ldu", "st")
 }
+
+
+class Ordering(NamedTuple):
+    """How an access takes part in synchronisation."""
+
+    strong: bool = False
+    narrow: bool = False  # with threads of its CTA only
+    reads: bool = False  # and its thread gets the value: not so red
+    writes: bool = False
+    acquires: bool = False
+    releases: bool = False
+
+
+def ordering(instr: Instr | None) -> Ordering:
+    """Of the instruction; all False if it is no access."""
+    if instr is None or instr.op not in _ACCESSES:
+        return Ordering()
+    mods = set(instr.mods)
+    reads, writes, always = _ACCESSES[instr.op]
+    strong = always or bool(STRONG & mods)
+    acquires, releases = (bool({one, "acq_rel"} & mods) for one in ("acquire", "release"))
+    return Ordering(strong, strong and "cta" in mods, reads, writes, acquires and reads, releases and writes)
 
 
 def accept(instr: Instr) -> Instr:

@@ -14,9 +14,11 @@ from threadpoolctl import threadpool_limits
 
 from ptxsim.checks.diagnosis.deadlock.explain import explain
 from ptxsim.events.bus import Bus
+from ptxsim.events.records import Arrival, BulkCopy
 from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
 from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.launch_view import Launch
 from ptxsim.report.findings import Reporter
 from ptxsim.timing.accesses import copied, global_sectors, parted_rows, scattered, shared_passes
 from ptxsim.timing.alone import listens
@@ -45,7 +47,7 @@ class Unpredictable(ValueError):
     """The kernel cannot be recorded; the message says why."""
 
 
-def record(launch, index: int = 0) -> Tape:
+def record(launch: Launch, index: int = 0) -> Tape:
     """The tape of cluster number `index`. Unpredictable if it does not run to its end."""
     reporter = Reporter([], launch.memory, launch.shared_dynamic, launch.source)
     recorder = TapeRecorder(launch, index)
@@ -99,7 +101,7 @@ def _stepping(cluster, recorder: TapeRecorder):
 class TapeRecorder(Recorder):
     """Keeps every event by itself, and what warps did between events."""
 
-    def __init__(self, launch, index: int = 0):
+    def __init__(self, launch: Launch, index: int = 0):
         super().__init__(launch, index)
         self.memory = launch.memory
         warps = self.ctas * self.warps_per_cta
@@ -146,7 +148,7 @@ class TapeRecorder(Recorder):
             passes, lanes = shared_passes(place, size), b"" if plain else (place - place[0]).tobytes()
             return Access(row, True, write, total, passes, at=int(place[0]), lanes=lanes, width=int(size[0]))
         sectors, lines = global_sectors(place, size)
-        segment = self.memory.find(int(place[0]))
+        segment = self._array_at(int(place[0]))
         if write:
             self._written(segment, sectors, place, total)
             return Access(row, False, True, total, len(sectors), segment, lines=len(lines))
@@ -162,6 +164,12 @@ class TapeRecorder(Recorder):
             _count(again, since, 32 * known)
         banks = shared_passes(place, size)
         return Access(row, False, False, total, len(sectors), segment, known, since, banks, fetched)
+
+    def _array_at(self, place: int) -> int:
+        """The number of the array in which an access that was made lies."""
+        found = self.memory.find(place)
+        assert found is not None
+        return found
 
     def _written(self, segment: int, sectors: list[int], place, total: int) -> None:
         """Counts what is written, and which sectors only in part: `patches` has the bytes of each so far."""
@@ -220,24 +228,23 @@ class TapeRecorder(Recorder):
                 steps.append(Unit(-1, number))
         return number
 
-    def tma_issue(self, cluster, split, kind, tmap, start, ranks, offset) -> int:
-        number = super().tma_issue(cluster, split, kind, tmap, start, ranks, offset)
+    def copy_issue(self, cluster, split, copy: BulkCopy) -> int:
+        number = super().copy_issue(cluster, split, copy)
         if number is not None:
-            self._copied(number, kind != "load", tmap, start, ranks)
+            self._copied(number, copy)
         return number
 
-    def _copied(self, number: int, write: bool, tmap, start, ranks) -> None:
-        size, segment, address = tmap.box_bytes, getattr(tmap, "segment", -1), 0
-        if start and hasattr(tmap, "strides"):
-            steps = (tmap.dtype.itemsize, *tmap.strides)
-            address = tmap.byte_offset + sum(a * b for a, b in zip(start, steps, strict=True))
-        lines = size // tmap.box[0] // tmap.dtype.itemsize if start and hasattr(tmap, "strides") else 0
+    def _copied(self, number: int, copy: BulkCopy) -> None:
+        tensor, write, segment = copy.tensor, copy.kind == "store", copy.tensor.segment
+        item, size = tensor.dtype.itemsize, tensor.box_bytes
+        steps = (item, *tensor.strides)
+        address = tensor.byte_offset + sum(a * b for a, b in zip(copy.start, steps, strict=True))
+        lines = size // tensor.box[0] // item
         narrow, parted = lines if 128 * lines > size else 0, 0
-        if lines and not write and tmap.strides:
-            item = tmap.dtype.itemsize
-            parted = parted_rows(address, (tmap.box[0] * item, *tmap.box[1:]), tmap.strides)
+        if lines and not write and tensor.strides:
+            parted = parted_rows(address, (tensor.box[0] * item, *tensor.box[1:]), tensor.strides)
         self.tape.copies[number] = Copy(
-            write, size, segment, tuple(ranks), address, bool(start), narrow, parted=parted
+            write, size, segment, tuple(copy.ranks), address, True, narrow, parted=parted
         )
         traffic = self.tape.writes if write else self.tape.reads
         _count(traffic, segment, size)
@@ -250,7 +257,7 @@ class TapeRecorder(Recorder):
             place = reads[:, bytecode.LOG_PLACE]
             size = (reads[:, bytecode.LOG_SIZE] & bytecode.LOG_SIZE_MASK) >> 1
             _, lines = global_sectors(place, size)
-            segment, first = self.memory.find(int(place[0])), int(place[0])
+            segment, first = self._array_at(int(place[0])), int(place[0])
             pieces, parted, passes = copied(place, _targets(reads, writes))
             self.tape.copies[number] = Copy(
                 False, 32 * pieces, segment, (split.cta,), first, False, len(lines), passes, 32 * parted
@@ -270,9 +277,9 @@ class TapeRecorder(Recorder):
         if cluster.index == self.index and split.cta == 0:
             self.tape.columns += columns
 
-    def mbarrier_arrive(self, cluster, split, lanes, place, relaxed) -> None:
-        super().mbarrier_arrive(cluster, split, lanes, place, relaxed)
-        if place[0] != split.cta and cluster.index == self.index:
+    def mbarrier_arrive(self, cluster, split, arrival: Arrival) -> None:
+        super().mbarrier_arrive(cluster, split, arrival)
+        if arrival.place[0] != split.cta and cluster.index == self.index:
             self.tape.remote.add(self.last[split.warp])
 
     def cluster_arrive(self, cluster, split, relaxed) -> None:

@@ -10,9 +10,11 @@ from threadpoolctl import threadpool_limits
 from ptxsim.checks.diagnosis.deadlock.explain import explain
 from ptxsim.events.bus import Bus
 from ptxsim.events.observer import Observer
+from ptxsim.events.records import BulkCopy
 from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
 from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.launch_view import Launch
 from ptxsim.report.findings import Reporter
 from ptxsim.timing.alone import listens
 from ptxsim.timing.tape import Tape
@@ -40,10 +42,11 @@ class FirstReads(Observer):
         if len(self.found) == len(self.wanted):
             raise _Enough
 
-    def tma_issue(self, cluster, split, kind, tmap, start, ranks, offset):
-        if kind == "load" and start:
-            steps = (tmap.dtype.itemsize, *tmap.strides)
-            self._note(tmap.segment, sum(a * b for a, b in zip(start, steps, strict=True)))
+    def copy_issue(self, cluster, split, copy: BulkCopy) -> None:
+        if copy.kind == "load":
+            steps = (copy.tensor.dtype.itemsize, *copy.tensor.strides)
+            address = sum(a * b for a, b in zip(copy.start, steps, strict=True))
+            self._note(copy.tensor.segment, address)
 
     def cp_async_issue(self, cluster, split, reads, writes):
         self.accesses(cluster, reads)
@@ -55,7 +58,7 @@ class FirstReads(Observer):
                 self._note(self.memory.find(place), place)
 
 
-def sharers(launch, reads: dict[int, int], together: int) -> dict[int, float]:
+def sharers(launch: Launch, reads: dict[int, int], together: int) -> dict[int, float]:
     """array -> clusters that read the same line at the same time, of the first `together` clusters."""
     count = min(together, MOST, launch.clusters[0] * launch.clusters[1] * launch.clusters[2])
     if not reads or listens(launch.program) or count < 2:

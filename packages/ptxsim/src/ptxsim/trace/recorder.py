@@ -13,9 +13,11 @@ from collections import defaultdict
 import numpy as np
 
 from ptxsim.events.observer import Observer
+from ptxsim.events.records import Arrival, BarArrival, BulkCopy, Commit, CopyArrival, PhaseWait, TmemCells
 from ptxsim.grid.co_resident import talks
 from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
+from ptxsim.machine.launch_view import Launch
 from ptxsim.trace.schedule import (
     BARRIERS,
     COPIES,
@@ -53,7 +55,7 @@ def _traced(handler):
 class Recorder(Observer):
     """Records cluster number `index` of the grid. `timeline(costs)` after the run."""
 
-    def __init__(self, launch, index: int = 0):
+    def __init__(self, launch: Launch, index: int = 0):
         self.index, self.program = index, launch.program
         self.warps_per_cta = -(-launch.threads // 32)
         self.ctas = launch.ctas_per_cluster
@@ -160,9 +162,9 @@ class Recorder(Observer):
     # ---- barriers ----
 
     @_traced
-    def bar_arrive(self, cluster, split, number: int) -> None:
-        key = ("bar", split.cta, number)
-        self.gathered[key].append(self.by_warp(split, "issue", f"{_bar_name(number)}: arrive"))
+    def bar_arrive(self, cluster, split, arrival: BarArrival) -> None:
+        key = ("bar", split.cta, arrival.number)
+        self.gathered[key].append(self.by_warp(split, "issue", f"{_bar_name(arrival.number)}: arrive"))
 
     @_traced
     def bar_complete(self, cluster, cta: int, number: int, waiting: list) -> None:
@@ -189,19 +191,21 @@ class Recorder(Observer):
         self.completed.pop(place, None)
 
     @_traced
-    def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+    def mbarrier_arrive(self, cluster, split, arrival: Arrival) -> None:
+        place = arrival.place
         name = f"arrive on {self.barrier_name(place, split.cta)}"
         self.gathered[place].append(self.by_warp(split, "issue", name, phase=cluster.mbarriers[place].phase))
 
     @_traced
-    def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+    def mbarrier_wait(self, cluster, split, wait: PhaseWait) -> None:
+        place = wait.place
         phase = cluster.mbarriers[place].phase - 1
         after = [self.completed[place]] if place in self.completed else []
         self.by_warp(split, "wait", self.barrier_name(place, split.cta), after, phase=phase)
 
     @_traced
-    def mbarrier_blocked(self, cluster, split, lanes: int, place, parity: int) -> None:
-        self.looking[split.warp] = place, parity
+    def mbarrier_blocked(self, cluster, split, wait: PhaseWait) -> None:
+        self.looking[split.warp] = wait.place, wait.parity
 
     @_traced
     def async_arrive(self, cluster, place, token) -> None:
@@ -209,7 +213,7 @@ class Recorder(Observer):
             self.gathered[place].append(token)
 
     @_traced
-    def cp_async_arrive(self, cluster, split, place, tokens) -> None:
+    def cp_async_arrive(self, cluster, split, place, tokens: list, arrival: CopyArrival) -> None:
         self.gathered[place] += [issue for issue in tokens if issue is not None]
 
     @_traced
@@ -235,7 +239,7 @@ class Recorder(Observer):
         ]
 
     @_traced
-    def commit_issue(self, cluster, split) -> int:
+    def commit_issue(self, cluster, split, commit: Commit) -> int:
         """The event of the commit itself: all MMAs of the thread before it are done."""
         issue = self.by_warp(split, "issue", "tcgen05.commit")
         after = [issue, *self.multiplied.get(split.thread, [])]
@@ -253,26 +257,26 @@ class Recorder(Observer):
         self.by_warp(split, "wait", "wgmma.wait_group", [token])
 
     @_traced
-    def tmem_access(self, cluster, split, cells, write: bool, row: int) -> None:
+    def tmem_access(self, cluster, split, cells: TmemCells, write: bool) -> None:
         if not write:
             self.role(split, "write-back")
         kind = "TMEM write" if write else "TMEM read"
-        self.by_warp(split, kind, kind, amount=4 * cells[0].size)
+        self.by_warp(split, kind, kind, amount=4 * cells.lanes.size)
 
     # ---- copies ----
 
     @_traced
-    def tma_issue(self, cluster, split, kind: str, tmap, start, ranks: list[int], offset: int) -> int:
-        self.role(split, "TMA" if kind == "load" else "write-back")
-        issue = self.by_warp(split, "issue", f"TMA {kind}")
-        lane, way = (LOADS, "{0} to {1}") if kind == "load" else (STORES, "{1} to {0}")
-        name = way.format(tmap.name or "bytes", self._part(offset, tmap.box_bytes))
-        name += f" of CTAs {', '.join(map(str, ranks))}" if len(ranks) > 1 else ""
+    def copy_issue(self, cluster, split, copy: BulkCopy) -> int:
+        self.role(split, "TMA" if copy.kind == "load" else "write-back")
+        issue = self.by_warp(split, "issue", f"TMA {copy.kind}")
+        lane, way = (LOADS, "{0} to {1}") if copy.kind == "load" else (STORES, "{1} to {0}")
+        name = way.format(copy.tensor.name or "bytes", self._part(copy.offset, copy.size))
+        name += f" of CTAs {', '.join(map(str, copy.ranks))}" if len(copy.ranks) > 1 else ""
         number = self.note(
-            split.cta, lane, kind, name, [issue],
-            amount=tmap.box_bytes, line=split.instr.src, box=tmap.box_text(start),
+            split.cta, lane, copy.kind, name, [issue],
+            amount=copy.size, line=split.instr.src, box=copy.tensor.box_text(copy.start),
         )  # fmt: skip
-        if kind == "store":
+        if copy.kind == "store":
             self.groups[split.thread][-1].append(number)
         return number
 
@@ -282,14 +286,6 @@ class Recorder(Observer):
             if first <= offset < first + total and size and not (offset - first) % size and total > size:
                 return f"{name}, part {(offset - first) // size} of {total // size}"
         return self.reporter.shared_name(offset)
-
-    @_traced
-    def tma_write(self, cluster, token, rank: int, chunks: np.ndarray) -> None:
-        self.events[token].amount = 16 * chunks.size
-
-    @_traced
-    def async_write(self, cluster, token, rank: int, offset: int, size: int) -> None:
-        self.events[token].amount = size
 
     @_traced
     def bulk_commit(self, cluster, split) -> None:

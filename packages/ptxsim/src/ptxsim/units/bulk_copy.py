@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ptxsim.events.records import BulkCopy, SharedSpan
 from ptxsim.isa.address_map import FAULT_MISALIGNED
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.tensor_map import TensorMap
@@ -147,10 +148,6 @@ def _global(cluster, split, address: int, size: int) -> Span | None:
     return found
 
 
-def _chunks(offset: int, size: int) -> np.ndarray:
-    return np.arange(offset >> 4, offset + size >> 4)
-
-
 def _to_shared(cluster, split, args, form: Form, size: int) -> None:
     """Global or own shared memory to a CTA of the cluster; completes bytes on an mbarrier there."""
     source, target = cluster.address(split, args[1]), cluster.address(split, args[0])
@@ -168,15 +165,18 @@ def _to_shared(cluster, split, args, form: Form, size: int) -> None:
         return
     mask = cluster.scalar(split, args[4]) & 0xFFFF if form.multicast else 1 << place[0]
     ranks = [r for r in range(cluster.ctas) if (mask >> r) & 1]
-    bars = [(r, bar[1]) if form.multicast else bar for r in ranks]
-    token = _tell_issue(cluster, split, "load", origin, ranks, place[1], bars)
+    bars = tuple([(r, bar[1]) if form.multicast else bar for r in ranks])
+    targets = tuple([SharedSpan.run(rank, place[1], size) for rank in ranks])
+    span = SharedSpan.run(*own, size) if own is not None else None
+    copy = BulkCopy("load", origin, (0,), place[1], size, span, targets, bars, bool(form.operation))
+    token = cluster.bus.copy_issue(cluster, split, copy)
 
     def finish():
-        data = _read(cluster, origin, own, size, token)
+        data = _source(cluster, token, copy, origin)
         for rank in ranks:
             window = cluster.shared[rank, place[1] : place[1] + size]
             window[:] = reduced(window, data, form)
-            cluster.bus.tma_write(cluster, token, rank, _chunks(place[1], size))
+        cluster.bus.copy_write(cluster, token, copy)
         for at in bars:
             bytes_arrive(cluster, split, at, size, token)
 
@@ -184,20 +184,12 @@ def _to_shared(cluster, split, args, form: Form, size: int) -> None:
     cluster.engine.submit(Work(None, finish, "bulk copy"))
 
 
-def _tell_issue(cluster, split, kind: str, origin: Span, ranks: list, offset: int, bars=None):
-    """The observers' token of a copy."""
-    token = cluster.bus.tma_issue(cluster, split, kind, origin, (0,), ranks, offset)
-    if bars is not None:
-        cluster.bus.will_signal(cluster, split, kind, bars)
-    return token
-
-
-def _read(cluster, origin: Span, own, size: int, token) -> np.ndarray:
-    if own is None:
-        memory = cluster.launch.memory.view(origin.base, size)
-        return memory.copy()
-    cluster.bus.tma_read(cluster, token, own[0], _chunks(own[1], size))
-    return cluster.shared[own[0], own[1] : own[1] + size].copy()
+def _source(cluster, token, copy: BulkCopy, far: Span) -> np.ndarray:
+    """The bytes that a copy reads, of `far` or of shared memory, after it told of that."""
+    if copy.source is None:
+        return cluster.launch.memory.view(far.base, copy.size).copy()
+    cluster.bus.copy_read(cluster, token, copy)
+    return cluster.shared[copy.source.rank, copy.source.first : copy.source.last + 1].copy()
 
 
 def _to_global(cluster, split, args, form: Form, size: int) -> None:
@@ -208,11 +200,12 @@ def _to_global(cluster, split, args, form: Form, size: int) -> None:
     if not _aligned(cluster, split, size, source, target) or place is None or result is None:
         return
     group = open_group(cluster, split)
-    token = _tell_issue(cluster, split, "store", result, [place[0]], place[1])
+    span, reduces = SharedSpan.run(*place, size), bool(form.operation)
+    copy = BulkCopy("store", result, (0,), place[1], size, span, reduces=reduces)
+    token = cluster.bus.copy_issue(cluster, split, copy)
 
     def read():
-        data = cluster.shared[place[0], place[1] : place[1] + size].copy()
-        cluster.bus.tma_read(cluster, token, place[0], _chunks(place[1], size))
+        data = _source(cluster, token, copy, result)
         group.reads -= 1
         notify(cluster, split)
         cluster.engine.submit(Work(None, lambda: write(data), "bulk copy (write)"))
@@ -220,7 +213,7 @@ def _to_global(cluster, split, args, form: Form, size: int) -> None:
     def write(data):
         memory = cluster.launch.memory.view(result.base, size)
         memory[:] = reduced(memory, data, form)
-        cluster.bus.tma_global(cluster, token, result, (0,))
+        cluster.bus.copy_write(cluster, token, copy)
         group.writes -= 1
         notify(cluster, split)
 
@@ -295,7 +288,9 @@ def _send(cluster, split, place, data: bytes, operation: str, kind, bar) -> None
     if place[1] % size:
         cluster.reporter.fault(split, FAULT_MISALIGNED, place[1], 1)
         return
-    token = _tell_issue(cluster, split, "load", NOWHERE, [place[0]], place[1], [bar])
+    target = SharedSpan.run(*place, size)
+    copy = BulkCopy("load", NOWHERE, (0,), place[1], size, None, (target,), (bar,), bool(operation))
+    token = cluster.bus.copy_issue(cluster, split, copy)
 
     def finish():
         view = cluster.shared[place[0], place[1] : place[1] + size]
@@ -304,7 +299,7 @@ def _send(cluster, split, place, data: bytes, operation: str, kind, bar) -> None
             view[:] = np.frombuffer(combine(operation, kind, 1, old, new, 0, size), np.uint8)
         else:
             view[:] = np.frombuffer(data, np.uint8)
-        cluster.bus.async_write(cluster, token, *place, size)
+        cluster.bus.copy_write(cluster, token, copy)
         bytes_arrive(cluster, split, bar, size, token)
 
     cluster.engine.submit(Work(None, finish, "store to another CTA"))

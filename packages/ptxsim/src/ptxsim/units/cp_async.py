@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ptxsim.events.records import CopyArrival
 from ptxsim.isa.address_map import FAULT_BOUNDS, FAULT_MISALIGNED
 from ptxsim.jit import bytecode
 from ptxsim.jit.compiled import compiled
@@ -248,12 +249,12 @@ def arrive(instr):
                 places.append((lane, place))
                 if counts:
                     _count_up(cluster, split, place, barrier)
-        where = split.at()
-        cluster.bus.will_signal(cluster, split, "cp.async", [place for _, place in places])
+        where, arrival = split.at(), CopyArrival(tuple([place for _, place in places]), counts)
+        cluster.bus.cp_async_signal(cluster, split, arrival)
 
         def finish():
             for lane, place in places:
-                _arrive(cluster, where.at(1 << lane), place, tokens)
+                _arrive(cluster, where.at(1 << lane), place, tokens, arrival)
 
         cluster.engine.submit(Work(("cp.async", split.warp), finish, "cp.async.mbarrier.arrive"))
 
@@ -270,9 +271,9 @@ def _count_up(cluster, split, place, barrier) -> None:
         )
 
 
-def _arrive(cluster, split, place, tokens: list) -> None:
+def _arrive(cluster, split, place, tokens: list, arrival: CopyArrival) -> None:
     barrier = find_barrier(cluster, split, place, "cp.async.mbarrier.arrive")
     if barrier is None:
         return
-    cluster.bus.cp_async_arrive(cluster, split, place, tokens)
+    cluster.bus.cp_async_arrive(cluster, split, place, tokens, arrival)
     apply_count_change(cluster, split, place, barrier.arrive)

@@ -5,6 +5,7 @@ They move no data; the happens-before checker (checks/) gives them their meaning
 
 from __future__ import annotations
 
+from ptxsim.events.records import Fence
 from ptxsim.machine.split import Wait
 from ptxsim.units.registry import unit
 
@@ -29,12 +30,22 @@ from ptxsim.units.registry import unit
     observer_only=True,
 )
 def fence(instr):
-    mods = set(instr.mods)
+    orders = meaning(instr.mods)
 
     def run(cluster, split, args):
-        cluster.bus.fence(cluster, split, mods)
+        cluster.bus.fence(cluster, split, orders)
 
     return run
+
+
+def meaning(modifiers: tuple[str, ...]) -> Fence:
+    """What a fence with these modifiers orders; a proxy fence that names no state space, in all."""
+    if "proxy" not in modifiers:
+        inits = "mbarrier_init" in modifiers
+        return Fence(not inits, False, False, inits)
+    asynchronous = any(m.startswith("async") for m in modifiers)
+    shared, everywhere = (any(space in m for m in modifiers) for space in ("shared", "global"))
+    return Fence(False, asynchronous and (shared or not everywhere), asynchronous and not shared, False)
 
 
 _EVICT = "L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged"

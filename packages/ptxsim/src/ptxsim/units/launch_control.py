@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptxsim.events.records import BulkCopy, SharedSpan
 from ptxsim.machine.async_queue import Work
 from ptxsim.units.bulk_copy import NOWHERE
 from ptxsim.units.mbarrier import bytes_arrive, place_of
@@ -70,16 +71,17 @@ def _allowed(cluster, split, place, bar) -> bool:
 
 def _ask(cluster, split, offset: int, bar: int, ranks: list[int]) -> None:
     """Sends the request; the answer is decided when it arrives."""
-    places = [(rank, bar) for rank in ranks]
-    token = cluster.bus.tma_issue(cluster, split, "load", NOWHERE, (0,), ranks, offset)
-    cluster.bus.will_signal(cluster, split, "load", places)
+    places = tuple([(rank, bar) for rank in ranks])
+    targets = tuple([SharedSpan.run(rank, offset, SIZE) for rank in ranks])
+    copy = BulkCopy("load", NOWHERE, (0,), offset, SIZE, None, targets, places)
+    token = cluster.bus.copy_issue(cluster, split, copy)
 
     def finish():
         number = cluster.launch.not_started.take(cluster.index)
         first = None if number is None else cluster.launch.cluster_cta_ids(number)[0]
         for rank in ranks:
             cluster.shared[rank, offset : offset + SIZE].view(np.uint64)[:] = answer(first)
-            cluster.bus.async_write(cluster, token, rank, offset, SIZE)
+        cluster.bus.copy_write(cluster, token, copy)
         for place in places:
             bytes_arrive(cluster, split, place, SIZE, token)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-from numba import njit
 
 from ptxsim.causes.catalogue import CAUSES
+from ptxsim.events.records import Arrival, PhaseWait
 from ptxsim.isa.address_map import SPACE_CLUSTER, SPACE_GENERIC, WINDOW_MASK
+from ptxsim.isa.mathlib.inner import inner
 from ptxsim.isa.operands import MemArg, PredArg
 from ptxsim.jit import bytecode
 from ptxsim.jit.intrinsics import lane_value, set_mask
@@ -196,7 +197,7 @@ def inval(instr):
 def arrive(instr):
     mods = set(instr.mods)
     generic, drop, announce = _is_generic(instr), "arrive_drop" in mods, "expect_tx" in mods
-    keeps = "noComplete" in mods
+    keeps, relaxed, narrow = "noComplete" in mods, "relaxed" in mods, "cta" in mods
     returns = len(instr.operands) > 1 and not hasattr(instr.operands[0], "base")
 
     def run(cluster, split, args):
@@ -212,11 +213,12 @@ def arrive(instr):
             at_once = not announce and sum(counts) <= barrier.pending
             for part in [lanes] if at_once else [[lane] for lane in lanes]:
                 # release.cta reaches no thread of another CTA (8.5): nothing is handed on
-                relaxed = "relaxed" in mods or "cta" in mods and place[0] != split.cta
+                releases = not relaxed and not (narrow and place[0] != split.cta)
                 mask = split.mask if split.alone else sum(1 << lane for lane in part)
-                cluster.bus.mbarrier_arrive(cluster, split, mask, place, relaxed)
-                before, phase = barrier.state(), barrier.phase
                 number = sum(counts) if at_once else counts[lanes.index(part[0])]
+                told = (1, releases, number) if announce else (number, releases)
+                cluster.bus.mbarrier_arrive(cluster, split, Arrival(mask, place, *told))
+                before, phase = barrier.state(), barrier.phase
                 apply_count_change(cluster, split, place, signal, barrier, number)
                 if returned:
                     states[part] = before - np.cumsum([0, *counts[: len(part) - 1]], dtype=np.uint64)
@@ -270,7 +272,7 @@ def pending_count(instr):
     return run
 
 
-@njit
+@inner
 def wait_passed(c, m, registers, predicates, rank, control):
     """mbarrier.try_wait.parity on a phase of an own barrier that is complete (PTX ISA 9.7.13.15.16)."""
     leader = lowest_lane(m)
@@ -313,7 +315,7 @@ def _fast_wait(instr, args: tuple) -> dict | None:  # type: ignore[return]  # No
 def wait(instr):
     mods = set(instr.mods)
     generic, blocking, parity = _is_generic(instr), "try_wait" in mods, "parity" in mods
-    relaxed = "relaxed" in mods
+    acquires = "relaxed" not in mods
 
     def run(cluster, split, args):
         passed, first_open = 0, None
@@ -326,11 +328,12 @@ def wait(instr):
             if barrier is None or (barrier.passed(token) if parity else barrier.passed_state(token)):
                 passed |= lanes
                 if barrier is not None:
-                    cluster.bus.mbarrier_wait(cluster, split, lanes, place, relaxed)
+                    asked = barrier.phase - 1 & 1
+                    cluster.bus.mbarrier_wait(cluster, split, PhaseWait(lanes, place, asked, acquires))
                 continue
             asked = token & 1 if parity else barrier.phase & 1
             first_open = first_open or (place, asked)
-            cluster.bus.mbarrier_blocked(cluster, split, lanes, place, asked)
+            cluster.bus.mbarrier_blocked(cluster, split, PhaseWait(lanes, place, asked, acquires))
         timed_out = cluster.unit_state.pop(("timed-out", split.index), False)
         if blocking and first_open and not passed and not timed_out:
             place, asked = first_open

@@ -39,15 +39,15 @@ def load_reduced(instr):
         place = target(cluster, split, cluster.address(split, address), form, "tcgen05.ld")
         if place is None:
             return
-        memory, row = cluster.tmem[split.cta].cells, split.row
+        memory, where = cluster.tmem[split.cta].cells, split.at()
 
         def finish():
-            cluster.bus.tmem_access(cluster, split, place, False, row)
-            values = memory[place]
+            cluster.bus.tmem_access(cluster, where, place, False)
+            values = memory[place.index]
             cluster.registers[split.warp, slots] = values
             cluster.registers[split.warp, value] = reduced(values, instr.mods)
 
-        defer(cluster, split, "ld", (*targets, value), finish)
+        defer(cluster, split, place, (*targets, value), finish)
 
     return run
 

@@ -5,11 +5,11 @@ tcgen05_alloc.py).
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ptxsim.events.records import Commit, TmemCells
 from ptxsim.isa.address_map import WINDOW_MASK
 from ptxsim.isa.layouts import load_layout
 from ptxsim.jit.translate import is_shared, shared_place
@@ -67,23 +67,15 @@ def _packed_cells(shape: str, count: int, split_column: int = 0) -> tuple[np.nda
     return lane, np.stack([start, start + 1])
 
 
-@dataclass(frozen=True)
-class Reach:
-    """What one access of a warp touches: lanes and columns (registers, 32), and the ends of both."""
-
-    cells: tuple[np.ndarray, np.ndarray]
-    lanes: tuple[int, int]
-    columns: tuple[int, int]
-
-
-@functools.lru_cache(maxsize=128)
-def _reach(cells_of, shape: str, count: int, split_column: int, address: int, quarter: int) -> Reach:
+@functools.lru_cache(maxsize=1024)
+def _reach(
+    cells_of, shape: str, count: int, split_column: int, rank: int, address: int, quarter: int
+) -> TmemCells:
     """The cells of an access by a warp that owns 32 lanes from `quarter` on."""
     lanes, columns = cells_of(shape, count, split_column)
     lane, column = split_address(address)
     own = lane // 32 * 32 in (0, quarter)  # chips take lane 0 as the first lane that the warp can reach
-    cells = lanes + lane % 32 + (quarter if own else lane // 32 * 32), columns + column
-    return Reach(cells, *[(int(x.min()), int(x.max())) for x in cells])
+    return TmemCells.of(rank, lanes + lane % 32 + (quarter if own else lane // 32 * 32), columns + column)
 
 
 def _other_quarter(cluster, split, low: int, high: int, quarter: int, what: str) -> None:
@@ -98,15 +90,15 @@ def _other_quarter(cluster, split, low: int, high: int, quarter: int, what: str)
     )
 
 
-def target(cluster, split, address: int, form: tuple, what: str):
-    """Absolute (lanes, columns) of an access; None, with a finding, if the warp may not touch them."""
+def target(cluster, split, address: int, form: tuple, what: str) -> TmemCells | None:
+    """The cells of an access; None, with a finding, if the warp may not touch them."""
     quarter = 32 * (split.warp % cluster.warps_per_cta % 4)
-    reach = _reach(*form, address & 0xFFFF_FFFF, quarter)
-    low, high = reach.lanes
+    reach = _reach(*form, split.cta, address & 0xFFFF_FFFF, quarter)
+    low, high = reach.lane_ends
     if low != high and low // 32 == high // 32 != quarter // 32:  # bits that chips do not look at
         _other_quarter(cluster, split, low, high, quarter, what)
-        reach = _reach(*form, address & 0xFFFF_FFFF & ~(0x60 << 16), quarter)
-        low, high = reach.lanes
+        reach = _reach(*form, split.cta, address & 0xFFFF_FFFF & ~(0x60 << 16), quarter)
+        low, high = reach.lane_ends
     if low < quarter or high >= quarter + 32:
         cluster.reporter.add(
             "tmem-alloc",
@@ -118,7 +110,7 @@ def target(cluster, split, address: int, form: tuple, what: str):
             key="lanes",
         )
         return None
-    first, last = reach.columns
+    first, last = reach.column_ends
     if not cluster.tmem[split.cta].allocated(first, last - first + 1):
         have, hint = cluster.tmem[split.cta].shortage(first, last - first + 1)
         message = f"{what} of TMEM columns {first}..{last}, "
@@ -127,7 +119,7 @@ def target(cluster, split, address: int, form: tuple, what: str):
         cluster.reporter.add("tmem-alloc", "error", message, hint, split, key="columns")
         if last >= COLUMNS:
             return None
-    return reach.cells
+    return reach
 
 
 @unit(
@@ -150,18 +142,18 @@ def load(instr):
         place = target(cluster, split, cluster.address(split, address), form, "tcgen05.ld")
         if place is None:
             return
-        cells, row = cluster.tmem[split.cta].cells, split.row
+        memory, where = cluster.tmem[split.cta].cells, split.at()
 
         def finish():
-            cluster.bus.tmem_access(cluster, split, place, False, row)
-            values = cells[place]
+            cluster.bus.tmem_access(cluster, where, place, False)
+            values = memory[place.index]
             if packed:
                 values = (values[0] & 0xFFFF) | (values[1] << 16)
             cluster.registers[split.warp, slots] = values
-            for source, copy in () if cluster.engine.eager else cluster.program.copies.get(row, ()):
+            for source, copy in () if cluster.engine.eager else cluster.program.copies.get(where.row, ()):
                 cluster.registers[split.warp, copy] = cluster.registers[split.warp, source]
 
-        defer(cluster, split, "ld", targets, finish)
+        defer(cluster, split, place, targets, finish)
 
     return run
 
@@ -193,25 +185,28 @@ def store(instr):
         values = cluster.registers[split.warp, slots].astype(np.uint32)
         if packed:
             values = np.stack([values & 0xFFFF, values >> 16])
-        cells, row = cluster.tmem[split.cta].cells, split.row
+        memory, where = cluster.tmem[split.cta].cells, split.at()
 
         def finish():
-            cluster.bus.tmem_access(cluster, split, place, True, row)
-            cells[place] = values
+            cluster.bus.tmem_access(cluster, where, place, True)
+            memory[place.index] = values
 
-        defer(cluster, split, "st", (), finish)
+        defer(cluster, split, place, (), finish)
 
     return run
 
 
-def defer(cluster, split, kind: str, targets: tuple, finish) -> None:
-    """ld and st complete at their wait: now, or as late as that wait or the first use of a register."""
-    cluster.bus.tmem_issue(cluster, split, kind, targets)
+def defer(cluster, split, cells: TmemCells, targets: tuple, finish) -> None:
+    """A ld, with its target registers, or a st completes at its wait: now, or as late as that wait or the
+    first use of a register.
+    """
+    cluster.bus.tmem_issue(cluster, split, cells, not targets)
     if cluster.engine.eager or split.row in cluster.launch.early_uses:
         finish()
         return
     if targets:
         cluster.registers[split.warp, list(targets)] = np.uint64(0x7FFF_DEAD)
+    kind = "ld" if targets else "st"
     cluster.unit_state.setdefault(("tmem", kind, split.warp), []).append(finish)
 
 
@@ -248,13 +243,13 @@ def commit(instr):
             return
         mask = cluster.scalar(split, args[1]) & 0xFFFF if "multicast::cluster" in mods else 1 << place[0]
         ranks = _commit_ranks(cluster, split, place, mask)
-        clock = cluster.bus.commit_issue(cluster, split)
-        cluster.bus.will_signal(cluster, split, "commit", [(r, place[1]) for r in ranks])
+        barriers = tuple([(rank, place[1]) for rank in ranks])
+        token = cluster.bus.commit_issue(cluster, split, Commit(barriers))
         where = split.at()
 
         def finish():
-            for rank in ranks:
-                _signal(cluster, where, (rank, place[1]), clock)
+            for barrier in barriers:
+                _signal(cluster, where, barrier, token)
 
         cluster.engine.submit(Work(("tensor", split.thread), finish, "tcgen05.commit"))
 
@@ -292,10 +287,10 @@ def _commit_ranks(cluster, split, place, mask: int) -> list[int]:
     return [r for r in range(cluster.ctas) if (mask >> r) & 1]
 
 
-def _signal(cluster, split, place, clock) -> None:
+def _signal(cluster, split, place, token) -> None:
     barrier = find_barrier(cluster, split, place, "tcgen05.commit")
     if barrier is not None:
-        cluster.bus.async_arrive(cluster, place, clock)
+        cluster.bus.async_arrive(cluster, place, token)
         apply_count_change(cluster, split, place, barrier.arrive)
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
+from ptxsim.events.records import BulkCopy
 from ptxsim.isa.number_formats import canonical_nans
 from ptxsim.jit.simd_matrix import store_chunks
 from ptxsim.jit.translate import shared_place
@@ -16,41 +15,8 @@ from ptxsim.units.bulk_groups import each_lane, notify, open_group
 from ptxsim.units.mbarrier import bytes_arrive, place_of
 from ptxsim.units.registry import unit
 from ptxsim.units.tensormap import find_map
-from ptxsim.units.tma_im2col import mode_of, pieces
-
-_ELEMENT_BITS = {0: 0, 32: 1, 64: 3, 128: 7}  # address bits 7.. that a swizzle folds onto bits 4..
-
-
-@functools.lru_cache(maxsize=1024)
-def _box_chunks(offset: int, rows: int, inner: int, swizzle: int) -> tuple[np.ndarray, int]:
-    address = offset + np.arange(rows)[:, None] * inner + np.arange(0, inner, 16)[None, :]
-    chunks = (address ^ (((address >> 7) & _ELEMENT_BITS[swizzle]) << 4)) >> 4
-    return chunks, int(chunks.max()) * 16 + 16
-
-
-def shared_chunks(offset: int, tmap: TensorMap) -> tuple[np.ndarray, int]:
-    """Where the box of a tensor map lies in shared memory: numbers of its 16-byte chunks (rows, chunks of a
-    row), and where the last one ends.
-    """
-    inner = -(-tmap.box[0] // tmap.element_strides[0]) * tmap.dtype.itemsize
-    return _box_chunks(offset, tmap.box_bytes // inner, inner, tmap.swizzle)
-
-
-def box_index(tmap: TensorMap, start: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """(byte offsets, inside?) of every row of a box, and of elements along the innermost dimension.
-
-    Returns offsets (rows, inner elements) into the tensor's memory and a mask of the same shape.
-    """
-    size = tmap.dtype.itemsize
-    offsets, inside = np.zeros(1, np.int64), np.ones(1, bool)
-    for axis in reversed(range(tmap.rank)):
-        position = start[axis] + np.arange(0, tmap.box[axis], tmap.element_strides[axis])
-        step = size if axis == 0 else tmap.strides[axis - 1]
-        good = (position >= 0) & (position < tmap.dims[axis])
-        offsets = (offsets[:, None] + position * step).reshape(-1)
-        inside = (inside[:, None] & good).reshape(-1)
-    inner = -(-tmap.box[0] // tmap.element_strides[0])
-    return offsets.reshape(-1, inner), inside.reshape(-1, inner)
+from ptxsim.units.tma_boxes import Part, box_index, boxes, columns, end_of, span_of
+from ptxsim.units.tma_im2col import mode_of
 
 
 def read_box(cluster, tmap: TensorMap, start: tuple[int, ...]) -> np.ndarray:
@@ -196,32 +162,6 @@ def _tensor_load(instr):
     return run
 
 
-def boxes(
-    tmap: TensorMap, start: tuple[int, ...], offset: int
-) -> list[tuple[TensorMap, tuple[int, ...], np.ndarray, int]]:
-    """(map, coordinates, chunks of shared memory, end) of what an instruction copies: a box, or four rows."""
-    if len(start) == tmap.rank:
-        return [(tmap, start, *shared_chunks(offset, tmap))]
-    inner = tmap.box[0] * tmap.dtype.itemsize
-    chunks, end = _box_chunks(offset, 4, inner, tmap.swizzle)
-    column, *rows = start
-    return [(tmap, (column, row), chunks[i : i + 1], end) for i, row in enumerate(rows)]
-
-
-def columns(cluster, split, tmap: Im2colMap, start: tuple[int, ...], offset: int, mode: str, offsets) -> list:
-    """The same of an im2col copy: the runs of pixels that it takes; none after a finding."""
-    found = pieces(cluster, split, tmap, start, mode, offsets) or []
-    rows = sum(count for _, _, count in found)
-    if not rows:
-        return []
-    chunks, end = _box_chunks(offset, rows, tmap.box[0] * tmap.dtype.itemsize, tmap.swizzle)
-    parts, first = [], 0
-    for tiled, at, count in found:
-        parts.append((tiled, at, chunks[first : first + count], end))
-        first += count
-    return parts
-
-
 def _load_one(cluster, split, args, multicast: bool, pair: bool, rows: bool, im2col: str) -> None:
     tmap, start = _tensor(cluster, split, args[1], rows, bool(im2col))
     place = place_of(cluster, split, cluster.address(split, args[0]), False)
@@ -237,31 +177,32 @@ def _load_one(cluster, split, args, multicast: bool, pair: bool, rows: bool, im2
         parts = columns(cluster, split, tmap, start, place[1], im2col, offsets)
     else:
         parts = boxes(tmap, start, place[1])
-    if parts and parts[0][3] > cluster.launch.shared_end:
+    if end_of(parts) > cluster.launch.shared_end:
         name = cluster.reporter.shared_name(place[1])
         text = f"TMA load of {tmap.box_bytes} B to {name} passes the end of shared memory"
         cluster.reporter.add("out-of-bounds", "error", text, "", split)
         return
-    targets = [_signalled(rank, bar, multicast, pair) for rank in ranks]
-    for tiled, at, chunks, _ in parts:
-        _load_box(cluster, split, tiled, at, chunks, ranks, targets, place[1])
+    signalled = [_signalled(rank, bar, multicast, pair) for rank in ranks]
+    for part in parts:
+        _load_box(cluster, split, part, ranks, tuple(signalled))
 
 
-def _load_box(cluster, split, tmap, start, chunks, ranks: list[int], targets: list, offset: int) -> None:
+def _load_box(cluster, split, part: Part, ranks: list[int], barriers: tuple) -> None:
+    (tmap, start, rows), size = part, part.tmap.box_bytes
+    targets = tuple([span_of(rank, rows) for rank in ranks])
     cluster.watchdog.rounds.copies("load", tmap, start)
-    token = cluster.bus.tma_issue(cluster, split, "load", tmap, start, ranks, offset)
-    cluster.bus.will_signal(cluster, split, "load", targets)
-    size = tmap.box_bytes
+    copy = BulkCopy("load", tmap, start, rows.offset, size, None, targets, barriers)
+    token = cluster.bus.copy_issue(cluster, split, copy)
 
     def finish():
-        data = None if cluster.dry else read_box(cluster, tmap, start)
-        for rank in ranks:
-            if data is not None:
-                store_chunks(cluster.shared_chunks[rank], chunks, data)
-            cluster.bus.tma_write(cluster, token, rank, chunks)
+        if not cluster.dry:
+            data = read_box(cluster, tmap, start)
+            for span in targets:
+                store_chunks(cluster.shared_chunks[span.rank], span.chunks, data)
+        cluster.bus.copy_write(cluster, token, copy)
         cluster.tma_bytes += size
-        for target in targets:
-            bytes_arrive(cluster, split, target, size, token)
+        for place in barriers:
+            bytes_arrive(cluster, split, place, size, token)
 
     cluster.engine.submit(Work(None, finish, f"TMA load of {tmap.name or 'a tensor'}"))
 
@@ -338,23 +279,26 @@ def _store_one(cluster, split, what: tuple, lanes: list[int], operation) -> None
         parts = columns(cluster, first, tmap, start, place[1], "im2col_no_offs", [])
     else:
         parts = boxes(tmap, start, place[1])
-    if parts and parts[0][3] > cluster.launch.shared_end:
+    if end_of(parts) > cluster.launch.shared_end:
         cluster.reporter.add(
             "out-of-bounds", "error", "a TMA store reads past the end of shared memory", "", first
         )
         return
-    for tiled, at, chunks, _ in parts:
-        _store_box(cluster, split, first, tiled, at, chunks, place, lanes, operation)
+    for part in parts:
+        _store_box(cluster, split, first, part, place[0], lanes, operation)
 
 
-def _store_box(cluster, split, first, tmap, start, chunks, place, lanes: list[int], operation) -> None:
+def _store_box(cluster, split, first, part: Part, rank: int, lanes: list[int], operation) -> None:
+    (tmap, start, rows), source = part, span_of(rank, part.rows)
     groups = [open_group(cluster, split.at(1 << lane)) for lane in lanes]
     cluster.watchdog.rounds.copies("store", tmap, start)
-    token = cluster.bus.tma_issue(cluster, first, "store", tmap, start, [place[0]], place[1])
+    reduces = operation is not None
+    copy = BulkCopy("store", tmap, start, rows.offset, tmap.box_bytes, source, reduces=reduces)
+    token = cluster.bus.copy_issue(cluster, first, copy)
 
     def read():
-        data = cluster.shared_chunks[place[0]][chunks].view(np.uint8)
-        cluster.bus.tma_read(cluster, token, place[0], chunks)
+        data = cluster.shared_chunks[rank][source.chunks].view(np.uint8)
+        cluster.bus.copy_read(cluster, token, copy)
         for group in groups:
             group.reads -= 1
         notify(cluster, split)
@@ -363,7 +307,7 @@ def _store_box(cluster, split, first, tmap, start, chunks, place, lanes: list[in
     def write(data):
         if not cluster.dry:
             write_box(cluster, tmap, start, data, operation)
-        cluster.bus.tma_global(cluster, token, tmap, start)
+        cluster.bus.copy_write(cluster, token, copy)
         cluster.tma_bytes += tmap.box_bytes
         for group in groups:
             group.writes -= 1

@@ -18,6 +18,8 @@ from ptxsim.checks.diagnosis.rivals import shifted
 from ptxsim.checks.diagnosis.running_ahead import again_too_early
 from ptxsim.checks.static_flow import reachable, signal_rows
 from ptxsim.events.observer import Observer
+from ptxsim.events.records import BarArrival, Commit
+from ptxsim.machine.launch_view import Launch
 
 _REPAIRS = {"arrivals": again_too_early, "missed": shifted}  # cause -> what rules it out, if anything
 _MMA = ("tcgen05", ("mma",))
@@ -35,7 +37,7 @@ class Meeting:
 
 
 class Clues(Observer):
-    def __init__(self, launch, reporter):
+    def __init__(self, launch: Launch, reporter):
         self.reporter = reporter
 
     def start(self, cluster) -> None:
@@ -47,9 +49,9 @@ class Clues(Observer):
 
     # ---- events ----
 
-    def bar_arrive(self, cluster, split, number: int) -> None:
-        meeting = self.meetings.setdefault((split.cta, number), Meeting())
-        expected = cluster.unit_state["bar", split.cta, number].expected
+    def bar_arrive(self, cluster, split, arrival: BarArrival) -> None:
+        meeting = self.meetings.setdefault((split.cta, arrival.number), Meeting())
+        expected = arrival.threads
         meeting.counts.setdefault(expected, split.row)
         meeting.warps.setdefault(split.row, set()).add(split.warp)
         for _, row, threads in meeting.open:
@@ -66,7 +68,7 @@ class Clues(Observer):
     def tensor_issue(self, cluster, split, work) -> None:
         self.issuers[split.thread] = split.row
 
-    def commit_issue(self, cluster, split) -> None:
+    def commit_issue(self, cluster, split, commit: Commit) -> None:
         if split.thread not in self.issuers:
             instr = cluster.program.instrs[split.row]
             self.empty.setdefault(instr.src or instr.line, (split.row, split.thread, split.cta))

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ptxsim.events.observer import Observer
+from ptxsim.events.records import BulkCopy
+from ptxsim.machine.launch_view import Launch
 
 _COMMIT = (
     "cp_async.bulk.commit_group() after the store, then cp_async.bulk.wait_group(0), "
@@ -23,15 +25,15 @@ class Group:
 
 
 class BulkCopies(Observer):
-    def __init__(self, launch, reporter):
+    def __init__(self, launch: Launch, reporter):
         self.reporter = reporter
 
     def start(self, cluster) -> None:
         self.groups: dict[int, list[Group]] = {}  # thread -> groups it has not waited for
 
-    def tma_issue(self, cluster, split, kind: str, tmap, start, ranks: list[int], offset: int) -> None:
-        if kind == "store":
-            self._open(split.thread).stores.append((self.reporter.shared_name(offset), split.row))
+    def copy_issue(self, cluster, split, copy: BulkCopy) -> None:
+        if copy.kind == "store":
+            self._open(split.thread).stores.append((self.reporter.shared_name(copy.offset), split.row))
 
     def _open(self, thread: int) -> Group:
         groups = self.groups.setdefault(thread, [])

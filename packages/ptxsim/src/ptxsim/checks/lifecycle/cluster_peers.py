@@ -15,9 +15,11 @@ import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.observer import Observer
+from ptxsim.events.records import Arrival, BulkCopy, Commit, PhaseWait, TmemCells
 from ptxsim.isa.address_map import RANK_SHIFT, SHARED_BASE, SHARED_END
 from ptxsim.jit import bytecode
 from ptxsim.jit.compiled import compiled
+from ptxsim.machine.launch_view import Launch
 
 _FLAGS = {"acquire", "volatile", "relaxed"}  # loads that can wait for a flag in memory
 
@@ -51,7 +53,7 @@ def remote_rows(log, warps, rows):
 
 
 class Peers(Observer):
-    def __init__(self, launch, reporter):
+    def __init__(self, launch: Launch, reporter):
         self.reporter = reporter
         flags = any(
             i is not None and i.op in ("ld", "atom") and _FLAGS & set(i.mods) for i in launch.program.instrs
@@ -97,8 +99,9 @@ class Peers(Observer):
 
     # ---- events ----
 
-    def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
-        lane = (lanes & -lanes).bit_length() - 1
+    def mbarrier_arrive(self, cluster, split, arrival: Arrival) -> None:
+        place = arrival.place
+        lane = (arrival.lanes & -arrival.lanes).bit_length() - 1
         if self._repeats(split, lane, place):
             return
         if split.cta != place[0]:
@@ -112,19 +115,23 @@ class Peers(Observer):
             return False
         return True
 
-    def will_signal(self, cluster, split, kind: str, places: list) -> None:
+    def _signals(self, split, kind: str, places) -> None:
         """Comes after the load or commit was issued, which released."""
         for rank, offset in places:
             if rank != split.cta:
                 self._touch(split.cta, rank, f"signals {{}} ({kind})", split.row, offset, age=1)
 
-    def commit_issue(self, cluster, split) -> np.ndarray:
-        return self._release(split.cta)
+    def commit_issue(self, cluster, split, commit: Commit) -> np.ndarray:
+        clock = self._release(split.cta)
+        self._signals(split, "commit", commit.barriers)
+        return clock
 
-    def tma_issue(self, cluster, split, kind: str, tmap, start, ranks: list[int], offset: int):
-        for rank in (r for r in ranks if r != split.cta):
-            self._touch(split.cta, rank, "copies to {}", split.row, offset)
-        return self._release(split.cta)
+    def copy_issue(self, cluster, split, copy: BulkCopy) -> np.ndarray:
+        for rank in (r for r in copy.ranks if r != split.cta):
+            self._touch(split.cta, rank, "copies to {}", split.row, copy.offset)
+        clock = self._release(split.cta)
+        self._signals(split, copy.kind, copy.barriers)
+        return clock
 
     def async_arrive(self, cluster, place, token) -> None:
         if token is not None:
@@ -133,8 +140,8 @@ class Peers(Observer):
     def phase_complete(self, cluster, place) -> None:
         self._complete(place)
 
-    def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
-        self._learn(split.cta, place)
+    def mbarrier_wait(self, cluster, split, wait: PhaseWait) -> None:
+        self._learn(split.cta, wait.place)
 
     def cluster_arrive(self, cluster, split, relaxed: bool) -> None:
         self._signal("cluster", self._release(split.cta))
@@ -156,7 +163,7 @@ class Peers(Observer):
             what = f"uses its shared and tensor memory in {work.text}"
             self._touch(split.cta, split.cta ^ 1, what, split.row)
 
-    def tmem_access(self, cluster, split, cells, write: bool, row: int) -> None:
+    def tmem_access(self, cluster, split, cells: TmemCells, write: bool) -> None:
         self.tmem[split.cta] = self.now[split.cta]
 
     def tmem_free(self, cluster, split, start: int, columns: int, group: int) -> None:

@@ -9,20 +9,22 @@ broken, the data is right.
 from __future__ import annotations
 
 from ptxsim.events.observer import Observer
+from ptxsim.events.records import BulkCopy
 from ptxsim.isa.layouts import decode_matrix_descriptor, fixed_bits
+from ptxsim.machine.launch_view import Launch
 
 _ROWS = {128: 8, "128_atom32": 8, 64: 4, 32: 2}  # 128-byte rows of a pattern, by swizzle mode
 
 
 class Descriptors(Observer):
-    def __init__(self, launch, reporter):
+    def __init__(self, launch: Launch, reporter):
         self.reporter = reporter
         self.known: set[int] = set()
         self.boxes: dict[int, tuple[int, int]] = {}  # offset -> (bytes, swizzle) of what TMA loads there
 
-    def tma_issue(self, cluster, split, kind: str, tmap, start, ranks: list[int], offset: int) -> None:
-        if kind == "load" and hasattr(tmap, "swizzle"):
-            self.boxes[offset] = tmap.box_bytes, tmap.swizzle
+    def copy_issue(self, cluster, split, copy: BulkCopy) -> None:
+        if copy.kind == "load":
+            self.boxes[copy.offset] = copy.size, copy.tensor.swizzle
 
     def tensor_issue(self, cluster, split, work) -> None:
         for bits in work.footprint.descriptors:

@@ -17,13 +17,15 @@ from ptxsim.checks.diagnosis.deadlock.causes import loads_to_come
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
 from ptxsim.checks.diagnosis.running_ahead import from_several_ctas, why
 from ptxsim.events.observer import Observer
+from ptxsim.events.records import PhaseWait
+from ptxsim.machine.launch_view import Launch
 from ptxsim.report.findings import Finding
 
 
 class Barriers(Observer):
     """Stands before History in the list of observers: it compares a wait with what was seen before it."""
 
-    def __init__(self, launch, reporter):
+    def __init__(self, launch: Launch, reporter):
         self.reporter = reporter
         self.histories: dict[tuple[int, int], BarrierHistory] = {}
 
@@ -40,7 +42,8 @@ class Barriers(Observer):
     def mbarrier_init(self, cluster, split, lane: int, place) -> None:
         self.places[place] = _memory(cluster, place)
 
-    def mbarrier_blocked(self, cluster, split, lanes: int, place, parity: int) -> None:
+    def mbarrier_blocked(self, cluster, split, wait: PhaseWait) -> None:
+        place, parity = wait.place, wait.parity
         history, barrier = self.histories.get(place), cluster.mbarriers[place]
         missed = barrier.phase - 2  # the phase of this parity that completed last
         if history is None or missed < 0 or history.seen >= missed:
@@ -50,18 +53,19 @@ class Barriers(Observer):
             f"before the wait for phase {missed} could see it, and parity {parity} cannot tell phase "
             f"{missed} from phase {barrier.phase}"
         )
-        for _ in range(lanes.bit_count()):  # a finding counts threads
+        for _ in range(wait.lanes.bit_count()):  # a finding counts threads
             finding = self._at(split, "mbarrier", ("ahead", place[1]), place, message, None)
             finding.evidence["ahead"] = True  # only an error if something comes of it (clues.py)
             self.ahead.setdefault(place, finding)
 
-    def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+    def mbarrier_wait(self, cluster, split, wait: PhaseWait) -> None:
+        place = wait.place
         history, barrier = self.histories.get(place), cluster.mbarriers[place]
         if history is None or barrier.phase not in history.armed.values():
             return
         done = barrier.phase - 1
         armed = _lanes_at(history.armed, split.warp, barrier.phase)
-        for _ in range((lanes & armed & _lanes_at(history.passed, split.warp, done)).bit_count()):
+        for _ in range((wait.lanes & armed & _lanes_at(history.passed, split.warp, done)).bit_count()):
             message = (
                 f"the wait on {self._name(place)} does not wait: it asks again for phase {done} (parity "
                 f"{done & 1}), which this thread has seen complete; what it started since belongs to phase "
@@ -175,7 +179,7 @@ class Barriers(Observer):
         if reason is not None:
             row = reason.row
         elif kind == "tx-count":
-            row = next((r for r in _announcing(cluster.program, history)), row)
+            row = next((r for r in _announcing(history)), row)
         name = self.reporter.shared_name(place[1])
         array = name.split("[")[0] if self.reporter.knows(place[1]) else row  # the stages of one ring
         finding = self.reporter.add(kind, severity, message, cause, key=(kind, array), barrier=name)
@@ -199,11 +203,9 @@ def _lanes_at(phases: dict[tuple[int, int], int], warp: int, phase: int) -> int:
     return functools.reduce(or_, (lanes for (w, lanes), at in phases.items() if w == warp and at == phase), 0)
 
 
-def _announcing(program, history: BarrierHistory) -> list[int]:
+def _announcing(history: BarrierHistory) -> list[int]:
     """Rows that have told the barrier how many bytes to expect."""
-    return [
-        row for how, _, row in history.sources if how == "arrive" and "expect_tx" in program.instrs[row].mods
-    ]
+    return [row for (_, _, row), signals in history.sources.items() if signals.announces]
 
 
 def _memory(cluster, place: tuple[int, int]) -> bytes:

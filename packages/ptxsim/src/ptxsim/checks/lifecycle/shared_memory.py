@@ -9,10 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from ptxsim.events.observer import Observer
+from ptxsim.events.records import BulkCopy, SharedSpan
 from ptxsim.isa.address_map import OFFSET_MASK, RANK_SHIFT, SHARED_BASE, SHARED_END
 from ptxsim.jit import bytecode
 from ptxsim.jit.compiled import compiled
-from ptxsim.units.tma import box_index
+from ptxsim.machine.launch_view import Launch
+from ptxsim.units.tma_boxes import box_index
 
 _LIMIT = 16  # unwritten loads noted per piece of log
 _WRITE_FIRST = "fill the buffer, and wait until it is filled, before anything reads it"
@@ -44,14 +46,14 @@ def follow_log(log, written, found):
 
 
 class SharedMemory(Observer):
-    def __init__(self, launch, reporter):
+    def __init__(self, launch: Launch, reporter):
         self.launch, self.reporter = launch, reporter
         window = -(-launch.shared_end // 1024) * 1024
         self.written = np.zeros((launch.ctas_per_cluster, window), np.uint8)
         self.chunks = self.written.view(np.complex128)  # by 16 bytes
         self.full = np.ones(16, np.uint8).view(np.complex128)[0]
         self.found = np.zeros((_LIMIT, 2), np.int64)
-        self.good: set[object] = set()  # spans and boxes known to be written
+        self.good: set[SharedSpan] = set()  # known to be written
 
     def start(self, cluster) -> None:
         self.written[:] = 0
@@ -63,11 +65,12 @@ class SharedMemory(Observer):
         for i, byte in self.found[: follow_log(log, self.written, self.found)].tolist():
             self._loaded(cluster, log[i], byte)
 
-    def tma_write(self, cluster, token, rank: int, chunks: np.ndarray) -> None:
-        self.chunks[rank][chunks] = self.full
-
-    def async_write(self, cluster, token, rank: int, offset: int, size: int) -> None:
-        self.written[rank, offset : offset + size] = 1
+    def copy_write(self, cluster, token, copy: BulkCopy) -> None:
+        for span in copy.targets:
+            if span.inside:
+                self.written[span.rank, span.first : span.last + 1] = 1
+            else:
+                self.chunks[span.rank][span.chunks] = self.full
 
     def cp_async_issue(self, cluster, split, reads: np.ndarray, writes: np.ndarray) -> np.ndarray:
         return writes
@@ -84,48 +87,46 @@ class SharedMemory(Observer):
 
     # ---- reads ----
 
-    def tma_issue(self, cluster, split, kind: str, tmap, start, ranks: list[int], offset: int):
-        return (split.at(), tmap, tuple(start), offset)
+    def copy_issue(self, cluster, split, copy: BulkCopy):
+        return split.at()
 
-    def tma_read(self, cluster, token, rank: int, chunks: np.ndarray) -> None:
-        where, tmap, start, offset = token
-        key = (rank, offset, chunks.size, tmap.box, tmap.swizzle)
-        if key in self.good:
+    def copy_read(self, cluster, token, copy: BulkCopy) -> None:
+        span, tensor = copy.source, copy.tensor
+        if span is None or span in self.good:
             return
-        whole = all(0 <= s and s + b <= d for s, b, d in zip(start, tmap.box, tmap.dims, strict=True))
-        if whole or not tmap.array.size:  # empty: a copy from shared to shared memory
-            self.chunks_read(where, rank, chunks, "a TMA store", key)
+        if copy.kind == "load" or tensor.holds(copy.start):
+            self.chunks_read(token, span, "a TMA store")
             return
-        inside = box_index(tmap, start)[1]  # what lies outside the tensor is not stored
-        width = tmap.dtype.itemsize
-        flags = self.chunks[rank][chunks].view(np.uint8).reshape(len(inside), -1, width)
+        inside = box_index(tensor, copy.start)[1]  # what lies outside the tensor is not stored
+        width = tensor.dtype.itemsize
+        flags = self.chunks[span.rank][span.chunks].view(np.uint8).reshape(len(inside), -1, width)
         bad = ((flags.min(2) == 0) & inside).reshape(-1)
         if bad.any():
             first = int(np.argmax(bad)) * width
-            byte = int(chunks.reshape(-1)[first // 16]) * 16 + first % 16
-            self._unread(where, "a TMA store", int(bad.sum()) * width, bad.size * width, byte)
+            byte = int(span.chunks.reshape(-1)[first // 16]) * 16 + first % 16
+            self._unread(token, "a TMA store", int(bad.sum()) * width, bad.size * width, byte)
 
     def tensor_execute(self, cluster, works: list) -> None:
         for work in works:
             who = "the tensor core" if work.footprint.tile else work.name
             for span in work.footprint.reads:
                 if span not in self.good and span.last < self.written.shape[1]:
-                    self.chunks_read(work.where, span.rank, span.chunks, who, span)
+                    self.chunks_read(work.where, span, who)
 
     def wgmma_issue(self, cluster, split, columns: int, depth: int):
         return split.at()
 
     def wgmma_read(self, cluster, token, span) -> None:
         if span not in self.good:
-            self.chunks_read(token, span.rank, span.chunks, "the tensor core", span)
+            self.chunks_read(token, span, "the tensor core")
 
-    def chunks_read(self, where, rank: int, chunks: np.ndarray, who: str, key) -> None:
-        flags = self.chunks[rank][chunks].view(np.uint8).reshape(-1)
+    def chunks_read(self, where, span: SharedSpan, who: str) -> None:
+        flags = self.chunks[span.rank][span.chunks].view(np.uint8).reshape(-1)
         if flags.all():
-            self.good.add(key)
+            self.good.add(span)
             return
         first = int(np.argmin(flags))
-        byte = int(chunks.reshape(-1)[first // 16]) * 16 + first % 16
+        byte = int(span.chunks.reshape(-1)[first // 16]) * 16 + first % 16
         self._unread(where, who, int((flags == 0).sum()), len(flags), byte)
 
     # ---- findings ----

@@ -12,6 +12,8 @@ import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.observer import Observer
+from ptxsim.events.records import TmemCells
+from ptxsim.machine.launch_view import Launch
 from ptxsim.machine.tensor_memory import COLUMNS, LANES
 
 _ONE_WARP = "one warp, with all its 32 lanes, does alloc, relinquish_alloc_permit and dealloc"
@@ -28,14 +30,14 @@ class Allocation:
 
 
 class TmemLife(Observer):
-    def __init__(self, launch, reporter):
+    def __init__(self, launch: Launch, reporter):
         self.launch, self.reporter = launch, reporter
 
     def start(self, cluster) -> None:
         self.live: list[dict[int, Allocation]] = [{} for _ in range(cluster.ctas)]
         self.freed: list[set[int]] = [set() for _ in range(cluster.ctas)]  # groups of the deallocs
         self.written = np.zeros((cluster.ctas, LANES, COLUMNS), bool)
-        self.good: set[tuple] = set()  # accumulators, and what an instruction reads, known to be written
+        self.good: set[object] = set()  # accumulators, and what an instruction reads, known to be written
 
     # ---- allocation ----
 
@@ -117,27 +119,25 @@ class TmemLife(Observer):
 
     # ---- contents ----
 
-    def tmem_access(self, cluster, split, cells, write: bool, row: int) -> None:
-        lanes, columns = cells
+    def tmem_access(self, cluster, split, cells: TmemCells, write: bool) -> None:
         if write:
-            self.written[split.cta, lanes, columns] = True
+            self.written[cells.rank, cells.lanes, cells.columns] = True
             return
-        key = (row, split.cta, int(lanes.flat[0]), int(columns.flat[0]))
-        if key in self.good:
+        if cells in self.good:
             return
-        first, low, high = int(lanes.min()) // 32 * 32, int(columns.min()), int(columns.max())
-        filled = np.any(self.written[split.cta, first : first + 32, low : high + 1], axis=0)
+        first, (low, high) = cells.lane_ends[0] // 32 * 32, cells.column_ends
+        filled = np.any(self.written[cells.rank, first : first + 32, low : high + 1], axis=0)
         if filled.all():
-            self.good.add(key)
+            self.good.add(cells)
             return
-        bare = [c for c in np.unique(columns).tolist() if not filled[c - low]]
+        bare = [c for c in np.unique(cells.columns).tolist() if not filled[c - low]]
         if bare:
             message = (
                 f"tcgen05.ld reads tensor memory columns {bare[0]}..{bare[-1]}, which nothing has written "
                 f"since they were allocated"
             )
-            where, buffer = split.at(row=row), "tensor memory"
-            self.reporter.add("uninitialized", "error", message, _READ, where, ("tmem-ld",), buffer=buffer)
+            key, buffer = ("tmem-ld",), "tensor memory"
+            self.reporter.add("uninitialized", "error", message, _READ, split, key, buffer=buffer)
 
     def tensor_issue(self, cluster, split, work) -> None:
         groups = [a.group for a in self.live[split.cta].values()]

@@ -7,18 +7,22 @@ from __future__ import annotations
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.observer import Observer
+from ptxsim.events.records import BulkCopy
+from ptxsim.machine.launch_view import Launch
 
 
 class UselessStores(Observer):
-    def __init__(self, launch, reporter):
+    def __init__(self, launch: Launch, reporter):
         self.reporter = reporter
 
     def start(self, cluster) -> None:
         self.stores: dict[int, list] = {}  # of a map -> [map, first place, boxes outside, inside]
 
-    def tma_global(self, cluster, token, tmap, start) -> None:
-        counts = self.stores.setdefault(id(tmap), [tmap, start, 0, 0])
-        counts[2 if tmap.misses(start) else 3] += 1
+    def copy_write(self, cluster, token, copy: BulkCopy) -> None:
+        if copy.kind == "store":
+            tensor, start = copy.tensor, copy.start
+            counts = self.stores.setdefault(id(tensor), [tensor, start, 0, 0])
+            counts[2 if tensor.misses(start) else 3] += 1
 
     def finish(self, cluster) -> None:
         for tmap, start, outside, inside in self.stores.values():

@@ -45,7 +45,7 @@ from ptxsim.checks.race.shadow_words import (
 from ptxsim.checks.static_flow import targets
 from ptxsim.events.observer import Observer
 from ptxsim.frontend.parser import Imm, Reg, Vec
-from ptxsim.isa.memory_access import STRONG as STRONG_MODIFIERS
+from ptxsim.isa.memory_access import Ordering, ordering
 from ptxsim.jit.bytecode import LOG_PLACE
 
 _NOTHING = np.zeros(0, np.int32)
@@ -66,7 +66,7 @@ class AccessHistory(Observer):
         self.others = np.zeros(
             clusters + 2, np.uint8
         )  # clusters whose accesses this one comes after; 2: but for an acquire
-        self.strong, self.kinds = _flags(launch.program)
+        self.orderings, self.strong, self.kinds = _flags(launch.program)
         self.out = {
             space: np.zeros((MAX_CONFLICTS + 1, CONFLICT), np.int64) for space in (SHARED, MEMORY, "tmem")
         }  # conflicts, as compiled code leaves them
@@ -189,17 +189,11 @@ class AccessHistory(Observer):
 
 
 @functools.lru_cache(maxsize=16)
-def _flags(program) -> tuple[np.ndarray, np.ndarray]:
-    """Of each instruction: STRONG and NARROW; these and CONSTANT."""
-    strong = np.array([_is_strong(i) for i in program.instrs], np.int64)
-    return strong, strong | constant_stores(program.instrs)
-
-
-def _is_strong(instr) -> int:
-    if instr is None:
-        return 0
-    strong = instr.op in ("atom", "red") or (instr.op in ("ld", "st") and STRONG_MODIFIERS & set(instr.mods))
-    return (STRONG | (NARROW if "cta" in instr.mods else 0)) if strong else 0
+def _flags(program) -> tuple[list[Ordering], np.ndarray, np.ndarray]:
+    """Of each instruction: what it synchronises; that as STRONG and NARROW; these and CONSTANT."""
+    orderings = [ordering(i) for i in program.instrs]
+    strong = np.array([STRONG * o.strong | NARROW * o.narrow for o in orderings], np.int64)
+    return orderings, strong, strong | constant_stores(program.instrs)
 
 
 def constant_stores(instrs: list) -> np.ndarray:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from ptxsim.checks.race.async_work import Issued, spans_of
+from ptxsim.checks.race.async_work import Issued, byte_ranges
 from ptxsim.checks.race.shadow_bytes import SHARED
 from ptxsim.checks.race.shadow_order import STRONG
 from ptxsim.checks.race.vector_clocks import Stamp
 from ptxsim.events.observer import Observer
+from ptxsim.events.records import BulkCopy, CopyArrival, Place, SharedSpan
 from ptxsim.jit.bytecode import LOG_PLACE
 from ptxsim.units.bulk_groups import bulk_groups
 
@@ -25,71 +25,60 @@ class BulkCopies(Observer):
 
     def __init__(self, races):
         self.races, self.history = races, races.history
-        self.shared_spans: dict[tuple, tuple] = {}  # (chunks, rank) -> chunks, their spans
+        self.known: dict[SharedSpan, np.ndarray] = {}  # byte ranges in the shadow
 
     def start(self, cluster) -> None:
         self.clocks, self.transfers = self.races.clocks, self.races.transfers
-        self.latest: Any = None  # Issued
 
-    def tma_issue(self, cluster, split, kind: str, tmap, start, ranks: list[int], offset: int) -> Issued:
-        op = self.latest = Issued.of(kind, split, self.clocks)
-        op.tmap, op.start, op.ranks, op.offset = tmap, start, ranks, offset
-        if kind == "store":
+    def copy_issue(self, cluster, split, copy: BulkCopy) -> Issued:
+        op = Issued.of(copy.kind, split, self.clocks)
+        op.copy = copy
+        if copy.kind == "store":
             op.epoch = bulk_groups(cluster, split.thread).committed + 1
-        if split.instr.op == "red" or "reduce" in split.instr.mods:
+        if copy.reduces:
             op.flags |= STRONG
-        return op
-
-    def will_signal(self, cluster, split, kind: str, places: list) -> None:
-        """The barriers of the load that was just issued."""
-        if kind != "load":
-            return
-        for place in places:
+        for place in copy.barriers:
             self.races.barrier_init.used(split, 1 << split.leader, place, "TMA load")
-        self.latest.bars = dict(zip(self.latest.ranks, places, strict=True))
+        return op
 
     def async_arrive(self, cluster, place, token) -> None:
         if token is not None:
             self.clocks.signal(place).deliver(token.thread_clock)
 
-    def async_write(self, cluster, token: Issued, rank: int, offset: int, size: int) -> None:
-        self._arrives_on(cluster, token, rank)
-        first = offset + rank * self.history.window
-        self.history.spans(SHARED, np.array([[first, first + size]], np.int64), True, token)
+    def copy_read(self, cluster, token: Issued, copy: BulkCopy) -> None:
+        assert copy.source is not None
+        if copy.kind == "load":  # a copy between CTAs is done, source and all, when its bytes are announced
+            self._arrives_on(cluster, token, copy.barriers[0])
+        else:
+            self._acts_as("source", token)
+        self._touch(copy.source, False, token)
 
-    def _arrives_on(self, cluster, token: Issued, rank: int) -> None:
+    def copy_write(self, cluster, token: Issued, copy: BulkCopy) -> None:
+        for target, place in zip(copy.targets, copy.barriers, strict=True):
+            self._arrives_on(cluster, token, place)
+            self._touch(target, True, token)
+            if target is copy.targets[0]:
+                self.history.box(copy.tensor, copy.start, False, token)
+        if copy.kind == "store":
+            self._acts_as("result", token)
+            self.history.box(copy.tensor, copy.start, True, token)
+
+    def _arrives_on(self, cluster, token: Issued, place: Place) -> None:
         """The agent of a write is the barrier that its bytes reach, in its present phase."""
-        assert token.bars is not None  # of a load
-        place = token.bars[rank]
         barrier = cluster.mbarriers.get(place)
         token.queue, token.epoch = self.clocks.column("bytes", place), barrier.phase + 1 if barrier else 1
         self.transfers.remember(token)
 
-    def tma_write(self, cluster, token: Issued, rank: int, chunks: np.ndarray) -> None:
-        self._arrives_on(cluster, token, rank)
-        self._shared_chunks(rank, chunks, True, token)
-        if rank == token.ranks[0]:
-            self.history.box(token.tmap, token.start, False, token)
-
-    def tma_read(self, cluster, token: Issued, rank: int, chunks: np.ndarray) -> None:
-        if token.kind == "load":  # a copy between CTAs is done, source and all, when its bytes are announced
-            self._arrives_on(cluster, token, token.ranks[0])
-        else:
-            token.queue = self.clocks.column("source", token.thread)
-            self.transfers.remember(token)
-        self._shared_chunks(rank, chunks, False, token)
-
-    def tma_global(self, cluster, token: Issued, tmap, start) -> None:
-        token.queue = self.clocks.column("result", token.thread)
+    def _acts_as(self, kind: str, token: Issued) -> None:
+        """The agent of a store is this queue of its thread."""
+        token.queue = self.clocks.column(kind, token.thread)
         self.transfers.remember(token)
-        self.history.box(tmap, start, True, token)
 
-    def _shared_chunks(self, rank: int, chunks: np.ndarray, write: bool, op: Issued) -> None:
-        key = id(chunks), rank
-        known = self.shared_spans.get(key)
-        if known is None or known[0] is not chunks:
-            known = self.shared_spans[key] = chunks, spans_of(chunks, rank * self.history.window)
-        self.history.spans(SHARED, known[1], write, op)
+    def _touch(self, span: SharedSpan, write: bool, op: Issued) -> None:
+        known = self.known.get(span)
+        if known is None:
+            known = self.known[span] = byte_ranges(span, self.history.window)
+        self.history.spans(SHARED, known, write, op)
 
     def bulk_wait(self, cluster, split, allowed: int, reading: bool) -> None:
         for lane in split.lanes.tolist():
@@ -167,16 +156,14 @@ class ThreadCopies(Observer):
         agents = token.agents[mine]
         self.clocks.learn(agents, token.queues + agents, token.epochs[mine])
 
-    def will_signal(self, cluster, split, kind: str, places: list) -> None:
-        """One arrival of each lane, later: it comes after this lane's copies so far, but not after what the
-        lane did before (PTX ISA 8.9.1.1).
+    def cp_async_signal(self, cluster, split, arrival: CopyArrival) -> None:
+        """Each arrival comes after its lane's copies so far, but not after what the lane did before (PTX ISA
+        8.9.1.1).
         """
-        if kind != "cp.async":
-            return
-        for agent, place in zip(self.clocks.agents(split).tolist(), places, strict=False):
+        for agent, place in zip(self.clocks.agents(split).tolist(), arrival.places, strict=False):
             after = Stamp(self.clocks.clock[agent].copy(), self.clocks.thread_clock[agent].copy())
             brings = Stamp(self._copies_of(agent), after.thread_clock)
-            if "noinc" in split.instr.mods:
+            if not arrival.counted:
                 coming = self.clocks.signal(place).coming
                 coming.setdefault(agent, deque()).append((after, brings, split.row))
             else:
@@ -191,10 +178,10 @@ class ThreadCopies(Observer):
         clock[-1] = self.last[agent]
         return clock
 
-    def cp_async_arrive(self, cluster, split, place, tokens: list[Copies]) -> None:
+    def cp_async_arrive(self, cluster, split, place, tokens: list[Copies], arrival: CopyArrival) -> None:
         (agent,) = self.clocks.agents(split)
         signal = self.clocks.signal(place)
-        if "noinc" in split.instr.mods:
+        if not arrival.counted:
             after, brings, row = signal.coming[agent].popleft()
             self.races.synchronization.arrive_later(cluster, place, brings, after, row)
         else:

@@ -7,13 +7,13 @@ completion: through the mbarrier it reports to, a commit, or a wait for its grou
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ptxsim.checks.race.shadow_order import ASYNC
 from ptxsim.checks.race.vector_clocks import Stamp, VectorClocks
+from ptxsim.events.records import BulkCopy, SharedSpan
 
 REMEMBERED = 64  # transfers per queue whose coordinates a report can still give
 
@@ -31,12 +31,8 @@ class Issued:
     queue: int = -1  # agent that it acts as
     epoch: int = 0
     flags: int = ASYNC
-    tmap: object = None
-    start: tuple = ()
-    ranks: Sequence[int] = ()  # CTAs whose shared memory a load fills
-    offset: int = -1  # of a copy: where it begins in shared memory
+    copy: BulkCopy | None = None
     stores: int = 0  # of threads of the cluster, when it was issued
-    bars: dict | None = None  # rank -> barrier that its bytes reach
 
     @classmethod
     def of(cls, kind: str, split, clocks: VectorClocks) -> Issued:
@@ -65,6 +61,14 @@ class Transfers:
         """The transfer or MMA that was an epoch of a queue, if it is recent and not `other`."""
         found = reversed(self.of_queue.get(queue, ()))
         return next((op for at, op in found if at == epoch and op.row == row and op is not other), None)
+
+
+def byte_ranges(span: SharedSpan, window: int) -> np.ndarray:
+    """Its bytes as `spans_of` gives them, where the windows of CTAs follow each other."""
+    base = span.rank * window
+    if span.inside:
+        return np.array([[base + span.first, base + span.last + 1]])
+    return spans_of(span.chunks, base)
 
 
 def spans_of(chunks: np.ndarray, base: int = 0) -> np.ndarray:

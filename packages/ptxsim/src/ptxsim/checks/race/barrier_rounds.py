@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.race.clock_rows import rows_of
 from ptxsim.events.observer import Observer
+from ptxsim.events.records import BarArrival
 
 _SETTLED = 2  # rounds in a row of which every arrival comes after the one that waits: later ones do too
 
@@ -41,17 +42,17 @@ class BarrierRounds(Observer):
         instrs = cluster.program.instrs
         self.looks = any(i is not None and i.op in ("bar", "barrier") and "arrive" in i.mods for i in instrs)
 
-    def bar_arrive(self, cluster, split, number: int) -> None:
+    def bar_arrive(self, cluster, split, arrival: BarArrival) -> None:
         if not self.looks or self.clocks.threads_per_agent > 1:
             return
-        key, agents = (split.cta, number), self.clocks.agents(split)
-        self.counts.setdefault(key, set()).add(cluster.unit_state[("bar", *key)].expected)
+        key, agents = (split.cta, arrival.number), self.clocks.agents(split)
+        self.counts.setdefault(key, set()).add(arrival.threads)
         self.arrived[key] = self.arrived.get(key, 0) + 1
         for waiting in self.open.get(key, ()):
             if (self.clocks.clock[rows_of(agents), waiting.agent] < waiting.epoch).any():
                 waiting.arrivals += 1
                 waiting.behind = -1
-        if "arrive" not in split.instr.mods:
+        if arrival.waits:
             agent = int(agents[0])
             epoch = int(self.clocks.clock[agent, agent])
             waiting = Waiting(agent, epoch, self.races.reporter.place(split), self.arrived[key])

@@ -159,7 +159,7 @@ def _same_issue(races, first: Access, second: Access, earlier, op) -> bool:
         return False
     if first.kind == "mma":
         return True
-    copies = [(w.start, w.offset) for w in (earlier, op) if w is not None and w.tmap is not None]
+    copies = [(w.copy.start, w.copy.offset) for w in (earlier, op) if w is not None and w.copy is not None]
     return len(copies) == 2 and copies[0] == copies[1]
 
 

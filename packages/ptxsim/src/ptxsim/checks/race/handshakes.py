@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.events.observer import Observer
-
-Place = tuple[int, int]
+from ptxsim.events.records import Arrival, PhaseWait, Place
 
 
 @dataclass
@@ -32,15 +31,16 @@ class Handshakes(Observer):
         self.handed: dict[int, dict[Place, Handed]] = {}
         self.waited: dict[int, int] = {}  # warp -> tick of its last wait
 
-    def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
-        if "expect_tx" in split.instr.mods:
+    def mbarrier_arrive(self, cluster, split, arrival: Arrival) -> None:
+        if arrival.announces is not None:
             return  # this one announces bytes, it hands nothing over
         self.tick += 1
-        agent = self.clocks.agent_of(split.warp * 32 + (lanes & -lanes).bit_length() - 1)
+        first = (arrival.lanes & -arrival.lanes).bit_length() - 1
+        agent = self.clocks.agent_of(split.warp * 32 + first)
         handed = Handed(self.tick, agent, self.clocks.epoch(agent), split.row)
-        self.handed.setdefault(split.warp, {})[place] = handed
+        self.handed.setdefault(split.warp, {})[arrival.place] = handed
 
-    def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+    def mbarrier_wait(self, cluster, split, wait: PhaseWait) -> None:
         self.tick += 1
         self.waited[split.warp] = self.tick
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.events.observer import Observer
+from ptxsim.events.records import Arrival, BulkCopy, Commit, CopyArrival, PhaseWait
 from ptxsim.machine.split import Location
 
 
@@ -65,21 +66,28 @@ class MissedPhases(Observer):
         ] = {}  # place -> waits; those of barriers that copies signal are not
         self.copied: set[tuple] = set()
 
-    def will_signal(self, cluster, split, kind: str, places: list) -> None:
-        self.copied.update(places)
+    def copy_issue(self, cluster, split, copy: BulkCopy) -> None:
+        self.copied.update(copy.barriers)
 
-    def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
-        number = lanes.bit_count()
+    def commit_issue(self, cluster, split, commit: Commit) -> None:
+        self.copied.update(commit.barriers)
+
+    def cp_async_signal(self, cluster, split, arrival: CopyArrival) -> None:
+        self.copied.update(arrival.places)
+
+    def mbarrier_arrive(self, cluster, split, arrival: Arrival) -> None:
+        place, number = arrival.place, arrival.lanes.bit_count()
         self.arrivals[place] = self.arrivals.get(place, 0) + number
         waits = () if place in self.copied else self.free.get(place, ())
-        agents = self.clocks.agents_of(split.warp, lanes) if waits else None
+        agents = self.clocks.agents_of(split.warp, arrival.lanes) if waits else None
         for free in waits:
             known = self.clocks.thread_clock[agents, free.wait.column]
             if not free.settled and (known < free.wait.count).any():
                 free.arrivals += number
                 free.bound = -1
 
-    def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+    def mbarrier_wait(self, cluster, split, wait: PhaseWait) -> None:
+        place = wait.place
         column = self.clocks.column("wait", split.warp)
         queue = self.clocks.queue(column)
         queue.count += 1
@@ -90,7 +98,7 @@ class MissedPhases(Observer):
             queue.count
         )  # of all its lanes: shfl and elect order them too
         phase = cluster.mbarriers[place].phase - 1
-        passed = Passed(column, queue.count, split.warp, lanes, split.row, phase)
+        passed = Passed(column, queue.count, split.warp, wait.lanes, split.row, phase)
         self.passed.setdefault(place, {})[split.warp] = passed
         if place not in self.copied:
             waits = [free for free in self.free.get(place, ()) if not free.settled]

@@ -11,7 +11,6 @@ Completion of an operation of the async proxy includes the fence in the other di
 
 from __future__ import annotations
 
-import functools
 from collections import deque
 from dataclasses import dataclass
 
@@ -19,6 +18,7 @@ import numpy as np
 
 from ptxsim.checks.race.shadow_bytes import MEMORY, SHARED
 from ptxsim.events.observer import Observer
+from ptxsim.events.records import Fence
 from ptxsim.jit.compiled import compiled
 
 _ROOM = 16  # fences per thread, at first
@@ -26,7 +26,7 @@ _REMEMBERED = 64  # fences of the same threads whose knowledge is kept
 
 
 @dataclass(eq=False)
-class Fence:
+class Executed:
     """One executed fence: what its threads knew."""
 
     agents: np.ndarray
@@ -50,17 +50,16 @@ class ProxyFences(Observer):
         self.epochs = {space: np.zeros((threads, _ROOM), np.int32) for space in (SHARED, MEMORY)}
         self.counts = {space: np.zeros(threads, np.int32) for space in (SHARED, MEMORY)}
         # by first, last and number of the threads
-        self.snapshots: dict[str, dict[tuple, deque[Fence]]] = {SHARED: {}, MEMORY: {}}
+        self.snapshots: dict[str, dict[tuple, deque[Executed]]] = {SHARED: {}, MEMORY: {}}
 
-    def fence(self, cluster, split, mods: set[str]) -> None:
-        if is_async_fence(mods):
-            self.record(self.clocks.agents(split), mods)
-
-    def record(self, agents: np.ndarray, mods: set[str]) -> None:
-        """These threads execute fence.proxy.async with these modifiers."""
+    def fence(self, cluster, split, fence: Fence) -> None:
+        spaces = [SHARED] * fence.shared_proxy + [MEMORY] * fence.global_proxy
+        if not spaces:
+            return
+        agents = self.clocks.agents(split)
         knew, copied = self._knew(agents), self._copied(agents)
         at = _next_epochs(self.clocks.clock, agents)
-        for space in fence_spaces(frozenset(mods)):
+        for space in spaces:
             while not _enter(self.epochs[space], self.counts[space], agents, at):
                 self.epochs[space] = np.pad(self.epochs[space], ((0, 0), (0, self.epochs[space].shape[1])))
                 self.races.history.describe()
@@ -68,7 +67,7 @@ class ProxyFences(Observer):
             kept = self.snapshots[space].get(key)
             if kept is None:
                 kept = self.snapshots[space][key] = deque(maxlen=_REMEMBERED)
-            kept.append(Fence(agents, at, knew, copied))
+            kept.append(Executed(agents, at, knew, copied))
 
     def _knew(self, agents: np.ndarray) -> np.ndarray:
         """What these threads know of threads. A thread's own epoch does not count: that fence is its own."""
@@ -141,17 +140,3 @@ def _enter(epochs, counts, agents, at):
         epochs[agent, counts[agent]] = at[i]
         counts[agent] += 1
     return True
-
-
-@functools.cache
-def fence_spaces(mods: frozenset[str]) -> tuple[str, ...]:
-    """State spaces that fence.proxy.async covers: the one it names, or all."""
-    if any("shared" in m for m in mods):
-        return (SHARED,)
-    if any("global" in m for m in mods):
-        return (MEMORY,)
-    return (SHARED, MEMORY)
-
-
-def is_async_fence(mods: set[str]) -> bool:
-    return "proxy" in mods and any(m.startswith("async") for m in mods)

@@ -8,6 +8,7 @@ from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.race.clock_rows import rows_of, with_epoch
 from ptxsim.checks.race.vector_clocks import Signal, Stamp
 from ptxsim.events.observer import Observer
+from ptxsim.events.records import Arrival, BarArrival, PhaseWait
 
 _COUNT = "init(count) is the number of arrivals per round, and who arrives again waits for the round before"
 _ROUND = "who arrives again (bar.arrive), or uses the id of others, waits first for who was there before"
@@ -35,13 +36,13 @@ class Synchronization(Observer):
         if members & ~seen:
             self.meetings[key] = [seen]
 
-    def bar_arrive(self, cluster, split, number: int) -> None:
-        key, agents = ("bar", split.cta, number), self.clocks.agents(split)
+    def bar_arrive(self, cluster, split, arrival: BarArrival) -> None:
+        key, agents = ("bar", split.cta, arrival.number), self.clocks.agents(split)
         column = self.clocks.column("bar", key) - self.clocks.threads
-        rounds, several = self.clocks.queues[column].count, cluster.unit_state[key].expected != 32
+        rounds, several = self.clocks.queues[column].count, arrival.threads != 32
         whole = split.mask == cluster.alive[split.warp]  # else it is part of a warp, which is an error
         if rounds and several and whole and self._least(agents, column) < rounds:
-            self._luck_at_barrier(split, number)
+            self._luck_at_barrier(split, arrival.number)
         self.clocks.release_into(self.clocks.signal(key), agents)
         self.meetings.setdefault(key, []).append((split.index, agents))
 
@@ -97,13 +98,14 @@ class Synchronization(Observer):
         agent = self.clocks.agent_of(split.warp * 32 + lane)
         self.clocks.signals[place] = Signal(initialised=(agent, self.clocks.epoch(agent)))
 
-    def mbarrier_arrive(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
-        clocks, agents = self.clocks, self.clocks.agents_of(split.warp, lanes)
+    def mbarrier_arrive(self, cluster, split, arrival: Arrival) -> None:
+        place = arrival.place
+        clocks, agents = self.clocks, self.clocks.agents_of(split.warp, arrival.lanes)
         signal = clocks.signal(place)
         self._ends(cluster, place, signal, agents)
         if signal.published is not None:
             self._late(cluster, signal, place, agents, split.row)
-        if relaxed:
+        if not arrival.releases:
             signal.relaxed |= zip(agents.tolist(), clocks.clock[agents, agents].tolist(), strict=True)
             signal.arrive(clocks.release(agents, clock=False))
             return
@@ -168,14 +170,15 @@ class Synchronization(Observer):
         finding = reporter.add("mbarrier", "review", message, _COUNT, None, ("luck", place[1]), barrier=name)
         finding.where = finding.where or reporter.row_place(cluster, place[0], row)
 
-    def mbarrier_wait(self, cluster, split, lanes: int, place, relaxed: bool) -> None:
+    def mbarrier_wait(self, cluster, split, wait: PhaseWait) -> None:
+        place = wait.place
         signal = self.clocks.signal(place)
         signal.awaited = True
         if signal.coming and self.clocks.threads_per_agent == 1:
             self._doubt_coming(cluster, signal, place)
         signal.taken = cluster.mbarriers[place].phase
-        agents = self.clocks.agents_of(split.warp, lanes)
-        self.clocks.acquire(agents, self._relied_on(place, agents, signal), clock=not relaxed)
+        agents = self.clocks.agents_of(split.warp, wait.lanes)
+        self.clocks.acquire(agents, self._relied_on(place, agents, signal), clock=wait.acquires)
 
     def _relied_on(self, place, agents: np.ndarray, signal: Signal) -> Stamp | None:
         """What a wait of these threads gives them: of the phase that is complete, or of an earlier one of the
@@ -200,8 +203,8 @@ class Synchronization(Observer):
             if known < phase and signal.published is not None:
                 self._doubt(cluster, signal, place, after.clock[None], after.thread_clock[None], row, brings)
 
-    def mbarrier_blocked(self, cluster, split, lanes: int, place, parity: int) -> None:
-        self.clocks.signal(place).awaited = True
+    def mbarrier_blocked(self, cluster, split, wait: PhaseWait) -> None:
+        self.clocks.signal(wait.place).awaited = True
 
     def phase_complete(self, cluster, place) -> None:
         signal = self.clocks.signal(place)

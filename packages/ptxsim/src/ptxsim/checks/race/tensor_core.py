@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import numpy as np
 
-from ptxsim.checks.race.async_work import Issued, spans_of
+from ptxsim.checks.race.async_work import Issued, byte_ranges, spans_of
 from ptxsim.checks.race.clock_rows import joined, most, with_epoch
 from ptxsim.checks.race.shadow_bytes import SHARED
 from ptxsim.checks.race.shadow_order import SERIAL
 from ptxsim.checks.race.shadow_tmem import rectangle
 from ptxsim.checks.race.vector_clocks import Stamp
 from ptxsim.events.observer import Observer
-from ptxsim.events.records import Footprint, Rectangle, SharedSpan
+from ptxsim.events.records import Commit, Footprint, Rectangle, SharedSpan
 from ptxsim.machine.tensor_memory import COLUMNS, LANES
 
 _IN_FLIGHT = 64  # wgmma instructions of a warpgroup that can be waited for
@@ -32,7 +31,6 @@ class Tcgen05(Observer):
     def start(self, cluster) -> None:
         self.clocks, self.transfers = self.races.clocks, self.races.transfers
         self.issued: dict[int, Issued] = {}
-        self.latest: Any = None  # Issued: commit
         self.last: Issued | None = None  # MMA whose clocks are its own
         self.state: tuple | None = None  # of its thread, behind it
 
@@ -61,22 +59,17 @@ class Tcgen05(Observer):
         self.state = thread, state[1] + 1, clocks.changes, stores
         return item
 
-    def commit_issue(self, cluster, split) -> Issued:
-        item = self.latest = Issued.of("commit", split, self.clocks)
+    def commit_issue(self, cluster, split, commit: Commit) -> Issued:
+        item = Issued.of("commit", split, self.clocks)
         threads, queue = self.clocks.threads, self.tmem.mma_queue(item.thread)
         item.queue, item.epoch = queue, self.clocks.queue(queue).count
         item.clock = with_epoch(item.clock, queue, item.epoch)
         item.thread_clock = with_epoch(item.thread_clock, queue - threads, item.epoch)
-        return item
-
-    def will_signal(self, cluster, split, kind: str, places: list) -> None:
-        """The barriers of the commit that was just issued."""
-        if kind != "commit":
-            return
-        for place in places:
+        for place in commit.barriers:
             self.races.barrier_init.used(split, 1 << split.leader, place, "tcgen05.commit")
-        known = self.transfers.commits.setdefault(self.latest.queue, [])
-        known += [(self.latest.epoch, place) for place in places]
+        known = self.transfers.commits.setdefault(queue, [])
+        known += [(item.epoch, place) for place in commit.barriers]
+        return item
 
     def async_arrive(self, cluster, place, token) -> None:
         if token is not None:
@@ -163,7 +156,7 @@ class Wgmma(Observer):
     def wgmma_read(self, cluster, token: Issued, span: SharedSpan) -> None:
         known = self.spans.get(span)
         if known is None:
-            known = self.spans[span] = spans_of(span.chunks, span.rank * self.history.window)
+            known = self.spans[span] = byte_ranges(span, self.history.window)
         self.history.spans(SHARED, known, False, token)
 
     def wgmma_wait(self, cluster, split, token: Issued) -> None:

@@ -11,6 +11,7 @@ from ptxsim.checks.race.async_work import Issued
 from ptxsim.checks.race.clock_rows import most
 from ptxsim.checks.race.shadow_tmem import TmemShadow, enter, rectangle, touch_cells
 from ptxsim.events.observer import Observer
+from ptxsim.events.records import TmemCells
 from ptxsim.isa.address_map import RANK_SHIFT, SHARED_BASE
 from ptxsim.machine.tensor_memory import COLUMNS, LANES
 
@@ -22,7 +23,7 @@ class TensorMemoryAccesses(Observer):
 
     def __init__(self, races):
         self.races = races
-        self.cells: dict[tuple, np.ndarray] = {}  # cells of instructions
+        self.cells: dict[TmemCells, np.ndarray] = {}  # of the shadow
 
     def start(self, cluster) -> None:
         self.clocks = self.races.clocks
@@ -89,8 +90,12 @@ class TensorMemoryAccesses(Observer):
 
     # ---- threads ----
 
-    def tmem_issue(self, cluster, split, kind: str, registers: tuple) -> None:
-        clocks, agents = self.clocks, self.clocks.agents(split)  # .sync: all lanes have come here
+    def tmem_issue(self, cluster, split, cells: TmemCells, write: bool) -> None:
+        kind, clocks, agents = (
+            "st" if write else "ld",
+            self.clocks,
+            self.clocks.agents(split),
+        )  # .sync: all lanes have come here
         before, usable = most(clocks.clock, agents), most(clocks.tcgen05_clock, agents)
         op = Issued(kind, split.row, int(agents[0]), before, _NOTHING, usable)
         op.queue = clocks.column(kind, split.warp)
@@ -102,14 +107,12 @@ class TensorMemoryAccesses(Observer):
         self.pending.setdefault((kind, split.warp), deque()).append(op)
         self.latest[kind, split.warp] = op
 
-    def tmem_access(self, cluster, split, cells, write: bool, row: int) -> None:
+    def tmem_access(self, cluster, split, cells: TmemCells, write: bool) -> None:
         op = self.pending["st" if write else "ld", split.warp].popleft()
-        lanes, columns = cells
-        key = (row, split.cta, int(lanes.flat[0]), int(columns.flat[0]))
-        if key not in self.cells:
-            block = (split.cta * (LANES // 16) + lanes // 16) * COLUMNS + columns
-            self.cells[key] = np.unique(block.astype(np.int64))
-        self.touch(self.cells[key], write, op)
+        if cells not in self.cells:
+            block = (cells.rank * (LANES // 16) + cells.lanes // 16) * COLUMNS + cells.columns
+            self.cells[cells] = np.unique(block.astype(np.int64))
+        self.touch(self.cells[cells], write, op)
 
     def tmem_alloc(self, cluster, split, start: int, columns: int, place, group: int) -> None:
         """The lanes of the warp meet (it is .sync.aligned), then the address is written to shared memory."""

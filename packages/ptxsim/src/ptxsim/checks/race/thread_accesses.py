@@ -6,6 +6,7 @@ import numpy as np
 
 from ptxsim.checks.race.vector_clocks import Stamp
 from ptxsim.events.observer import Observer
+from ptxsim.events.records import Fence
 from ptxsim.isa.address_map import GLOBAL_BASE
 from ptxsim.jit import bytecode
 
@@ -19,7 +20,7 @@ class ThreadAccesses(Observer):
         self.synchronises = bool(self.history.strong.any())
 
     def start(self, cluster) -> None:
-        self.clocks, self.instrs = self.races.clocks, cluster.program.instrs
+        self.clocks = self.races.clocks
         self.released: dict[int, Stamp] = {}  # place -> what strong writes released there
         self.flags_seen: dict[int, set[int]] = {}  # agent -> clusters whose flags it saw, without acquire
 
@@ -43,24 +44,21 @@ class ThreadAccesses(Observer):
 
     def _before_strong(self, entry) -> None:
         """A strong read may acquire what was released at its place."""
-        instr = self.instrs[int(entry[bytecode.LOG_ROW])]
-        if instr.op not in ("ld", "atom"):
+        how = self.history.orderings[int(entry[bytecode.LOG_ROW])]
+        if not how.reads:
             return
         place, agent = int(entry[bytecode.LOG_PLACE]), self.clocks.agent_of(int(entry[bytecode.LOG_THREAD]))
-        acquires = bool({"acquire", "acq_rel"} & set(instr.mods))
-        self.clocks.acquire(agent, self.released.get(place), clock=acquires)
-        if acquires:
+        self.clocks.acquire(agent, self.released.get(place), clock=how.acquires)
+        if how.acquires:
             self.history.others[list(self.flags.get(place, ()))] = 1
             return
         seen, others = list(self.flags.get(place, ())), self.history.others
         self.flags_seen.setdefault(agent, set()).update(seen)
-        if (
-            instr.op == "atom"
-        ):  # who takes the last ticket has seen all others: chips then read what they wrote
+        if how.writes:  # atom: who takes the last ticket has seen all others: chips then read what they wrote
             others[seen] = np.where(others[seen], others[seen], 2)
 
-    def fence(self, cluster, split, mods: set[str]) -> None:
-        if "proxy" in mods or "mbarrier_init" in mods:
+    def fence(self, cluster, split, fence: Fence) -> None:
+        if not fence.threads:
             return
         agents = self.clocks.agents(split)
         self.clocks.fence(agents)
@@ -69,13 +67,12 @@ class ThreadAccesses(Observer):
 
     def _after_strong(self, entry) -> None:
         """A strong write releases."""
-        instr = self.instrs[int(entry[bytecode.LOG_ROW])]
-        if instr.op not in ("st", "atom", "red"):
+        how = self.history.orderings[int(entry[bytecode.LOG_ROW])]
+        if not how.writes:
             return
         place, agent = int(entry[bytecode.LOG_PLACE]), self.clocks.agent_of(int(entry[bytecode.LOG_THREAD]))
-        releases = bool({"release", "acq_rel"} & set(instr.mods))
-        stamp = self.clocks.release(agent, clock=releases)
+        stamp = self.clocks.release(agent, clock=how.releases)
         self.released[place] = self.released[place].joined(stamp) if place in self.released else stamp
         relaxed = self.clocks.relaxed.get(agent)
-        if place >= GLOBAL_BASE and (releases or (relaxed and relaxed.fence is not None)):
+        if place >= GLOBAL_BASE and (how.releases or (relaxed and relaxed.fence is not None)):
             self.flags.setdefault(place, set()).update(np.flatnonzero(self.history.others).tolist())

@@ -87,9 +87,9 @@ def coordinates(races, access: Access) -> str:
     if access.kind not in COPIES:
         return ""
     op = races.transfers.find(access.agent, access.epoch, access.row)
-    if op is None or op.tmap is None:
+    if op is None or op.copy is None:
         return ""
-    return f" of {op.tmap.box_text(op.start)}"
+    return f" of {op.copy.tensor.box_text(op.copy.start)}"
 
 
 def place_of_conflict(races, space: str, position: int) -> tuple[str, str, int]:

@@ -7,45 +7,38 @@ names. What the program's text says (the modifiers at a row) it leaves out.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
-
-import numpy as np
 
 from ptxsim.events.bus import EVENTS, MAKE_TOKENS, written_out
 
 _PARTS = {  # parameter -> what identifies it; what is not listed stands for itself
     "cluster": "",
-    "mods": "",  # the row says them
-    "registers": "",  # so it does these
+    "fence": "",  # the row says it
     "split": "split.row, split.warp, split.mask",
     "token": "token and token[-1]",
     "tokens": "tuple([token[-1] for token in tokens])",
-    "places": "tuple(places)",
-    "ranks": "tuple(ranks)",
+    "copy": "form(copy.tensor, copy.start), copy.offset, copy.size, copy.source, copy.targets, copy.barriers",
     "waiting": "tuple([s.index for s in waiting])",
-    "chunks": "number(chunks)",
-    "cells": "int(cells[0].flat[0]), int(cells[1].flat[0])",  # the row says the shape
     "work": "work.footprint, work.accumulates, work.partial",
     "works": "len(works), works[0].where.warp, works[0].where.mask",  # those of a thread come in order
     "log": "inside(log)",
     "reads": "inside(reads)",
     "writes": "inside(writes)",
 }
-_OF_BOXES = {"tmap": "form(tmap, start)", "start": ""}  # the same, of events with a tensor map
-_BARRIER = "state(cluster.mbarriers.get(place))"
+_BY_TOKEN = {"copy": ""}  # the same, of events with a token: it says the rest
+_BARRIER = "state(cluster.mbarriers.get({}))"
 _BESIDES = {  # event -> what an observer can read of the cluster then
-    **dict.fromkeys(("mbarrier_init", "mbarrier_arrive", "mbarrier_wait", "mbarrier_blocked"), _BARRIER),
-    **dict.fromkeys(("phase_complete", "async_arrive", "cp_async_arrive"), _BARRIER),
-    "bar_arrive": "split.index, cluster.alive[split.warp], "
-    "cluster.unit_state['bar', split.cta, number].expected",
+    **dict.fromkeys(("mbarrier_wait", "mbarrier_blocked"), _BARRIER.format("wait.place")),
+    **dict.fromkeys(("mbarrier_init", "phase_complete", "async_arrive"), _BARRIER.format("place")),
+    "mbarrier_arrive": _BARRIER.format("arrival.place"),
+    "cp_async_arrive": _BARRIER.format("place"),
+    "bar_arrive": "split.index, cluster.alive[split.warp]",
     "warp_sync": "cluster.alive[split.warp]",
 }
 _GLOBAL = {  # event -> what it adds to the footprint; logs add theirs in `inside`
-    "tma_issue": "if kind == 'load': box(split.row, tmap, start, False)",
-    "tma_global": "box(token[-1][1], tmap, start, True)",
+    "copy_issue": "if copy.kind == 'load': box(split.row, copy.tensor, copy.start, False)",
+    "copy_write": "if copy.kind == 'store': box(token[-1][1], copy.tensor, copy.start, True)",
 }
-MOST_ARRAYS = 2048  # of Numbers
 COMPARE = "if following() != key: differs(key)"
 RECORD = "append(key)"
 OURS = [name for name in EVENTS if name not in ("start", "finish")]
@@ -57,7 +50,7 @@ def function(name: str, does: str, space: dict, whole: Callable | None = None) -
     It is written out, as events/bus.py says. Tokens are numbered: (number, row) comes last in a token.
     """
     parameters = EVENTS[name]
-    says = _PARTS | (_OF_BOXES if "tmap" in parameters else {})
+    says = _PARTS | (_BY_TOKEN if "token" in parameters else {})
     parts = [repr(name), *(says.get(p, p) for p in parameters), _BESIDES.get(name, "")]
     given, told = ", ".join(parameters), f"tell_{name}"
     lines = [
@@ -93,27 +86,3 @@ def form(tmap, start: tuple[int, ...]) -> tuple:
             (min(s, 0), max(s + b - d, 0)) for s, b, d in zip(start, tmap.box, tmap.dims, strict=True)
         )
     return tmap.segment, tmap.box, tmap.element_strides, tmap.swizzle, tmap.dtype, out
-
-
-class Numbers:
-    """Numbers arrays by content; nearly all come from caches, so that their identity says it."""
-
-    def __init__(self):
-        self.known: dict[int, tuple[np.ndarray, int]] = {}
-        self.contents: dict[tuple, int] = {}
-        self.next = itertools.count().__next__  # no number stands for two contents
-
-    def __call__(self, array: np.ndarray) -> int:
-        known = self.known.get(id(array))
-        if known is None or known[0] is not array:
-            known = self.known[id(array)] = array, self._of_content(array)
-        return known[1]
-
-    def _of_content(self, array: np.ndarray) -> int:
-        for kept in (self.known, self.contents):
-            if len(kept) >= MOST_ARRAYS:
-                kept.clear()
-        content = array.shape, array.dtype.str, array.tobytes()
-        if content not in self.contents:
-            self.contents[content] = self.next()
-        return self.contents[content]

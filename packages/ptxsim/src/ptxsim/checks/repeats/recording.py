@@ -13,7 +13,7 @@ import operator
 from collections import deque
 
 from ptxsim.checks.race.across_processes import detector
-from ptxsim.checks.repeats.event_keys import COMPARE, OURS, RECORD, Numbers, end, form, function, state
+from ptxsim.checks.repeats.event_keys import COMPARE, OURS, RECORD, end, form, function, state
 from ptxsim.checks.repeats.footprint import Footprint
 from ptxsim.checks.repeats.global_rows import GlobalRows
 from ptxsim.events.bus import Bus
@@ -53,7 +53,7 @@ class Recordings:
         self.separate = GlobalRows()
         self.known: list[list[tuple]] = []
         self.held = 0  # bytes of the accesses of those
-        space = {"state": state, "form": form, "number": Numbers(), "inside": self._inside}
+        space = {"state": state, "form": form, "inside": self._inside}
         space |= {"box": self.footprint.box, "differs": self._differs}
         self.recording, self.comparing = dict(space), dict(space)  # what the listeners see as global names
         record = {name: function(name, RECORD, self.recording, getattr(checker, name)) for name in OURS}

@@ -1,0 +1,94 @@
+"""Where the boxes of tensor copies lie: their rows in shared memory, their elements in global memory."""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from ptxsim.events.records import SharedSpan, Tensor
+from ptxsim.machine.im2col_map import Im2colMap
+from ptxsim.machine.tensor_map import TensorMap
+from ptxsim.units.tma_im2col import pieces
+
+_ELEMENT_BITS = {0: 0, 32: 1, 64: 3, 128: 7}  # address bits 7.. that a swizzle folds onto bits 4..
+
+
+class Rows(NamedTuple):
+    """Rows of a box, from `first` to `last`, as it lies in shared memory from `offset` on."""
+
+    offset: int
+    inner: int  # bytes of a row
+    swizzle: int
+    first: int
+    last: int
+
+
+@functools.lru_cache(maxsize=4096)
+def span_of(rank: int, rows: Rows) -> SharedSpan:
+    """Their chunks (rows, chunks of a row) in the window of a CTA."""
+    number, inner = np.arange(rows.first, rows.last), np.arange(0, rows.inner, 16)
+    address = rows.offset + number[:, None] * rows.inner + inner[None, :]
+    return SharedSpan.of(rank, (address ^ (((address >> 7) & _ELEMENT_BITS[rows.swizzle]) << 4)) >> 4)
+
+
+def box_rows(offset: int, tmap: TensorMap) -> Rows:
+    """The whole box of a tensor map."""
+    inner = -(-tmap.box[0] // tmap.element_strides[0]) * tmap.dtype.itemsize
+    return Rows(offset, inner, tmap.swizzle, 0, tmap.box_bytes // inner)
+
+
+def box_index(tmap: Tensor, start: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """(byte offsets, inside?) of every row of a box, and of elements along the innermost dimension.
+
+    Returns offsets (rows, inner elements) into the tensor's memory and a mask of the same shape.
+    """
+    size = tmap.dtype.itemsize
+    offsets, inside = np.zeros(1, np.int64), np.ones(1, bool)
+    for axis in reversed(range(tmap.rank)):
+        position = start[axis] + np.arange(0, tmap.box[axis], tmap.element_strides[axis])
+        step = size if axis == 0 else tmap.strides[axis - 1]
+        good = (position >= 0) & (position < tmap.dims[axis])
+        offsets = (offsets[:, None] + position * step).reshape(-1)
+        inside = (inside[:, None] & good).reshape(-1)
+    inner = -(-tmap.box[0] // tmap.element_strides[0])
+    return offsets.reshape(-1, inner), inside.reshape(-1, inner)
+
+
+class Part(NamedTuple):
+    """What an instruction copies, or a part of that: one box, and where its rows lie."""
+
+    tmap: TensorMap
+    start: tuple[int, ...]
+    rows: Rows
+
+
+def boxes(tmap: TensorMap, start: tuple[int, ...], offset: int) -> list[Part]:
+    """Of an instruction with a tiled map: a box, or four rows."""
+    if len(start) == tmap.rank:
+        return [Part(tmap, start, box_rows(offset, tmap))]
+    inner = tmap.box[0] * tmap.dtype.itemsize
+    column, *four = start
+    return [
+        Part(tmap, (column, row), Rows(offset, inner, tmap.swizzle, i, i + 1)) for i, row in enumerate(four)
+    ]
+
+
+def columns(
+    cluster, split, tmap: Im2colMap, start: tuple[int, ...], offset: int, mode: str, offsets
+) -> list[Part]:
+    """Of an im2col copy: the runs of pixels that it takes; none after a finding."""
+    inner, first, parts = tmap.box[0] * tmap.dtype.itemsize, 0, []
+    for tiled, at, count in pieces(cluster, split, tmap, start, mode, offsets) or []:
+        parts.append(Part(tiled, at, Rows(offset, inner, tmap.swizzle, first, first + count)))
+        first += count
+    return parts
+
+
+def end_of(parts: list[Part]) -> int:
+    """Where the last byte of these lies in shared memory, and one more; 0 for none."""
+    if not parts:
+        return 0
+    rows = parts[-1].rows
+    return span_of(0, rows._replace(first=0)).last + 1

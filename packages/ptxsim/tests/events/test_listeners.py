@@ -1,0 +1,52 @@
+"""Listeners read records: none looks at the modifiers of an instruction when an event reaches it."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import ptxsim
+from ptxsim.events.bus import EVENTS
+
+SOURCE = Path(ptxsim.__file__).parent
+ROOMS = ("checks", "trace", "timing", "grid", "report", "causes")
+BEFORE_A_RUN = {"start"}  # what a program holds may be asked once, before it runs
+
+
+def listeners() -> list[tuple[str, ast.ClassDef]]:
+    found = []
+    for room in ROOMS:
+        for file in sorted((SOURCE / room).rglob("*.py")):
+            for node in ast.walk(ast.parse(file.read_text())):
+                methods = {f.name for f in _body(node) if isinstance(f, ast.FunctionDef)}
+                if isinstance(node, ast.ClassDef) and methods & set(EVENTS) - BEFORE_A_RUN:
+                    found.append((f"{file.relative_to(SOURCE)}:{node.name}", node))
+    return found
+
+
+def _body(node: ast.AST) -> list:
+    return node.body if isinstance(node, ast.ClassDef) else []
+
+
+def decodes(handler: ast.AST) -> list[str]:
+    """Looks at what an instruction says: its modifiers, operands, or which one it is."""
+    return [
+        n.attr for n in ast.walk(handler) if isinstance(n, ast.Attribute) and n.attr in ("mods", "operands")
+    ]
+
+
+@pytest.mark.parametrize(
+    "name, listener", listeners(), ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_a_listener_decodes_no_instruction(name, listener):
+    handlers = [f for f in listener.body if isinstance(f, ast.FunctionDef) and f.name in EVENTS]
+    assert {f.name: decodes(f) for f in handlers if f.name not in BEFORE_A_RUN and decodes(f)} == {}
+
+
+def test_decoding_is_noticed():
+    handler = ast.parse("def fence(self, cluster, split, fence):\n    return 'proxy' in split.instr.mods")
+    assert decodes(handler) == ["mods"]
+
+
+def test_there_are_listeners():
+    assert len(listeners()) > 20
