@@ -105,7 +105,8 @@ KINDS: dict[str, tuple[int, Callable[[random.Random], Made]]] = {  # name -> (ho
 
 
 def make(folder: Path, count: int, seed: int) -> None:
-    rng, expected, kept = random.Random(seed), {}, 0.0
+    rng, kept = random.Random(seed), 0.0
+    expected: dict = {}
     folder.mkdir(parents=True)
     for kind, (share, maker) in KINDS.items():
         kept += share * count / sum(share for share, _ in KINDS.values())
