@@ -30,7 +30,7 @@ from tirxlab.version import lab_version
 try:
     import resource
 except ModuleNotFoundError:  # Windows
-    resource = None
+    resource = None  # type: ignore[assignment]
 
 LEAST_SECONDS = 30  # that a step's runs get after others that were too slow
 NOT_SHUT_IN = (
@@ -111,7 +111,8 @@ def _not_done(steps: list[StepGrade]) -> str:
 
 def _first_look(text: str, chosen: tuple[int, ...]) -> tuple[dict[int, StepGrade], str]:
     """Which steps are there to run, from the text alone; and what is wrong with the file as a whole."""
-    rubric, problem, found = load_rubric(), "", None
+    rubric, problem = load_rubric(), ""
+    found: dict[int, str] = {}
     try:
         found = sections(text)
     except StepError as error:
@@ -278,7 +279,7 @@ def judge_step(work: list[tuple[Run, Built | None]]) -> Result | Built:
         return failed
     done = []
     for run, built in work:
-        done.append((run, judge(run, built.artifact)))
+        done.append((run, judge(run, built.artifact)))  # type: ignore[union-attr]  # all are built by now
         if not done[-1][1].right:
             break
     return Result(done)

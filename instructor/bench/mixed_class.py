@@ -131,7 +131,8 @@ def mix(light: bool) -> dict[str, tuple[int, Callable[[random.Random], Made]]]:
 
 
 def make(folder: Path, count: int, seed: int, light: bool) -> None:
-    rng, expected, kept = random.Random(seed), {}, 0.0
+    rng, kept = random.Random(seed), 0.0
+    expected: dict = {}
     folder.mkdir(parents=True)
     kinds = mix(light)
     for kind, (share, maker) in kinds.items():

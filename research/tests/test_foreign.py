@@ -23,6 +23,7 @@ REVIEWS = {  # compiler -> (kind, words) of what its kernels leave to review
         ("async-pending", "before tcgen05.wait::ld"),
         ("proxy-fence", "no fence.proxy.async for .shared::cta"),
         ("proxy-fence", "fence.proxy.async ran after the barrier"),
+        ("mbarrier", "neither fence.mbarrier_init nor fence.proxy.async"),
     },
     "nvidia-cutlass-dsl": {
         ("race", "no tcgen05.fence::after_thread_sync between the wait"),

@@ -57,6 +57,10 @@ _STORE = (
     r"( *with Tx\.thread\(parent=\"warp\"\)\[Tx\.ptx\.elect_sync\(\)\]:\n"
     r"(?: *d_\w+ = .*\n)* *Tx\.copy_async\(\n? *D\[)"
 )
+_PROXY_FENCE = r"( *)Tx\.ptx\.fence\.proxy_async\(.*\)\n"
+_INIT_FENCE = r" *Tx\.ptx\.fence\.mbarrier_init\(\)\n"
+_INIT_FENCE_ONLY = r"\1Tx.ptx.fence.mbarrier_init()\n"
+_LOADED = tuple(range(4, 11))  # a TMA load comes first
 _FOUR = (  # accumulators in turn
     _NO_WAIT,
     (
@@ -92,9 +96,10 @@ PATTERNS = (
         *(4, ((r"PIPE_DEPTH = \d", "PIPE_DEPTH = 5"), (r" *mma2tma\.wait\(.*\n", ""))),
         *(("mma2tma", "Asmem", "Bsmem"), (7, 8)),
     ),
-    Pattern(
-        "no fence.mbarrier_init", 5, ((r" *Tx\.ptx\.fence\.mbarrier_init\(\)\n", ""),), ("fence.mb",), (9, 10)
-    ),
+    Pattern("no fence.mbarrier_init", 5, ((_INIT_FENCE, ""),), ("fence.mb",), (9, 10)),
+    Pattern("no fence behind the inits", 5, ((_PROXY_FENCE + _INIT_FENCE, ""),), ("fence.mb",), _LOADED),
+    Pattern("the init fence alone", 5, ((_PROXY_FENCE + _INIT_FENCE, _INIT_FENCE_ONLY),), ()),
+    Pattern("the proxy fence alone", 5, ((_INIT_FENCE, ""),), (), tuple(range(1, 9))),
     Pattern("init(127)", 5, ((r"ld2mma\.init\(128\)", "ld2mma.init(127)"),), ("127",), (7, 8)),
     Pattern("init(255)", 5, ((r"ld2mma\.init\(128 \* CTA_GROUP\)", "ld2mma.init(255)"),), ("255",), (9, 10)),
     Pattern("twice the rows of the grid", 5, (_GRID,), _OUTSIDE, (3, 4, 5)),

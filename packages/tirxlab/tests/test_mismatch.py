@@ -7,6 +7,7 @@ import pytest
 
 import utils
 from tirxlab.explain.mismatch import explain
+from tirxlab.explain.swizzles import NAMES, exchanges, places
 
 SIZES = [(128, 128, 192), (256, 128, 320), (384, 384, 192)]
 TILE, K_TILE = 128, 64
@@ -115,6 +116,44 @@ def test_pattern_of_several_tiles_is_named(name):
     problem = Problem(SIZES[-1], seed=len(name))
     computed, words = SEVERAL[name]
     assert words in problem.said(computed(problem))
+
+
+def _turned(X, source):
+    """Every 128x64 tile of X, its elements exchanged."""
+    tiles = X.reshape(len(X) // TILE, TILE, -1, K_TILE).swapaxes(1, 2)
+    turned = tiles.reshape(*tiles.shape[:2], -1)[..., source].reshape(tiles.shape)
+    return turned.swapaxes(1, 2).reshape(X.shape).astype(np.float32)
+
+
+@pytest.mark.parametrize(("written", "read"), [(w, r) for w, r, _ in exchanges(TILE, K_TILE)])
+def test_a_swizzle_of_one_operand_is_named(written, read):
+    problem = Problem((256, 128, 192), seed=NAMES.index(written))
+    (source,) = (s for w, r, s in exchanges(TILE, K_TILE) if (w, r) == (written, read))
+    said = problem.said(_turned(problem.A, source) @ problem.B.T)
+    assert f"has A written as {written} and read as {read}" in said
+    said = problem.said(problem.A @ _turned(problem.B, source).T)
+    assert f"has B written as {written} and read as {read}" in said
+
+
+def test_the_last_two_layouts_exchange_the_same_elements_either_way_round():
+    assert len({(w, r) for w, r, _ in exchanges(TILE, K_TILE)}) == len(NAMES) * (len(NAMES) - 1) - 1
+    ((*_, source),) = (found for found in exchanges(TILE, K_TILE) if found[:2] == (NAMES[3], NAMES[4]))
+    assert (source[source] == np.arange(len(source))).all()
+
+
+@pytest.mark.parametrize("layout", range(len(NAMES)))
+def test_a_layout_gives_each_element_a_place(layout):
+    assert sorted(places(layout, TILE, K_TILE).reshape(-1)) == list(range(TILE * K_TILE))
+
+
+@pytest.mark.parametrize("mode", range(4))
+def test_layouts_are_those_of_tma_shared_layout(mode):
+    from tirxlab.dialect.memory import SwizzleMode, tma_shared_layout
+
+    layout = tma_shared_layout("float16", list(SwizzleMode)[mode], (TILE, K_TILE))
+    expected = places(mode, TILE, K_TILE)
+    for row, column in ((0, 0), (1, 8), (5, 63), (17, 40), (127, 9), (90, 33)):
+        assert int(layout.apply(row * K_TILE + column)["m"]) == expected[row, column]
 
 
 @pytest.mark.parametrize("seed", range(20))

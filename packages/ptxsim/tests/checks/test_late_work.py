@@ -51,7 +51,7 @@ def test_a_copy_may_race_with_what_an_earlier_cluster_copied_by_more_queues():
         START.format(target="sm_90a", directives="")
         + f"""
 mov.u32 %x1, %ctaid.x; setp.ne.u32 %p, %x1, 0;
-@%lead mbarrier.init.shared.b64 [%bar], 1;
+@%lead mbarrier.init.shared.b64 [%bar], 1; @%lead fence.mbarrier_init.release.cluster;
 st.shared.u32 [%mine], %t; fence.proxy.async.shared::cta; bar.sync 0;
 @%p bra READ;
 {stores}

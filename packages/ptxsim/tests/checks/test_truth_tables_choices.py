@@ -7,7 +7,7 @@ from truth import Rule, check_broken, check_kept, each, each_shown, lines, wait
 
 ADVERSE = ("adverse",)
 ELECT = "elect.sync %r1|%q, -1;"
-INIT = "@%lead mbarrier.init.shared.b64 [%bar], 1;"
+INIT = "@%lead mbarrier.init.shared.b64 [%bar], 1; @%lead fence.mbarrier_init.release.cluster;"
 FILL = "st.shared.u32 [%mine], %t; fence.proxy.async.shared::cta;"
 OUT = "@%q cp.async.bulk.global.shared::cta.bulk_group [%out], [%sm], 128;"
 COMMIT = "@%q cp.async.bulk.commit_group;"

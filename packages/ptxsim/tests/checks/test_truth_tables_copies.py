@@ -6,7 +6,7 @@ from truth import Rule, check_broken, check_kept, each, each_shown, lines, wait
 
 BULK = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
 STORE = "cp.async.bulk.global.shared::cta.bulk_group"
-INIT = "@%lead mbarrier.init.shared.b64 [%bar], 1;"
+INIT = "@%lead mbarrier.init.shared.b64 [%bar], 1; @%lead fence.mbarrier_init.release.cluster;"
 EXPECT = "@%lead mbarrier.arrive.expect_tx.shared.b64 _, [%bar], 256;"
 LOAD = f"@%lead {BULK} [%sm], [%in], 256, [%bar];"
 WRITE = "st.shared.u32 [%mine], %t;"

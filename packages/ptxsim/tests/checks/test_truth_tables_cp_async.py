@@ -24,7 +24,8 @@ SENT = lines(SEND, "@%lead cp.async.bulk.commit_group;", "@%lead cp.async.bulk.w
 
 
 def init(count: int) -> str:
-    return f"@%lead mbarrier.init.shared.b64 [%bar], {count}; bar.sync 0;"
+    fence = "@%lead fence.mbarrier_init.release.cluster;"
+    return f"@%lead mbarrier.init.shared.b64 [%bar], {count}; {fence} bar.sync 0;"
 
 
 HANDED_ON = (

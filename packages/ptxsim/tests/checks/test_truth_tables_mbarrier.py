@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from truth import Rule, check_broken, check_kept, each, each_shown, lines, wait
 
-INIT = "@%lead mbarrier.init.shared.b64 [%bar], 1;"
+BARE_INIT = "@%lead mbarrier.init.shared.b64 [%bar], 1;"
 INIT_FENCE = "@%lead fence.mbarrier_init.release.cluster;"
+INIT = f"{BARE_INIT} {INIT_FENCE}"
 INIT_ALL = "@%lead mbarrier.init.shared.b64 [%bar], 64;"
 ARRIVE = "mbarrier.arrive.shared.b64 _, [%bar];"
 ONE_ARRIVE = f"@%lead {ARRIVE}"
+PROXY_FENCE = "@%lead fence.proxy.async.shared::cta;"
 EXPECT = "@%lead mbarrier.arrive.expect_tx.shared.b64 _, [%bar], 256;"
 BULK = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
 LOAD = f"@%lead {BULK} [%sm], [%in], 256, [%bar];"
@@ -66,12 +68,40 @@ RULES = (
     ),
     Rule(
         "inits-of-a-cluster-fenced",
-        lines(INIT, INIT_FENCE, MEET, EXPECT, LOAD, wait(0), MEET + " // 2"),
+        lines(BARE_INIT, INIT_FENCE, MEET, EXPECT, LOAD, wait(0), MEET + " // 2"),
         (INIT_FENCE, ""),
         "mbarrier",
         "review",
         words="no fence.mbarrier_init",
         cluster=2,
+    ),
+    Rule(
+        "init-fenced-for-a-copy",
+        lines(BARE_INIT, INIT_FENCE, "bar.sync 0;", EXPECT, LOAD, wait(0)),
+        (INIT_FENCE, ""),
+        "mbarrier",
+        "review",
+        words="neither fence.mbarrier_init nor fence.proxy.async",
+    ),
+    Rule(
+        "init-fenced-for-a-copy-by-the-other-fence",
+        lines(BARE_INIT, PROXY_FENCE, "bar.sync 0;", EXPECT, LOAD, wait(0)),
+        ("shared::cta;", "global;"),
+        "mbarrier",
+        "review",
+        words="neither",
+    ),
+    Rule(
+        "init-fenced-by-who-issues-the-copy",
+        lines(
+            *(BARE_INIT, "setp.eq.u32 %p, %t, 32; setp.eq.u32 %q, %t, 33; bar.sync 0;"),
+            *(step.replace("lead", "p") for step in (PROXY_FENCE, EXPECT, LOAD)),
+            wait(0),
+        ),
+        ("@%p fence", "@%q fence"),
+        "mbarrier",
+        "review",
+        words="neither",
     ),
     Rule(
         "init-before-use",
@@ -236,14 +266,14 @@ LEGAL = (
     Rule(
         "arrive-then-expect",
         lines(
-            "@%lead mbarrier.init.shared.b64 [%bar], 2;", "bar.sync 0;",
+            "@%lead mbarrier.init.shared.b64 [%bar], 2;", INIT_FENCE, "bar.sync 0;",
             "@%lead mbarrier.arrive.shared.b64 _, [%bar];", EXPECT, LOAD, wait(0), READ,
         ),
     ),
     Rule(
         "bytes-of-peer-before-local-expect",  # CTA 1 loads into CTA 0, which announces the bytes afterwards
         lines(
-            TO_ZERO, INIT, "fence.mbarrier_init.release.cluster;", MEET,
+            TO_ZERO, INIT, MEET,
             "setp.eq.and.u32 %p, %rank, 1, %lead;", SECOND, MEET,
             "setp.eq.u32 %q, %rank, 1; @%q bra END;", EXPECT, wait(0), READ, "END:", MEET,
         ),
@@ -254,6 +284,7 @@ LEGAL = (
         lines(
             "add.u32 %x1, %bar, 16;",
             *(f"@%lead mbarrier.init.shared.b64 [%bar+{8 * i}], {1 if i < 2 else 64};" for i in range(4)),
+            INIT_FENCE,
             "bar.sync 0;",
             *(
                 step

@@ -192,7 +192,8 @@ ORDER = (
 )
 
 BULK = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
-INIT = "@%lead mbarrier.init.shared.b64 [%bar], 1;\n@%lead mbarrier.init.shared.b64 [%bar+8], 1;"
+INIT = "@%lead mbarrier.init.shared.b64 [%bar], 1;\n@%lead mbarrier.init.shared.b64 [%bar+8], 1; "
+INIT += "@%lead fence.mbarrier_init.release.cluster;"
 FILL = (
     f"@%lead mbarrier.arrive.expect_tx.shared.b64 _, [%bar], 4096;\n@%lead {BULK} [%sm], [%in], 4096, [%bar];"
 )

@@ -32,7 +32,7 @@ AT_BARRIERS = (
     ),
     Cause(
         "init-fence",
-        40,
+        265,
         "after the inits fence.mbarrier_init, by the thread that made them; then a barrier of the "
         "CTA or cluster",
     ),

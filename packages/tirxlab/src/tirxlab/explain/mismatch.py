@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tirxlab.explain.swizzles import exchanges
+
 TILE = 128  # rows and columns of an output tile
 K_TILE = 64  # columns of A and B that one K tile takes
 _TILES = 6  # wrong tiles that are looked at
@@ -60,9 +62,7 @@ def explain(actual, expected, A, B, wrong, rtol: float = 1e-3, atol: float = 1e-
                 said.setdefault(found[0], []).append(found[1])
                 break
     if not said:
-        return [
-            "what they hold fits no known pattern: not another tile, K tile, row or column of the product"
-        ]
+        return ["what they hold fits no known pattern: not another tile, K tile, row, column or swizzle"]
     lines = []
     for advice, texts in said.items():
         more = f" (so in {len(texts)} of {len(blocks)} wrong tiles looked at)" if len(blocks) > 1 else ""
@@ -152,7 +152,7 @@ def _sliding_k_tiles(block: Block) -> Found:
         return None
     a, b = block.A[block.rows], block.B[block.columns]
     slid = [np.hstack([m[:, k : k + K_TILE] for k in range(count)]) for m in (a, b)]
-    for names, left, right in (("A and B", *slid), ("A", slid[0], b), ("B", a, slid[1])):
+    for names, left, right in (("A and B", slid[0], slid[1]), ("A", slid[0], b), ("B", a, slid[1])):
         if block.agrees(left @ right.T):
             advice = "the first column of K tile k is k * BLK_K: is k_st scaled?"
             return (
@@ -177,6 +177,24 @@ def _mixed_k_tiles(block: Block) -> Found:
     shown = ", ".join(f"K tile {i} of A times K tile {j} of B" for i, j in odd[:3])
     advice = "A and B of one product are of the same K tile: same k_st, same stage, not refilled before"
     return advice, f"{_place(block)} holds {shown}"
+
+
+def _swizzled(block: Block) -> Found:
+    """One operand's K tiles were written to shared memory in one layout and read in another."""
+    K = block.A.shape[1]
+    operands = (("A", block.A, block.tile[0], block.rows), ("B", block.B, block.tile[1], block.columns))
+    if K % K_TILE or any(len(matrix) < (n + 1) * TILE for _, matrix, n, _ in operands):
+        return None
+    for name, matrix, number, lines in operands:
+        other = block.B[block.columns] if name == "A" else block.A[block.rows]
+        tiles = matrix[number * TILE : (number + 1) * TILE].reshape(TILE, -1, K_TILE).swapaxes(0, 1)
+        for written, read, source in exchanges(TILE, K_TILE):
+            turned = tiles.reshape(len(tiles), -1)[:, source].reshape(tiles.shape)
+            mine = turned.swapaxes(0, 1).reshape(TILE, K)[lines - number * TILE]
+            if block.agrees(mine @ other.T if name == "A" else other @ mine.T):
+                text = f"{_place(block)} has {name} written as {written} and read as {read}"
+                return f"one layout for {name}smem, its copy and its MMA (tma_shared_layout)", text
+    return None
 
 
 def _transposed(block: Block) -> Found:
@@ -336,6 +354,7 @@ PATTERNS: tuple[Callable[[Block], Found], ...] = (
     _moved_columns,
     _sliding_k_tiles,
     _mixed_k_tiles,
+    _swizzled,
 )
 
 

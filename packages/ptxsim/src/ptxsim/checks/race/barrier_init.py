@@ -19,15 +19,15 @@ class BarrierInit(Observer):
     def start(self, cluster) -> None:
         self.clocks = self.races.clocks
         self.ordered: dict[tuple, int] = {}  # (place, warp) -> lanes that come after the barrier's init
-        self.unfenced: dict[object, int] = {}  # barriers -> agent of an init that no fence has followed yet
-        self.bare: set[tuple] = set()  # barriers of a cluster that no unit has used yet and no fence followed
+        self.unfenced: dict[tuple, int] = {}  # barriers -> agent of an init that no fence has followed yet
+        # barriers that no unit has used yet and whose thread has run no fence since -> threads that have
+        self.bare: dict[tuple, set[int]] = {}
         self.early: dict[str, Finding] = {}  # findings: barriers used before their init is visible
 
     def mbarrier_init(self, cluster, split, lane: int, place) -> None:
         self.ordered = {key: lanes for key, lanes in self.ordered.items() if key[0] != place}
         self.unfenced[place] = self.clocks.agent_of(split.warp * 32 + lane)
-        if self.races.cluster.ctas > 1:
-            self.bare.add(place)
+        self.bare[place] = set()
 
     def mbarrier_arrive(self, cluster, split, arrival: Arrival) -> None:
         self.used(split, arrival.lanes, arrival.place, "arrive")
@@ -37,6 +37,8 @@ class BarrierInit(Observer):
 
     def fence(self, cluster, split, fence: Fence) -> None:
         """fence.mbarrier_init: what synchronises after it, relaxed too, hands on its thread's inits."""
+        if self.bare and self.races.cluster.ctas == 1 and fence.shared_proxy:
+            self._crossed(split)
         if not fence.inits:
             return
         clocks, agents = self.clocks, set(self.clocks.agents(split).tolist() if self.unfenced else ())
@@ -48,7 +50,17 @@ class BarrierInit(Observer):
                 clocks.signals[place].init_fence = column, queue.count
                 clocks.thread_clock[agent, column - clocks.threads] = queue.count
                 del self.unfenced[place]
-                self.bare.discard(place)
+                self.bare.pop(place, None)
+
+    def _crossed(self, split) -> None:
+        """fence.proxy.async in the only CTA, by threads that come after an init."""
+        agents = self.clocks.agents(split)
+        for place in list(self.bare):
+            agent, epoch = self.clocks.signals[place].initialised
+            if agent in agents:
+                del self.bare[place]
+            else:
+                self.bare[place].update(agents[self.clocks.clock[agents, agent] >= epoch].tolist())
 
     def used(self, split, lanes: int, place, what: str) -> None:
         """These lanes use a barrier, or have a copy or commit use it."""
@@ -69,16 +81,25 @@ class BarrierInit(Observer):
             self._used_early(split, place, what)
 
     def _needs_fence(self, split, place, what: str) -> None:
-        """A unit uses a barrier of a cluster: its init must have been fenced (9.7.13.4).
+        """A unit uses a barrier: its init must have been fenced (9.7.13.4), in one CTA by either fence, the
+        proxy fence by who initialises or who issues.
 
-        In one CTA a barrier of the threads has been enough on every chip (Triton; the CUDA C++ guide).
+        Without one every chip is right in one CTA, where the threads meet (Triton leaves both out): a review.
         """
-        self.bare.remove(place)
+        if self.clocks.agent_of(split.warp * 32 + split.leader) in self.bare.pop(place):
+            return
         name = self.races.reporter.shared_name(place[1])
-        message = (
-            f"{name} of CTA {place[0]} is used by a unit of the chip ({what}) in a cluster, and the thread "
-            f"of its init has run no fence.mbarrier_init since"
-        )
+        fence = "fence.mbarrier_init"
+        if self.races.cluster.ctas == 1:
+            message = (
+                f"{name} is used by a unit of the chip ({what}), and neither {fence} nor fence.proxy.async "
+            )
+            message += "has followed its mbarrier.init"
+        else:
+            message = (
+                f"{name} of CTA {place[0]} is used by a unit of the chip ({what}) in a cluster, and the "
+            )
+            message += f"thread of its init has run no {fence} since"
         key = ("init-fence", name.partition("[")[0])
         self.races.reporter.add("mbarrier", "review", message, CAUSES["init-fence"], split, key, barrier=name)
 

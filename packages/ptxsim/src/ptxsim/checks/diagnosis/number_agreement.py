@@ -24,7 +24,7 @@ _PLURALS = {
 
 def is_plural(who: str) -> bool:
     """Does `warps 1-3`, `WG1 warp 0 lanes 4-7` or `WG0, WG1 warp 2` name more than one?"""
-    return bool(re.search(r"\b(warps|lanes)\b|, ", who))
+    return bool(re.search(r"\b(warps|lanes)\b|, | and ", who))
 
 
 def agree(who: str, text: str) -> str:
@@ -35,7 +35,14 @@ def agree(who: str, text: str) -> str:
 
 
 def role(cluster, cta: int, lanes: dict[int, int]) -> str:
-    """`CTA 1 WG0`, `WG1 warp 3 lane 0`: warps as people count them, with the CTA's rank."""
+    """`CTA 1 WG0`, `WG1 warp 3 lane 0`: warps as people count them, with the CTA's rank.
+
+    lanes: warp of the cluster -> mask. Warps of several CTAs are named CTA by CTA.
+    """
+    ctas = {w // cluster.warps_per_cta for w in lanes}
+    if len(ctas) > 1:
+        own = ({w: m for w, m in lanes.items() if w // cluster.warps_per_cta == c} for c in sorted(ctas))
+        return " and ".join(role(cluster, min(part) // cluster.warps_per_cta, part) for part in own)
     warps = sorted(w % cluster.warps_per_cta for w in lanes)
     grouped = cluster.warps_per_cta > 4 and cluster.warps_per_cta % 4 == 0
     parts = []

@@ -13,10 +13,10 @@ import operator
 from collections import deque
 
 from ptxsim.checks.race.across_processes import detector
-from ptxsim.checks.repeats.event_keys import COMPARE, OURS, RECORD, end, form, function, state
-from ptxsim.checks.repeats.footprint import Footprint
-from ptxsim.checks.repeats.global_rows import GlobalRows
 from ptxsim.events.bus import Bus
+from ptxsim.grid.repeats.event_keys import COMPARE, OURS, RECORD, end, form, function, state
+from ptxsim.grid.repeats.footprint import Footprint
+from ptxsim.grid.repeats.global_rows import GlobalRows
 
 MOST_WAYS = 8  # that clusters of a launch go, recorded to be compared with
 MOST_EVENTS = 400_000  # of a cluster that is recorded; of all of them, before the last one

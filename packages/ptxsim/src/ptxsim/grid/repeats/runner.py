@@ -1,6 +1,6 @@
 """Runs the clusters of a launch one after the other, and checks only those that do something new.
 
-A cluster that does event for event what an earlier one did needs no second look (checks/repeats/). One that
+A cluster that does event for event what an earlier one did needs no second look (grid/repeats/). One that
 turns out to be different is run again from its start, with the checks. That is safe as no cluster writes what
 one reads; where this is not so, or where memory that several clusters touch is in question, the whole launch
 is run again, as `Doubtful` says.
@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import itertools
 
-from ptxsim.checks.repeats.recording import Different, Recordings
+from ptxsim.grid.repeats.recording import Different, Recordings
 from ptxsim.isa.address_map import GLOBAL_BASE
+from ptxsim.machine.launch_view import Launch
 
 MOST_LONGER, ENOUGH = 2, 100_000  # times the longest, and more: instructions before it is checked instead
 MOST_MISSES = 3  # clusters in a row that are different from all recorded ones: comparing does not pay
@@ -21,7 +22,7 @@ class Doubtful(Exception):
     """Something may be wrong with clusters that were only compared: run all again, and check all."""
 
 
-class OneByOne:
+class Runner:
     """Runs clusters with `run`. `cluster` is the latest; its counts are those of all so far."""
 
     def __init__(self, make, recordings: Recordings | None):
@@ -88,7 +89,7 @@ class OneByOne:
         return ended
 
 
-def comparable(launch) -> bool:
+def comparable(launch: Launch) -> bool:
     """Whether clusters of a launch may be compared: arguments are all that they share, each by one name."""
     rows = sorted((host, host + end - base) for base, end, host, _ in launch.memory.rows)
     aliases = any(end > later for (_, end), (later, _) in itertools.pairwise(rows))
