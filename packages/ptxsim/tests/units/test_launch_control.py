@@ -9,7 +9,7 @@ import pytest
 
 import ptxsim
 from ptxsim.grid import processes
-from ptxsim.grid.one_by_one import OneByOne
+from ptxsim.grid.repeats.runner import OneByOne
 
 TX = "mbarrier::complete_tx::bytes"
 KERNEL = """

@@ -126,7 +126,7 @@ class AccessHistory(Observer):
             self.collect(space, op.clock, op)
 
     def box(self, tmap, start: tuple[int, ...], write: bool, op) -> None:
-        """Asynchronous work `op` accesses a box of a tensor map; of none, where a copy stays in shared memory."""
+        """Asynchronous work `op` accesses a box of a tensor map: none if the copy stays in shared memory."""
         if not tmap.array.size:
             return
         if write:

@@ -15,10 +15,10 @@ from collections import deque
 from typing import NamedTuple
 
 from ptxsim.checks.race.across_processes import detector
-from ptxsim.checks.repeats.event_keys import COMPARE, OURS, RECORD, end, form, function, state
-from ptxsim.checks.repeats.footprint import Footprint
-from ptxsim.checks.repeats.global_rows import GlobalRows
 from ptxsim.events.bus import Bus
+from ptxsim.grid.repeats.event_keys import COMPARE, OURS, RECORD, end, form, function, state
+from ptxsim.grid.repeats.footprint import Footprint
+from ptxsim.grid.repeats.global_rows import GlobalRows
 from ptxsim.report.findings import Finding, Reporter
 
 MOST_WAYS = 8  # that clusters of a launch go, recorded to be compared with

@@ -1,6 +1,6 @@
 """Runs the clusters of a launch one after the other, and checks only those that do something new.
 
-A cluster that does event for event what an earlier one did needs no second look (checks/repeats/). One that
+A cluster that does event for event what an earlier one did needs no second look (grid/repeats/). One that
 turns out to be different is run again from its start, with the checks. That is safe as no cluster writes what
 one reads; where this is not so, or where memory that several clusters touch is in question, the whole launch
 is run again, as `Doubtful` says.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 
-from ptxsim.checks.repeats.recording import Different, Recordings
+from ptxsim.grid.repeats.recording import Different, Recordings
 from ptxsim.isa.address_map import GLOBAL_BASE
 from ptxsim.machine.launch_view import Launch
 
@@ -22,7 +22,7 @@ class Doubtful(Exception):
     """Something may be wrong with clusters that were only compared: run all again, and check all."""
 
 
-class OneByOne:
+class Runner:
     """Runs clusters with `run`. `cluster` is the latest; its counts are those of all so far."""
 
     def __init__(self, make, recordings: Recordings | None):
