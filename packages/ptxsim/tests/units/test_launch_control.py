@@ -9,7 +9,7 @@ import pytest
 
 import ptxsim
 from ptxsim.grid import processes
-from ptxsim.grid.repeats.runner import OneByOne
+from ptxsim.grid.repeats.runner import Runner
 
 TX = "mbarrier::complete_tx::bytes"
 KERNEL = """
@@ -128,8 +128,8 @@ READS = """ld.global.u32 %r5, [%d4];
 def test_clusters_that_take_others_are_compared(clusters, ends, monkeypatch):
     """They write what they do not read. Of 13 the last one finds nothing to take."""
     monkeypatch.setattr(sys.modules[__name__], "KERNEL", KERNEL.replace(READS, "st.global.u32 [%d4], 1;"))
-    seen, repeats = [], OneByOne._repeats
-    monkeypatch.setattr(OneByOne, "_repeats", lambda *a: [seen.append(repeats(*a)), seen[-1]][1])
+    seen, repeats = [], Runner._repeats
+    monkeypatch.setattr(Runner, "_repeats", lambda *a: [seen.append(repeats(*a)), seen[-1]][1])
     done, by, result = run("program", clusters)
     assert seen == ends
     monkeypatch.setattr(processes, "WORTH_COMPARING", 10**9)
