@@ -71,6 +71,38 @@ WAITS = (
         why="Four stages are more than the K tiles: the wait that never ends is one that nobody signals.",
     ),
     Bug(
+        "next-tile-forgotten-in-one-loop-of-all-warps",
+        6,
+        (256, 384, 64),
+        (drop("tile_scheduler.next_tile()"),),
+        kind="deadlock",
+        names="warps 0, 1, 2, 3 never leave the loop at",
+        why="The loop over tiles stores its first tile forever.",
+    ),
+    Bug(
+        "elected-under-a-test-of-the-lane",
+        4,
+        ONE_TILE,
+        (
+            replace(
+                "if warp_id == 0:\n                with Tx.thread",
+                "if lane_id == 0:\n                with Tx.thread",
+            ),
+        ),
+        kind="deadlock",
+        names="waits for lanes 1-31 of its warp at elect_sync, which do not come there",
+        why="elect_sync waits for the whole warp.",
+    ),
+    Bug(
+        "no-warpgroup-sync-before-the-store",
+        7,
+        **EIGHT,
+        edits=(drop("Tx.cuda.warpgroup_sync(1)"),),
+        kind="race",
+        names="and no barrier of WG0 stands between",
+        why="The store starts when its own thread has written.",
+    ),
+    Bug(
         "both-ctas-announce-all-bytes",
         9,
         **EIGHT_OF_PAIR,
@@ -197,6 +229,9 @@ REGISTERS = (
 GROUPS = (WAITS, PLACES, REGISTERS)
 
 HINTS = {  # name -> in the hint
+    "no-warpgroup-sync-before-the-store": "then warpgroup_sync(1)",
+    "next-tile-forgotten-in-one-loop-of-all-warps": "next_tile()",
+    "elected-under-a-test-of-the-lane": "if warp_id == ..",
     "parity-1-on-a-fresh-barrier": "phase 0",
     "no-sync-after-the-copies": "cta_sync()",
     "no-sync-after-the-k-loop": "cta_sync()",

@@ -70,6 +70,13 @@ ELSEWHERE = (
         text="{waits} for {wants}, which {others}",
     ),
     Cause(
+        "elect",
+        100,
+        "elect.sync elects one lane of a warp that is all there: a condition on the warp may stand around it, "
+        "none on the lane",
+        text="{waits} for {wants}, which {others}",
+    ),
+    Cause(
         "alloc",
         100,
         "one warp of the CTA allocates, once",
@@ -107,6 +114,14 @@ ELSEWHERE = (
         "who writes for the tensor core or TMA: fence.proxy.async by every thread that writes, then"
         " a barrier of the CTA, then the MMA or the store",
         text="threads write, the {unit} reads, and no bar.sync 0 stands between",
+    ),
+    Cause(
+        "no-group-sync",
+        170,
+        "who writes for the tensor core or TMA: fence.proxy.async by every thread that writes, then"
+        " a barrier of these warps alone (bar.sync id, count), then the MMA or the store; bar.sync 0 would wait"
+        " for warps with other roles, too",
+        text="threads write, the {unit} reads, and no barrier of {group} stands between",
     ),
     Cause(
         "early",

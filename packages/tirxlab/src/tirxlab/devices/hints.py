@@ -59,6 +59,10 @@ OF_CAUSES = {
     "early-exit": (
         "end with cluster_sync(): no CTA may leave, or free TMEM, while its peer still works with it"
     ),
+    "elect": (
+        "elect_sync elects one lane of a warp that is all there: put it under `if warp_id == ..`, not under a"
+        " test of lane_id"
+    ),
     "alloc": "one warp of the CTA allocates, once: warp_id counts within a warpgroup, so name wg_id too",
     "pair": (
         "with cta_group 2 one warp of each CTA of the pair executes alloc: no condition on the CTA around it"
@@ -83,6 +87,10 @@ OF_CAUSES = {
     "no-sync": (
         'who writes for the tensor core or TMA: fence.proxy_async("shared::cta") by every thread that '
         "writes, then cta_sync(), then the MMA or the store"
+    ),
+    "no-group-sync": (
+        'who writes for the tensor core or TMA: fence.proxy_async("shared::cta") by every thread that '
+        "writes, then warpgroup_sync(1), then the MMA or the store (cta_sync would wait for the other roles)"
     ),
     "slot": _SLOT,
     "ahead-slots": _SLOT,
@@ -148,6 +156,7 @@ HINTS = ptxsim.Hints(
     OF_CAUSES,
     {
         "bar.sync 0": "cta_sync",
+        "elect.sync": "elect_sync",
         "barrier.cluster": "cluster_sync",
         "the barrier of the cluster (cluster_sync)": "the cluster barrier (cluster_sync)",
     },

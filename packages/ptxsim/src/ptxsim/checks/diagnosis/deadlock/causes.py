@@ -37,8 +37,11 @@ def _no_init(model: Model, waiter: Waiter) -> Found | None:
 def _collective(model: Model, waiter: Waiter) -> Found | None:
     if waiter.kind != "collective":
         return None
-    others = ", ".join(h.state for h in waiter.helpers) or "have ended"
-    return found("lanes", waiter, others=others)
+    left = model.cluster.alive[next(iter(waiter.lanes))] & model.missing_lanes(waiter)
+    alone = agree(model.lanes_wanted(waiter), "does not come there" if left else "has ended")
+    others = ", ".join(h.state for h in waiter.helpers) or alone
+    elects = model.program.instrs[waiter.row].op == "elect"
+    return found("elect" if elects else "lanes", waiter, others=others)
 
 
 def _alloc(model: Model, waiter: Waiter) -> Found | None:
