@@ -6,7 +6,7 @@ Each is a Bug, what the hint must say, and the statement that the finding must p
 from __future__ import annotations
 
 from barriers import EIGHT, EIGHT_OF_PAIR, ONE_TILE
-from corpus import Bug, after, drop, replace
+from corpus import Bug, after, drop, replace, unwrap
 from memory import SINGLE
 
 _WAIT = "Tx.ptx.mbarrier.try_wait(mma_bar.ptr_to([0]), "
@@ -131,6 +131,24 @@ WAITS = (
         why="The sum is right, the count is not: init(1), and two arrive.",
     ),
     Bug(
+        "each-cta-announces-at-its-own-barrier",
+        9,
+        **EIGHT_OF_PAIR,
+        edits=(replace("if cbx == 0:\n                    tma2mma_cta0.arrive", "tma2mma.arrive"),),
+        kind="mbarrier",
+        names="CTA 1 announces bytes at its own tma2mma[0], where no copy reports and nobody waits",
+        why="All copies report to CTA 0: its barrier alone expects bytes.",
+    ),
+    Bug(
+        "both-ctas-multiply",
+        9,
+        **EIGHT_OF_PAIR,
+        edits=(unwrap("if cbx == 0:", nth=1),),
+        kind="deadlock",
+        names="CTA 1 runs the loop with the MMAs of the pair",
+        why="One MMA computes for both CTAs, and CTA 0 issues it.",
+    ),
+    Bug(
         "write-back-not-yet-written",
         7,
         (512, 512, 192),  # one tile for each of 16 CTAs: with a second tile it is a deadlock
@@ -229,6 +247,8 @@ REGISTERS = (
 GROUPS = (WAITS, PLACES, REGISTERS)
 
 HINTS = {  # name -> in the hint
+    "each-cta-announces-at-its-own-barrier": "if cbx == 0:",
+    "both-ctas-multiply": "if cbx == 0:",
     "no-warpgroup-sync-before-the-store": "then warpgroup_sync(1)",
     "next-tile-forgotten-in-one-loop-of-all-warps": "next_tile()",
     "elected-under-a-test-of-the-lane": "if warp_id == ..",

@@ -72,8 +72,8 @@ ELSEWHERE = (
     Cause(
         "elect",
         100,
-        "elect.sync elects one lane of a warp that is all there: a condition on the warp may stand around it, "
-        "none on the lane",
+        "elect.sync elects one lane of a warp that is all there: a condition on the warp may stand around "
+        "it, none on the lane",
         text="{waits} for {wants}, which {others}",
     ),
     Cause(
@@ -119,8 +119,8 @@ ELSEWHERE = (
         "no-group-sync",
         170,
         "who writes for the tensor core or TMA: fence.proxy.async by every thread that writes, then"
-        " a barrier of these warps alone (bar.sync id, count), then the MMA or the store; bar.sync 0 would wait"
-        " for warps with other roles, too",
+        " a barrier of these warps alone (bar.sync id, count), then the MMA or the store; bar.sync 0 would"
+        " wait for warps with other roles, too",
         text="threads write, the {unit} reads, and no barrier of {group} stands between",
     ),
     Cause(

@@ -134,11 +134,12 @@ def report(cluster, rounds: Rounds, proven: bool) -> Finding:
     program's text has no way out of that loop.
     """
     names, loops = _loops(cluster, rounds.rows())
+    never = "never leaves" if names.startswith("warp ") else "never leave"
     shut = any(loop_without_end(cluster.program, first) for first, _ in rounds.rows().values())
     if not proven and shut:
-        message = f"{names} never {_verb(names, 'leave')} {loops}: no jump leads out of it"
+        message = f"{names} {never} {loops}: no jump leads out of it"
     elif proven:
-        message = f"{names} never {_verb(names, 'leave')} {loops}: every time round, the cluster is in the same state again"
+        message = f"{names} {never} {loops}: every time round, the cluster is in the same state again"
     elif rounds.same_tiles():
         tiles = f"{rounds.known_copies} tensor copies in a row were of the same {len(rounds.copied)} tiles"
         tiles += " or outside of their tensors"
@@ -170,10 +171,6 @@ def _loops(cluster, rows: dict[int, tuple[int, int]]) -> tuple[str, str]:
 def _waiting(cluster, first: int, last: int) -> set[int]:
     """Warps that wait between two rows."""
     return {g // 32 for g in cluster.waits if first <= cluster.splits[g].row <= last}
-
-
-def _verb(names: str, verb: str) -> str:
-    return verb + "s" * names.startswith("warp ")
 
 
 def loop_around(program, first: int, last: int) -> tuple[int, int]:

@@ -115,6 +115,14 @@ OF_CAUSES = {
         "a barrier that init(1) counts for the whole cluster is arrived on by one of its CTAs: put the "
         "arrive under a condition on the CTA's rank, as in `if cbx == 0:`, or count both in init"
     ),
+    "announced-apart": (
+        "both CTAs announce the bytes, and one barrier counts them: `if cbx == 0:` around the arrive with "
+        "bytes"
+    ),
+    "both-multiply": (
+        "with cta_group=2 one MMA computes for both CTAs: `if cbx == 0:` around the loop that waits for the"
+        " operands and multiplies"
+    ),
     "misrouted": "look at the slot index, at cta_id, and at cta_mask (one bit per CTA that is to hear it)",
     "ahead-unwaited": (
         "who signals a barrier round after round waits, in each round, for the one that answers it"

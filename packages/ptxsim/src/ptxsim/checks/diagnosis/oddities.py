@@ -136,8 +136,10 @@ class Oddities(Observer):
         """Whom a count or an order of waits would be blamed for, where the record shows something else."""
         for identity, finding in self.reporter.found.items():
             cause, key = finding.evidence.get("cause"), identity[1]
+            cta = finding.evidence.get("barrier_cta")
             for place in history_of(cluster) if cause in _REPAIRS and isinstance(key, tuple) else ():
-                if key[1] in (place[1], self.reporter.shared_name(place[1]).partition("[")[0]):
+                array = self.reporter.shared_name(place[1]).partition("[")[0]
+                if cta in (None, place[0]) and key[1] in (place[1], array):
                     found = _REPAIRS[cause](cluster, place, self.reporter)
                     if found is not None:
                         self.reporter.blame(finding, found.cause, f"{finding.message}: {found.text}")

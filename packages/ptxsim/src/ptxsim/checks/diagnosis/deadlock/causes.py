@@ -198,6 +198,23 @@ def _elsewhere(model: Model, waiter: Waiter) -> str:
     return ", ".join(model.name(p) for p in found)
 
 
+def _both_multiply(model: Model, waiter: Waiter) -> Found | None:
+    """It waits where the peer CTA waits for its own barrier, before MMAs that compute for both."""
+    barrier, history = barrier_of(model, waiter)
+    if history is None or history.sources or not _has_pair_mma(model, waiter):
+        return None
+    for (rank, offset), peer in model.histories.items():
+        rows = {row for waits in peer.waits.values() for row in waits.rows}
+        if offset == waiter.place[1] and rank != waiter.cta and waiter.row in rows and peer.sources:
+            return found("both-multiply", waiter, name=model.name(waiter.place), mine=waiter.cta, theirs=rank)
+    return None
+
+
+def _has_pair_mma(model: Model, waiter: Waiter) -> bool:
+    instrs = (model.program.instrs[row] for row in model.reach(waiter))
+    return any(i is not None and i.mods[:1] == ("mma",) and "cta_group::2" in i.mods for i in instrs)
+
+
 def _misrouted(model: Model, waiter: Waiter) -> Found | None:
     barrier, history = barrier_of(model, waiter)
     if history is None or any(how != "load" for how, _, _ in history.sources):
@@ -291,6 +308,7 @@ DETECTORS = (
     _own_barrier,
     _bytes,
     _shifted,
+    _both_multiply,
     _misrouted,
     _ahead,
     not_flipped,
