@@ -149,6 +149,43 @@ WAITS = (
         why="One MMA computes for both CTAs, and CTA 0 issues it.",
     ),
     Bug(
+        "two-roles-in-one-warp",
+        7,
+        (256, 384, 64),
+        edits=(replace("if warp_id == 3:", "if warp_id == 0:"),),
+        kind="deadlock",
+        names="WG1 warp 0 lane 0, which would signal it",
+        why="The loads use up the tiles: the loop with the MMAs finds none.",
+    ),
+    Bug(
+        "roles-in-both-warpgroups",
+        7,
+        (256, 384, 64),
+        edits=(unwrap("if wg_id == 1:"),),
+        kind="race",
+        names="threads 96 and 224 each issue this copy",
+        why="Warps 3 and 0 of either warpgroup load and multiply.",
+    ),
+    Bug(
+        "write-back-by-both-warpgroups",
+        7,
+        (256, 384, 64),
+        edits=(unwrap("if wg_id == 0:", nth=1),),
+        kind="collective",
+        names="lane 0 of WG1 warp 3 does not take part: it loads by TMA",
+        why="The warps that load and multiply come to the write-back, too.",
+    ),
+    Bug(
+        "every-thread-copies-the-tile",
+        1,
+        SINGLE,
+        (replace("with Tx.cta():", "with Tx.thread():"),),
+        kind="race",
+        names="both write the same value, by the same statement",
+        why="128 copies of the same tile: right, and slow.",
+        severity="review",
+    ),
+    Bug(
         "write-back-not-yet-written",
         7,
         (512, 512, 192),  # one tile for each of 16 CTAs: with a second tile it is a deadlock
@@ -247,6 +284,10 @@ REGISTERS = (
 GROUPS = (WAITS, PLACES, REGISTERS)
 
 HINTS = {  # name -> in the hint
+    "two-roles-in-one-warp": "one role a warp",
+    "roles-in-both-warpgroups": "of wg_id where there are several",
+    "write-back-by-both-warpgroups": "is there a test of wg_id",
+    "every-thread-copies-the-tile": "`with Tx.cta():` shares it",
     "each-cta-announces-at-its-own-barrier": "if cbx == 0:",
     "both-ctas-multiply": "if cbx == 0:",
     "no-warpgroup-sync-before-the-store": "then warpgroup_sync(1)",

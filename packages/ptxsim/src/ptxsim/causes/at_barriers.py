@@ -243,6 +243,14 @@ AT_BARRIERS = (
         text="nobody signals {name}: {waits} for its phase {phase}, 0/{expected} arrived",
     ),
     Cause(
+        "role-ended",
+        185,
+        "one role a warp: who runs two loops over the same work, one after the other, finds nothing left for "
+        "the second",
+        text="{waits} for phase {phase} of {name}: {who}, which would signal it ({line}), has issued other "
+        "work before ({other}) and left without coming there",
+    ),
+    Cause(
         "ahead-unwaited",
         185,
         "who signals a barrier in every iteration waits, in each, for the one that answers it",

@@ -39,6 +39,13 @@ ELSEWHERE = (
         "all 32 lanes must execute it: no elect.sync, lane or divergent guard around it",
     ),
     Cause(
+        "two-roles",
+        10,
+        "lanes that loop in a role of their own come to no work of the whole warp: a condition on the"
+        " warpgroup and the warp keeps roles apart",
+        text="{what}: it {does} ({line}), in a role of its own",
+    ),
+    Cause(
         "left-over",
         20,
         "who arrives again (bar.arrive), or uses the id of others, waits first for who was there before",
@@ -138,6 +145,12 @@ ELSEWHERE = (
         "same-row",
         170,
         "each thread stores a row of its own: does the row depend on the warp as well as on the lane?",
+    ),
+    Cause(
+        "all-write",
+        230,
+        "one thread writes it, or each thread a part of its own",
+        text="no barrier between them, but both write the same value, by the same statement",
     ),
     Cause(
         "unset",

@@ -16,7 +16,10 @@ _FRESH = (
     "which is for who waits for a free buffer"
 )
 _SLOT = "signal and wait for the same slot: the pipeline's stage, or the consumer's number, on both sides"
-_ONE = "elect one thread of one warp: a test of warp_id around the elected thread keeps the other warps out"
+_ONE = (
+    "elect one thread of one warp: a test of warp_id, and of wg_id where there are several, around the "
+    "elected thread keeps the other warps out"
+)
 _BYTES = (
     "the bytes given to arrive are the sum of all copies that signal this barrier in a phase: every buffer, "
     "bytes and not elements, and the loads of both CTAs where both report to one barrier"
@@ -55,6 +58,18 @@ OF_CAUSES = {
     "useless-stores": (
         "one CTA, or one turn of the scheduler, for each tile of the output: is the grid too large, or "
         "the number of tiles?"
+    ),
+    "all-write": (
+        "each thread does the whole copy: `with Tx.cta():` shares it among the threads, and an elected thread"
+        " does it alone"
+    ),
+    "two-roles": (
+        "a warp that loads or multiplies comes to nothing else: is there a test of wg_id (and of warp_id) "
+        "around this code, and around that role?"
+    ),
+    "role-ended": (
+        "one role a warp: whoever loops over the tiles twice finds none left the second time. Is each role "
+        "under a warp_id of its own?"
     ),
     "early-exit": (
         "end with cluster_sync(): no CTA may leave, or free TMEM, while its peer still works with it"

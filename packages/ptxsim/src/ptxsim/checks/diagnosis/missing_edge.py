@@ -30,6 +30,8 @@ def missing(races, pair: Pair) -> Edge:
     if text:
         return Edge(_cause(pair), text)
     if pair.code == SAME_VALUE:
+        if first.kind == pair.second.kind == "thread" and first.row == pair.second.row:
+            return edge("all-write")
         return Edge(_cause(pair), "no barrier between them, but both write the same value")
     if pair.code > UNACQUIRED:
         return edge("unacquired")

@@ -238,6 +238,36 @@ def _endless(model: Model, waiter: Waiter) -> Found | None:
     return found("endless-wait", waiter, name=model.name(waiter.place), them=them, where=where)
 
 
+def _role_ended(model: Model, waiter: Waiter) -> Found | None:
+    """One warp would come to the line that signals it, after loads or MMAs of its own, and has not."""
+    barrier, history = barrier_of(model, waiter)
+    if history is None or history.sources or waiter.helpers:
+        return None
+    rows = model.rows_for(waiter.place)
+    able = {}  # warp -> (row, lanes) of what it has issued
+    for other in model.histories.values():
+        for (how, warp, row), signals in other.sources.items():
+            ahead = {r for r in rows if not _in_one_loop(model, row, r) and _how(model, r) != how}
+            if how != "arrive" and ahead & model.guards.reach(row, warp, signals.lanes):
+                able[warp] = row, signals.lanes
+    if len(able) != 1:
+        return None
+    ((warp, (row, lanes)),) = able.items()
+    who = model.role(warp // model.cluster.warps_per_cta, {warp: lanes})
+    facts = {"name": model.name(waiter.place), "phase": barrier.phase, "who": who}
+    return found("role-ended", waiter, line=model.line(min(rows)), other=model.line(row), **facts)
+
+
+def _in_one_loop(model: Model, one: int, other: int) -> bool:
+    first, last = sorted((one, other))
+    return loop_around(model.program, first, last) != (first, last)
+
+
+def _how(model: Model, row: int) -> str:
+    """As what a row signals a barrier."""
+    return {"cp": "load", "tcgen05": "commit"}.get(model.program.instrs[row].op, "arrive")
+
+
 def _silent(model: Model, waiter: Waiter) -> Found | None:
     """Nobody has signalled the barrier, and nobody who is left can."""
     barrier, history = barrier_of(model, waiter)
@@ -315,6 +345,7 @@ DETECTORS = (
     _bytes_only,
     _partial,
     _endless,
+    _role_ended,
     _silent,
     _ended,
     flipped_early,

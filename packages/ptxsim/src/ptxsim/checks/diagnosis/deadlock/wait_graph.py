@@ -260,7 +260,7 @@ class Model:
         history = self.histories.get(waiter.place)
         helpers = []
         for (how, row), lanes in self._sources(history).items():
-            line = self._short(row)
+            line = self.line(row)
             helpers += self._agents(how, line, lanes, self._copies(row))
         if not helpers:
             rows = self.rows_for(waiter.place)
@@ -270,7 +270,7 @@ class Model:
         return _distinct(helpers)
 
     def _would(self, other: Waiter, rows: set[int]) -> Helper:
-        what = f"{other.who} would signal it ({self._short(min(rows))})"
+        what = f"{other.who} would signal it ({self.line(min(rows))})"
         return Helper(what, f"{agree(other.who, 'waits')} for {other.object}", other)
 
     def _copies(self, row: int) -> set[int]:
@@ -281,7 +281,7 @@ class Model:
         alike = enumerate(self.program.instrs)
         return {r for r, i in alike if i is not None and i.src == instr.src and i.name == instr.name}
 
-    def _short(self, row: int) -> str:
+    def line(self, row: int) -> str:
         instr = self.program.instrs[row]
         return f"line {instr.src}" if instr.src else f"PTX line {instr.line}"
 
