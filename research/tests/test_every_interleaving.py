@@ -51,6 +51,11 @@ PLAIN = [  # name, program, what is wrong in some interleaving
         program([ST, ARRIVE], [("wait", 0, 1), ARRIVE, ("wait", 0, 1), LD], bars=(2,)),
         "races",
     ),
+    (
+        "its own arrival makes a phase",
+        program([ARRIVE, ("wait", 0, 1), ARRIVE], [("wait", 0, 1), ARRIVE]),
+        "stuck",
+    ),
     ("another arrival first", program([ARRIVE], [("wait", 0, 1), ("st", 1), ARRIVE]), "stuck"),
     ("left over", program([ST, ("meet", 0), ("meet", 0)], [("sync", 0), LD], meets=(2,)), "stuck"),
     (
