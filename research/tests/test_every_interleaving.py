@@ -49,7 +49,7 @@ PLAIN = [  # name, program, what is wrong in some interleaving
     (
         "asked again, and then relied on",
         program([ST, ARRIVE], [("wait", 0, 1), ARRIVE, ("wait", 0, 1), LD], bars=(2,)),
-        "races",
+        "races stuck",
     ),
     (
         "its own arrival makes a phase",

@@ -41,7 +41,9 @@ SHOWN = {
     "when a TMA copy, a bulk copy, an MMA or a commit is complete": (
         BARS + FIRST + "bar.sync 0;\n" + SHOW + WAIT.format(n=1, at=""), 100, 7
     ),
-    "in which order pieces of different queues complete": (BARS + FIRST + SECOND + BOTH_DONE + SHOW, 104, 100),
+    "in which order pieces of different queues complete": (
+        BARS + FIRST + SECOND + BOTH_DONE + SHOW, 104, 100
+    ),
 }  # fmt: skip
 
 
