@@ -7,7 +7,6 @@ memory of a launch is every torch storage that the program was given or has aske
 from __future__ import annotations
 
 import ctypes
-import math
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +16,8 @@ import numpy as np
 from recorded import save
 
 import ptxsim
-from ptxsim.launch import Launch, _triple
+from ptxsim.launch import Launch
+from ptxsim.launch_config import LaunchConfig, RunConfig
 from ptxsim.units.tensormap import encoded
 
 SWIZZLES = {0: 0, 1: 32, 2: 64, 3: 128}
@@ -157,7 +157,7 @@ class Simulator:
 
     def _simulate(self, *launch):
         prepared = self._prepared(*launch)
-        return prepared.run(self.checks, self.order, [], False, None, range(math.prod(prepared.clusters)))
+        return prepared.run(RunConfig(self.checks, self.order))
 
     def _prepared(self, kernel, values, grid, block, cluster, shared: int) -> Launch:
         module = self.modules.get(kernel.digest)
@@ -168,7 +168,7 @@ class Simulator:
         if self.record is not None:
             shape = {"grid": grid, "block": block, "cluster": cluster, "shared": shared}
             raise Kept(str(save(self.record, kernel, args, shape, self.storages)))
-        launch = Launch(module, program, _triple(grid), _triple(block), _triple(cluster), shared)
+        launch = Launch(module, program, LaunchConfig.of(grid, block, cluster, shared))
         launch.bind(args, {host: array for host, (array, _) in self.storages.items()})
         for row, (host, _, _, _) in enumerate(launch.memory.rows):
             if host in self.storages:

@@ -47,7 +47,8 @@ ROOMS = (  # of ptxsim, the ground first: each imports only those before it
 # With `ptxsim` itself, all that others import.
 PUBLIC = ("tracing", "forecasting", "observing", "layouts", "rendering")
 FACE = tuple(  # stand on top of all rooms
-    f"ptxsim/{name}.py" for name in ("__init__", "__main__", "launch", "arguments", "version", *PUBLIC)
+    f"ptxsim/{name}.py"
+    for name in ("__init__", "__main__", "launch", "launch_config", "arguments", "version", *PUBLIC)
 )
 ABOVE = ("driver", "plugins", "cli")  # rooms that use the face, and those before them
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,17 +16,18 @@ from ptxsim.causes.hints import CUDA, Hints
 from ptxsim.checks.lifecycle.early_register_reads import early_uses
 from ptxsim.checks.lifecycle.unset_registers import unset_stores
 from ptxsim.checks.lifecycle.unwritten_outputs import marked_arrays, report_unwritten
-from ptxsim.frontend.parser import Function, Module, Var
+from ptxsim.frontend.parser import Module, Var
 from ptxsim.grid import processes as parallel
 from ptxsim.grid.co_resident import talks
 from ptxsim.grid.every_order import run_every_order
 from ptxsim.isa.special_registers import depends_on_cluster, special_value
 from ptxsim.jit.codegen import main_loop
 from ptxsim.jit.translate import shared_address
+from ptxsim.launch_config import LaunchConfig, RunConfig, Shape
 from ptxsim.lowering.emit import Program
 from ptxsim.lowering.programs import Programs
 from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.global_memory import MAX_SHARED, Before, GlobalMemory, shared_layout
+from ptxsim.machine.global_memory import Before, GlobalMemory, shared_layout
 from ptxsim.machine.launch_queue import LaunchQueue
 from ptxsim.machine.module_variables import Variables
 from ptxsim.machine.tensor_map import TensorMap
@@ -36,6 +37,7 @@ from ptxsim.units.barriers import after_exit
 from ptxsim.units.registry import fast_calls
 
 _WARP_SIZE = 32
+Args = Sequence | bytes  # arguments in parameter order, or the block of all
 
 
 @dataclass
@@ -64,20 +66,20 @@ class LoadedModule:
         self,
         name: str,
         *,
-        grid=(1, 1, 1),
-        block=(1, 1, 1),
-        cluster=(1, 1, 1),
+        grid: Shape = 1,
+        block: Shape = 1,
+        cluster: Shape = 1,
         shared_bytes: int = 0,
-        args=(),
+        args: Args = (),
         checks: bool = True,
         order: str | int = "program",
-        names: list | None = None,
+        names: Sequence[tuple[str, str, int, int]] = (),
         trace: bool | Costs | Callable = False,
         jobs: int | None = None,
         clusters: int | None = None,
         first: int = 0,
         max_instructions: int | None = None,
-        arg_names=(),
+        arg_names: Sequence[str] = (),
         source: str = "",
         memory: Mapping[int, np.ndarray | tuple[str, np.ndarray]] | None = None,
         hints: Hints | None = None,
@@ -104,71 +106,53 @@ class LoadedModule:
         Module variables keep what a launch leaves in them: see `variables` and `reset`.
         Raises ValueError for arguments that do not fit the kernel.
         """
-        launch = self.prepare(
-            name, grid, block, cluster, shared_bytes, args, max_instructions, arg_names, source, memory
-        )
-        launch.hints = hints
-        return launch.run(checks, order, names or [], trace, jobs, launch.chosen(first, clusters))
+        config = LaunchConfig.of(
+            grid, block, cluster, shared_bytes, hints=hints,
+            max_instructions=max_instructions, arg_names=tuple(arg_names), source=source,
+        )  # fmt: skip
+        how = RunConfig(checks, order, names, trace, jobs, first, clusters)
+        return self._bound(name, config, args, memory).run(how)
 
     def prepare(
-        self,
-        name: str,
-        grid,
-        block,
-        cluster,
-        shared_bytes: int,
-        args,
-        max_instructions: int | None = None,
-        arg_names=(),
-        source: str = "",
-        memory: Mapping[int, np.ndarray | tuple[str, np.ndarray]] | None = None,
+        self, name: str, grid: Shape, block: Shape, cluster: Shape, shared_bytes: int, args: Args
     ) -> Launch:
-        """A launch with its memory laid out, before anything runs; parameters as `launch` takes them."""
+        """A Launch with its memory laid out, before anything runs; parameters as `launch` takes them."""
+        return self._bound(name, LaunchConfig.of(grid, block, cluster, shared_bytes), args, None)
+
+    def _bound(self, name: str, config: LaunchConfig, args: Args, memory: Mapping | None) -> Launch:
         if name not in self.programs:
             known = ", ".join(self.programs) or "none"
             raise ValueError(f"no kernel named {name} in this module (kernels: {known})")
-        launch = Launch(
-            self, self.programs[name], _triple(grid), _triple(block), _triple(cluster), shared_bytes
-        )
-        launch.source, launch.arg_names = source, tuple(arg_names)
-        if max_instructions is not None and max_instructions < 1:
-            raise ValueError(f"max_instructions is a positive number (got {max_instructions})")
-        launch.max_instructions = max_instructions
+        launch = Launch(self, self.programs[name], config)
         launch.bind(args if isinstance(args, bytes) else list(args), memory)
         return launch
-
-
-def _triple(shape) -> tuple[int, int, int]:
-    shape = (shape,) if isinstance(shape, int) else tuple(int(x) for x in shape)
-    if len(shape) > 3 or any(x < 1 for x in shape):
-        raise ValueError(f"grid, block and cluster have up to three positive extents (got {shape})")
-    return (*shape, *(1,) * (3 - len(shape)))
 
 
 class Launch:
     """One launch: geometry, memory, the values of constants and special registers."""
 
-    def __init__(self, loaded: LoadedModule, program: Program, grid, block, cluster, shared_bytes: int):
-        self.module, self.program = loaded.module, program
-        self.grid, self.block, self.cluster = grid, block, _explicit_cluster(program.function, cluster)
-        self.threads, self.ctas_per_cluster = math.prod(block), math.prod(self.cluster)
-        self.clusters = tuple(g // c for g, c in zip(grid, self.cluster, strict=True))
-        self._check_geometry(shared_bytes)
+    def __init__(self, loaded: LoadedModule, program: Program, config: LaunchConfig):
+        directives = program.function.directives
+        config = config.in_clusters_of(directives.get("reqnctapercluster"))
+        self.module, self.program, self.config = loaded.module, program, config
+        self.grid, self.block, self.cluster = config.grid, config.block, config.cluster
+        self.threads, self.ctas_per_cluster = config.threads, config.ctas_per_cluster
+        self.clusters, self.shared_bytes = config.clusters, config.shared_bytes
+        limit = directives.get("maxntid") or directives.get("reqntid")
+        if limit and self.threads > math.prod(limit):
+            raise ValueError(f"block of {self.threads} threads exceeds the kernel's .maxntid {limit}")
         self.shared_offsets, self.shared_dynamic, self.shared_end = shared_layout(
-            self.shared_variables(), shared_bytes
+            self.shared_variables(), config.shared_bytes
         )
-        self.shared_bytes = shared_bytes
         self.loop = main_loop(fast_calls())
         self.memory = GlobalMemory(short=loaded.variables.parameters)
         self.variables = loaded.variables
         self.symbols: dict[str, int] = {}
         self.maps: dict[int, TensorMap] = {}  # address of a tensor map -> it
         self.grid_barrier = 0  # address of {bytes, counter}, as cooperative_groups find it (driver_abi.h)
-        self.source, self.arg_names = "", ()  # for reports
-        self.hints: Hints | None = None
-        self.max_instructions: int | None = None  # of one cluster; None: the usual
+        self.source, self.arg_names = config.source, config.arg_names  # for reports
+        self.hints, self.max_instructions = config.hints, config.max_instructions
         self.arrays: dict[str, np.ndarray] = {}  # the arguments in global memory
-        self.traced = 0  # number of the cluster that a trace is of
         self.not_started = LaunchQueue()
         self.uses_tmem = any(i is not None and i.op == "tcgen05" for i in program.instrs)
 
@@ -186,22 +170,6 @@ class Launch:
     @functools.cached_property
     def unset_stores(self) -> dict[int, tuple[list[str], int]]:
         return unset_stores(self.program)
-
-    def _check_geometry(self, shared_bytes: int) -> None:
-        if self.threads > 1024:
-            raise ValueError(f"block {self.block} has {self.threads} threads; a CTA has at most 1024")
-        if any(g % c for g, c in zip(self.grid, self.cluster, strict=True)):
-            raise ValueError(f"grid {self.grid} is not a multiple of cluster {self.cluster} (in CTAs)")
-        if self.ctas_per_cluster > 16:
-            raise ValueError(
-                f"cluster {self.cluster} has {self.ctas_per_cluster} CTAs; at most 16 are possible"
-            )
-        if not 0 <= shared_bytes <= MAX_SHARED:
-            raise ValueError(f"{shared_bytes} B of dynamic shared memory; a CTA has at most {MAX_SHARED}")
-        directives = self.program.function.directives
-        limit = directives.get("maxntid") or directives.get("reqntid")
-        if limit and self.threads > math.prod(limit):
-            raise ValueError(f"block of {self.threads} threads exceeds the kernel's .maxntid {limit}")
 
     # ---- memory ----
 
@@ -288,26 +256,25 @@ class Launch:
         count = math.prod(self.clusters)
         if not 0 <= first < count:
             raise ValueError(f"there is no cluster {first}: the grid has {count}, numbered from 0")
-        self.traced = first
         if self.talkative:
             if first:
                 raise ValueError("clusters that wait for each other run together, from cluster 0 on")
             return range(count)
         return range(first, min(first + (most or count), count))
 
-    def run(self, checks: bool, order: str | int, names: list, trace, jobs: int | None, chosen) -> Result:
-        start = time.perf_counter()
-        count = math.prod(self.clusters)
+    def run(self, how: RunConfig) -> Result:
+        start, checks, trace = time.perf_counter(), how.checks, how.trace
+        count, chosen, names = math.prod(self.clusters), self.chosen(how.first, how.clusters), [*how.names]
         before = Before(self.memory) if checks else None
         marked = marked_arrays(self.arrays) if checks else []
-        recorders = _recorders(self, trace) if trace else ()
+        recorders = _recorders(self, trace, how.first) if trace else ()
         # Parallel work is whole clusters, not BLAS calls.
         with threadpool_limits(1), parallel.only_new_garbage():
-            if order == "all" and checks and not recorders:
+            if how.order == "all" and checks and not recorders:
                 again = functools.partial(parallel.run_clusters, self, chosen, checks, names=names, jobs=1)
                 part = run_every_order(self, again)
             else:
-                part = parallel.run_clusters(self, chosen, checks, order, names, jobs, recorders)
+                part = parallel.run_clusters(self, chosen, checks, how.order, names, how.jobs, recorders)
         stats = part.stats | {
             "ctas": part.stats["clusters"] * self.ctas_per_cluster,
             "grid_ctas": count * self.ctas_per_cluster,
@@ -329,12 +296,7 @@ class Launch:
         return result
 
 
-def _recorders(launch: Launch, trace) -> tuple:
+def _recorders(launch: Launch, trace, index: int) -> tuple:
     from ptxsim.trace.recorder import Recorder
 
-    return ((trace if callable(trace) else Recorder)(launch, launch.traced),)
-
-
-def _explicit_cluster(function: Function, cluster) -> tuple[int, int, int]:
-    required = function.directives.get("reqnctapercluster")
-    return _triple(required) if required and cluster == (1, 1, 1) else cluster
+    return ((trace if callable(trace) else Recorder)(launch, index),)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ptxsim.checks.barrier_history import History
-from ptxsim.checks.diagnosis.clues import Clues
+from ptxsim.checks.diagnosis.oddities import Oddities
 from ptxsim.checks.lifecycle.bulk_copies import BulkCopies
 from ptxsim.checks.lifecycle.cluster_peers import Peers
 from ptxsim.checks.lifecycle.descriptors import Descriptors
@@ -23,6 +23,7 @@ from ptxsim.checks.lifecycle.wmma_fragments import WmmaFragments
 from ptxsim.checks.race.detector import RaceDetector
 from ptxsim.events.bus import SILENT, Bus, Silent
 from ptxsim.events.observer import Observer
+from ptxsim.machine.launch_view import Launch
 
 OBSERVERS: tuple[Callable[..., Observer], ...] = (
     Barriers,
@@ -38,11 +39,13 @@ OBSERVERS: tuple[Callable[..., Observer], ...] = (
     UnsetStores,
     WmmaFragments,
     RaceDetector,
-    Clues,
+    Oddities,
 )
 
 
-def checking_bus(launch, reporter, checks: bool = True, extra: tuple[Observer, ...] = ()) -> Bus | Silent:
+def checking_bus(
+    launch: Launch, reporter, checks: bool = True, extra: tuple[Observer, ...] = ()
+) -> Bus | Silent:
     """All checks of a launch (none of them with checks=False), then `extra`."""
     listeners = [check(launch, reporter) for check in OBSERVERS if checks] + [*extra]
     return Bus(listeners, in_place=bool(extra)) if listeners else SILENT

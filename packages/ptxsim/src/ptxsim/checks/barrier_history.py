@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, BulkCopy, Commit, PhaseWait
+from ptxsim.machine.launch_view import Launch
 
 Source = tuple[str, int, int]
 
@@ -82,7 +83,7 @@ class Origin(NamedTuple):
 
 
 class History(Observer):
-    def __init__(self, launch, reporter):
+    def __init__(self, launch: Launch, reporter):
         self.reporter = reporter
         self.barriers: dict[tuple[int, int], BarrierHistory] = {}
         self.signalled: dict[int, list] = {}  # warp -> barriers that it arrived on or committed to, in order

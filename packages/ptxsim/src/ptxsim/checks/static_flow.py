@@ -10,12 +10,13 @@ from collections import defaultdict
 
 from ptxsim.frontend.parser import Imm, Instr, Mem, Pair, Reg, Sym, Vec
 from ptxsim.jit import bytecode
+from ptxsim.machine.launch_view import Launch
 
 _PASS = {"cvta", "cvt", "mov", "mapa", "shfl"}  # the address is in the first source
 _DEPTH = 24
 
 
-def signal_rows(launch) -> dict[int, set[int]]:
+def signal_rows(launch: Launch) -> dict[int, set[int]]:
     """Rows that arrive on a barrier, copy to one or commit to one -> window offsets of the barriers."""
     program = launch.program
     values = _Values(launch)
@@ -44,7 +45,7 @@ def _barrier_operand(instr: Instr) -> Mem | None:
 class _Values:
     """Constant parts of registers, as window offsets."""
 
-    def __init__(self, launch):
+    def __init__(self, launch: Launch):
         self.offsets = launch.shared_offsets
         self.defined = defaultdict(list)  # register -> instructions that write it
         for instr in launch.program.instrs:

@@ -1,4 +1,4 @@
-"""The first run on a computer compiles the simulator's main loop: once, about a minute, with a bar."""
+"""The first run on a computer compiles the simulator's main loop: once, about half a minute, with a bar."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 
-USUAL = 60.0  # seconds on an average core; the bar approaches its end and never passes it
+USUAL = 30.0  # seconds on an average core; the bar approaches its end and never passes it
 
 
 def compile_with_bar() -> None:

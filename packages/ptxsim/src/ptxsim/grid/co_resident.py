@@ -10,6 +10,7 @@ import functools
 from collections import deque
 
 from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.launch_view import Launch
 from ptxsim.machine.occupancy import ctas_per_sm
 from ptxsim.machine.tensor_memory import COLUMNS
 
@@ -45,7 +46,7 @@ def _talks(op: str, mods: set[str]) -> bool:
     return op in ("ld", "atom", "red") and not mods & _INSIDE
 
 
-def fit(launch) -> int:
+def fit(launch: Launch) -> int:
     """Clusters that the chip holds together (registers are not counted)."""
     return max(1, SMS * ctas_per_sm(launch) // launch.ctas_per_cluster)
 

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterator
 
 from ptxsim.machine.late_operations import Late, Operation, hangs_on_order
+from ptxsim.machine.launch_view import Launch
 from ptxsim.report.findings import SEVERITIES, Reporter
 
 MOST = 128  # runs
@@ -20,7 +21,7 @@ TOGETHER = 2  # operations held back in one run
 _BASES = ("program", "adverse")
 
 
-def run_every_order(launch, run: Callable):
+def run_every_order(launch: Launch, run: Callable):
     """run(order) runs the launch once and gives its Part; the Part of all, with what the first one left."""
     before = launch.memory.copies()
     order = Late(_BASES[0])
@@ -47,7 +48,7 @@ def _wrong(part) -> bool:
     return any(finding.severity == SEVERITIES[0] for finding in part.reporter.found.values())
 
 
-def _again(launch, before, run: Callable, order: Late):
+def _again(launch: Launch, before, run: Callable, order: Late):
     launch.memory.restore(before)
     return run(order)
 

@@ -76,12 +76,12 @@ def _write_whole(path: Path, text: str) -> None:
     os.replace(part, path)
 
 
-FIRST_RUN = "first run: the simulator compiles itself, about a minute, once"
+FIRST_RUN = "first run: the simulator compiles itself, about half a minute, once"
 ANNOUNCED = "PTXSIM_COMPILATION_ANNOUNCED"  # in the environment of whoever has said so already
 
 
 def is_cold() -> bool:
-    """Whether nothing was compiled here yet: the first launch then takes the best part of a minute longer."""
+    """Whether nothing was compiled here yet: the first launch then takes about half a minute longer."""
     return not any(cache_directory().glob("__pycache__/ptxsim_*.nbi"))
 
 

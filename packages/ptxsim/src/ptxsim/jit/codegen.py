@@ -114,7 +114,7 @@ def _group(name: str, operations: Sequence[ScalarOp]) -> str:
     """One function that does any of a few operations: numba's compile time grows faster than a function's
     size.
     """
-    lines = ["@njit", f"def {name}(op, row, m, registers, predicates):"]
+    lines = ["@inner", f"def {name}(op, row, m, registers, predicates):"]
     for i, op in enumerate(operations):
         lines.append(f"    {'elif' if i else 'if'} op == {hot_numbers()[op.key]}:  # {op.key}")
         lines += ["        " + line for line in operation_lines(op)]
@@ -127,6 +127,7 @@ from numba import njit, types
 from ptxsim.isa.mathlib.all import *
 from ptxsim.isa.address_map import *
 from ptxsim.jit.bytecode import *
+from ptxsim.isa.mathlib.inner import WHOLE
 from ptxsim.jit.intrinsics import *
 from ptxsim.jit.simd_scalar import vector_operation
 
@@ -137,7 +138,10 @@ _COLD_TYPES = "(types.uint64, types.int64, types.uint64, types.uint64)"
 @functools.lru_cache(maxsize=512)
 def cold_operation(op: ScalarOp) -> Callable:
     """`cold(row, m, registers, predicates)` of one operation by the lane loop; compiled on first use."""
-    lines = [f"@njit({_COLD_TYPES}, cache=True)", f"def cold(row, m, registers, predicates):  # {op.key}"]
+    lines = [
+        f"@njit({_COLD_TYPES}, cache=True, pipeline_class=WHOLE)",
+        f"def cold(row, m, registers, predicates):  # {op.key}",
+    ]
     return import_generated(
         _COLD_HEAD + "\n".join(lines + ["    " + line for line in operation_lines(op)]) + "\n"
     ).cold

@@ -25,6 +25,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.extending import _Intrinsic
 from numba.core.serialize import dumps
 
+from ptxsim.isa.mathlib.inner import WHOLE
 from ptxsim.jit import code_cache
 
 _OURS = __name__.partition(".")[0]
@@ -35,7 +36,8 @@ def compiled(*signature, **options) -> Callable:
     """`numba.njit`, its machine code kept in the cache directory: `@compiled()`, `@compiled("i8(i8)")`."""
 
     def decorate(function: Callable) -> Dispatcher:
-        made = numba.njit(*signature, **options)(function)
+        every = {"no_cfunc_wrapper": True, "pipeline_class": WHOLE} | options
+        made = numba.njit(*signature, **every)(function)  # type: ignore[call-overload]
         made._cache = _Kept(function)
         return made
 

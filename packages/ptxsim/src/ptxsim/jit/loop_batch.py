@@ -6,15 +6,15 @@ use the helpers here.
 
 # ruff: noqa: F405, SIM109, SIM110
 import numpy as np
-from numba import njit
 
+from ptxsim.isa.mathlib.inner import inner
 from ptxsim.jit.bytecode import *  # noqa: F403
 from ptxsim.jit.intrinsics import *  # noqa: F403
 from ptxsim.jit.loop_memory import set_word, word
 from ptxsim.jit.simd_memory import lanes_differ
 
 
-@njit
+@inner
 def lowest_lane(m):
     lane = 0
     while not (m >> lane) & 1:
@@ -22,7 +22,7 @@ def lowest_lane(m):
     return lane
 
 
-@njit
+@inner
 def elected_lane(members, limit):
     """As machine/choices.py: the highest member up to lane `limit`, else the lowest."""
     lane = limit
@@ -31,7 +31,7 @@ def elected_lane(members, limit):
     return lane if lane >= 0 else lowest_lane(members)
 
 
-@njit
+@inner
 def same_in_all(registers, slot, m):
     """Whether all lanes of m hold the same value."""
     if m == FULL:
@@ -43,7 +43,7 @@ def same_in_all(registers, slot, m):
     return True
 
 
-@njit
+@inner
 def issue(c, m, g, pc, lists, registers, predicates, control):
     """Leaves an instruction of one thread, with the values it reads, to be handed to its unit later."""
     n = word(control, ISSUED)
@@ -67,22 +67,22 @@ def issue(c, m, g, pc, lists, registers, predicates, control):
 # ---- the batch ----
 
 
-@njit
+@inner
 def batch_split(control, i):
     return word(word(control, BATCH_PTR), i)
 
 
-@njit
+@inner
 def batch_state(control, g):
     return word(word(control, BATCH_PTR), word(control, SPLITS) + g)
 
 
-@njit
+@inner
 def set_batch_state(control, g, state):
     set_word(word(control, BATCH_PTR), word(control, SPLITS) + g, state)
 
 
-@njit
+@inner
 def retry_standing(control):
     """Lets every split that stands try again: something has happened."""
     for i in range(word(control, BATCH)):
@@ -91,7 +91,7 @@ def retry_standing(control):
             set_batch_state(control, g, MOVING)
 
 
-@njit
+@inner
 def admit(control):
     """Takes the splits that a branch has created into the batch."""
     for i in range(word(control, NEW_COUNT)):
@@ -106,7 +106,7 @@ def admit(control):
     set_word(control, NEW_COUNT, 0)
 
 
-@njit
+@inner
 def next_split(control):
     """Makes words[SPLIT] the first split of the batch that moves; False if none does."""
     for i in range(word(control, BATCH)):
@@ -116,7 +116,7 @@ def next_split(control):
     return False
 
 
-@njit
+@inner
 def settle_split(control, reason):
     """Notes where words[SPLIT] has come to, and what it created; False if Python is needed at once."""
     g = word(control, SPLIT)

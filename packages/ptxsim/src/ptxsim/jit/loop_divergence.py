@@ -6,13 +6,13 @@ G_NEED have arrived.
 
 # ruff: noqa: F405, SIM109
 import numpy as np
-from numba import njit
 
+from ptxsim.isa.mathlib.inner import inner
 from ptxsim.jit.bytecode import *  # noqa: F403
 from ptxsim.jit.intrinsics import *  # noqa: F403
 
 
-@njit
+@inner
 def new_group(groups, w, parent, rejoin, need):
     """A group of lanes that will meet at row rejoin; its index."""
     for k in range(w * 32, w * 32 + 32):
@@ -26,7 +26,7 @@ def new_group(groups, w, parent, rejoin, need):
     return -1
 
 
-@njit
+@inner
 def new_split(splits, words, w, pc, mask, group):
     for k in range(w * 32, w * 32 + 32):
         if splits[k, SP_STATE] == FREE:
@@ -41,7 +41,7 @@ def new_split(splits, words, w, pc, mask, group):
     return -1
 
 
-@njit
+@inner
 def diverge(splits, groups, words, g, taken, other, target, fall, rejoin):
     """Splits g: `other` lanes go on in g at `fall`, `taken` lanes get a split of their own at `target`."""
     w = splits[g, SP_WARP]
@@ -54,7 +54,7 @@ def diverge(splits, groups, words, g, taken, other, target, fall, rejoin):
     new_split(splits, words, w, target, taken, group)
 
 
-@njit
+@inner
 def join(splits, groups, g, row):
     """Lanes of g reach a meeting point. True: go on (perhaps with more lanes); False: g is gone, its lanes
     wait.
@@ -72,7 +72,7 @@ def join(splits, groups, g, row):
         groups[group, G_LIVE] = 0
 
 
-@njit
+@inner
 def leave(splits, groups, g):
     """Lanes of g exit. True: g is gone; False: g goes on as the lanes that waited only for these."""
     gone = splits[g, SP_MASK]
@@ -99,7 +99,7 @@ def leave(splits, groups, g):
     return splits[g, SP_STATE] == FREE
 
 
-@njit
+@inner
 def branch_index(c, m, w, g, pc, lists, registers, splits, groups, words):
     """brx.idx: the lanes with the lowest pending index go on in g, every other index gets a split."""
     rest = m

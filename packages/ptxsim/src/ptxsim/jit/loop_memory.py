@@ -10,9 +10,9 @@ register file.
 
 # ruff: noqa: F405, SIM109
 import numpy as np
-from numba import njit
 
 from ptxsim.isa.address_map import *  # noqa: F403
+from ptxsim.isa.mathlib.inner import inner
 from ptxsim.jit.bytecode import *  # noqa: F403
 from ptxsim.jit.intrinsics import *  # noqa: F403
 from ptxsim.jit.simd_memory import check_lanes, loader, storer
@@ -21,12 +21,12 @@ from ptxsim.jit.translate import shared_address, translate
 WHOLE_WARP = (1, 2), (1, 4), (2, 4), (4, 4), (1, 8), (2, 8)  # (elements, bytes of one) with vector code
 
 
-@njit(inline="always")
+@inner(inline="always")
 def u64(x):
     return np.uint64(x)
 
 
-@njit
+@inner
 def fault(words, lane, address):
     if words[FAULTS] == 0:
         words[FIRST_KIND] = words[FAULT_KIND]
@@ -35,7 +35,7 @@ def fault(words, lane, address):
     words[FAULTS] += 1
 
 
-@njit
+@inner
 def log_access(log, words, row, thread, size, write):
     if words[PLACE] != 0:
         n = words[LOG_USED]
@@ -46,7 +46,7 @@ def log_access(log, words, row, thread, size, write):
         words[LOG_USED] = n + 1
 
 
-@njit
+@inner
 def read_element(host, width, extend):
     """One element of 1, 2, 4 or 8 bytes, zero-extended, or sign-extended to `extend` bits."""
     if width == 4:
@@ -65,7 +65,7 @@ def read_element(host, width, extend):
     return x
 
 
-@njit
+@inner
 def same_element(host, width, x):
     """Are the low bytes of x those in memory?"""
     if width == 4:
@@ -77,7 +77,7 @@ def same_element(host, width, x):
     return load8(u64(host)) == x & u64(0xFF)
 
 
-@njit
+@inner
 def write_element(host, width, x):
     if width == 4:
         store32(u64(host), x)
@@ -92,23 +92,23 @@ def write_element(host, width, x):
 # ---- all 32 lanes at once: `row`, `registers`, `control` are addresses, which cost less to pass than arrays
 
 
-@njit(inline="always")
+@inner(inline="always")
 def word(base, number):
     """int64 number `number` after an address."""
     return column(u64(base), number)
 
 
-@njit(inline="always")
+@inner(inline="always")
 def set_word(base, number, value):
     store64(u64(base + 8 * number), u64(value))
 
 
-@njit(inline="always")
+@inner(inline="always")
 def within(segment, address, size):
     return word(segment, SEG_BASE) <= address and address + size <= word(segment, SEG_END)
 
 
-@njit
+@inner
 def segment_of(control, address, size):
     """Address of the global segment's row that holds [address, address + size), or 0."""
     table = word(control, SEG_PTR)
@@ -121,7 +121,7 @@ def segment_of(control, address, size):
     return 0
 
 
-@njit
+@inner
 def reach(row, size, cta, registers, control):
     """Distance from the addresses of a global or shared access of all 32 lanes to those of the host; 0 if it
     is not that simple.
@@ -151,13 +151,13 @@ def reach(row, size, cta, registers, control):
     return host - base + offset
 
 
-@njit
+@inner
 def access_size(row):
     """Bytes per lane of a load or store."""
     return column(row, ACCESS_ELEMENTS) * column(row, ACCESS_WIDTH)
 
 
-@njit
+@inner
 def held_already(row, registers, control, lane, host):
     """LOG_SAME if memory holds what a lane is about to store, else 0."""
     width = column(row, ACCESS_WIDTH)
@@ -169,7 +169,7 @@ def held_already(row, registers, control, lane, host):
     return LOG_SAME
 
 
-@njit
+@inner
 def log_warp(row, pc, thread, write, distance, registers, control):
     """Logs an access of all 32 lanes to the memory that `reach` has found."""
     shift = column(row, IMM) + (SHARED_BASE if column(row, ACCESS_SPACE) == SPACE_SHARED else 0)
@@ -194,7 +194,7 @@ def _whole_warp(vector_code):
     """
     one_2, one_4, two_4, four_4, one_8, two_8 = (vector_code(*shape) for shape in WHOLE_WARP)
 
-    @njit
+    @inner
     def access(row, distance, registers, control):
         slot = column(row, ACCESS_ADDRESS)
         width, count = column(row, ACCESS_WIDTH), column(row, ACCESS_ELEMENTS)
@@ -221,7 +221,7 @@ load_warp, store_warp = _whole_warp(loader), _whole_warp(storer)
 # ---- lane by lane: some lanes, or addresses of several windows ----
 
 
-@njit
+@inner
 def load_lanes(c, m, w, cta, lists, registers, segments, ctas, log, words, row):
     base = c[ACCESS_ADDRESS]
     count = c[ACCESS_ELEMENTS]
@@ -241,7 +241,7 @@ def load_lanes(c, m, w, cta, lists, registers, segments, ctas, log, words, row):
                 set_lane_value(registers, np.int64(lists[first + v]), l, value)
 
 
-@njit
+@inner
 def store_lanes(c, m, w, cta, lists, registers, segments, ctas, log, words, row):
     base = c[ACCESS_ADDRESS]
     count = c[ACCESS_ELEMENTS]

@@ -15,6 +15,7 @@ from numba import carray, njit, types
 
 from ptxsim.isa.address_map import *  # noqa: F403
 from ptxsim.isa.mathlib.all import *  # noqa: F403
+from ptxsim.isa.mathlib.inner import WHOLE, inner
 from ptxsim.jit.bytecode import *  # noqa: F403
 from ptxsim.jit.intrinsics import *  # noqa: F403
 from ptxsim.jit.loop_batch import issue, next_split, retry_standing, settle_split
@@ -35,7 +36,7 @@ from ptxsim.jit.simd_scalar import vector_operation  # noqa: F401
 # {{functions}}
 
 
-@njit
+@inner
 def fast_unit(c, m, g, pc, lists, registers, predicates, rank, control):
     """Does the unit instruction of row `c` for the lanes in m; False: its handler must."""
     done = False
@@ -47,7 +48,7 @@ def fast_unit(c, m, g, pc, lists, registers, predicates, rank, control):
     return done
 
 
-@njit
+@inner
 def fast_together(control):
     """What all splits that stand can do together, as at a CTA barrier; whether one moved."""
     moved = False
@@ -56,7 +57,7 @@ def fast_together(control):
     return moved
 
 
-@njit
+@inner
 def run_split(control):
     """Runs split words[SPLIT] for at most words[BUDGET] instructions; the reason it stopped.
 
@@ -172,7 +173,7 @@ def run_split(control):
     return reason
 
 
-@njit(types.int64(types.int64), nogil=True, cache=True)
+@njit(types.int64(types.int64), nogil=True, cache=True, pipeline_class=WHOLE)
 def run(control):
     """Runs split words[SPLIT]; if there is a batch, its splits in turn, until all stand (REASON_STANDS)
     or one, then words[SPLIT], needs Python at once. Returns the reason it stopped.

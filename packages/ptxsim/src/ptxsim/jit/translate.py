@@ -7,7 +7,6 @@ marked `both` take Python integers, the integers of compiled code and, where the
 # ruff: noqa: SIM109
 from __future__ import annotations
 
-from numba import njit
 from numba.extending import register_jitable as both
 
 from ptxsim.isa import address_map
@@ -28,6 +27,7 @@ from ptxsim.isa.address_map import (
     SPACE_SHARED,
     WINDOW_MASK,
 )
+from ptxsim.isa.mathlib.inner import inner
 from ptxsim.jit.bytecode import (
     CLUSTER_SIZE,
     CT_SHARED,
@@ -101,7 +101,7 @@ def shared_fault(space, address, size, cta, ctas, end):
 # ---- compiled code: on to the host's memory ----
 
 
-@njit
+@inner
 def find_segment(segments, address, size):
     """Index of the global segment that holds [address, address + size), or -1."""
     for i in range(segments.shape[0]):
@@ -110,7 +110,7 @@ def find_segment(segments, address, size):
     return -1
 
 
-@njit
+@inner
 def translate(address, size, space, thread, cta, segments, ctas, words):
     """Host address of a simulated one, or 0 with the fault in words[FAULT_KIND].
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
+from ptxsim.machine.launch_view import Launch
 from ptxsim.machine.occupancy import ctas_per_sm
 
 LAST_LANE = 31
@@ -21,7 +22,7 @@ class Choices:
     neighbours: bool  # another CTA of the grid runs on the same SM, and allocates tensor memory first
 
 
-def choices(launch, order: str | int) -> Choices:
+def choices(launch: Launch, order: str | int) -> Choices:
     """Those of an order, for the CTAs of a launch."""
     shared = ctas_per_sm(launch) > 1
     if isinstance(order, int):

@@ -22,6 +22,7 @@ from ptxsim.machine.choices import choices
 from ptxsim.machine.control_words import describe
 from ptxsim.machine.forward_progress import MOST_UNITS, held_back, time_out
 from ptxsim.machine.late_operations import LateOperations, base_of
+from ptxsim.machine.launch_view import Launch
 from ptxsim.machine.mbarrier import MBarrier
 from ptxsim.machine.split import BLOCK, PARK, Split, Wait
 from ptxsim.machine.tensor_memory import TensorMemory
@@ -33,7 +34,7 @@ LOG_CAPACITY = 1 << 16
 
 class Cluster:
     def __init__(
-        self, launch, order: str | int, reporter: Reporter, bus: Bus | Silent = SILENT, explain=None
+        self, launch: Launch, order: str | int, reporter: Reporter, bus: Bus | Silent = SILENT, explain=None
     ):
         """bus: who hears of it; explain(cluster, reporter) -> Finding, asked when all are stuck."""
         self.launch, self.program = launch, launch.program

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from ptxsim.machine.launch_view import Launch
+
 SM_THREADS, SM_SHARED, SM_CTAS = 2048, 228 * 1024, 32  # CUDA C++ guide, compute capability 10.0
 
 
-def ctas_per_sm(launch) -> int:
+def ctas_per_sm(launch: Launch) -> int:
     """At least one."""
     by_threads = SM_THREADS // (-(-launch.threads // 32) * 32)
     return max(1, min(SM_CTAS, by_threads, SM_SHARED // launch.shared_end))

@@ -13,6 +13,7 @@ import math
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from ptxsim.machine.launch_view import Launch
 from ptxsim.timing.chip import Chip
 from ptxsim.timing.critical import critical
 from ptxsim.timing.locality import Locality, locality
@@ -68,7 +69,7 @@ class Prediction:
     notes: list[str] = field(default_factory=list)
 
 
-def sample(launch, registers: int = 0, cubin: bytes = b"", *, sms: int) -> Sample:
+def sample(launch: Launch, registers: int = 0, cubin: bytes = b"", *, sms: int) -> Sample:
     """Records a cluster of a prepared launch (LoadedModule.prepare): the one that does the most.
 
     registers, cubin: of the machine code, where there is one; sms: of the chip; so many CTAs are looked at
@@ -89,7 +90,7 @@ def sample(launch, registers: int = 0, cubin: bytes = b"", *, sms: int) -> Sampl
     )  # fmt: skip
 
 
-def _registers(launch) -> int:
+def _registers(launch: Launch) -> int:
     """Of a thread, as far as the PTX says: .maxnreg."""
     found = launch.program.function.directives.get("maxnreg")
     return int(found[0] if isinstance(found, list | tuple) else found) if found else 0

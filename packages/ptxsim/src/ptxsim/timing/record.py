@@ -18,10 +18,11 @@ from ptxsim.events.records import Arrival, BulkCopy
 from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
 from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.launch_view import Launch
 from ptxsim.report.findings import Reporter
 from ptxsim.timing.accesses import copied, global_sectors, parted_rows, scattered, shared_passes
-from ptxsim.timing.alone import listens
 from ptxsim.timing.kept import kept
+from ptxsim.timing.listening import listens
 from ptxsim.timing.neighbours import variable_parts
 from ptxsim.timing.tape import Access, Copy, Run, Tape, Unit
 from ptxsim.trace.recorder import Recorder
@@ -46,7 +47,7 @@ class Unpredictable(ValueError):
     """The kernel cannot be recorded; the message says why."""
 
 
-def record(launch, index: int = 0) -> Tape:
+def record(launch: Launch, index: int = 0) -> Tape:
     """The tape of cluster number `index`. Unpredictable if it does not run to its end."""
     reporter = Reporter([], launch.memory, launch.shared_dynamic, launch.source)
     recorder = TapeRecorder(launch, index)
@@ -100,7 +101,7 @@ def _stepping(cluster, recorder: TapeRecorder):
 class TapeRecorder(Recorder):
     """Keeps every event by itself, and what warps did between events."""
 
-    def __init__(self, launch, index: int = 0):
+    def __init__(self, launch: Launch, index: int = 0):
         super().__init__(launch, index)
         self.memory = launch.memory
         warps = self.ctas * self.warps_per_cta
@@ -147,7 +148,7 @@ class TapeRecorder(Recorder):
             passes, lanes = shared_passes(place, size), b"" if plain else (place - place[0]).tobytes()
             return Access(row, True, write, total, passes, at=int(place[0]), lanes=lanes, width=int(size[0]))
         sectors, lines = global_sectors(place, size)
-        segment = self.memory.find(int(place[0]))
+        segment = self._array_at(int(place[0]))
         if write:
             self._written(segment, sectors, place, total)
             return Access(row, False, True, total, len(sectors), segment, lines=len(lines))
@@ -163,6 +164,12 @@ class TapeRecorder(Recorder):
             _count(again, since, 32 * known)
         banks = shared_passes(place, size)
         return Access(row, False, False, total, len(sectors), segment, known, since, banks, fetched)
+
+    def _array_at(self, place: int) -> int:
+        """The number of the array in which an access that was made lies."""
+        found = self.memory.find(place)
+        assert found is not None
+        return found
 
     def _written(self, segment: int, sectors: list[int], place, total: int) -> None:
         """Counts what is written, and which sectors only in part: `patches` has the bytes of each so far."""
@@ -250,7 +257,7 @@ class TapeRecorder(Recorder):
             place = reads[:, bytecode.LOG_PLACE]
             size = (reads[:, bytecode.LOG_SIZE] & bytecode.LOG_SIZE_MASK) >> 1
             _, lines = global_sectors(place, size)
-            segment, first = self.memory.find(int(place[0])), int(place[0])
+            segment, first = self._array_at(int(place[0])), int(place[0])
             pieces, parted, passes = copied(place, _targets(reads, writes))
             self.tape.copies[number] = Copy(
                 False, 32 * pieces, segment, (split.cta,), first, False, len(lines), passes, 32 * parted

@@ -14,8 +14,9 @@ from ptxsim.events.records import BulkCopy
 from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
 from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.launch_view import Launch
 from ptxsim.report.findings import Reporter
-from ptxsim.timing.alone import listens
+from ptxsim.timing.listening import listens
 from ptxsim.timing.tape import Tape
 
 MOST = 148  # clusters that are looked at
@@ -57,7 +58,7 @@ class FirstReads(Observer):
                 self._note(self.memory.find(place), place)
 
 
-def sharers(launch, reads: dict[int, int], together: int) -> dict[int, float]:
+def sharers(launch: Launch, reads: dict[int, int], together: int) -> dict[int, float]:
     """array -> clusters that read the same line at the same time, of the first `together` clusters."""
     count = min(together, MOST, launch.clusters[0] * launch.clusters[1] * launch.clusters[2])
     if not reads or listens(launch.program) or count < 2:

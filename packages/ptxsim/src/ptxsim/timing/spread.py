@@ -18,8 +18,9 @@ from threadpoolctl import threadpool_limits
 from ptxsim.checks.diagnosis.deadlock.explain import explain
 from ptxsim.jit import bytecode
 from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.launch_view import Launch
 from ptxsim.report.findings import Reporter
-from ptxsim.timing.alone import listens
+from ptxsim.timing.listening import listens
 
 CLOSE = 0.01  # of the work of the grid
 SAME = 0.005  # by which equal clusters may differ: polls that fail are instructions too
@@ -35,7 +36,7 @@ class Spread:
     shares: tuple[float, ...] = ()  # the work of each in grid order, as such a share; () if all do the same
 
 
-def spread(launch) -> Spread:
+def spread(launch: Launch) -> Spread:
     """Runs clusters without data; a grid whose clusters wait for each other counts as even."""
     count = launch.clusters[0] * launch.clusters[1] * launch.clusters[2]
     if count == 1 or listens(launch.program):
@@ -93,7 +94,7 @@ def _same(one: float, other: float) -> bool:
     return abs(one - other) <= SAME * max(one, other)
 
 
-def _counter(launch):
+def _counter(launch: Launch):
     """index -> (tensor instructions, all instructions) of this cluster."""
     reporter = Reporter([], launch.memory, launch.shared_dynamic, launch.source)
     cluster = Cluster(launch, "program", reporter, explain=explain)

@@ -17,6 +17,7 @@ from ptxsim.events.records import Arrival, BarArrival, BulkCopy, Commit, CopyArr
 from ptxsim.grid.co_resident import talks
 from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
+from ptxsim.machine.launch_view import Launch
 from ptxsim.trace.schedule import (
     BARRIERS,
     COPIES,
@@ -54,7 +55,7 @@ def _traced(handler):
 class Recorder(Observer):
     """Records cluster number `index` of the grid. `timeline(costs)` after the run."""
 
-    def __init__(self, launch, index: int = 0):
+    def __init__(self, launch: Launch, index: int = 0):
         self.index, self.program = index, launch.program
         self.warps_per_cta = -(-launch.threads // 32)
         self.ctas = launch.ctas_per_cluster

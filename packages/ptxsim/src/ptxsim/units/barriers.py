@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numba import njit
 
 from ptxsim.events.records import BarArrival
+from ptxsim.isa.mathlib.inner import inner
 from ptxsim.jit import bytecode
 from ptxsim.jit.intrinsics import lane_value, mask_of
 from ptxsim.jit.loop_batch import batch_split, batch_state, lowest_lane, set_batch_state
@@ -35,7 +35,7 @@ def _cta_barrier(cluster, cta: int, number: int) -> CtaBarrier:
     return cluster.unit_state.setdefault(("bar", cta, number), CtaBarrier())
 
 
-@njit
+@inner
 def _barrier_of(control, g, kind):
     """Number of the CTA barrier at which a whole warp stands as split g, or -1."""
     split = word(control, bytecode.SP_PTR) + bytecode.SPLIT_BYTES * g
@@ -54,7 +54,7 @@ def _barrier_of(control, g, kind):
     return number if number < 16 else -1
 
 
-@njit
+@inner
 def open_barriers(control, kind):
     """Opens the barrier of every CTA whose warps all stand at the same one; False if there is none."""
     opened = False

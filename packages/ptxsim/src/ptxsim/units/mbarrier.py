@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-from numba import njit
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.records import Arrival, PhaseWait
 from ptxsim.isa.address_map import SPACE_CLUSTER, SPACE_GENERIC, WINDOW_MASK
+from ptxsim.isa.mathlib.inner import inner
 from ptxsim.isa.operands import MemArg, PredArg
 from ptxsim.jit import bytecode
 from ptxsim.jit.intrinsics import lane_value, set_mask
@@ -272,7 +272,7 @@ def pending_count(instr):
     return run
 
 
-@njit
+@inner
 def wait_passed(c, m, registers, predicates, rank, control):
     """mbarrier.try_wait.parity on a phase of an own barrier that is complete (PTX ISA 9.7.13.15.16)."""
     leader = lowest_lane(m)

@@ -23,8 +23,8 @@ from ptxsim.jit.codegen import FastCall
 class FastForm:
     """The usual case of a unit instruction as compiled code, for runs without observers.
 
-    What it leaves out goes to the handler, as if there were no fast form. The compiled functions are njit, in
-    the file that registers the instruction; `main_loop` calls them.
+    What it leaves out goes to the handler, as if there were no fast form. The compiled functions are `inner`,
+    in the file that registers the instruction; `main_loop` calls them.
     """
 
     encode: Callable  # (instr, args) -> columns of the bytecode row, or None: handler only

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ptxsim.causes.catalogue import CAUSES
+from ptxsim.isa.mathlib.inner import inner
 from ptxsim.isa.number_formats import canonical_nans
 from ptxsim.isa.operands import UNSET, PredArg
 from ptxsim.jit import bytecode
@@ -145,7 +145,7 @@ def by_group(run):
     return grouped
 
 
-@njit
+@inner
 def elect_members(c, m, registers, predicates, rank, control):
     """elect.sync whose member mask is just the lanes that are here (PTX ISA 9.7.13.14)."""
     leader = lowest_lane(m)

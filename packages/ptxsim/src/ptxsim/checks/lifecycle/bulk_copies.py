@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BulkCopy
+from ptxsim.machine.launch_view import Launch
 
 _COMMIT = (
     "cp_async.bulk.commit_group() after the store, then cp_async.bulk.wait_group(0), "
@@ -24,7 +25,7 @@ class Group:
 
 
 class BulkCopies(Observer):
-    def __init__(self, launch, reporter):
+    def __init__(self, launch: Launch, reporter):
         self.reporter = reporter
 
     def start(self, cluster) -> None:

@@ -19,6 +19,7 @@ from ptxsim.events.records import Arrival, BulkCopy, Commit, PhaseWait, TmemCell
 from ptxsim.isa.address_map import RANK_SHIFT, SHARED_BASE, SHARED_END
 from ptxsim.jit import bytecode
 from ptxsim.jit.compiled import compiled
+from ptxsim.machine.launch_view import Launch
 
 _FLAGS = {"acquire", "volatile", "relaxed"}  # loads that can wait for a flag in memory
 
@@ -52,7 +53,7 @@ def remote_rows(log, warps, rows):
 
 
 class Peers(Observer):
-    def __init__(self, launch, reporter):
+    def __init__(self, launch: Launch, reporter):
         self.reporter = reporter
         flags = any(
             i is not None and i.op in ("ld", "atom") and _FLAGS & set(i.mods) for i in launch.program.instrs

@@ -11,12 +11,13 @@ from __future__ import annotations
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BulkCopy
 from ptxsim.isa.layouts import decode_matrix_descriptor, fixed_bits
+from ptxsim.machine.launch_view import Launch
 
 _ROWS = {128: 8, "128_atom32": 8, 64: 4, 32: 2}  # 128-byte rows of a pattern, by swizzle mode
 
 
 class Descriptors(Observer):
-    def __init__(self, launch, reporter):
+    def __init__(self, launch: Launch, reporter):
         self.reporter = reporter
         self.known: set[int] = set()
         self.boxes: dict[int, tuple[int, int]] = {}  # offset -> (bytes, swizzle) of what TMA loads there

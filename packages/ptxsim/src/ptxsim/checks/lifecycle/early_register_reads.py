@@ -15,6 +15,7 @@ from ptxsim.checks.static_flow import next_rows, targets
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import TmemCells
 from ptxsim.frontend.parser import Instr, Mem, Pair, Paren, Reg, Vec
+from ptxsim.machine.launch_view import Launch
 
 _LD_HINT = "tcgen05.wait.ld comes between tcgen05.ld and the first use of its registers"
 _WGMMA_HINT = "wgmma.commit_group, then wgmma.wait_group, come between wgmma and the first use of its result"
@@ -22,7 +23,7 @@ _MANY = 8  # groups in flight, hardware aside; no wait_group has a larger number
 
 
 class LoadedRegisters(Observer):
-    def __init__(self, launch, reporter):
+    def __init__(self, launch: Launch, reporter):
         self.reporter = reporter
         self.early = launch.early_uses
 

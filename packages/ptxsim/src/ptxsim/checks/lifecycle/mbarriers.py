@@ -18,13 +18,14 @@ from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
 from ptxsim.checks.diagnosis.running_ahead import from_several_ctas, why
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import PhaseWait
+from ptxsim.machine.launch_view import Launch
 from ptxsim.report.findings import Finding
 
 
 class Barriers(Observer):
     """Stands before History in the list of observers: it compares a wait with what was seen before it."""
 
-    def __init__(self, launch, reporter):
+    def __init__(self, launch: Launch, reporter):
         self.reporter = reporter
         self.histories: dict[tuple[int, int], BarrierHistory] = {}
 
@@ -54,7 +55,7 @@ class Barriers(Observer):
         )
         for _ in range(wait.lanes.bit_count()):  # a finding counts threads
             finding = self._at(split, "mbarrier", ("ahead", place[1]), place, message, None)
-            finding.evidence["ahead"] = True  # only an error if something comes of it (clues.py)
+            finding.evidence["ahead"] = True  # only an error if something comes of it (oddities.py)
             self.ahead.setdefault(place, finding)
 
     def mbarrier_wait(self, cluster, split, wait: PhaseWait) -> None:

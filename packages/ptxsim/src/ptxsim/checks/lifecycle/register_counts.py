@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from ptxsim.checks.diagnosis.grammar import role
+from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.events.observer import Observer
+from ptxsim.machine.launch_view import Launch
 
 _FULL = 0xFFFF_FFFF
 _SAME = "setmaxnreg is for a whole warpgroup: no condition on the warp around it, and one count for all four"
 
 
 class RegisterCounts(Observer):
-    def __init__(self, launch, reporter):
+    def __init__(self, launch: Launch, reporter):
         self.reporter = reporter
         self.on = any(i is not None and i.op == "setmaxnreg" for i in launch.program.instrs)
 

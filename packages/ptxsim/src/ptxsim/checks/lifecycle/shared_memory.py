@@ -13,6 +13,7 @@ from ptxsim.events.records import BulkCopy, SharedSpan
 from ptxsim.isa.address_map import OFFSET_MASK, RANK_SHIFT, SHARED_BASE, SHARED_END
 from ptxsim.jit import bytecode
 from ptxsim.jit.compiled import compiled
+from ptxsim.machine.launch_view import Launch
 from ptxsim.units.tma_boxes import box_index
 
 _LIMIT = 16  # unwritten loads noted per piece of log
@@ -45,7 +46,7 @@ def follow_log(log, written, found):
 
 
 class SharedMemory(Observer):
-    def __init__(self, launch, reporter):
+    def __init__(self, launch: Launch, reporter):
         self.launch, self.reporter = launch, reporter
         window = -(-launch.shared_end // 1024) * 1024
         self.written = np.zeros((launch.ctas_per_cluster, window), np.uint8)

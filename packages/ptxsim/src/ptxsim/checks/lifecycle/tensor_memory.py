@@ -13,6 +13,7 @@ import numpy as np
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import TmemCells
+from ptxsim.machine.launch_view import Launch
 from ptxsim.machine.tensor_memory import COLUMNS, LANES
 
 _ONE_WARP = "one warp, with all its 32 lanes, does alloc, relinquish_alloc_permit and dealloc"
@@ -29,7 +30,7 @@ class Allocation:
 
 
 class TmemLife(Observer):
-    def __init__(self, launch, reporter):
+    def __init__(self, launch: Launch, reporter):
         self.launch, self.reporter = launch, reporter
 
     def start(self, cluster) -> None:

@@ -17,12 +17,13 @@ from ptxsim.checks.static_flow import targets
 from ptxsim.events.observer import Observer
 from ptxsim.frontend.parser import Instr, Reg, Vec
 from ptxsim.jit import bytecode
+from ptxsim.machine.launch_view import Launch
 
 _COPIES = ("mov", "cvt")
 
 
 class UnsetStores(Observer):
-    def __init__(self, launch, reporter):
+    def __init__(self, launch: Launch, reporter):
         self.reporter, self.unset = reporter, launch.unset_stores
         self.rows = np.array(sorted(self.unset), np.int64)
 

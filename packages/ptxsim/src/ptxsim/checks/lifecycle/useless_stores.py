@@ -8,10 +8,11 @@ from __future__ import annotations
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BulkCopy
+from ptxsim.machine.launch_view import Launch
 
 
 class UselessStores(Observer):
-    def __init__(self, launch, reporter):
+    def __init__(self, launch: Launch, reporter):
         self.reporter = reporter
 
     def start(self, cluster) -> None:

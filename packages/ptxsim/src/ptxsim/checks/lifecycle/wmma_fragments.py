@@ -16,13 +16,14 @@ from ptxsim.checks.static_flow import targets
 from ptxsim.events.observer import Observer
 from ptxsim.frontend.parser import Instr, Reg, Vec
 from ptxsim.jit import bytecode
+from ptxsim.machine.launch_view import Launch
 
 _SIDES = ("row", "col")
 _HINT = "what a thread holds of a matrix depends on its shape, type and layout: load it as it is used"
 
 
 class WmmaFragments(Observer):
-    def __init__(self, launch, reporter):
+    def __init__(self, launch: Launch, reporter):
         self.reporter, self.wrong = reporter, mistaken(launch.program)
         self.rows = np.array(sorted(self.wrong), np.int64)
         self.on = bool(self.wrong)

@@ -23,12 +23,13 @@ from ptxsim.checks.race.tensor_memory import TensorMemoryAccesses
 from ptxsim.checks.race.thread_accesses import ThreadAccesses
 from ptxsim.checks.race.vector_clocks import MAX_THREADS, VectorClocks
 from ptxsim.events.observer import Observer
+from ptxsim.machine.launch_view import Launch
 
 
 class RaceDetector(Observer):
     """One per launch: what its parts share, and their order."""
 
-    def __init__(self, launch, reporter):
+    def __init__(self, launch: Launch, reporter):
         self.launch, self.reporter = launch, reporter
         self.history = AccessHistory(self)
         self.barrier_init = BarrierInit(self)

@@ -10,7 +10,7 @@ way from a node of `pasts` to the root, which regions with the same past share.
 from __future__ import annotations
 
 import numpy as np
-from numba import carray, njit
+from numba import carray
 
 from ptxsim.checks.race.deferred_reads import BASE, END, HELD, POSITION, SEGMENT_COLUMNS
 from ptxsim.checks.race.shadow_bytes import (  # fmt: skip
@@ -79,6 +79,7 @@ from ptxsim.checks.race.shadow_words import (
     shadow_at,
 )
 from ptxsim.isa.address_map import SHARED_BASE, SHARED_END
+from ptxsim.isa.mathlib.inner import inner
 from ptxsim.jit.bytecode import LOG_PLACE, LOG_ROW, LOG_SAME, LOG_SIZE, LOG_SIZE_MASK, LOG_THREAD
 from ptxsim.jit.compiled import compiled
 from ptxsim.jit.intrinsics import pointer
@@ -90,7 +91,7 @@ ELSEWHERE, READS_KEPT = -1, -2  # no position: of the other space; of a buffer w
 MERGE = 8  # a write makes one region of more than these
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def _move_to_past(s, r, tag):
     """The readers of an earlier cluster become one node."""
     parent, sample = s.records[r, PAST], s.records[r, READ]
@@ -108,7 +109,7 @@ def _move_to_past(s, r, tag):
     s.records[r, PAST] = node
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def _replaces(a, entry, reader):
     """Does whoever comes after the new read `entry` come after an earlier one as well?"""
     weaker = entry & STRONG_BIT and not reader & STRONG_BIT  # a strong write does not race with strong reads
@@ -116,7 +117,7 @@ def _replaces(a, entry, reader):
     return not weaker and not narrower and (reader >> AGENT_SHIFT == a.me or covered(a, reader))
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def _add_reader(s, a, r, entry):
     tag = s.records[r, TAGS] >> TAG_BITS
     if tag != a.now and s.records[r, READ]:
@@ -137,7 +138,7 @@ def _add_reader(s, a, r, entry):
     s.records[r, MORE] = new_link(s, entry, s.records[r, MORE])
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def _check_readers(s, a, r, position):
     """Notes the reads of a region that its next write conflicts with."""
     tag = s.records[r, TAGS] >> TAG_BITS
@@ -159,7 +160,7 @@ def _check_readers(s, a, r, position):
         node = s.pasts[node, PARENT]
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def _check(s, a, found, write):
     """Notes the conflicts of an access with what its regions have seen."""
     code = WRITE_WRITE if write else WRITE_READ
@@ -177,7 +178,7 @@ def _check(s, a, found, write):
             _check_readers(s, a, r, s.sheet[n, FIRST])
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def _knows(a, entry, tag):
     return tag == a.now and (entry >> AGENT_SHIFT == a.me or covered(a, entry))
 
@@ -219,7 +220,7 @@ def _read_plainly(s, r):
     return past != 0 and not s.pasts[past, SAMPLE] & STRONG_BIT
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def _write_record(s, a, r, entry):
     if a.flags & STRONG:
         _keep_older(s, a, r)
@@ -235,7 +236,7 @@ def _write_record(s, a, r, entry):
     s.records[r, WRITE], s.records[r, PAST] = entry, 0
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def _enter_write(s, a, found, entry):
     """The access becomes the last write of its regions; True if slots must be told of new regions."""
     merged, total, changed = 0, 0, False
@@ -263,7 +264,7 @@ def _enter_write(s, a, found, entry):
     return changed
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def _enter_read(s, a, found, entry):
     changed = False
     for n in range(found):
@@ -276,7 +277,7 @@ def _enter_read(s, a, found, entry):
     return changed
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def _touch(s, a, spans, write):
     """One access to the bytes [first, last) of all spans; False if the shadow must grow first."""
     for n in range(len(spans)):
@@ -347,13 +348,13 @@ def touch_log(both, log, clocks, agents, base_thread):
     return COMPLETE
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def _bare(a):
     """The same array without its owner: what is built of such arrays costs no reference counts."""
     return carray(pointer(a.ctypes.data), a.shape, a.dtype)
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def _position_of(words, shared, place):
     """Byte position of a logged place in the shadow of shared or of global memory."""
     if SHARED_BASE <= place < SHARED_END:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from ptxsim.isa.mathlib.inner import inner
 
 SHARED, MEMORY = "shared", "memory"  # spaces with a shadow of this kind
 PAGE_BITS = 10
@@ -82,13 +83,13 @@ def _with_room(array: np.ndarray, used: int, room: int) -> np.ndarray:
 # ---- slots ----
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def bits_of(level):
     """log2 of the bytes of a slot."""
     return 10 if level == 0 else 6 - 2 * level
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def _refine(s, page, level):
     """Gives a page slots of at most that size; False while there is no room for them."""
     bits = bits_of(level)
@@ -103,7 +104,7 @@ def _refine(s, page, level):
     return True
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def prepare(s, first, last):
     """Gives bytes [first, last) slots of their own; False while there is no room for them."""
     edges = first | last
@@ -114,7 +115,7 @@ def prepare(s, first, last):
     return True
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def gather(s, first, last, found):
     """Adds the regions of bytes [first, last) to the sheet of this access; how many it has found."""
     tick, before, n = s.head[TICK] << 32, -1, 0
@@ -139,7 +140,7 @@ def gather(s, first, last, found):
     return found
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def reassign(s, first, last):
     """Tells the slots of bytes [first, last) their new regions."""
     tick = s.head[TICK] << 32
@@ -156,7 +157,7 @@ def reassign(s, first, last):
 # ---- regions and chains ----
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def has_room(s, found):
     """Are there regions, links and nodes for what an access to these regions may need?"""
     parts = links = 0
@@ -170,7 +171,7 @@ def has_room(s, found):
     return room and s.head[LINKS_USED] + links <= len(s.links)
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def _length(s, link):
     count = 0
     while link:
@@ -178,7 +179,7 @@ def _length(s, link):
     return count
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def new_region(s, size):
     r = s.head[REGION_FREE]
     if r:
@@ -191,14 +192,14 @@ def new_region(s, size):
     return r
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def free_region(s, r):
     drop_chain(s, r, MORE)
     drop_chain(s, r, OLDER)
     s.sizes[r, BYTES], s.head[REGION_FREE] = s.head[REGION_FREE], r
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def new_link(s, entry, following):
     link = s.head[LINK_FREE]
     if link:
@@ -210,7 +211,7 @@ def new_link(s, entry, following):
     return link
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def drop_chain(s, r, column):
     link = s.records[r, column]
     while link:
@@ -220,7 +221,7 @@ def drop_chain(s, r, column):
     s.records[r, column] = 0
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def part_of(s, n):
     """A new region of the bytes that line n of the sheet hits; its records are those of the old one."""
     r, hit = s.sheet[n, REGION], s.sheet[n, HIT]
@@ -230,13 +231,13 @@ def part_of(s, n):
     return part
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def clear_reads(s, r):
     for k in range(READ, READ + READERS):
         s.records[r, k] = 0
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def copy_record(s, source, target):
     for k in range(READ + READERS):
         s.records[target, k] = s.records[source, k]

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from ptxsim.isa.mathlib.inner import inner
 from ptxsim.jit.compiled import compiled
 
 AGENT_SHIFT, EPOCH_SHIFT, STRONG_BIT, NARROW_BIT = 48, 20, 1 << 19, 1 << 18
@@ -79,14 +79,14 @@ def known_epoch(clock, agent):
     return clock[agent] if agent < len(clock) else 0
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def covered(a, previous):
     """Does the actor know of an earlier access of its own cluster?"""
     agent = previous >> AGENT_SHIFT
     return agent < len(a.clock) and (previous >> EPOCH_SHIFT) & EPOCH_MASK <= a.clock[agent]
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def morally_strong(a, previous, tag):
     """Two strong accesses, each within the other's scope (PTX ISA 8.7.1)?"""
     if not (a.flags & STRONG and previous & STRONG_BIT):
@@ -114,7 +114,7 @@ def excused(a, previous, tag):
     return agent < a.threads and a.me < a.threads and warp == mine and same_row
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def generic(a, agent):
     """Does this agent of our own cluster access memory through the generic proxy?"""
     return agent < a.threads or (a.first_copy and 0 <= agent - a.first_copy < len(a.copied))

@@ -7,10 +7,11 @@ look-ups take: numba unpacks each of them at every call, and needs 0.1 ms to fin
 from __future__ import annotations
 
 import numpy as np
-from numba import carray, njit
+from numba import carray
 
 from ptxsim.checks.race.shadow_bytes import READ, READERS, Shadow
 from ptxsim.checks.race.shadow_order import CONFLICT, Actor
+from ptxsim.isa.mathlib.inner import inner
 from ptxsim.jit.intrinsics import pointer
 
 ARRAYS = (*Shadow._fields, "others", "fences", "counts", "out", "kinds", "segments", "copied")
@@ -30,17 +31,17 @@ def describe(words: np.ndarray, first: int, arrays) -> None:
         words[first + 2 * at : first + 2 * at + 2] = array.ctypes.data, len(array)
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def _row(words, at, kind):
     return carray(pointer(words[at]), (words[at + 1],), kind)
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def rows(words, at, columns, kind):
     return carray(pointer(words[at]), (words[at + 1], columns), kind)
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def shadow_at(words):
     return Shadow(
         _row(words, LEVEL, np.int8), _row(words, START, np.int64), _row(words, REGION, np.int32),
@@ -50,7 +51,7 @@ def shadow_at(words):
     )  # fmt: skip
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def actor_at(words, me, epoch, row, flags, clock, lanes):
     return Actor(
         words[NOW], me, epoch, row, flags, clock, words[THREADS], lanes, words[AGENTS_PER_CTA],
@@ -60,7 +61,7 @@ def actor_at(words, me, epoch, row, flags, clock, lanes):
     )  # fmt: skip
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def kind_of(words, row):
     """Flags of an instruction."""
     return _row(words, KINDS, np.int64)[row]

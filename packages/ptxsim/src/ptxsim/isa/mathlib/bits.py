@@ -6,29 +6,29 @@ Types and widths as in isa/mathlib/integer.py: uint64 and int64, W the width in 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from ptxsim.isa.mathlib.inner import inner
 from ptxsim.isa.mathlib.integer import ALL, M8, M32, ONE, S_ONE, S_ZERO, TWO, W32, W64, ZERO, clz
 
 
-@njit
+@inner
 def bfind_u(a):
     """Position of the highest set bit, all ones for none."""
     return np.uint64(63) - clz(a)
 
 
-@njit
+@inner
 def bfind_s(a):
     """Position of the highest bit that differs from the sign."""
     return bfind_u(np.uint64(~a if a < S_ZERO else a))
 
 
-@njit
+@inner
 def bfind_shift(position, W):
     return position if position == ALL else W - ONE - position
 
 
-@njit
+@inner
 def fns(mask, base, offset):
     """Position of the offset-th set bit from `base` upwards (downwards if negative), all ones for none."""
     position = np.int64(base)
@@ -45,7 +45,7 @@ def fns(mask, base, offset):
     return M32
 
 
-@njit
+@inner
 def bfe_u(a, b, c, W):
     position, length = b & M8, c & M8
     if position >= W:
@@ -54,7 +54,7 @@ def bfe_u(a, b, c, W):
     return field if length >= W else field & ((ONE << length) - ONE)
 
 
-@njit
+@inner
 def bfe_s(a, b, c, W):
     """Sign: bit position + length - 1 of the source, or its top bit where the field reaches beyond it."""
     position, length = b & M8, c & M8
@@ -66,7 +66,7 @@ def bfe_s(a, b, c, W):
     return bfe_u(a, b, c, W) & ~high | (high if sign else ZERO)
 
 
-@njit
+@inner
 def bfi(a, b, c, d, W):
     position, length = c & M8, d & M8
     if position >= W:
@@ -75,12 +75,12 @@ def bfi(a, b, c, d, W):
     return (b & ~field) | ((a << position) & field)
 
 
-@njit
+@inner
 def szext_wrap_u(a, b):
     return a & ((ONE << (b & np.uint64(31))) - ONE)
 
 
-@njit
+@inner
 def szext_wrap_s(a, b):
     n = b & np.uint64(31)
     value = szext_wrap_u(a, n)
@@ -88,22 +88,22 @@ def szext_wrap_s(a, b):
     return value | (ALL << n) if negative else value
 
 
-@njit
+@inner
 def szext_clamp_u(a, b):
     return a if b >= W32 else szext_wrap_u(a, b)
 
 
-@njit
+@inner
 def szext_clamp_s(a, b):
     return a if b >= W32 else szext_wrap_s(a, b)
 
 
-@njit
+@inner
 def bmsk_clamp(a, b):
     return ZERO if a >= W32 else ((ONE << min(b, W32)) - ONE) << a
 
 
-@njit
+@inner
 def bmsk_wrap(a, b):
     return ((ONE << (b & np.uint64(31))) - ONE) << (a & np.uint64(31))
 
@@ -111,13 +111,13 @@ def bmsk_wrap(a, b):
 def _dot(count: int, a_bits: int, a_signed: bool, b_signed: bool):
     """A sum of `count` products of packed integers: 8-bit parts of b with `a_bits`-bit parts of a."""
 
-    @njit
+    @inner
     def part(word, index, bits, signed):
         shift = np.int64(64) - np.int64(bits)
         top = np.int64(word >> np.uint64(index * bits)) << shift
         return top >> shift if signed else np.int64(np.uint64(top) >> np.uint64(shift))
 
-    @njit
+    @inner
     def dot(a, b):
         total = S_ZERO
         for i in range(count):
@@ -133,24 +133,24 @@ dp2a_u32_u32, dp2a_u32_s32 = _dot(2, 16, False, False), _dot(2, 16, False, True)
 dp2a_s32_u32, dp2a_s32_s32 = _dot(2, 16, True, False), _dot(2, 16, True, True)
 
 
-@njit
+@inner
 def cnot(a):
     return ONE if a == ZERO else ZERO
 
 
-@njit
+@inner
 def _mux(select, ones, zeros):
     """Per bit: `ones` where `select` is 1, else `zeros`."""
     return zeros ^ (select & (ones ^ zeros))
 
 
-@njit
+@inner
 def _lut(table, low):
     """Bits low and low + 1 of the table as a function of c: what to use where c is 0, and where it is 1."""
     return ZERO - ((table >> low) & ONE), ZERO - ((table >> (low + ONE)) & ONE)
 
 
-@njit
+@inner
 def lop3(a, b, c, table):
     """Bit k of the table is the result where (a, b, c) spell k in binary."""
     n0, n1 = _lut(table, ZERO)
@@ -162,54 +162,54 @@ def lop3(a, b, c, table):
     return _mux(a, with_a, without_a) & M32
 
 
-@njit
+@inner
 def lop3_or(a, b, c, table, p):
     value = lop3(a, b, c, table)
     return value, (value != ZERO) or p
 
 
-@njit
+@inner
 def lop3_and(a, b, c, table, p):
     value = lop3(a, b, c, table)
     return value, (value != ZERO) and p
 
 
-@njit
+@inner
 def shift_clamp(n):
     return min(n, W32)
 
 
-@njit
+@inner
 def shift_wrap(n):
     return n & np.uint64(31)
 
 
-@njit
+@inner
 def shf_l(a, b, n):
     return (((b << W32) | a) << n) >> W32
 
 
-@njit
+@inner
 def shf_r(a, b, n):
     return ((b << W32) | a) >> n
 
 
-@njit
+@inner
 def shl(a, n):
     return a << n if n < W64 else ZERO
 
 
-@njit
+@inner
 def shr_u(a, n):
     return a >> n if n < W64 else ZERO
 
 
-@njit
+@inner
 def shr_s(a, n):
     return a >> np.int64(min(n, np.uint64(63)))
 
 
-@njit
+@inner
 def prmt(a, b, control):
     """Four bytes of {b, a}, each picked by a nibble whose top bit asks for the byte's sign instead."""
     source = (b << W32) | a

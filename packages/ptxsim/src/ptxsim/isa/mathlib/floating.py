@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core.extending import intrinsic
 
+from ptxsim.isa.mathlib.inner import inner
 from ptxsim.isa.mathlib.integer import W32
 
 ZERO32, ONE32 = np.float32(0), np.float32(1)
@@ -85,18 +86,18 @@ fma_f32 = _fma(types.float32, ir.FloatType(), "llvm.fma.f32")
 fma_f64 = _fma(types.float64, ir.DoubleType(), "llvm.fma.f64")
 
 
-@njit
+@inner
 def f32_result(x):
     """The bit pattern of a float32 that arithmetic gives: every NaN is the same."""
     return f32_bits(x) if x == x else CANONICAL32
 
 
-@njit
+@inner
 def canonical32(x):
     return as_f32(f32_result(x))
 
 
-@njit
+@inner
 def nan64(x, a, b, c):
     """A float64 result of three operands (the last repeated where there are fewer): the last of them that is
     a NaN is passed on, made quiet, as an H200 does.
@@ -110,42 +111,42 @@ def nan64(x, a, b, c):
     return as_f64(f64_bits(a) | QUIET64 if a != a else INVALID64)
 
 
-@njit
+@inner
 def quiet_or64(a, value):
     """Raw bits: `value`, or where a is a NaN that one, made quiet."""
     return a | QUIET64 if a & ~SIGN64 > INFINITY64 else value
 
 
-@njit
+@inner
 def coarse64(x):
     """What only has the high half of a float64: any NaN is the same."""
     return x if x == x else as_f64(COARSE64)
 
 
-@njit
+@inner
 def ftz(x):
     """Subnormal float32 becomes a zero of its sign."""
     return as_f32(f32_bits(x) & SIGN32) if abs(x) < TINY32 else x
 
 
-@njit
+@inner
 def f32_sat(x):
     """Clamped to [0, 1]; NaN becomes +0."""
     return min(x, ONE32) if x > ZERO32 else ZERO32
 
 
-@njit
+@inner
 def lo_f32(pair):
     """The low element of a packed f32x2."""
     return as_f32(pair)
 
 
-@njit
+@inner
 def hi_f32(pair):
     return as_f32(pair >> W32)
 
 
-@njit
+@inner
 def pack_f32(low, high):
     return f32_bits(low) | (f32_bits(high) << W32)
 
@@ -156,7 +157,7 @@ def _extreme(minimum: bool, nan_wins: bool, as_float, bits, both):
     both(b): the result where both are NaN.
     """
 
-    @njit
+    @inner
     def pick(a, b):
         if a != a or b != b:
             if nan_wins or (a != a and b != b):
@@ -169,12 +170,12 @@ def _extreme(minimum: bool, nan_wins: bool, as_float, bits, both):
     return pick
 
 
-@njit
+@inner
 def _canonical(b):
     return as_f32(CANONICAL32)
 
 
-@njit
+@inner
 def _quiet(b):
     return as_f64(f64_bits(b) | QUIET64)
 
@@ -190,7 +191,7 @@ max_f64 = _extreme(False, False, as_f64, f64_bits, _quiet)
 def _xorsign(pick):
     """The pick of the magnitudes, with the exclusive or of both signs."""
 
-    @njit
+    @inner
     def apply(a, b):
         value = pick(abs(a), abs(b))
         if value != value:
@@ -204,49 +205,49 @@ xorsign_min_f32, xorsign_min_nan_f32 = _xorsign(min_f32), _xorsign(min_nan_f32)
 xorsign_max_f32, xorsign_max_nan_f32 = _xorsign(max_f32), _xorsign(max_nan_f32)
 
 
-@njit
+@inner
 def testp_finite(a, tiny):
     return abs(a) < np.inf
 
 
-@njit
+@inner
 def testp_infinite(a, tiny):
     return abs(a) == np.inf
 
 
-@njit
+@inner
 def testp_number(a, tiny):
     return a == a
 
 
-@njit
+@inner
 def testp_notanumber(a, tiny):
     return a != a
 
 
-@njit
+@inner
 def testp_normal(a, tiny):
     """Zeros count as normal (PTX ISA 9.7.3, testp)."""
     return abs(a) < np.inf and (a == 0 or abs(a) >= tiny)
 
 
-@njit
+@inner
 def testp_subnormal(a, tiny):
     return a != 0 and abs(a) < tiny
 
 
-@njit
+@inner
 def high64(x):
     """A float64 without the low 32 bits of its fraction; subnormal ones become zero."""
     return as_f64(f64_bits(x) & (SIGN64 if abs(x) < TINY64 else ~LOW32))
 
 
-@njit(error_model="numpy")
+@inner(error_model="numpy")
 def rsqrt_f64(x):
     return ONE64 / np.sqrt(x)
 
 
-@njit
+@inner
 def rsqrt_f32(x):
     return np.float32(rsqrt_f64(np.float64(x)))
 
@@ -254,11 +255,11 @@ def rsqrt_f32(x):
 def _function(compute):
     """A function of float64 and, through it, of float32."""
 
-    @njit
+    @inner
     def double(x):
         return compute(x)
 
-    @njit
+    @inner
     def single(x):
         return np.float32(double(np.float64(x)))
 

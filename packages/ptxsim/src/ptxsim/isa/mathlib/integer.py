@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core.extending import intrinsic
+
+from ptxsim.isa.mathlib.inner import inner
 
 ZERO, ONE, TWO = np.uint64(0), np.uint64(1), np.uint64(2)
 W8, W16, W32, W64 = np.uint64(8), np.uint64(16), np.uint64(32), np.uint64(64)
@@ -45,42 +47,42 @@ clz = _unary("llvm.ctlz.i64", 0)  # 64 for zero
 brev = _unary("llvm.bitreverse.i64")
 
 
-@njit
+@inner
 def lo16(a):
     return a & M16
 
 
-@njit
+@inner
 def hi16(a):
     return (a >> W16) & M16
 
 
-@njit
+@inner
 def pack16(low, high):
     return (np.uint64(low) & M16) | ((np.uint64(high) & M16) << W16)
 
 
-@njit
+@inner
 def sext8(a):
     return np.int64(np.int8(a))
 
 
-@njit
+@inner
 def sext16(a):
     return np.int64(np.int16(a))
 
 
-@njit
+@inner
 def sext32(a):
     return np.int64(np.int32(a))
 
 
-@njit
+@inner
 def clamp_s32(a):
     return min(max(a, np.int64(-0x80000000)), np.int64(0x7FFFFFFF))
 
 
-@njit
+@inner
 def mulhi_u64(a, b):
     a0, a1, b0, b1 = a & M32, a >> W32, b & M32, b >> W32
     middle = a1 * b0 + ((a0 * b0) >> W32)
@@ -88,7 +90,7 @@ def mulhi_u64(a, b):
     return a1 * b1 + (middle >> W32) + (low >> W32)
 
 
-@njit
+@inner
 def mulhi_s64(a, b):
     ua, ub = np.uint64(a), np.uint64(b)
     high = mulhi_u64(ua, ub)
@@ -99,79 +101,79 @@ def mulhi_s64(a, b):
     return high
 
 
-@njit
+@inner
 def mulhi_u32(a, b):
     return (a * b) >> W32
 
 
-@njit
+@inner
 def mulhi_s32(a, b):
     return np.uint64(a * b) >> W32
 
 
-@njit
+@inner
 def mulhi_u16(a, b):
     return (a * b) >> W16
 
 
-@njit
+@inner
 def mulhi_s16(a, b):
     return np.uint64(a * b) >> W16
 
 
-@njit
+@inner
 def mul24_lo_u32(a, b):
     return (a & M24) * (b & M24)
 
 
-@njit
+@inner
 def mul24_hi_u32(a, b):
     return mul24_lo_u32(a, b) >> W16
 
 
-@njit
+@inner
 def _sext24(a):
     return np.int64(np.int32((a & M24) << np.uint64(8)) >> np.int32(8))
 
 
-@njit
+@inner
 def mul24_lo_s32(a, b):
     return np.uint64(_sext24(a) * _sext24(b))
 
 
-@njit
+@inner
 def mul24_hi_s32(a, b):
     return mul24_lo_s32(a, b) >> W16
 
 
-@njit
+@inner
 def absdiff(a, b):
     return np.uint64(a) - np.uint64(b) if a > b else np.uint64(b) - np.uint64(a)
 
 
-@njit
+@inner
 def _udiv(a, b):
     return a // b
 
 
-@njit
+@inner
 def div_u(a, b, W):
     """Quotient; all ones for a zero divisor, as an H200 gives (PTX leaves it to the machine)."""
     return ALL >> (W64 - W) if b == ZERO else _udiv(a, b)
 
 
-@njit
+@inner
 def rem_u(a, b, W):
     """Remainder; all ones for a zero divisor, as an H200 gives."""
     return ALL >> (W64 - W) if b == ZERO else a - _udiv(a, b) * b
 
 
-@njit
+@inner
 def magnitude(a):
     return np.uint64(-a) if a < S_ZERO else np.uint64(a)
 
 
-@njit
+@inner
 def div_s(a, b, W):
     """Quotient towards zero; minimum / -1 wraps; -1 for a zero divisor, as an H200 gives."""
     if b == S_ZERO:
@@ -180,28 +182,28 @@ def div_s(a, b, W):
     return -q if (a < S_ZERO) != (b < S_ZERO) else q
 
 
-@njit
+@inner
 def rem_s(a, b, W):
     """Remainder with the sign of the dividend; -1 for a zero divisor, as an H200 gives."""
     return np.int64(-1) if b == S_ZERO else a - div_s(a, b, W64) * b
 
 
-@njit
+@inner
 def _mask(W):
     return ALL >> (W64 - W)
 
 
-@njit
+@inner
 def add_cc(a, b, W):
     return addc_cc(a, b, ZERO, W)
 
 
-@njit
+@inner
 def addc(a, b, cc, W):
     return np.uint64(a) + np.uint64(b) + cc
 
 
-@njit
+@inner
 def addc_cc(a, b, cc, W):
     """a + b + cc at width W, and the carry out."""
     mask = _mask(W)
@@ -211,17 +213,17 @@ def addc_cc(a, b, cc, W):
     return t, np.uint64(s < x) | np.uint64(t < s)
 
 
-@njit
+@inner
 def sub_cc(a, b, W):
     return subc_cc(a, b, ONE, W)
 
 
-@njit
+@inner
 def subc(a, b, cc, W):
     return a - b - (cc ^ ONE)
 
 
-@njit
+@inner
 def subc_cc(a, b, cc, W):
     """a - b - borrow at width W; the chip keeps the complement of the borrow in CC.CF, in and out, so that an
     addition that reads it adds one where nothing was borrowed (seen on an H200).

@@ -9,9 +9,9 @@ powers of two.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ptxsim.isa.mathlib.floating import INFINITY32, SIGN32, as_f32, as_f64, f32_bits, f64_bits
+from ptxsim.isa.mathlib.inner import inner
 from ptxsim.isa.mathlib.integer import M8, ONE, W16, ZERO
 from ptxsim.isa.mathlib.soft_float import (
     I1,
@@ -43,14 +43,14 @@ def _format(mbits: int, emin: int, largest: int, infinity: int, nan: int, sign_a
     m, e, at = np.int64(mbits), np.int64(emin), np.uint64(sign_at)
     top, over, canonical = np.uint64(largest), np.uint64(infinity), np.uint64(nan)
 
-    @njit
+    @inner
     def encode(sign, sig, exp, mode, finite):
         code = round_code(sign, sig, exp, m, e, mode)
         if code > top:
             code = top if finite or stops_at_max(sign, mode) else over
         return code | (np.uint64(sign) << at)
 
-    @njit
+    @inner
     def of(x, mode, finite):
         if x != x:
             return canonical
@@ -74,13 +74,13 @@ _, e3m2_of = _format(2, -2, 0x1F, 0x1F, 0x1F, 5)
 _, e2m1_of = _format(1, 0, 0x7, 0x7, 0x7, 3)
 
 
-@njit
+@inner
 def tf32_of(x, mode, finite):
     """tf32 as the float32 that holds it, its 13 low bits zero."""
     return _tf32_of(x, mode, finite) << U13
 
 
-@njit
+@inner
 def ue8m0_of(x, mode, finite):
     """The exponent of a float32, sign ignored; RP rounds up to the next power of two. 0xFF is NaN."""
     bits = f32_bits(x) & np.uint64(0x7FFFFFFF)
@@ -90,7 +90,7 @@ def ue8m0_of(x, mode, finite):
     return code - ONE if finite and code == M8 and bits <= INF32 else code
 
 
-@njit
+@inner
 def ue8m0_bf16(code):
     if code == M8:
         return NAN16
@@ -106,7 +106,7 @@ def _reader(mbits: int, emin: int, sign_at: int, infinity: int, last: int):
     scale = np.float64(2.0 ** (emin - mbits))
     special, highest = np.uint64(infinity), np.uint64(last)
 
-    @njit
+    @inner
     def read(bits):
         code = bits & ((ONE << at) - ONE)
         if code > highest:
@@ -131,12 +131,12 @@ e3m2_f64 = _reader(2, -2, 5, 0x20, 0x1F)
 e2m1_f64 = _reader(1, 0, 3, 0x8, 0x7)
 
 
-@njit
+@inner
 def bf16_f32(bits):
     return as_f32(bits << W16)
 
 
-@njit
+@inner
 def f16_f32(bits):
     """A multiplication by 2**112 moves the exponent and normalises subnormal numbers."""
     magnitude = (bits & np.uint64(0x7FFF)) << U13
@@ -153,7 +153,7 @@ def _from_nan(mbits: int, infinity: int):
     """
     drop, top = U52 - np.uint64(mbits), np.uint64(infinity)
 
-    @njit
+    @inner
     def apply(a, bits):
         if a == a:
             return bits
@@ -163,7 +163,7 @@ def _from_nan(mbits: int, infinity: int):
     return apply
 
 
-@njit
+@inner
 def f32_nan_f64(a, x):
     """The same for a float32 x: raw bits."""
     if a == a:
@@ -179,11 +179,11 @@ def _signs(infinity: int):
     """neg and abs of raw bits; like all arithmetic they give one NaN only (seen on an H200)."""
     inf = np.uint64(infinity)
 
-    @njit
+    @inner
     def neg(bits):
         return NAN16 if bits & NAN16 > inf else bits ^ SIGN16
 
-    @njit
+    @inner
     def absolute(bits):
         return NAN16 if bits & NAN16 > inf else bits & NAN16
 
@@ -194,19 +194,19 @@ f16_neg, f16_abs = _signs(0x7C00)
 bf16_neg, bf16_abs = _signs(0x7F80)
 
 
-@njit
+@inner
 def int_f16(negative, magnitude, mode):
     sig, exp = int_parts(magnitude)
     return f16_encode(negative, sig, exp, mode, False)
 
 
-@njit
+@inner
 def int_bf16(negative, magnitude, mode):
     sig, exp = int_parts(magnitude)
     return bf16_encode(negative, sig, exp, mode, False)
 
 
-@njit
+@inner
 def f16_encode_ftz(sign, sig, exp, mode, finite):
     """The f16 of sig * 2**exp, zero if it is subnormal once rounded to 11 digits whatever its exponent."""
     if round_code(sign, sig, exp, np.int64(10), np.int64(-15), mode) < np.uint64(2 << 10):
@@ -214,7 +214,7 @@ def f16_encode_ftz(sign, sig, exp, mode, finite):
     return f16_encode(sign, sig, exp, mode, finite)
 
 
-@njit
+@inner
 def f16_of_ftz(x, mode, finite):
     if not is_finite(x):
         return f16_of(x, mode, finite)
@@ -225,7 +225,7 @@ def f16_of_ftz(x, mode, finite):
 def _fused(encode, of, read):
     """a * b + c of raw bits, rounded once to nearest even."""
 
-    @njit
+    @inner
     def fma(a, b, c):
         x, y, z = read(a), read(b), read(c)
         if not (is_finite(x) and is_finite(y) and is_finite(z)):
@@ -245,17 +245,17 @@ def _limits(infinity: int, one: int, smallest: int):
     """Sign and range helpers of a 16-bit format: `sat` to [0, 1], `relu`, `ftz` of subnormal numbers."""
     inf, unit, normal = np.uint64(infinity), np.uint64(one), np.uint64(smallest)
 
-    @njit
+    @inner
     def sat(bits):
         return ZERO if bits > inf else min(bits, unit)
 
-    @njit
+    @inner
     def relu(bits):
         if bits & NAN16 > inf:
             return NAN16
         return bits if bits < SIGN16 else ZERO
 
-    @njit
+    @inner
     def ftz(bits):
         return bits & SIGN16 if bits & NAN16 < normal else bits
 
@@ -270,12 +270,12 @@ def _extreme16(infinity: int, minimum: bool, nan_wins: bool, xorsign: bool):
     """min or max of raw bits, -0 below +0, as for float32 (PTX ISA 9.7.4)."""
     inf = np.uint64(infinity)
 
-    @njit
+    @inner
     def order(bits):
         """Grows with the number."""
         return -np.int64(bits & NAN16) - I1 if bits & SIGN16 else np.int64(bits)
 
-    @njit
+    @inner
     def pick(a, b):
         sign = (a ^ b) & SIGN16 if xorsign else ZERO
         if xorsign:

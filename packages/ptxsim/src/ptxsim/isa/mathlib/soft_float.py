@@ -10,9 +10,9 @@ format is given by `mbits` (stored fraction bits) and `emin` (exponent of its sm
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ptxsim.isa.mathlib.floating import TINY32, as_f32, as_f64, f64_bits, fma_f32, fma_f64, ftz
+from ptxsim.isa.mathlib.inner import inner
 from ptxsim.isa.mathlib.integer import ALL, ONE, TWO, W64, ZERO, clz, mulhi_u64
 
 # Rounding directions: nearest even, to zero, down, up, nearest with ties away from zero
@@ -23,7 +23,7 @@ I0, I1, I2 = np.int64(0), np.int64(1), np.int64(2)
 U63 = np.uint64(63)
 
 
-@njit
+@inner
 def _rounds_up(sign, odd, rest, half, mode):
     """Whether a magnitude goes up by one; `rest` of 2 * `half` was dropped, `odd`: its last bit is 1."""
     if rest == ZERO or mode == RZ:
@@ -35,7 +35,7 @@ def _rounds_up(sign, odd, rest, half, mode):
     return sign == (mode == RM)
 
 
-@njit
+@inner
 def round_code(sign, sig, exp, mbits, emin, mode):
     """The code of sig * 2**exp, 0 <= sig < 2**63; all integers but sig are int64."""
     if sig == ZERO:
@@ -53,13 +53,13 @@ def round_code(sign, sig, exp, mbits, emin, mode):
     return scale + kept + np.uint64(_rounds_up(sign, (kept & ONE) != ZERO, rest, half, mode))
 
 
-@njit
+@inner
 def stops_at_max(sign, mode):
     """Whether numbers beyond the largest finite one become that one, not infinity."""
     return mode == RZ or (mode == RM and not sign) or (mode == RP and sign)
 
 
-@njit
+@inner
 def unpack(x):
     """sign, significand, exponent of a finite float64."""
     bits = f64_bits(x)
@@ -69,7 +69,7 @@ def unpack(x):
     return bits >> U63 != ZERO, sig, max(field, I1) - np.int64(1075)
 
 
-@njit
+@inner
 def pack64(sign, sig, exp, mode):
     """sig * 2**exp as float64."""
     code = round_code(sign, sig, exp, np.int64(52), np.int64(-1022), mode)
@@ -78,7 +78,7 @@ def pack64(sign, sig, exp, mode):
     return as_f64(code | (np.uint64(sign) << U63))
 
 
-@njit
+@inner
 def pack32(sign, sig, exp, mode):
     """sig * 2**exp as float32."""
     code = round_code(sign, sig, exp, np.int64(23), np.int64(-126), mode)
@@ -87,7 +87,7 @@ def pack32(sign, sig, exp, mode):
     return as_f32(code | (np.uint64(sign) << np.uint64(31)))
 
 
-@njit
+@inner
 def _shl128(hi, lo, n):
     """(hi, lo) << n, 0 <= n < 128."""
     if n >= W64:
@@ -97,7 +97,7 @@ def _shl128(hi, lo, n):
     return (hi << n) | (lo >> (W64 - n)), lo << n
 
 
-@njit
+@inner
 def _shr128_jam(hi, lo, n):
     """(hi, lo) >> n; the lowest bit is set if a one was lost."""
     if n == ZERO:
@@ -111,7 +111,7 @@ def _shr128_jam(hi, lo, n):
     return hi >> n, (lo >> n) | (hi << (W64 - n)) | np.uint64(lost != ZERO)
 
 
-@njit
+@inner
 def _normal128(hi, lo, exp):
     """The same number with its leading bit at position 125."""
     zeros = clz(hi) if hi != ZERO else W64 + clz(lo)
@@ -122,14 +122,14 @@ def _normal128(hi, lo, exp):
     return hi, lo, exp + I2 - np.int64(zeros)
 
 
-@njit
+@inner
 def _narrow128(sign, hi, lo, exp):
     """A non-zero 128-bit magnitude as a 62-bit one with a sticky bit."""
     hi, lo, exp = _normal128(hi, lo, exp)
     return sign, hi | np.uint64(lo != ZERO), exp + np.int64(64)
 
 
-@njit
+@inner
 def fma_parts(a, b, c, mode):
     """a * b + c of finite float64, exact but for a sticky bit: sign, significand, exponent."""
     sa, ma, ea = unpack(a)
@@ -152,7 +152,7 @@ def fma_parts(a, b, c, mode):
     return _sum128(sp, hi, lo, sc, hc, lc, max(ep, ec), mode)
 
 
-@njit
+@inner
 def _sum128(sp, hi, lo, sc, hc, lc, exp, mode):
     """The sum of two signed magnitudes below 2**126."""
     if sp == sc:
@@ -165,7 +165,7 @@ def _sum128(sp, hi, lo, sc, hc, lc, exp, mode):
     return _narrow128(sp, hi - hc - np.uint64(lo < lc), lo - lc, exp)
 
 
-@njit
+@inner
 def div_parts(a, b):
     """a / b of finite, non-zero float64."""
     sa, ma, ea = unpack(a)
@@ -183,7 +183,7 @@ def div_parts(a, b):
     return sa != sb, (quotient << ONE) | np.uint64(rest != ZERO), exp - I1
 
 
-@njit
+@inner
 def sqrt_parts(a):
     """Square root of a finite, positive float64, digit by digit."""
     _, m, e = unpack(a)
@@ -201,12 +201,12 @@ def sqrt_parts(a):
     return False, (root << ONE) | np.uint64(rest != ZERO), e // I2 - np.int64(29)
 
 
-@njit
+@inner
 def is_finite(x):
     return abs(x) < np.inf
 
 
-@njit
+@inner
 def fma64(a, b, c, mode):
     if not (is_finite(a) and is_finite(b) and is_finite(c)):
         return fma_f64(a, b, c)
@@ -214,7 +214,7 @@ def fma64(a, b, c, mode):
     return pack64(sign, sig, exp, mode)
 
 
-@njit
+@inner
 def fma32(a, b, c, mode):
     if not (is_finite(a) and is_finite(b) and is_finite(c)):
         return fma_f32(a, b, c)
@@ -222,17 +222,17 @@ def fma32(a, b, c, mode):
     return pack32(sign, sig, exp, mode)
 
 
-@njit
+@inner
 def mul64(a, b, mode):
     return fma64(a, b, np.copysign(np.float64(0), a) * np.copysign(np.float64(1), b), mode)
 
 
-@njit
+@inner
 def mul32(a, b, mode):
     return fma32(a, b, np.copysign(np.float32(0), a) * np.copysign(np.float32(1), b), mode)
 
 
-@njit(error_model="numpy")
+@inner(error_model="numpy")
 def div64(a, b, mode):
     if mode == RN or not (is_finite(a) and is_finite(b) and a != 0 and b != 0):
         return a / b
@@ -240,7 +240,7 @@ def div64(a, b, mode):
     return pack64(sign, sig, exp, mode)
 
 
-@njit(error_model="numpy")
+@inner(error_model="numpy")
 def div32(a, b, mode):
     if mode == RN or not (is_finite(a) and is_finite(b) and a != 0 and b != 0):
         return a / b
@@ -248,7 +248,7 @@ def div32(a, b, mode):
     return pack32(sign, sig, exp, mode)
 
 
-@njit
+@inner
 def _flushed(x, parts, mode):
     """x, a result equal to the smallest normal number, or zero if `parts` lie below it.
 
@@ -259,13 +259,13 @@ def _flushed(x, parts, mode):
     return np.copysign(np.float32(0), x) if below else x
 
 
-@njit
+@inner
 def mul32_ftz(a, b, mode):
     x = a * b if mode == RN else mul32(a, b, mode)
     return ftz(x) if abs(x) != TINY32 else _flushed(x, unpack(np.float64(a) * np.float64(b)), mode)
 
 
-@njit
+@inner
 def fma32_ftz(a, b, c, mode):
     x = fma_f32(a, b, c) if mode == RN else fma32(a, b, c, mode)
     if abs(x) != TINY32:
@@ -273,13 +273,13 @@ def fma32_ftz(a, b, c, mode):
     return _flushed(x, fma_parts(np.float64(a), np.float64(b), np.float64(c), mode), mode)
 
 
-@njit
+@inner
 def div32_ftz(a, b, mode):
     x = div32(a, b, mode)
     return ftz(x) if abs(x) != TINY32 else _flushed(x, div_parts(np.float64(a), np.float64(b)), mode)
 
 
-@njit
+@inner
 def div_approx(a, b):
     """A divisor beyond 2**126 gives zero, or NaN under infinity (PTX ISA 9.7.3, div)."""
     if np.float32(2.0**126) < abs(b) < np.inf:
@@ -287,13 +287,13 @@ def div_approx(a, b):
     return div32(a, b, RN)
 
 
-@njit
+@inner
 def f32_of_ftz(a, mode):
     x = f32_of(a, mode)
     return ftz(x) if abs(x) != TINY32 else _flushed(x, unpack(a), mode)
 
 
-@njit
+@inner
 def sqrt64(a, mode):
     if mode == RN or not (is_finite(a) and a > 0):
         return np.sqrt(a)
@@ -301,7 +301,7 @@ def sqrt64(a, mode):
     return pack64(sign, sig, exp, mode)
 
 
-@njit
+@inner
 def sqrt32(a, mode):
     if mode == RN or not (is_finite(a) and a > 0):
         return np.sqrt(a)
@@ -309,7 +309,7 @@ def sqrt32(a, mode):
     return pack32(sign, sig, exp, mode)
 
 
-@njit
+@inner
 def f32_of(x, mode):
     """A float64 as float32."""
     if not is_finite(x):
@@ -318,19 +318,19 @@ def f32_of(x, mode):
     return pack32(sign, sig, exp, mode)
 
 
-@njit
+@inner
 def relu_f64(x):
     """NaN stays."""
     return x if x > 0 or x != x else np.float64(0)
 
 
-@njit
+@inner
 def f64_sat(x):
     """Clamped to [0, 1]; NaN becomes +0."""
     return min(x, np.float64(1)) if x > 0 else np.float64(0)
 
 
-@njit
+@inner
 def int_parts(magnitude):
     """Significand and exponent of a 64-bit magnitude; a long one loses two bits to a sticky one."""
     if magnitude >> np.uint64(62) == ZERO:
@@ -338,19 +338,19 @@ def int_parts(magnitude):
     return (magnitude >> TWO) | np.uint64(magnitude & np.uint64(3) != ZERO), I2
 
 
-@njit
+@inner
 def int_f32(negative, magnitude, mode):
     sig, exp = int_parts(magnitude)
     return pack32(negative, sig, exp, mode)
 
 
-@njit
+@inner
 def int_f64(negative, magnitude, mode):
     sig, exp = int_parts(magnitude)
     return pack64(negative, sig, exp, mode)
 
 
-@njit
+@inner
 def f64_s(x, W, nan):
     """A whole float64 as a signed integer of W bits, saturated; `nan` for a NaN."""
     if x != x:
@@ -361,7 +361,7 @@ def f64_s(x, W, nan):
     return np.int64(x) if x > -limit else -np.int64((ONE << (W - ONE)) - ONE) - I1
 
 
-@njit
+@inner
 def f64_u(x, W, nan):
     """The same for an unsigned integer."""
     if x != x:

@@ -34,7 +34,8 @@ def _separate(log, own, runs):
     """Fills `own` and `runs`; the number of runs. A run goes on while accesses begin where the last ended."""
     count = 0
     for i in range(len(log)):
-        own[i] = log[i]
+        for column in range(LOG_COLUMNS):  # not own[i] = log[i]: its check of shapes takes 2 s to compile
+            own[i, column] = log[i, column]
         place = log[i, LOG_PLACE]
         if SHARED_BASE <= place < SHARED_END:
             continue

@@ -1,0 +1,102 @@
+"""What a launch is asked for, frozen: its geometry and limits, the words of its reports, how it is run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ptxsim.causes.hints import Hints
+from ptxsim.machine.global_memory import MAX_SHARED
+from ptxsim.trace.schedule import Costs
+
+Extents = tuple[int, int, int]
+Shape = int | Sequence[int]  # up to three extents; the others are 1
+
+
+def extents(shape: Shape) -> Extents:
+    """Three of them; ValueError where that is none."""
+    given = (shape,) if isinstance(shape, int) else tuple(int(x) for x in shape)
+    if len(given) > 3 or any(x < 1 for x in given):
+        raise ValueError(f"grid, block and cluster have up to three positive extents (got {given})")
+    return (*given, *(1,) * (3 - len(given)))  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class LaunchConfig:
+    """What Module.launch says of a launch besides its kernel and arguments."""
+
+    grid: Extents
+    block: Extents = (1, 1, 1)
+    cluster: Extents = (1, 1, 1)
+    shared_bytes: int = 0  # of dynamic shared memory
+    max_instructions: int | None = None  # of one cluster; None: the usual
+    arg_names: tuple[str, ...] = ()  # for reports
+    source: str = ""  # the file that `// @src N` lines number, for reports
+    hints: Hints | None = None
+
+    @classmethod
+    def of(cls, grid: Shape, block: Shape, cluster: Shape, shared_bytes: int = 0, **more) -> LaunchConfig:
+        """From extents of any length; ValueError for what no chip can launch."""
+        config = cls(extents(grid), extents(block), extents(cluster), shared_bytes, **more)
+        config._check()
+        return config
+
+    def in_clusters_of(self, required: Sequence[int] | None) -> LaunchConfig:
+        """With the kernel's .reqnctapercluster, if it has one and the launch names none."""
+        if not required or self.cluster != (1, 1, 1):
+            return self
+        config = replace(self, cluster=extents(required))
+        config._check()
+        return config
+
+    @property
+    def threads(self) -> int:
+        return math.prod(self.block)
+
+    @property
+    def ctas_per_cluster(self) -> int:
+        return math.prod(self.cluster)
+
+    @property
+    def clusters(self) -> Extents:
+        """Those of the grid, along each dimension."""
+        x, y, z = (g // c for g, c in zip(self.grid, self.cluster, strict=True))
+        return x, y, z
+
+    def _check(self) -> None:
+        rules = [
+            (self.threads > 1024, f"block {self.block} has {self.threads} threads; a CTA has at most 1024"),
+            (
+                any(g % c for g, c in zip(self.grid, self.cluster, strict=True)),
+                f"grid {self.grid} is not a multiple of cluster {self.cluster} (in CTAs)",
+            ),
+            (
+                self.ctas_per_cluster > 16,
+                f"cluster {self.cluster} has {self.ctas_per_cluster} CTAs; at most 16 are possible",
+            ),
+            (
+                not 0 <= self.shared_bytes <= MAX_SHARED,
+                f"{self.shared_bytes} B of dynamic shared memory; a CTA has at most {MAX_SHARED}",
+            ),
+            (
+                self.max_instructions is not None and self.max_instructions < 1,
+                f"max_instructions is a positive number (got {self.max_instructions})",
+            ),
+        ]
+        for wrong, message in rules:
+            if wrong:
+                raise ValueError(message)
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """How Launch.run runs it; Module.launch says what each of these means."""
+
+    checks: bool = True
+    order: str | int = "program"
+    names: Sequence[tuple[str, str, int, int]] = ()
+    trace: bool | Costs | Callable = False
+    jobs: int | None = None
+    first: int = 0
+    clusters: int | None = None
