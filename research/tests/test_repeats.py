@@ -113,6 +113,33 @@ def test_where_all_clusters_differ_none_is_compared_for_long(ends):
     assert ends == {"again": runner.MOST_MISSES}
 
 
+_BARRIER = "__shared__ unsigned long long b[2]; unsigned a = (unsigned)__cvta_generic_to_shared(b); "
+_INIT = 'asm volatile("mbarrier.init.shared.b64 [%0], 2;" :: "r"(a)); '
+_ARRIVE = 'asm volatile("{ .reg .b64 s; mbarrier.arrive.shared.b64 s, [%0]; }" :: "r"(a)); '
+REVIEWED = f"{_BARRIER} if (t == 0) {{ {_INIT} {_ARRIVE} }} {OWN} t;"  # left in the middle of a phase
+
+
+@pytest.mark.parametrize("order", ["program", "adverse"])
+def test_reviews_count_in_clusters_that_are_only_compared(order, ends, monkeypatch):
+    result, out = launched(REVIEWED, order)
+    assert result.verdict == "review" and ends == {"compared": 7}
+    monkeypatch.setattr(processes, "WORTH_COMPARING", 10**9)
+    expected, all_checked = launched(REVIEWED, order)
+    assert [str(f) for f in result.findings] == [str(f) for f in expected.findings]
+    assert [f.where for f in result.findings] == [f.where for f in expected.findings]
+    assert (out == all_checked).all()
+
+
+@pytest.mark.parametrize("more", [f"if (t == 0) {{ {_ARRIVE} {_ARRIVE} }}", "s[t] = s[63 - t];"])
+def test_a_later_cluster_with_another_finding_is_checked(more, monkeypatch):
+    body = f"{REVIEWED} if (blockIdx.x > 4) {{ {more} }}"
+    result, _ = launched(body, "program")
+    monkeypatch.setattr(processes, "WORTH_COMPARING", 10**9)
+    expected, _ = launched(body, "program")
+    assert [str(f) for f in result.findings] == [str(f) for f in expected.findings]
+    assert [f.where for f in result.findings] == [f.where for f in expected.findings]
+
+
 @pytest.mark.parametrize(
     "body",
     [

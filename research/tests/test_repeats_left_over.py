@@ -117,8 +117,8 @@ def test_recordings_take_so_much_memory_and_no_more(monkeypatch):
                   "setp.lt.s32 %one, %a, 0; @!%one bra AGAIN;")  # fmt: skip
     held, keep = [], recording.Recordings.keep
 
-    def noted(self) -> bool:
-        kept = keep(self)
+    def noted(self, found) -> bool:
+        kept = keep(self, found)
         held.append(self.held)
         return kept
 

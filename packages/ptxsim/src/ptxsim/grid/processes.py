@@ -165,8 +165,9 @@ def _fork(runner: Runner, rest: range, jobs: int) -> list[Part]:
             process.join()
         _unshare(launch.memory, originals)
         cluster.map_memory()
+    kept = cluster.reporter.kept()
     across_processes.compare(cluster.bus, [part.touched for part in parts])
-    if runner.recordings and any(f.kind == "race" for f in cluster.reporter.found.values()):
+    if runner.recordings and any(f.kind == "race" for f in cluster.reporter.since(kept).values()):
         raise Doubtful
     return parts
 
