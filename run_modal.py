@@ -22,7 +22,9 @@ import sys
 import tempfile
 import time
 import xml.etree.ElementTree as xml
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 try:
     import modal
@@ -64,7 +66,7 @@ image = modal.Image.debian_slim(python_version="3.12").env(
 )
 if not INSIDE:  # the image is described here and only used there
     image = image.pip_install(*requirements(("cuda",))).add_local_dir(ROOT, "/lab", ignore=IGNORED)
-on_b200 = {"image": image, "gpu": "B200", "volumes": {CACHE: volume}}
+on_b200: dict[str, Any] = {"image": image, "gpu": "B200", "volumes": {CACHE: volume}}
 
 
 @app.function(timeout=FUNCTION_SECONDS, single_use_containers=True, **on_b200)
@@ -110,7 +112,7 @@ def run_artifact(artifact: bytes, arrays: bytes, device: str = "cuda") -> dict:
     from tirxlab.artifact import Artifact
     from tirxlab.devices import get_device
 
-    loaded = Artifact.load(io.BytesIO(artifact))
+    loaded = Artifact.from_bytes(artifact)
     inputs = {name: value.copy() for name, value in np.load(io.BytesIO(arrays)).items()}
     run = get_device(device).run(loaded, inputs)
     return {"outputs": pack(run.outputs), "verdict": run.verdict, "seconds": run.seconds}
@@ -237,14 +239,14 @@ def read_speeds(file: Path) -> dict[str, tuple[float, float]]:
     """Size -> (measured, reference) TFLOP/s, as the speed tests that passed recorded them."""
     found = {}
     for case in xml.parse(file).iter("testcase") if file.exists() else ():
-        said = {item.get("name"): item.get("value") for item in case.iter("property")}
+        said = {item.get("name"): item.get("value", "") for item in case.iter("property")}
         if "tflops" in said:
-            size = case.get("name").partition("[")[2].rstrip("]")
+            size = case.get("name", "").partition("[")[2].rstrip("]")
             found[size] = float(said["tflops"]), float(said["reference_tflops"])
     return found
 
 
-def report_steps(calls: list[tuple], results, left: list[int] = ()) -> int:
+def report_steps(calls: list[tuple], results, left: Sequence[int] = ()) -> int:
     """Print what failed, a table, the speeds and the score; 0 if every step asked for passed.
 
     A result may be an exception of the cloud. `left`: steps that were not sent.
@@ -284,7 +286,7 @@ def print_speeds(rows: list[dict]) -> None:
         print(f"{step:>4}  {size:<16} {measured:>8.1f} {reference:>9.1f} {measured / reference:>6.2f}")
 
 
-def print_sums(rows: list[dict], left: list[int]) -> None:
+def print_sums(rows: list[dict], left: Sequence[int]) -> None:
     """The score by the public rubric, what was not sent, and what the run cost."""
     points = load_rubric().points
     earned = sum(points[row["step"]] for row in rows if row["outcome"] == "passed")
@@ -301,7 +303,7 @@ def pack(arrays: dict) -> bytes:
     import numpy as np
 
     out = io.BytesIO()
-    np.savez(out, **{name: np.asarray(value) for name, value in arrays.items()})
+    np.savez(out, allow_pickle=False, **{name: np.asarray(value) for name, value in arrays.items()})
     return out.getvalue()
 
 
@@ -369,7 +371,10 @@ def make_case(step: int, size: tuple[int, int, int], values: str):
     reference = ROOT / "instructor" / "solutions" / "gemm_kernels.py"
     artifact = artifact_of(reference if reference.exists() else ROOT / "gemm_kernels.py", step, size)
     random = np.random.default_rng(step)
-    fills = {"integer": lambda shape: random.integers(-2, 3, shape), "random": random.standard_normal}
+    fills: dict[str, Callable] = {
+        "integer": lambda shape: random.integers(-2, 3, shape),
+        "random": random.standard_normal,
+    }
     arrays = {}
     for buffer in artifact.buffers:
         fill = np.zeros if buffer.role == "out" else fills[values]

@@ -63,7 +63,8 @@ def rented(parcels: Iterable[Parcel], at_once: int) -> Iterator[tuple[Parcel, Me
 
 def mapped(parcels: Iterable[Parcel], call) -> Iterator[tuple[Parcel, Measured | Exception]]:
     """`call` takes an iterable of launches by step and gives the results in order, errors among them."""
-    sent, empty = [], []
+    sent: list[Parcel] = []
+    empty: list[Parcel] = []
 
     def work() -> Iterator[dict[int, list[Timed]]]:
         for parcel in parcels:

@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from instructor.autograder.plan import load_hidden
@@ -23,7 +23,7 @@ from tirxlab.checkout import ROOT
 from tirxlab.version import STAMP
 
 OWN = ROOT / "instructor" / "handout_files"
-TYPST = "typst>=0.13,<0.16"
+TYPST = "typst>=0.15,<0.16"
 LEFT_OUT = (
     "instructor",
     ".github/workflows",
@@ -113,7 +113,7 @@ def typst_folder() -> Iterator[str]:
         yield folder
 
 
-def leaks(folder: Path, built: list[str] = ()) -> list[str]:
+def leaks(folder: Path, built: Sequence[str] = ()) -> list[str]:
     """`file:line: what` for everything in a folder that must not leave; `built`: files made from others."""
     regions, sizes, salt = solution_runs(), hidden_sizes(), load_hidden().salt
     found = []

@@ -100,5 +100,5 @@ def add(block: Block, line: str) -> None:
         block.solution.append(line)
     elif hint:
         block.hint.append(hint[1])
-    else:
+    elif code:
         block.code.append(code[1])

@@ -2,6 +2,7 @@
 
 Kernels resemble one another, so packing them together takes a third of what packing each takes. Artifacts
 (`*.lab`) and arrays (`*.npz`) are zips themselves: their parts are packed, and joined when they are read.
+PTX is packed with its registers as registers.py writes them.
 A path may lead into a store, `kernels.tar.xz/ladders-3`: then it means the files below there.
 """
 
@@ -13,9 +14,13 @@ import tarfile
 import zipfile
 from pathlib import Path, PurePosixPath
 
+from research.registers import coded, plain
+
 SUFFIX = ".tar.xz"
 NESTED = (".lab", ".npz")  # zips whose parts are packed
-_SETTINGS = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 1 << 26}]
+PTX = ".ptx"
+_TEXT = {"lc": 4, "pb": 0}  # what suits text, not words of four bytes
+_SETTINGS = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 1 << 26, **_TEXT}]
 _PART = "!/"  # between the name of a nested zip and that of its part
 
 
@@ -30,6 +35,8 @@ def load(path: Path) -> dict[str, bytes]:
                 continue
             name, _, part = member.name[len(inside) :].partition(_PART)
             data = tar.extractfile(member).read()
+            if member.name.endswith(PTX):
+                data = plain(data.decode()).encode()
             if part:
                 parts.setdefault(name, {})[part] = data
             else:
@@ -46,6 +53,7 @@ def save(path: Path, files: dict[str, bytes]) -> None:
                 flat |= {f"{name}{_PART}{part}": nested.read(part) for part in nested.namelist()}
         else:
             flat[name] = data
+    flat |= {name: coded(data.decode()).encode() for name, data in flat.items() if name.endswith(PTX)}
     packed = lzma.LZMACompressor(filters=_SETTINGS)
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w") as tar:
@@ -56,9 +64,11 @@ def save(path: Path, files: dict[str, bytes]) -> None:
     path.write_bytes(packed.compress(plain.getvalue()) + packed.flush())
 
 
-def _alike(name: str) -> tuple[str, str]:
-    """Files of one kind stand together."""
-    return PurePosixPath(name).suffix or PurePosixPath(name).name, name
+def _alike(name: str) -> tuple[str, str, str]:
+    """Files of one kind stand together, and kernels of one name, whatever set they are of."""
+    path = PurePosixPath(name)
+    kernel = path.parent.name if path.parent.name.endswith("!") else path.name
+    return path.suffix or path.name, kernel, name
 
 
 def _split(path: Path) -> tuple[Path, str]:

@@ -73,7 +73,8 @@ def inputs(
     rng = np.random.default_rng(m * 7919 + n * 31 + k)
     transposed = (rung or track.rungs[0]).b_transposed
     shapes = (m, k), (n, k) if transposed else (k, n)
-    return tuple((rng.standard_normal(s, np.float32) * 0.1).astype(dtype) for s in shapes)
+    A, B = ((rng.standard_normal(s, np.float32) * 0.1).astype(dtype) for s in shapes)
+    return A, B
 
 
 def written(path: Path, rung: Rung) -> bool:

@@ -9,12 +9,14 @@ of two probe kernels, one before and one after it), and the board's power by NVM
 from __future__ import annotations
 
 import ctypes
+import math
 import random
 import statistics
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from tirxlab.artifact import Artifact
 from tirxlab.devices import cuda, driver
@@ -64,7 +66,7 @@ class Contender:
     flops: float
     samples: list[Sample] = field(default_factory=list)
     burst_ms: list[float] = field(default_factory=list)
-    graph: object = None
+    graph: Any = None
     launches: int = 0  # in the graph
     seconds: float = 0.0  # of a replay, estimated
     results: list = field(default_factory=list)  # the outputs of each set
@@ -77,9 +79,10 @@ class Contender:
         expected = a.float() @ b.float().T
         return float((self.results[0].float() - expected).norm() / expected.norm())
 
-    def median(self, what: str = "tflops") -> float | None:
+    def median(self, what: str = "tflops") -> float:
+        """NaN if no sample has it."""
         values = [getattr(s, what) for s in self.samples if getattr(s, what) is not None]
-        return statistics.median(values) if values else None
+        return statistics.median(values) if values else math.nan
 
     def spread(self) -> float:
         """(highest - lowest) / median of the rates."""
@@ -184,7 +187,8 @@ class Power:
 
     def start(self, delay: float) -> None:
         """Sample from `delay` seconds from now."""
-        self.seen, self.stopped = [], threading.Event()
+        self.seen: list = []
+        self.stopped = threading.Event()
         self.thread = threading.Thread(target=self._sample, args=(delay,), daemon=True)
         if self.nvml:
             self.thread.start()
@@ -290,7 +294,7 @@ def row(contender: Contender, against: Contender | None) -> dict:
         "spread": round(contender.spread(), 4),
         "ms": round(contender.median("ms"), 5),
         "clock_mhz": round(contender.median("clock_mhz")),
-        "watts": None if contender.median("watts") is None else round(contender.median("watts")),
+        "watts": None if math.isnan(contender.median("watts")) else round(contender.median("watts")),
         "samples": len(contender.samples),
         "ratio": round(contender.median() / against.median(), 4) if against else None,
     }

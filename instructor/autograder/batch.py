@@ -33,7 +33,7 @@ from tirxlab.version import lab_version
 try:
     import fcntl
 except ModuleNotFoundError:  # Windows
-    fcntl = None
+    fcntl = None  # type: ignore[assignment]
 
 TRIES = 2  # of a submission whose worker dies
 SUMMARIES = (

@@ -8,7 +8,7 @@ some sums are read out as twice what they are; what of D is then not twice as la
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -120,8 +120,9 @@ class Flow(Recorder):
     def timeline(self, costs: Costs) -> Traced:
         """The events in the order of the run: replay.py gives them times."""
         read_out = {event for number in self.summed - {NOBODY} for event in self.sums[number]}
-        tied = {"fed": self.fed, "fresh": self.fresh, "read_out": read_out, "held": int(self.holding.sum())}
-        return Traced(self.events, [], 0, costs, self.finished, self.index, **tied)
+        made = Traced(self.events, [], 0, costs, self.finished, self.index)
+        held = int(self.holding.sum())
+        return replace(made, fed=self.fed, fresh=self.fresh, read_out=read_out, held=held)
 
 
 def _values(cells: np.ndarray) -> list[int]:
@@ -137,7 +138,8 @@ class Doubled(Flow):
 
     def __init__(self, launch, index: int, chosen: Callable[[list, int, str], bool]):
         super().__init__(launch, index)
-        self.chosen, self.changed = chosen, None
+        self.chosen = chosen
+        self.changed: tuple | None = None
 
     def tmem_access(self, cluster, split, cells, write: bool) -> None:
         self._restore()

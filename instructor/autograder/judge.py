@@ -58,7 +58,8 @@ def inputs(run: Run) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(run.seed)
     if run.data == "integers":
         return _whole_numbers(rng, M, N, K)
-    return tuple(rng.standard_normal(shape, np.float32).astype(np.float16) for shape in ((M, K), (N, K)))
+    A, B = (rng.standard_normal(shape, np.float32).astype(np.float16) for shape in ((M, K), (N, K)))
+    return A, B
 
 
 def _whole_numbers(rng, M: int, N: int, K: int) -> tuple[np.ndarray, np.ndarray]:

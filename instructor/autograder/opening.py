@@ -29,8 +29,9 @@ def _member(tar: tarfile.TarFile) -> dict[str, str]:
     for number, member in enumerate(tar):
         if number >= MOST:
             raise ValueError(f"has more than {MOST} members, expected {MEMBER} alone")
-        if member.name == MEMBER and member.isreg() and member.size <= LARGEST:
-            found = tar.extractfile(member).read(LARGEST + 1)
+        file = tar.extractfile(member) if member.name == MEMBER and member.isreg() else None
+        if file and member.size <= LARGEST:
+            found = file.read(LARGEST + 1)
             note = _note(member.pax_headers.get("comment", "{}"))
     if found is None:
         raise ValueError(f"holds no {MEMBER} of at most {LARGEST >> 20} MiB")

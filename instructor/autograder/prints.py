@@ -52,7 +52,8 @@ def tokens(text: str) -> list[str]:
 
     Brackets, commas, `pass` and statements that do nothing are left out: they can stand anywhere.
     """
-    found, line = [], []
+    found: list = []
+    line: list = []
     try:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type == tokenize.NEWLINE:

@@ -10,6 +10,7 @@ that takes too long halves the time of those that follow, so that many cost litt
 from __future__ import annotations
 
 import inspect
+import subprocess
 from dataclasses import replace
 from types import ModuleType
 
@@ -30,7 +31,7 @@ class Reader:
     def __init__(self, module: ModuleType, level: str | None = None):
         self.name, self.text = module.__name__, inspect.getsource(module).encode()
         self.session = Session("call", LIMITS, level)
-        self.told = None  # the process that has the module
+        self.told: subprocess.Popen | None = None  # the process that has the module
 
     def __enter__(self) -> Reader:
         return self

@@ -63,7 +63,8 @@ class Replay:
     def _split(self, numbers: list[int]) -> list[list[int]]:
         events, fresh = self.timeline.events, self.timeline.fresh
         large = max(events[n].amount for n in numbers) / 4
-        tiles, before = [], False
+        tiles: list[list[int]] = []
+        before = False
         for number in numbers:
             begins = number in fresh and events[number].amount >= large
             if not tiles or (begins and not before):
@@ -84,7 +85,8 @@ class Replay:
     @cached_property
     def stages(self) -> list[tuple[int, int]]:
         """(bytes, multiply-adds) of each stage of a CTA: loads that an MMA reads together, all their MMAs."""
-        events, root = self.timeline.events, {}
+        events = self.timeline.events
+        root: dict = {}
         products: dict[tuple, int] = defaultdict(int)
         for mma in self.timeline.read_out:
             keys = [(events[mma].cta, load) for load in self.timeline.fed.get(mma, ())]
@@ -108,7 +110,7 @@ class Replay:
             return Pace(0.0, 0.0)
         latency = max(1, round(ahead * median(amount for _, amount in self.stages) / MACS))
         events = [_alike(event) for event in self.timeline.events]
-        schedule(events, Waiting(latency))
+        schedule(events, Waiting(latency))  # type: ignore[arg-type]  # of() is all that it asks for
         ctas = {key[0] for key in self.tiles}
         busy = {
             cta: spans([e for e in events if (e.cta, e.lane, e.kind) == (cta, TENSOR, "mma")]) for cta in ctas

@@ -17,6 +17,7 @@ import utils
 from tirxlab.artifact import Artifact
 from tirxlab.devices import DeviceError
 from tirxlab.rubric import load_rubric
+from tirxlab.sandbox.builder import Built
 from tirxlab.sandbox.limits import printable
 from tirxlab.steps import size_text
 
@@ -51,7 +52,7 @@ class NotBuilt(ValueError):
 
 def launches(
     step: int,
-    build: Callable[[int, Size], object],
+    build: Callable[[int, Size], Built],
     seed_of: Callable[[Size], int],
     look: Callable[[int, Timed, Artifact], str],
 ) -> list[Timed]:

@@ -16,7 +16,7 @@ from tirxlab.checkout import environment
 try:
     import fcntl
 except ModuleNotFoundError:  # Windows
-    fcntl = None
+    fcntl = None  # type: ignore[assignment]
 
 COMPILE = "import ptxsim; ptxsim.warm_up()"
 

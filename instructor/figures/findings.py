@@ -85,7 +85,7 @@ def refresh(page: Path, bugs: dict, names: list[str]) -> list[str]:
         failed += [] if said else [name]
         print(f"{page.relative_to(ROOT)}: {name}: {'refreshed' if said else 'NOT AS EXPECTED'}", flush=True)
         block = f"<!-- finding: {name} -->\n" + (f"```text\n{said}```\n" if said else "")
-        text = re.sub(PLACE.format(name), lambda _, new=block: new, page.read_text(), flags=re.DOTALL)
+        text = re.sub(PLACE.format(name), block.replace("\\", r"\\"), page.read_text(), flags=re.DOTALL)
         page.write_text(text)
     return failed
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ptxsim.layouts import load_layout, result_layout, swizzle
 from tirxlab.explain.picture.svg import SERIES, document, line, rect, text
 
@@ -76,7 +78,7 @@ def pair_of_ctas() -> str:
     return document(370, 290, parts)
 
 
-FIGURES = {
+FIGURES: dict[str, Callable[[], str]] = {
     "swizzle.svg": swizzle_pattern,
     "tmem.svg": tensor_memory,
     "pair.svg": pair_of_ctas,

@@ -5,6 +5,7 @@ What moves is drawn by the style sheet in each file; a reader who wants no motio
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tirxlab.explain.picture.svg import colour, document, line, number, rect, text
@@ -35,7 +36,7 @@ class Barrier:
 
 
 # What happens to tma_bar of step 4 in its first K tile -> how it counts.
-STEPS = (
+STEPS: tuple[tuple[str, dict[str, int]], ...] = (
     ("init(1)", {}),
     ("TMA brings the tile of A", {"came": BOX}),
     ("arrive.expect_tx(32768)", {"arrivals": 1, "announced": 2 * BOX}),
@@ -91,13 +92,13 @@ def _box(x, y, w, h, title, *lines, fill="light", edge="grey") -> list[str]:
     return parts + [text(x + w / 2, y + 32 + 13 * n, said, 9, "middle") for n, said in enumerate(lines)]
 
 
-def _way(points: list[tuple[float, float]], tone: str, dashed: bool = False) -> str:
+def _way(points: Sequence[tuple[float, float]], tone: str, dashed: bool = False) -> str:
     dash = ' stroke-dasharray="5 4"' if dashed else ""
     tip = f'marker-end="url(#tip-{tone})"'
     return f'<path d="{_path(points)}" fill="none" stroke="{colour(tone)}" stroke-width="2"{dash} {tip}/>'
 
 
-def _path(points: list[tuple[float, float]]) -> str:
+def _path(points: Sequence[tuple[float, float]]) -> str:
     return "M" + " L".join(f"{number(x)},{number(y)}" for x, y in points)
 
 

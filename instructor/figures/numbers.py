@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
 from pathlib import Path
 
 import tirxlab
@@ -49,4 +50,4 @@ def counted_chart() -> str:
     return bars(title, counts, "", "{:,.0f}")
 
 
-FIGURES = {"published.svg": published_chart, "counted.svg": counted_chart}
+FIGURES: dict[str, Callable[[], str]] = {"published.svg": published_chart, "counted.svg": counted_chart}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,7 @@ def compiled(source: str, step: int, size: tuple[int, int, int]):
         file = Path(folder) / "gemm_kernels.py"
         file.write_text(source, encoding="utf-8")
         spec = importlib.util.spec_from_file_location(f"figure_kernels_{step}", file)
+        assert spec is not None and spec.loader is not None  # the file is there
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         return build(getattr(module, f"hgemm_v{step}")(*size))
@@ -143,7 +145,7 @@ def said_about(name: str) -> str:
     return str(run.findings[0]) + "\n"
 
 
-FIGURES = {
+FIGURES: dict[str, Callable[[], str]] = {
     "tiles.svg": tile_order,
     **{f"finding-{name}.txt": functools.partial(said_about, name) for name in MISTAKES},
 }

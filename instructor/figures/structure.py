@@ -6,6 +6,7 @@ A tick is no unit of time: the record of a run is played again with fixed costs 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 from instructor.figures.runs import arrays, artifact
 from ptxsim import Costs
@@ -80,7 +81,7 @@ def tiles(step: int, size: tuple[int, int, int]) -> str:
     return draw.one(draw.tile_panel(found, built.cluster[0], NARROW, 0 if order else -1, order))
 
 
-FIGURES = {
+FIGURES: dict[str, Callable[[], str]] = {
     "overlap45.svg": lambda: overlap((4, (128, 128, 512)), (5, (128, 128, 512))),
     "overlap67.svg": lambda: overlap((6, (2048, 2048, 256)), (7, (2048, 2048, 256))),
     "overlap78.svg": lambda: overlap((7, (128, 128, 1024)), (8, (128, 128, 1024))),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable
 
 from tirxlab.explain.orders import load_orders
 
@@ -17,4 +18,4 @@ def orders_csv() -> str:
     return out.getvalue()
 
 
-FIGURES = {"orders.csv": orders_csv}
+FIGURES: dict[str, Callable[[], str]] = {"orders.csv": orders_csv}

@@ -45,7 +45,7 @@ def _tests(step: StepGrade) -> list[dict]:
     ]
     if step.speed != NOT_MEASURED:
         parts.append(("speed", shares.speed, step.speed_points))
-    tests = []
+    tests: list[dict] = []
     for name, share, earned in parts:
         most = round(step.points * share, 2)
         passed = earned >= most  # a result may count in part

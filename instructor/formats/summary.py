@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from collections import Counter
+from collections.abc import Sequence
 
 from jinja2 import Environment
 
@@ -89,7 +90,7 @@ def class_page(
     rows: list[dict],
     alike: list[tuple[str, str, float]],
     unread: dict[str, str] | None = None,
-    same: list[tuple[str, str, float]] = (),
+    same: Sequence[tuple[str, str, float]] = (),
 ) -> str:
     """Distribution, points by step, commonest findings, what is slow, failed, alike or not compared."""
     out_of = max((row["out_of"] for row in rows), default=0)

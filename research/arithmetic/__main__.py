@@ -38,7 +38,7 @@ def digest(*arrays: np.ndarray) -> str:
         if array.dtype == np.uint64:
             array = np.where(np.isnan(array.view(np.float64)), np.uint64(0x7FFF << 48), array)
         parts.append(np.ascontiguousarray(array).tobytes())
-    return hashlib.sha256(b"".join(parts)).hexdigest()[:16]
+    return hashlib.sha256(b"".join(parts)).hexdigest()[:8]
 
 
 def tiles_of(form: Form, tiles: int) -> int:

@@ -107,10 +107,10 @@ def covered(cases) -> set[str]:
 
 
 def manifest(path: Path) -> dict:
-    """Of each case of a set the first 16 digits of SHA-256 of its PTX, its inputs, and what ptxsim left."""
+    """Of each case of a set the first 8 digits of SHA-256 of its PTX, its inputs, and what ptxsim left."""
 
     def digest(*parts: bytes) -> str:
-        return hashlib.sha256(b"".join(parts)).hexdigest()[:16]
+        return hashlib.sha256(b"".join(parts)).hexdigest()[:8]
 
     def arrays(given: dict[str, np.ndarray]) -> str:
         return digest(*(given[name].tobytes() for name in sorted(given)))

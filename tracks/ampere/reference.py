@@ -5,7 +5,7 @@ from pathlib import Path
 from tracks.common import Rung, Track
 
 TYPES = ({"out": "bfloat16"}, {"out": "float32"})
-ONE_TILE = ((64, 64, 64), {})
+ONE_TILE: tuple[tuple, dict] = ((64, 64, 64), {})
 UNEVEN = ((200, 392, 136), {"out": "bfloat16"})  # edges in every direction, a last K tile of 8
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from tracks.common import Rung, Track
 
 TYPES = ({"dtype": "bfloat16"}, {"dtype": "float16"})
-EVEN = ((128, 256, 64), {})
+EVEN: tuple[tuple, dict] = ((128, 256, 64), {})
 UNEVEN = ((200, 392, 136), {"dtype": "float16"})  # edges in every direction, a last K tile of 8
 SEVERAL = ((520, 776, 136), {"sms": 4})  # few CTAs, so that each computes several tiles
 

@@ -41,3 +41,5 @@ from tirxlab.dialect import (
 from tirxlab.dialect import (
     tma_shared_layout as tma_shared_layout,
 )
+
+DIALECT_NAMES: tuple[str, ...]

@@ -187,7 +187,15 @@ def _plain(cls, value: dict):
     return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in value.items()})
 
 
-_BROKEN = (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError, RecursionError, NotImplementedError)
+_BROKEN: tuple[type[Exception], ...] = (
+    OSError,
+    zipfile.BadZipFile,
+    KeyError,
+    ValueError,
+    TypeError,
+    RecursionError,
+    NotImplementedError,
+)
 _BROKEN += (EOFError, RuntimeError, AttributeError, zlib.error)  # a damaged or encrypted member
 
 

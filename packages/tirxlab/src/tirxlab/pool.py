@@ -20,6 +20,8 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from typing import Any
 
 from tirxlab import damaged
 from tirxlab.sandbox.clock import Clock, Starved
@@ -27,7 +29,7 @@ from tirxlab.sandbox.clock import Clock, Starved
 try:
     import resource
 except ModuleNotFoundError:  # Windows
-    resource = None
+    resource = None  # type: ignore[assignment]
 
 SPAWN = get_context("spawn")
 
@@ -44,10 +46,11 @@ class Failed:
 
 @dataclass
 class _Worker:
-    process: object
+    process: SpawnProcess
+    pid: int
     pipe: Connection
-    task: tuple | None = None
-    clock: Clock | None = None
+    task: tuple = ()  # nothing to do
+    clock: Clock = field(init=False)  # of its task
 
 
 @dataclass
@@ -88,7 +91,7 @@ class Pool:
         self.open = more
         self.waker.send_bytes(b".")
 
-    def results(self) -> Iterator[tuple[Hashable, object]]:
+    def results(self) -> Iterator[tuple[Any, Any]]:
         """(key, what the function returned, or Failed), as they come, until nothing is left to do."""
         while self.unfinished or self.open:
             self._dispatch()
@@ -110,7 +113,7 @@ class Pool:
             if idle is None:
                 idle = self._start()
             idle.task = self.waiting.popleft()
-            idle.clock = Clock(idle.process.pid, self.seconds)
+            idle.clock = Clock(idle.pid, self.seconds)
             with contextlib.suppress(OSError):  # it died while it had nothing to do: `results` sees its end
                 idle.pipe.send(idle.task[1:])
 
@@ -121,12 +124,13 @@ class Pool:
         with _no_interrupt():
             process.start()
         theirs.close()
-        self.workers.append(_Worker(process, ours))
+        assert process.pid is not None  # it is started
+        self.workers.append(_Worker(process, process.pid, ours))
         return self.workers[-1]
 
-    def _finish(self, worker: _Worker, failed: Failed | None) -> tuple[Hashable, object]:
-        key, worker.task = worker.task[0], None
-        result = failed
+    def _finish(self, worker: _Worker, failed: Failed | None) -> tuple[Any, Any]:
+        key, worker.task = worker.task[0], ()
+        result: Any = failed
         if failed is None:
             try:
                 result = worker.pipe.recv()
@@ -175,7 +179,7 @@ def _status(code: int | None) -> str:
 def _kill(worker: _Worker) -> None:
     """The process and what it has forked."""
     with contextlib.suppress(OSError):
-        os.killpg(worker.process.pid, signal.SIGKILL)
+        os.killpg(worker.pid, signal.SIGKILL)
     worker.process.kill()
     worker.process.join(5)
     worker.pipe.close()

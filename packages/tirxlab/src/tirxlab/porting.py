@@ -31,7 +31,11 @@ def port(text: str, keep_lines: bool = False) -> tuple[str, list[str]]:
     for node in sorted(imports, key=lambda node: -node.lineno):
         if isinstance(node, ast.Import) and any(alias.name.split(".")[0] == "tvm" for alias in node.names):
             remarks.append(f"{node.lineno}: `{ast.unparse(node)}` stays; a kernel should not need it here")
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module.split(".")[0] == "tvm":
+        elif (
+            isinstance(node, ast.ImportFrom)
+            and node.level == 0
+            and (node.module or "").split(".")[0] == "tvm"
+        ):
             ours, theirs = split(node.names)
             new = [f"from tirxlab import {', '.join(map(written, ours))}"] if ours else []
             if theirs:
@@ -45,10 +49,11 @@ def port(text: str, keep_lines: bool = False) -> tuple[str, list[str]]:
 def replace(lines: list[bytes], node: ast.stmt, statements: list[str], keep_lines: bool) -> None:
     """Put statements where one stands, keeping what shares its lines."""
     before = lines[node.lineno - 1][: node.col_offset]
-    after = lines[node.end_lineno - 1][node.end_col_offset :]
+    end = node.end_lineno or node.lineno
+    after = lines[end - 1][node.end_col_offset :]
     between = "; " if before.strip() or keep_lines else "\n" + before.decode()
-    spare = b"\n" * (node.end_lineno - node.lineno) if keep_lines else b""
-    lines[node.lineno - 1 : node.end_lineno] = [before + between.join(statements).encode() + after + spare]
+    spare = b"\n" * (end - node.lineno) if keep_lines else b""
+    lines[node.lineno - 1 : end] = [before + between.join(statements).encode() + after + spare]
 
 
 def split(names: list[ast.alias]) -> tuple[list[ast.alias], list[ast.alias]]:

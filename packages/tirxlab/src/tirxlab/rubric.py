@@ -102,7 +102,7 @@ def load_rubric() -> Rubric:
 
 def _sizes(rows: list[list[int]]) -> tuple[Size, ...]:
     """[M, N, K] or [M, N, K, SM_COUNT] -> (M, N, K)."""
-    return tuple(tuple(row[:3]) for row in rows)
+    return tuple((m, n, k) for m, n, k, *_ in rows)
 
 
 def _reference_times() -> dict[int, dict[Size, float]]:

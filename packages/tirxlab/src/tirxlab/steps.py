@@ -36,7 +36,8 @@ def parse_size(text: str) -> tuple[int, int, int]:
     numbers = [int(part or match[1]) for part in match.groups()] if match else [0]
     if min(numbers) < 1:
         raise StepError(f"{text!r} is not a size: write 1024 or MxNxK, for example 384x640x192")
-    return tuple(numbers)
+    m, n, k = numbers
+    return m, n, k
 
 
 def size_text(size: tuple[int, int, int]) -> str:
@@ -65,7 +66,8 @@ def refuse_syntax_errors(text: str, name: str) -> None:
             compile(text, name, "exec")
     except SyntaxError as error:
         line = f":{error.lineno}" if error.lineno else ""
-        said = f": {error.text.strip()}" if (error.text or "").strip() else ""
+        text = (error.text or "").strip()
+        said = f": {text}" if text else ""
         raise StepError(f"{name}{line}: {error.msg}{said}") from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise StepError(f"{name}: {str(error) or 'its expressions are nested too deeply'}") from None

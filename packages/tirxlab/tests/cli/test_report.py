@@ -78,7 +78,7 @@ def full_page(text: str) -> Page:
     card = Card(text, text, text, text, text, [text], text, [SourceLine(3, text, True)], [link])
     return Page(
         text, "bad", text, [(text, text)], [Grid(text, [text], [[Cell(text, "bad")]])], [card],
-        [from_outcomes.wrong_map(outcome)], [run_of(timeline(text), text, f"{text}\n{text}")],
+        from_outcomes.wrong_maps([outcome]), [run_of(timeline(text), text, f"{text}\n{text}")],
         [Picture(text, text, f"<svg>{text}</svg>")],
         Roofline(text, 2250, 8.0, [Point(text, 700.0, 1400.0, 1500.0), Point(text, 90.0, 300.0)], text),
         [text], [link],

@@ -21,8 +21,8 @@ from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
 from ptxsim.report.findings import Reporter
 from ptxsim.timing.accesses import copied, global_sectors, parted_rows, scattered, shared_passes
-from ptxsim.timing.alone import listens
 from ptxsim.timing.kept import kept
+from ptxsim.timing.listening import listens
 from ptxsim.timing.machine_code import Code
 from ptxsim.timing.neighbours import variable_parts
 from ptxsim.timing.sass_count import counts

@@ -6,7 +6,7 @@ import re
 import sys
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -48,7 +48,7 @@ INSTRUCTORS = {
     "figures": "draw the figures of docs and slides",
 }
 
-APP_OPTIONS = {
+APP_OPTIONS: dict[str, Any] = {
     "add_completion": False,
     "pretty_exceptions_enable": False,
     "rich_markup_mode": None,
@@ -126,7 +126,8 @@ def main(arguments: list[str] | None = None) -> int:
     except Exception as error:
         if not hasattr(error, "format_message"):  # click's own usage errors carry it, under any vendored name
             raise
-        path = error.ctx.command_path if getattr(error, "ctx", None) else "lab"
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context else "lab"
         return complain(f"{fold(error.format_message())} (see ./{path} --help)")
     return status if isinstance(status, int) else 0
 
@@ -141,7 +142,7 @@ def version(wanted: bool) -> None:
     """`./lab --version`: the lab's version, from tirxlab's pyproject.toml."""
     if wanted:
         text = (ROOT / "packages" / "tirxlab" / "pyproject.toml").read_text(encoding="utf-8")
-        print("lab", re.search(r'^version = "(.+)"', text, re.MULTILINE)[1])
+        print("lab", *re.findall(r'^version = "(.+)"', text, re.MULTILINE))
         raise typer.Exit(0)
 
 

@@ -89,7 +89,7 @@ def run(
             if not done[-1].passed:
                 break
     if report_to is not None:
-        write_page(report_to, step, path, outcomes, left)
+        write_page(report_to, step or "all", path, outcomes, left)
     passed = all(outcome.passed for outcome in outcomes) and not left
     if json:
         print_json({"passed": passed, "runs": outcome_view.plain(outcomes), "not_run": left})
@@ -102,7 +102,7 @@ def run(
 
 
 def planned(
-    path: Path, device: str, full: bool, sizes: list, chosen, further: list, number: int
+    path: Path, device: str, full: bool, sizes: list, chosen, further: tuple, number: int
 ) -> list[Job]:
     """The runs of step `number`: of `sizes`, else its own; in the order `chosen`, else in those it needs."""
     return [

@@ -65,7 +65,7 @@ def parse_steps(text: str) -> list[int]:
     ends = [re.fullmatch(r"\s*(\d{1,4})\s*(?:-\s*(\d{1,4})\s*)?", part) for part in text.split(",")]
     if not all(ends):
         raise UserError(f"{text!r} is not a step: write 1 to 10, several as 1,3,5 or 1-4, or all") from None
-    steps = [step for end in ends for step in range(int(end[1]), int(end[2] or end[1]) + 1)]
+    steps = [step for end in ends if end for step in range(int(end[1]), int(end[2] or end[1]) + 1)]
     if not steps:
         raise UserError(f"{text!r} names no step: write the smaller number first")
     for step in steps:
@@ -187,8 +187,10 @@ def hang(text: str, width: int) -> str:
     made: list[str] = []
     for line in text.split("\n"):
         inside = " " * (len(line) - len(line.lstrip()) + 4)
-        keep = {"break_long_words": False, "break_on_hyphens": False}
-        made += textwrap.wrap(line, max(width, 20), subsequent_indent=inside, **keep) or [""]
+        keep = textwrap.TextWrapper(
+            max(width, 20), subsequent_indent=inside, break_long_words=False, break_on_hyphens=False
+        )
+        made += keep.wrap(line) or [""]
     return "\n".join(made)
 
 

@@ -8,6 +8,7 @@ import json
 import re
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -44,7 +45,9 @@ def run(
         draw()
     for source in sorted(SLIDES.glob("lecture*.typ")):
         pdf = str(source.with_suffix(".pdf"))
-        typst.compile(str(source), output=pdf, root=str(SLIDES), ignore_system_fonts=True)
+        # Tags, which screen readers need, are half of a file: those of the handout have them.
+        made = {"root": str(SLIDES), "ignore_system_fonts": True, "pdf_tags": False}
+        typst.compile(str(source), output=pdf, **made)
         print(f"wrote {source.with_suffix('.pdf').relative_to(ROOT)}")
     output().print(f"{time.perf_counter() - start:.0f} s in all", markup=False)
 
@@ -64,11 +67,13 @@ def drawn() -> dict[str, Callable[[], str]]:
     """File (from the lab's folder) -> what makes its text."""
     from instructor.figures import figures, machine, pages
 
-    makers = {f"slides/figures/{name}": make for name, make in figures().items()}
+    makers: dict[str, Callable[[], str]] = {
+        f"slides/figures/{name}": make for name, make in figures().items()
+    }
     for step in pages.SIZES:
-        makers[f"docs/steps/figures/step{step:02}.svg"] = lambda step=step: pages.page_picture(step)
+        makers[f"docs/steps/figures/step{step:02}.svg"] = partial(pages.page_picture, step)
     for name, record in RECORDS.items():
-        makers[name] = lambda record=record: ladder(ROOT / record)
+        makers[name] = partial(ladder, ROOT / record)
     makers |= {f"docs/figures/{name}": make for name, make in machine.FIGURES.items()}
     makers["docs/figures/compare.svg"] = compared
     makers[CHARTS] = lambda: with_charts((ROOT / CHARTS).read_text(encoding="utf-8"))

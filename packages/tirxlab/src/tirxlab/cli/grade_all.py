@@ -71,7 +71,7 @@ def run(
     else:
         work = functools.partial(batch.local, options=options, jobs=jobs or cores(), seconds=limit)
     measure = measured_by(speed, at_once)
-    untimed = {}
+    untimed: dict = {}
     try:
         with batch.alone(made.out):
             with Bar(len(made.names())) as bar:

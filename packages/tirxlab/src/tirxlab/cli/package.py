@@ -23,7 +23,12 @@ NEEDED = (
     "inspect_cuda.py",
     "pyproject.toml",
 )
-LEFT_OUT = ("instructor/exploits", "instructor/figures", "instructor/lectures", "instructor/services")
+LEFT_OUT: tuple[str, ...] = (
+    "instructor/exploits",
+    "instructor/figures",
+    "instructor/lectures",
+    "instructor/services",
+)
 LEFT_OUT += ("instructor/tests", "instructor/bench")
 SERVICES = ROOT / "instructor" / "services"
 

@@ -21,7 +21,7 @@ def png(svg: str) -> bytes:
     except ModuleNotFoundError:
         raise UserError(
             "a PNG is drawn by typst, which is not installed: name an .svg file, or "
-            ".venv/bin/python -m pip install 'typst>=0.13,<0.16'"
+            ".venv/bin/python -m pip install 'typst>=0.15,<0.16'"
         ) from None
     return typst.compile(
         _PAGE.encode(), format="png", ppi=PPI, sys_inputs={"svg": svg}, ignore_system_fonts=True

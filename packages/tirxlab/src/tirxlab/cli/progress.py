@@ -33,11 +33,13 @@ def run(kernels: KernelsOption = None, json: JsonOption = False) -> None:
         made.add_row(str(step), rubric.titles[step], shown, str(count or ""), earned)
     output().print(made)
     output().print(f"{points} of {sum(rubric.points.values())} points by these checks", markup=False)
-    step = first_unfinished(record, text)
-    if step is None:
+    following = first_unfinished(record, text)
+    if following is None:
         output().print("Next: ./lab score, then ./lab handin", markup=False)
     else:
-        output().print(f"Next: step {step}, docs/steps/step{step:02}.md; then ./lab check", markup=False)
+        output().print(
+            f"Next: step {following}, docs/steps/step{following:02}.md; then ./lab check", markup=False
+        )
 
 
 def state_of(found: Attempts | None, text: str, step: int) -> str:

@@ -7,6 +7,7 @@ it will skip), and a build. Where tests run in several processes only their ids 
 import os
 
 import pytest
+from rich.progress import Progress
 
 from tirxlab.cli.common import Paper
 from tirxlab.cli.runs import BUILD_COST, bar_on
@@ -16,13 +17,14 @@ class Bar:
     def __init__(self, terminal: int):
         """`terminal`: a file descriptor of its own, since pytest captures standard error."""
         self.file = os.fdopen(terminal, "w")
-        self.bar, self.costs = None, {}
+        self.bar: Progress | None = None
+        self.costs: dict[str, float] = {}
 
     def begin(self, costs: dict[str, float]) -> None:
         self.costs = costs
-        self.bar = bar_on(Paper(file=self.file))
-        self.task = self.bar.add_task("testing", total=sum(costs.values()), count=0, jobs=len(costs))
-        self.bar.start()
+        self.bar = bar = bar_on(Paper(file=self.file))
+        self.task = bar.add_task("testing", total=sum(costs.values()), count=0, jobs=len(costs))
+        bar.start()
 
     def pytest_collection_finish(self, session) -> None:
         if session.items:

@@ -78,7 +78,7 @@ def digest_of(text: str, step: int) -> str:
 def is_clean(record: Record, text: str, step: int) -> bool:
     """Whether the step as it stands passed all of its runs without a remark."""
     found = record.steps.get(step)
-    return bool(found) and found.state == "clean" and found.text == digest_of(text, step)
+    return found is not None and found.state == "clean" and found.text == digest_of(text, step)
 
 
 def first_unfinished(record: Record, text: str) -> int | None:

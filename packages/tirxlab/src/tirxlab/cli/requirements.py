@@ -4,11 +4,12 @@ Run by `lab` before anything is installed, so it uses the standard library and p
 imported by run_modal.py for the image. The `dev` extra is included where the project's own tests are.
 """
 
+import sys
 from pathlib import Path
 
-try:
+if sys.version_info >= (3, 11):
     import tomllib
-except ModuleNotFoundError:  # Python 3.10
+else:
     from pip._vendor import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parents[5]

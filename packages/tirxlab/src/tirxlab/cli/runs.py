@@ -81,7 +81,8 @@ class Runner:
         if found is not None:
             self.pool, self.builder.student, self.builder.compiler = found.pool, found.student, found.compiler
         self.made: dict[tuple, Built] = {}
-        self.stopped, self.thread = False, None
+        self.stopped = False
+        self.thread: threading.Thread | None = None
 
     def __enter__(self) -> Runner:
         self.builder.start()
@@ -105,11 +106,11 @@ class Runner:
 
         StepError if the file cannot be used at all, MemoryError if a size is too large for this machine.
         """
-        self.thread = threading.Thread(target=self._build, args=(jobs,), daemon=True)
+        self.thread = thread = threading.Thread(target=self._build, args=(jobs,), daemon=True)
         self.built_in: dict[int, float] = {}  # index of the job -> seconds
         self.pool.start(ahead.prepare, jobs[0].device)
         self.pool.expect(True)
-        self.thread.start()
+        thread.start()
         for index, result in self.pool.results():
             job = jobs[index]
             if isinstance(result, StepError):

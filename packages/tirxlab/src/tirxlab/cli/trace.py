@@ -80,11 +80,12 @@ def run(
     check_chip(chip, step, cluster, cost, order)
     if tracks.is_track(step):
         done, artifact, title = tracks.traced(step, size, size_option, kernels, chosen, costs, cluster)
-        number, shape = step, (*artifact.outputs[0].shape, artifact.buffers[0].shape[1])
+        number: int | str = step
+        shape = (*artifact.outputs[0].shape, artifact.buffers[0].shape[1])
         path = kernels
     else:
-        number, shape = parse_step(step), asked_size(step, size, size_option)
-        path = kernels_file(kernels)
+        number, path = parse_step(step), kernels_file(kernels)
+        shape = asked_size(step, size, size_option)
         done, artifact = traced_run(path, number, shape, chosen, costs, cluster)
         title = f"step {number} at {size_text(shape)}"
     if chip:
@@ -273,7 +274,7 @@ def explain(done, artifact) -> None:
         output().print(utils.report(done, artifact), markup=False)
 
 
-def plain(step: int, size: tuple[int, int, int], done) -> dict:
+def plain(step: int | str, size: tuple[int, int, int], done) -> dict:
     """For --json."""
     about = {"step": step, "size": size_text(size), "verdict": done.verdict, "not_checked": done.not_checked}
     about |= {"unit": unit_of(done.trace), "overlaps": trace_chart.overlaps(done.trace)}

@@ -105,7 +105,7 @@ def _letter(kinds: dict[str, float], width: float) -> tuple[str, str]:
     for group in (set(kinds) - {"wait", "stuck"}, {"stuck"}, {"wait"}):
         here = [kind for kind in group if kind in kinds]
         if here:
-            letter, colour = LETTERS[max(here, key=kinds.get)]
+            letter, colour = LETTERS[max(here, key=lambda kind: kinds[kind])]
             half = sum(kinds[kind] for kind in here) < width / 2
             return letter.lower() if half else letter, colour
     return " ", ""

@@ -107,7 +107,8 @@ def check(name: str, rung: str | None, sizes: list[str], kernels: Path | None, o
     from rich.table import Table
 
     track = track_of(name)
-    rungs, named = rungs_of(track, rung), [(parse_size(text), {}) for text in sizes]
+    rungs = rungs_of(track, rung)
+    named: list[tuple[tuple, dict]] = [(parse_size(text), {}) for text in sizes]
     rows = []
     made = Table("rung", "size", "options", "order", "right?", "verdict", "seconds", box=None, pad_edge=False)
     for one in rungs:

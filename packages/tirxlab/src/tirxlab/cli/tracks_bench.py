@@ -71,7 +71,7 @@ def run(plan: Plan, json: bool) -> None:
     check_options(plan)
     track, jobs = tracks.track_of(plan.track), plan.jobs()
     if plan.save:
-        return save(plan, track, jobs)
+        return save(plan, plan.save, track, jobs)
     missing = no_gpu(track)
     if missing:
         if json:
@@ -132,13 +132,13 @@ def artifact_file(plan: Plan, rung, size) -> str:
     return f"{plan.track}{rung.number}_{size_text(size)}_{plan.dtype or 'bfloat16'}.lab"
 
 
-def save(plan: Plan, track, jobs) -> None:
-    plan.save.mkdir(parents=True, exist_ok=True)
+def save(plan: Plan, folder: Path, track, jobs) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
     for rung, size in jobs:
         path = tracks.source(track, rung, plan.kernels)
         call = tracks.build(rung, path, size, **options_of(plan, rung))
-        call.artifact.save(plan.save / artifact_file(plan, rung, size))
-        print(f"saved {plan.save / artifact_file(plan, rung, size)}", flush=True)
+        call.artifact.save(folder / artifact_file(plan, rung, size))
+        print(f"saved {folder / artifact_file(plan, rung, size)}", flush=True)
 
 
 def artifact_of(plan: Plan, track, rung, size):

@@ -45,7 +45,7 @@ def watched(command: Callable[[], int]) -> int:
 
 def in_child(command: Callable[[], int]) -> int:
     """Run the command; whatever it raises after Ctrl-C comes of that (an import that broke off, say)."""
-    stopped = []
+    stopped: list[int] = []
 
     def stop(number: int, frame) -> None:
         if not stopped:

@@ -10,6 +10,7 @@ import importlib.util
 import os
 from dataclasses import dataclass, field
 from types import ModuleType
+from typing import Any
 
 DEVICES = ("sim", "cuda")
 
@@ -30,7 +31,7 @@ class Run:
     stats: dict = field(default_factory=dict)
     stdout: str = ""  # what the kernel printed
     ran: bool = True  # False: the device could not run the kernel to its end, the arrays mean nothing
-    trace: object = None  # events, where they were asked for
+    trace: Any = None  # events, where they were asked for
 
 
 def device_name(name: str | None = None) -> str:

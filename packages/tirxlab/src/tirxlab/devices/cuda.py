@@ -121,12 +121,13 @@ class _Worker:
             stdout=subprocess.PIPE,
             env=environment(),
         )
+        self.requests, self.answers = filter(None, (self.process.stdin, self.process.stdout))
         self.replies: queue.Queue = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
         atexit.register(self.kill)
 
     def _read(self) -> None:
-        while (message := worker.receive(self.process.stdout)) is not None:
+        while (message := worker.receive(self.answers)) is not None:
             self.replies.put(message)
         self.replies.put(None)
 
@@ -169,7 +170,7 @@ def _ask(artifact: Artifact, buffers: dict, warmup: int, repeat: int) -> tuple[d
     with _pool().lock:
         child = _pool().get()
         try:
-            worker.send(child.process.stdin, head, [artifact.to_bytes(), *map(_bytes, buffers.values())])
+            worker.send(child.requests, head, [artifact.to_bytes(), *map(_bytes, buffers.values())])
             reply = child.next(_START_LIMIT)
             if reply is not None and reply[0]["event"] == "launched":
                 reply = child.next(limit)

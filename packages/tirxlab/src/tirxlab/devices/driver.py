@@ -112,6 +112,8 @@ def image_for(arch: str, major: int, minor: int, gpu: str) -> str:
     (compiled by the driver) on anything later (CUDA guide, "Compute Capability" and PTX ISA, `.target`).
     """
     built = re.fullmatch(r"sm_(\d+)(\d)([af]?)", arch)
+    if built is None:
+        raise DeviceError(f"{arch!r} names no GPU: an artifact has sm_90a or the like")
     want, feature = (int(built[1]), int(built[2])), built[3]
     have = (major, minor)
     same_major = have[0] == want[0] and have[1] >= want[1]

@@ -10,7 +10,7 @@ import ml_dtypes  # noqa: F401  (teaches numpy "bfloat16" and the 8-bit floats)
 import numpy as np
 
 import ptxsim
-from tirxlab.artifact import Artifact
+from tirxlab.artifact import Artifact, ScalarParam
 from tirxlab.devices import DeviceError, Run, by_name
 from tirxlab.devices.hints import HINTS
 
@@ -60,7 +60,7 @@ def run(
         clusters=clusters,
         first=first,
         max_instructions=max_instructions,
-        arg_names=[getattr(p, "buffer", None) or p.name for p in artifact.params],
+        arg_names=[p.name if isinstance(p, ScalarParam) else p.buffer for p in artifact.params],
         source=artifact.source.get("file", ""),
         hints=HINTS,
     )

@@ -11,10 +11,10 @@ import os
 import sys
 import tempfile
 import time
-from typing import BinaryIO
+from typing import IO
 
 
-def send(pipe: BinaryIO, head: dict, blobs=()) -> None:
+def send(pipe: IO[bytes], head: dict, blobs=()) -> None:
     """Write one message; `blobs` are bytes-like."""
     blobs = [memoryview(b).cast("B") for b in blobs]
     pipe.write(json.dumps({**head, "sizes": [b.nbytes for b in blobs]}).encode() + b"\n")
@@ -23,26 +23,18 @@ def send(pipe: BinaryIO, head: dict, blobs=()) -> None:
     pipe.flush()
 
 
-def receive(pipe: BinaryIO) -> tuple[dict, list[bytearray]] | None:
+def receive(pipe: IO[bytes]) -> tuple[dict, list[bytearray]] | None:
     """Read one message; None at the end of the stream."""
     line = pipe.readline()
     if not line.endswith(b"\n"):
         return None
     head = json.loads(line)
-    blobs = []
-    for size in head.pop("sizes"):
-        blob = bytearray(size)
-        view = memoryview(blob)
-        while view.nbytes:
-            count = pipe.readinto(view)
-            if not count:
-                return None
-            view = view[count:]
-        blobs.append(blob)
-    return head, blobs
+    sizes = head.pop("sizes")
+    blobs = [bytearray(pipe.read(size)) for size in sizes]
+    return (head, blobs) if [len(blob) for blob in blobs] == sizes else None
 
 
-def main(requests: BinaryIO, replies: BinaryIO) -> None:
+def main(requests: IO[bytes], replies: IO[bytes]) -> None:
     """Serve until the parent closes the pipe."""
     from tirxlab.devices import DeviceError
     from tirxlab.devices.driver import LaunchError
@@ -56,7 +48,7 @@ def main(requests: BinaryIO, replies: BinaryIO) -> None:
             return
 
 
-def _serve(head: dict, blobs: list[bytearray], replies: BinaryIO) -> tuple[dict, list]:
+def _serve(head: dict, blobs: list[bytearray], replies: IO[bytes]) -> tuple[dict, list]:
     """Run or time one artifact. Its first blob is the artifact, the others are the buffers in order."""
     from tirxlab.artifact import Artifact
     from tirxlab.devices.driver import Kernel, call
@@ -80,8 +72,8 @@ def _serve(head: dict, blobs: list[bytearray], replies: BinaryIO) -> tuple[dict,
     if head["repeat"]:
         outputs = [(pointers[b.name], len(d)) for b, d in _outputs(artifact, blobs)]
         inputs = _copies(driver, artifact, blobs, pointers)
-        how = {"poison": outputs, "fresh": inputs}
-        reply["ms"] = kernel.timed(pointers, head["warmup"], head["repeat"], **how)
+        times = head["warmup"], head["repeat"]
+        reply["ms"] = kernel.timed(pointers, *times, poison=outputs, fresh=inputs)
         call(driver.cuCtxSynchronize)
         for _, copy, _ in inputs:
             call(driver.cuMemFree, copy)

@@ -21,6 +21,8 @@ class KernelError(Exception):
     Then: mend the line that it shows.
     """
 
+    reason: str
+
 class SwizzleMode:
     """How 16-byte pieces of a shared-memory tile change places, so that column reads hit all banks.
 

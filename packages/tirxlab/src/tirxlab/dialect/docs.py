@@ -33,7 +33,7 @@ def _top_level(body: list[ast.stmt]) -> dict[str, str]:
     for node, following in zip(body, [*body[1:], None], strict=True):
         if isinstance(node, ast.ClassDef | ast.FunctionDef):
             found[node.name] = ast.get_docstring(node) or ""
-        elif isinstance(node, ast.AnnAssign):
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             value = getattr(following, "value", None) if isinstance(following, ast.Expr) else None
             found[node.target.id] = str(getattr(value, "value", ""))
     return found
@@ -52,6 +52,6 @@ def _members(prefix: str, node: ast.ClassDef, classes: dict[str, ast.ClassDef]) 
             found[f"{prefix}.{item.name}"] = ast.get_docstring(item) or ""
         elif isinstance(item, ast.AnnAssign) and isinstance(item.annotation, ast.Name):
             inner = classes.get(item.annotation.id)
-            if inner is not None and prefix.split(".")[0] == "Tx":
+            if inner is not None and isinstance(item.target, ast.Name) and prefix.split(".")[0] == "Tx":
                 found |= _members(f"{prefix}.{item.target.id}", inner, classes)
     return found

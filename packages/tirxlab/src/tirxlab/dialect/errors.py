@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import tvm
 from tvm.script.parser.core.parser import Parser
@@ -88,16 +89,16 @@ class _Place:
 
 def is_students(file: str | None) -> bool:
     """True for a source file that is neither TVM's nor this package's."""
-    return bool(file) and not os.path.abspath(file).startswith(_OUR_ROOTS)
+    return bool(file and not os.path.abspath(file).startswith(_OUR_ROOTS))
 
 
 def _places(error: BaseException) -> Iterator[_Place]:
     """The source lines the parser was visiting when `error` was raised, outermost first."""
-    source = None
+    source: Any = None
     trace = error.__traceback__
     while trace is not None:
         code, local = trace.tb_frame.f_code, trace.tb_frame.f_locals
-        owner = local.get("self")
+        owner: Any = local.get("self")
         if code is TIRInline.__call__.__code__:
             source = owner.source
         elif code is Parser.visit.__code__ and getattr(local.get("node"), "lineno", None) is not None:
@@ -139,7 +140,7 @@ def _spelt_like(name: str, place: _Place) -> str:
         return ""
     known = set()
     for node in tree.body:
-        inside = isinstance(node, ast.FunctionDef) and node.lineno <= place.line <= node.end_lineno
+        inside = isinstance(node, ast.FunctionDef) and node.lineno <= place.line <= (node.end_lineno or 0)
         whole = inside or not isinstance(node, ast.FunctionDef)
         known |= {found for part in (ast.walk(node) if whole else [node]) for found in _bound(part)}
     close = difflib.get_close_matches(name, sorted(known - {name}), 1, 0.75)

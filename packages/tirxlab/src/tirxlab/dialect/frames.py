@@ -11,7 +11,7 @@ from tvm.script.parser.core.parser import ScriptMacro
 from tvm.tirx.script.builder import ir
 
 
-def _frames(frame: types.FrameType):
+def _frames(frame: types.FrameType | None):
     while frame is not None:
         yield frame
         frame = frame.f_back

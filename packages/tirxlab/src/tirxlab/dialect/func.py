@@ -76,11 +76,12 @@ def prim_func(func=None, *, tirx: bool = True, private: bool = False, check_well
     def decorate(function):
         return _parse(function, stack, check_well_formed)
 
-    decorate.dispatch_token = "tirx"
+    decorate.dispatch_token = "tirx"  # type: ignore[attr-defined]
     return decorate if func is None else decorate(func)
 
 
-prim_func.dispatch_token = "tirx"  # TVM's parser reads it off the decorator
+# TVM's parser reads it off the decorator.
+prim_func.dispatch_token = "tirx"  # type: ignore[attr-defined]
 
 
 # CPython counts the depth of a syntax tree for all threads together: two may raise SystemError (gh-106905)
@@ -185,7 +186,8 @@ def _pointers(kernel: PrimFunc) -> tuple[list, list]:
 def _roles(kernel: PrimFunc) -> list[BufferRole]:
     """Which parameters the body reads and writes, also through views and pointers (a pointer may do both)."""
     owners = [(param, param.name) for param in kernel.params if is_buffer_var(param)]
-    reads, writes = set(), set()
+    reads: set[str] = set()
+    writes: set[str] = set()
     sources, targets = _pointers(kernel)
 
     def owner(buffer) -> str | None:

@@ -9,6 +9,7 @@ from .tile_ops import TileOps
 class Scope(AbstractContextManager[Any]):
     """What `Tx.cta()` and its like return: `with` says who executes the block."""
 
+    def __exit__(self, *error: Any) -> None: ...
     def __getitem__(self, condition: Any) -> Scope:
         """`[condition]`: only the threads for which it holds execute the block.
 

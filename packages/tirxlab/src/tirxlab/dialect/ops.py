@@ -16,7 +16,7 @@ from .known import settled
 from .scopes import current_scope
 from .sync import BarrierArray
 
-_OPTIONS = {
+_OPTIONS: dict[str, tuple[str, ...]] = {
     "copy": (),
     "copy_async": (
         *("mbar", "cta_group", "cta_mask", "cache_hint", "use_tma_reduce", "prefetch_tensormap"),
@@ -28,7 +28,7 @@ _OPTIONS = {
         *("descI", "is_AB_tf32", "weight_stationary", "smem_desc"),
     ),
 }
-_DISPATCHES = {
+_DISPATCHES: dict[str, dict[str | None, str | None]] = {
     "copy_async": {"tma": "tma_auto", "tma_auto": "tma_auto", "tcgen05": None, None: None},
     "gemm_async": {"tcgen05": "tcgen05", None: None},
     "cast": {None: None},

@@ -31,7 +31,8 @@ class Scope:
     """`with Tx.warp():`, or with a condition in brackets: `with Tx.thread(parent="warp")[cond]:`."""
 
     def __init__(self, name: str, condition=None):
-        self.name, self.condition, self.frames = name, condition, []
+        self.name, self.condition = name, condition
+        self.frames: list = []
 
     def __getitem__(self, condition):
         if isinstance(condition, slice | tuple):

@@ -24,8 +24,7 @@ def refuse_host_output(function, file: str) -> None:
     except (OSError, SyntaxError):  # no source: TVM says so itself
         return
     for node in ast.walk(tree):
-        reason = problem(node)
-        if reason:
+        if isinstance(node, ast.Call) and (reason := problem(node)):
             raise KernelError(reason, file, first + node.lineno - 1, lines[node.lineno - 1])
 
 

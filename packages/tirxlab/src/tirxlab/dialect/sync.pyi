@@ -37,6 +37,8 @@ class _BarrierArray:
         Then: the other CTA must still be running when you arrive: end with `Tx.cuda.cluster_sync()`.
         """
 
+BarrierArray = _BarrierArray  # its name at run time; not of the course
+
 class MBarrier(_BarrierArray):
     """`depth` mbarriers on which threads arrive. Memory: 8 bytes each, from the pool.
 

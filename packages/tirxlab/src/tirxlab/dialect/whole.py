@@ -41,7 +41,8 @@ _UNSET = {
 
 def never_set(kernel: PrimFunc) -> tuple[str, str] | None:
     """(name, problem) of the first PipelineState or scheduler that is used and only ever set from itself."""
-    read, fresh = {}, set()
+    read: dict[str, BufferLoad] = {}
+    fresh: set[str] = set()
 
     def loads(value) -> set[str]:
         found = set()

@@ -152,7 +152,7 @@ def _sliding_k_tiles(block: Block) -> Found:
         return None
     a, b = block.A[block.rows], block.B[block.columns]
     slid = [np.hstack([m[:, k : k + K_TILE] for k in range(count)]) for m in (a, b)]
-    for names, left, right in (("A and B", *slid), ("A", slid[0], b), ("B", a, slid[1])):
+    for names, left, right in (("A and B", slid[0], slid[1]), ("A", slid[0], b), ("B", a, slid[1])):
         if block.agrees(left @ right.T):
             advice = "the first column of K tile k is k * BLK_K: is k_st scaled?"
             return (

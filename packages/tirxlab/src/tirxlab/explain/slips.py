@@ -57,6 +57,6 @@ def told(error: Exception, function: Callable, path: Path) -> str:
 def place(function: Callable, error: Exception | None, path: Path) -> tuple[str, str]:
     """(file:line, text of the line) where the student's file raised the error, else of the builder's def."""
     trace = traceback.extract_tb(error.__traceback__) if error else []
-    lines = [frame.lineno for frame in trace if frame.filename == str(path.resolve())]
+    lines = [frame.lineno for frame in trace if frame.lineno and frame.filename == str(path.resolve())]
     line = lines[-1] if lines else function.__code__.co_firstlineno
     return f"{path.name}:{line}", linecache.getline(str(path.resolve()), line).strip()

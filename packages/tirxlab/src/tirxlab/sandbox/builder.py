@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
+import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -68,7 +69,7 @@ class Builder:
         self.text, self.name, self.arch = text, name, arch
         self.student = Session("lower", limits, level)
         self.compiler = Session("compile", limits, level)
-        self.told = None  # the process that has the file's text
+        self.told: subprocess.Popen | None = None  # the process that has the file's text
 
     def __enter__(self) -> Builder:
         return self
@@ -120,11 +121,12 @@ class Builder:
         if self.told is None or self.told is not self.student.process:
             self.student.ask({"name": self.name}, self.text.encode())
             self.told = self.student.process
-        few = load_rubric().few_sms.get((built.step, tuple(built.size)))
+        few = load_rubric().few_sms.get((built.step, built.size))
         asked = {"step": built.step, "size": built.size, "arch": self.arch, "sm_count": few}
         answer, data = self.student.ask(asked)
         if not answer["ok"]:
-            return self._refuse(built, answer)
+            self._refuse(built, answer)
+            return None
         draft = Artifact.from_bytes(data)
         if not draft.is_draft or draft.arch != self.arch:
             raise ArtifactError(f"a draft for {self.arch} is asked for")
@@ -132,9 +134,10 @@ class Builder:
 
     def _refuse(self, built: Built, answer: dict) -> None:
         kind, message = answer.get("kind"), answer.get("message")
-        known = kind in REFUSALS and isinstance(message, str)
-        built.kind = kind if known else "died"
-        built.message = printable(message) if known else "the code gave an answer that is none"
+        if kind in REFUSALS and isinstance(message, str):
+            built.kind, built.message = str(kind), printable(message)
+        else:
+            built.kind, built.message = "died", "the code gave an answer that is none"
 
     def _compiled(self, built: Built, draft: Artifact) -> Artifact | None:
         """The draft compiled by NVRTC, from the cache if the same CUDA text was compiled before."""
@@ -143,7 +146,8 @@ class Builder:
         if found is None:
             answer, data = self.compiler.ask({}, draft.with_source(self.name, "").to_bytes())
             if not answer["ok"]:
-                return self._refuse(built, self._at_line(answer))
+                self._refuse(built, self._at_line(answer))
+                return None
             found = Artifact.from_bytes(data)
             cache.put(name, found)
         return found.with_source(self.name, self.text)

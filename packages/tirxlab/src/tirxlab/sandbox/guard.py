@@ -116,7 +116,7 @@ class Guard:
         if room < 0:
             return MEMORY_EXCEEDED, 0.0
         if self.home is not None:
-            left = self.disk - self._filled(below)
+            left = self.disk - self._filled(self.home, below)
             if left < 0:
                 return DISK_EXCEEDED, 0.0
             room = min(room, left)
@@ -131,13 +131,13 @@ class Guard:
         seen = os.statvfs(self.home)
         return seen.f_bavail * seen.f_frsize, seen.f_favail
 
-    def _filled(self, below: list[int]) -> int:
+    def _filled(self, home: str, below: list[int]) -> int:
         """Bytes that the program may have written: looked into only when so much is gone from the disk."""
         free, files = self._free()
         gone = self.free[0] - free
         if gone <= self.disk and self.free[1] - files <= FILES:
             return max(0, gone)
-        used, count = _content(self.home)
+        used, count = _content(home)
         used += sum(map(tree.unlinked, below))
         self.free = free + used, files + count  # the rest was others'
         return self.disk + 1 if count > FILES else used

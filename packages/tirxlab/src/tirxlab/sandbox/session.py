@@ -64,6 +64,13 @@ class Session:
     def running(self) -> bool:
         return self.process is not None
 
+    @property
+    def child(self) -> subprocess.Popen:
+        """The process; WorkerError if there is none."""
+        if self.process is None:
+            raise WorkerError("is not running")
+        return self.process
+
     def start(self) -> None:
         level = self.level or likely()
         self.guessed = level if self.level is None else None
@@ -78,7 +85,9 @@ class Session:
         self.process = subprocess.Popen(
             command, stdin=pipe, stdout=pipe, stderr=pipe, env={}, start_new_session=True, bufsize=0
         )
-        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+        made = self.process.stdin, self.process.stdout, self.process.stderr
+        self.streams = [stream for stream in made if stream is not None]
+        for stream in self.streams:
             os.set_blocking(stream.fileno(), False)
         self.buffer, self.awake = bytearray(), not isinstance(self.mode, str)
 
@@ -126,7 +135,7 @@ class Session:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        for stream in (process.stdin, process.stdout, process.stderr):
+        for stream in self.streams:
             stream.close()
         try:
             self.folder.cleanup()
@@ -136,17 +145,17 @@ class Session:
     # ---- one exchange ----
 
     def _exchange(self, outgoing: memoryview, seconds: float) -> tuple[dict, bytes]:
-        process = self.process
-        clock = Clock(process.pid, seconds)
+        requests, replies, printed = self.streams
+        clock = Clock(self.child.pid, seconds)
         with selectors.DefaultSelector() as selector:
-            selector.register(process.stdin, selectors.EVENT_WRITE)
-            selector.register(process.stdout, selectors.EVENT_READ)
-            selector.register(process.stderr, selectors.EVENT_READ)
+            selector.register(requests, selectors.EVENT_WRITE)
+            selector.register(replies, selectors.EVENT_READ)
+            selector.register(printed, selectors.EVENT_READ)
             while True:
                 for key, _ in selector.select(clock.left()):
-                    if key.fileobj is process.stdin:
+                    if key.fileobj is requests:
                         outgoing = self._write(outgoing, selector)
-                    elif key.fileobj is process.stderr:
+                    elif key.fileobj is printed:
                         self._read_printed(selector)
                     elif not self._read_reply():
                         raise WorkerError(self._obituary())
@@ -165,23 +174,25 @@ class Session:
             raise TooSlow(f"took longer than {clock.seconds:g} s and was stopped")
 
     def _write(self, outgoing: memoryview, selector) -> memoryview:
+        requests = self.streams[0]
         try:
-            outgoing = outgoing[os.write(self.process.stdin.fileno(), outgoing[:65536]) :]
+            outgoing = outgoing[os.write(requests.fileno(), outgoing[:65536]) :]
         except OSError:  # it reads no more; its end shows on its answer
             outgoing = outgoing[:0]
         if not outgoing:
-            selector.unregister(self.process.stdin)
+            selector.unregister(requests)
         return outgoing
 
     def _read_reply(self) -> bool:
-        data = os.read(self.process.stdout.fileno(), 1 << 20)
+        data = os.read(self.streams[1].fileno(), 1 << 20)
         self.buffer += data
         return bool(data)
 
     def _read_printed(self, selector) -> None:
-        data = os.read(self.process.stderr.fileno(), 1 << 16)
+        printed = self.streams[2]
+        data = os.read(printed.fileno(), 1 << 16)
         if not data:
-            selector.unregister(self.process.stderr)
+            selector.unregister(printed)
         self.printed += data
         if len(self.printed) > self.limits.printed:
             raise WorkerError(f"printed more than {self.limits.printed // MIB} MiB and was stopped")
@@ -216,7 +227,7 @@ class Session:
     def _obituary(self) -> str:
         """Why the child is gone, as far as its exit status tells."""
         try:
-            status = self.process.wait(3)
+            status = self.child.wait(3)
         except subprocess.TimeoutExpired:
             return "closed its output without an answer"
         reasons = {

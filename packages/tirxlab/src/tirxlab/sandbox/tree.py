@@ -23,7 +23,7 @@ def descendants(pid: int) -> list[int]:
 
 def children(pid: int) -> list[int]:
     """Those that any thread of this process has started, or was given as a subreaper."""
-    found = []
+    found: list[int] = []
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
             with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children", "rb") as file:

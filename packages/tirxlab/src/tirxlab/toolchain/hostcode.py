@@ -59,9 +59,8 @@ def read_launch(host: PrimFunc, device: PrimFunc, buffers: list[str]) -> Launch:
             sizes[kind][_AXES[axis]] = _constant(value, str(tag))
         else:
             raise HostCodeError(f"launch parameter {tag!s} is not modelled")
-    return Launch(
-        entry, params, *(tuple(sizes[k]) for k in ("blockIdx", "threadIdx", "clusterCtaIdx")), shared
-    )
+    grid, block, cluster = ((x, y, z) for x, y, z in sizes.values())
+    return Launch(entry, params, grid, block, cluster, shared)
 
 
 class _Reader:
@@ -139,17 +138,18 @@ class _Reader:
         rank = _constant(rank, "a tensor map's rank")
         values = [_constant(n, "a tensor map's size") for n in numbers]
         counts = (rank, rank - 1, rank, rank)  # dims, strides, box, element strides
-        fields = []
-        for count in counts:
-            fields.append(tuple(values[:count]))
-            values = values[count:]
+        ends = [sum(counts[: n + 1]) for n in range(len(counts))]
+        dims, strides, box, steps = (
+            tuple(values[end - count : end]) for count, end in zip(counts, ends, strict=True)
+        )
+        values = values[ends[-1] :]
         interleave, swizzle, promotion, fill = values
         if swizzle >= len(_SWIZZLE_BYTES):
             raise HostCodeError(f"tensor map swizzle mode {swizzle} is not modelled")
         buffer, offset = self.origin(base)
-        return TensorMapParam(
-            buffer, offset, dtype.value, *fields, interleave, _SWIZZLE_BYTES[swizzle], promotion, _FILL[fill]
-        )
+        sizes = dims, strides, box, steps
+        choices = interleave, _SWIZZLE_BYTES[swizzle], promotion, _FILL[fill]
+        return TensorMapParam(buffer, offset, dtype.value, *sizes, *choices)
 
 
 def _constant(expr, what: str) -> int:

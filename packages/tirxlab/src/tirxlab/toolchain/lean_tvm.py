@@ -14,6 +14,7 @@ from collections.abc import Callable
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any
 
 LEFT_OUT = ("tvm.relax", "tvm.s_tir.meta_schedule", "tvm.s_tir.dlight", "tvm.runtime.disco")
 _BUILDER = "tvm.tirx.script.builder.ir"
@@ -35,7 +36,7 @@ class _StandIn(ModuleType):
 
 class _Finder(MetaPathFinder, Loader):
     def __init__(self):
-        self.builder: ModuleType | None = None  # gives operators the names that TVM's printer writes
+        self.builder: Any = None  # gives operators the names that TVM's printer writes
         self.kept: dict[str, Callable] = {}  # what of it is replaced meanwhile
 
     def find_spec(self, name, path, target=None):

@@ -142,7 +142,7 @@ def source_line(cuda: str, line: int) -> int | None:
 
 def resources(log: str, entry: str | None = None) -> tuple[int, int, int]:
     """(registers, spill bytes, stack bytes) of `entry`, or the largest of each, from the log of ptxas -v."""
-    found = {}
+    found: dict[str | None, list[int]] = {}
     name = None
     for line in log.splitlines():
         if m := re.search(r"(?:Compiling entry function|Function properties for) '?([\w$]+)'?", line):

@@ -55,7 +55,7 @@ class Barriers(Observer):
         )
         for _ in range(wait.lanes.bit_count()):  # a finding counts threads
             finding = self._at(split, "mbarrier", ("ahead", place[1]), place, message, None)
-            finding.evidence["ahead"] = True  # only an error if something comes of it (clues.py)
+            finding.evidence["ahead"] = True  # only an error if something comes of it (oddities.py)
             self.ahead.setdefault(place, finding)
 
     def mbarrier_wait(self, cluster, split, wait: PhaseWait) -> None:

@@ -36,7 +36,7 @@ def outcome_page(title: str, command: str, path: Path, outcomes: list[Outcome]) 
         facts=[("command", command), ("file", path.name), *about(outcomes), *promise(outcomes)],
         grids=[scoreboard(outcomes)],
         cards=cards(outcomes, path.name, text),
-        maps=[wrong_map(outcome) for outcome in worth_showing(outcomes) if outcome.wrong],
+        maps=wrong_maps(outcomes),
         notes=[NO_TIMES],
         links=step_links(steps),
     )
@@ -82,7 +82,7 @@ def worth_showing(outcomes: list[Outcome]) -> list[Outcome]:
 
 
 def cards(outcomes: list[Outcome], file: str, text: str) -> list[Card]:
-    made = []
+    made: list[Card] = []
     for outcome in worth_showing(outcomes):
         where = f"step {outcome.step} at {outcome.size}, order {outcome.order}"
         made += finding_cards(outcome, where, file, text)
@@ -137,9 +137,13 @@ def excerpt(text: str, line: int) -> list[SourceLine]:
     return [SourceLine(n, said, n == line) for n, said in enumerate(around.splitlines(), first)]
 
 
-def wrong_map(outcome: Outcome) -> WrongMap:
-    title = f"step {outcome.step} at {outcome.size}, order {outcome.order}"
-    return WrongMap(title, outcome.wrong, outcome.mismatch.splitlines())
+def wrong_maps(outcomes: list[Outcome]) -> list[WrongMap]:
+    """Of the runs worth showing, those that left wrong elements."""
+    return [
+        WrongMap(f"step {one.step} at {one.size}, order {one.order}", one.wrong, one.mismatch.splitlines())
+        for one in worth_showing(outcomes)
+        if one.wrong
+    ]
 
 
 # ---- timelines ----

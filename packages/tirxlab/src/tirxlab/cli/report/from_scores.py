@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tirxlab.cli.report.from_outcomes import about, cards, worth_showing, wrong_map
+from tirxlab.cli.report.from_outcomes import about, cards, wrong_maps
 from tirxlab.cli.report.model import Card, Cell, Grid, Page
 from tirxlab.cli.report.reading import step_links
 from tirxlab.cli.runs import Outcome
@@ -28,7 +28,7 @@ def score_page(path: Path, scores: list, outcomes: list[Outcome]) -> Page:
         facts=[("command", "./lab score"), ("file", path.name), *about(outcomes)],
         grids=[Grid("Points", ["step", "", "right", "speed", "points"], rows)],
         cards=cards(outcomes, path.name, read_text(path)),
-        maps=[wrong_map(outcome) for outcome in worth_showing(outcomes) if outcome.wrong],
+        maps=wrong_maps(outcomes),
         notes=["Roofline: left out, for this command predicts no times."],
         links=step_links([score.step for score in scores]),
     )

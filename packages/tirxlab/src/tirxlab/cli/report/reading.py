@@ -81,7 +81,7 @@ def _html(text: str) -> str:
 
     reader = MarkdownIt("commonmark", {"html": False}).enable("table")
     for name in ("link_open", "link_close", "image"):
-        reader.renderer.rules[name] = lambda *_: ""
+        reader.add_render_rule(name, lambda *_: "")
     tokens = reader.parse(_SUMMARY.sub(r"**\1**", _MARKS.sub("", text)))
     kept = [token for token in tokens if not (token.type == "fence" and token.info == "mermaid")]
     for token in kept:

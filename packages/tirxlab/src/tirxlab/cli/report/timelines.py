@@ -33,7 +33,8 @@ def encoded(timeline: Timeline, bands: list[Band], source: str, most: int = MOST
 
     bars = sorted(((n, bar) for n, band in enumerate(bands) for bar in band.bars), key=lambda b: b[1].begin)
     kept = bars[:most]
-    made, place = [], {}
+    made: list[list] = []
+    place: dict[int, int] = {}
     for number, (lane, bar) in enumerate(kept):
         event = bar.first
         place |= dict.fromkeys(bar.events, number)

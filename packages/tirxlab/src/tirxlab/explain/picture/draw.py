@@ -5,6 +5,8 @@ Each panel is a function that returns (width, height, SVG parts); `page` puts th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tirxlab.explain.picture.facts import Agent, Barrier, Block, Structure
@@ -36,7 +38,7 @@ def one(panel: Panel) -> str:
 
 
 def tile_panel(
-    owner: np.ndarray, per_cluster: int, width: float = WIDTH, chosen: int = -1, order: list = ()
+    owner: np.ndarray, per_cluster: int, width: float = WIDTH, chosen: int = -1, order: Sequence = ()
 ) -> Panel:
     """D in cells of 128x128, each with the number of the cluster (or CTA) that writes it.
 

@@ -124,9 +124,9 @@ def barriers_of(artifact: Artifact, timeline: Timeline, agents: dict) -> list[Ba
             if who:
                 barrier.signals.setdefault(who, how(signal))
     for wait in (e for e in timeline.events if e.kind in ("wait", "stuck")):
-        who, barrier = agents.get((wait.cta, wait.lane)), awaited(timeline, wait, found)
-        if barrier and who and who not in barrier.waiters:
-            barrier.waiters.append(who)
+        who, one = agents.get((wait.cta, wait.lane)), awaited(timeline, wait, found)
+        if one and who and who not in one.waiters:
+            one.waiters.append(who)
     return [barrier for barrier in found.values() if barrier.signals]
 
 

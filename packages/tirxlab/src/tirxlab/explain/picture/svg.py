@@ -5,6 +5,8 @@ A document has a background of its own: on a dark page dark ink would vanish.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from xml.sax.saxutils import escape
 
 PALETTE = {
@@ -13,6 +15,9 @@ PALETTE = {
 }  # fmt: skip
 SERIES = ("#2a7de1", "#d9480f", "#2b8a3e", "#7048e8", "#c2255c", "#0c8599", "#e67700", "#495057")
 FONT = "DejaVu Sans Mono, Menlo, Consolas, monospace"
+OFTEN = 3  # shapes of one look: then it becomes a class
+_SHAPE = re.compile(r'<(?:rect|text|line|circle|polygon)(?: (?!class)[\w-]+="[^"]*")+(?=/?>)')
+_LOOK = re.compile(r' (fill|fill-opacity|stroke|stroke-width|font-size|text-anchor|font-weight)="([^"]*)"')
 
 
 def colour(name: str) -> str:
@@ -46,7 +51,8 @@ def line(x1, y1, x2, y2, stroke="grey", width=0.5) -> str:
 
 
 def document(width: float, height: float, parts: list[str], style: str = "") -> str:
-    body = "\n".join(part for part in parts if part)
+    body, classes = shared("\n".join(part for part in parts if part))
+    style = f"{style} {classes}".strip()
     sizes = (
         f'width="{number(width)}" height="{number(height)}" viewBox="0 0 {number(width)} {number(height)}"'
     )
@@ -56,3 +62,21 @@ def document(width: float, height: float, parts: list[str], style: str = "") -> 
         f'<svg xmlns="http://www.w3.org/2000/svg" {sizes} {letters}>\n{rules}'
         f'<rect width="100%" height="100%" fill="white"/>\n{body}\n</svg>\n'
     )
+
+
+def shared(body: str) -> tuple[str, str]:
+    """(the shapes, rules of style): a look that many shapes have is said once, as a class."""
+    counted = Counter(look for shape in _SHAPE.findall(body) if (look := _look(shape)))
+    names = {look: f"s{i}" for i, (look, n) in enumerate(counted.most_common()) if n >= OFTEN}
+
+    def named(shape: re.Match) -> str:
+        name = names.get(_look(shape[0]))
+        return _LOOK.sub("", shape[0]) + f' class="{name}"' if name else shape[0]
+
+    return _SHAPE.sub(named, body), " ".join(f".{name}{{{look}}}" for look, name in names.items())
+
+
+def _look(shape: str) -> str:
+    """All but place and size, as a style sheet has it; there a size of letters needs its unit."""
+    units = {"font-size": "px"}
+    return ";".join(f"{name}:{value}{units.get(name, '')}" for name, value in _LOOK.findall(shape))

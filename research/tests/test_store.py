@@ -1,0 +1,51 @@
+"""A store gives back what was put into it, and PTX packs by register."""
+
+import io
+import random
+import zipfile
+
+import pytest
+
+from research import registers, store
+
+
+def lines(seed: int, count: int = 300) -> str:
+    """PTX-like text whose registers are named as compilers do: mostly new or recent, now and then far off."""
+    draw = random.Random(seed)
+    made, top = [], {"%r": 0, "%rd": 900, "%p": 1}
+    for _ in range(count):
+        kind = draw.choice(list(top))
+        top[kind] += draw.random() < 0.6
+        near = max(0, top[kind] - draw.choice((0, 0, 1, 5, 40)))
+        made.append(f"add.s64 \t{kind}{top[kind]}, {kind}{near}, {draw.randrange(99)}; // %tid.x [%rd+8")
+    return "\n".join(made)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_registers_come_back(seed):
+    text = lines(seed).replace("[%rd+8", "[%SP+8")
+    assert registers.coded(text) != text and registers.plain(registers.coded(text)) == text
+
+
+def test_the_same_code_with_other_registers_is_the_same_text():
+    """But for the first of each kind."""
+    one, other = (
+        "".join(f"mov %r{n + start}, %r{n + start - 1};\n" for n in range(9)) for start in (1, 4711)
+    )
+    assert registers.coded(one).splitlines()[1:] == registers.coded(other).splitlines()[1:]
+
+
+@pytest.mark.parametrize("text", ["mov %r01, 0;", "mov %rd+8, 0;", "mov %p^1, 0;"])
+def test_text_that_would_not_come_back_is_refused(text):
+    with pytest.raises(ValueError, match="cannot be packed"):
+        registers.coded(text)
+
+
+def test_a_store_gives_back_what_it_was_given(tmp_path):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr(zipfile.ZipInfo("kernel.ptx"), lines(1).replace("[%rd+8", ""))
+    files = {"a/k.lab": packed.getvalue(), "a/k.ptx": b"mov %r7, %r6;", "b/x.json": b"{}"}
+    store.save(tmp_path / "s.tar.xz", files)
+    assert store.load(tmp_path / "s.tar.xz") == files
+    assert set(store.load(tmp_path / "s.tar.xz" / "b")) == {"x.json"}
