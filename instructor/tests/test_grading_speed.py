@@ -2,14 +2,9 @@
 
 import copy
 import dataclasses
-import sys
 import types
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from kernel_variants import solved
 from test_judging import TILE, edited
 
