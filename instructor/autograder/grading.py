@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import threading
 import time
@@ -59,6 +61,9 @@ class Result:
     """All runs of a step up to the first that is not right."""
 
     runs: list[tuple[Run, Judged]]
+
+
+Outcome = Result | Built | Failed  # of a step
 
 
 def grade(
@@ -129,72 +134,84 @@ class Work:
     """What is under way for a submission's steps."""
 
     runs: dict[int, list[Run]]
-    built: dict[int, list[tuple[Run, Built | None]]] = field(default_factory=dict)
+    built: dict[Key, list[tuple[Run, Built | None]]] = field(default_factory=dict)
     public: dict[int, Result] = field(default_factory=dict)  # right at the public sizes
     artifacts: dict[str, bytes] = field(default_factory=dict)
     again: set = field(default_factory=set)  # tasks that were lost once
-    stop: threading.Event = field(default_factory=threading.Event)
 
-    def of(self, key: Key) -> list[tuple[Run, Built | None]]:
-        step, secret = key
-        return [(run, built) for run, built in self.built.get(step, ()) if run.secret == secret]
+    def of(self, step: int, secret: bool) -> list[Run]:
+        return [run for run in self.runs[step] if run.secret == secret]
 
 
 def _run_steps(
     submission: Submission, options: Options, steps: list[StepGrade], tick: Callable
 ) -> dict[str, bytes]:
-    """Enters what comes of these steps; returns their artifacts as files."""
+    """Enters what comes of these steps; returns their artifacts as files.
+
+    Hidden sizes are built last, and what is then tried for a student to read in another process: code of one
+    step could tell what that of another was asked for.
+    """
     hidden = options.hidden or load_hidden()
     work = Work({s.step: plan(s.step, submission.digest, hidden, options.full) for s in steps})
     grades, failed_there = {s.step: s for s in steps}, []
-    with (
-        Pool(options.jobs, options.step_seconds, memory=8 << 30) as pool,
-        Builder(submission.text, limits=options.build, level=options.level) as builder,
-    ):
-        thread = threading.Thread(target=_build, args=(builder, work, pool), daemon=True)
-        pool.expect(True)
-        thread.start()
-        try:
-            for (step, secret), result in _results(pool, work):
-                if secret and _fails(result):
+    started = functools.partial(Builder, submission.text, limits=options.build, level=options.level)
+    with Pool(options.jobs, options.step_seconds, memory=8 << 30) as pool:
+        with started() as builder:
+            for step, result in _results(builder, work, pool, False):
+                if work.of(step, True) and isinstance(result, Result) and not _fails(result):
+                    work.public[step] = result
+                else:
+                    _enter(grades[step], result)
+                    tick(step)
+            patience = pool.seconds
+            for step, result in _results(builder, work, pool, True):
+                if _fails(result):
                     failed_there.append(step)
                     grades[step].runs = _runs(work.public[step], result)
                 else:
-                    _enter(grades[step], result if not secret else _joined(work.public[step], result))
+                    _enter(grades[step], _joined(work.public[step], result))
                     tick(step)
-        finally:
-            work.stop.set()
-            if thread.is_alive():
-                builder.stop()
-            thread.join(5)
-        for step in failed_there:
-            grades[step].state = "wrong"
-            grades[step].hints = [_at_stand_in(stand_in(step, submission.digest, hidden), builder, pool)]
-            tick(step)
+        pool.seconds = patience  # how long a hidden size took costs nothing that is told
+        with started() as builder:
+            for step in failed_there:
+                grades[step].state = "wrong"
+                grades[step].hints = [_at_stand_in(stand_in(step, submission.digest, hidden), builder, pool)]
+                tick(step)
     if any(not step.state for step in steps):
         raise RuntimeError("not all steps could be built: an error of the lab, see above")
     return work.artifacts
 
 
-def _results(pool: Pool, work: Work) -> Iterator[tuple[Key, Result | Built | Failed]]:
-    """What comes of each step: at the public sizes, or, if it is right there, at those that are not."""
-    for key, result in pool.results():
-        if isinstance(result, Failed) and result.lost and key in work.again:
-            work.again.discard(key)
-            pool.submit(key, judge_step, work.of(key))
-            continue
-        if isinstance(result, Failed) and result.late:  # what follows gets less
-            pool.seconds = max(min(LEAST_SECONDS, pool.seconds), pool.seconds / 2)
-        step, secret = key
-        if not secret and not _fails(result) and not isinstance(result, Failed) and work.of((step, True)):
-            work.public[step] = result
-            work.again.add((step, True))
-            pool.submit((step, True), judge_step, work.of((step, True)))
-        else:
-            yield key, result
+def _results(builder: Builder, work: Work, pool: Pool, secret: bool) -> Iterator[tuple[int, Outcome]]:
+    """What comes of each step at the public sizes; or, of those that are right there, at the hidden ones."""
+    with _building(builder, work, pool, secret):
+        for key, result in pool.results():
+            if isinstance(result, Failed) and result.lost and key in work.again:
+                work.again.discard(key)
+                pool.submit(key, judge_step, work.built[key])
+                continue
+            if isinstance(result, Failed) and result.late:  # what follows gets less
+                pool.seconds = max(min(LEAST_SECONDS, pool.seconds), pool.seconds / 2)
+            yield key[0], result
 
 
-def _fails(result: Result | Built | Failed) -> bool:
+@contextlib.contextmanager
+def _building(builder: Builder, work: Work, pool: Pool, secret: bool) -> Iterator[None]:
+    """Meanwhile another thread builds for the pool."""
+    stop = threading.Event()
+    thread = threading.Thread(target=_build, args=(builder, work, pool, secret, stop), daemon=True)
+    pool.expect(True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        if thread.is_alive():
+            builder.stop()
+        thread.join(5)
+
+
+def _fails(result: Outcome) -> bool:
     """Whether it is known to be wrong: what was lost is not."""
     if isinstance(result, Failed):
         return not result.lost
@@ -203,7 +220,7 @@ def _fails(result: Result | Built | Failed) -> bool:
     return not all(judged.right for _, judged in result.runs)
 
 
-def _joined(public: Result, secret: Result | Built | Failed) -> Result | Built | Failed:
+def _joined(public: Result, secret: Outcome) -> Outcome:
     return Result(public.runs + secret.runs) if isinstance(secret, Result) else secret
 
 
@@ -234,22 +251,23 @@ def _measure(submission: Submission, options: Options, steps: list[StepGrade]) -
                 step.timed(str(error))
 
 
-def _build(builder: Builder, work: Work, pool: Pool) -> None:
+def _build(builder: Builder, work: Work, pool: Pool, secret: bool, stop: threading.Event) -> None:
     """Builds step after step, those with the largest sizes first, and hands each to the pool."""
     try:
-        for step in sorted(work.runs, reverse=True):
+        for step in sorted(work.public if secret else work.runs, reverse=True):
             made: dict[tuple, Built] = {}
-            for run in sorted(work.runs[step], key=lambda run: run.secret):
-                if work.stop.is_set():
+            for run in work.of(step, secret):
+                if stop.is_set():
                     return
                 if run.size not in made and all(built.artifact for built in made.values()):
                     made[run.size] = builder.build(step, run.size)
             for size, built in made.items():
                 if built.artifact:
                     work.artifacts[f"step{step}-{size_text(size)}.lab"] = built.artifact.to_bytes()
-            work.built[step] = [(run, made.get(run.size)) for run in work.runs[step]]
-            work.again.add((step, False))
-            pool.submit((step, False), judge_step, work.of((step, False)))
+            key = step, secret
+            work.built[key] = [(run, made.get(run.size)) for run in work.of(step, secret)]
+            work.again.add(key)
+            pool.submit(key, judge_step, work.built[key])
     finally:
         pool.expect(False)
 
@@ -267,7 +285,7 @@ def judge_step(work: list[tuple[Run, Built | None]]) -> Result | Built:
     return Result(done)
 
 
-def _enter(grade: StepGrade, result: Result | Built | Failed) -> None:
+def _enter(grade: StepGrade, result: Outcome) -> None:
     """Writes down what came of a step; what fails, fails at a public size."""
     if isinstance(result, Failed) and result.lost:
         grade.state, grade.hints = NOT_GRADED, [f"the run {result.message}"]
@@ -288,7 +306,7 @@ def _not_built(built: Built) -> str:
     return f"at {size_text(built.size)}: {printable(built.message, 4)}"
 
 
-def _runs(*results: Result | Built | Failed) -> list[dict]:
+def _runs(*results: Outcome) -> list[dict]:
     """For the course: what was run, and what came of it."""
     found = []
     for result in results:

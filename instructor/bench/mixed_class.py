@@ -1,11 +1,11 @@
 """A class of mixed submissions for `./lab grade-all`, made by machine, and what each of them must earn.
 
-    python instructor/bench/mixed_class.py make DIR [--count 60] [--seed 1]
+    python instructor/bench/mixed_class.py make DIR [--count 60] [--seed 1] [--light]
     ./lab grade-all DIR --output GRADES [--scheduler tcp://..]
     python instructor/bench/mixed_class.py check DIR GRADES [OTHER_GRADES]
 
 `check` compares grades.csv with expected.json (and with that of another run) and prints what grading took;
-exit code 1 if a grade differs or a submission is missing.
+exit code 1 if a grade differs or a submission is missing. `--light`: most hold few steps, small ones.
 """
 
 from __future__ import annotations
@@ -104,12 +104,39 @@ KINDS: dict[str, tuple[int, Callable[[random.Random], Made]]] = {  # name -> (ho
 }
 
 
-def make(folder: Path, count: int, seed: int) -> None:
+def small(maker: Callable[[random.Random], Made]) -> Callable[[random.Random], Made]:
+    """The same, but nothing that earns points from step 6 on."""
+
+    def made(rng: random.Random) -> Made:
+        while True:
+            what, points = maker(rng)
+            if points <= worth(4, 5):
+                return what, points
+
+    return made
+
+
+LIGHT = {  # name -> how many of 60
+    "full": 1, "prefix": 10, "mutant": 6, "variant": 2, "early": 2, "hostile": 11,
+    "empty": 10, "syntax": 8, "looping": 1, "binary": 5, "nothing": 4,
+}  # fmt: skip
+
+
+def mix(light: bool) -> dict[str, tuple[int, Callable[[random.Random], Made]]]:
+    if not light:
+        return KINDS
+    return {
+        kind: (n, KINDS[kind][1] if kind == "full" else small(KINDS[kind][1])) for kind, n in LIGHT.items()
+    }
+
+
+def make(folder: Path, count: int, seed: int, light: bool) -> None:
     rng, kept = random.Random(seed), 0.0
     expected: dict = {}
     folder.mkdir(parents=True)
-    for kind, (share, maker) in KINDS.items():
-        kept += share * count / sum(share for share, _ in KINDS.values())
+    kinds = mix(light)
+    for kind, (share, maker) in kinds.items():
+        kept += share * count / sum(share for share, _ in kinds.values())
         while len(expected) < round(kept):
             name = f"{len(expected):03}-{kind}"
             what, expected[name] = maker(rng)
@@ -148,12 +175,13 @@ def main() -> int:
     making.add_argument("folder", type=Path)
     making.add_argument("--count", type=int, default=60)
     making.add_argument("--seed", type=int, default=1)
+    making.add_argument("--light", action="store_true")
     checking = commands.add_parser("check")
     checking.add_argument("folder", type=Path)
     checking.add_argument("grades", type=Path, nargs="+")
     given = parser.parse_args()
     if given.command == "make":
-        make(given.folder, given.count, given.seed)
+        make(given.folder, given.count, given.seed, given.light)
         return 0
     return 0 if check(given.folder, *given.grades) else 1
 

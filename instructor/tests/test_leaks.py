@@ -56,6 +56,45 @@ def test_there_are_fifty_and_a_naive_grader_tells_most_of_them():
     assert len({leak.name for leak in LEAKS}) == len(LEAKS) >= 50
 
 
+TELLS = """
+
+def hgemm_v2(M, N, K):
+    import builtins
+
+    builtins.seen = getattr(builtins, "seen", []) + [(M, N, K)]
+    return right(M, N, K)
+
+
+def hgemm_v1(M, N, K):
+    import builtins
+
+    raise KeyError(getattr(builtins, "seen", None))
+
+
+def hgemm_v3(M, N, K):
+    import builtins
+
+    if {stays} or (M, N, K) in {public}:
+        return right(M, N, K)
+    raise KeyError(getattr(builtins, "seen", None))
+"""
+
+
+@pytest.mark.parametrize("stays", [True, False])
+def test_what_a_step_was_asked_for_is_unknown_to_the_code_of_another(monkeypatch, stays):
+    """At public sizes everything is told, at the stand-in too: neither runs where a hidden size was built."""
+    monkeypatch.setattr(plan, "drawn", lambda step, seed: None)
+    parts = sections(REFERENCE)
+    text = (
+        parts[0] + parts[3].replace("def hgemm_v3(", "def right(") + TELLS.format(stays=stays, public=PUBLIC)
+    )
+    size = (128, 128, 832)
+    hidden = Hidden("salt", 0, {2: (size,), 3: ((512, 128, 320),)})
+    made = grade(Submission("gemm_kernels.py", text), Options(steps=(1, 2, 3), hidden=hidden))
+    hints = " ".join(hint for step in made.steps for hint in step.hints)
+    assert "KeyError" in hints and "832" not in hints and ("keeps to itself" in hints) != stays
+
+
 @pytest.mark.parametrize("step", STEPS[1:])
 def test_a_stand_in_follows_from_the_hash_alone(step):
     """What is hidden is not left out of it: what never comes would tell it."""

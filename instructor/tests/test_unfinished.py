@@ -82,7 +82,8 @@ def test_the_time_of_what_a_process_has_started_counts():
     ],
 )
 def test_a_step_that_was_not_finished_is_not_graded(monkeypatch, result, state):
-    monkeypatch.setattr(Pool, "results", lambda self: iter([((1, False), result)]))
+    results = iter([((1, False), result)])
+    monkeypatch.setattr(Pool, "results", lambda self: results)
     monkeypatch.setattr(Pool, "submit", lambda self, *task: None)
     made = grade(ONE, Options(steps=(1,)))
     assert made.steps[0].state == state and made.earned == 0 and made.steps[0].hints

@@ -31,7 +31,6 @@ CHIP = HERE.parent / "chip" / "results" / "negative-nvidia-h200.json"
 TOOLS = {  # file in results/ -> head of its column
     "racecheck": "TIRx racecheck",
     "synccheck": "TIRx synccheck",
-    "consan": "Triton ConSan",
     "sanitizer": "compute-sanitizer",
 }
 ORDERS = ("program", "adverse")

@@ -10,7 +10,8 @@ import pytest
 from ptx_samples import compile_ptx
 
 import ptxsim
-from ptxsim.grid import one_by_one, processes
+from ptxsim.grid import processes
+from ptxsim.grid.repeats import runner
 from research.truth import compared_clusters as bench
 
 OWN = "out[blockIdx.x * 64 + t] = "
@@ -57,14 +58,14 @@ def launched(body: str, order: str, jobs: int = 1):
 @pytest.fixture
 def ends(monkeypatch) -> Counter:
     """How clusters that could be compared ended: compared, or run again."""
-    seen, repeats = Counter(), one_by_one.OneByOne._repeats
+    seen, repeats = Counter(), runner.Runner._repeats
 
     def noted(self, index: int) -> bool:
         same = repeats(self, index)
         seen["compared" if same else "again"] += 1
         return same
 
-    monkeypatch.setattr(one_by_one.OneByOne, "_repeats", noted)
+    monkeypatch.setattr(runner.Runner, "_repeats", noted)
     return seen
 
 
@@ -109,7 +110,34 @@ def test_a_cluster_may_go_any_way_that_one_went_before(ends):
 def test_where_all_clusters_differ_none_is_compared_for_long(ends):
     body = f"int v = 0; for (int i = 0; i < blockIdx.x; i++) v += in[i * 64 + t]; {OWN} v;"
     launched(body, "program")
-    assert ends == {"again": one_by_one.MOST_MISSES}
+    assert ends == {"again": runner.MOST_MISSES}
+
+
+_BARRIER = "__shared__ unsigned long long b[2]; unsigned a = (unsigned)__cvta_generic_to_shared(b); "
+_INIT = 'asm volatile("mbarrier.init.shared.b64 [%0], 2;" :: "r"(a)); '
+_ARRIVE = 'asm volatile("{ .reg .b64 s; mbarrier.arrive.shared.b64 s, [%0]; }" :: "r"(a)); '
+REVIEWED = f"{_BARRIER} if (t == 0) {{ {_INIT} {_ARRIVE} }} {OWN} t;"  # left in the middle of a phase
+
+
+@pytest.mark.parametrize("order", ["program", "adverse"])
+def test_reviews_count_in_clusters_that_are_only_compared(order, ends, monkeypatch):
+    result, out = launched(REVIEWED, order)
+    assert result.verdict == "review" and ends == {"compared": 7}
+    monkeypatch.setattr(processes, "WORTH_COMPARING", 10**9)
+    expected, all_checked = launched(REVIEWED, order)
+    assert [str(f) for f in result.findings] == [str(f) for f in expected.findings]
+    assert [f.where for f in result.findings] == [f.where for f in expected.findings]
+    assert (out == all_checked).all()
+
+
+@pytest.mark.parametrize("more", [f"if (t == 0) {{ {_ARRIVE} {_ARRIVE} }}", "s[t] = s[63 - t];"])
+def test_a_later_cluster_with_another_finding_is_checked(more, monkeypatch):
+    body = f"{REVIEWED} if (blockIdx.x > 4) {{ {more} }}"
+    result, _ = launched(body, "program")
+    monkeypatch.setattr(processes, "WORTH_COMPARING", 10**9)
+    expected, _ = launched(body, "program")
+    assert [str(f) for f in result.findings] == [str(f) for f in expected.findings]
+    assert [f.where for f in result.findings] == [f.where for f in expected.findings]
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptxsim.checks.repeats import recording
-from ptxsim.grid import one_by_one
+from ptxsim.grid.repeats import recording, runner
 from research.truth import compared_clusters as bench
 
 CLUSTERS = 6
@@ -90,7 +89,7 @@ def test_a_launch_that_runs_again_finds_all_arrays_as_they_were(writeable):
 
 
 def test_a_loop_without_an_end_is_soon_left_to_the_checks(monkeypatch):
-    spent, repeats = [], one_by_one.OneByOne._repeats
+    spent, repeats = [], runner.Runner._repeats
 
     def noted(self, index: int) -> bool:
         cluster, before = self.cluster, self.cluster.executed()
@@ -98,7 +97,7 @@ def test_a_loop_without_an_end_is_soon_left_to_the_checks(monkeypatch):
         spent.append((same, cluster.executed() - before))
         return same
 
-    monkeypatch.setattr(one_by_one.OneByOne, "_repeats", noted)
+    monkeypatch.setattr(runner.Runner, "_repeats", noted)
     kernel = base(
         """
         mov.u32 %a, 0; @!%later bra END;
@@ -109,7 +108,7 @@ def test_a_loop_without_an_end_is_soon_left_to_the_checks(monkeypatch):
     compared, checked = bench.both(kernel, kernel.ptx, "program")
     assert compared == checked and checked[0] == "incomplete"
     assert [same for same, _ in spent] == [True, False]
-    assert spent[1][1] < 4 * one_by_one.ENOUGH < bench.LIMIT
+    assert spent[1][1] < 4 * runner.ENOUGH < bench.LIMIT
 
 
 def test_recordings_take_so_much_memory_and_no_more(monkeypatch):
@@ -118,8 +117,8 @@ def test_recordings_take_so_much_memory_and_no_more(monkeypatch):
                   "setp.lt.s32 %one, %a, 0; @!%one bra AGAIN;")  # fmt: skip
     held, keep = [], recording.Recordings.keep
 
-    def noted(self) -> bool:
-        kept = keep(self)
+    def noted(self, found) -> bool:
+        kept = keep(self, found)
         held.append(self.held)
         return kept
 

@@ -4,7 +4,7 @@
 
 Takes a kernel that is right (truth tables, random kernels, the course's steps) and lets some of its
 clusters differ by a value or two: a register has another number before an instruction, a predicate is turned.
-Runs it with and without the comparison (checks/repeats/) and wants the same findings, counts and memory.
+Runs it with and without the comparison (grid/repeats/) and wants the same findings, counts and memory.
 Prints each difference, how many clusters were compared and how launches ended; exit code 1 where there is a
 difference.
 """
@@ -28,7 +28,8 @@ _TESTS = ROOT / "packages" / "ptxsim" / "tests"
 sys.path[1:1] = [str(_TESTS), str(_TESTS / "checks")]
 
 import ptxsim  # noqa: E402
-from ptxsim.grid import one_by_one, processes  # noqa: E402
+from ptxsim.grid import processes  # noqa: E402
+from ptxsim.grid.repeats import runner  # noqa: E402
 from research.truth.kernels import REGISTERS, WORDS, kernel_of  # noqa: E402
 from research.truth.paths import GUARD  # noqa: E402
 
@@ -183,7 +184,7 @@ def both(base: Base, ptx: str, order: str) -> tuple[tuple, tuple]:
 
 def count_calls(seen: Counter) -> None:
     """Notes how clusters and launches end."""
-    repeats, doubtful = one_by_one.OneByOne._repeats, one_by_one.Doubtful.__init__
+    repeats, doubtful = runner.Runner._repeats, runner.Doubtful.__init__
 
     def noted(self, index: int) -> bool:
         same = repeats(self, index)
@@ -194,7 +195,7 @@ def count_calls(seen: Counter) -> None:
         seen["launches run again"] += 1
         doubtful(self, *args)
 
-    one_by_one.OneByOne._repeats, one_by_one.Doubtful.__init__ = noted, doubt
+    runner.Runner._repeats, runner.Doubtful.__init__ = noted, doubt
 
 
 def _base(seed: int, number: int, tables: list[Base], rng: random.Random) -> Base:

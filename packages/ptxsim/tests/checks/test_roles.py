@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ptxsim.checks.diagnosis.grammar import agree, role
+from ptxsim.checks.diagnosis.number_agreement import agree, role
 
 FULL = 0xFFFF_FFFF
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
 import ptxsim
+from ptxsim.grid import processes
+from ptxsim.grid.repeats.runner import Runner
 
 TX = "mbarrier::complete_tx::bytes"
 KERNEL = """
@@ -113,3 +117,22 @@ def test_an_answer_that_never_came():
     ask = "mbarrier.complete_tx.relaxed.cluster.shared::cta.b64 [%r2], 16;"
     found = run("program", ask=ask)[2].findings
     assert any("no answer of try_cancel" in f.message for f in found)
+
+
+READS = """ld.global.u32 %r5, [%d4];
+    add.u32 %r5, %r5, 1;
+    st.global.u32 [%d4], %r5;"""
+
+
+@pytest.mark.parametrize("clusters, ends", [(12, [True] * 5), (9, [True] * 2), (13, [True] * 3 + [False])])
+def test_clusters_that_take_others_are_compared(clusters, ends, monkeypatch):
+    """They write what they do not read. Of 13 the last one finds nothing to take."""
+    monkeypatch.setattr(sys.modules[__name__], "KERNEL", KERNEL.replace(READS, "st.global.u32 [%d4], 1;"))
+    seen, repeats = [], Runner._repeats
+    monkeypatch.setattr(Runner, "_repeats", lambda *a: [seen.append(repeats(*a)), seen[-1]][1])
+    done, by, result = run("program", clusters)
+    assert seen == ends
+    monkeypatch.setattr(processes, "WORTH_COMPARING", 10**9)
+    all_done, all_by, checked = run("program", clusters)
+    assert (done == 1).all() and (done == all_done).all() and (by == all_by).all()
+    assert result.stats | {"seconds": 0} == checked.stats | {"seconds": 0} and result.verdict == "clean"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ptxsim.checks.barrier_history import History
-from ptxsim.checks.diagnosis.clues import Clues
+from ptxsim.checks.diagnosis.oddities import Oddities
 from ptxsim.checks.lifecycle.bulk_copies import BulkCopies
 from ptxsim.checks.lifecycle.cluster_peers import Peers
 from ptxsim.checks.lifecycle.descriptors import Descriptors
@@ -39,7 +39,7 @@ OBSERVERS: tuple[Callable[..., Observer], ...] = (
     UnsetStores,
     WmmaFragments,
     RaceDetector,
-    Clues,
+    Oddities,
 )
 
 

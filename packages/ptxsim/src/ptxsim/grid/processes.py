@@ -23,11 +23,11 @@ import numpy as np
 from ptxsim.checks.all_checks import checking_bus
 from ptxsim.checks.diagnosis.deadlock.explain import explain
 from ptxsim.checks.race import across_processes
-from ptxsim.checks.repeats.recording import Recordings
 from ptxsim.events.bus import Bus
 from ptxsim.grid.co_resident import fit, run_together
-from ptxsim.grid.fruitless import Fruitless
-from ptxsim.grid.one_by_one import Doubtful, OneByOne, comparable
+from ptxsim.grid.repeats.recording import Recordings
+from ptxsim.grid.repeats.runner import Doubtful, Runner, comparable
+from ptxsim.grid.useless_grid import UselessGrid
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.late_operations import base_of
 from ptxsim.machine.launch_view import Launch
@@ -61,7 +61,7 @@ def run_clusters(
         reporter = Reporter(names, launch.memory, launch.shared_dynamic, launch.source, launch)
         bus = checking_bus(launch, reporter, checks, extra)
         recordings = Recordings(bus) if compare and isinstance(bus, Bus) else None
-        runner = OneByOne(lambda: Cluster(launch, order, reporter, bus, explain), recordings)
+        runner = Runner(lambda: Cluster(launch, order, reporter, bus, explain), recordings)
         return _run(runner, chosen, jobs, reporter)
 
     many = len(chosen) >= WORTH_COMPARING and order in ("program", "adverse")
@@ -75,20 +75,20 @@ def run_clusters(
         return run(compare=False)
 
 
-def _run(runner: OneByOne, chosen: range, jobs: int, reporter: Reporter) -> Part:
+def _run(runner: Runner, chosen: range, jobs: int, reporter: Reporter) -> Part:
     talkative, start, count = runner.cluster.launch.talkative, time.perf_counter(), len(chosen)
     done = busiest = 0
-    fruitless = Fruitless(runner, count)
+    useless = UselessGrid(runner, count)
     while done < count:
         before = runner.cluster.tensor_operations
         if not runner.run(chosen[done], alone=not talkative or count == 1):
             used, ended = run_together(runner.cluster, chosen[done + 1 :])
             return _merge(Part(reporter, _stats(used[0], done + ended)), [_extra(c) for c in used[1:]])
         done, busiest = done + 1, max(busiest, runner.cluster.tensor_operations - before)
-        if fruitless.give_up(done) or _stuck(reporter):
+        if useless.give_up(done) or _stuck(reporter):
             break
         spent = time.perf_counter() - start
-        if jobs > 1 and count - done > 1 and spent / done * (count - done) > WORTHWHILE and _can_fork():
+        if jobs > 1 and count - done > 1 and spent / done * (count - done) > WORTHWHILE and can_fork():
             part = _fork(runner, chosen[done:], jobs)
             return _merge(Part(reporter, _stats(runner.cluster, done, busiest)), part)
     return Part(reporter, _stats(runner.cluster, done, busiest))
@@ -122,7 +122,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _can_fork() -> bool:
+def can_fork() -> bool:
     """fork is safe on Linux and from the main thread; a daemonic worker may not have children."""
     daemon = multiprocessing.current_process().daemon
     return sys.platform == "linux" and threading.current_thread() is threading.main_thread() and not daemon
@@ -144,7 +144,7 @@ def _extra(cluster: Cluster) -> Part:
     return Part(Reporter.of({}, []), _stats(cluster, 0))
 
 
-def _fork(runner: OneByOne, rest: range, jobs: int) -> list[Part]:
+def _fork(runner: Runner, rest: range, jobs: int) -> list[Part]:
     """Runs the remaining clusters in `jobs` processes."""
     cluster, launch = runner.cluster, runner.cluster.launch
     originals = _share(launch.memory)
@@ -165,8 +165,9 @@ def _fork(runner: OneByOne, rest: range, jobs: int) -> list[Part]:
             process.join()
         _unshare(launch.memory, originals)
         cluster.map_memory()
+    kept = cluster.reporter.kept()
     across_processes.compare(cluster.bus, [part.touched for part in parts])
-    if runner.recordings and any(f.kind == "race" for f in cluster.reporter.found.values()):
+    if runner.recordings and any(f.kind == "race" for f in cluster.reporter.since(kept).values()):
         raise Doubtful
     return parts
 
@@ -207,18 +208,18 @@ def _die_with_parent() -> None:
         ctypes.CDLL(None).prctl(1, 9)
 
 
-def _work(runner: OneByOne, mine, sender) -> None:
+def _work(runner: Runner, mine, sender) -> None:
     _die_with_parent()
     try:
         runner.cluster.forget_counts()
         runner.cluster.launch.not_started.narrow(mine)
         done = busiest = 0
-        fruitless = Fruitless(runner, len(mine))
+        useless = UselessGrid(runner, len(mine))
         for index in mine:
             before = runner.cluster.tensor_operations
             runner.run(index)
             done, busiest = done + 1, max(busiest, runner.cluster.tensor_operations - before)
-            if fruitless.give_up(done) or _stuck(runner.cluster.reporter):
+            if useless.give_up(done) or _stuck(runner.cluster.reporter):
                 break
         cluster, reporter = runner.cluster, runner.cluster.reporter
         touched = across_processes.summary(cluster.bus, mine[:done])

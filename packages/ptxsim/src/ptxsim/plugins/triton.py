@@ -49,7 +49,8 @@ def triton(
 
     chip: a100, h200 or b200. order, checks: as LoadedModule.launch has them. quiet: no line per launch.
     A fault that a chip would report (out of bounds, a deadlock) raises RuntimeError at the launch; what else
-    is found is printed and kept. ImportError without Triton or torch; ValueError for an unknown chip.
+    is found is printed and kept. ImportError without Triton (3.6 or newer) or torch; ValueError for an
+    unknown chip.
     """
     if chip not in CHIPS:
         raise ValueError(f"chip is one of {', '.join(CHIPS)} (got {chip!r})")
@@ -61,6 +62,8 @@ def triton(
         from ptxsim.plugins.triton_driver import Driver
     except ImportError as error:
         raise ImportError(f"{error}: `pip install triton torch` (torch for the CPU is enough)") from None
+    if not hasattr(triton, "knobs") or not hasattr(triton.knobs.runtime, "add_stages_inspection_hook"):
+        raise ImportError(f"Triton {triton.__version__} lets nobody take its PTX: 3.6 or newer does")
     announce_compilation()
     session = Session(CHIPS[chip], order, checks, Teller(quiet))
     before, ours = driver._active, Driver(session)
@@ -80,7 +83,7 @@ def _triton_patches(triton, driver) -> list:
     """PTX is taken for the binary; a tuned kernel is not timed; speed is not reported."""
     from triton.runtime.autotuner import Autotuner
 
-    choose = Autotuner.prune_configs
+    choose, bench = Autotuner.prune_configs, Autotuner._bench
 
     def stages(backend=None, stages=None, *_) -> tuple[str, str]:
         if stages is not None:
@@ -91,7 +94,7 @@ def _triton_patches(triton, driver) -> list:
         configs = choose(tuner, kwargs)
         driver.session.dry = True
         try:
-            timed = ((c, tuner._bench(*tuner.nargs.values(), config=c, **kwargs)) for c in configs)
+            timed = ((c, bench(tuner, *tuner.nargs.values(), config=c, **kwargs)) for c in configs)
             return [next((c for c, seconds in timed if seconds[0] != float("inf")), configs[0])]
         finally:
             driver.session.dry = False
@@ -104,6 +107,7 @@ def _triton_patches(triton, driver) -> list:
     return [
         mock.patch.object(triton.knobs.runtime, "add_stages_inspection_hook", stages),
         mock.patch.object(Autotuner, "prune_configs", first_that_fits),
+        mock.patch.object(Autotuner, "_bench", lambda *_, **__: [0.0]),  # the one that is left is not timed
         mock.patch.object(triton.testing.Mark, "run", not_run),
         mock.patch.object(triton.testing, "do_bench", driver.get_benchmarker()),
     ]

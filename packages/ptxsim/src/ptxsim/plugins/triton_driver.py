@@ -17,8 +17,9 @@ import ml_dtypes
 import numpy as np
 import torch
 from triton.backends.compiler import GPUTarget
-from triton.backends.driver import DriverBase, decompose_descriptor, expand_signature
+from triton.backends.driver import DriverBase
 from triton.runtime import driver
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 import ptxsim
 from ptxsim.arguments import param_layout
@@ -158,7 +159,7 @@ class Launcher:
         self.described = getattr(metadata, "tensordesc_meta", None)
         self.signature = list(source.signature.values())
         self.names = list(source.signature)
-        self.types = list(flat(expand_signature(self.signature, self.described, "nvTmaDesc")))
+        self.types = list(types_of(self.signature, self.described))
 
     def __call__(self, x, y, z, stream, function, packed, told, enter, leave, *args) -> None:
         session = driver.active.session
@@ -184,8 +185,8 @@ class Launcher:
                     yield from spread(kind, value)
                 elif kind.startswith("tensordesc"):
                     facts = next(descriptors, None)
-                    parts = [(value, facts), *value.shape, *value.strides]
-                    yield from parts if facts else decompose_descriptor(value)
+                    yield from [(value, facts)] if facts else spread_out(value)
+                    yield from [*value.shape, *value.strides]
                 elif kind != "constexpr":
                     yield value
 
@@ -228,11 +229,27 @@ def aligned(size: int, align: int) -> torch.Tensor:
     return room[-room.data_ptr() % align :][:size]
 
 
-def flat(kinds):
-    """Types one after the other, constants left out."""
+FLAGS = ("padding", "round_f32_to_tf32")  # of a descriptor that is spread out; older versions have fewer
+
+
+def spread_out(descriptor) -> list:
+    """A descriptor that the compiler takes apart: address, shape, strides, and the flags its version has."""
+    flags = [getattr(descriptor, f) in (True, "nan") for f in FLAGS if hasattr(descriptor, f)]
+    return [descriptor.base, *descriptor.shape, *descriptor.strides, *flags]
+
+
+def types_of(kinds, described):
+    """Types of the kernel's parameters in their order: constants left out, descriptors spread."""
+    flags = [f for f in FLAGS if f in TensorDescriptor.__dataclass_fields__]
     for kind in kinds:
         if isinstance(kind, tuple | list):
-            yield from flat(kind)
+            yield from types_of(kind, described)
+        elif kind.startswith("tensordesc"):
+            dtype, _, shape = kind.partition("<")[2].partition("[")
+            rank = shape.partition("]")[0].count(",") + 1
+            spread = [f"*{dtype}", *["i64"] * (2 * rank), *["i1"] * len(flags)]
+            yield from ["nvTmaDesc"] if described else spread
+            yield from ["i32"] * rank + ["i64"] * rank
         elif kind != "constexpr":
             yield kind
 

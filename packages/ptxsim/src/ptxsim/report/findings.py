@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any
 
@@ -134,6 +134,23 @@ class Reporter:
                 worse.count = known.count + finding.count
                 self.found[identity] = worse
         self.printed += other.printed
+
+    def kept(self) -> dict[tuple, tuple[Finding, int]]:
+        """The findings so far and their counts, for `since` and `put_back`."""
+        return {identity: (finding, finding.count) for identity, finding in self.found.items()}
+
+    def since(self, kept: dict[tuple, tuple[Finding, int]]) -> dict[tuple, Finding]:
+        """What was found after `kept`, with what it counted since."""
+        counts = {identity: count for identity, (_, count) in kept.items()}
+        later = {i: replace(f, count=f.count - counts.get(i, 0)) for i, f in self.found.items()}
+        return {identity: finding for identity, finding in later.items() if finding.count}
+
+    def put_back(self, kept: dict[tuple, tuple[Finding, int]]) -> None:
+        """Forgets what was found since."""
+        self.found.clear()
+        for identity, (finding, count) in kept.items():
+            finding.count = count
+            self.found[identity] = finding
 
     @property
     def findings(self) -> list[Finding]:

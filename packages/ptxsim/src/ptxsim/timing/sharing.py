@@ -16,7 +16,7 @@ from ptxsim.jit.translate import is_shared
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
 from ptxsim.report.findings import Reporter
-from ptxsim.timing.alone import listens
+from ptxsim.timing.listening import listens
 from ptxsim.timing.tape import Tape
 
 MOST = 148  # clusters that are looked at

@@ -20,7 +20,7 @@ from ptxsim.jit import bytecode
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
 from ptxsim.report.findings import Reporter
-from ptxsim.timing.alone import listens
+from ptxsim.timing.listening import listens
 
 CLOSE = 0.01  # of the work of the grid
 SAME = 0.005  # by which equal clusters may differ: polls that fail are instructions too

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from ptxsim.checks.barrier_history import BarrierHistory, history_of, orders_of
-from ptxsim.checks.diagnosis.grammar import role
+from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.race.conflict import Pair
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxsim.checks.barrier_history import BarrierHistory, history_of, never_waited, waited_at
-from ptxsim.checks.diagnosis.grammar import role
+from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.rivals import shifted
 

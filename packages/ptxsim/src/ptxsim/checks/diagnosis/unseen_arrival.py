@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import history_of
-from ptxsim.checks.diagnosis.grammar import role
+from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.race.conflict import Pair
 from ptxsim.checks.race.wording import UNITS, line_text
 from ptxsim.checks.static_flow import next_rows

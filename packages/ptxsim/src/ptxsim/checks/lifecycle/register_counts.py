@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxsim.checks.diagnosis.grammar import role
+from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.events.observer import Observer
 from ptxsim.machine.launch_view import Launch
 

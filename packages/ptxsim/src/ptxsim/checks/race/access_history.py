@@ -126,7 +126,9 @@ class AccessHistory(Observer):
             self.collect(space, op.clock, op)
 
     def box(self, tmap, start: tuple[int, ...], write: bool, op) -> None:
-        """Asynchronous work `op` accesses a box of a tensor map."""
+        """Asynchronous work `op` accesses a box of a tensor map: none if the copy stays in shared memory."""
+        if not tmap.array.size:
+            return
         if write:
             self._look_up_reads(self.reads.places[tmap.segment][0])
         elif self.reads.keep(self.now, op, tmap, start):

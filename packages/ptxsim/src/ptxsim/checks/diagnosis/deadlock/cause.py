@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
-from ptxsim.checks.diagnosis.grammar import agree
+from ptxsim.checks.diagnosis.number_agreement import agree
 
 
 @dataclass(frozen=True)

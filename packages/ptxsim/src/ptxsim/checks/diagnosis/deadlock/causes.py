@@ -9,7 +9,7 @@ from __future__ import annotations
 from ptxsim.checks.diagnosis.deadlock.cause import Found, barrier_of, find_cycle, found, itself, says
 from ptxsim.checks.diagnosis.deadlock.parity import flipped_early, not_flipped
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
-from ptxsim.checks.diagnosis.grammar import agree, is_plural
+from ptxsim.checks.diagnosis.number_agreement import agree, is_plural
 from ptxsim.checks.diagnosis.rivals import shifted
 from ptxsim.checks.diagnosis.running_ahead import why
 from ptxsim.machine.endless import loop_around, loop_without_end

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ptxsim.checks.diagnosis.deadlock.cause import find_cycle
 from ptxsim.checks.diagnosis.deadlock.causes import find_cause
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
-from ptxsim.checks.diagnosis.grammar import agree
+from ptxsim.checks.diagnosis.number_agreement import agree
 from ptxsim.report.findings import Finding
 
 _GROUPS, _HELPERS = 7, 2  # shown at most, so that a report fits one screen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptxsim.checks.diagnosis.deadlock.cause import Found, barrier_of, find_cycle, found, itself, says
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
-from ptxsim.checks.diagnosis.grammar import agree
+from ptxsim.checks.diagnosis.number_agreement import agree
 from ptxsim.machine.split import lane_list
 
 _FIRST = (" or began at 1", ", or phase 0 was signalled too early")  # alone; in a ring with others

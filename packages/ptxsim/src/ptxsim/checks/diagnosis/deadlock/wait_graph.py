@@ -11,7 +11,7 @@ from typing import Any
 
 from ptxsim.checks.barrier_history import BarrierHistory, history_of
 from ptxsim.checks.diagnosis.deadlock.settled_branches import Guards
-from ptxsim.checks.diagnosis.grammar import agree, role
+from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.static_flow import signal_rows
 from ptxsim.jit import bytecode
 from ptxsim.machine.endless import loop_around

@@ -1,22 +1,25 @@
 """Records what a checked cluster does, and compares a later one with it, event by event.
 
-A run is a function of what its threads do, and so is all that checks say of it: a cluster whose events have
-the keys of one that was found clean, in the same order, is as clean as that one. What the keys leave out, the
-places in global memory, is looked at when it ends (footprint.py). So the cost of checks is paid once for
-each way that a cluster can go.
+A run is a function of what its threads do, and so is all that checks say of it: of a cluster whose events
+have the keys of one that was checked, in the same order, they say the same. One with an error stands for no
+other. What the keys leave out, the places in global memory, is looked at when it ends (footprint.py). So the
+cost of checks is paid once for each way that a cluster can go.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import operator
 from collections import deque
+from typing import NamedTuple
 
 from ptxsim.checks.race.across_processes import detector
-from ptxsim.checks.repeats.event_keys import COMPARE, OURS, RECORD, end, form, function, state
-from ptxsim.checks.repeats.footprint import Footprint
-from ptxsim.checks.repeats.global_rows import GlobalRows
 from ptxsim.events.bus import Bus
+from ptxsim.grid.repeats.event_keys import COMPARE, OURS, RECORD, end, form, function, state
+from ptxsim.grid.repeats.footprint import Footprint
+from ptxsim.grid.repeats.global_rows import GlobalRows
+from ptxsim.report.findings import Finding, Reporter
 
 MOST_WAYS = 8  # that clusters of a launch go, recorded to be compared with
 MOST_EVENTS = 400_000  # of a cluster that is recorded; of all of them, before the last one
@@ -25,6 +28,13 @@ MOST_BYTES = 1 << 26  # of the accesses that its threads make; the same
 
 class Different(Exception):
     """The cluster does something that none of the recorded ones did at this point."""
+
+
+class Known(NamedTuple):
+    """A cluster that was checked."""
+
+    keys: list[tuple]  # of its events
+    found: dict[tuple, Finding]  # reviews, each with its count in this cluster
 
 
 class Listener:
@@ -51,7 +61,7 @@ class Recordings:
         assert races is not None  # of every launch that is checked
         self.footprint = Footprint(races.history, MOST_BYTES)
         self.separate = GlobalRows()
-        self.known: list[list[tuple]] = []
+        self.known: list[Known] = []
         self.held = 0  # bytes of the accesses of those
         space = {"state": state, "form": form, "inside": self._inside}
         space |= {"box": self.footprint.box, "differs": self._differs}
@@ -90,17 +100,19 @@ class Recordings:
         self.keys.append(end(cluster))
         self.checker.finish(cluster)
 
-    def keep(self) -> bool:
-        """Keeps the cluster that was just recorded; False: it cannot stand for others."""
+    def keep(self, found: dict[tuple, Finding]) -> bool:
+        """Keeps the cluster that was just recorded, and found this; False: it cannot stand for others."""
+        if any(finding.severity != "review" for finding in found.values()):
+            return False
         if len(self.keys) == MOST_EVENTS or self.bytes >= MOST_BYTES or not self.footprint.apart():
             return False
-        self.known.append([*self.keys])
+        self.known.append(Known([*self.keys], found))
         self.held += self.bytes
         return True
 
     def full(self) -> bool:
         """Whether there are enough recordings, by number or by size."""
-        events = sum(map(len, self.known))
+        events = sum(len(one.keys) for one in self.known)
         return len(self.known) >= MOST_WAYS or events >= MOST_EVENTS or self.held >= MOST_BYTES
 
     # ---- comparing ----
@@ -109,19 +121,30 @@ class Recordings:
         self._start(self.comparing)
         self._follow(self.known[-1], 0)
 
-    def _follow(self, keys: list[tuple], at: int) -> None:
+    def _follow(self, one: Known, at: int) -> None:
         """From its event number `at` on, the cluster should do what this one did."""
-        self.followed, self.rest = keys, iter(keys[at:])
+        self.followed, self.rest = one, iter(one.keys[at:])
         self.comparing["following"] = self.rest.__next__
 
     def _differs(self, key: tuple) -> None:
         """Another cluster may have done the same so far, and then this."""
-        at = len(self.followed) - operator.length_hint(self.rest) - 1
-        for other in self.known:
-            if len(other) > at and other[at] == key and other[:at] == self.followed[:at]:
-                self._follow(other, at + 1)
+        followed = self.followed.keys
+        at = len(followed) - operator.length_hint(self.rest) - 1
+        for one in self.known:
+            if len(one.keys) > at and one.keys[at] == key and one.keys[:at] == followed[:at]:
+                self._follow(one, at + 1)
                 return
         raise Different
+
+    def stands_for(self, found: dict[tuple, Finding]) -> bool:
+        """Whether the recorded cluster found all that the compared one did without the checks."""
+        theirs = self.followed.found
+        return all(i in theirs and f.count <= theirs[i].count for i, f in found.items())
+
+    def repeat(self, reporter: Reporter) -> None:
+        """Reports what the recorded cluster found for the compared one."""
+        again = {identity: dataclasses.replace(f) for identity, f in self.followed.found.items()}
+        reporter.absorb(Reporter.of(again, []))
 
     def _finish_comparing(self, cluster) -> None:
         key = end(cluster)

@@ -10,17 +10,17 @@ import math
 import zlib
 
 from ptxsim.causes.catalogue import CAUSES
-from ptxsim.grid.one_by_one import OneByOne
+from ptxsim.grid.repeats.runner import Runner
 
 IN_A_ROW = 256  # clusters whose work is looked at together
 LEFT = 16 * IN_A_ROW  # clusters still to come, below which it does not matter
 BUSY = 2000  # instructions and bytes copied of a cluster, below which it is cheap; an MMA counts as much
 
 
-class Fruitless:
+class UselessGrid:
     """Looks at the clusters that one process runs."""
 
-    def __init__(self, runner: OneByOne, count: int):
+    def __init__(self, runner: Runner, count: int):
         """count: of the clusters that this process has to run."""
         self.runner, self.count, self.next = runner, count, IN_A_ROW
         self.work, self.memory = self._seen() if count > LEFT else (0, 0)

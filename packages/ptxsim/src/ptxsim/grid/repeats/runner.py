@@ -1,6 +1,6 @@
 """Runs the clusters of a launch one after the other, and checks only those that do something new.
 
-A cluster that does event for event what an earlier one did needs no second look (checks/repeats/). One that
+A cluster that does event for event what an earlier one did needs no second look (grid/repeats/). One that
 turns out to be different is run again from its start, with the checks. That is safe as no cluster writes what
 one reads; where this is not so, or where memory that several clusters touch is in question, the whole launch
 is run again, as `Doubtful` says.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 
-from ptxsim.checks.repeats.recording import Different, Recordings
+from ptxsim.grid.repeats.recording import Different, Recordings
 from ptxsim.isa.address_map import GLOBAL_BASE
 from ptxsim.machine.launch_view import Launch
 
@@ -22,13 +22,14 @@ class Doubtful(Exception):
     """Something may be wrong with clusters that were only compared: run all again, and check all."""
 
 
-class OneByOne:
+class Runner:
     """Runs clusters with `run`. `cluster` is the latest; its counts are those of all so far."""
 
     def __init__(self, make, recordings: Recordings | None):
         """make() -> a new Cluster; recordings: None where every cluster is to be checked."""
         self.make, self.cluster, self.recordings = make, make(), recordings
         self.compared = self.misses = 0
+        self.own: set[tuple] = set()  # findings within recorded clusters
         self.longest = 0  # warp instructions of a cluster that was checked
 
     def run(self, index: int, alone: bool = True) -> bool:
@@ -50,40 +51,47 @@ class OneByOne:
         cluster, recordings = self.cluster, self.recordings
         assert recordings is not None
         counts, printed = cluster.counts(), len(cluster.reporter.printed)
+        queue = cluster.launch.not_started
+        left, kept = queue.kept(), cluster.reporter.kept()
         cluster.bus = recordings.comparer
         try:
             cluster.start(index)
             cluster.watchdog.allow(MOST_LONGER * self.longest + ENOUGH)
             cluster.run()
-            same = not cluster.reporter.found
+            same = recordings.stands_for(cluster.reporter.since(kept))
         except Different:
             same = False
         if same and recordings.footprint.apart() and not recordings.footprint.enter(index):
+            cluster.reporter.put_back(kept)
+            recordings.repeat(cluster.reporter)
             self.compared, self.misses = self.compared + 1, 0
             return True
         if same or not recordings.may_go_again(cluster):
             raise Doubtful
+        queue.put_back(left)
         del cluster.reporter.printed[printed:]
-        cluster.reporter.found.clear()
+        cluster.reporter.put_back(kept)
         self.misses += 1
         self.cluster = self.make()
         self.cluster.count_from(*counts)
         return False
 
     def _check(self, index: int) -> bool:
-        """Runs it with all checks. Others may be compared with it if it is clean."""
+        """Runs it with all checks. Others may be compared with it if it has no error."""
         cluster, recordings = self.cluster, self.recordings
         assert recordings is not None
         recording = not recordings.full() and self.misses < MOST_MISSES
         cluster.bus = recordings.recorder if recording else recordings.checker
-        before = cluster.executed()
+        before, kept = cluster.executed(), cluster.reporter.kept()
         cluster.start(index)
         ended = cluster.run()
         self.longest = max(self.longest, cluster.executed() - before)
-        found = cluster.reporter.found
-        if self.compared and any(f.kind == "race" for f in found.values()):
+        found = cluster.reporter.since(kept)
+        if self.compared and any(f.kind == "race" and i not in self.own for i, f in found.items()):
             raise Doubtful
-        if found or not recording or not recordings.keep():
+        if recording and recordings.keep(found):
+            self.own.update(found)
+        else:
             self.misses = MOST_MISSES
             recordings.known.clear()
         return ended
@@ -94,5 +102,4 @@ def comparable(launch: Launch) -> bool:
     rows = sorted((host, host + end - base) for base, end, host, _ in launch.memory.rows)
     aliases = any(end > later for (_, end), (later, _) in itertools.pairwise(rows))
     variables = any(base >= GLOBAL_BASE and not logged for base, _, _, logged in launch.memory.rows)
-    takes = any(i is not None and i.op == "clusterlaunchcontrol" for i in launch.program.instrs)
-    return not (aliases or variables or launch.talkative or takes)
+    return not (aliases or variables or launch.talkative)

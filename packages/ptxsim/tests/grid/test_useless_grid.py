@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ptxsim
-from ptxsim.grid import fruitless
+from ptxsim.grid import useless_grid
 
 # %q: this CTA is past the tile it shall write; each loops for a while, and CTAs up to `last` write
 KERNEL = """.version 9.0
@@ -27,7 +27,7 @@ ret;
 @pytest.fixture
 def short(monkeypatch):
     for name, value in {"IN_A_ROW": 4, "LEFT": 16, "BUSY": 100}.items():
-        monkeypatch.setattr(fruitless, name, value)
+        monkeypatch.setattr(useless_grid, name, value)
 
 
 def launched(last: int, turns: int, grid: int = 64):

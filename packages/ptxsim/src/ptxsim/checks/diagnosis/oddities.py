@@ -1,4 +1,4 @@
-"""What explains errors but is none: barriers that different lines share, commits that cover nothing.
+"""Oddities that explain an error without being one: barriers that different lines share, empty commits.
 
 Correct programs may do these things too. They become findings only where another check has found an error,
 and then they stand in front of it.
@@ -13,7 +13,7 @@ from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
 from ptxsim.checks.diagnosis.exchanged_copies import exchanged_copies
-from ptxsim.checks.diagnosis.grammar import role
+from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.rivals import shifted
 from ptxsim.checks.diagnosis.running_ahead import again_too_early
 from ptxsim.checks.static_flow import reachable, signal_rows
@@ -36,7 +36,7 @@ class Meeting:
     clash: bool = False  # two counts met in one phase
 
 
-class Clues(Observer):
+class Oddities(Observer):
     def __init__(self, launch: Launch, reporter):
         self.reporter = reporter
 
@@ -144,9 +144,9 @@ class Clues(Observer):
                         break
 
     def _without_consequence(self, cluster) -> None:
-        """A barrier that runs ahead of its waits is an error where something else shows that a schedule goes
-        wrong; if every wait passed and nothing came of it, only the count is odd. That a wait may come too
-        late is told where nothing is wrong in this run.
+        """A barrier that runs ahead of its waits, or a wait that passes again, is an error where something
+        else shows that a schedule goes wrong; if nothing came of it, only count or phase are odd. That a wait
+        may come too late is told where nothing is wrong in this run.
         """
         errors = [f for f in self.reporter.found.values() if f.severity == "error"]
         ahead = [f for f in errors if f.evidence.get("ahead")]

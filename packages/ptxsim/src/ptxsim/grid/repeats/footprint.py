@@ -13,7 +13,7 @@ from ptxsim.checks.race.async_work import Issued
 from ptxsim.checks.race.deferred_reads import BASE, END, POSITION
 from ptxsim.checks.race.shadow_order import CONSTANT, EPOCH_MASK
 from ptxsim.checks.race.tma_ranges import ascending, merged
-from ptxsim.checks.repeats.global_rows import RUN_COLUMNS, RUN_FIRST, RUN_LAST, RUN_ROW, RUN_WRITE
+from ptxsim.grid.repeats.global_rows import RUN_COLUMNS, RUN_FIRST, RUN_LAST, RUN_ROW, RUN_WRITE
 
 NO_BUFFER = -1  # parameters and constants
 _NO_RUNS, _NO_SPANS = np.zeros((0, RUN_COLUMNS), np.int64), np.zeros((0, 2), np.int64)

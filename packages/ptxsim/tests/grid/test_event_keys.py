@@ -7,8 +7,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ptxsim.checks.repeats import event_keys
-from ptxsim.checks.repeats.global_rows import GlobalRows
 from ptxsim.events.bus import EVENTS, MAKE_TOKENS
 from ptxsim.events.records import (
     Arrival,
@@ -23,6 +21,8 @@ from ptxsim.events.records import (
     TensorWork,
     TmemCells,
 )
+from ptxsim.grid.repeats import event_keys
+from ptxsim.grid.repeats.global_rows import GlobalRows
 from ptxsim.machine.tensor_map import TensorMap
 
 FOOTPRINT, SPAN = Footprint((0,)), SharedSpan.of(0, np.arange(4))

@@ -1,0 +1,73 @@
+"""The table of the Gluon kernels on README.md, from what each tool printed.
+
+python -m research.referee.gluon_page PTXSIM CONSAN ALONE     files with the lines of gluon.py's commands
+python -m research.referee.gluon_page                         the table anew from results/gluon.json
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+KEPT = HERE / "results" / "gluon.json"
+TOOLS = ("ptxsim", "consan", "alone")
+_PLACE = re.compile(r"(<!-- gluon: begin -->\n).*(<!-- gluon: end -->)", re.S)
+
+
+def merged(files: list[Path]) -> dict[str, dict[str, dict]]:
+    """case -> tool -> its row; ValueError where a tool lacks a case."""
+    rows = [dict(line_item for line in _lines(path) for line_item in line.items()) for path in files]
+    if len({frozenset(row) for row in rows}) != 1:
+        raise ValueError("the files do not hold the same cases")
+    return {case: {tool: row[case] for tool, row in zip(TOOLS, rows, strict=True)} for case in rows[0]}
+
+
+def _lines(path: Path):
+    return (json.loads(line) for line in path.read_text().splitlines() if line.startswith("{"))
+
+
+def found(tool: str, row: dict) -> bool:
+    """Whether the tool said something; a wrong result or a launch that hangs is not the tool's word."""
+    return row["verdict"] == "error" if tool == "ptxsim" else bool(row["said"])
+
+
+def table(cases: dict[str, dict[str, dict]]) -> str:
+    right = [rows for case, rows in cases.items() if case.endswith(": none")]
+    wrong = [rows for case, rows in cases.items() if not case.endswith(": none")]
+    words = [
+        f"{name} finds {sum(found(tool, rows[tool]) for rows in wrong)}, "
+        f"false alarms {sum(found(tool, rows[tool]) for rows in right)}"
+        for tool, name in (("ptxsim", "ptxsim"), ("consan", "ConSan"))
+    ]
+    lines = [f"{len(wrong)} mistakes in {len(right)} kernels: {'; '.join(words)}.", ""]
+    lines += ["| kernel | planted mistake | ptxsim | first finding | Triton ConSan | H200 alone |"]
+    lines += ["|" + "---|" * 6]
+    for case, rows in cases.items():
+        kernel, _, mistake = case.partition(": ")
+        ours, theirs, chip = rows["ptxsim"], rows["consan"], rows["alone"]
+        said = theirs["said"] or ("nothing; it never ended" if theirs["result"] == "hung" else "nothing")
+        did = "the launch fails" if chip["result"] == "failed" else chip["result"]
+        first = ours["said"].splitlines()[0] if ours["said"] else ""
+        cells = (kernel, mistake, ours["verdict"], first, said, did)
+        lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
+    return "\n".join(lines)
+
+
+def page(text: str) -> str:
+    """README.md's text with the table anew."""
+    new = table(json.loads(KEPT.read_text()))
+    return _PLACE.sub(lambda m: f"{m[1]}{new}\n{m[2]}", text)
+
+
+def main(*files: str) -> None:
+    if files:
+        KEPT.write_text(json.dumps(merged([Path(f) for f in files]), indent=1) + "\n")
+    readme = HERE / "README.md"
+    readme.write_text(page(readme.read_text()))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
