@@ -318,11 +318,13 @@ def _product(cluster, ops: list[Mma], rank: int, b: np.ndarray) -> np.ndarray:
     """A times B for the rows of one CTA; parts of N take A from lanes of their own."""
     op = ops[0]
     parts = op.copies if isinstance(op.a, tuple) else 1
+    if parts == 1:
+        return _multiplied(op, _operand(cluster, ops, rank, "a"), b)
     found = [
         _multiplied(op, _operand(cluster, ops, rank, "a", part), columns)
         for part, columns in enumerate(np.split(b, parts))
     ]
-    return found[0] if parts == 1 else np.concatenate(found, axis=1)
+    return np.concatenate(found, axis=1)
 
 
 def _multiplied(op: Mma, a: np.ndarray, b: np.ndarray) -> np.ndarray:
