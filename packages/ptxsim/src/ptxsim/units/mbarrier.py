@@ -214,10 +214,13 @@ def arrive(instr):
             for part in [lanes] if at_once else [[lane] for lane in lanes]:
                 # release.cta reaches no thread of another CTA (8.5): nothing is handed on
                 releases = not relaxed and not (narrow and place[0] != split.cta)
-                mask = split.mask if split.alone else sum(1 << lane for lane in part)
+                whole = len(part) == split.mask.bit_count()
+                mask = split.mask if whole else sum(1 << lane for lane in part)
                 number = sum(counts) if at_once else counts[lanes.index(part[0])]
-                told = (1, releases, number) if announce else (number, releases)
-                cluster.bus.mbarrier_arrive(cluster, split, Arrival(mask, place, *told))
+                arrival = Arrival(mask, place, number, releases)
+                if announce:
+                    arrival = Arrival(mask, place, 1, releases, number)
+                cluster.bus.mbarrier_arrive(cluster, split, arrival)
                 before, phase = barrier.state(), barrier.phase
                 apply_count_change(cluster, split, place, signal, barrier, number)
                 if returned:
