@@ -28,7 +28,8 @@ def slips(function, file: str) -> list[KernelError]:
         tree = ast.parse(textwrap.dedent("".join(lines)))
     except (OSError, SyntaxError):  # no source: TVM says so itself
         return []
-    found = [(node.lineno, reason) for node in ast.walk(tree) if (reason := problem(node))]
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.stmt | ast.expr))
+    found = [(node.lineno, reason) for node in nodes if (reason := problem(node))]
     return [KernelError(said, file, first + n - 1, lines[n - 1]) for n, said in sorted(found)]
 
 
@@ -40,8 +41,9 @@ def problem(node: ast.AST) -> str:
         return TRY_WAIT if any(_calls(part, "try_wait") for part in ast.walk(node.test)) else ""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
         return PRINT
-    formatted = _calls(node, "printf") and any(isinstance(arg, ast.JoinedStr) for arg in node.args)
-    return F_STRING if formatted else ""
+    if isinstance(node, ast.Call) and _calls(node, "printf"):
+        return F_STRING if any(isinstance(arg, ast.JoinedStr) for arg in node.args) else ""
+    return ""
 
 
 def _calls(node: ast.AST, name: str) -> bool:
