@@ -12,9 +12,12 @@ _IDENTITY = re.compile(
     r"%(clock(?:_hi|64)?|globaltimer(?:_lo|_hi)?|smid|nsmid|warpid|nwarpid|gridid|pm\d+|envreg\d+|"
     r"reserved_smem_offset_\w+|lanemask_never|total_smem_size|aggr_smem_size)(?![\w%])"
 )
-_LEFT_OUT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?\*/', re.DOTALL)  # a string may hold /*, a comment a quote
+# A string may hold /*, a comment a quote; ptxas may take a carriage return for the end of a line.
+_LEFT_OUT = re.compile(r'"[^"\n]*"|//[^\r\n]*|/\*.*?\*/', re.DOTALL)
 _STATE = re.compile(
-    r"^[ \t]*(?:\.(?:visible|weak|extern|common)\s+)*\.global\b[^;]*?\s([\w$%]+)\s*(?:\[|=|;)", re.M
+    r"(?:^|[;{}])[ \t]*(?:\.(?:visible|weak|extern|common)\s+)*"
+    r"\.global\b[^;]*?\s([\w$%]+)\s*(?:\[|=|;)",
+    re.M,
 )
 _WORD = re.compile(r"[\w$%]+")
 _TEXT = re.compile(r"\$str[\w$]*$")  # formats of printf; judge.py sees if they change

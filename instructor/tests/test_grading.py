@@ -5,18 +5,13 @@ import gzip
 import io
 import os
 import random
-import sys
 import tarfile
 from pathlib import Path
-
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parent / "bugs"))
 
 import barriers
 import fences
 import phases
+import pytest
 from corpus import bug_source
 from kernel_variants import EDITS, REFERENCE, file_with, moved, solved, variants
 
@@ -215,6 +210,10 @@ def test_every_step_has_demands_and_shares_add_up():
         ("// %clock64\nmov.u32 %r1, %ctaid.x;\nmov.u32 %r2, %laneid;", ""),
         (".global .align 1 .b8 $str[4] = {37, 100};\nmov.u64 %rd1, $str;", ""),
         (".weak .global .align 1 .u8 _ZN4cuda5valueE;", ""),
+        ("{ .reg .b32 t; .global .b32 memo; st.global.u32 [memo], t; }", "memo"),
+        ("{.global .attribute(.managed) .b32 memo; st.global.u32 [memo], t; }", "memo"),
+        ("{ ld.global.u32 t, [a]; st.global.u32 [a], t; }", ""),
+        ("// said\rmov.u32 %r1, %clock;", "%clock"),
         (".global .align 1 .b8 $str$1[4] = {37, 100};\nmov.u64 %rd1, $str$1;", ""),
         ("\n" * 200_000 + "mov.u32 %r1, %clock;", "%clock"),
         ('.pragma "/*";\nmov.u32 %r1, %clock;\n.pragma "*/";', "%clock"),
