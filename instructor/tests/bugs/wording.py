@@ -6,7 +6,7 @@ Each is a Bug, what the hint must say, and the statement that the finding must p
 from __future__ import annotations
 
 from barriers import EIGHT, EIGHT_OF_PAIR, ONE_TILE
-from corpus import Bug, after, drop, replace, unwrap
+from corpus import Bug, after, drop, head, replace, unwrap
 from memory import SINGLE
 
 _WAIT = "Tx.ptx.mbarrier.try_wait(mma_bar.ptr_to([0]), "
@@ -179,7 +179,7 @@ WAITS = (
         "every-thread-copies-the-tile",
         1,
         SINGLE,
-        (replace("with Tx.cta():", "with Tx.thread():"),),
+        (head("with Tx.cta():", "with Tx.thread():"),),
         kind="race",
         names="both write the same value, by the same statement",
         why="128 copies of the same tile: right, and slow.",

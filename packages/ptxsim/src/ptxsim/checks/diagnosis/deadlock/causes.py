@@ -89,7 +89,17 @@ def loads_to_come(model: Model, place: tuple[int, int]) -> bool:
         warp for (how, warp, _), s in history.sources.items() if how == "load" and s.phase == barrier.phase
     }
     rows = {r for r in model.rows_for(place) if model.program.instrs[r].op == "cp"}
+    rows -= {r for r in rows if _for_another(model, place, r)}
     return any(rows & model.reach(w) and not now & set(w.lanes) for w in model.waiters)
+
+
+def _for_another(model: Model, place: tuple[int, int], row: int) -> bool:
+    """Whether the copies of a row go to one barrier alone, which is not this one; the text must name it, and
+    no array of barriers hold both.
+    """
+    told = {p[1] for p, h in model.histories.items() if any(r == row for _, _, r in h.sources)}
+    named = "[" in model.reporter.shared_name(place[1])
+    return not named and len(told) == 1 and told == model.signal_rows[row] and place[1] not in told
 
 
 def _own_barrier(model: Model, waiter: Waiter) -> Found | None:
