@@ -17,6 +17,7 @@ from ptxsim.machine.launch_view import Launch
 from ptxsim.timing.chip import Chip
 from ptxsim.timing.critical import critical
 from ptxsim.timing.locality import Locality, locality
+from ptxsim.timing.machine_code import code, refills
 from ptxsim.timing.occupancy import RESERVED, resident
 from ptxsim.timing.power import Work, settled_clock, start_clock, watts
 from ptxsim.timing.record import record
@@ -24,10 +25,11 @@ from ptxsim.timing.replay import Played, Replay
 from ptxsim.timing.scheduling import stretch
 from ptxsim.timing.script import Script, script
 from ptxsim.timing.sharing import rounds, sharers
-from ptxsim.timing.spills import refills
 from ptxsim.timing.spread import spread
 from ptxsim.timing.tape import Tape
 
+COUNTED = "instructions are counted in what ptxas makes of the PTX"
+GUESSED = "no machine code of this PTX here (ptxas is missing, or refuses it): instructions are a guess at it"
 MOST = 8  # turns of an SM that are played
 STEPS = 400_000  # of all warps that are played, unless two turns take more
 
@@ -69,14 +71,16 @@ class Prediction:
     notes: list[str] = field(default_factory=list)
 
 
-def sample(launch: Launch, registers: int = 0, cubin: bytes = b"", *, sms: int) -> Sample:
+def sample(
+    launch: Launch, registers: int = 0, cubin: bytes = b"", *, sms: int, assembly: bytes = b""
+) -> Sample:
     """Records a cluster of a prepared launch (LoadedModule.prepare): the one that does the most.
 
     registers, cubin: of the machine code, where there is one; sms: of the chip; so many CTAs are looked at
-    for what they read together.
+    for what they read together. assembly: of assembler.assembled(), in which instructions are counted.
     """
     even = spread(launch)
-    tape = record(launch, even.largest)
+    tape = record(launch, even.largest, code(assembly))
     tape.refills = refills(cubin)
     arrays = launch.memory.arrays
     sizes = {s: int(arrays[s].nbytes) for s in {*tape.reads, *tape.writes} if s >= 0}
@@ -130,6 +134,7 @@ def predict(taken: Sample, chip: Chip) -> Prediction:
         _tensor_cycles(made, chip) * taken.clusters * taken.mean / working / (total * ghz * 1e9),
         math.ceil(each / slots), slots,
         working * taken.ctas, work, near, played, made, _shares(taken, played, chip),
+        [COUNTED if taken.tape.assembled else GUESSED],
     )  # fmt: skip
 
 
