@@ -17,8 +17,13 @@ import tempfile
 from importlib import metadata
 from pathlib import Path
 
-from tirxlab.sandbox import NoKernel, artifact_of
-from tirxlab.steps import StepError, parse_size
+OTHER_PYTHON = "inspect_cuda: this is not the lab's Python; run `. .venv/bin/activate` first"
+
+try:
+    from tirxlab.sandbox import NoKernel, artifact_of
+    from tirxlab.steps import StepError, parse_size
+except ModuleNotFoundError:  # Python 3.10 reads tables with a package of the environment
+    sys.exit(OTHER_PYTHON)
 
 ROOT = Path(__file__).resolve().parent
 DEFAULT_SIZES = {1: (128, 128, 64), 2: (128, 128, 1024)}
@@ -158,5 +163,5 @@ def main(arguments: list[str] | None = None) -> int:
 
 if __name__ == "__main__":
     if importlib.util.find_spec("tvm") is None:
-        sys.exit("inspect_cuda: this is not the lab's Python; run `. .venv/bin/activate` first")
+        sys.exit(OTHER_PYTHON)
     raise SystemExit(main())

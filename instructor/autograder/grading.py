@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
+from typing import TypeAlias
 
 from instructor.autograder.judge import Judged, judge
 from instructor.autograder.plan import Hidden, Run, load_hidden, plan, speed_seed
@@ -63,7 +64,7 @@ class Result:
     runs: list[tuple[Run, Judged]]
 
 
-Outcome = Result | Built | Failed  # of a step
+Outcome: TypeAlias = Result | Built | Failed  # of a step
 
 
 def grade(

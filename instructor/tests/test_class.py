@@ -6,14 +6,9 @@ import json
 import os
 import random
 import re
-import sys
 import zipfile
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from kernel_variants import REFERENCE, solved
 
 from instructor.autograder import batch

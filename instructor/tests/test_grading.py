@@ -5,18 +5,13 @@ import gzip
 import io
 import os
 import random
-import sys
 import tarfile
 from pathlib import Path
-
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parent / "bugs"))
 
 import barriers
 import fences
 import phases
+import pytest
 from corpus import bug_source
 from kernel_variants import EDITS, REFERENCE, file_with, moved, solved, variants
 

@@ -1,14 +1,10 @@
 """Speed points: measured on a GPU alone, here on a stand-in for it, which has a clock of its own."""
 
+import copy
 import dataclasses
-import sys
 import types
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from kernel_variants import solved
 from test_judging import TILE, edited
 
@@ -20,12 +16,25 @@ from instructor.autograder.ptx_rules import outlives_a_flush
 from instructor.autograder.submission import Submission
 from tirxlab.devices import DeviceError, driver, get_device
 from tirxlab.rubric import load_rubric
+from tirxlab.sandbox.builder import Builder
 
 SIZE, REFERENCE_MS = next(iter(load_rubric().reference_ms[1].items()))
 
 
-def graded_on(monkeypatch, clock, run=None, last=None):
-    """Step 1 of the reference, where the device "cuda" is the simulator with `clock` for a clock.
+SUBMISSION, ON_CHIP = Submission("gemm_kernels.py", solved(1)), Options(steps=(1,), device="cuda")
+
+
+@pytest.fixture(scope="module")
+def judged():
+    """(step 1 of the reference, graded but not timed; what would be timed of it)"""
+    (step,) = grade(SUBMISSION, Options(steps=(1,))).steps
+    with Builder(SUBMISSION.text) as builder:
+        work = timeable.timeable(1, builder.build, speed_seed(load_hidden(), SUBMISSION.digest, 1))
+    return step, work
+
+
+def with_clock(monkeypatch, clock, run=None, last=None):
+    """The device "cuda" becomes the simulator with `clock` for a clock.
 
     `last`: what the last launch that is timed does.
     """
@@ -37,23 +46,37 @@ def graded_on(monkeypatch, clock, run=None, last=None):
 
     chip = types.SimpleNamespace(NAME="chip", run=run or sim.run, measure=measure)
     monkeypatch.setattr(utils, "get_device", lambda name=None: chip if name == "cuda" else sim)
-    made = grade(Submission("gemm_kernels.py", solved(1)), Options(steps=(1,), device="cuda"))
-    return made, made.steps[0]
+
+
+def timed(monkeypatch, judged, clock, run=None, last=None):
+    """Step 1 of the reference, timed with `clock`."""
+    with_clock(monkeypatch, clock, run, last)
+    step = copy.deepcopy(judged[0])
+    step.timed(*speed.time_step(1, judged[1], "cuda"))
+    step.settle()
+    return step
+
+
+def test_a_grade_on_a_gpu_has_speed_points(monkeypatch):
+    with_clock(monkeypatch, lambda *a, **k: 1.29 * REFERENCE_MS)
+    made = grade(SUBMISSION, ON_CHIP)
+    (step,) = made.steps
+    assert (step.speed, step.earned, step.possible, made.device) == ("passed", 5.0, 5.0, "cuda")
 
 
 @pytest.mark.parametrize("factor, points", [(0.9, 5.0), (1.29, 5.0), (1.31, 4.25)])
-def test_a_step_earns_its_speed_within_the_bound(monkeypatch, factor, points):
-    made, step = graded_on(monkeypatch, lambda *a, **k: factor * REFERENCE_MS)
-    assert (step.earned, step.possible, made.device) == (points, 5.0, "cuda")
+def test_a_step_earns_its_speed_within_the_bound(monkeypatch, judged, factor, points):
+    step = timed(monkeypatch, judged, lambda *a, **k: factor * REFERENCE_MS)
+    assert (step.earned, step.possible) == (points, 5.0)
     assert step.speed == ("passed" if points == 5 else "too slow") and len(step.hints) == (points < 5)
     assert "TFLOP/s" in step.hints[0] if step.hints else True
 
 
-def test_a_kernel_that_is_wrong_or_hangs_on_the_gpu_is_not_fast(monkeypatch):
+def test_a_kernel_that_is_wrong_or_hangs_on_the_gpu_is_not_fast(monkeypatch, judged):
     def hangs(*_, **__):
         raise DeviceError("the kernel did not finish within 20 s and its process was killed")
 
-    _, step = graded_on(monkeypatch, hangs)
+    step = timed(monkeypatch, judged, hangs)
     assert step.speed == "too slow" and "did not finish" in step.hints[0]
 
     def zeros(artifact, arrays, **more):
@@ -61,25 +84,27 @@ def test_a_kernel_that_is_wrong_or_hangs_on_the_gpu_is_not_fast(monkeypatch):
         done.outputs["D"][:] = 0
         return done
 
-    _, step = graded_on(monkeypatch, lambda *a, **k: 0.0001, zeros)
+    step = timed(monkeypatch, judged, lambda *a, **k: 0.0001, zeros)
     assert step.speed == "too slow" and step.hints[0].startswith("wrong on the GPU")
 
 
-def test_what_was_timed_has_to_have_made_d(monkeypatch):
+def test_what_was_timed_has_to_have_made_d(monkeypatch, judged):
     """A kernel that is right once and lazy when it is timed: D was overwritten before."""
-    _, step = graded_on(monkeypatch, lambda *a, **k: 0.9 * REFERENCE_MS, last=lambda artifact, arrays: None)
+    clock = lambda *a, **k: 0.9 * REFERENCE_MS  # noqa: E731
+    step = timed(monkeypatch, judged, clock, last=lambda artifact, arrays: None)
     assert step.speed == "too slow" and "wrong after it was timed" in step.hints[0]
 
 
-def test_what_is_faster_than_a_chip_can_be_is_no_time(monkeypatch):
-    _, step = graded_on(monkeypatch, lambda *a, **k: 1e-6)
+def test_what_is_faster_than_a_chip_can_be_is_no_time(monkeypatch, judged):
+    step = timed(monkeypatch, judged, lambda *a, **k: 1e-6)
     assert step.speed == "too slow" and "somebody has to look" in step.hints[0] and step.speed_points == 0
 
 
 def test_what_would_be_timed_is_looked_at_on_the_simulator_first(monkeypatch):
     """Right at the sizes that are graded, another kernel at the one that is timed."""
     monkeypatch.setattr(timeable, "look", lambda *launch: "the kernel reads %clock64")
-    _, step = graded_on(monkeypatch, lambda *a, **k: 0.9 * REFERENCE_MS)
+    with_clock(monkeypatch, lambda *a, **k: 0.9 * REFERENCE_MS)
+    (step,) = grade(SUBMISSION, ON_CHIP).steps
     assert step.speed == "too slow" and "%clock64" in step.hints[0] and step.ms == {}
 
 
@@ -128,8 +153,8 @@ def test_outputs_are_overwritten_and_l2_is_flushed_before_each_timed_launch():
         assert before[0][1:3] == (4096, driver.POISON) and before[1][3] == 128
 
 
-def test_inputs_are_made_from_the_secret_and_times_are_kept(monkeypatch):
-    _, step = graded_on(monkeypatch, lambda *a, **k: 0.9 * REFERENCE_MS)
+def test_inputs_are_made_from_the_secret_and_times_are_kept(monkeypatch, judged):
+    step = timed(monkeypatch, judged, lambda *a, **k: 0.9 * REFERENCE_MS)
     assert list(step.ms.values()) == [0.9 * REFERENCE_MS]
     one, other = (dataclasses.replace(load_hidden(), salt=salt) for salt in ("a", "b"))
     assert speed_seed(one, "d" * 64, 1)(SIZE) != speed_seed(other, "d" * 64, 1)(SIZE)
@@ -142,12 +167,12 @@ def test_no_published_time_is_below_the_floor(size):
         assert all(ms > speed.floor(published) for published, ms in times.items())
 
 
-def test_a_gpu_that_cannot_be_used_takes_no_points(monkeypatch):
+def test_a_gpu_that_cannot_be_used_takes_no_points(monkeypatch, judged):
     def lost(*_, **__):
         raise DeviceError("no GPU")
 
     with pytest.raises(DeviceError, match="no GPU"):
-        graded_on(monkeypatch, lambda *a, **k: 1.0, lost)
+        timed(monkeypatch, judged, lambda *a, **k: 1.0, lost)
 
 
 def test_what_is_wrong_is_not_timed(monkeypatch):

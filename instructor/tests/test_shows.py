@@ -1,12 +1,6 @@
 """Techniques for show: the result keeps its points, the implementation loses them and is told why."""
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from shows import SHOWS
 
 from instructor.autograder.judge import judge

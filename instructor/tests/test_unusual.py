@@ -1,12 +1,6 @@
 """Right kernels that look like no reference earn all points: nobody is graded for likeness."""
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from unusual import kernels, of_step
 
 from instructor.autograder.judge import judge

@@ -16,7 +16,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 _OBJECT = re.compile(
     r"^\s*(\w+) = (?:pool\.alloc|TMABar|MBarrier|TCGen05Bar|Tx\.alloc_local|\w+\.view|\w+\.remote_view)\b"
 )
-_ASSIGNED = re.compile(r"^\s*(\w+) = ")
+_ASSIGNED = re.compile(r"^\s*(\w+(?:, \w+)*) = ")
 _STATE = re.compile(r"^\s*(\w+)\.(?:init|move_to_next_stage|next_tile)\(")
 _INLINE = re.compile(r"^\s*def (\w+)\(")
 _STOP = {"Tx", "pool", "kernel", "warp_id"}
@@ -84,7 +84,9 @@ class Place:
         self.range = range(first, _function_end(self.code, first))
         self.objects = self._objects()
         self.lines = _statements(ast.parse(row["text"]), row["lines"])
-        changed = "\n".join([row["old"], row["new"], *(self.code[n - 1] for n in sorted(self.lines))])
+        lines = [self.code[n - 1] for n in sorted(self.lines)]
+        before = [line.replace(row["new"], row["old"]) for line in lines if row["new"].strip() in line]
+        changed = "\n".join([row["old"], row["new"], *lines, *before])
         words = set(_WORD.findall(changed))
         texts = [changed]
         for name in self._values(changed) | (words & set(self._inlines())):
@@ -115,13 +117,12 @@ class Place:
         for line in changed.split("\n"):
             for pattern in (_ASSIGNED, _STATE):
                 match = pattern.match(line)
-                if match and match[1] not in self.objects | _STOP:
-                    found.add(match[1])
+                found |= set(match[1].split(", ")) - self.objects - _STOP if match else set()
         for _ in range(2):
             for i in self.range:
                 match = _ASSIGNED.match(self.code[i])
-                if match and match[1] not in self.objects and found & set(_WORD.findall(self.code[i])):
-                    found.add(match[1])
+                if match and found & set(_WORD.findall(self.code[i])):
+                    found |= set(match[1].split(", ")) - self.objects
         return found
 
     def _users(self, name: str) -> set[int]:

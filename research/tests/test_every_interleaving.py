@@ -41,6 +41,21 @@ PLAIN = [  # name, program, what is wrong in some interleaving
     ("sent, used again", program([ST, ("fence",), ("store", 0), ST]), "races"),
     ("sent, awaited, used again", program([ST, ("fence",), ("store", 0), ("drain",), ST]), ""),
     ("a fresh barrier lets parity 1 pass", program([("wait", 0, 1), ST, ARRIVE], [PASSED, LD]), ""),
+    (
+        "asked again, for nothing",
+        program([("ld", 0)], [("wait", 0, 1), ("ld", 1), ARRIVE, ("wait", 0, 1)], bars=(2,)),
+        "",
+    ),
+    (
+        "asked again, and then relied on",
+        program([ST, ARRIVE], [("wait", 0, 1), ARRIVE, ("wait", 0, 1), LD], bars=(2,)),
+        "races stuck",
+    ),
+    (
+        "its own arrival makes a phase",
+        program([ARRIVE, ("wait", 0, 1), ARRIVE], [("wait", 0, 1), ARRIVE]),
+        "stuck",
+    ),
     ("another arrival first", program([ARRIVE], [("wait", 0, 1), ("st", 1), ARRIVE]), "stuck"),
     ("left over", program([ST, ("meet", 0), ("meet", 0)], [("sync", 0), LD], meets=(2,)), "stuck"),
     (

@@ -62,6 +62,16 @@ PHASES = (
         order="adverse",
     ),
     Bug(
+        "prefetch-from-stage-0",
+        6,
+        size=(256, 384, 64),
+        ctas=1,
+        edits=(replace("tma_load(i, (stage + i) % PIPE_DEPTH)", "tma_load(i, i)"),),
+        kind="deadlock",
+        names="tma_bar[1]",
+        why="With one K tile the second tile of D begins at stage 1; its data comes into stage 0.",
+    ),
+    Bug(
         "phase-flips-with-every-stage",
         5,
         size=(128, 128, 320),

@@ -5,19 +5,13 @@ By default one bug of each group and one twin; all of them with `./lab test --al
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 import barriers
 import causes
 import fences
 import issue
 import memory
 import phases
+import pytest
 import variants
 import waits
 import wording

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from corpus import Bug, build_bug, run_bug, wrong_result
 
 TWO_TILES = (256, 256, 192)  # steps 6-8 with two CTAs: two tiles each

@@ -5,13 +5,7 @@ By default one twin of each step; all of them with `./lab test --all` (marked sl
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from corpus import build_bug, run_bug, wrong_result
 from twins import CHANGES, TWINS
 

@@ -50,7 +50,7 @@ WRONG = {
     ),
     "number as condition": (
         "if not Tx.ptx.elect_sync():\n    R[tid] = 1",
-        "a phase flips with `phase ^ 1`",
+        "a phase flips with `phase = phase ^ 1`",
     ),
     "tma by everyone": (
         'with Tx.cta():\n    Tx.copy_async(As[:, :], A[:, :], dispatch="tma", mbar=bar.ptr_to([0]))  # here',
@@ -108,8 +108,45 @@ WRONG = {
         "a TMEM buffer needs allocated_addr",
     ),
     "printf of a buffer": ('Tx.cuda.printf("%d", As)', "Tx.cuda.printf: argument 1 is"),
+    "a fraction as an extent": (
+        'x = Tx.cta_id([192 / 64], parent="kernel")',
+        "Tx.cta_id([3.0]): `/` always gives a fraction; write `//`",
+    ),
+    "two grids": (
+        'b2 = Tx.cta_id([1], parent="kernel")',
+        "is called twice, and both calls would give the same number: one call gives all dimensions",
+    ),
+    "a method without a call": ("bar.wait", "a call needs parentheses: bar.wait(...)"),
+    "an instruction without a call": (
+        "Tx.ptx.fence.proxy_async",
+        "a call needs parentheses: Tx.ptx.fence.proxy_async(...)",
+    ),
+    "a value that goes nowhere": ("p = 0\np ^ 1  # here", "goes nowhere: write p = p ^ 1"),
+    "a comparison that assigns nothing": ("p = 0\np == 1  # here", "`=` gives a variable a value"),
+    "an element that goes nowhere": ("R[tid]", "this statement does nothing"),
+    **{
+        f"{head} try_wait": (
+            f"{head} Tx.ptx.mbarrier.try_wait(bar.ptr_to([0]), 0):  # here\n    R[tid] = 1",
+            "try_wait blocks until the phase has completed and gives no value",
+        )
+        for head in ("while", "while not", "if")
+    },
+    "the synchronous product": (
+        "with Tx.thread():\n    Tx.gemm(tmem[:, :64], As[:, :], Bs[:, :], accum=False)  # here",
+        "is Tx.gemm_async(C, A, B,",
+    ),
+    "the tail of an instruction": (
+        'fence.proxy_async("shared::cta")',
+        "fence; write Tx.ptx.fence.proxy_async",
+    ),
+    "a barrier of CUDA": ("__syncthreads()", "__syncthreads; write Tx.cuda.cta_sync()"),
+    "an id of CUDA": ("R[threadIdx.x] = 1", "threadIdx; write Tx.thread_id"),
+    "an element of a view": ("p = bar.remote_view(0)[0]", "bar.remote_view(cta).ptr_to([stage])"),
+    "an element of barriers": ("p = bar[0]", "bar.wait(stage, phase), bar.arrive(stage, ..)"),
+    "a number to loop over": ("for k in 4:\n    R[tid] = k", "a loop goes over range(n), or Tx.unroll(n)"),
     "remote wait": ("b0 = bar.remote_view(0)\nb0.wait(0, 0)  # here", "cannot be waited on"),
 }
+HELPER = "@Tx.inline\ndef tell(bar):\n    bar.wait\n"
 TMEM = (
     'tmem = Tx.decl_buffer((128, 512), "float32", scope="tmem", allocated_addr=tmem_addr[0], layout=TMEM)\n'
 )
@@ -136,13 +173,24 @@ def test_wrong_use_names_the_students_line(case, tmp_path):
     assert len(message) < 1000 and message.count("\n") <= 2
 
 
+def test_a_helper_outside_the_kernel_calls_what_it_names(tmp_path):
+    with pytest.raises(KernelError, match="this statement does nothing .*: a call needs parentheses"):
+        make_kernel(tmp_path, "tell(bar)", decl='bar = TMABar(pool, 1, "bar")', outer=OUTER + HELPER)
+
+
+def test_all_statements_without_effect_are_said_at_once(tmp_path):
+    with pytest.raises(KernelError) as error:
+        make_kernel(tmp_path, "R[tid]\nwg_id\nprint(1)", decl=TILES, outer=OUTER)
+    assert [error.value.line + n for n in (1, 2)] == [other.line for other in error.value.others]
+
+
 WHOLE = {
     "threads disagree": (
         ['threads = Tx.thread_id([256], parent="cta")'],
         "the numbers of threads per CTA disagree: 128 by Tx.warpgroup_id([1]), 256 by Tx.thread_id([256])",
     ),
     "eight warps": (['w = Tx.warp_id([8], parent="warpgroup")'], "a warpgroup has 4, not 8"),
-    "two grids": (['b2 = Tx.cta_id([2], parent="kernel")'], "TVM cannot use this kernel: "),
+    "a cluster of no grid": (['c = Tx.cta_id([2], parent="cluster")'], "TVM cannot use this kernel: "),
     "no commit": (["other = Tx.PoolAllocator()", "b = other.alloc((4,))"], "pool.commit() is missing"),
     "renamed parameter": (["D = A"], "a buffer parameter was given another's name"),
 }

@@ -18,6 +18,8 @@ from stand_in_venv import stand_in_venv
 
 from tirxlab.cli.app import EVERYONE, INSTRUCTORS, STUDENTS, commands, load
 from tirxlab.cli.common import REFERENCE
+from tirxlab.rubric import load_rubric
+from tirxlab.steps import size_text
 
 STUDENT_FILES = ("lab", "utils.py", "inspect_cuda.py", "run_modal.py", "pyproject.toml", "README.md", "docs")
 STUDENT_FILES += ("packages", "tests", "tracks")
@@ -117,6 +119,15 @@ def test_commands_in_running_text_exist():
             options = {option for p in load(name).params for option in p.opts}
             unknown = set(re.findall(r"--[a-z-]+", text)) - options - {"--help"}
             assert not unknown, f"{page}: `{text}`: no such option: {', '.join(unknown)}"
+
+
+def test_sizes_that_pytest_is_to_select_are_sizes_of_the_step():
+    """`-k 256x128x320` selects nothing where the step is not tested at that size."""
+    for command in pages.commands():
+        chosen = re.search(r"test_step(\d+)\.py.* -k \"?([\w ]+)", command.text)
+        for word in chosen[2].split(" or ") if chosen else ():
+            ids = {size_text(size) for size in load_rubric().sizes(int(chosen[1]))}
+            assert word.split()[0] in ids, f"{command.page}: `{command.text}` selects nothing"
 
 
 @pytest.mark.parametrize("page", pages.pages(), ids=pages.name_of)

@@ -3,9 +3,10 @@
 Part of the public face of ptxsim: the names below stay when the rooms behind them change.
 """
 
+from ptxsim.timing.assembler import assembled
 from ptxsim.timing.chip import chip
 from ptxsim.timing.predict import predict, sample
 from ptxsim.timing.record import Unpredictable
 from ptxsim.timing.timeline import timeline
 
-__all__ = ["Unpredictable", "chip", "predict", "sample", "timeline"]
+__all__ = ["Unpredictable", "assembled", "chip", "predict", "sample", "timeline"]

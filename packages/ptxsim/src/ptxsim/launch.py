@@ -20,6 +20,7 @@ from ptxsim.frontend.parser import Module, Var
 from ptxsim.grid import processes as parallel
 from ptxsim.grid.co_resident import talks
 from ptxsim.grid.every_order import run_every_order
+from ptxsim.grid.first_run import checks_compiled_beside
 from ptxsim.isa.special_registers import depends_on_cluster, special_value
 from ptxsim.jit.codegen import main_loop
 from ptxsim.jit.translate import shared_address
@@ -144,7 +145,6 @@ class Launch:
         self.shared_offsets, self.shared_dynamic, self.shared_end = shared_layout(
             self.shared_variables(), config.shared_bytes
         )
-        self.loop = main_loop(fast_calls())
         self.memory = GlobalMemory(short=loaded.variables.parameters)
         self.variables = loaded.variables
         self.symbols: dict[str, int] = {}
@@ -157,6 +157,12 @@ class Launch:
         self.uses_tmem = any(i is not None and i.op == "tcgen05" for i in program.instrs)
 
     exit_hooks = (after_exit,)
+
+    @functools.cached_property
+    def loop(self) -> Callable:
+        """The compiled main loop."""
+        with checks_compiled_beside(self):
+            return main_loop(fast_calls())
 
     @property
     def talkative(self) -> bool:

@@ -6,8 +6,8 @@ import pytest
 
 from ptxsim.frontend.ast import Instr, Reg
 from ptxsim.timing.chip import chip
+from ptxsim.timing.machine_code import NOTHING, REFILL, SPILL, refills
 from ptxsim.timing.script import script
-from ptxsim.timing.spills import NOTHING, REFILL, SPILL, refills
 from ptxsim.timing.steps import Move, Shared, Slots
 from ptxsim.timing.tape import Access, Run, Tape
 

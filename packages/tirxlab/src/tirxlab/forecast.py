@@ -68,12 +68,13 @@ def timed(artifact: Artifact, chip: str = "b200", flops: float = 0.0):
 def replayed(artifact: Artifact, chip: str):
     """(Prediction, the launch that it is of)."""
     import ptxsim
-    from ptxsim.forecasting import Unpredictable, predict, sample
+    from ptxsim.forecasting import Unpredictable, assembled, predict, sample
     from ptxsim.forecasting import chip as chip_of
 
     try:
         launch, part = launch_of(artifact), chip_of(chip)
-        taken = sample(launch, artifact.registers, artifact.cubin, sms=int(part.sms))
+        assembly = assembled(artifact.ptx, part.arch)
+        taken = sample(launch, artifact.registers, artifact.cubin, sms=int(part.sms), assembly=assembly)
         return predict(taken, part), launch
     except (Unpredictable, ptxsim.PtxError) as error:
         raise NoForecast(f"no time is predicted: {error}") from None
@@ -91,7 +92,7 @@ def told(found, chip, flops: float, artifact: Artifact) -> Forecast:
     if running < found.seconds / 2:
         bound = "launch"
     hidden = artifact.spills and not found.script.tape.refills
-    notes = [f"{artifact.spills} B of spills per thread are not in it"] if hidden else []
+    notes = found.notes + [f"{artifact.spills} B of spills per thread are not in it"] if hidden else []
     return Forecast(
         chip.name, found.seconds * 1e3, flops / found.seconds / 1e12, bound, found.spent,
         min(1.0, found.tensor_busy), found.ghz, found.watts, found.waves, found.sms,

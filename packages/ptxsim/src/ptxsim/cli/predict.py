@@ -26,6 +26,7 @@ def command(
     registers: int = typer.Option(0, min=0, help="Registers of a thread, as ptxas -v tells them."),
 ) -> int:
     """Predict the time of one launch. A model's figure; nothing is measured."""
+    from ptxsim.timing.assembler import assembled
     from ptxsim.timing.chip import CHIPS
     from ptxsim.timing.chip import chip as chip_model
     from ptxsim.timing.predict import predict, sample
@@ -33,7 +34,7 @@ def command(
     if chip and chip not in CHIPS:
         raise Bad(f"--chip is one of {', '.join(CHIPS)} (got {chip!r})")
     extents = triple(grid, "--grid"), triple(block, "--block"), triple(cluster, "--cluster")
-    module, _ = module_of(file, arch)
+    module, text = module_of(file, arch)
     name = entry_of(module, entry, file)
     values = [argument(word) for word in args or []]
     announce_compilation()
@@ -41,10 +42,13 @@ def command(
     model = chip_model(chip)
     try:
         launch = module.prepare(name, *extents, shared, values)
-        told = predict(sample(launch, registers, sms=int(model.sms)), model)
+        assembly = assembled(text, model.arch)
+        told = predict(sample(launch, registers, sms=int(model.sms), assembly=assembly), model)
     except ValueError as error:
         raise Bad(str(error)) from None
     bound = next(iter(told.spent), "launching")
     time = f"{told.seconds * 1e3:.4g} ms predicted, most of it {bound}"
     print(f"{short(name)} on an {chip.upper()}: {time}; not measured")
+    for note in told.notes:
+        print(f"  {note}")
     return 0

@@ -88,7 +88,7 @@ def _run(runner: Runner, chosen: range, jobs: int, reporter: Reporter) -> Part:
         if useless.give_up(done) or _stuck(reporter):
             break
         spent = time.perf_counter() - start
-        if jobs > 1 and count - done > 1 and spent / done * (count - done) > WORTHWHILE and _can_fork():
+        if jobs > 1 and count - done > 1 and spent / done * (count - done) > WORTHWHILE and can_fork():
             part = _fork(runner, chosen[done:], jobs)
             return _merge(Part(reporter, _stats(runner.cluster, done, busiest)), part)
     return Part(reporter, _stats(runner.cluster, done, busiest))
@@ -122,7 +122,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _can_fork() -> bool:
+def can_fork() -> bool:
     """fork is safe on Linux and from the main thread; a daemonic worker may not have children."""
     daemon = multiprocessing.current_process().daemon
     return sys.platform == "linux" and threading.current_thread() is threading.main_thread() and not daemon

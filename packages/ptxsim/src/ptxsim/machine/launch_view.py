@@ -19,7 +19,10 @@ class Launch(Protocol):
     memory: GlobalMemory
     maps: dict[int, TensorMap]  # address of a tensor map -> it
     not_started: LaunchQueue
-    loop: Any  # the compiled main loop
+
+    @property
+    def loop(self) -> Any: ...  # the compiled main loop
+
     grid: Triple  # in CTAs
     block: Triple  # in threads
     cluster: Triple  # in CTAs

@@ -130,6 +130,16 @@ class TensorMap:
             count *= -(-b // e)
         return count * self.dtype.itemsize
 
+    @functools.cached_property
+    def row_bytes(self) -> int:
+        """Bytes of a row of the box in shared memory."""
+        return -(-self.box[0] // self.element_strides[0]) * self.dtype.itemsize
+
+    @functools.cached_property
+    def rows(self) -> int:
+        """Of the box in shared memory."""
+        return self.box_bytes // self.row_bytes
+
     def holds(self, start: tuple[int, ...]) -> bool:
         """Whether the box at `start` lies in the tensor."""
         return all([0 <= s and s + b <= d for s, b, d in zip(start, self.box, self.dims, strict=True)])

@@ -7,6 +7,7 @@ soon as its writer is done. ptxas orders them anew: what waits within a run does
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -66,7 +67,7 @@ def describe(instr) -> Row:
 class Rows:
     """Rows of a program, described once."""
 
-    def __init__(self, instrs: list, kept: list[int], alu_latency: float):
+    def __init__(self, instrs: list, kept: Sequence[float], alu_latency: float):
         self.instrs, self.kept, self.alu_latency = instrs, kept, alu_latency
         self.row = lru_cache(None)(self._row)
         self.run = lru_cache(None)(self._run)
@@ -83,7 +84,7 @@ class Rows:
         busy: dict[str, float] = dict.fromkeys(CYCLES, 0)
         needed: dict[str, float] = {}
         ready: dict[str, float] = {}
-        slots = 0
+        slots = 0.0
         for number in range(first, last + 1):
             row, left = self.row(number), self.kept[number]
             name = "none" if not left else "either" if row.pipe == "none" else row.pipe

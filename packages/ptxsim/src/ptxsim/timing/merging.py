@@ -30,8 +30,8 @@ class _Group:
     passes: list[int] = field(default_factory=list)
 
 
-def merged(steps: list, out: list[Step], made) -> list[Step]:
-    """The costs `out` of a warp's `steps`; loads that become one stand in the place of the first."""
+def merged(steps: list, out: list[Step], made) -> list[Step | None]:
+    """The costs `out` of a warp's `steps`. Loads that become one stand in the place of the first."""
     parts = made.tape.parts or {}
     result: list[Step | None] = list(out)
     groups: dict[tuple, _Group] = {}
@@ -49,7 +49,7 @@ def merged(steps: list, out: list[Step], made) -> list[Step]:
             else:
                 part, turning = parts.get(step.row, ((), False))
                 known[words] = _join(groups, (part, branches if turning else 0), place, step, result, made)
-    return [step for step in result if step is not None]
+    return result
 
 
 def _reads(step) -> bool:

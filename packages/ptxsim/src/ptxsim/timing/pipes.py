@@ -63,7 +63,7 @@ def pipe(op: str, mods: tuple) -> str:
     return "wide sum" if found == "sum" and mods[-1][1:] == "64" else found
 
 
-def passes(name: str, left: int) -> dict[str, float]:
+def passes(name: str, left: float) -> dict[str, float]:
     """Cycles of each pipe for an instruction that becomes `left` of the machine's own."""
     if name == "special":  # the others around it are sums and products
         return {"special": CYCLES[name] if left else 0, "either": max(0, left - 1)}

@@ -17,6 +17,7 @@ from ptxsim.machine.launch_view import Launch
 from ptxsim.timing.chip import Chip
 from ptxsim.timing.critical import critical
 from ptxsim.timing.locality import Locality, locality
+from ptxsim.timing.machine_code import code, refills
 from ptxsim.timing.occupancy import RESERVED, resident
 from ptxsim.timing.power import Work, settled_clock, start_clock, watts
 from ptxsim.timing.record import record
@@ -24,10 +25,11 @@ from ptxsim.timing.replay import Played, Replay
 from ptxsim.timing.scheduling import stretch
 from ptxsim.timing.script import Script, script
 from ptxsim.timing.sharing import rounds, sharers
-from ptxsim.timing.spills import refills
 from ptxsim.timing.spread import spread
 from ptxsim.timing.tape import Tape
 
+COUNTED = "instructions are counted in what ptxas makes of the PTX"
+GUESSED = "no machine code of this PTX here (ptxas is missing, or refuses it): instructions are a guess at it"
 MOST = 8  # turns of an SM that are played
 STEPS = 400_000  # of all warps that are played, unless two turns take more
 
@@ -69,14 +71,16 @@ class Prediction:
     notes: list[str] = field(default_factory=list)
 
 
-def sample(launch: Launch, registers: int = 0, cubin: bytes = b"", *, sms: int) -> Sample:
+def sample(
+    launch: Launch, registers: int = 0, cubin: bytes = b"", *, sms: int, assembly: bytes = b""
+) -> Sample:
     """Records a cluster of a prepared launch (LoadedModule.prepare): the one that does the most.
 
     registers, cubin: of the machine code, where there is one; sms: of the chip; so many CTAs are looked at
-    for what they read together.
+    for what they read together. assembly: of assembler.assembled(), in which instructions are counted.
     """
     even = spread(launch)
-    tape = record(launch, even.largest)
+    tape = record(launch, even.largest, code(assembly))
     tape.refills = refills(cubin)
     arrays = launch.memory.arrays
     sizes = {s: int(arrays[s].nbytes) for s in {*tape.reads, *tape.writes} if s >= 0}
@@ -108,6 +112,7 @@ def predict(taken: Sample, chip: Chip) -> Prediction:
         min(taken.clusters, groups * min(slots, each)),
         rounds(taken.tape), taken.mean, _gathered(taken.tape),
     )  # fmt: skip
+    near.once = _once(taken)
     near.patched = taken.tape.patched / max(1, sum(taken.tape.writes.values()))
     near.behind = _behind(taken.clusters, groups, each) if each <= slots else 1.0
     near.slots = min(slots, each)
@@ -130,6 +135,7 @@ def predict(taken: Sample, chip: Chip) -> Prediction:
         _tensor_cycles(made, chip) * taken.clusters * taken.mean / working / (total * ghz * 1e9),
         math.ceil(each / slots), slots,
         working * taken.ctas, work, near, played, made, _shares(taken, played, chip),
+        [COUNTED if taken.tape.assembled else GUESSED],
     )  # fmt: skip
 
 
@@ -179,15 +185,27 @@ def _work(made: Script, taken: Sample, near: Locality) -> Work:
     count = taken.clusters * taken.mean
     again = sum(c.bytes * (len(c.ranks) - 1) for c in taken.tape.copies.values() if not c.write) * count
     written = sum(taken.tape.writes.values()) * count
+    back = sum(size * near.reaches_hbm(s) for s, size in taken.tape.writes.items()) * count
     sent = {s: n * count for s, n in taken.tape.fetched.items()}
     missed = sum(n * near.miss.get(s, 0.0) / max(1.0, near.sharers.get(s, 1.0)) for s, n in sent.items())
     passed, gone = _read_again(taken.tape.again, near)
     return Work(
         made.unit_flops * count, made.product_flops * count,
         sum(taken.tape.reads.values()) * count + again + written + passed * count,
-        missed + gone * count + (written * (1.0 + near.patched) if near.writes_back else 0),
+        missed + gone * count + back * (1.0 + near.patched),
         made.shared_bytes * count, made.slots * count, made.half,
     )  # fmt: skip
+
+
+def _once(taken: Sample) -> dict[int, float]:
+    """Array -> share of the sectors written to it that goes on to HBM.
+
+    Stores of bytes write a sector many times, from one CTA or from several. L2 keeps the sector and puts them
+    together: no more goes on than the array has.
+    """
+    clusters = taken.clusters * taken.mean
+    asked = {s: size * clusters for s, size in taken.tape.writes.items() if s >= 0 and size}
+    return {s: min(1.0, taken.sizes[s] / size) for s, size in asked.items()}
 
 
 def _gathered(tape) -> set[int]:

@@ -23,7 +23,9 @@ from ptxsim.report.findings import Reporter
 from ptxsim.timing.accesses import copied, global_sectors, parted_rows, scattered, shared_passes
 from ptxsim.timing.kept import kept
 from ptxsim.timing.listening import listens
+from ptxsim.timing.machine_code import Code
 from ptxsim.timing.neighbours import variable_parts
+from ptxsim.timing.sass_count import counts
 from ptxsim.timing.tape import Access, Copy, Run, Tape, Unit
 from ptxsim.trace.recorder import Recorder
 
@@ -47,8 +49,11 @@ class Unpredictable(ValueError):
     """The kernel cannot be recorded; the message says why."""
 
 
-def record(launch: Launch, index: int = 0) -> Tape:
-    """The tape of cluster number `index`. Unpredictable if it does not run to its end."""
+def record(launch: Launch, index: int = 0, code: Code | None = None) -> Tape:
+    """The tape of cluster number `index`. Unpredictable if it does not run to its end.
+
+    code: what ptxas made of the program; without it, what it leaves is guessed.
+    """
     reporter = Reporter([], launch.memory, launch.shared_dynamic, launch.source)
     recorder = TapeRecorder(launch, index)
     cluster = Cluster(launch, "program", reporter, Bus((recorder,)), explain)
@@ -62,7 +67,8 @@ def record(launch: Launch, index: int = 0) -> Tape:
         )
     recorder.tape.finished, recorder.tape.lanes = True, recorder.lanes()
     recorder.tape.patched = 32 * sum(size < 32 for size in recorder.patches.values())
-    recorder.tape.kept = kept(launch.program)
+    recorder.tape.kept = counts(launch.program, code) if code else kept(launch.program)
+    recorder.tape.assembled = code is not None
     recorder.tape.parts = variable_parts(launch.program)
     return recorder.tape
 

@@ -29,7 +29,7 @@ from ptxsim.timing.steps import (
     TmemWait,
     Wait,
 )
-from ptxsim.timing.tape import Access, Run, Tape
+from ptxsim.timing.tape import Access, Run, Tape, Unit
 from ptxsim.timing.turns import joined, renamed
 from ptxsim.trace.schedule import BARRIERS, UNITS, WAITS
 
@@ -53,6 +53,7 @@ _OTHER = {
     "wgmma.commit": (2, 8),
     "movmatrix": (2, 24),
 }
+LEAST = 0.01  # instructions that count
 _PRODUCTS = ("mma.", "wmma.mma")  # that a warp waits for
 _ASYNC = ("shfl", "vote", "match", "redux", "elect", "movmatrix", "atom")  # the warp goes on until it reads
 _FENCES = ("fence", "membar", "setmaxnreg", "tcgen05.alloc", "wgmma.fence", "wgmma.commit", "bar")
@@ -113,7 +114,7 @@ def _warp(steps: list, tape: Tape, rows: Rows, chip: Chip, made: Script) -> list
     for place in places:
         out[place] = out[place]._replace(does=out[place].does._replace(branches=JOINED))
     out = merged(steps, out, made)
-    out = [one for step in out for one in (step if type(step) is list else [step])]
+    out = [one for step, does in zip(steps, out, strict=True) for one in _whole(step, does, rows, made)]
     out = renamed(out) if places else out
     if not tape.refills:  # else there are no registers for what comes early
         out = among_products(hoisted(out), tape.events)
@@ -121,6 +122,22 @@ def _warp(steps: list, tape: Tape, rows: Rows, chip: Chip, made: Script) -> list
     late = {name for step in out for name in step.writes if _is_late(step.does, name)}
     wanted = read & late
     return [_played(step, wanted) for step in out]
+
+
+def _whole(step, does, rows: Rows, made: Script) -> list[Step]:
+    """What a step does, None if another does it, behind what else ptxas made of its instruction.
+
+    Atomics are costed as a whole.
+    """
+    found = does if type(does) is list else [does] if does is not None else []
+    counted = (
+        type(step) in (Access, Unit) and step.row >= 0 and rows.row(step.row).name not in ("atom", "red")
+    )
+    more = rows.kept[step.row] - 1 if counted else 0.0
+    if more < LEAST:
+        return found
+    made.slots += more
+    return [Step(Stretch(more, {})), *found]
 
 
 def _is_late(does, name: str) -> bool:
@@ -145,7 +162,7 @@ def _step(step, tape: Tape, rows: Rows, chip: Chip, made: Script) -> Step | list
     if type(step) is Run:
         slots, needed, ready = rows.run(step.first, step.last)
         refills = slots * tape.refills
-        slots += 2 * refills  # each with its store
+        slots += 0.0 if tape.assembled else 2 * refills  # each with its store
         made.slots += slots
         last = tape.instrs[step.last]
         branches = last is not None and last.op in ("bra", "brx")

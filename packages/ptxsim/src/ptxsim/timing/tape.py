@@ -11,6 +11,7 @@ barriers are events that name, in `after`, what they follow.
 from __future__ import annotations
 
 import builtins
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 
@@ -87,7 +88,8 @@ class Tape:
     patched: int = 0  # of `writes`: in sectors that are written in part
     columns: int = 0  # of tensor memory that a CTA allocates
     finished: bool = False
-    kept: list[int] = field(default_factory=list)  # row -> instructions that ptxas would leave of it
+    kept: Sequence[float] = ()  # row -> instructions that ptxas leaves of it
+    assembled: bool = False  # `kept` was counted in what it made: spills are in it
     parts: dict | None = None  # row of a load from shared memory -> neighbours.Part of its address
     refills: float = 0.0  # loads of what ptxas spilled, as a share of all other instructions
     lanes: list = field(default_factory=list)  # trace.schedule.Lane of every warp and unit with events

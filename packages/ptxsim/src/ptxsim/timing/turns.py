@@ -6,6 +6,8 @@ their PTX.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ptxsim.timing.steps import Global, Step, Stretch
 from ptxsim.timing.tape import Run
 
@@ -14,7 +16,7 @@ LONGEST = 40  # instructions of a turn: those of 32 are joined in SASS, one of 5
 NAMES = 1009  # of a register: more than the loads of four turns
 
 
-def joined(steps: list, kept: list[int]) -> set[int]:
+def joined(steps: list, kept: Sequence[float]) -> set[int]:
     """Places among the steps of a warp of branches back to a turn that ptxas joins with the one before.
 
     kept: row -> instructions; ptxas leaves long turns alone.

@@ -113,11 +113,15 @@ def mma(instr):
     sparse, shift = "sp" in instr.mods, "ashift" in instr.mods
     factors = _factors(instr, kind) if "block_scale" in instr.mods else 0
 
+    known: dict[int, tuple] = {}  # instruction descriptor -> what it says
+
     def run(cluster, split, operands: Operands):
         d, a, b, descriptor, *masks = cluster.scalars(split, operands.slots)
         lane, column = split_address(d + operands.d_offset)
-        form = descriptor & 0xFFFF_FFFF, kind, group, ws, factors, sparse, shift
-        shape, problem = _decode(*form)
+        if descriptor not in known:
+            form = descriptor & 0xFFFF_FFFF, kind, group, ws, factors, sparse, shift
+            known[descriptor] = form, *_decode(*form)
+        form, shape, problem = known[descriptor]
         if shape is not None and operands.mask >= 0 and cluster.scalar(split, operands.mask):
             shape, problem = None, ("unsupported", "incomplete", "a zero-column mask is not modelled")
         if shape is None:
@@ -126,18 +130,18 @@ def mma(instr):
         _check_issue(cluster, split, group)
         if operands.a_in_tmem:
             a = ("tmem", a + operands.a_offset & 0xFFFF_FFFF)
-        disabled = tuple([mask & 0xFFFF_FFFF for mask in masks])
-        scales = tuple([cluster.address(split, s) & 0xFFFF_FFFF for s in operands.scales])
+        disabled = tuple([mask & 0xFFFF_FFFF for mask in masks]) if masks else ()
+        scales = [cluster.address(split, s) & 0xFFFF_FFFF for s in operands.scales]
         meta = cluster.address(split, operands.metadata) & 0xFFFF_FFFF if operands.metadata else -1
         enabled = cluster.predicate(split, operands.enable)
         footprint = None
         if cluster.bus.heard:
-            operands_at = a, b, lane, column, scales, meta
+            operands_at = a, b, lane, column, tuple(scales), meta
             footprint = _footprint(form, pair(group, split.cta, cluster.ctas), operands_at)
         for where in each_lane(split):
             accumulate = enabled & where.mask != 0
             result = lane, column, accumulate, disabled
-            op = Mma(shape, group, split.cta, a, b, *result, where, ws, scales, meta, shift, footprint)
+            op = Mma(shape, group, split.cta, a, b, *result, where, ws, tuple(scales), meta, shift, footprint)
             _issue(cluster, split, op)
 
     return run
@@ -228,9 +232,10 @@ def _execute_all(batch: list[Work]) -> None:
     ops: list[Any] = [work.op for work in batch]
     cluster, start, key = ops[0].where.cluster, 0, ops[0].key()
     for i, op in enumerate(ops[1:], 1):
-        if not op.accumulate or op.alone or op.key() != key:
+        own = op.key()
+        if not op.accumulate or own != key or op.alone:
             execute(cluster, ops[start:i])
-            start, key = i, op.key()
+            start, key = i, own
     execute(cluster, ops[start:])
 
 
@@ -317,12 +322,13 @@ def _special_product(cluster, op: Mma, rank: int, b: np.ndarray) -> np.ndarray |
 def _product(cluster, ops: list[Mma], rank: int, b: np.ndarray) -> np.ndarray:
     """A times B for the rows of one CTA; parts of N take A from lanes of their own."""
     op = ops[0]
-    parts = op.copies if isinstance(op.a, tuple) else 1
+    if not isinstance(op.a, tuple) or op.copies == 1:
+        return _multiplied(op, _operand(cluster, ops, rank, "a"), b)
     found = [
         _multiplied(op, _operand(cluster, ops, rank, "a", part), columns)
-        for part, columns in enumerate(np.split(b, parts))
+        for part, columns in enumerate(np.split(b, op.copies))
     ]
-    return found[0] if parts == 1 else np.concatenate(found, axis=1)
+    return np.concatenate(found, axis=1)
 
 
 def _multiplied(op: Mma, a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from ptxsim.units.bulk_groups import each_lane, notify, open_group
 from ptxsim.units.mbarrier import bytes_arrive, place_of
 from ptxsim.units.registry import unit
 from ptxsim.units.tensormap import find_map
-from ptxsim.units.tma_boxes import Part, box_index, boxes, columns, end_of, span_of
+from ptxsim.units.tma_boxes import Part, box_index, boxes, columns, end_of, span_of, spans_of
 from ptxsim.units.tma_im2col import mode_of
 
 
@@ -104,10 +104,9 @@ def _check_alignment(cluster, split, offset: int, tmap: TensorMap) -> None:
         cluster.reporter.add("misaligned", "review", message, "", split)
 
 
-def _check_barrier(cluster, split, place, bar, multicast: bool, pair: bool) -> None:
+def _check_barrier(cluster, split, place, bar, pair: bool) -> None:
     """The barrier of a load lies in the CTA that it writes to; .cta_group::2: in its pair (9.7.9.27.1)."""
-    near = place[0] // 2 == bar[0] // 2 if pair else place[0] == bar[0]
-    if not near and not multicast:
+    if not pair or place[0] // 2 != bar[0] // 2:
         message = f"a TMA load to CTA {place[0]} signals {cluster.reporter.shared_name(bar[1])} of CTA "
         message += f"{bar[0]} without cta_group 2"
         hint = "give every load that reports to the other CTA's barrier the cta_group of the pair"
@@ -169,9 +168,10 @@ def _load_one(cluster, split, args, multicast: bool, pair: bool, rows: bool, im2
     if tmap is None or place is None or bar is None:
         return
     _check_alignment(cluster, split, place[1], tmap)
-    _check_barrier(cluster, split, place, bar, multicast, pair)
+    if place[0] != bar[0] and not multicast:
+        _check_barrier(cluster, split, place, bar, pair)
     mask = cluster.scalar(split, args[4 if im2col else 3]) if multicast else 0
-    ranks = [r for r in range(cluster.ctas) if mask >> r & 1] if multicast else [place[0]]
+    ranks = tuple([r for r in range(cluster.ctas) if mask >> r & 1]) if multicast else (place[0],)
     if isinstance(tmap, Im2colMap):
         offsets = [value & 0xFFFF for value in cluster.scalars(split, args[3])]
         parts = columns(cluster, split, tmap, start, place[1], im2col, offsets)
@@ -182,14 +182,15 @@ def _load_one(cluster, split, args, multicast: bool, pair: bool, rows: bool, im2
         text = f"TMA load of {tmap.box_bytes} B to {name} passes the end of shared memory"
         cluster.reporter.add("out-of-bounds", "error", text, "", split)
         return
-    signalled = [_signalled(rank, bar, multicast, pair) for rank in ranks]
+    barriers = tuple([_signalled(rank, bar, pair) for rank in ranks]) if multicast else (bar,)
     for part in parts:
-        _load_box(cluster, split, part, ranks, tuple(signalled))
+        _load_box(cluster, split, part, ranks, barriers)
 
 
-def _load_box(cluster, split, part: Part, ranks: list[int], barriers: tuple) -> None:
-    (tmap, start, rows), size = part, part.tmap.box_bytes
-    targets = tuple([span_of(rank, rows) for rank in ranks])
+def _load_box(cluster, split, part: Part, ranks: tuple[int, ...], barriers: tuple) -> None:
+    tmap, start, rows = part
+    size = tmap.box_bytes
+    targets = spans_of(ranks, rows)
     cluster.watchdog.rounds.copies("load", tmap, start)
     copy = BulkCopy("load", tmap, start, rows.offset, size, None, targets, barriers)
     token = cluster.bus.copy_issue(cluster, split, copy)
@@ -207,10 +208,8 @@ def _load_box(cluster, split, part: Part, ranks: list[int], barriers: tuple) -> 
     cluster.engine.submit(Work(None, finish, f"TMA load of {tmap.name or 'a tensor'}"))
 
 
-def _signalled(rank: int, bar: tuple[int, int], multicast: bool, pair: bool) -> tuple[int, int]:
-    """The barrier that hears of the bytes which arrive in CTA `rank`."""
-    if not multicast:
-        return bar
+def _signalled(rank: int, bar: tuple[int, int], pair: bool) -> tuple[int, int]:
+    """The barrier that hears of the bytes which a multicast brings to CTA `rank`."""
     return (rank & ~1 | bar[0] & 1 if pair else rank, bar[1])
 
 
@@ -289,7 +288,8 @@ def _store_one(cluster, split, what: tuple, lanes: list[int], operation) -> None
 
 
 def _store_box(cluster, split, first, part: Part, rank: int, lanes: list[int], operation) -> None:
-    (tmap, start, rows), source = part, span_of(rank, part.rows)
+    tmap, start, rows = part
+    source = span_of(rank, rows)
     groups = [open_group(cluster, split.at(1 << lane)) for lane in lanes]
     cluster.watchdog.rounds.copies("store", tmap, start)
     reduces = operation is not None

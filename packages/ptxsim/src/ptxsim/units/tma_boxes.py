@@ -33,10 +33,10 @@ def span_of(rank: int, rows: Rows) -> SharedSpan:
     return SharedSpan.of(rank, (address ^ (((address >> 7) & _ELEMENT_BITS[rows.swizzle]) << 4)) >> 4)
 
 
-def box_rows(offset: int, tmap: TensorMap) -> Rows:
-    """The whole box of a tensor map."""
-    inner = -(-tmap.box[0] // tmap.element_strides[0]) * tmap.dtype.itemsize
-    return Rows(offset, inner, tmap.swizzle, 0, tmap.box_bytes // inner)
+@functools.lru_cache(maxsize=4096)
+def spans_of(ranks: tuple[int, ...], rows: Rows) -> tuple[SharedSpan, ...]:
+    """The same, in each of these CTAs."""
+    return tuple([span_of(rank, rows) for rank in ranks])
 
 
 def box_index(tmap: Tensor, start: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
@@ -56,23 +56,22 @@ def box_index(tmap: Tensor, start: tuple[int, ...]) -> tuple[np.ndarray, np.ndar
     return offsets.reshape(-1, inner), inside.reshape(-1, inner)
 
 
-class Part(NamedTuple):
-    """What an instruction copies, or a part of that: one box, and where its rows lie."""
+# What an instruction copies, or a part of that: a box at these coordinates, and where its rows lie.
+Part = tuple[TensorMap, tuple[int, ...], Rows]
 
-    tmap: TensorMap
-    start: tuple[int, ...]
-    rows: Rows
+
+@functools.lru_cache(maxsize=4096)
+def _whole(offset: int, inner: int, swizzle: int, count: int) -> Rows:
+    return Rows(offset, inner, swizzle, 0, count)
 
 
 def boxes(tmap: TensorMap, start: tuple[int, ...], offset: int) -> list[Part]:
     """Of an instruction with a tiled map: a box, or four rows."""
-    if len(start) == tmap.rank:
-        return [Part(tmap, start, box_rows(offset, tmap))]
+    if len(start) == len(tmap.dims):
+        return [(tmap, start, _whole(offset, tmap.row_bytes, tmap.swizzle, tmap.rows))]
     inner = tmap.box[0] * tmap.dtype.itemsize
     column, *four = start
-    return [
-        Part(tmap, (column, row), Rows(offset, inner, tmap.swizzle, i, i + 1)) for i, row in enumerate(four)
-    ]
+    return [(tmap, (column, row), Rows(offset, inner, tmap.swizzle, i, i + 1)) for i, row in enumerate(four)]
 
 
 def columns(
@@ -81,7 +80,7 @@ def columns(
     """Of an im2col copy: the runs of pixels that it takes; none after a finding."""
     inner, first, parts = tmap.box[0] * tmap.dtype.itemsize, 0, []
     for tiled, at, count in pieces(cluster, split, tmap, start, mode, offsets) or []:
-        parts.append(Part(tiled, at, Rows(offset, inner, tmap.swizzle, first, first + count)))
+        parts.append((tiled, at, Rows(offset, inner, tmap.swizzle, first, first + count)))
         first += count
     return parts
 
@@ -90,5 +89,9 @@ def end_of(parts: list[Part]) -> int:
     """Where the last byte of these lies in shared memory, and one more; 0 for none."""
     if not parts:
         return 0
-    rows = parts[-1].rows
+    return _end(parts[-1][2])
+
+
+@functools.lru_cache(maxsize=4096)
+def _end(rows: Rows) -> int:
     return span_of(0, rows._replace(first=0)).last + 1

@@ -17,13 +17,15 @@ import tvm
 from tvm.script.parser.core.parser import Parser
 from tvm.tirx.script.parser.entry import TIRInline
 
+from .docs import documented
+
 _OUR_ROOTS = tuple(os.path.dirname(os.path.abspath(path)) + os.sep for path in (tvm.__file__, __file__))
 _MAX_MESSAGE = 600
 _MAX_ERRORS = 5  # of one kernel that are shown
 # What TVM says by the name of an internal check -> what it means for the student.
 _EXPLAINED = {
     "MatchesCode(DLDataTypeCode::kDLBool)": "`not` takes a condition, and this is a number: "
-    "write `Tx.ptx.elect_sync() == 0`; a phase flips with `phase ^ 1`",
+    "write `Tx.ptx.elect_sync() == 0`; a phase flips with `phase = phase ^ 1`",
     "For nodes require a scalar": "range() takes whole numbers, and this is a fraction: "
     "`/` always gives one, write `//`",
     "Cannot automatically inference the type": "this value has no type on the GPU: a variable of a kernel "
@@ -42,6 +44,9 @@ _EXPLAINED = {
     "write Tx.ptx.mbarrier.arrive(bar.ptr_to([i])); TMABar, TCGen05Bar and MBarrier have bar.arrive",
     "'Var' object has no attribute 'T'": "a buffer has no .T: Tx.gemm_async(C, A, B) takes B as it lies and "
     "multiplies by its transpose",
+    "Expect the for loop to be one of": "a loop goes over range(n), or Tx.unroll(n), not over a number",
+    "gemm() missing 1 required positional argument: 'C'": "the tensor core's product is "
+    'Tx.gemm_async(C, A, B, accum=.., dispatch="tcgen05", cta_group=..), not Tx.gemm',
     "object of type 'int' has no len()": "a list is needed here, not a number: for example ptr_to([0])",
 }
 # The same for messages with a part that is worth keeping, as regular expressions.
@@ -55,6 +60,11 @@ _REWORDED = {
     r"\w+\.ptr_to\(\) ((?:missing|takes|got) .*)": r"bar.ptr_to([stage]): \1; a peer's is "
     "bar.remote_view(cta).ptr_to([stage])",
     r"\w+\.arrive\(\) (missing .* argument: 'stage')": r"bar.arrive(stage, ..): \1",
+    r"'(?:TMABar|TCGen05Bar|MBarrier)' object is not subscriptable": "an array of barriers takes no [stage]: "
+    "write bar.wait(stage, phase), bar.arrive(stage, ..) or bar.ptr_to([stage]); a peer's is "
+    "bar.remote_view(cta).ptr_to([stage])",
+    r"Parsing resulted in unexpected type <class '(?:[\w.]+\.)?(\w+)'>": r"this statement does nothing (it "
+    r"gives a \1): a call needs parentheses",
     r"^(\w+_id)\(\) (missing .*)": r"Tx.\1(shape, parent=..): \2; the skeleton calls it once, at the top, "
     "and names the result",
     r"Variable (\w+) already defined in current scope": r"`\1` is defined before with another meaning: "
@@ -132,6 +142,24 @@ def _matches(text: str) -> Iterator[tuple[re.Match, str]]:
     return ((found, plain) for form, plain in _REWORDED.items() for found in [re.search(form, text)] if found)
 
 
+_CUDA = {  # what CUDA C++ calls it -> what the language does
+    "__syncthreads": "Tx.cuda.cta_sync()",
+    "printf": "Tx.cuda.printf(...)",
+    "threadIdx": "Tx.thread_id, Tx.warp_id or Tx.warpgroup_id, which the skeleton calls at the top",
+    "blockIdx": "Tx.cta_id, which the skeleton calls at the top",
+}
+
+
+def _known_as(name: str, place: _Place) -> str:
+    """`; write Tx.ptx.fence.proxy_async` for the tail of an instruction's name; for CUDA's names, ours."""
+    if name in _CUDA:
+        return f"; write {_CUDA[name]}"
+    written = re.search(rf"\b{name}(\.\w+)*", place.text)
+    tail = written[0] if written else name
+    whole = [path for path in documented() if path.startswith("Tx.") and path.endswith(f".{tail}")]
+    return f"; write {min(whole, key=len)}" if whole else ""
+
+
 def _spelt_like(name: str, place: _Place) -> str:
     """`; did you mean BLK_N?` where the file, or the builder around the place, has a name nearly the same."""
     try:
@@ -164,5 +192,5 @@ def kernel_error(error: BaseException, file: str, line: int) -> KernelError:
             place = candidate
     reason = short(error)
     unknown = re.fullmatch(r"Undefined variable: (\w+)", reason)
-    reason += _spelt_like(unknown[1], place) if unknown else ""
+    reason += _known_as(unknown[1], place) or _spelt_like(unknown[1], place) if unknown else ""
     return KernelError(reason, place.file, place.line, place.text)

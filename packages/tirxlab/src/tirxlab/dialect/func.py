@@ -26,7 +26,7 @@ from . import (  # noqa: F401  (conditions: `and`, `or` of numbers)
 )
 from .errors import KernelError, kernel_error, short
 from .several import raise_all
-from .slips import refuse_host_output
+from .slips import slips
 from .state import ParseState, new_state
 from .whole import never_set, problem
 
@@ -92,7 +92,8 @@ def _parse(function, stack, check_well_formed: bool) -> PrimFunc:
     file = inspect.getsourcefile(function) or "<unknown>"
     line = function.__code__.co_firstlineno
     with _ONE_TREE:
-        refuse_host_output(function, file)
+        if found := slips(function, file):
+            raise_all(found)
     variables = utils.inspect_function_capture(function)
     utils.resolve_closure_vars(function, variables, stack)
     with _ONE_TREE, new_state() as parsed:

@@ -84,6 +84,13 @@ def id_maker(name: str):
             raise TypeError(
                 f"Tx.{name} takes a list of extents, for example Tx.{name}([4], parent={parent!r})"
             )
+        if any(isinstance(extent, float) for extent in shape):
+            raise TypeError(f"Tx.{name}({list(shape)}): `/` always gives a fraction; write `//`")
+        if name == "cta_id" and (name, parent) in state().ids:
+            raise ValueError(
+                f"Tx.cta_id(parent={parent!r}) is called twice, and both calls would give the same number: "
+                "one call gives all dimensions, bx, by = Tx.cta_id([m, n], parent=...)"
+            )
         if all(isinstance(extent, int) for extent in shape):
             state().ids[name, parent] = tuple(shape)
         return _IDS[name, parent](list(shape))

@@ -1,4 +1,4 @@
-"""Python that would run when a kernel is parsed, not on the GPU: refused, with line and remedy."""
+"""Python that would run when a kernel is parsed, or do nothing at all: refused, with line and remedy."""
 
 import ast
 import inspect
@@ -14,25 +14,53 @@ F_STRING = (
     "an f-string is made when the kernel is parsed, not on the GPU; "
     'give the format and the values: Tx.cuda.printf("warp %d\\n", warp_id)'
 )
+TRY_WAIT = (
+    "Tx.ptx.mbarrier.try_wait blocks until the phase has completed and gives no value: "
+    "write it as a statement of its own, without a loop or a condition"
+)
+OPERATORS = {ast.BitXor: "^", ast.Add: "+", ast.Sub: "-"}  # of what is often meant to change a variable
 
 
-def refuse_host_output(function, file: str) -> None:
-    """KernelError at the first `print(...)` or `printf(f"...")` of a kernel's source."""
+def slips(function, file: str) -> list[KernelError]:
+    """What a kernel's source holds of these, in the order of the lines."""
     try:
         lines, first = inspect.getsourcelines(function)
         tree = ast.parse(textwrap.dedent("".join(lines)))
     except (OSError, SyntaxError):  # no source: TVM says so itself
-        return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and (reason := problem(node)):
-            raise KernelError(reason, file, first + node.lineno - 1, lines[node.lineno - 1])
+        return []
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.stmt | ast.Call)]
+    found = sorted((node.lineno, reason) for node in nodes if (reason := problem(node)))
+    return [KernelError(said, file, first + n - 1, lines[n - 1]) for n, said in found]
 
 
 def problem(node: ast.AST) -> str:
-    """What is wrong with a call, or ""."""
+    """What is wrong with a statement or a call, or ""."""
+    if isinstance(node, ast.Expr):
+        return _without_effect(node.value)
+    if isinstance(node, ast.While | ast.If):
+        return TRY_WAIT if any(_calls(part, "try_wait") for part in ast.walk(node.test)) else ""
     if not isinstance(node, ast.Call):
         return ""
     if isinstance(node.func, ast.Name) and node.func.id == "print":
         return PRINT
-    is_printf = isinstance(node.func, ast.Attribute) and node.func.attr == "printf"
-    return F_STRING if is_printf and any(isinstance(arg, ast.JoinedStr) for arg in node.args) else ""
+    formatted = any(isinstance(arg, ast.JoinedStr) for arg in node.args)
+    return F_STRING if formatted and _calls(node, "printf") else ""
+
+
+def _calls(node: ast.AST, name: str) -> bool:
+    """Whether this is a call of `something.name`."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == name
+
+
+def _without_effect(value: ast.expr) -> str:
+    """What is wrong with an expression that is a statement of its own; "" for a call."""
+    text = ast.unparse(value)
+    if isinstance(value, ast.Name | ast.Attribute):
+        return f"this names `{text}` and does nothing; a call needs parentheses: {text}(...)"
+    if isinstance(value, ast.Compare) and isinstance(value.ops[0], ast.Eq):
+        return f"`{text}` compares, and its value goes nowhere; `=` gives a variable a value"
+    if isinstance(value, ast.BinOp) and isinstance(value.left, ast.Name) and type(value.op) in OPERATORS:
+        return f"the value of `{text}` goes nowhere: write {value.left.id} = {text}"
+    if isinstance(value, ast.BinOp | ast.UnaryOp | ast.Compare | ast.Subscript):
+        return f"the value of `{text}` goes nowhere: this statement does nothing"
+    return ""

@@ -144,9 +144,9 @@ class Oddities(Observer):
                         break
 
     def _without_consequence(self, cluster) -> None:
-        """A barrier that runs ahead of its waits is an error where something else shows that a schedule goes
-        wrong; if every wait passed and nothing came of it, only the count is odd. That a wait may come too
-        late is told where nothing is wrong in this run.
+        """A barrier that runs ahead of its waits, or a wait that passes again, is an error where something
+        else shows that a schedule goes wrong; if nothing came of it, only count or phase are odd. That a wait
+        may come too late is told where nothing is wrong in this run.
         """
         errors = [f for f in self.reporter.found.values() if f.severity == "error"]
         ahead = [f for f in errors if f.evidence.get("ahead")]

@@ -71,7 +71,8 @@ class Barriers(Observer):
                 f"{done & 1}), which this thread has seen complete; what it started since belongs to phase "
                 f"{barrier.phase}"
             )
-            self._at(split, "mbarrier", ("stale", place[1]), place, message, CAUSES["stale"])
+            finding = self._at(split, "mbarrier", ("stale", place[1]), place, message, CAUSES["stale"])
+            finding.evidence["ahead"] = True  # what was started may be nothing that anybody relies on
 
     def _at(self, split, kind: str, key: tuple, place, message: str, cause: Cause | None) -> Finding:
         name = self.reporter.shared_name(place[1])

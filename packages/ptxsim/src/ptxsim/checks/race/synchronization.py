@@ -23,6 +23,7 @@ class Synchronization(Observer):
     def start(self, cluster) -> None:
         self.clocks = self.races.clocks
         self.meetings: dict[object, list] = {}
+        self.own: dict[object, dict[int, int]] = {}  # mbarrier -> arrivals that each warp made lane by lane
 
     # ---- barriers of threads ----
 
@@ -97,11 +98,14 @@ class Synchronization(Observer):
     def mbarrier_init(self, cluster, split, lane: int, place) -> None:
         agent = self.clocks.agent_of(split.warp * 32 + lane)
         self.clocks.signals[place] = Signal(initialised=(agent, self.clocks.epoch(agent)))
+        self.own[place] = {}
 
     def mbarrier_arrive(self, cluster, split, arrival: Arrival) -> None:
         place = arrival.place
         clocks, agents = self.clocks, self.clocks.agents_of(split.warp, arrival.lanes)
         signal = clocks.signal(place)
+        if len(agents) == 1 and place in self.own:
+            self.own[place][split.warp] = self.own[place].get(split.warp, 0) + 1
         self._ends(cluster, place, signal, agents)
         if signal.published is not None:
             self._late(cluster, signal, place, agents, split.row)
@@ -178,9 +182,20 @@ class Synchronization(Observer):
             self._doubt_coming(cluster, signal, place)
         signal.taken = cluster.mbarriers[place].phase
         agents = self.clocks.agents_of(split.warp, wait.lanes)
-        self.clocks.acquire(agents, self._relied_on(place, agents, signal), clock=wait.acquires)
+        own = self._own_phases(cluster, split.warp, place)
+        self.clocks.acquire(agents, self._relied_on(place, agents, signal, own), clock=wait.acquires)
 
-    def _relied_on(self, place, agents: np.ndarray, signal: Signal) -> Stamp | None:
+    def _own_phases(self, cluster, warp: int, place) -> int:
+        """Phases that must be over when a warp waits: a barrier takes its arrivals, so many to a phase."""
+        arrivals, barrier = self.own.get(place, {}).get(warp, 0), cluster.mbarriers[place]
+        history = history_of(cluster).get(place)
+        if history is None or barrier.expected != history.count:
+            return 0
+        if history.bytes_phase >= 0 or barrier.announced or barrier.tx:  # the last of them may lack bytes
+            arrivals = max(0, arrivals - 1)
+        return arrivals // barrier.expected
+
+    def _relied_on(self, place, agents: np.ndarray, signal: Signal, own: int) -> Stamp | None:
         """What a wait of these threads gives them: of the phase that is complete, or of an earlier one of the
         same parity that would have let them pass, had they come earlier (PTX ISA 9.7.13.15.16).
         """
@@ -188,7 +203,7 @@ class Synchronization(Observer):
         first = (
             int(agents[0]) - int(agents[0]) % 32
         )  # what one lane has seen, all have: shfl and elect order them
-        known = int(self.clocks.thread_clock[first : first + 32, column].max())
+        known = max(own, int(self.clocks.thread_clock[first : first + 32, column].max()))
         enough = known + (signal.taken - known) % 2
         if self.clocks.threads_per_agent > 1 or enough >= signal.taken:
             return signal.published

@@ -1,0 +1,61 @@
+"""On the first run on a computer a second process compiles what the checks call, while this one compiles the
+main loop. What both compile is kept on disk, where this one finds it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+from collections.abc import Iterator
+
+import numpy as np
+
+from ptxsim.checks.all_checks import checking_bus
+from ptxsim.checks.race.across_processes import detector
+from ptxsim.checks.race.async_work import Issued
+from ptxsim.checks.race.shadow_bytes import SHARED
+from ptxsim.grid.processes import can_fork, cores
+from ptxsim.isa.address_map import SHARED_BASE, SHARED_START
+from ptxsim.jit.bytecode import LOG_COLUMNS, LOG_PLACE, LOG_SIZE
+from ptxsim.jit.code_cache import is_cold
+from ptxsim.machine.cluster import Cluster
+from ptxsim.report.findings import Reporter
+
+_FIRST = iter([True])  # launch of this process
+
+
+@contextlib.contextmanager
+def checks_compiled_beside(launch) -> Iterator[None]:
+    """Around the compilation of the main loop; launch: any, its memory laid out."""
+    if not (next(_FIRST, False) and is_cold() and cores() > 1 and can_fork()):
+        yield
+        return
+    process = multiprocessing.get_context("fork").Process(target=_quietly, args=(launch,), daemon=True)
+    process.start()
+    try:
+        yield
+        process.join()
+    finally:
+        process.kill()
+
+
+def _quietly(launch) -> None:
+    with contextlib.suppress(Exception):  # then the launch compiles it, and says what is wrong
+        compile_checks(launch)
+
+
+def compile_checks(launch) -> None:
+    """Lets the checks hear of an access and a copy that never happened. The launch is of no use after it."""
+    vars(launch)["loop"] = None
+    reporter = Reporter([], launch.memory, 0, "", launch)
+    bus = checking_bus(launch, reporter)
+    cluster = Cluster(launch, "program", reporter, bus)
+    cluster.start(0)
+    log = np.zeros((1, LOG_COLUMNS), np.int64)
+    log[0, [LOG_PLACE, LOG_SIZE]] = SHARED_BASE + SHARED_START, 2 * 4
+    cluster.bus.accesses(cluster, log)
+    races = detector(bus)
+    assert races is not None
+    knows = np.zeros(races.clocks.clock.shape[1], np.int32)
+    spans = np.array([[SHARED_START, SHARED_START + 4]], np.int64)
+    races.history.spans(SHARED, spans, True, Issued("copy", 0, 0, knows, knows, knows, 0, 1))

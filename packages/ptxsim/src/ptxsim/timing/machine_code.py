@@ -1,0 +1,112 @@
+"""A cubin as far as time needs it: opcodes, who stands in which loop, which line of PTX each comes from.
+
+Instructions of sm_70 and later have 16 bytes; the low 12 bits of the first are the opcode (nvdisasm). The
+next four are the guard, 7 where there is none; eight from bit 24 on are a branch's uniform condition. A
+branch of sm_90 and later says how far it goes from the instruction behind it: bits 34 to 81, then 16 to 23.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+
+import numpy as np
+from elftools.common.exceptions import ELFError
+from elftools.dwarf.structs import DWARFStructs
+from elftools.elf.elffile import ELFFile
+
+from ptxsim.lowering.cfg import build_blocks
+from ptxsim.timing.flow import Flow, analysed
+
+REFILL, SPILL, NOTHING = 0x983, 0x387, 0x918  # LDL, STL, NOP
+BRANCH, JUMP, RETURN, EXIT = 0x947, 0x94A, 0x950, 0x94D
+_SIZE, _ALWAYS = 16, 7
+_LEAST = 90  # sm_90: before, branches were encoded otherwise
+_FAR, _SIGN = 0x3FFFF, 0x20000  # of the second word: the highest bits of a distance
+
+
+@dataclass(frozen=True)
+class Code:
+    """The machine code of a kernel, by instruction."""
+
+    opcodes: list[int]
+    lines: list[int]  # of PTX; 0 if it comes from none
+    flow: Flow  # what is called, and not inlined, is not reached
+
+
+def refills(cubin: bytes) -> float:
+    """Loads from local memory, as a share of all other instructions; 0.0 if there is no code to read.
+
+    Each comes with a store, mostly in the same loop.
+    """
+    found = _elf(cubin)
+    codes = np.concatenate([np.zeros(0, np.uint64), *(_opcodes(_words(s)) for s in _texts(found))])
+    loads, others = np.sum(codes == REFILL), np.sum(~np.isin(codes, (REFILL, SPILL, NOTHING)))
+    return float(loads / others) if others else 0.0
+
+
+def code(cubin: bytes) -> Code | None:
+    """The one kernel of a cubin; None if there are several, or none, or no table of lines."""
+    found = _elf(cubin)
+    texts = _texts(found)
+    if found is None or len(texts) != 1 or not found.get_section_by_name(".debug_line"):
+        return None
+    if found.header.e_flags >> 8 & 0xFF < _LEAST:
+        return None
+    words = _words(texts[0])
+    return Code(_opcodes(words).tolist(), _lines(found, len(words)), _flow(words))
+
+
+def _elf(cubin: bytes) -> ELFFile | None:
+    try:
+        return ELFFile(io.BytesIO(cubin))
+    except ELFError:
+        return None
+
+
+def _texts(found: ELFFile | None) -> list:
+    try:
+        return [s for s in found.iter_sections() if s.name.startswith(".text.")] if found else []
+    except (ELFError, UnicodeDecodeError):
+        return []
+
+
+def _words(section) -> np.ndarray:
+    """The two words of each instruction."""
+    text = section.data()
+    return np.frombuffer(text[: len(text) // _SIZE * _SIZE], "<u8").reshape(-1, 2)
+
+
+def _opcodes(words: np.ndarray) -> np.ndarray:
+    return words[:, 0] & np.uint64(0xFFF)
+
+
+def _lines(found: ELFFile, count: int) -> list[int]:
+    """The line of each instruction. Addresses count from the begin of the only section of code."""
+    structs = DWARFStructs(little_endian=True, dwarf_format=32, address_size=8)
+    program = found.get_dwarf_info(relocate_dwarf_sections=False)._parse_line_program_at_offset(0, structs)
+    states = [entry.state for entry in program.get_entries() if entry.state is not None]
+    marks = sorted((s.address // _SIZE, s.line) for s in states if not s.end_sequence)
+    lines = [0] * count
+    for (first, line), (end, _) in zip(marks, [*marks[1:], (count, 0)], strict=True):
+        lines[first:end] = [line] * (end - first)
+    return lines
+
+
+def _flow(words: np.ndarray) -> Flow:
+    targets: dict[int, list[int]] = {}
+    falls: dict[int, bool] = {}
+    for place, (low, high) in enumerate(words.tolist()):
+        opcode, guarded = low & 0xFFF, low >> 12 & 15 != _ALWAYS or low >> 24 & 0xFF != 0
+        if opcode in (BRANCH, JUMP):
+            targets[place], falls[place] = [_target(place, low, high)], guarded
+        elif opcode in (EXIT, RETURN):
+            targets[place], falls[place] = [], low >> 12 & 15 != _ALWAYS
+    return analysed(build_blocks(len(words), targets, falls))
+
+
+def _target(place: int, low: int, high: int) -> int:
+    """The instruction that a branch goes to."""
+    far = (high & _FAR) << 30 | low >> 34
+    steps = far << 8 | low >> 16 & 0xFF
+    return place + 1 + (steps - (1 << 56) * bool(high & _SIGN)) * 4 // _SIZE

@@ -1,0 +1,117 @@
+"""What ptxas left is counted in its machine code: of a loop that it unrolled four times.
+
+`assembled/loop.cubin.xz` is what `assembled(loop.ptx, "sm_90a")` gave, ptxas of CUDA 13.0.
+"""
+
+import lzma
+from pathlib import Path
+
+import pytest
+
+import ptxsim
+from ptxsim.timing import assembler
+from ptxsim.timing.assembler import assembled, located
+from ptxsim.timing.chip import chip
+from ptxsim.timing.machine_code import code
+from ptxsim.timing.predict import COUNTED, GUESSED, predict, sample
+from ptxsim.timing.sass_count import counts
+from ptxsim.timing.script import script
+from ptxsim.timing.tape import Access, Tape
+
+FOLDER = Path(__file__).parent / "assembled"
+PTX = (FOLDER / "loop.ptx").read_text()
+CUBIN = lzma.decompress((FOLDER / "loop.cubin.xz").read_bytes())
+H200 = chip("h200")
+PROGRAM = ptxsim.load(PTX).programs["sum"]
+
+
+def of(start: str) -> float:
+    found = counts(PROGRAM, code(CUBIN))
+    rows = zip(PROGRAM.instrs, found, strict=True)
+    return sum(count for instr, count in rows if instr is not None and instr.text.startswith(start))
+
+
+@pytest.mark.parametrize(
+    ("start", "count"),
+    [
+        ("ld.global", 1.0),  # four in the loop of the machine code, for four iterations
+        ("add.f32", 1.0),
+        ("add.s64 %rd6", 1.0),  # IMAD.WIDE, of this and the product before it
+        ("mul.wide.u32 %rd5", 0.0),
+        ("add.u32", 1.25),  # four sums, and the comparison of the loop
+        ("@%p1 bra", 0.25),  # one branch for four iterations
+        ("st.global", 1.0),
+    ],
+)
+def test_an_iteration_has_its_share_of_an_unrolled_loop(start, count):
+    assert of(start) == count
+
+
+def test_the_branch_of_the_unrolled_loop_goes_back_to_its_first_instruction():
+    found = code(CUBIN)
+    ((header, body),) = found.flow.loops.items()
+    assert body == {header} and found.flow.blocks[header].end - found.flow.blocks[header].start == 18
+
+
+@pytest.mark.parametrize("cubin", [b"", b"\x7fELF and no more", CUBIN[:200]])
+def test_what_is_no_machine_code_is_not_counted(cubin):
+    assert code(cubin) is None
+
+
+def test_machine_code_before_sm_90_is_not_read():
+    """Its branches are encoded otherwise. The flags of the file say which it is."""
+    older = bytearray(CUBIN)
+    older[49] = 80
+    assert CUBIN[49] == 90 and code(bytes(older)) is None
+
+
+def test_a_prediction_says_whether_its_instructions_were_counted():
+    launch = lambda: ptxsim.load(PTX).prepare("sum", (1, 1, 1), (32, 1, 1), (1, 1, 1), 0, [0, 0, 0])  # noqa: E731
+    assert predict(sample(launch(), sms=132), H200).notes == [GUESSED]
+    assert predict(sample(launch(), sms=132, assembly=CUBIN), H200).notes == [COUNTED]
+
+
+def test_each_instruction_that_begins_on_a_line_is_told_its_number():
+    text = '.file 1 "a.cu"\n.entry k()\n{\n.reg .b32 %r<3>;\n.loc 1 7 2\n'
+    text += "mov.b32 %r1,\n  1; // one\nL:\nret;\n}\n"
+    told = ".section .debug_str\n{\n.b8 1\n}\n"
+    expected = (
+        ".entry k()\n{\n.reg .b32 %r<3>;\n.loc 1 6 0\nmov.b32 %r1,\n  1; // one\nL:\n.loc 1 9 0\nret;\n}\n"
+    )
+    assert located(text + told) == expected + '.file 1 "kernel.ptx"\n'
+
+
+def test_without_ptxas_nothing_is_assembled(monkeypatch):
+    monkeypatch.setattr(assembler, "ptxas", lambda: None)
+    assert assembled(PTX, "sm_90a") == b""
+
+
+def test_what_was_assembled_is_not_assembled_again(monkeypatch, tmp_path):
+    tool, marks = tmp_path / "ptxas", tmp_path / "marks"
+    tool.write_text(f'#!/bin/sh\necho once >> {marks}\nfor last; do :; done\nprintf code > "$last"\n')
+    tool.chmod(0o755)
+    monkeypatch.setenv("PTXSIM_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(assembler, "ptxas", lambda: tool)
+    assert [assembled(PTX, arch) for arch in ("sm_90a", "sm_90a", "sm_100a")] == [b"code"] * 3
+    assert marks.read_text() == "once\n" * 2
+
+
+def test_what_ptxas_refuses_is_not_counted(monkeypatch, tmp_path):
+    tool = tmp_path / "ptxas"
+    tool.write_text("#!/bin/sh\nexit 255\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PTXSIM_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(assembler, "ptxas", lambda: tool)
+    assert assembled(PTX, "sm_90a") == b"" and not list(tmp_path.glob("cache/sass/*"))
+
+
+@pytest.mark.parametrize(("start", "more"), [("ld.global", 2.0), ("st.global", 2.0)])
+def test_what_ptxas_puts_before_an_access_takes_its_slots(start, more):
+    row = next(r for r, i in enumerate(PROGRAM.instrs) if i is not None and i.text.startswith(start))
+    step = Access(row, False, start.startswith("st"), 128, 4, 0, lines=1)
+    plain, counted = (
+        [1.0] * len(PROGRAM.instrs),
+        [1.0 + more * (r == row) for r in range(len(PROGRAM.instrs))],
+    )
+    slots = [script(Tape(PROGRAM.instrs, 1, 1, [[step]], kept=k), H200).slots for k in (plain, counted)]
+    assert slots[1] - slots[0] == more

@@ -1,0 +1,63 @@
+"""Instructions that ran, guessed and counted, over those an H200 counted: `python -m research.time.witness`.
+
+The 24 kernels of research/chip/results/timing-counters-nvidia-h200.json, a minute and a half. Needs ptxas.
+A cluster is recorded; how often each row ran is multiplied by what it becomes: as kept.py guesses, and as
+sass_count.py counts in the machine code. Warps that wait on a barrier in a loop (hopper1) run it more often
+than the model does.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections import Counter
+from pathlib import Path
+
+from ptxsim.forecasting import assembled, chip, sample
+from ptxsim.timing.machine_code import code
+from ptxsim.timing.sass_count import counts
+from ptxsim.timing.tape import Run, Tape
+from research.time.counters import SETS
+from research.time.run import load
+from tirxlab.forecast import launch_of
+
+COUNTERS = Path(__file__).parents[1] / "chip" / "results" / "timing-counters-nvidia-h200.json"
+CLOSE = 0.05
+
+
+def executions(tape: Tape) -> Counter:
+    """Row -> how often the warps of the cluster run it."""
+    found: Counter = Counter()
+    for step in (step for warp in tape.warps for step in warp):
+        rows = range(step.first, step.last + 1) if type(step) is Run else [step.row]
+        found.update(row for row in rows if row >= 0)
+    return found
+
+
+def ratios(artifact, measured: float) -> tuple[float, float]:
+    """(guessed, counted), over the counter."""
+    model, launch = chip("h200"), launch_of(artifact)
+    taken = sample(launch, sms=int(model.sms))
+    sass = code(assembled(artifact.ptx, model.arch))
+    if sass is None:
+        raise SystemExit("ptxas is not here: install nvidia-cuda-nvcc, or put it into the PATH")
+    rows, clusters = executions(taken.tape), taken.clusters * taken.mean
+    both = taken.tape.kept, counts(launch.program, sass)
+    guessed, counted = (sum(n * kept[row] for row, n in rows.items()) * clusters / measured for kept in both)
+    return guessed, counted
+
+
+def main() -> None:
+    measured = {row["kernel"]: row["instructions"] for row in json.loads(COUNTERS.read_text())["rows"]}
+    found = []
+    for saved in (saved for path in SETS for saved in load(path) if saved.name in measured):
+        found.append(ratios(saved.artifact, measured[saved.name]))
+        print(f"{saved.name:54} guessed {found[-1][0]:5.2f} counted {found[-1][1]:5.2f}", flush=True)
+    for title, some in zip(("guessed", "counted"), zip(*found, strict=True), strict=True):
+        errors = [abs(ratio - 1) for ratio in some]
+        close = sum(error <= CLOSE for error in errors)
+        print(f"{title}: {len(errors)} kernels, median {statistics.median(errors):.3f}, within 5 %: {close}")
+
+
+if __name__ == "__main__":
+    main()
