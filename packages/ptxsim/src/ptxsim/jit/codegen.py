@@ -149,7 +149,7 @@ def cold_operation(op: ScalarOp) -> Callable:
 
 def cold_address(op: ScalarOp) -> int:
     """Of its machine code, for `call_operation`."""
-    (done,) = cold_operation(op).overloads.values()
+    (done,) = cold_operation(op).overloads.values()  # type: ignore[attr-defined]  # a Dispatcher
     return done.library.get_pointer_to_function(done.fndesc.llvm_cfunc_wrapper_name)
 
 
