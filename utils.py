@@ -114,7 +114,8 @@ def compile_and_run(kernel, A, B, C, *, device=None, order="program", checks=Tru
     __tracebackhide__ = True
     run, artifact = launch(kernel, A, B, C, device=device, order=order, checks=checks)
     if run.verdict == "error" or not run.ran:
-        raise KernelError(f"{run.verdict}:\n{report(run, artifact)}", run)
+        said = "" if run.verdict == "error" else f"{run.verdict}:\n"  # a summary shows the first line alone
+        raise KernelError(said + report(run, artifact), run)
     if run.findings:
         print(report(run, artifact), file=sys.stderr)
     if run.stdout:

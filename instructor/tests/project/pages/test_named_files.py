@@ -8,7 +8,7 @@ import pages
 import pytest
 from pages import ROOT
 
-ROOTS = r"(?:packages|research|instructor|slides|tests|docs)"
+ROOTS = r"(?:packages|tirxlab|ptxsim|research|instructor|slides|tests|docs)"
 SIMULATOR = ROOT / "packages/ptxsim/docs/tower.md"
 
 

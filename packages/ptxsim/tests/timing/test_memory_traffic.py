@@ -5,6 +5,7 @@ import pytest
 
 import ptxsim
 from ptxsim.timing.chip import chip
+from ptxsim.timing.locality import Locality
 from ptxsim.timing.predict import predict, sample
 from ptxsim.timing.record import record
 from ptxsim.timing.spread import spread
@@ -66,6 +67,24 @@ def test_a_store_of_one_word_of_each_sector_leaves_it_in_part():
     assert accesses(body.format(at=0))[0].patched == 32 * 32
     whole = "".join(body.format(at=at) for at in range(0, 32, 4))
     assert accesses(whole)[0].patched == 0
+
+
+BYTES = (
+    "mul.wide.u32 %rd3, %r2, 32; add.s64 %rd4, %rd2, %rd3; cvt.u64.u32 %rd5, %r1; add.s64 %rd4, %rd4, %rd5;"
+)
+
+
+@pytest.mark.parametrize("stores, share", [(1, 1.0), (2, 0.5), (4, 0.25)])
+def test_l2_puts_stores_of_parts_of_a_sector_together(stores, share):
+    """Each CTA writes a sector, so often: HBM gets it once."""
+    found = predict(sample(launch(BYTES + "st.global.b8 [%rd4], %r1;" * stores, COUNT // 8), sms=132), H200)
+    assert list(found.locality.once.values()) == [share]
+
+
+def test_what_l2_puts_together_takes_time_of_hbm_once():
+    near = Locality(H200, 132, writes_back=True, once={0: 0.125})
+    assert near.written_seconds(0) == near.written_seconds(1) / 8 > 0
+    assert Locality(H200, 132, writes_back=False).written_seconds(1) == 0.0
 
 
 def test_the_lanes_of_an_atomic_on_global_memory_are_one_instruction():

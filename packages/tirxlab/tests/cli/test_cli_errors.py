@@ -79,6 +79,12 @@ def test_bad_input_is_one_line_and_status_2(capsys, arguments, words):
     assert err.startswith("lab: ") and err.count("\n") == 1 and out == ""
 
 
+@pytest.mark.parametrize("command", ["trace", "show", "predict", "inspect"])
+def test_a_missing_argument_says_what_it_is(capsys, command):
+    status, _, said = run(capsys, command)
+    assert status == 2 and "Missing argument 'S': a step 1..10" in said and said.count("\n") == 1
+
+
 def test_steps_may_be_a_range():
     assert parse_steps("1-3, 7,2") == [1, 2, 3, 7]
 

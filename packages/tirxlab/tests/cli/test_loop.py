@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tirxlab.cli import hint, record, save_loop
+from tirxlab.cli import hint, outcomes, record, save_loop
 from tirxlab.cli.common import REFERENCE
-from tirxlab.cli.runs import Job, Runner
+from tirxlab.cli.runs import Job, Outcome, Runner
 from tirxlab.steps import STEPS, sections
 
 WAIT = "            Tx.ptx.mbarrier.try_wait(mma_bar.ptr_to([0]), 0)"
@@ -42,6 +42,29 @@ def test_progress_says_what_the_checks_said(run, kernels):
     assert status == 0 and re.search(r"clean +2 +5 / 5$", rows["1"])  # one text failed twice, one passed
     assert "not checked" in rows["2"] and "not begun" in rows["3"]
     assert "5 of 100 points by these checks" in out and "Next: step 2" in out
+
+
+def test_a_text_that_was_clean_is_clean_when_it_comes_back(run, kernels):
+    file = kernels(1)
+    run("check", "1", "--kernels", file)
+    kernels(1, edit=(WAIT, "            pass"))
+    assert run("check", "1", "--kernels", file)[0] == 1
+    kernels(1)
+    assert "5 of 100 points by these checks" in run("progress", "--kernels", file)[1]
+    assert "Step 2 is next" in run("check", "--kernels", file)[1]
+    kernels(1, edit=(WAIT, "            pass"))
+    assert "0 of 100 points by these checks" in run("progress", "--kernels", file)[1]
+
+
+@pytest.mark.parametrize(
+    ("written", "step", "following"),
+    [((7, 9), 9, "step 1,"), ((*range(1, 8), 9), 9, "step 8,"), (range(1, 10), 9, "step 10,"),
+     ((1, 2), 2, "step 3,"), (STEPS, 10, "./lab score")],
+)  # fmt: skip
+def test_the_step_that_comes_next_is_one_left_out_or_the_following(kernels, written, step, following):
+    text = Path(kernels(*written)).read_text()
+    done = [Outcome(step, "1024", "sim", "program", True, "clean", 1.0)]
+    assert f"Next: {following}" in outcomes.what_next(text, done)
 
 
 def test_a_damaged_record_is_an_empty_one(run, kernels):
@@ -93,7 +116,8 @@ def test_a_save_runs_what_failed_last_first_in_the_same_processes(kernels, capsy
         save_loop.once(runner, file, file.read_text() + "\n# again\n", 2, jobs_of)
         assert "fails (1 of 2 runs" in capsys.readouterr().out
         save_loop.once(runner, file, Path(kernels(2)).read_text(), 2, jobs_of)
-        assert "step 2 is clean (2 of 2 runs" in capsys.readouterr().out
+        out = capsys.readouterr().out
+        assert "step 2 is clean (2 of 2 runs" in out and "Next: step 1, Single-tile" in out
         assert runner.builder.student.process is child and runner.pool.workers is worker
 
 

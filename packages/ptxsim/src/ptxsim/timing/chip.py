@@ -74,6 +74,7 @@ class Chip:
     cluster_relaxed_cost: float
     store_line: float
     store_queue: float  # cycles of writes that may stand before HBM, until a warp's next store waits
+    store_ahead: float  # cycles of lines that may stand before the store unit, until a warp waits
     cta_start: float
     cta_pace: float  # cycles of the whole chip for each CTA that it starts
     launch: float  # s

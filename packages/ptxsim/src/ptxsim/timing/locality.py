@@ -29,6 +29,7 @@ class Locality:
     writes_back: bool = False  # what is written goes on to HBM within the launch
     behind: float = 1.0  # share of the clusters that sit on an SM with as many as any other holds
     patched: float = 0.0  # share of the written bytes that is in sectors that are written in part
+    once: dict[int, float] = field(default_factory=dict)  # array -> share of the writes that reaches HBM
     slots: int = 1  # CTAs of an SM at a time
     l1_bytes: float = 0.0  # of an SM that shared memory leaves
 
@@ -52,10 +53,14 @@ class Locality:
         """The same of L2, of those that L1 does not answer."""
         return survives(since * self.slots * self.sms, self.chip.l2_whole)
 
-    def written_seconds(self) -> float:
+    def written_seconds(self, segment: int) -> float:
         """Time of all of HBM that a written byte takes. Of a sector written in part L2 reads the rest."""
         again = self.patched / self.chip.hbm_rate
-        return 1.0 / self.chip.hbm_write_rate + again if self.writes_back else 0.0
+        return self.reaches_hbm(segment) * (1.0 / self.chip.hbm_write_rate + again)
+
+    def reaches_hbm(self, segment: int) -> float:
+        """Share of the bytes written to an array that L2 writes back: it puts parts of a sector together."""
+        return self.once.get(segment, 1.0) if self.writes_back else 0.0
 
     def hbm_seconds(self, segment: int) -> float:
         return 1.0 / max(1.0, self.sharers.get(segment, 1.0)) / self.chip.hbm_rate

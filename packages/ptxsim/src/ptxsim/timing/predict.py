@@ -112,6 +112,7 @@ def predict(taken: Sample, chip: Chip) -> Prediction:
         min(taken.clusters, groups * min(slots, each)),
         rounds(taken.tape), taken.mean, _gathered(taken.tape),
     )  # fmt: skip
+    near.once = _once(taken)
     near.patched = taken.tape.patched / max(1, sum(taken.tape.writes.values()))
     near.behind = _behind(taken.clusters, groups, each) if each <= slots else 1.0
     near.slots = min(slots, each)
@@ -184,15 +185,27 @@ def _work(made: Script, taken: Sample, near: Locality) -> Work:
     count = taken.clusters * taken.mean
     again = sum(c.bytes * (len(c.ranks) - 1) for c in taken.tape.copies.values() if not c.write) * count
     written = sum(taken.tape.writes.values()) * count
+    back = sum(size * near.reaches_hbm(s) for s, size in taken.tape.writes.items()) * count
     sent = {s: n * count for s, n in taken.tape.fetched.items()}
     missed = sum(n * near.miss.get(s, 0.0) / max(1.0, near.sharers.get(s, 1.0)) for s, n in sent.items())
     passed, gone = _read_again(taken.tape.again, near)
     return Work(
         made.unit_flops * count, made.product_flops * count,
         sum(taken.tape.reads.values()) * count + again + written + passed * count,
-        missed + gone * count + (written * (1.0 + near.patched) if near.writes_back else 0),
+        missed + gone * count + back * (1.0 + near.patched),
         made.shared_bytes * count, made.slots * count, made.half,
     )  # fmt: skip
+
+
+def _once(taken: Sample) -> dict[int, float]:
+    """Array -> share of the sectors written to it that goes on to HBM.
+
+    Stores of bytes write a sector many times, from one CTA or from several. L2 keeps the sector and puts them
+    together: no more goes on than the array has.
+    """
+    clusters = taken.clusters * taken.mean
+    asked = {s: size * clusters for s, size in taken.tape.writes.items() if s >= 0 and size}
+    return {s: min(1.0, taken.sizes[s] / size) for s, size in asked.items()}
 
 
 def _gathered(tape) -> set[int]:

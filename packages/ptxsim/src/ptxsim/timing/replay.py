@@ -182,11 +182,11 @@ class Replay:
         if write:
             begin = sm.memory.serve(begin, lines * self.chip.store_line)
             sm.out.serve(begin, 32 * sectors * (ATOMIC if atomic else 1))
-            due = sm.hbm.serve(begin, 32 * sectors * self.locality.written_seconds(), True)
+            due = sm.hbm.serve(begin, 32 * sectors * self.locality.written_seconds(segment), True)
             begin = max(begin, due - self.chip.store_queue)
             for name in fills:  # of an atomic
                 instance.ready[warp][name] = begin + self.chip.hbm_latency
-            return max(at + 1, begin - 200)
+            return max(at + 1, begin - self.chip.store_ahead)
         begin = sm.port.serve(sm.memory.serve(begin, max(lines, 0.5 * sectors)), lines)
         ends = begin + self.chip.l1_latency
         if sectors > cached:
@@ -352,7 +352,7 @@ class Replay:
         cycles = copy.bytes / self.chip.store_port
         begin = sm.stores.serve(at, cycles)
         done = max(begin + cycles + self.chip.store_latency, sm.out.serve(begin, copy.bytes))
-        sm.hbm.serve(begin, copy.bytes * self.locality.written_seconds(), True)
+        sm.hbm.serve(begin, copy.bytes * self.locality.written_seconds(copy.segment), True)
         return begin, done, done + 6
 
     # ---- events end ----

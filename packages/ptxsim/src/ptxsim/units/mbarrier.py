@@ -214,13 +214,9 @@ def arrive(instr):
             for part in [lanes] if at_once else [[lane] for lane in lanes]:
                 # release.cta reaches no thread of another CTA (8.5): nothing is handed on
                 releases = not relaxed and not (narrow and place[0] != split.cta)
-                whole = len(part) == split.mask.bit_count()
-                mask = split.mask if whole else sum(1 << lane for lane in part)
                 number = sum(counts) if at_once else counts[lanes.index(part[0])]
-                arrival = Arrival(mask, place, number, releases)
-                if announce:
-                    arrival = Arrival(mask, place, 1, releases, number)
-                cluster.bus.mbarrier_arrive(cluster, split, arrival)
+                told = _arrival(split, part, place, number, releases, announce)
+                cluster.bus.mbarrier_arrive(cluster, split, told)
                 before, phase = barrier.state(), barrier.phase
                 apply_count_change(cluster, split, place, signal, barrier, number)
                 if returned:
@@ -236,6 +232,12 @@ def arrive(instr):
         barrier.arrive(1 if announce else number, drop)
 
     return run
+
+
+def _arrival(split, lanes: list[int], place, number: int, releases: bool, announces: bool) -> Arrival:
+    """number: of arrivals that these lanes make, or of bytes that one announces."""
+    mask = split.mask if len(lanes) == split.mask.bit_count() else sum(1 << lane for lane in lanes)
+    return Arrival(mask, place, 1, releases, number) if announces else Arrival(mask, place, number, releases)
 
 
 def _completed(cluster, split, place: tuple[int, int]) -> None:

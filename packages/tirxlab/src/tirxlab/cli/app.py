@@ -126,9 +126,12 @@ def main(arguments: list[str] | None = None) -> int:
     except Exception as error:
         if not hasattr(error, "format_message"):  # click's own usage errors carry it, under any vendored name
             raise
-        context = getattr(error, "ctx", None)
+        context, about = getattr(error, "ctx", None), getattr(getattr(error, "param", None), "help", "")
         path = context.command_path if context else "lab"
-        return complain(f"{fold(error.format_message())} (see ./{path} --help)")
+        said = fold(error.format_message())
+        if said.startswith("Missing argument") and about:
+            said = f"{said.rstrip('.')}: {about}"
+        return complain(f"{said} (see ./{path} --help)")
     return status if isinstance(status, int) else 0
 
 

@@ -97,7 +97,7 @@ def run(
         print(rendered(as_, outcomes, path))
     else:
         part = [*(size or []), *([f"order {order}"] if order is not None else [])]
-        say_end(steps[-1], outcomes, left, ", ".join(part))
+        say_end(path, outcomes, left, ", ".join(part))
     raise typer.Exit(0 if passed else 1)
 
 
@@ -120,12 +120,12 @@ def after_step(path: Path, done: list[Outcome], jobs: int, runner: Runner, usual
         report(path, done, jobs, runner)
 
 
-def say_end(last: int, outcomes: list[Outcome], left: dict[int, str], part: str) -> None:
+def say_end(path: Path, outcomes: list[Outcome], left: dict[int, str], part: str) -> None:
     """What was left out, and what comes next. `part`: the size or order that was asked for."""
     if left:
         output().print(left_out(left), markup=False)
     if outcomes[-1].passed:
-        output().print(what_next(last, outcomes, part), markup=False)
+        output().print(outcome_view.what_next(read_text(path), outcomes, part), markup=False)
 
 
 def unfinished(path: Path) -> str | None:
@@ -240,24 +240,3 @@ def report(path: Path, done: list[Outcome], planned: int, runner: Runner) -> Non
     if not done[-1].passed and len(done) < planned:
         output().print(f"stopped here; {planned - len(done)} more runs were not made", markup=False)
     foretell(runner, done)
-
-
-def what_next(step: int, outcomes: list[Outcome], part: str = "") -> str:
-    """What a student does after a passing step: mend what is to be reviewed, then the next step.
-
-    `part`: the sizes or the order that the student asked for; only all of the step's own show that it passes.
-    """
-    from tirxlab.rubric import load_rubric
-
-    on_gpu = outcomes[-1].device == "cuda"
-    where = "on this GPU" if on_gpu else "on the simulator (its speed needs a GPU)"
-    reviewed = any(outcome.verdict == "review" for outcome in outcomes)
-    if part:
-        said = "is not clean: mend what is listed above" if reviewed else "is right"
-        return f"Step {step} {said} ({part} only). Next: all of its sizes and orders, ./lab check {step}"
-    if reviewed:
-        return f"Step {step} passes {where}, but is not clean: mend what is listed above, then go on"
-    if step == 10:
-        return f"Step 10 passes {where}. Next: ./lab score, then ./lab handin"
-    title = load_rubric().titles[step + 1]
-    return f"Step {step} passes {where}. Next: step {step + 1}, {title}; then ./lab check {step + 1}"

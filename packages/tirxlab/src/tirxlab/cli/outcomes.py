@@ -8,7 +8,7 @@ from rich.text import Text
 
 from tirxlab.cli.common import output
 from tirxlab.cli.runs import Outcome
-from tirxlab.steps import size_text
+from tirxlab.steps import STEPS, is_untouched, size_text
 
 FIRST, LAST = 60, 60  # lines of what a kernel printed that are shown
 COLOURS = {
@@ -90,3 +90,27 @@ def plain(outcomes: list[Outcome]) -> list[dict]:
     left_out = ("wrong", "mismatch")
     made = [asdict(outcome) | {"passed": outcome.passed} for outcome in outcomes]
     return [{key: value for key, value in one.items() if key not in left_out} for one in made]
+
+
+def what_next(text: str, outcomes: list[Outcome], part: str = "") -> str:
+    """What a student does after a passing step: mend what is to be reviewed, then the next step.
+
+    That is an earlier one, where it is not begun in the file's `text`. `part`: the sizes or the order that
+    the student asked for; only all of the step's own show that it passes.
+    """
+    from tirxlab.rubric import load_rubric
+
+    step = outcomes[-1].step
+    on_gpu = outcomes[-1].device == "cuda"
+    where = "on this GPU" if on_gpu else "on the simulator (its speed needs a GPU)"
+    reviewed = any(outcome.verdict == "review" for outcome in outcomes)
+    if part:
+        said = "is not clean: mend what is listed above" if reviewed else "is right"
+        return f"Step {step} {said} ({part} only). Next: all of its sizes and orders, ./lab check {step}"
+    if reviewed:
+        return f"Step {step} passes {where}, but is not clean: mend what is listed above, then go on"
+    following = next((n for n in STEPS if n < step and is_untouched(text, n)), step + 1)
+    if following not in STEPS:
+        return f"Step {step} passes {where}. Next: ./lab score, then ./lab handin"
+    title = load_rubric().titles[following]
+    return f"Step {step} passes {where}. Next: step {following}, {title}; then ./lab check {following}"

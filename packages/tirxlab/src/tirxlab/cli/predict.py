@@ -19,11 +19,13 @@ from tirxlab.cli.common import (
     output,
     parse_step,
     print_json,
+    shown,
 )
 from tirxlab.cli.foretell import COMPARABLE_FROM
 from tirxlab.cli.report import ReportOption, check_report, from_forecast, write_report
 from tirxlab.forecast import CHIPS, Forecast, NoForecast, timed
 from tirxlab.pool import Failed, Pool
+from tirxlab.rubric import DATA
 from tirxlab.sandbox import Builder
 from tirxlab.steps import StepError, parse_size, read_text, size_text
 
@@ -31,7 +33,7 @@ Size = tuple[int, int, int]
 SIZES = {1: (128, 128, 64), 2: (128, 128, 1024), 3: (1024,) * 3}  # without SIZE; else SIZE
 SIZE = (4096,) * 3
 SPREAD = "the same kernel differs by 12 to 15 % between machines with this chip"
-COURSE = "the course's reference times, tirxlab/data/b200_reference_ms.csv"
+COURSE = f"the course's reference times, {shown(DATA / 'b200_reference_ms.csv')}"
 LESSONS = {  # what bounds a kernel -> what to make of it
     "tensor core": "The tensor cores hardly ever wait: only fewer or cheaper products would make it faster.",
     "load latency": "It waits for loads to arrive: start them earlier, with more stages in flight.",

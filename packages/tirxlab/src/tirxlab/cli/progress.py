@@ -48,4 +48,4 @@ def state_of(found: Attempts | None, text: str, step: int) -> str:
         return "not begun"
     if found is None or not found.state:
         return "not checked"
-    return found.state if found.text == digest_of(text, step) else "changed since"
+    return found.state_of(digest_of(text, step)) or "changed since"

@@ -1,4 +1,4 @@
-"""What `check` remembers of each step of a kernels file: attempts, what came of the last one, hints given.
+"""What `check` remembers of each step of a kernels file: attempts, which texts passed, hints given.
 
 One JSON file beside the kernels file, `.NAME.lab.json`. It is a convenience: a damaged or missing one is an
 empty one, and nothing is ever graded by it.
@@ -14,6 +14,8 @@ from pathlib import Path
 
 from tirxlab.steps import STEPS, sections
 
+KEPT = 20  # texts of a step that passed
+
 
 @dataclass
 class Attempts:
@@ -27,6 +29,11 @@ class Attempts:
     size: str = ""  # that failed
     order: str | int = ""
     hints: int = 0  # that were shown since the last success
+    passed: dict[str, str] = field(default_factory=dict)  # digests of texts that passed -> their state
+
+    def state_of(self, digest: str) -> str:
+        """What came of this text; "" if it was not checked, or failed before another was."""
+        return self.state if digest == self.text else self.passed.get(digest, "")
 
 
 @dataclass
@@ -47,6 +54,9 @@ class Record:
         passed = all(outcome.passed for outcome in outcomes)
         reviewed = any(outcome.verdict == "review" for outcome in outcomes)
         mine.state = ("to review" if reviewed else "clean") if passed else "fails"
+        mine.passed.pop(digest, None)
+        if passed:
+            mine.passed = dict([*mine.passed.items(), (digest, mine.state)][-KEPT:])
         mine.said = "" if passed else next(iter(last.message.splitlines()), last.verdict)
         where = next((f["where"].get("line") for f in last.findings if f["where"].get("line")), 0)
         mine.line = 0 if passed else where or _line_of(mine.said)
@@ -78,7 +88,7 @@ def digest_of(text: str, step: int) -> str:
 def is_clean(record: Record, text: str, step: int) -> bool:
     """Whether the step as it stands passed all of its runs without a remark."""
     found = record.steps.get(step)
-    return found is not None and found.state == "clean" and found.text == digest_of(text, step)
+    return found is not None and found.state_of(digest_of(text, step)) == "clean"
 
 
 def first_unfinished(record: Record, text: str) -> int | None:

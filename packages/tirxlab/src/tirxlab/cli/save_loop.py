@@ -67,6 +67,8 @@ def once(runner: Runner, path: Path, text: str, step: int | None, jobs_of: Calla
     record.note(step, text, done)
     record.save()
     say(step, done, len(jobs), seconds)
+    if done[-1].passed:
+        output().print(outcome_view.what_next(text, done), markup=False)
 
 
 def say(step: int, done: list[Outcome], planned: int, seconds: float) -> None:

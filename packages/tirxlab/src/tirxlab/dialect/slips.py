@@ -28,9 +28,9 @@ def slips(function, file: str) -> list[KernelError]:
         tree = ast.parse(textwrap.dedent("".join(lines)))
     except (OSError, SyntaxError):  # no source: TVM says so itself
         return []
-    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.stmt | ast.expr))
-    found = [(node.lineno, reason) for node in nodes if (reason := problem(node))]
-    return [KernelError(said, file, first + n - 1, lines[n - 1]) for n, said in sorted(found)]
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.stmt | ast.Call)]
+    found = sorted((node.lineno, reason) for node in nodes if (reason := problem(node)))
+    return [KernelError(said, file, first + n - 1, lines[n - 1]) for n, said in found]
 
 
 def problem(node: ast.AST) -> str:
@@ -39,11 +39,12 @@ def problem(node: ast.AST) -> str:
         return _without_effect(node.value)
     if isinstance(node, ast.While | ast.If):
         return TRY_WAIT if any(_calls(part, "try_wait") for part in ast.walk(node.test)) else ""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
+    if not isinstance(node, ast.Call):
+        return ""
+    if isinstance(node.func, ast.Name) and node.func.id == "print":
         return PRINT
-    if isinstance(node, ast.Call) and _calls(node, "printf"):
-        return F_STRING if any(isinstance(arg, ast.JoinedStr) for arg in node.args) else ""
-    return ""
+    formatted = any(isinstance(arg, ast.JoinedStr) for arg in node.args)
+    return F_STRING if formatted and _calls(node, "printf") else ""
 
 
 def _calls(node: ast.AST, name: str) -> bool:
