@@ -11,8 +11,6 @@ import typer
 from ptxsim.cli.common import EXIT, Bad, order_of
 from ptxsim.driver.telling import Teller, announce_compilation, say, worst
 
-_NO_PTX = "it holds no PTX: build it with `ptxsim nvcc`, or with -gencode arch=compute_90a,code=compute_90a"
-
 
 def command(
     context: typer.Context,

@@ -37,7 +37,6 @@ class RegisterAllocator:
         self.registers: dict[str, int] = {}
         self.predicates: dict[str, int] = {}  # special ones too: %is_explicit_cluster
         self.register_slots = 2  # SINK and CARRY; final after allocate()
-        self.last_use: dict[str, int] = {}  # register -> last position at which it must keep its value
         self.unset: dict[int, int] = {}  # slot of a register that may be read before it is written -> bits
         self.local_offsets, self.local_bytes = _local_layout(function)
         self._inner = {v.name for v in (*function.vars, *function.params)}
