@@ -71,6 +71,9 @@ APART = (
     ("less work once D is there", "test_judging.py", "wrong: the whole grid is run again on its own product"),
     ("step 4 in the places of 5 to 10", "test_grading.py", "a result that lacks what the step before has counts in part"),
     ("CUDA built by `exec`, a copied text behind it", "test_class.py", "listed as alike by what is built"),
+    ("hidden sizes kept by one step's code, said by another's", "test_leaks.py", "hidden sizes are built last, and nothing that is told is built in that process"),
+    ("which sizes are never drawn", "test_grading.py, test_leaks.py", "what is drawn does not depend on what is hidden"),
+    ("state declared behind a brace, a clock behind a carriage return", "test_grading.py", "refused from its PTX"),
 )  # fmt: skip
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from instructor.figures import layouts, numbers, runs, structure, tables
+from instructor.figures import charts, layouts, runs, structure, tables
 
 
 def figures() -> dict[str, Callable[[], str]]:
     """File name -> what makes its text."""
-    return layouts.FIGURES | numbers.FIGURES | runs.FIGURES | structure.FIGURES | tables.FIGURES
+    return layouts.FIGURES | charts.FIGURES | runs.FIGURES | structure.FIGURES | tables.FIGURES

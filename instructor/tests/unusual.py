@@ -150,7 +150,7 @@ def scheduler(start: str) -> Callable[[Text], Text]:
 
 def columns_first(texts: Text) -> Text:
     """The tiles are numbered along the columns."""
-    rows, columns = (re.search(rf"num_{x}_tiles=(.*),$", texts[1], re.M)[1] for x in "mn")
+    rows, columns = (re.search(rf"^ +num_{x}_tiles=(.*),$", texts[1], re.M)[1] for x in "mn")
     text = texts[1].replace(f"num_m_tiles={rows},", f"num_m_tiles={columns},", 1)
     text = text.replace(f"num_n_tiles={columns},", f"num_n_tiles={rows},", 1)
     swap = {"m_idx": "n_idx", "n_idx": "m_idx"}
@@ -187,7 +187,7 @@ CHOICES = (
     Choice("multiplier", "two-loaders", (7, 8), two_loaders),
     *(Choice("order", f"groups-of-{n}", (6, 7, 8, 9, 10), groups(n)) for n in (1, 16)),
     Choice("start", "backwards", (6, 7, 8), scheduler("SM_COUNT - 1 - bx")),
-    Choice("start", "scattered", (6, 7, 8), scheduler("bx * 37 % SM_COUNT")),
+    Choice("start", "scattered", (6, 7, 8), scheduler("bx * 35 % SM_COUNT")),
     Choice("start", "backwards", (9, 10), scheduler("SM_COUNT // CTA_GROUP - 1 - bx // CTA_GROUP")),
     Choice("start", "scattered", (9, 10), scheduler("bx // CTA_GROUP * 11 % (SM_COUNT // CTA_GROUP)")),
     Choice("numbering", "columns-first", (6, 7, 8, 9, 10), columns_first),

@@ -160,6 +160,14 @@ MISPLACED = (
         "The other three warps overwrite A and B without having waited.",
     ),
     _race(
+        "wait-by-one-warp-at-one-tile",
+        2,
+        {"size": (128, 128, 64)},
+        (guard("Tx.ptx.mbarrier.try_wait(mma_bar", "if warp_id == 0:"),),
+        "not waited for by warps 1-3: only warp 0 did",
+        "Nothing is overwritten where there is one K tile; the other three warps read TMEM too early.",
+    ),
+    _race(
         "wait-for-stage-0",
         8,
         EIGHT,

@@ -278,3 +278,11 @@ def test_every_exemption_is_needed():
     named = [base("ptxsim") / "ptxsim" / room for room in ROOMS] + [base("ptxsim") / file for file in FACE]
     named += [base(path.partition("/")[0]) / path for path in (*MAY_IMPORT_TVM, *APART)]
     assert (sorted(unused), [str(path) for path in named if not path.exists()]) == ([], [])
+
+
+def test_no_neighbour_of_a_script_shadows_the_standard_library():
+    """`python instructor/figures/findings.py` puts that folder first: a numbers.py there breaks numpy."""
+    files = [path for top in ("instructor", "research") for path in (ROOT / top).rglob("*.py")]
+    scripts = {path.parent for path in files if '__name__ == "__main__"' in path.read_text(encoding="utf-8")}
+    shadows = [path for path in files if path.parent in scripts and path.stem in sys.stdlib_module_names]
+    assert shadows == []

@@ -23,6 +23,12 @@ def test_named_files_exist(page):
     assert missing == []
 
 
+def test_the_handbooks_table_of_folders_names_those_that_are_there():
+    rows = re.findall(r"^\| (`[^|]+) \|", text_of(ROOT / "docs" / "handbook.md"), re.M)
+    folders = [name for row in rows for name in re.findall(r"`([\w./-]+/)`", row)]
+    assert "packages/ptxsim/" in folders and [name for name in folders if not (ROOT / name).is_dir()] == []
+
+
 def test_the_example_of_the_simulator_runs(capsys):
     space: dict = {}
     exec(re.search(r"```python\n(.*?)```", text_of(SIMULATOR), re.S).group(1), space)

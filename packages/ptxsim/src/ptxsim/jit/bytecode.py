@@ -26,7 +26,7 @@ class Column(IntEnum):
     SRC2 = 4
     SRC3 = 5
     GUARD = 6  # code of the guard predicate: 2 * slot + negated
-    IMM = 7  # BRA: row of the target; COLD: number of the operation; else the offset of an address
+    IMM = 7  # BRA: row of the target; COLD: number of the operation; CALL: its address; else an offset
     DST1 = 8  # slot of the second destination
     REJOIN = 9  # BRA, BRX: row at which the lanes of a branch meet again
     SRC4 = 10
@@ -73,6 +73,7 @@ class Operation(IntEnum):
     COLD = 6  # a scalar operation that is compiled on first use
     LD = 7
     ST = 8
+    CALL = 9  # what was COLD, since it is compiled
 
 
 class SplitColumn(IntEnum):

@@ -147,6 +147,12 @@ def cold_operation(op: ScalarOp) -> Callable:
     ).cold
 
 
+def cold_address(op: ScalarOp) -> int:
+    """Of its machine code, for `call_operation`."""
+    (done,) = cold_operation(op).overloads.values()  # type: ignore[attr-defined]  # a Dispatcher
+    return done.library.get_pointer_to_function(done.fndesc.llvm_cfunc_wrapper_name)
+
+
 def operation_lines(op: ScalarOp) -> list[str]:
     """Numba statements for one operation: operands named in the row at address `row`, lanes in mask `m`."""
     values = "abcdefgh"

@@ -59,6 +59,18 @@ def pointer(typingctx, address):
 
 
 @intrinsic
+def call_operation(typingctx, address, row, m, registers, predicates):
+    """Calls the machine code of one scalar operation (codegen.cold_address)."""
+
+    def codegen(context, builder, signature, args):
+        kind = ir.FunctionType(ir.VoidType(), [ir.IntType(64)] * 4)
+        builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.uint64, types.int64, types.uint64, types.uint64), codegen
+
+
+@intrinsic
 def column(typingctx, row, number):
     """int64 number `number` of the bytecode row at address `row`."""
 

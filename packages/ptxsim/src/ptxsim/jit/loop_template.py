@@ -119,6 +119,10 @@ def run_split(control):
                 reason = REASON_FAULT
                 break
             continue
+        elif op == CALL:
+            call_operation(c[IMM], row, m, registers, predicates)
+            pc += 1
+            continue
         elif op == UNIT or op == COLD:
             form = c[UNIT_FORM]
             if m == 0 or (form == ONLY_OBSERVED and not observed and op == UNIT):

@@ -15,7 +15,7 @@ import numpy as np
 from ptxsim.events.bus import SILENT, Bus, Silent
 from ptxsim.isa.operands import UNSET
 from ptxsim.jit import bytecode
-from ptxsim.jit.codegen import cold_operation
+from ptxsim.jit.codegen import cold_address
 from ptxsim.machine.async_queue import Engine
 from ptxsim.machine.batch_scheduler import POLL_WORK, POLLS, BatchScheduler
 from ptxsim.machine.choices import choices
@@ -332,15 +332,13 @@ class Cluster:
                 self.queue.append(g)
 
     def _cold(self, g: int) -> None:
-        row = int(self.split_table[g, bytecode.SP_PC])
-        control, w = self.control, g // 32
-        cold_operation(self.program.cold[int(self.program.code[row, bytecode.IMM])])(
-            int(control[bytecode.CODE_PTR]) + row * bytecode.ROW_BYTES,
-            int(control[bytecode.UNIT_MASK]),
-            int(control[bytecode.R_PTR]) + w * int(control[bytecode.R_STRIDE]),
-            int(control[bytecode.P_PTR]) + w * int(control[bytecode.P_STRIDE]),
-        )
-        self.split_table[g, bytecode.SP_PC] = row + 1
+        """Compiles the operation at which a split stands; from now on the main loop calls it."""
+        code = self.program.code
+        number = int(code[int(self.split_table[g, bytecode.SP_PC]), bytecode.IMM])
+        same = (code[:, bytecode.OP] == bytecode.COLD) & (code[:, bytecode.IMM] == number)
+        code[same, bytecode.IMM] = cold_address(self.program.cold[number])
+        code[same, bytecode.OP] = bytecode.CALL
+        self.control[bytecode.EXECUTED] -= 1  # it counts when it is done
 
     def tell_log(self, end: int) -> None:
         """Tells observers of the accesses in the log up to row `end`."""

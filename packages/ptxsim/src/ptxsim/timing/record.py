@@ -96,7 +96,7 @@ def _stepping(cluster, recorder: TapeRecorder):
                 control[bytecode.LOG_USED] = 0
             elif kind == bytecode.UNIT:
                 recorder.unit(warp, row)
-            elif kind != bytecode.JOIN:
+            elif kind != bytecode.JOIN and reason != bytecode.REASON_COLD:
                 recorder.plain(warp, row)
         control[bytecode.BUDGET] = budget
         return reason

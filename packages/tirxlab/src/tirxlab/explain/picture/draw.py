@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tirxlab.explain.picture.facts import Agent, Barrier, Block, Structure
-from tirxlab.explain.picture.svg import SERIES, document, line, rect, text
+from tirxlab.explain.picture.svg import SERIES, document, line, rect, squares, text
 from tirxlab.explain.picture.tiles import CELL
 
 WIDTH = 860
@@ -54,19 +54,22 @@ def tile_panel(
     ]
     parts += [line(0, 20 + i * cell, columns * cell, 20 + i * cell, "white") for i in range(1, rows)]
     parts += [line(i * cell, 20, i * cell, 20 + rows * cell, "white") for i in range(1, columns)]
-    framed = []
+    framed, said_in = [], []
+    looks: dict[tuple, list] = {}
     for (row, column), number in np.ndenumerate(owner):
         if number < 0:
             continue
         x, y = column * cell, 20 + row * cell
         mine = number == chosen and len(np.unique(owner)) > 1
-        parts.append(rect(x, y, cell, cell, SERIES[number % len(SERIES)], opacity=0.8 if mine else 0.4))
+        looks.setdefault((SERIES[number % len(SERIES)], 0.8 if mine else 0.4), []).append((x, y))
         placed = mine and (row, column) in order
         said = f"{order.index((row, column)) + 1}." if placed else number
-        parts.append(text(x + cell / 2, y + cell / 2 + 3, said, min(12, cell * 0.5), "middle", bold=placed))
+        middle = x + cell / 2, y + cell / 2 + 3
+        said_in.append(text(*middle, said, min(12, cell * 0.5), "middle", bold=placed))
         if mine:
             framed.append(rect(x + 0.7, y + 0.7, cell - 1.4, cell - 1.4, "none", "ink", width=1.6))
     remark = tile_remark(owner, what, chosen if framed else -1, bool(order))
+    parts += [squares(corners, cell, *look) for look, corners in looks.items()] + said_in
     parts += [*framed, text(0, 34 + rows * cell, remark, 8.5, fill="grey")]
     said = max(6.1 * len(title), 5.2 * len(remark))  # in the widths of the two fonts
     return max(columns * cell, said), rows * cell + 40, parts
