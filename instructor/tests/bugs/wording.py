@@ -243,6 +243,15 @@ PLACES = (
         why="bx counts rows of tiles.",
     ),
     Bug(
+        "k-loop-one-too-far",
+        2,
+        SINGLE,
+        (replace("range(K_TILES)", "range(K_TILES + 1)"),),
+        kind="out-of-bounds",
+        names="A[127, 64] or A[128, 0], and A is 128 x 64",
+        why="The columns behind the last run on into the next row; behind the last row there is none.",
+    ),
+    Bug(
         "tile-column-not-scaled",
         3,
         (256, 256, 64),

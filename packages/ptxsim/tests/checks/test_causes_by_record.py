@@ -7,6 +7,7 @@ import pytest
 from ptxsim.checks.barrier_history import BarrierHistory, Signals, Waits
 from ptxsim.checks.diagnosis.running_ahead import _count
 from ptxsim.isa.address_map import SHARED_START
+from ptxsim.machine.global_memory import _past
 from ptxsim.report.findings import Reporter
 
 
@@ -42,3 +43,22 @@ def test_the_count_is_blamed_only_where_it_is_wrong(count, threads, arrivals, wa
 def test_a_slot_behind_an_array_is_named_as_one(offset, name):
     reporter = Reporter([("full", "uint64", SHARED_START, 16)])
     assert reporter.shared_name(SHARED_START + offset) == name
+
+
+@pytest.mark.parametrize(
+    ("offset", "text"),
+    [(16, "A + 16 B"), (1536, "D + 512 B"), (2048, "shared memory + 2048 B, just past the end of D"),
+     (2112, "shared memory + 2112 B, 64 B past the end of D")],
+)  # fmt: skip
+def test_who_leaves_shared_memory_is_told_which_buffer_was_the_last(offset, text):
+    reporter = Reporter([("A", "float16", SHARED_START, 1024), ("D", "float16", SHARED_START + 1024, 1024)])
+    assert reporter._address_text(SHARED_START + offset, False) == text
+
+
+@pytest.mark.parametrize(
+    ("over", "straddles", "text"),
+    [(0, False, "row 128 of A, which has 128 rows"), (128, True, "row 129 of A, which has 128 rows"),
+     (0, True, "A[127, 64] or A[128, 0], and A is 128 x 64"), (6, True, "A[127, 67] or A[128, 3], and")],
+)  # fmt: skip
+def test_columns_behind_the_last_row_are_a_rival_where_a_part_is_inside(over, straddles, text):
+    assert _past("A", over, straddles, (128, 64), 2).startswith(text)

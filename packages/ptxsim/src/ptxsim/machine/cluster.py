@@ -355,6 +355,7 @@ class Cluster:
             int(control[bytecode.FIRST_KIND]),
             int(control[bytecode.FAULT_ADDRESS]),
             int(control[bytecode.FAULTS]),
+            split.mask.bit_count(),
         )
         control[bytecode.FAULTS] = 0
 

@@ -96,8 +96,10 @@ class GlobalMemory:
         start = address - self.rows[i][0]
         return self.arrays[i][start : start + size]
 
-    def describe(self, address: int) -> str:
-        """`A + 4096 B`, or the nearest buffer and by how much the address misses it."""
+    def describe(self, address: int, straddles: bool = False) -> str:
+        """`A + 4096 B`, or the nearest buffer and by how much the address misses it. straddles: other
+        lanes of the access are inside.
+        """
         best = None
         rows = zip(self.rows, self.names, self.shapes, strict=True)
         for (base, end, _, logged), name, shape in rows:
@@ -105,7 +107,11 @@ class GlobalMemory:
                 return f"{name} + {address - base} B"
             distance = base - address if address < base else address - end
             if logged and distance < SEGMENT_ALIGN and (best is None or distance < best[0]):
-                side = f"{distance} B before {name}" if address < base else _past(name, distance, *shape)
+                side = (
+                    f"{distance} B before {name}"
+                    if address < base
+                    else _past(name, distance, straddles, *shape)
+                )
                 best = (distance, side)
         return best[1] if best else f"address 0x{address & (2**64 - 1):x}, which no buffer holds"
 
@@ -128,11 +134,17 @@ class Before:
         return all(np.array_equal(old, new) for old, new in pairs)
 
 
-def _past(name: str, distance: int, shape: tuple[int, ...], size: int) -> str:
-    """`row 384 of A, which has 384 rows`; in bytes where the array is no matrix."""
+def _past(name: str, distance: int, straddles: bool, shape: tuple[int, ...], size: int) -> str:
+    """`row 384 of A, which has 384 rows`; in bytes where the array is no matrix. Where a part of the access
+    is inside, and this less than a row behind, it may as well be columns that run on behind the last row.
+    """
     where = f"{distance} B past the end" if distance else "just past the end"
     if len(shape) != 2 or not shape[1]:
         return f"{where} of {name}"
+    (rows, columns), over = shape, distance // size
+    if straddles and over < columns:
+        places = f"{name}[{rows - 1}, {columns + over}] or {name}[{rows}, {over}]"
+        return f"{places}, and {name} is {rows} x {columns} ({where})"
     return f"row {shape[0] + distance // (shape[1] * size)} of {name}, which has {shape[0]} rows ({where})"
 
 

@@ -263,13 +263,15 @@ class Reporter:
         """Whether a window offset lies in a buffer that has a name."""
         return any(start <= offset < start + size for _, _, start, size in self.names)
 
-    def fault(self, where, code: int, address: int, lanes: int) -> None:
-        """An access that left its memory. where: Location of the first of the `lanes` that do."""
+    def fault(self, where, code: int, address: int, lanes: int, of: int = 0) -> None:
+        """An access that left its memory. where: Location of the first of the `lanes` that do; `of` so many
+        lanes that execute it, where that is known.
+        """
         kind, text, hint = _FAULTS[code]
         what = _ACCESS.get(where.instr.op, where.instr.op)
         inside = is_shared(address) or 0 <= address <= WINDOW_MASK
         who = "" if inside else f" by CTA {where.cluster.cta_ids[where.cta]}"
-        message = f"{what} {text}{who}: {self._address_text(address)}"
+        message = f"{what} {text}{who}: {self._address_text(address, of > lanes)}"
         self.add(kind, "error", message, hint, where, key=code, lanes=lanes)
 
     def _outside_shared(self, offset: int) -> str:
@@ -282,10 +284,10 @@ class Reporter:
         missed = f"{offset - end} B past the end" if offset > end else "just past the end"
         return f"{text}, {missed} of {name}"
 
-    def _address_text(self, address: int) -> str:
+    def _address_text(self, address: int, straddles: bool) -> str:
         if is_shared(address) or 0 <= address <= WINDOW_MASK:
             return self._outside_shared(shared_place(address)[1])
-        return self.memory.describe(address) if self.memory else hex(address)
+        return self.memory.describe(address, straddles) if self.memory else hex(address)
 
 
 def lanes_text(mask: int) -> str:

@@ -136,10 +136,11 @@ def _not_waited_for(races, pair: Pair, place: tuple[int, int]) -> Edge:
     if freed and place in _never_waited_for(races):
         return edge("freed", name=name)
     text = f"{name} was not waited for"
-    if first.by is None or place not in _own_signals(races, pair.second) - _own_signals(races, first):
+    warp = _warp(races, first)
+    if warp is None or place not in _own_signals(races, pair.second) - _own_signals(races, first):
         return Edge(_cause(pair), text)
     reads = (first.verb, pair.second.verb) == ("read", "write")
-    return Edge(CAUSES["not-ready" if reads else "not-free"], text, (_warp(races, first), first.row))
+    return Edge(CAUSES["not-ready" if reads else "not-free"], text, (warp, first.row))
 
 
 def _early(races, pair: Pair) -> Edge | None:

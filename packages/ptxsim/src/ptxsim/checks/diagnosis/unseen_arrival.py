@@ -62,11 +62,10 @@ def _warpgroup(races, writer, reader) -> str:
     agents = np.unique(last[(last & ROW_MASK) == writer.row] >> AGENT_SHIFT)
     warps = {races.clocks.warp_of(int(a)) for a in agents} | {_warp(races, writer), _warp(races, reader)}
     per_cta = races.cluster.warps_per_cta
-    groups = {None if w is None else (w // per_cta, w % per_cta // 4) for w in warps}
-    if per_cta <= 4 or per_cta % 4 or len(groups) != 1 or None in groups:
+    groups = {(w // per_cta, w % per_cta // 4) for w in warps if w is not None}
+    if per_cta <= 4 or per_cta % 4 or len(groups) != 1 or None in warps:
         return ""
-    ((_, group),) = groups
-    return f"WG{group}"
+    return f"WG{groups.pop()[1]}"
 
 
 def passed_at_once(races, pair: Pair, places: list, name_of) -> Edge | None:
