@@ -46,7 +46,8 @@ def _post_dominators(blocks: list[Block]) -> None:
     """Sets Block.post. A way into a loop without an exit does not count for the blocks before it: lanes
     outside wait for those that come back.
     """
-    post, heads = _solved([block.next for block in blocks]), {}
+    heads: dict[int, int] = {}
+    post = _solved([block.next for block in blocks])
     if len(post) <= len(blocks):  # EXIT is one of them: some block has no way out
         leads, heads = _with_ways_out(blocks)
         post = _solved(leads) | post
@@ -75,7 +76,8 @@ def _with_ways_out(blocks: list[Block]) -> tuple[list[list[int]], dict[int, int]
     own that also leads to the exit: lanes that part inside the loop meet at its head, whichever jump they
     take. And the head that each such node stands for.
     """
-    leads, heads = [list(block.next) for block in blocks], {}
+    heads: dict[int, int] = {}
+    leads = [list(block.next) for block in blocks]
     while True:
         inside = set(range(len(blocks))) - set(reverse_postorder(EXIT, _reversed(leads)))
         if not inside:
