@@ -9,7 +9,9 @@ def _ids(text: str) -> frozenset[str]:
 
 # family -> ids of causes that talk of it, and so would lead to its repair
 FAMILIES: dict[str, frozenset[str]] = {
-    "count": _ids("ahead ahead-count arrivals left-open left-over one-cta partial shared-id too-many"),
+    "count": _ids(
+        "ahead ahead-count announced-apart arrivals left-open left-over one-cta partial shared-id too-many"
+    ),
     "phase": _ids(
         "again again-ahead flipped-early fresh fresh-read fresh-wait missed nobody-starts not-flipped "
         "parity stale"
@@ -18,15 +20,15 @@ FAMILIES: dict[str, frozenset[str]] = {
     "buffer": _ids("buffer"),
     "loop": _ids(
         "ahead ahead-arrives ahead-rounds ended ended-once endless endless-wait grid incomplete-output "
-        "unseen-load"
+        "role-ended unseen-load"
     ),
-    "bytes": _ids("bytes bytes-announced bytes-only"),
+    "bytes": _ids("announced-apart bytes bytes-announced bytes-only"),
     "wait": _ids(
         "ahead-unwaited arrives-again early freed missed not-free not-ready others-waited unseen-load"
     ),
     "signal": _ids("by-thread bytes-only early ended-once left-open partial silent"),
     "fence": _ids("copy-fence init-fence proxy-fence tcgen05-fence"),
-    "sync": _ids("early early-exit init-order no-sync not-free not-ready others-waited sync"),
+    "sync": _ids("early early-exit init-order no-group-sync no-sync not-free not-ready others-waited sync"),
 }
 # Repairs that somebody would try at once: as advice for another family they lead astray.
 SPECIFIC = ("count", "phase", "slot", "buffer", "loop", "bytes")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import waits
 import wording
 from corpus import Bug, build_bug, matches, replace, run_bug
 
@@ -26,6 +27,16 @@ def test_a_role_that_never_leaves_its_loop_holds_its_own_warp_only():
     (found,) = run_bug(bug, build_bug(bug)).findings
     assert found.kind == "deadlock"
     assert "WG0, WG1 warps 0-2" in found.message and "224 of 256 threads arrived" in found.message
+
+
+def test_who_overwrites_is_the_one_to_wait_though_it_came_first():
+    bug = next(b for b in waits.DROPPED if b.name == "no-wait-ld2mma")
+    artifact = build_bug(bug)
+    races = [f for f in run_bug(bug, artifact, "program").findings if f.kind == "race"]
+    assert {f.evidence["first"]["kind"] for f in races} == {"mma", "ld"}  # either of the two came first
+    for found in races:
+        assert found.evidence["cause"] == "not-free" and "ld2mma[0] was not waited for" in found.message
+        assert "Tx.gemm_async(" in artifact.source["text"].splitlines()[found.where["line"] - 1]
 
 
 def test_tma_boxes_are_told_as_slices_rows_first():

@@ -6,7 +6,7 @@ Each is a Bug, what the hint must say, and the statement that the finding must p
 from __future__ import annotations
 
 from barriers import EIGHT, EIGHT_OF_PAIR, ONE_TILE
-from corpus import Bug, after, drop, replace
+from corpus import Bug, after, drop, head, replace, unwrap
 from memory import SINGLE
 
 _WAIT = "Tx.ptx.mbarrier.try_wait(mma_bar.ptr_to([0]), "
@@ -71,6 +71,38 @@ WAITS = (
         why="Four stages are more than the K tiles: the wait that never ends is one that nobody signals.",
     ),
     Bug(
+        "next-tile-forgotten-in-one-loop-of-all-warps",
+        6,
+        (256, 384, 64),
+        (drop("tile_scheduler.next_tile()"),),
+        kind="deadlock",
+        names="warps 0, 1, 2, 3 never leave the loop at",
+        why="The loop over tiles stores its first tile forever.",
+    ),
+    Bug(
+        "elected-under-a-test-of-the-lane",
+        4,
+        ONE_TILE,
+        (
+            replace(
+                "if warp_id == 0:\n                with Tx.thread",
+                "if lane_id == 0:\n                with Tx.thread",
+            ),
+        ),
+        kind="deadlock",
+        names="waits for lanes 1-31 of its warp at elect_sync, which do not come there",
+        why="elect_sync waits for the whole warp.",
+    ),
+    Bug(
+        "no-warpgroup-sync-before-the-store",
+        7,
+        **EIGHT,
+        edits=(drop("Tx.cuda.warpgroup_sync(1)"),),
+        kind="race",
+        names="and no barrier of WG0 stands between",
+        why="The store starts when its own thread has written.",
+    ),
+    Bug(
         "both-ctas-announce-all-bytes",
         9,
         **EIGHT_OF_PAIR,
@@ -97,6 +129,61 @@ WAITS = (
         kind="mbarrier",
         names="CTA 0 and CTA 1 arrive on it at line",
         why="The sum is right, the count is not: init(1), and two arrive.",
+    ),
+    Bug(
+        "each-cta-announces-at-its-own-barrier",
+        9,
+        **EIGHT_OF_PAIR,
+        edits=(replace("if cbx == 0:\n                    tma2mma_cta0.arrive", "tma2mma.arrive"),),
+        kind="mbarrier",
+        names="CTA 1 announces bytes at its own tma2mma[0], where no copy reports and nobody waits",
+        why="All copies report to CTA 0: its barrier alone expects bytes.",
+    ),
+    Bug(
+        "both-ctas-multiply",
+        9,
+        **EIGHT_OF_PAIR,
+        edits=(unwrap("if cbx == 0:", nth=1),),
+        kind="deadlock",
+        names="CTA 1 runs the loop with the MMAs of the pair",
+        why="One MMA computes for both CTAs, and CTA 0 issues it.",
+    ),
+    Bug(
+        "two-roles-in-one-warp",
+        7,
+        (256, 384, 64),
+        edits=(replace("if warp_id == 3:", "if warp_id == 0:"),),
+        kind="deadlock",
+        names="WG1 warp 0 lane 0, which would signal it",
+        why="The loads use up the tiles: the loop with the MMAs finds none.",
+    ),
+    Bug(
+        "roles-in-both-warpgroups",
+        7,
+        (256, 384, 64),
+        edits=(unwrap("if wg_id == 1:"),),
+        kind="race",
+        names="threads 96 and 224 each issue this copy",
+        why="Warps 3 and 0 of either warpgroup load and multiply.",
+    ),
+    Bug(
+        "write-back-by-both-warpgroups",
+        7,
+        (256, 384, 64),
+        edits=(unwrap("if wg_id == 0:", nth=1),),
+        kind="collective",
+        names="lane 0 of WG1 warp 3 does not take part: it loads by TMA",
+        why="The warps that load and multiply come to the write-back, too.",
+    ),
+    Bug(
+        "every-thread-copies-the-tile",
+        1,
+        SINGLE,
+        (head("with Tx.cta():", "with Tx.thread():"),),
+        kind="race",
+        names="both write the same value, by the same statement",
+        why="128 copies of the same tile: right, and slow.",
+        severity="review",
     ),
     Bug(
         "write-back-not-yet-written",
@@ -197,6 +284,15 @@ REGISTERS = (
 GROUPS = (WAITS, PLACES, REGISTERS)
 
 HINTS = {  # name -> in the hint
+    "two-roles-in-one-warp": "one role a warp",
+    "roles-in-both-warpgroups": "of wg_id where there are several",
+    "write-back-by-both-warpgroups": "is there a test of wg_id",
+    "every-thread-copies-the-tile": "`with Tx.cta():` shares it",
+    "each-cta-announces-at-its-own-barrier": "if cbx == 0:",
+    "both-ctas-multiply": "if cbx == 0:",
+    "no-warpgroup-sync-before-the-store": "then warpgroup_sync(1)",
+    "next-tile-forgotten-in-one-loop-of-all-warps": "next_tile()",
+    "elected-under-a-test-of-the-lane": "if warp_id == ..",
     "parity-1-on-a-fresh-barrier": "phase 0",
     "no-sync-after-the-copies": "cta_sync()",
     "no-sync-after-the-k-loop": "cta_sync()",

@@ -211,6 +211,18 @@ def test_a_failed_kernel_leaves_nothing_behind(tmp_path):
         make_kernel(tmp_path, "Tx.copy(As[:, :], A[:, :])", decl=TILES, outer=OUTER)
 
 
+@pytest.mark.parametrize(
+    "first, end, fits", [(0, 64, True), (32, 64, True), (64, 128, False), (-8, 8, False)]
+)
+def test_a_constant_slice_lies_in_its_buffer(first, end, fits, tmp_path):
+    body = f"with Tx.cta():\n    Tx.copy(As[:, {first}:{end}], A[:, 0:{end - first}])"
+    if fits:
+        make_kernel(tmp_path, body, decl=TILES, outer=OUTER)
+        return
+    with pytest.raises(KernelError, match="of dimension 1 leaves As, which has 64 there"):
+        make_kernel(tmp_path, body, decl=TILES, outer=OUTER)
+
+
 def test_a_pointer_may_have_a_name(tmp_path):
     body = "p = bar.ptr_to([0])\nif warp_id == 0:\n    if lane_id == 0:\n        Tx.ptx.mbarrier.init(p, 1)"
     assert "mbarrier_init" in build(make_kernel(tmp_path, body, decl=BAR)).cuda

@@ -31,14 +31,31 @@ def test_lanes_meet_inside_a_loop_that_has_no_exit():
     # 0: head, if -> 2; 1: then; 2: join, if -> 4; 3: then; 4: jumps to 0
     targets, falls = {0: [2], 2: [4], 4: [0]}, {0: True, 2: True, 4: False}
     blocks = cfg.build_blocks(5, targets, falls)
-    assert [b.post for b in blocks] == [2, 2, 4, 4, cfg.EXIT]
+    assert [b.post for b in blocks] == [2, 2, 4, 4, 0]
     assert blocks[4].next == [0]
 
 
 def test_lanes_outside_wait_for_those_that_may_enter_a_loop_without_exit():
     # 0: if -> 3; 1: if -> 1 (inner loop); 2: jumps to 1; 3: leaves
     blocks = cfg.build_blocks(4, {0: [3], 1: [1], 2: [1], 3: []}, {0: True, 1: True, 2: False, 3: False})
-    assert blocks[1].post == 2 and blocks[0].post == 3
+    assert blocks[1].post == 1 and blocks[0].post == 3
+
+
+@pytest.mark.parametrize("jumps", range(1, 5))
+def test_lanes_that_jump_back_from_several_places_meet_at_the_head_of_the_loop(jumps):
+    # 0: enters; 1: head; then `jumps` conditional jumps to 1, and one without a condition
+    targets = {0: [1], **{b: [1] for b in range(2, jumps + 3)}}
+    blocks = cfg.build_blocks(jumps + 3, targets, {b: 0 < b < jumps + 2 for b in targets})
+    assert [b.post for b in blocks[1:]] == [1] * (jumps + 1) and len(blocks) == jumps + 2
+
+
+def test_an_elected_lane_and_its_warp_go_round_a_loop_without_exit_together():
+    turn = "elect.sync %r0|%p, -1; @!%p bra ROUND; add.u32 %x1, %x1, 1; bra.uni ROUND;"
+    ptx = register_kernel(f"mov.u32 %x1, 0; ROUND: {turn}", 1, 1)
+    result = ptxsim.load(ptx).launch(
+        "k", grid=1, block=32, args=[np.zeros(32, np.uint32), np.zeros(32, np.uint32)], max_instructions=5000
+    )
+    assert {f.evidence["cause"] for f in result.findings} == {"endless"}
 
 
 def test_an_endless_role_does_not_part_the_lanes_of_another_warp():

@@ -215,6 +215,21 @@ AT_BARRIERS = (
         text="{who} arrive on it at line {line}, but it has init({count})",
     ),
     Cause(
+        "announced-apart",
+        180,
+        "the CTA whose barrier counts the bytes of all copies announces them, alone: test the rank",
+        text="CTA {mine} announces bytes at its own {name}, where no copy reports and nobody waits; the "
+        "copies report to the {name} of CTA {theirs}, which announces them, too",
+    ),
+    Cause(
+        "both-multiply",
+        185,
+        "with cta_group::2 one CTA of the pair waits for the operands and issues the MMAs, for both: test "
+        "the rank around that loop",
+        text="{waits} for {name}, which nobody ever signals: CTA {mine} runs the loop with the MMAs of the "
+        "pair (cta_group::2), as CTA {theirs} does",
+    ),
+    Cause(
         "misrouted",
         185,
         "look at the index of the barrier, at the CTA's rank, and at the multicast mask (one bit "
@@ -226,6 +241,14 @@ AT_BARRIERS = (
         185,
         "the arrive, commit or load for it is missing, or under a condition that no thread meets",
         text="nobody signals {name}: {waits} for its phase {phase}, 0/{expected} arrived",
+    ),
+    Cause(
+        "role-ended",
+        185,
+        "one role a warp: who runs two loops over the same work, one after the other, finds nothing left for "
+        "the second",
+        text="{waits} for phase {phase} of {name}: {who}, which would signal it ({line}), has issued other "
+        "work before ({other}) and left without coming there",
     ),
     Cause(
         "ahead-unwaited",

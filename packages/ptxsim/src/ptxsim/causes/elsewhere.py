@@ -39,6 +39,13 @@ ELSEWHERE = (
         "all 32 lanes must execute it: no elect.sync, lane or divergent guard around it",
     ),
     Cause(
+        "two-roles",
+        10,
+        "lanes that loop in a role of their own come to no work of the whole warp: a condition on the"
+        " warpgroup and the warp keeps roles apart",
+        text="{what}: it {does} ({line}), in a role of its own",
+    ),
+    Cause(
         "left-over",
         20,
         "who arrives again (bar.arrive), or uses the id of others, waits first for who was there before",
@@ -67,6 +74,13 @@ ELSEWHERE = (
         "lanes",
         100,
         "all lanes named by the instruction must come to it: no divergent guard around it",
+        text="{waits} for {wants}, which {others}",
+    ),
+    Cause(
+        "elect",
+        100,
+        "elect.sync elects one lane of a warp that is all there: a condition on the warp may stand around "
+        "it, none on the lane",
         text="{waits} for {wants}, which {others}",
     ),
     Cause(
@@ -109,6 +123,14 @@ ELSEWHERE = (
         text="threads write, the {unit} reads, and no bar.sync 0 stands between",
     ),
     Cause(
+        "no-group-sync",
+        170,
+        "who writes for the tensor core or TMA: fence.proxy.async by every thread that writes, then"
+        " a barrier of these warps alone (bar.sync id, count), then the MMA or the store; bar.sync 0 would"
+        " wait for warps with other roles, too",
+        text="threads write, the {unit} reads, and no barrier of {group} stands between",
+    ),
+    Cause(
         "early",
         170,
         "hand a buffer back (arrive) only after the last read of it (for TMEM, tcgen05.wait::ld)",
@@ -123,6 +145,12 @@ ELSEWHERE = (
         "same-row",
         170,
         "each thread stores a row of its own: does the row depend on the warp as well as on the lane?",
+    ),
+    Cause(
+        "all-write",
+        230,
+        "one thread writes it, or each thread a part of its own",
+        text="no barrier between them, but both write the same value, by the same statement",
     ),
     Cause(
         "unset",

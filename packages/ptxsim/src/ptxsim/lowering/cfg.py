@@ -46,11 +46,13 @@ def _post_dominators(blocks: list[Block]) -> None:
     """Sets Block.post. A way into a loop without an exit does not count for the blocks before it: lanes
     outside wait for those that come back.
     """
-    post = _solved([block.next for block in blocks])
+    post, heads = _solved([block.next for block in blocks]), {}
     if len(post) <= len(blocks):  # EXIT is one of them: some block has no way out
-        post = _solved(_with_ways_out(blocks)) | post
+        leads, heads = _with_ways_out(blocks)
+        post = _solved(leads) | post
     for b, block in enumerate(blocks):
-        block.post = post.get(b, EXIT)
+        meet = post.get(b, EXIT)
+        block.post = heads.get(meet, meet)
 
 
 def _solved(leads: list[list[int]]) -> dict[int, int]:
@@ -68,16 +70,21 @@ def _reversed(leads: list[list[int]]) -> dict[int, list[int]]:
     return back
 
 
-def _with_ways_out(blocks: list[Block]) -> list[list[int]]:
-    """Successors of each block, where the last jump back of a loop without an exit also leads to the exit: so
-    branches inside the loop have a place where lanes meet again.
+def _with_ways_out(blocks: list[Block]) -> tuple[list[list[int]], dict[int, int]]:
+    """Successors of each block, where the jumps back to the head of a loop without an exit pass a node of its
+    own that also leads to the exit: lanes that part inside the loop meet at its head, whichever jump they
+    take. And the head that each such node stands for.
     """
-    leads = [list(block.next) for block in blocks]
+    leads, heads = [list(block.next) for block in blocks], {}
     while True:
         inside = set(range(len(blocks))) - set(reverse_postorder(EXIT, _reversed(leads)))
         if not inside:
-            return leads
-        leads[max(b for b in inside if min(leads[b]) <= b)].append(EXIT)
+            return leads, heads
+        head = min(leads[max(b for b in inside if min(leads[b]) <= b)])
+        heads[len(leads)] = head
+        for b in range(head, len(blocks)):
+            leads[b] = [len(leads) if s == head else s for s in leads[b]]
+        leads.append([head, EXIT])
 
 
 def reverse_postorder(root: int, leads) -> list[int]:

@@ -130,10 +130,16 @@ def polls(cluster, rounds: Rounds) -> bool:
 
 
 def report(cluster, rounds: Rounds, proven: bool) -> Finding:
-    """The finding: which warps go round in which loop. Not proven: the run was only given up."""
+    """The finding: which warps go round in which loop. Not proven: the run was only given up, unless the
+    program's text has no way out of that loop.
+    """
     names, loops = _loops(cluster, rounds.rows())
-    if proven:
-        message = f"{names} never leave {loops}: every time round, the cluster is in the same state again"
+    never = "never leaves" if names.startswith("warp ") else "never leave"
+    shut = any(loop_without_end(cluster.program, first) for first, _ in rounds.rows().values())
+    if not proven and shut:
+        message = f"{names} {never} {loops}: no jump leads out of it"
+    elif proven:
+        message = f"{names} {never} {loops}: every time round, the cluster is in the same state again"
     elif rounds.same_tiles():
         tiles = f"{rounds.known_copies} tensor copies in a row were of the same {len(rounds.copied)} tiles"
         tiles += " or outside of their tensors"
@@ -145,7 +151,7 @@ def report(cluster, rounds: Rounds, proven: bool) -> Finding:
         )
     hint = cluster.reporter.hints.hint(CAUSES["endless"])
     where, evidence = _where(cluster, rounds.rows()), {"cause": "endless"}
-    return Finding("deadlock", "error" if proven else "incomplete", message, hint, where, evidence)
+    return Finding("deadlock", "error" if proven or shut else "incomplete", message, hint, where, evidence)
 
 
 def _loops(cluster, rows: dict[int, tuple[int, int]]) -> tuple[str, str]:
@@ -154,12 +160,17 @@ def _loops(cluster, rows: dict[int, tuple[int, int]]) -> tuple[str, str]:
     heads = [loop_around(program, *span) for span in rows.values()] or [(0, len(program.code) - 1)]
     first, last = min(h[0] for h in heads), max(h[1] for h in heads)
     lines = [program.instrs[row] for row in range(first, last + 1) if program.instrs[row] is not None]
-    warps = sorted({w % cluster.warps_per_cta for w in rows})
+    warps = sorted({w % cluster.warps_per_cta for w in {*rows, *_waiting(cluster, first, last)}})
     names = f"warp{'s' * (len(warps) > 1)} {', '.join(map(str, warps))}" if warps else "threads"
     sourced = [i for i in lines if i.src is not None] or lines
     low, high = (pick(sourced, key=lambda i: i.src or i.line) for pick in (min, max))
     begin, end = reporter.line_text(low), reporter.line_text(high)
     return names, f"the loop at {begin}" + (f" to {end.rpartition(':')[2]}" if end != begin else "")
+
+
+def _waiting(cluster, first: int, last: int) -> set[int]:
+    """Warps that wait between two rows."""
+    return {g // 32 for g in cluster.waits if first <= cluster.splits[g].row <= last}
 
 
 def loop_around(program, first: int, last: int) -> tuple[int, int]:
@@ -193,12 +204,15 @@ def loop_without_end(program, row: int) -> tuple[int, int] | None:
 
 
 def _where(cluster, rows: dict[int, tuple[int, int]]) -> dict:
-    """The place of the first warp that goes round: the head of its loop."""
+    """The place of the first warp that goes round: the first row of its loop that has a line of its own."""
     if not rows:
         return {}
     w, span = min(rows.items())
-    head = loop_around(cluster.program, *span)[0]
-    row = next(r for r in range(head, len(cluster.program.instrs)) if cluster.program.instrs[r] is not None)
+    head, last = loop_around(cluster.program, *span)
+    instrs = cluster.program.instrs
+    known = [r for r in range(head, last + 1) if instrs[r] is not None]
+    before = instrs[head - 1].src if head and instrs[head - 1] is not None else None
+    row = next((r for r in known if instrs[r].src != before), known[0])
     return {
         **cluster.reporter.row_place(cluster, w // cluster.warps_per_cta, row),
         "warp": w % cluster.warps_per_cta,

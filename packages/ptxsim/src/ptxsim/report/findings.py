@@ -272,9 +272,19 @@ class Reporter:
         message = f"{what} {text}{who}: {self._address_text(address)}"
         self.add(kind, "error", message, hint, where, key=code, lanes=lanes)
 
+    def _outside_shared(self, offset: int) -> str:
+        """Its name; behind the last buffer, also by how much it misses that one."""
+        text = self.shared_name(offset)
+        before = [(start + size, name) for name, _, start, size in self.names if start + size <= offset]
+        if self.knows(offset) or not before or any(start > offset for _, _, start, _ in self.names):
+            return text
+        end, name = max(before)
+        missed = f"{offset - end} B past the end" if offset > end else "just past the end"
+        return f"{text}, {missed} of {name}"
+
     def _address_text(self, address: int) -> str:
         if is_shared(address) or 0 <= address <= WINDOW_MASK:
-            return self.shared_name(shared_place(address)[1])
+            return self._outside_shared(shared_place(address)[1])
         return self.memory.describe(address) if self.memory else hex(address)
 
 

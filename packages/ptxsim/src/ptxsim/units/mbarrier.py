@@ -77,9 +77,8 @@ def apply_count_change(cluster, split, place: tuple[int, int], change, *numbers)
     except MBarrierError as error:
         name = cluster.reporter.shared_name(place[1])
         message = f"{name} of CTA {place[0]}: {error}"
-        cluster.reporter.add(
-            "mbarrier", "error", message, CAUSES["arrivals"], split, key=("count", place[1]), barrier=name
-        )
+        facts = {"key": ("count", place[1]), "barrier": name, "barrier_cta": place[0]}
+        cluster.reporter.add("mbarrier", "error", message, CAUSES["arrivals"], split, **facts)
     complete_if_ready(cluster, place)
 
 

@@ -16,7 +16,10 @@ _FRESH = (
     "which is for who waits for a free buffer"
 )
 _SLOT = "signal and wait for the same slot: the pipeline's stage, or the consumer's number, on both sides"
-_ONE = "elect one thread of one warp: a test of warp_id around the elected thread keeps the other warps out"
+_ONE = (
+    "elect one thread of one warp: a test of warp_id, and of wg_id where there are several, around the "
+    "elected thread keeps the other warps out"
+)
 _BYTES = (
     "the bytes given to arrive are the sum of all copies that signal this barrier in a phase: every buffer, "
     "bytes and not elements, and the loads of both CTAs where both report to one barrier"
@@ -56,8 +59,24 @@ OF_CAUSES = {
         "one CTA, or one turn of the scheduler, for each tile of the output: is the grid too large, or "
         "the number of tiles?"
     ),
+    "all-write": (
+        "each thread does the whole copy: `with Tx.cta():` shares it among the threads, and an elected thread"
+        " does it alone"
+    ),
+    "two-roles": (
+        "a warp that loads or multiplies comes to nothing else: is there a test of wg_id (and of warp_id) "
+        "around this code, and around that role?"
+    ),
+    "role-ended": (
+        "one role a warp: whoever loops over the tiles twice finds none left the second time. Is each role "
+        "under a warp_id of its own?"
+    ),
     "early-exit": (
         "end with cluster_sync(): no CTA may leave, or free TMEM, while its peer still works with it"
+    ),
+    "elect": (
+        "elect_sync elects one lane of a warp that is all there: put it under `if warp_id == ..`, not under a"
+        " test of lane_id"
     ),
     "alloc": "one warp of the CTA allocates, once: warp_id counts within a warpgroup, so name wg_id too",
     "pair": (
@@ -84,6 +103,10 @@ OF_CAUSES = {
         'who writes for the tensor core or TMA: fence.proxy_async("shared::cta") by every thread that '
         "writes, then cta_sync(), then the MMA or the store"
     ),
+    "no-group-sync": (
+        'who writes for the tensor core or TMA: fence.proxy_async("shared::cta") by every thread that '
+        "writes, then warpgroup_sync(1), then the MMA or the store (cta_sync would wait for the other roles)"
+    ),
     "slot": _SLOT,
     "ahead-slots": _SLOT,
     "shifted": _SLOT,
@@ -106,6 +129,14 @@ OF_CAUSES = {
     "one-cta": (
         "a barrier that init(1) counts for the whole cluster is arrived on by one of its CTAs: put the "
         "arrive under a condition on the CTA's rank, as in `if cbx == 0:`, or count both in init"
+    ),
+    "announced-apart": (
+        "both CTAs announce the bytes, and one barrier counts them: `if cbx == 0:` around the arrive with "
+        "bytes"
+    ),
+    "both-multiply": (
+        "with cta_group=2 one MMA computes for both CTAs: `if cbx == 0:` around the loop that waits for the"
+        " operands and multiplies"
     ),
     "misrouted": "look at the slot index, at cta_id, and at cta_mask (one bit per CTA that is to hear it)",
     "ahead-unwaited": (
@@ -148,6 +179,7 @@ HINTS = ptxsim.Hints(
     OF_CAUSES,
     {
         "bar.sync 0": "cta_sync",
+        "elect.sync": "elect_sync",
         "barrier.cluster": "cluster_sync",
         "the barrier of the cluster (cluster_sync)": "the cluster barrier (cluster_sync)",
     },

@@ -101,6 +101,21 @@ def _tiles(op: str, **operands) -> None:
                     f"Tx.{op}: a slice of {name} has the length {extent}, which is not a constant: slice "
                     "lengths come from Python constants defined outside @Tx.prim_func; only starts may vary"
                 )
+        _inside(op, value)
+
+
+def _inside(op: str, value) -> None:
+    """A slice with constant bounds lies in its buffer; TMA may leave an array in global memory."""
+    if not isinstance(value, BufferRegion) or _memory(value) == "global":
+        return
+    for dim, (part, size) in enumerate(zip(value.region, value.buffer.shape, strict=True)):
+        if all(isinstance(p, int | IntImm) for p in (part.min, part.extent, size)):
+            first, end = int(part.min), int(part.min) + int(part.extent)
+            if first < 0 or end > int(size):
+                raise ValueError(
+                    f"Tx.{op}: the slice {first}:{end} of dimension {dim} leaves {value.buffer.name}, which "
+                    f"has {int(size)} there"
+                )
 
 
 def _one_issuer(op: str, scopes: tuple[str, ...] = ("thread", "warp")) -> None:

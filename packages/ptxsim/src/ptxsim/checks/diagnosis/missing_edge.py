@@ -30,6 +30,8 @@ def missing(races, pair: Pair) -> Edge:
     if text:
         return Edge(_cause(pair), text)
     if pair.code == SAME_VALUE:
+        if first.kind == pair.second.kind == "thread" and first.row == pair.second.row:
+            return edge("all-write")
         return Edge(_cause(pair), "no barrier between them, but both write the same value")
     if pair.code > UNACQUIRED:
         return edge("unacquired")
@@ -126,12 +128,18 @@ def _wait(races, pair: Pair) -> Edge:
 
 
 def _not_waited_for(races, pair: Pair, place: tuple[int, int]) -> Edge:
-    """A barrier that hands the first access on; where memory is freed, perhaps nobody is there to wait."""
-    name = barrier_of(races, place)
+    """A barrier that hands one access on: who makes the other one was to wait, be it the earlier here. Where
+    memory is freed, perhaps nobody is there to wait.
+    """
+    name, first = barrier_of(races, place), pair.first
     freed = pair.space == "tmem" and pair.second.kind == "thread"
     if freed and place in _never_waited_for(races):
         return edge("freed", name=name)
-    return Edge(_cause(pair), f"{name} was not waited for")
+    text = f"{name} was not waited for"
+    if first.by is None or place not in _own_signals(races, pair.second) - _own_signals(races, first):
+        return Edge(_cause(pair), text)
+    reads = (first.verb, pair.second.verb) == ("read", "write")
+    return Edge(CAUSES["not-ready" if reads else "not-free"], text, (_warp(races, first), first.row))
 
 
 def _early(races, pair: Pair) -> Edge | None:

@@ -10,6 +10,7 @@ _PLURALS = {
     "waits": "wait",
     "asks": "ask",
     "has": "have",
+    "does": "do",
     "is": "are",
     "it": "they",
     "its": "their",

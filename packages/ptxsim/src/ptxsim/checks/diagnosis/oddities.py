@@ -122,22 +122,46 @@ class Oddities(Observer):
         """A warp's instruction lacks lanes that stand still before it: what holds them comes first."""
         model = None
         for finding in self.reporter.found.values():
-            if finding.kind != "collective" or "missing" not in finding.evidence or not cluster.stuck:
+            if finding.kind != "collective" or "missing" not in finding.evidence:
                 continue
             warp, missing, row = finding.evidence["missing"]
             if finding.where["cta"] != cluster.cta_ids[warp // cluster.warps_per_cta]:
                 continue  # of another cluster
+            self._role(cluster, finding, warp, missing)
+            if not cluster.stuck:
+                continue
             model = model or Model(cluster, self.reporter)
             held = [w for w in model.waiters if w.kind == "mbarrier" and w.lanes.get(warp, 0) & missing]
             if held and not {w.row for w in held} & reachable(cluster.program, row):
                 finding.evidence["cause"] = "late"
 
+    def _role(self, cluster, finding, warp: int, missing: int) -> None:
+        """The lanes that a warp's instruction lacks have loaded or multiplied: they have another role. If
+        others of their CTA have it too, that is what comes first.
+        """
+        rank, found = finding.where["rank"], self.reporter.found.values()
+        sources = [s for history in history_of(cluster).values() for s in history.sources.items()]
+        issued = [(how, row, s.lanes) for (how, w, row), s in sources if w == warp and how != "arrive"]
+        for how, row, lanes in issued:
+            if missing & ~lanes:
+                continue
+            warps = {w for (_, w, at), _ in sources if at == row and w // cluster.warps_per_cta == rank}
+            if len(warps) > 1 and any(f.evidence.get("cause") == "issuers" for f in found):
+                finding.evidence["cause"] = "late"
+                return
+            does = "loads by TMA" if how == "load" else "commits MMAs"
+            facts = {"what": finding.message, "does": does, "line": self._line(cluster, row)}
+            self.reporter.blame(finding, CAUSES["two-roles"], CAUSES["two-roles"].tell(**facts))
+            return
+
     def _rivals(self, cluster) -> None:
         """Whom a count or an order of waits would be blamed for, where the record shows something else."""
         for identity, finding in self.reporter.found.items():
             cause, key = finding.evidence.get("cause"), identity[1]
+            cta = finding.evidence.get("barrier_cta")
             for place in history_of(cluster) if cause in _REPAIRS and isinstance(key, tuple) else ():
-                if key[1] in (place[1], self.reporter.shared_name(place[1]).partition("[")[0]):
+                array = self.reporter.shared_name(place[1]).partition("[")[0]
+                if cta in (None, place[0]) and key[1] in (place[1], array):
                     found = _REPAIRS[cause](cluster, place, self.reporter)
                     if found is not None:
                         self.reporter.blame(finding, found.cause, f"{finding.message}: {found.text}")

@@ -133,6 +133,21 @@ def from_several_ctas(cluster, history: BarrierHistory) -> Reason | None:
     return None
 
 
+def announced_apart(cluster, place: tuple[int, int], reporter) -> Reason | None:
+    """A CTA announces bytes at its own barrier, and all copies report to that of another, where they are
+    waited for.
+    """
+    histories, (mine, offset) = history_of(cluster), place
+    row = next((row for (_, _, row), s in histories[place].sources.items() if s.announces), None)
+    waited = {p for p, h in histories.items() if h.waits}
+    waited |= {w.detail["place"] for w in cluster.waits.values() if w.kind == "mbarrier"}
+    loaded = {p for p, h in histories.items() if any(how == "load" for how, _, _ in h.sources)}
+    theirs = [p[0] for p in waited & loaded if p[1] == offset and p[0] != mine]
+    if row is None or place in waited | loaded or len(theirs) != 1:
+        return None
+    return reason("announced-apart", row, mine=mine, name=reporter.shared_name(offset), theirs=theirs[0])
+
+
 def _count(history: BarrierHistory) -> Reason:
     """Too many arrivals for its count; where every signaller arrives once a phase, too few waits."""
     arrivals = sum(s.total for s in history.sources.values())
@@ -147,7 +162,9 @@ def _count(history: BarrierHistory) -> Reason:
 
 def again_too_early(cluster, place: tuple[int, int], reporter) -> Reason | None:
     """More arrivals in a phase than it counts, though no more threads than that: nobody waited in between."""
-    history = history_of(cluster)[place]
+    history, apart = history_of(cluster)[place], announced_apart(cluster, place, reporter)
+    if apart is not None:
+        return apart
     if not room_for_all(cluster, place):
         return None
     lanes = _arriving(history)

@@ -6,11 +6,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.race.conflict import Pair
+from ptxsim.checks.race.shadow_bytes import WRITE
+from ptxsim.checks.race.shadow_order import AGENT_SHIFT, ROW_MASK
 from ptxsim.checks.race.wording import UNITS, line_text
 from ptxsim.checks.static_flow import next_rows
 
@@ -48,7 +52,21 @@ def no_barrier(races, pair: Pair) -> Edge | None:
         return None
     if not _way_without_barrier(races.launch.program, writer.row, reader.row):
         return None
-    return edge("no-sync", unit=UNITS[reader.kind].partition(" (")[0])
+    unit, group = UNITS[reader.kind].partition(" (")[0], _warpgroup(races, writer, reader)
+    return edge("no-group-sync", unit=unit, group=group) if group else edge("no-sync", unit=unit)
+
+
+def _warpgroup(races, writer, reader) -> str:
+    """The one warpgroup of several that writes by this line and issues what reads; "" if there is none."""
+    last = races.history.shared.records[:, WRITE]
+    agents = np.unique(last[(last & ROW_MASK) == writer.row] >> AGENT_SHIFT)
+    warps = {races.clocks.warp_of(int(a)) for a in agents} | {_warp(races, writer), _warp(races, reader)}
+    per_cta = races.cluster.warps_per_cta
+    groups = {None if w is None else (w // per_cta, w % per_cta // 4) for w in warps}
+    if per_cta <= 4 or per_cta % 4 or len(groups) != 1 or None in groups:
+        return ""
+    ((_, group),) = groups
+    return f"WG{group}"
 
 
 def passed_at_once(races, pair: Pair, places: list, name_of) -> Edge | None:

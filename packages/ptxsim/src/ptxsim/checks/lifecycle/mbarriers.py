@@ -15,7 +15,7 @@ from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import BarrierHistory, history_of
 from ptxsim.checks.diagnosis.deadlock.causes import loads_to_come
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
-from ptxsim.checks.diagnosis.running_ahead import from_several_ctas, why
+from ptxsim.checks.diagnosis.running_ahead import announced_apart, from_several_ctas, why
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import PhaseWait
 from ptxsim.machine.launch_view import Launch
@@ -154,7 +154,7 @@ class Barriers(Observer):
             )
             if barrier.tx:
                 message += f", and no copy brought the {barrier.tx} B that it was told to expect"
-            both = from_several_ctas(cluster, history)
+            both = from_several_ctas(cluster, history) or announced_apart(cluster, place, self.reporter)
             message += f"; {both.text}" if both else ""
             cause = both.cause if both else CAUSES["left-open"]
             self._afterwards(cluster, "mbarrier", "review", place, history, message, cause, both)

@@ -37,8 +37,11 @@ def _no_init(model: Model, waiter: Waiter) -> Found | None:
 def _collective(model: Model, waiter: Waiter) -> Found | None:
     if waiter.kind != "collective":
         return None
-    others = ", ".join(h.state for h in waiter.helpers) or "have ended"
-    return found("lanes", waiter, others=others)
+    left = model.cluster.alive[next(iter(waiter.lanes))] & model.missing_lanes(waiter)
+    alone = agree(model.lanes_wanted(waiter), "does not come there" if left else "has ended")
+    others = ", ".join(h.state for h in waiter.helpers) or alone
+    elects = model.program.instrs[waiter.row].op == "elect"
+    return found("elect" if elects else "lanes", waiter, others=others)
 
 
 def _alloc(model: Model, waiter: Waiter) -> Found | None:
@@ -86,7 +89,17 @@ def loads_to_come(model: Model, place: tuple[int, int]) -> bool:
         warp for (how, warp, _), s in history.sources.items() if how == "load" and s.phase == barrier.phase
     }
     rows = {r for r in model.rows_for(place) if model.program.instrs[r].op == "cp"}
+    rows -= {r for r in rows if _for_another(model, place, r)}
     return any(rows & model.reach(w) and not now & set(w.lanes) for w in model.waiters)
+
+
+def _for_another(model: Model, place: tuple[int, int], row: int) -> bool:
+    """Whether the copies of a row go to one barrier alone, which is not this one; the text must name it, and
+    no array of barriers hold both.
+    """
+    told = {p[1] for p, h in model.histories.items() if any(r == row for _, _, r in h.sources)}
+    named = "[" in model.reporter.shared_name(place[1])
+    return not named and len(told) == 1 and told == model.signal_rows[row] and place[1] not in told
 
 
 def _own_barrier(model: Model, waiter: Waiter) -> Found | None:
@@ -195,6 +208,23 @@ def _elsewhere(model: Model, waiter: Waiter) -> str:
     return ", ".join(model.name(p) for p in found)
 
 
+def _both_multiply(model: Model, waiter: Waiter) -> Found | None:
+    """It waits where the peer CTA waits for its own barrier, before MMAs that compute for both."""
+    barrier, history = barrier_of(model, waiter)
+    if history is None or history.sources or not _has_pair_mma(model, waiter):
+        return None
+    for (rank, offset), peer in model.histories.items():
+        rows = {row for waits in peer.waits.values() for row in waits.rows}
+        if offset == waiter.place[1] and rank != waiter.cta and waiter.row in rows and peer.sources:
+            return found("both-multiply", waiter, name=model.name(waiter.place), mine=waiter.cta, theirs=rank)
+    return None
+
+
+def _has_pair_mma(model: Model, waiter: Waiter) -> bool:
+    instrs = (model.program.instrs[row] for row in model.reach(waiter))
+    return any(i is not None and i.mods[:1] == ("mma",) and "cta_group::2" in i.mods for i in instrs)
+
+
 def _misrouted(model: Model, waiter: Waiter) -> Found | None:
     barrier, history = barrier_of(model, waiter)
     if history is None or any(how != "load" for how, _, _ in history.sources):
@@ -216,6 +246,36 @@ def _endless(model: Model, waiter: Waiter) -> Found | None:
     where = f"lines {lines[0]} to {lines[-1]}" if lines else waiter.line
     them = "them" if is_plural(waiter.who) else "it"
     return found("endless-wait", waiter, name=model.name(waiter.place), them=them, where=where)
+
+
+def _role_ended(model: Model, waiter: Waiter) -> Found | None:
+    """One warp would come to the line that signals it, after loads or MMAs of its own, and has not."""
+    barrier, history = barrier_of(model, waiter)
+    if history is None or history.sources or waiter.helpers:
+        return None
+    rows = model.rows_for(waiter.place)
+    able = {}  # warp -> (row, lanes) of what it has issued
+    for other in model.histories.values():
+        for (how, warp, row), signals in other.sources.items():
+            ahead = {r for r in rows if not _in_one_loop(model, row, r) and _how(model, r) != how}
+            if how != "arrive" and ahead & model.guards.reach(row, warp, signals.lanes):
+                able[warp] = row, signals.lanes
+    if len(able) != 1:
+        return None
+    ((warp, (row, lanes)),) = able.items()
+    who = model.role(warp // model.cluster.warps_per_cta, {warp: lanes})
+    facts = {"name": model.name(waiter.place), "phase": barrier.phase, "who": who}
+    return found("role-ended", waiter, line=model.line(min(rows)), other=model.line(row), **facts)
+
+
+def _in_one_loop(model: Model, one: int, other: int) -> bool:
+    first, last = sorted((one, other))
+    return loop_around(model.program, first, last) != (first, last)
+
+
+def _how(model: Model, row: int) -> str:
+    """As what a row signals a barrier."""
+    return {"cp": "load", "tcgen05": "commit"}.get(model.program.instrs[row].op, "arrive")
 
 
 def _silent(model: Model, waiter: Waiter) -> Found | None:
@@ -288,12 +348,14 @@ DETECTORS = (
     _own_barrier,
     _bytes,
     _shifted,
+    _both_multiply,
     _misrouted,
     _ahead,
     not_flipped,
     _bytes_only,
     _partial,
     _endless,
+    _role_ended,
     _silent,
     _ended,
     flipped_early,

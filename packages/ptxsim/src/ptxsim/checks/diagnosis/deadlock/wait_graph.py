@@ -142,13 +142,25 @@ class Model:
         if waiter.kind == "registers":
             return f"registers (setmaxnreg.inc {detail['count']})", ""
         if waiter.kind == "collective":
-            missing = detail["members"] & ~detail["present"]
-            return f"lanes {lanes_text(missing)} of its warp at a .sync instruction", ""
+            return f"{self.lanes_wanted(waiter)} at {self._instruction(waiter.row)}", ""
         if waiter.kind == "wgmma":
             return "wgmma", f"{detail['pending']} instructions that not all four warps have issued"
         if waiter.kind == "group":
             return "its own copies", f"{detail.get('pending')} groups pending"
         return "something that never changes (it polls)", ""
+
+    def missing_lanes(self, waiter: Waiter) -> int:
+        """Mask of the lanes that have still to come to the instruction of a "collective" wait."""
+        return waiter.detail["members"] & ~waiter.detail["present"]
+
+    def lanes_wanted(self, waiter: Waiter) -> str:
+        missing = self.missing_lanes(waiter)
+        return f"lane{'s' * (missing.bit_count() > 1)} {lanes_text(missing)} of its warp"
+
+    def _instruction(self, row: int) -> str:
+        """`elect.sync`, `bar.sync`, `tcgen05.ld`."""
+        instr = self.program.instrs[row]
+        return ".".join((instr.op, *instr.mods[:1]))
 
     def absent_warps(self, waiter: Waiter) -> set[int]:
         """Warps that have still to issue the wgmma that a group waits for."""
@@ -248,7 +260,7 @@ class Model:
         history = self.histories.get(waiter.place)
         helpers = []
         for (how, row), lanes in self._sources(history).items():
-            line = self._short(row)
+            line = self.line(row)
             helpers += self._agents(how, line, lanes, self._copies(row))
         if not helpers:
             rows = self.rows_for(waiter.place)
@@ -258,7 +270,7 @@ class Model:
         return _distinct(helpers)
 
     def _would(self, other: Waiter, rows: set[int]) -> Helper:
-        what = f"{other.who} would signal it ({self._short(min(rows))})"
+        what = f"{other.who} would signal it ({self.line(min(rows))})"
         return Helper(what, f"{agree(other.who, 'waits')} for {other.object}", other)
 
     def _copies(self, row: int) -> set[int]:
@@ -269,7 +281,7 @@ class Model:
         alike = enumerate(self.program.instrs)
         return {r for r, i in alike if i is not None and i.src == instr.src and i.name == instr.name}
 
-    def _short(self, row: int) -> str:
+    def line(self, row: int) -> str:
         instr = self.program.instrs[row]
         return f"line {instr.src}" if instr.src else f"PTX line {instr.line}"
 
