@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from instructor.figures import figures, layouts, numbers, pages
+from instructor.figures import charts, figures, layouts, pages
 
 ROOT = Path(__file__).resolve().parents[3]
 SLIDES = ROOT / "slides"
@@ -38,12 +38,12 @@ def test_the_figures_on_disk_are_those_that_are_drawn_and_shown():
 
 @pytest.mark.parametrize("name", ["swizzle.svg", "tmem.svg", "pair.svg", "published.svg"])
 def test_figures_that_need_no_run_are_up_to_date(name):
-    make = (layouts.FIGURES | numbers.FIGURES)[name]
+    make = (layouts.FIGURES | charts.FIGURES)[name]
     assert (SLIDES / "figures" / name).read_text(encoding="utf-8") == make()
 
 
 def test_published_speeds_are_those_of_the_table():
-    assert numbers.published(4096)[10] == pytest.approx(2 * 4096**3 / 0.107e-3 / 1e12)
+    assert charts.published(4096)[10] == pytest.approx(2 * 4096**3 / 0.107e-3 / 1e12)
 
 
 @pytest.mark.parametrize("step", [1, 4])
