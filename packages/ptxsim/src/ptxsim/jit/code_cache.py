@@ -64,15 +64,15 @@ def remembered(name: str, sources: tuple[str, ...], make: Callable[[], object], 
     except (OSError, ValueError):  # not there yet, or damaged
         made = make()
         with contextlib.suppress(OSError):  # a disk that is full or read-only: the next process makes it too
-            _write_whole(path, json.dumps(made))
+            write_whole(path, json.dumps(made).encode())
         return made
 
 
-def _write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, data: bytes) -> None:
     """The file is there at once or not at all: other processes may look for it."""
     handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    with os.fdopen(handle, "w") as file:
-        file.write(text)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
     os.replace(part, path)
 
 
@@ -99,10 +99,10 @@ def import_generated(text: str, key: str = "", slow: bool = False):
     path = cache_directory() / f"{name}.py"
     if not path.exists():
         try:
-            _write_whole(path, text)
+            write_whole(path, text.encode())
         except OSError:  # it must be a file to be imported
             path = _temporary() / path.name
-            _write_whole(path, text)
+            write_whole(path, text.encode())
     if slow and ANNOUNCED not in os.environ and not any(path.parent.glob(f"__pycache__/{name}.*.nbi")):
         print(FIRST_RUN, file=sys.stderr, flush=True)
     spec = importlib.util.spec_from_file_location(name, path)

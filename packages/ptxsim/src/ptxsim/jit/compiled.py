@@ -10,10 +10,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import os
 import pickle
 import sys
-import tempfile
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -146,10 +144,7 @@ class _Files:
     def save(self, key: tuple, data) -> None:
         path = self._path(key)
         with contextlib.suppress(OSError):  # a disk that is full or read-only: the next process compiles too
-            handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
-            with os.fdopen(handle, "wb") as file:
-                file.write(dumps(data))
-            os.replace(part, path)
+            code_cache.write_whole(path, dumps(data))
 
 
 class _Impl(CompileResultCacheImpl):

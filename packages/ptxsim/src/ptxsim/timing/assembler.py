@@ -18,7 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ptxsim.jit.code_cache import cache_directory
+from ptxsim.jit.code_cache import cache_directory, write_whole
 
 SECONDS = 120  # that ptxas may take
 _COMMENT = re.compile(r"//.*")
@@ -39,9 +39,7 @@ def assembled(ptx: str, arch: str) -> bytes:
     if made:
         with contextlib.suppress(OSError):
             kept.parent.mkdir(exist_ok=True)
-            part = kept.with_suffix(f".{os.getpid()}")
-            part.write_bytes(made)
-            part.replace(kept)
+            write_whole(kept, made)
     return made
 
 

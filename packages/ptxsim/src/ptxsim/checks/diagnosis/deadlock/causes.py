@@ -12,7 +12,7 @@ from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree, is_plural
 from ptxsim.checks.diagnosis.rivals import shifted
 from ptxsim.checks.diagnosis.running_ahead import why
-from ptxsim.machine.endless import loop_around, loop_without_end
+from ptxsim.machine.endless import loop_without_end
 
 
 def find_cause(model: Model) -> Found:
@@ -257,7 +257,7 @@ def _role_ended(model: Model, waiter: Waiter) -> Found | None:
     able = {}  # warp -> (row, lanes) of what it has issued
     for other in model.histories.values():
         for (how, warp, row), signals in other.sources.items():
-            ahead = {r for r in rows if not _in_one_loop(model, row, r) and _how(model, r) != how}
+            ahead = {r for r in rows if not model.in_one_loop(row, r) and _how(model, r) != how}
             if how != "arrive" and ahead & model.guards.reach(row, warp, signals.lanes):
                 able[warp] = row, signals.lanes
     if len(able) != 1:
@@ -266,11 +266,6 @@ def _role_ended(model: Model, waiter: Waiter) -> Found | None:
     who = model.role(warp // model.cluster.warps_per_cta, {warp: lanes})
     facts = {"name": model.name(waiter.place), "phase": barrier.phase, "who": who}
     return found("role-ended", waiter, line=model.line(min(rows)), other=model.line(row), **facts)
-
-
-def _in_one_loop(model: Model, one: int, other: int) -> bool:
-    first, last = sorted((one, other))
-    return loop_around(model.program, first, last) != (first, last)
 
 
 def _how(model: Model, row: int) -> str:
@@ -294,15 +289,11 @@ def _ended(model: Model, waiter: Waiter) -> Found | None:
     rounds, helper = barrier.phase, waiter.helpers[0]
     unit = {"load": "load", "commit": "commit"}.get(helper.how, "round") + "s" * (rounds != 1)
     facts = {"phase": rounds, "name": model.name(waiter.place), "who": helper.who}
-    if not any(_in_loop(model, row) for _, _, row in history.sources):
+    if not any(model.in_one_loop(row, row) for _, _, row in history.sources):
         times = f"{rounds} time{'s' * (rounds != 1)} ({helper.line})"
         return found("ended-once", waiter, signals=agree(helper.who, "signals"), times=times, **facts)
     facts |= {"has": agree(helper.who, "has"), "its": agree(helper.who, "its")}
     return found("ended", waiter, rounds=f"{rounds} {unit}", line=helper.line, **facts)
-
-
-def _in_loop(model: Model, row: int) -> bool:
-    return loop_around(model.program, row, row) != (row, row)
 
 
 def _sync(model: Model, waiter: Waiter) -> Found | None:

@@ -285,8 +285,9 @@ class Model:
         instr = self.program.instrs[row]
         return f"line {instr.src}" if instr.src else f"PTX line {instr.line}"
 
-    def _in_loop(self, row: int) -> bool:
-        return loop_around(self.program, row, row) != (row, row)
+    def in_one_loop(self, one: int, other: int) -> bool:
+        first, last = sorted((one, other))
+        return loop_around(self.program, first, last) != (first, last)
 
     def _sources(self, history: BarrierHistory | None) -> dict[tuple[str, int], dict[int, int]]:
         """(how, row) -> lanes by warp. Unrolled copies of one line count once, by their last row."""
@@ -313,7 +314,7 @@ class Model:
             done = other is None or not rows & self.reach(other)
             who = self.role(cta, mine)
             state = f"{agree(who, 'waits')} for {other.object}" if other else agree(who, "has ended")
-            past = f"is past {'its loop' if any(self._in_loop(row) for row in rows) else 'that line'}"
+            past = f"is past {'its loop' if any(self.in_one_loop(row, row) for row in rows) else 'that line'}"
             state = f"{agree(who, past)} and {state}" if other and done else state
             what = f"{who} {agree(who, _VERBS[how])} ({line})"
             helpers.append(Helper(what, state, other, done, who, how, line))
