@@ -148,7 +148,7 @@ def unfinished(path: Path) -> str | None:
 
 
 def remember(path: Path, step: int, done: list[Outcome]) -> None:
-    """What came of a step's own runs, up to the first that failed: for `progress`, `hint`, `check` without S."""
+    """What came of a step's own runs, up to the first that failed: for `progress`, `hint` and `check`."""
     from tirxlab.cli.record import load
 
     if path == REFERENCE:

@@ -48,7 +48,7 @@ def run(
 ) -> None:
     """Score your kernels by the public rubric: results, on a GPU also speed. Exit 1 unless all is earned.
 
-    Makes the runs that `check` makes, but does not stop at a failure, so that ./lab progress knows of them too.
+    Makes the runs of `check` without stopping at a failure; ./lab progress knows of them too.
     """
     check_report(report_to)
     path, steps = kernels_file(kernels), parse_steps(step)
