@@ -254,9 +254,14 @@ class Reporter:
                 if dtype == "uint64" and inside % 8 == 0:
                     return f"{name}[{inside // 8}]"
                 return f"{name} + {inside} B" if inside else name
-        for name, dtype, start, size in self.names:
-            if dtype == "uint64" and (offset - start) % 8 == 0 and 0 <= offset - start - size < size:
-                return f"{name}[{(offset - start) // 8}] (it has {size // 8})"
+        behind = [
+            (offset - start - size, name, (offset - start) // 8, size // 8)
+            for name, dtype, start, size in self.names
+            if dtype == "uint64" and (offset - start) % 8 == 0 and 0 <= offset - start - size < size
+        ]
+        if behind:
+            _, name, slot, depth = min(behind)
+            return f"{name}[{slot}] (it has {depth})"
         return f"shared memory + {offset - SHARED_START} B"
 
     def knows(self, offset: int) -> bool:
