@@ -4,8 +4,8 @@ What a finding names: its line, and what the first line of its message says (fur
 waits, which would name the place by chance). A statement stands for its own text and for what it passes a
 value to: a changed `k_st = ..` stands for the copies that use k_st, a changed `tma_phase.init(..)` for the
 barriers that are waited for with tma_phase, a call of `tma_load` for that function, the bound of a loop for
-what its variable reaches, the head of a loop or guard for its block of at most 24 lines; one that moved out of
-a block stands for the line of the block that it now stands beside.
+what its variable reaches, the head of a loop or guard for its block of at most 24 lines; one that moved out
+of a block stands for the line of the block that it now stands beside.
 """
 
 from __future__ import annotations

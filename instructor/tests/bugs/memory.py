@@ -105,7 +105,7 @@ TMEM = (
         (replace("range(K_TILES)", "range(K_TILES + 1)"),),
         kind="out-of-bounds",
         names="1 phase of tma_bar bring nothing but zeros",
-        why="D is right: TMA fills what lies behind the end of K with zeros. A load and an MMA are for nothing.",
+        why="D is right: TMA fills what lies behind the end of K with zeros. An MMA is for nothing.",
         severity="review",
     ),
     Bug(
