@@ -271,6 +271,27 @@ REPAIRS = (
         why="mma_bar has one element.",
     ),
     Bug(
+        "loads-report-to-the-next-slot",
+        7,
+        size=(384, 256, 320),  # an odd number of loads
+        ctas=2,
+        edits=(
+            replace('"mbar": tma2mma.ptr_to([stage])', '"mbar": tma2mma.ptr_to([(stage + 1) % PIPE_DEPTH])'),
+        ),
+        kind="tx-count",
+        names="B that nobody announced",
+        why="The bytes of a stage are announced at its barrier and reported to the next one.",
+    ),
+    Bug(
+        "no-wait-for-the-product-of-a-pair",
+        10,
+        **FOUR_OF_PAIR,
+        edits=(drop("mma2ld.wait(wg_id,"),),
+        kind="race",
+        names="was not waited for",
+        why="Nobody waits for the product; that the MMA warp waits for stages has nothing to do with it.",
+    ),
+    Bug(
         "no-alloc",
         4,
         ONE_TILE,

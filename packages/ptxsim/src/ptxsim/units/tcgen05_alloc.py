@@ -128,9 +128,11 @@ def unwritten(cluster, where, what: str) -> None:
 def freed_by(cluster, cta: int, column: int) -> str:
     """Who has freed a column, as a clause; "" if nobody has."""
     freed = cluster.unit_state.get(("tmem-freed", cta), {})
-    warps = next((w for (start, columns), w in freed.items() if start <= column < start + columns), [])
-    text = "which warp {} has freed by then: no barrier between this and tcgen05.dealloc makes it wait"
-    return text.format(warps[0] % cluster.warps_per_cta) if warps else ""
+    for (start, columns), warps in freed.items():
+        if start <= column < start + columns:
+            who = f"warp {warps[0] % cluster.warps_per_cta}"
+            return f"which {who} has freed by then: no barrier between this and tcgen05.dealloc makes it wait"
+    return ""
 
 
 @unit("tcgen05.dealloc .group.sync.aligned.b32 a, columns", section="9.7.16.7.1")

@@ -211,7 +211,8 @@ def _other_slot(races, pair: Pair, forward: list) -> Edge | None:
         return found
     warp = _warp(races, pair.second)
     array = {p: races.reporter.shared_name(p[1]).partition("[")[0] for w, p in pair.seen if w == warp}
-    for place in forward:
+    own = _own_signals(races, pair.first)
+    for place in (p for p in forward if p in own):
         name = races.reporter.shared_name(place[1]).partition("[")[0]
         others = [p for p, known in array.items() if known == name and p not in forward and p[0] == place[0]]
         if others and place not in array:
