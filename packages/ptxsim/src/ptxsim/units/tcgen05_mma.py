@@ -121,9 +121,8 @@ def _product_of(
         return None, problem
     disabled, scales = others[: operands.disabled], others[operands.disabled :][: operands.scales]
     metadata = others[operands.disabled + operands.scales] if operands.metadata else -1
-    if operands.a_in_tmem:
-        a = ("tmem", a + operands.a_offset & 0xFFFF_FFFF)
-    at = a, b, *split_address(d + operands.d_offset), tuple(scales), metadata, tuple(disabled)
+    of_a = ("tmem", a + operands.a_offset & 0xFFFF_FFFF) if operands.a_in_tmem else a
+    at = of_a, b, *split_address(d + operands.d_offset), tuple(scales), metadata, tuple(disabled)
     return Product(form, shape, cta, pair(modifiers[1], cta, ctas), *at), problem
 
 
@@ -231,7 +230,8 @@ def _product(cluster, ops: list[Mma], rank: int, b: np.ndarray) -> np.ndarray:
 def _multiplied(op: Product, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if op.shape.d_type == "s32":
         return (a.astype(np.float64) @ b.T.astype(np.float64)).astype(np.int64).astype(np.int32)
-    return np.dot(a, b.T)  # not `@`, which warns of NaN and infinity: here they are results like others
+    with np.errstate(invalid="ignore", over="ignore"):  # NaN and infinity are results like others
+        return a @ b.T
 
 
 def _operand(cluster, ops: list[Mma], rank: int, which: str, part: int = 0) -> np.ndarray:
