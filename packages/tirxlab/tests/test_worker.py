@@ -105,7 +105,7 @@ CHANGES = {  # what a step does to the process that builds it, and goes on
     "descriptors": "import os\nos.closerange(3, 1000)",
     "kept-descriptors": "import os\ntry:\n    while True: os.dup(2)\nexcept OSError: pass",
     "alarm": "import signal\nsignal.setitimer(signal.ITIMER_REAL, 0.05)",
-    "threads": "from threading import *\nThread(target=Event().wait, daemon=True).start()",
+    "threads": "import threading as t\nt.Thread(target=t.Event().wait, daemon=True).start()",
     "process": "import os\nif os.fork() == 0:\n    while True: pass",
     "orphan": "import os\nif os.fork() == 0:\n    if os.fork(): os._exit(0)\n    while True: pass",
     "the-file": "import os\n[os.unlink(name) for name in os.listdir('.')]",
