@@ -125,7 +125,7 @@ class Lowering:
             self.path.write_bytes(data)
             self.there = self.files()
             return {"ok": True}, b""
-        answer, data = self.apart.apart(lambda: self.draft(request), sys.__stdin__.fileno(), self.replies)
+        answer, data = self.apart.apart(lambda: self.draft(request), 0, self.replies)
         spent = self.apart.left_over() or self.files() != self.there
         return {**answer, "spent": spent}, data
 
