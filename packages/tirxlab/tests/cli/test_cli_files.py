@@ -78,6 +78,15 @@ def test_reset_changes_one_step_and_keeps_a_copy(mine):
     assert mine.with_name("gemm_kernels.py.bak2").exists()
 
 
+@pytest.mark.parametrize("gone", [(1,), (3,), (10,), (4, 5), (3, 9)])
+def test_reset_brings_back_steps_that_were_deleted(mine, gone):
+    mine.write_text("".join(text for step, text in sections(mine.read_text()).items() if step not in gone))
+    assert app.main(["reset", ",".join(map(str, gone)), "--kernels", str(mine)]) == 0
+    assert "# done: " in mine.read_text()  # the steps that were there are as they were
+    assert app.main(["reset", "2", "--kernels", str(mine)]) == 0
+    assert mine.read_text() == SKELETON.read_text()
+
+
 def test_reset_of_an_untouched_step_writes_nothing(mine, capsys):
     assert app.main(["reset", "1", "--kernels", str(mine)]) == 0
     assert "nothing to do" in capsys.readouterr().out

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tirxlab.cli import hint, outcomes, record, save_loop
+from tirxlab.cli import hint, outcomes, record, save_loop, score
 from tirxlab.cli.common import REFERENCE
 from tirxlab.cli.runs import Job, Outcome, Runner
 from tirxlab.steps import STEPS, sections
@@ -42,6 +42,30 @@ def test_progress_says_what_the_checks_said(run, kernels):
     assert status == 0 and re.search(r"clean +2 +5 / 5$", rows["1"])  # one text failed twice, one passed
     assert "not checked" in rows["2"] and "not begun" in rows["3"]
     assert "5 of 100 points by these checks" in out and "Next: step 2" in out
+
+
+def test_progress_knows_what_score_found(run, kernels):
+    file = kernels(1, 2)
+    Path(file).write_text(Path(file).read_text().replace("phase_mma ^ 1", "phase_mma"))
+    status, out, _ = run("score", "1,2", "--kernels", file)
+    assert status == 1 and "5 of 10 points" in out
+    rows = json.loads(run("progress", "--kernels", file, "--json")[1])["steps"]
+    assert [rows[step]["state"] for step in "12"] == ["clean", "fails"]
+    assert rows["2"]["count"] == 1 and "deadlock" in rows["2"]["said"]
+
+
+def test_score_runs_the_orders_that_check_runs(run, kernels):
+    file = kernels(1, edit=(WAIT, "            pass"))
+    made = [json.loads(run(*words, "1", "--kernels", file, "--json")[1]) for words in (["check"], ["score"])]
+    (problem,) = made[1]["steps"][0]["problems"]
+    assert problem.startswith(
+        f"{made[0]['runs'][0]['size']}, order {made[0]['runs'][0]['order']}: error: race"
+    )
+    outcomes = [
+        Outcome(4, "512", "sim", order, True, "clean", 1.0, digest=order) for order in ("program", "adverse")
+    ]
+    score.judged(Path(file), outcomes)
+    assert not outcomes[1].passed and "depends on the order" in outcomes[1].message
 
 
 def test_a_text_that_was_clean_is_clean_when_it_comes_back(run, kernels):

@@ -148,7 +148,7 @@ def unfinished(path: Path) -> str | None:
 
 
 def remember(path: Path, step: int, done: list[Outcome]) -> None:
-    """What came of a step's own runs, for `progress`, `hint` and `check` without S."""
+    """What came of a step's own runs, up to the first that failed: for `progress`, `hint` and `check`."""
     from tirxlab.cli.record import load
 
     if path == REFERENCE:
@@ -215,15 +215,20 @@ def run_until_failure(runner: Runner, jobs: list[Job], named: bool, last: bool) 
             progress.done(job)
             if named and done[-1].misfit:
                 raise UserError(done[-1].message)
-            same_size = [other for other in done if other.size == done[-1].size and other.digest]
-            if done[-1].passed and len({other.digest for other in same_size}) > 1:
-                done[-1].right = False
-                done[-1].message = f"the result depends on the order: {same_size[0].order} gave other numbers"
+            compare_orders(done)
             if not done[-1].passed:
                 break
     if last or not done[-1].passed:
         runner.builder.stop()
     return done
+
+
+def compare_orders(done: list[Outcome]) -> None:
+    """The last run is wrong where another order of its size gave other bytes."""
+    same_size = [other for other in done if other.size == done[-1].size and other.digest]
+    if done[-1].passed and len({other.digest for other in same_size}) > 1:
+        done[-1].right = False
+        done[-1].message = f"the result depends on the order: {same_size[0].order} gave other numbers"
 
 
 def report(path: Path, done: list[Outcome], planned: int, runner: Runner) -> None:

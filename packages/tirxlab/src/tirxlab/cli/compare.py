@@ -148,6 +148,9 @@ def draw(runs: list[tuple[str, Timeline]]) -> None:
         for line in trace_chart.lines(timeline, width, end, left):
             console.print(line, no_wrap=True, crop=True)
     console.print(f"{trace_chart.LEGEND}\n{MODELS[unit]}", markup=False)
+    if unit == "ticks":
+        named = " ".join(title.removeprefix("step ") for title, _ in runs)
+        console.print(f"Predicted times: ./lab compare {named} --chip b200", markup=False)
 
 
 def table(columns: dict[int, dict]) -> Table:

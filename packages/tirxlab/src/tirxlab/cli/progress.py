@@ -1,4 +1,4 @@
-"""`./lab progress`: where you stand, from what `check` has seen of your file; nothing is run."""
+"""`./lab progress`: where you stand, from what `check` and `score` have seen of your file; nothing is run."""
 
 from dataclasses import asdict
 

@@ -1,4 +1,4 @@
-"""What `check` remembers of each step of a kernels file: attempts, which texts passed, hints given.
+"""What `check` and `score` remember of each step of a kernels file: attempts, texts that passed, hints given.
 
 One JSON file beside the kernels file, `.NAME.lab.json`. It is a convenience: a damaged or missing one is an
 empty one, and nothing is ever graded by it.

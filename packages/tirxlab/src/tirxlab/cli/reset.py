@@ -49,14 +49,21 @@ def has_all_steps(text: str) -> bool:
 
 
 def with_skeleton(text: str, skeleton: str, steps: list[int]) -> str:
-    """The text with the given steps taken from the skeleton, everything else untouched."""
+    """The text with the given steps taken from the skeleton, everything else untouched.
+
+    A step that is gone comes back behind the one before it.
+    """
     mine, original = sections(text), sections(skeleton)
+    if len(mine) == 1:
+        raise UserError(
+            "there is no step in it; begin anew with ./lab reset all (the file is kept as a copy)"
+        )
     for step in steps:
         if step not in mine:
-            raise UserError(
-                f"no `def hgemm_v{step}(` in it, so its place is unknown; write that line first, "
-                "or begin anew with ./lab reset all (the file is kept as a copy)"
-            )
+            before = max(number for number in mine if number < step)
+            mine[before] = mine[before].rstrip() + "\n\n\n"
+            place = 1 + list(mine).index(before)
+            mine = dict([*list(mine.items())[:place], (step, ""), *list(mine.items())[place:]])
         mine[step] = original[step]
     return "".join(mine.values())
 

@@ -1,11 +1,13 @@
 """`./lab score [S]`: the public rubric applied to your file; what a course keeps hidden is not in it."""
 
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
+from tirxlab.cli.check import compare_orders, planned, remember
 from tirxlab.cli.common import (
     DeviceOption,
     JsonOption,
@@ -19,7 +21,7 @@ from tirxlab.cli.common import (
     usable_device,
 )
 from tirxlab.cli.report import ReportOption, check_report, from_outcomes, from_scores, write_report
-from tirxlab.cli.runs import Job, Outcome, quick_or_all, run_jobs
+from tirxlab.cli.runs import Outcome, run_jobs
 from tirxlab.sandbox import Builder
 from tirxlab.steps import is_untouched, read_text, sections
 
@@ -44,13 +46,18 @@ def run(
     json: JsonOption = False,
     report_to: ReportOption = None,
 ) -> None:
-    """Score your kernels by the public rubric: results, on a GPU also speed. Exit 1 unless all is earned."""
+    """Score your kernels by the public rubric: results, on a GPU also speed. Exit 1 unless all is earned.
+
+    Makes the runs of `check` without stopping at a failure; ./lab progress knows of them too.
+    """
     check_report(report_to)
     path, steps = kernels_file(kernels), parse_steps(step)
     device, text = usable_device(device), source_text(path)
     written = [number for number in steps if not reason_not_to_run(text, number)]
-    jobs = [Job(path, number, size, device) for number in written for size in quick_or_all(number, device)]
+    jobs = [job for number in written for job in planned(path, device, False, [], None, (), number)]
     outcomes = run_jobs(jobs, "scoring") if jobs else []
+    for number in written:
+        judged(path, [outcome for outcome in outcomes if outcome.step == number])
     scores = [score_step(path, text, number, outcomes, device) for number in steps]
     if report_to is not None:
         page = from_scores.score_page(path, scores, outcomes)
@@ -70,6 +77,14 @@ def run(
     raise typer.Exit(0 if earned == possible else 1)
 
 
+def judged(path: Path, mine: list[Outcome]) -> None:
+    """Compares the orders of each size of a step, and remembers what came of it, as `check` does."""
+    for count in range(1, len(mine) + 1):
+        compare_orders(mine[:count])
+    first = next((index for index, outcome in enumerate(mine) if not outcome.passed), len(mine))
+    remember(path, mine[0].step, mine[: first + 1])
+
+
 def reason_not_to_run(text: str, step: int) -> str:
     """Why a step is not worth running; "" if it is."""
     if step not in sections(text):
@@ -86,15 +101,16 @@ def score_step(path, text: str, step: int, outcomes: list[Outcome], device: str)
     if score.right:
         return score
     mine = [outcome for outcome in outcomes if outcome.step == step]
-    good = [outcome for outcome in mine if outcome.passed]
-    score.right = f"{len(good)} of {len(mine)} sizes"
-    score.problems = [f"{o.size}: {o.message}" for o in mine if not o.passed][:1]
+    sizes = {outcome.size for outcome in mine}
+    good = sizes - {outcome.size for outcome in mine if not outcome.passed}
+    score.right = f"{len(good)} of {len(sizes)} sizes"
+    score.problems = [f"{o.size}, order {o.order}: {o.message}" for o in mine if not o.passed][:1]
     fast = True
-    if good == mine:
+    if good == sizes:
         score.speed, slow = speed(path, step, device)
         score.problems += slow
         fast = not slow
-    score.earned = score.points if good == mine and fast else 0
+    score.earned = score.points if good == sizes and fast else 0
     return score
 
 
