@@ -79,9 +79,9 @@ SMALLER = {  # than the smallest of the library, which takes too long for a run
 
 
 def configurations(module: ModuleType) -> list[dict]:
-    """The library's, and our own of its smallest sizes."""
+    """Those of its tests, those of its benchmark, and our own."""
     smaller = SMALLER.get(module.KERNEL_META["name"])
-    return [*module.CONFIGS, *([smaller] if smaller else [])]
+    return [*module.CONFIGS, *getattr(module, "BENCH_CONFIGS", []), *([smaller] if smaller else [])]
 
 
 def label(config: dict) -> str:

@@ -98,6 +98,15 @@ def projection_with_rope(data: dict, config: dict) -> None:
     out["out_scales_col"] = scales.permute(2, 0, 1)
 
 
+def product_with_swiglu(data: dict, config: dict) -> None:
+    """alpha A B^T; of its columns 32 are values and the next 32 their gates."""
+    a, b = (data[name]["source"].float() for name in ("a", "b"))
+    both = config["alpha"] * torch.einsum("mkl,nkl->mnl", a, b)
+    values, gates = both.reshape(len(both), -1, 2, 32, both.shape[-1]).unbind(2)
+    data["source_ab12"]["source"].copy_(both)
+    data["source_c"]["source"].copy_((values * torch.nn.functional.silu(gates)).flatten(1, 2))
+
+
 def _scaled(code, scale):
     """MXFP8: each 32 elements of a row have a power of two, its exponent biased by 127."""
     return code.float() * torch.pow(2.0, scale.float() - 127).repeat_interleave(BLOCK, -1)
@@ -120,6 +129,7 @@ TABLE = {
     "cudnn_sm103_flex_attention_forward": alone,
     "cudnn_sm100_moe_grouped_gemm_dglu_dbias": alone,
     "cudnn_sm100_moe_blockscaled_grouped_gemm_dglu_dbias": alone,
+    "cudnn_sm100_dense_gemm_persistent_swiglu": answered(product_with_swiglu),
     "cudnn_sm100_gemm_proj_rope_mxfp8_bf16in": answered(projection_with_rope),
     "cudnn_sm100_gemm_proj_rope_mxfp8_mxfp8in": answered(projection_with_rope),
 }
