@@ -2,7 +2,7 @@
 # Gradescope runs this for each submission, in a container of its own. Results go to results/results.json.
 set -u
 root=${AUTOGRADER:-/autograder}
-export LAB_CACHE=$root/cache NUMBA_CACHE_DIR=$root/cache/numba LAB_VENV=${LAB_VENV:-$root/venv}
+export LAB_CACHE=$root/cache LAB_VENV=${LAB_VENV:-$root/venv}
 export PATH=${PATH:-/usr/bin:/bin}
 cd "$root/source" || exit 1
 umask 077
@@ -13,3 +13,6 @@ if [ ! -s "$root/results/results.json" ]; then
         >"$root/results/results.json"
 fi
 chmod a+r "$root/results/results.json"
+# LAB_EVEN_SECONDS=600: grading takes a multiple of that, so that whoever sees its time learns next to nothing.
+even=${LAB_EVEN_SECONDS:-0}
+[ "$even" -eq 0 ] || sleep $((even - SECONDS % even))
