@@ -107,6 +107,20 @@ def product_with_swiglu(data: dict, config: dict) -> None:
     data["source_c"]["source"].copy_((values * torch.nn.functional.silu(gates)).flatten(1, 2))
 
 
+def product_in_tf32(module, config: dict) -> None:
+    """B is cut to what tf32 holds, so that the test's float32 reference is the product that a GPU makes."""
+    usual = module.prepare_data
+
+    def prepare(**given):
+        data = usual(**given)
+        data["b"] = (data["b"].view(torch.int32) & -(1 << 13)).view(torch.float32)
+        data["reference_d"] = data["a"].float() @ data["b"].T
+        return data
+
+    module.prepare_data = prepare
+    module.run_test(**config)
+
+
 def _scaled(code, scale):
     """MXFP8: each 32 elements of a row have a power of two, its exponent biased by 127."""
     return code.float() * torch.pow(2.0, scale.float() - 127).repeat_interleave(BLOCK, -1)
@@ -129,6 +143,7 @@ TABLE = {
     "cudnn_sm103_flex_attention_forward": alone,
     "cudnn_sm100_moe_grouped_gemm_dglu_dbias": alone,
     "cudnn_sm100_moe_blockscaled_grouped_gemm_dglu_dbias": alone,
+    "deepgemm_sm100_tf32_hc_prenorm_gemm": product_in_tf32,
     "cudnn_sm100_dense_gemm_persistent_swiglu": answered(product_with_swiglu),
     "cudnn_sm100_gemm_proj_rope_mxfp8_bf16in": answered(projection_with_rope),
     "cudnn_sm100_gemm_proj_rope_mxfp8_mxfp8in": answered(projection_with_rope),
