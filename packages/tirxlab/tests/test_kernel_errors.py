@@ -44,6 +44,22 @@ SLIPS = {  # name -> (step, size, old, new, words of the message, text of the li
         3, (256, 256, 64), "[M // BLK_M, N // BLK_N]", "[M // BLK_M * (N // BLK_N)]",
         "Tx.cta_id([m, n], parent=..) gives as many numbers", "bx, by = Tx.cta_id(",
     ),
+    "a slice that leaves its buffer in the last round of a loop": (
+        7, (256, 256, 192),
+        "Dreg_16b = Tx.alloc_local((BLK_N,), F16)", "Dreg_16b = Tx.alloc_local((EPI_N,), F16)",
+        "dimension 0 of Dreg_16b has 64, and this slice of it goes up to 128 (at the end of i)", CAST,
+    ),
+    "the array's columns in the CTA's own tile": (
+        4, (256, 256, 192), "Tx.copy(Dsmem[warp_id * 32 + lane_id, :]",
+        "Tx.copy(Dsmem[warp_id * 32 + lane_id, n_st : n_st + BLK_N]",
+        "dimension 1 of Dsmem has 128, and this slice of it goes up to 256 (at the end of by)",
+        "Tx.copy(Dsmem[",
+    ),
+    "the array's row in the CTA's own tile": (
+        4, (256, 256, 192), "Tx.copy(Dsmem[warp_id * 32 + lane_id, :]",
+        "Tx.copy(Dsmem[m_st + warp_id * 32 + lane_id, :]",
+        "goes up to 256 (at the end of bx and lane_id and warp_id)", "Tx.copy(Dsmem[",
+    ),
     "a slice assigned": (
         1, (128, 128, 64), "Tx.copy(Asmem[:, :], A[:, :])", "Asmem[:, :] = A[:, :]",
         "Tx.copy(dst, src) copies it", "Asmem[:, :] = A[:, :]",
@@ -254,6 +270,20 @@ def test_the_spelling_of_tvms_documentation_is_checked_too(tmp_path, old, new, w
     make = mutant(tmp_path, 1, old, new)
     with pytest.raises((ValueError, AttributeError), match=re.escape(words)):
         build(make(128, 128, 64), use_cache=False)
+
+
+@pytest.mark.parametrize(("guard", "refused"), [("if i < BLK_N // EPI_N:", False), ("if warp_id < 4:", True)])
+def test_a_condition_on_the_loop_may_keep_a_slice_inside(tmp_path, guard, refused):
+    """One on anything else does not."""
+    mutant(tmp_path, 7, "for i in Tx.unroll(BLK_N // EPI_N):", "for i in Tx.unroll(4):")
+    path = tmp_path / "gemm_kernels.py"
+    path.write_text(path.read_text().replace(CAST, f"{guard} {CAST}"))
+    make = load_kernels(path).hgemm_v7
+    if refused:
+        with pytest.raises(ValueError, match="goes up to 256"):
+            make(256, 256, 192)
+    else:
+        assert make(256, 256, 192)
 
 
 def test_a_ring_of_one_stage_is_right(tmp_path):

@@ -112,7 +112,9 @@ def id_maker(name: str):
             )
         if all(isinstance(extent, int) for extent in shape):
             state().ids[name, parent] = tuple(shape)
-        return _IDS[name, parent](list(shape))
+        made = _IDS[name, parent](list(shape))
+        state().extents += zip([made] if len(shape) == 1 else made, shape, strict=True)
+        return made
 
     make.__name__ = make.__qualname__ = name
     return make
