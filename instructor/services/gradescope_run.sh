@@ -2,7 +2,7 @@
 # Gradescope runs this for each submission, in a container of its own. Results go to results/results.json.
 set -u
 root=${AUTOGRADER:-/autograder}
-export LAB_CACHE=$root/cache NUMBA_CACHE_DIR=$root/cache/numba LAB_VENV=${LAB_VENV:-$root/venv}
+export LAB_CACHE=$root/cache LAB_VENV=${LAB_VENV:-$root/venv}
 export PATH=${PATH:-/usr/bin:/bin}
 cd "$root/source" || exit 1
 umask 077

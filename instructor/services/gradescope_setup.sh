@@ -5,8 +5,8 @@ set -eu
 root=${AUTOGRADER:-/autograder}
 command -v python3 >/dev/null && python3 -c 'import venv, ensurepip' 2>/dev/null ||
     { apt-get update && apt-get install -y python3 python3-venv; }
-export LAB_CACHE=$root/cache NUMBA_CACHE_DIR=$root/cache/numba LAB_VENV=${LAB_VENV:-$root/venv}
-mkdir -p "$NUMBA_CACHE_DIR"
+export LAB_CACHE=$root/cache LAB_VENV=${LAB_VENV:-$root/venv}
+mkdir -p "$LAB_CACHE"
 cd "$root/source"
 ./lab doctor
 # What is the course's is for root alone: a kernels file is built by another user.

@@ -14,7 +14,7 @@ FAMILIES: dict[str, frozenset[str]] = {
     ),
     "phase": _ids(
         "again again-ahead flipped-early fresh fresh-read fresh-wait missed nobody-starts not-flipped "
-        "parity stale"
+        "parity stale wait-phase"
     ),
     "slot": _ids("ahead-silent ahead-slots shifted misrouted other-issuer outside-array silent slot"),
     "buffer": _ids("buffer"),
@@ -24,7 +24,8 @@ FAMILIES: dict[str, frozenset[str]] = {
     ),
     "bytes": _ids("announced-apart bytes bytes-announced bytes-only"),
     "wait": _ids(
-        "ahead-unwaited arrives-again early freed missed not-free not-ready others-waited unseen-load"
+        "ahead-unwaited arrives-again early freed missed not-free not-ready others-waited unseen-load "
+        "wait-late"
     ),
     "signal": _ids("by-thread bytes-only early ended-once left-open partial silent"),
     "fence": _ids("copy-fence init-fence proxy-fence tcgen05-fence"),

@@ -3,7 +3,7 @@
     python -m research.every SEED [--count N] [--jobs J] [--minutes M] [--show K] [--out FILE]
 
 Programs SEED * 1,000,000 .. are drawn, explored (explore.py, which knows nothing of ptxsim) and run by
-ptxsim in both orders, or in `all` where a warp can tell who came first. Prints how many are right and wrong,
+ptxsim with order="all". Prints how many are right and wrong,
 and each difference by class: `missed`, where an interleaving is wrong and no order has an `error`; `review
 says luck`, the same with a review that says so; `false error`. Exit code 1 where there is any difference.
 """

@@ -1,8 +1,8 @@
 """What is mutated: the ten references and the two tracks, each with the small sizes that show mistakes.
 
 A run of a mutant stands for `./lab check S`: the same engine and both orders at the first size, then the
-other sizes. Only the number of CTAs differs: persistent kernels get two (or one pair), so that every CTA has
-several tiles and a run takes a tenth of a second.
+other sizes. Only the number of CTAs differs: persistent kernels get two, or two pairs, so that every one has
+several tiles, another index than its neighbour, and a run takes a tenth of a second.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ SOURCES = (
     _step(6, *_ROLES, ctas=2),
     _step(7, *_ROLES, ctas=2),
     _step(8, *_ROLES, ctas=2),
-    _step(9, (768, 256, 320), (512, 256, 64), (512, 512, 192), ctas=2),
-    _step(10, (1024, 512, 320), (1024, 256, 64), (512, 768, 192), ctas=2),
+    _step(9, (768, 512, 320), (512, 256, 64), (512, 512, 192), ctas=4),
+    _step(10, (1024, 512, 320), (1024, 256, 64), (512, 768, 192), ctas=4),
     Source(
         "hopper", "hopper_kernels.py", "build_gemm_m64n64", ((64, 128, 48), (128, 64, 16), (64, 64, 64)), True
     ),

@@ -93,6 +93,48 @@ def test_other_steps_go_on_after_one_that_kills_the_child():
     assert second.message == "no such size"
 
 
+CHANGES = {  # what a step does to the process that builds it, and goes on
+    "limit-of-files": "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))",
+    "limit-of-memory": "import resource\nresource.setrlimit(resource.RLIMIT_AS, (1 << 20, 1 << 20))",
+    "limit-of-time": "import resource\nresource.setrlimit(resource.RLIMIT_CPU, (1, 1))",
+    "recursion": "import sys\nsys.setrecursionlimit(30)",
+    "modules": "import sys\nsys.modules.clear()",
+    "the-lab": "import tirxlab.toolchain.build as b\nb._lower = b.draft = None",
+    "builtins": "import builtins\nbuiltins.open = builtins.len = None",
+    "json": "import json\njson.loads = json.dumps = lambda *a, **k: None",
+    "descriptors": "import os\nos.closerange(3, 1000)",
+    "kept-descriptors": "import os\ntry:\n    while True: os.dup(2)\nexcept OSError: pass",
+    "alarm": "import signal\nsignal.setitimer(signal.ITIMER_REAL, 0.05)",
+    "threads": "import threading as t\nt.Thread(target=t.Event().wait, daemon=True).start()",
+    "process": "import os\nif os.fork() == 0:\n    while True: pass",
+    "orphan": "import os\nif os.fork() == 0:\n    if os.fork(): os._exit(0)\n    while True: pass",
+    "the-file": "import os\n[os.unlink(name) for name in os.listdir('.')]",
+    "another-file": "open('gemm_kernels.py', 'w').write('raise SystemExit')",
+    "a-module": "open('tirxlab.py', 'w').write('raise SystemExit')",
+    "a-full-disk": "with open('x', 'wb') as f:\n    f.write(bytes(30 << 20))",
+    "the-folder": "import os\nos.mkdir('x')\nos.chdir('x')",
+    "garbage": "import gc\ngc.disable(), gc.set_threshold(0), gc.freeze()",
+    "recursion-without-end": "f = lambda: f()\nf()",
+    "exit": "import os\nos._exit(3)",
+    "signal": "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
+    "its-parent": "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)",
+    "memory": "x = bytearray(4 << 30)",
+    "endless": "while True: pass",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_a_step_does_to_its_process_costs_that_step_alone(change):
+    bad = "".join(f"        {line}\n" for line in CHANGES[change].splitlines())
+    text = f"{STEP}    if K == 128:\n{bad}    raise ValueError('one')\n\n\n"
+    text += "def hgemm_v2(M, N, K):\n    raise ValueError('two')\n"
+    with Builder(text, limits=Limits(seconds=3, memory=600 << 20, disk=64 << 20)) as builder:
+        before = builder.build(1, (128, 128, 64))
+        builder.build(1, (128, 128, 128))
+        others = builder.build(2, (128, 128, 64)), builder.build(1, (128, 128, 64))
+    assert [built.message for built in (before, *others)] == ["one", "two", "one"]
+
+
 @pytest.mark.skipif(strongest() not in OWN_FILES, reason="this machine has no namespaces to shut a child in")
 @pytest.mark.parametrize(
     "look",

@@ -62,6 +62,46 @@ def test_work_that_goes_to_who_comes_first(who, count, verdict):
     assert result.stats["orders"]["run"] <= MOST
 
 
+# warp 0 sets a flag, writes, and sets it to AGAIN; warp 1 polls it and reads
+SET_TWICE = """setp.eq.u32 %me, %w, 1; @%me bra READER; setp.eq.u32 %me, %w, 0; @!%me bra END;
+@%lead st.release.cta.shared.u32 [%sm], 1; @%lead st.shared.u32 [%sm+4], 7;
+@%lead st.release.cta.shared.u32 [%sm], AGAIN; bra END;
+READER: ld.acquire.cta.shared.u32 %r0, [%sm]; setp.lt.u32 %p, %r0, NEED; @%p bra READER;
+ld.shared.u32 %r1, [%sm+4]; st.global.u32 [%out], %r1;
+END: ret;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("again", "need", "verdict"),
+    [(2, 2, "clean"), (1, 1, "error")],  # the read cannot tell which of the two it sees
+)
+@pytest.mark.parametrize("order", ["program", "adverse", "all"])
+def test_a_flag_that_is_set_twice(again, need, verdict, order):
+    result, _ = result_of(SET_TWICE.replace("AGAIN", str(again)).replace("NEED", str(need)), order)
+    assert result.verdict == verdict, [str(f) for f in result.findings]
+
+
+# an mbarrier of COUNT arrivals to which warps 0 and 1 arrive: by luck either one makes the first phase, if 1
+PHASES = """setp.eq.u32 %me, %w, 2; @%me bra END; setp.ne.u32 %me, %w, 0;
+@%p mbarrier.init.shared.b64 [%sm+16], COUNT; @%p fence.mbarrier_init.release.cluster; bar.sync 1, 64;
+@!%me bra FIRST; @%lead st.shared.u32 [%sm+4], 7;
+FIRST: @%lead mbarrier.arrive.shared.b64 _, [%sm+16];
+@%me bra END;
+WAIT: mbarrier.try_wait.parity.shared.b64 %p, [%sm+16], 0; @!%p bra WAIT;
+ld.shared.u32 %r1, [%sm+4]; st.global.u32 [%out], %r1;
+END: ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("count", "verdict"), [("2", "clean"), ("1", "error")])
+def test_arrivals_that_make_other_phases_by_luck(count, verdict):
+    result, _ = result_of(PHASES.replace("COUNT", count))
+    assert result.verdict == verdict, [str(f) for f in result.findings]
+
+
 def test_nothing_more_is_tried_where_nobody_can_tell_who_was_first():
     text = "st.shared.u32 [%sm+8], 1; bar.sync 1; st.global.u32 [%out], %t; ret;\n}\n"
     result, _ = result_of(text.replace("st.shared.u32 [%sm+8], 1;", "@%p st.shared.u32 [%sm+8], 1;"))

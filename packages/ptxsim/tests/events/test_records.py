@@ -13,7 +13,7 @@ import pytest
 import ptxsim
 from ptxsim.events.records import Footprint, Rectangle, SharedSpan, rectangles
 from ptxsim.isa.layouts import MatrixDescriptor, encode_matrix_descriptor
-from ptxsim.units import tcgen05_cp, tcgen05_mma, tcgen05_shift
+from ptxsim.units import tcgen05_cp, tcgen05_product, tcgen05_shift
 
 SOURCE = Path(ptxsim.__file__).parent
 A, B, OTHER = (encode_matrix_descriptor(MatrixDescriptor(at, 16, 1024, 128)) for at in (1024, 17408, 33792))
@@ -22,7 +22,7 @@ OPERANDS = {"a": A, "b": B, "lane": 0, "column": 32, "scales": (), "metadata": -
 
 
 def mma(ranks=(0,), form=FORM, **changed) -> Footprint:
-    return tcgen05_mma._footprint(form, ranks, tuple((OPERANDS | changed).values()))
+    return tcgen05_product.footprint(form, ranks, tuple((OPERANDS | changed).values()))
 
 
 def test_equal_work_is_one_footprint():

@@ -69,7 +69,5 @@ def test_a_long_compilation_is_announced_until_its_code_is_kept(tmp_path, monkey
 
     assert said() == said() == code_cache.FIRST_RUN + "\n" and said(slow=False) == ""
     (source,) = tmp_path.glob("*.py")
-    kept = tmp_path / "__pycache__" / f"{source.stem}.run-1.py311.nbi"
-    kept.parent.mkdir(exist_ok=True)
-    kept.write_text("")
+    (tmp_path / f"{source.stem}.run_1.code").write_text("")
     assert said() == ""

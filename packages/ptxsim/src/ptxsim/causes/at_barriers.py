@@ -142,6 +142,20 @@ AT_BARRIERS = (
         "{buffer} that differs",
     ),
     Cause(
+        "wait-late",
+        170,
+        "the wait stands in front of the first use of what it waits for: move it up",
+        text="{name} is waited for{line}, but only after that: in front of it the wait would order them",
+    ),
+    Cause(
+        "wait-phase",
+        170,
+        "a phase bit begins with 0 for who waits for data, with 1 for who waits for a free buffer, and "
+        "flips once a round",
+        text="the wait for {name}{line} asks for the parity of another phase; with the other parity they "
+        "would be in order",
+    ),
+    Cause(
         "shifted",
         150,
         _SLOT,

@@ -1,7 +1,8 @@
 """order="all": a launch again and again, until each order of operations has been tried that can matter.
 
 Happens-before tells of every interleaving in which threads do the same things. Where they do other things
-because another one came first (results of atomics, polled words, waits that give up), one run shows one way.
+because another one came first (results of atomics, polled words, waits that give up, arrivals of which luck
+decides in which phase they count), one run shows one way.
 So operations are held back, one at a time and then two, in the two orders of asynchronous work: first those
 of different lines, then what loops repeat. `MOST` runs are made; the rest is counted and told.
 """
@@ -31,7 +32,7 @@ def run_every_order(launch: Launch, run: Callable):
         order = Late(base)
         _add(first, _again(launch, before, run, order))
         seen |= order.seen
-    hangs = hangs_on_order(launch.program)
+    hangs = hangs_on_order(launch.program) or _by_luck(first)
     for late in itertools.islice(_choices(seen), MOST - len(_BASES) if hangs else 0):
         if _wrong(first):
             break
@@ -46,6 +47,11 @@ def run_every_order(launch: Launch, run: Callable):
 
 def _wrong(part) -> bool:
     return any(finding.severity == SEVERITIES[0] for finding in part.reporter.found.values())
+
+
+def _by_luck(part) -> bool:
+    """Whether a review says that another order of arrivals would make other phases."""
+    return any(f.evidence.get("luck") or f.evidence.get("ahead") for f in part.reporter.found.values())
 
 
 def _again(launch: Launch, before, run: Callable, order: Late):

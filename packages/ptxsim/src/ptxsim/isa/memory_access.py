@@ -59,6 +59,7 @@ class Ordering(NamedTuple):
     writes: bool = False
     acquires: bool = False
     releases: bool = False
+    atomic: bool = False  # it writes what it makes of what was there
 
 
 def ordering(instr: Instr | None) -> Ordering:
@@ -69,7 +70,8 @@ def ordering(instr: Instr | None) -> Ordering:
     reads, writes, always = _ACCESSES[instr.op]
     strong = always or bool(STRONG & mods)
     acquires, releases = (bool({one, "acq_rel"} & mods) for one in ("acquire", "release"))
-    return Ordering(strong, strong and "cta" in mods, reads, writes, acquires and reads, releases and writes)
+    narrow = strong and "cta" in mods
+    return Ordering(strong, narrow, reads, writes, acquires and reads, releases and writes, always)
 
 
 def accept(instr: Instr) -> Instr:

@@ -1,6 +1,7 @@
 """Generated source on disk: written once under the hash of all that it depends on, then imported from there.
 
-numba keeps its own compiled code beside that file, so that neither is ever stale.
+Its machine code (`compiled.generated`) lies beside that file, so that neither is ever stale; a folder that is
+copied, or that nothing can be written to, serves as well.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ ANNOUNCED = "PTXSIM_COMPILATION_ANNOUNCED"  # in the environment of whoever has 
 
 def is_cold() -> bool:
     """Whether nothing was compiled here yet: the first launch then takes about half a minute longer."""
-    return not any(cache_directory().glob("__pycache__/ptxsim_*.nbi"))
+    return not any(cache_directory().glob("ptxsim_*.code"))
 
 
 def import_generated(text: str, key: str = "", slow: bool = False):
@@ -103,7 +104,7 @@ def import_generated(text: str, key: str = "", slow: bool = False):
         except OSError:  # it must be a file to be imported
             path = _temporary() / path.name
             write_whole(path, text.encode())
-    if slow and ANNOUNCED not in os.environ and not any(path.parent.glob(f"__pycache__/{name}.*.nbi")):
+    if slow and ANNOUNCED not in os.environ and not any(path.parent.glob(f"{name}.*.code")):
         print(FIRST_RUN, file=sys.stderr, flush=True)
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None  # of a file whose name ends in .py

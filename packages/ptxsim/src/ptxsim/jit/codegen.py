@@ -1,7 +1,7 @@
 """Compiled code for scalar operations: the main loop with its hot operations, and the rest on demand.
 
 Both are generated from `ScalarOp.expr`, written to a file named by the hash of its content in the cache
-directory, and imported from there, so that numba's own disk cache is never stale.
+directory, and imported from there; what is compiled of it is kept beside it.
 """
 
 from __future__ import annotations
@@ -122,12 +122,13 @@ def _group(name: str, operations: Sequence[ScalarOp]) -> str:
 
 
 _COLD_HEAD = """import numpy as np
-from numba import njit, types
+from numba import types
 
 from ptxsim.isa.mathlib.all import *
 from ptxsim.isa.address_map import *
 from ptxsim.jit.bytecode import *
 from ptxsim.isa.mathlib.inner import WHOLE
+from ptxsim.jit.compiled import generated
 from ptxsim.jit.intrinsics import *
 from ptxsim.jit.simd_scalar import vector_operation
 
@@ -139,7 +140,7 @@ _COLD_TYPES = "(types.uint64, types.int64, types.uint64, types.uint64)"
 def cold_operation(op: ScalarOp) -> Callable:
     """`cold(row, m, registers, predicates)` of one operation by the lane loop; compiled on first use."""
     lines = [
-        f"@njit({_COLD_TYPES}, cache=True, pipeline_class=WHOLE)",
+        f"@generated({_COLD_TYPES}, pipeline_class=WHOLE)",
         f"def cold(row, m, registers, predicates):  # {op.key}",
     ]
     return import_generated(

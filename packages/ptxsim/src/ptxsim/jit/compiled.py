@@ -36,7 +36,22 @@ def compiled(*signature, **options) -> Callable:
     def decorate(function: Callable) -> Dispatcher:
         every = {"no_cfunc_wrapper": True, "pipeline_class": WHOLE} | options
         made = numba.njit(*signature, **every)(function)  # type: ignore[call-overload]
-        made._cache = _Kept(function)
+        made._cache = _Kept(function, lambda key: (digest(function), _fields(key)))
+        return made
+
+    return decorate
+
+
+def generated(*signatures, **options) -> Callable:
+    """The same for source of `import_generated`, whose module is named by all that it depends on."""
+
+    def decorate(function: Callable) -> Dispatcher:
+        made = numba.njit(**options)(function)
+        made._cache = _Kept(function, lambda key: function.__module__)
+        for one in signatures:
+            made.compile(one)
+        if signatures:
+            made.disable_compile()
         return made
 
     return decorate
@@ -123,16 +138,20 @@ class _NoFolder(_CacheLocator):
         return ""
 
 
+def _fields(key: tuple) -> list:
+    """Of named tuples among the types of a signature."""
+    return [getattr(kind, "fields", ()) for kind in key[0]]
+
+
 class _Files:
     """A file for each signature: numba's index of them is wrong where two processes write it at once."""
 
-    def __init__(self, function: Callable):
-        self._function = function
+    def __init__(self, function: Callable, made_of: Callable):
+        self._function, self._made_of = function, made_of
 
     def _path(self, key: tuple) -> Path:
         one = self._function
-        fields = [getattr(kind, "fields", ()) for kind in key[0]]  # of named tuples
-        name = hashlib.sha256(repr((digest(one), key, fields)).encode()).hexdigest()[:24]
+        name = hashlib.sha256(repr((self._made_of(key), key)).encode()).hexdigest()[:24]
         return code_cache.cache_directory() / f"{one.__module__}.{one.__name__}_{name}.code"
 
     def load(self, key: tuple):
@@ -154,6 +173,7 @@ class _Impl(CompileResultCacheImpl):
 class _Kept(FunctionCache):
     _impl_class = _Impl
 
-    def __init__(self, function: Callable):
+    def __init__(self, function: Callable, made_of: Callable):
+        """made_of: what the machine code for a key depends on besides."""
         super().__init__(function)
-        self._cache_file = _Files(function)
+        self._cache_file = _Files(function, made_of)

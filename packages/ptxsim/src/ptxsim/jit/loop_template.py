@@ -11,12 +11,13 @@ warp's files: uint64 (slots, 32) and int64 masks.
 
 # ruff: noqa: F405, F841, SIM109
 import numpy as np
-from numba import carray, njit, types
+from numba import carray, types
 
 from ptxsim.isa.address_map import *  # noqa: F403
 from ptxsim.isa.mathlib.all import *  # noqa: F403
 from ptxsim.isa.mathlib.inner import WHOLE, inner
 from ptxsim.jit.bytecode import *  # noqa: F403
+from ptxsim.jit.compiled import generated
 from ptxsim.jit.intrinsics import *  # noqa: F403
 from ptxsim.jit.loop_batch import issue, next_split, retry_standing, settle_split
 from ptxsim.jit.loop_divergence import branch_index, diverge, join, leave
@@ -177,7 +178,7 @@ def run_split(control):
     return reason
 
 
-@njit(types.int64(types.int64), nogil=True, cache=True, pipeline_class=WHOLE)
+@generated(types.int64(types.int64), nogil=True, pipeline_class=WHOLE)
 def run(control):
     """Runs split words[SPLIT]; if there is a batch, its splits in turn, until all stand (REASON_STANDS)
     or one, then words[SPLIT], needs Python at once. Returns the reason it stopped.

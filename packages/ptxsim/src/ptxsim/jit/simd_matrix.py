@@ -58,12 +58,13 @@ def _join(builder, a, b):
 
 decode_f16, decode_bf16 = _decoder(f32_of_f16), _decoder(f32_of_bf16)
 
-_SOURCE = """from numba import njit, types
+_SOURCE = """from numba import types
 
+from ptxsim.jit.compiled import generated
 from ptxsim.jit.simd_matrix import CHUNK, STEP, decode_bf16, decode_f16
 
 
-@njit(nogil=True, cache=True)
+@generated(nogil=True)
 def gather(window, numbers, out, bfloat):
     start, first, target = window.ctypes.data, numbers.ctypes.data, out.ctypes.data
     for i in range(0, numbers.size, STEP):
@@ -76,14 +77,14 @@ def gather(window, numbers, out, bfloat):
 _BOX = types.Array(types.complex128, 2, "A", readonly=True, aligned=False)
 
 
-@njit(types.void(types.complex128[::1], types.int64[:, ::1], _BOX), nogil=True, cache=True)
+@generated(types.void(types.complex128[::1], types.int64[:, ::1], _BOX), nogil=True)
 def store(window, numbers, box):
     for i in range(numbers.shape[0]):
         for j in range(numbers.shape[1]):
             window[numbers[i, j]] = box[i, j]
 
 
-@njit(nogil=True, cache=True)
+@generated(nogil=True)
 def accumulate(cells, product, lane, column, row, first, rows, columns, add, nan):
     for i in range(rows):
         target = cells[lane + i, column : column + columns]

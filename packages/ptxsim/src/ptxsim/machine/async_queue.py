@@ -35,14 +35,18 @@ class Engine:
 
     def submit(self, work: Work) -> None:
         if self.eager and work.batch is None:
-            self.flush()
+            if self.queues:
+                self.flush()
             work.finish()
             return
         key = work.queue
         if key is None:
             self._loose += 1
             key = self._loose
-        self.queues.setdefault(key, deque()).append(work)
+        queue = self.queues.get(key)
+        if queue is None:
+            queue = self.queues[key] = deque()
+        queue.append(work)
 
     @property
     def idle(self) -> bool:

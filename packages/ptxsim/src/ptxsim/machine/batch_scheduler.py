@@ -111,13 +111,14 @@ class BatchScheduler:
         the accesses that came before one of them first.
         """
         cluster, program = self.cluster, self.cluster.program
+        heard, slots = cluster.bus.heard, program.issued_slots
         count = cluster.control.item(bytecode.ISSUED)
         cluster.control[bytecode.ISSUED] = 0
         for row, g, mask, logged, *values in self.issued[:count, : self.width].tolist():
-            if cluster.bus.heard and not (program.is_mma[row] and self._plain_loads(logged)):
+            if heard and logged > cluster.told and not (program.is_mma[row] and self._plain_loads(logged)):
                 cluster.tell_log(logged)
             split = cluster.splits[g]
             split.row, split.mask = row, mask
-            split.issued = dict(zip(program.issued_slots[row], values, strict=False))
+            split.issued = dict(zip(slots[row], values, strict=False))
             program.handlers[row](cluster, split, program.args[row])
             split.issued = None

@@ -30,6 +30,7 @@ from ptxsim.machine.watchdog import Watchdog
 from ptxsim.report.findings import Reporter
 
 LOG_CAPACITY = 1 << 16
+WHOLE_WARP = 0xFFFF_FFFF  # mask of lanes
 
 
 class Cluster:
@@ -151,6 +152,11 @@ class Cluster:
         if split.issued:
             return np.full(32, split.issued[slot], np.uint64)
         return self.registers[split.warp, slot]
+
+    def values(self, split: Split, slot: int) -> list[int]:
+        """The value of every active lane."""
+        values = self.read(split, slot).tolist()
+        return values if split.mask == WHOLE_WARP else [values[lane] for lane in split.lanes.tolist()]
 
     def scalar(self, split: Split, slot: int) -> int:
         """The leader lane's value."""
@@ -291,14 +297,15 @@ class Cluster:
 
     def settle(self, split: Split) -> None:
         """What the main loop left behind besides its reason."""
-        if self.control[bytecode.ISSUED]:
+        word = self.control.item
+        if word(bytecode.ISSUED):
             self.batch.hand_over()
-        if self.control[bytecode.NEW_COUNT]:
+        if word(bytecode.NEW_COUNT):
             self._adopt()
-        if self.control[bytecode.LOG_USED]:
-            self.tell_log(int(self.control[bytecode.LOG_USED]))
+        if logged := word(bytecode.LOG_USED):
+            self.tell_log(logged)
             self.control[bytecode.LOG_USED] = self.told = 0
-        if self.control[bytecode.EXITED]:
+        if word(bytecode.EXITED):
             self._exited(split)
 
     def unit(self, split: Split, row: int, mask: int) -> bool:

@@ -142,8 +142,14 @@ class TensorMap:
 
     def holds(self, start: tuple[int, ...]) -> bool:
         """Whether the box at `start` lies in the tensor."""
-        return all([0 <= s and s + b <= d for s, b, d in zip(start, self.box, self.dims, strict=True)])
+        for s, b, d in zip(start, self.box, self.dims, strict=True):  # noqa: SIM110  (asked for every copy)
+            if s < 0 or s + b > d:
+                return False
+        return True
 
     def misses(self, start: tuple[int, ...]) -> bool:
         """Whether the box at `start` lies outside of the tensor."""
-        return any([s >= d or s + b <= 0 for s, b, d in zip(start, self.box, self.dims, strict=True)])
+        for s, b, d in zip(start, self.box, self.dims, strict=True):  # noqa: SIM110  (asked for every copy)
+            if s >= d or s + b <= 0:
+                return True
+        return False

@@ -95,13 +95,15 @@ def complete_if_ready(cluster, place: tuple[int, int]) -> None:
     barrier = cluster.mbarriers[place]
     cluster.effects += 1
     if barrier.try_complete_phase():
-        publish(cluster, place)
+        row = cluster.phase_rows[place]
+        if row < bytecode.PHASE_ROOM:
+            cluster.phases[row, bytecode.PHASE_NUMBER] = barrier.phase
         cluster.bus.phase_complete(cluster, place)
         cluster.wake(("mbarrier", place))
 
 
 def publish(cluster, place: tuple[int, int]) -> None:
-    """Tells the main loop the phase of a barrier, if it has room for it (`wait_passed`)."""
+    """Tells the main loop of a barrier made or gone, if it has room for it (`wait_passed`)."""
     barrier, rows, table = cluster.mbarriers.get(place), cluster.phase_rows, cluster.phases
     row = rows.setdefault(place, len(rows))
     if row < bytecode.PHASE_ROOM:
@@ -124,9 +126,8 @@ def _places(cluster, split, arg, generic: bool) -> list[tuple[int, tuple[int, in
 
 def _by_place(cluster, split, arg, generic: bool) -> dict[tuple[int, int], list[int]]:
     """place -> active lanes that name it."""
-    addresses = [cluster.address(split, arg)] if split.alone else cluster.addresses(split, arg)
-    if split.alone or (addresses == addresses[0]).all():
-        place = place_of(cluster, split, int(addresses[0]), generic)
+    if split.alone or _equal(cluster.values(split, arg.slot)):
+        place = place_of(cluster, split, cluster.address(split, arg), generic)
         return {place: split.lanes.tolist()} if place is not None else {}
     found: dict[tuple[int, int], list[int]] = {}
     for lane, place in _places(cluster, split, arg, generic):
@@ -202,8 +203,8 @@ def arrive(instr):
     def run(cluster, split, args):
         target, rest = (args[0], args[1:]) if returns else (-1, args)
         returned = isinstance(target, int) and target >= 0
-        numbers = cluster.read(split, rest[1]).tolist() if len(rest) > 1 else [1] * 32
-        states = np.zeros(32, np.uint64)
+        numbers = _numbers(cluster, split, rest[1]) if len(rest) > 1 else [1] * 32
+        states = np.zeros(32, np.uint64) if returned else None
         for place, lanes in _by_place(cluster, split, rest[0], generic).items():
             barrier = find_barrier(cluster, split, place, "arrive")
             if barrier is None:
@@ -231,6 +232,11 @@ def arrive(instr):
         barrier.arrive(1 if announce else number, drop)
 
     return run
+
+
+def _numbers(cluster, split, slot: int) -> list[int]:
+    """What a slot holds, for each of 32 lanes; where one is active it is that lane's for all."""
+    return [cluster.scalar(split, slot)] * 32 if split.alone else cluster.read(split, slot).tolist()
 
 
 def _arrival(split, lanes: list[int], place, number: int, releases: bool, announces: bool) -> Arrival:
@@ -349,18 +355,22 @@ def wait(instr):
     return run
 
 
+def _equal(values: list[int]) -> bool:
+    return values.count(values[0]) == len(values)
+
+
 def _groups(cluster, split, arg, generic: bool, slot: int) -> list[tuple[int, tuple[int, int], int]]:
     """(lanes, place, operand in `slot`) for active lanes that name the same barrier with the same operand."""
     if split.alone:
         place = place_of(cluster, split, cluster.address(split, arg), generic)
         return [(split.mask, place, cluster.scalar(split, slot))] if place is not None else []
-    lanes = split.lanes
-    addresses, values = cluster.addresses(split, arg), cluster.read(split, slot)[lanes]
-    if (addresses == addresses[0]).all() and (values == values[0]).all():
-        place = place_of(cluster, split, int(addresses[0]), generic)
-        return [(split.mask, place, int(values[0]))] if place is not None else []
+    values = cluster.values(split, slot)
+    if _equal(values) and _equal(cluster.values(split, arg.slot)):
+        place = place_of(cluster, split, cluster.address(split, arg), generic)
+        return [(split.mask, place, values[0])] if place is not None else []
     groups: dict[tuple[int, int], int] = {}
-    for lane, address, value in zip(lanes.tolist(), addresses.tolist(), values.tolist(), strict=True):
+    addresses = cluster.addresses(split, arg).tolist()
+    for lane, address, value in zip(split.lanes.tolist(), addresses, values, strict=True):
         groups[address, value] = groups.get((address, value), 0) | 1 << lane
     places = [(mask, place_of(cluster, split, a, generic), value) for (a, value), mask in groups.items()]
     return [(mask, place, value) for mask, place, value in places if place is not None]

@@ -38,9 +38,10 @@ def _not_allocated(cluster, op, rank: int, start: int, columns: int) -> None:
 
 def write_result(cluster, op, rank: int, index: int, product: np.ndarray) -> None:
     """Adds to or overwrites D in the tensor memory of one CTA."""
-    shape, memory = op.shape, cluster.tmem[rank]
-    for lane, row, rows, tmem_column, column, columns in result_blocks(shape.m, shape.n, op.group, op.ws):
-        start, first = op.column + tmem_column, op.lane + lane
+    own, memory = op.product, cluster.tmem[rank]
+    blocks = result_blocks(own.shape.m, own.shape.n, own.group, own.ws)
+    for lane, row, rows, tmem_column, column, columns in blocks:
+        start, first = own.column + tmem_column, own.lane + lane
         if not memory.allocated(start, columns):
             _not_allocated(cluster, op, rank, start, columns)
             if start + columns > COLUMNS:
@@ -52,25 +53,27 @@ def write_result(cluster, op, rank: int, index: int, product: np.ndarray) -> Non
 
 
 def _enabled(op, index: int, block: slice) -> np.ndarray | None:
-    if not any(op.disabled):
+    if not op.partial:
         return None
-    masks = op.disabled[index * 4 : index * 4 + 4] if len(op.disabled) == 8 else op.disabled
+    masks = op.product.disabled
+    masks = masks[index * 4 : index * 4 + 4] if len(masks) == 8 else masks
     bits = np.array([(int(m) >> i) & 1 for m in masks for i in range(32)], bool)
     return ~bits[block]
 
 
 def _store(memory, op, product: np.ndarray, cell: tuple, entry: tuple, size: tuple) -> None:
     """A block of `size` of the product, from `entry` on, to cells of tensor memory from `cell` on."""
-    if op.shape.d_type == "f32":
-        accumulate(memory.floats, product, cell, entry, size, op.accumulate)
+    kind = op.product.shape.d_type
+    if kind == "f32":
+        accumulate(memory.floats, product, cell, entry, size, op.accumulates)
         return
     (lane, column), (row, first), (rows, columns) = cell, entry, size
     target = memory.cells[lane : lane + rows, column : column + columns]
     product = product[row : row + rows, first : first + columns]
-    if op.shape.d_type == "s32":
+    if kind == "s32":
         view = target.view(np.int32)
-        view[:] = view + product if op.accumulate else product
+        view[:] = view + product if op.accumulates else product
     else:
-        old = target.astype(np.uint16).view(np.float16).astype(np.float32) if op.accumulate else 0
+        old = target.astype(np.uint16).view(np.float16).astype(np.float32) if op.accumulates else 0
         with np.errstate(invalid="ignore", over="ignore"):
             target[:] = canonical_nans((product + old).astype(np.float16)).view(np.uint16)

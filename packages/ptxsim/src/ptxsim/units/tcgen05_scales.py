@@ -28,18 +28,18 @@ def scaled_product(cluster, op, rank: int, a: np.ndarray, b: np.ndarray) -> np.n
 
     Each quarter of the lanes uses the factors that it holds; they ought to be the same in all.
     """
-    shape = op.shape
-    for name, (column, columns) in zip("AB", scale_columns(op), strict=True):
+    own, shape = op.product, op.product.shape
+    for name, (column, columns) in zip("AB", scale_columns(own), strict=True):
         if column + columns > COLUMNS or not cluster.tmem[rank].allocated(column, columns):
             message = f"tcgen05.mma reads scale factors of {name} from TMEM columns {column}.."
             message += f"{column + columns - 1} of CTA {rank}, which are not (all) allocated"
             cluster.reporter.add("tmem-alloc", "error", message, "", op.where, key=("mma-scales", name))
             return None
-    of_a = _factors(cluster, op, rank, 0, len(a), shape.a_id)
-    of_b = _factors(cluster, op, rank, 1, len(b), shape.b_id)
+    of_a = _factors(cluster, own, rank, 0, len(a), shape.a_id)
+    of_b = _factors(cluster, own, rank, 1, len(b), shape.b_id)
     if (of_a == of_a[0]).all() and (of_b == of_b[0]).all():
         return _multiply(a, b, of_a[0], of_b[0], shape.scale)
-    _, lane, _ = result_layout(shape.m, shape.n, op.group)
+    _, lane, _ = result_layout(shape.m, shape.n, own.group)
     quarter = lane[: len(a)] // 32
     product = np.zeros((len(a), len(b)), np.float32)
     for q in range(4):

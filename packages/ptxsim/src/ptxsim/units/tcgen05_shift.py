@@ -20,7 +20,7 @@ from ptxsim.machine.tensor_memory import COLUMNS, LANES, split_address
 from ptxsim.units.bulk_groups import each_lane
 from ptxsim.units.registry import unit
 from ptxsim.units.tcgen05_alloc import group_of
-from ptxsim.units.tcgen05_mma import pair
+from ptxsim.units.tcgen05_product import pair
 
 ROWS, WIDTH = 32, 8  # lanes, and columns of 32 bits
 

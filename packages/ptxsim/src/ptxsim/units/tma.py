@@ -92,13 +92,13 @@ def _tensor(
 _ALIGNMENT = {0: 128, 32: 128, 64: 512, 128: 1024}  # by swizzle
 
 
-def _check_alignment(cluster, split, offset: int, tmap: TensorMap) -> None:
+def _report_alignment(cluster, split, offset: int, tmap: TensorMap) -> None:
     """Shared addresses of tensor copies are aligned to 128 B, swizzled ones to their pattern (5.5.7)."""
     need = _ALIGNMENT[tmap.swizzle]
     if offset % 128:
         message = f"TMA at {cluster.reporter.shared_name(offset)}: shared address is not a multiple of 128 B"
         cluster.reporter.add("misaligned", "error", message, "", split)
-    elif offset % need:
+    else:
         message = f"TMA with {tmap.swizzle} B swizzle at {cluster.reporter.shared_name(offset)}, which is "
         message += f"not {need}-byte aligned: the swizzle pattern is cut in the middle"
         cluster.reporter.add("misaligned", "review", message, "", split)
@@ -114,11 +114,10 @@ def _check_barrier(cluster, split, place, bar, pair: bool) -> None:
 
 
 def _warn_lanes(cluster, split, shared, what: str, severity: str = "error") -> None:
-    if not split.alone:
-        name = cluster.reporter.shared_name(shared_place(cluster.address(split, shared))[1])
-        message = f"TMA {what} {name} issued by {len(split.lanes)} lanes: the tile is copied as many times"
-        hint = "one elected thread issues a TMA copy"
-        cluster.reporter.add("illegal", severity, message, hint, split, key="tma-lanes")
+    name = cluster.reporter.shared_name(shared_place(cluster.address(split, shared))[1])
+    message = f"TMA {what} {name} issued by {len(split.lanes)} lanes: the tile is copied as many times"
+    hint = "one elected thread issues a TMA copy"
+    cluster.reporter.add("illegal", severity, message, hint, split, key="tma-lanes")
 
 
 # ---- tensor copies ----
@@ -154,7 +153,8 @@ def _tensor_load(instr):
     multicast, pair, rows = "multicast::cluster" in mods, "cta_group::2" in mods, "tile::gather4" in mods
 
     def run(cluster, split, args):
-        _warn_lanes(cluster, split, args[0], "load to")
+        if not split.alone:
+            _warn_lanes(cluster, split, args[0], "load to")
         for thread in each_lane(split):
             _load_one(cluster, thread, args, multicast, pair, rows, im2col)
 
@@ -167,7 +167,8 @@ def _load_one(cluster, split, args, multicast: bool, pair: bool, rows: bool, im2
     bar = place_of(cluster, split, cluster.address(split, args[2]), False)
     if tmap is None or place is None or bar is None:
         return
-    _check_alignment(cluster, split, place[1], tmap)
+    if place[1] % _ALIGNMENT[tmap.swizzle]:
+        _report_alignment(cluster, split, place[1], tmap)
     if place[0] != bar[0] and not multicast:
         _check_barrier(cluster, split, place, bar, pair)
     mask = cluster.scalar(split, args[4 if im2col else 3]) if multicast else 0
@@ -242,9 +243,10 @@ def _tensor_store(instr, reduction: str | None):
 
     def run(cluster, split, args):
         copies = _copies(cluster, split, args, operation is None, rows, im2col)
-        # the same bytes to the same place, as CuTe DSL 4.8 has it: slow, but right
-        severity = "review" if operation is None and len(copies) == 1 else "error"
-        _warn_lanes(cluster, split, args[1], "store from", severity)
+        if not split.alone:
+            # the same bytes to the same place, as CuTe DSL 4.8 has it: slow, but right
+            severity = "review" if operation is None and len(copies) == 1 else "error"
+            _warn_lanes(cluster, split, args[1], "store from", severity)
         for what, lanes in copies:
             _store_one(cluster, split, what, lanes, operation)
 
@@ -273,7 +275,8 @@ def _store_one(cluster, split, what: tuple, lanes: list[int], operation) -> None
     """One copy, in the bulk group of each of the lanes; the first of them issues it."""
     tmap, start, place = what
     first = split.at(1 << lanes[0])
-    _check_alignment(cluster, first, place[1], tmap)
+    if place[1] % _ALIGNMENT[tmap.swizzle]:
+        _report_alignment(cluster, first, place[1], tmap)
     if isinstance(tmap, Im2colMap):
         parts = columns(cluster, first, tmap, start, place[1], "im2col_no_offs", [])
     else:

@@ -96,6 +96,11 @@ OF_CAUSES = {
     "not-flipped": "flip the phase after each wait, keep it from tile to tile, and start it once",
     "parity": "flip the phase after each wait: phase = phase ^ 1",
     "fresh": _FRESH,
+    "wait-phase": (
+        "who waits for data starts with phase 0, who waits for a free buffer with 1 (PipelineState: "
+        "is_producer), and the phase flips once a round"
+    ),
+    "wait-late": "the wait comes before the first use of what it waits for: move it up",
     "fresh-read": _FRESH,
     "fresh-wait": "who has to wait for data first starts with phase 0: PipelineState.init(is_producer=False)",
     "exchanged": (

@@ -124,6 +124,8 @@ class Builder:
         few = load_rubric().few_sms.get((built.step, built.size))
         asked = {"step": built.step, "size": built.size, "arch": self.arch, "sm_count": few}
         answer, data = self.student.ask(asked)
+        if answer.get("spent"):
+            self.student.close()
         if not answer["ok"]:
             self._refuse(built, answer)
             return None

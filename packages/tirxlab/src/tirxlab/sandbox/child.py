@@ -5,7 +5,8 @@
     python child.py compile    {"bytes"} and a draft: the finished artifact
     python child.py call       first {"module", "bytes"} and its text; then {"call", "bytes"}: what it gives
 An answer is one JSON line {"ok", "bytes", ..} and so many bytes. Whatever is printed goes to standard error.
-Student code runs in this process and may break any of this: the parent believes valid data alone.
+Each draft is made in a copy of this process that is thrown away (apart.py): code of one step finds nothing
+that another's has changed. It may get at this one all the same: the parent believes valid data alone.
 What the answers need is imported before the first request, which may come later.
 """
 
@@ -26,7 +27,7 @@ def main(mode: str) -> None:
     requests, sys.stdin = stdin.buffer, io.StringIO()  # a call of input() gets no request, and no answer
     os.dup2(2, 1)
     gc.disable()  # what imports make stays
-    serve = served(mode)
+    serve = served(mode, replies.fileno())
     gc.freeze()
     gc.enable()
     while line := requests.readline():
@@ -40,10 +41,10 @@ def main(mode: str) -> None:
         replies.flush()
 
 
-def served(mode: str):
+def served(mode: str, replies: int):
     """What answers the requests; of an environment that is damaged, only how it is."""
     try:
-        return {"lower": Lowering, "compile": Compiling, "call": Calling}[mode]()
+        return Lowering(replies) if mode == "lower" else {"compile": Compiling, "call": Calling}[mode]()
     except Exception as error:  # what a half-missing package raises is anything
         return Damaged(error)
 
@@ -103,19 +104,39 @@ class Compiling:
 
 
 class Lowering:
-    """Steps of one kernels file to drafts."""
+    """Steps of one kernels file to drafts, each in a process of its own that cannot write to `replies`.
 
-    def __init__(self):
+    An answer with "spent" asks for a new child: the code has left files or a process behind.
+    """
+
+    def __init__(self, replies: int):
+        from tirxlab.sandbox import apart
         from tirxlab.toolchain.lean_tvm import import_tvm
 
         import_tvm()
         import tirxlab.toolchain.build  # noqa: F401
 
+        apart.adopt_orphans()
+        self.apart, self.replies = apart, replies
+
     def answer(self, request: dict, data: bytes) -> tuple[dict, bytes]:
         if "name" in request:
             self.path = Path(request["name"]).resolve()
             self.path.write_bytes(data)
+            self.there = self.files()
             return {"ok": True}, b""
+        answer, data = self.apart.apart(lambda: self.draft(request), 0, self.replies)
+        spent = self.apart.left_over() or self.files() != self.there
+        return {**answer, "spent": spent}, data
+
+    def files(self) -> set[tuple[str, int, int]]:
+        """What is in the folder of the kernels file."""
+        found = os.scandir(self.path.parent)
+        return {
+            (one.name, (seen := one.stat(follow_symlinks=False)).st_size, seen.st_mtime_ns) for one in found
+        }
+
+    def draft(self, request: dict) -> tuple[dict, bytes]:
         try:
             return self.lower(**request)
         except SystemExit:

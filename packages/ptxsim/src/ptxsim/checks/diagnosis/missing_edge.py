@@ -5,6 +5,7 @@ from __future__ import annotations
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.diagnosis.repairs import LATE, PHASE, only_repair
 from ptxsim.checks.diagnosis.rivals import other_buffer
 from ptxsim.checks.diagnosis.running_ahead import room_for_all
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge, no_barrier, others_waited, passed_at_once
@@ -113,7 +114,7 @@ def _wait(races, pair: Pair) -> Edge:
     found = found or no_barrier(races, pair)
     writer, places = (first, forward) if first.verb == "write" else (second, backward)
     direct = [p for p in places if p in _own_signals(races, writer)]
-    found = found or passed_at_once(races, pair, direct, barrier_of)
+    found = found or passed_at_once(races, pair, direct, barrier_of) or _repaired(races, pair)
     if found is not None:
         return found
     unused = [p for p in forward + backward if not races.clocks.signals[p].awaited]
@@ -141,6 +142,15 @@ def _not_waited_for(races, pair: Pair, place: tuple[int, int]) -> Edge:
         return Edge(_cause(pair), text)
     reads = (first.verb, pair.second.verb) == ("read", "write")
     return Edge(CAUSES["not-ready" if reads else "not-free"], text, (warp, first.row))
+
+
+def _repaired(races, pair: Pair) -> Edge | None:
+    """The wait that stands too late, or asks for another phase, if that is the one repair to mend this."""
+    repair = only_repair(races, pair)
+    if repair is None or repair.family not in (LATE, PHASE):
+        return None
+    name, line = barrier_of(races, repair.place), line_text(races, repair.row)
+    return edge("wait-late" if repair.family == LATE else "wait-phase", name=name, line=line)
 
 
 def _early(races, pair: Pair) -> Edge | None:

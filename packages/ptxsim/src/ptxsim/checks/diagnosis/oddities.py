@@ -14,6 +14,7 @@ from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
 from ptxsim.checks.diagnosis.exchanged_copies import exchanged_copies
 from ptxsim.checks.diagnosis.number_agreement import role
+from ptxsim.checks.diagnosis.repairs import late_wait
 from ptxsim.checks.diagnosis.rivals import shifted
 from ptxsim.checks.diagnosis.running_ahead import again_too_early
 from ptxsim.checks.static_flow import reachable, signal_rows
@@ -199,6 +200,10 @@ class Oddities(Observer):
                 text = cause.tell(name=self.reporter.shared_name(at[1]), line=line)
                 self.reporter.blame(finding, cause, f"{finding.message}: {text}")
                 return
+        late = None if tmem else late_wait(cluster, warp, bringers, self.reporter)
+        if late is not None:
+            self.reporter.blame(finding, late.cause, f"{finding.message}: {late.text}")
+            return
         mma = _mma_row(cluster)
         if tmem and not self.issuers and mma is not None:
             finding.message += f": no tcgen05.mma ({self._line(cluster, mma)}) ran in this cluster"

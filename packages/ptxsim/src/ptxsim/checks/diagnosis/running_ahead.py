@@ -167,7 +167,7 @@ def again_too_early(cluster, place: tuple[int, int], reporter) -> Reason | None:
         return apart
     if not room_for_all(cluster, place):
         return None
-    lanes = _arriving(history)
+    lanes = arriving(history)
     ignored = never_waited(cluster, history_of(cluster), reporter.shared_name)
     if ignored:
         return reason("ahead-unwaited", names=" or ".join(ignored))
@@ -178,15 +178,15 @@ def again_too_early(cluster, place: tuple[int, int], reporter) -> Reason | None:
 def room_for_all(cluster, place: tuple[int, int]) -> bool:
     """Whether no more threads arrive on a barrier than it counts; False where not all of them are known."""
     history, barrier = history_of(cluster).get(place), cluster.mbarriers.get(place)
-    if history is None or not _arriving(history):
+    if history is None or not arriving(history):
         return False
     known = sum(s.total for (how, _, _), s in history.sources.items() if how != "load")
     if barrier is not None and known < barrier.phase * history.count + history.count - barrier.pending:
         return False  # others came by cp.async
-    return sum(mask.bit_count() for mask in _arriving(history).values()) <= history.count
+    return sum(mask.bit_count() for mask in arriving(history).values()) <= history.count
 
 
-def _arriving(history: BarrierHistory) -> dict[int, int]:
+def arriving(history: BarrierHistory) -> dict[int, int]:
     """Warp -> lanes that have arrived, or committed."""
     lanes: dict[int, int] = {}
     for (how, warp, _), signals in history.sources.items():

@@ -33,12 +33,13 @@ class Issued:
     flags: int = ASYNC
     copy: BulkCopy | None = None
     stores: int = 0  # of threads of the cluster, when it was issued
+    at: int = -1  # steps on barriers so far, when it was issued; -1: not noted
 
     @classmethod
     def of(cls, kind: str, split, clocks: VectorClocks) -> Issued:
         """Work that the leader of a split issues now."""
         thread = clocks.agent_of(split.thread)
-        return cls(kind, split.row, thread, *clocks.snapshot(thread))
+        return cls(kind, split.row, thread, *clocks.snapshot(thread), at=len(clocks.steps))
 
     def stamp(self) -> Stamp:
         return Stamp(self.clock, self.thread_clock)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.race.access import Access
+from ptxsim.checks.race.async_work import Issued
 from ptxsim.checks.race.shadow_order import (
     AGENT,
     AGENT_SHIFT,
@@ -70,6 +71,7 @@ class Pair:
     issuers: list[int] = field(default_factory=list)  # several agents of a CTA issue the same line
     seen: dict = field(default_factory=dict)  # (warp, barrier) -> its waits when the accesses met
     early: tuple | None = None  # (barrier, row): signalled before the one that reads was done
+    issued: tuple[Issued | None, Issued | None] = None, None  # what the two are part of
 
     @classmethod
     def of(cls, races, line: list[int], space: str, clock, detail) -> Pair:
@@ -105,11 +107,14 @@ class Pair:
         pair.elsewhere = _fenced_elsewhere(races, space, line, clock)
         pair.waited = _has_waited(races, pair.first)
         pair.learn(races, first, second, clock, detail)
+        if pair.first is second:
+            pair.issued = pair.issued[::-1]
         return pair
 
     def learn(self, races, first: Access, second: Access, clock, op) -> None:
         """Who issued the two, and what they had waited for and signalled when they met."""
         earlier = races.transfers.find(first.agent, first.epoch, first.row, op)
+        self.issued = earlier, op
         first.by, second.by = first.issuer(races, op), second.issuer(races, None, op)
         if None in (first.by, second.by):
             return

@@ -13,6 +13,7 @@ from ptxsim.checks.race.access_history import AccessHistory
 from ptxsim.checks.race.async_copies import BulkCopies, ThreadCopies
 from ptxsim.checks.race.async_work import Transfers
 from ptxsim.checks.race.barrier_init import BarrierInit
+from ptxsim.checks.race.barrier_record import BarrierRecord
 from ptxsim.checks.race.barrier_rounds import BarrierRounds
 from ptxsim.checks.race.handshakes import Handshakes
 from ptxsim.checks.race.missed_phases import MissedPhases
@@ -34,6 +35,7 @@ class RaceDetector(Observer):
         self.history = AccessHistory(self)
         self.barrier_init = BarrierInit(self)
         self.handshakes = Handshakes(self)
+        self.record = BarrierRecord(self)
         self.synchronization = Synchronization(self)
         self.fences = ProxyFences(self)
         self.threads = ThreadAccesses(self)
@@ -42,7 +44,7 @@ class RaceDetector(Observer):
         self.parts = (
             self.barrier_init, self.handshakes, BarrierRounds(self), self.synchronization,
             MissedPhases(self), self.fences, self.threads,
-            BulkCopies(self), self.copies, self.tensor_memory, Tcgen05(self), Wgmma(self),
+            BulkCopies(self), self.copies, self.tensor_memory, Tcgen05(self), Wgmma(self), self.record,
             self.history,
         )  # fmt: skip
 
@@ -59,4 +61,5 @@ class RaceDetector(Observer):
         self.transfers = Transfers()
 
     def finish(self, cluster) -> None:
+        self.record.close(cluster)
         report.report(self, self.history.pairs)

@@ -69,7 +69,7 @@ class Synchronization(Observer):
             f"CTA barrier {number}: this warp arrives, but nothing tells it that the round before is over: "
             f"in which round it counts is luck"
         )
-        self.races.reporter.add("collective", "review", message, _ROUND, split, ("luck", number))
+        self.races.reporter.add("collective", "review", message, _ROUND, split, ("luck", number), luck=True)
 
     def cluster_arrive(self, cluster, split, relaxed: bool) -> None:
         stamp = self.clocks.release(self.clocks.agents(split), clock=not relaxed)
@@ -171,7 +171,9 @@ class Synchronization(Observer):
             f"{name} of CTA {place[0]}: an arrival of phase {phase} is not ordered after phase {phase - 1}, "
             f"which a wait has let pass: which {count} arrivals make a phase is luck"
         )
-        finding = reporter.add("mbarrier", "review", message, _COUNT, None, ("luck", place[1]), barrier=name)
+        finding = reporter.add(
+            "mbarrier", "review", message, _COUNT, None, ("luck", place[1]), barrier=name, luck=True
+        )
         finding.where = finding.where or reporter.row_place(cluster, place[0], row)
 
     def mbarrier_wait(self, cluster, split, wait: PhaseWait) -> None:

@@ -52,7 +52,9 @@ class Tcgen05(Observer):
         last = self.last
         if state == self.state and last is not None:
             known = last.clock, last.thread_clock, last.tcgen05_clock
-            return Issued("mma", split.row, thread, *known, last.queue, 0, last.flags, stores=stores)
+            return Issued(
+                "mma", split.row, thread, *known, last.queue, 0, last.flags, stores=stores, at=last.at
+            )
         item = self.last = Issued.of("mma", split, clocks)
         item.flags |= SERIAL
         item.queue, item.stores = self.tmem.mma_queue(thread), stores

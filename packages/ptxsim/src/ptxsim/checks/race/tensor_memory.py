@@ -97,7 +97,8 @@ class TensorMemoryAccesses(Observer):
             self.clocks.agents(split),
         )  # .sync: all lanes have come here
         before, usable = most(clocks.clock, agents), most(clocks.tcgen05_clock, agents)
-        op = Issued(kind, split.row, int(agents[0]), before, _NOTHING, usable)
+        at = len(clocks.steps)
+        op = Issued(kind, split.row, int(agents[0]), before, _NOTHING, usable, at=at)
         op.queue = clocks.column(kind, split.warp)
         queue = clocks.queue(op.queue)
         queue.count += 1

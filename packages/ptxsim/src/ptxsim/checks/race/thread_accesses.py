@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptxsim.checks.race.vector_clocks import Stamp
+from ptxsim.checks.race.released_places import ReleasedPlaces
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Fence
 from ptxsim.isa.address_map import GLOBAL_BASE
@@ -21,7 +21,7 @@ class ThreadAccesses(Observer):
 
     def start(self, cluster) -> None:
         self.clocks = self.races.clocks
-        self.released: dict[int, Stamp] = {}  # place -> what strong writes released there
+        self.released = ReleasedPlaces(self.clocks)
         self.flags_seen: dict[int, set[int]] = {}  # agent -> clusters whose flags it saw, without acquire
 
     def accesses(self, cluster, log: np.ndarray) -> None:
@@ -48,7 +48,7 @@ class ThreadAccesses(Observer):
         if not how.reads:
             return
         place, agent = int(entry[bytecode.LOG_PLACE]), self.clocks.agent_of(int(entry[bytecode.LOG_THREAD]))
-        self.clocks.acquire(agent, self.released.get(place), clock=how.acquires)
+        self.released.acquire(agent, place, clock=how.acquires)
         if how.acquires:
             self.history.others[list(self.flags.get(place, ()))] = 1
             return
@@ -71,8 +71,8 @@ class ThreadAccesses(Observer):
         if not how.writes:
             return
         place, agent = int(entry[bytecode.LOG_PLACE]), self.clocks.agent_of(int(entry[bytecode.LOG_THREAD]))
-        stamp = self.clocks.release(agent, clock=how.releases)
-        self.released[place] = self.released[place].joined(stamp) if place in self.released else stamp
+        same = bool(int(entry[bytecode.LOG_SIZE]) & bytecode.LOG_SAME)
+        self.released.release(agent, place, how.releases, how.atomic, same)
         relaxed = self.clocks.relaxed.get(agent)
         if place >= GLOBAL_BASE and (how.releases or (relaxed and relaxed.fence is not None)):
             self.flags.setdefault(place, set()).update(np.flatnonzero(self.history.others).tolist())

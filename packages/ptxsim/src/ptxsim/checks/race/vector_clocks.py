@@ -186,6 +186,7 @@ class VectorClocks:
         self.agents_of_lanes: dict[tuple[int, int], np.ndarray] = {}
         self.first_copy = 0  # queue of cp.async of agent 0, with those of the others behind it; 0: none yet
         self.changes = 0  # times that threads have learnt something
+        self.steps: list = []  # on barriers so far (barrier_record.py)
 
     # ---- agents ----
 

@@ -1,0 +1,208 @@
+"""Which one repair of a barrier, or of a wait, would order two accesses: each is tried on the record.
+
+A pair is in order if, while the first access is held back, nobody gets to the second. A repair mends it if
+that becomes so and the record still runs to its end. Advice is for the repair that mends where no other does.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.diagnosis.reason import Reason, reason
+from ptxsim.checks.diagnosis.replay import Order, Replay, by_warp
+from ptxsim.checks.diagnosis.running_ahead import arriving
+from ptxsim.checks.race.async_work import Issued
+from ptxsim.checks.race.barrier_record import MOST, Step
+from ptxsim.checks.race.conflict import Pair
+from ptxsim.checks.race.wording import line_of, line_text
+
+PHASE, SLOT, LATE, COUNT = "phase", "slot", "late", "count"
+_TRIED = 4  # pairs of a cluster
+
+
+class Repair(NamedTuple):
+    family: str
+    warp: int  # whose wait it changes; -1: none
+    row: int
+    place: tuple[int, int]  # a barrier that it is about
+    order: Order
+    counts: dict
+    moved: frozenset[int] = frozenset()  # steps that it moves
+
+
+def only_repair(races, pair: Pair) -> Repair | None:
+    """The repair that puts a pair in order, and mends more of the pairs than those of other families do."""
+    if races.record.mending is None:
+        races.record.mending = _tried(races)
+    found = races.record.mending
+    mended = Counter((repair.family, repair.row) for repairs in found.values() for repair in repairs)
+    most = max(mended.values(), default=0)
+    best = {about for about, times in mended.items() if times == most}
+    if len({family for family, _ in best}) != 1:
+        return None
+    return next((r for r in found.get(pair.key, ()) if (r.family, r.row) in best), None)
+
+
+def _tried(races) -> dict[tuple, list[Repair]]:
+    """The repairs that mend a pair, of the first few."""
+    found: dict[tuple, list[Repair]] = {}
+    for pair in races.history.pairs.values():
+        first, second = pair.issued
+        held = _held(races, first) if first is not None and first.at >= 0 else None
+        if held and second is not None and len(found) < _TRIED:
+            found[pair.key] = mending(races, held, races.clocks.warp_of(second.thread), second.at)
+    return found
+
+
+def mending(races, held: frozenset[int], warp: int, at: int) -> list[Repair]:
+    """Repairs that put what a warp issued with so many steps on record behind what some signals tell."""
+    steps, counts = races.clocks.steps, races.record.counts
+    if not 0 <= at < MOST or not races.record.whole:
+        return []
+    order = by_warp(steps)
+    if not _reached(order, counts, held, warp, _mark(steps, warp, at)):
+        return []
+    upto = (
+        races.record.taken if len(steps) < MOST else MOST * 3 // 4
+    )  # what a repair waits for may come later
+    done = {number for number in Replay(order, counts).done if number < upto}
+    return [
+        repair
+        for repair in _repairs(races, order, counts)
+        if not _reached(repair.order, repair.counts, held, warp, _mark(steps, warp, at, repair.moved))
+        and done & _known(repair.order, upto) <= Replay(repair.order, repair.counts).done
+    ]
+
+
+def late_wait(cluster, warp: int, arrays: set[str], reporter) -> Reason | None:
+    """A warp's MMAs read before what fills their operands (loads that signal these arrays of barriers): is it
+    that it waits too late?
+    """
+    races = next((o for o in cluster.bus.observers if hasattr(o, "record")), None)
+    if races is None:
+        return None
+    steps = races.clocks.steps
+    at = next((n for n, step in enumerate(steps) if step.warp == warp and step.kind == "use"), -1)
+    names = ((n, reporter.shared_name(s.places[0][1])) for n, s in enumerate(steps) if s.kind == "load")
+    first = next((n for n, name in names if name.partition("[")[0] in arrays), None)
+    found = mending(races, frozenset() if first is None else frozenset({first}), warp, at)
+    if {repair.family for repair in found} != {LATE}:
+        return None
+    name, row = reporter.shared_name(found[0].place[1]), found[0].row
+    return reason("wait-late", row, name=name, line=line_text(races, row))
+
+
+def _known(order: Order, upto: int) -> set[int]:
+    """The steps of each warp in front of its first that the run did not come to: of the others, that one may
+    wait for something that is not on record.
+    """
+    before = (itertools.takewhile(lambda step: step[0] < upto, steps) for steps in order.values())
+    return {number for steps in before for number, _ in steps}
+
+
+def _held(races, first: Issued) -> frozenset[int]:
+    """Steps whose signals tell that the first access is done."""
+    steps, warp = races.clocks.steps, races.clocks.warp_of(first.thread)
+    if first.kind == "load":
+        return frozenset({first.at})
+    behind = (n for n, s in enumerate(steps) if n >= first.at and s.warp == warp and s.kind == "commit")
+    return frozenset(behind) if first.kind == "mma" else frozenset()
+
+
+def _mark(steps: list[Step], warp: int, at: int, moved=frozenset()) -> int:
+    """A warp's first step behind what it issued with so many steps on record, but for those that move."""
+    return next((n for n in range(at, len(steps)) if steps[n].warp == warp and n not in moved), len(steps))
+
+
+def _reached(order: Order, counts: dict, held, warp: int, mark: int) -> bool:
+    """Whether a warp gets as far as a step of its own, while some signals are held."""
+    numbers = [number for number, _ in order.get(warp, ())]
+    upto = numbers.index(mark) if mark in numbers else len(numbers)
+    return set(numbers[:upto]) <= Replay(order, counts, held).done
+
+
+def _repairs(races, order: Order, counts: dict) -> Iterator[Repair]:
+    """Of each line with a wait: the other parity, parities in turn, other elements, a place further up."""
+    lines: dict = {}
+    for steps in order.values():
+        for number, step in steps:
+            if step.kind == "wait":
+                lines.setdefault(line_of(races, step.row), {})[number] = step
+    for waits in lines.values():
+        first = next(iter(waits.values()))
+        about = first.warp, first.row, first.places[0]
+        for turned in (_other_parity, _in_turn):
+            yield Repair(PHASE, *about, _with(order, turned(waits)), counts)
+        ring = _ring(races, first.places[0])
+        for by in range(1, len(ring)):
+            yield Repair(SLOT, *about, _with(order, _shifted(waits, ring, by)), counts)
+        moved = _moved_up(order, waits)
+        number = next(iter(waits))
+        if [n for n, _ in moved[first.warp]].index(number) < [n for n, _ in order[first.warp]].index(number):
+            yield Repair(LATE, *about, moved, counts, frozenset(waits))
+    for place, count in _counts(races, counts).items():
+        yield Repair(COUNT, -1, -1, place, order, counts | {place: count})
+
+
+def _other_parity(waits: dict[int, Step]) -> dict[int, Step]:
+    return {n: s._replace(amount=s.amount ^ 1) for n, s in waits.items()}
+
+
+def _in_turn(waits: dict[int, Step]) -> dict[int, Step]:
+    """Parities that alternate on each barrier, from the first one that was asked for."""
+    asked: dict = {}
+    changed = {}
+    for number, step in waits.items():
+        who = step.warp, step.places[0]
+        parity = asked.get(who, step.amount)
+        changed[number], asked[who] = step._replace(amount=parity), parity ^ 1
+    return changed
+
+
+def _shifted(waits: dict[int, Step], ring: list, by: int) -> dict[int, Step]:
+    inside = {n: s for n, s in waits.items() if s.places[0] in ring}
+    return {
+        n: s._replace(places=(ring[(ring.index(s.places[0]) + by) % len(ring)],)) for n, s in inside.items()
+    }
+
+
+def _with(order: Order, changed: dict[int, Step]) -> Order:
+    return {w: [(n, changed.get(n, s)) for n, s in steps] for w, steps in order.items()}
+
+
+def _moved_up(order: Order, waits: dict[int, Step]) -> Order:
+    """Each of these waits in front of the first use of memory since its warp's wait before."""
+    moved: Order = {}
+    for warp, steps in order.items():
+        line: list[tuple[int, Step]] = []
+        use: int | None = None
+        for number, step in steps:
+            line.insert(len(line) if use is None or number not in waits else use, (number, step))
+            if step.kind in ("wait", "bar"):
+                use = None
+            elif use is None and step.kind in ("use", "load"):
+                use = len(line) - 1
+        moved[warp] = line
+    return moved
+
+
+def _ring(races, place: tuple[int, int]) -> list[tuple[int, int]]:
+    """The elements of the array of barriers that one belongs to."""
+    name_of = races.reporter.shared_name
+    array = name_of(place[1]).partition("[")[0]
+    known = history_of(races.cluster)
+    return sorted(p for p in known if p[0] == place[0] and name_of(p[1]).partition("[")[0] == array)
+
+
+def _counts(races, counts: dict) -> dict:
+    """As many arrivals as threads arrive, where that is another number."""
+    found = {}
+    for place, history in history_of(races.cluster).items():
+        threads = sum(lanes.bit_count() for lanes in arriving(history).values())
+        if threads and place in counts and threads != counts[place]:
+            found[place] = threads
+    return found

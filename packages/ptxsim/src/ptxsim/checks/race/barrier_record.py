@@ -1,0 +1,90 @@
+"""What the warps of a cluster did on barriers, in the order of the run: a record to try repairs on."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ptxsim.events.observer import Observer
+from ptxsim.events.records import Arrival, BarArrival, BulkCopy, Commit, CopyArrival, PhaseWait, Place
+
+MOST = 512  # steps of a cluster that are kept: its first rounds
+
+
+class Step(NamedTuple):
+    """One step of some lanes of a warp."""
+
+    warp: int
+    lanes: int  # mask
+    row: int
+    kind: str  # "wait", "arrive", "load", "commit", "bar"; "use": the first of MMAs, stores or tcgen05.ld
+    places: tuple[Place, ...]  # mbarriers, or (CTA, number) of a CTA barrier
+    amount: int = 0  # a wait's parity, arrivals, bytes of a load, threads of a CTA barrier
+    more: int = 0  # bytes that an arrival announces; 1: whoever comes to a CTA barrier waits
+
+
+class BarrierRecord(Observer):
+    """Part of the RaceDetector. `clocks.steps` is the record; work that is issued notes its length."""
+
+    def __init__(self, races):
+        self.races = races
+
+    def start(self, cluster) -> None:
+        self.steps = self.races.clocks.steps
+        self.counts: dict[Place, int] = {}
+        self.taken = 0  # steps that were taken in the run; those behind them still wait
+        self.whole = True  # False: a barrier was used in a way that has no step here
+        self.mending: dict | None = None  # what diagnosis/repairs.py found on this record
+        self.last: dict[int, str] = {}  # warp -> the kind of its last step
+
+    def close(self, cluster) -> None:
+        """Adds the waits that nothing has ended."""
+        self.taken = len(self.steps)
+        for split in cluster.splits if cluster.stuck else ():
+            wait = cluster.waits.get(split.index)
+            if wait is not None and wait.kind == "mbarrier":
+                parity = wait.detail["parity"]
+                self._add(split.warp, split.mask, split.row, "wait", (wait.detail["place"],), parity)
+
+    def _use(self, split, lanes: int) -> None:
+        if self.last.get(split.warp) != "use":
+            self._add(split.warp, lanes, split.row, "use", ())
+
+    def tensor_issue(self, cluster, split, work) -> None:
+        self._use(split, 1 << split.leader)
+
+    def tmem_issue(self, cluster, split, cells, write: bool) -> None:
+        self._use(split, split.mask)
+
+    def _add(self, *fields) -> None:
+        if len(self.steps) < MOST:
+            self.steps.append(Step(*fields))
+            self.last[self.steps[-1].warp] = self.steps[-1].kind
+
+    def mbarrier_init(self, cluster, split, lane: int, place) -> None:
+        self.whole &= place not in self.counts
+        self.counts[place] = cluster.mbarriers[place].expected
+
+    def mbarrier_arrive(self, cluster, split, arrival: Arrival) -> None:
+        places = (arrival.place,)
+        tx = arrival.announces or 0
+        self._add(split.warp, arrival.lanes, split.row, "arrive", places, arrival.arrivals, tx)
+
+    def mbarrier_wait(self, cluster, split, wait: PhaseWait) -> None:
+        self._add(split.warp, wait.lanes, split.row, "wait", (wait.place,), wait.parity)
+
+    def copy_issue(self, cluster, split, copy: BulkCopy) -> None:
+        if not copy.barriers:
+            self._use(split, 1 << split.leader)
+            return
+        self._add(split.warp, 1 << split.leader, split.row, "load", copy.barriers, copy.size)
+
+    def commit_issue(self, cluster, split, commit: Commit) -> None:
+        self._add(split.warp, 1 << split.leader, split.row, "commit", commit.barriers)
+
+    def cp_async_signal(self, cluster, split, arrival: CopyArrival) -> None:
+        self.whole = False
+
+    def bar_arrive(self, cluster, split, arrival: BarArrival) -> None:
+        threads = arrival.threads or 32 * cluster.warps_per_cta
+        place = (split.cta, arrival.number)
+        self._add(split.warp, split.mask, split.row, "bar", (place,), threads, int(arrival.waits))

@@ -1,0 +1,182 @@
+"""What a tcgen05.mma computes with its operands, and what it touches (PTX ISA 9.7.16.9, 9.7.16.10).
+
+A product is made once for each way that an instruction goes, and shared by all that go it.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ptxsim.events.records import Footprint, Rectangle, SharedSpan, rectangles
+from ptxsim.isa.layouts import (
+    InstructionDescriptor,
+    data_path,
+    decode_instruction_descriptor,
+    operand_layout,
+)
+from ptxsim.isa.layouts.block_scale import decode_block_scaled
+from ptxsim.isa.number_formats import DECODERS
+from ptxsim.machine.tensor_memory import LANES, split_address
+from ptxsim.units.matrix_operands import K_BYTES, operand_chunks
+from ptxsim.units.tcgen05_result import result_blocks
+from ptxsim.units.tcgen05_scales import scale_columns
+from ptxsim.units.tcgen05_sparse import MODELLED_ROWS, metadata_columns
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """What an instruction computes with these operands: all but its thread, and whether it adds to D."""
+
+    form: tuple  # arguments of `decode`
+    shape: InstructionDescriptor
+    cta: int  # rank of the CTA that issued it
+    ranks: tuple[int, ...]  # of the CTAs that take part
+    a: Any  # descriptor (int), or ("tmem", column) of A in tensor memory
+    b: int
+    lane: int  # of D
+    column: int
+    scales: tuple[int, ...]  # addresses of the scale factors of A and B
+    metadata: int  # address of the indices of a sparse A, or -1
+    disabled: tuple[int, ...] = ()  # masks of output lanes that are not written
+
+    @functools.cached_property
+    def group(self) -> int:
+        return self.form[2]
+
+    @functools.cached_property
+    def ws(self) -> bool:
+        """Weight stationary: its own layouts of D and of A in tensor memory."""
+        return self.form[3]
+
+    @functools.cached_property
+    def shift(self) -> bool:
+        """.ashift: row i of A is row i + 1 of what tensor memory holds."""
+        return self.form[6]
+
+    @functools.cached_property
+    def key(self) -> tuple:
+        """Equal for those that may run as one."""
+        return (self.shape, self.group, self.cta, self.lane, self.column, self.disabled, self.ws, self.shift)
+
+    @functools.cached_property
+    def alone(self) -> bool:
+        """Whether it never runs as one with others."""
+        return bool(self.scales) or self.metadata >= 0
+
+    @functools.cached_property
+    def footprint(self) -> Footprint:
+        operands = self.a, self.b, self.lane, self.column, self.scales, self.metadata
+        return footprint(self.form, self.ranks, operands)
+
+    @functools.cached_property
+    def partial(self) -> bool:
+        return any(self.disabled)
+
+    def k_bytes(self, side: str) -> int:
+        """Bytes of a row of operand "a" or "b"."""
+        return K_BYTES * (2 if self.metadata >= 0 and side == "b" else 1)
+
+    @functools.cached_property
+    def copies(self) -> int:
+        """Parts of N whose products come from different lanes, and so each from a copy of A."""
+        return {"B": 2, "E": 2, "G": 4}.get(data_path(self.shape.m, self.group, self.ws), 1)
+
+
+@functools.lru_cache(maxsize=256)
+def decode(
+    bits: int, kind: str, group: int, ws: bool, factors: int, sparse: bool, shift: bool
+) -> tuple[InstructionDescriptor | None, tuple[str, str, str]]:
+    """The decoded instruction descriptor; (None, the finding) if it is not legal or not modelled."""
+    try:
+        if factors:
+            shape: InstructionDescriptor = decode_block_scaled(bits, kind, factors, group)
+        else:
+            shape = decode_instruction_descriptor(bits, kind, group, ws)
+    except ValueError as error:
+        return None, ("descriptor", "error", str(error))
+    except NotImplementedError as error:
+        return None, ("unsupported", "incomplete", f"tcgen05.mma: {error} is not modelled")
+    if shape.sparse != sparse:
+        message = f"tcgen05.mma{'.sp' * sparse} with a descriptor whose bit 2 (sparse) is {shape.sparse:d}"
+        return None, ("descriptor", "error", message)
+    if shift and shape.m not in (128, 256):
+        return None, ("descriptor", "error", f"tcgen05.mma.ashift with M={shape.m}; expected 128 or 256")
+    what = "saturation" if shape.saturate else ""
+    if sparse and shape.m // group != MODELLED_ROWS:
+        what = f"a sparse A of {shape.m // group} rows in each CTA"
+    if what:
+        return None, ("unsupported", "incomplete", f"tcgen05.mma: {what} is not modelled")
+    return shape, ("", "", "")
+
+
+@functools.lru_cache(maxsize=2048)
+def footprint(form: tuple, ranks: tuple[int, ...], operands: tuple) -> Footprint:
+    """Of an instruction with these arguments of `decode`; operands: A, B, lane and column of D, scales,
+    metadata.
+    """
+    shape, (a, b, lane, column, *_) = decode(*form)[0], operands
+    assert shape is not None  # a form that was issued
+    product = Product(form, shape, ranks[0], ranks, *operands)
+    columns = [*scale_columns(product), *metadata_columns(product)]
+    read = [r for rank in ranks for r in _cells_of_a(product, rank)]
+    read += [Rectangle(rank, 0, LANES, first, count) for rank in ranks for first, count in columns]
+    written = [
+        Rectangle(rank, lane + first, rows, column + start, count)
+        for rank in ranks
+        for first, _, rows, start, _, count in result_blocks(shape.m, shape.n, product.group, product.ws)
+    ]
+    spans = [_operand_span(product, rank, side) for rank in ranks for side in "ab"]
+    label = f"MMA {shape.m}x{shape.n} to column {column}"
+    descriptors = tuple(bits for bits in (a, b) if isinstance(bits, int))
+    reads = tuple(span for span in spans if span is not None)
+    return Footprint(ranks, reads, tuple(read), tuple(written), (shape.m, shape.n), descriptors, label)
+
+
+def _operand_span(product: Product, rank: int, side: str) -> SharedSpan | None:
+    """What is read of A or B in shared memory; None of what lies elsewhere, or has no legal descriptor."""
+    bits, rows, mn, fmt, _ = side_of(product, side)
+    if isinstance(bits, tuple):
+        return None
+    try:
+        return _span(rank, bits, rows, DECODERS[fmt].bytes, mn, product.k_bytes(side))
+    except ValueError:
+        return None  # reported where the operand is read
+
+
+@functools.lru_cache(maxsize=2048)
+def _span(rank: int, bits: int, rows: int, width: int, mn: bool, k_bytes: int) -> SharedSpan:
+    chunks = operand_chunks((bits,), rows, width, mn, k_bytes=k_bytes)
+    return SharedSpan(rank, chunks.index, chunks.first, chunks.last)
+
+
+def _cells_of_a(product: Product, rank: int) -> list[Rectangle]:
+    """What is read of A in tensor memory."""
+    if not isinstance(product.a, tuple):
+        return []
+    lanes = np.concatenate([operand_lanes(product, part) for part in range(product.copies)])
+    return rectangles(rank, lanes, split_address(product.a[1])[1], K_BYTES // 4)
+
+
+def pair(group: int, cta: int, ctas: int) -> tuple[int, ...]:
+    """Ranks of the CTAs that take part: the CTA, or the pair of ranks that differ in the last bit."""
+    return (cta,) if group == 1 else tuple(r for r in (cta & ~1, cta | 1) if r < ctas)
+
+
+def side_of(product: Product, which: str) -> tuple:
+    """(where it is, rows in a CTA, MN-major?, type, negated?) of A or B."""
+    s = product.shape
+    if which == "a":
+        return product.a, s.m // product.group, s.a_mn_major, s.a_type, s.negate_a
+    return product.b, s.n // product.group, s.b_mn_major, s.b_type, s.negate_b
+
+
+def operand_lanes(product: Product, part: int = 0) -> np.ndarray:
+    """Lanes of tensor memory that hold the rows of A of one CTA, for a part of N; may pass the last one."""
+    rows, group = product.shape.m, product.group
+    lane = operand_layout(rows, 1, 1, group, product.ws)[1][: rows // group, 0]
+    lane = lane + part * (LANES // product.copies) + split_address(product.a[1])[0]
+    return np.append(lane[1:], lane[-1]) if product.shift else lane
