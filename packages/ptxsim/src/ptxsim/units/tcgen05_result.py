@@ -30,7 +30,7 @@ def result_blocks(m: int, n: int, group: int, ws: bool = False) -> tuple:
 
 
 def _not_allocated(cluster, op, rank: int, start: int, columns: int) -> None:
-    if (op.lane << 16 | op.column) == NEVER_WRITTEN:
+    if (op.product.lane << 16 | op.product.column) == NEVER_WRITTEN:
         unwritten(cluster, op.where, "tcgen05.mma")
         return
     have, hint = cluster.tmem[rank].shortage(start, columns)
