@@ -39,8 +39,12 @@ def plain(text: str) -> str:
     def name(found: re.Match) -> str:
         kind, sign, number = found[1], found[2], int(found[3])
         last = recent.setdefault(kind, [0])
-        number = last[number] if sign == "^" else last[0] + (number if sign == "+" else -number)
-        _named(last, number)
+        if sign == "^":
+            number = last.pop(number)
+        else:  # none of the recent ones
+            number = last[0] + (number if sign == "+" else -number)
+        last.insert(0, number)
+        del last[RECENT:]
         return f"{kind}{number}"
 
     return _CODED.sub(name, text)

@@ -7,18 +7,13 @@ from dataclasses import asdict, fields, replace
 
 from instructor.autograder.points import Grade, StepGrade
 
-SECRET = ("runs",)  # of a step: sizes, seeds and orders of the course
 
-
-def plain(grade: Grade, secrets: bool = True) -> dict:
-    """Without `secrets`, what a student may see."""
+def plain(grade: Grade) -> dict:
+    """For the course alone: it has the runs at hidden sizes, and what they took."""
     data = asdict(replace(grade, artifacts={}))
     del data["artifacts"]
     for made, step in zip(data["steps"], grade.steps, strict=True):
         made |= {"earned": step.earned, "possible": step.possible}
-        if not secrets:
-            for name in SECRET:
-                del made[name]
     return data | {
         "earned": grade.earned,
         "possible": grade.possible,

@@ -13,3 +13,6 @@ if [ ! -s "$root/results/results.json" ]; then
         >"$root/results/results.json"
 fi
 chmod a+r "$root/results/results.json"
+# LAB_EVEN_SECONDS=600: grading takes a multiple of that, so that whoever sees its time learns next to nothing.
+even=${LAB_EVEN_SECONDS:-0}
+[ "$even" -eq 0 ] || sleep $((even - SECONDS % even))

@@ -1,5 +1,6 @@
 """Fifty kernels that try to carry a hidden size out: a student learns one bit a step, whether it passes."""
 
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from instructor.autograder.plan import Hidden, load_hidden
 from instructor.autograder.stand_in import stand_in
 from instructor.autograder.submission import Submission
 from instructor.exploits.leaks import LEAKS, kernels_file
-from instructor.formats import page, words
+from instructor.formats import FORMATS, page, words
 from tirxlab.rubric import load_rubric
 from tirxlab.sandbox import Limits
 from tirxlab.steps import STEPS, sections
@@ -54,6 +55,23 @@ def test_a_hidden_size_comes_out_as_one_bit_a_step(first, monkeypatch):
 
 def test_there_are_fifty_and_a_naive_grader_tells_most_of_them():
     assert len({leak.name for leak in LEAKS}) == len(LEAKS) >= 50
+
+
+SHOWN = sorted(set(FORMATS) - {"json"})  # which is the course's alone
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_what_a_student_gets_says_nothing_of_what_grading_took(name):
+    made = grade(Submission("one.py", sections(REFERENCE)[0]), Options(steps=(1, 2)))
+    run = {"size": (128, 128, 7 * 64), "secret": True, "seconds": 1.0, "instructions": 1}
+    for step in made.steps:
+        step.runs = [run]
+    other = deepcopy(made)
+    other.seconds, other.cpu_seconds, other.memory = made.seconds + 1234.5, 2345.6, made.memory + (777 << 20)
+    for step in other.steps:
+        step.runs = [run | {"size": (128, 128, 9 * 64), "seconds": 987.6, "instructions": 10**7}]
+    assert FORMATS[name](made) == FORMATS[name](other)
+    assert FORMATS["json"](made) != FORMATS["json"](other)
 
 
 TELLS = """

@@ -3,8 +3,9 @@
 What a finding names: its line, and what the first line of its message says (further lines list everybody who
 waits, which would name the place by chance). A statement stands for its own text and for what it passes a
 value to: a changed `k_st = ..` stands for the copies that use k_st, a changed `tma_phase.init(..)` for the
-barriers that are waited for with tma_phase, a call of `tma_load` for that function, the head of a loop or
-guard for its block of at most 24 lines.
+barriers that are waited for with tma_phase, a call of `tma_load` for that function, the bound of a loop for
+what its variable reaches, the head of a loop or guard for its block of at most 24 lines; one that moved out
+of a block stands for the line of the block that it now stands beside.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 _OBJECT = re.compile(
     r"^\s*(\w+) = (?:pool\.alloc|TMABar|MBarrier|TCGen05Bar|Tx\.alloc_local|\w+\.view|\w+\.remote_view)\b"
 )
-_ASSIGNED = re.compile(r"^\s*(\w+(?:, \w+)*) = ")
+_ASSIGNED = re.compile(r"^\s*(?:for )?(\w+(?:, \w+)*) (?:=|in) ")
 _STATE = re.compile(r"^\s*(\w+)\.(?:init|move_to_next_stage|next_tile)\(")
 _INLINE = re.compile(r"^\s*def (\w+)\(")
 _STOP = {"Tx", "pool", "kernel", "warp_id"}
@@ -44,7 +45,7 @@ CALLED = {
 def names_of(finding: dict) -> tuple[set[int], str]:
     """(lines, first sentence) of a finding."""
     sentence = finding["message"].split("\n")[0]
-    lines = {int(n) for n in re.findall(r"\blines? (\d+)|\.py:(\d+)", sentence) for n in n if n}
+    lines = {int(n) for n in re.findall(r"\blines? (\d+)|\.py:(\d+)|\bto (\d+)", sentence) for n in n if n}
     line = finding["where"].get("line")
     return lines | ({line} if line else set()), sentence
 
@@ -84,6 +85,8 @@ class Place:
         self.range = range(first, _function_end(self.code, first))
         self.objects = self._objects()
         self.lines = _statements(ast.parse(row["text"]), row["lines"])
+        if row["operator"] == "move out":  # the block that it has left, by its first or last line
+            self.lines |= {min(row["lines"]) - 1, max(row["lines"]) + 1}
         lines = [self.code[n - 1] for n in sorted(self.lines)]
         before = [line.replace(row["new"], row["old"]) for line in lines if row["new"].strip() in line]
         changed = "\n".join([row["old"], row["new"], *lines, *before])

@@ -59,6 +59,8 @@ class Worker:
                 return told
             stage = told
         self.stop()
+        if stage == BUILDS:
+            return Outcome("refused", f"not built within {limit:.0f} s of wall time", seconds=limit)
         return Outcome("no verdict", f"no verdict within {limit:.0f} s of wall time", seconds=limit)
 
     def _start(self) -> None:
@@ -86,7 +88,7 @@ def serve(pipe) -> None:
     import tirxlab.toolchain.build  # noqa: F401
     from tirxlab.devices import sim  # noqa: F401
 
-    known: dict[tuple, str] = {}
+    known: dict[tuple, object] = {}
     pipe.send("ready")
     while True:
         try:
@@ -116,15 +118,41 @@ def examine(source: Source, text: str, known: dict, tell) -> Outcome:
                 return Outcome("refused", f"{type(error).__name__}: {error}"[:600])
             return Outcome("error", f"only this size is refused: {error}"[:600], _text(size))
         if (source.name, size) not in known:
-            known[source.name, size] = _fingerprint(_build(source, source.text(), size))
-        same &= _fingerprint(artifact) == known[source.name, size]
+            known[source.name, size] = _build(source, source.text(), size)
+        same &= _fingerprint(artifact) == _fingerprint(known[source.name, size])
         artifacts.append(artifact)
         outcome = None if same else _run_orders(source, artifact, size, ORDERS[number > 0])
         if outcome is not None:
             return outcome
     if same:
         return Outcome("equivalent", "the same PTX and the same launch")
-    return _survivor(source, artifacts)
+    outcome = _survivor(source, artifacts)
+    if outcome.kind == "clean" and not outcome.size and _same_steps(source, artifacts, known):
+        return Outcome("equivalent", "the same steps, with at least as much order (same_steps.py)")
+    return outcome
+
+
+def _same_steps(source: Source, artifacts: list, known: dict) -> bool:
+    """Does every thread do the same at every size, in the same order?"""
+    from research.mutation.same_steps import at_least
+
+    for artifact, size in zip(artifacts, source.sizes, strict=True):
+        (kernel, expected), (mutant, found) = (
+            _noted(source, a, size) for a in (known[source.name, size], artifact)
+        )
+        if expected != found or not at_least(kernel, mutant):
+            return False
+    return True
+
+
+def _noted(source: Source, artifact, size):
+    """(steps, bytes of the output) of a run without checks."""
+    from research.mutation.same_steps import Steps
+    from tirxlab.devices import sim
+
+    a, b, d = _arrays(source, size)
+    run = sim.run(artifact, [a, b, d], checks=False, trace=Steps)
+    return run.trace, d.tobytes()
 
 
 def _survivor(source: Source, artifacts: list) -> Outcome:
@@ -155,17 +183,9 @@ def _run_orders(source: Source, artifact, size, orders) -> Outcome | None:
 
 def _run(source: Source, artifact, size, order) -> Outcome:
     """One launch. The message of a right result is its digest."""
-    import numpy as np
-
-    import utils
     from tirxlab.devices import sim
 
-    M, N, K = size
-    kind = "bf16" if source.track else "fp16"
-    a, b, d = utils.prepare_data(M, N, K, kind, 0, device="sim")
-    if source.name == "hopper":
-        b = np.ascontiguousarray(b.T)
-    d = utils.canaries((M, N), "float32") if source.track else d
+    a, b, d = _arrays(source, size)
     try:
         run = sim.run(artifact, [a, b, d], order=order)
     except Exception as error:
@@ -179,6 +199,20 @@ def _run(source: Source, artifact, size, order) -> Outcome:
     if verdict in ("error", "incomplete"):
         return Outcome(verdict, wrong[:300], _text(size), order, findings)
     return Outcome(verdict, digest, _text(size), order, findings)
+
+
+def _arrays(source: Source, size) -> tuple:
+    """A, B and an output that nobody has written."""
+    import numpy as np
+
+    import utils
+
+    M, N, K = size
+    kind = "bf16" if source.track else "fp16"
+    a, b, d = utils.prepare_data(M, N, K, kind, 0, device="sim")
+    if source.name == "hopper":
+        b = np.ascontiguousarray(b.T)
+    return a, b, utils.canaries((M, N), "float32") if source.track else d
 
 
 def _wrong(source: Source, a, b, d) -> str:

@@ -221,4 +221,94 @@ STAGES = (  # the index of a buffer, of a wait and of a signal: each alone is wh
         why="The loads run on: it is no count that is wrong, but a wait that is missing.",
     ),
 )
-GROUPS = (SYNCS, SIGNALS, PARITIES, TILES, STAGES)
+_MMA_WAIT = "tma2mma.wait(mma_phase.stage, mma_phase.phase)"
+_TMA_WAIT = "mma2tma.wait(tma_phase.stage, tma_phase.phase)"
+
+REPAIRS = (
+    Bug(
+        "mma-before-its-wait",
+        7,
+        **EIGHT,
+        edits=(drop(_MMA_WAIT), after("mma(mma_phase.stage, k != 0)", _MMA_WAIT)),
+        kind="uninitialized",
+        names="tma2mma[0] is waited for",
+        why="The wait for the data comes after the MMA that reads them.",
+    ),
+    Bug(
+        "load-before-its-wait",
+        7,
+        **EIGHT,
+        edits=(drop(_TMA_WAIT), after("tma_load(k, tma_phase.stage)", _TMA_WAIT)),
+        kind="race",
+        names="mma2tma[0] is waited for",
+        why="The stage is filled before the wait for it to be free.",
+    ),
+    Bug(
+        "one-wait-more-than-loads",
+        6,
+        **EIGHT,
+        edits=(replace("range(K_TILES)", "range(K_TILES + 1)"),),
+        kind="deadlock",
+        names="has been waited for",
+        why="The loop with the waits runs once more than there are loads.",
+    ),
+    Bug(
+        "one-buffer-loaded-ahead",
+        8,
+        **EIGHT,
+        edits=(replace("Tx.copy_async(Bsmem[stage,", "Tx.copy_async(Bsmem[(stage + 1) % PIPE_DEPTH,"),),
+        kind="race",
+        names="it is the index of Bsmem that differs",
+        why="A and the barriers use the stage, B is loaded to the next one, which may still be read.",
+    ),
+    Bug(
+        "slot-1-of-one-barrier",
+        6,
+        **EIGHT,
+        edits=(replace("mma_bar.ptr_to([0]), phase_mma", "mma_bar.ptr_to([1]), phase_mma"),),
+        kind="mbarrier",
+        names="mma_bar[1] (it has 1)",
+        why="mma_bar has one element.",
+    ),
+    Bug(
+        "loads-report-to-the-next-slot",
+        7,
+        size=(384, 256, 320),  # an odd number of loads
+        ctas=2,
+        edits=(
+            replace('"mbar": tma2mma.ptr_to([stage])', '"mbar": tma2mma.ptr_to([(stage + 1) % PIPE_DEPTH])'),
+        ),
+        kind="tx-count",
+        names="B that nobody announced",
+        why="The bytes of a stage are announced at its barrier and reported to the next one.",
+    ),
+    Bug(
+        "no-wait-for-the-product-of-a-pair",
+        10,
+        **FOUR_OF_PAIR,
+        edits=(drop("mma2ld.wait(wg_id,"),),
+        kind="race",
+        names="was not waited for",
+        why="Nobody waits for the product; that the MMA warp waits for stages has nothing to do with it.",
+    ),
+    Bug(
+        "no-alloc",
+        4,
+        ONE_TILE,
+        (instead("Tx.ptx.tcgen05.alloc(", "pass"),),
+        kind="tmem-alloc",
+        names="at an address that nothing has written",
+        why="Nobody allocates tensor memory: the word that should hold its address is as it was.",
+    ),
+    Bug(
+        "dealloc-without-sync",
+        2,
+        ONE_TILE,
+        (drop("Tx.cuda.cta_sync()  # nobody reads TMEM any more"),),
+        kind="tmem-alloc",
+        names="which warp 0 has freed by then: no barrier",
+        why="Warp 0 frees tensor memory while the others still read it.",
+    ),
+)
+
+GROUPS = (SYNCS, SIGNALS, PARITIES, TILES, STAGES, REPAIRS)

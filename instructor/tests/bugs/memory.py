@@ -99,6 +99,16 @@ TMEM = (
         severity="review",
     ),
     Bug(
+        "one-k-tile-too-many",
+        4,
+        ONE_TILE,
+        (replace("range(K_TILES)", "range(K_TILES + 1)"),),
+        kind="out-of-bounds",
+        names="1 phase of tma_bar bring nothing but zeros",
+        why="D is right: TMA fills what lies behind the end of K with zeros. An MMA is for nothing.",
+        severity="review",
+    ),
+    Bug(
         "dealloc-other-warp-roles",
         7,
         **EIGHT,

@@ -83,7 +83,7 @@ CASES = [
 def key_of(event: str, given: dict) -> tuple:
     keys = []
     space = {"append": keys.append, "tokens": lambda: 0, "state": event_keys.state, "form": event_keys.form}
-    space |= {"inside": lambda log: GlobalRows()(log)[0], "box": lambda *_: None}
+    space |= {"inside": lambda log: GlobalRows(np.zeros(99, np.int64))(log)[0], "box": lambda *_: None}
     event_keys.function(event, event_keys.RECORD, space)(*[given[p] for p in EVENTS[event]])
     return keys[0]
 

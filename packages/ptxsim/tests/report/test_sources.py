@@ -96,3 +96,22 @@ def test_a_front_end_hands_in_its_own_words():
     assert plain.hint == ptxsim.CAUSES["aligned"].hint
     with pytest.raises(ValueError, match="no cause has the id sinc"):
         ptxsim.Hints({"sinc": ""})
+
+
+UNROLLED = """.visible .entry k() { .reg .b32 %s;
+  .shared .align 8 .b8 bars[64];
+  mov.u32 %s, bars;
+  .loc 1 7 1
+  mbarrier.init.shared.b64 [%s+4], 1;
+  mbarrier.init.shared.b64 [%s+12], 1;
+  .loc 1 8 1
+  mbarrier.init.shared.b64 [%s+20], 1;
+  ret; }
+"""
+
+
+def test_what_differs_in_a_number_is_one_finding_for_a_line():
+    """An unrolled loop tells the same of each of its copies."""
+    findings = ptxsim.load(HEAD + UNROLLED + '.file 1 "kernel.cu"\n').launch("k", block=1).findings
+    told = [(f.where["source_line"], f.count) for f in findings if "not 8-byte aligned" in f.message]
+    assert told == [(7, 2), (8, 1)]

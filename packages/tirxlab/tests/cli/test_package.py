@@ -91,6 +91,26 @@ def test_the_gradescope_package_grades_a_hand_in(tmp_path):
     assert results["leaderboard"][0] == {"name": "points", "value": 8.5}
 
 
+@pytest.mark.parametrize("even, slept", [(None, []), ("0", []), ("1000000", ["1000000", "999999", "999998"])])
+def test_grading_takes_even_time_where_that_is_asked_for(tmp_path, even, slept):
+    """`sleep` and the lab are stand-ins here, which write down what they are asked for."""
+    for name in ("source", "results", "venv/bin", "bin"):
+        (tmp_path / name).mkdir(parents=True)
+    for tool, text in (("venv/bin/python", "exit 1"), ("bin/sleep", f'echo "$1" >{tmp_path}/slept')):
+        (tmp_path / tool).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / tool).chmod(0o755)
+    given = {"LAB_EVEN_SECONDS": even} if even else {}
+    env = {
+        "AUTOGRADER": str(tmp_path),
+        "LAB_VENV": f"{tmp_path}/venv",
+        "PATH": f"{tmp_path}/bin:/usr/bin:/bin",
+    }
+    subprocess.run(["bash", str(package.SERVICES / "gradescope_run.sh")], env=env | given, check=True)
+    asked = (tmp_path / "slept").read_text().split() if slept else []
+    assert (not slept and not (tmp_path / "slept").exists()) or asked[0] in slept
+    assert json.loads((tmp_path / "results" / "results.json").read_text())["score"] == 0
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(shutil.which("make") is None, reason="Autolab calls make")
 def test_the_autolab_package_ends_with_the_scores(tmp_path):

@@ -41,6 +41,8 @@ for folder, names, files in os.walk('/'):
     names[:] = [] if folder in ('/proc', '/sys', '/usr', '/dev', {venv!r}, {python!r}) else names
     for name in files:
         path = os.path.join(folder, name)
+        if path == '/proc/kmsg':  # who reads it waits for the kernel's next message
+            continue
         try:
             with open(path, 'rb') as file:
                 data = file.read(1 << 24)

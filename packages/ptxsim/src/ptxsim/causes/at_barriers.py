@@ -73,6 +73,11 @@ AT_BARRIERS = (
         explains=ERRORS,
     ),
     Cause(
+        "no-slot",
+        40,
+        "slots run from 0 to depth - 1 of this very array: with one barrier alone the slot is 0",
+    ),
+    Cause(
         "own-barrier",
         110,
         "the copies of both CTAs name the barrier of one CTA (mapa): it counts all bytes",
@@ -352,6 +357,12 @@ AT_BARRIERS = (
         240,
         "who signals a barrier and waits for it signals first: look at their order, then at the phase",
         text="{waits} for {wants}: {itself}",
+    ),
+    Cause(
+        "more-waits",
+        240,
+        "the loop that waits runs once too often for the one that signals: compare their bounds",
+        text="{waits} for {wants}, though each of its {rounds} so far has been waited for: {itself}",
     ),
     Cause(
         "ring",

@@ -207,6 +207,16 @@ ELSEWHERE = (
         text="no thread waits for {name}",
     ),
     Cause(
+        "freed-early",
+        50,
+        "a barrier of the CTA stands between the last read of tensor memory and tcgen05.dealloc",
+    ),
+    Cause(
+        "useless-loads",
+        80,
+        "does the loop over K run past its end? K / BLK_K iterations read all there is",
+    ),
+    Cause(
         "others-waited",
         230,
         "one thread's wait is not the others': a barrier of the CTA after it, or every thread waits itself",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any
@@ -19,7 +20,7 @@ from ptxsim.isa.address_map import (
     is_shared,
     shared_place,
 )
-from ptxsim.report.names import readable, variable
+from ptxsim.report.names import brief, variable
 from ptxsim.report.sources import Sources, place_text
 
 KINDS = (
@@ -76,11 +77,12 @@ class Finding:
         where = self.where
         if where.get("source"):
             who = f"CTA {where['cta']}" + (f", warp {where['warp']}" if "warp" in where else "")
-            text = f"\n  at {place_text(where['source'])}\n  in {readable(where['kernel'])}, {who}"
+            text = f"\n  at {place_text(where['source'])}\n  in {brief(where['kernel'])}, {who}"
             return f"{text}\n  PTX line {where['ptx_line']}: {where['ptx']}"
         return f" [line {where['line']}]" if where.get("line") else ""
 
 
+_NUMBER = re.compile(r"\b(0x[0-9a-f]+|\d+)\b")
 _FAULTS: dict[int, tuple[str, str, Any]] = {  # what is wrong with an address -> kind, message, hint
     FAULT_MISALIGNED: (
         "misaligned",
@@ -178,11 +180,15 @@ class Reporter:
         """Records a finding; the same one only counts up. hint: what to do, or the cause that says so.
 
         Findings are merged by (kind, key). Non-tuple keys, and findings without a key, are merged per line of
-        the source file (of the PTX where that is not known).
+        the source file (of the PTX where that is not known), whatever numbers a message has.
         """
         where = self.place(split) if split is not None else {}
         line = where.get("line") or -where.get("ptx_line", 0)
-        identity = (kind, key) if isinstance(key, tuple) else (kind, line, message if key is None else key)
+        identity = (
+            (kind, key)
+            if isinstance(key, tuple)
+            else (kind, line, _NUMBER.sub("#", message) if key is None else key)
+        )
         known = self.found.get(identity)
         if known is not None and not _is_worse(severity, known.severity):
             known.count += 1
@@ -254,9 +260,14 @@ class Reporter:
                 if dtype == "uint64" and inside % 8 == 0:
                     return f"{name}[{inside // 8}]"
                 return f"{name} + {inside} B" if inside else name
-        for name, dtype, start, size in self.names:
-            if dtype == "uint64" and (offset - start) % 8 == 0 and 0 <= offset - start - size < size:
-                return f"{name}[{(offset - start) // 8}] (it has {size // 8})"
+        behind = [
+            (offset - start - size, name, (offset - start) // 8, size // 8)
+            for name, dtype, start, size in self.names
+            if dtype == "uint64" and (offset - start) % 8 == 0 and 0 <= offset - start - size < size
+        ]
+        if behind:
+            _, name, slot, depth = min(behind)
+            return f"{name}[{slot}] (it has {depth})"
         return f"shared memory + {offset - SHARED_START} B"
 
     def knows(self, offset: int) -> bool:

@@ -7,6 +7,8 @@ import re
 from pathlib import PurePath
 from typing import NamedTuple
 
+from ptxsim.report.names import brief
+
 _STRINGS = re.compile(r"^(\$\w+):\s*\n((?:\s*\.b8[ \d,]+\n?)+)", re.MULTILINE)
 _MOST = 20  # functions that are inlined into each other
 
@@ -56,12 +58,10 @@ class Sources:
 
 def place_text(places: list) -> str:
     """`gemm.cu:12 in load(float*), inlined at main.cu:40`."""
-    from ptxsim.report.names import readable
-
     first, last = places[0], places[-1]
     text = f"{PurePath(first[0]).name}:{first[1]}"
     if first[2]:
-        text += f" in {readable(first[2])}"
+        text += f" in {brief(first[2])}"
     if last != first:
         text += f", inlined at {PurePath(last[0]).name}:{last[1]}"
     return text

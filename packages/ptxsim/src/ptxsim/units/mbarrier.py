@@ -60,7 +60,7 @@ def find_barrier(cluster, split, place: tuple[int, int] | None, action: str) -> 
             "mbarrier",
             "error",
             message,
-            CAUSES["uninitialised"],
+            CAUSES["no-slot" if "it has" in name else "uninitialised"],
             split,
             key=("uninit", place[1]),
             barrier=name,

@@ -17,6 +17,7 @@ from ptxsim.units.registry import unit
 from ptxsim.units.warp import require_aligned
 
 NEVER_WRITTEN = 0xFFFF_FFFF  # shared memory as it is when a CTA starts
+_NO_ADDRESS = "at an address that nothing has written (all bits are 1)"
 _READ_EARLY = "alloc writes the address to shared memory: a barrier of the threads, then all read it there"
 GROUPS = {"cta_group::1": 1, "cta_group::2": 2}
 
@@ -118,6 +119,22 @@ def _serve(cluster, split, mine: Request, peer: Request) -> bool:
     return True
 
 
+def unwritten(cluster, where, what: str) -> None:
+    """An access to tensor memory whose address is as shared memory was at the start."""
+    message = f"{what} {_NO_ADDRESS}: tcgen05.alloc has not put it there, or not yet"
+    cluster.reporter.add("tmem-alloc", "error", message, _READ_EARLY, where, key="unwritten")
+
+
+def freed_by(cluster, cta: int, column: int) -> str:
+    """Who has freed a column, as a clause; "" if nobody has."""
+    freed = cluster.unit_state.get(("tmem-freed", cta), {})
+    for (start, columns), warps in freed.items():
+        if start <= column < start + columns:
+            who = f"warp {warps[0] % cluster.warps_per_cta}"
+            return f"which {who} has freed by then: no barrier between this and tcgen05.dealloc makes it wait"
+    return ""
+
+
 @unit("tcgen05.dealloc .group.sync.aligned.b32 a, columns", section="9.7.16.7.1")
 def dealloc(instr):
     group = group_of(instr)
@@ -135,7 +152,7 @@ def dealloc(instr):
             live = ", ".join(f"{n} at column {c}" for c, n in tmem.sizes.items()) or "none"
             at, hint = f"at column {start}", "give dealloc the address and size that alloc returned, once"
             if address == NEVER_WRITTEN:
-                at, hint = "at an address that nothing has written (all bits are 1)", _READ_EARLY
+                at, hint = _NO_ADDRESS, _READ_EARLY
             message = f"tcgen05.dealloc of {columns} columns {at}; live allocations: {live}"
             cluster.reporter.add("tmem-alloc", "error", message, hint, split)
             return None

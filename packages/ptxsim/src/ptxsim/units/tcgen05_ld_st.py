@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.records import Commit, TmemCells
 from ptxsim.isa.address_map import WINDOW_MASK
 from ptxsim.isa.layouts import load_layout
@@ -18,6 +19,7 @@ from ptxsim.machine.tensor_memory import COLUMNS, split_address
 from ptxsim.units import tcgen05_mma  # noqa: F401  (registers tcgen05.mma)
 from ptxsim.units.mbarrier import apply_count_change, find_barrier, place_of
 from ptxsim.units.registry import refuse, unit
+from ptxsim.units.tcgen05_alloc import NEVER_WRITTEN, freed_by, unwritten
 from ptxsim.units.warp import require_aligned
 
 # ---- ld, st, wait ----
@@ -95,6 +97,9 @@ def target(cluster, split, address: int, form: tuple, what: str) -> TmemCells | 
     quarter = 32 * (split.warp % cluster.warps_per_cta % 4)
     reach = _reach(*form, split.cta, address & 0xFFFF_FFFF, quarter)
     low, high = reach.lane_ends
+    if address & 0xFFFF_FFFF == NEVER_WRITTEN:
+        unwritten(cluster, split, what)
+        return None
     if low != high and low // 32 == high // 32 != quarter // 32:  # bits that chips do not look at
         _other_quarter(cluster, split, low, high, quarter, what)
         reach = _reach(*form, split.cta, address & 0xFFFF_FFFF & ~(0x60 << 16), quarter)
@@ -114,8 +119,11 @@ def target(cluster, split, address: int, form: tuple, what: str) -> TmemCells | 
     if not cluster.tmem[split.cta].allocated(first, last - first + 1):
         have, hint = cluster.tmem[split.cta].shortage(first, last - first + 1)
         message = f"{what} of TMEM columns {first}..{last}, "
-        message += f"but {have}" if have else "which are not (all) allocated"
-        hint = hint or "TMEM must stay allocated until everybody has read it"
+        gone = "" if have else freed_by(cluster, split.cta, first)
+        message += f"but {have}" if have else gone or "which are not (all) allocated"
+        hint = (
+            CAUSES["freed-early"] if gone else hint or "TMEM must stay allocated until everybody has read it"
+        )
         cluster.reporter.add("tmem-alloc", "error", message, hint, split, key="columns")
         if last >= COLUMNS:
             return None

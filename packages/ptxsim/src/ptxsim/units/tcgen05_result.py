@@ -10,6 +10,7 @@ from ptxsim.isa.layouts import result_layout
 from ptxsim.isa.number_formats import canonical_nans
 from ptxsim.jit.simd_matrix import accumulate
 from ptxsim.machine.tensor_memory import COLUMNS, LANES
+from ptxsim.units.tcgen05_alloc import NEVER_WRITTEN, unwritten
 
 
 @functools.lru_cache(maxsize=64)
@@ -29,6 +30,9 @@ def result_blocks(m: int, n: int, group: int, ws: bool = False) -> tuple:
 
 
 def _not_allocated(cluster, op, rank: int, start: int, columns: int) -> None:
+    if (op.product.lane << 16 | op.product.column) == NEVER_WRITTEN:
+        unwritten(cluster, op.where, "tcgen05.mma")
+        return
     have, hint = cluster.tmem[rank].shortage(start, columns)
     message = f"tcgen05.mma writes TMEM columns {start}..{start + columns - 1} of CTA {rank}, "
     message += f"but {have}" if have else "which are not (all) allocated"

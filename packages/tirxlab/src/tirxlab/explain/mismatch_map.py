@@ -40,9 +40,10 @@ def mismatch_map(wrong: np.ndarray, unwritten: np.ndarray) -> MismatchMap:
     def counted(elements: np.ndarray) -> list[list[int]]:
         padded = np.zeros((down * cell, across * cell), bool)
         padded[:rows, :columns] = elements
-        return padded.reshape(down, cell, across, cell).sum((1, 3)).tolist()
+        lines = np.add.reduce(padded.reshape(down, cell, -1).view(np.uint8), 1, np.uint32)
+        return lines.reshape(down, across, cell).sum(2).tolist()
 
-    first_row, first_column = (int(numbers[0]) if len(numbers) else 0 for numbers in np.nonzero(wrong))
+    first_row, first_column = divmod(int(wrong.argmax()), columns)
     r, c = first_row // ZOOM * ZOOM, first_column // ZOOM * ZOOM
     part = (slice(r, r + ZOOM), slice(c, c + ZOOM))
     states = np.where(unwritten[part], 2, wrong[part].astype(int))

@@ -6,7 +6,7 @@ from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.repairs import LATE, PHASE, only_repair
-from ptxsim.checks.diagnosis.rivals import other_buffer
+from ptxsim.checks.diagnosis.rivals import loaded_in_order, other_buffer
 from ptxsim.checks.diagnosis.running_ahead import room_for_all
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge, no_barrier, others_waited, passed_at_once
 from ptxsim.checks.race.access import Access
@@ -206,9 +206,13 @@ def _by_thread(races, pair: Pair) -> Edge | None:
 
 def _other_slot(races, pair: Pair, forward: list) -> Edge | None:
     """Another element was waited for than the one of the same array that hands the access on."""
+    found = _other_place(races, pair, forward)
+    if found is not None:
+        return found
     warp = _warp(races, pair.second)
     array = {p: races.reporter.shared_name(p[1]).partition("[")[0] for w, p in pair.seen if w == warp}
-    for place in forward:
+    own = _own_signals(races, pair.first)
+    for place in (p for p in forward if p in own):
         name = races.reporter.shared_name(place[1]).partition("[")[0]
         others = [p for p, known in array.items() if known == name and p not in forward and p[0] == place[0]]
         if others and place not in array:
@@ -216,6 +220,26 @@ def _other_slot(races, pair: Pair, forward: list) -> Edge | None:
             rest = other_buffer(races, pair, place, others[0])
             return edge("buffer", buffer=pair.buffer, rest=rest, **names) if rest else edge("slot", **names)
     return _other_commits(races, pair, array)
+
+
+def _other_place(races, pair: Pair, forward: list) -> Edge | None:
+    """A load whose issuer has waited, right before, for another element than the one that frees its place,
+    and which fills other buffers after this wait in order: the index of this buffer is wrong.
+    """
+    op = pair.issued[1]
+    if op is None or op.kind != "load" or pair.first.verb != "read":
+        return None
+    other = races.record.last_wait(races.clocks.warp_of(op.thread), op.at)
+    own = next((p for p in forward if other and _array(races, p) == _array(races, other)), None)
+    if own is None or own == other:
+        return None
+    rest = loaded_in_order(races, pair, op)
+    names = {"name": barrier_of(races, own), "other": barrier_of(races, other)}
+    return edge("buffer", buffer=pair.buffer, rest=rest, **names) if rest else None
+
+
+def _array(races, place: tuple[int, int]) -> str:
+    return races.reporter.shared_name(place[1]).partition("[")[0]
 
 
 def _other_commits(races, pair: Pair, awaited: dict) -> Edge | None:

@@ -12,6 +12,7 @@ import re
 from ptxsim.checks.barrier_history import BarrierHistory, history_of, orders_of
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.reason import Reason, reason
+from ptxsim.checks.race.async_work import Issued
 from ptxsim.checks.race.conflict import Pair
 
 _COMPARED = 4  # elements in a row, of either side
@@ -100,3 +101,25 @@ def other_buffer(races, pair: Pair, signalled: tuple[int, int], awaited: tuple[i
     pairs = [p for p in races.history.pairs.values() if "bytes" in (p.first.kind, p.second.kind)]
     in_order = filled - {p.buffer for p in pairs}
     return " and ".join(sorted(in_order)) if pair.buffer in filled else ""
+
+
+def loaded_in_order(races, pair: Pair, op: Issued) -> str:
+    """The buffers that the thread of a load has filled, after the same wait, with nothing against it; "" if
+    there is none.
+    """
+    waits = races.record.last_wait
+    warp, name_of = races.clocks.warp_of(op.thread), races.reporter.shared_name
+    loads = {
+        id(load): load
+        for queue in races.transfers.of_queue.values()
+        for _, load in queue
+        if load.kind == "load" and load.thread == op.thread and load.copy is not None
+    }
+    alike = [
+        load
+        for load in loads.values()
+        if waits(warp, load.at) == waits(warp, op.at) and abs(load.at - op.at) < 4
+    ]
+    filled = {name_of(load.copy.offset).partition(" + ")[0] for load in alike}
+    wrong = {p.buffer for p in races.history.pairs.values() if "bytes" in (p.first.kind, p.second.kind)}
+    return " and ".join(sorted(filled - wrong))

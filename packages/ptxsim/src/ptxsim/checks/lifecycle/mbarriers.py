@@ -17,7 +17,7 @@ from ptxsim.checks.diagnosis.deadlock.causes import loads_to_come
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
 from ptxsim.checks.diagnosis.running_ahead import announced_apart, from_several_ctas, why
 from ptxsim.events.observer import Observer
-from ptxsim.events.records import PhaseWait
+from ptxsim.events.records import PhaseWait, Place
 from ptxsim.machine.launch_view import Launch
 from ptxsim.report.findings import Finding
 
@@ -121,7 +121,20 @@ class Barriers(Observer):
         both = from_several_ctas(cluster, history) if barrier.tx > 0 else None
         message += f"; {both.text}" if both else _bytes_left_out(barrier, history)
         cause = both.cause if both else CAUSES["bytes-announced"]
+        other = self._instead(cluster, place)
+        if other is not None and not barrier.delivered:
+            message += f"; {self._name(other)} got {-cluster.mbarriers[other].tx} B that nobody announced"
+            cause = CAUSES["slot"]
         self._afterwards(cluster, "tx-count", "error", place, history, message, cause)
+
+    def _instead(self, cluster, place) -> Place | None:
+        """Another element of its array that has bytes of which it was not told."""
+        array = self.reporter.shared_name(place[1]).partition("[")[0]
+        for other, barrier in cluster.mbarriers.items():
+            same = self.reporter.shared_name(other[1]).partition("[")[0] == array
+            if same and other[0] == place[0] and other != place and barrier.tx < 0:
+                return other
+        return None
 
     def _left_open(self, cluster, place, history: BarrierHistory) -> None:
         barrier = cluster.mbarriers[place]

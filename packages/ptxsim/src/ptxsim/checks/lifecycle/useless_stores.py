@@ -1,4 +1,5 @@
 """Clusters whose TMA stores all lie outside of the tensor: their work is for nothing (PTX ISA 9.7.9.27.1.2).
+So is what is computed from loads that all lie outside: they bring zeros.
 
 One that stores a part of its tile inside is at the tensor's edge, which is right.
 """
@@ -7,8 +8,11 @@ from __future__ import annotations
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.observer import Observer
-from ptxsim.events.records import BulkCopy
+from ptxsim.events.records import BulkCopy, Place
 from ptxsim.machine.launch_view import Launch
+from ptxsim.machine.split import Location
+
+Load = tuple[BulkCopy, Location]  # and where it was issued
 
 
 class UselessStores(Observer):
@@ -17,6 +21,21 @@ class UselessStores(Observer):
 
     def start(self, cluster) -> None:
         self.stores: dict[int, list] = {}  # of a map -> [map, first place, boxes outside, inside]
+        self.loads: dict[Place, list[Load]] = {}  # that report to a barrier, since its last phase
+        self.empty: dict[str, list[Load]] = {}  # array of barriers -> those of phases that bring only zeros
+        self.phases = 0  # of those
+
+    def copy_issue(self, cluster, split, copy: BulkCopy) -> None:
+        if copy.barriers:
+            where = Location(cluster, split.warp, split.cta, None, split.mask, split.row)
+            self.loads.setdefault(copy.barriers[0], []).append((copy, where))
+
+    def phase_complete(self, cluster, place) -> None:
+        loads = self.loads.pop(place, ())
+        if loads and all(copy.tensor.array.size and copy.tensor.misses(copy.start) for copy, _ in loads):
+            array = self.reporter.shared_name(place[1]).partition("[")[0]
+            self.empty.setdefault(array, []).extend(loads)
+            self.phases += 1
 
     def copy_write(self, cluster, token, copy: BulkCopy) -> None:
         if copy.kind == "store":
@@ -25,6 +44,16 @@ class UselessStores(Observer):
             counts[2 if tensor.misses(start) else 3] += 1
 
     def finish(self, cluster) -> None:
+        for array, loads in self.empty.items():
+            copy, where = loads[0]
+            names = " and ".join(sorted({load.tensor.name or "a tensor" for load, _ in loads}))
+            message = (
+                f"{self.phases} phase{'s' * (self.phases > 1)} of {array} bring nothing but zeros: all TMA "
+                f"loads lie outside of {names}, from {tuple(copy.start)} on (innermost first "
+                f"{copy.tensor.dims}): what is computed from them is for nothing"
+            )
+            cause, cost = CAUSES["useless-loads"], sum(load.size for load, _ in loads)
+            self.reporter.add("out-of-bounds", "review", message, cause, where, ("zeros", array), cost=cost)
         for tmap, start, outside, inside in self.stores.values():
             if inside or not outside:
                 continue

@@ -55,6 +55,11 @@ class BarrierRecord(Observer):
     def tmem_issue(self, cluster, split, cells, write: bool) -> None:
         self._use(split, split.mask)
 
+    def last_wait(self, warp: int, at: int) -> Place | None:
+        """What a warp waited for last, of so many steps."""
+        waits = (s.places[0] for s in reversed(self.steps[:at]) if s.warp == warp and s.kind == "wait")
+        return next(waits, None)
+
     def _add(self, *fields) -> None:
         if len(self.steps) < MOST:
             self.steps.append(Step(*fields))

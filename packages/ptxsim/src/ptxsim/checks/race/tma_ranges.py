@@ -45,7 +45,7 @@ def _spans(starts: np.ndarray, size: int) -> np.ndarray:
     """[start, start + size) for every start; spans that touch or overlap become one."""
     if not size or not len(starts):
         return np.zeros((0, 2), np.int64)
-    starts = np.unique(starts)
+    starts = np.sort(starts)
     breaks = np.flatnonzero(np.diff(starts) > size)
     first, last = np.concatenate([[0], breaks + 1]), np.concatenate([breaks, [len(starts) - 1]])
     return np.stack([starts[first], starts[last] + size], axis=1)
@@ -57,6 +57,9 @@ def ascending(spans: np.ndarray) -> np.ndarray:
 
 def merged(spans: np.ndarray) -> np.ndarray:
     """The same bytes, as disjoint spans in ascending order; spans: int64 (n, 2), one at least."""
+    sizes = spans[:, 1] - spans[:, 0]
+    if (sizes == sizes[0]).all():
+        return _spans(spans[:, 0], int(sizes[0]))
     spans = ascending(spans)
     ends = np.maximum.accumulate(spans[:, 1])
     starts = np.flatnonzero(np.concatenate([[True], spans[1:, 0] > ends[:-1]]))

@@ -6,6 +6,8 @@ are entered into the history of the launch at its end; what they conflict with t
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ptxsim.checks.race.access_history import AccessHistory
@@ -16,13 +18,28 @@ from ptxsim.checks.race.tma_ranges import ascending, merged
 from ptxsim.grid.repeats.global_rows import RUN_COLUMNS, RUN_FIRST, RUN_LAST, RUN_ROW, RUN_WRITE
 
 NO_BUFFER = -1  # parameters and constants
+MERGE_AFTER = 4 << 20  # bytes of runs
 _NO_RUNS, _NO_SPANS = np.zeros((0, RUN_COLUMNS), np.int64), np.zeros((0, 2), np.int64)
+
+
+class Access(NamedTuple):
+    """What threads do to a buffer by instructions that count as one."""
+
+    row: int  # of one of them
+    write: bool
+    buffer: int  # row of history.reads.segments
+    spans: np.ndarray  # addresses, int64 (n, 2), in any order
 
 
 class Footprint:
     def __init__(self, history: AccessHistory, most: int):
         """most: bytes of runs, above which no more are kept, and nothing is said to be apart."""
         self.history, self.most = history, most
+        rows = np.arange(len(history.kinds))
+        flags = np.where(history.kinds & CONSTANT, rows, -1 - history.kinds)
+        self.group_of_row = np.unique(flags, return_inverse=True)[1]
+        segments = history.reads.segments
+        self.to_shadow = segments[:, POSITION] - segments[:, BASE]
         self.clear()
 
     def clear(self) -> None:
@@ -31,7 +48,7 @@ class Footprint:
         self.written: set[int] = set()
         self.boxes: list[tuple] = []  # (row of the program, tensor map, start, is it written?)
         self.runs: list[np.ndarray] = []  # what threads access, as global_rows.py gives it
-        self.bytes = 0
+        self.bytes = self.fresh = 0  # of all runs; of those that were not merged yet
 
     def box(self, row: int, tmap, start: tuple[int, ...], write: bool) -> None:
         if tmap.array.size:
@@ -40,24 +57,36 @@ class Footprint:
 
     def add(self, runs: np.ndarray) -> None:
         self.bytes += runs.nbytes
+        self.fresh += runs.nbytes
         if self.bytes < self.most:
             self.runs.append(runs)
+            if self.fresh > MERGE_AFTER:
+                self._merge_reads()
+
+    def _merge_reads(self) -> None:
+        """Reads of the same bytes, and of bytes side by side, become one; writes stay as they are."""
+        runs = np.concatenate([_NO_RUNS, *self.runs])
+        write = runs[:, RUN_WRITE] == 1
+        self.runs = [runs[write]]
+        for access in self._accesses(runs[~write]):
+            spans = merged(access.spans)
+            few = np.zeros((len(spans), RUN_COLUMNS), np.int64)
+            few[:, RUN_ROW], few[:, [RUN_FIRST, RUN_LAST]] = access.row, spans
+            self.runs.append(few)
+        self.bytes, self.fresh = sum(part.nbytes for part in self.runs), 0
 
     def overlap(self) -> bool:
         """Whether the cluster writes to a buffer that it reads, as far as is known."""
-        runs = np.concatenate([_NO_RUNS, *self.runs])
-        buffers, write = self._buffers(runs), runs[:, RUN_WRITE]
-        self.of_threads = runs, buffers
-        self.written.update(np.unique(buffers[write == 1]).tolist())
-        self.read.update(np.unique(buffers[write == 0]).tolist())
-        return self.bytes >= self.most or bool(self.read & self.written - {NO_BUFFER})
+        self.accesses = self._accesses(np.concatenate([_NO_RUNS, *self.runs]))
+        for access in self.accesses:
+            (self.written if access.write else self.read).add(access.buffer)
+        return self.bytes >= self.most or bool(self.read & self.written)
 
     def apart(self) -> bool:
         """Whether the cluster has no conflict with itself: no byte is written twice, or read and written."""
         if self.overlap():
             return False
-        self.accesses = self._accesses(*self.of_threads)
-        written = [spans for _, spans, _, write in self.accesses if write]
+        written = [self._in_shadow(access) for access in self.accesses if access.write]
         written += [self.history.reads.spans(tmap, start) for _, tmap, start, write in self.boxes if write]
         spans = ascending(np.concatenate([_NO_SPANS, *written]))
         return bool((spans[1:, 0] >= spans[:-1, 1]).all())
@@ -69,9 +98,13 @@ class Footprint:
         knows = np.full(1, EPOCH_MASK, np.int32)  # all that agent 0 does, who does all of this
         for row, tmap, start, write in self.boxes:
             history.box(tmap, start, write, Issued("copy", row, 0, knows, knows, knows, 0, 1))
-        for row, spans, buffers, write in self.accesses:
-            history.merged(row, merged(spans), buffers, write, knows)
+        for access in self.accesses:
+            spans = merged(self._in_shadow(access))
+            history.merged(access.row, spans, [access.buffer], access.write, knows)
         return bool(history.pairs)
+
+    def _in_shadow(self, access: Access) -> np.ndarray:
+        return access.spans + self.to_shadow[access.buffer]
 
     def _buffers(self, runs: np.ndarray) -> np.ndarray:
         """Row of the buffer of each run: one access begins in it, and so do all."""
@@ -81,22 +114,16 @@ class Footprint:
             found[(base <= place) & (place < end)] = i
         return found
 
-    def _accesses(self, runs: np.ndarray, buffers: np.ndarray) -> list[tuple]:
-        """(row of the program, spans in the shadow, buffers, is it written?) of the accesses of threads.
-
-        One row stands for all of the same flags, as which it was matters for stores of constants only.
-        """
-        runs, buffers = (a[buffers != NO_BUFFER] for a in (runs, buffers))
-        segments, row = self.history.reads.segments[buffers], runs[:, RUN_ROW]
-        spans = runs[:, [RUN_FIRST, RUN_LAST]] + (segments[:, POSITION] - segments[:, BASE])[:, None]
-        flags = self.history.kinds[row]
-        groups = np.where(flags & CONSTANT, row, -1 - flags) * 2 + runs[:, RUN_WRITE]
-        return [
-            (
-                int(row[mine[0]]),
-                spans[mine],
-                np.unique(buffers[mine]).tolist(),
-                bool(runs[mine[0], RUN_WRITE]),
-            )
-            for mine in (np.flatnonzero(groups == group) for group in np.unique(groups))
-        ]
+    def _accesses(self, runs: np.ndarray) -> list[Access]:
+        """One row stands for all of the same flags, as which it was matters for stores of constants only."""
+        buffers = self._buffers(runs)
+        kinds = self.group_of_row[runs[:, RUN_ROW]] * 2 + runs[:, RUN_WRITE]
+        groups = np.where(buffers == NO_BUFFER, 0, 1 + kinds * len(self.to_shadow) + buffers)
+        found = []
+        for group in np.flatnonzero(np.bincount(groups)).tolist():
+            mine = runs[groups == group]
+            if group:
+                buffer = (group - 1) % len(self.to_shadow)
+                spans = mine[:, [RUN_FIRST, RUN_LAST]]
+                found.append(Access(int(mine[0, RUN_ROW]), bool(mine[0, RUN_WRITE]), buffer, spans))
+        return found

@@ -60,7 +60,7 @@ class Recordings:
         races = detector(checker)
         assert races is not None  # of every launch that is checked
         self.footprint = Footprint(races.history, MOST_BYTES)
-        self.separate = GlobalRows()
+        self.separate = GlobalRows(self.footprint.group_of_row)
         self.known: list[Known] = []
         self.held = 0  # bytes of the accesses of those
         space = {"state": state, "form": form, "inside": self._inside}

@@ -325,8 +325,26 @@ def _ring(model: Model, waiter: Waiter) -> Found | None:
     if not ring or waiter is not ring[0]:
         return None
     if len(ring) == 1:
+        rounds = _all_answered(model, waiter)
+        if rounds:
+            phases = f"{rounds} phase{'s' * (rounds > 1)}"
+            return found("more-waits", waiter, rounds=phases, itself=itself(waiter))
         return found("self-wait", waiter, itself=itself(waiter))
     return found("ring", ring[0], who=", ".join(f"{w.who} for {w.wants}" for w in ring[:4]))
+
+
+def _all_answered(model: Model, waiter: Waiter) -> int:
+    """Phases of its array of barriers, if it has waited for each of them, at this very row; else 0."""
+    barrier, _ = barrier_of(model, waiter)
+    if barrier is None:
+        return 0
+    array = model.array(waiter.place[1])
+    same = [p for p in model.histories if p[0] == waiter.place[0] and model.array(p[1]) == array]
+    passed = [w for p in same for warp in waiter.lanes if (w := model.histories[p].waits.get(warp))]
+    phases = sum(model.cluster.mbarriers[p].phase for p in same if p in model.cluster.mbarriers)
+    lines = {model.line(row) for waits in passed for row in waits.rows}
+    alike = model.line(waiter.row) in lines and all(w.fresh is None for w in passed)
+    return phases if alike and len(waiter.lanes) == 1 and sum(w.count for w in passed) == phases else 0
 
 
 DETECTORS = (

@@ -1,0 +1,196 @@
+"""The machine's rule for a mutant that is as right as its kernel although its PTX differs: the same steps.
+
+Both run once, checks off, in program order, at each size. What each thread does is noted: its accesses to
+memory, copies, MMAs, arrivals, commits, allocations (effects), and its barriers, waits and fences (order). A
+mutant is equivalent if for every thread
+
+- the effects are the same, at the same addresses, in the same order; accesses that stand between the same two
+  other steps may change places unless they touch the same bytes and one writes, and may be repeated there;
+  initialisations and allocations, or copies, that follow each other directly may change places;
+- between the same two effects stands, in the same order, all the order that stood there before, or more of
+  it. Fences that follow each other directly may change places, and CTA barriers have other numbers;
+- the output has the same bytes.
+
+Then every schedule of the mutant is one of the kernel. A mutant that takes order away is never equivalent by
+this rule, whatever the checks say of it.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+import numpy as np
+
+from ptxsim.observing import Observer
+
+ACCESS, SETUP, COPY, PIN, ORDER, FENCE = "access", "setup", "copy", "pin", "order", "fence"
+
+
+class Steps(Observer):
+    """The steps of every thread of every cluster; given to a run as its `trace`."""
+
+    def __init__(self, launch, index: int = 0):
+        self.threads: dict[tuple[int, int], list[tuple]] = {}  # (cluster, thread) -> (class, what ..)
+        self.cluster = -1
+        self.bars: dict[tuple, int] = {}  # CTA barrier -> its number in order of use
+
+    def timeline(self, costs) -> Steps:
+        return self
+
+    def start(self, cluster) -> None:
+        self.cluster += 1
+        self.bars.clear()
+
+    def _add(self, split, mask: int, *step) -> None:
+        for lane in range(32):
+            if mask >> lane & 1:
+                self.threads.setdefault((self.cluster, split.warp * 32 + lane), []).append(step)
+
+    def accesses(self, cluster, log: np.ndarray) -> None:
+        for _, thread, place, kind in log.tolist():
+            self.threads.setdefault((self.cluster, thread), []).append((ACCESS, place, kind))
+
+    def fence(self, cluster, split, fence) -> None:
+        self._add(split, split.mask, FENCE, *fence)
+
+    def tcgen05_fence(self, cluster, split, after: bool) -> None:
+        self._add(split, split.mask, FENCE, "tcgen05", after)
+
+    def wgmma_fence(self, cluster, split) -> None:
+        self._add(split, split.mask, FENCE, "wgmma")
+
+    def warp_sync(self, cluster, split, members: int) -> None:
+        self._add(split, split.mask, ORDER, "warp", members)
+
+    def bar_arrive(self, cluster, split, arrival) -> None:
+        number = self.bars.setdefault((split.cta, arrival.number), len(self.bars))
+        self._add(split, split.mask, ORDER, "bar", number, arrival.threads, arrival.waits)
+
+    def cluster_arrive(self, cluster, split, relaxed: bool) -> None:
+        self._add(split, split.mask, ORDER, "cluster arrive", relaxed)
+
+    def cluster_wait(self, cluster, split) -> None:
+        self._add(split, split.mask, ORDER, "cluster wait")
+
+    def mbarrier_init(self, cluster, split, lane: int, place) -> None:
+        self._add(split, 1 << lane, SETUP, "init", place, cluster.mbarriers[place].expected)
+
+    def mbarrier_arrive(self, cluster, split, arrival) -> None:
+        self._add(split, arrival.lanes, PIN, "arrive", *arrival[1:])
+
+    def mbarrier_wait(self, cluster, split, wait) -> None:
+        self._add(split, wait.lanes, ORDER, "wait", *wait[1:])
+
+    def tmem_alloc(self, cluster, split, start: int, columns: int, place, group: int) -> None:
+        self._add(split, split.mask, SETUP, "alloc", start, columns, place, group)
+
+    def tmem_free(self, cluster, split, start: int, columns: int, group: int) -> None:
+        self._add(split, split.mask, PIN, "free", start, columns, group)
+
+    def tmem_issue(self, cluster, split, cells, write: bool) -> None:
+        self._add(split, split.mask, PIN, "tmem", write, cells.rank, cells.lane_ends, cells.column_ends)
+
+    def tmem_wait(self, cluster, split, kind: str) -> None:
+        self._add(split, split.mask, ORDER, "tmem wait", kind)
+
+    def commit_issue(self, cluster, split, commit) -> None:
+        self._add(split, 1 << split.leader, PIN, "commit", *commit)
+
+    def tensor_issue(self, cluster, split, work) -> None:
+        print_ = work.footprint
+        what = work.name, work.accumulates, print_.descriptors, print_.cells_read, print_.cells_written
+        self._add(split, 1 << split.leader, PIN, *what)
+
+    def copy_issue(self, cluster, split, copy) -> None:
+        what = copy.kind, copy.tensor.name, tuple(copy.start), copy.offset, copy.size, copy.barriers
+        self._add(split, 1 << split.leader, COPY, *what, tuple(copy.ranks))
+
+    def bulk_commit(self, cluster, split) -> None:
+        self._add(split, split.mask, PIN, "group")
+
+    def bulk_wait(self, cluster, split, allowed: int, reading: bool) -> None:
+        self._add(split, split.mask, ORDER, "bulk wait", allowed, reading)
+
+    def cp_async_issue(self, cluster, split, reads, writes) -> None:
+        for rows in (reads, writes):
+            for _, thread, place, kind in np.asarray(rows).reshape(-1, 4).tolist():
+                key = self.cluster, thread
+                self.threads.setdefault(key, []).append((COPY, "cp.async", place, kind))
+
+    def cp_async_signal(self, cluster, split, arrival) -> None:
+        self._add(split, split.mask, PIN, "signal", *arrival)
+
+    def cp_async_wait(self, cluster, split, token) -> None:
+        self._add(split, split.mask, ORDER, "cp.async wait")
+
+    def wgmma_issue(self, cluster, split, columns: int, depth: int) -> None:
+        self._add(split, split.mask, PIN, "wgmma", columns, depth)
+
+    def wgmma_wait(self, cluster, split, token) -> None:
+        self._add(split, split.mask, ORDER, "wgmma wait")
+
+
+def at_least(kernel: Steps, mutant: Steps) -> bool:
+    """Whether every thread of the mutant does the same, with all the order that the kernel's has, or more."""
+    if kernel.threads.keys() != mutant.threads.keys():
+        return False
+    return all(_same(steps, mutant.threads[who]) for who, steps in kernel.threads.items())
+
+
+def _same(one: list[tuple], other: list[tuple]) -> bool:
+    """Of one thread. Walks over both, effect by effect; what the kernel has of order must be there."""
+    if one == other:
+        return True
+    first, second = _blocks(one), _blocks(other)
+    at = 0
+    for kind, steps in first:
+        while at < len(second) and kind != second[at][0] and second[at][0] in (ORDER, FENCE):
+            at += 1  # more order than there was
+        while (
+            at < len(second) and kind in (ORDER, FENCE) and second[at][0] == kind and second[at][1] != steps
+        ):
+            if kind == FENCE and set(steps) <= set(second[at][1]):
+                break
+            at += 1
+        if at == len(second) or second[at][0] != kind:
+            return False
+        if kind == FENCE and not set(steps) <= set(second[at][1]):
+            return False
+        if kind == ACCESS and not _alike(steps, second[at][1]):
+            return False
+        if kind not in (FENCE, ACCESS) and steps != second[at][1]:
+            return False
+        at += 1
+    return all(kind in (ORDER, FENCE) for kind, _ in second[at:])
+
+
+def _blocks(steps: list[tuple]) -> list[tuple[str, list[tuple]]]:
+    """Steps of a class that follow each other directly, each once where their order does not matter; one by
+    one where it does.
+    """
+    found = []
+    for kind, group in groupby(steps, key=lambda step: step[0]):
+        if kind in (SETUP, COPY):
+            found.append((kind, sorted(set(group), key=repr)))
+        elif kind in (FENCE, ACCESS):
+            found.append((kind, list(group)))
+        else:
+            found += [(kind, [step]) for step in group]
+    return found
+
+
+def _alike(one: list[tuple], other: list[tuple]) -> bool:
+    """The same accesses, and those that touch the same bytes in the same order."""
+    return set(one) == set(other) and _conflicts(one) == _conflicts(other)
+
+
+def _conflicts(steps: list[tuple]) -> dict[int, list[tuple]]:
+    """Word -> the accesses to it, one after the other without repetition, where one of them writes."""
+    words: dict[int, list[tuple]] = {}
+    for step in steps:
+        _, place, kind = step
+        for word in range(place >> 2, (place + max(kind >> 1, 1) - 1 >> 2) + 1):
+            known = words.setdefault(word, [])
+            if not known or known[-1] != step:
+                known.append(step)
+    return {word: known for word, known in words.items() if any(step[2] & 1 for step in known)}
