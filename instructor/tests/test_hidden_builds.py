@@ -14,7 +14,7 @@ HIDDEN = Hidden("salt", 0, {2: ((128, 128, 1216),), 3: ((256, 384, 1216),)})
 WAYS = {  # what step 3 does there; step 2 is built after it
     "exit": "import os\nos._exit(3)",
     "signal": "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)",
-    "parent": "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)",
+    "parent": "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\nos._exit(1)",
     "memory": "x = bytearray(1 << 32)",
     "recursion": "import sys\nsys.setrecursionlimit(10**9)\nf = lambda x: max([x], key=f)\nf(1)",
     "endless": "while True: pass",

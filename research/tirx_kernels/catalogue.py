@@ -70,6 +70,20 @@ def chosen(module: ModuleType) -> list[dict]:
     return [smallest] if other is smallest else [smallest, other]
 
 
+SMALLER = {  # than the smallest of the library, which takes too long for a run
+    "flash_attention4": {
+        "label": "s256_h2kv1", "batch_size": 1, "seq_len": 256, "num_qo_heads": 2, "num_kv_heads": 1,
+        "head_dim": 128, "is_causal": False,
+    },
+}  # fmt: skip
+
+
+def configurations(module: ModuleType) -> list[dict]:
+    """Those of its tests, those of its benchmark, and our own."""
+    smaller = SMALLER.get(module.KERNEL_META["name"])
+    return [*module.CONFIGS, *getattr(module, "BENCH_CONFIGS", []), *([smaller] if smaller else [])]
+
+
 def label(config: dict) -> str:
     return str(config.get("label", "default"))
 

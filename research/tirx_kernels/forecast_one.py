@@ -29,7 +29,15 @@ def main(module_name: str, arch: str, wanted: str, out: Path) -> None:
     os.environ["TIRX_PREPARE_NUM_SMS"] = "148"
     os.environ["TIRX_PREPARE_CUDA_ARCH"] = arch
     from capture import Kept, patch_tvm
-    from catalogue import REFERENCE_PACKAGES, REFERENCES_ONLY, arguments, label, load, with_stand_ins
+    from catalogue import (
+        REFERENCE_PACKAGES,
+        REFERENCES_ONLY,
+        arguments,
+        configurations,
+        label,
+        load,
+        with_stand_ins,
+    )
     from cpu_torch import as_cuda
     from hooks import connect
     from on_ptxsim import Simulator
@@ -52,11 +60,6 @@ def main(module_name: str, arch: str, wanted: str, out: Path) -> None:
             row["error"], row["trace"] = short(error), traceback.format_exc()[-3000:]
     row["cpu_s"] = round(time.process_time() - start, 1)
     out.write_text(json.dumps(row, indent=1))
-
-
-def configurations(module) -> list[dict]:
-    """Those of its tests and those of its benchmark."""
-    return [*module.CONFIGS, *getattr(module, "BENCH_CONFIGS", [])]
 
 
 def call_timed(module, config: dict, simulator) -> None:

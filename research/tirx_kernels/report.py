@@ -1,7 +1,7 @@
 """`python report.py ROWS [--manifest FILE] [--page FILE]`: counts of a study; its manifest, a row a kernel.
 
-ROWS is the folder that run.py filled. The manifest holds no PTX, but the SHA-256 of each. The page gets the
-counts and tables between its two marks.
+ROWS is the folder that run.py filled; what it lacks stays as the manifest has it. The manifest holds no PTX,
+but the SHA-256 of each. The page gets the counts and tables between its two marks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ def main() -> None:
     parser.add_argument("--manifest", type=Path)
     parser.add_argument("--page", type=Path)
     args = parser.parse_args()
-    found = [row(entry, args.rows) for entry in entries() if entry.arch]
+    before = {row["kernel"]: row for row in (read(args.manifest) if args.manifest else [])}
+    found = [before.get(e.name, {}) | row(e, args.rows) for e in entries() if e.arch]
     if args.manifest:
         args.manifest.write_text(json.dumps(found, indent=1) + "\n")
     if args.page:
@@ -35,30 +36,41 @@ def main() -> None:
         print(line)
 
 
-def read(path: Path) -> dict:
+def read(path: Path):
     return json.loads(path.read_text()) if path.exists() else {}
 
 
 def row(entry, rows: Path) -> dict:
-    """What is known of one kernel."""
+    """What ROWS has of one kernel."""
     built, ran = read(rows / "build" / f"{entry.name}.json"), read(rows / "run" / f"{entry.name}.json")
+    return (
+        {"kernel": entry.name, "arch": entry.arch}
+        | (_built(built) if built else {})
+        | (_ran(ran) if ran else {})
+    )
+
+
+def _built(built: dict) -> dict:
     configs = built.get("configs", [])
     kernels = [k for c in configs for k in c["kernels"]]
     problem = (
         built.get("import") or built.get("crash") or "; ".join(c["error"] for c in configs if "error" in c)
     )
-    launches = ran.get("runs", [])
-    done = [r for r in launches if r["verdict"]]
     return {
-        "kernel": entry.name,
-        "arch": entry.arch,
-        "attempted": bool(built),
+        "attempted": True,
         "configs": [c["label"] for c in configs],
         "ptx": sorted({k["sha256"] for k in kernels}),
         "builds": bool(kernels) and not problem,
         "why not": _without_folders(problem)[:200],
         "lowers": bool(kernels) and not any(k["lowers"] for k in kernels),
         "refused": sorted({k["lowers"][:160] for k in kernels if k["lowers"]}),
+    }
+
+
+def _ran(ran: dict) -> dict:
+    launches = ran.get("runs", [])
+    done = [r for r in launches if r["verdict"]]
+    return {
         "ran": ran.get("label", "") if done and len(done) == len(launches) else "",
         "launches": len(done),
         "verdict": worst([r["verdict"] for r in done]),

@@ -177,6 +177,29 @@ BYTES = (
         why="Elements in place of bytes: expects 16384 B, TMA delivers 32768 B.",
     ),
     Bug(
+        "bytes-announced-by-nobody",
+        4,
+        size=ONE_TILE,
+        edits=(
+            replace(
+                "Tx.ptx.mbarrier.arrive.expect_tx(tma_bar.ptr_to([0]), TILE_BYTES)",
+                "Tx.ptx.mbarrier.arrive(tma_bar.ptr_to([0]))",
+            ),
+        ),
+        kind="tx-count",
+        names="no arrive announced any",
+        why="A plain arrive completes the count of arrivals and leaves the bytes without one.",
+    ),
+    Bug(
+        "tiles-by-cta",
+        9,
+        **EIGHT_OF_PAIR,
+        edits=(replace("tile_scheduler.init(bx // CTA_GROUP)", "tile_scheduler.init(bx)"),),
+        kind="tx-count",
+        names="CTA 1 loaded for the phase before and not for this one",
+        why="The scheduler counts clusters: the CTAs of a pair take different tiles, and one ends first.",
+    ),
+    Bug(
         "bytes-of-one-cta",
         9,
         **EIGHT_OF_PAIR,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,31 @@ SLIPS = {  # name -> (step, size, old, new, words of the message, text of the li
     "a barrier's buffer asked to wait": (
         1, (128, 128, 64), "Tx.ptx.mbarrier.try_wait(mma_bar.ptr_to([0]), 0)", "mma_bar.wait(0, 0)",
         "write Tx.ptx.mbarrier.try_wait(bar.ptr_to([i]), phase)", "mma_bar.wait(0, 0)",
+    ),
+    "one lane of a scope for many": (
+        1, (128, 128, 64),
+        'with Tx.thread(parent="warp")[Tx.ptx.elect_sync()]:', "with Tx.warp()[Tx.ptx.elect_sync()]:",
+        'write `with Tx.thread(parent="warp")[Tx.ptx.elect_sync()]:`', "with Tx.warp()[",
+    ),
+    "two names for one extent": (
+        3, (256, 256, 64), "[M // BLK_M, N // BLK_N]", "[M // BLK_M * (N // BLK_N)]",
+        "Tx.cta_id([m, n], parent=..) gives as many numbers", "bx, by = Tx.cta_id(",
+    ),
+    "a slice that leaves its buffer in the last round of a loop": (
+        7, (256, 256, 192),
+        "Dreg_16b = Tx.alloc_local((BLK_N,), F16)", "Dreg_16b = Tx.alloc_local((EPI_N,), F16)",
+        "dimension 0 of Dreg_16b has 64, and this slice of it goes up to 128 (at the end of i)", CAST,
+    ),
+    "the array's columns in the CTA's own tile": (
+        4, (256, 256, 192), "Tx.copy(Dsmem[warp_id * 32 + lane_id, :]",
+        "Tx.copy(Dsmem[warp_id * 32 + lane_id, n_st : n_st + BLK_N]",
+        "dimension 1 of Dsmem has 128, and this slice of it goes up to 256 (at the end of by)",
+        "Tx.copy(Dsmem[",
+    ),
+    "the array's row in the CTA's own tile": (
+        4, (256, 256, 192), "Tx.copy(Dsmem[warp_id * 32 + lane_id, :]",
+        "Tx.copy(Dsmem[m_st + warp_id * 32 + lane_id, :]",
+        "goes up to 256 (at the end of bx and lane_id and warp_id)", "Tx.copy(Dsmem[",
     ),
     "a slice assigned": (
         1, (128, 128, 64), "Tx.copy(Asmem[:, :], A[:, :])", "Asmem[:, :] = A[:, :]",
@@ -209,6 +235,55 @@ def test_what_the_preview_wheel_builds_is_built(tmp_path, name):
         path.write_text(path.read_text().replace("m_st : m_st + BLK_M", "m_st : m_end"))
         make = load_kernels(path).hgemm_v3
     assert build(make(*size), use_cache=False).ptx
+
+
+INSIDE = "\n                "
+COPIES = f"with Tx.cta():{INSIDE}Tx.copy(Asmem[:, :], A[:, :]){INSIDE}Tx.copy(Bsmem[:, :], B[:, :])"
+READ = "with Tx.warpgroup():\n                Tx.copy("
+IN_FRONT = {  # TVM's own spelling of a scope -> what the course writes, what TVM's documentation does
+    "Tx.cta": (COPIES, "Tx.cta.copy(Asmem[:, :], A[:, :]); Tx.cta.copy(Bsmem[:, :], B[:, :])"),
+    "Tx.tile.cta": (COPIES, "Tx.tile.cta.copy(Asmem[:, :], A[:, :]); Tx.tile.cta.copy(Bsmem[:, :], B[:, :])"),
+    "Tx.wg": (READ, "if True:\n                Tx.wg.copy("),
+    "Tx.tile.wg": (READ, "if True:\n                Tx.tile.wg.copy("),
+    "Tx.tile, of one thread": ("Tx.cast(", "Tx.tile.cast("),
+    "Tx.tile.thread": ("Tx.gemm_async(", "Tx.tile.thread.gemm_async("),
+}
+
+
+@pytest.mark.parametrize("name", IN_FRONT)
+def test_a_scope_in_front_of_an_operation_is_that_of_a_with(tmp_path, name):
+    made = build(mutant(tmp_path, 1, *IN_FRONT[name])(128, 128, 64), use_cache=False)
+    usual = build(load_kernels(SOLUTIONS).hgemm_v1(128, 128, 64), use_cache=False)
+    assert re.sub(r"// @src.*", "", made.ptx) == re.sub(r"// @src.*", "", usual.ptx)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("Tx.gemm_async(", "Tx.tile.wg.gemm_async(", "is issued by one thread"),
+        ("accum=False,", "acum=False,", "did you mean 'accum'"),
+        ("with Tx.kernel():", "Tx.device_entry()\n        if True:", "stands in `with Tx.kernel():`"),
+        ("A: Tx.Buffer(", "A: Tx.Tensor(", "the type of a parameter is Tx.Buffer"),
+    ],
+)
+def test_the_spelling_of_tvms_documentation_is_checked_too(tmp_path, old, new, words):
+    make = mutant(tmp_path, 1, old, new)
+    with pytest.raises((ValueError, AttributeError), match=re.escape(words)):
+        build(make(128, 128, 64), use_cache=False)
+
+
+@pytest.mark.parametrize(("guard", "refused"), [("if i < BLK_N // EPI_N:", False), ("if warp_id < 4:", True)])
+def test_a_condition_on_the_loop_may_keep_a_slice_inside(tmp_path, guard, refused):
+    """One on anything else does not."""
+    mutant(tmp_path, 7, "for i in Tx.unroll(BLK_N // EPI_N):", "for i in Tx.unroll(4):")
+    path = tmp_path / "gemm_kernels.py"
+    path.write_text(path.read_text().replace(CAST, f"{guard} {CAST}"))
+    make = load_kernels(path).hgemm_v7
+    if refused:
+        with pytest.raises(ValueError, match="goes up to 256"):
+            make(256, 256, 192)
+    else:
+        assert make(256, 256, 192)
 
 
 def test_a_ring_of_one_stage_is_right(tmp_path):

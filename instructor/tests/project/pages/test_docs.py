@@ -149,6 +149,18 @@ def test_the_first_lines_of_the_readme_are_the_two_commands():
     assert [line.split("#")[0].strip() for line in lines[:2]] == ["./lab demo", "./lab test"]
 
 
+def test_the_landing_page_counts_real_bugs_as_their_table_does():
+    table = (ROOT / "research" / "real_bugs" / "README.md").read_text(encoding="utf-8")
+    counts = re.search(
+        r"(\d+) pairs. Before: (\d+) with the cause first, (\d+) found otherwise, (\d+) missed", table
+    )
+    pairs, first, found, missed = counts.groups()
+    said = (
+        f"{pairs} public fixes, reduced to small kernels: {first} named first, {found} found, {missed} missed"
+    )
+    assert said in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
 def test_the_engineers_door_finds_the_race_of_its_example(monkeypatch, capsys):
     """The command as it stands in README's table, on the example of ptxsim's own page."""
     from ptxsim.cli.app import main

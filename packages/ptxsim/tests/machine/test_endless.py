@@ -72,6 +72,34 @@ def test_a_loop_over_the_same_tile_is_named(order, checks):
     assert "kernel.py:12 to 15" in finding.message and "warps 0, 1 never leave" in finding.message
 
 
+# one lane of the first warp, which the others wait for, has something of its own to do in the loop
+ONE_LANE = """
+// @src kernel.py:10
+mov.u32 %x0, %c; mov.u32 %x3, 0;
+@%first mbarrier.init.shared.b64 [%sm+512], 1; bar.sync 0;
+TILE:
+// @src kernel.py:12
+st.shared.u32 [%sm], %t; bar.sync 0;
+@!%first bra BEHIND;
+mbarrier.arrive.shared.b64 _, [%sm+512];
+BEHIND:
+WAIT: mbarrier.try_wait.parity.shared.b64 %q, [%sm+512], %x3;
+@!%q bra WAIT;
+xor.b32 %x3, %x3, 1;
+bar.sync 0; setp.lt.u32 %p, %x0, 100;
+// @src kernel.py:15
+@%p bra TILE;
+"""
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_lanes_that_wait_for_others_of_their_warp_do_not_keep_it_going(order):
+    """They are let go, come together again, and the cluster is as it was: so each time round."""
+    result, _ = run(ONE_LANE, order)
+    finding = next(f for f in result.findings if f.kind == "deadlock")
+    assert "kernel.py:12 to 15" in finding.message and "warps 0, 1 never leave" in finding.message
+
+
 def test_the_same_loop_that_goes_on_to_the_next_tile_ends():
     result, out = run(SAME_TILE.replace("setp.lt", "add.u32 %x0, %x0, 1; setp.lt"))
     assert not [f for f in result.findings if f.kind == "deadlock"] and out[0] == 99

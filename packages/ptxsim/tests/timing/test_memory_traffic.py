@@ -87,6 +87,18 @@ def test_what_l2_puts_together_takes_time_of_hbm_once():
     assert Locality(H200, 132, writes_back=False).written_seconds(1) == 0.0
 
 
+@pytest.mark.parametrize("readers, since", [(4, 7 * 4096), (2, 3 * 4096), (1, 4096)])
+def test_what_a_cta_has_read_since_is_what_its_readers_read_not_all_its_warps(readers, since):
+    """Eight loads of 1 KiB, and the first again: with one producer warp the others push nothing out of L1."""
+    loads = "".join(f"ld.global.b32 %r3, [%rd4+{16384 * i}];" for i in (*range(8), 0))
+    body = f"""shr.u32 %r4, %r1, 5; setp.ge.u32 %p1, %r4, {readers}; @%p1 ret;
+        mul.wide.u32 %rd3, %r1, 128; add.s64 %rd4, %rd1, %rd3; {loads}"""
+    text, arrays = KERNEL.format(body=body).replace("maxntid 32", "maxntid 128"), np.zeros(COUNT, np.uint32)
+    tape = record(ptxsim.load(text).prepare("k", 1, 128, 1, 0, [arrays, arrays]))
+    assert [step.since for step in tape.warps[0] if type(step) is Access] == [0] * 8 + [since]
+    assert list(tape.again.values()) == [{since: 1024 * readers}]
+
+
 def test_the_lanes_of_an_atomic_on_global_memory_are_one_instruction():
     body = "mul.wide.u32 %rd3, %r1, 4; add.s64 %rd4, %rd2, %rd3; atom.global.add.u32 %r3, [%rd4], %r1;"
     tape, found = accesses(body)

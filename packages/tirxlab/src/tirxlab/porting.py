@@ -1,4 +1,4 @@
-"""Kernels that were written for TVM's preview wheel: their imports, rewritten for this lab.
+"""Kernels that were written for TVM, its preview wheel or a later release: their imports, for this lab.
 
 Names are looked up, not modules: whatever `from tvm... import` brings in and this lab has too then comes from
 `tirxlab`. The rest of the file stays as it is, byte for byte.
@@ -11,9 +11,10 @@ import re
 
 from tirxlab import DIALECT_NAMES
 
-_FROM_TVM = re.compile(r"^[ \t]*(?:from|import)[ \t]+tvm\b", re.MULTILINE)
-# The wheel's name for a thing that this lab calls otherwise.
-RENAMED = {"tirx": "Tx", "tid_in_wg": "axis_tid_in_wg"}
+PACKAGES = ("tvm", "tvm_tirx")  # the second, of newer documentation, holds the language alone
+_FROM_TVM = re.compile(rf"^[ \t]*(?:from|import)[ \t]+(?:{'|'.join(PACKAGES)})\b", re.MULTILINE)
+# TVM's name for a thing that this lab calls otherwise; `script` is one of the language itself.
+RENAMED = {"tirx": "Tx", "script": "Tx", "tid_in_wg": "axis_tid_in_wg"}
 
 
 def of_the_wheel(text: str) -> bool:
@@ -29,12 +30,12 @@ def port(text: str, keep_lines: bool = False) -> tuple[str, list[str]]:
     lines, remarks = text.encode().splitlines(keepends=True), []  # the tree's columns count bytes
     imports = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import | ast.ImportFrom)]
     for node in sorted(imports, key=lambda node: -node.lineno):
-        if isinstance(node, ast.Import) and any(alias.name.split(".")[0] == "tvm" for alias in node.names):
+        if isinstance(node, ast.Import) and any(alias.name.split(".")[0] in PACKAGES for alias in node.names):
             remarks.append(f"{node.lineno}: `{ast.unparse(node)}` stays; a kernel should not need it here")
         elif (
             isinstance(node, ast.ImportFrom)
             and node.level == 0
-            and (node.module or "").split(".")[0] == "tvm"
+            and (node.module or "").split(".")[0] in PACKAGES
         ):
             ours, theirs = split(node.names)
             new = [f"from tirxlab import {', '.join(map(written, ours))}"] if ours else []

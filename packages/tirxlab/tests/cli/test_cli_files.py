@@ -104,6 +104,8 @@ def test_reset_works_on_a_file_that_does_not_parse(mine):
     [
         ("from tvm.script import tirx as Tx", "from tirxlab import Tx"),
         ("from tvm.script import tirx as T", "from tirxlab import Tx as T"),
+        ("from tvm_tirx.tirx import script as Tx", "from tirxlab import Tx"),
+        ("from tvm_tirx.backend.cuda.lang import TCGen05Bar", "from tirxlab import TCGen05Bar"),
         (
             "from tvm.tirx.layout import (TileLayout, tid_in_wg as axis_tid_in_wg,\n  TLane, S)  # note",
             "from tirxlab import TileLayout, axis_tid_in_wg, TLane, S  # note",

@@ -14,9 +14,17 @@ __all__ = [
     "m_grouped_fp8_fp4_gemm_nt_contiguous",
     "m_grouped_fp8_fp4_gemm_nt_masked",
     "set_mk_alignment_for_contiguous_layout",
+    "tf32_hc_prenorm_gemm",
     "transform_sf_into_required_layout",
     "utils",
 ]
+
+
+def tf32_hc_prenorm_gemm(a, b, d, sqr_sum, num_splits=None) -> None:
+    """a b^T and the sums of the squares of a's rows; the first split gets all of them, the others nothing."""
+    for out, value in ((d, a.double() @ b.double().T), (sqr_sum, a.double().square().sum(-1))):
+        out.zero_()
+        (out if num_splits is None else out[0]).copy_(value)
 
 
 def set_mk_alignment_for_contiguous_layout(alignment: int) -> None:

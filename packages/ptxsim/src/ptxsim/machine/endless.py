@@ -38,7 +38,9 @@ class Rounds:
         """Looks at states from `start` turns on."""
         self.turns = self.again = 0
         self.start = self.next = start  # turn whose state is compared with those that follow
-        self.key: tuple[int, int, tuple, bytes] | None = None
+        self.key: tuple[int, tuple, bytes] | None = None
+        self.split: tuple[int, bytes] | None = None  # of the key: a split, and its row of the table
+        self.own: np.ndarray = np.empty(0, np.uint64)  # registers of its warp
         self.state: tuple | None = None
         self.memory: int | None = None
         self.stood: set[tuple[int, int]] = set()  # (warp, row) of the latest turns
@@ -52,16 +54,13 @@ class Rounds:
         if self.turns < self.start:
             return False
         fresh = self.turns >= self.next
-        looked_at = self.key or (None, None)
-        if not fresh and g != looked_at[0]:  # cheap, and enough for most turns
-            return False
-        # differs in most loops that end
-        own = zlib.crc32(np.ascontiguousarray(cluster.registers[g // 32]).data)
-        if not fresh and own != looked_at[1]:
-            return False
-        key = (g, own, tuple(cluster.queue), cluster.split_table.tobytes())
+        split, own = (g, cluster.split_table[g].tobytes()), cluster.registers[g // 32]
+        if not fresh and (split != self.split or not np.array_equal(own, self.own)):
+            return False  # cheap, and enough for most turns: registers differ in most loops that end
+        key = (g, tuple(cluster.queue), cluster.split_table.tobytes())
         if fresh:
             self.next, self.again = 2 * self.turns, 0
+            self.split, self.own = split, own.copy()
             self.key, self.state, self.memory = key, state_of(cluster), None
             return False
         if key != self.key or state_of(cluster) != self.state:

@@ -9,16 +9,18 @@ it, or the launch ends with the finding of `give_up`.
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 
 import numpy as np
 
 from ptxsim.jit import bytecode
-from ptxsim.machine.endless import START, START_TOGETHER, Rounds, polls, report
+from ptxsim.machine.endless import START, START_TOGETHER, Rounds, memory_of, polls, report, state_of
 from ptxsim.machine.forward_progress import release, time_out
 
 FIRST = 1260  # instructions of a checked split's first turn without an effect
 IMPATIENT = 200_000  # instructions per split without an effect after which pending work completes
 ENDLESS = 200_000_000  # ... after which a run counts as stuck
+HELPED = 4  # times that one and the same state of a cluster that goes round is revived
 
 
 class Watchdog:
@@ -30,6 +32,7 @@ class Watchdog:
         self.polling, self.rounds = Polling(), Rounds(cluster, most)
         self.moved = True  # something happened since the cluster was last put aside
         self.goes_round = False
+        self.helped: Counter[int] = Counter()  # states that came back -> how often they were revived
 
     def allow(self, most: int) -> None:
         """The cluster may run so many warp instructions, if no fewer are set."""
@@ -77,7 +80,15 @@ class Watchdog:
         return self.exhausted()
 
     def _revive(self) -> bool:
-        """Lets a pending piece of work complete, a wait time out, or lanes go on; False if there is none."""
+        """Lets a pending piece of work complete, a wait time out, or lanes go on; False if nothing is left.
+
+        A loop that comes round to the same state each time, whatever is let go, is not helped for ever.
+        """
+        if self.goes_round:
+            state = hash((state_of(self.cluster), memory_of(self.cluster)))
+            self.helped[state] += 1
+            if self.helped[state] > HELPED:
+                return False
         if self.cluster.engine.complete_one():
             self.cluster.effects += 1
             self.moved = True

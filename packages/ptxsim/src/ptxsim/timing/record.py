@@ -66,6 +66,7 @@ def record(launch: Launch, index: int = 0, code: Code | None = None) -> Tape:
             "the cluster does not run to its end by itself: a checked run says what it waits for"
         )
     recorder.tape.finished, recorder.tape.lanes = True, recorder.lanes()
+    recorder.count_again()
     recorder.tape.patched = 32 * sum(size < 32 for size in recorder.patches.values())
     recorder.tape.kept = counts(launch.program, code) if code else kept(launch.program)
     recorder.tape.assembled = code is not None
@@ -165,9 +166,6 @@ class TapeRecorder(Recorder):
         _count(self.tape.fetched, segment, fetched)
         if scattered(place):
             _count(self.tape.scattered, segment, 32 * new)
-        if known:
-            again = self.tape.again.setdefault(segment, {})
-            _count(again, since, 32 * known)
         banks = shared_passes(place, size)
         return Access(row, False, False, total, len(sectors), segment, known, since, banks, fetched)
 
@@ -186,17 +184,33 @@ class TapeRecorder(Recorder):
                 _count(self.patches, sector, share)
 
     def _known(self, lines: list[int], sectors: int, warp: int) -> tuple[int, int]:
-        """(sectors of lines that the CTA has read before, bytes that it has read since, about).
+        """(sectors of lines that the CTA has read before, bytes that this warp has read since).
 
         On a chip the warps of a CTA progress together, here one after another: what another warp has read
-        counts as read just now, and all warps as reading as much as this one does.
+        counts as read just now.
         """
         seen, now = self.seen[warp // self.warps_per_cta], self.read[warp]
         before = [seen[line] for line in lines if line in seen]
         since = max((now - then for reader, then in before if reader == warp), default=0)
         self.read[warp] = now + 32 * sectors
         seen.update(dict.fromkeys(lines, (warp, self.read[warp])))
-        return len(before) * sectors // len(lines), since * self.warps_per_cta // SINCE * SINCE
+        return len(before) * sectors // len(lines), since
+
+    def count_again(self) -> None:
+        """Once all is recorded: what a warp has read since becomes what its CTA has, about.
+
+        Warps read side by side, each its part of all that the CTA reads: a warp that loads much beside others
+        that load little (one that fills a ring, beside an epilogue) has its lines longer.
+        """
+        size = self.warps_per_cta
+        for warp, steps in enumerate(self.tape.warps):
+            first = warp // size * size
+            together = sum(self.read[first : first + size])
+            for step in steps:
+                if type(step) is Access and step.cached:
+                    step.since = step.since * together // self.read[warp] // SINCE * SINCE
+                    again = self.tape.again.setdefault(step.segment, {})
+                    _count(again, step.since, 32 * step.cached)
 
     # ---- what units tell ----
 

@@ -10,7 +10,10 @@ import ptxsim
 _COUNT = (
     "init(count) is the number of arrivals per round: all threads that arrive, of both CTAs, or 1 per commit"
 )
-_FLIP = "move on to the next phase after each wait (move_to_next_stage, or phase ^ 1), and start it once"
+_FLIP = (
+    "move on to the next phase after each wait (move_to_next_stage, or phase ^ 1), and start it once; a "
+    "PipelineState has as many stages as the barriers that it walks through"
+)
 _FRESH = (
     "who waits for data starts with phase 0 (PipelineState: is_producer=False); parity 1 passes at once, "
     "which is for who waits for a free buffer"

@@ -47,6 +47,8 @@ _EXPLAINED = {
     "Expect the for loop to be one of": "a loop goes over range(n), or Tx.unroll(n), not over a number",
     "gemm() missing 1 required positional argument: 'C'": "the tensor core's product is "
     'Tx.gemm_async(C, A, B, accum=.., dispatch="tcgen05", cta_group=..), not Tx.gemm',
+    "A primitive-valued expression cannot be indexed": "this is one number, with nothing to unpack or index: "
+    "Tx.cta_id([m, n], parent=..) gives as many numbers as its list has extents",
     "object of type 'int' has no len()": "a list is needed here, not a number: for example ptr_to([0])",
 }
 # The same for messages with a part that is worth keeping, as regular expressions.

@@ -2,6 +2,7 @@
 
 import difflib
 import inspect
+from types import SimpleNamespace
 
 from tvm.script import tirx as T
 
@@ -9,7 +10,7 @@ from . import memory, ops
 from .checked import Checked, meant
 from .docs import documented
 from .func import prim_func
-from .scopes import id_maker, scope_maker
+from .scopes import id_maker, scope_maker, within
 
 _SCOPES = ("kernel", "cluster", "cta", "warpgroup", "warp", "thread")
 _IDS = ("cta_id", "warpgroup_id", "warp_id", "thread_id")
@@ -23,6 +24,12 @@ _NAMES = {
     "copy_async": ops.copy_async,
     "cast": ops.cast,
     "gemm_async": ops.gemm_async,
+}
+_TILE_OPS = (*ops.TILE_OPS, "copy", "copy_async", "cast", "gemm_async")
+# What TVM's documentation writes in another way than the course.
+_OTHERWISE = {
+    "device_entry": "the body of a kernel stands in `with Tx.kernel():`, with no Tx.device_entry()",
+    "Tensor": 'the type of a parameter is Tx.Buffer((M, K), "float16")',
 }
 # Python's own words, which a kernel writes as they are.
 _PYTHONS = {"range": "; write range(n), or Tx.unroll(n)"}
@@ -40,12 +47,25 @@ class _Tx:
             setattr(self, name, id_maker(name))
         for name, value in _NAMES.items():
             setattr(self, name, value)
+        self._spell_scopes_in_front()
         self.ptx, self.cuda = Checked(T.ptx, "ptx"), Checked(T.cuda, "cuda")
         for name, value in vars(self).items():
             if inspect.isfunction(value):
                 value.__doc__ = documented().get(f"Tx.{name}", value.__doc__)
 
+    def _spell_scopes_in_front(self):
+        """`Tx.cta.copy` and `Tx.tile.cta.copy`, as TVM has them; `Tx.tile.copy` is one thread's."""
+        self.wg = scope_maker("warpgroup")
+        scopes = {name: getattr(self, name) for name in (*_SCOPES[1:], "wg")}
+        for name, maker in scopes.items():
+            for op in _TILE_OPS:
+                setattr(maker, op, within("warpgroup" if name == "wg" else name, getattr(self, op)))
+        own = {op: within("thread", getattr(self, op)) for op in _TILE_OPS}
+        self.tile = SimpleNamespace(**own, **scopes)
+
     def __getattr__(self, name: str):
+        if name in _OTHERWISE:
+            raise AttributeError(_OTHERWISE[name])
         try:
             return getattr(T, name)
         except AttributeError:

@@ -193,6 +193,23 @@ class _Tx(TileOps):
         Then: for shared memory, `warpgroup_sync`.
         """
 
+    def wg(self, *, parent: str | None = None) -> Scope:
+        """`Tx.warpgroup`, as TVM's documentation writes it: `Tx.wg.copy(view, tmem[:, :128])`.
+
+        Lowers to: as under `with Tx.warpgroup():`.
+        Who: all 128 threads of the warpgroup.
+        Then: for shared memory, `warpgroup_sync`.
+        """
+
+    @property
+    def tile(self) -> Any:
+        """TVM's spelling, the scope in front: `Tx.tile.cta.copy(dst, src)`; `Tx.tile.copy` is one thread's.
+
+        Lowers to: what the operation gives under `with Tx.cta():`, and so on.
+        Who: the threads of the scope that is named.
+        Then: as after the operation itself.
+        """
+
     def warp(self, *, parent: str | None = None) -> Scope:
         """The 32 lanes of a warp share the work.
 

@@ -13,6 +13,7 @@ from tvm.tirx.script import tile as _tile
 
 from .groups import one_group
 from .known import settled
+from .reach import furthest
 from .scopes import current_scope
 from .sync import BarrierArray
 
@@ -115,6 +116,13 @@ def _inside(op: str, value) -> None:
                 raise ValueError(
                     f"Tx.{op}: the slice {first}:{end} of dimension {dim} leaves {value.buffer.name}, which "
                     f"has {int(size)} there"
+                )
+        elif isinstance(size, int | IntImm):
+            end, names = furthest(part.min + part.extent) or (0, [])
+            if end > int(size):
+                raise ValueError(
+                    f"Tx.{op}: dimension {dim} of {value.buffer.name} has {int(size)}, and this slice of it "
+                    f"goes up to {end} (at the end of {' and '.join(names)})"
                 )
 
 

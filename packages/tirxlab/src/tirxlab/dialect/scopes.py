@@ -1,8 +1,10 @@
 """Execution scopes: `with Tx.cta():` says which threads execute a block together.
 
-TVM 0.26 spells the scope on every operation (`Tx.cta.copy`). Here an operation takes it from the
-innermost `with`, also inside `@Tx.inline` helpers.
+TVM spells the scope on every operation, `Tx.cta.copy` or `Tx.tile.cta.copy`. Here an operation takes it from
+the innermost `with`, also inside `@Tx.inline` helpers; TVM's spelling means the same as a `with` of one line.
 """
+
+from collections.abc import Callable
 
 from tvm.script import tirx as T
 
@@ -37,6 +39,11 @@ class Scope:
     def __getitem__(self, condition):
         if isinstance(condition, slice | tuple):
             raise TypeError(f"Tx.{self.name}()[...] takes one condition, for example [warp_id == 0]")
+        if self.name != "thread" and "elect" in str(condition):
+            raise ValueError(
+                f"Tx.{self.name}() is for threads that work together, and elect_sync() leaves one of a warp: "
+                'write `with Tx.thread(parent="warp")[Tx.ptx.elect_sync()]:`'
+            )
         return Scope(self.name, condition)
 
     def __enter__(self):
@@ -73,6 +80,18 @@ def scope_maker(name: str):
     return make
 
 
+def within(scope: str, operation: Callable) -> Callable:
+    """`operation` as `Tx.<scope>.<its name>`: in that scope, whichever `with` stands around it."""
+
+    def call(*args, **options):
+        with Scope(scope):
+            return operation(*args, **options)
+
+    call.__name__ = call.__qualname__ = operation.__name__
+    call.__doc__ = operation.__doc__
+    return call
+
+
 def id_maker(name: str):
     """The function behind `Tx.<name>(shape, parent=...)`: `Tx.warp_id([4], parent="warpgroup")`."""
     parents = [parent for kind, parent in _IDS if kind == name]
@@ -93,7 +112,9 @@ def id_maker(name: str):
             )
         if all(isinstance(extent, int) for extent in shape):
             state().ids[name, parent] = tuple(shape)
-        return _IDS[name, parent](list(shape))
+        made = _IDS[name, parent](list(shape))
+        state().extents += zip([made] if len(shape) == 1 else made, shape, strict=True)
+        return made
 
     make.__name__ = make.__qualname__ = name
     return make

@@ -11,7 +11,8 @@ from typing import Any
 class ParseState:
     """scopes: the open `with` blocks, outermost first. barriers: (buffer, name given or None).
 
-    ids: (function, parent) -> extents, of the declared ids. pools: those to be committed.
+    ids: (function, parent) -> extents, of the declared ids. extents: (an id's variable, its extent).
+    pools: those to be committed.
     assigned: how often the source gives each name a value. values: (a variable's buffer, its only value).
     errors: of the statements that are refused. lost: the names that these would have given a value.
     group: (cta_group, the instruction) of the first one that names it.
@@ -20,6 +21,7 @@ class ParseState:
     scopes: list[str] = field(default_factory=list)
     barriers: list[tuple[Any, str | None]] = field(default_factory=list)
     ids: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
+    extents: list[tuple[Any, Any]] = field(default_factory=list)
     pools: list[Any] = field(default_factory=list)
     assigned: Counter = field(default_factory=Counter)
     values: list[tuple[Any, Any]] = field(default_factory=list)

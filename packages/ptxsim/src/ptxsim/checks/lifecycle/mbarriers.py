@@ -119,7 +119,7 @@ class Barriers(Observer):
             f"{detail}: {abs(barrier.tx)} B {side}, phase {barrier.phase} never completes"
         )
         both = from_several_ctas(cluster, history) if barrier.tx > 0 else None
-        message += f"; {both.text}" if both else ""
+        message += f"; {both.text}" if both else _bytes_left_out(barrier, history)
         cause = both.cause if both else CAUSES["bytes-announced"]
         other = self._instead(cluster, place)
         if other is not None and not barrier.delivered:
@@ -220,6 +220,20 @@ def _lanes_at(phases: dict[tuple[int, int], int], warp: int, phase: int) -> int:
 def _announcing(history: BarrierHistory) -> list[int]:
     """Rows that have told the barrier how many bytes to expect."""
     return [row for (_, _, row), signals in history.sources.items() if signals.announces]
+
+
+def _bytes_left_out(barrier, history: BarrierHistory) -> str:
+    """Who did not announce, or did not load, though one would think so."""
+    gone = sorted({load.cta for load in history.before} - {load.cta for load in history.parts})
+    if not barrier.announced:
+        return "; no arrive announced any: mbarrier.arrive.expect_tx does"
+    if barrier.tx > 0 and gone and history.parts:
+        who = " and ".join(f"CTA {rank}" for rank in gone)
+        return (
+            f"; {who} loaded for the phase before and not for this one: "
+            "the CTAs of the cluster go through different tiles, or numbers of them"
+        )
+    return ""
 
 
 def _memory(cluster, place: tuple[int, int]) -> bytes:

@@ -1,0 +1,45 @@
+"""How far an expression goes at the point that is being parsed: over the ids and the loops around it."""
+
+from tvm import arith
+from tvm.ir import Range
+from tvm.script.ir_builder import IRBuilder
+from tvm.tirx import BufferLoad, Var
+from tvm.tirx.stmt_functor import post_order_visit
+
+from .state import state
+
+
+def furthest(value) -> tuple[int, list[str]] | None:
+    """(the largest value of an expression, the names in it); None where it is not known.
+
+    A condition around it on one of these names may keep it smaller: not known.
+    """
+    names, loads = _parts(value)
+    guards = [f.condition for f in IRBuilder.current().frames if hasattr(f, "condition")]
+    guarded = [name for guard in guards for name in _parts(guard)[0]]
+    ranges = _ranges()
+    if loads or not names or any(_among(name, guarded) or not _among(name, list(ranges)) for name in names):
+        return None
+    analyzer = arith.Analyzer()
+    for name, extent in ranges.items():
+        analyzer.bind(name, Range.from_min_extent(extent.min, extent.extent))
+    return int(analyzer.const_int_bound(value).max_value), sorted({name.name for name in names})
+
+
+def _ranges() -> dict[Var, Range]:
+    """Of ids and of the loops around this point."""
+    loops = [frame for frame in IRBuilder.current().frames if hasattr(frame, "doms")]
+    pairs = [pair for frame in loops for pair in zip(frame.vars, frame.doms, strict=True)]
+    return {name: Range.from_min_extent(0, extent) for name, extent in state().extents} | dict(pairs)
+
+
+def _parts(value) -> tuple[list[Var], list[BufferLoad]]:
+    """Variables and loads in an expression."""
+    found: list = []
+    if not isinstance(value, bool | int | float):
+        post_order_visit(value, found.append)
+    return [n for n in found if isinstance(n, Var)], [n for n in found if isinstance(n, BufferLoad)]
+
+
+def _among(name: Var, others: list) -> bool:
+    return any(name.same_as(other) for other in others)

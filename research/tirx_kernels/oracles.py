@@ -1,0 +1,150 @@
+"""References for kernels whose upstream implementation is a package that is not here: torch on the CPU.
+
+Their tests hold the kernel's outputs (`data["tirx"]`) beside those of upstream (`data["source"]`), and some
+beside an oracle of their own in torch as well. `alone` leaves upstream out, so that the oracle judges by
+itself; `answered` puts what a function of ours computes where upstream would write. Tolerances stay.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+E4M3_MOST, BLOCK = 448.0, 32
+
+
+def alone(module, config: dict) -> None:
+    """Its oracle judges; where a test wants upstream beside it, the kernel's outputs stand there too."""
+    _silence(module, lambda data: data["source"].update(data["tirx"]))
+    _restrict(getattr(module, "_data", None))
+    module.run_test(**config)
+
+
+def answered(by: Callable[[dict, dict], None]) -> Callable:
+    def judge(module, config: dict) -> None:
+        _silence(module, lambda data: by(data, config))
+        module.run_test(**config)
+
+    return judge
+
+
+def _silence(module, fill: Callable[[dict], None]) -> None:
+    """Where the test compiles and launches upstream, `fill` runs when that would be launched."""
+
+    def instead(data, *_):
+        return lambda: fill(data)
+
+    for home, name in ((module, "_compile_reference"), (module, "_data"), (module, "_reference")):
+        if name == "_compile_reference" and hasattr(home, name):
+            setattr(home, name, instead)
+        elif hasattr(getattr(home, name, None), "compile_reference"):
+            getattr(home, name).compile_reference = instead
+
+
+def _restrict(judge) -> None:
+    """Of two implementations the oracle is asked about ours only."""
+    if judge is None:
+        return
+    usual = judge.validate_outputs
+
+    def validate(data, sources=(), with_oracle=True, **rest):
+        usual(data, sources=("tirx",), with_oracle=True, **rest)
+
+    judge.validate_outputs = validate
+
+
+# ---- our own ----
+
+
+def block_sparse_attention(data: dict, config: dict) -> None:
+    """Each block of 64 queries looks at the blocks of 64 keys that its row of the table names."""
+    given, found = data["inputs"], {}
+    q, k, v = (given[name].float() for name in ("q", "k", "v"))
+    found["out"] = torch.zeros_like(q)
+    found["lse"] = torch.full(q.shape[:3], -math.inf)
+    ratio = q.shape[1] // k.shape[1]
+    for batch, head, tile in np.ndindex(*given["block_nums"].shape):
+        count, rows = int(given["block_nums"][batch, head, tile]), slice(64 * tile, 64 * tile + 64)
+        blocks = given["block_index"][batch, head, tile, :count].tolist()
+        keys = [64 * b + i for b in blocks for i in range(int(given["block_sizes"][b]))]
+        if not keys:
+            continue
+        scores = q[batch, head, rows] @ k[batch, head // ratio, keys].T * given["softmax_scale"]
+        found["out"][batch, head, rows] = torch.softmax(scores, -1) @ v[batch, head // ratio, keys]
+        found["lse"][batch, head, rows] = torch.logsumexp(scores, -1)
+    data["source"].update(found)
+
+
+def projection_with_rope(data: dict, config: dict) -> None:
+    """x w^T in bfloat16; pairs of a head's last 64 features are turned; quantized along rows and columns."""
+    if "x" in data:
+        x, w = data["x"].float(), data["w"].float()
+        w = w if config["w_out_in"] else w.T
+    else:
+        x, w = (_scaled(data[f"{name}_code"], data[f"{name}_scale"]) for name in ("x", "w"))
+    heads = (x @ w.T).bfloat16().float().reshape(len(x), config["num_heads"], -1)
+    cos, sin = (data[name].float()[:, None, :] for name in ("cos", "sin"))
+    first, second = heads[..., 128::2], heads[..., 129::2]
+    left = first * cos[..., :32] - second * sin[..., :32]
+    right = first * sin[..., 32:] + second * cos[..., 32:]
+    turned = torch.cat([heads[..., :128], left, right], -1)
+    out = data["source"]
+    out["out_fp8_row"], out["out_scales_row"] = _quantized(turned)
+    by_token, scales = _quantized(turned.permute(1, 2, 0))
+    out["out_fp8_col"] = by_token.float().permute(2, 0, 1).to(torch.float8_e4m3fn)
+    out["out_scales_col"] = scales.permute(2, 0, 1)
+
+
+def product_with_swiglu(data: dict, config: dict) -> None:
+    """alpha A B^T; of its columns 32 are values and the next 32 their gates."""
+    a, b = (data[name]["source"].float() for name in ("a", "b"))
+    both = config["alpha"] * torch.einsum("mkl,nkl->mnl", a, b)
+    values, gates = both.reshape(len(both), -1, 2, 32, both.shape[-1]).unbind(2)
+    data["source_ab12"]["source"].copy_(both)
+    data["source_c"]["source"].copy_((values * torch.nn.functional.silu(gates)).flatten(1, 2))
+
+
+def product_in_tf32(module, config: dict) -> None:
+    """B is cut to what tf32 holds, so that the test's float32 reference is the product that a GPU makes."""
+    usual = module.prepare_data
+
+    def prepare(**given):
+        data = usual(**given)
+        data["b"] = (data["b"].view(torch.int32) & -(1 << 13)).view(torch.float32)
+        data["reference_d"] = data["a"].float() @ data["b"].T
+        return data
+
+    module.prepare_data = prepare
+    module.run_test(**config)
+
+
+def _scaled(code, scale):
+    """MXFP8: each 32 elements of a row have a power of two, its exponent biased by 127."""
+    return code.float() * torch.pow(2.0, scale.float() - 127).repeat_interleave(BLOCK, -1)
+
+
+def _quantized(values):
+    blocks = values.reshape(*values.shape[:-1], -1, BLOCK)
+    exponent = torch.ceil(torch.log2(blocks.abs().amax(-1) / E4M3_MOST)).clamp(-127, 127)
+    code = (blocks * torch.pow(2.0, -exponent)[..., None]).clamp(-E4M3_MOST, E4M3_MOST)
+    return code.reshape(values.shape).to(torch.float8_e4m3fn), (exponent + 127).to(torch.uint8)
+
+
+BSA, FLEX = "cudnn_sm100_bsa_", "cudnn_sm100_flex_attention_"
+TABLE = {
+    f"{BSA}forward_combine_blk64": alone,
+    f"{BSA}forward_blk128": alone,
+    f"{BSA}forward_blk64": answered(block_sparse_attention),
+    f"{BSA}backward_blk64": alone,
+    f"{BSA}backward_blk128": alone,
+    "cudnn_sm103_flex_attention_forward": alone,
+    "cudnn_sm100_moe_grouped_gemm_dglu_dbias": alone,
+    "cudnn_sm100_moe_blockscaled_grouped_gemm_dglu_dbias": alone,
+    "deepgemm_sm100_tf32_hc_prenorm_gemm": product_in_tf32,
+    "cudnn_sm100_dense_gemm_persistent_swiglu": answered(product_with_swiglu),
+    "cudnn_sm100_gemm_proj_rope_mxfp8_bf16in": answered(projection_with_rope),
+    "cudnn_sm100_gemm_proj_rope_mxfp8_mxfp8in": answered(projection_with_rope),
+}

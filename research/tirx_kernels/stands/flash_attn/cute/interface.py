@@ -1,0 +1,18 @@
+"""Forward attention by its definition, in float32."""
+
+from __future__ import annotations
+
+import torch
+
+
+def _flash_attn_fwd(q, k, v, softmax_scale: float, causal: bool = False):
+    """(output, logarithms of the sums) of (batch, position, head, element); heads of q share those of k."""
+    ratio = q.shape[2] // k.shape[2]
+    keys, values = (x.float().repeat_interleave(ratio, 2).permute(0, 2, 1, 3) for x in (k, v))
+    scores = q.float().permute(0, 2, 1, 3) @ keys.transpose(2, 3) * softmax_scale
+    if causal:
+        rows, columns = scores.shape[2:]
+        later = torch.ones(rows, columns, dtype=torch.bool).triu(columns - rows + 1)
+        scores = scores.masked_fill(later, float("-inf"))
+    out = (torch.softmax(scores, -1) @ values).permute(0, 2, 1, 3)
+    return out.to(q.dtype), torch.logsumexp(scores, -1)
