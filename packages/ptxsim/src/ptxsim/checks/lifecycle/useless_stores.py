@@ -1,7 +1,9 @@
 """Clusters whose TMA stores all lie outside of the tensor: their work is for nothing (PTX ISA 9.7.9.27.1.2).
-So is what is computed from loads that all lie outside: they bring zeros.
+So is what is computed from loads that all lie outside along one axis, behind others that lay inside: they
+bring zeros.
 
-One that stores a part of its tile inside is at the tensor's edge, which is right.
+One that stores a part of its tile inside is at the tensor's edge, which is right; so are loads of a tile that
+lies outside as its cluster is larger than what is left.
 """
 
 from __future__ import annotations
@@ -24,15 +26,21 @@ class UselessStores(Observer):
         self.loads: dict[Place, list[Load]] = {}  # that report to a barrier, since its last phase
         self.empty: dict[str, list[Load]] = {}  # array of barriers -> those of phases that bring only zeros
         self.phases = 0  # of those
+        self.inside: dict[tuple[int, int], list[Load]] = {}  # map, CTA -> those of its last phase inside
 
     def copy_issue(self, cluster, split, copy: BulkCopy) -> None:
-        if copy.barriers:
-            where = Location(cluster, split.warp, split.cta, None, split.mask, split.row)
-            self.loads.setdefault(copy.barriers[0], []).append((copy, where))
+        where = Location(cluster, split.warp, split.cta, None, split.mask, split.row)
+        for place in copy.barriers:
+            self.loads.setdefault(place, []).append((copy, where))
 
     def phase_complete(self, cluster, place) -> None:
         loads = self.loads.pop(place, ())
-        if loads and all(copy.tensor.array.size and copy.tensor.misses(copy.start) for copy, _ in loads):
+        if not loads:
+            return
+        kind = id(loads[0][0].tensor), place[0]
+        if not all(copy.tensor.array.size and copy.tensor.misses(copy.start) for copy, _ in loads):
+            self.inside[kind] = loads
+        elif _go_on(loads, self.inside.get(kind, [])):
             array = self.reporter.shared_name(place[1]).partition("[")[0]
             self.empty.setdefault(array, []).extend(loads)
             self.phases += 1
@@ -66,3 +74,21 @@ class UselessStores(Observer):
             finding = self.reporter.add("out-of-bounds", "review", message, CAUSES["useless-stores"], key=key)
             finding.count += outside - 1
             finding.evidence["cost"] = finding.count * tmap.box_bytes  # bytes that are dropped
+
+
+def _go_on(loads: list[Load], before: list[Load]) -> bool:
+    """Do all loads leave their tensors at the same place of one axis, along which others came before?"""
+    ends = set()
+    for copy, where in loads:
+        start, dims = copy.start, copy.tensor.dims
+        axes = [axis for axis in range(len(dims)) if not 0 <= start[axis] < dims[axis]]
+        same = [one for one, at in before if one.tensor is copy.tensor and at.cta == where.cta]
+        if len(axes) != 1 or not any(_along(one.start, start) == axes for one in same):
+            return False
+        ends.add((start[axes[0]], dims[axes[0]]))
+    return len(ends) == 1
+
+
+def _along(one: tuple[int, ...], other: tuple[int, ...]) -> list[int]:
+    """The axes along which two starts differ."""
+    return [axis for axis, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]
