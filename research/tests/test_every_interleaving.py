@@ -57,6 +57,22 @@ PLAIN = [  # name, program, what is wrong in some interleaving
         "stuck",
     ),
     ("another arrival first", program([ARRIVE], [("wait", 0, 1), ("st", 1), ARRIVE]), "stuck"),
+    (
+        "one left over, which nobody waits for",
+        program([("sync", 0), ("meet", 0)], [("sync", 0), ("meet", 0)], [("meet", 0)], meets=(2,)),
+        "",
+    ),
+    (
+        "one left over, which may be a wait",
+        program([("sync", 0)], [("sync", 0), ("meet", 0)], [("meet", 0), ("meet", 0)], meets=(2,)),
+        "stuck",
+    ),
+    (
+        "a phase missed, and the next one in its place",
+        program([("wait", 0, 0)], [ARRIVE, ARRIVE], [("wait", 0, 1), ARRIVE]),
+        "",
+    ),
+    ("set twice, read between", program([("set", 0), ST, ("set", 0)], [("poll", 0), LD]), "races"),
     ("left over", program([ST, ("meet", 0), ("meet", 0)], [("sync", 0), LD], meets=(2,)), "stuck"),
     (
         "known to be over",

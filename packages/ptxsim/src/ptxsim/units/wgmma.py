@@ -259,7 +259,7 @@ def _add(cluster, part: Part, share: np.ndarray) -> None:
         warp.last[tuple(slots) if isinstance(slots, tuple) else (slots,)] = raw
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=16384)  # 8 CTAs, 2 warpgroups, 7 stages of 4 products: 1,792
 def _share(rank: int, a: Chunks | None, a_mn: bool, b: Chunks | None, number: int) -> SharedSpan | None:
     """What warp `number` of a warpgroup reads: its 16 rows of A, and all of B."""
     read = [np.split(a.index.T if a_mn else a.index, 4)[number]] if a is not None else []

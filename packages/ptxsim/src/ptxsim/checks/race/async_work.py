@@ -74,7 +74,7 @@ def byte_ranges(span: SharedSpan, window: int) -> np.ndarray:
 
 def spans_of(chunks: np.ndarray, base: int = 0) -> np.ndarray:
     """Chunks of 16 bytes, by number, as disjoint spans of bytes from `base` on: int64 (n, 2)."""
-    chunks = np.unique(chunks.reshape(-1)).astype(np.int64)
-    breaks = np.flatnonzero(np.diff(chunks) != 1)
+    chunks = np.sort(chunks.reshape(-1)).astype(np.int64)
+    breaks = np.flatnonzero(np.diff(chunks) > 1)
     first, last = np.concatenate([[0], breaks + 1]), np.concatenate([breaks, [len(chunks) - 1]])
     return np.stack([chunks[first] * 16 + base, chunks[last] * 16 + 16 + base], axis=1)

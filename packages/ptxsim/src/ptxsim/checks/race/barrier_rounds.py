@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.race.clock_rows import rows_of
+from ptxsim.checks.race.short_records import ends_in_every_order
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BarArrival
 
@@ -38,6 +39,7 @@ class BarrierRounds(Observer):
         self.clocks = self.races.clocks
         self.arrived: dict[tuple, int] = {}  # (CTA, number) -> arrivals of warps so far
         self.open: dict[tuple, list[Waiting]] = {}
+        self.left: dict[tuple, Waiting] = {}  # the first one that may be left over
         self.counts: dict[tuple, set] = {}  # (CTA, number) -> thread counts that were given
         instrs = cluster.program.instrs
         self.looks = any(i is not None and i.op in ("bar", "barrier") and "arrive" in i.mods for i in instrs)
@@ -71,6 +73,9 @@ class BarrierRounds(Observer):
             luck = ("collective", ("luck", key[1])) in self.races.reporter.found
             for one in several:
                 self._judge(key, one, luck and barrier is not None and barrier.arrived)
+        if self.left and not ends_in_every_order(cluster, self.races.record):
+            for key, one in self.left.items():
+                self._report(key, one)
 
     def _judge(self, key: tuple, one: Waiting, left: bool = False) -> None:
         """left: an arrival is left over, and which one it is, is luck."""
@@ -80,6 +85,10 @@ class BarrierRounds(Observer):
             return
         if not left and one.arrivals * 32 % count == 0:
             return
+        self.left.setdefault(key, one)
+
+    def _report(self, key: tuple, one: Waiting) -> None:
+        count = next(iter(self.counts[key]))
         message = (
             f"CTA barrier {key[1]}: the warps that may arrive before this wait or with it make no whole "
             f"rounds of {count // 32}: in another order it is this wait that is left over, and hangs"

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.race.short_records import ends_in_every_order
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, BulkCopy, Commit, CopyArrival, PhaseWait
 from ptxsim.machine.split import Location
@@ -141,8 +142,11 @@ class MissedPhases(Observer):
             for free in waits:
                 if not free.settled:
                     self._count(cluster, place, free)
+        missed = {p: waits[0] for p, waits in self.behind.items()} | self.missed
+        if missed and ends_in_every_order(cluster, self.races.record):
+            return
         reporter = self.races.reporter
-        for place, wait in ({p: waits[0] for p, waits in self.behind.items()} | self.missed).items():
+        for place, wait in missed.items():
             name = reporter.shared_name(place[1])
             seen = f"phase {wait.phase}" if wait.phase >= 0 else "the phase before the first"
             message = (
