@@ -72,6 +72,11 @@ PLAIN = [  # name, program, what is wrong in some interleaving
         program([("wait", 0, 0)], [ARRIVE, ARRIVE], [("wait", 0, 1), ARRIVE]),
         "",
     ),
+    (
+        "who meets whom is luck",
+        program([("st", 1), ("sync", 0)], [("sync", 0)], [("sync", 0), ("ld", 1), ("sync", 0)], meets=(2,)),
+        "races stuck",
+    ),
     ("set twice, read between", program([("set", 0), ST, ("set", 0)], [("poll", 0), LD]), "races"),
     ("left over", program([ST, ("meet", 0), ("meet", 0)], [("sync", 0), LD], meets=(2,)), "stuck"),
     (

@@ -68,9 +68,8 @@ PHASES = (
         lines(handed("1"), "bar.sync 2;", handed("2")),
         ("bar.sync 2;", ""),
         "collective",
-        "review",
-        words="is luck",
-        orders=(7,),  # else warp 0 arrives twice in one round, and warp 1 hangs
+        words="is luck, and in another order a warp is left over",
+        orders=(7,),  # in the others warp 0 arrives twice in one round, and warp 1 hangs
     ),
     Rule(
         "a-barrier-of-32-is-its-warps-own",

@@ -14,7 +14,9 @@ from ptxsim.checks.race.clock_rows import rows_of
 from ptxsim.checks.race.short_records import ends_in_every_order
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BarArrival
+from ptxsim.report.findings import Finding
 
+BARRIERS = 16  # CTA barriers of a CTA (9.7.13.1)
 _SETTLED = 2  # rounds in a row of which every arrival comes after the one that waits: later ones do too
 
 
@@ -68,14 +70,25 @@ class BarrierRounds(Observer):
                 self._judge((cta, number), one)
 
     def finish(self, cluster) -> None:
-        for key, several in self.open.items() if not cluster.stuck else ():
+        if cluster.stuck:
+            return
+        lucky = self._by_luck()
+        for key, several in self.open.items():
             barrier = cluster.unit_state.get(("bar", *key))
-            luck = ("collective", ("luck", key[1])) in self.races.reporter.found
             for one in several:
-                self._judge(key, one, luck and barrier is not None and barrier.arrived)
-        if self.left and not ends_in_every_order(cluster, self.races.record):
-            for key, one in self.left.items():
-                self._report(key, one)
+                self._judge(key, one, key[1] in lucky and barrier is not None and barrier.arrived)
+        ends = ends_in_every_order(cluster, self.races.record) if self.left or lucky else True
+        for key, one in self.left.items() if not ends else ():
+            self._report(key, one)
+        for finding in lucky.values() if ends is False else ():
+            finding.severity = "error"
+            finding.message += ", and in another order a warp is left over, and hangs"
+
+    def _by_luck(self) -> dict[int, Finding]:
+        """Number of a CTA barrier -> the review that says that its rounds are luck."""
+        found = self.races.reporter.found
+        keys = {number: ("collective", ("luck", number)) for number in range(BARRIERS)}
+        return {number: found[key] for number, key in keys.items() if key in found}
 
     def _judge(self, key: tuple, one: Waiting, left: bool = False) -> None:
         """left: an arrival is left over, and which one it is, is luck."""

@@ -22,21 +22,22 @@ class _State(NamedTuple):
     rounds: tuple[int, ...]  # warps that have come to each CTA barrier
 
 
-def ends_in_every_order(cluster, record: BarrierRecord) -> bool:
-    """False: an interleaving hangs, or this cannot be told from the record."""
+def ends_in_every_order(cluster, record: BarrierRecord) -> bool | None:
+    """False: an interleaving hangs. None: this cannot be told from the record."""
     steps, counts = record.steps, record.counts
     told = record.whole and cluster.ctas == 1 and not hangs_on_order(cluster.program)
     told = told and all(cluster.mbarriers[place].expected == count for place, count in counts.items())
     if not told or len(steps) > MOST_STEPS or not all(_of_threads(step, counts) for step in steps):
-        return False
+        return None
     search = _Search([s for s in steps if s.kind != "use"], counts)
     seen, todo = {search.start}, [search.start]
     while todo:
         state = todo.pop()
         following = search.following(state)
-        stuck = not following and not search.ended(state)
-        if stuck or len(seen) > MOST_STATES or any(lacks < 0 for _, lacks in state.mbarriers):
-            return False  # below 0: an arrival of several lanes that would be of two phases
+        if len(seen) > MOST_STATES or any(lacks < 0 for _, lacks in state.mbarriers):
+            return None  # below 0: an arrival of several lanes that would be of two phases
+        if not following and not search.ended(state):
+            return False
         fresh = [one for one in following if one not in seen]
         seen.update(fresh)
         todo += fresh
