@@ -270,6 +270,10 @@ class Reporter:
             return f"{name}[{slot}] (it has {depth})"
         return f"shared memory + {offset - SHARED_START} B"
 
+    def shared_array(self, offset: int) -> str:
+        """The array that `shared_name` names an element of."""
+        return self.shared_name(offset).partition("[")[0]
+
     def knows(self, offset: int) -> bool:
         """Whether a window offset lies in a buffer that has a name."""
         return any(start <= offset < start + size for _, _, start, size in self.names)

@@ -210,10 +210,10 @@ def _other_slot(races, pair: Pair, forward: list) -> Edge | None:
     if found is not None:
         return found
     warp = _warp(races, pair.second)
-    array = {p: races.reporter.shared_name(p[1]).partition("[")[0] for w, p in pair.seen if w == warp}
+    array = {p: races.reporter.shared_array(p[1]) for w, p in pair.seen if w == warp}
     own = _own_signals(races, pair.first)
     for place in (p for p in forward if p in own):
-        name = races.reporter.shared_name(place[1]).partition("[")[0]
+        name = races.reporter.shared_array(place[1])
         others = [p for p, known in array.items() if known == name and p not in forward and p[0] == place[0]]
         if others and place not in array:
             names = {"name": barrier_of(races, place), "other": barrier_of(races, others[0])}
@@ -230,16 +230,13 @@ def _other_place(races, pair: Pair, forward: list) -> Edge | None:
     if op is None or op.kind != "load" or pair.first.verb != "read":
         return None
     other = races.record.last_wait(races.clocks.warp_of(op.thread), op.at)
-    own = next((p for p in forward if other and _array(races, p) == _array(races, other)), None)
+    array_of = races.reporter.shared_array
+    own = next((p for p in forward if other and array_of(p[1]) == array_of(other[1])), None)
     if own is None or own == other:
         return None
     rest = loaded_in_order(races, pair, op)
     names = {"name": barrier_of(races, own), "other": barrier_of(races, other)}
     return edge("buffer", buffer=pair.buffer, rest=rest, **names) if rest else None
-
-
-def _array(races, place: tuple[int, int]) -> str:
-    return races.reporter.shared_name(place[1]).partition("[")[0]
 
 
 def _other_commits(races, pair: Pair, awaited: dict) -> Edge | None:

@@ -161,7 +161,7 @@ class Oddities(Observer):
             cause, key = finding.evidence.get("cause"), identity[1]
             cta = finding.evidence.get("barrier_cta")
             for place in history_of(cluster) if cause in _REPAIRS and isinstance(key, tuple) else ():
-                array = self.reporter.shared_name(place[1]).partition("[")[0]
+                array = self.reporter.shared_array(place[1])
                 if cta in (None, place[0]) and key[1] in (place[1], array):
                     found = _REPAIRS[cause](cluster, place, self.reporter)
                     if found is not None:

@@ -16,7 +16,7 @@ from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.replay import Order, Replay, by_warp
 from ptxsim.checks.diagnosis.running_ahead import arriving
 from ptxsim.checks.race.async_work import Issued
-from ptxsim.checks.race.barrier_record import MOST, Step
+from ptxsim.checks.race.barrier_record import MOST, Step, record_of
 from ptxsim.checks.race.conflict import Pair
 from ptxsim.checks.race.wording import line_of, line_text
 
@@ -82,13 +82,13 @@ def late_wait(cluster, warp: int, arrays: set[str], reporter) -> Reason | None:
     """A warp's MMAs read before what fills their operands (loads that signal these arrays of barriers): is it
     that it waits too late?
     """
-    races = next((o for o in cluster.bus.observers if hasattr(o, "record")), None)
-    if races is None:
+    record = record_of(cluster)
+    if record is None:
         return None
-    steps = races.clocks.steps
+    races, steps = record.races, record.steps
     at = next((n for n, step in enumerate(steps) if step.warp == warp and step.kind == "use"), -1)
-    names = ((n, reporter.shared_name(s.places[0][1])) for n, s in enumerate(steps) if s.kind == "load")
-    first = next((n for n, name in names if name.partition("[")[0] in arrays), None)
+    loads = ((n, reporter.shared_array(s.places[0][1])) for n, s in enumerate(steps) if s.kind == "load")
+    first = next((n for n, array in loads if array in arrays), None)
     found = mending(races, frozenset() if first is None else frozenset({first}), warp, at)
     if {repair.family for repair in found} != {LATE}:
         return None
@@ -192,10 +192,9 @@ def _moved_up(order: Order, waits: dict[int, Step]) -> Order:
 
 def _ring(races, place: tuple[int, int]) -> list[tuple[int, int]]:
     """The elements of the array of barriers that one belongs to."""
-    name_of = races.reporter.shared_name
-    array = name_of(place[1]).partition("[")[0]
-    known = history_of(races.cluster)
-    return sorted(p for p in known if p[0] == place[0] and name_of(p[1]).partition("[")[0] == array)
+    array_of = races.reporter.shared_array
+    array, known = array_of(place[1]), history_of(races.cluster)
+    return sorted(p for p in known if p[0] == place[0] and array_of(p[1]) == array)
 
 
 def _counts(races, counts: dict) -> dict:

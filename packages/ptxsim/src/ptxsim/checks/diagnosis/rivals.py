@@ -21,8 +21,10 @@ _FULL = 0xFFFF_FFFF
 
 def shifted(cluster, place: tuple[int, int], reporter) -> Reason | None:
     """Every waiter of the ring that `place` belongs to is the same number of elements off its signallers."""
-    histories, name = history_of(cluster), reporter.shared_name(place[1]).partition("[")[0]
-    ring = {p: _index(reporter, p) for p in histories if p[0] == place[0] and _of(reporter, p) == name}
+    histories, name = history_of(cluster), reporter.shared_array(place[1])
+    ring = {
+        p: _index(reporter, p) for p in histories if p[0] == place[0] and reporter.shared_array(p[1]) == name
+    }
     if len(ring) < 2:
         return None
     signals, waits = (_walks(order, ring) for order in orders_of(cluster))
@@ -67,10 +69,6 @@ def _distance(one: list[int], other: list[int], depth: int) -> int | None:
     pairs = list(zip(one, other, strict=False))[:_COMPARED]
     apart = {(b - a) % depth for a, b in pairs}
     return apart.pop() if len(apart) == 1 else None
-
-
-def _of(reporter, place: tuple[int, int]) -> str:
-    return reporter.shared_name(place[1]).partition("[")[0]
 
 
 def _index(reporter, place: tuple[int, int]) -> int:

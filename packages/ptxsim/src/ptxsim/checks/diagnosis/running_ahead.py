@@ -30,7 +30,7 @@ def _slots(cluster, histories: dict, place: tuple[int, int], reporter) -> Reason
     arrays: dict = {}
     for p in histories:
         if p[0] == place[0]:
-            arrays.setdefault(reporter.shared_name(p[1]).partition("[")[0], p)
+            arrays.setdefault(reporter.shared_array(p[1]), p)
     for first in arrays.values():
         missed, awaited = waited_at(histories, cluster, first, reporter.shared_name)
         passed = sum(w.count for p in awaited for w in histories[p].waits.values())

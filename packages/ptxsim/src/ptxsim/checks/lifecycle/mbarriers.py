@@ -129,9 +129,9 @@ class Barriers(Observer):
 
     def _instead(self, cluster, place) -> Place | None:
         """Another element of its array that has bytes of which it was not told."""
-        array = self.reporter.shared_name(place[1]).partition("[")[0]
+        array = self.reporter.shared_array(place[1])
         for other, barrier in cluster.mbarriers.items():
-            same = self.reporter.shared_name(other[1]).partition("[")[0] == array
+            same = self.reporter.shared_array(other[1]) == array
             if same and other[0] == place[0] and other != place and barrier.tx < 0:
                 return other
         return None

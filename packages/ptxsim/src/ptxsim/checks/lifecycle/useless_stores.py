@@ -41,7 +41,7 @@ class UselessStores(Observer):
         if not all(copy.tensor.array.size and copy.tensor.misses(copy.start) for copy, _ in loads):
             self.inside[kind] = loads
         elif _go_on(loads, self.inside.get(kind, [])):
-            array = self.reporter.shared_name(place[1]).partition("[")[0]
+            array = self.reporter.shared_array(place[1])
             self.empty.setdefault(array, []).extend(loads)
             self.phases += 1
 

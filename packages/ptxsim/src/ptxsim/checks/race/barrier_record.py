@@ -93,3 +93,8 @@ class BarrierRecord(Observer):
         threads = arrival.threads or 32 * cluster.warps_per_cta
         place = (split.cta, arrival.number)
         self._add(split.warp, split.mask, split.row, "bar", (place,), threads, int(arrival.waits))
+
+
+def record_of(cluster) -> BarrierRecord | None:
+    """The record of a cluster's barriers; None when it runs without checks."""
+    return next((o for o in cluster.bus.observers if isinstance(o, BarrierRecord)), None)
