@@ -21,8 +21,8 @@ class TensorMap:
     swizzle: 0, 32, 64 or 128 (bytes). fill: "zero" or "nan" for elements outside. byte_offset: of the first
     element.
     dtype: numpy dtype, default the array's. packed: 2 if each byte holds two 4-bit elements, as in
-    CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B: an innermost coordinate of a copy then counts these, `box` and `dims`
-    count bytes. Raises ValueError where cuTensorMapEncodeTiled would refuse.
+    CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B: an innermost coordinate of a copy then counts these, while `box` and
+    `dims` count bytes. Raises ValueError where cuTensorMapEncodeTiled would refuse.
     """
 
     array: np.ndarray
