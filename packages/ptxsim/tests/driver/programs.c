@@ -142,6 +142,23 @@ static void runtime(void) {
          second);
 }
 
+/* As programs that time a kernel do: set back what it changes, launch, again and again. */
+static void repeats(void) {
+  void *counter;
+  int first, last = 0, wrong = 0;
+  load();
+  check(cuModuleGetGlobal_v2(&counter, NULL, module, "counter"), "global");
+  for (int i = 0; i < 5; i++) {
+    check(cuMemsetD32_v2(device, 40, 64), "fill"), check(cuMemsetD32_v2(counter, 6, 1), "fill");
+    check(run(device, 2), "launch");
+    check(cuMemcpyDtoH_v2(&first, device, 4), "copy"), check(cuMemcpyDtoH_v2(&last, counter, 4), "copy");
+    wrong += first != 42 || last != 7;
+  }
+  check(run(device, 2), "launch");
+  check(cuMemcpyDtoH_v2(&first, device, 4), "copy");
+  printf("wrong %d then %d\n", wrong, first);
+}
+
 static char written[64];
 static void letter(void *data) { strcat(written, data); }
 
@@ -193,5 +210,6 @@ int main(int count, char **words) {
   if (!strcmp(words[1], "runtime")) runtime();
   if (!strcmp(words[1], "hosts")) hosts();
   if (!strcmp(words[1], "graphs")) graphs();
+  if (!strcmp(words[1], "repeats")) repeats();
   return !strcmp(words[1], "fails") ? 5 : 0;
 }
