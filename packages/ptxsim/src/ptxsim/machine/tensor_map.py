@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 SWIZZLES = (0, 32, 64, 128)
+MAP_BYTES = 128  # of a map (PTX ISA 5.5.8)
 
 
 @dataclass(eq=False)
@@ -34,6 +35,7 @@ class TensorMap:
     dtype: np.dtype = None  # type: ignore[assignment]
     segment: int = -1  # of global memory; set in the copy that a launch keeps
     name: str = ""
+    at: int = 0  # where its bytes lie, if a kernel can write them: a copy reads them too
 
     def __post_init__(self):
         if not isinstance(self.array, np.ndarray):
