@@ -35,7 +35,7 @@ class TensorMap:
     dtype: np.dtype = None  # type: ignore[assignment]
     segment: int = -1  # of global memory; set in the copy that a launch keeps
     name: str = ""
-    at: int = 0  # where its bytes lie, if a kernel can write them: a copy reads them too
+    at: int = 0  # of the map itself, if a kernel can write it; set where a copy reads it there
 
     def __post_init__(self):
         if not isinstance(self.array, np.ndarray):

@@ -44,6 +44,7 @@ class Issued:
 
     def of_map(self) -> Issued:
         """Its read of a tensor map, which asks for no fence of the async proxy."""
+        assert self.map_clock is not None
         return replace(self, clock=self.map_clock, flags=0)
 
     def stamp(self) -> Stamp:
