@@ -118,6 +118,8 @@ class GlobalMemory:
                     else _past(name, distance, straddles, *shape)
                 )
                 best = (distance, side)
+        if best is None and 0 <= address < SEGMENT_ALIGN:
+            return f"null + {address} B" if address else "null"
         return best[1] if best else f"address 0x{address & (2**64 - 1):x}, which no buffer holds"
 
 

@@ -124,11 +124,21 @@ def used_before_handed_over(program, load: int) -> bool:
     """Whether every way from a tcgen05.ld reads one of its registers, or waits, before it tells anybody else.
 
     What reads a register stands still until the load has all its data, so that no other access to its columns
-    can then come before it on a chip.
+    can then come before it on a chip. A tcgen05.st of the same warp tells nobody: see `overtaking_stores`.
     """
-    seen, todo = set(), [(row, frozenset(targets(program.instrs[load]))) for row in next_rows(program, load)]
-    if not todo:
-        return False
+    return _before_use(program, load)[0]
+
+
+def overtaking_stores(program, load: int) -> frozenset[int]:
+    """Rows of tcgen05.st that may come while no register of this tcgen05.ld has been read and none waited."""
+    return _before_use(program, load)[1]
+
+
+@functools.lru_cache(maxsize=512)
+def _before_use(program, load: int) -> tuple[bool, frozenset[int]]:
+    """(ends every way in a use or a wait before it is handed over?, rows of tcgen05.st before that)."""
+    todo = [(row, frozenset(targets(program.instrs[load]))) for row in next_rows(program, load)]
+    seen, stores, used = set(), set(), bool(todo)
     while todo:
         row, pending = todo.pop()
         if (row, pending) in seen:
@@ -144,16 +154,18 @@ def used_before_handed_over(program, load: int) -> bool:
                     continue
                 pending = pending | frozenset(targets(instr))
             elif instr.op in _HANDS_OVER or instr.op == "tcgen05" and instr.mods[0] in _TCGEN05_HANDS_OVER:
-                return False
+                used = False
+                continue
+            elif instr.op == "tcgen05" and instr.mods[0] == "st":
+                stores.add(row)
         after = next_rows(program, row)
-        if not after:
-            return False
+        used = used and bool(after)
         todo += [(next_row, pending) for next_row in after]
-    return True
+    return used, frozenset(stores)
 
 
 _HANDS_OVER = {"bar", "barrier", "mbarrier", "atom", "red", "ret", "exit"}
-_TCGEN05_HANDS_OVER = {"mma", "commit", "cp", "st", "dealloc", "shift"}
+_TCGEN05_HANDS_OVER = {"mma", "commit", "cp", "dealloc", "shift"}
 
 
 def _is_wait(instr: Instr, loads: bool, commits: int) -> bool:
