@@ -88,6 +88,11 @@ class GlobalMemory:
                 return i
         return None
 
+    def logged(self, address: int) -> bool:
+        """Whether accesses there count: it is no parameter or constant."""
+        i = self.find(address)
+        return i is not None and bool(self.rows[i][3])
+
     def view(self, address: int, size: int) -> np.ndarray | None:
         """uint8 view of [address, address + size), or None where that is not one mapped range."""
         i = self.find(address, size)
