@@ -105,7 +105,6 @@ def _update(instr, returns: bool):
     kind, lanes_per = _TYPES[instr.mods[-1]]
     vector = next((_VECTORS[m] for m in instr.mods if m in _VECTORS), 1)
     space = next((m for m in ("shared::cluster", "shared::cta", "shared", "global") if m in mods), "generic")
-
     single = vector == 1 and lanes_per == 1 and not isinstance(kind, str) and np.dtype(kind).itemsize >= 4
     quick = single and (np.dtype(kind).kind != "f" or operation == "add")
 
@@ -129,10 +128,8 @@ def _update(instr, returns: bool):
                 old = int.from_bytes(view.tobytes(), "little")
                 b = int(cluster.registers[split.warp, items[v], lane])
                 c = int(third[lane]) if third is not None else 0
-                flushes = operation == "add" and kind is np.float32 and is_global(space, int(address))
-                new = (flushed_sum if flushes else combine)(operation, kind, lanes_per, old, b, c, size)
-                if kind is np.float64 and not is_global(space, int(address)):
-                    new = _shared_nan(new, old, b)
+                there = is_global(space, int(address))
+                new = _made(operation, kind, lanes_per, old, b, c, size, there)
                 if new != view.tobytes():  # a failed compare-and-swap is no progress
                     cluster.effects += 1
                     view[:] = np.frombuffer(new, np.uint8)
@@ -142,6 +139,13 @@ def _update(instr, returns: bool):
                         cluster.registers[split.warp, outputs[v], lane] = old
 
     return run
+
+
+def _made(operation: str, kind, count: int, old: int, b: int, c: int, size: int, in_global: bool) -> bytes:
+    """New bytes of an element, as the memory that it is in makes them."""
+    flushes = operation == "add" and kind is np.float32 and in_global
+    new = (flushed_sum if flushes else combine)(operation, kind, count, old, b, c, size)
+    return _shared_nan(new, old, b) if kind is np.float64 and not in_global else new
 
 
 def _together(
