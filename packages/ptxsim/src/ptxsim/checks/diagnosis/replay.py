@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ptxsim.checks.race.barrier_record import Phases, Rounds, Step
+from ptxsim.checks.race.barrier_record import CtaBarrierState, MbarrierState, Step
 
 Order = dict[int, list[tuple[int, Step]]]  # warp -> its steps with their numbers, in its own order
 _WINDOW = 64  # steps of a warp that lanes may be apart
@@ -19,8 +19,8 @@ class Replay:
 
     def __init__(self, order: Order, counts: dict, held: Collection[int] = ()):
         self.todo = {warp: list(steps) for warp, steps in order.items()}
-        self.barriers = {place: Phases(count, count) for place, count in counts.items()}
-        self.bars: dict = {}  # CTA barrier -> its Rounds
+        self.barriers = {place: MbarrierState(count, count) for place, count in counts.items()}
+        self.bars: dict = {}  # CTA barrier -> its CtaBarrierState
         self.held, self.done = frozenset(held), set[int]()
         while self._pass_waits() or self._take_one():
             pass
@@ -41,7 +41,7 @@ class Replay:
         number, warp, at = min(ready)
         step = self.todo[warp][at][1]
         if step.kind == "bar":
-            bar = self.bars.get(step.places[0], Rounds())
+            bar = self.bars.get(step.places[0], CtaBarrierState())
             self.bars[step.places[0]] = bar.after(step)
             if step.more:
                 self.todo[warp][at] = number, step._replace(kind="there", amount=bar.over)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ptxsim.checks.race.barrier_record import BarrierRecord, Phases, Rounds, Step
+from ptxsim.checks.race.barrier_record import BarrierRecord, CtaBarrierState, MbarrierState, Step
 from ptxsim.machine.late_operations import hangs_on_order
 
 MOST_STEPS, MOST_STATES = 64, 20_000
@@ -18,8 +18,8 @@ MOST_STEPS, MOST_STATES = 64, 20_000
 class _State(NamedTuple):
     at: tuple[int, ...]  # steps that each warp has done
     asleep: frozenset[int]  # warps that wait at a CTA barrier
-    mbarriers: tuple[Phases, ...]
-    rounds: tuple[Rounds, ...]  # of each CTA barrier
+    mbarriers: tuple[MbarrierState, ...]
+    rounds: tuple[CtaBarrierState, ...]  # of each CTA barrier
     torn: bool = False  # an arrival of several lanes would be of two phases
 
 
@@ -66,8 +66,8 @@ class _Search:
         self.steps = [[step for step in steps if step.warp == warp] for warp in warps]
         self.places = list(counts)
         self.bars = sorted({step.places[0] for step in steps if step.kind == "bar"})
-        mbarriers = tuple(Phases(count, count) for count in counts.values())
-        self.start = _State((0,) * len(warps), frozenset(), mbarriers, (Rounds(),) * len(self.bars))
+        mbarriers = tuple(MbarrierState(count, count) for count in counts.values())
+        self.start = _State((0,) * len(warps), frozenset(), mbarriers, (CtaBarrierState(),) * len(self.bars))
 
     def ended(self, state: _State) -> bool:
         return all(at == len(steps) for at, steps in zip(state.at, self.steps, strict=True))

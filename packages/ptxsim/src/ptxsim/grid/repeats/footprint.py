@@ -18,7 +18,6 @@ from ptxsim.checks.race.tma_ranges import ascending, merged
 from ptxsim.grid.repeats.global_rows import RUN_COLUMNS, RUN_FIRST, RUN_LAST, RUN_ROW, RUN_WRITE
 
 NO_BUFFER = -1  # parameters and constants
-MERGE_AFTER = 4 << 20  # bytes of runs
 _NO_RUNS, _NO_SPANS = np.zeros((0, RUN_COLUMNS), np.int64), np.zeros((0, 2), np.int64)
 
 
@@ -48,7 +47,7 @@ class Footprint:
         self.written: set[int] = set()
         self.boxes: list[tuple] = []  # (row of the program, tensor map, start, is it written?)
         self.runs: list[np.ndarray] = []  # what threads access, as global_rows.py gives it
-        self.bytes = self.fresh = 0  # of all runs; of those that were not merged yet
+        self.bytes = 0  # of all runs
 
     def box(self, row: int, tmap, start: tuple[int, ...], write: bool) -> None:
         if tmap.array.size:
@@ -57,23 +56,8 @@ class Footprint:
 
     def add(self, runs: np.ndarray) -> None:
         self.bytes += runs.nbytes
-        self.fresh += runs.nbytes
         if self.bytes < self.most:
             self.runs.append(runs)
-            if self.fresh > MERGE_AFTER:
-                self._merge_reads()
-
-    def _merge_reads(self) -> None:
-        """Reads of the same bytes, and of bytes side by side, become one; writes stay as they are."""
-        runs = np.concatenate([_NO_RUNS, *self.runs])
-        write = runs[:, RUN_WRITE] == 1
-        self.runs = [runs[write]]
-        for access in self._accesses(runs[~write]):
-            spans = merged(access.spans)
-            few = np.zeros((len(spans), RUN_COLUMNS), np.int64)
-            few[:, RUN_ROW], few[:, [RUN_FIRST, RUN_LAST]] = access.row, spans
-            self.runs.append(few)
-        self.bytes, self.fresh = sum(part.nbytes for part in self.runs), 0
 
     def overlap(self) -> bool:
         """Whether the cluster writes to a buffer that it reads, as far as is known."""
