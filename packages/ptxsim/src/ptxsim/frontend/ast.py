@@ -63,7 +63,7 @@ class Pred:
 
 
 @dataclass(frozen=True)
-class Pair:
+class OperandPair:
     """`p|q`, `d|p`, `_|p`."""
 
     first: Reg | Sink

@@ -15,7 +15,7 @@ from ptxsim.frontend.ast import (  # noqa: F401  the node types belong to this m
     LabelDef,
     Mem,
     Module,
-    Pair,
+    OperandPair,
     Paren,
     Pred,
     PtxError,
