@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from instructor.autograder.judge import Judged, judge
 from instructor.autograder.plan import Hidden, Run, load_hidden, plan, speed_seed
-from instructor.autograder.points import NOT_GRADED, Grade, StepGrade
+from instructor.autograder.points import NOT_GRADED, OVER, Grade, StepGrade
 from instructor.autograder.speed import NotBuilt, time_step
 from instructor.autograder.stand_in import stand_in, told
 from instructor.autograder.submission import Submission
@@ -191,7 +191,7 @@ def _results(builder: Builder, work: Work, pool: Pool, secret: bool) -> Iterator
                 work.again.discard(key)
                 pool.submit(key, judge_step, work.built[key])
                 continue
-            if isinstance(result, Failed) and result.late:  # what follows gets less
+            if not isinstance(result, Built) and _over(result):  # what follows gets less
                 pool.seconds = max(min(LEAST_SECONDS, pool.seconds), pool.seconds / 2)
             yield key[0], result
 
@@ -229,9 +229,11 @@ def _at_stand_in(run: Run, builder: Builder, pool: Pool) -> str:
     """The hint for a step that fails at a hidden size alone."""
     built = builder.build(run.step, run.size)
     if built.artifact is None:
-        return told(run.size, printable(built.message, 4))
+        return told(run.size, f"the code {OVER}" if _over(built) else printable(built.message, 4))
     pool.submit(run, judge_step, [(run, built)])
     ((_, result),) = pool.results()
+    if _over(result):
+        return told(run.size, f"the run {OVER}")
     if isinstance(result, Failed):
         return told(run.size, f"the run {result.message}")
     return told(run.size, printable(result.runs[-1][1].reason, 2))
@@ -292,6 +294,9 @@ def _enter(grade: StepGrade, result: Outcome) -> None:
         grade.state, grade.hints = NOT_GRADED, [f"the run {result.message}"]
     elif isinstance(result, Built) and result.kind == "lab":
         grade.state, grade.hints = NOT_GRADED, [printable(result.message, 1)]
+    elif _over(result):
+        grade.state = "not built" if isinstance(result, Built) else "wrong"
+        grade.hints = [_told_over(result)]
     elif isinstance(result, Failed):
         grade.state, grade.hints = "wrong", [f"the run {result.message}"]
     elif isinstance(result, Built):
@@ -299,6 +304,18 @@ def _enter(grade: StepGrade, result: Outcome) -> None:
         grade.hints = [_not_built(result)]
     else:
         _enter_runs(grade, result.runs)
+
+
+def _over(result: Outcome) -> bool:
+    """Whether it was stopped at a limit."""
+    if isinstance(result, Failed):
+        return result.late or result.memory
+    return result.kind == "limit" if isinstance(result, Built) else result.runs[-1][1].over
+
+
+def _told_over(result: Outcome) -> str:
+    """The same words for every limit; a run that is killed does not say how far it came."""
+    return f"at {size_text(result.size)}: the code {OVER}" if isinstance(result, Built) else f"the run {OVER}"
 
 
 def _not_built(built: Built) -> str:
@@ -311,11 +328,15 @@ def _runs(*results: Outcome) -> list[dict]:
     """For the course: what was run, and what came of it."""
     found = []
     for result in results:
-        if isinstance(result, Result):
+        if isinstance(result, Result) and not _over(result):
             found += [{**asdict(run), **asdict(judged)} for run, judged in result.runs]
         else:
-            found.append({"size": getattr(result, "size", None), "secret": True, "reason": result.message})
+            found.append({"size": getattr(result, "size", None), "secret": True, "reason": _reason(result)})
     return found
+
+
+def _reason(result: Outcome) -> str:
+    return _told_over(result) if _over(result) else getattr(result, "message", "")
 
 
 def _enter_runs(grade: StepGrade, done: list[tuple[Run, Judged]]) -> None:

@@ -41,6 +41,7 @@ class Judged:
     findings: list[dict] = field(default_factory=list)  # of any severity
     seconds: float = 0.0
     instructions: int = 0  # warp instructions simulated
+    over: bool = False  # it was given up after all the instructions that a run may take
 
 
 def judge(run: Run, artifact: Artifact) -> Judged:
@@ -94,6 +95,7 @@ def _launch(run: Run, artifact: Artifact) -> Judged:
     judged.instructions = int(done.stats.get("warp_instructions", 0))
     judged.reason = _problem(run, done, result, A, B)
     judged.right = not judged.reason
+    judged.over = any("budget" in (finding.evidence or {}) for finding in done.findings)
     if run.record and judged.right:
         seen = Evidence(done.trace, done.stats, artifact.grid, artifact.cluster, run.size)
         seen.sms = load_rubric().few_sms.get((run.step, run.size), seen.sms)

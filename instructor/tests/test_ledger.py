@@ -10,6 +10,7 @@ from instructor.autograder.batch import failed
 from instructor.autograder.hidden_sizes import BLOCK_K, WORKERS, candidates, draw, problems, render
 from instructor.autograder.ledger import Rule, finals, read_adjust
 from instructor.autograder.plan import load_hidden
+from instructor.autograder.points import OVER
 from instructor.formats import plain
 from instructor.formats.board import board, places
 from instructor.formats.exports import EXPORTS
@@ -125,7 +126,7 @@ def test_the_board_goes_by_points_then_by_time_and_shows_only_who_wants_to():
 
 def test_the_status_page_counts_what_is_not_graded_timed_out_or_refused():
     slow = row("slow", 0)
-    slow["steps"][0]["hints"] = ["the run took longer than 300 s"]
+    slow["steps"][0]["hints"] = [f"the run {OVER}"]
     bad = row("bad", 0, "not graded: no tar", digest="")
     rows = {"ok": row("ok", 1), "bad": bad, "wait": None, "slow": slow,
             "lost": row("lost", 0, "not graded: the worker died")}  # fmt: skip

@@ -89,7 +89,11 @@ class Rounds:
 
     def given_up(self, cluster) -> bool:
         """Whether the cluster did more than any kernel that ends."""
-        return self.same_tiles() or cluster.executed() - self.first > self.most
+        return self.same_tiles() or self.spent(cluster)
+
+    def spent(self, cluster) -> bool:
+        """Whether the cluster has used up its instructions."""
+        return cluster.executed() - self.first > self.most
 
     def rows(self) -> dict[int, tuple[int, int]]:
         """Warp -> first and last row at which it stood lately."""
@@ -149,7 +153,9 @@ def report(cluster, rounds: Rounds, proven: bool) -> Finding:
             f"the cluster (max_instructions={rounds.most}). The run was given up"
         )
     hint = cluster.reporter.hints.hint(CAUSES["endless"])
-    where, evidence = _where(cluster, rounds.rows()), {"cause": "endless"}
+    where, evidence = _where(cluster, rounds.rows()), dict[str, object](cause="endless")
+    if not proven and rounds.spent(cluster):
+        evidence |= {"budget": rounds.most}
     return Finding("deadlock", "error" if proven or shut else "incomplete", message, hint, where, evidence)
 
 

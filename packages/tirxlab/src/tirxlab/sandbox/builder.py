@@ -12,13 +12,13 @@ from pathlib import Path
 from tirxlab.artifact import Artifact, ArtifactError
 from tirxlab.rubric import load_rubric
 from tirxlab.sandbox.limits import Limits, printable
-from tirxlab.sandbox.session import NotDone, Session, TooSlow, WorkerError
+from tirxlab.sandbox.session import NotDone, OverLimit, Session, WorkerError
 from tirxlab.steps import StepError, UntouchedStep, read_text
 from tirxlab.toolchain import cache, nvrtc
 
 Size = tuple[int, int, int]
-REFUSALS = ("file", "untouched", "misfit", "build", "raised")
-LEAST_SECONDS = 10  # that a step gets after others that were too slow
+REFUSALS = ("file", "untouched", "misfit", "build", "raised", "limit")
+LEAST_SECONDS = 10  # that a step gets after others that went over a limit
 
 
 @dataclass
@@ -28,9 +28,8 @@ class Built:
     step: int
     size: Size
     artifact: Artifact | None = None
-    kind: str = (
-        ""  # why there is none: "file", "untouched", "misfit", "build", "raised", "died", or "lab": our fault
-    )
+    # Why there is none: "file", "untouched", "misfit", "build", "raised", "limit", "died"; "lab": our fault
+    kind: str = ""
     message: str = ""  # the same for a person, safe to print
     printed: str = ""  # what the code printed meanwhile, safe to print
 
@@ -55,7 +54,7 @@ def artifact_of(path: Path, step: int, size: Size) -> Artifact:
 class Builder:
     """Builds steps of a kernels file given as text. Use as a context manager: it has two child processes.
 
-    Each step that has to be stopped for its time halves the time of those that follow, down to LEAST_SECONDS.
+    Each step that goes over a limit halves the time of those that follow, down to LEAST_SECONDS.
     """
 
     def __init__(
@@ -99,15 +98,16 @@ class Builder:
             draft = self._draft(built)
             built.artifact = draft and self._compiled(built, draft)
         except WorkerError as error:
-            ours = isinstance(error, NotDone)
-            built.kind, built.message = "lab" if ours else "died", f"the code {error}"
-            if isinstance(error, TooSlow):
-                self._lose_patience()
+            kinds = {NotDone: "lab", OverLimit: "limit"}
+            built.kind = next((kind for what, kind in kinds.items() if isinstance(error, what)), "died")
+            built.message = f"the code {error}"
         except ArtifactError as error:
             built.kind, built.message = (
                 "died",
                 f"the code gave something that is no kernel: {printable(str(error), 1)}",
             )
+        if built.kind == "limit":
+            self._lose_patience()
         built.printed = printable(self.student.printed.decode(errors="replace"))
         return built
 

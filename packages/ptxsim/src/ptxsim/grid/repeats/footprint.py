@@ -16,6 +16,7 @@ from ptxsim.checks.race.deferred_reads import BASE, END, POSITION
 from ptxsim.checks.race.shadow_order import CONSTANT, EPOCH_MASK
 from ptxsim.checks.race.tma_ranges import ascending, merged
 from ptxsim.grid.repeats.global_rows import RUN_COLUMNS, RUN_FIRST, RUN_LAST, RUN_ROW, RUN_WRITE
+from ptxsim.machine.tensor_map import MAP_BYTES
 
 NO_BUFFER = -1  # parameters and constants
 _NO_RUNS, _NO_SPANS = np.zeros((0, RUN_COLUMNS), np.int64), np.zeros((0, 2), np.int64)
@@ -53,6 +54,12 @@ class Footprint:
         if tmap.array.size:
             self.boxes.append((row, tmap, tuple(start), write))
             (self.written if write else self.read).add(self.history.reads.places[tmap.segment][0])
+
+    def map_of(self, row: int, at: int) -> None:
+        """A copy reads its tensor map in global memory."""
+        run = np.zeros((1, RUN_COLUMNS), np.int64)
+        run[0, [RUN_ROW, RUN_FIRST, RUN_LAST]] = row, at, at + MAP_BYTES
+        self.add(run)
 
     def add(self, runs: np.ndarray) -> None:
         self.bytes += runs.nbytes
