@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from ptxsim.frontend.ast import Instr, OperandPair, Reg
+from ptxsim.frontend.ast import Instr, Pair, Reg
 from ptxsim.isa.mathlib import all as mathlib
 from ptxsim.isa.scalar import table as scalar
 
@@ -32,7 +32,7 @@ def instr(name: str, count: int = 3, pair: bool = False) -> Instr:
     op, *mods = name.split(".")
     operands = [Reg(f"%r{i}") for i in range(count)]
     if pair:
-        operands[0] = OperandPair(Reg("%p1"), Reg("%p2"))
+        operands[0] = Pair(Reg("%p1"), Reg("%p2"))
     return Instr(None, op, tuple(mods), tuple(operands), 7, name)
 
 

@@ -63,7 +63,7 @@ class Pred:
 
 
 @dataclass(frozen=True)
-class OperandPair:
+class Pair:
     """`p|q`, `d|p`, `_|p`."""
 
     first: Reg | Sink

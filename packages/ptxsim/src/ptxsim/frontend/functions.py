@@ -17,7 +17,7 @@ from ptxsim.frontend.ast import (
     LabelDef,
     Mem,
     Module,
-    OperandPair,
+    Pair,
     Paren,
     Pred,
     Reg,
@@ -285,7 +285,7 @@ class _Body:
         if follow == "|" and isinstance(found, (Reg, Sink)):
             tokens.i += 1
             second = Sink() if tokens.accept("_") else self._register()
-            return OperandPair(found, second)
+            return Pair(found, second)
         if isinstance(found, Sym) and follow in ("+", "-"):
             return Sym(found.name, tokens.integer())
         if isinstance(found, Sym) and follow == "[":

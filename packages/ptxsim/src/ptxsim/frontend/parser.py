@@ -17,7 +17,7 @@ from ptxsim.frontend.ast import (  # noqa: F401  the node types belong to this m
     LabelDef,
     Mem,
     Module,
-    OperandPair,
+    Pair,
     Paren,
     Pred,
     PtxError,

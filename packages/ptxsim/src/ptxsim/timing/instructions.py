@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ptxsim.frontend.ast import Mem, OperandPair, Reg, Vec
+from ptxsim.frontend.ast import Mem, Pair, Reg, Vec
 from ptxsim.frontend.parser import Paren
 from ptxsim.timing.pipes import CYCLES, LATENCY, passes, pipe
 
@@ -33,7 +33,7 @@ def registers(operands) -> tuple[str, ...]:
             found.append(o.name)
         elif isinstance(o, Vec | Paren):
             found += registers(o.items)
-        elif isinstance(o, OperandPair):
+        elif isinstance(o, Pair):
             found += registers((o.first, o.second))
         elif isinstance(o, Mem):
             found += registers(tuple(p for p in (o.base, *o.parts) if p is not None))

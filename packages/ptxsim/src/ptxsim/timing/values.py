@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptxsim.frontend.ast import Imm, Instr, Mem, OperandPair, Pred, Reg, Vec
+from ptxsim.frontend.ast import Imm, Instr, Mem, Pair, Pred, Reg, Vec
 from ptxsim.frontend.parser import Paren
 from ptxsim.timing.flow import Flow
 from ptxsim.timing.folding import RULES
@@ -153,7 +153,7 @@ class Values:
             return found + [n for p in operand.parts for n in self._numbers(p)]
         if isinstance(operand, Vec | Paren):
             return [n for o in operand.items for n in self._numbers(o)]
-        if isinstance(operand, OperandPair):
+        if isinstance(operand, Pair):
             return self._numbers(operand.first) + self._numbers(operand.second)
         return [self.operand(operand)] if isinstance(operand, Reg | Pred) else []
 
@@ -191,7 +191,7 @@ class Values:
             return self.of("param", repr(instr.operands[1]), instr.mods[-1], home=-1)
         if instr.op == "mov" and isinstance(instr.operands[1], Vec):
             return self.of("pack", instr.mods, *(self.operand(o) for o in instr.operands[1].items))
-        if any(isinstance(o, Vec | Mem | OperandPair) for o in instr.operands[1:]):
+        if any(isinstance(o, Vec | Mem | Pair) for o in instr.operands[1:]):
             return None
         operands = [self.operand(o) for o in instr.operands[1:]]
         rule = RULES.get(instr.op)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from ptxsim.frontend.ast import Instr, OperandPair, PtxError, Vec
+from ptxsim.frontend.ast import Instr, Pair, PtxError, Vec
 from ptxsim.isa.scalar import compare as scalar_cmp
 from ptxsim.isa.scalar import convert as scalar_cvt
 from ptxsim.isa.scalar import floating as scalar_float
@@ -61,7 +61,7 @@ def resolve(instr: Instr) -> ScalarOp | None:
     """
     if instr.op not in OPCODES:
         return None
-    pair = bool(instr.operands) and isinstance(instr.operands[0], OperandPair)
+    pair = bool(instr.operands) and isinstance(instr.operands[0], Pair)
     ops = _lookup(instr.op, instr.mods + ("|",) * pair)
     if not ops:
         raise PtxError(_why_not(instr, pair), instr.line, instr.text)
