@@ -25,7 +25,7 @@ class Step(NamedTuple):
 class MbarrierState(NamedTuple):
     """An mbarrier, as far as steps tell."""
 
-    count: int
+    expected: int  # arrivals of a phase
     pending: int  # arrivals that the phase under way lacks
     over: int = 0  # phases that are
     tx: int = 0  # bytes that were announced and have not come
@@ -37,7 +37,7 @@ class MbarrierState(NamedTuple):
         tx -= step.amount if step.kind == "load" else 0
         if pending > 0 or tx:
             return self._replace(pending=pending, tx=tx)
-        return MbarrierState(self.count, self.count, self.over + 1)
+        return MbarrierState(self.expected, self.expected, self.over + 1)
 
     def lets_pass(self, wait: Step) -> bool:
         return (self.over - 1) & 1 == wait.amount

@@ -22,7 +22,7 @@ NO_BUFFER = -1  # parameters and constants
 _NO_RUNS, _NO_SPANS = np.zeros((0, RUN_COLUMNS), np.int64), np.zeros((0, 2), np.int64)
 
 
-class Access(NamedTuple):
+class BufferAccess(NamedTuple):
     """What threads do to a buffer by instructions that count as one."""
 
     row: int  # of one of them
@@ -94,7 +94,7 @@ class Footprint:
             history.merged(access.row, spans, [access.buffer], access.write, knows)
         return bool(history.pairs)
 
-    def _in_shadow(self, access: Access) -> np.ndarray:
+    def _in_shadow(self, access: BufferAccess) -> np.ndarray:
         return access.spans + self.to_shadow[access.buffer]
 
     def _buffers(self, runs: np.ndarray) -> np.ndarray:
@@ -105,7 +105,7 @@ class Footprint:
             found[(base <= place) & (place < end)] = i
         return found
 
-    def _accesses(self, runs: np.ndarray) -> list[Access]:
+    def _accesses(self, runs: np.ndarray) -> list[BufferAccess]:
         """One row stands for all of the same flags, as which it was matters for stores of constants only."""
         buffers = self._buffers(runs)
         kinds = self.group_of_row[runs[:, RUN_ROW]] * 2 + runs[:, RUN_WRITE]
@@ -116,5 +116,5 @@ class Footprint:
             if group:
                 buffer = (group - 1) % len(self.to_shadow)
                 spans = mine[:, [RUN_FIRST, RUN_LAST]]
-                found.append(Access(int(mine[0, RUN_ROW]), bool(mine[0, RUN_WRITE]), buffer, spans))
+                found.append(BufferAccess(int(mine[0, RUN_ROW]), bool(mine[0, RUN_WRITE]), buffer, spans))
         return found
