@@ -13,7 +13,9 @@ import hashlib
 import io
 import json
 import os
+import re
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,7 +37,7 @@ try:
 except ModuleNotFoundError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-TRIES = 2  # of a submission whose worker dies
+TRIES = 2  # of a submission whose worker dies; of one that takes too long it would be no better
 SUMMARIES = (
     "grades.csv",
     "index.html",
@@ -48,6 +50,8 @@ SUMMARIES = (
     "gradescope.csv",
 )  # of the whole class, beside the submissions' folders
 LONGEST = 200  # bytes of a submission's name
+TAKEN = " (submission)"  # behind a name that a file of ours has
+_SHORT = re.compile(r".*\.\.[0-9a-f]{16}", re.DOTALL)  # a name that was too long, or reads like one
 
 
 @dataclass
@@ -144,11 +148,11 @@ class Class:
 
 
 def plain_name(name: str) -> str:
-    """A file's name as one line of plain text that can name a folder; no two become one."""
+    """A file's name as one line of plain text that can name a folder; no two of any names become one."""
     shown = "".join(c if c.isprintable() and c != "\\" else repr(c)[1:-1] for c in name)
-    if len(shown.encode()) > LONGEST:
-        shown = f"{shown[: LONGEST // 8]}..{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}"
-    return f"{shown} (submission)" if shown in SUMMARIES else shown
+    if len(shown.encode()) > LONGEST or _SHORT.fullmatch(shown):
+        return f"{shown[: LONGEST // 8]}..{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}"
+    return f"{shown}{TAKEN}" if shown.casefold() in SUMMARIES or shown.endswith(TAKEN) else shown
 
 
 @contextlib.contextmanager
@@ -205,9 +209,17 @@ def read_roster(path: Path) -> dict[str, dict[str, str]]:
 
 
 def match_roster(roster: dict[str, dict], names: list[str]) -> dict[str, dict]:
-    """The rows by the name in the folder: a row may leave out `.tar` or `.py`. Others stay as they are."""
-    whole = {Path(name).stem: name for name in names} | {name: name for name in names}
+    """The rows by the name in the folder. A row may leave out `.tar` or `.py` of a file that is alone.
+
+    Others stay as they are.
+    """
+    stems = Counter(map(_stem, names))
+    whole = {_stem(name): name for name in names if stems[_stem(name)] == 1} | {name: name for name in names}
     return {whole.get(key, key): row for key, row in roster.items()}
+
+
+def _stem(name: str) -> str:
+    return name[: -len(Path(name).suffix)] if Path(name).suffix.lower() in (".py", ".tar") else name
 
 
 def local(
@@ -220,7 +232,7 @@ def local(
         for key, submission in work.items():
             pool.submit(key, grade_apart, submission, options)
         for key, result in pool.results():
-            if isinstance(result, Failed) and tries[key] < TRIES:
+            if isinstance(result, Failed) and not result.late and tries[key] < TRIES:
                 tries[key] += 1
                 pool.submit(key, grade_apart, work[key], options)
             elif isinstance(result, Failed):

@@ -2,6 +2,7 @@
 
 import base64
 import csv
+import hashlib
 import json
 import os
 import random
@@ -100,6 +101,10 @@ NAMES = [
     b"-rf",
     b"a\\nb",
     b"a\nb",
+    b"grades.csv (submission)",
+    b"grades.csv (submission) (submission)",
+    b"GRADES.csv",
+    b"n" * 25 + b".." + hashlib.sha256(b"n" * 255).hexdigest()[:16].encode(),
 ]
 
 
@@ -322,3 +327,17 @@ def test_a_dask_cluster_that_loses_a_worker_gives_the_same_grades(folder):
 
         rows = batch.grade_class(other, losing)
     assert {row["name"]: row["earned"] for row in rows} == expected
+
+
+@pytest.mark.parametrize(
+    "names, whose",
+    [
+        (["bob.tar"], "bob.tar"),
+        (["bob.tar", "bob.x"], "bob.tar"),  # no ending that a row may leave out
+        (["bob.tar", "bob.z.py"], "bob.tar"),
+        (["bob", "bob.tar"], "bob"),
+        (["bob.py", "bob.tar"], "bob"),  # which of them is meant nobody knows: the row is told
+    ],
+)
+def test_another_file_takes_nobodys_row_of_the_roster(names, whose):
+    assert batch.match_roster({"bob": {"late_days": "1"}}, names) == {whose: {"late_days": "1"}}
