@@ -29,7 +29,7 @@ from instructor.autograder.submission import LARGEST, Submission, SubmissionErro
 from instructor.autograder.warm import compiled
 from instructor.formats import from_plain, page, plain, to_json, words
 from tirxlab.pool import Failed, Pool
-from tirxlab.sandbox.limits import printable
+from tirxlab.sandbox.limits import piled, printable
 from tirxlab.version import lab_version
 
 try:
@@ -92,7 +92,7 @@ class Class:
         return sorted(
             plain_name(path.name)
             for path in self.folder.iterdir()
-            if path.name not in known and not path.name.startswith(".")
+            if path.name not in known and not _no_hand_in(path)
         )
 
     def read(self, key: str) -> Submission | str:
@@ -147,12 +147,22 @@ class Class:
         return json.loads(text)
 
 
+def _no_hand_in(path: Path) -> bool:
+    """Whether it is what a system leaves in any folder, and nothing that somebody could miss."""
+    hidden = path.name.startswith(".") and not (path.is_dir() or path.suffix.lower() in (".py", ".tar"))
+    return hidden or path.name.startswith("._") or path.name == ".git"
+
+
 def plain_name(name: str) -> str:
     """A file's name as one line of plain text that can name a folder; no two of any names become one."""
-    shown = "".join(c if c.isprintable() and c != "\\" else repr(c)[1:-1] for c in name)
+    shown = "".join(c if c.isprintable() and c != "\\" and fits else _escaped(c) for c, fits in piled(name))
     if len(shown.encode()) > LONGEST or _SHORT.fullmatch(shown):
         return f"{shown[: LONGEST // 8]}..{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}"
     return f"{shown}{TAKEN}" if shown.casefold() in SUMMARIES or shown.endswith(TAKEN) else shown
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape", "surrogatepass").decode()
 
 
 @contextlib.contextmanager

@@ -77,6 +77,7 @@ APART = (
     ("each build and each run just below its limit", "test_worker.py, test_unfinished.py", "a file has a time for all its steps; then each gets the least"),
     ("a draft of noise, or of a million files", "test_worker.py", "4 MiB, judged before it is opened"),
     ("a name that reads as one that the grader makes", "test_class.py", "no two names become one"),
+    ("marks piled up over a letter, over the lines beside it", "test_class.py, test_worker.py", "three at most"),
     ("a name that takes another's row of the roster", "test_class.py", "an ending is left out where one file alone can be meant"),
     ("the name of a student of the roster, for grades and adjustments", "test_ledger.py", "the roster says whose a submission is; others are not in the roster"),
     ("state declared behind a brace, a clock behind a carriage return", "test_grading.py", "refused from its PTX"),

@@ -236,6 +236,7 @@ def test_words_of_others_are_made_fit_to_print():
         "?", "\N{REPLACEMENT CHARACTER}"
     )
     assert "\u202e" not in printable("a\u202eb")
+    assert printable("o" + 60 * "\u0301") == "o" + 3 * "\u0301" + 57 * "\N{REPLACEMENT CHARACTER}"
     assert printable("\n".join("abc"), lines=2) == "a\nb\n..."
     assert len(printable("x" * 10**6)) == 400
 
