@@ -34,7 +34,7 @@ except ModuleNotFoundError:  # Windows
     resource = None  # type: ignore[assignment]
 
 LEAST_SECONDS = 30  # that a step's runs get after others that took too much
-PATIENCE = 2  # times the limit of a step's runs that a file gets before each step gets the least
+PATIENCE = 4, 2  # times the limit of a build, of a step's runs, that a file gets before each gets the least
 NOT_SHUT_IN = (
     "this machine has no means to shut code in (SECURITY.md); --confine limits grades without, which is good "
     "enough for your own code"
@@ -156,9 +156,12 @@ def _run_steps(
     """
     hidden = options.hidden or load_hidden()
     work = Work({s.step: plan(s.step, submission.digest, hidden, options.full) for s in steps})
-    work.patience = PATIENCE * options.step_seconds
+    work.patience = PATIENCE[1] * options.step_seconds
     grades, failed_there = {s.step: s for s in steps}, []
-    started = functools.partial(Builder, submission.text, limits=options.build, level=options.level)
+    limits, patience = options.build, PATIENCE[0] * options.build.seconds
+    started = functools.partial(
+        Builder, submission.text, limits=limits, level=options.level, patience=patience
+    )
     with Pool(options.jobs, options.step_seconds, memory=8 << 30) as pool:
         with started() as builder:
             for step, result in _results(builder, work, pool, False):

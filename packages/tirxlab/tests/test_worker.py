@@ -14,7 +14,7 @@ from processes import ends, that_know
 
 from tirxlab.artifact import Artifact
 from tirxlab.sandbox import LEVELS, Builder, Limits, Session, WorkerError, strongest, tree
-from tirxlab.sandbox.builder import LEAST_SECONDS, PATIENCE
+from tirxlab.sandbox.builder import LEAST_SECONDS
 from tirxlab.sandbox.levels import ROOT, launcher, works
 from tirxlab.sandbox.limits import NOT_STARTED, printable
 
@@ -98,14 +98,14 @@ def test_other_steps_go_on_after_one_that_kills_the_child():
 def test_a_file_that_stays_just_below_its_limits_gets_less_in_the_end():
     """Forty builds that each take one second less than they may are a file that takes half an hour."""
     size = (128, 128, 64)
-    with Builder(STEP + "    raise ValueError('no')\n", limits=Limits(seconds=30)) as builder:
+    with Builder(STEP + "    raise ValueError('no')\n", limits=Limits(seconds=30), patience=90) as builder:
         assert builder.build(1, size).kind == "misfit" and builder.spent > 0
         assert builder.student.limits.seconds == builder.compiler.limits.seconds == 30
-        builder.student.spent += PATIENCE * 30
+        builder.student.spent += 90
         assert builder.build(1, size).kind == "misfit"
         assert builder.student.limits.seconds == builder.compiler.limits.seconds == LEAST_SECONDS
         spent = builder.spent
-    assert Builder(STEP, spent=spent).spent == spent
+    assert Builder(STEP, spent=spent).spent == spent and Builder(STEP).patience == float("inf")
 
 
 GIVES = """import os, types

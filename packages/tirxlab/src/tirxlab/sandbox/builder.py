@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
+import math
 import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +20,6 @@ from tirxlab.toolchain import cache, nvrtc
 Size = tuple[int, int, int]
 REFUSALS = ("file", "untouched", "misfit", "build", "raised", "limit")
 LEAST_SECONDS = 10  # that a step gets after others that took too much
-PATIENCE = 4  # times its limit in seconds that a file gets for all its steps before each gets the least
 DRAFT = 4 << 20  # bytes of a draft, at most: it is kept, and opened where it counts to nobody's limits
 
 
@@ -56,8 +56,9 @@ def artifact_of(path: Path, step: int, size: Size) -> Artifact:
 class Builder:
     """Builds steps of a kernels file given as text. Use as a context manager: it has two child processes.
 
-    Each step that goes over a limit halves the time of those that follow, down to LEAST_SECONDS; and those
-    that stay just below get that little, too, in the end. `spent`: seconds that went before.
+    Each step that goes over a limit halves the time of those that follow, down to LEAST_SECONDS. `patience`:
+    seconds for all steps; who stays just below each limit gets that little, too, once they and `spent`, the
+    seconds that went before, are more.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Builder:
         limits: Limits | None = None,
         level: str | None = None,
         arch: str = "sm_100a",
+        patience: float = math.inf,
         spent: float = 0.0,
     ):
         self.text, self.name, self.arch = text, name, arch
@@ -74,7 +76,7 @@ class Builder:
         self.student = Session("lower", replace(limits, reply=DRAFT), level)
         self.compiler = Session("compile", limits, level)
         self.told: subprocess.Popen | None = None  # the process that has the file's text
-        self.before, self.patience = spent, PATIENCE * limits.seconds
+        self.before, self.patience = spent, patience
 
     def __enter__(self) -> Builder:
         return self
