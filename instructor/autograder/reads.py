@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from instructor.autograder.ptx_rules import LEFT_OUT
-from tirxlab.artifact import Artifact
+from tirxlab.artifact import Artifact, TensorMapParam
 
 # What may bring bytes from global memory to a thread or to shared memory, by the first word of its name.
 _MAY_READ = re.compile(
@@ -32,7 +32,7 @@ def cannot_read(artifact: Artifact, buffer: str) -> bool:
     others = {
         f"{artifact.entry}_param_{number}"
         for number, param in enumerate(artifact.params)
-        if param.kind == "tensor_map" and param.buffer != buffer
+        if isinstance(param, TensorMapParam) and param.buffer != buffer
     }
     maps = {load[1] if load else "" for load in loads}
     return all(_source(text, register) in others for register in maps)
