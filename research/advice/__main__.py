@@ -17,6 +17,7 @@ from pathlib import Path
 
 from research.advice.families import judged
 from research.advice.mistakes import Mistake, draw
+from research.advice.slips import draw_slips
 from research.mutation.locate import localised
 from research.mutation.runner import Worker
 
@@ -26,7 +27,12 @@ FOUND = ("error", "wrong numbers", "review", "incomplete")
 def row_of(mistake: Mistake, outcome) -> dict:
     kept = {k: v for k, v in asdict(mistake).items() if k != "source"}
     return (
-        {"source": mistake.source.name, "operator": mistake.family, "lines": [mistake.line]}
+        {
+            "source": mistake.source.name,
+            "depth": mistake.source.depth,
+            "operator": mistake.family,
+            "lines": [mistake.line],
+        }
         | kept
         | {"outcome": asdict(outcome)}
     )
@@ -69,6 +75,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=60)
+    parser.add_argument("--slips", action="store_true", help="of slips.py instead of mistakes.py")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--report", type=Path, nargs="+")
     parser.add_argument("--list", action="store_true", help="show what was not right")
@@ -87,7 +94,7 @@ def fresh(options, known: set[str]):
     """Runs what is still to be run, and yields its rows."""
     worker, left = Worker(), options.count - len(known)
     with options.out.open("a") as file:
-        for mistake in draw(options.seed):
+        for mistake in (draw_slips if options.slips else draw)(options.seed):
             if left <= 0:
                 break
             if mistake.text in known:

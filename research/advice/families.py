@@ -16,7 +16,9 @@ FAMILIES: dict[str, frozenset[str]] = {
         "again again-ahead flipped-early fresh fresh-read fresh-wait missed nobody-starts not-flipped "
         "parity stale wait-phase"
     ),
-    "slot": _ids("ahead-silent ahead-slots shifted misrouted other-issuer outside-array silent slot"),
+    "slot": _ids(
+        "load-apart ahead-silent ahead-slots shifted misrouted other-issuer outside-array silent slot"
+    ),
     "buffer": _ids("buffer"),
     "loop": _ids(
         "ahead ahead-arrives ahead-rounds ended ended-once endless endless-wait grid incomplete-output "
@@ -29,7 +31,18 @@ FAMILIES: dict[str, frozenset[str]] = {
     ),
     "signal": _ids("by-thread bytes-only early ended-once left-open partial silent"),
     "fence": _ids("copy-fence init-fence proxy-fence tcgen05-fence"),
-    "sync": _ids("early early-exit init-order no-group-sync no-sync not-free not-ready others-waited sync"),
+    "sync": _ids(
+        "early early-exit init-order left-over no-group-sync no-sync not-all-threads not-free not-ready "
+        "others-waited shared-id sync"
+    ),
+    # of slips.toml
+    "accumulate": _ids("accumulate"),
+    "epilogue": _ids("early incomplete-output not-free not-ready same-tile unset"),
+    "grid": _ids("endless ended ended-once grid incomplete-output outside same-tile useless-stores"),
+    "pair": _ids("both-multiply early-exit incomplete-output misrouted one-cta own-barrier pair same-tile"),
+    "roles": _ids("alloc issuers not-all-threads role-ended sync two-roles"),
+    "store": _ids("groups late not-free"),
+    "tile": _ids("grid incomplete-output outside same-row same-tile useless-loads useless-stores"),
 }
 # Repairs that somebody would try at once: as advice for another family they lead astray.
 SPECIFIC = ("count", "phase", "slot", "buffer", "loop", "bytes")

@@ -57,6 +57,7 @@ class Mistake:
     old: str
     new: str
     text: str  # of the whole file
+    what: str = ""  # the thought that went wrong (slips.py)
 
 
 def mistakes(source: Source) -> Iterator[Mistake]:

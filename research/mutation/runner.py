@@ -117,9 +117,9 @@ def examine(source: Source, text: str, known: dict, tell) -> Outcome:
             if number == 0:
                 return Outcome("refused", f"{type(error).__name__}: {error}"[:600])
             return Outcome("error", f"only this size is refused: {error}"[:600], _text(size))
-        if (source.name, size) not in known:
-            known[source.name, size] = _build(source, source.text(), size)
-        same &= _fingerprint(artifact) == _fingerprint(known[source.name, size])
+        if (source, size) not in known:
+            known[source, size] = _build(source, source.text(), size)
+        same &= _fingerprint(artifact) == _fingerprint(known[source, size])
         artifacts.append(artifact)
         outcome = None if same else _run_orders(source, artifact, size, ORDERS[number > 0])
         if outcome is not None:
@@ -138,7 +138,7 @@ def _same_steps(source: Source, artifacts: list, known: dict) -> bool:
 
     for artifact, size in zip(artifacts, source.sizes, strict=True):
         (kernel, expected), (mutant, found) = (
-            _noted(source, a, size) for a in (known[source.name, size], artifact)
+            _noted(source, a, size) for a in (known[source, size], artifact)
         )
         if expected != found or not at_least(kernel, mutant):
             return False

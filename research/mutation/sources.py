@@ -26,10 +26,13 @@ class Source:
     sizes: tuple[Size, ...]  # M, N, K; both orders at the first
     track: bool = False  # bfloat16 inputs and float32 output
     ctas: int = 0  # replaces SM_COUNT
+    depth: int = 0  # replaces PIPE_DEPTH
 
     def text(self) -> str:
         text = (SOLUTIONS / self.file).read_text()
-        return re.sub(r"^SM_COUNT = \d+", f"SM_COUNT = {self.ctas}", text, flags=re.M) if self.ctas else text
+        for name, value in (("SM_COUNT", self.ctas), ("    PIPE_DEPTH", self.depth)):
+            text = re.sub(rf"^{name} = \d+", f"{name} = {value}", text, flags=re.M) if value else text
+        return text
 
 
 def _step(number: int, *sizes: Size, ctas: int = 0) -> Source:

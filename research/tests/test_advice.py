@@ -10,6 +10,7 @@ import pytest
 import ptxsim
 from research.advice.families import FAMILIES, SPECIFIC, judged
 from research.advice.mistakes import RULES, draw, mistakes
+from research.advice.slips import SLIPS, draw_slips, slips
 from research.mutation.sources import SOURCES
 
 STEPS = [source for source in SOURCES if source.name.startswith("step")]
@@ -17,21 +18,35 @@ STEPS = [source for source in SOURCES if source.name.startswith("step")]
 
 def test_families_name_causes_of_the_catalogue():
     assert set().union(*FAMILIES.values()) <= set(ptxsim.CAUSES)
-    assert {rule.family for rule in RULES} == set(FAMILIES) >= set(SPECIFIC)
+    assert {rule.family for rule in (*RULES, *SLIPS)} == set(FAMILIES) >= set(SPECIFIC)
 
 
 def test_every_rule_makes_mistakes_that_are_python():
     made = [mistake for source in STEPS for mistake in mistakes(source)]
     for mistake in made[::7]:
         ast.parse(mistake.text)
-    assert {m.family for m in made} == set(FAMILIES)
+    assert {m.family for m in made} == {rule.family for rule in RULES}
     assert all(m.text != m.source.text() and m.old != m.new for m in made)
 
 
-def test_a_seed_draws_the_same_mistakes_once_each():
-    one, other = ([m.text for m in itertools.islice(draw(5), 40)] for _ in range(2))
+def test_every_slip_has_a_place_and_is_python():
+    made = [mistake for source in STEPS for mistake in slips(source)]
+    for mistake in made[::5]:
+        ast.parse(mistake.text)
+    assert {m.what for m in made} == {slip.what for slip in SLIPS} and len(SLIPS) >= 90
+    assert all(m.text != m.source.text() and m.old != m.new for m in made)
+
+
+@pytest.mark.parametrize("drawn", [draw, draw_slips])
+def test_a_seed_draws_the_same_mistakes_once_each(drawn):
+    one, other = ([m.text for m in itertools.islice(drawn(5), 40)] for _ in range(2))
     assert one == other and len(set(one)) == 40
-    assert one != [m.text for m in itertools.islice(draw(6), 40)]
+    assert one != [m.text for m in itertools.islice(drawn(6), 40)]
+
+
+def test_a_round_of_slips_has_each_once():
+    drawn = [m.what for m in itertools.islice(draw_slips(7), len(SLIPS))]
+    assert len(set(drawn)) == len(SLIPS)
 
 
 @pytest.mark.parametrize(

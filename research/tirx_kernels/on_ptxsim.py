@@ -114,6 +114,7 @@ class Simulator:
             fill="nan" if fill else "zero",
             byte_offset=base - host,
             dtype=np.dtype("uint8" if per else kind),
+            packed=per or 1,
             name=name,
         )
 

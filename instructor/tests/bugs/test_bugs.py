@@ -12,6 +12,7 @@ import issue
 import memory
 import phases
 import pytest
+import slips
 import variants
 import waits
 import wording
@@ -20,7 +21,7 @@ from corpus import Bug, bug_source, build_bug, matches, run_bug, wrong_result
 SCREEN = 30  # lines
 GROUPS = [
     value
-    for module in (barriers, phases, memory, issue, waits, fences, variants, causes, wording)
+    for module in (barriers, phases, memory, issue, waits, fences, variants, causes, slips, wording)
     for value in vars(module).values()
     if isinstance(value, tuple) and value and isinstance(value[0], Bug)
 ]

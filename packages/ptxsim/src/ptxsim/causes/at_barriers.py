@@ -147,6 +147,12 @@ AT_BARRIERS = (
         "{buffer} that differs",
     ),
     Cause(
+        "load-apart",
+        170,
+        "all loads of one stage report to the barrier of that stage: look at the one that this load names",
+        text="the load reports to {name}, and the one issued with it{line} to {other}, which was waited for",
+    ),
+    Cause(
         "wait-late",
         170,
         "the wait stands in front of the first use of what it waits for: move it up",

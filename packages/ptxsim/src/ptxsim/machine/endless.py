@@ -27,12 +27,12 @@ POLLS = ("mbarrier.test_wait", "mbarrier.try_wait", "atom")
 class Rounds:
     """Looks for states that come again, and for loops that copy the same tiles over and over."""
 
-    def __init__(self, cluster, most: int | None, start: int = START):
+    def __init__(self, cluster, most: int | None):
         self.most, self.first = most or MOST_INSTRUCTIONS, cluster.executed()
         self.copied: set = set()  # (kind, tensor, coordinates) of copies
         self.known_copies = 0  # copies since one of a new tile inside its tensor
         self.left: int | None = None  # state in which the cluster was last put aside
-        self.watch(start)
+        self.watch(START)
 
     def watch(self, start: int) -> None:
         """Looks at states from `start` turns on."""
@@ -89,7 +89,11 @@ class Rounds:
 
     def given_up(self, cluster) -> bool:
         """Whether the cluster did more than any kernel that ends."""
-        return self.same_tiles() or cluster.executed() - self.first > self.most
+        return self.same_tiles() or self.spent(cluster)
+
+    def spent(self, cluster) -> bool:
+        """Whether the cluster has used up its instructions."""
+        return cluster.executed() - self.first > self.most
 
     def rows(self) -> dict[int, tuple[int, int]]:
         """Warp -> first and last row at which it stood lately."""
@@ -149,7 +153,9 @@ def report(cluster, rounds: Rounds, proven: bool) -> Finding:
             f"the cluster (max_instructions={rounds.most}). The run was given up"
         )
     hint = cluster.reporter.hints.hint(CAUSES["endless"])
-    where, evidence = _where(cluster, rounds.rows()), {"cause": "endless"}
+    where, evidence = _where(cluster, rounds.rows()), dict[str, object](cause="endless")
+    if not proven and rounds.spent(cluster):
+        evidence |= {"budget": rounds.most}
     return Finding("deadlock", "error" if proven or shut else "incomplete", message, hint, where, evidence)
 
 

@@ -12,11 +12,10 @@ import numpy as np
 from ptxsim.isa.address_map import SPACES
 from ptxsim.machine.checked_access import checked_view
 from ptxsim.machine.im2col_map import Im2colMap
-from ptxsim.machine.tensor_map import TensorMap
+from ptxsim.machine.tensor_map import MAP_BYTES, TensorMap
 from ptxsim.units.registry import unit
 from ptxsim.units.warp import require_aligned
 
-MAP_BYTES = 128
 MARK = 0x70616D74  # tells a map from other bytes
 RECORD = np.dtype(
     [
@@ -51,6 +50,7 @@ _TYPES = (
     "f4",
     "f4",
 )  # fmt: skip  PTX ISA table of .elemtype; the types after these are below a byte
+_PAIRS = 13  # .b4x16: 4-bit elements, two a byte
 _SWIZZLES = (0, 32, 64, 128)
 
 
@@ -60,12 +60,18 @@ def encoded(tmap: TensorMap, address: int) -> bytes:
     rank = tmap.rank
     mark = 0 if isinstance(tmap, Im2colMap) else MARK  # what a copy of one says is not modelled
     record["mark"], record["global_address"], record["rank"] = mark, address + tmap.byte_offset, rank - 1
-    record["global_dim"][:rank] = [d & 0xFFFF_FFFF for d in tmap.dims]
+    record["global_dim"][:rank] = [d & 0xFFFF_FFFF for d in _counted(tmap.dims, tmap.packed)]
     record["global_stride"][: rank - 1] = tmap.strides
-    record["box_dim"][:rank], record["element_stride"][:rank] = tmap.box, tmap.element_strides
-    record["elemtype"] = _type_number(tmap.dtype)
+    record["box_dim"][:rank] = _counted(tmap.box, tmap.packed)
+    record["element_stride"][:rank] = tmap.element_strides
+    record["elemtype"] = _PAIRS if tmap.packed == 2 else _type_number(tmap.dtype)
     record["swizzle_mode"], record["fill_mode"] = _SWIZZLES.index(tmap.swizzle), tmap.fill == "nan"
     return record.tobytes().ljust(MAP_BYTES, b"\0")
+
+
+def _counted(extents: tuple[int, ...], packed: int) -> tuple[int, ...]:
+    """Extents in elements, of which so many are in what the innermost extent counts."""
+    return (extents[0] * packed, *extents[1:])
 
 
 def _type_number(dtype: np.dtype) -> int:
@@ -90,28 +96,27 @@ def decoded(data: np.ndarray, memory) -> TensorMap | None:
     record = np.frombuffer(data.tobytes()[: RECORD.itemsize], RECORD)[0]
     if record["mark"] != MARK:
         return None
-    if (
-        record["elemtype"] >= len(_TYPES)
-        or record["swizzle_mode"] >= len(_SWIZZLES)
-        or record["interleave_layout"]
-    ):
+    if record["elemtype"] > _PAIRS or record["swizzle_mode"] >= len(_SWIZZLES) or record["interleave_layout"]:
         raise ValueError(
-            "TensorMap: sub-byte elements, 96 B swizzles and interleaved layouts are not modelled"
+            "TensorMap: padded 4- and 6-bit elements, 96 B swizzles and interleaved layouts are not modelled"
         )
     rank, address = int(record["rank"]) + 1, int(record["global_address"])
     segment = memory.find(address)
     if segment is None or rank > 5:
         raise ValueError(f"TensorMap: rank {rank}, global address {memory.describe(address)}")
+    packed = 2 if record["elemtype"] == _PAIRS else 1
+    (inner, *dims), (wide, *box) = record["global_dim"][:rank].tolist(), record["box_dim"][:rank].tolist()
     made = TensorMap(
         memory.arrays[segment],
-        box=tuple(record["box_dim"][:rank]),
+        box=(wide // packed, *box),
         swizzle=_SWIZZLES[record["swizzle_mode"]],
-        dims=tuple(record["global_dim"][:rank]),
+        dims=(inner // packed, *dims),
         strides=tuple(record["global_stride"][: rank - 1]),
         element_strides=tuple(int(e) for e in record["element_stride"][:rank]),
         fill="nan" if record["fill_mode"] else "zero",
         byte_offset=address - memory.rows[segment][0],
-        dtype=np.dtype(_TYPES[record["elemtype"]]),
+        dtype=np.dtype("u1" if packed == 2 else _TYPES[record["elemtype"]]),
+        packed=packed,
     )
     made.segment, made.name = segment, memory.names[segment]
     return made
@@ -135,6 +140,8 @@ def find_map(cluster, split, address: int) -> TensorMap | None:
     if made is None:
         hint = _FIX if "legal" in why else _PASS
         cluster.reporter.add("descriptor", "error", f"address {address:#x} {why}", hint, split, kills=True)
+    elif launch.memory.logged(address):
+        made.at = address
     return made
 
 

@@ -86,7 +86,14 @@ def _tensor(
         message = f"{len(coordinates)} coordinates for a tensor map of rank {tmap.rank}"
         cluster.reporter.add("descriptor", "error", message, "", split)
         return None, ()
-    return tmap, tuple([(c + (1 << 31) & 0xFFFF_FFFF) - (1 << 31) for c in coordinates])
+    start = tuple([(c + (1 << 31) & 0xFFFF_FFFF) - (1 << 31) for c in coordinates])
+    if tmap.packed == 1:
+        return tmap, start
+    try:
+        return tmap, tmap.place(start)
+    except ValueError as error:
+        cluster.reporter.add("misaligned", "error", str(error), "start copies at even coordinates", split)
+        return None, ()
 
 
 _ALIGNMENT = {0: 128, 32: 128, 64: 512, 128: 1024}  # by swizzle

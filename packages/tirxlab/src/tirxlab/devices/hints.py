@@ -119,6 +119,7 @@ OF_CAUSES = {
     "ahead-slots": _SLOT,
     "shifted": _SLOT,
     "buffer": "copies and MMA use the stage of the barrier as the index of every buffer: look at this one's",
+    "load-apart": "all loads of a stage name the barrier of that stage: look at the mbar of this one",
     "ahead-silent": _SLOT,
     "other-issuer": (
         "each MMA warp commits to its own slot: the consumer's number, in the commit and in the wait"

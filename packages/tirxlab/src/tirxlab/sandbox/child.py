@@ -142,7 +142,7 @@ class Lowering:
         except SystemExit:
             return refused("raised", "the code calls sys.exit()")
         except MemoryError:
-            return refused("raised", "the code asks for more memory than it may use")
+            return refused("limit", "the code asks for more memory than it may use")
 
     def lower(self, step: int, size: list[int], arch: str, sm_count: int | None = None) -> tuple[dict, bytes]:
         from tirxlab.steps import StepError, UntouchedStep, builder
@@ -157,6 +157,8 @@ class Lowering:
             return {"ok": True}, draft(kernel, arch).to_bytes()
         except BuildError as error:
             return refused("build", str(error))
+        except MemoryError:
+            raise
         except Exception as error:
             misfit = type(error) is ValueError  # what a builder raises for a shape that does not fit
             return refused("misfit" if misfit else "raised", self.describe(error))

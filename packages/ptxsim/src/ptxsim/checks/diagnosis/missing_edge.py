@@ -6,10 +6,11 @@ from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.repairs import LATE, PHASE, only_repair
-from ptxsim.checks.diagnosis.rivals import loaded_in_order, other_buffer
+from ptxsim.checks.diagnosis.rivals import loaded_apart, loaded_in_order, other_buffer
 from ptxsim.checks.diagnosis.running_ahead import room_for_all
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge, no_barrier, others_waited, passed_at_once
 from ptxsim.checks.race.access import Access
+from ptxsim.checks.race.barrier_record import MOST
 from ptxsim.checks.race.conflict import Pair
 from ptxsim.checks.race.shadow_order import (
     NO_FENCE_READ,
@@ -215,11 +216,26 @@ def _other_slot(races, pair: Pair, forward: list) -> Edge | None:
     for place in (p for p in forward if p in own):
         name = races.reporter.shared_array(place[1])
         others = [p for p, known in array.items() if known == name and p not in forward and p[0] == place[0]]
-        if others and place not in array:
-            names = {"name": barrier_of(races, place), "other": barrier_of(races, others[0])}
-            rest = other_buffer(races, pair, place, others[0])
+        other = _newest(races, pair, place) or (others[0] if others and place not in array else None)
+        if other is not None:
+            names = {"name": barrier_of(races, place), "other": barrier_of(races, other)}
+            beside = loaded_apart(races, pair.issued[0], other)
+            if beside is not None:
+                return edge("load-apart", line=line_text(races, beside), **names)
+            rest = other_buffer(races, pair, place, other)
             return edge("buffer", buffer=pair.buffer, rest=rest, **names) if rest else edge("slot", **names)
     return _other_commits(races, pair, array)
+
+
+def _newest(races, pair: Pair, place: tuple[int, int]) -> tuple[int, int] | None:
+    """The other element of an array of barriers that who issued the second one waited for right before it."""
+    op = pair.issued[1]
+    if op is None or op.kind not in ("mma", "store") or not 0 <= op.at < MOST:
+        return None
+    other = races.record.newest_wait(races.clocks.warp_of(op.thread), op.at)
+    array_of = races.reporter.shared_array
+    alike = other not in (None, place) and array_of(other[1]) == array_of(place[1])
+    return other if alike and other[0] == place[0] else None
 
 
 def _other_place(races, pair: Pair, forward: list) -> Edge | None:

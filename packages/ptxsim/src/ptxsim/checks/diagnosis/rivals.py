@@ -3,10 +3,12 @@
 `shifted`: with the indices of one side moved by d, would signals and waits of a ring of barriers meet?
 `other_buffer`: waiting for the other barrier of the ring would mend this access; would it undo one that is in
 order now? Then it is not the barrier's index that is wrong, but the buffer's.
+`loaded_apart`: does a load issued together with this one report to the barrier that was waited for?
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from ptxsim.checks.barrier_history import BarrierHistory, history_of, orders_of
@@ -99,6 +101,20 @@ def other_buffer(races, pair: Pair, signalled: tuple[int, int], awaited: tuple[i
     pairs = [p for p in races.history.pairs.values() if "bytes" in (p.first.kind, p.second.kind)]
     in_order = filled - {p.buffer for p in pairs}
     return " and ".join(sorted(in_order)) if pair.buffer in filled else ""
+
+
+def loaded_apart(races, load: Issued | None, awaited: tuple[int, int]) -> int | None:
+    """The row of another load, issued together with this one, that reports to `awaited`; None where they
+    agree: then it is no load's barrier that is wrong.
+    """
+    if load is None or load.kind != "load" or not 0 <= load.at < len(races.clocks.steps):
+        return None
+    warp, steps = races.clocks.warp_of(load.thread), races.clocks.steps
+    before = (s for s in reversed(steps[: load.at]) if s.warp == warp)
+    behind = (s for s in steps[load.at :] if s.warp == warp)
+    beside = [s for way in (before, behind) for s in itertools.takewhile(lambda s: s.kind == "load", way)]
+    rows = (s.row for s in beside if s.places == (awaited,) != steps[load.at].places)
+    return next(rows, None)
 
 
 def loaded_in_order(races, pair: Pair, op: Issued) -> str:

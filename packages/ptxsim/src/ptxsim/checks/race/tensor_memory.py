@@ -6,7 +6,7 @@ from collections import deque
 
 import numpy as np
 
-from ptxsim.checks.lifecycle.early_register_reads import used_before_handed_over
+from ptxsim.checks.lifecycle.early_register_reads import overtaking_stores, used_before_handed_over
 from ptxsim.checks.race.async_work import Issued
 from ptxsim.checks.race.clock_rows import most
 from ptxsim.checks.race.shadow_tmem import TmemShadow, enter, rectangle, touch_cells
@@ -30,6 +30,7 @@ class TensorMemoryAccesses(Observer):
         self.shadow = TmemShadow(cluster.ctas)
         self.pending: dict[tuple, deque] = {}
         self.latest: dict[tuple, Issued] = {}
+        self.learned: dict[int, dict[int, Issued]] = {}  # warp -> row -> its last load that a use ends
         self.open_results: dict[tuple, list] = {}
         self.is_mma = np.zeros(1, np.int8)  # per queue - threads: of completed MMAs? [0]: does one act now?
 
@@ -97,6 +98,8 @@ class TensorMemoryAccesses(Observer):
             self.clocks.agents(split),
         )  # .sync: all lanes have come here
         before, usable = most(clocks.clock, agents), most(clocks.tcgen05_clock, agents)
+        if write:
+            self._overtake(cluster.program, split, before)
         at = len(clocks.steps)
         op = Issued(kind, split.row, int(agents[0]), before, _NOTHING, usable, at=at)
         op.queue = clocks.column(kind, split.warp)
@@ -105,8 +108,15 @@ class TensorMemoryAccesses(Observer):
         op.epoch = queue.count
         if kind == "ld" and used_before_handed_over(cluster.program, split.row):
             clocks.learn(agents, op.queue, op.epoch)  # as far as chips go; the text wants wait::ld
+            self.learned.setdefault(split.warp, {})[split.row] = op
         self.pending.setdefault((kind, split.warp), deque()).append(op)
         self.latest[kind, split.warp] = op
+
+    def _overtake(self, program, split, before: np.ndarray) -> None:
+        """A store that comes before the first use of a load of its warp is not ordered behind that load."""
+        for row, load in self.learned.get(split.warp, {}).items():
+            if split.row in overtaking_stores(program, row):
+                before[load.queue] = min(before[load.queue], load.epoch - 1)
 
     def tmem_access(self, cluster, split, cells: TmemCells, write: bool) -> None:
         op = self.pending["st" if write else "ld", split.warp].popleft()

@@ -1,0 +1,101 @@
+"""Slips of a student of the ten steps that one exchanged name or number does not make: slips.toml.
+
+A slip is one thought gone wrong: some edits of a builder's text, the first at one of its places
+(`everywhere`: at all of them), the others at all of theirs. A seed chooses step, depth of the ring and place.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from research.advice.mistakes import Mistake
+from research.mutation.sources import SOURCES, Source
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+TABLE = Path(__file__).with_suffix(".toml")
+DEPTHS = (2, 3, 4)
+PIPELINED = 5  # the first step with a ring
+_BLOCK = re.compile(r"def hgemm_v\d+\(.*?(?=\ndef |\Z)", re.S)
+
+
+@dataclass(frozen=True)
+class Slip:
+    """`edits` are (pattern, what replaces it); "a <-> b" exchanges two names in what the pattern finds."""
+
+    family: str
+    what: str
+    edits: list[list[str]]
+    everywhere: bool = False
+
+
+SLIPS = [Slip(**entry) for entry in tomllib.loads(TABLE.read_text())["slip"]]
+
+
+def edited(match: re.Match, new: str) -> str:
+    one, arrow, other = new.partition(" <-> ")
+    if not arrow:
+        return match.expand(new)
+    both = {one: other, other: one}
+    return re.sub(rf"(?<!\w)(?:{re.escape(one)}|{re.escape(other)})(?!\w)", lambda m: both[m[0]], match[0])
+
+
+def slips(source: Source) -> Iterator[Mistake]:
+    """Every slip at every place of the source's builder."""
+    text = source.text()
+    start = text.index(f"def {source.builder}(")
+    body = _BLOCK.match(text, start)[0]
+    for slip in SLIPS:
+        (pattern, new), *others = slip.edits
+        places = list(re.finditer(pattern, body))
+        if not all(re.search(p, body) for p, _ in others):
+            continue
+        for place in places[:1] if slip.everywhere else places:
+            made = _everywhere(body, pattern, new) if slip.everywhere else _there(body, place, new)
+            for p, other in others:
+                made = _everywhere(made, p, other)
+            if made != body:
+                yield _mistake(source, slip, text, made, start, len(body))
+
+
+def _there(body: str, place: re.Match, new: str) -> str:
+    return body[: place.start()] + edited(place, new) + body[place.end() :]
+
+
+def _everywhere(body: str, pattern: str, new: str) -> str:
+    return re.sub(pattern, lambda match: edited(match, new), body)
+
+
+def _mistake(source: Source, slip: Slip, text: str, made: str, start: int, length: int) -> Mistake:
+    """Its line is the first that differs."""
+    whole = text[:start] + made + text[start + length :]
+    old, now = text.split("\n"), whole.split("\n")
+    line = next(n for n, (a, b) in enumerate(zip(old, now, strict=False)) if a != b)
+    return Mistake(source, slip.family, line + 1, old[line].strip(), now[line].strip(), whole, slip.what)
+
+
+def draw_slips(seed: int) -> Iterator[Mistake]:
+    """Slips without end to speak of, each once: those of the list in turn, at some step, depth, place."""
+    pools: dict[str, list[Mistake]] = {}
+    for source in SOURCES:
+        number = int(source.name.removeprefix("step ")) if source.name.startswith("step ") else 0
+        depths = DEPTHS if number >= PIPELINED else (0,)
+        for depth in depths if number else ():
+            for mistake in slips(replace(source, depth=depth)):
+                pools.setdefault(mistake.what, []).append(mistake)
+    rng = random.Random(seed)
+    for pool in pools.values():
+        rng.shuffle(pool)
+    while any(pools.values()):
+        names = sorted(name for name, pool in pools.items() if pool)
+        rng.shuffle(names)
+        for name in names:
+            yield pools[name].pop()
