@@ -62,9 +62,9 @@ def command(
         results.append(launched(module, name, values, options | shape))
         wrong += [_difference(values, n, spec, rtol, atol) for n, spec in expected.items()]
         module.reset()
-    for number, path in saved.items():
-        with open(path, "wb") as file:  # np.save would add .npy to a name without it
-            np.save(file, data_of(values, number))
+    for number, target in saved.items():
+        with open(target, "wb") as sink:  # np.save would add .npy to a name without it
+            np.save(sink, data_of(values, number))
     if trace is not None:
         from ptxsim.trace.export import chrome
 

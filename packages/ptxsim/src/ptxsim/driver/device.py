@@ -19,7 +19,7 @@ from ptxsim.machine.global_memory import shared_layout
 from ptxsim.report.findings import Finding
 
 # CUresult
-OK, OUT_OF_MEMORY, INVALID_VALUE, INVALID_CONFIGURATION, NO_IMAGE, INVALID_PTX = 0, 2, 1, 9, 209, 218
+OK, OUT_OF_MEMORY, INVALID_CONFIGURATION, NO_IMAGE, INVALID_PTX = 0, 2, 9, 209, 218
 NOT_FOUND, ASSERT, UNSUPPORTED = 500, 710, 801
 _CODES = {  # kind of a finding that a chip reports -> code; the others it does not notice
     "out-of-bounds": 700, "misaligned": 716, "descriptor": 715, "deadlock": 702, "illegal": 719,

@@ -65,5 +65,5 @@ def _hash(memory: Arrays) -> bytes:
     digest = hashlib.blake2b()
     for address in sorted(memory):
         digest.update(f"{address} {memory[address].size} ".encode())
-        digest.update(memory[address])
+        digest.update(memory[address].data)
     return digest.digest()

@@ -13,7 +13,7 @@ from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
 from ptxsim.checks.diagnosis.exchanged_copies import exchanged_copies
-from ptxsim.checks.diagnosis.number_agreement import role
+from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.diagnosis.repairs import late_wait
 from ptxsim.checks.diagnosis.rivals import shifted
 from ptxsim.checks.diagnosis.running_ahead import again_too_early
@@ -193,7 +193,7 @@ class Oddities(Observer):
         bringers = self._arrays_of(cluster, "tcgen05" if tmem else "cp")
         for at, history in history_of(cluster).items():
             waits = history.waits.get(warp)
-            brings = self.reporter.shared_name(at[1]).split("[")[0] in bringers
+            brings = self.reporter.shared_array(at[1]) in bringers
             if waits is not None and waits.fresh is not None and brings:
                 line = f" ({self._line(cluster, waits.fresh)})"
                 cause = CAUSES["fresh-read"]
@@ -212,7 +212,7 @@ class Oddities(Observer):
         """Arrays of barriers that commits ("tcgen05") or copies ("cp") signal, by the program's text."""
         rows = signal_rows(cluster.launch)
         offsets = {o for row, found in rows.items() if cluster.program.instrs[row].op == op for o in found}
-        return {self.reporter.shared_name(offset).split("[")[0] for offset in offsets}
+        return {self.reporter.shared_array(offset) for offset in offsets}
 
     def _overruns(self, cluster) -> dict[int, tuple[str, int, tuple]]:
         """Line -> (array, size, place): it uses all of a barrier array, and the barrier after it."""
@@ -255,15 +255,15 @@ class Oddities(Observer):
         )
 
     def _partial(self, cluster, cta: int, meeting: Meeting) -> tuple[str, int]:
-        """`only warp 0 executes this bar.sync 0`, where it also comes to the one that the others are at."""
+        """`only warp 0 comes to this bar.sync 0`, where it also comes to the one that the others are at."""
         one, two = meeting.mixed
         few, many = sorted((one, two), key=lambda row: len(meeting.warps[row]))
         if not meeting.warps[few] < meeting.warps[many]:
             return "", few
         who = role(cluster, cta, dict.fromkeys(meeting.warps[few], 0xFFFF_FFFF))
         return (
-            f"only {who} executes this bar.sync 0: it meets the one at {self._line(cluster, many)}, "
-            f"where the others are",
+            f"only {who} {agree(who, 'comes')} to this bar.sync 0: it meets the one at "
+            f"{self._line(cluster, many)}, where the others are",
             few,
         )
 
