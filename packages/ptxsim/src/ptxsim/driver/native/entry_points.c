@@ -50,7 +50,10 @@ API Err cudaGetDriverEntryPointByVersion(const char *name, void **function, unsi
 API Err cuGetExportTable(const void **table, const void *id) {
   (void)id;
   *table = NULL;
-  complain("a CUDA runtime inside the program could not be replaced: link it with -cudart shared, or do "
-           "not strip the program");
+  Dl_info its;
+  const char *file = dladdr(__builtin_return_address(0), &its) && its.dli_fname ? its.dli_fname : "the program";
+  const char *name = strrchr(file, '/') ? strrchr(file, '/') + 1 : file;
+  complain("%s holds a CUDA runtime that could not be replaced: link it with -cudart shared, or do not strip "
+           "it. A library of machine code only, such as cuBLAS, cannot run here", name);
   return NOT_FOUND;
 }
