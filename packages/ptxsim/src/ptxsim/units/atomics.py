@@ -11,6 +11,8 @@ import numpy as np
 from ptxsim.isa.address_map import GLOBAL_BASE
 from ptxsim.isa.number_formats import canonical_nans
 from ptxsim.machine.checked_access import checked_view
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Split
 from ptxsim.units.registry import unit
 
 _OPERATIONS = {
@@ -25,7 +27,7 @@ _OPERATIONS = {
     "inc": lambda old, b, c: old * 0 if old >= b else old + old.dtype.type(1),
     "dec": lambda old, b, c: b if old == 0 or old > b else old - old.dtype.type(1),
 }
-_TYPES = {
+_TYPES: dict[str, tuple[Any, int]] = {
     "b16": (np.uint16, 1),
     "b32": (np.uint32, 1),
     "b64": (np.uint64, 1),
@@ -105,7 +107,7 @@ def _update(instr, returns: bool):
     vector = next((_VECTORS[m] for m in instr.mods if m in _VECTORS), 1)
     space = next((m for m in ("shared::cluster", "shared::cta", "shared", "global") if m in mods), "generic")
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         targets, arg, *sources = args if returns else (None, *args)
         items = sources[0] if isinstance(sources[0], tuple) else (sources[0],)
         third = cluster.read(split, sources[1]) if operation == "cas" else None

@@ -7,6 +7,8 @@ from __future__ import annotations
 import numpy as np
 
 from ptxsim.isa.number_formats import canonical_nans
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Split
 from ptxsim.units.registry import unit
 from ptxsim.units.tcgen05_ld_st import COUNTS, cells, defer, shape_of, target, vector
 from ptxsim.units.warp import require_aligned
@@ -32,7 +34,7 @@ _BOX = "tcgen05.ld.red .sync.aligned"
 def load_reduced(instr):
     shape, count = shape_of(instr)
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
         targets, slots, value, address, *rest = args
         form = cells, shape, count, cluster.scalar(split, rest[0]) if rest else 0

@@ -9,6 +9,8 @@ from ptxsim.events.observer import Observer
 from ptxsim.events.records import Fence
 from ptxsim.isa.address_map import GLOBAL_BASE
 from ptxsim.jit import bytecode
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Split
 
 
 class ThreadAccesses(Observer):
@@ -19,12 +21,12 @@ class ThreadAccesses(Observer):
         self.flags: dict[int, set[int]] = {}  # global place -> clusters that released through it
         self.synchronises = bool(self.history.strong.any())
 
-    def start(self, cluster) -> None:
+    def start(self, cluster: Cluster) -> None:
         self.clocks = self.races.clocks
         self.released = ReleasedPlaces(self.clocks)
         self.flags_seen: dict[int, set[int]] = {}  # agent -> clusters whose flags it saw, without acquire
 
-    def accesses(self, cluster, log: np.ndarray) -> None:
+    def accesses(self, cluster: Cluster, log: np.ndarray) -> None:
         """Strong accesses synchronise: they cut the log into pieces."""
         if not self.synchronises:
             self.history.log(log, self.clocks.clock)
@@ -57,7 +59,7 @@ class ThreadAccesses(Observer):
         if how.writes:  # atom: who takes the last ticket has seen all others: chips then read what they wrote
             others[seen] = np.where(others[seen], others[seen], 2)
 
-    def fence(self, cluster, split, fence: Fence) -> None:
+    def fence(self, cluster: Cluster, split: Split, fence: Fence) -> None:
         if not fence.threads:
             return
         agents = self.clocks.agents(split)
