@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ptxsim.jit import bytecode
+
+if TYPE_CHECKING:
+    from ptxsim.machine.cluster import Cluster
 
 # what the handler of a unit instruction returns, besides None (done, go on)
 BLOCK = "block"  # run me again when woken
@@ -34,7 +37,7 @@ class Lanes:
     """What can be said of lanes of a warp at an instruction; a subclass has the fields."""
 
     __slots__ = ()
-    cluster: Any
+    cluster: Cluster
     warp: int
     cta: int
     issued: dict[int, int] | None
@@ -71,7 +74,7 @@ class Lanes:
 
 
 class _Location(NamedTuple):
-    cluster: object
+    cluster: Cluster
     warp: int  # in the cluster
     cta: int  # rank of its CTA
     issued: dict[int, int] | None  # see Split
@@ -93,7 +96,7 @@ class Split(Lanes):
 
     __slots__ = ("cluster", "index", "warp", "cta", "issued", "mask", "row")
 
-    def __init__(self, cluster, index: int):
+    def __init__(self, cluster: Cluster, index: int):
         self.cluster, self.index = cluster, index
         self.warp = index // 32
         self.issued: dict[int, int] | None = None
