@@ -142,29 +142,37 @@ def target(cluster: Cluster, split: Split, address: int, form: tuple, what: str)
 def load(instr):
     shape, count = shape_of(instr)
     packed = "pack::16b" in instr.mods
-    cells_of = _packed_cells if packed else cells
+    form = _packed_cells if packed else cells, shape, count
 
     def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
-        targets, slots, address, *rest = args
-        form = cells_of, shape, count, cluster.scalar(split, rest[0]) if rest else 0
-        place = target(cluster, split, cluster.address(split, address), form, "tcgen05.ld")
-        if place is None:
-            return
-        memory, where = cluster.tmem[split.cta].cells, split.at()
+        targets, slots, *operands = args
 
-        def finish():
-            cluster.bus.tmem_access(cluster, where, place, False)
-            values = memory[place.index]
-            if packed:
-                values = (values[0] & 0xFFFF) | (values[1] << 16)
+        def fill(values: np.ndarray) -> None:
+            values = (values[0] & 0xFFFF) | (values[1] << 16) if packed else values
             cluster.registers[split.warp, slots] = values
-            for source, copy in () if cluster.engine.eager else cluster.program.copies.get(where.row, ()):
-                cluster.registers[split.warp, copy] = cluster.registers[split.warp, source]
 
-        defer(cluster, split, place, targets, finish)
+        load_later(cluster, split, form, operands, targets, fill)
 
     return run
+
+
+def load_later(cluster: Cluster, split: Split, form: tuple, operands: list, targets: tuple, fill) -> None:
+    """A load of what [address]{, column} names: fill(values) puts it into its target registers in the end."""
+    address, *rest = operands
+    given = *form, cluster.scalar(split, rest[0]) if rest else 0
+    place = target(cluster, split, cluster.address(split, address), given, "tcgen05.ld")
+    if place is None:
+        return
+    memory, where = cluster.tmem[split.cta].cells, split.at()
+
+    def finish() -> None:
+        cluster.bus.tmem_access(cluster, where, place, False)
+        fill(memory[place.index])
+        for source, copy in () if cluster.engine.eager else cluster.program.copies.get(where.row, ()):
+            cluster.registers[where.warp, copy] = cluster.registers[where.warp, source]
+
+    defer(cluster, split, place, targets, finish)
 
 
 def vector(operand) -> tuple[tuple[int, ...], np.ndarray]:
