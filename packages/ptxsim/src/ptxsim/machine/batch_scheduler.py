@@ -7,11 +7,6 @@ observers too.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ptxsim.machine.cluster import Cluster
-
 import numpy as np
 
 from ptxsim.jit import bytecode
@@ -23,7 +18,7 @@ POLL_WORK = 2000  # main loop instructions that one of them takes as long as
 class BatchScheduler:
     """The batch of one cluster: its arrays, as the main loop sees them."""
 
-    def __init__(self, cluster: Cluster):
+    def __init__(self, cluster):
         self.cluster = cluster
         self.members = np.zeros((2, cluster.warps * 32), np.int64)  # BATCH_LIST, BATCH_STATE
         self.issued = np.zeros((bytecode.ISSUE_ROOM, bytecode.ISSUE_COLUMNS), np.uint64)

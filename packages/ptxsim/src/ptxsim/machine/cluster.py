@@ -119,7 +119,7 @@ class Cluster:
         self.apart: set[int] = set()  # warps whose lanes went on apart
         self.watchdog = Watchdog(self, self.launch.max_instructions)
         self.effects = 0  # changes that could let a polling split go on
-        self.timeouts = 0  # effects + 1 at the last standstill in which a try_wait gave up
+        self.timeouts = False
         self.stuck = False
         self.bus.start(self)
 

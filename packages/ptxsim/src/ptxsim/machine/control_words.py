@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ptxsim.machine.cluster import Cluster
-
 from ptxsim.jit import bytecode
 
 
-def describe(cluster: Cluster) -> None:
+def describe(cluster) -> None:
     """Fills in cluster.control once; the arrays stay where they are. Global memory is told later."""
     program = cluster.program
     arrays = {

@@ -8,11 +8,6 @@ What loops is named by the smallest loop of the program that holds the places wh
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ptxsim.machine.cluster import Cluster
-
 import zlib
 
 import numpy as np
@@ -32,7 +27,7 @@ POLLS = ("mbarrier.test_wait", "mbarrier.try_wait", "atom")
 class Rounds:
     """Looks for states that come again, and for loops that copy the same tiles over and over."""
 
-    def __init__(self, cluster: Cluster, most: int | None):
+    def __init__(self, cluster, most: int | None):
         self.most, self.first = most or MOST_INSTRUCTIONS, cluster.executed()
         self.copied: set = set()  # (kind, tensor, coordinates) of copies
         self.known_copies = 0  # copies since one of a new tile inside its tensor
@@ -50,7 +45,7 @@ class Rounds:
         self.memory: int | None = None
         self.stood: set[tuple[int, int]] = set()  # (warp, row) of the latest turns
 
-    def came_back(self, cluster: Cluster, g: int) -> bool:
+    def came_back(self, cluster, g: int) -> bool:
         """After a turn of split g: whether the cluster goes round."""
         self.turns += 1
         if self.turns & (self.turns - 1) == 0:
@@ -74,7 +69,7 @@ class Rounds:
         self.again = self.again + 1 if self.memory == before else 1
         return self.again >= (AGAIN_AT_RANDOM if cluster.engine.random else AGAIN)
 
-    def same_as_left(self, cluster: Cluster) -> bool:
+    def same_as_left(self, cluster) -> bool:
         """Whether the cluster is put aside just as it was the last time."""
         before, self.left = self.left, hash((state_of(cluster), memory_of(cluster)))
         return self.left == before
@@ -92,11 +87,11 @@ class Rounds:
         """Whether copies brought nothing new for far longer than a loop over tiles makes them."""
         return self.known_copies > 1024 + 64 * len(self.copied)
 
-    def given_up(self, cluster: Cluster) -> bool:
+    def given_up(self, cluster) -> bool:
         """Whether the cluster did more than any kernel that ends."""
         return self.same_tiles() or self.spent(cluster)
 
-    def spent(self, cluster: Cluster) -> bool:
+    def spent(self, cluster) -> bool:
         """Whether the cluster has used up its instructions."""
         return cluster.executed() - self.first > self.most
 
@@ -108,7 +103,7 @@ class Rounds:
         return {warp: (rows[0], rows[-1]) for warp, rows in found.items()}
 
 
-def state_of(cluster: Cluster) -> tuple:
+def state_of(cluster) -> tuple:
     """What the threads of a cluster hold. Of counted phases only the parity can be read."""
     arrays = [cluster.registers, cluster.predicates, cluster.group_table, cluster.shared, cluster.local]
     arrays += [array for tmem in cluster.tmem for array in (tmem.owner, tmem.cells)]
@@ -118,7 +113,7 @@ def state_of(cluster: Cluster) -> tuple:
     return tuple(array.tobytes() for array in arrays), tuple(barriers), tuple(arrived), tuple(pending)
 
 
-def memory_of(cluster: Cluster) -> int:
+def memory_of(cluster) -> int:
     """A number for what global memory holds."""
     found = 0
     for array in cluster.launch.memory.arrays:
@@ -126,7 +121,7 @@ def memory_of(cluster: Cluster) -> int:
     return found
 
 
-def polls(cluster: Cluster, rounds: Rounds) -> bool:
+def polls(cluster, rounds: Rounds) -> bool:
     """Whether a loop in which warps stand reads what others write: a barrier, an atomic, a strong load."""
     program = cluster.program
     for span in rounds.rows().values():
@@ -137,7 +132,7 @@ def polls(cluster: Cluster, rounds: Rounds) -> bool:
     return False
 
 
-def report(cluster: Cluster, rounds: Rounds, proven: bool) -> Finding:
+def report(cluster, rounds: Rounds, proven: bool) -> Finding:
     """The finding: which warps go round in which loop. Not proven: the run was only given up, unless the
     program's text has no way out of that loop.
     """
@@ -164,7 +159,7 @@ def report(cluster: Cluster, rounds: Rounds, proven: bool) -> Finding:
     return Finding("deadlock", "error" if proven or shut else "incomplete", message, hint, where, evidence)
 
 
-def _loops(cluster: Cluster, rows: dict[int, tuple[int, int]]) -> tuple[str, str]:
+def _loops(cluster, rows: dict[int, tuple[int, int]]) -> tuple[str, str]:
     """(`warps 0, 4`, `the loop at lines 12 .. 30`)."""
     program, reporter = cluster.program, cluster.reporter
     heads = [loop_around(program, *span) for span in rows.values()] or [(0, len(program.code) - 1)]
@@ -178,7 +173,7 @@ def _loops(cluster: Cluster, rows: dict[int, tuple[int, int]]) -> tuple[str, str
     return names, f"the loop at {begin}" + (f" to {end.rpartition(':')[2]}" if end != begin else "")
 
 
-def _waiting(cluster: Cluster, first: int, last: int) -> set[int]:
+def _waiting(cluster, first: int, last: int) -> set[int]:
     """Warps that wait between two rows."""
     return {g // 32 for g in cluster.waits if first <= cluster.splits[g].row <= last}
 
@@ -213,7 +208,7 @@ def loop_without_end(program, row: int) -> tuple[int, int] | None:
     return None
 
 
-def _where(cluster: Cluster, rows: dict[int, tuple[int, int]]) -> dict:
+def _where(cluster, rows: dict[int, tuple[int, int]]) -> dict:
     """The place of the first warp that goes round: the first row of its loop that has a line of its own."""
     if not rows:
         return {}

@@ -6,12 +6,6 @@ watchdog asks for both where nothing else moves. Instructions for the whole warp
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ptxsim.machine.cluster import Cluster
-    from ptxsim.machine.split import Split
-
 from ptxsim.jit import bytecode
 from ptxsim.machine.split import BLOCK, Wait
 
@@ -19,7 +13,7 @@ PATIENCE = 64  # turns that an instruction for the whole warp waits for lanes th
 MOST_UNITS = 4096  # unit instructions in a row after which others get a turn
 
 
-def time_out(cluster: Cluster) -> bool:
+def time_out(cluster) -> bool:
     """try_wait may give up after a time limit (PTX ISA 9.7.13.15.16): let it, once per standstill."""
     if cluster.timeouts == cluster.effects + 1:
         return False
@@ -34,7 +28,7 @@ def time_out(cluster: Cluster) -> bool:
     return bool(polls)
 
 
-def release(cluster: Cluster) -> bool:
+def release(cluster) -> bool:
     """Lanes that wait at a meeting point for lanes that poll go on without them; False if there are none."""
     freed = False
     for g in list(cluster.queue):
@@ -46,7 +40,7 @@ def release(cluster: Cluster) -> bool:
     return freed
 
 
-def _go_on(cluster: Cluster, w: int, group: int) -> bool:
+def _go_on(cluster, w: int, group: int) -> bool:
     rows = range(w * 32, w * 32 + 32)
     free = next((k for k in rows if cluster.split_table[k, bytecode.SP_STATE] == bytecode.FREE), None)
     if free is None:
@@ -66,7 +60,7 @@ def _go_on(cluster: Cluster, w: int, group: int) -> bool:
     return True
 
 
-def gather(cluster: Cluster, split: Split):
+def gather(cluster, split):
     """Before an instruction for the whole warp, lanes that went on apart wait and become one split again.
 
     None: there is nothing to do. BLOCK: the split sleeps, or shall run again with more lanes.
@@ -87,7 +81,7 @@ def gather(cluster: Cluster, split: Split):
     return BLOCK
 
 
-def become_one(cluster: Cluster, split: Split, key: tuple) -> bool:
+def become_one(cluster, split, key: tuple) -> bool:
     """Lanes of a warp that meet at one bar.warp.sync go on together (9.7.13.2); True where they just did.
 
     A compiler may lead them there from several sides, with no other place at which they would meet.
@@ -104,12 +98,12 @@ def become_one(cluster: Cluster, split: Split, key: tuple) -> bool:
     return True
 
 
-def _same_branch(cluster: Cluster, g: int, others: list[int]) -> bool:
+def _same_branch(cluster, g: int, others: list[int]) -> bool:
     groups = cluster.split_table[[g, *others], bytecode.SP_GROUP]
     return bool((groups == groups[0]).all())
 
 
-def _absorb(cluster: Cluster, g: int, others: list[int], key: tuple, lanes: int) -> None:
+def _absorb(cluster, g: int, others: list[int], key: tuple, lanes: int) -> None:
     """Split g, which runs again, takes the lanes of others that wait for `key`."""
     for k in others:
         del cluster.waits[k]
@@ -119,7 +113,7 @@ def _absorb(cluster: Cluster, g: int, others: list[int], key: tuple, lanes: int)
     cluster.queue.append(g)
 
 
-def held_back(cluster: Cluster, split: Split) -> bool:
+def held_back(cluster, split) -> bool:
     """Whether an instruction for the whole warp waits for lanes that are apart, or still on their way."""
     g = split.index
     if not cluster.program.whole_warp[split.row]:

@@ -6,12 +6,6 @@ operations that wait until nothing else can move: so the others come first. grid
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ptxsim.machine.cluster import Cluster
-    from ptxsim.machine.split import Split
-
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
@@ -66,7 +60,7 @@ class LateOperations:
         self.held: deque[int] = deque()  # splits that stand at one
         self.left: set[Operation] = set(self.order.operations) if self.order else set()
 
-    def takes(self, cluster: Cluster, split: Split) -> bool:
+    def takes(self, cluster, split) -> bool:
         """Whether the split stays at its instruction until `release`."""
         if not is_operation(split.instr):
             return False
@@ -79,7 +73,7 @@ class LateOperations:
         self.order.seen[operation] = split.row
         return False
 
-    def release(self, cluster: Cluster) -> bool:
+    def release(self, cluster) -> bool:
         """Nothing else can move: the operation that has waited longest comes. False if there is none."""
         if not self.on or not self.held:
             return False

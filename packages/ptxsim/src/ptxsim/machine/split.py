@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ptxsim.jit import bytecode
-
-if TYPE_CHECKING:
-    from ptxsim.machine.cluster import Cluster
 
 # what the handler of a unit instruction returns, besides None (done, go on)
 BLOCK = "block"  # run me again when woken
@@ -37,7 +34,7 @@ class Lanes:
     """What can be said of lanes of a warp at an instruction; a subclass has the fields."""
 
     __slots__ = ()
-    cluster: Cluster
+    cluster: Any
     warp: int
     cta: int
     issued: dict[int, int] | None
@@ -74,7 +71,7 @@ class Lanes:
 
 
 class _Location(NamedTuple):
-    cluster: Cluster
+    cluster: object
     warp: int  # in the cluster
     cta: int  # rank of its CTA
     issued: dict[int, int] | None  # see Split
@@ -96,7 +93,7 @@ class Split(Lanes):
 
     __slots__ = ("cluster", "index", "warp", "cta", "issued", "mask", "row")
 
-    def __init__(self, cluster: Cluster, index: int):
+    def __init__(self, cluster, index: int):
         self.cluster, self.index = cluster, index
         self.warp = index // 32
         self.issued: dict[int, int] | None = None
