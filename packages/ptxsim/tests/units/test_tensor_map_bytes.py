@@ -1,4 +1,4 @@
-"""Tensor maps of 4-bit elements, two a byte (.b4x16, CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B), and their 128 bytes."""
+"""Tensor maps of 4-bit elements, two a byte (.b4x16, type 16U4_ALIGN8B of CUDA), and a map's 128 bytes."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ RECORD = np.dtype(
         ("global_dim", "<u4", 5),
         ("global_stride", "<u8", 4),
     ]
-)  # strides last: a kernel that sets extents and strides may copy 64 bytes only, as chips need no more of a map
+)  # strides last: a kernel that sets extents and strides may copy 64 bytes only, which is enough for a chip
 _ORDINAL = {"box_dim", "global_dim", "global_stride", "element_stride"}
 _FIELDS = {name for name in RECORD.names or () if name != "mark"}
 _TYPES = (
