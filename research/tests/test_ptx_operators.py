@@ -10,7 +10,7 @@ import pytest
 
 import ptxsim
 from research.mutation.on_ptx import Subject, summary
-from research.mutation.ptx_operators import OPERATORS, mutants
+from research.mutation.ptx_operators import LATE, OPERATORS, mutants
 from research.tirx_kernels.recorded import Recorded, save
 
 CHANGES = [  # operator, statement, what stands there instead
@@ -49,6 +49,26 @@ CHANGES = [  # operator, statement, what stands there instead
         "mbarrier.arrive.expect_tx.shared.b64 _, [%r1], 4096;",
         "mbarrier.arrive.expect_tx.shared.b64 _, [%r1], 2048;",
     ),
+    (
+        "half the bytes",
+        "mbarrier.arrive.expect_tx.shared.b64 _, [%r1], %r2;",
+        "{ .reg .b32 other; shr.u32 other, %r2, 1; mbarrier.arrive.expect_tx.shared.b64 _, [%r1], other; }",
+    ),
+    (
+        "the next barrier",
+        "@%p1 mbarrier.arrive.shared.b64 _, [%r1+16];",
+        "@%p1 mbarrier.arrive.shared.b64 _, [%r1+24];",
+    ),
+    (
+        "bytes for the next barrier",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 16, [%r2];",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 16, [%r2+8];",
+    ),
+    (
+        "the next columns",
+        "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r2}, [%r1];",
+        "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r2}, [%r1+16];",
+    ),
     ("another barrier id", "bar.sync 3, 64;", "bar.sync 4, 64;"),
     ("one group more under way", "cp.async.wait_group 0;", "cp.async.wait_group 1;"),
     (
@@ -84,6 +104,20 @@ ret;
 def test_an_operator_changes_one_statement(operator, old, new):
     found = [m for m in mutants(f"// head\n{old}\n") if m.operator == operator]
     assert [(m.line, m.old, m.new) for m in found] == [(2, old, new)]
+
+
+FENCE, BARRIER = "fence.proxy.async.shared::cta;", "@%p1 mbarrier.arrive.shared.b64 _, [%r1];"
+
+
+@pytest.mark.parametrize("between", ["", "st.shared.u32 [%r2], 1;", "@%p2 mov.u32 %r3, 0;"])
+def test_a_fence_moves_behind_the_next_barrier(between):
+    (found,) = [m for m in mutants(f"{FENCE}\n{between}\n{BARRIER}\nret;") if m.operator == LATE]
+    assert found.text == f"{between}\n{BARRIER}\n{FENCE}\nret;"
+
+
+@pytest.mark.parametrize("between", ["$L1:", "@%p2 bra $L1;", "ret;"])
+def test_a_fence_that_no_barrier_always_follows_stays(between):
+    assert LATE not in {m.operator for m in mutants(f"{FENCE}\n{between}\n{BARRIER}")}
 
 
 def test_every_operator_is_tested():

@@ -2,12 +2,13 @@
 
 import json
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ptxsim.cli.app import main
-from ptxsim.cli.nvcc import rewritten
+from ptxsim.cli.nvcc import linked, rewritten
 from ptxsim.cli.specs import argument
 from ptxsim.driver.telling import short
 
@@ -180,6 +181,12 @@ KEPT = [  # nvcc's words, those that become of them
 @pytest.mark.parametrize("words, expected", KEPT)
 def test_nvcc_keeps_the_ptx(words, expected):
     assert rewritten(words) == [*expected, "-lineinfo"]
+
+
+def test_nvcc_links_the_stand_in_for_the_driver():
+    words = linked(["a.cu", "-lcuda", "-o", "a"])
+    assert words[:2] == ["a.cu", "-L"] and words[3:] == ["-l:libcuda.so.1", "-o", "a"]
+    assert (Path(words[2]) / "libcuda.so.1").exists() and linked(["a.cu"]) == ["a.cu"]
 
 
 @pytest.mark.parametrize(

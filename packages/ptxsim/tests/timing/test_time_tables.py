@@ -6,9 +6,9 @@ import pytest
 
 from ptxsim.timing.accesses import parted_rows
 from ptxsim.timing.chip import CHIPS, Chip, chip, table
-from ptxsim.timing.locality import Locality, kept, locality, survives
+from ptxsim.timing.locality import Locality, held, locality, survives
 from ptxsim.timing.occupancy import resident
-from ptxsim.timing.power import Work, settled_clock, watts
+from ptxsim.timing.power import PowerUse, settled_clock, watts
 
 NAMES = [f.name for f in fields(Chip) if f.default is MISSING][2:]
 H200 = chip("h200")
@@ -43,7 +43,7 @@ def test_few_constants_of_the_b200_are_fitted():
     assert 1 <= len(fitted) <= 6
 
 
-WORK = Work(2e12, 0.0, 1e9, 1e8, 0.0, 0.0)
+WORK = PowerUse(2e12, 0.0, 1e9, 1e8, 0.0, 0.0)
 
 
 def test_the_clock_falls_until_the_power_is_that_of_the_cap():
@@ -59,8 +59,8 @@ def test_light_work_keeps_its_clock():
 
 
 def test_what_fits_into_l2_is_kept_and_what_does_not_in_part():
-    assert kept(H200, H200.l2_bytes / 2) == 1.0
-    assert kept(H200, 4 * H200.l2_bytes) == 0.25
+    assert held(H200, H200.l2_bytes / 2) == 1.0
+    assert held(H200, 4 * H200.l2_bytes) == 0.25
 
 
 def test_arrays_that_stay_from_launch_to_launch_hit_and_rotated_ones_miss():

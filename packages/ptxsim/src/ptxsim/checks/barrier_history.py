@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, BulkCopy, Commit, PhaseWait
 from ptxsim.machine.launch_view import Launch
+from ptxsim.report.findings import Reporter
 
 Source = tuple[str, int, int]
 
@@ -176,33 +177,33 @@ def _next(order: dict[int, list], warp: int, place: tuple[int, int]) -> None:
         places.append(place)
 
 
-def never_waited(cluster, histories: dict, name_of) -> list[str]:
+def never_waited(cluster, histories: dict, reporter: Reporter) -> list[str]:
     """Names of the barrier arrays that are signalled, but that no thread has waited for, at any index.
 
-    Where there is none, those that are initialised, as nobody waits. name_of: window offset -> name.
+    Where there is none, those that are initialised, as nobody waits.
     """
     waiting = {w.detail["place"] for w in cluster.waits.values() if w.kind == "mbarrier"}
     signalled: dict = {}
     silent: dict = {}
     waited: set = set()
     for place, history in histories.items():
-        array = name_of(place[1]).partition("[")[0]
+        array = reporter.shared_array(place[1])
         if history.waits or place in waiting:
             waited.add(array)
         else:
-            (signalled if history.sources else silent).setdefault(array, name_of(place[1]))
+            (signalled if history.sources else silent).setdefault(array, reporter.shared_name(place[1]))
     found = [name for array, name in signalled.items() if array not in waited]
     return found or [name for array, name in silent.items() if array not in waited | set(signalled)]
 
 
-def waited_at(histories: dict, cluster, place: tuple[int, int], name_of) -> tuple[list, list]:
+def waited_at(histories: dict, cluster, place: tuple[int, int], reporter: Reporter) -> tuple[list, list]:
     """Of the array of a barrier: (places that no thread waits for, those that some thread does).
 
     Only barriers that somebody signals are among the first.
     """
     waiting = {w.detail["place"] for w in cluster.waits.values() if w.kind == "mbarrier"}
-    array = name_of(place[1]).partition("[")[0]
-    same = [p for p in histories if p[0] == place[0] and name_of(p[1]).partition("[")[0] == array]
+    array = reporter.shared_array(place[1])
+    same = [p for p in histories if p[0] == place[0] and reporter.shared_array(p[1]) == array]
     awaited = [p for p in same if histories[p].waits or p in waiting]
     return [p for p in same if p not in awaited and histories[p].sources], awaited
 

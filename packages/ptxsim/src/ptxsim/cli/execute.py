@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from ptxsim.cli.common import EXIT, Bad, order_of
+from ptxsim.cli.common import EXIT, Bad, check_output, order_of
 from ptxsim.driver.telling import Teller, announce_compilation, say, worst
 
 
@@ -47,6 +47,7 @@ def command(
     except BuildError as error:
         raise Bad(str(error)) from None
     wanted = order_of(order)
+    check_output(json_file)
     chip = chip if chip != "auto" else chip_for(Path(path))
     announce_compilation()
     from ptxsim.driver.device import Device, Options

@@ -107,7 +107,7 @@ class Teller:
 def line_of(record) -> str:
     """`ptxsim: #3 gemm<128> <<<16x16, 256>>> clean, 1.2 M warp instructions, 0.8 s`."""
     cluster = f", cluster {shape(record.cluster)}" if max(record.cluster) > 1 else ""
-    numbers, stats = "", record.stats
+    numbers, stats = f", as #{record.same_as}: same memory" if record.same_as else "", record.stats
     if stats:
         numbers = f", {amount(stats['warp_instructions'])} warp instructions, {stats['seconds']:.1f} s"
     launch = f"{short(record.kernel)} <<<{shape(record.grid)}, {shape(record.block)}>>>{cluster}"

@@ -125,6 +125,7 @@ class Tensor(Protocol):
     byte_offset: int  # of the first element
     swizzle: int
     segment: int  # of global memory
+    at: int  # where its map lies, if a kernel can write that; else 0
 
     @property
     def rank(self) -> int: ...

@@ -27,12 +27,12 @@ POLLS = ("mbarrier.test_wait", "mbarrier.try_wait", "atom")
 class Rounds:
     """Looks for states that come again, and for loops that copy the same tiles over and over."""
 
-    def __init__(self, cluster, most: int | None, start: int = START):
+    def __init__(self, cluster, most: int | None):
         self.most, self.first = most or MOST_INSTRUCTIONS, cluster.executed()
         self.copied: set = set()  # (kind, tensor, coordinates) of copies
         self.known_copies = 0  # copies since one of a new tile inside its tensor
         self.left: int | None = None  # state in which the cluster was last put aside
-        self.watch(start)
+        self.watch(START)
 
     def watch(self, start: int) -> None:
         """Looks at states from `start` turns on."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 SWIZZLES = (0, 32, 64, 128)
+MAP_BYTES = 128  # of a map (PTX ISA 5.5.8)
 
 
 @dataclass(eq=False)
@@ -37,6 +38,7 @@ class TensorMap:
     packed: int = 1
     segment: int = -1  # of global memory; set in the copy that a launch keeps
     name: str = ""
+    at: int = 0  # of the map itself, if a kernel can write it; set where a copy reads it there
 
     def __post_init__(self):
         if not isinstance(self.array, np.ndarray):

@@ -21,12 +21,12 @@ from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
 from ptxsim.report.findings import Reporter
 from ptxsim.timing.accesses import copied, global_sectors, parted_rows, scattered, shared_passes
-from ptxsim.timing.kept import kept
 from ptxsim.timing.listening import listens
 from ptxsim.timing.machine_code import Code
 from ptxsim.timing.neighbours import variable_parts
 from ptxsim.timing.sass_count import counts
-from ptxsim.timing.tape import Access, Copy, Run, Tape, Unit
+from ptxsim.timing.sass_guess import guess
+from ptxsim.timing.tape import MemoryAccess, Run, Tape, Transfer, Unit
 from ptxsim.trace.recorder import Recorder
 
 _PLAIN = (bytecode.JOIN, bytecode.BRA, bytecode.BRX, bytecode.EXIT)
@@ -68,7 +68,7 @@ def record(launch: Launch, index: int = 0, code: Code | None = None) -> Tape:
     recorder.tape.finished, recorder.tape.lanes = True, recorder.lanes()
     recorder.count_again()
     recorder.tape.patched = 32 * sum(size < 32 for size in recorder.patches.values())
-    recorder.tape.kept = counts(launch.program, code) if code else kept(launch.program)
+    recorder.tape.sass_counts = counts(launch.program, code) if code else guess(launch.program)
     recorder.tape.assembled = code is not None
     recorder.tape.parts = variable_parts(launch.program)
     return recorder.tape
@@ -146,19 +146,21 @@ class TapeRecorder(Recorder):
             return
         self.tape.warps[warp].append(self._access(row, log, warp))
 
-    def _access(self, row: int, log, warp: int) -> Access:
+    def _access(self, row: int, log, warp: int) -> MemoryAccess:
         place = log[:, bytecode.LOG_PLACE]
         size = (log[:, bytecode.LOG_SIZE] & bytecode.LOG_SIZE_MASK) >> 1
         write, total = bool(log[0, bytecode.LOG_SIZE] & 1), int(size.sum())
         if is_shared(place[:1])[0]:
             plain = write and self.tape.instrs[row].op not in ("atom", "red")
             passes, lanes = shared_passes(place, size), b"" if plain else (place - place[0]).tobytes()
-            return Access(row, True, write, total, passes, at=int(place[0]), lanes=lanes, width=int(size[0]))
+            return MemoryAccess(
+                row, True, write, total, passes, at=int(place[0]), lanes=lanes, width=int(size[0])
+            )
         sectors, lines = global_sectors(place, size)
         segment = self._array_at(int(place[0]))
         if write:
             self._written(segment, sectors, place, total)
-            return Access(row, False, True, total, len(sectors), segment, lines=len(lines))
+            return MemoryAccess(row, False, True, total, len(sectors), segment, lines=len(lines))
         known, since = self._known(lines, len(sectors), warp)
         new = len(sectors) - known
         fetched = PAIR * len({sector // 2 for sector in sectors}) * new // len(sectors)
@@ -167,7 +169,7 @@ class TapeRecorder(Recorder):
         if scattered(place):
             _count(self.tape.scattered, segment, 32 * new)
         banks = shared_passes(place, size)
-        return Access(row, False, False, total, len(sectors), segment, known, since, banks, fetched)
+        return MemoryAccess(row, False, False, total, len(sectors), segment, known, since, banks, fetched)
 
     def _array_at(self, place: int) -> int:
         """The number of the array in which an access that was made lies."""
@@ -207,7 +209,7 @@ class TapeRecorder(Recorder):
             first = warp // size * size
             together = sum(self.read[first : first + size])
             for step in steps:
-                if type(step) is Access and step.cached:
+                if type(step) is MemoryAccess and step.cached:
                     step.since = step.since * together // self.read[warp] // SINCE * SINCE
                     again = self.tape.again.setdefault(step.segment, {})
                     _count(again, step.since, 32 * step.cached)
@@ -232,7 +234,7 @@ class TapeRecorder(Recorder):
 
     def _same_instruction(self, last, row: int, log) -> bool:
         """Whether this lane is the next of the atomic on global memory that the warp did last."""
-        if type(last) is not Access or last.shared or not last.write or last.row != row or len(log) > 1:
+        if type(last) is not MemoryAccess or last.shared or not last.write or last.row != row or len(log) > 1:
             return False
         return int(self.lanes_before[-1, bytecode.LOG_THREAD]) < int(log[0, bytecode.LOG_THREAD])
 
@@ -263,7 +265,7 @@ class TapeRecorder(Recorder):
         narrow, parted = lines if 128 * lines > size else 0, 0
         if lines and not write and tensor.strides:
             parted = parted_rows(address, (tensor.box[0] * item, *tensor.box[1:]), tensor.strides)
-        self.tape.copies[number] = Copy(
+        self.tape.copies[number] = Transfer(
             write, size, segment, tuple(copy.ranks), address, True, narrow, parted=parted
         )
         traffic = self.tape.writes if write else self.tape.reads
@@ -279,7 +281,7 @@ class TapeRecorder(Recorder):
             _, lines = global_sectors(place, size)
             segment, first = self._array_at(int(place[0])), int(place[0])
             pieces, parted, passes = copied(place, _targets(reads, writes))
-            self.tape.copies[number] = Copy(
+            self.tape.copies[number] = Transfer(
                 False, 32 * pieces, segment, (split.cta,), first, False, len(lines), passes, 32 * parted
             )
             _count(self.tape.reads, segment, 32 * pieces)

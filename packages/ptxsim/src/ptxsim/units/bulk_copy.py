@@ -55,7 +55,7 @@ NOWHERE = Span(np.zeros(0, np.uint8), (1,), dims=(0,), dtype=_BYTE)  # copies th
 
 
 @dataclass(frozen=True)
-class Form:
+class BulkForm:
     """What the modifiers of a bulk copy say."""
 
     to_global: bool
@@ -65,14 +65,14 @@ class Form:
     kind: Any  # numpy type of its elements, or "bf16"
 
 
-def decode_form(instr) -> Form:
+def decode_form(instr) -> BulkForm:
     mods = instr.mods
     spaces = [m for m in mods if m == "global" or m in _SHARED]
     reduce = instr.op == "cp" and mods[0] == "reduce"
     operation = next((m for m in mods if m in _OPERATIONS), "")
     kind = _TYPES[mods[-1]] if reduce else np.uint8
     to_global, from_global = spaces[0] == "global", spaces[1] == "global"
-    return Form(to_global, from_global, "multicast::cluster" in mods, operation, kind)
+    return BulkForm(to_global, from_global, "multicast::cluster" in mods, operation, kind)
 
 
 _LOAD = f"cp.async.bulk .shared::cluster.global.{_TX}"
@@ -148,7 +148,7 @@ def _global(cluster, split, address: int, size: int) -> Span | None:
     return found
 
 
-def _to_shared(cluster, split, args, form: Form, size: int) -> None:
+def _to_shared(cluster, split, args, form: BulkForm, size: int) -> None:
     """Global or own shared memory to a CTA of the cluster; completes bytes on an mbarrier there."""
     source, target = cluster.address(split, args[1]), cluster.address(split, args[0])
     place = _inside(cluster, split, place_of(cluster, split, target, False), size)
@@ -192,7 +192,7 @@ def _source(cluster, token, copy: BulkCopy, far: Span) -> np.ndarray:
     return cluster.shared[copy.source.rank, copy.source.first : copy.source.last + 1].copy()
 
 
-def _to_global(cluster, split, args, form: Form, size: int) -> None:
+def _to_global(cluster, split, args, form: BulkForm, size: int) -> None:
     """Own shared memory to global memory; completes in the thread's bulk group."""
     target, source = cluster.address(split, args[0]), cluster.address(split, args[1])
     place = _inside(cluster, split, place_of(cluster, split, source, False), size)
@@ -221,7 +221,7 @@ def _to_global(cluster, split, args, form: Form, size: int) -> None:
     cluster.engine.submit(Work(None, read, "bulk copy (read)"))
 
 
-def reduced(old: np.ndarray, new: np.ndarray, form: Form) -> np.ndarray:
+def reduced(old: np.ndarray, new: np.ndarray, form: BulkForm) -> np.ndarray:
     """Bytes that a copy leaves: `new`, or its elements combined with the old ones."""
     if not form.operation:
         return new

@@ -23,7 +23,7 @@ from ptxsim.units.registry import refuse, unit
 
 
 @dataclass(eq=False)
-class Copy:
+class AsyncCopy:
     """The copies of one executed instruction, one per lane of `lanes`."""
 
     mask: int
@@ -42,7 +42,7 @@ class Copy:
 class State:
     """What a warp has under way."""
 
-    copies: list[Copy] = field(default_factory=list)  # not yet waited for by all their lanes
+    copies: list[AsyncCopy] = field(default_factory=list)  # not yet waited for by all their lanes
     waited: dict = field(default_factory=dict)  # mask -> token of the last copies that its lanes waited for
     committed: np.ndarray = field(default_factory=lambda: np.zeros(32, np.int64))  # groups closed, per lane
 
@@ -87,9 +87,11 @@ def copy(instr):
     return run
 
 
-def _copy(cluster, split, targets: np.ndarray, sources: np.ndarray, sizes: np.ndarray, size: int) -> Copy:
+def _copy(
+    cluster, split, targets: np.ndarray, sources: np.ndarray, sizes: np.ndarray, size: int
+) -> AsyncCopy:
     groups = state_of(cluster, split).committed[split.lanes]
-    return Copy(split.mask, split.lanes, groups, targets, sources, sizes, size)
+    return AsyncCopy(split.mask, split.lanes, groups, targets, sources, sizes, size)
 
 
 def _sizes(cluster, split, arg, full: np.ndarray) -> np.ndarray:
@@ -105,7 +107,7 @@ def _sizes(cluster, split, arg, full: np.ndarray) -> np.ndarray:
     return np.minimum(wanted, full)
 
 
-def _issue(cluster, split, op: Copy) -> None:
+def _issue(cluster, split, op: AsyncCopy) -> None:
     segment = _segment(cluster, split, op)
     if segment is None:
         return
@@ -128,7 +130,7 @@ def _issue(cluster, split, op: Copy) -> None:
         cluster.engine.submit(Work(("cp.async", split.warp), finish, "cp.async"))
 
 
-def _segment(cluster, split, op: Copy) -> tuple[np.ndarray, int] | None:
+def _segment(cluster, split, op: AsyncCopy) -> tuple[np.ndarray, int] | None:
     """(bytes, base address) that hold all sources; None, with a finding, if a copy is not legal.
 
     Lanes of one instruction that read different buffers are not modelled.
@@ -151,7 +153,7 @@ def _segment(cluster, split, op: Copy) -> tuple[np.ndarray, int] | None:
     return memory.arrays[found], base
 
 
-def _not_legal(cluster, split, op: Copy, at: int, code: int) -> None:
+def _not_legal(cluster, split, op: AsyncCopy, at: int, code: int) -> None:
     source, size = int(op.sources[at]), int(op.sizes[at])
     if code == FAULT_BOUNDS and cluster.launch.memory.find(source, size) is not None:
         message = "a cp.async whose lanes read several buffers is not modelled"
@@ -160,7 +162,7 @@ def _not_legal(cluster, split, op: Copy, at: int, code: int) -> None:
     cluster.reporter.fault(split.at(1 << int(op.lanes[at])), code, source, 1)
 
 
-def _logs(cluster, split, op: Copy) -> tuple[np.ndarray, np.ndarray]:
+def _logs(cluster, split, op: AsyncCopy) -> tuple[np.ndarray, np.ndarray]:
     """The reads and the writes of a copy as rows of `Observer.accesses`."""
     writes = log_own(cluster, split, op.lanes, op.targets, op.size)
     reads = writes.copy()
@@ -218,7 +220,7 @@ def _wait(cluster, split, allowed: int | None):
     return None
 
 
-def _covered(op: Copy, mask: int, limits: np.ndarray) -> int:
+def _covered(op: AsyncCopy, mask: int, limits: np.ndarray) -> int:
     """Lanes of `mask` whose copy in it is in a group older than their limit: groups belong to threads."""
     older = op.groups < limits[op.lanes]
     if older.all():

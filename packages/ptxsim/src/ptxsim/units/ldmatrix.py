@@ -26,7 +26,7 @@ _PACKED = {"b4x16_p64": 4, "b6x16_p32": 6}  # source format -> bits of an elemen
 
 
 @dataclass(frozen=True)
-class Form:
+class MatrixForm:
     """What the modifiers say."""
 
     shape: str  # "m8n8", "m16n16", "m8n16" or "m16n8"
@@ -45,12 +45,12 @@ class Form:
         return self.count * (2 if self.shape == "m16n16" else 1)
 
 
-def decode_form(instr) -> Form:
+def decode_form(instr) -> MatrixForm:
     """The form of an ldmatrix or stmatrix; PtxError for a wrong number of registers."""
     shape = next(m for m in instr.mods if m[0] == "m")
     count = next(_COUNTS[m] for m in instr.mods if m in _COUNTS)
     packed = next((_PACKED[m] for m in instr.mods if m in _PACKED), 0)
-    form = Form(shape, count, "trans" in instr.mods, 2 if "b16" in instr.mods else 1, packed)
+    form = MatrixForm(shape, count, "trans" in instr.mods, 2 if "b16" in instr.mods else 1, packed)
     vector = instr.operands[0 if instr.op == "ldmatrix" else 1]
     registers = len(vector.items) if hasattr(vector, "items") else 1
     if registers != form.registers:
@@ -59,7 +59,7 @@ def decode_form(instr) -> Form:
 
 
 @lru_cache(maxsize=32)
-def places(form: Form) -> np.ndarray:
+def places(form: MatrixForm) -> np.ndarray:
     """Where each element of the registers lies: int64[32, elements], counted in elements from row 0."""
     if form.shape == "m8n8":
         matrix, row, column = half_layout(form.count, form.transpose)

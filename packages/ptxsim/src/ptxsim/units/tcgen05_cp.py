@@ -37,7 +37,7 @@ SHAPES = {
 _BITS = {"b4x16_p64": (4, 2), "b6x16_p32": (6, 0)}  # source format -> bits of an element, shift in its byte
 
 
-class Copy(NamedTuple):
+class TmemCopy(NamedTuple):
     """One issued instruction."""
 
     form: tuple[str, str]
@@ -79,7 +79,7 @@ def copy(instr):
             message = f"tcgen05.cp issued by {len(split.lanes)} lanes: the tile is copied as many times"
             cluster.reporter.add("illegal", "error", message, "one elected thread issues it", split)
         for where in each_lane(split):
-            op = Copy(form, packed, group, descriptor, lane, column, where, footprint)
+            op = TmemCopy(form, packed, group, descriptor, lane, column, where, footprint)
             cluster.bus.tensor_issue(cluster, where, op)
             cluster.engine.submit(
                 Work(("tensor", where.thread), lambda op=op: _execute(cluster, op), "tcgen05.cp")
@@ -117,7 +117,7 @@ def _footprint(form: tuple[str, str], descriptor: int, lane: int, column: int, r
     return Footprint(ranks, reads, cells_written=tuple(cells))
 
 
-def _execute(cluster, op: Copy) -> None:
+def _execute(cluster, op: TmemCopy) -> None:
     lanes = target_lanes(op.form, op.lane)
     try:
         chunks = source_chunks(op.descriptor, op.form)
@@ -146,7 +146,7 @@ def _containers(rows: np.ndarray, bits: int, shift: int) -> np.ndarray:
     return (unpack_bits(groups[..., : 2 * bits], bits) << shift).reshape(len(rows), -1)
 
 
-def _problem(cluster, op: Copy, lanes: np.ndarray, chunks: np.ndarray) -> tuple[str, str, str] | None:
+def _problem(cluster, op: TmemCopy, lanes: np.ndarray, chunks: np.ndarray) -> tuple[str, str, str] | None:
     """(kind, message, hint) of what keeps a copy from being made."""
     first, last = int(chunks.min()) * 16, int(chunks.max()) * 16 + 15
     if first < SHARED_START or last >= cluster.launch.shared_end:

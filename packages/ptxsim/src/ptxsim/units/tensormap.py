@@ -12,11 +12,10 @@ import numpy as np
 from ptxsim.isa.address_map import SPACES
 from ptxsim.machine.checked_access import checked_view
 from ptxsim.machine.im2col_map import Im2colMap
-from ptxsim.machine.tensor_map import TensorMap
+from ptxsim.machine.tensor_map import MAP_BYTES, TensorMap
 from ptxsim.units.registry import unit
 from ptxsim.units.warp import require_aligned
 
-MAP_BYTES = 128
 MARK = 0x70616D74  # tells a map from other bytes
 RECORD = np.dtype(
     [
@@ -141,6 +140,8 @@ def find_map(cluster, split, address: int) -> TensorMap | None:
     if made is None:
         hint = _FIX if "legal" in why else _PASS
         cluster.reporter.add("descriptor", "error", f"address {address:#x} {why}", hint, split, kills=True)
+    elif launch.memory.logged(address):
+        made.at = address
     return made
 
 

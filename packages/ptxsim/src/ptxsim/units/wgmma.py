@@ -24,7 +24,7 @@ from ptxsim.units.matrix_operands import Chunks, operand_chunks, read_operand
 from ptxsim.units.mma import registers_of
 from ptxsim.units.registry import refuse, unit
 from ptxsim.units.warp import require_aligned, require_set
-from ptxsim.units.wgmma_form import BOXES, SETS, Form, decode_form
+from ptxsim.units.wgmma_form import BOXES, SETS, WgmmaForm, decode_form
 
 # ---- accumulators ----
 
@@ -45,11 +45,11 @@ class Accumulator:
 
 
 @dataclass(eq=False)
-class Part:
+class WgmmaPart:
     """One warp's share of an instruction."""
 
     where: Location
-    form: Form
+    form: WgmmaForm
     accumulator: Any  # Accumulator; None in a dry run
     group: int  # number of the warp's wgmma-group that it belongs to
     a: Any  # descriptor, or uint32 (4, 32) registers
@@ -62,7 +62,7 @@ class Part:
 class Operation:
     """One instruction of a warpgroup."""
 
-    parts: list[Part] = field(default_factory=list)
+    parts: list[WgmmaPart] = field(default_factory=list)
     done: bool = False
 
 
@@ -70,7 +70,7 @@ class Operation:
 class Warp:
     """What a warp has under way."""
 
-    parts: list[tuple[Part, Operation]] = field(default_factory=list)
+    parts: list[tuple[WgmmaPart, Operation]] = field(default_factory=list)
     accumulators: dict[int, Accumulator] = field(default_factory=dict)  # by serial
     committed: int = 0
     issued: int = 0
@@ -96,7 +96,7 @@ def _deliver(R, mark, values):
                 R[s, l] = values[register, l]
 
 
-def _open(cluster, split, warp: Warp, slots: list[int], form: Form, accumulate: bool) -> Accumulator:
+def _open(cluster, split, warp: Warp, slots: list[int], form: WgmmaForm, accumulate: bool) -> Accumulator:
     """The accumulator behind the registers of D: the pending one that they name, or a new one."""
     held = cluster.registers[split.warp, slots]
     first = int(held[0, split.leader])
@@ -158,16 +158,16 @@ def mma_async(instr):
         )
         b = _uniform(cluster, split, args[2])
         accumulator = _open(cluster, split, warp, slots, form, enabled)
-        part = Part(split.at(), form, accumulator, warp.committed, a, b, enabled)
+        part = WgmmaPart(split.at(), form, accumulator, warp.committed, a, b, enabled)
         part.token = cluster.bus.wgmma_issue(cluster, split, form.n, form.k)
         _join(cluster, split, warp, part)
 
     return run
 
 
-def _only_tell(cluster, split, warp: Warp, form: Form) -> None:
+def _only_tell(cluster, split, warp: Warp, form: WgmmaForm) -> None:
     """A warp's share in a dry run: observers hear of it, nothing is multiplied."""
-    part = Part(split.at(), form, None, warp.committed, None, 0, True)
+    part = WgmmaPart(split.at(), form, None, warp.committed, None, 0, True)
     part.token = cluster.bus.wgmma_issue(cluster, split, form.n, form.k)
     cluster.tensor_operations += split.warp % 4 == 0
     warp.parts.append((part, Operation([part], done=True)))
@@ -183,7 +183,7 @@ def _uniform(cluster, split, slot: int) -> int:
     return int(values[0])
 
 
-def _join(cluster, split, warp: Warp, part: Part) -> None:
+def _join(cluster, split, warp: Warp, part: WgmmaPart) -> None:
     """Adds a warp to the instruction of its warpgroup; the fourth one starts it."""
     number = split.warp % cluster.warps_per_cta // 4
     if 4 * number + 4 > cluster.warps_per_cta:
@@ -243,7 +243,7 @@ def added(values: np.ndarray, share: np.ndarray, accumulate: bool, kind: str, sa
         return registers_of(values + share if accumulate else share, kind, saturate)
 
 
-def _add(cluster, part: Part, share: np.ndarray) -> None:
+def _add(cluster, part: WgmmaPart, share: np.ndarray) -> None:
     """Adds a warp's share of the product to its accumulator; the last pending instruction gives it back."""
     target = part.accumulator
     raw = added(target.values, share, part.accumulate, part.form.d, part.form.saturate)
@@ -267,7 +267,7 @@ def _share(rank: int, a: Chunks | None, a_mn: bool, b: Chunks | None, number: in
     return SharedSpan.of(rank, np.unique(np.concatenate([r.ravel() for r in read]))) if read else None
 
 
-def _matrix_a(cluster, parts: list[Part]) -> tuple[np.ndarray, Chunks | None]:
+def _matrix_a(cluster, parts: list[WgmmaPart]) -> tuple[np.ndarray, Chunks | None]:
     """(float32 (64, K), chunks read or None) of A."""
     form = parts[0].form
     if not form.in_registers:
@@ -283,7 +283,7 @@ def _matrix_a(cluster, parts: list[Part]) -> tuple[np.ndarray, Chunks | None]:
 
 
 def _from_shared(
-    cluster, part: Part, bits: int, rows: int, kind: str, mn: bool
+    cluster, part: WgmmaPart, bits: int, rows: int, kind: str, mn: bool
 ) -> tuple[np.ndarray, Chunks | None]:
     """(float32 (rows, K), chunks of 16 bytes) of a matrix that a descriptor points at; zeros, None: none."""
     width, depth = DECODERS[kind].bytes, part.form.k
@@ -305,7 +305,7 @@ def _from_shared(
     return values, chunks
 
 
-def _report(cluster, part: Part, kind: str, message: str) -> None:
+def _report(cluster, part: WgmmaPart, kind: str, message: str) -> None:
     cluster.reporter.add(kind, "error", f"wgmma.mma_async: {message}", "", part.where)
 
 

@@ -66,7 +66,7 @@ def storage(which: str, shape: tuple[int, int, int], kind: str, by_column: bool)
 
 
 @dataclass(frozen=True)
-class Access:
+class FragmentAccess:
     """One wmma.load or wmma.store of a program."""
 
     form: Storage
@@ -75,7 +75,7 @@ class Access:
     name: str
 
     @classmethod
-    def of(cls, instr, which: str, store: bool) -> Access:
+    def of(cls, instr, which: str, store: bool) -> FragmentAccess:
         """PtxError for a wrong number of registers."""
         kind = next(m for m in instr.mods if m in ELEMENT_BITS)
         shape = sizes_of(instr)
@@ -213,7 +213,7 @@ _SETS: dict[str, Any] = {
     section="9.7.14.4.3",
 )
 def load(instr):
-    access = Access.of(instr, instr.mods[1], store=False)
+    access = FragmentAccess.of(instr, instr.mods[1], store=False)
     word, index = access.form.word, access.form.index
 
     def run(cluster, split, args):
@@ -232,7 +232,7 @@ def load(instr):
 
 @unit(*_result_boxes("wmma.store.d", "[p], r{, stride}"), **_SETS, section="9.7.14.4.4")
 def store(instr):
-    access = Access.of(instr, "c", store=True)
+    access = FragmentAccess.of(instr, "c", store=True)
     form = access.form
 
     def run(cluster, split, args):

@@ -193,7 +193,7 @@ class Oddities(Observer):
         bringers = self._arrays_of(cluster, "tcgen05" if tmem else "cp")
         for at, history in history_of(cluster).items():
             waits = history.waits.get(warp)
-            brings = self.reporter.shared_name(at[1]).split("[")[0] in bringers
+            brings = self.reporter.shared_array(at[1]) in bringers
             if waits is not None and waits.fresh is not None and brings:
                 line = f" ({self._line(cluster, waits.fresh)})"
                 cause = CAUSES["fresh-read"]
@@ -212,7 +212,7 @@ class Oddities(Observer):
         """Arrays of barriers that commits ("tcgen05") or copies ("cp") signal, by the program's text."""
         rows = signal_rows(cluster.launch)
         offsets = {o for row, found in rows.items() if cluster.program.instrs[row].op == op for o in found}
-        return {self.reporter.shared_name(offset).split("[")[0] for offset in offsets}
+        return {self.reporter.shared_array(offset) for offset in offsets}
 
     def _overruns(self, cluster) -> dict[int, tuple[str, int, tuple]]:
         """Line -> (array, size, place): it uses all of a barrier array, and the barrier after it."""

@@ -10,8 +10,8 @@ from ptxsim.checks.diagnosis.rivals import shifted
 
 def why(cluster, histories: dict, place: tuple[int, int], reporter) -> Reason:
     """The first that applies: barriers without a wait, waits that let a phase pass again, many issuers."""
-    history, name_of = histories[place], reporter.shared_name
-    ignored = never_waited(cluster, histories, name_of)
+    history = histories[place]
+    ignored = never_waited(cluster, histories, reporter)
     if ignored:
         return reason("ahead-unwaited", names=" or ".join(ignored))
     return (
@@ -32,7 +32,7 @@ def _slots(cluster, histories: dict, place: tuple[int, int], reporter) -> Reason
         if p[0] == place[0]:
             arrays.setdefault(reporter.shared_array(p[1]), p)
     for first in arrays.values():
-        missed, awaited = waited_at(histories, cluster, first, reporter.shared_name)
+        missed, awaited = waited_at(histories, cluster, first, reporter)
         passed = sum(w.count for p in awaited for w in histories[p].waits.values())
         if not missed or passed < len(missed) + len(awaited):  # it may still come to them
             continue
@@ -71,7 +71,7 @@ def _too_often(cluster, histories: dict, history: BarrierHistory, reporter) -> R
 
 def _unsignalled(cluster, histories: dict, place: tuple[int, int], reporter) -> Reason | None:
     """Elements of the barrier's own array that are waited for and that nobody signals."""
-    _, awaited = waited_at(histories, cluster, place, reporter.shared_name)
+    _, awaited = waited_at(histories, cluster, place, reporter)
     silent = [reporter.shared_name(p[1]) for p in awaited if not histories[p].sources]
     row = next((row for how, _, row in histories[place].sources if how != "load"), None)
     if not silent or row is None or histories[place].seen < 0:
@@ -168,7 +168,7 @@ def again_too_early(cluster, place: tuple[int, int], reporter) -> Reason | None:
     if not room_for_all(cluster, place):
         return None
     lanes = arriving(history)
-    ignored = never_waited(cluster, history_of(cluster), reporter.shared_name)
+    ignored = never_waited(cluster, history_of(cluster), reporter)
     if ignored:
         return reason("ahead-unwaited", names=" or ".join(ignored))
     who = role(cluster, min(lanes) // cluster.warps_per_cta, lanes)

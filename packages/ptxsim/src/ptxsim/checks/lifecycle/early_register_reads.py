@@ -1,4 +1,5 @@
-"""Registers of a tcgen05.ld or wgmma that are read before its wait (PTX ISA 9.7.16.8.1, 9.7.15.7.3).
+"""Registers that tcgen05.ld or wgmma still work on: results that are read before its wait, and registers of
+a wgmma's A that are written before it (PTX ISA 9.7.16.8.1, 9.7.15.7.3).
 
 Found in the text, reported when the instruction runs. A plain `mov` is no use: ptxas makes such copies one
 register. Of a tcgen05.ld this is `review`, whether its wait comes late or never: a true dependence through a
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections import deque
+from collections.abc import Callable
 
 from ptxsim.checks.static_flow import next_rows, targets
 from ptxsim.events.observer import Observer
@@ -19,6 +21,7 @@ from ptxsim.machine.launch_view import Launch
 
 _LD_HINT = "tcgen05.wait.ld comes between tcgen05.ld and the first use of its registers"
 _WGMMA_HINT = "wgmma.commit_group, then wgmma.wait_group, come between wgmma and the first use of its result"
+_A_HINT = "wgmma.commit_group, then wgmma.wait_group, come between wgmma and the next write of A's registers"
 _MANY = 8  # groups in flight, hardware aside; no wait_group has a larger number
 
 
@@ -32,7 +35,13 @@ class LoadedRegisters(Observer):
             self._report(cluster, split, "review", "tcgen05.ld", "tcgen05.wait::ld", _LD_HINT)
 
     def wgmma_issue(self, cluster, split, columns: int, depth: int) -> None:
-        self._report(cluster, split, "error", "wgmma", "a wgmma.wait_group that covers it", _WGMMA_HINT)
+        wait = "a wgmma.wait_group that covers it"
+        self._report(cluster, split, "error", "wgmma", wait, _WGMMA_HINT)
+        row = early_writes(cluster.program).get(split.row)
+        if row is not None:
+            line = self.reporter.line_text(cluster.program.instrs[row])
+            message = f"a register of A of this wgmma is written ({line}) before {wait}"
+            self.reporter.add("async-pending", "error", message, _A_HINT, split, key="early-write")
 
     def _report(self, cluster, split, severity: str, what: str, wait: str, hint: str) -> None:
         row = self.early.get(split.row)
@@ -49,17 +58,34 @@ def early_uses(program) -> dict[int, int]:
     for row, instr in enumerate(program.instrs):
         if instr is None or (instr.op, instr.mods[:1]) not in _SOURCES:
             continue
-        use = _first_use(program, row, frozenset(targets(instr)))
+        use = _first(program, row, frozenset(targets(instr)), _read)
         if use is not None:
             found[row] = use
+    return found
+
+
+@functools.lru_cache(maxsize=16)
+def early_writes(program) -> dict[int, int]:
+    """Row of a wgmma that has A in registers -> first row found that writes one of them without a wait."""
+    found = {}
+    for row, instr in enumerate(program.instrs):
+        if instr is None or (instr.op, instr.mods[:1]) != ("wgmma", ("mma_async",)):
+            continue
+        if isinstance(instr.operands[1], Vec):
+            write = _first(program, row, frozenset(_names([instr.operands[1]])), _written)
+            if write is not None:
+                found[row] = write
     return found
 
 
 _SOURCES = {("tcgen05", ("ld",)), ("wgmma", ("mma_async",))}
 
 
-def _first_use(program, start: int, names: frozenset) -> int | None:
-    """Follows all ways from an instruction to its wait: pending registers, and groups committed since."""
+def _first(program, start: int, names: frozenset, meets: Callable) -> int | None:
+    """Follows all ways from an instruction to its wait: pending registers, and groups committed since.
+
+    meets(instr, pending): what is pending behind an instruction; None: that is the first one.
+    """
     arriving = {row: (names, 0) for row in next_rows(program, start)}
     todo = deque(arriving)
     loads = program.instrs[start].op == "tcgen05"
@@ -70,17 +96,27 @@ def _first_use(program, start: int, names: frozenset) -> int | None:
             if _is_wait(instr, loads, commits):
                 continue
             commits = min(commits + (instr.op == "wgmma" and instr.mods[0] == "commit_group"), _MANY)
-            read, written = pending & _reads(instr), frozenset(targets(instr))
-            copies = instr.op == "mov" and instr.pred is None and isinstance(instr.operands[1], Reg)
-            if read and not copies:
+            pending = meets(instr, pending)
+            if pending is None:
                 return row
-            pending = pending | written if read else pending - written if instr.pred is None else pending
         for after in next_rows(program, row) if pending else ():
             known, fewest = arriving.get(after, (frozenset(), _MANY + 1))
             if not pending <= known or commits < fewest:
                 arriving[after] = known | pending, min(commits, fewest)
                 todo.append(after)
     return None
+
+
+def _read(instr: Instr, pending: frozenset) -> frozenset | None:
+    read, written = pending & _reads(instr), frozenset(targets(instr))
+    copies = instr.op == "mov" and instr.pred is None and isinstance(instr.operands[1], Reg)
+    if read and not copies:
+        return None
+    return pending | written if read else pending - written if instr.pred is None else pending
+
+
+def _written(instr: Instr, pending: frozenset) -> frozenset | None:
+    return None if pending & frozenset(targets(instr)) else pending
 
 
 @functools.lru_cache(maxsize=512)

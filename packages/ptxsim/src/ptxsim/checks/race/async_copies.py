@@ -37,6 +37,8 @@ class BulkCopies(Observer):
             op.epoch = bulk_groups(cluster, split.thread).committed + 1
         if copy.reduces:
             op.flags |= STRONG
+        if copy.tensor.at:
+            op.map_clock = self._with_own_warp(op)
         for place in copy.barriers:
             self.races.barrier_init.used(split, 1 << split.leader, place, "TMA load")
         return op
@@ -51,6 +53,7 @@ class BulkCopies(Observer):
             self._arrives_on(cluster, token, copy.barriers[0])
         else:
             self._acts_as("source", token)
+            self._read_map(token, copy)
         self._touch(copy.source, False, token)
 
     def copy_write(self, cluster, token: Issued, copy: BulkCopy) -> None:
@@ -58,6 +61,7 @@ class BulkCopies(Observer):
             self._arrives_on(cluster, token, place)
             self._touch(target, True, token)
             if target is copy.targets[0]:
+                self._read_map(token, copy)
                 self.history.box(copy.tensor, copy.start, False, token)
         if copy.kind == "store":
             self._acts_as("result", token)
@@ -73,6 +77,21 @@ class BulkCopies(Observer):
         """The agent of a store is this queue of its thread."""
         token.queue = self.clocks.column(kind, token.thread)
         self.transfers.remember(token)
+
+    def _with_own_warp(self, op: Issued) -> np.ndarray:
+        """What the issuer knew, and all that its warp did: tensormap.cp_fenceproxy is of the whole warp."""
+        warp = self.clocks.warp_of(op.thread)
+        lanes = np.arange(self.clocks.first_agent(warp), self.clocks.first_agent(warp + 1))
+        clock = np.zeros(self.clocks.clock.shape[1], np.int32)
+        clock[: len(op.clock)] = op.clock
+        clock[lanes] = self.clocks.clock[lanes, lanes]
+        clock[op.thread] = op.clock[op.thread]
+        return clock
+
+    def _read_map(self, op: Issued, copy: BulkCopy) -> None:
+        """A copy reads its tensor map too, until it has read its source (PTX ISA 9.7.9.25.4)."""
+        if copy.tensor.at:
+            self.history.map_of(copy.tensor, op.of_map())
 
     def _touch(self, span: SharedSpan, write: bool, op: Issued) -> None:
         known = self.known.get(span)

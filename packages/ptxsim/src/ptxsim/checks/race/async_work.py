@@ -7,7 +7,7 @@ completion: through the mbarrier it reports to, a commit, or a wait for its grou
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,12 +34,18 @@ class Issued:
     copy: BulkCopy | None = None
     stores: int = 0  # of threads of the cluster, when it was issued
     at: int = -1  # steps on barriers so far, when it was issued; -1: not noted
+    map_clock: np.ndarray | None = None  # what its read of a tensor map in global memory comes after
 
     @classmethod
     def of(cls, kind: str, split, clocks: VectorClocks) -> Issued:
         """Work that the leader of a split issues now."""
         thread = clocks.agent_of(split.thread)
         return cls(kind, split.row, thread, *clocks.snapshot(thread), at=len(clocks.steps))
+
+    def of_map(self) -> Issued:
+        """Its read of a tensor map, which asks for no fence of the async proxy."""
+        assert self.map_clock is not None
+        return replace(self, clock=self.map_clock, flags=0)
 
     def stamp(self) -> Stamp:
         return Stamp(self.clock, self.thread_clock)

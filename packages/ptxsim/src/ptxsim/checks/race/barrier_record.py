@@ -22,6 +22,40 @@ class Step(NamedTuple):
     more: int = 0  # bytes that an arrival announces; 1: whoever comes to a CTA barrier waits
 
 
+class MbarrierState(NamedTuple):
+    """An mbarrier, as far as steps tell."""
+
+    expected: int  # arrivals of a phase
+    pending: int  # arrivals that the phase under way lacks
+    over: int = 0  # phases that are
+    tx: int = 0  # bytes that were announced and have not come
+
+    def after(self, step: Step) -> MbarrierState:
+        """Of a step that signals it."""
+        arrivals = {"load": 0, "commit": 1}.get(step.kind, step.amount)
+        pending, tx = self.pending - arrivals, self.tx + step.more
+        tx -= step.amount if step.kind == "load" else 0
+        if pending > 0 or tx:
+            return self._replace(pending=pending, tx=tx)
+        return MbarrierState(self.expected, self.expected, self.over + 1)
+
+    def lets_pass(self, wait: Step) -> bool:
+        return (self.over - 1) & 1 == wait.amount
+
+
+class CtaBarrierState(NamedTuple):
+    """A CTA barrier, as far as steps tell."""
+
+    over: int = 0
+    threads: int = 0  # that have come to the round under way
+
+    def after(self, step: Step) -> CtaBarrierState:
+        threads = self.threads + 32
+        return (
+            CtaBarrierState(self.over, threads) if threads < step.amount else CtaBarrierState(self.over + 1)
+        )
+
+
 class BarrierRecord(Observer):
     """Part of the RaceDetector. `clocks.steps` is the record; work that is issued notes its length."""
 
@@ -34,6 +68,7 @@ class BarrierRecord(Observer):
         self.taken = 0  # steps that were taken in the run; those behind them still wait
         self.whole = True  # False: a barrier was used in a way that has no step here
         self.mending: dict | None = None  # what diagnosis/repairs.py found on this record
+        self.ends: tuple[bool | None] | None = None  # what short_records.py says, once asked
         self.last: dict[int, str] = {}  # warp -> the kind of its last step
 
     def close(self, cluster) -> None:

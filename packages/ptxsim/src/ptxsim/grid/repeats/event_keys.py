@@ -36,7 +36,8 @@ _BESIDES = {  # event -> what an observer can read of the cluster then
     "warp_sync": "cluster.alive[split.warp]",
 }
 _GLOBAL = {  # event -> what it adds to the footprint; logs add theirs in `inside`
-    "copy_issue": "if copy.kind == 'load': box(split.row, copy.tensor, copy.start, False)",
+    "copy_issue": "if copy.tensor.at: map_of(split.row, copy.tensor.at)\n"
+    "    if copy.kind == 'load': box(split.row, copy.tensor, copy.start, False)",
     "copy_write": "if copy.kind == 'store': box(token[-1][1], copy.tensor, copy.start, True)",
 }
 COMPARE = "if following() != key: differs(key)"

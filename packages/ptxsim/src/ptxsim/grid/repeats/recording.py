@@ -64,7 +64,7 @@ class Recordings:
         self.known: list[Known] = []
         self.held = 0  # bytes of the accesses of those
         space = {"state": state, "form": form, "inside": self._inside}
-        space |= {"box": self.footprint.box, "differs": self._differs}
+        space |= {"box": self.footprint.box, "map_of": self.footprint.map_of, "differs": self._differs}
         self.recording, self.comparing = dict(space), dict(space)  # what the listeners see as global names
         record = {name: function(name, RECORD, self.recording, getattr(checker, name)) for name in OURS}
         compare = {name: function(name, COMPARE, self.comparing) for name in OURS}

@@ -113,7 +113,7 @@ class Model:
         return f"{text} of CTA {place[0]}" if self.cluster.ctas > 1 else text
 
     def array(self, offset: int) -> str:
-        return self.reporter.shared_name(offset).split("[")[0].split(" + ")[0]
+        return self.reporter.shared_array(offset).split(" + ")[0]
 
     def _wants(self, waiter: Waiter) -> tuple[str, str]:
         cluster, detail = self.cluster, waiter.detail
