@@ -1,4 +1,4 @@
-"""A TMA load by several lanes: each its own tile is as many loads; one tile to one place is copied in vain."""
+"""A TMA load by several lanes: each a tile of its own is as many loads; one tile to one place, in vain."""
 
 from __future__ import annotations
 
