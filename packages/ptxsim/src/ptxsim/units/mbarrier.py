@@ -141,10 +141,23 @@ def init(instr):
 
     def run(cluster, split, args):
         counts = cluster.read(split, args[1])
+        made: dict[tuple[int, int], int] = {}
         for lane, place in _places(cluster, split, args[0], generic):
-            _init_one(cluster, split, lane, place, int(counts[lane]) & 0xFFFF_FFFF)
+            count = int(counts[lane]) & 0xFFFF_FFFF
+            if made.get(place) == count:
+                _init_by_lanes(cluster, split, place)
+                continue
+            made[place] = count
+            _init_one(cluster, split, lane, place, count)
 
     return run
+
+
+def _init_by_lanes(cluster, split, place: tuple[int, int]) -> None:
+    """The same by another lane, in one instruction: no text allows it, and it changes nothing."""
+    message = f"{cluster.reporter.shared_name(place[1])} is initialised by several lanes of a warp at once"
+    hint = "one thread initialises each barrier once"
+    cluster.reporter.add("mbarrier", "review", message, hint, split, key=("lanes", place[1]))
 
 
 def _init_one(cluster, split, lane: int, place: tuple[int, int], count: int) -> None:
