@@ -30,7 +30,7 @@ from research.tirx_kernels.recorded import Recorded
 ORDERS = ("program", "adverse")
 FOUND = ("error", "review", "wrong numbers")
 NEAR = 25  # lines of PTX: a finding about such a neighbour names the place
-MOST = 20  # times as many warp instructions as the kernel itself, after which a mutant is given up
+MOST = 5  # times as many warp instructions as the kernel itself, after which a mutant is given up
 
 
 @dataclass
@@ -96,7 +96,10 @@ class Subject:
 
 
 def _key(finding) -> tuple:
-    return finding.kind, finding.severity, re.sub(r"\d+", "#", finding.message.split("\n")[0])
+    """What tells a finding from others: its words, the lines that it names, of a barrier its place."""
+    kept = r"(?P<kept>PTX line \d+" + (r"|\+ \d+ B" if finding.kind == "mbarrier" else "") + r")|\d+"
+    words = re.sub(kept, lambda found: found["kept"] or "#", finding.message.split("\n")[0])
+    return finding.kind, finding.severity, words
 
 
 def lines_of(finding) -> set[int]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ptxsim
-from research.mutation.on_ptx import Subject, summary
+from research.mutation.on_ptx import Subject, _key, summary
 from research.mutation.ptx_operators import LATE, OPERATORS, mutants
 from research.tirx_kernels.recorded import Recorded, save
 
@@ -160,6 +160,25 @@ def test_a_line_that_no_thread_comes_to(recorded):
     outcomes = [subject.try_out(m) for m in subject.mutants if m.operator == "no CTA barrier"]
     assert [outcome.kind for outcome in outcomes] == ["error", "not reached"]
     assert summary(outcomes).startswith("1 mutants of 1 kernels")
+
+
+@pytest.mark.parametrize(
+    ("kind", "one", "other", "same"),
+    [
+        (
+            "race",
+            "tile + 64 B: the read (PTX line 7) (8 accesses)",
+            "tile + 96 B: the read (PTX line 7) (9 accesses)",
+            True,
+        ),
+        ("race", "tile: the read (PTX line 7)", "tile: the read (PTX line 8)", False),
+        ("mbarrier", "bars + 8 B is left in phase 1", "bars + 8 B is left in phase 2", True),
+        ("mbarrier", "bars + 8 B is left in phase 1", "bars + 16 B is left in phase 1", False),
+    ],
+)
+def test_a_finding_is_new_where_its_lines_or_its_barrier_are(kind, one, other, same):
+    keys = [_key(ptxsim.Finding(kind, "review", message, "", {}, {})) for message in (one, other)]
+    assert (keys[0] == keys[1]) is same
 
 
 def test_a_tensor_map_is_kept_with_its_base(tmp_path):

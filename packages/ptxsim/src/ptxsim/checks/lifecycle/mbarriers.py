@@ -128,10 +128,12 @@ class Barriers(Observer):
         self._afterwards(cluster, "tx-count", "error", place, history, message, cause)
 
     def _instead(self, cluster, place) -> Place | None:
-        """Another element of its array that has bytes of which it was not told."""
-        array = self.reporter.shared_array(place[1])
+        """Another element of its array that has bytes of which it was not told, or one with just those that
+        are missing here.
+        """
+        array, missing = self.reporter.shared_array(place[1]), cluster.mbarriers[place].tx
         for other, barrier in cluster.mbarriers.items():
-            same = self.reporter.shared_array(other[1]) == array
+            same = self.reporter.shared_array(other[1]) == array or barrier.tx == -missing
             if same and other[0] == place[0] and other != place and barrier.tx < 0:
                 return other
         return None
