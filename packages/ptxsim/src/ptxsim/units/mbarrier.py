@@ -135,6 +135,9 @@ def _by_place(cluster, split, arg, generic: bool) -> dict[tuple[int, int], list[
     return found
 
 
+_ONCE = "one thread initialises each barrier once"
+
+
 @unit("mbarrier.init {.own}.b64 [bar], count", section="9.7.13.15.9")
 def init(instr):
     generic = _is_generic(instr)
@@ -144,20 +147,16 @@ def init(instr):
         made: dict[tuple[int, int], int] = {}
         for lane, place in _places(cluster, split, args[0], generic):
             count = int(counts[lane]) & 0xFFFF_FFFF
-            if made.get(place) == count:
-                _init_by_lanes(cluster, split, place)
+            if (
+                made.get(place) == count
+            ):  # the same by another lane, in one instruction, which changes nothing
+                message = f"{cluster.reporter.shared_name(place[1])} is initialised by several lanes at once"
+                cluster.reporter.add("mbarrier", "review", message, _ONCE, split, key=("lanes", place[1]))
                 continue
             made[place] = count
             _init_one(cluster, split, lane, place, count)
 
     return run
-
-
-def _init_by_lanes(cluster, split, place: tuple[int, int]) -> None:
-    """The same by another lane, in one instruction: no text allows it, and it changes nothing."""
-    message = f"{cluster.reporter.shared_name(place[1])} is initialised by several lanes of a warp at once"
-    hint = "one thread initialises each barrier once"
-    cluster.reporter.add("mbarrier", "review", message, hint, split, key=("lanes", place[1]))
 
 
 def _init_one(cluster, split, lane: int, place: tuple[int, int], count: int) -> None:
@@ -166,8 +165,9 @@ def _init_one(cluster, split, lane: int, place: tuple[int, int], count: int) -> 
         cluster.reporter.add("misaligned", "error", f"mbarrier at {name} is not 8-byte aligned", split=split)
     if place in cluster.mbarriers:
         message = f"{name} is initialised twice without mbarrier.inval between"
-        hint = "one thread initialises each barrier once"
-        cluster.reporter.add("mbarrier", "error", message, hint, split, key=("twice", place[1]), barrier=name)
+        cluster.reporter.add(
+            "mbarrier", "error", message, _ONCE, split, key=("twice", place[1]), barrier=name
+        )
     try:
         barrier = MBarrier.with_count(count)
     except MBarrierError as error:

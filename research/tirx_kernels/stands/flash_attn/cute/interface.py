@@ -22,5 +22,5 @@ def _flash_attn_fwd(q, k, v, softmax_scale: float, causal: bool = False, return_
         rows, columns = scores.shape[2:]
         later = torch.ones(rows, columns, dtype=torch.bool).triu(columns - rows + 1)
         scores = scores.masked_fill(later, float("-inf"))
-    out = (torch.softmax(scores, -1) @ values).permute(0, 2, 1, 3)
+    out = (torch.softmax(scores, -1) @ values).permute(0, 2, 1, 3).contiguous()
     return out.to(q.dtype), torch.logsumexp(scores, -1)
