@@ -147,9 +147,7 @@ def init(instr):
         made: dict[tuple[int, int], int] = {}
         for lane, place in _places(cluster, split, args[0], generic):
             count = int(counts[lane]) & 0xFFFF_FFFF
-            if (
-                made.get(place) == count
-            ):  # the same by another lane, in one instruction, which changes nothing
+            if made.get(place) == count:  # by another lane, in one instruction: it changes nothing
                 message = f"{cluster.reporter.shared_name(place[1])} is initialised by several lanes at once"
                 cluster.reporter.add("mbarrier", "review", message, _ONCE, split, key=("lanes", place[1]))
                 continue
