@@ -33,7 +33,8 @@ try:
 except ModuleNotFoundError:  # Windows
     resource = None  # type: ignore[assignment]
 
-LEAST_SECONDS = 30  # that a step's runs get after others that were too slow
+LEAST_SECONDS = 30  # that a step's runs get after others that took too much
+PATIENCE = 4, 2  # times the limit of a build, of a step's runs, that a file gets before each gets the least
 NOT_SHUT_IN = (
     "this machine has no means to shut code in (SECURITY.md); --confine limits grades without, which is good "
     "enough for your own code"
@@ -139,6 +140,7 @@ class Work:
     public: dict[int, Result] = field(default_factory=dict)  # right at the public sizes
     artifacts: dict[str, bytes] = field(default_factory=dict)
     again: set = field(default_factory=set)  # tasks that were lost once
+    patience: float = 0.0  # seconds of all runs after which each step gets the least
 
     def of(self, step: int, secret: bool) -> list[Run]:
         return [run for run in self.runs[step] if run.secret == secret]
@@ -154,8 +156,12 @@ def _run_steps(
     """
     hidden = options.hidden or load_hidden()
     work = Work({s.step: plan(s.step, submission.digest, hidden, options.full) for s in steps})
+    work.patience = PATIENCE[1] * options.step_seconds
     grades, failed_there = {s.step: s for s in steps}, []
-    started = functools.partial(Builder, submission.text, limits=options.build, level=options.level)
+    limits, patience = options.build, PATIENCE[0] * options.build.seconds
+    started = functools.partial(
+        Builder, submission.text, limits=limits, level=options.level, patience=patience
+    )
     with Pool(options.jobs, options.step_seconds, memory=8 << 30) as pool:
         with started() as builder:
             for step, result in _results(builder, work, pool, False):
@@ -164,7 +170,7 @@ def _run_steps(
                 else:
                     _enter(grades[step], result)
                     tick(step)
-            patience = pool.seconds
+            spent = builder.spent
             for step, result in _results(builder, work, pool, True):
                 if _fails(result):
                     failed_there.append(step)
@@ -172,8 +178,8 @@ def _run_steps(
                 else:
                     _enter(grades[step], _joined(work.public[step], result))
                     tick(step)
-        pool.seconds = patience  # how long a hidden size took costs nothing that is told
-        with started() as builder:
+        pool.seconds = min(LEAST_SECONDS, options.step_seconds)  # what a hidden size took costs nothing told
+        with started(spent=spent) as builder:
             for step in failed_there:
                 grades[step].state = "wrong"
                 grades[step].hints = [_at_stand_in(stand_in(step, submission.digest, hidden), builder, pool)]
@@ -191,7 +197,9 @@ def _results(builder: Builder, work: Work, pool: Pool, secret: bool) -> Iterator
                 work.again.discard(key)
                 pool.submit(key, judge_step, work.built[key])
                 continue
-            if not isinstance(result, Built) and _over(result):  # what follows gets less
+            if pool.spent > work.patience:
+                pool.seconds = min(LEAST_SECONDS, pool.seconds)
+            elif not isinstance(result, Built) and _over(result):  # what follows gets less
                 pool.seconds = max(min(LEAST_SECONDS, pool.seconds), pool.seconds / 2)
             yield key[0], result
 

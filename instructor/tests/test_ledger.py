@@ -61,6 +61,19 @@ def test_the_name_in_a_hand_in_gives_nobody_another_ones_attempt():
     assert {f.student for f in finals([*ROWS, mine], ROSTER, {}, Rule())} == {"ann", "bo", "c", "mine"}
 
 
+def test_the_name_of_a_file_gives_nobody_anothers_grade_or_adjustment(tmp_path):
+    """A submission that is called as a student of the roster: its own row, or none, says whose it is."""
+    (tmp_path / "adjust.csv").write_text("student,points\nann,3\nb,1\n")
+    found = read_adjust(tmp_path / "adjust.csv")
+    plain = {f.student: f for f in finals(ROWS, ROSTER, found, Rule())}
+    loose = {f.student: f for f in finals([*ROWS, row("ann", 0)], ROSTER, found, Rule())}
+    assert {name: loose.get(name) for name in plain} == plain
+    assert loose["ann (not in the roster)"].final == 0
+    eves = ROSTER | {"ann": {"student": "eve"}}
+    listed = {f.student: f for f in finals([*ROWS, row("ann", 9)], eves, found, Rule())}
+    assert {name: listed.get(name) for name in plain} == plain and listed["eve"].final == 9
+
+
 def test_the_order_of_submissions_changes_nothing():
     made = {str(finals(list(order), ROSTER, {}, Rule("best", 5))) for order in itertools.permutations(ROWS)}
     assert len(made) == 1

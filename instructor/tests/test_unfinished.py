@@ -1,5 +1,6 @@
 """What is not the submission's fault costs it nothing: limits count its own time, the rest is not graded."""
 
+import contextlib
 import csv
 import json
 import os
@@ -140,6 +141,17 @@ def test_a_grade_does_not_say_which_limit_of_a_run_was_met_first(result):
     grading._enter(step, result)
     assert step == StepGrade(1, "", 5, "wrong", hints=[f"the run {OVER}"])
     assert grading._runs(result) == [{"size": None, "secret": True, "reason": f"the run {OVER}"}]
+
+
+@pytest.mark.parametrize("spent, seconds", [(0, 100), (199, 100), (201, grading.LEAST_SECONDS)])
+def test_runs_that_stay_just_below_their_limit_get_less_in_the_end(monkeypatch, spent, seconds):
+    right = Result([(RUN, Judged(True, "clean"))])
+    monkeypatch.setattr(grading, "_building", lambda *given: contextlib.nullcontext())
+    monkeypatch.setattr(Pool, "results", lambda self: iter([((1, False), right)]))
+    pool = Pool(1, 100.0)
+    pool.spent = spent
+    work = grading.Work({}, patience=grading.PATIENCE[1] * 100.0)
+    assert [*grading._results(None, work, pool, False)] == [(1, right)] and pool.seconds == seconds
 
 
 def test_a_run_that_is_lost_is_run_again(monkeypatch):

@@ -202,6 +202,20 @@ def test_names_of_kernels(mangled, name):
     assert short(mangled) == name
 
 
+def test_what_runs_long_is_told_again_and_again(capfd):
+    import signal
+
+    from ptxsim.driver.telling import patience
+
+    before = signal.getsignal(signal.SIGALRM)
+    with patience("running gemm <<<4, 256>>>"):
+        for _ in range(2):
+            signal.raise_signal(signal.SIGALRM)
+        assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] <= 10
+    assert capfd.readouterr().err == "ptxsim: running gemm <<<4, 256>>>: 0 s so far\n" * 2
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0) and signal.getsignal(signal.SIGALRM) == before
+
+
 @pytest.mark.parametrize("cold", [True, False])
 def test_the_first_run_says_that_it_compiles(cold, monkeypatch, capsys):
     from ptxsim.driver import first_time, telling

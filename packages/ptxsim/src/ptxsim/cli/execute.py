@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import typer
 
 from ptxsim.cli.common import EXIT, Bad, check_output, order_of
-from ptxsim.driver.telling import Teller, announce_compilation, say, worst
+from ptxsim.driver.telling import Teller, announce_compilation, patience, say, worst
 
 
 def command(
@@ -55,7 +56,8 @@ def command(
 
     device = Device(Options(CHIPS[chip], checks, wanted, first, jobs or None, most or None))
     teller = Teller(quiet)
-    server = Server(device, lambda line: say(f"ptxsim: {line}"), teller.told)
+    waiting = contextlib.nullcontext if quiet else patience
+    server = Server(device, lambda line: say(f"ptxsim: {line}"), teller.told, waiting)
     try:
         code = server.run([path, *context.args], environment(folder, Path(path)))
     except OSError as error:

@@ -21,6 +21,7 @@ START_TOGETHER = 128  # where other clusters may help it
 AGAIN = 3  # times that a state must come back
 AGAIN_AT_RANDOM = 100  # where the next to run is drawn: until then everybody had a turn
 MOST_INSTRUCTIONS = 4_000_000_000  # warp instructions of a cluster
+_STRONG = {"volatile", "relaxed", "acquire", "mmio", "cv"}
 POLLS = ("mbarrier.test_wait", "mbarrier.try_wait", "atom")
 
 
@@ -127,7 +128,7 @@ def polls(cluster, rounds: Rounds) -> bool:
     for span in rounds.rows().values():
         first, last = loop_around(program, *span)
         for instr in filter(None, program.instrs[first : last + 1]):
-            if instr.name.startswith(POLLS) or {"volatile", "relaxed", "acquire"} & set(instr.mods):
+            if instr.name.startswith(POLLS) or _STRONG & set(instr.mods):
                 return True
     return False
 

@@ -126,7 +126,7 @@ class GlobalMemory:
 class Before:
     """What arrays held before a launch, to tell whether it changed any; None for more than MOST bytes."""
 
-    MOST = 1 << 28
+    MOST = 1 << 26
 
     def __init__(self, memory: GlobalMemory):
         self.memory = memory

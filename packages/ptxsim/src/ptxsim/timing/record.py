@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from ptxsim.checks.diagnosis.deadlock.explain import explain
 from ptxsim.events.bus import Bus
 from ptxsim.events.records import Arrival, BulkCopy
 from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
+from ptxsim.machine.blas import one_thread
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
 from ptxsim.report.findings import Reporter
@@ -58,7 +58,7 @@ def record(launch: Launch, index: int = 0, code: Code | None = None) -> Tape:
     recorder = TapeRecorder(launch, index)
     cluster = Cluster(launch, "program", reporter, Bus((recorder,)), explain)
     cluster.loop, cluster.dry = _stepping(cluster, recorder), DRY
-    with threadpool_limits(1):
+    with one_thread():
         cluster.start(index)
         done = cluster.run(alone=not listens(launch.program))
     if not done or not recorder.finished:

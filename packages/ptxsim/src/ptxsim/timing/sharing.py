@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections import Counter, defaultdict
 
-from threadpoolctl import threadpool_limits
-
 from ptxsim.checks.diagnosis.deadlock.explain import explain
 from ptxsim.events.bus import Bus
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BulkCopy
 from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
+from ptxsim.machine.blas import one_thread
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
 from ptxsim.report.findings import Reporter
@@ -67,7 +66,7 @@ def sharers(launch: Launch, reads: dict[int, int], together: int) -> dict[int, f
     observer = FirstReads(launch.memory, set(reads))
     cluster = Cluster(launch, "program", reporter, Bus((observer,)), explain)
     first: dict[int, set[int]] = defaultdict(set)
-    with threadpool_limits(1):
+    with one_thread():
         for index in range(count):
             for left_over in (bytecode.LOG_USED, bytecode.EXITED, bytecode.ISSUED):  # of one cut short
                 cluster.control[left_over] = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
+import math
 import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +19,8 @@ from tirxlab.toolchain import cache, nvrtc
 
 Size = tuple[int, int, int]
 REFUSALS = ("file", "untouched", "misfit", "build", "raised", "limit")
-LEAST_SECONDS = 10  # that a step gets after others that went over a limit
+LEAST_SECONDS = 10  # that a step gets after others that took too much
+DRAFT = 4 << 20  # bytes of a draft, at most: it is kept, and opened where it counts to nobody's limits
 
 
 @dataclass
@@ -54,7 +56,9 @@ def artifact_of(path: Path, step: int, size: Size) -> Artifact:
 class Builder:
     """Builds steps of a kernels file given as text. Use as a context manager: it has two child processes.
 
-    Each step that goes over a limit halves the time of those that follow, down to LEAST_SECONDS.
+    Each step that goes over a limit halves the time of those that follow, down to LEAST_SECONDS. `patience`:
+    seconds for all steps; who stays just below each limit gets that little, too, once they and `spent`, the
+    seconds that went before, are more.
     """
 
     def __init__(
@@ -64,11 +68,15 @@ class Builder:
         limits: Limits | None = None,
         level: str | None = None,
         arch: str = "sm_100a",
+        patience: float = math.inf,
+        spent: float = 0.0,
     ):
         self.text, self.name, self.arch = text, name, arch
-        self.student = Session("lower", limits, level)
+        limits = limits or Limits()
+        self.student = Session("lower", replace(limits, reply=DRAFT), level)
         self.compiler = Session("compile", limits, level)
         self.told: subprocess.Popen | None = None  # the process that has the file's text
+        self.before, self.patience = spent, patience
 
     def __enter__(self) -> Builder:
         return self
@@ -106,15 +114,21 @@ class Builder:
                 "died",
                 f"the code gave something that is no kernel: {printable(str(error), 1)}",
             )
-        if built.kind == "limit":
+        if built.kind == "limit" or self.spent > self.patience:
             self._lose_patience()
         built.printed = printable(self.student.printed.decode(errors="replace"))
         return built
 
+    @property
+    def spent(self) -> float:
+        """Seconds that all steps have taken, as clock.py counts them."""
+        return self.before + self.student.spent + self.compiler.spent
+
     def _lose_patience(self) -> None:
         for session in (self.student, self.compiler):
+            half = session.limits.seconds / 2 if self.spent <= self.patience else 0
             least = min(LEAST_SECONDS, session.limits.seconds)
-            session.limits = replace(session.limits, seconds=max(least, session.limits.seconds / 2))
+            session.limits = replace(session.limits, seconds=max(least, half))
 
     def _draft(self, built: Built) -> Artifact | None:
         """What the student's code makes, as valid data; the text that goes with it is ours."""

@@ -57,6 +57,7 @@ class Session:
         self.mode, self.limits, self.level = mode, limits or Limits(), level
         self.process: subprocess.Popen | None = None
         self.printed = bytearray()  # what the child has printed since `ask` began
+        self.spent = 0.0  # seconds that all requests took, as clock.py counts them
 
     def __enter__(self) -> Session:
         return self
@@ -103,7 +104,7 @@ class Session:
         try:
             self._wake()
             self.printed.clear()
-            answer = self._exchange(memoryview(head + data), self.limits.seconds)
+            answer = self._counted(memoryview(head + data))
         except BaseException as error:
             self.close()
             if isinstance(error, WorkerError) and self.guessed and strongest() != self.guessed:
@@ -118,7 +119,7 @@ class Session:
         if self.awake:
             return
         try:
-            self._exchange(memoryview(b'{"ready": true}\n'), _START)
+            self._exchange(memoryview(b'{"ready": true}\n'), Clock(self.child.pid, _START))
         except WorkerError as error:
             raise NotDone(f"could not be looked at: its process {error}") from None
         self.awake = True
@@ -148,9 +149,15 @@ class Session:
 
     # ---- one exchange ----
 
-    def _exchange(self, outgoing: memoryview, seconds: float) -> tuple[dict, bytes]:
+    def _counted(self, outgoing: memoryview) -> tuple[dict, bytes]:
+        clock = Clock(self.child.pid, self.limits.seconds)
+        try:
+            return self._exchange(outgoing, clock)
+        finally:
+            self.spent += clock.spent()
+
+    def _exchange(self, outgoing: memoryview, clock: Clock) -> tuple[dict, bytes]:
         requests, replies, printed = self.streams
-        clock = Clock(self.child.pid, seconds)
         with selectors.DefaultSelector() as selector:
             selector.register(requests, selectors.EVENT_WRITE)
             selector.register(replies, selectors.EVENT_READ)

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from ptxsim.checks.race.released_places import ReleasedPlaces
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Fence
 from ptxsim.isa.address_map import is_global
+from ptxsim.isa.memory_access import ordering
 from ptxsim.jit import bytecode
+
+_ORDERING = {"fence", "membar", "mbarrier", "cp", "tcgen05", "wgmma"}
+
+
+@functools.lru_cache(maxsize=16)
+def hands_over(program) -> bool:
+    """Whether strong accesses order anything: relaxed ones do by fences, or hand on what copies have told."""
+    orderings = (ordering(i) for i in program.instrs)
+    if any(how.acquires or how.releases for how in orderings):
+        return True
+    instrs = (i for i in program.instrs if i is not None)
+    return any(i.op in _ORDERING or "async" in i.mods for i in instrs)
 
 
 class ThreadAccesses(Observer):
@@ -17,7 +32,7 @@ class ThreadAccesses(Observer):
     def __init__(self, races):
         self.races, self.history = races, races.history
         self.flags: dict[int, set[int]] = {}  # global place -> clusters that released through it
-        self.synchronises = bool(self.history.strong.any())
+        self.synchronises = bool(self.history.strong.any()) and hands_over(races.launch.program)
 
     def start(self, cluster) -> None:
         self.clocks = self.races.clocks
