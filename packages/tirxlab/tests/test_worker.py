@@ -44,6 +44,8 @@ def outcome(body: str, level: str | None = None, limits: Limits = SMALL):
         ("import os; os.write(3, b'garbage\\n'); os.close(3); import os; os._exit(0)", ""),
         ("import os, threading; os.write(1, b'x'); os._exit(0)", "exit status 0"),
         ("return 7", "build() needs a kernel"),
+        ("raise ValueError(chr(0x1F600) * 10**6)", chr(0x1F600) * 400),
+        ("return " + "(" * 90_000, "too many nested parentheses"),
     ],
 )
 def test_a_builder_that_does_anything_but_build_is_one_line(body, words):

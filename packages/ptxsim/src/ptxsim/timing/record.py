@@ -19,6 +19,7 @@ from ptxsim.jit.translate import is_shared
 from ptxsim.machine.blas import one_thread
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
+from ptxsim.machine.split import Split
 from ptxsim.report.findings import Reporter
 from ptxsim.timing.accesses import copied, global_sectors, parted_rows, scattered, shared_passes
 from ptxsim.timing.listening import listens
@@ -78,7 +79,7 @@ def _count(counts: dict[int, int], key: int, size: int) -> None:
     counts[key] = counts.get(key, 0) + size
 
 
-def _stepping(cluster, recorder: TapeRecorder):
+def _stepping(cluster: Cluster, recorder: TapeRecorder):
     """The main loop, one instruction at a time, so that the recorder sees each."""
     control, places = cluster.control, cluster.split_table
     run, kinds = cluster.launch.loop, cluster.program.code[:, bytecode.OP].tolist()
@@ -140,7 +141,7 @@ class TapeRecorder(Recorder):
         if not (type(last) is Unit and last.row == row and last.event < 0):
             steps.append(Unit(row))
 
-    def access(self, cluster, warp: int, row: int, log) -> None:
+    def access(self, cluster: Cluster, warp: int, row: int, log) -> None:
         if not len(log):  # parameters and constants
             self.plain(warp, row)
             return
@@ -216,7 +217,7 @@ class TapeRecorder(Recorder):
 
     # ---- what units tell ----
 
-    def accesses(self, cluster, log) -> None:
+    def accesses(self, cluster: Cluster, log) -> None:
         """ldmatrix, stmatrix and atomics, from their handlers; of an atomic one lane after the other.
 
         Lanes in global memory are put together here, those in shared memory in atomics.py.
@@ -238,7 +239,7 @@ class TapeRecorder(Recorder):
             return False
         return int(self.lanes_before[-1, bytecode.LOG_THREAD]) < int(log[0, bytecode.LOG_THREAD])
 
-    def by_warp(self, split, kind, name, after=(), amount=0, read=(), phase=None) -> int:
+    def by_warp(self, split: Split, kind, name, after=(), amount=0, read=(), phase=None) -> int:
         before = self.last.get(split.warp)
         number = super().by_warp(split, kind, name, after, amount, read, phase)
         if number != before:
@@ -250,7 +251,7 @@ class TapeRecorder(Recorder):
                 steps.append(Unit(-1, number))
         return number
 
-    def copy_issue(self, cluster, split, copy: BulkCopy) -> int:
+    def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> int:
         number = super().copy_issue(cluster, split, copy)
         if number is not None:
             self._copied(number, copy)
@@ -273,7 +274,7 @@ class TapeRecorder(Recorder):
         if not write:
             _count(self.tape.fetched, segment, size)
 
-    def cp_async_issue(self, cluster, split, reads, writes) -> int:
+    def cp_async_issue(self, cluster: Cluster, split: Split, reads, writes) -> int:
         number = super().cp_async_issue(cluster, split, reads, writes)
         if number is not None and len(reads):
             place = reads[:, bytecode.LOG_PLACE]
@@ -288,23 +289,23 @@ class TapeRecorder(Recorder):
             _count(self.tape.fetched, segment, 32 * pieces - 16 * parted)
         return number
 
-    def tensor_issue(self, cluster, split, work) -> None:
+    def tensor_issue(self, cluster: Cluster, split: Split, work) -> None:
         first, group, (m, n) = len(self.events), work.group, work.footprint.tile or (0, 0)
         super().tensor_issue(cluster, split, work)
         for number in range(first, len(self.events)):
             if self.events[number].kind == "mma":
                 self.tape.products[number] = m // group, n, n // group
 
-    def tmem_alloc(self, cluster, split, start, columns, place, group) -> None:
+    def tmem_alloc(self, cluster: Cluster, split: Split, start, columns, place, group) -> None:
         if cluster.index == self.index and split.cta == 0:
             self.tape.columns += columns
 
-    def mbarrier_arrive(self, cluster, split, arrival: Arrival) -> None:
+    def mbarrier_arrive(self, cluster: Cluster, split: Split, arrival: Arrival) -> None:
         super().mbarrier_arrive(cluster, split, arrival)
         if arrival.place[0] != split.cta and cluster.index == self.index:
             self.tape.remote.add(self.last[split.warp])
 
-    def cluster_arrive(self, cluster, split, relaxed) -> None:
+    def cluster_arrive(self, cluster: Cluster, split: Split, relaxed) -> None:
         super().cluster_arrive(cluster, split, relaxed)
         if relaxed and cluster.index == self.index:
             self.tape.relaxed.add(self.last[split.warp])

@@ -33,26 +33,6 @@ from ptxsim.timing.tape import MemoryAccess, Run, Tape, Unit
 from ptxsim.timing.unrolling import joined, renamed
 from ptxsim.trace.schedule import BARRIERS, UNITS, WAITS
 
-# (issue slots, cycles until the result is there), by the start of an instruction's name; first match
-_OTHER = {
-    "shfl": (2, 24),
-    "elect": (2, 12),
-    "vote": (2, 12),
-    "match": (4, 24),
-    "redux": (4, 24),
-    "activemask": (2, 12),
-    "setmaxnreg": (2, 110),
-    "fence": (2, 20),
-    "membar": (2, 500),
-    "atom": (4, 300),
-    "red": (4, 0),
-    "bar": (2, 8),
-    "tcgen05.alloc": (2, 100),
-    "tcgen05.dealloc": (2, 20),
-    "wgmma.fence": (2, 8),
-    "wgmma.commit": (2, 8),
-    "movmatrix": (2, 24),
-}
 LEAST = 0.01  # instructions that count
 _PRODUCTS = ("mma.", "wmma.mma")  # that a warp waits for
 _ASYNC = ("shfl", "vote", "match", "redux", "elect", "movmatrix", "atom")  # the warp goes on until it reads
@@ -230,7 +210,8 @@ def _other(number: int, row, tape: Tape, chip: Chip, made: Script) -> Step:
         return Step(Stretch(1, {}))
     if name.startswith("tcgen05.wait"):
         return Step(TmemWait())
-    slots, late = next((cost for start, cost in _OTHER.items() if name.startswith(start)), (1, 0))
+    costs = (cost for start, *cost in chip.other_instructions if name.startswith(start))
+    slots, late = next(costs, (1, 0))
     stays = not name.startswith(_ASYNC)
     if name.startswith("atom") and "gpu" in instr.mods and {"acq_rel", "release"}.intersection(instr.mods):
         return Step(Other(slots, chip.release_latency, True))

@@ -12,6 +12,8 @@ from ptxsim.isa.address_map import GLOBAL_BASE, WINDOW_MASK
 from ptxsim.jit.bytecode import LOG_PLACE, LOG_ROW, LOG_SIZE, LOG_THREAD
 from ptxsim.jit.compiled import compiled
 from ptxsim.jit.translate import in_window, is_shared, place_name, shared_place
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Split
 
 OPERATIONS = ("and", "or", "xor", "exch", "cas", "add", "min", "max", "inc", "dec")
 _AND, _OR, _XOR, _EXCH, _CAS, _ADD, _MIN, _MAX, _INC, _DEC = range(len(OPERATIONS))
@@ -69,7 +71,7 @@ def sums(words, bits, at, b, flush, old):
     return at.size, changed
 
 
-def whole_warp(cluster, split, addresses: np.ndarray, size: int, space: str):
+def whole_warp(cluster: Cluster, split: Split, addresses: np.ndarray, size: int, space: str):
     """(memory as uint8, offsets in it, places to log) of the lanes' addresses; None where lanes differ."""
     first = int(addresses[0])
     if (addresses % size).any() or space == "generic" and not (is_shared(first) or first >= GLOBAL_BASE):
@@ -94,7 +96,7 @@ def _global(memory, addresses: np.ndarray, size: int):
     return memory.arrays[found], addresses - base, addresses
 
 
-def log_whole(cluster, split, lanes: np.ndarray, places: np.ndarray, size: int) -> None:
+def log_whole(cluster: Cluster, split: Split, lanes: np.ndarray, places: np.ndarray, size: int) -> None:
     """Tells of the stores of these lanes."""
     if not cluster.bus.heard or not len(lanes):
         return

@@ -11,6 +11,8 @@ import numpy as np
 from ptxsim.isa import address_map
 from ptxsim.isa.number_formats import canonical_nans
 from ptxsim.machine.checked_access import checked_view
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Split
 from ptxsim.units.atomic_lanes import OPERATIONS, integers, log_whole, sums, whole_warp
 from ptxsim.units.registry import unit
 
@@ -26,7 +28,7 @@ _OPERATIONS = {
     "inc": lambda old, b, c: old * 0 if old >= b else old + old.dtype.type(1),
     "dec": lambda old, b, c: b if old == 0 or old > b else old - old.dtype.type(1),
 }
-_TYPES = {
+_TYPES: dict[str, tuple[Any, int]] = {
     "b16": (np.uint16, 1),
     "b32": (np.uint32, 1),
     "b64": (np.uint64, 1),
@@ -108,7 +110,7 @@ def _update(instr, returns: bool):
     single = vector == 1 and lanes_per == 1 and not isinstance(kind, str) and np.dtype(kind).itemsize >= 4
     quick = single and (np.dtype(kind).kind != "f" or operation == "add")
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         targets, arg, *sources = args if returns else (None, *args)
         items = sources[0] if isinstance(sources[0], tuple) else (sources[0],)
         third = cluster.read(split, sources[1]) if operation == "cas" else None
@@ -149,7 +151,7 @@ def _made(operation: str, kind, count: int, old: int, b: int, c: int, size: int,
 
 
 def _together(
-    cluster, split, addresses, item: int, third, target: int, space: str, operation: str, kind
+    cluster: Cluster, split: Split, addresses, item: int, third, target: int, space: str, operation: str, kind
 ) -> int:
     """How many lanes are done at once, from the first one on."""
     size, lanes = np.dtype(kind).itemsize, split.lanes

@@ -14,6 +14,8 @@ import numpy as np
 from ptxsim.isa.layouts import mma_a, mma_b, mma_d
 from ptxsim.isa.number_formats import DECODERS
 from ptxsim.jit.compiled import compiled
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Split
 from ptxsim.units.registry import refuse, unit
 from ptxsim.units.warp import require_aligned, require_set
 
@@ -252,7 +254,7 @@ def multiplier(form: MmaForm, layout: Layout):
     """The handler of a product of one warp whose operands are D, A, B, C."""
     plans: list[_Plan] = []  # made at the first execution, when the operands have slots
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
         if not plans:
             plans.append(_Plan(form, layout, args, cluster.launch.program.slots.unset))

@@ -11,7 +11,9 @@ import numpy as np
 
 from ptxsim.isa.address_map import SPACES
 from ptxsim.machine.checked_access import checked_view
+from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.im2col_map import Im2colMap
+from ptxsim.machine.split import Lanes, Split
 from ptxsim.machine.tensor_map import MAP_BYTES, TensorMap
 from ptxsim.units.registry import unit
 from ptxsim.units.warp import require_aligned
@@ -126,7 +128,7 @@ _PASS = "pass the TensorMap as a grid-constant kernel parameter, or make it with
 _FIX = "give cuTensorMapEncode*, or tensormap.replace, what the message asks for"
 
 
-def find_map(cluster, split, address: int) -> TensorMap | None:
+def find_map(cluster: Cluster, split: Lanes, address: int) -> TensorMap | None:
     """The map at an address, a parameter's or in global memory; None, with a finding, if there is none."""
     launch = cluster.launch
     known = launch.maps.get(address)
@@ -159,7 +161,7 @@ def replace(instr):
     field = next(m for m in instr.mods if m in _FIELDS)
     space, ordinal = next((m for m in instr.mods if m in SPACES), "generic"), field in _ORDINAL
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         for lane, address in zip(split.lanes, cluster.addresses(split, args[0]).tolist(), strict=True):
             data = checked_view(cluster, split, int(lane), address, MAP_BYTES, space, write=True)
             if data is None:
@@ -183,12 +185,12 @@ def replace(instr):
 def copy_and_fence(instr):
     """The warp copies a map from shared to global memory, and releases it to the tensormap proxy."""
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
         lane = int(split.lanes[0])
-        origin, target = (cluster.address(split, arg) for arg in (args[1], args[0]))
-        origin = checked_view(cluster, split, lane, origin, MAP_BYTES, "shared::cta", write=False)
-        target = checked_view(cluster, split, lane, target, MAP_BYTES, "global", write=True)
+        source, place = (cluster.address(split, arg) for arg in (args[1], args[0]))
+        origin = checked_view(cluster, split, lane, source, MAP_BYTES, "shared::cta", write=False)
+        target = checked_view(cluster, split, lane, place, MAP_BYTES, "global", write=True)
         if origin is not None and target is not None:
             target[:] = origin
 

@@ -18,6 +18,7 @@ import os
 import sys
 from pathlib import Path
 
+LONGEST = 5000  # characters of a message: escaped, it still fits into the line that the parent reads
 _LAB = Path(__file__).resolve().parents[5]
 sys.path[:0] = [str(_LAB), *(str(_LAB / "packages" / name / "src") for name in ("tirxlab", "ptxsim"))]
 
@@ -60,7 +61,7 @@ class Damaged:
 
 
 def refused(kind: str, message: str) -> tuple[dict, bytes]:
-    return {"ok": False, "kind": kind, "message": message}, b""
+    return {"ok": False, "kind": kind, "message": message[:LONGEST]}, b""
 
 
 class Calling:

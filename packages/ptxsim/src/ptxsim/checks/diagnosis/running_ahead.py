@@ -6,9 +6,10 @@ from ptxsim.checks.barrier_history import BarrierHistory, history_of, never_wait
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.rivals import shifted
+from ptxsim.machine.cluster import Cluster
 
 
-def why(cluster, histories: dict, place: tuple[int, int], reporter) -> Reason:
+def why(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> Reason:
     """The first that applies: barriers without a wait, waits that let a phase pass again, many issuers."""
     history = histories[place]
     ignored = never_waited(cluster, histories, reporter)
@@ -25,7 +26,7 @@ def why(cluster, histories: dict, place: tuple[int, int], reporter) -> Reason:
     )
 
 
-def _slots(cluster, histories: dict, place: tuple[int, int], reporter) -> Reason | None:
+def _slots(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> Reason | None:
     """Elements of an array that are signalled and that no wait ever names."""
     arrays: dict = {}
     for p in histories:
@@ -46,7 +47,7 @@ def _slots(cluster, histories: dict, place: tuple[int, int], reporter) -> Reason
     return None
 
 
-def _too_often(cluster, histories: dict, history: BarrierHistory, reporter) -> Reason | None:
+def _too_often(cluster: Cluster, histories: dict, history: BarrierHistory, reporter) -> Reason | None:
     """Who waits for this barrier answers its signallers more often than it has waited."""
     signallers = {warp for _, warp, _ in history.sources}
     for place, other in histories.items():
@@ -69,7 +70,7 @@ def _too_often(cluster, histories: dict, history: BarrierHistory, reporter) -> R
     return None
 
 
-def _unsignalled(cluster, histories: dict, place: tuple[int, int], reporter) -> Reason | None:
+def _unsignalled(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> Reason | None:
     """Elements of the barrier's own array that are waited for and that nobody signals."""
     _, awaited = waited_at(histories, cluster, place, reporter)
     silent = [reporter.shared_name(p[1]) for p in awaited if not histories[p].sources]
@@ -83,7 +84,7 @@ def _unsignalled(cluster, histories: dict, place: tuple[int, int], reporter) -> 
     return reason("ahead-silent", row, names=names, line=line, others=others)
 
 
-def _again(cluster, histories: dict, history: BarrierHistory, reporter) -> Reason | None:
+def _again(cluster: Cluster, histories: dict, history: BarrierHistory, reporter) -> Reason | None:
     """A wait of a warp that signals the barrier let a phase pass a second time."""
     warps = {warp for _, warp, _ in history.sources}
     for place, other in histories.items():
@@ -97,7 +98,7 @@ def _again(cluster, histories: dict, history: BarrierHistory, reporter) -> Reaso
     return None
 
 
-def _issuers(cluster, place, history: BarrierHistory, reporter) -> Reason | None:
+def _issuers(cluster: Cluster, place, history: BarrierHistory, reporter) -> Reason | None:
     """More threads signal it by one line than it counts arrivals."""
     by_line: dict[tuple[str, int], dict[int, int]] = {}
     for (how, warp, row), signals in history.sources.items():
@@ -117,7 +118,7 @@ def _issuers(cluster, place, history: BarrierHistory, reporter) -> Reason | None
     return None
 
 
-def from_several_ctas(cluster, history: BarrierHistory) -> Reason | None:
+def from_several_ctas(cluster: Cluster, history: BarrierHistory) -> Reason | None:
     """One line by which several CTAs of the cluster arrive on a barrier that counts fewer arrivals."""
     ranks: dict[int, set[int]] = {}
     rows: dict[int, int] = {}
@@ -133,7 +134,7 @@ def from_several_ctas(cluster, history: BarrierHistory) -> Reason | None:
     return None
 
 
-def announced_apart(cluster, place: tuple[int, int], reporter) -> Reason | None:
+def announced_apart(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None:
     """A CTA announces bytes at its own barrier, and all copies report to that of another, where they are
     waited for.
     """
@@ -160,7 +161,7 @@ def _count(history: BarrierHistory) -> Reason:
     return reason("ahead", arrivals=arrivals, count=history.count)
 
 
-def again_too_early(cluster, place: tuple[int, int], reporter) -> Reason | None:
+def again_too_early(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None:
     """More arrivals in a phase than it counts, though no more threads than that: nobody waited in between."""
     history, apart = history_of(cluster)[place], announced_apart(cluster, place, reporter)
     if apart is not None:
@@ -175,7 +176,7 @@ def again_too_early(cluster, place: tuple[int, int], reporter) -> Reason | None:
     return shifted(cluster, place, reporter) or reason("arrives-again", who=who, count=history.count)
 
 
-def room_for_all(cluster, place: tuple[int, int]) -> bool:
+def room_for_all(cluster: Cluster, place: tuple[int, int]) -> bool:
     """Whether no more threads arrive on a barrier than it counts; False where not all of them are known."""
     history, barrier = history_of(cluster).get(place), cluster.mbarriers.get(place)
     if history is None or not arriving(history):

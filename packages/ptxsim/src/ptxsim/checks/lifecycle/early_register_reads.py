@@ -17,7 +17,9 @@ from ptxsim.checks.static_flow import next_rows, targets
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import TmemCells
 from ptxsim.frontend.parser import Instr, Mem, Pair, Paren, Reg, Vec
+from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
+from ptxsim.machine.split import Split
 
 _LD_HINT = "tcgen05.wait.ld comes between tcgen05.ld and the first use of its registers"
 _WGMMA_HINT = "wgmma.commit_group, then wgmma.wait_group, come between wgmma and the first use of its result"
@@ -30,11 +32,11 @@ class LoadedRegisters(Observer):
         self.reporter = reporter
         self.early = launch.early_uses
 
-    def tmem_issue(self, cluster, split, cells: TmemCells, write: bool) -> None:
+    def tmem_issue(self, cluster: Cluster, split: Split, cells: TmemCells, write: bool) -> None:
         if not write:
             self._report(cluster, split, "review", "tcgen05.ld", "tcgen05.wait::ld", _LD_HINT)
 
-    def wgmma_issue(self, cluster, split, columns: int, depth: int) -> None:
+    def wgmma_issue(self, cluster: Cluster, split: Split, columns: int, depth: int) -> None:
         wait = "a wgmma.wait_group that covers it"
         self._report(cluster, split, "error", "wgmma", wait, _WGMMA_HINT)
         row = early_writes(cluster.program).get(split.row)
@@ -43,7 +45,7 @@ class LoadedRegisters(Observer):
             message = f"a register of A of this wgmma is written ({line}) before {wait}"
             self.reporter.add("async-pending", "error", message, _A_HINT, split, key="early-write")
 
-    def _report(self, cluster, split, severity: str, what: str, wait: str, hint: str) -> None:
+    def _report(self, cluster: Cluster, split: Split, severity: str, what: str, wait: str, hint: str) -> None:
         row = self.early.get(split.row)
         if row is not None:
             line = self.reporter.line_text(cluster.program.instrs[row])

@@ -47,6 +47,7 @@ from ptxsim.events.observer import Observer
 from ptxsim.frontend.parser import Imm, Reg, Vec
 from ptxsim.isa.memory_access import Ordering, ordering
 from ptxsim.jit.bytecode import LOG_PLACE
+from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.tensor_map import MAP_BYTES
 
 _NOTHING = np.zeros(0, np.int32)
@@ -83,7 +84,7 @@ class AccessHistory(Observer):
         self.words[:, NOW] = self.now
         self.pairs: dict[tuple, Pair] = {}
 
-    def start(self, cluster) -> None:
+    def start(self, cluster: Cluster) -> None:
         self.begin(cluster.index)
         self.shared = cleared(self.shared)
         self.copied = np.zeros(self.races.clocks.threads, np.int32)  # for the access that is looked up

@@ -14,6 +14,7 @@ import numpy as np
 from ptxsim.checks.race.shadow_order import ASYNC
 from ptxsim.checks.race.vector_clocks import Stamp, VectorClocks
 from ptxsim.events.records import BulkCopy, SharedSpan
+from ptxsim.machine.split import Split
 
 REMEMBERED = 64  # transfers per queue whose coordinates a report can still give
 
@@ -37,7 +38,7 @@ class Issued:
     map_clock: np.ndarray | None = None  # what its read of a tensor map in global memory comes after
 
     @classmethod
-    def of(cls, kind: str, split, clocks: VectorClocks) -> Issued:
+    def of(cls, kind: str, split: Split, clocks: VectorClocks) -> Issued:
         """Work that the leader of a split issues now."""
         thread = clocks.agent_of(split.thread)
         return cls(kind, split.row, thread, *clocks.snapshot(thread), at=len(clocks.steps))

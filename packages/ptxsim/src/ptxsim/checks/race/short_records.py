@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ptxsim.checks.race.barrier_record import BarrierRecord, CtaBarrierState, MbarrierState, Step
+from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.late_operations import hangs_on_order
 
 MOST_STEPS, MOST_STATES = 64, 20_000
@@ -23,14 +24,14 @@ class _State(NamedTuple):
     torn: bool = False  # an arrival of several lanes would be of two phases
 
 
-def ends_in_every_order(cluster, record: BarrierRecord) -> bool | None:
+def ends_in_every_order(cluster: Cluster, record: BarrierRecord) -> bool | None:
     """False: an interleaving hangs. None: this cannot be told from the record. Searched once."""
     if record.ends is None:
         record.ends = (_search(cluster, record),)
     return record.ends[0]
 
 
-def _search(cluster, record: BarrierRecord) -> bool | None:
+def _search(cluster: Cluster, record: BarrierRecord) -> bool | None:
     steps, counts = record.steps, record.counts
     told = record.whole and cluster.ctas == 1 and not hangs_on_order(cluster.program)
     told = told and all(cluster.mbarriers[place].expected == count for place, count in counts.items())

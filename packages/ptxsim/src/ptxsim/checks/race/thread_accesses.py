@@ -12,6 +12,8 @@ from ptxsim.events.records import Fence
 from ptxsim.isa.address_map import is_global
 from ptxsim.isa.memory_access import ordering
 from ptxsim.jit import bytecode
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Split
 
 _ORDERING = {"fence", "membar", "mbarrier", "cp", "tcgen05", "wgmma"}
 
@@ -34,12 +36,12 @@ class ThreadAccesses(Observer):
         self.flags: dict[int, set[int]] = {}  # global place -> clusters that released through it
         self.synchronises = bool(self.history.strong.any()) and hands_over(races.launch.program)
 
-    def start(self, cluster) -> None:
+    def start(self, cluster: Cluster) -> None:
         self.clocks = self.races.clocks
         self.released = ReleasedPlaces(self.clocks)
         self.flags_seen: dict[int, set[int]] = {}  # agent -> clusters whose flags it saw, without acquire
 
-    def accesses(self, cluster, log: np.ndarray) -> None:
+    def accesses(self, cluster: Cluster, log: np.ndarray) -> None:
         """Strong accesses synchronise: they cut the log into pieces."""
         if not self.synchronises:
             self.history.log(log, self.clocks.clock)
@@ -72,7 +74,7 @@ class ThreadAccesses(Observer):
         if how.writes:  # atom: who takes the last ticket has seen all others: chips then read what they wrote
             others[seen] = np.where(others[seen], others[seen], 2)
 
-    def fence(self, cluster, split, fence: Fence) -> None:
+    def fence(self, cluster: Cluster, split: Split, fence: Fence) -> None:
         if not fence.threads:
             return
         agents = self.clocks.agents(split)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ptxsim.events.bus import EVENTS, MAKE_TOKENS, written_out
+from ptxsim.machine.cluster import Cluster
 
 _PARTS = {  # parameter -> what identifies it; what is not listed stands for itself
     "cluster": "",
@@ -74,7 +75,7 @@ def state(barrier) -> tuple | None:
     return barrier and (barrier.phase, barrier.pending, barrier.expected, barrier.tx)
 
 
-def end(cluster) -> tuple:
+def end(cluster: Cluster) -> tuple:
     """Of the end of a cluster: the state in which it leaves its mbarriers, as not all changes are events."""
     return "end", sorted((place, state(barrier)) for place, barrier in cluster.mbarriers.items())
 
