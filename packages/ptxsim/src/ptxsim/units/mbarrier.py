@@ -138,9 +138,6 @@ def _by_place(cluster: Cluster, split: Split, arg, generic: bool) -> dict[tuple[
     return found
 
 
-_ONCE = "one thread initialises each barrier once"
-
-
 @unit("mbarrier.init {.own}.b64 [bar], count", section="9.7.13.15.9")
 def init(instr):
     generic = _is_generic(instr)
@@ -150,24 +147,23 @@ def init(instr):
         made: dict[tuple[int, int], int] = {}
         for lane, place in _places(cluster, split, args[0], generic):
             count = int(counts[lane]) & 0xFFFF_FFFF
-            if made.get(place) == count:  # by another lane, in one instruction: it changes nothing
-                message = f"{cluster.reporter.shared_name(place[1])} is initialised by several lanes at once"
-                cluster.reporter.add("mbarrier", "review", message, _ONCE, split, key=("lanes", place[1]))
-                continue
+            same = made.get(place) == count  # by another lane of one instruction: it changes nothing
+            _init_one(cluster, split, lane, place, count, same)
             made[place] = count
-            _init_one(cluster, split, lane, place, count)
 
     return run
 
 
-def _init_one(cluster: Cluster, split: Split, lane: int, place: tuple[int, int], count: int) -> None:
+def _init_one(cluster: Cluster, split: Split, lane: int, place: tuple[int, int], count: int, same: bool):
     name = cluster.reporter.shared_name(place[1])
     if place[1] % 8:
         cluster.reporter.add("misaligned", "error", f"mbarrier at {name} is not 8-byte aligned", split=split)
     if place in cluster.mbarriers:
-        message = f"{name} is initialised twice without mbarrier.inval between"
+        how = "by several lanes at once" if same else "twice without mbarrier.inval between"
+        severity, hint = "review" if same else "error", "one thread initialises each barrier once"
+        key, wrong = ("twice", same, place[1]), "" if same else name
         cluster.reporter.add(
-            "mbarrier", "error", message, _ONCE, split, key=("twice", place[1]), barrier=name
+            "mbarrier", severity, f"{name} is initialised {how}", hint, split, key=key, barrier=wrong
         )
     try:
         barrier = MBarrier.with_count(count)
