@@ -103,7 +103,10 @@ def _constant(block: Block) -> Found:
         advice = "memory that nobody wrote entered the product, or was stored in its place"
         return advice, f"{_place(block)} is NaN"
     if (block.D == 0).mean() >= _SHARE:
-        return "was anything multiplied, and stored from the buffer that holds it?", f"{_place(block)} is 0"
+        advice = (
+            "was anything multiplied, and stored from the buffer that holds it? Loads outside bring zeros"
+        )
+        return advice, f"{_place(block)} is 0"
     return None
 
 
@@ -142,6 +145,8 @@ def _k_sentence(block: Block, times: list[int]) -> Found:
     if missing and not often and missing in ([0], [count - 1]):
         which = "first" if missing == [0] else "last"
         advice = f"the {which} K tile: look at the loop's bounds, and at accum in the first MMA"
+    elif missing and not often and missing == list(range(len(missing))):
+        advice = f"is the product overwritten at K tile {len(missing)} (accum), or does the loop begin there?"
     return advice, f"{place} {' and '.join(parts)}, of {count}"
 
 
@@ -194,6 +199,26 @@ def _swizzled(block: Block) -> Found:
             if block.agrees(mine @ other.T if name == "A" else other @ mine.T):
                 text = f"{_place(block)} has {name} written as {written} and read as {read}"
                 return f"one layout for {name}smem, its copy and its MMA (tma_shared_layout)", text
+    return None
+
+
+def _turned_load(block: Block) -> Found:
+    """One operand's loads have row and column exchanged; what lies outside is 0."""
+    K = block.A.shape[1]
+    for name, matrix, number, lines in (
+        ("A", block.A, block.tile[0], block.rows),
+        ("B", block.B, block.tile[1], block.columns),
+    ):
+        padded = np.zeros((K + TILE, max(K, (number + 1) * TILE) + K_TILE), np.float32)
+        height = min(len(matrix), len(padded))
+        padded[:height, :K] = matrix[:height]
+        taken = [padded[k : k + TILE, number * TILE : number * TILE + K_TILE] for k in range(0, K, K_TILE)]
+        mine = np.hstack(taken)[lines - number * TILE]
+        mine = mine[:, :K]
+        other = block.B[block.columns] if name == "A" else block.A[block.rows]
+        if mine.any() and block.agrees(mine @ other.T if name == "A" else other @ mine.T):
+            text = f"{_place(block)} has {name} loaded with row and column exchanged"
+            return f"{name}'s slice is [rows, k_st : ..]: look at the copy into {name}smem", text
     return None
 
 
@@ -354,6 +379,7 @@ PATTERNS: tuple[Callable[[Block], Found], ...] = (
     _moved_columns,
     _sliding_k_tiles,
     _mixed_k_tiles,
+    _turned_load,
     _swizzled,
 )
 

@@ -33,6 +33,7 @@ class Issued:
     flags: int = ASYNC
     copy: BulkCopy | None = None
     stores: int = 0  # of threads of the cluster, when it was issued
+    columns: tuple[int, int] | None = None  # of tensor memory, that an MMA writes: from, to
     at: int = -1  # steps on barriers so far, when it was issued; -1: not noted
 
     @classmethod

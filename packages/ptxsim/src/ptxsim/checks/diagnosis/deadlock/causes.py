@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from ptxsim.checks.diagnosis.deadlock.cause import Found, barrier_of, find_cycle, found, itself, says
 from ptxsim.checks.diagnosis.deadlock.parity import flipped_early, not_flipped
+from ptxsim.checks.diagnosis.deadlock.roles import bar_of_a_role, role_later
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree, is_plural
-from ptxsim.checks.diagnosis.rivals import shifted
+from ptxsim.checks.diagnosis.rivals import one_slot, shifted
 from ptxsim.checks.diagnosis.running_ahead import why
 from ptxsim.machine.endless import loop_without_end
 
@@ -125,6 +126,15 @@ def _shifted(model: Model, waiter: Waiter) -> Found | None:
     return Found(rival.cause, f"{says(waiter, 'waits')} for {waiter.wants}: {rival.text}", waiter)
 
 
+def _one_slot(model: Model, waiter: Waiter) -> Found | None:
+    """Who signals the ring stays at one element of it."""
+    barrier, _ = barrier_of(model, waiter)
+    rival = one_slot(model.cluster, waiter.place, model.reporter) if barrier is not None else None
+    if rival is None:
+        return None
+    return Found(rival.cause, f"{says(waiter, 'waits')} for {waiter.wants}: {rival.text}", waiter)
+
+
 def _ahead(model: Model, waiter: Waiter) -> Found | None:
     barrier, history = barrier_of(model, waiter)
     if history is None or barrier.phase < 2 or history.seen >= barrier.phase - 2:
@@ -160,6 +170,8 @@ def _partial(model: Model, waiter: Waiter) -> Found | None:
     known = {w for (how, w, _) in history.sources if how != "load"}
     if any(known & set(w.lanes) for w in late):
         return None
+    if rows & model.reach(waiter) and not arrived & set(waiter.lanes):
+        return role_later(model, waiter, rows)
     elsewhere = _elsewhere(model, waiter)
     return found(
         "partial",
@@ -260,7 +272,7 @@ def _role_ended(model: Model, waiter: Waiter) -> Found | None:
             ahead = {r for r in rows if not model.in_one_loop(row, r) and _how(model, r) != how}
             if how != "arrive" and ahead & model.guards.reach(row, warp, signals.lanes):
                 able[warp] = row, signals.lanes
-    if len(able) != 1:
+    if len(able) != 1 or set(able) <= set(waiter.lanes):
         return None
     ((warp, (row, lanes)),) = able.items()
     who = model.role(warp // model.cluster.warps_per_cta, {warp: lanes})
@@ -300,6 +312,8 @@ def _sync(model: Model, waiter: Waiter) -> Found | None:
     """A CTA or cluster barrier in a ring of waits, or one that the missing threads have left behind."""
     if waiter.kind not in ("bar", "cluster"):
         return None
+    if bar_of_a_role(model, waiter):
+        return found("role-sync", waiter, state=waiter.state, line=model.line(waiter.row))
     missing = [h for h in waiter.helpers if h.waiter is not None]
     ring = find_cycle(model, waiter)
     apart = waiter.kind == "bar" and all(h.waiter is not None and h.waiter.kind == "bar" for h in missing)
@@ -357,6 +371,7 @@ DETECTORS = (
     _own_barrier,
     _bytes,
     _shifted,
+    _one_slot,
     _both_multiply,
     _misrouted,
     _ahead,
@@ -366,8 +381,8 @@ DETECTORS = (
     _endless,
     _role_ended,
     _silent,
-    _ended,
     flipped_early,
+    _ended,
     _sync,
     _fresh,
     _ring,
