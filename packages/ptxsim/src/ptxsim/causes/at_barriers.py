@@ -231,6 +231,14 @@ AT_BARRIERS = (
         "work before ({other}) and left without coming there",
     ),
     Cause(
+        "signals-less",
+        240,
+        "who waits in each round signals, in each, what answers: does one of the two stand in another loop, "
+        "or under a condition?",
+        text="{waits} for {wants}: {who} has waited for {answer} {passed} times and signalled {array} "
+        "{times} times, and waits again",
+    ),
+    Cause(
         "role-later",
         185,
         "one role a warp: who stands in the loop of one does not come to that of another",

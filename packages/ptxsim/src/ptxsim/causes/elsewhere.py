@@ -215,6 +215,12 @@ ELSEWHERE = (
         "wait_group(n) returns when at most the n newest groups are pending: 0 for the last tile",
     ),
     Cause(
+        "group-late",
+        230,
+        "the thread that stored waits for its group, then comes a barrier, then others write the buffer",
+        text="its thread has waited for it (wait_group), and no barrier stands between that and this write",
+    ),
+    Cause(
         "not-ready",
         230,
         "before reading it, wait until it is written: __syncthreads(), or the mbarrier of the copy",

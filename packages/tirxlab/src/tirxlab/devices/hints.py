@@ -136,6 +136,9 @@ OF_CAUSES = {
         "role"
     ),
     "bytes-elsewhere": "the loads and the arrive that announces their bytes name the same slot: the stage",
+    "group-late": (
+        "the thread that stored executes wait_group(0), then comes the barrier, then the buffer is written"
+    ),
     "one-slot": "signal the slot of this round: the pipeline's stage, which changes with each round",
     "role-sync": (
         "cta_sync() is for all threads of the CTA: where one role alone comes, warpgroup_sync(id); where all "

@@ -185,11 +185,18 @@ def _left_out(races, pair: Pair, forward: list, backward: list) -> Edge:
         found = others_waited(races, pair, chosen, barrier_of) if first.verb == "write" else None
         found = found or waits_less(races, pair, chosen, barrier_of)
         return found or Edge(_cause(pair), f"{barrier_of(races, chosen)} was not waited for")
+    if first.kind == "source" and second.kind == "thread" and _one_group(races, first, second):
+        return edge("group-late")
     if second.kind == "mma" and backward:
         found = others_waited(races, pair, backward[0], barrier_of)
         text = f"no barrier between them, nor was {barrier_of(races, backward[0])} waited for"
         return found or Edge(_cause(pair), text)
     return Edge(_cause(pair), "no barrier between them")
+
+
+def _one_group(races, first: Access, second: Access) -> bool:
+    """Are both by warps of one warpgroup?"""
+    return None not in (first.by, second.by) and _warp(races, first) // 4 == _warp(races, second) // 4
 
 
 def _one_too_many(races, pair: Pair) -> Edge | None:

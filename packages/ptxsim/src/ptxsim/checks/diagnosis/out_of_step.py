@@ -31,13 +31,22 @@ def newest_wait(races, pair: Pair) -> tuple[bool, Place | None]:
 
 
 def committed_early(races, pair: Pair, name_of: NameOf) -> Edge | None:
-    """The reader has just waited for a commit that its issuer made before this MMA."""
-    _, place = newest_wait(races, pair)
-    commits = races.transfers.commits.get(pair.first.agent, ())
-    if pair.first.kind != "mma" or pair.second.kind != "ld" or place is None:
+    """The reader has just waited for a commit that its issuer made in the middle of this product; or this MMA
+    begins the next one, which the issuer was to wait for.
+    """
+    first, (_, place) = pair.first, newest_wait(races, pair)
+    if (first.kind, pair.second.kind) != ("mma", "ld") or place is None:
         return None
-    if not any(p == place and at < pair.first.epoch for at, p in commits):
+    commits = races.transfers.commits.get(first.agent, ())
+    early = max((at for at, p in commits if p == place and at < first.epoch), default=None)
+    begun = races.transfers.begun.get(first.agent, ())
+    if early is None:
         return None
+    if any(early < at <= first.epoch for at in begun):
+        text = (
+            f"{name_of(races, place)} was waited for, but this MMA is of the next product: it came too early"
+        )
+        return Edge(CAUSES["not-free"], text)
     warp = races.clocks.warp_of(pair.first.by)
     sources = history_of(races.cluster)[place].sources
     row = next((row for how, w, row in sources if how == "commit" and w == warp), None)

@@ -56,7 +56,7 @@ def _too_often(cluster, histories: dict, history: BarrierHistory, reporter) -> R
             continue
         answers: dict[tuple[int, int], tuple[int, int]] = {}
         for (how, warp, row), signals in other.sources.items():
-            if how == "arrive" and warp in history.waits:
+            if how == "arrive" and warp in history.waits and not signals.announces:
                 line = cluster.program.instrs[row].src or row
                 times, lanes = answers.get((warp, line), (0, 0))
                 each = signals.total // max(1, signals.lanes.bit_count())

@@ -52,6 +52,9 @@ class Transfers:
     def __init__(self):
         self.of_queue: dict[int, deque] = {}  # queue -> (epoch, Issued)
         self.commits: dict[int, list] = {}  # queue -> (epoch, barrier places) of its commits
+        self.begun: dict[
+            int, list[int]
+        ] = {}  # queue -> epochs of MMAs that overwrite, and so begin a product
 
     def remember(self, op: Issued) -> None:
         known = self.of_queue.get(op.queue)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ptxsim.checks.diagnosis.deadlock.cause import Found, barrier_of, find_cycle, found, itself, says
 from ptxsim.checks.diagnosis.deadlock.parity import flipped_early, not_flipped
-from ptxsim.checks.diagnosis.deadlock.roles import bar_of_a_role, role_later
+from ptxsim.checks.diagnosis.deadlock.roles import bar_of_a_role, both_multiply, role_later, signals_less
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree, is_plural
 from ptxsim.checks.diagnosis.rivals import one_slot, shifted
@@ -163,7 +163,7 @@ def _partial(model: Model, waiter: Waiter) -> Found | None:
     if history is None or not 0 < barrier.pending < barrier.expected:
         return None
     arrived = {w for (how, w, _), s in history.sources.items() if how != "load" and s.phase == barrier.phase}
-    rows = {r for r in model.rows_for(waiter.place) if model.program.instrs[r].op != "cp"}
+    rows = _rows_of_others(model, waiter)
     late = [
         w for w in model.waiters if w is not waiter and rows & model.reach(w) and not arrived & set(w.lanes)
     ]
@@ -218,23 +218,6 @@ def _elsewhere(model: Model, waiter: Waiter) -> str:
         ):
             found.append(place)
     return ", ".join(model.name(p) for p in found)
-
-
-def _both_multiply(model: Model, waiter: Waiter) -> Found | None:
-    """It waits where the peer CTA waits for its own barrier, before MMAs that compute for both."""
-    barrier, history = barrier_of(model, waiter)
-    if history is None or history.sources or not _has_pair_mma(model, waiter):
-        return None
-    for (rank, offset), peer in model.histories.items():
-        rows = {row for waits in peer.waits.values() for row in waits.rows}
-        if offset == waiter.place[1] and rank != waiter.cta and waiter.row in rows and peer.sources:
-            return found("both-multiply", waiter, name=model.name(waiter.place), mine=waiter.cta, theirs=rank)
-    return None
-
-
-def _has_pair_mma(model: Model, waiter: Waiter) -> bool:
-    instrs = (model.program.instrs[row] for row in model.reach(waiter))
-    return any(i is not None and i.mods[:1] == ("mma",) and "cta_group::2" in i.mods for i in instrs)
 
 
 def _misrouted(model: Model, waiter: Waiter) -> Found | None:
@@ -334,17 +317,32 @@ def _fresh(model: Model, waiter: Waiter) -> Found | None:
     return found("nobody-starts", ring[0], who=text)
 
 
+def _signals_less(model: Model, waiter: Waiter) -> Found | None:
+    """In a ring of waits, one that has signalled less often than it has waited."""
+    ring = find_cycle(model, waiter)
+    return signals_less(model, waiter) if len(ring) > 1 else None
+
+
 def _ring(model: Model, waiter: Waiter) -> Found | None:
     ring = find_cycle(model)
     if not ring or waiter is not ring[0]:
         return None
     if len(ring) == 1:
+        later = role_later(model, waiter, _rows_of_others(model, waiter))
+        if later is not None:
+            return later
         rounds = _all_answered(model, waiter)
         if rounds:
             phases = f"{rounds} phase{'s' * (rounds > 1)}"
             return found("more-waits", waiter, rounds=phases, itself=itself(waiter))
         return found("self-wait", waiter, itself=itself(waiter))
     return found("ring", ring[0], who=", ".join(f"{w.who} for {w.wants}" for w in ring[:4]))
+
+
+def _rows_of_others(model: Model, waiter: Waiter) -> set[int]:
+    """Rows that signal its barrier, but for loads."""
+    rows = model.rows_for(waiter.place) if waiter.kind == "mbarrier" else set()
+    return {r for r in rows if model.program.instrs[r].op != "cp"}
 
 
 def _all_answered(model: Model, waiter: Waiter) -> int:
@@ -372,7 +370,7 @@ DETECTORS = (
     _bytes,
     _shifted,
     _one_slot,
-    _both_multiply,
+    both_multiply,
     _misrouted,
     _ahead,
     not_flipped,
@@ -385,5 +383,6 @@ DETECTORS = (
     _ended,
     _sync,
     _fresh,
+    _signals_less,
     _ring,
 )
