@@ -218,5 +218,77 @@ PRODUCTS = (  # in tensor memory
         why="The write-back skips tiles: tensor memory is freed while the last products are made.",
     ),
 )
+ROUNDS = (  # one side does not come to its signal, or its wait, in each round; another role does in between
+    Bug(
+        "mma-in-the-tma-warp",
+        7,
+        **TWO_CTAS,
+        edits=(
+            replace(
+                'if warp_id == 0:\n                    with Tx.thread(parent="warp")[Tx.ptx.elect_sync()]'
+                ":\n                        while",
+                "if warp_id == 3:\n                    with "
+                'Tx.thread(parent="warp")[Tx.ptx.elect_sync()]:\n                        while',
+            ),
+        ),
+        kind="deadlock",
+        names="what is missing is its own",
+        why="Warp 3 loads all tiles before it comes to the loop with the MMAs.",
+    ),
+    Bug(
+        "stage-not-handed-back-at-the-first-k-tile",
+        9,
+        **ONE_PAIR,
+        edits=(guard("mma2tma.arrive(stage,", "if accum:"),),
+        kind="deadlock",
+        names="times, and waits again",
+        why="The commit of each tile's first MMA is left out.",
+    ),
+    Bug(
+        "loads-without-an-end",
+        6,
+        **TWO_CTAS,
+        edits=(replace("if k + PIPE_DEPTH < K_TILES:", "if k + 1 < K_TILES:"),),
+        kind="mbarrier",
+        names="as init(1) wants it, and is waited for",
+        why="The ring is filled beyond the last K tile: there are more loads than waits.",
+    ),
+    Bug(
+        "group-waited-for-behind-the-barrier",
+        9,
+        **ONE_PAIR,
+        edits=(
+            drop("Tx.ptx.cp_async.bulk.wait_group(0)"),
+            instead(
+                "Tx.cuda.warpgroup_sync(1)  # Dsmem may be overwritten",
+                "Tx.cuda.warpgroup_sync(1)  # Dsmem may be overwritten",
+                "if warp_id == 0:",
+                "    Tx.ptx.cp_async.bulk.wait_group(0)",
+            ),
+        ),
+        kind="race",
+        names="and no barrier stands between that and this write",
+        why="The barrier comes before the store has read Dsmem.",
+    ),
+    Bug(
+        "mma-before-tensor-memory-is-free",
+        8,
+        **TWO_CTAS,
+        edits=(
+            drop("ld2mma.wait(0, ld_phase.phase)"),
+            drop("ld_phase.move_to_next_stage()"),
+            instead(
+                "mma(mma_phase.stage, k != 0)",
+                "mma(mma_phase.stage, k != 0)",
+                "if k == 0:",
+                "    ld2mma.wait(0, ld_phase.phase)",
+                "    ld_phase.move_to_next_stage()",
+            ),
+        ),
+        kind="race",
+        names="this MMA is of the next product",
+        why="The first MMA of a tile does not wait until the product before it has been read.",
+    ),
+)
 
-GROUPS = (INDICES, RINGS, ROLES, PRODUCTS)
+GROUPS = (INDICES, RINGS, ROLES, PRODUCTS, ROUNDS)

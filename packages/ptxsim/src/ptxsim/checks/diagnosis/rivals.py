@@ -40,8 +40,8 @@ def shifted(cluster, place: tuple[int, int], reporter) -> Reason | None:
     if len(found) != 1:
         return None
     ((distance, (signaller, first, waiter, awaited)),) = found.items()
-    if not distance:  # none, or no one distance
-        return None
+    if not distance or _left_one_out(cluster, histories, signaller, ring, reporter.shared_array):
+        return None  # none, or no one distance
     at = {index: p for p, index in ring.items()}
     row = min(row for _, warp, row in histories[at[first]].sources if warp == signaller)
     return reason(
@@ -55,6 +55,15 @@ def shifted(cluster, place: tuple[int, int], reporter) -> Reason | None:
         where=_waits_at(cluster, histories[at[awaited]], waiter),
         distance=min(distance, len(ring) - distance),
     )
+
+
+def _left_one_out(cluster, histories: dict, warp: int, ring: dict, array_of) -> bool:
+    """Does a warp stand at a wait of its own, and has passed more of these than it has signalled elements?"""
+    if not any(g // 32 == warp and w.kind == "mbarrier" for g, w in cluster.waits.items()):
+        return False
+    mine = [s for p in ring for (how, w, _), s in histories[p].sources.items() if w == warp and how != "load"]
+    times = sum(s.total // s.lanes.bit_count() for s in mine)
+    return times < sum(_goes_round(histories, warp, len(ring), array_of).values())
 
 
 def one_slot(cluster, place: tuple[int, int], reporter) -> Reason | None:

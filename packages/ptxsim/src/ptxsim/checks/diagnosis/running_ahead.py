@@ -22,7 +22,7 @@ def why(cluster, histories: dict, place: tuple[int, int], reporter) -> Reason:
         or _too_often(cluster, histories, history, reporter)
         or _unsignalled(cluster, histories, place, reporter)
         or _issuers(cluster, place, history, reporter)
-        or _uneven(cluster, histories, place, reporter)
+        or uneven(cluster, histories, place, reporter)
         or _count(history)
     )
 
@@ -99,7 +99,7 @@ def _again(cluster, histories: dict, history: BarrierHistory, reporter) -> Reaso
     return None
 
 
-def _uneven(cluster, histories: dict, place: tuple[int, int], reporter) -> Reason | None:
+def uneven(cluster, histories: dict, place: tuple[int, int], reporter) -> Reason | None:
     """A warp has signalled this ring more often than it has waited for the one that answers."""
     array_of, history = reporter.shared_array, histories[place]
     ring = _ring(histories, place, array_of)
