@@ -196,7 +196,8 @@ def _left_out(races, pair: Pair, forward: list, backward: list) -> Edge:
 
 def _one_group(races, first: Access, second: Access) -> bool:
     """Are both by warps of one warpgroup?"""
-    return None not in (first.by, second.by) and _warp(races, first) // 4 == _warp(races, second) // 4
+    one, other = _warp(races, first), _warp(races, second)
+    return one is not None and other is not None and one // 4 == other // 4
 
 
 def _one_too_many(races, pair: Pair) -> Edge | None:
