@@ -94,7 +94,7 @@ def load_over_load(races, pair: Pair, own: list[Place], forward: list[Place], na
 def waits_less(races, pair: Pair, place: Place, name_of: NameOf) -> Edge | None:
     """Tensor memory is freed, and who waits for its last use waits less often than that was signalled."""
     history, barrier = history_of(races.cluster).get(place), races.cluster.mbarriers.get(place)
-    if pair.space != "tmem" or pair.second.kind != "thread" or None in (history, barrier):
+    if pair.space != "tmem" or pair.second.kind != "thread" or history is None or barrier is None:
         return None
     waits = max((w.count for w in history.waits.values()), default=0)
     if not 0 < waits < barrier.phase:
