@@ -2,7 +2,7 @@
 
 Kernels resemble one another, so packing them together takes a third of what packing each takes. Artifacts
 (`*.lab`) and arrays (`*.npz`) are zips themselves: their parts are packed, and joined when they are read.
-PTX is packed with its registers as registers.py writes them.
+PTX is packed with its registers as registers.py writes them, or as it is where that would lose something.
 A path may lead into a store, `kernels.tar.xz/ladders-3`: then it means the files below there.
 """
 
@@ -18,7 +18,7 @@ from research.registers import coded, plain
 
 SUFFIX = ".tar.xz"
 NESTED = (".lab", ".npz")  # zips whose parts are packed
-PTX = ".ptx"
+PTX, AS_IS = ".ptx", "!as-is"  # the second: behind the name of PTX that registers.py cannot write
 _TEXT = {"lc": 4, "pb": 0}  # what suits text, not words of four bytes
 _SETTINGS = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 1 << 26, **_TEXT}]
 _PART = "!/"  # between the name of a nested zip and that of its part
@@ -37,6 +37,7 @@ def load(path: Path) -> dict[str, bytes]:
             data = tar.extractfile(member).read()
             if member.name.endswith(PTX):
                 data = plain(data.decode()).encode()
+            name, part = name.removesuffix(AS_IS), part.removesuffix(AS_IS)
             if part:
                 parts.setdefault(name, {})[part] = data
             else:
@@ -53,7 +54,7 @@ def save(path: Path, files: dict[str, bytes]) -> None:
                 flat |= {f"{name}{_PART}{part}": nested.read(part) for part in nested.namelist()}
         else:
             flat[name] = data
-    flat |= {name: coded(data.decode()).encode() for name, data in flat.items() if name.endswith(PTX)}
+    flat = dict(_packed(name, data) for name, data in flat.items())
     packed = lzma.LZMACompressor(filters=_SETTINGS)
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w") as tar:
@@ -62,6 +63,16 @@ def save(path: Path, files: dict[str, bytes]) -> None:
             info.size = len(flat[name])
             tar.addfile(info, io.BytesIO(flat[name]))
     path.write_bytes(packed.compress(plain.getvalue()) + packed.flush())
+
+
+def _packed(name: str, data: bytes) -> tuple[str, bytes]:
+    """A file as it stands in the tar."""
+    if not name.endswith(PTX):
+        return name, data
+    try:
+        return name, coded(data.decode()).encode()
+    except ValueError:
+        return name + AS_IS, data
 
 
 def _alike(name: str) -> tuple[str, str, str]:

@@ -13,7 +13,9 @@ import hashlib
 import io
 import json
 import os
+import re
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +29,7 @@ from instructor.autograder.submission import LARGEST, Submission, SubmissionErro
 from instructor.autograder.warm import compiled
 from instructor.formats import from_plain, page, plain, to_json, words
 from tirxlab.pool import Failed, Pool
-from tirxlab.sandbox.limits import printable
+from tirxlab.sandbox.limits import piled, printable
 from tirxlab.version import lab_version
 
 try:
@@ -35,7 +37,7 @@ try:
 except ModuleNotFoundError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-TRIES = 2  # of a submission whose worker dies
+TRIES = 2  # of a submission whose worker dies; of one that takes too long it would be no better
 SUMMARIES = (
     "grades.csv",
     "index.html",
@@ -48,6 +50,8 @@ SUMMARIES = (
     "gradescope.csv",
 )  # of the whole class, beside the submissions' folders
 LONGEST = 200  # bytes of a submission's name
+TAKEN = " (submission)"  # behind a name that a file of ours has
+_SHORT = re.compile(r".*\.\.[0-9a-f]{16}", re.DOTALL)  # a name that was too long, or reads like one
 
 
 @dataclass
@@ -88,7 +92,7 @@ class Class:
         return sorted(
             plain_name(path.name)
             for path in self.folder.iterdir()
-            if path.name not in known and not path.name.startswith(".")
+            if path.name not in known and not _no_hand_in(path)
         )
 
     def read(self, key: str) -> Submission | str:
@@ -143,12 +147,22 @@ class Class:
         return json.loads(text)
 
 
+def _no_hand_in(path: Path) -> bool:
+    """Whether it is what a system leaves in any folder, and nothing that somebody could miss."""
+    hidden = path.name.startswith(".") and not (path.is_dir() or path.suffix.lower() in (".py", ".tar"))
+    return hidden or path.name.startswith("._") or path.name == ".git"
+
+
 def plain_name(name: str) -> str:
-    """A file's name as one line of plain text that can name a folder; no two become one."""
-    shown = "".join(c if c.isprintable() and c != "\\" else repr(c)[1:-1] for c in name)
-    if len(shown.encode()) > LONGEST:
-        shown = f"{shown[: LONGEST // 8]}..{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}"
-    return f"{shown} (submission)" if shown in SUMMARIES else shown
+    """A file's name as one line of plain text that can name a folder; no two of any names become one."""
+    shown = "".join(c if c.isprintable() and c != "\\" and fits else _escaped(c) for c, fits in piled(name))
+    if len(shown.encode()) > LONGEST or _SHORT.fullmatch(shown):
+        return f"{shown[: LONGEST // 8]}..{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}"
+    return f"{shown}{TAKEN}" if shown.casefold() in SUMMARIES or shown.endswith(TAKEN) else shown
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape", "surrogatepass").decode()
 
 
 @contextlib.contextmanager
@@ -205,9 +219,17 @@ def read_roster(path: Path) -> dict[str, dict[str, str]]:
 
 
 def match_roster(roster: dict[str, dict], names: list[str]) -> dict[str, dict]:
-    """The rows by the name in the folder: a row may leave out `.tar` or `.py`. Others stay as they are."""
-    whole = {Path(name).stem: name for name in names} | {name: name for name in names}
+    """The rows by the name in the folder. A row may leave out `.tar` or `.py` of a file that is alone.
+
+    Others stay as they are.
+    """
+    stems = Counter(map(_stem, names))
+    whole = {_stem(name): name for name in names if stems[_stem(name)] == 1} | {name: name for name in names}
     return {whole.get(key, key): row for key, row in roster.items()}
+
+
+def _stem(name: str) -> str:
+    return name[: -len(Path(name).suffix)] if Path(name).suffix.lower() in (".py", ".tar") else name
 
 
 def local(
@@ -220,7 +242,7 @@ def local(
         for key, submission in work.items():
             pool.submit(key, grade_apart, submission, options)
         for key, result in pool.results():
-            if isinstance(result, Failed) and tries[key] < TRIES:
+            if isinstance(result, Failed) and not result.late and tries[key] < TRIES:
                 tries[key] += 1
                 pool.submit(key, grade_apart, work[key], options)
             elif isinstance(result, Failed):

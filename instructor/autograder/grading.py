@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from instructor.autograder.judge import Judged, judge
 from instructor.autograder.plan import Hidden, Run, load_hidden, plan, speed_seed
-from instructor.autograder.points import NOT_GRADED, Grade, StepGrade
+from instructor.autograder.points import NOT_GRADED, OVER, Grade, StepGrade
 from instructor.autograder.speed import NotBuilt, time_step
 from instructor.autograder.stand_in import stand_in, told
 from instructor.autograder.submission import Submission
@@ -33,7 +33,8 @@ try:
 except ModuleNotFoundError:  # Windows
     resource = None  # type: ignore[assignment]
 
-LEAST_SECONDS = 30  # that a step's runs get after others that were too slow
+LEAST_SECONDS = 30  # that a step's runs get after others that took too much
+PATIENCE = 4, 2  # times the limit of a build, of a step's runs, that a file gets before each gets the least
 NOT_SHUT_IN = (
     "this machine has no means to shut code in (SECURITY.md); --confine limits grades without, which is good "
     "enough for your own code"
@@ -139,6 +140,7 @@ class Work:
     public: dict[int, Result] = field(default_factory=dict)  # right at the public sizes
     artifacts: dict[str, bytes] = field(default_factory=dict)
     again: set = field(default_factory=set)  # tasks that were lost once
+    patience: float = 0.0  # seconds of all runs after which each step gets the least
 
     def of(self, step: int, secret: bool) -> list[Run]:
         return [run for run in self.runs[step] if run.secret == secret]
@@ -154,8 +156,12 @@ def _run_steps(
     """
     hidden = options.hidden or load_hidden()
     work = Work({s.step: plan(s.step, submission.digest, hidden, options.full) for s in steps})
+    work.patience = PATIENCE[1] * options.step_seconds
     grades, failed_there = {s.step: s for s in steps}, []
-    started = functools.partial(Builder, submission.text, limits=options.build, level=options.level)
+    limits, patience = options.build, PATIENCE[0] * options.build.seconds
+    started = functools.partial(
+        Builder, submission.text, limits=limits, level=options.level, patience=patience
+    )
     with Pool(options.jobs, options.step_seconds, memory=8 << 30) as pool:
         with started() as builder:
             for step, result in _results(builder, work, pool, False):
@@ -164,7 +170,7 @@ def _run_steps(
                 else:
                     _enter(grades[step], result)
                     tick(step)
-            patience = pool.seconds
+            spent = builder.spent
             for step, result in _results(builder, work, pool, True):
                 if _fails(result):
                     failed_there.append(step)
@@ -172,8 +178,8 @@ def _run_steps(
                 else:
                     _enter(grades[step], _joined(work.public[step], result))
                     tick(step)
-        pool.seconds = patience  # how long a hidden size took costs nothing that is told
-        with started() as builder:
+        pool.seconds = min(LEAST_SECONDS, options.step_seconds)  # what a hidden size took costs nothing told
+        with started(spent=spent) as builder:
             for step in failed_there:
                 grades[step].state = "wrong"
                 grades[step].hints = [_at_stand_in(stand_in(step, submission.digest, hidden), builder, pool)]
@@ -191,7 +197,9 @@ def _results(builder: Builder, work: Work, pool: Pool, secret: bool) -> Iterator
                 work.again.discard(key)
                 pool.submit(key, judge_step, work.built[key])
                 continue
-            if isinstance(result, Failed) and result.late:  # what follows gets less
+            if pool.spent > work.patience:
+                pool.seconds = min(LEAST_SECONDS, pool.seconds)
+            elif not isinstance(result, Built) and _over(result):  # what follows gets less
                 pool.seconds = max(min(LEAST_SECONDS, pool.seconds), pool.seconds / 2)
             yield key[0], result
 
@@ -229,9 +237,11 @@ def _at_stand_in(run: Run, builder: Builder, pool: Pool) -> str:
     """The hint for a step that fails at a hidden size alone."""
     built = builder.build(run.step, run.size)
     if built.artifact is None:
-        return told(run.size, printable(built.message, 4))
+        return told(run.size, f"the code {OVER}" if _over(built) else printable(built.message, 4))
     pool.submit(run, judge_step, [(run, built)])
     ((_, result),) = pool.results()
+    if _over(result):
+        return told(run.size, f"the run {OVER}")
     if isinstance(result, Failed):
         return told(run.size, f"the run {result.message}")
     return told(run.size, printable(result.runs[-1][1].reason, 2))
@@ -292,6 +302,9 @@ def _enter(grade: StepGrade, result: Outcome) -> None:
         grade.state, grade.hints = NOT_GRADED, [f"the run {result.message}"]
     elif isinstance(result, Built) and result.kind == "lab":
         grade.state, grade.hints = NOT_GRADED, [printable(result.message, 1)]
+    elif _over(result):
+        grade.state = "not built" if isinstance(result, Built) else "wrong"
+        grade.hints = [_told_over(result)]
     elif isinstance(result, Failed):
         grade.state, grade.hints = "wrong", [f"the run {result.message}"]
     elif isinstance(result, Built):
@@ -299,6 +312,18 @@ def _enter(grade: StepGrade, result: Outcome) -> None:
         grade.hints = [_not_built(result)]
     else:
         _enter_runs(grade, result.runs)
+
+
+def _over(result: Outcome) -> bool:
+    """Whether it was stopped at a limit."""
+    if isinstance(result, Failed):
+        return result.late or result.memory
+    return result.kind == "limit" if isinstance(result, Built) else result.runs[-1][1].over
+
+
+def _told_over(result: Outcome) -> str:
+    """The same words for every limit; a run that is killed does not say how far it came."""
+    return f"at {size_text(result.size)}: the code {OVER}" if isinstance(result, Built) else f"the run {OVER}"
 
 
 def _not_built(built: Built) -> str:
@@ -311,11 +336,15 @@ def _runs(*results: Outcome) -> list[dict]:
     """For the course: what was run, and what came of it."""
     found = []
     for result in results:
-        if isinstance(result, Result):
+        if isinstance(result, Result) and not _over(result):
             found += [{**asdict(run), **asdict(judged)} for run, judged in result.runs]
         else:
-            found.append({"size": getattr(result, "size", None), "secret": True, "reason": result.message})
+            found.append({"size": getattr(result, "size", None), "secret": True, "reason": _reason(result)})
     return found
+
+
+def _reason(result: Outcome) -> str:
+    return _told_over(result) if _over(result) else getattr(result, "message", "")
 
 
 def _enter_runs(grade: StepGrade, done: list[tuple[Run, Judged]]) -> None:

@@ -18,6 +18,7 @@ from instructor.autograder.flow import Doubled, Flow
 from instructor.autograder.plan import Run
 from instructor.autograder.ptx_rules import broken_rule
 from instructor.autograder.purpose import part_doubled, useless
+from instructor.autograder.reads import cannot_read
 from tirxlab.artifact import Artifact
 from tirxlab.devices import sim
 from tirxlab.rubric import load_rubric
@@ -26,6 +27,7 @@ INSTRUCTIONS = (
     20_000_000  # warp instructions of a launch, shared out to its clusters; the reference: 1 million
 )
 WORK = ("warp_instructions", "tensor_operations", "tma_bytes", "busiest")  # counts of a run
+POLLS = 0.005  # part of the warp instructions, at most, that one run polls barriers more often than another
 MOST_CTAS = 1024  # of a grid, where D is small
 
 
@@ -41,6 +43,7 @@ class Judged:
     findings: list[dict] = field(default_factory=list)  # of any severity
     seconds: float = 0.0
     instructions: int = 0  # warp instructions simulated
+    over: bool = False  # it was given up after all the instructions that a run may take
 
 
 def judge(run: Run, artifact: Artifact) -> Judged:
@@ -94,6 +97,7 @@ def _launch(run: Run, artifact: Artifact) -> Judged:
     judged.instructions = int(done.stats.get("warp_instructions", 0))
     judged.reason = _problem(run, done, result, A, B)
     judged.right = not judged.reason
+    judged.over = any("budget" in (finding.evidence or {}) for finding in done.findings)
     if run.record and judged.right:
         seen = Evidence(done.trace, done.stats, artifact.grid, artifact.cluster, run.size)
         seen.sms = load_rubric().few_sms.get((run.step, run.size), seen.sms)
@@ -132,7 +136,8 @@ class Case:
         A recorded run may poll a barrier more often than one that is not.
         """
         again = self.work(self.result.copy())
-        return again != before and again != self.work()
+        near = abs(again[0] - before[0]) <= POLLS * before[0] and again[1:] == before[1:]
+        return not near and again != self.work()
 
     def doubled(self, chosen) -> float:
         """The part of the main cluster's D that is twice as large if these sums are."""
@@ -165,7 +170,8 @@ def _judge_implementation(judged: Judged, case: Case, seen: Evidence) -> None:
     judged.hint = lacking(DEMANDS[step], case, looked_at) or judged.hint
     if judged.hint:
         judged.behind = lacking(BEFORE[step], case, looked_at)
-    if case.spares([seen.stats[count] for count in WORK]):
+    output = case.artifact.buffers[-1].name
+    if not cannot_read(case.artifact, output) and case.spares([seen.stats[count] for count in WORK]):
         judged.right, judged.reason = False, "it does other work when D holds the product already"
 
 

@@ -53,20 +53,26 @@ class Final:
 def finals(rows: list[dict], roster: dict[str, dict], adjust: dict[str, tuple], rule: Rule) -> list[Final]:
     """One for each student, by name. `rows`: plain grades; `adjust`: as `read_adjust` gives it."""
     groups: dict[str, list[dict]] = {}
+    known = {one["student"] for one in roster.values() if one.get("student")}
     for row in rows:
-        groups.setdefault(_student(row, roster), []).append(row)
+        groups.setdefault(_student(row, roster, known), []).append(row)
     made = []
     for student, attempts in sorted(groups.items()):
         attempts = sorted(attempts, key=lambda row: _when(row, roster))
         afters = [(_after_late(row, roster, rule), n) for n, row in enumerate(attempts)]
         chosen = {"latest": len(attempts) - 1, "first": 0, "best": max(afters)[1]}[rule.attempts]
-        made.append(_final(student, attempts[chosen], len(attempts), roster, adjust, rule))
+        counts = attempts[chosen]
+        adjusted = adjust.get(student, (0.0, ""))
+        if counts["name"] not in known:
+            adjusted = adjust.get(counts["name"], adjusted)
+        made.append(_final(student, counts, len(attempts), roster, adjusted, rule))
     return made
 
 
-def _student(row: dict, roster: dict[str, dict]) -> str:
-    """The roster's word, not the hand-in's: anybody can write a name into a hand-in."""
-    return roster.get(row["name"], {}).get("student") or row["name"]
+def _student(row: dict, roster: dict[str, dict], known: set[str]) -> str:
+    """The roster's word: anybody can write a name into a hand-in, or give one to its file."""
+    given = roster.get(row["name"], {}).get("student")
+    return given or (f"{row['name']} (not in the roster)" if row["name"] in known else row["name"])
 
 
 def _when(row: dict, roster: dict[str, dict]) -> tuple:
@@ -85,8 +91,8 @@ def _after_late(row: dict, roster: dict[str, dict], rule: Rule) -> float:
     return row["total"] * max(0.0, 1 - _late_days(row, roster) * rule.late_percent / 100)
 
 
-def _final(student: str, row: dict, attempts: int, roster: dict, adjust: dict, rule: Rule) -> Final:
-    points, comment = adjust.get(row["name"]) or adjust.get(student) or (0.0, "")
+def _final(student: str, row: dict, attempts: int, roster: dict, adjusted: tuple, rule: Rule) -> Final:
+    points, comment = adjusted
     final = round(max(0.0, _after_late(row, roster, rule) + points), 2)
     late, about = _late_days(row, roster), roster.get(row["name"], {})
     graded = not row["problem"].startswith("not graded")

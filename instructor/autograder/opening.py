@@ -29,7 +29,8 @@ def _member(tar: tarfile.TarFile) -> dict[str, str]:
     for number, member in enumerate(tar):
         if number >= MOST:
             raise ValueError(f"has more than {MOST} members, expected {MEMBER} alone")
-        file = tar.extractfile(member) if member.name == MEMBER and member.isreg() else None
+        named = member.name.removeprefix("./") == MEMBER
+        file = tar.extractfile(member) if named and member.isreg() else None
         if file and member.size <= LARGEST:
             found = file.read(LARGEST + 1)
             note = _note(member.pax_headers.get("comment", "{}"))

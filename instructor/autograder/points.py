@@ -12,6 +12,9 @@ from tirxlab.rubric import load_rubric
 NOT_MEASURED = "not measured"
 NOT_GRADED = "not graded"  # a step's state, and the head of a problem, that is no fault of the submission's
 
+# Of what is stopped at a limit: which one it meets first hangs on the load of the machine, a grade must not.
+OVER = "used more than it may (of time, memory, disk or instructions) and was stopped"
+
 
 @dataclass
 class StepGrade:

@@ -13,7 +13,7 @@ _IDENTITY = re.compile(
     r"reserved_smem_offset_\w+|lanemask_never|total_smem_size|aggr_smem_size)(?![\w%])"
 )
 # A string may hold /*, a comment a quote; ptxas may take a carriage return for the end of a line.
-_LEFT_OUT = re.compile(r'"[^"\n]*"|//[^\r\n]*|/\*.*?\*/', re.DOTALL)
+LEFT_OUT = re.compile(r'"[^"\n]*"|//[^\r\n]*|/\*.*?\*/', re.DOTALL)
 _STATE = re.compile(
     r"(?:^|[;{}])[ \t]*(?:\.(?:visible|weak|extern|common)\s+)*"
     r"\.global\b[^;]*?\s([\w$%]+)\s*(?:\[|=|;)",
@@ -28,7 +28,7 @@ _OUTLIVES = re.compile(r"\.L2::evict_last\b|\bcreatepolicy\.[\w.:]*evict_last\b|
 
 def outlives_a_flush(ptx: str) -> str:
     """What keeps data in L2 from one timed launch to the next, for a person; "" if nothing does."""
-    found = _OUTLIVES.search(_LEFT_OUT.sub(" ", ptx))
+    found = _OUTLIVES.search(LEFT_OUT.sub(" ", ptx))
     if found:
         return f"{found[0]} keeps data in L2 from one launch to the next: it is timed with L2 flushed"
     return ""
@@ -39,7 +39,7 @@ _STARTS = re.compile(r"\b(cudaLaunchDevice\w*|cudaGraphLaunch\w*|cnpLaunch\w*|gr
 
 def broken_rule(ptx: str) -> str:
     """What the kernel does that it must not, for a person; "" if nothing."""
-    plain = _LEFT_OUT.sub(" ", ptx)
+    plain = LEFT_OUT.sub(" ", ptx)
     read = _IDENTITY.search(plain)
     if read:
         return (

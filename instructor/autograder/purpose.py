@@ -52,8 +52,10 @@ def useless(demands: Demands, seen: Evidence, doubled: Callable[[Chosen], float]
 def part_doubled(before: np.ndarray, after: np.ndarray, canary: int) -> float:
     """Of the numbers in `after` that were written and are not 0, the part that are twice as large."""
     with np.errstate(over="ignore", invalid="ignore"):
+        written = after.view(np.uint16) != canary
+        before, after = before[written], after[written]
         twice = before * np.float16(2)
-        counted = (after.view(np.uint16) != canary) & (before != 0) & np.isfinite(twice)
+        counted = (before != 0) & np.isfinite(twice)
         return float((after == twice)[counted].mean()) if counted.any() else 0.0
 
 

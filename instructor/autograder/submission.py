@@ -14,7 +14,7 @@ from instructor.autograder.opening import LARGEST, MEMBER
 from instructor.autograder.reader import Reader, ReadError
 
 LARGEST_TAR = 4 << 20
-MOST_FILES = 1000  # of a folder that are looked at
+MOST_FILES = 1000  # of a folder that are looked at for another name
 
 
 class SubmissionError(ValueError):
@@ -40,7 +40,7 @@ def read_submission(path: Path, reader: Reader | None = None) -> Submission:
     """
     path = Path(path)
     if path.is_dir() and not path.is_symlink():
-        path = path / _chosen(path, [one.name for one in itertools.islice(path.iterdir(), MOST_FILES)])
+        path = path / _chosen(path)
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise SubmissionError(f"{path}: is no plain file")
     try:
@@ -64,11 +64,12 @@ def _without_links(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
-def _chosen(folder: Path, names: list[str]) -> str:
+def _chosen(folder: Path) -> str:
     """The file to take: under its own name, or the only one under a name that a browser gave it."""
     for usual in (MEMBER, "handin.tar"):
-        if usual in names:
+        if os.path.lexists(folder / usual):
             return usual
+    names = [one.name for one in itertools.islice(folder.iterdir(), MOST_FILES)]
     for ending in (".py", ".tar"):
         found = [name for name in names if name.lower().endswith(ending) and not name.startswith(".")]
         if len(found) == 1:

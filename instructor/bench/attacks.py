@@ -73,6 +73,13 @@ APART = (
     ("CUDA built by `exec`, a copied text behind it", "test_class.py", "listed as alike by what is built"),
     ("hidden sizes kept by one step's code, said by another's", "test_leaks.py", "hidden sizes are built last, and nothing that is told is built in that process"),
     ("which sizes are never drawn", "test_grading.py, test_leaks.py", "what is drawn does not depend on what is hidden"),
+    ("several limits, so that the load of the machine says which is met first", "test_unfinished.py", "one sentence, and the same patience with what follows, for all limits"),
+    ("each build and each run just below its limit", "test_worker.py, test_unfinished.py", "a file has a time for all its steps; then each gets the least"),
+    ("a draft of noise, or of a million files", "test_worker.py", "4 MiB, judged before it is opened"),
+    ("a name that reads as one that the grader makes", "test_class.py", "no two names become one"),
+    ("marks piled up over a letter, over the lines beside it", "test_class.py, test_worker.py", "three at most"),
+    ("a name that takes another's row of the roster", "test_class.py", "an ending is left out where one file alone can be meant"),
+    ("the name of a student of the roster, for grades and adjustments", "test_ledger.py", "the roster says whose a submission is; others are not in the roster"),
     ("state declared behind a brace, a clock behind a carriage return", "test_grading.py", "refused from its PTX"),
 )  # fmt: skip
 

@@ -1,8 +1,8 @@
 """The same grades twice: one order of submissions, then the other on a machine that is busy.
 
-    python instructor/bench/same_grade.py [--count 6] [--seed 1] [--steps 1,2,3] [--load 8]
+    python instructor/bench/same_grade.py [--count 6] [--seed 1] [--steps 1,2,3] [--load 8] [--only hostile]
 
-Compares all that a grade says but what it took; exit code 1 if anything differs.
+Compares all that a grade says but what it took, and names what differs; exit code 1 if anything does.
 """
 
 from __future__ import annotations
@@ -72,19 +72,34 @@ def _said(value):
     return [_said(one) for one in value] if isinstance(value, list | tuple) else value
 
 
+def _differences(one, other, where: str) -> Iterator[str]:
+    """A line for each value that differs."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in sorted({*one, *other}):
+            yield from _differences(one.get(key), other.get(key), f"{where}.{key}")
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for number, pair in enumerate(zip(one, other, strict=True)):
+            yield from _differences(*pair, f"{where}[{number}]")
+    elif one != other:
+        yield f"{where}: {one!r:.200} | {other!r:.200}"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=6)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--steps", default="1,2,3,4,5,6,7,8,9,10")
     parser.add_argument("--load", type=int, default=8)
+    parser.add_argument("--only", default="", help="submissions whose name has this in it")
     given = parser.parse_args()
     options = Options(steps=tuple(map(int, given.steps.split(","))))
-    work = submissions(given.count, given.seed)
+    work = {name: one for name, one in submissions(given.count, given.seed).items() if given.only in name}
     first = grades(work, options, 0)
     second = grades(dict(reversed(work.items())), options, given.load)
     differ = [name for name in work if first[name] != second[name]]
     print(f"{len(work)} submissions, {len(differ)} graded otherwise the second time", *differ)
+    for name in differ:
+        print(*_differences(json.loads(first[name]), json.loads(second[name]), name), sep="\n")
     return 1 if differ else 0
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 from jinja2 import Environment
 
-from instructor.autograder.points import NOT_GRADED, NOT_MEASURED
+from instructor.autograder.points import NOT_GRADED, NOT_MEASURED, OVER
 from instructor.formats.page import STYLE
 
 WAITING = "waiting"
@@ -27,7 +27,7 @@ def state_of(row: dict) -> str:
     said = " ".join([row["problem"], *(hint for step in row["steps"] for hint in step["hints"])])
     if row["problem"].startswith(NOT_GRADED):
         return "refused" if not row["digest"] else "not graded"
-    if any(words in said for words in ("took longer", "was stopped after", "timed out", "time limit")):
+    if OVER in said:
         return "timed out"
     return "graded"
 

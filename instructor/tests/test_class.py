@@ -2,6 +2,7 @@
 
 import base64
 import csv
+import hashlib
 import json
 import os
 import random
@@ -15,7 +16,7 @@ from instructor.autograder import batch
 from instructor.autograder.batch import bundle
 from instructor.autograder.grading import Options, grade
 from instructor.autograder.similar import builds, built_alike, hiding, similar
-from instructor.autograder.submission import Submission
+from instructor.autograder.submission import MOST_FILES, Submission, read_submission
 from instructor.formats import FORMATS
 from instructor.formats.summary import class_page, to_csv
 from tirxlab.artifact import Artifact
@@ -100,6 +101,12 @@ NAMES = [
     b"-rf",
     b"a\\nb",
     b"a\nb",
+    b"grades.csv (submission)",
+    b"grades.csv (submission) (submission)",
+    b"GRADES.csv",
+    ("o" + "\u0301" * 20).encode(),
+    ("o" + "\u0301" * 3).encode() + rb"\u0301" * 17,
+    b"n" * 25 + b".." + hashlib.sha256(b"n" * 255).hexdigest()[:16].encode(),
 ]
 
 
@@ -111,7 +118,7 @@ def test_any_name_becomes_the_name_of_a_folder_of_its_own(tmp_path):
     grade_of = {key: batch.failed(key, "", made.read(key), (1,)) for key in made.names()}
     rows = [made.write(key, "", grade) for key, grade in grade_of.items()]
     for text in (to_csv(rows, {}), class_page(rows, [])):
-        assert text.encode() and not any(c in text for c in "\x1b\u202e")
+        assert text.encode() and not any(c in text for c in ("\x1b", "\u202e", "\u0301" * 4))
     assert len(list(csv.DictReader(to_csv(rows, {}).splitlines()))) == len(NAMES)
     assert {path.name for path in made.out.iterdir()} == set(made.names())
 
@@ -322,3 +329,33 @@ def test_a_dask_cluster_that_loses_a_worker_gives_the_same_grades(folder):
 
         rows = batch.grade_class(other, losing)
     assert {row["name"]: row["earned"] for row in rows} == expected
+
+
+@pytest.mark.parametrize(
+    "names, whose",
+    [
+        (["bob.tar"], "bob.tar"),
+        (["bob.tar", "bob.x"], "bob.tar"),  # no ending that a row may leave out
+        (["bob.tar", "bob.z.py"], "bob.tar"),
+        (["bob", "bob.tar"], "bob"),
+        (["bob.py", "bob.tar"], "bob"),  # which of them is meant nobody knows: the row is told
+    ],
+)
+def test_another_file_takes_nobodys_row_of_the_roster(names, whose):
+    assert batch.match_roster({"bob": {"late_days": "1"}}, names) == {whose: {"late_days": "1"}}
+
+
+def test_nothing_that_may_be_a_hand_in_is_left_out_in_silence(tmp_path):
+    for name in (".ana", "...", "ana", ".git"):
+        (tmp_path / "class" / name).mkdir(parents=True)
+    for name in ("notes.txt", ".DS_Store", "._ana.py", ".bo.py"):
+        (tmp_path / "class" / name).touch()
+    made = a_class(tmp_path / "class")
+    assert made.names() == ["ana"] and made.left_out() == ["...", ".ana", ".bo.py", "notes.txt"]
+
+
+def test_a_file_is_found_among_any_number_of_others(tmp_path):
+    for number in range(MOST_FILES + 500):
+        (tmp_path / f"{number}.txt").touch()
+    (tmp_path / "gemm_kernels.py").write_text("x = 1")
+    assert read_submission(tmp_path).text == "x = 1"

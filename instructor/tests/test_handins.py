@@ -2,8 +2,10 @@
 
 import contextlib
 import csv
+import io
 import subprocess
 import sys
+import tarfile
 import time
 
 import pytest
@@ -113,3 +115,20 @@ def test_a_text_of_cuda_that_no_pattern_gets_through_costs_its_own_time(monkeypa
     hostile.artifacts = {"step1.lab": slow.to_bytes()}
     found, unread = similar.builds(bundles | {"c": batch.bundle(Submission("c", "x"), hostile)})
     assert set(found) == {"a", "b"} and "took longer than 2 s" in unread["c"]
+
+
+@pytest.mark.parametrize(
+    "name, taken", [("gemm_kernels.py", True), ("./gemm_kernels.py", True), ("../gemm_kernels.py", False)]
+)
+def test_a_tar_of_a_folder_is_taken_too(name, taken):
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as tar:
+        tar.addfile(tarfile.TarInfo("."))
+        info = tarfile.TarInfo(name)
+        info.size = 5
+        tar.addfile(info, io.BytesIO(b"x = 1"))
+    if taken:
+        assert b"x = 1" in opening.open_tar(made.getvalue())
+    else:
+        with pytest.raises(ValueError, match="holds no gemm_kernels.py"):
+            opening.open_tar(made.getvalue())

@@ -107,3 +107,15 @@ def test_a_parameter_of_no_type_of_numbers_is_one_line(kind, value):
     odd = replace(artifact, params=(*artifact.params[:-1], ScalarParam("x", kind, value)))
     judged = judge(RECORDED, odd)
     assert not judged.right and judged.reason.startswith("it cannot be launched")
+
+
+def test_a_run_that_uses_up_its_instructions_says_so(monkeypatch):
+    """One that goes round in the same state is found sooner, and told as what it is."""
+    monkeypatch.setattr(judging, "INSTRUCTIONS", 100_000)
+    plain = replace(RECORDED, record=False)
+    counts = "for (volatile int i = 0; i >= 0; ) i = i + 1;"
+    judged = judge(plain, edited(counts))
+    assert judged.over and not judged.right
+    judged = judge(plain, edited("for (;;) __syncthreads();"))
+    assert not judged.over and not judged.right and judged.reason
+    assert judge(plain, edited("")).right

@@ -10,6 +10,7 @@ from instructor.autograder.batch import failed
 from instructor.autograder.hidden_sizes import BLOCK_K, WORKERS, candidates, draw, problems, render
 from instructor.autograder.ledger import Rule, finals, read_adjust
 from instructor.autograder.plan import load_hidden
+from instructor.autograder.points import OVER
 from instructor.formats import plain
 from instructor.formats.board import board, places
 from instructor.formats.exports import EXPORTS
@@ -58,6 +59,19 @@ def test_one_attempt_counts_and_late_days_cost(rule, submission, final):
 def test_the_name_in_a_hand_in_gives_nobody_another_ones_attempt():
     mine = row("mine", 10) | {"student": "ann"}
     assert {f.student for f in finals([*ROWS, mine], ROSTER, {}, Rule())} == {"ann", "bo", "c", "mine"}
+
+
+def test_the_name_of_a_file_gives_nobody_anothers_grade_or_adjustment(tmp_path):
+    """A submission that is called as a student of the roster: its own row, or none, says whose it is."""
+    (tmp_path / "adjust.csv").write_text("student,points\nann,3\nb,1\n")
+    found = read_adjust(tmp_path / "adjust.csv")
+    plain = {f.student: f for f in finals(ROWS, ROSTER, found, Rule())}
+    loose = {f.student: f for f in finals([*ROWS, row("ann", 0)], ROSTER, found, Rule())}
+    assert {name: loose.get(name) for name in plain} == plain
+    assert loose["ann (not in the roster)"].final == 0
+    eves = ROSTER | {"ann": {"student": "eve"}}
+    listed = {f.student: f for f in finals([*ROWS, row("ann", 9)], eves, found, Rule())}
+    assert {name: listed.get(name) for name in plain} == plain and listed["eve"].final == 9
 
 
 def test_the_order_of_submissions_changes_nothing():
@@ -125,7 +139,7 @@ def test_the_board_goes_by_points_then_by_time_and_shows_only_who_wants_to():
 
 def test_the_status_page_counts_what_is_not_graded_timed_out_or_refused():
     slow = row("slow", 0)
-    slow["steps"][0]["hints"] = ["the run took longer than 300 s"]
+    slow["steps"][0]["hints"] = [f"the run {OVER}"]
     bad = row("bad", 0, "not graded: no tar", digest="")
     rows = {"ok": row("ok", 1), "bad": bad, "wait": None, "slow": slow,
             "lost": row("lost", 0, "not graded: the worker died")}  # fmt: skip

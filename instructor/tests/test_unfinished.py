@@ -1,5 +1,6 @@
 """What is not the submission's fault costs it nothing: limits count its own time, the rest is not graded."""
 
+import contextlib
 import csv
 import json
 import os
@@ -11,8 +12,10 @@ import pytest
 from kernel_variants import solved
 
 from instructor.autograder import batch, grading, warm
-from instructor.autograder.grading import Options, grade
-from instructor.autograder.points import NOT_GRADED
+from instructor.autograder.grading import Options, Result, grade
+from instructor.autograder.judge import Judged
+from instructor.autograder.plan import Run
+from instructor.autograder.points import NOT_GRADED, OVER, StepGrade
 from instructor.autograder.submission import Submission
 from instructor.formats import FORMATS
 from instructor.formats.summary import class_page, to_csv
@@ -88,6 +91,67 @@ def test_a_step_that_was_not_finished_is_not_graded(monkeypatch, result, state):
     made = grade(ONE, Options(steps=(1,)))
     assert made.steps[0].state == state and made.earned == 0 and made.steps[0].hints
     assert made.problem.startswith(NOT_GRADED) == (state == NOT_GRADED)
+
+
+GREEDY = """def hgemm_v1(M, N, K):
+    import os
+    kept = []
+    while True:
+        kept.append(bytearray(b"x") * (1 << 20))
+        os.write(1, b"x" * 100)
+        try:
+            open(f"{len(kept)}", "wb").write(b"x" * (1 << 16))
+            os.fork() if len(kept) % 100 == 50 else None
+        except OSError:
+            pass
+"""
+SMALLEST = {  # any of these limits may be met first: it hangs on the machine, and on what else it does
+    "seconds": 1.0,
+    "memory": 300 << 20,
+    "printed": 1000,
+    "processes": 4,
+    "disk": 1 << 20,
+    "no limit but these": 0,
+}
+
+
+@pytest.mark.parametrize("limit", SMALLEST)
+def test_a_grade_does_not_say_which_limit_was_met_first(limit):
+    large = {"seconds": 60.0, "memory": 2 << 30, "printed": 1 << 30, "processes": 50, "disk": 1 << 30}
+    small = {limit: SMALLEST[limit]} if limit in large else {"seconds": 5.0, "memory": 600 << 20}
+    made = grade(Submission("greedy", GREEDY), Options(steps=(1,), build=Limits(**large | small)))
+    assert made.steps[0].hints == [f"at 128x128x64: the code {OVER}"]
+    assert (made.steps[0].state, made.steps[0].runs, made.steps[0].findings) == ("not built", [], [])
+
+
+RUN = Run(1, (128, 128, 64), "random", "program", 1)
+GIVEN_UP = Judged(False, "error", "deadlock at line 9", findings=[{"kind": "deadlock"}], over=True)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        Failed("took longer than 300 s and was stopped", late=True),
+        Failed("needs more memory than it may use: 9 GiB", memory=True),
+        Result([(RUN, GIVEN_UP)]),
+    ],
+)
+def test_a_grade_does_not_say_which_limit_of_a_run_was_met_first(result):
+    step = StepGrade(1, "", 5, "")
+    grading._enter(step, result)
+    assert step == StepGrade(1, "", 5, "wrong", hints=[f"the run {OVER}"])
+    assert grading._runs(result) == [{"size": None, "secret": True, "reason": f"the run {OVER}"}]
+
+
+@pytest.mark.parametrize("spent, seconds", [(0, 100), (199, 100), (201, grading.LEAST_SECONDS)])
+def test_runs_that_stay_just_below_their_limit_get_less_in_the_end(monkeypatch, spent, seconds):
+    right = Result([(RUN, Judged(True, "clean"))])
+    monkeypatch.setattr(grading, "_building", lambda *given: contextlib.nullcontext())
+    monkeypatch.setattr(Pool, "results", lambda self: iter([((1, False), right)]))
+    pool = Pool(1, 100.0)
+    pool.spent = spent
+    work = grading.Work({}, patience=grading.PATIENCE[1] * 100.0)
+    assert [*grading._results(None, work, pool, False)] == [(1, right)] and pool.seconds == seconds
 
 
 def test_a_run_that_is_lost_is_run_again(monkeypatch):

@@ -19,7 +19,7 @@ def product(form: Form, registers: list[np.ndarray], codes: tuple) -> np.ndarray
 
 def _warps(form: Form, given: list[np.ndarray]) -> np.ndarray:
     bitwise = form.last.split(".")[1] if form.last else ""
-    unit = mma.Form(form.m, form.n, form.k, form.a, form.b, form.d, form.d, False, bitwise)
+    unit = mma.MmaForm(form.m, form.n, form.k, form.a, form.b, form.d, form.d, False, bitwise)
     operands = mma._operand("a", form.m, form.k, form.a), mma._operand("b", form.n, form.k, form.b)
     ends = np.cumsum([len(given[2]), *map(len, given)])  # slots of D, A, B, C
     slots = [tuple(range(end - size, end)) for end, size in zip(ends, np.diff([0, *ends]), strict=True)]

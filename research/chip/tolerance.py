@@ -20,7 +20,8 @@ ERRORS = {  # (relative, absolute) of the PTX ISA's own sections, where it allow
 
 
 FAULTS = {  # where the chip's answer is a mistake of ptxas 13.0 or of the chip, and ptxsim follows the text
-    r"set\.\w+\.(and|or|xor)\.(b?f16|f32)\.": "gives the integer 1 for a true of a floating type (9.7.6.1)",
+    r"set\.\w+(\.(and|or|xor))?\.b?f16\.": "the integer 1 for a true that is read as an integer (9.7.7.1)",
+    r"set\.\w+\.(and|or|xor)\.f32\.": "gives the integer 1 for a true of a floating type (9.7.6.1)",
     r"(atom|red)\.shared\.add\.noftz\.b?f16x2": "adds the low half only (9.7.13.6)",
     r"cvt\.rna\.(satfinite\.)?tf32": "rounds the payload of a NaN (9.7.9.21)",
 }

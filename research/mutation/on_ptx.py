@@ -3,10 +3,10 @@
     python -m research.mutation.on_ptx FOLDER [--seed S] [--count N] [--minutes M] [--out FILE]
 
 FOLDER holds recorded launches of kernels of the TIRx library (research/tirx_kernels/recorded.py). Each kernel
-runs as it is, in both orders; mutants drawn by the seed then run in the same orders. Found: an `error` that
-the kernel as it is does not have, or other bytes. A new finding of another severity is `review`. Mutants
-that leave equal bytes and no new finding are listed, for a person to judge, unless the launch does not come
-to their line (with `exit` there it leaves the same bytes too): those are `not reached`.
+runs as it is, in both orders; mutants then run in the same orders. The seed draws a kernel, an operator, a
+site, each at random. Found: an `error` or a `review` that the kernel as it is does not have, or other bytes.
+Mutants that leave equal bytes and no new finding are listed, for a person to judge, unless the launch does
+not come to their line (with `exit` there it leaves the same bytes too): those are `not reached`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ import random
 import re
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 
 import ptxsim
@@ -26,8 +28,9 @@ from research.mutation.ptx_operators import PtxMutant, mutants
 from research.tirx_kernels.recorded import Recorded
 
 ORDERS = ("program", "adverse")
+FOUND = ("error", "review", "wrong numbers")
 NEAR = 25  # lines of PTX: a finding about such a neighbour names the place
-MOST = 20  # times as many warp instructions as the kernel itself, after which a mutant is given up
+MOST = 5  # times as many warp instructions as the kernel itself, after which a mutant is given up
 
 
 @dataclass
@@ -93,7 +96,10 @@ class Subject:
 
 
 def _key(finding) -> tuple:
-    return finding.kind, finding.severity, re.sub(r"\d+", "#", finding.message.split("\n")[0])
+    """What tells a finding from others: its words, the lines that it names, of a barrier its place."""
+    kept = r"(?P<kept>PTX line \d+" + (r"|\+ \d+ B" if finding.kind == "mbarrier" else "") + r")|\d+"
+    words = re.sub(kept, lambda found: found["kept"] or "#", finding.message.split("\n")[0])
+    return finding.kind, finding.severity, words
 
 
 def lines_of(finding) -> set[int]:
@@ -109,19 +115,33 @@ def subjects(folder: Path) -> list[Subject]:
 def summary(outcomes: list[Outcome]) -> str:
     counts = Counter(outcome.kind for outcome in outcomes)
     judged = [o for o in outcomes if o.kind not in ("refused", "not reached")]
-    found = [o for o in judged if o.kind in ("error", "wrong numbers")]
-    errors = [o for o in judged if o.kind == "error"]
-    near = sum(outcome.near for outcome in errors)
+    found = [o for o in judged if o.kind in FOUND]
+    named = [o for o in found if o.first]
+    near = sum(outcome.near for outcome in named)
     lines = [f"{len(judged)} mutants of {len({o.kernel for o in outcomes})} kernels: {dict(counts)}"]
     lines.append(
-        f"found: {len(found)} of {len(judged)}; first finding within {NEAR} lines: {near} of {len(errors)}"
+        f"found: {len(found)} of {len(judged)}; first finding within {NEAR} lines: {near} of {len(named)}"
     )
     lines += [
         f"  {o.kind}: {o.kernel} line {o.line}, {o.operator}: {o.old[:90]}"
         for o in judged
-        if o.kind not in ("error", "wrong numbers")
+        if o.kind not in FOUND
     ]
     return "\n".join(lines)
+
+
+def draw(every: list[Subject], rng: random.Random) -> Iterator[tuple[Subject, PtxMutant]]:
+    """Every mutant once."""
+    pools = [(subject, defaultdict(list)) for subject in every]
+    for subject, sites in pools:
+        for mutant in subject.mutants:
+            sites[mutant.operator].append(mutant)
+    while pools := [(subject, sites) for subject, sites in pools if sites]:
+        subject, sites = rng.choice(pools)
+        operator = rng.choice([*sites])
+        yield subject, sites[operator].pop(rng.randrange(len(sites[operator])))
+        if not sites[operator]:
+            del sites[operator]
 
 
 def main() -> int:
@@ -136,9 +156,8 @@ def main() -> int:
     if not every:
         print(f"{given.folder} holds no recorded launch: see research/tirx_kernels/recorded.py")
         return 2
-    rng, outcomes = random.Random(given.seed), []
-    drawn = [(subject, mutant) for subject in every for mutant in subject.mutants]
-    for subject, mutant in rng.sample(drawn, min(given.count, len(drawn))):
+    outcomes = []
+    for subject, mutant in islice(draw(every, random.Random(given.seed)), given.count):
         outcomes.append(subject.try_out(mutant))
         if given.out:
             given.out.write_text("\n".join(json.dumps(asdict(o)) for o in outcomes) + "\n")

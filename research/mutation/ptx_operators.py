@@ -1,4 +1,4 @@
-"""Mutation operators on PTX: one instruction left out, doubled, weakened or with another number.
+"""Mutation operators on PTX: one instruction left out, moved, weakened, or with another number or address.
 
 They need no source, so they work on kernels of any compiler. `mutants(ptx)` lists every mutant. What an
 operator does to synchronisation or asynchronous copies is what people get wrong in the source.
@@ -54,16 +54,38 @@ def _never(statement: str) -> str | None:
     return f"{found[1] or ''}setp.eq.u32 {found[2]}, 0, 0" if found else None
 
 
-def _other_parity(statement: str) -> str | None:
-    found = re.match(r"(.*mbarrier\.(?:try|test)_wait\.parity\S*\s+%?\w+, \[[^]]+\], )(%?\w+)(.*)", statement)
-    if found is None:
-        return None
-    start, parity, rest = found.groups()
-    if parity.isdigit():
-        return f"{start}{int(parity) ^ 1}{rest}"
-    return f"{{ .reg .b32 flipped; xor.b32 flipped, {parity}, 1; {start}flipped{rest}; }}"
+def _operand(pattern: str, change: Callable[[int], int], instruction: str) -> Change:
+    """The operand behind the pattern is another number; `instruction` does that to a register."""
+
+    def apply(statement: str) -> str | None:
+        found = re.match(rf"(.*{pattern})(%?\w+)(.*)", statement)
+        if found is None:
+            return None
+        start, value, rest = found.groups()
+        if value.isdigit():
+            return f"{start}{change(int(value))}{rest}" if change(int(value)) != int(value) else None
+        return f"{{ .reg .b32 other; {instruction.format(value)}; {start}other{rest}; }}"
+
+    return apply
 
 
+def _farther(pattern: str, bytes_: int, last: bool = False) -> Change:
+    """The first (or last) address of the instruction, so much farther on."""
+
+    def apply(statement: str) -> str | None:
+        if not re.match(rf"(?:@!?%?\w+\s+)?{pattern}", statement):
+            return None
+        found = [*re.finditer(r"\[(%?\w+)(?:\+(\d+))?\]", statement)]
+        if not found:
+            return None
+        at = found[-1 if last else 0]
+        return f"{statement[: at.start()]}[{at[1]}+{int(at[2] or 0) + bytes_}]{statement[at.end() :]}"
+
+    return apply
+
+
+_INIT = r"mbarrier\.init\S*\s+\[[^]]+\], "
+_PARITY = r"mbarrier\.(?:try|test)_wait\.parity\S*\s+%?\w+, \[[^]]+\], "
 OPERATORS: dict[str, Change] = {
     "no CTA barrier": _without(r"(?:bar|barrier)\.sync\b"),
     "no cluster barrier": _without(r"barrier\.cluster\.wait"),
@@ -80,16 +102,27 @@ OPERATORS: dict[str, Change] = {
     "no dealloc": _without(r"tcgen05\.dealloc"),
     "no warp barrier": _without(r"bar\.warp\.sync"),
     "a wait that passes": _never,
-    "the other parity": _other_parity,
-    "one arrival more expected": _number(r"mbarrier\.init\S*\s+\[[^]]+\], (\d+)", lambda n: n + 1),
-    "one arrival fewer expected": _number(r"mbarrier\.init\S*\s+\[[^]]+\], (\d+)", lambda n: max(n - 1, 1)),
-    "half the bytes": _number(r"expect_tx\S*\s+_, \[[^]]+\], (\d+)", lambda n: n // 2),
+    "the other parity": _operand(_PARITY, lambda n: n ^ 1, "xor.b32 other, {}, 1"),
+    "one arrival more expected": _operand(_INIT, lambda n: n + 1, "add.u32 other, {}, 1"),
+    "one arrival fewer expected": _operand(_INIT, lambda n: max(n - 1, 1), "sub.u32 other, {}, 1"),
+    "half the bytes": _operand(r"expect_tx\S*\s+_, \[[^]]+\], ", lambda n: n // 2, "shr.u32 other, {}, 1"),
+    "the next barrier": _farther(r"(?:mbarrier\.(?:arrive|try_wait|test_wait)|tcgen05\.commit)", 8),
+    "bytes for the next barrier": _farther(r"cp\.async\.bulk\S*\.mbarrier::complete_tx", 8, last=True),
+    "the next columns": _farther(r"tcgen05\.(?:ld|st|mma|cp)", 16),
     "another barrier id": _number(r"(?:bar|barrier)\.sync(?:\.aligned)?\s+(\d+)", lambda n: (n + 1) % 16),
     "one group more under way": _number(r"wait_group(?:\.read|\.sync\.aligned)?\s+(\d+)", lambda n: n + 1),
-    "half the columns freed": _number(r"tcgen05\.dealloc\S*\s+%?\w+, (\d+)", lambda n: n // 2),
+    "half the columns freed": _operand(
+        r"tcgen05\.dealloc\S*\s+%?\w+, ", lambda n: n // 2, "shr.u32 other, {}, 1"
+    ),
     "wait for reads only": _word(r"cp\.async\.bulk\.wait_group (?!read)", "cp.async.bulk.wait_group.read "),
     "release made relaxed": _word(r"(?<!mbarrier_init)\.release\.", ".relaxed."),
 }
+
+
+LATE = "a fence behind the barrier"  # of two lines, so no operator of one statement
+_FENCE = re.compile(r"\s*(?:@!?%?\w+\s+)?(?:fence\.|tcgen05\.fence|tcgen05\.wait|wgmma\.fence)")
+_BARRIER = re.compile(r"\s*(?:@!?%?\w+\s+)?(?:bar|barrier|mbarrier\.arrive)\b")
+_ELSEWHERE = re.compile(r"\s*(?:\$?\w+:|(?:@!?%?\w+\s+)?(?:bra|ret|exit)\b)")  # ends a straight piece of code
 
 
 def mutants(ptx: str) -> Iterator[PtxMutant]:
@@ -103,6 +136,21 @@ def mutants(ptx: str) -> Iterator[PtxMutant]:
             for new in _changed(code, change):
                 text = "\n".join([*lines[:number], new, *lines[number + 1 :]])
                 yield PtxMutant(operator, text, number + 1, code.strip(), new.strip())
+        behind = _barrier_behind(lines, number) if _FENCE.match(line) else None
+        if behind is not None:
+            moved = [*lines[:number], *lines[number + 1 : behind + 1], line, *lines[behind + 1 :]]
+            new = f"behind line {behind + 1}: {lines[behind].strip()}"
+            yield PtxMutant(LATE, "\n".join(moved), number + 1, code.strip(), new)
+
+
+def _barrier_behind(lines: list[str], number: int) -> int | None:
+    """The first barrier or arrival that always follows this line."""
+    for at in range(number + 1, len(lines)):
+        if _BARRIER.match(lines[at]):
+            return at
+        if _ELSEWHERE.match(lines[at]):
+            return None
+    return None
 
 
 def _changed(code: str, change: Change) -> Iterator[str]:

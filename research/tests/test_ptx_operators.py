@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import ptxsim
-from research.mutation.on_ptx import Subject, summary
-from research.mutation.ptx_operators import OPERATORS, mutants
+from research.mutation.on_ptx import Subject, _key, summary
+from research.mutation.ptx_operators import LATE, OPERATORS, mutants
 from research.tirx_kernels.recorded import Recorded, save
 
 CHANGES = [  # operator, statement, what stands there instead
@@ -49,6 +49,26 @@ CHANGES = [  # operator, statement, what stands there instead
         "mbarrier.arrive.expect_tx.shared.b64 _, [%r1], 4096;",
         "mbarrier.arrive.expect_tx.shared.b64 _, [%r1], 2048;",
     ),
+    (
+        "half the bytes",
+        "mbarrier.arrive.expect_tx.shared.b64 _, [%r1], %r2;",
+        "{ .reg .b32 other; shr.u32 other, %r2, 1; mbarrier.arrive.expect_tx.shared.b64 _, [%r1], other; }",
+    ),
+    (
+        "the next barrier",
+        "@%p1 mbarrier.arrive.shared.b64 _, [%r1+16];",
+        "@%p1 mbarrier.arrive.shared.b64 _, [%r1+24];",
+    ),
+    (
+        "bytes for the next barrier",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 16, [%r2];",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 16, [%r2+8];",
+    ),
+    (
+        "the next columns",
+        "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r2}, [%r1];",
+        "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r2}, [%r1+16];",
+    ),
     ("another barrier id", "bar.sync 3, 64;", "bar.sync 4, 64;"),
     ("one group more under way", "cp.async.wait_group 0;", "cp.async.wait_group 1;"),
     (
@@ -84,6 +104,20 @@ ret;
 def test_an_operator_changes_one_statement(operator, old, new):
     found = [m for m in mutants(f"// head\n{old}\n") if m.operator == operator]
     assert [(m.line, m.old, m.new) for m in found] == [(2, old, new)]
+
+
+FENCE, BARRIER = "fence.proxy.async.shared::cta;", "@%p1 mbarrier.arrive.shared.b64 _, [%r1];"
+
+
+@pytest.mark.parametrize("between", ["", "st.shared.u32 [%r2], 1;", "@%p2 mov.u32 %r3, 0;"])
+def test_a_fence_moves_behind_the_next_barrier(between):
+    (found,) = [m for m in mutants(f"{FENCE}\n{between}\n{BARRIER}\nret;") if m.operator == LATE]
+    assert found.text == f"{between}\n{BARRIER}\n{FENCE}\nret;"
+
+
+@pytest.mark.parametrize("between", ["$L1:", "@%p2 bra $L1;", "ret;"])
+def test_a_fence_that_no_barrier_always_follows_stays(between):
+    assert LATE not in {m.operator for m in mutants(f"{FENCE}\n{between}\n{BARRIER}")}
 
 
 def test_every_operator_is_tested():
@@ -126,6 +160,25 @@ def test_a_line_that_no_thread_comes_to(recorded):
     outcomes = [subject.try_out(m) for m in subject.mutants if m.operator == "no CTA barrier"]
     assert [outcome.kind for outcome in outcomes] == ["error", "not reached"]
     assert summary(outcomes).startswith("1 mutants of 1 kernels")
+
+
+@pytest.mark.parametrize(
+    ("kind", "one", "other", "same"),
+    [
+        (
+            "race",
+            "tile + 64 B: the read (PTX line 7) (8 accesses)",
+            "tile + 96 B: the read (PTX line 7) (9 accesses)",
+            True,
+        ),
+        ("race", "tile: the read (PTX line 7)", "tile: the read (PTX line 8)", False),
+        ("mbarrier", "bars + 8 B is left in phase 1", "bars + 8 B is left in phase 2", True),
+        ("mbarrier", "bars + 8 B is left in phase 1", "bars + 16 B is left in phase 1", False),
+    ],
+)
+def test_a_finding_is_new_where_its_lines_or_its_barrier_are(kind, one, other, same):
+    keys = [_key(ptxsim.Finding(kind, "review", message, "", {}, {})) for message in (one, other)]
+    assert (keys[0] == keys[1]) is same
 
 
 def test_a_tensor_map_is_kept_with_its_base(tmp_path):

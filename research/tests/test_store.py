@@ -45,7 +45,9 @@ def test_a_store_gives_back_what_it_was_given(tmp_path):
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr(zipfile.ZipInfo("kernel.ptx"), lines(1).replace("[%rd+8", ""))
-    files = {"a/k.lab": packed.getvalue(), "a/k.ptx": b"mov %r7, %r6;", "b/x.json": b"{}"}
+        archive.writestr(zipfile.ZipInfo("other.ptx"), lines(2))  # has %rd+8
+    ptx = {"a/k.ptx": b"mov %r7, %r6;", "a/as-is.ptx": b"ld.u32 %r1, [%pa+6];"}
+    files = {"a/k.lab": packed.getvalue(), **ptx, "b/x.json": b"{}"}
     store.save(tmp_path / "s.tar.xz", files)
     assert store.load(tmp_path / "s.tar.xz") == files
     assert set(store.load(tmp_path / "s.tar.xz" / "b")) == {"x.json"}

@@ -1,9 +1,9 @@
 """Instructions that ran, guessed and counted, over those an H200 counted: `python -m research.time.witness`.
 
 The 24 kernels of research/chip/results/timing-counters-nvidia-h200.json, a minute and a half. Needs ptxas.
-A cluster is recorded; how often each row ran is multiplied by what it becomes: as kept.py guesses, and as
-sass_count.py counts in the machine code. Warps that wait on a barrier in a loop (hopper1) run it more often
-than the model does.
+A cluster is recorded; how often each row ran is multiplied by what it becomes: as sass_guess.py guesses, and
+as sass_count.py counts in the machine code. Warps that wait on a barrier in a loop (hopper1) run it more
+often than the model does.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ def ratios(artifact, measured: float) -> tuple[float, float]:
     if sass is None:
         raise SystemExit("ptxas is not here: install nvidia-cuda-nvcc, or put it into the PATH")
     rows, clusters = executions(taken.tape), taken.clusters * taken.mean
-    both = taken.tape.kept, counts(launch.program, sass)
-    guessed, counted = (sum(n * kept[row] for row, n in rows.items()) * clusters / measured for kept in both)
+    both = taken.tape.sass_counts, counts(launch.program, sass)
+    times = clusters / measured
+    guessed, counted = (sum(n * becomes[row] for row, n in rows.items()) * times for becomes in both)
     return guessed, counted
 
 

@@ -70,18 +70,35 @@ def chosen(module: ModuleType) -> list[dict]:
     return [smallest] if other is smallest else [smallest, other]
 
 
-SMALLER = {  # than the smallest of the library, which takes too long for a run
-    "flash_attention4": {
-        "label": "s256_h2kv1", "batch_size": 1, "seq_len": 256, "num_qo_heads": 2, "num_kv_heads": 1,
-        "head_dim": 128, "is_causal": False,
-    },
+# Kernel -> (name, what it changes of the library's smallest configuration, which takes too long for a run).
+SMALLER: dict[str, tuple[str, dict]] = {
+    "flash_attention4": ("s256_h2kv1", {"seq_len": 256, "num_qo_heads": 2, "num_kv_heads": 1}),
+    "flash_attention_backward_sm100": ("b1_s256_h2", {"seq_len": 256, "num_heads": 2}),
+    "flash_mla_sparse_fwd": ("s3_kv1024_topk512", {"s_q": 3, "s_kv": 1024}),
+    "sparse_flashmla_prefill_head128_phase1": ("s2_kv1536_topk1408", {"s_q": 2, "s_kv": 1536, "topk": 1408}),
+    "sparse_flashmla_prefill_head128_small_topk_phase1": ("s3_kv2048", {"s_q": 3, "s_kv": 2048}),
+    "sparse_flashmla_prefill_head64_phase1": ("s3_kv1024", {"s_q": 3, "s_kv": 1024}),
+    "sparse_flashmla_decode_head64": ("b2_kv1024_topk512", {"b": 2, "s_kv": 1024, "topk": 512}),
+    "msa_prefill_multishape": ("b1_q128_kv4096", {"batch_size": 1, "seqlen_q": 128, "seqlen_kv": 4096}),
+    "cudnn_sm100_dsa_sparse_attention_backward": ("sq8_skv256", {"seqlen_q": 8, "seqlen_kv": 256}),
+    "gdn_cp_prefill_sm100": ("s512", {"seq_lens": (512,)}),
+    "gdn_prefill_sm100": ("hq2_hv8_s1x256", {"seq_lens": (256,)}),
+    "kda_forward_portfolio_multishape": ("h8_s65_s17", {"seq_lens": (65, 17)}),
+    "deepgemm_sm100_m_grouped_fp8_gemm_contiguous": (
+        "g2_m256_n512_k512", {"num_groups": 2, "expected_m_per_group": 256, "N": 512, "K": 512},
+    ),
+    "deepgemm_sm100_k_grouped_fp8_gemm_contiguous": ("g2_m256_n512", {"num_groups": 2, "M": 256, "N": 512}),
+    "deepgemm_sm100_fp4_mqa_logits": ("s256_skv512", {"seq_len": 256, "seq_len_kv": 512}),
+    "deepgemm_sm100_fp8_mqa_logits": ("s256_skv512", {"seq_len": 256, "seq_len_kv": 512}),
+    "deepgemm_sm100_fp4_paged_mqa_logits": ("b1_64_pages", {"num_pages": 64}),
 }  # fmt: skip
 
 
 def configurations(module: ModuleType) -> list[dict]:
     """Those of its tests, those of its benchmark, and our own."""
-    smaller = SMALLER.get(module.KERNEL_META["name"])
-    return [*module.CONFIGS, *getattr(module, "BENCH_CONFIGS", []), *([smaller] if smaller else [])]
+    name, changes = SMALLER.get(module.KERNEL_META["name"], ("", {}))
+    own = [chosen(module)[0] | changes | {"label": name}] if name else []
+    return [*module.CONFIGS, *getattr(module, "BENCH_CONFIGS", []), *own]
 
 
 def label(config: dict) -> str:

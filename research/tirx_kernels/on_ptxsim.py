@@ -114,6 +114,7 @@ class Simulator:
             fill="nan" if fill else "zero",
             byte_offset=base - host,
             dtype=np.dtype("uint8" if per else kind),
+            packed=per or 1,
             name=name,
         )
 
@@ -177,7 +178,8 @@ class Simulator:
 
     def _argument(self, value, param):
         if param.size >= 128:
-            return self.maps[_address(value)]
+            known = self.maps.get(_address(value))  # else its 128 bytes, which the driver's call has made
+            return known or [(0, ctypes.string_at(_address(value), param.size))]
         if isinstance(value, float):
             return value
         return _address(value)

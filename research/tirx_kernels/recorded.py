@@ -16,7 +16,7 @@ import numpy as np
 
 import ptxsim
 
-_FIELDS = ("box", "swizzle", "dims", "strides", "element_strides", "fill", "byte_offset")
+_FIELDS = ("box", "swizzle", "dims", "strides", "element_strides", "fill", "byte_offset", "packed")
 
 
 def save(folder: Path, kernel, args: list, shape: dict, storages: dict) -> Path:
@@ -74,5 +74,5 @@ class Recorded:
         if not isinstance(arg, dict):
             return arg
         lists = {key: tuple(arg[key]) for key in ("box", "dims", "strides", "element_strides")}
-        alone = {key: arg[key] for key in ("swizzle", "fill", "byte_offset", "name")}
+        alone = {key: arg[key] for key in ("swizzle", "fill", "byte_offset", "packed", "name")}
         return ptxsim.TensorMap(memory[arg["base"]], **lists, **alone, dtype=np.dtype(arg["dtype"]))

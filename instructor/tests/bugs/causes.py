@@ -33,7 +33,7 @@ SYNCS = (
         ONE_TILE,
         (guard("Tx.cuda.cta_sync()  # the product", "if warp_id == 0:"),),
         kind="collective",
-        names="only warp 0 executes this cta_sync",
+        names="only warp 0 comes to this cta_sync",
         why="Warp 0 meets the others at their next cta_sync: they read TMEM before the product is there.",
     ),
 )

@@ -16,6 +16,9 @@ WRONG = {  # what differs from a good launch -> part of the message
     "cluster of 32": ({"grid": 32, "cluster": 32}, "at most 16"),
     "too much shared memory": ({"shared_bytes": 1 << 20}, "B of dynamic shared memory"),
     "four extents": ({"grid": (2, 1, 1, 1)}, "up to three positive extents"),
+    "grid of 2^31": ({"grid": 2**31}, "has an extent above"),
+    "65,536 rows of CTAs": ({"grid": (2, 65536)}, "has an extent above"),
+    "block 65 deep": ({"block": (1, 1, 65)}, "has an extent above"),
     "no block": ({"block": 0}, "up to three positive extents"),
     "no instructions": ({"max_instructions": 0}, "max_instructions is a positive number"),
 }

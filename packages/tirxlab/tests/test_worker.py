@@ -7,12 +7,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 import pytest
 from processes import ends, that_know
 
 from tirxlab.artifact import Artifact
-from tirxlab.sandbox import LEVELS, Builder, Limits, Session, WorkerError, strongest
+from tirxlab.sandbox import LEVELS, Builder, Limits, Session, WorkerError, strongest, tree
+from tirxlab.sandbox.builder import LEAST_SECONDS
 from tirxlab.sandbox.levels import ROOT, launcher, works
 from tirxlab.sandbox.limits import NOT_STARTED, printable
 
@@ -42,6 +44,8 @@ def outcome(body: str, level: str | None = None, limits: Limits = SMALL):
         ("import os; os.write(3, b'garbage\\n'); os.close(3); import os; os._exit(0)", ""),
         ("import os, threading; os.write(1, b'x'); os._exit(0)", "exit status 0"),
         ("return 7", "build() needs a kernel"),
+        ("raise ValueError(chr(0x1F600) * 10**6)", chr(0x1F600) * 400),
+        ("return " + "(" * 90_000, "too many nested parentheses"),
     ],
 )
 def test_a_builder_that_does_anything_but_build_is_one_line(body, words):
@@ -79,7 +83,7 @@ def test_a_fork_bomb_ends_with_its_child(level):
     built = outcome(
         "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass", level, Limits(seconds=4)
     )
-    assert built.artifact is None and built.kind == "died" and time.monotonic() - start < 90
+    assert built.artifact is None and built.kind == "limit" and time.monotonic() - start < 90
 
 
 def test_other_steps_go_on_after_one_that_kills_the_child():
@@ -91,6 +95,42 @@ def test_other_steps_go_on_after_one_that_kills_the_child():
         first, second, again = (builder.build(step, (128, 128, 64)) for step in (1, 2, 1))
     assert (first.kind, second.kind, again.kind) == ("died", "misfit", "died")
     assert second.message == "no such size"
+
+
+def test_a_file_that_stays_just_below_its_limits_gets_less_in_the_end():
+    """Forty builds that each take one second less than they may are a file that takes half an hour."""
+    size = (128, 128, 64)
+    with Builder(STEP + "    raise ValueError('no')\n", limits=Limits(seconds=30), patience=90) as builder:
+        assert builder.build(1, size).kind == "misfit" and builder.spent > 0
+        assert builder.student.limits.seconds == builder.compiler.limits.seconds == 30
+        builder.student.spent += 90
+        assert builder.build(1, size).kind == "misfit"
+        assert builder.student.limits.seconds == builder.compiler.limits.seconds == LEAST_SECONDS
+        spent = builder.spent
+    assert Builder(STEP, spent=spent).spent == spent and Builder(STEP).patience == float("inf")
+
+
+GIVES = """import os, types
+import tirxlab.toolchain.build as lab
+lab._checked = lambda *given: types.SimpleNamespace(file="x")
+lab.with_markers = lambda *given: None
+lab._draft = lambda *given: types.SimpleNamespace(to_bytes=lambda: {})
+return 7"""
+
+
+@pytest.mark.parametrize(
+    "data, said",
+    [
+        (
+            "os.urandom(5 << 20)",
+            "gave an answer of more than 4 MiB",
+        ),  # noise, kept for each size of each step
+        ("(b'PK\\1\\2' + bytes(43)) * 85_000", "gave something that is no kernel"),  # files of a zip
+    ],
+)
+def test_a_draft_is_small_whatever_it_is(data, said):
+    built = outcome(GIVES.format(data))
+    assert built.artifact is None and said in built.message, built.message
 
 
 CHANGES = {  # what a step does to the process that builds it, and goes on
@@ -198,6 +238,7 @@ def test_words_of_others_are_made_fit_to_print():
         "?", "\N{REPLACEMENT CHARACTER}"
     )
     assert "\u202e" not in printable("a\u202eb")
+    assert printable("o" + 60 * "\u0301") == "o" + 3 * "\u0301" + 57 * "\N{REPLACEMENT CHARACTER}"
     assert printable("\n".join("abc"), lines=2) == "a\nb\n..."
     assert len(printable("x" * 10**6)) == 400
 
@@ -283,3 +324,29 @@ def test_a_lab_below_tmp_is_shut_in_as_well():
     finally:
         shutil.rmtree(below)
     assert done.stdout.strip() in OWN_FILES, done.stderr
+
+
+HIDES = """
+import ctypes, os, sys
+sys.path.insert(0, {folder!r})
+import tree
+os.geteuid() or os.setresuid(*[54321] * 3)
+ready, told = os.pipe()
+pid = os.fork()
+if not pid:
+    ctypes.CDLL(None).prctl(4, {dumpable}, 0, 0, 0)
+    os.write(told, b"x")
+    ctypes.CDLL(None).pause()
+os.read(ready, 1)
+print(tree.unlinked(pid) == tree.HIDDEN)
+os.kill(pid, 9)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
+@pytest.mark.parametrize("dumpable, hidden", [(1, "False"), (0, "True")])
+def test_a_process_that_hides_from_its_own_user_has_no_end_of_files(dumpable, hidden):
+    """Else a disk that others use too is filled by files that nobody finds, at the level `landlock`."""
+    script = HIDES.format(folder=str(Path(tree.__file__).parent), dumpable=dumpable)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == hidden, done.stderr

@@ -1,7 +1,7 @@
 // source: NVlabs/cuda-oxide#1066, 2026-08-30
 // link: https://github.com/NVlabs/cuda-oxide/pull/1066
 // wrong: the scheduler writes the next tile into the one mailbox while roles may still read the last one
-// finds: mbarrier: nobody ever waits for
+// finds: race: is_free\[0\] was not waited for
 // launch: threads=160 target=sm_90a
 KERNEL(160) {
     __shared__ u32 mailbox;

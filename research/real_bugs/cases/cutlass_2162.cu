@@ -1,8 +1,7 @@
 // source: NVIDIA/cutlass#2162, 2025-03-11
 // link: https://github.com/NVIDIA/cutlass/issues/2162
 // wrong: a tensor map in global memory is replaced while a TMA store through it may not have read it yet
-// finds: race:
-// open: a tensor map is read when the copy is issued; that the copy may read it later is not followed
+// finds: race: of its tensor map
 // launch: threads=32 target=sm_90a
 KERNEL(32) {
     __shared__ alignas(128) float data[1024];

@@ -1,8 +1,7 @@
 // source: deepseek-ai/DeepGEMM#343, 2026-05-29
 // link: https://github.com/deepseek-ai/DeepGEMM/pull/343
 // wrong: the tensor map of the last group is updated in place before its TMA loads have finished with it
-// finds: race:
-// open: a tensor map is read when the copy is issued; that the copy may read it later is not followed
+// finds: race: of its tensor map
 // launch: threads=32 target=sm_90a
 KERNEL(32) {
     __shared__ alignas(128) float data[2][1024];

@@ -1,8 +1,7 @@
 // source: deepseek-ai/DeepGEMM#448, 2026-09-15
 // link: https://github.com/deepseek-ai/DeepGEMM/pull/448
 // wrong: registers that hold A are written again while the wgmma that reads them may still run
-// finds: async-pending:
-// open: the checks follow the results of a wgmma, not the registers that it reads
+// finds: async-pending: a register of A of this wgmma is written
 // launch: threads=128 target=sm_90a
 #define WGMMA "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, {x, x, x, x}, %4, 1, 1, 1, 0;"
 KERNEL(128) {

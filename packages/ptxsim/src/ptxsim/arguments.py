@@ -51,6 +51,8 @@ class Arguments:
         if isinstance(arg, TensorMap):
             return self._map(number, param, arg, address)
         if isinstance(arg, np.ndarray):
+            if param.size < 8:
+                raise ValueError(f"argument {number} is an array, but {param.name} is a .{param.type}")
             if not arg.flags.c_contiguous:
                 raise ValueError(f"argument {number} is not C-contiguous: pass numpy.ascontiguousarray(x)")
             self.launch.arrays[self._name(number)] = arg
@@ -93,8 +95,8 @@ class Arguments:
 
 def _size(value) -> int:
     """Bytes of a field in a struct."""
-    if isinstance(value, TensorMap):
-        return 128
+    if isinstance(value, TensorMap | np.ndarray):
+        return 128 if isinstance(value, TensorMap) else 8  # a pointer
     return len(value) if isinstance(value, bytes) else value.itemsize
 
 
@@ -113,6 +115,8 @@ def _scalar_bytes(number: int, param: Var, arg) -> bytes:
     if isinstance(arg, np.generic):
         data = arg.tobytes()
     elif isinstance(arg, bool | int):
+        if not -(1 << 8 * param.size - 1) <= arg < 1 << 8 * param.size:
+            raise ValueError(f"argument {number}, {arg}, does not fit {param.name}, which has {param.size} B")
         data = (int(arg) & ((1 << 8 * param.size) - 1)).to_bytes(param.size, "little")
     elif isinstance(arg, float) and param.type in _FLOATS:
         data = _FLOATS[param.type](arg).tobytes()

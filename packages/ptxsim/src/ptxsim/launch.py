@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from ptxsim.arguments import Arguments
 from ptxsim.causes.hints import CUDA, Hints
@@ -27,6 +26,7 @@ from ptxsim.jit.translate import shared_address
 from ptxsim.launch_config import LaunchConfig, RunConfig, Shape
 from ptxsim.lowering.emit import Program
 from ptxsim.lowering.programs import Programs
+from ptxsim.machine.blas import one_thread
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.global_memory import Before, GlobalMemory, shared_layout
 from ptxsim.machine.launch_queue import LaunchQueue
@@ -274,8 +274,7 @@ class Launch:
         before = Before(self.memory) if checks else None
         marked = marked_arrays(self.arrays) if checks else []
         recorders = _recorders(self, trace, how.first) if trace else ()
-        # Parallel work is whole clusters, not BLAS calls.
-        with threadpool_limits(1), parallel.only_new_garbage():
+        with one_thread(), parallel.only_new_garbage():
             if how.order == "all" and checks and not recorders:
                 again = functools.partial(parallel.run_clusters, self, chosen, checks, names=names, jobs=1)
                 part = run_every_order(self, again)

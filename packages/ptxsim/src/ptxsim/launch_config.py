@@ -12,6 +12,10 @@ from ptxsim.trace.schedule import Costs
 
 Extents = tuple[int, int, int]
 Shape = int | Sequence[int]  # up to three extents; the others are 1
+MAX_GRID, MAX_BLOCK = (
+    (2**31 - 1, 65535, 65535),
+    (1024, 1024, 64),
+)  # of every chip since compute capability 3.0
 
 
 def extents(shape: Shape) -> Extents:
@@ -67,6 +71,8 @@ class LaunchConfig:
     def _check(self) -> None:
         rules = [
             (self.threads > 1024, f"block {self.block} has {self.threads} threads; a CTA has at most 1024"),
+            (_any_above(self.grid, MAX_GRID), f"grid {self.grid} has an extent above {MAX_GRID}"),
+            (_any_above(self.block, MAX_BLOCK), f"block {self.block} has an extent above {MAX_BLOCK}"),
             (
                 any(g % c for g, c in zip(self.grid, self.cluster, strict=True)),
                 f"grid {self.grid} is not a multiple of cluster {self.cluster} (in CTAs)",
@@ -87,6 +93,10 @@ class LaunchConfig:
         for wrong, message in rules:
             if wrong:
                 raise ValueError(message)
+
+
+def _any_above(shape: Extents, limits: Extents) -> bool:
+    return any(extent > limit for extent, limit in zip(shape, limits, strict=True))
 
 
 @dataclass(frozen=True)

@@ -45,3 +45,48 @@ def test_the_missing_copy_is_told_by_its_bytes(order):
     causes = {f.evidence.get("cause") for f in result.findings}
     assert causes & {"bytes", "bytes-announced"} and not causes & {"self-wait", "ring"}
     assert any("16 B" in f.message for f in result.findings)
+
+
+def told(at: int) -> str:
+    """A copy to one of two barriers, which is told of it afterwards."""
+    return lines(
+        f"{copy(at)} // to {at}", f"@%lead mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bar+{at}], 16;"
+    )
+
+
+TILES = Rule(
+    "bytes-to-the-next-barrier",
+    lines(
+        *(f"@%lead mbarrier.init.shared::cta.b64 [%bar+{at}], 1;" for at in (0, 8, 16)),
+        "fence.mbarrier_init.release.cluster; bar.sync 0;",
+        "mov.u32 %x2, 0; @%lead bra LOADS; @%w1 bra READS; bra END;",
+        "LOADS:",
+        told(0).replace("to 0", "first"),
+        told(8),
+        wait(0, 16),
+        told(0),
+        told(8),
+        "bra END;",
+        "READS:",
+        wait("%x2", 0),
+        wait("%x2", 8),
+        "bar.warp.sync -1; setp.eq.u32 %q, %t, 32; @%q mbarrier.arrive.shared::cta.b64 _, [%bar+16];",
+        "add.u32 %x2, %x2, 1; setp.lt.u32 %p, %x2, 2; @%p bra READS;",
+        "END:",
+    ),
+    ("[%bar+0]; // first", "[%bar+8]; // first"),
+)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_copies_to_their_own_barriers_are_clean(order):
+    check_kept(TILES, order)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_bytes_that_went_to_the_next_barrier_are_missed_at_their_own(order):
+    """Though the next tile would load to both."""
+    result = run_rule(TILES, TILES.broken, order)
+    assert result.findings[0].kind == "tx-count", [str(f) for f in result.findings]
+    assert "expected 16 B" in result.findings[0].message
+    assert "+ 8200 B of CTA 0 got 16 B that nobody announced" in result.findings[0].message

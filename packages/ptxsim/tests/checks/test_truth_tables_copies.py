@@ -171,6 +171,19 @@ PRODUCT = (
     "wgmma.commit_group.sync.aligned;",
     "wgmma.wait_group.sync.aligned 0;",
 )
+# A in registers: %r1 the youngest group's, %r2 the one's before
+BY_REGISTER = (
+    PRODUCT[5],
+    MMA.replace("%y2, %y2, %p, 1, 1, 0, 0", "{%r1, %r1, %r1, %r1}, %y2, %p, 1, 1, 0"),
+    *PRODUCT[7:],
+)
+TWICE = (
+    *PRODUCT,
+    "mov.b32 %r1, 0; mov.b32 %r2, 0;",
+    BY_REGISTER[1].replace("%r1", "%r2"),
+    PRODUCT[7],
+    *BY_REGISTER[:3],
+)
 HOPPER = {"threads": 128, "target": "sm_90a"}
 
 WGMMA = (
@@ -195,6 +208,21 @@ WGMMA = (
         ("aligned 0;", "aligned 1;"),
         "async-pending",
         **HOPPER,
+    ),
+    *(
+        Rule(
+            f"registers-of-A-read-before-{name}",
+            lines(*TWICE, f"wgmma.wait_group.sync.aligned 0; // {name}", write, *BY_REGISTER),
+            (f"wgmma.wait_group.sync.aligned 0; // {name}", weaker),
+            "async-pending",
+            words="a register of A of this wgmma is written",
+            **HOPPER,
+        )
+        for name, write, weaker in (
+            ("written", "mov.b32 %r1, %t;", ""),
+            ("computed", "xor.b32 %r1, %r2, %t;", "wgmma.wait_group.sync.aligned 1;"),
+            ("loaded", "ld.global.u32 %r1, [%myin];", "wgmma.fence.sync.aligned;"),
+        )
     ),
     Rule("operands-fenced", lines(*PRODUCT, RESULT), (FENCE, ""), "proxy-fence", "review", **HOPPER),
     Rule(
@@ -254,6 +282,11 @@ LEGAL = (
     Rule("own-copy-read-by-own-thread", lines(SETUP, COPY, "cp.async.wait_all;", READ)),
     Rule("empty-groups-count", lines(SETUP, COPY, GROUP, GROUP, "cp.async.wait_group 1;", READ)),
     Rule("pipelined-wgmma", lines(*PRODUCT[:-2], MMA, *PRODUCT[-2:], RESULT), **HOPPER),
+    Rule(
+        "registers-of-A-of-an-older-group-rewritten",
+        lines(*TWICE, "wgmma.wait_group.sync.aligned 1;", "mov.b32 %r2, %t;", PRODUCT[-1]),
+        **HOPPER,
+    ),
     Rule(
         "older-group-awaited",
         lines(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from truth import Rule, check_broken, check_kept, each, each_shown, lines, wait
+import pytest
+from truth import ORDERS, Rule, check_broken, check_kept, each, each_shown, lines, run_rule, wait
 
 from ptxsim.isa.layouts import MatrixDescriptor, encode_matrix_descriptor
 
@@ -361,3 +362,29 @@ def test_kept(rule, order):
 @each_shown(RULES)
 def test_broken(rule, order):
     check_broken(rule, order)
+
+
+# warp 1 leaves out the fence for more cells than a look-up notes; warp 2 reads others
+MANY = lines(
+    *(step.replace("64;", "128;") for step in BEGIN),
+    "shr.u32 %x1, %t, 5; setp.eq.u32 %q, %x1, 2;",
+    f"@%w1 tcgen05.st.sync.aligned.32x32b.x64.b32 [%x8], {{{', '.join(['%t'] * 64)}}};",
+    "@%q tcgen05.st.sync.aligned.32x32b.x1.b32 [%x8], {%t};",
+    "tcgen05.wait::st.sync.aligned;",
+    "@%q tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r0}, [%x8];",
+    "@%q tcgen05.wait::ld.sync.aligned;",
+    "bar.sync 0; // last",
+    RELINQUISH,
+    FREE.replace("64;", "128;"),
+)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    ("gone", "verdict"), [("// last", "review"), ("@%q tcgen05.wait::ld.sync.aligned;", "error")]
+)
+def test_an_error_behind_many_reviews_of_one_look_up_is_told(gone, verdict, order):
+    rule = Rule("many", MANY, threads=96)
+    result = run_rule(rule, MANY.replace(gone, ""), order)
+    assert result.verdict == verdict, [str(f) for f in result.findings]
+    assert {f.kind for f in result.findings} == {"race"}

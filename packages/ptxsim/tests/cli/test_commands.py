@@ -2,12 +2,13 @@
 
 import json
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ptxsim.cli.app import main
-from ptxsim.cli.nvcc import rewritten
+from ptxsim.cli.nvcc import linked, rewritten
 from ptxsim.cli.specs import argument
 from ptxsim.driver.telling import short
 
@@ -182,6 +183,12 @@ def test_nvcc_keeps_the_ptx(words, expected):
     assert rewritten(words) == [*expected, "-lineinfo"]
 
 
+def test_nvcc_links_the_stand_in_for_the_driver():
+    words = linked(["a.cu", "-lcuda", "-o", "a"])
+    assert words[:2] == ["a.cu", "-L"] and words[3:] == ["-l:libcuda.so.1", "-o", "a"]
+    assert (Path(words[2]) / "libcuda.so.1").exists() and linked(["a.cu"]) == ["a.cu"]
+
+
 @pytest.mark.parametrize(
     "mangled, name",
     [
@@ -193,6 +200,20 @@ def test_nvcc_keeps_the_ptx(words, expected):
 )  # fmt: skip
 def test_names_of_kernels(mangled, name):
     assert short(mangled) == name
+
+
+def test_what_runs_long_is_told_again_and_again(capfd):
+    import signal
+
+    from ptxsim.driver.telling import patience
+
+    before = signal.getsignal(signal.SIGALRM)
+    with patience("running gemm <<<4, 256>>>"):
+        for _ in range(2):
+            signal.raise_signal(signal.SIGALRM)
+        assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] <= 10
+    assert capfd.readouterr().err == "ptxsim: running gemm <<<4, 256>>>: 0 s so far\n" * 2
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0) and signal.getsignal(signal.SIGALRM) == before
 
 
 @pytest.mark.parametrize("cold", [True, False])

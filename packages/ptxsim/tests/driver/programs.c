@@ -22,6 +22,14 @@ Err cudaGetLastError(void), cudaEventCreate(void **), cudaEventRecord(void *, vo
 Err cudaEventElapsedTime(float *, void *, void *), cudaMemcpyFromSymbol(void *, const void *, size_t, size_t, int);
 Err cuMemHostRegister_v2(void *, size_t, unsigned), cuMemHostUnregister(void *);
 Err cuMemHostGetDevicePointer_v2(void **, void *, unsigned);
+Err cudaGraphCreate(void **, unsigned), cudaGraphAddHostNode(void **, void *, void **, size_t, const void *);
+Err cudaGraphAddDependencies(void *, void **, void **, void *, size_t), cudaGraphGetEdges(void *, void *, void *, void *, size_t *);
+Err cudaGraphAddNode(void **, void *, void **, void *, size_t, void *), cudaGraphAddMemFreeNode(void **, void *, void **, size_t, void *);
+Err cudaGraphAddMemcpyNode1D(void **, void *, void **, size_t, void *, const void *, size_t, int);
+Err cudaGraphExecMemcpyNodeSetParams1D(void *, void *, void *, const void *, size_t, int);
+Err cudaGraphAddMemAllocNode(void **, void *, void **, size_t, void *), cudaGraphRemoveDependencies(void *, void **, void **, void *, size_t);
+Err cudaMallocAsync(void **, size_t, void *), cudaFreeAsync(void *, void *), cudaMallocArray(void **, void *, size_t, size_t, unsigned);
+Err cudaMemcpyAsync(void *, const void *, size_t, int, void *);
 void **__cudaRegisterFatBinary(void *);
 void __cudaRegisterFunction(void **, const char *, char *, const char *, int, void *, void *, void *, void *, int *);
 void __cudaRegisterVar(void **, char *, char *, const char *, int, size_t, int, int);
@@ -134,6 +142,64 @@ static void runtime(void) {
          second);
 }
 
+/* As programs that time a kernel do: set back what it changes, launch, again and again. */
+static void repeats(void) {
+  void *counter;
+  int first, last = 0, wrong = 0;
+  load();
+  check(cuModuleGetGlobal_v2(&counter, NULL, module, "counter"), "global");
+  for (int i = 0; i < 5; i++) {
+    check(cuMemsetD32_v2(device, 40, 64), "fill"), check(cuMemsetD32_v2(counter, 6, 1), "fill");
+    check(run(device, 2), "launch");
+    check(cuMemcpyDtoH_v2(&first, device, 4), "copy"), check(cuMemcpyDtoH_v2(&last, counter, 4), "copy");
+    wrong += first != 42 || last != 7;
+  }
+  check(run(device, 2), "launch");
+  check(cuMemcpyDtoH_v2(&first, device, 4), "copy");
+  printf("wrong %d then %d\n", wrong, first);
+}
+
+static char written[64];
+static void letter(void *data) { strcat(written, data); }
+
+/* Nodes are added in an order that their edges do not allow; memory of a graph; a captured allocation. */
+static void graphs(void) {
+  void *graph, *made, *nodes[2], *alloc, *fill, *copied, *ended, *memory, *stream, *pointer, *array;
+  struct { void (*call)(void *); void *data; } last = {letter, "b"}, first = {letter, "a"};
+  struct { char pool[104]; size_t size; void *pointer; } wanted = {.size = 64};
+  unsigned values[16] = {0}, more[16] = {0};
+  size_t edges = 0;
+  check(cudaGraphCreate(&graph, 0), "create");
+  check(cudaGraphAddHostNode(&nodes[0], graph, NULL, 0, &last), "host");
+  check(cudaGraphAddHostNode(&nodes[1], graph, NULL, 0, &first), "host");
+  check(cudaGraphAddDependencies(graph, &nodes[1], &nodes[0], NULL, 1), "edge");
+  check(cudaGraphAddMemAllocNode(&alloc, graph, NULL, 0, &wanted), "alloc");
+  struct { int type, none[3]; void *to; size_t pitch; unsigned value, element; size_t width, height; } filling =
+      {2, {0}, wanted.pointer, 0, 7, 4, 16, 1};
+  check(cudaGraphAddNode(&fill, graph, &alloc, NULL, 1, &filling), "fill");
+  check(cudaGraphAddMemcpyNode1D(&copied, graph, &fill, 1, values, wanted.pointer, 64, 2), "copy");
+  check(cudaGraphAddMemFreeNode(&ended, graph, &copied, 1, wanted.pointer), "free");
+  check(cudaGraphGetEdges(graph, NULL, NULL, NULL, &edges), "edges");
+  check(cudaGraphInstantiate(&made, graph, 0), "instantiate");
+  check(cudaGraphLaunch(made, NULL), "launch");
+  check(cudaGraphExecMemcpyNodeSetParams1D(made, copied, more, wanted.pointer, 32, 2), "change");
+  check(cudaGraphLaunch(made, NULL), "again");
+  printf("%s edges %zu values %u more %u %u ", written, edges, values[15], more[7], more[8]);
+  check(cudaGraphAddDependencies(graph, &nodes[0], &nodes[1], NULL, 1), "edge");
+  Err circle = cudaGraphInstantiate(&made, graph, 0);
+  check(cudaStreamCreate(&stream), "stream");
+  check(cudaStreamBeginCapture(stream, 0), "begin");
+  check(cudaMallocAsync(&pointer, 64, stream), "malloc");
+  check(cudaMemsetAsync(pointer, 1, 64, stream), "fill");
+  check(cudaMemcpyAsync(values, pointer, 64, 2, stream), "copy");
+  check(cudaFreeAsync(pointer, stream), "free");
+  check(cudaStreamEndCapture(stream, &graph), "end");
+  check(cudaGraphInstantiate(&made, graph, 0), "instantiate");
+  check(cudaGraphLaunch(made, stream), "launch");
+  check(cudaGraphLaunch(made, stream), "launch");
+  printf("circle %d captured %x array %d\n", circle, values[3], cudaMallocArray(&array, NULL, 1, 1, 0));
+}
+
 int main(int count, char **words) {
   FILE *file = fopen(words[2], "rb");
   ptx = calloc(1, 1 << 20);
@@ -143,5 +209,7 @@ int main(int count, char **words) {
   if (!strcmp(words[1], "shared")) shared();
   if (!strcmp(words[1], "runtime")) runtime();
   if (!strcmp(words[1], "hosts")) hosts();
+  if (!strcmp(words[1], "graphs")) graphs();
+  if (!strcmp(words[1], "repeats")) repeats();
   return !strcmp(words[1], "fails") ? 5 : 0;
 }

@@ -87,6 +87,21 @@ def test_runtime_with_a_captured_graph_symbols_and_managed_memory(program):
     assert done.returncode == 0 and len(launches) == 3
 
 
+def test_a_launch_that_repeats_one_is_not_run_again(program):
+    done, launches = execute(program, "repeats", "--order", "adverse")
+    assert done.stdout == "wrong 0 then 44\n", done.stderr
+    assert [x["same_as"] for x in launches] == [0, 0, 2, 2, 2, 0]
+    assert [x["verdict"] for x in launches] == ["clean"] * 6
+    assert "ptxsim: #5 add <<<2, 32>>> clean, as #2: same memory" in done.stderr
+
+
+def test_graphs_run_as_their_edges_say_and_have_memory_of_their_own(program):
+    done, _ = execute(program, "graphs")
+    told = "abab edges 4 values 7 more 7 0 circle 1 captured 1010101 array 801\n"
+    assert done.stdout == told, done.stderr
+    assert "ptxsim: cudaMallocArray is not modelled: it gives error 801" in done.stderr
+
+
 def test_a_kernel_reaches_registered_memory_of_the_program(program):
     done, _ = execute(program, "hosts")
     assert done.stdout == "early 1 wrong 0 after 1471 again 1\n", done.stderr

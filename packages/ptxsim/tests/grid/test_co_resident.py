@@ -112,3 +112,26 @@ def test_which_kernels_talk(text, expected):
     {text}
     ret; }}"""
     assert resident.talks(ptxsim.load(ptx).programs["k"]) == expected
+
+
+LONG_SUM = r"""
+extern "C" __global__ void k(int* mutex, const int* x, int* total) {
+  int sum = 0;
+  for (int i = threadIdx.x; i < 4096; i += 32) sum += x[i];
+  for (int step = 16; step; step /= 2) sum += __shfl_xor_sync(~0u, sum, step);
+  if (threadIdx.x) return;
+  while (atomicCAS(mutex, 0, 1)) {}
+  __threadfence();
+  *(volatile int*)total += sum;
+  __threadfence();
+  atomicExch(mutex, 0);
+}"""
+
+
+@pytest.mark.parametrize("order", ["program", "adverse"])
+def test_a_long_loop_that_only_reads_waits_for_nobody(order, monkeypatch):
+    """It has no effect for long, as a poll has none; but what it reads nobody writes while it runs."""
+    monkeypatch.setattr("ptxsim.machine.watchdog.IMPATIENT", 50)
+    x, total = np.arange(4096, dtype=np.int32), np.zeros(1, np.int32)
+    result = launch(LONG_SUM, grid=6, block=32, args=[np.zeros(1, np.int32), x, total], order=order, jobs=1)
+    assert total[0] == 6 * x.sum() and result.verdict in ("clean", "review"), result.findings

@@ -110,6 +110,7 @@ def test_a_run_longer_than_asked_for_is_incomplete():
     result, _ = run(text, max_instructions=50_000)
     finding = next(f for f in result.findings if f.kind == "deadlock")
     assert finding.severity == "incomplete" and "max_instructions=50000" in finding.message
+    assert finding.evidence["budget"] == 50_000
     assert "kernel.py:12 to 15" in finding.message
 
 

@@ -268,15 +268,31 @@ BAD = [
 ]  # fmt: skip
 
 
+def run_faulty(text: str, out=None):
+    text = f"{{ .local .align 8 .b8 frame[16]; mov.u32 %o0, 7; sub.u64 %y0, %in, %step; {text} }}"
+    text += "add.u32 %o0, %o0, 1;"
+    args = [np.zeros((1, 32), np.uint32), np.zeros((1, 32), np.uint32) if out is None else out]
+    return ptxsim.load(register_kernel(text, 1, 1, shared=64)).launch("k", block=32, args=args)
+
+
 @pytest.mark.parametrize("text, kind", BAD)
 def test_bad_addresses_are_findings(text, kind):
     """The access is skipped, a load gives 0, the run goes on; the finding counts and names the place."""
-    text = f"{{ .local .align 8 .b8 frame[16]; mov.u32 %o0, 7; sub.u64 %y0, %in, %step; {text} }}"
-    text += "add.u32 %o0, %o0, 1;"
-    x, out = np.zeros((1, 32), np.uint32), np.zeros((1, 32), np.uint32)
-    result = ptxsim.load(register_kernel(text, 1, 1, shared=64)).launch("k", block=32, args=[x, out])
+    out = np.zeros((1, 32), np.uint32)
+    result = run_faulty(text, out)
     assert kind in [f.kind for f in result.findings] and result.verdict == "error"
     assert (out[0] >= 1).all()
+
+
+@pytest.mark.parametrize("text, place", [
+    ("ld.global.b32 %o0, [0];", ": null,"),
+    ("st.global.b32 [4], %r0;", ": null + 4 B"),
+    ("ld.b32 %o0, [8];", ": null + 8 B"),
+    ("ld.shared.b32 %o0, [8];", "shared memory"),
+])  # fmt: skip
+def test_null_is_no_shared_memory_where_the_access_is_global(text, place):
+    (finding, *_) = run_faulty(text).findings
+    assert place in finding.message + "," and ("shared" in finding.message) == ("shared" in text)
 
 
 @pytest.mark.parametrize("args, message", [
@@ -284,6 +300,7 @@ def test_bad_addresses_are_findings(text, kind):
     ([np.zeros((4, 4), np.int32)[:, ::2], np.zeros(4, np.int32)], "not C-contiguous"),
     ([np.zeros(4), "x"], "does not fit"),
     ([np.zeros(4), np.int32(3)], "4 bytes"),
+    ([np.zeros(4), 1 << 64], "does not fit"),
 ])  # fmt: skip
 def test_bad_arguments(args, message):
     module = ptxsim.load(register_kernel("", 0, 0))

@@ -10,7 +10,7 @@ from ptxsim.timing.instructions import Rows
 from ptxsim.timing.locality import Locality
 from ptxsim.timing.replay import Replay
 from ptxsim.timing.script import script
-from ptxsim.timing.tape import Access, Run, Tape
+from ptxsim.timing.tape import MemoryAccess, Run, Tape
 
 H200 = chip("h200")
 LATE = H200.alu_latency
@@ -24,8 +24,8 @@ def add(*names: str, kind: str = "f32") -> Instr:
     return instr("add", kind, *names)
 
 
-def run(*instrs: Instr, kept=()):
-    return Rows([*instrs], [*kept] or [1] * len(instrs), LATE).run(0, len(instrs) - 1)
+def run(*instrs: Instr, sass_counts=()):
+    return Rows([*instrs], [*sass_counts] or [1] * len(instrs), LATE).run(0, len(instrs) - 1)
 
 
 def test_a_register_is_needed_when_its_first_reader_is_due():
@@ -39,7 +39,7 @@ def test_a_chain_does_not_put_off_what_stands_beside_it():
 
 
 def test_what_ptxas_takes_away_takes_no_turn():
-    _, needed, ready = run(add("a", "p", "p"), add("b", "a", "q"), add("c", "r", "r"), kept=(5, 0, 1))
+    _, needed, ready = run(add("a", "p", "p"), add("b", "a", "q"), add("c", "r", "r"), sass_counts=(5, 0, 1))
     assert needed == {"%p": 0, "%q": 5, "%r": 5} and ready["%c"] == 5 + LATE
 
 
@@ -67,7 +67,7 @@ def test_nothing_is_there_before_what_it_comes_from(rows):
 def ends(*instrs: Instr, turns: int = 1) -> float:
     """When a warp ends that loads %x from shared memory and then plays the run so often."""
     load = instr("ld", "shared", "x", "address")
-    steps = [Access(0, True, False, 128, 1), *[Run(1, len(instrs))] * turns]
+    steps = [MemoryAccess(0, True, False, 128, 1), *[Run(1, len(instrs))] * turns]
     tape = Tape([load, *instrs], 1, 1, [steps])
     near = Locality(H200, 1, {1: 0.0}, {1: 1.0})
     return Replay(script(tape, H200), H200, near, 1.755).play(1, 1).ends[0]

@@ -11,7 +11,7 @@ from ptxsim.timing.ordering import AHEAD, HELD, among_products, hoisted
 from ptxsim.timing.replay import Replay
 from ptxsim.timing.script import script
 from ptxsim.timing.steps import Global, Issue, Product, Shared, Step, Stretch, Wait
-from ptxsim.timing.tape import Access, Copy, Run, Tape, Unit
+from ptxsim.timing.tape import MemoryAccess, Run, Tape, Transfer, Unit
 from ptxsim.trace.schedule import COPIES, Event
 
 H200 = chip("h200")
@@ -115,7 +115,7 @@ def words(*addresses: int, lanes=LANES * 0) -> Tape:
     """One warp that loads words of shared memory, one after another."""
     tape = Tape([ADD, LOAD], 1, 1, [[]])
     for at in addresses:
-        step = Access(1, True, False, 128, 1, at=at, lanes=lanes.astype(np.int64).tobytes(), width=4)
+        step = MemoryAccess(1, True, False, 128, 1, at=at, lanes=lanes.astype(np.int64).tobytes(), width=4)
         tape.warps[0].append(step)
     return tape
 
@@ -163,9 +163,9 @@ def copies(count: int, passes: int) -> Tape:
     for number in range(0, 2 * count, 2):
         tape.events.append(Event(0, "warp 0", "issue", "cp.async"))
         tape.events.append(Event(0, COPIES, "load", "cp.async", after=[number], amount=512))
-        tape.copies[number + 1] = Copy(False, 512, 1, (0,), 0, False, passes, passes)
+        tape.copies[number + 1] = Transfer(False, 512, 1, (0,), 0, False, passes, passes)
         tape.warps[0].append(Unit(-1, number))
-    tape.warps[0].append(Access(1, True, False, 128, 1))
+    tape.warps[0].append(MemoryAccess(1, True, False, 128, 1))
     return tape
 
 
@@ -196,8 +196,8 @@ def test_loads_of_global_memory_pass_the_port_of_shared_memory():
 
     def ends(lines: int) -> float:
         tape = Tape([ADD, LOAD, USE], 1, 1, [[]])
-        far = [Access(0, False, False, 512, 16, segment=1, lines=lines) for _ in range(20)]
-        tape.warps[0] += [*far, Access(1, True, False, 128, 1), Run(2, 2)]
+        far = [MemoryAccess(0, False, False, 512, 16, segment=1, lines=lines) for _ in range(20)]
+        tape.warps[0] += [*far, MemoryAccess(1, True, False, 128, 1), Run(2, 2)]
         return played(tape).ends[0]
 
     assert ends(16) - ends(8) == pytest.approx(20 * 8, abs=10)

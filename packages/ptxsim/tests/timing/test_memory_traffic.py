@@ -9,7 +9,7 @@ from ptxsim.timing.locality import Locality
 from ptxsim.timing.predict import predict, sample
 from ptxsim.timing.record import record
 from ptxsim.timing.spread import spread
-from ptxsim.timing.tape import Access
+from ptxsim.timing.tape import MemoryAccess
 
 H200 = chip("h200")
 COUNT = 1 << 16
@@ -47,7 +47,7 @@ def launch(body: str, grid: int = 1):
 
 def accesses(body: str) -> tuple:
     tape = record(launch(body))
-    return tape, [step for step in tape.warps[0] if type(step) is Access]
+    return tape, [step for step in tape.warps[0] if type(step) is MemoryAccess]
 
 
 @pytest.mark.parametrize("stride, sectors, fetched", [(4, 4, 128), (64, 32, 2048), (128, 32, 2048)])
@@ -95,7 +95,7 @@ def test_what_a_cta_has_read_since_is_what_its_readers_read_not_all_its_warps(re
         mul.wide.u32 %rd3, %r1, 128; add.s64 %rd4, %rd1, %rd3; {loads}"""
     text, arrays = KERNEL.format(body=body).replace("maxntid 32", "maxntid 128"), np.zeros(COUNT, np.uint32)
     tape = record(ptxsim.load(text).prepare("k", 1, 128, 1, 0, [arrays, arrays]))
-    assert [step.since for step in tape.warps[0] if type(step) is Access] == [0] * 8 + [since]
+    assert [step.since for step in tape.warps[0] if type(step) is MemoryAccess] == [0] * 8 + [since]
     assert list(tape.again.values()) == [{since: 1024 * readers}]
 
 

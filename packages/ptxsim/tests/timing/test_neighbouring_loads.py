@@ -9,7 +9,7 @@ from ptxsim.timing.chip import chip
 from ptxsim.timing.neighbours import variable_parts
 from ptxsim.timing.script import script
 from ptxsim.timing.steps import Shared
-from ptxsim.timing.tape import Access, Run, Tape
+from ptxsim.timing.tape import MemoryAccess, Run, Tape
 
 HEAD = """
 .version 8.0
@@ -96,10 +96,10 @@ def joined(width: int, kinds=None, branch: bool = False) -> int:
     """Loads that are left of two neighbours, by two rows of a program or by two turns of one."""
     load = Instr(None, "ld", ("shared", "b32"), (Reg("%x"), Mem(Reg("%r"), 0, ())), 1, "")
     jump = Instr(None, "bra", (), (), 1, "")
-    tape = Tape([load, load, jump], 1, 1, [[]], kept=[1, 1, 1], parts=kinds)
+    tape = Tape([load, load, jump], 1, 1, [[]], sass_counts=[1, 1, 1], parts=kinds)
     for number, at in enumerate((0, width)):
         row, lanes = 0 if branch else number, LANES.tobytes()
-        tape.warps[0].append(Access(row, True, False, 32 * width, 1, at=at, lanes=lanes, width=width))
+        tape.warps[0].append(MemoryAccess(row, True, False, 32 * width, 1, at=at, lanes=lanes, width=width))
         if branch:
             tape.warps[0].append(Run(2, 2))
     return sum(type(step.does) is Shared for step in script(tape, chip("h200")).warps[0])

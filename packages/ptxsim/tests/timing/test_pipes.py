@@ -7,13 +7,13 @@ from ptxsim.timing.instructions import Rows
 from ptxsim.timing.pipes import CYCLES, passes, pipe
 
 
-def slots(*rows: str, kept: int = 1) -> float:
+def slots(*rows: str, sass_counts: int = 1) -> float:
     """Cycles that a run of these instructions holds the issue slots of its sub-partition."""
     instrs = []
     for number, row in enumerate(rows):
         op, *mods = row.split(".")
         instrs.append(Instr(None, op, tuple(mods), (Reg(f"%r{number}"), Reg("%p"), Reg("%p")), 1, ""))
-    return Rows(instrs, [kept] * len(instrs), 4.2).run(0, len(instrs) - 1)[0]
+    return Rows(instrs, [sass_counts] * len(instrs), 4.2).run(0, len(instrs) - 1)[0]
 
 
 @pytest.mark.parametrize(
@@ -44,8 +44,8 @@ def test_sums_of_whole_numbers_go_to_two_pipes():
 
 
 def test_a_division_holds_no_pipe_for_as_long_as_its_instructions_would():
-    assert slots("div.s32", kept=20) == 28
-    assert slots("div.rn.f32", kept=13) == 13 and slots("div.approx.ftz.f32", kept=3) == 8
+    assert slots("div.s32", sass_counts=20) == 28
+    assert slots("div.rn.f32", sass_counts=13) == 13 and slots("div.approx.ftz.f32", sass_counts=3) == 8
 
 
 def test_every_pipe_is_known():

@@ -13,7 +13,7 @@ from ptxsim.timing.locality import Locality
 from ptxsim.timing.replay import Replay
 from ptxsim.timing.script import script
 from ptxsim.timing.servers import MOST, Share
-from ptxsim.timing.tape import Copy, Run, Tape, Unit
+from ptxsim.timing.tape import Run, Tape, Transfer, Unit
 from ptxsim.trace.schedule import BARRIERS, LOADS, TENSOR, Event
 
 H200 = chip("h200")
@@ -40,7 +40,7 @@ class Made:
 
     def load(self, warp: int, size: int) -> int:
         number = self.event(LOADS, "load", "A", [self.by_warp(warp, "issue", "TMA load")], amount=size)
-        self.tape.copies[number] = Copy(False, size, 1, (0,))
+        self.tape.copies[number] = Transfer(False, size, 1, (0,))
         return number
 
     def product(self, warp: int, columns: int) -> int:

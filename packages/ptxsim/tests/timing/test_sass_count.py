@@ -16,7 +16,7 @@ from ptxsim.timing.machine_code import code
 from ptxsim.timing.predict import COUNTED, GUESSED, predict, sample
 from ptxsim.timing.sass_count import counts
 from ptxsim.timing.script import script
-from ptxsim.timing.tape import Access, Tape
+from ptxsim.timing.tape import MemoryAccess, Tape
 
 FOLDER = Path(__file__).parent / "assembled"
 PTX = (FOLDER / "loop.ptx").read_text()
@@ -108,10 +108,12 @@ def test_what_ptxas_refuses_is_not_counted(monkeypatch, tmp_path):
 @pytest.mark.parametrize(("start", "more"), [("ld.global", 2.0), ("st.global", 2.0)])
 def test_what_ptxas_puts_before_an_access_takes_its_slots(start, more):
     row = next(r for r, i in enumerate(PROGRAM.instrs) if i is not None and i.text.startswith(start))
-    step = Access(row, False, start.startswith("st"), 128, 4, 0, lines=1)
+    step = MemoryAccess(row, False, start.startswith("st"), 128, 4, 0, lines=1)
     plain, counted = (
         [1.0] * len(PROGRAM.instrs),
         [1.0 + more * (r == row) for r in range(len(PROGRAM.instrs))],
     )
-    slots = [script(Tape(PROGRAM.instrs, 1, 1, [[step]], kept=k), H200).slots for k in (plain, counted)]
+    slots = [
+        script(Tape(PROGRAM.instrs, 1, 1, [[step]], sass_counts=k), H200).slots for k in (plain, counted)
+    ]
     assert slots[1] - slots[0] == more

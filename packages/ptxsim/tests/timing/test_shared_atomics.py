@@ -9,7 +9,7 @@ from ptxsim.timing.chip import chip
 from ptxsim.timing.locality import Locality
 from ptxsim.timing.replay import Replay
 from ptxsim.timing.script import script
-from ptxsim.timing.tape import Access, Run, Tape
+from ptxsim.timing.tape import MemoryAccess, Run, Tape
 
 H200 = chip("h200")
 ADDRESS = Mem(Reg("%address"), 0, ())
@@ -20,9 +20,9 @@ def atom(value, kind: str = "u32", op: str = "add") -> Instr:
     return Instr(None, "atom", ("shared", op, kind), (Reg("%old"), ADDRESS, value), 1, "")
 
 
-def lanes(*words: int) -> list[Access]:
+def lanes(*words: int) -> list[MemoryAccess]:
     """What the recorder notes: the lanes of a warp one by one."""
-    return [Access(0, True, True, 4, 1, at=4 * word, width=4) for word in words]
+    return [MemoryAccess(0, True, True, 4, 1, at=4 * word, width=4) for word in words]
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_a_warp_takes_as_many_passes_as_its_words_and_banks_say(value, kind, wor
 
 def test_lanes_that_are_noted_together_count_alike():
     places = np.array([0, 3, 3, 35], np.int64) * 4
-    together = Access(0, True, True, 16, 2, at=80, lanes=places.tobytes(), width=4)
+    together = MemoryAccess(0, True, True, 16, 2, at=80, lanes=places.tobytes(), width=4)
     alone = lanes(20, 23, 23, 55)
     for value, kind in ((ONE, "u32"), (OTHER, "u32"), (OTHER, "f32")):
         instrs = [atom(value, kind)]
@@ -52,7 +52,7 @@ def test_lanes_that_are_noted_together_count_alike():
 
 
 def test_other_steps_stay_and_part_what_they_stand_between():
-    store, run = Access(1, True, True, 128, 1, at=0, width=4), Run(2, 2)
+    store, run = MemoryAccess(1, True, True, 128, 1, at=0, width=4), Run(2, 2)
     instrs = [atom(ONE), Instr(None, "st", ("shared", "b32"), (ADDRESS, OTHER), 1, ""), None]
     steps = [store, *lanes(1, 2), run, *lanes(1), store, *lanes(*range(32)), *lanes(5)]
     one = Atomic(0, 1)
@@ -60,12 +60,12 @@ def test_other_steps_stay_and_part_what_they_stand_between():
 
 
 def test_global_atomics_are_left_as_they_are():
-    steps = [Access(0, False, True, 4, 1, 1, lines=1)] * 3
+    steps = [MemoryAccess(0, False, True, 4, 1, 1, lines=1)] * 3
     assert whole_warps(steps, [Instr(None, "atom", ("global", "add", "u32"), (), 1, "")]) == steps
 
 
 def ends(*words: int, value=ONE, kind: str = "u32") -> float:
-    tape = Tape([atom(value, kind), None], 1, 1, [[*lanes(*words), Run(1, 1)]], kept=[1, 0])
+    tape = Tape([atom(value, kind), None], 1, 1, [[*lanes(*words), Run(1, 1)]], sass_counts=[1, 0])
     near = Locality(H200, 1, {1: 0.0}, {1: 1.0})
     return Replay(script(tape, H200), H200, near, 1.755).play(1, 1).ends[0]
 

@@ -9,7 +9,7 @@ from ptxsim.timing.chip import chip
 from ptxsim.timing.machine_code import NOTHING, REFILL, SPILL, refills
 from ptxsim.timing.script import script
 from ptxsim.timing.steps import Move, Shared, Slots
-from ptxsim.timing.tape import Access, Run, Tape
+from ptxsim.timing.tape import MemoryAccess, Run, Tape
 
 H200 = chip("h200")
 FFMA = 0x223
@@ -45,7 +45,9 @@ def test_refills_are_a_share_of_all_other_instructions(cubin, share):
 def loading(share: float) -> list[Move]:
     add = Instr(None, "add", ("s32",), (Reg("%r1"), Reg("%r2"), Reg("%r3")), 1, "")
     load = Instr(None, "ld", ("shared", "f32"), (Reg("%f1"), Reg("%r9")), 2, "")
-    tape = Tape([add] * 40 + [load], 1, 1, [[Run(0, 39), Access(40, True, False, 128, 1)]], refills=share)
+    tape = Tape(
+        [add] * 40 + [load], 1, 1, [[Run(0, 39), MemoryAccess(40, True, False, 128, 1)]], refills=share
+    )
     return script(tape, H200).warps[0]
 
 

@@ -270,3 +270,24 @@ def test_lanes_that_have_left_are_missing_too(leave, first, found):
     arrays = [np.zeros((1, 32), np.uint32), np.zeros((1, 32), np.uint32)]
     result = ptxsim.load(text).launch("k", block=32, args=arrays)
     assert ("collective" in [f.kind for f in result.findings]) == found
+
+
+@pytest.mark.parametrize("text", [
+    "vote.ballot.sync.b32 %o0, %p, -1;",
+    "vote.b32.ballot.sync %o0, %p, -1;",
+    "shfl.idx.sync.b32 %o0, %r0, 5, 31, -1;",
+    "shfl.b32.sync.idx %o0, %r0, 5, 31, -1;",
+    "match.sync.any.b32 %o0, %r0, -1;",
+    "redux.add.sync.u32 %o0, %r0, -1;",
+])  # fmt: skip
+def test_sync_may_stand_anywhere(text):
+    """As ptxas takes it, and CUB's radix sort writes it."""
+    op, *mods = text.split()[0].split(".")
+    mods.remove("sync")
+    mods.sort(key=lambda mod: mod[-1].isdigit())  # the type last
+    first = ["any", "sync"] if op == "match" else ["sync"]
+    usual = ".".join([op, *first, *(mod for mod in mods if mod != "any")]) + text[text.index(" ") :]
+    head = "{ .reg .pred %p; setp.lt.u32 %p, %r0, 7;"
+    x = np.arange(32, dtype=np.uint32)[None] % 9
+    one, other = (run_registers(register_kernel(f"{head} {t} }}", 1, 1), x, 1) for t in (text, usual))
+    assert (one == other).all()

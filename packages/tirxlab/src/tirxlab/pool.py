@@ -65,6 +65,7 @@ class Pool:
     def __post_init__(self):
         self.waiting: collections.deque[tuple] = collections.deque()
         self.unfinished, self.open = 0, False
+        self.spent = 0.0  # seconds that all tasks took, as clock.py counts them
         self.woken, self.waker = SPAWN.Pipe(duplex=False)
 
     def __enter__(self) -> Pool:
@@ -130,6 +131,7 @@ class Pool:
 
     def _finish(self, worker: _Worker, failed: Failed | None) -> tuple[Any, Any]:
         key, worker.task = worker.task[0], ()
+        self.spent += worker.clock.spent()
         result: Any = failed
         if failed is None:
             try:

@@ -10,7 +10,7 @@ from ptxsim.timing.chip import chip
 from ptxsim.timing.predict import predict, sample
 from ptxsim.timing.record import Unpredictable, record
 from ptxsim.timing.sharing import rounds, sharers
-from ptxsim.timing.tape import Access, Run, Unit
+from ptxsim.timing.tape import MemoryAccess, Run, Unit
 from ptxsim.trace.schedule import LOADS, STORES, TENSOR
 from tirxlab.cli.common import REFERENCE
 from tirxlab.forecast import NoForecast, forecast, launch_of
@@ -47,7 +47,7 @@ def test_a_tape_holds_all_copies_and_products_of_its_tile(made, step, size, rows
     assert sum(e.amount for e in tape.events if e.lane == TENSOR) == rows * columns * size[2]
     assert totals(tape, STORES) == rows * columns * 2
     assert totals(tape, LOADS) == sum(tape.reads.values())
-    assert tape.finished and all(isinstance(s, Run | Access | Unit) for w in tape.warps for s in w)
+    assert tape.finished and all(isinstance(s, Run | MemoryAccess | Unit) for w in tape.warps for s in w)
 
 
 @pytest.mark.parametrize("step", [1, 4, 7])

@@ -11,7 +11,10 @@ from typing import NamedTuple
 
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, BulkCopy, Commit, PhaseWait
+from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
+from ptxsim.machine.split import Split
+from ptxsim.report.findings import Reporter
 
 Source = tuple[str, int, int]
 
@@ -89,37 +92,37 @@ class History(Observer):
         self.signalled: dict[int, list] = {}  # warp -> barriers that it arrived on or committed to, in order
         self.awaited: dict[int, list] = {}  # warp -> barriers that it came to wait for, in order
 
-    def start(self, cluster) -> None:
+    def start(self, cluster: Cluster) -> None:
         self.barriers.clear()
         self.signalled.clear()
         self.awaited.clear()
 
-    def mbarrier_init(self, cluster, split, lane: int, place) -> None:
+    def mbarrier_init(self, cluster: Cluster, split: Split, lane: int, place) -> None:
         count = cluster.mbarriers[place].expected
         self.barriers[place] = BarrierHistory(split.row, split.warp * 32 + lane, count)
 
-    def mbarrier_arrive(self, cluster, split, arrival: Arrival) -> None:
+    def mbarrier_arrive(self, cluster: Cluster, split: Split, arrival: Arrival) -> None:
         place, lanes = arrival.place, arrival.lanes
         announces = arrival.announces is not None
         self._signalled(cluster, place, "arrive", split.warp, lanes, split.row, announces)
         self._armed(cluster, split.warp, lanes, place)
         _next(self.signalled, split.warp, place)
 
-    def mbarrier_blocked(self, cluster, split, wait: PhaseWait) -> None:
+    def mbarrier_blocked(self, cluster: Cluster, split: Split, wait: PhaseWait) -> None:
         _next(self.awaited, split.warp, wait.place)
 
-    def commit_issue(self, cluster, split, commit: Commit) -> Origin:
+    def commit_issue(self, cluster: Cluster, split: Split, commit: Commit) -> Origin:
         for place in commit.barriers:
             self._armed(cluster, split.warp, 1 << split.leader, place)
             _next(self.signalled, split.warp, place)
         return Origin("commit", split.warp, split.leader, split.row, split.cta)
 
-    def copy_issue(self, cluster, split, copy: BulkCopy) -> Origin:
+    def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> Origin:
         for place in copy.barriers:
             self._armed(cluster, split.warp, 1 << split.leader, place)
         return Origin(copy.kind, split.warp, split.leader, split.row, split.cta, copy.offset, copy.size)
 
-    def async_arrive(self, cluster, place, token) -> None:
+    def async_arrive(self, cluster: Cluster, place, token) -> None:
         if token is None or place not in self.barriers:
             return
         self._signalled(cluster, place, token.how, token.warp, 1 << token.lane, token.row)
@@ -129,7 +132,7 @@ class History(Observer):
             history.parts.append(token)
 
     def _signalled(
-        self, cluster, place, how: str, warp: int, lanes: int, row: int, announces: bool = False
+        self, cluster: Cluster, place, how: str, warp: int, lanes: int, row: int, announces: bool = False
     ) -> None:
         history = self.barriers.get(place)
         if history is None:
@@ -144,16 +147,16 @@ class History(Observer):
         signals.total += lanes.bit_count()
         signals.now += lanes.bit_count()
 
-    def _armed(self, cluster, warp: int, lanes: int, place) -> None:
+    def _armed(self, cluster: Cluster, warp: int, lanes: int, place) -> None:
         history = self.barriers.get(place)
         if history is not None:
             history.armed[warp, lanes] = cluster.mbarriers[place].phase
 
-    def phase_complete(self, cluster, place) -> None:
+    def phase_complete(self, cluster: Cluster, place) -> None:
         history = self.barriers[place]
         history.before, history.parts = history.parts, []
 
-    def mbarrier_wait(self, cluster, split, wait: PhaseWait) -> None:
+    def mbarrier_wait(self, cluster: Cluster, split: Split, wait: PhaseWait) -> None:
         place, lanes = wait.place, wait.lanes
         _next(self.awaited, split.warp, place)
         history, done = self.barriers[place], cluster.mbarriers[place].phase - 1
@@ -176,44 +179,46 @@ def _next(order: dict[int, list], warp: int, place: tuple[int, int]) -> None:
         places.append(place)
 
 
-def never_waited(cluster, histories: dict, name_of) -> list[str]:
+def never_waited(cluster: Cluster, histories: dict, reporter: Reporter) -> list[str]:
     """Names of the barrier arrays that are signalled, but that no thread has waited for, at any index.
 
-    Where there is none, those that are initialised, as nobody waits. name_of: window offset -> name.
+    Where there is none, those that are initialised, as nobody waits.
     """
     waiting = {w.detail["place"] for w in cluster.waits.values() if w.kind == "mbarrier"}
     signalled: dict = {}
     silent: dict = {}
     waited: set = set()
     for place, history in histories.items():
-        array = name_of(place[1]).partition("[")[0]
+        array = reporter.shared_array(place[1])
         if history.waits or place in waiting:
             waited.add(array)
         else:
-            (signalled if history.sources else silent).setdefault(array, name_of(place[1]))
+            (signalled if history.sources else silent).setdefault(array, reporter.shared_name(place[1]))
     found = [name for array, name in signalled.items() if array not in waited]
     return found or [name for array, name in silent.items() if array not in waited | set(signalled)]
 
 
-def waited_at(histories: dict, cluster, place: tuple[int, int], name_of) -> tuple[list, list]:
+def waited_at(
+    histories: dict, cluster: Cluster, place: tuple[int, int], reporter: Reporter
+) -> tuple[list, list]:
     """Of the array of a barrier: (places that no thread waits for, those that some thread does).
 
     Only barriers that somebody signals are among the first.
     """
     waiting = {w.detail["place"] for w in cluster.waits.values() if w.kind == "mbarrier"}
-    array = name_of(place[1]).partition("[")[0]
-    same = [p for p in histories if p[0] == place[0] and name_of(p[1]).partition("[")[0] == array]
+    array = reporter.shared_array(place[1])
+    same = [p for p in histories if p[0] == place[0] and reporter.shared_array(p[1]) == array]
     awaited = [p for p in same if histories[p].waits or p in waiting]
     return [p for p in same if p not in awaited and histories[p].sources], awaited
 
 
-def history_of(cluster) -> dict[tuple[int, int], BarrierHistory]:
+def history_of(cluster: Cluster) -> dict[tuple[int, int], BarrierHistory]:
     """The histories of a cluster's barriers; empty when it runs without checks."""
     observers = cluster.bus.observers
     return next((o.barriers for o in observers if isinstance(o, History)), {})
 
 
-def orders_of(cluster) -> tuple[dict[int, list], dict[int, list]]:
+def orders_of(cluster: Cluster) -> tuple[dict[int, list], dict[int, list]]:
     """Warp -> the barriers that it signalled, and those that it came to wait for: the first, in order."""
     observers = getattr(cluster.bus, "observers", ())
     history = next((o for o in observers if isinstance(o, History)), None)

@@ -58,6 +58,12 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         code = 0
+    except MemoryError:
+        say("ptxsim: this computer has not enough memory for that")
+        code = 2
+    except OSError as error:
+        say(f"ptxsim: {error.filename or 'a file'}: {error.strerror or error}")
+        code = 2
     except Exception as error:
         if not hasattr(error, "format_message"):  # of click, which newer releases of typer carry inside
             raise

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from pathlib import Path
 
 import typer
 
-from ptxsim.cli.common import EXIT, Bad, order_of
-from ptxsim.driver.telling import Teller, announce_compilation, say, worst
+from ptxsim.cli.common import EXIT, Bad, check_output, order_of
+from ptxsim.driver.telling import Teller, announce_compilation, patience, say, worst
 
 
 def command(
@@ -47,6 +48,7 @@ def command(
     except BuildError as error:
         raise Bad(str(error)) from None
     wanted = order_of(order)
+    check_output(json_file)
     chip = chip if chip != "auto" else chip_for(Path(path))
     announce_compilation()
     from ptxsim.driver.device import Device, Options
@@ -54,7 +56,8 @@ def command(
 
     device = Device(Options(CHIPS[chip], checks, wanted, first, jobs or None, most or None))
     teller = Teller(quiet)
-    server = Server(device, lambda line: say(f"ptxsim: {line}"), teller.told)
+    waiting = contextlib.nullcontext if quiet else patience
+    server = Server(device, lambda line: say(f"ptxsim: {line}"), teller.told, waiting)
     try:
         code = server.run([path, *context.args], environment(folder, Path(path)))
     except OSError as error:

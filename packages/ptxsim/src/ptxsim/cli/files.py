@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import tempfile
 from pathlib import Path
@@ -24,6 +25,9 @@ def ptx_of(path: Path, arch: str) -> str:
     """The PTX in a file; of several texts the newest that `arch` can run."""
     from ptxsim.driver.fatbin import ImageError, inside, ptx_of
 
+    named = re.fullmatch(r"(?:sm|compute)_(\d+)[af]?", arch)
+    if named is None:
+        raise Bad(f"--arch is such as sm_90a or sm_100a (got {arch!r})")
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -31,8 +35,10 @@ def ptx_of(path: Path, arch: str) -> str:
     if path.suffix in (".cu", ".cuh"):
         return compiled(path, arch)
     if path.suffix == ".ptx":
+        if any(byte < 9 for byte in data[:1000].rstrip(b"\0")):
+            raise Bad(f"{path} is not text: name a fat binary or a program without .ptx at its end")
         return data.partition(b"\0")[0].decode("utf-8", "replace")
-    capability = int("".join(c for c in arch if c.isdigit()))
+    capability = int(named[1])
     try:
         newest = max((i.target[0] for i in inside(data) if i.text), default=capability)
         return ptx_of(data, newest)
@@ -50,9 +56,10 @@ def compiled(path: Path, arch: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.ptx"
         command = [found, f"-arch={arch}", "-std=c++17", "-lineinfo", "-ptx", str(path), "-o", str(out)]
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
         if done.returncode:
-            lines = [line for line in done.stderr.splitlines() if "error" in line] or ["nvcc failed"]
+            told = (line for line in done.stderr.splitlines() if "error" in line or "fatal" in line)
+            lines = [line for line in told if line.isprintable()] or ["nvcc failed"]
             raise Bad(f"{path} does not compile: {lines[0]}")
         return out.read_text()
 

@@ -25,7 +25,7 @@ def command(context: typer.Context) -> int:
     found = nvcc()
     if found is None:
         raise Bad("there is no nvcc: put it in PATH, set CUDA_HOME, or `pip install nvidia-cuda-nvcc`")
-    os.execv(found, [found, *rewritten(context.args)])
+    os.execv(found, [found, *linked(rewritten(context.args))])
     return 0
 
 
@@ -35,6 +35,20 @@ def nvcc() -> str | None:
     places = [str(Path(home) / "bin" / "nvcc")] if home else []
     wheels = [str(p) for p in Path(__file__).parents[2].glob("nvidia/**/bin/nvcc")]
     return shutil.which("nvcc") or next((p for p in [*places, *wheels] if os.access(p, os.X_OK)), None)
+
+
+def linked(arguments: list[str]) -> list[str]:
+    """With the stand-in for `-lcuda`: the driver's library, which is not there without a driver."""
+    if "-lcuda" not in arguments:
+        return arguments
+    from ptxsim.driver.build import BuildError, library
+
+    try:
+        folder = library()
+    except BuildError as error:
+        raise Bad(str(error)) from None
+    it = ["-L", str(folder), "-l:libcuda.so.1"]
+    return [word for argument in arguments for word in (it if argument == "-lcuda" else [argument])]
 
 
 def rewritten(arguments: list[str]) -> list[str]:

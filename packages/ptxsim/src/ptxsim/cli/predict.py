@@ -23,7 +23,7 @@ def command(
     shared: int = typer.Option(0, min=0, help="Bytes of dynamic shared memory."),
     arch: str = typer.Option("sm_90a", help="What a .cu file is compiled for."),
     chip: str = typer.Option("", help="h200 or b200; by default what the PTX is for."),
-    registers: int = typer.Option(0, min=0, help="Registers of a thread, as ptxas -v tells them."),
+    registers: int = typer.Option(0, min=0, max=255, help="Registers of a thread, as ptxas -v tells them."),
 ) -> int:
     """Predict the time of one launch. A model's figure; nothing is measured."""
     from ptxsim.timing.assembler import assembled

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import typer
 
-from ptxsim.cli.common import EXIT, Bad, order_of
+from ptxsim.cli.common import EXIT, Bad, check_output, order_of
 from ptxsim.cli.files import module_of
 from ptxsim.cli.specs import argument, array, triple
 from ptxsim.driver.telling import amount, announce_compilation, say, short, worst
@@ -48,6 +48,10 @@ def command(
     shape |= {"cluster": triple(cluster, "--cluster"), "shared_bytes": shared}
     expected = dict(_numbered(item, "--check-against", len(args or [])) for item in check_against)
     saved = dict(_numbered(item, "--out", len(args or [])) for item in out)
+    for path in (trace, report, *map(Path, saved.values())):
+        check_output(path)
+    if not (rtol >= 0 and atol >= 0):
+        raise Bad(f"tolerances are 0 or more (got {rtol} and {atol})")
     module, _ = module_of(file, arch)
     name = entry_of(module, entry, file)
     announce_compilation()
@@ -58,8 +62,9 @@ def command(
         results.append(launched(module, name, values, options | shape))
         wrong += [_difference(values, n, spec, rtol, atol) for n, spec in expected.items()]
         module.reset()
-    for number, path in saved.items():
-        np.save(path, data_of(values, number))
+    for number, target in saved.items():
+        with open(target, "wb") as sink:  # np.save would add .npy to a name without it
+            np.save(sink, data_of(values, number))
     if trace is not None:
         from ptxsim.trace.export import chrome
 
@@ -101,7 +106,7 @@ def launched(module, name: str, values: list, options: dict):
 
 def _numbered(item: str, option: str, count: int) -> tuple[int, str]:
     number, _, rest = item.partition("=")
-    if not number.isdigit() or not rest or int(number) >= count:
+    if not number.isdecimal() or not rest or int(number) >= count:
         raise Bad(f"{option} is N={'FILE' if option == '--out' else 'ARRAY'}, N below {count} (got {item!r})")
     return int(number), rest
 
@@ -119,9 +124,14 @@ def _difference(values: list, number: int, spec: str, rtol: float, atol: float) 
     got, expected = data_of(values, number), array(spec)
     if got.shape != expected.shape:
         raise Bad(f"argument {number} has shape {got.shape}, {spec} {expected.shape}")
-    off = ~np.isclose(
-        got.astype(np.float64), expected.astype(np.float64), rtol=rtol, atol=atol, equal_nan=True
-    )
+    if expected.dtype.kind == "V" and expected.itemsize == got.itemsize:  # numpy saves bf16 without its name
+        expected = expected.view(got.dtype)
+    try:
+        numbers = np.complex128 if "c" in got.dtype.kind + expected.dtype.kind else np.float64
+        one, two = got.astype(numbers), expected.astype(numbers)
+    except (TypeError, ValueError):
+        raise Bad(f"argument {number} is {got.dtype}, {spec} {expected.dtype}: not to be compared") from None
+    off = ~np.isclose(one, two, rtol=rtol, atol=atol, equal_nan=True)
     if not off.any():
         return ""
     at = tuple(int(i) for i in np.argwhere(off)[0])

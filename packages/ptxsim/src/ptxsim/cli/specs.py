@@ -9,6 +9,8 @@ map:A.npy:box=64x128:swizzle=128:fill=nan      a tensor map of an array; the box
 
 from __future__ import annotations
 
+import math
+import os
 from pathlib import Path
 
 import ml_dtypes
@@ -50,10 +52,7 @@ def argument(word: str):
 def array(word: str) -> np.ndarray:
     """The array of `zeros:f32:64x64`, `random:f16:128x64:7`, or of a .npy file."""
     if word.endswith(".npy"):
-        try:
-            return np.ascontiguousarray(np.load(Path(word), allow_pickle=False))
-        except (OSError, ValueError) as error:
-            raise Bad(f"{word} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        return _read(word)
     fill, *parts = word.split(":")
     if fill not in _FILLS or not 2 <= len(parts) <= 3 or parts[0] not in DTYPES:
         form = f"{'|'.join(_FILLS)}:TYPE:SHAPE, TYPE {'|'.join(DTYPES)}"
@@ -61,9 +60,23 @@ def array(word: str) -> np.ndarray:
     return _filled(word, fill, DTYPES[parts[0]], extents(parts[1], word), parts[2] if parts[2:] else "0")
 
 
+def _read(path: str) -> np.ndarray:
+    try:
+        data = np.load(Path(path), allow_pickle=False)
+    except OSError as error:
+        raise Bad(f"{path} cannot be read: {error.strerror or error}") from None
+    except (ValueError, EOFError):
+        raise Bad(f"{path} is not a whole .npy file of numbers") from None
+    if not data.size or data.dtype.names or data.dtype.kind not in "biufcV":  # V: numpy has no name for bf16
+        raise Bad(f"{path} holds no numbers (it has shape {data.shape}, type {data.dtype})")
+    return np.ascontiguousarray(data.astype(data.dtype.newbyteorder("="), copy=False))
+
+
 def _filled(word: str, fill: str, dtype: np.dtype, shape: tuple[int, ...], seed: str) -> np.ndarray:
+    if math.prod(shape) * max(dtype.itemsize, 8 if fill in ("arange", "random") else 1) > _memory():
+        raise Bad(f"{word} has no room in this computer's memory")
     if fill == "random":
-        if not seed.isdigit():
+        if not seed.isdecimal():
             raise Bad(f"the seed is a number (got {word!r})")
         rng = np.random.default_rng(int(seed))
         if dtype.kind in "iu":
@@ -76,10 +89,15 @@ def _filled(word: str, fill: str, dtype: np.dtype, shape: tuple[int, ...], seed:
     return np.full(shape, {"zeros": 0, "ones": 1, "nan": np.nan}[fill], dtype)
 
 
+def _memory() -> int:
+    """Bytes of this computer's memory."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
 def extents(text: str, word: str) -> tuple[int, ...]:
     """(128, 64) of `128x64`."""
     parts = text.split("x")
-    if not all(part.isdigit() and int(part) for part in parts):
+    if not all(part.isdecimal() and int(part) for part in parts):
         raise Bad(f"a shape is numbers such as 128x64 (got {word!r})")
     return tuple(map(int, parts))
 
@@ -87,7 +105,7 @@ def extents(text: str, word: str) -> tuple[int, ...]:
 def triple(text: str, option: str) -> tuple[int, ...]:
     """Extents of a grid, block or cluster."""
     parts = text.replace(",", "x").split("x")
-    if len(parts) > 3 or not all(part.isdigit() and int(part) for part in parts):
+    if len(parts) > 3 or not all(part.isdecimal() and int(part) for part in parts):
         raise Bad(f"{option} is up to three positive numbers such as 16x4 (got {text!r})")
     return tuple(map(int, parts))
 
@@ -108,6 +126,8 @@ def _map(word: str, rest: str) -> TensorMap:
         raise Bad(f"a tensor map is map:ARRAY:box=64x128[:swizzle=128][:fill=nan] (got {word!r})")
     data = array(":".join(part for part in parts if "=" not in part))
     swizzle = options.get("swizzle", "0")
+    if not swizzle.isdecimal():
+        raise Bad(f"the swizzle is 0, 32, 64 or 128 (got {word!r})")
     try:
         return TensorMap(
             data, box=extents(options["box"], word), swizzle=int(swizzle), fill=options.get("fill", "zero")

@@ -44,7 +44,8 @@ def attributes(chip: Chip) -> dict[int, int]:
         **{12: 65536, 14: 512, 15: 1, 16: chip.sms, 19: 1, 30: 512, 31: 1, 32: 1, 37: 5120, 38: chip.l2},
         **{39: 2048, 40: 3, 41: 1, 51: 32, 75: chip.major, 76: chip.minor, 78: 1, 79: 1, 80: 1},
         **{81: chip.shared_per_sm, 82: 65536, 83: 1, 87: 2, 89: 1, 90: 1, 95: 1},
-        **{97: chip.shared_per_sm - KB, 99: 1, 106: 32, 111: KB, 115: 1, 120: int(chip.cluster)},
+        **{97: chip.shared_per_sm - KB, 99: 1, 106: 32, 108: chip.l2 * 3 // 4, 109: 1 << 27, 111: KB},
+        **{115: 1, 120: int(chip.cluster)},
         **{127: int(chip.cluster), 129: 1, 134: -1, 131: -1},
     }
 
@@ -58,8 +59,8 @@ def attribute_table(chip: Chip) -> bytes:
 # holds; `*n`: n fields that are 0. CUDA 12 has more fields than CUDA 13.
 _HEAD = "256s@name 16s@uuid 8s I Q@memory Q@8 i@12 i@10 Q@11 i@1 i@2 i@3 i@4 i@5 i@6 i@7"
 _BUS = "Q@30 i@31 i@32 i i i i i@40 i@41"
-_CACHES = "i@37 i@38 i i@39 i@78 i@79 i@80 Q@81 i@82 i@83 i i i"
-_TAIL = "Q@97 i i i@106 i Q@111 i@99 i i i i@115 i I i I i i i@120 i@129"
+_CACHES = "i@37 i@38 i@108 i@39 i@78 i@79 i@80 Q@81 i@82 i@83 i i i"
+_TAIL = "Q@97 i i i@106 i@109 Q@111 i@99 i i i i@115 i I i I i i i@120 i@129"
 LAYOUTS = {
     12: f"{_HEAD} i Q@9 i@75 i@76 Q@14 Q@51 i i@16 i i i@19 i i*40 {_BUS} i {_CACHES} "
     f"i@87 i i@89 i@90 i i@95 i {_TAIL}",

@@ -126,7 +126,9 @@ def choose(found: list[Image], capability: int) -> Image:
     if texts:
         names = ", ".join(sorted({f"sm_{arch}{more}" for arch, more in (i.target for i in texts)}))
         raise ImageError(f"its PTX is for {names}, which sm_{capability} cannot run (choose another --chip)")
-    names = ", ".join(sorted({f"sm_{i.arch}" for i in found})) or "nothing"
+    if not found:
+        raise ImageError("it holds no PTX: relocatable device code (-rdc=true) is linked to machine code")
+    names = ", ".join(sorted({f"sm_{i.arch}" for i in found}))
     raise ImageError(
         f"it holds machine code only ({names}): build it with PTX, as `ptxsim nvcc` or "
         f"-gencode arch=compute_{capability}a,code=compute_{capability}a does"

@@ -9,22 +9,26 @@ import struct
 import subprocess
 import tempfile
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from ptxsim.driver.arena import BASE
 from ptxsim.driver.chips import attribute_table, properties
 from ptxsim.driver.device import OUT_OF_MEMORY, CudaError, Device
+from ptxsim.driver.telling import launch_text, short
 
 _HEAD, _ANSWER = struct.Struct("<II"), struct.Struct("<iI")
 _LAUNCH = struct.Struct("<II3I3I3IIQ")
 
 
 class Server:
-    """complain(line) gets what the user should read, told(record) every launch."""
+    """complain(line) gets what the user should read, told(record) every launch; patience(what) is entered
+    while something runs that may take long.
+    """
 
-    def __init__(self, device: Device, complain: Callable, told: Callable):
-        self.device, self._complain, self._told = device, complain, told
+    def __init__(self, device: Device, complain: Callable, told: Callable, patience: Callable = nullcontext):
+        self.device, self._complain, self._told, self._patience = device, complain, told, patience
         self._said: set[str] = set()
         self._shown = 0
         self._answers = (
@@ -126,7 +130,9 @@ class Server:
         return 0, b""
 
     def _function(self, data: bytes) -> tuple[int, bytes]:
-        return 0, self.device.facts(struct.unpack_from("<I", data)[0], data[4:].decode())
+        name = data[4:].decode()
+        with self._patience(f"reading the PTX of {short(name)}"):
+            return 0, self.device.facts(struct.unpack_from("<I", data)[0], name)
 
     def _global(self, data: bytes) -> tuple[int, bytes]:
         return 0, struct.pack(
@@ -139,7 +145,8 @@ class Server:
         name = data[_LAUNCH.size : _LAUNCH.size + length].decode()
         cluster = cluster if all(cluster) else (1, 1, 1)
         params = data[_LAUNCH.size + length :]
-        code, printed = self.device.launch(module, name, grid, block, cluster, numbers[10], params)
+        with self._patience(f"running {launch_text(name, grid, block)}"):
+            code, printed = self.device.launch(module, name, grid, block, cluster, numbers[10], params)
         return code, printed.encode()
 
     def _properties(self, data: bytes) -> tuple[int, bytes]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterable
 
@@ -14,6 +17,28 @@ WORST = ("error", "incomplete", "review", "clean", "not checked")
 
 def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
+
+
+AFTER = 10.0  # seconds until a launch is told to be running still
+
+
+@contextlib.contextmanager
+def patience(what: str):
+    """Says after a while that `what` still runs, and again whenever it has taken twice as long."""
+    start = time.monotonic()
+
+    def tell(*_) -> None:
+        spent = time.monotonic() - start
+        os.write(2, f"ptxsim: {what}: {spent:.0f} s so far\n".encode())  # print may be at work below
+        signal.setitimer(signal.ITIMER_REAL, max(spent, AFTER))
+
+    before = signal.signal(signal.SIGALRM, tell)
+    signal.setitimer(signal.ITIMER_REAL, AFTER)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def worst(verdicts: Iterable[str]) -> str:
@@ -107,8 +132,13 @@ class Teller:
 def line_of(record) -> str:
     """`ptxsim: #3 gemm<128> <<<16x16, 256>>> clean, 1.2 M warp instructions, 0.8 s`."""
     cluster = f", cluster {shape(record.cluster)}" if max(record.cluster) > 1 else ""
-    numbers, stats = "", record.stats
+    numbers, stats = f", as #{record.same_as}: same memory" if record.same_as else "", record.stats
     if stats:
         numbers = f", {amount(stats['warp_instructions'])} warp instructions, {stats['seconds']:.1f} s"
-    launch = f"{short(record.kernel)} <<<{shape(record.grid)}, {shape(record.block)}>>>{cluster}"
+    launch = f"{launch_text(record.kernel, record.grid, record.block)}{cluster}"
     return f"ptxsim: #{record.number} {launch} {record.verdict}{numbers}"
+
+
+def launch_text(kernel: str, grid: tuple[int, int, int], block: tuple[int, int, int]) -> str:
+    """`gemm<128> <<<16x16, 256>>>`."""
+    return f"{short(kernel)} <<<{shape(grid)}, {shape(block)}>>>"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -103,13 +103,20 @@ class TensorWork(Protocol):
     A unit's own record of what it issued is one, and never changes.
     """
 
-    name: str  # "tcgen05.mma"
-    text: str  # "an MMA"
-    where: object  # Location: agent and place
-    group: int  # of .cta_group
-    accumulates: bool  # adds to what its cells hold
-    partial: bool  # leaves out some lanes
-    footprint: Footprint
+    @property
+    def name(self) -> str: ...  # "tcgen05.mma"
+    @property
+    def text(self) -> str: ...  # "an MMA"
+    @property
+    def where(self) -> Any: ...  # Location: agent and place
+    @property
+    def group(self) -> int: ...  # of .cta_group
+    @property
+    def accumulates(self) -> bool: ...  # adds to what its cells hold
+    @property
+    def partial(self) -> bool: ...  # leaves out some lanes
+    @property
+    def footprint(self) -> Footprint: ...
 
 
 class Tensor(Protocol):
@@ -125,6 +132,7 @@ class Tensor(Protocol):
     byte_offset: int  # of the first element
     swizzle: int
     segment: int  # of global memory
+    at: int  # where its map lies, if a kernel can write that; else 0
 
     @property
     def rank(self) -> int: ...

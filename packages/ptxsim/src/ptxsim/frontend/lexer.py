@@ -72,6 +72,7 @@ class Tokens:
         line = self.line(index)
         start = self._lines[line - 2] if line > 1 else 0
         shown = self.text[start:].split("\n", 1)[0].strip()
+        shown = "".join(c if c.isprintable() else " " for c in shown)
         return PtxError(what, line, shown if len(shown) <= 120 else shown[:117] + "...")
 
     def slice(self, first: int, last: int) -> str:

@@ -7,6 +7,8 @@ the tables in `ptxsim.isa`. Nested `{ }` blocks have their own registers, variab
 
 from __future__ import annotations
 
+import re
+
 from ptxsim.frontend.ast import (  # noqa: F401  the node types belong to this module's public face
     Function,
     Imm,
@@ -120,6 +122,9 @@ class _Parser:
         parse_body(tokens, fn, self.module, self.names, self.labels)
 
 
+_TARGET = re.compile(r"sm_\d+[af]?|texmode_\w+|debug|map_f64_to_f32")  # PTX ISA 11.1.2
+
+
 def _version(tokens: Tokens, module: Module) -> None:
     module.version = tokens.take("real", "a version number such as 9.0")
 
@@ -128,13 +133,16 @@ def _target(tokens: Tokens, module: Module) -> None:
     names = [tokens.take("word", "a target")]
     while tokens.accept(","):
         names.append(tokens.take("word", "a target"))
+    for name in names:
+        if not _TARGET.fullmatch(name):
+            raise tokens.error(f"'{name}' is no target", tokens.i - 1)
     module.target = tuple(names)
 
 
 def _address_size(tokens: Tokens, module: Module) -> None:
     module.address_size = tokens.integer()
-    if module.address_size not in (32, 64):
-        raise tokens.error("the address size is 32 or 64", tokens.i - 1)
+    if module.address_size != 64:
+        raise tokens.error("addresses of other than 64 bits are not modelled", tokens.i - 1)
 
 
 def _file(tokens: Tokens, module: Module) -> None:

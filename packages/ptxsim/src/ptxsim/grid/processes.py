@@ -117,7 +117,7 @@ def only_new_garbage():
 def cores() -> int:
     """Processes to use: $PTXSIM_JOBS, else the cores this process may run on."""
     asked = os.environ.get("PTXSIM_JOBS", "")
-    if asked.isdigit() and int(asked):
+    if asked.isdecimal() and int(asked):
         return int(asked)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 

@@ -41,8 +41,8 @@ class Value:
     ir: object
 
 
-def splat(number: int, vector=V64):
-    return ir.Constant(vector, [number] * LANES)
+def splat(number: int):
+    return ir.Constant(V64, [number] * LANES)
 
 
 def vector_operation(dst: tuple[str, ...], sources: tuple[str, ...], expr: str):

@@ -133,7 +133,7 @@ def find_copies(rows: list[Row], blocks: list[cfg.Block]) -> None:
         pending: dict[str, list[str]] = {}
         for row in rows[block.start : block.end]:
             if row.unit is not None and row.unit.async_destination:
-                items = row.writes[0].items if isinstance(row.writes[0], Vec) else row.writes
+                items = [r for w in row.writes for r in (w.items if isinstance(w, Vec) else (w,))]
                 pending |= {r.name: row.copies.setdefault(r.name, []) for r in items if isinstance(r, Reg)}
             elif (
                 row.instr is not None

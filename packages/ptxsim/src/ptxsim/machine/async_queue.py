@@ -11,6 +11,7 @@ import random
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(slots=True, eq=False)
@@ -21,7 +22,7 @@ class Work:
     finish: Callable[[], None]  # does it, unless there is a batch
     label: str  # what it is, in reports
     batch: Callable[[list[Work]], None] | None = None  # does several pieces of one kind, in order
-    op: object = None  # what a batch needs to know about the piece
+    op: Any = None  # what a batch needs to know about the piece
 
 
 class Engine:

@@ -9,6 +9,7 @@ then runs here.
 from __future__ import annotations
 
 from collections import deque
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from ptxsim.machine.forward_progress import MOST_UNITS, held_back, time_out
 from ptxsim.machine.late_operations import LateOperations, base_of
 from ptxsim.machine.launch_view import Launch
 from ptxsim.machine.mbarrier import MBarrier
-from ptxsim.machine.split import BLOCK, PARK, Split, Wait
+from ptxsim.machine.split import BLOCK, PARK, Lanes, Split, Wait
 from ptxsim.machine.tensor_memory import TensorMemory
 from ptxsim.machine.watchdog import Watchdog
 from ptxsim.report.findings import Reporter
@@ -107,7 +108,7 @@ class Cluster:
         self.batched = not self.bus.heard and self.engine.random is None
         self.batch.start()
         self.late.start()
-        self.unit_state: dict[object, object] = {}  # bar, bulk groups, ...: state that units keep per cluster
+        self.unit_state: dict[Any, Any] = {}  # bar, bulk groups, ...: state that units keep per cluster
         self.waiting: dict[tuple, list[int]] = {}
         self.waits: dict[int, Wait] = {}
         self.alive = [self._start_warp(w) for w in range(self.warps)]
@@ -147,47 +148,47 @@ class Cluster:
 
     # ---- registers, as handlers see them ----
 
-    def read(self, split: Split, slot: int) -> np.ndarray:
+    def read(self, split: Lanes, slot: int) -> np.ndarray:
         """uint64 (32,) of a slot, all lanes."""
         if split.issued:
             return np.full(32, split.issued[slot], np.uint64)
         return self.registers[split.warp, slot]
 
-    def values(self, split: Split, slot: int) -> list[int]:
+    def values(self, split: Lanes, slot: int) -> list[int]:
         """The value of every active lane."""
         values = self.read(split, slot).tolist()
         return values if split.mask == WHOLE_WARP else [values[lane] for lane in split.lanes.tolist()]
 
-    def scalar(self, split: Split, slot: int) -> int:
+    def scalar(self, split: Lanes, slot: int) -> int:
         """The leader lane's value."""
         return split.issued[slot] if split.issued else self.registers.item(split.warp, slot, split.leader)
 
-    def scalars(self, split: Split, slots: list[int]) -> list[int]:
+    def scalars(self, split: Lanes, slots: list[int]) -> list[int]:
         """The leader lane's values of several slots."""
         if split.issued:
             return [split.issued[slot] for slot in slots]
         return self.registers[split.warp, slots, split.leader].tolist()
 
-    def write(self, split: Split, slot: int, values) -> None:
+    def write(self, split: Lanes, slot: int, values) -> None:
         """Writes active lanes: a value per active lane, or one for all. Slot -1 is the sink."""
         if slot >= 0:
             self.registers[split.warp, slot, split.lanes] = values
 
-    def predicate(self, split: Split, code: int) -> int:
+    def predicate(self, split: Lanes, code: int) -> int:
         """Mask of a predicate operand."""
         slot = code >> 1
         value = split.issued[~slot] if split.issued else self.predicates.item(split.warp, slot)
         return (~value if code & 1 else value) & 0xFFFF_FFFF
 
-    def set_predicate(self, split: Split, code: int, mask: int) -> None:
+    def set_predicate(self, split: Lanes, code: int, mask: int) -> None:
         old = int(self.predicates[split.warp, code >> 1])
         self.predicates[split.warp, code >> 1] = (old & ~split.mask) | (mask & split.mask)
 
-    def address(self, split: Split, arg) -> int:
+    def address(self, split: Lanes, arg) -> int:
         """The leader lane's address of a MemArg."""
         return self.scalar(split, arg.slot) + arg.offset
 
-    def addresses(self, split: Split, arg) -> np.ndarray:
+    def addresses(self, split: Lanes, arg) -> np.ndarray:
         """int64 address of every active lane."""
         return self.read(split, arg.slot)[split.lanes].astype(np.int64) + arg.offset
 

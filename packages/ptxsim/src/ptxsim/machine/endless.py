@@ -21,18 +21,19 @@ START_TOGETHER = 128  # where other clusters may help it
 AGAIN = 3  # times that a state must come back
 AGAIN_AT_RANDOM = 100  # where the next to run is drawn: until then everybody had a turn
 MOST_INSTRUCTIONS = 4_000_000_000  # warp instructions of a cluster
+_STRONG = {"volatile", "relaxed", "acquire", "mmio", "cv"}
 POLLS = ("mbarrier.test_wait", "mbarrier.try_wait", "atom")
 
 
 class Rounds:
     """Looks for states that come again, and for loops that copy the same tiles over and over."""
 
-    def __init__(self, cluster, most: int | None, start: int = START):
+    def __init__(self, cluster, most: int | None):
         self.most, self.first = most or MOST_INSTRUCTIONS, cluster.executed()
         self.copied: set = set()  # (kind, tensor, coordinates) of copies
         self.known_copies = 0  # copies since one of a new tile inside its tensor
         self.left: int | None = None  # state in which the cluster was last put aside
-        self.watch(start)
+        self.watch(START)
 
     def watch(self, start: int) -> None:
         """Looks at states from `start` turns on."""
@@ -89,7 +90,11 @@ class Rounds:
 
     def given_up(self, cluster) -> bool:
         """Whether the cluster did more than any kernel that ends."""
-        return self.same_tiles() or cluster.executed() - self.first > self.most
+        return self.same_tiles() or self.spent(cluster)
+
+    def spent(self, cluster) -> bool:
+        """Whether the cluster has used up its instructions."""
+        return cluster.executed() - self.first > self.most
 
     def rows(self) -> dict[int, tuple[int, int]]:
         """Warp -> first and last row at which it stood lately."""
@@ -123,7 +128,7 @@ def polls(cluster, rounds: Rounds) -> bool:
     for span in rounds.rows().values():
         first, last = loop_around(program, *span)
         for instr in filter(None, program.instrs[first : last + 1]):
-            if instr.name.startswith(POLLS) or {"volatile", "relaxed", "acquire"} & set(instr.mods):
+            if instr.name.startswith(POLLS) or _STRONG & set(instr.mods):
                 return True
     return False
 
@@ -149,7 +154,9 @@ def report(cluster, rounds: Rounds, proven: bool) -> Finding:
             f"the cluster (max_instructions={rounds.most}). The run was given up"
         )
     hint = cluster.reporter.hints.hint(CAUSES["endless"])
-    where, evidence = _where(cluster, rounds.rows()), {"cause": "endless"}
+    where, evidence = _where(cluster, rounds.rows()), dict[str, object](cause="endless")
+    if not proven and rounds.spent(cluster):
+        evidence |= {"budget": rounds.most}
     return Finding("deadlock", "error" if proven or shut else "incomplete", message, hint, where, evidence)
 
 

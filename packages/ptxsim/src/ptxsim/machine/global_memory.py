@@ -88,6 +88,11 @@ class GlobalMemory:
                 return i
         return None
 
+    def logged(self, address: int) -> bool:
+        """Whether accesses there count: it is no parameter or constant."""
+        i = self.find(address)
+        return i is not None and bool(self.rows[i][3])
+
     def view(self, address: int, size: int) -> np.ndarray | None:
         """uint8 view of [address, address + size), or None where that is not one mapped range."""
         i = self.find(address, size)
@@ -113,13 +118,15 @@ class GlobalMemory:
                     else _past(name, distance, straddles, *shape)
                 )
                 best = (distance, side)
+        if best is None and 0 <= address < SEGMENT_ALIGN:
+            return f"null + {address} B" if address else "null"
         return best[1] if best else f"address 0x{address & (2**64 - 1):x}, which no buffer holds"
 
 
 class Before:
     """What arrays held before a launch, to tell whether it changed any; None for more than MOST bytes."""
 
-    MOST = 1 << 28
+    MOST = 1 << 26
 
     def __init__(self, memory: GlobalMemory):
         self.memory = memory

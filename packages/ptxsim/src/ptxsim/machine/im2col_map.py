@@ -15,7 +15,7 @@ from ptxsim.machine.tensor_map import TensorMap
 
 MOST = 256  # elements of a tiled box along a dimension
 WIDE = 128  # pixels of .im2col::w::128
-_SHARED = ("array", "swizzle", "dims", "strides", "fill", "byte_offset", "dtype", "segment", "name")
+_SHARED = ("array", "swizzle", "dims", "strides", "fill", "byte_offset", "dtype", "packed", "segment", "name")
 
 
 @dataclass(eq=False)

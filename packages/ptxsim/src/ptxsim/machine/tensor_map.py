@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 SWIZZLES = (0, 32, 64, 128)
+MAP_BYTES = 128  # of a map (PTX ISA 5.5.8)
 
 
 @dataclass(eq=False)
@@ -20,7 +21,9 @@ class TensorMap:
     strides: byte strides of dimensions 1.., default: C order. element_strides: traversal steps (default 1).
     swizzle: 0, 32, 64 or 128 (bytes). fill: "zero" or "nan" for elements outside. byte_offset: of the first
     element.
-    dtype: numpy dtype, default the array's. Raises ValueError where cuTensorMapEncodeTiled would refuse.
+    dtype: numpy dtype, default the array's. packed: 2 if each byte holds two 4-bit elements, as in
+    CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B: an innermost coordinate of a copy then counts these, while `box` and
+    `dims` count bytes. Raises ValueError where cuTensorMapEncodeTiled would refuse.
     """
 
     array: np.ndarray
@@ -32,8 +35,10 @@ class TensorMap:
     fill: str = "zero"
     byte_offset: int = 0
     dtype: np.dtype = None  # type: ignore[assignment]
+    packed: int = 1
     segment: int = -1  # of global memory; set in the copy that a launch keeps
     name: str = ""
+    at: int = 0  # of the map itself, if a kernel can write it; set where a copy reads it there
 
     def __post_init__(self):
         if not isinstance(self.array, np.ndarray):
@@ -53,6 +58,13 @@ class TensorMap:
         self.element_strides = tuple(self.element_strides or (1,) * rank)
         self._check(rank, size)
         self.element_strides = (1, *self.element_strides[1:])  # the driver ignores the innermost one
+
+    def place(self, coordinates: tuple[int, ...]) -> tuple[int, ...]:
+        """Of the first element, in what `box` and `dims` count. ValueError for half a byte."""
+        inner, *rest = coordinates
+        if inner % self.packed:
+            raise ValueError(f"coordinate {inner} of 4-bit elements is odd: a copy starts with a byte")
+        return (inner // self.packed, *rest)
 
     def box_text(self, start: tuple[int, ...]) -> str:
         """The box at these coordinates, as a slice of the array with rows first: `A[0:128, 64:128]`.
@@ -94,6 +106,10 @@ class TensorMap:
             (
                 not self.swizzle or inner <= self.swizzle,
                 f"inner box of {inner} B exceeds the {self.swizzle} B swizzle",
+            ),
+            (
+                self.packed == 1 or (self.packed == 2 and size == 1),
+                f"packed={self.packed} is neither 1 nor 2 elements in a byte",
             ),
             (self.fill in ("zero", "nan"), f'fill must be "zero" or "nan" (got {self.fill!r})'),
             (

@@ -75,6 +75,9 @@ class Watchdog:
                 self.moved = not self.rounds.same_as_left(self.cluster)
             return True
         if polling.work and polling.impatient(queue) and not self._revive():
+            if not self.alone and not polls(self.cluster, self.rounds):  # a long loop over what nobody writes
+                polling.patience *= 2
+                return False
             polling.patience = ENDLESS
             return not self.alone
         return self.exhausted()

@@ -31,9 +31,9 @@ def pytest_generate_tests(metafunc) -> None:
 @pytest.fixture
 def ptxsim(request) -> Launcher:
     order = getattr(request, "param", "program")
-    if order not in ("program", "adverse") and not order.isdigit():
+    if order not in ("program", "adverse") and not order.isdecimal():
         pytest.fail(f"--ptxsim-orders: program, adverse or a seed such as 7 (got {order!r})", pytrace=False)
-    return Launcher(int(order) if order.isdigit() else order)
+    return Launcher(int(order) if order.isdecimal() else order)
 
 
 class Launcher:

@@ -284,9 +284,9 @@ class Reporter:
         """
         kind, text, hint = _FAULTS[code]
         what = _ACCESS.get(where.instr.op, where.instr.op)
-        inside = is_shared(address) or 0 <= address <= WINDOW_MASK
+        inside = _in_shared(where.instr, address)
         who = "" if inside else f" by CTA {where.cluster.cta_ids[where.cta]}"
-        message = f"{what} {text}{who}: {self._address_text(address, of > lanes)}"
+        message = f"{what} {text}{who}: {self._address_text(address, inside, of > lanes)}"
         self.add(kind, "error", message, hint, where, key=code, lanes=lanes)
 
     def _outside_shared(self, offset: int) -> str:
@@ -299,10 +299,16 @@ class Reporter:
         missed = f"{offset - end} B past the end" if offset > end else "just past the end"
         return f"{text}, {missed} of {name}"
 
-    def _address_text(self, address: int, straddles: bool) -> str:
-        if is_shared(address) or 0 <= address <= WINDOW_MASK:
+    def _address_text(self, address: int, inside: bool, straddles: bool) -> str:
+        if inside:
             return self._outside_shared(shared_place(address)[1])
         return self.memory.describe(address, straddles) if self.memory else hex(address)
+
+
+def _in_shared(instr, address: int) -> bool:
+    """Whether an instruction means shared memory by an address: null is not in it."""
+    small = 0 <= address <= WINDOW_MASK
+    return bool(is_shared(address)) or small and any(mod.startswith("shared") for mod in instr.mods)
 
 
 def lanes_text(mask: int) -> str:

@@ -35,6 +35,7 @@ def launches_json(records: list) -> str:
             "verdict": r.verdict,
             "findings": [plain(f) for f in r.findings],
             "notes": r.notes,
+            "same_as": r.same_as,
             "stats": {k: v for k, v in r.stats.items() if isinstance(v, int | float)},
         }
         for r in records

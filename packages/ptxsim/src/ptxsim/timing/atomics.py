@@ -16,7 +16,7 @@ import numpy as np
 from ptxsim.frontend.ast import Imm
 from ptxsim.timing.accesses import BANKS, WORD
 from ptxsim.timing.steps import Shared, Step, Stretch
-from ptxsim.timing.tape import Access
+from ptxsim.timing.tape import MemoryAccess
 
 LANES = 32
 _FLOATS = {"f16", "f16x2", "bf16", "bf16x2", "f32", "f64"}
@@ -38,10 +38,10 @@ def whole_warps(steps: list, instrs: list) -> list:
     lanes: list[int] = []  # addresses
     row = -1
     for step in steps:
-        if lanes and not (type(step) is Access and step.row == row and len(lanes) < LANES):
+        if lanes and not (type(step) is MemoryAccess and step.row == row and len(lanes) < LANES):
             found.append(_atomic(row, lanes, instrs[row]))
             lanes = []
-        if type(step) is Access and step.shared and instrs[step.row].op in ("atom", "red"):
+        if type(step) is MemoryAccess and step.shared and instrs[step.row].op in ("atom", "red"):
             row = step.row
             lanes += [step.at + place for place in np.frombuffer(step.lanes, np.int64).tolist() or [0]]
         else:

@@ -63,6 +63,9 @@ class Chip:
     tmem_latency: float
     shared_latency: float
     alu_latency: float
+    other_instructions: tuple[
+        tuple[str, int, int], ...
+    ]  # (start of a name, issue slots, cycles to the result)
     release_latency: float  # of an atomic that orders what the GPU sees before and after it
     wait_cost: float
     arrive_cost: float
@@ -108,5 +111,7 @@ def chip(name: str, harness: str = "") -> Chip:
     """The constants of "b200" or "h200"; with those of a way to time launches that the table names."""
     found = table(name)
     chosen = found | (found["harness"][harness] if harness else {})
-    names = [f.name for f in fields(Chip)][2:]
-    return Chip(found["chip"], found["arch"], **{n: float(chosen[n]["value"]) for n in names if n in chosen})
+    names = [f.name for f in fields(Chip) if f.type == "float" and f.name in chosen]
+    others = tuple(map(tuple, found["other_instructions"]["value"]))
+    numbers = {name: float(chosen[name]["value"]) for name in names}
+    return Chip(found["chip"], found["arch"], other_instructions=others, **numbers)

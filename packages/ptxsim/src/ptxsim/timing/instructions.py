@@ -1,7 +1,7 @@
 """What instructions of a warp cost by themselves: issue slots, pipes, registers they wait for.
 
-PTX is not what runs. How many instructions a row becomes, kept.py decides. A run of plain instructions is
-issued in the order of PTX: it needs a register when the turn of its first reader has come, and gives one as
+PTX is not what runs. How many instructions a row becomes, sass_count.py and sass_guess.py say. A run of plain
+instructions is issued in the order of PTX: it needs a register when its first reader is due, and gives one as
 soon as its writer is done. ptxas orders them anew: what waits within a run does not hold up the warp.
 """
 
@@ -17,7 +17,7 @@ from ptxsim.timing.pipes import CYCLES, LATENCY, passes, pipe
 
 
 @dataclass(frozen=True)
-class Row:
+class PipeUse:
     """One instruction, as far as its cost goes."""
 
     name: str
@@ -56,26 +56,26 @@ _NO_RESULT = (
 )
 
 
-def describe(instr) -> Row:
+def describe(instr) -> PipeUse:
     """The row of one instruction of a program."""
     alone = instr.op in _NO_RESULT or instr.name.startswith("wmma.store") or not instr.operands
     first = () if alone else registers(instr.operands[:1])
     rest = instr.operands if not first else instr.operands[1:]
-    return Row(instr.op, pipe(instr.op, instr.mods), registers(rest), first)
+    return PipeUse(instr.op, pipe(instr.op, instr.mods), registers(rest), first)
 
 
 class Rows:
     """Rows of a program, described once."""
 
-    def __init__(self, instrs: list, kept: Sequence[float], alu_latency: float):
-        self.instrs, self.kept, self.alu_latency = instrs, kept, alu_latency
+    def __init__(self, instrs: list, sass_counts: Sequence[float], alu_latency: float):
+        self.instrs, self.sass_counts, self.alu_latency = instrs, sass_counts, alu_latency
         self.row = lru_cache(None)(self._row)
         self.run = lru_cache(None)(self._run)
         self.roots = lru_cache(None)(self._roots)
 
-    def _row(self, row: int) -> Row:
+    def _row(self, row: int) -> PipeUse:
         instr = self.instrs[row]
-        return describe(instr) if instr is not None else Row("", "none", (), ())
+        return describe(instr) if instr is not None else PipeUse("", "none", (), ())
 
     def _run(self, first: int, last: int) -> tuple[float, dict[str, float], dict[str, float]]:
         """(issue slots, register from outside -> cycles before its first reader, register that is written ->
@@ -86,7 +86,7 @@ class Rows:
         ready: dict[str, float] = {}
         slots = 0.0
         for number in range(first, last + 1):
-            row, left = self.row(number), self.kept[number]
+            row, left = self.row(number), self.sass_counts[number]
             name = "none" if not left else "either" if row.pipe == "none" else row.pipe
             place = max(slots, *busy.values())
             slots += left
@@ -107,8 +107,8 @@ class Rows:
             parts = [found.get(r, frozenset((r,))) for r in row.reads]
             guard = self.guard(number)
             for name in row.writes:
-                kept = [found.get(name, frozenset((name,)))] if guard else []
-                found[name] = frozenset().union(*parts, *kept)
+                before = [found.get(name, frozenset((name,)))] if guard else []
+                found[name] = frozenset().union(*parts, *before)
         return found
 
     def guard(self, number: int) -> bool:

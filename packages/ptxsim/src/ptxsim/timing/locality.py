@@ -94,7 +94,7 @@ def locality(
         s: min(sizes[s], size / rounds * min(clusters, together) / sharers.get(s, 1.0))
         for s, size in reads.items()
     }
-    again = kept(chip, sum(unique.values()))  # of what the wave before has read
+    again = held(chip, sum(unique.values()))  # of what the wave before has read
     total = sum(sizes.values())
     sets = max(1, min(MOST_SETS, math.ceil(chip.rotated / total))) if total else 1
     left = survives(sets * total + chip.flushed, chip.l2_whole)  # of what the launch before on these has read
@@ -104,7 +104,7 @@ def locality(
         random = segment in gathered
         asked = clusters * mean * reads[segment] if random else waves * size
         first = min(1.0, sizes[segment] / asked) if asked else 1.0
-        stays = kept(chip, sizes[segment]) if random else again
+        stays = held(chip, sizes[segment]) if random else again
         found.miss[segment] = first * (1.0 - left) + (1.0 - first) * (1.0 - stays)
     return found
 
@@ -117,6 +117,6 @@ def survives(size: float, whole: float) -> float:
     return min(1.0, max(0.0, (1.14 - size / whole) / 0.48)) if size else 1.0
 
 
-def kept(chip: Chip, size: float) -> float:
+def held(chip: Chip, size: float) -> float:
     """Share of `size` bytes, read over and over by all SMs, that L2 still holds when they are read again."""
     return min(1.0, chip.l2_bytes / size) if size else 1.0

@@ -14,8 +14,8 @@ import numpy as np
 
 from ptxsim.timing.accesses import shared_passes
 from ptxsim.timing.steps import Step
-from ptxsim.timing.tape import Access, Run
-from ptxsim.timing.turns import UNROLLED
+from ptxsim.timing.tape import MemoryAccess, Run
+from ptxsim.timing.unrolling import UNROLLED
 
 WIDE = 16  # bytes of a lane
 
@@ -42,7 +42,7 @@ def merged(steps: list, out: list[Step], made) -> list[Step | None]:
             branches += bool(out[place].does.branches)
         if type(step) is not Run and not _reads(step) or branches == UNROLLED:
             groups, known, branches = {}, {}, 0
-        if type(step) is Access and step.shared and _joins(step):
+        if type(step) is MemoryAccess and step.shared and _joins(step):
             words = step.lanes, step.at, step.width
             if words in known:
                 _again(known[words], place, step, result, made)
@@ -53,14 +53,14 @@ def merged(steps: list, out: list[Step], made) -> list[Step | None]:
 
 
 def _reads(step) -> bool:
-    return type(step) is Access and not step.write
+    return type(step) is MemoryAccess and not step.write
 
 
-def _joins(step: Access) -> bool:
+def _joins(step: MemoryAccess) -> bool:
     return not step.write and step.width in (2, 4, 8) and bool(step.lanes)
 
 
-def _again(found: _Group, place: int, step: Access, result: list, made) -> None:
+def _again(found: _Group, place: int, step: MemoryAccess, result: list, made) -> None:
     """What a load of the same words brought serves this one too."""
     first = result[found.place]
     made.shared_bytes -= 128 * step.passes
@@ -70,7 +70,7 @@ def _again(found: _Group, place: int, step: Access, result: list, made) -> None:
     result[place] = None
 
 
-def _join(groups: dict, part: tuple, place: int, step: Access, result: list, made) -> _Group:
+def _join(groups: dict, part: tuple, place: int, step: MemoryAccess, result: list, made) -> _Group:
     """The group that the load is part of now."""
     key = part, step.lanes, step.at // WIDE
     found = groups.get(key)

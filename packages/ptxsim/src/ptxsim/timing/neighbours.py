@@ -2,8 +2,8 @@
 
 An address is a sum of products of values by constants. Values that something else than a sum makes (a bitwise
 step, a load) are opaque: two addresses differ by a constant only if they have the same opaque parts, the same
-number of times. A variable of the loop that goes on by the same in each turn is no obstacle: across turns of
-an unrolled loop the difference is known.
+number of times. A variable of the loop that goes on by the same in each iteration is no obstacle: across
+iterations of an unrolled loop the difference is known.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ptxsim.frontend.ast import Mem, Reg
 from ptxsim.timing.flow import Flow, flow
 from ptxsim.timing.values import Values
 
-# (opaque parts: (number, times) ..; does one of them change in each turn of the innermost loop?)
+# (opaque parts: (number, times) ..; does one of them change in each iteration of the innermost loop?)
 Part = tuple[tuple[tuple[int, int], ...], bool]
 
 
@@ -60,7 +60,7 @@ def _add(values: Values, number: int, times: int, sums: dict[int, int]) -> None:
 
 
 def _goes_on(values: Values, found: Flow, number: int) -> bool:
-    """Is it a variable of a loop that each turn changes by the same?"""
+    """Is it a variable of a loop that each iteration changes by the same?"""
     key = values.keys[number]
     if key[0] != "phi" or key[1] not in found.loops:
         return False

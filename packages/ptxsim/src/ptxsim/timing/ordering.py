@@ -13,7 +13,7 @@ def hoisted(steps: list[Step]) -> list[Step]:
 
     They pass runs and mma.sync alone, no store, wait or other instruction. Loads of global memory, which take
     longest, take the arithmetic of their addresses along, and pass stores to shared memory, if few registers
-    hold what has come and is not stored yet. They also pass the ends of turns that ptxas joins.
+    hold what has come and is not stored yet. They also pass the ends of iterations that ptxas joins.
     """
     out: list[Step] = []
     for step in steps:

@@ -12,7 +12,7 @@ from ptxsim.timing.chip import Chip
 
 
 @dataclass(frozen=True)
-class Work:
+class PowerUse:
     """What a launch does, in all."""
 
     unit_flops: float  # by wgmma or tcgen05.mma
@@ -24,14 +24,14 @@ class Work:
     half: float = 0.0  # share of the tensor work in float16
 
 
-def start_clock(work: Work, chip: Chip) -> float:
+def start_clock(work: PowerUse, chip: Chip) -> float:
     """GHz before power limits."""
     if work.unit_flops:
         return chip.clock
     return chip.clock_sync if work.product_flops else chip.clock_idle
 
 
-def watts(work: Work, seconds: float, ghz: float, chip: Chip) -> tuple[float, float]:
+def watts(work: PowerUse, seconds: float, ghz: float, chip: Chip) -> tuple[float, float]:
     """(power of the cores, of HBM) at this clock, above idle."""
     joules = (
         (work.unit_flops * chip.wgmma_energy + work.product_flops * chip.mma_sync_energy)
@@ -44,7 +44,7 @@ def watts(work: Work, seconds: float, ghz: float, chip: Chip) -> tuple[float, fl
     return joules * volts / seconds, work.hbm_bytes * chip.hbm_energy / seconds
 
 
-def settled_clock(work: Work, seconds: float, ghz: float, chip: Chip) -> float:
+def settled_clock(work: PowerUse, seconds: float, ghz: float, chip: Chip) -> float:
     """GHz at which the power is that of the cap, for a launch that takes `seconds` at `ghz`; at most
     `ghz`.
     """

@@ -19,7 +19,7 @@ from ptxsim.timing.critical import critical
 from ptxsim.timing.locality import Locality, locality
 from ptxsim.timing.machine_code import code, refills
 from ptxsim.timing.occupancy import RESERVED, resident
-from ptxsim.timing.power import Work, settled_clock, start_clock, watts
+from ptxsim.timing.power import PowerUse, settled_clock, start_clock, watts
 from ptxsim.timing.record import record
 from ptxsim.timing.replay import Played, Replay
 from ptxsim.timing.scheduling import stretch
@@ -63,7 +63,7 @@ class Prediction:
     waves: int
     resident: int
     sms: int  # that work
-    work: Work
+    work: PowerUse
     locality: Locality
     played: Played
     script: Script
@@ -145,7 +145,7 @@ def _behind(clusters: int, groups: int, each: int) -> float:
     return most * each / clusters if each > 1 else 1.0
 
 
-def _likely_clock(work: Work, made: Script, chip: Chip, each: int) -> float:
+def _likely_clock(work: PowerUse, made: Script, chip: Chip, each: int) -> float:
     """The clock to begin with: of a launch in which nothing but the tensor cores, or memory, takes time."""
     ghz = start_clock(work, chip)
     least = _tensor_cycles(made, chip) * each / ghz / 1e9
@@ -180,7 +180,7 @@ def _together(made: Script, chip: Chip, near: Locality, ghz: float, count: int) 
     return max(Replay(made, chip, near, ghz).play(count, count).ends)
 
 
-def _work(made: Script, taken: Sample, near: Locality) -> Work:
+def _work(made: Script, taken: Sample, near: Locality) -> PowerUse:
     """Of all clusters. What is sent to several CTAs at once takes the energy of as many copies."""
     count = taken.clusters * taken.mean
     again = sum(c.bytes * (len(c.ranks) - 1) for c in taken.tape.copies.values() if not c.write) * count
@@ -189,7 +189,7 @@ def _work(made: Script, taken: Sample, near: Locality) -> Work:
     sent = {s: n * count for s, n in taken.tape.fetched.items()}
     missed = sum(n * near.miss.get(s, 0.0) / max(1.0, near.sharers.get(s, 1.0)) for s, n in sent.items())
     passed, gone = _read_again(taken.tape.again, near)
-    return Work(
+    return PowerUse(
         made.unit_flops * count, made.product_flops * count,
         sum(taken.tape.reads.values()) * count + again + written + passed * count,
         missed + gone * count + back * (1.0 + near.patched),

@@ -10,23 +10,24 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from ptxsim.checks.diagnosis.deadlock.explain import explain
 from ptxsim.events.bus import Bus
 from ptxsim.events.records import Arrival, BulkCopy
 from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
+from ptxsim.machine.blas import one_thread
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
+from ptxsim.machine.split import Split
 from ptxsim.report.findings import Reporter
 from ptxsim.timing.accesses import copied, global_sectors, parted_rows, scattered, shared_passes
-from ptxsim.timing.kept import kept
 from ptxsim.timing.listening import listens
 from ptxsim.timing.machine_code import Code
 from ptxsim.timing.neighbours import variable_parts
 from ptxsim.timing.sass_count import counts
-from ptxsim.timing.tape import Access, Copy, Run, Tape, Unit
+from ptxsim.timing.sass_guess import guess
+from ptxsim.timing.tape import MemoryAccess, Run, Tape, Transfer, Unit
 from ptxsim.trace.recorder import Recorder
 
 _PLAIN = (bytecode.JOIN, bytecode.BRA, bytecode.BRX, bytecode.EXIT)
@@ -58,7 +59,7 @@ def record(launch: Launch, index: int = 0, code: Code | None = None) -> Tape:
     recorder = TapeRecorder(launch, index)
     cluster = Cluster(launch, "program", reporter, Bus((recorder,)), explain)
     cluster.loop, cluster.dry = _stepping(cluster, recorder), DRY
-    with threadpool_limits(1):
+    with one_thread():
         cluster.start(index)
         done = cluster.run(alone=not listens(launch.program))
     if not done or not recorder.finished:
@@ -68,7 +69,7 @@ def record(launch: Launch, index: int = 0, code: Code | None = None) -> Tape:
     recorder.tape.finished, recorder.tape.lanes = True, recorder.lanes()
     recorder.count_again()
     recorder.tape.patched = 32 * sum(size < 32 for size in recorder.patches.values())
-    recorder.tape.kept = counts(launch.program, code) if code else kept(launch.program)
+    recorder.tape.sass_counts = counts(launch.program, code) if code else guess(launch.program)
     recorder.tape.assembled = code is not None
     recorder.tape.parts = variable_parts(launch.program)
     return recorder.tape
@@ -78,7 +79,7 @@ def _count(counts: dict[int, int], key: int, size: int) -> None:
     counts[key] = counts.get(key, 0) + size
 
 
-def _stepping(cluster, recorder: TapeRecorder):
+def _stepping(cluster: Cluster, recorder: TapeRecorder):
     """The main loop, one instruction at a time, so that the recorder sees each."""
     control, places = cluster.control, cluster.split_table
     run, kinds = cluster.launch.loop, cluster.program.code[:, bytecode.OP].tolist()
@@ -140,25 +141,27 @@ class TapeRecorder(Recorder):
         if not (type(last) is Unit and last.row == row and last.event < 0):
             steps.append(Unit(row))
 
-    def access(self, cluster, warp: int, row: int, log) -> None:
+    def access(self, cluster: Cluster, warp: int, row: int, log) -> None:
         if not len(log):  # parameters and constants
             self.plain(warp, row)
             return
         self.tape.warps[warp].append(self._access(row, log, warp))
 
-    def _access(self, row: int, log, warp: int) -> Access:
+    def _access(self, row: int, log, warp: int) -> MemoryAccess:
         place = log[:, bytecode.LOG_PLACE]
         size = (log[:, bytecode.LOG_SIZE] & bytecode.LOG_SIZE_MASK) >> 1
         write, total = bool(log[0, bytecode.LOG_SIZE] & 1), int(size.sum())
         if is_shared(place[:1])[0]:
             plain = write and self.tape.instrs[row].op not in ("atom", "red")
             passes, lanes = shared_passes(place, size), b"" if plain else (place - place[0]).tobytes()
-            return Access(row, True, write, total, passes, at=int(place[0]), lanes=lanes, width=int(size[0]))
+            return MemoryAccess(
+                row, True, write, total, passes, at=int(place[0]), lanes=lanes, width=int(size[0])
+            )
         sectors, lines = global_sectors(place, size)
         segment = self._array_at(int(place[0]))
         if write:
             self._written(segment, sectors, place, total)
-            return Access(row, False, True, total, len(sectors), segment, lines=len(lines))
+            return MemoryAccess(row, False, True, total, len(sectors), segment, lines=len(lines))
         known, since = self._known(lines, len(sectors), warp)
         new = len(sectors) - known
         fetched = PAIR * len({sector // 2 for sector in sectors}) * new // len(sectors)
@@ -167,7 +170,7 @@ class TapeRecorder(Recorder):
         if scattered(place):
             _count(self.tape.scattered, segment, 32 * new)
         banks = shared_passes(place, size)
-        return Access(row, False, False, total, len(sectors), segment, known, since, banks, fetched)
+        return MemoryAccess(row, False, False, total, len(sectors), segment, known, since, banks, fetched)
 
     def _array_at(self, place: int) -> int:
         """The number of the array in which an access that was made lies."""
@@ -207,14 +210,14 @@ class TapeRecorder(Recorder):
             first = warp // size * size
             together = sum(self.read[first : first + size])
             for step in steps:
-                if type(step) is Access and step.cached:
+                if type(step) is MemoryAccess and step.cached:
                     step.since = step.since * together // self.read[warp] // SINCE * SINCE
                     again = self.tape.again.setdefault(step.segment, {})
                     _count(again, step.since, 32 * step.cached)
 
     # ---- what units tell ----
 
-    def accesses(self, cluster, log) -> None:
+    def accesses(self, cluster: Cluster, log) -> None:
         """ldmatrix, stmatrix and atomics, from their handlers; of an atomic one lane after the other.
 
         Lanes in global memory are put together here, those in shared memory in atomics.py.
@@ -232,11 +235,11 @@ class TapeRecorder(Recorder):
 
     def _same_instruction(self, last, row: int, log) -> bool:
         """Whether this lane is the next of the atomic on global memory that the warp did last."""
-        if type(last) is not Access or last.shared or not last.write or last.row != row or len(log) > 1:
+        if type(last) is not MemoryAccess or last.shared or not last.write or last.row != row or len(log) > 1:
             return False
         return int(self.lanes_before[-1, bytecode.LOG_THREAD]) < int(log[0, bytecode.LOG_THREAD])
 
-    def by_warp(self, split, kind, name, after=(), amount=0, read=(), phase=None) -> int:
+    def by_warp(self, split: Split, kind, name, after=(), amount=0, read=(), phase=None) -> int:
         before = self.last.get(split.warp)
         number = super().by_warp(split, kind, name, after, amount, read, phase)
         if number != before:
@@ -248,7 +251,7 @@ class TapeRecorder(Recorder):
                 steps.append(Unit(-1, number))
         return number
 
-    def copy_issue(self, cluster, split, copy: BulkCopy) -> int:
+    def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> int:
         number = super().copy_issue(cluster, split, copy)
         if number is not None:
             self._copied(number, copy)
@@ -263,7 +266,7 @@ class TapeRecorder(Recorder):
         narrow, parted = lines if 128 * lines > size else 0, 0
         if lines and not write and tensor.strides:
             parted = parted_rows(address, (tensor.box[0] * item, *tensor.box[1:]), tensor.strides)
-        self.tape.copies[number] = Copy(
+        self.tape.copies[number] = Transfer(
             write, size, segment, tuple(copy.ranks), address, True, narrow, parted=parted
         )
         traffic = self.tape.writes if write else self.tape.reads
@@ -271,7 +274,7 @@ class TapeRecorder(Recorder):
         if not write:
             _count(self.tape.fetched, segment, size)
 
-    def cp_async_issue(self, cluster, split, reads, writes) -> int:
+    def cp_async_issue(self, cluster: Cluster, split: Split, reads, writes) -> int:
         number = super().cp_async_issue(cluster, split, reads, writes)
         if number is not None and len(reads):
             place = reads[:, bytecode.LOG_PLACE]
@@ -279,30 +282,30 @@ class TapeRecorder(Recorder):
             _, lines = global_sectors(place, size)
             segment, first = self._array_at(int(place[0])), int(place[0])
             pieces, parted, passes = copied(place, _targets(reads, writes))
-            self.tape.copies[number] = Copy(
+            self.tape.copies[number] = Transfer(
                 False, 32 * pieces, segment, (split.cta,), first, False, len(lines), passes, 32 * parted
             )
             _count(self.tape.reads, segment, 32 * pieces)
             _count(self.tape.fetched, segment, 32 * pieces - 16 * parted)
         return number
 
-    def tensor_issue(self, cluster, split, work) -> None:
+    def tensor_issue(self, cluster: Cluster, split: Split, work) -> None:
         first, group, (m, n) = len(self.events), work.group, work.footprint.tile or (0, 0)
         super().tensor_issue(cluster, split, work)
         for number in range(first, len(self.events)):
             if self.events[number].kind == "mma":
                 self.tape.products[number] = m // group, n, n // group
 
-    def tmem_alloc(self, cluster, split, start, columns, place, group) -> None:
+    def tmem_alloc(self, cluster: Cluster, split: Split, start, columns, place, group) -> None:
         if cluster.index == self.index and split.cta == 0:
             self.tape.columns += columns
 
-    def mbarrier_arrive(self, cluster, split, arrival: Arrival) -> None:
+    def mbarrier_arrive(self, cluster: Cluster, split: Split, arrival: Arrival) -> None:
         super().mbarrier_arrive(cluster, split, arrival)
         if arrival.place[0] != split.cta and cluster.index == self.index:
             self.tape.remote.add(self.last[split.warp])
 
-    def cluster_arrive(self, cluster, split, relaxed) -> None:
+    def cluster_arrive(self, cluster: Cluster, split: Split, relaxed) -> None:
         super().cluster_arrive(cluster, split, relaxed)
         if relaxed and cluster.index == self.index:
             self.tape.relaxed.add(self.last[split.warp])

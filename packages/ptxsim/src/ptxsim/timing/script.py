@@ -29,30 +29,10 @@ from ptxsim.timing.steps import (
     TmemWait,
     Wait,
 )
-from ptxsim.timing.tape import Access, Run, Tape, Unit
-from ptxsim.timing.turns import joined, renamed
+from ptxsim.timing.tape import MemoryAccess, Run, Tape, Unit
+from ptxsim.timing.unrolling import joined, renamed
 from ptxsim.trace.schedule import BARRIERS, UNITS, WAITS
 
-# (issue slots, cycles until the result is there), by the start of an instruction's name; first match
-_OTHER = {
-    "shfl": (2, 24),
-    "elect": (2, 12),
-    "vote": (2, 12),
-    "match": (4, 24),
-    "redux": (4, 24),
-    "activemask": (2, 12),
-    "setmaxnreg": (2, 110),
-    "fence": (2, 20),
-    "membar": (2, 500),
-    "atom": (4, 300),
-    "red": (4, 0),
-    "bar": (2, 8),
-    "tcgen05.alloc": (2, 100),
-    "tcgen05.dealloc": (2, 20),
-    "wgmma.fence": (2, 8),
-    "wgmma.commit": (2, 8),
-    "movmatrix": (2, 24),
-}
 LEAST = 0.01  # instructions that count
 _PRODUCTS = ("mma.", "wmma.mma")  # that a warp waits for
 _ASYNC = ("shfl", "vote", "match", "redux", "elect", "movmatrix", "atom")  # the warp goes on until it reads
@@ -76,7 +56,7 @@ class Script:
 
 def script(tape: Tape, chip: Chip) -> Script:
     """The tape of one cluster with this chip's costs."""
-    rows = Rows(tape.instrs, tape.kept or [1] * len(tape.instrs), chip.alu_latency)
+    rows = Rows(tape.instrs, tape.sass_counts or [1] * len(tape.instrs), chip.alu_latency)
     late: list[list[int]] = [[] for _ in tape.events]
     heirs: list[list[int]] = [[] for _ in tape.events]
     follows = [0] * len(tape.events)
@@ -110,7 +90,7 @@ def _warp(steps: list, tape: Tape, rows: Rows, chip: Chip, made: Script) -> list
     """Steps of one warp, as ptxas orders them; registers that nobody waits for are dropped."""
     steps = whole_warps(steps, tape.instrs)
     out: list[Any] = [_step(step, tape, rows, chip, made) for step in steps]
-    places = joined(steps, rows.kept)
+    places = joined(steps, rows.sass_counts)
     for place in places:
         out[place] = out[place]._replace(does=out[place].does._replace(branches=JOINED))
     out = merged(steps, out, made)
@@ -131,9 +111,11 @@ def _whole(step, does, rows: Rows, made: Script) -> list[Step]:
     """
     found = does if type(does) is list else [does] if does is not None else []
     counted = (
-        type(step) in (Access, Unit) and step.row >= 0 and rows.row(step.row).name not in ("atom", "red")
+        type(step) in (MemoryAccess, Unit)
+        and step.row >= 0
+        and rows.row(step.row).name not in ("atom", "red")
     )
-    more = rows.kept[step.row] - 1 if counted else 0.0
+    more = rows.sass_counts[step.row] - 1 if counted else 0.0
     if more < LEAST:
         return found
     made.slots += more
@@ -173,14 +155,14 @@ def _step(step, tape: Tape, rows: Rows, chip: Chip, made: Script) -> Step | list
         made.slots += max(1, 5 * step.turns)
         made.shared_bytes += 128 * max(step.passes, (step.passes + 1) * step.turns)
         return played(step, rows.row(step.row), chip.shared_latency)
-    if type(step) is Access:
+    if type(step) is MemoryAccess:
         row = rows.row(step.row)
         made.slots += 1
         return Step(_access(step, row, chip, made), row.reads, row.writes)
     return _unit(step, tape, rows, chip, made)
 
 
-def _access(step: Access, row, chip: Chip, made: Script) -> Shared | Global:
+def _access(step: MemoryAccess, row, chip: Chip, made: Script) -> Shared | Global:
     if step.shared:
         made.shared_bytes += 128 * step.passes
         late = chip.shared_latency + (10 if row.name == "ldmatrix" else 0)
@@ -228,7 +210,8 @@ def _other(number: int, row, tape: Tape, chip: Chip, made: Script) -> Step:
         return Step(Stretch(1, {}))
     if name.startswith("tcgen05.wait"):
         return Step(TmemWait())
-    slots, late = next((cost for start, cost in _OTHER.items() if name.startswith(start)), (1, 0))
+    costs = (cost for start, *cost in chip.other_instructions if name.startswith(start))
+    slots, late = next(costs, (1, 0))
     stays = not name.startswith(_ASYNC)
     if name.startswith("atom") and "gpu" in instr.mods and {"acq_rel", "release"}.intersection(instr.mods):
         return Step(Other(slots, chip.release_latency, True))

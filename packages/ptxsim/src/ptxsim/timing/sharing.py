@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 from collections import Counter, defaultdict
 
-from threadpoolctl import threadpool_limits
-
 from ptxsim.checks.diagnosis.deadlock.explain import explain
 from ptxsim.events.bus import Bus
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BulkCopy
 from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
+from ptxsim.machine.blas import one_thread
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
+from ptxsim.machine.split import Split
 from ptxsim.report.findings import Reporter
 from ptxsim.timing.listening import listens
 from ptxsim.timing.tape import Tape
@@ -33,7 +33,7 @@ class FirstReads(Observer):
         self.memory, self.wanted = memory, wanted
         self.found: dict[int, int] = {}
 
-    def start(self, cluster) -> None:
+    def start(self, cluster: Cluster) -> None:
         self.found = {}
 
     def _note(self, segment: int, address: int) -> None:
@@ -42,16 +42,16 @@ class FirstReads(Observer):
         if len(self.found) == len(self.wanted):
             raise _Enough
 
-    def copy_issue(self, cluster, split, copy: BulkCopy) -> None:
+    def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> None:
         if copy.kind == "load":
             steps = (copy.tensor.dtype.itemsize, *copy.tensor.strides)
             address = sum(a * b for a, b in zip(copy.start, steps, strict=True))
             self._note(copy.tensor.segment, address)
 
-    def cp_async_issue(self, cluster, split, reads, writes):
+    def cp_async_issue(self, cluster: Cluster, split: Split, reads, writes):
         self.accesses(cluster, reads)
 
-    def accesses(self, cluster, log) -> None:
+    def accesses(self, cluster: Cluster, log) -> None:
         places = log[:, bytecode.LOG_PLACE]
         for place, outside in zip(places.tolist(), (~is_shared(places)).tolist(), strict=True):
             if outside:
@@ -67,7 +67,7 @@ def sharers(launch: Launch, reads: dict[int, int], together: int) -> dict[int, f
     observer = FirstReads(launch.memory, set(reads))
     cluster = Cluster(launch, "program", reporter, Bus((observer,)), explain)
     first: dict[int, set[int]] = defaultdict(set)
-    with threadpool_limits(1):
+    with one_thread():
         for index in range(count):
             for left_over in (bytecode.LOG_USED, bytecode.EXITED, bytecode.ISSUED):  # of one cut short
                 cluster.control[left_over] = 0

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from ptxsim.checks.diagnosis.deadlock.explain import explain
 from ptxsim.jit import bytecode
+from ptxsim.machine.blas import one_thread
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
 from ptxsim.report.findings import Reporter
@@ -102,7 +102,7 @@ def _counter(launch: Launch):
 
     def run(index: int) -> tuple[int, int]:
         cluster.forget_counts()
-        with threadpool_limits(1):
+        with one_thread():
             cluster.start(index)
             cluster.run(alone=True)
         return cluster.tensor_operations, int(cluster.control[bytecode.EXECUTED])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-JOINED = 2  # of Stretch.branches: back to a turn that ptxas joins with this one (turns.py)
+JOINED = 2  # of Stretch.branches: back to an iteration that ptxas joins with this one (unrolling.py)
 
 
 class Stretch(NamedTuple):

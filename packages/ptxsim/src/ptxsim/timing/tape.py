@@ -1,9 +1,9 @@
 """What the warps of one cluster did, in order: the tape that a replay plays. Plain data.
 
 A step of a warp is one of
-    Run      plain instructions in a row of the program, none of which leaves the SM sub-partition
-    Access   one load or store of a warp (ld, st, ldmatrix, stmatrix), with the work it makes
-    Unit     any other instruction: a wait, an arrival, the issue of asynchronous work, mma.sync
+    Run           plain instructions in a row of the program, none of which leaves the SM sub-partition
+    MemoryAccess  one load or store of a warp (ld, st, ldmatrix, stmatrix), with the work it makes
+    Unit          any other instruction: a wait, an arrival, the issue of asynchronous work, mma.sync
 `events` are those of trace/recorder.py: a Unit names its event there; work of hardware units and phases of
 barriers are events that name, in `after`, what they follow.
 """
@@ -24,7 +24,7 @@ class Run:
 
 
 @dataclass(slots=True)
-class Access:
+class MemoryAccess:
     """Memory traffic of one instruction of a warp."""
 
     row: int
@@ -51,7 +51,7 @@ class Unit:
 
 
 @dataclass(slots=True)
-class Copy:
+class Transfer:
     """What a TMA copy, or cp.async of one warp, moves."""
 
     write: bool
@@ -74,7 +74,7 @@ class Tape:
     warps_per_cta: int
     warps: list[list] = field(default_factory=list)  # steps, by warp of the cluster
     events: list = field(default_factory=list)  # trace.schedule.Event
-    copies: dict[int, Copy] = field(default_factory=dict)  # event -> what it moves
+    copies: dict[int, Transfer] = field(default_factory=dict)  # event -> what it moves
     products: dict[int, tuple] = field(
         default_factory=dict
     )  # event -> (rows, columns, bytes of K) in its CTA
@@ -88,8 +88,8 @@ class Tape:
     patched: int = 0  # of `writes`: in sectors that are written in part
     columns: int = 0  # of tensor memory that a CTA allocates
     finished: bool = False
-    kept: Sequence[float] = ()  # row -> instructions that ptxas leaves of it
-    assembled: bool = False  # `kept` was counted in what it made: spills are in it
+    sass_counts: Sequence[float] = ()  # row -> SASS instructions that it becomes
+    assembled: bool = False  # they were counted in what ptxas made: spills are in it
     parts: dict | None = None  # row of a load from shared memory -> neighbours.Part of its address
     refills: float = 0.0  # loads of what ptxas spilled, as a share of all other instructions
     lanes: list = field(default_factory=list)  # trace.schedule.Lane of every warp and unit with events

@@ -17,7 +17,9 @@ from ptxsim.events.records import Arrival, BarArrival, BulkCopy, Commit, CopyArr
 from ptxsim.grid.co_resident import talks
 from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
+from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
+from ptxsim.machine.split import Split
 from ptxsim.trace.schedule import (
     BARRIERS,
     COPIES,
@@ -46,7 +48,7 @@ def _traced(handler):
     """The handler, for the recorded cluster only."""
 
     @functools.wraps(handler)
-    def run(self, cluster, *args, **named):
+    def run(self, cluster: Cluster, *args, **named):
         return handler(self, cluster, *args, **named) if cluster.index == self.index else None
 
     return run
@@ -77,7 +79,9 @@ class Recorder(Observer):
         self.events.append(Event(cta, lane, kind, name, after=after, **more))
         return len(self.events) - 1
 
-    def by_warp(self, split, kind: str, name: str, after=(), amount: int = 0, read=(), phase=None) -> int:
+    def by_warp(
+        self, split: Split, kind: str, name: str, after=(), amount: int = 0, read=(), phase=None
+    ) -> int:
         """An event of a warp, after its last one; the same thing once more only makes that one longer."""
         w, instr = split.warp, split.instr
         before = self.last.get(w)
@@ -99,7 +103,7 @@ class Recorder(Observer):
         """Whether a warp's new event is only more of its last one."""
         return kind in _MERGED and (last.kind, last.name, last.phase) == (kind, name, phase)
 
-    def role(self, split, role: str) -> None:
+    def role(self, split: Split, role: str) -> None:
         self.roles[split.warp].add(role)
 
     def barrier_name(self, place, cta: int) -> str:
@@ -115,11 +119,11 @@ class Recorder(Observer):
     # ---- the run ----
 
     @_traced
-    def start(self, cluster) -> None:
+    def start(self, cluster: Cluster) -> None:
         self.reporter = cluster.reporter
 
     @_traced
-    def finish(self, cluster) -> None:
+    def finish(self, cluster: Cluster) -> None:
         self.finished = not cluster.stuck
         if not cluster.stuck:
             return
@@ -129,7 +133,7 @@ class Recorder(Observer):
         for w in [w for w, alive in enumerate(cluster.alive) if alive]:
             self._stuck(cluster, w, *waits.get(w, (None, None)))
 
-    def _stuck(self, cluster, w: int, split, wait) -> None:
+    def _stuck(self, cluster: Cluster, w: int, split: Split, wait) -> None:
         """The wait that a warp never comes out of."""
         cta, phase = w // self.warps_per_cta, None
         name = {"bar": "cta_sync", "cluster": "cluster_sync"}.get(wait.kind, wait.kind) if wait else "polling"
@@ -147,7 +151,7 @@ class Recorder(Observer):
         self.last[w] = self.note(cta, lane, "stuck", name, ties, phase=phase, line=line)
 
     @_traced
-    def accesses(self, cluster, log: np.ndarray) -> None:
+    def accesses(self, cluster: Cluster, log: np.ndarray) -> None:
         warps, place = log[:, bytecode.LOG_THREAD] // 32, log[:, bytecode.LOG_PLACE]
         inside = is_shared(place)
         kinds, size = 2 * inside + (log[:, bytecode.LOG_SIZE] & 1), _bytes(log)
@@ -162,69 +166,71 @@ class Recorder(Observer):
     # ---- barriers ----
 
     @_traced
-    def bar_arrive(self, cluster, split, arrival: BarArrival) -> None:
+    def bar_arrive(self, cluster: Cluster, split: Split, arrival: BarArrival) -> None:
         key = ("bar", split.cta, arrival.number)
         self.gathered[key].append(self.by_warp(split, "issue", f"{_bar_name(arrival.number)}: arrive"))
 
     @_traced
-    def bar_complete(self, cluster, cta: int, number: int, waiting: list) -> None:
+    def bar_complete(self, cluster: Cluster, cta: int, number: int, waiting: list) -> None:
         key = ("bar", cta, number)
         self.complete(key, cta, _bar_name(number))
         for split in waiting:
             self.by_warp(split, "wait", _bar_name(number), [self.completed[key]])
 
     @_traced
-    def cluster_arrive(self, cluster, split, relaxed: bool) -> None:
+    def cluster_arrive(self, cluster: Cluster, split: Split, relaxed: bool) -> None:
         self.gathered["cluster"].append(self.by_warp(split, "issue", "cluster_sync: arrive"))
 
     @_traced
-    def cluster_complete(self, cluster) -> None:
+    def cluster_complete(self, cluster: Cluster) -> None:
         self.complete("cluster", 0, "cluster_sync")
 
     @_traced
-    def cluster_wait(self, cluster, split) -> None:
+    def cluster_wait(self, cluster: Cluster, split: Split) -> None:
         self.by_warp(split, "wait", "cluster_sync", [self.completed["cluster"]])
 
     @_traced
-    def mbarrier_init(self, cluster, split, lane: int, place) -> None:
+    def mbarrier_init(self, cluster: Cluster, split: Split, lane: int, place) -> None:
         self.gathered.pop(place, None)
         self.completed.pop(place, None)
 
     @_traced
-    def mbarrier_arrive(self, cluster, split, arrival: Arrival) -> None:
+    def mbarrier_arrive(self, cluster: Cluster, split: Split, arrival: Arrival) -> None:
         place = arrival.place
         name = f"arrive on {self.barrier_name(place, split.cta)}"
         self.gathered[place].append(self.by_warp(split, "issue", name, phase=cluster.mbarriers[place].phase))
 
     @_traced
-    def mbarrier_wait(self, cluster, split, wait: PhaseWait) -> None:
+    def mbarrier_wait(self, cluster: Cluster, split: Split, wait: PhaseWait) -> None:
         place = wait.place
         phase = cluster.mbarriers[place].phase - 1
         after = [self.completed[place]] if place in self.completed else []
         self.by_warp(split, "wait", self.barrier_name(place, split.cta), after, phase=phase)
 
     @_traced
-    def mbarrier_blocked(self, cluster, split, wait: PhaseWait) -> None:
+    def mbarrier_blocked(self, cluster: Cluster, split: Split, wait: PhaseWait) -> None:
         self.looking[split.warp] = wait.place, wait.parity
 
     @_traced
-    def async_arrive(self, cluster, place, token) -> None:
+    def async_arrive(self, cluster: Cluster, place, token) -> None:
         if token is not None:
             self.gathered[place].append(token)
 
     @_traced
-    def cp_async_arrive(self, cluster, split, place, tokens: list, arrival: CopyArrival) -> None:
+    def cp_async_arrive(
+        self, cluster: Cluster, split: Split, place, tokens: list, arrival: CopyArrival
+    ) -> None:
         self.gathered[place] += [issue for issue in tokens if issue is not None]
 
     @_traced
-    def phase_complete(self, cluster, place) -> None:
+    def phase_complete(self, cluster: Cluster, place) -> None:
         phase = cluster.mbarriers[place].phase - 1
         self.complete(place, place[0], self.barrier_name(place, place[0]), phase)
 
     # ---- tensor core and tensor memory ----
 
     @_traced
-    def tensor_issue(self, cluster, split, work) -> None:
+    def tensor_issue(self, cluster: Cluster, split: Split, work) -> None:
         footprint = work.footprint
         if footprint.tile is None:
             return
@@ -239,25 +245,25 @@ class Recorder(Observer):
         ]
 
     @_traced
-    def commit_issue(self, cluster, split, commit: Commit) -> int:
+    def commit_issue(self, cluster: Cluster, split: Split, commit: Commit) -> int:
         """The event of the commit itself: all MMAs of the thread before it are done."""
         issue = self.by_warp(split, "issue", "tcgen05.commit")
         after = [issue, *self.multiplied.get(split.thread, [])]
         return self.note(split.cta, TENSOR, "commit", "commit", after, line=split.instr.src)
 
     @_traced
-    def wgmma_issue(self, cluster, split, columns: int, depth: int) -> int:
+    def wgmma_issue(self, cluster: Cluster, split: Split, columns: int, depth: int) -> int:
         self.role(split, "MMA")
         issue = self.by_warp(split, "issue", "wgmma")
         name = f"wgmma m64n{columns}k{depth}, a warp's share"
         return self.note(split.cta, TENSOR, "mma", name, [issue], amount=columns * 256, line=split.instr.src)
 
     @_traced
-    def wgmma_wait(self, cluster, split, token) -> None:
+    def wgmma_wait(self, cluster: Cluster, split: Split, token) -> None:
         self.by_warp(split, "wait", "wgmma.wait_group", [token])
 
     @_traced
-    def tmem_access(self, cluster, split, cells: TmemCells, write: bool) -> None:
+    def tmem_access(self, cluster: Cluster, split: Split, cells: TmemCells, write: bool) -> None:
         if not write:
             self.role(split, "write-back")
         kind = "TMEM write" if write else "TMEM read"
@@ -266,7 +272,7 @@ class Recorder(Observer):
     # ---- copies ----
 
     @_traced
-    def copy_issue(self, cluster, split, copy: BulkCopy) -> int:
+    def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> int:
         self.role(split, "TMA" if copy.kind == "load" else "write-back")
         issue = self.by_warp(split, "issue", f"TMA {copy.kind}")
         lane, way = (LOADS, "{0} to {1}") if copy.kind == "load" else (STORES, "{1} to {0}")
@@ -288,11 +294,11 @@ class Recorder(Observer):
         return self.reporter.shared_name(offset)
 
     @_traced
-    def bulk_commit(self, cluster, split) -> None:
+    def bulk_commit(self, cluster: Cluster, split: Split) -> None:
         self.groups[split.thread].append([])
 
     @_traced
-    def bulk_wait(self, cluster, split, allowed: int, reading: bool) -> None:
+    def bulk_wait(self, cluster: Cluster, split: Split, allowed: int, reading: bool) -> None:
         covered = []
         for lane in split.lanes.tolist():
             closed = self.groups[split.warp * 32 + lane][:-1]
@@ -303,14 +309,14 @@ class Recorder(Observer):
             self.by_warp(split, "wait", name, after, read=read)
 
     @_traced
-    def cp_async_issue(self, cluster, split, reads: np.ndarray, writes: np.ndarray) -> int:
+    def cp_async_issue(self, cluster: Cluster, split: Split, reads: np.ndarray, writes: np.ndarray) -> int:
         self.role(split, "cp.async")
         issue = self.by_warp(split, "issue", "cp.async")
         size = int(_bytes(reads).sum())
         return self.note(split.cta, COPIES, "load", "cp.async", [issue], amount=size, line=split.instr.src)
 
     @_traced
-    def cp_async_wait(self, cluster, split, token) -> None:
+    def cp_async_wait(self, cluster: Cluster, split: Split, token) -> None:
         self.by_warp(split, "wait", "cp.async.wait_group", [token])
 
     # ---- the result ----

@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ptxsim.isa.address_map import GLOBAL_BASE
+from ptxsim.isa import address_map
 from ptxsim.isa.number_formats import canonical_nans
 from ptxsim.machine.checked_access import checked_view
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Split
+from ptxsim.units.atomic_lanes import OPERATIONS, integers, log_whole, sums, whole_warp
 from ptxsim.units.registry import unit
 
 _OPERATIONS = {
@@ -25,7 +28,7 @@ _OPERATIONS = {
     "inc": lambda old, b, c: old * 0 if old >= b else old + old.dtype.type(1),
     "dec": lambda old, b, c: b if old == 0 or old > b else old - old.dtype.type(1),
 }
-_TYPES = {
+_TYPES: dict[str, tuple[Any, int]] = {
     "b16": (np.uint16, 1),
     "b32": (np.uint32, 1),
     "b64": (np.uint64, 1),
@@ -104,14 +107,20 @@ def _update(instr, returns: bool):
     kind, lanes_per = _TYPES[instr.mods[-1]]
     vector = next((_VECTORS[m] for m in instr.mods if m in _VECTORS), 1)
     space = next((m for m in ("shared::cluster", "shared::cta", "shared", "global") if m in mods), "generic")
+    single = vector == 1 and lanes_per == 1 and not isinstance(kind, str) and np.dtype(kind).itemsize >= 4
+    quick = single and (np.dtype(kind).kind != "f" or operation == "add")
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         targets, arg, *sources = args if returns else (None, *args)
         items = sources[0] if isinstance(sources[0], tuple) else (sources[0],)
         third = cluster.read(split, sources[1]) if operation == "cas" else None
         width = 2 if kind == "bf16" else np.dtype(kind).itemsize
         size = width * lanes_per
-        for lane, address in zip(split.lanes, cluster.addresses(split, arg), strict=True):
+        addresses, done = cluster.addresses(split, arg), 0
+        if quick:
+            target = targets if returns else -1
+            done = _together(cluster, split, addresses, items[0], third, target, space, operation, kind)
+        for lane, address in zip(split.lanes[done:], addresses[done:], strict=True):
             for v in range(vector):
                 view = checked_view(
                     cluster, split, int(lane), int(address) + v * size, size, space, write=True
@@ -121,10 +130,8 @@ def _update(instr, returns: bool):
                 old = int.from_bytes(view.tobytes(), "little")
                 b = int(cluster.registers[split.warp, items[v], lane])
                 c = int(third[lane]) if third is not None else 0
-                flushes = operation == "add" and kind is np.float32 and is_global(space, int(address))
-                new = (flushed_sum if flushes else combine)(operation, kind, lanes_per, old, b, c, size)
-                if kind is np.float64 and not is_global(space, int(address)):
-                    new = _shared_nan(new, old, b)
+                there = is_global(space, int(address))
+                new = _made(operation, kind, lanes_per, old, b, c, size, there)
                 if new != view.tobytes():  # a failed compare-and-swap is no progress
                     cluster.effects += 1
                     view[:] = np.frombuffer(new, np.uint8)
@@ -136,8 +143,42 @@ def _update(instr, returns: bool):
     return run
 
 
+def _made(operation: str, kind, count: int, old: int, b: int, c: int, size: int, in_global: bool) -> bytes:
+    """New bytes of an element, as the memory that it is in makes them."""
+    flushes = operation == "add" and kind is np.float32 and in_global
+    new = (flushed_sum if flushes else combine)(operation, kind, count, old, b, c, size)
+    return _shared_nan(new, old, b) if kind is np.float64 and not in_global else new
+
+
+def _together(
+    cluster: Cluster, split: Split, addresses, item: int, third, target: int, space: str, operation: str, kind
+) -> int:
+    """How many lanes are done at once, from the first one on."""
+    size, lanes = np.dtype(kind).itemsize, split.lanes
+    found = whole_warp(cluster, split, addresses, size, space)
+    if found is None or not found[0].flags.aligned or found[0].ctypes.data % size:
+        return 0
+    memory, offsets, places = found
+    unsigned = np.dtype(f"u{size}")
+    memory, at = memory[: len(memory) // size * size], offsets // size
+    b = cluster.registers[split.warp, item, lanes].astype(unsigned).view(kind)
+    old = np.empty(len(at), unsigned)
+    if np.dtype(kind).kind == "f":
+        flush = kind is np.float32 and is_global(space, int(addresses[0]))
+        done, changed = sums(memory.view(kind), memory.view(unsigned), at, b, flush, old)
+    else:
+        c = b if third is None else third[lanes].astype(unsigned).view(kind)
+        changed = integers(memory.view(kind), at, b, c, OPERATIONS.index(operation), old.view(kind))
+        done = len(at)
+    log_whole(cluster, split, lanes[:done], places[:done], size)
+    cluster.effects += int(changed)
+    if target != -1:
+        cluster.registers[split.warp, target, lanes[:done]] = old[:done]
+    return done
+
+
 def is_global(space: str, address: int) -> bool:
-    return space == "global" or (space == "generic" and address >= GLOBAL_BASE)
+    return space == "global" or (space == "generic" and address_map.is_global(address))
 
 
 def flushed_sum(operation: str, kind, count: int, old: int, b: int, c: int, size: int) -> bytes:

@@ -12,7 +12,8 @@ from ptxsim.jit import bytecode
 from ptxsim.jit.intrinsics import lane_value, mask_of
 from ptxsim.jit.loop_batch import batch_split, batch_state, lowest_lane, set_batch_state
 from ptxsim.jit.loop_memory import set_word, word
-from ptxsim.machine.split import Wait
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Split, Wait
 from ptxsim.units.registry import FastForm, unit
 from ptxsim.units.warp import require_aligned
 
@@ -31,7 +32,7 @@ class CtaBarrier:
     generation: int = 0
 
 
-def _cta_barrier(cluster, cta: int, number: int) -> CtaBarrier:
+def _cta_barrier(cluster: Cluster, cta: int, number: int) -> CtaBarrier:
     return cluster.unit_state.setdefault(("bar", cta, number), CtaBarrier())
 
 
@@ -111,14 +112,16 @@ def cta_barrier(instr):
         return _barrier_red(instr, aligned)
     arrive_only = "arrive" in mods
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         threads = cluster.scalar(split, args[1]) if len(args) > 1 else None
         return _arrive_cta(cluster, split, cluster.scalar(split, args[0]), threads, aligned, arrive_only)
 
     return run
 
 
-def _arrive_cta(cluster, split, number: int, threads, aligned: bool, arrive_only: bool = False, vote=None):
+def _arrive_cta(
+    cluster: Cluster, split: Split, number: int, threads, aligned: bool, arrive_only: bool = False, vote=None
+):
     if aligned:
         require_aligned(cluster, split, leavers_count=False)
     if number > 15:
@@ -146,14 +149,14 @@ def _arrive_cta(cluster, split, number: int, threads, aligned: bool, arrive_only
     return cluster.wait(split, Wait("bar", key, detail), park=True)
 
 
-def _count_warp(cluster, barrier: CtaBarrier, warp: int, together: bool) -> None:
+def _count_warp(cluster: Cluster, barrier: CtaBarrier, warp: int, together: bool) -> None:
     """A warp counts as 32 threads once all its lanes have arrived; .aligned says that they do so together."""
     if together or not cluster.alive[warp] & ~barrier.partial[warp]:
         barrier.arrived += 32
         del barrier.partial[warp]
 
 
-def _complete_cta(cluster, cta: int, number: int) -> bool:
+def _complete_cta(cluster: Cluster, cta: int, number: int) -> bool:
     """Opens the barrier if all its threads have arrived."""
     barrier = _cta_barrier(cluster, cta, number)
     expected = barrier.expected if barrier.expected is not None else cluster.cta_alive(cta)
@@ -168,7 +171,7 @@ def _complete_cta(cluster, cta: int, number: int) -> bool:
     return True
 
 
-def _barriers_after_exit(cluster, cta: int) -> None:
+def _barriers_after_exit(cluster: Cluster, cta: int) -> None:
     for key in [k for k in cluster.unit_state if k[0] == "bar" and k[1] == cta]:
         barrier = cluster.unit_state[key]
         for warp in list(barrier.partial):
@@ -180,7 +183,7 @@ def _barriers_after_exit(cluster, cta: int) -> None:
 def _barrier_red(instr, aligned: bool):
     mode = next(m for m in instr.mods if m in ("popc", "and", "or"))
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         target, number, *rest = args
         source = rest[-1]
         threads = cluster.scalar(split, rest[0]) if len(rest) > 1 else None
@@ -191,7 +194,7 @@ def _barrier_red(instr, aligned: bool):
     return run
 
 
-def _deliver_votes(cluster, barrier: CtaBarrier) -> None:
+def _deliver_votes(cluster: Cluster, barrier: CtaBarrier) -> None:
     total = sum(bin(true).count("1") for _, _, true, _, _ in barrier.votes)
     threads = sum(bin(mask).count("1") for _, mask, _, _, _ in barrier.votes)
     for split, mask, _, mode, target in barrier.votes:
@@ -206,7 +209,7 @@ def _deliver_votes(cluster, barrier: CtaBarrier) -> None:
 # ---- barrier.cluster ----
 
 
-def _cluster_barrier(cluster) -> dict:
+def _cluster_barrier(cluster: Cluster) -> dict:
     """phase: phases completed; arrived: threads, lanes: per warp, in this one; seen: per thread, the phase it
     arrived in, or -1.
     """
@@ -220,7 +223,7 @@ def _cluster_barrier(cluster) -> dict:
 def cluster_arrive(instr):
     mods = set(instr.mods)
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         if "aligned" in mods:
             require_aligned(cluster, split, leavers_count=False)
         state = _cluster_barrier(cluster)
@@ -237,7 +240,7 @@ def cluster_arrive(instr):
     return run
 
 
-def _complete_cluster(cluster) -> None:
+def _complete_cluster(cluster: Cluster) -> None:
     state = cluster.unit_state.get(("cluster-bar",))
     if (
         state
@@ -254,7 +257,7 @@ def _complete_cluster(cluster) -> None:
 def cluster_wait(instr):
     mods = set(instr.mods)
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         if "aligned" in mods:
             require_aligned(cluster, split, leavers_count=False)
         state = _cluster_barrier(cluster)
@@ -272,7 +275,7 @@ def cluster_wait(instr):
     return run
 
 
-def after_exit(cluster, cta: int) -> None:
+def after_exit(cluster: Cluster, cta: int) -> None:
     """Exited threads no longer take part in barriers of their CTA and cluster."""
     _barriers_after_exit(cluster, cta)
     _complete_cluster(cluster)

@@ -14,6 +14,8 @@ import numpy as np
 from ptxsim.events.records import BulkCopy, SharedSpan
 from ptxsim.isa.address_map import FAULT_MISALIGNED
 from ptxsim.machine.async_queue import Work
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Lanes, Split
 from ptxsim.machine.tensor_map import TensorMap
 from ptxsim.units.atomics import combine
 from ptxsim.units.bulk_groups import each_lane, notify, open_group
@@ -38,7 +40,7 @@ class Span(TensorMap):
         """Spans obey no rule of cuTensorMapEncodeTiled."""
 
 
-def span(cluster, address: int, size: int) -> Span | None:
+def span(cluster: Cluster, address: int, size: int) -> Span | None:
     """The bytes at a global address; None where they are not all in one buffer."""
     memory = cluster.launch.memory
     found = memory.find(address, size)
@@ -55,7 +57,7 @@ NOWHERE = Span(np.zeros(0, np.uint8), (1,), dims=(0,), dtype=_BYTE)  # copies th
 
 
 @dataclass(frozen=True)
-class Form:
+class BulkForm:
     """What the modifiers of a bulk copy say."""
 
     to_global: bool
@@ -65,14 +67,14 @@ class Form:
     kind: Any  # numpy type of its elements, or "bf16"
 
 
-def decode_form(instr) -> Form:
+def decode_form(instr) -> BulkForm:
     mods = instr.mods
     spaces = [m for m in mods if m == "global" or m in _SHARED]
     reduce = instr.op == "cp" and mods[0] == "reduce"
     operation = next((m for m in mods if m in _OPERATIONS), "")
     kind = _TYPES[mods[-1]] if reduce else np.uint8
     to_global, from_global = spaces[0] == "global", spaces[1] == "global"
-    return Form(to_global, from_global, "multicast::cluster" in mods, operation, kind)
+    return BulkForm(to_global, from_global, "multicast::cluster" in mods, operation, kind)
 
 
 _LOAD = f"cp.async.bulk .shared::cluster.global.{_TX}"
@@ -111,7 +113,7 @@ def bulk_copy(instr):
     form = decode_form(instr)
     copy = _to_global if form.to_global else _to_shared
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         for thread in each_lane(split):
             size = cluster.scalar(thread, args[2]) & 0xFFFF_FFFF
             if size:
@@ -120,7 +122,7 @@ def bulk_copy(instr):
     return run
 
 
-def _aligned(cluster, split, size: int, *addresses: int) -> bool:
+def _aligned(cluster: Cluster, split: Split, size: int, *addresses: int) -> bool:
     if size % 16 or any(a % 16 for a in addresses):
         cluster.reporter.add(
             "misaligned", "error", f"bulk copy of {size} B: size and both addresses are multiples of 16",
@@ -130,7 +132,7 @@ def _aligned(cluster, split, size: int, *addresses: int) -> bool:
     return True
 
 
-def _inside(cluster, split, place, size: int):
+def _inside(cluster: Cluster, split: Lanes, place, size: int):
     """The place, if `size` bytes of shared memory follow it."""
     if place is not None and place[1] + size > cluster.launch.shared_end:
         message = f"bulk copy of {size} B passes the end of shared memory"
@@ -139,7 +141,7 @@ def _inside(cluster, split, place, size: int):
     return place
 
 
-def _global(cluster, split, address: int, size: int) -> Span | None:
+def _global(cluster: Cluster, split: Split, address: int, size: int) -> Span | None:
     found = span(cluster, address, size)
     if found is None:
         where = cluster.launch.memory.describe(address)
@@ -148,7 +150,7 @@ def _global(cluster, split, address: int, size: int) -> Span | None:
     return found
 
 
-def _to_shared(cluster, split, args, form: Form, size: int) -> None:
+def _to_shared(cluster: Cluster, split: Split, args, form: BulkForm, size: int) -> None:
     """Global or own shared memory to a CTA of the cluster; completes bytes on an mbarrier there."""
     source, target = cluster.address(split, args[1]), cluster.address(split, args[0])
     place = _inside(cluster, split, place_of(cluster, split, target, False), size)
@@ -184,15 +186,17 @@ def _to_shared(cluster, split, args, form: Form, size: int) -> None:
     cluster.engine.submit(Work(None, finish, "bulk copy"))
 
 
-def _source(cluster, token, copy: BulkCopy, far: Span) -> np.ndarray:
+def _source(cluster: Cluster, token, copy: BulkCopy, far: Span) -> np.ndarray:
     """The bytes that a copy reads, of `far` or of shared memory, after it told of that."""
     if copy.source is None:
-        return cluster.launch.memory.view(far.base, copy.size).copy()
+        data = cluster.launch.memory.view(far.base, copy.size)
+        assert data is not None  # whoever issues a copy looks
+        return data.copy()
     cluster.bus.copy_read(cluster, token, copy)
     return cluster.shared[copy.source.rank, copy.source.first : copy.source.last + 1].copy()
 
 
-def _to_global(cluster, split, args, form: Form, size: int) -> None:
+def _to_global(cluster: Cluster, split: Split, args, form: BulkForm, size: int) -> None:
     """Own shared memory to global memory; completes in the thread's bulk group."""
     target, source = cluster.address(split, args[0]), cluster.address(split, args[1])
     place = _inside(cluster, split, place_of(cluster, split, source, False), size)
@@ -221,7 +225,7 @@ def _to_global(cluster, split, args, form: Form, size: int) -> None:
     cluster.engine.submit(Work(None, read, "bulk copy (read)"))
 
 
-def reduced(old: np.ndarray, new: np.ndarray, form: Form) -> np.ndarray:
+def reduced(old: np.ndarray, new: np.ndarray, form: BulkForm) -> np.ndarray:
     """Bytes that a copy leaves: `new`, or its elements combined with the old ones."""
     if not form.operation:
         return new
@@ -267,7 +271,7 @@ def reduce_async(instr):
 def _element(instr, operation: str):
     width, kind = int(instr.mods[-1][1:]) // 8, _TYPES[instr.mods[-1]]
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         values = args[1] if isinstance(args[1], tuple) else (args[1],)
         for thread in each_lane(split):
             data = b"".join(_raw(cluster.scalar(thread, slot), width) for slot in values)
@@ -283,7 +287,7 @@ def _raw(value: int, width: int) -> bytes:
     return (value & ((1 << 8 * width) - 1)).to_bytes(width, "little")
 
 
-def _send(cluster, split, place, data: bytes, operation: str, kind, bar) -> None:
+def _send(cluster: Cluster, split: Lanes, place, data: bytes, operation: str, kind, bar) -> None:
     size = len(data)
     if place[1] % size:
         cluster.reporter.fault(split, FAULT_MISALIGNED, place[1], 1)

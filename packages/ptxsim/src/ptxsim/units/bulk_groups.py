@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ptxsim.machine.split import Location, Wait
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Lanes, Location, Split, Wait
 from ptxsim.units.registry import unit
 
 
-def each_lane(split) -> list[Location]:
+def each_lane(split: Split) -> list[Location]:
     """The threads of a split one by one: these instructions act per thread."""
     if split.alone:
         return [split.at()]
@@ -42,7 +43,7 @@ class BulkGroups:
         return sum(bool(group.reads if reading else group.writes) for group in old)
 
 
-def bulk_groups(cluster, thread: int) -> BulkGroups:
+def bulk_groups(cluster: Cluster, thread: int) -> BulkGroups:
     """Those of a thread of the cluster."""
     key = "bulk", thread
     if key not in cluster.unit_state:
@@ -50,7 +51,7 @@ def bulk_groups(cluster, thread: int) -> BulkGroups:
     return cluster.unit_state[key]
 
 
-def open_group(cluster, split) -> BulkGroup:
+def open_group(cluster: Cluster, split: Lanes) -> BulkGroup:
     """The uncommitted group of a thread, with one more copy in it."""
     group = bulk_groups(cluster, split.thread).open
     group.reads += 1
@@ -58,13 +59,13 @@ def open_group(cluster, split) -> BulkGroup:
     return group
 
 
-def notify(cluster, split) -> None:
+def notify(cluster: Cluster, split: Split) -> None:
     cluster.wake(("bulk", split.warp))
 
 
 @unit("cp.async.bulk.commit_group", section="9.7.9.25.4", fire_and_forget=True)
 def commit_group(instr):
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         for thread in each_lane(split):
             bulk_groups(cluster, thread.thread).commit()
             cluster.bus.bulk_commit(cluster, thread)
@@ -76,7 +77,7 @@ def commit_group(instr):
 def wait_group(instr):
     reading = "read" in instr.mods
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         allowed = cluster.scalar(split, args[0])
         for lane in split.lanes:
             pending = bulk_groups(cluster, split.warp * 32 + int(lane)).unfinished(allowed, reading)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ptxsim.machine.checked_access import checked_view
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Split
 from ptxsim.units.registry import unit
 
 _STEP = 8  # bytes: address and size are multiples of it
@@ -12,7 +14,7 @@ _STEP = 8  # bytes: address and size are multiples of it
 def store_bulk(instr):
     space = "shared::cta" if "shared::cta" in instr.mods else "generic"
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         sizes, addresses = cluster.read(split, args[1]), cluster.addresses(split, args[0]).tolist()
         for lane, address in zip(split.lanes.tolist(), addresses, strict=True):
             size = int(sizes[lane])

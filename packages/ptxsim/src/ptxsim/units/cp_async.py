@@ -16,14 +16,15 @@ from ptxsim.jit import bytecode
 from ptxsim.jit.compiled import compiled
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.checked_access import log_own, own_offsets
+from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.mbarrier import MAX_COUNT
-from ptxsim.machine.split import Wait
+from ptxsim.machine.split import Split, Wait
 from ptxsim.units.mbarrier import apply_count_change, find_barrier, place_of
 from ptxsim.units.registry import refuse, unit
 
 
 @dataclass(eq=False)
-class Copy:
+class AsyncCopy:
     """The copies of one executed instruction, one per lane of `lanes`."""
 
     mask: int
@@ -42,12 +43,12 @@ class Copy:
 class State:
     """What a warp has under way."""
 
-    copies: list[Copy] = field(default_factory=list)  # not yet waited for by all their lanes
+    copies: list[AsyncCopy] = field(default_factory=list)  # not yet waited for by all their lanes
     waited: dict = field(default_factory=dict)  # mask -> token of the last copies that its lanes waited for
     committed: np.ndarray = field(default_factory=lambda: np.zeros(32, np.int64))  # groups closed, per lane
 
 
-def state_of(cluster, split) -> State:
+def state_of(cluster: Cluster, split: Split) -> State:
     """The warp's copies, oldest first."""
     return cluster.unit_state.setdefault(("cp.async", split.warp), State())
 
@@ -74,7 +75,7 @@ def copy(instr):
         raise refuse(instr, "cp.async.ca copies 4, 8 or 16 bytes, cp.async.cg 16 (the size is a constant)")
     optional = len(instr.operands) - 3 - ("L2::cache_hint" in mods)
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         targets = own_offsets(cluster, split, cluster.addresses(split, args[0]), size)
         if targets is not None:
             sizes = np.full(len(split.lanes), size, np.int64)
@@ -87,12 +88,14 @@ def copy(instr):
     return run
 
 
-def _copy(cluster, split, targets: np.ndarray, sources: np.ndarray, sizes: np.ndarray, size: int) -> Copy:
+def _copy(
+    cluster: Cluster, split: Split, targets: np.ndarray, sources: np.ndarray, sizes: np.ndarray, size: int
+) -> AsyncCopy:
     groups = state_of(cluster, split).committed[split.lanes]
-    return Copy(split.mask, split.lanes, groups, targets, sources, sizes, size)
+    return AsyncCopy(split.mask, split.lanes, groups, targets, sources, sizes, size)
 
 
-def _sizes(cluster, split, arg, full: np.ndarray) -> np.ndarray:
+def _sizes(cluster: Cluster, split: Split, arg, full: np.ndarray) -> np.ndarray:
     """Bytes that each lane reads: src-size, or none where the predicate ignore-src is true."""
     if hasattr(arg, "code"):
         ignored = (cluster.predicate(split, arg.code) >> split.lanes) & 1
@@ -105,7 +108,7 @@ def _sizes(cluster, split, arg, full: np.ndarray) -> np.ndarray:
     return np.minimum(wanted, full)
 
 
-def _issue(cluster, split, op: Copy) -> None:
+def _issue(cluster: Cluster, split: Split, op: AsyncCopy) -> None:
     segment = _segment(cluster, split, op)
     if segment is None:
         return
@@ -128,7 +131,7 @@ def _issue(cluster, split, op: Copy) -> None:
         cluster.engine.submit(Work(("cp.async", split.warp), finish, "cp.async"))
 
 
-def _segment(cluster, split, op: Copy) -> tuple[np.ndarray, int] | None:
+def _segment(cluster: Cluster, split: Split, op: AsyncCopy) -> tuple[np.ndarray, int] | None:
     """(bytes, base address) that hold all sources; None, with a finding, if a copy is not legal.
 
     Lanes of one instruction that read different buffers are not modelled.
@@ -148,10 +151,11 @@ def _segment(cluster, split, op: Copy) -> tuple[np.ndarray, int] | None:
             at = int(np.flatnonzero(wrong)[0])
             _not_legal(cluster, split, op, int(read[at]), code)
             return None
+    assert found is not None  # else all of it is out of bounds
     return memory.arrays[found], base
 
 
-def _not_legal(cluster, split, op: Copy, at: int, code: int) -> None:
+def _not_legal(cluster: Cluster, split: Split, op: AsyncCopy, at: int, code: int) -> None:
     source, size = int(op.sources[at]), int(op.sizes[at])
     if code == FAULT_BOUNDS and cluster.launch.memory.find(source, size) is not None:
         message = "a cp.async whose lanes read several buffers is not modelled"
@@ -160,7 +164,7 @@ def _not_legal(cluster, split, op: Copy, at: int, code: int) -> None:
     cluster.reporter.fault(split.at(1 << int(op.lanes[at])), code, source, 1)
 
 
-def _logs(cluster, split, op: Copy) -> tuple[np.ndarray, np.ndarray]:
+def _logs(cluster: Cluster, split: Split, op: AsyncCopy) -> tuple[np.ndarray, np.ndarray]:
     """The reads and the writes of a copy as rows of `Observer.accesses`."""
     writes = log_own(cluster, split, op.lanes, op.targets, op.size)
     reads = writes.copy()
@@ -174,7 +178,7 @@ def _logs(cluster, split, op: Copy) -> tuple[np.ndarray, np.ndarray]:
 
 @unit("cp.async.commit_group", section="9.7.9.25.3.2")
 def commit_group(instr):
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         state_of(cluster, split).committed[split.lanes] += 1
 
     return run
@@ -186,7 +190,7 @@ def wait_group(instr):
     if allowed is None or allowed < 0:
         raise refuse(instr, "cp.async.wait_group takes a constant, the number of groups that may be pending")
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         return _wait(cluster, split, allowed)
 
     return run
@@ -194,13 +198,13 @@ def wait_group(instr):
 
 @unit("cp.async.wait_all", section="9.7.9.25.3.3")
 def wait_all(instr):
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         return _wait(cluster, split, None)
 
     return run
 
 
-def _wait(cluster, split, allowed: int | None):
+def _wait(cluster: Cluster, split: Split, allowed: int | None):
     """Goes on when all groups but the youngest `allowed` are complete; None: all copies, committed or not."""
     state = state_of(cluster, split)
     limits = state.committed - allowed if allowed is not None else state.committed + 1
@@ -218,7 +222,7 @@ def _wait(cluster, split, allowed: int | None):
     return None
 
 
-def _covered(op: Copy, mask: int, limits: np.ndarray) -> int:
+def _covered(op: AsyncCopy, mask: int, limits: np.ndarray) -> int:
     """Lanes of `mask` whose copy in it is in a group older than their limit: groups belong to threads."""
     older = op.groups < limits[op.lanes]
     if older.all():
@@ -235,7 +239,7 @@ def arrive(instr):
     generic = not {"shared", "shared::cta"} & mods
     counts = "noinc" not in mods
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         state = state_of(cluster, split)
         tokens = [
             token for mask, token in state.waited.items() if mask & split.mask
@@ -245,7 +249,7 @@ def arrive(instr):
         for lane, address in zip(split.lanes.tolist(), cluster.addresses(split, args[0]), strict=True):
             place = place_of(cluster, split, int(address), generic)
             barrier = find_barrier(cluster, split, place, "cp.async.mbarrier.arrive")
-            if barrier is not None:
+            if place is not None and barrier is not None:
                 places.append((lane, place))
                 if counts:
                     _count_up(cluster, split, place, barrier)
@@ -261,7 +265,7 @@ def arrive(instr):
     return run
 
 
-def _count_up(cluster, split, place, barrier) -> None:
+def _count_up(cluster: Cluster, split: Split, place, barrier) -> None:
     """Without .noinc the phase expects the arrival that the copies will make (PTX ISA 9.7.13.15.15)."""
     barrier.pending += 1
     if barrier.pending > MAX_COUNT:
@@ -271,7 +275,7 @@ def _count_up(cluster, split, place, barrier) -> None:
         )
 
 
-def _arrive(cluster, split, place, tokens: list, arrival: CopyArrival) -> None:
+def _arrive(cluster: Cluster, split: Split, place, tokens: list, arrival: CopyArrival) -> None:
     barrier = find_barrier(cluster, split, place, "cp.async.mbarrier.arrive")
     if barrier is None:
         return

@@ -6,7 +6,8 @@ They move no data; the happens-before checker (checks/) gives them their meaning
 from __future__ import annotations
 
 from ptxsim.events.records import Fence
-from ptxsim.machine.split import Wait
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Split, Wait
 from ptxsim.units.registry import unit
 
 
@@ -32,7 +33,7 @@ from ptxsim.units.registry import unit
 def fence(instr):
     orders = meaning(instr.mods)
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         cluster.bus.fence(cluster, split, orders)
 
     return run
@@ -80,7 +81,7 @@ _TENSOR = "cp.async.bulk.prefetch.tensor .dim.L2.global{.tile}{.hint}"
     observer_only=True,
 )
 def hint(instr):
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         return None
 
     return run
@@ -95,7 +96,7 @@ def hint(instr):
 def cache_line(instr):
     """Both name a line of 128 bytes by its first address."""
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         pointer = next(a for a in args if hasattr(a, "slot"))
         if (cluster.addresses(split, pointer) % 128).any():
             cluster.reporter.add(
@@ -107,7 +108,7 @@ def cache_line(instr):
 
 @unit("trap", section="9.7.19.3")
 def trap(instr):
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         cluster.reporter.add("illegal", "error", "the kernel executed trap", split=split, kills=True)
         return cluster.wait(split, Wait("trap", ("trap", split.index)))
 

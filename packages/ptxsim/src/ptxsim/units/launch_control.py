@@ -10,6 +10,8 @@ import numpy as np
 
 from ptxsim.events.records import BulkCopy, SharedSpan
 from ptxsim.machine.async_queue import Work
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Lanes, Split
 from ptxsim.units.bulk_copy import NOWHERE
 from ptxsim.units.mbarrier import bytes_arrive, place_of
 from ptxsim.units.registry import unit
@@ -39,7 +41,7 @@ def sealed(high: int) -> bool:
 def try_cancel(instr):
     everywhere, generic = "multicast::cluster::all" in instr.mods, "shared::cta" not in instr.mods
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         place = place_of(cluster, split, cluster.address(split, args[0]), generic)
         bar = place_of(cluster, split, cluster.address(split, args[1]), generic)
         if place is None or bar is None or not _allowed(cluster, split, place, bar):
@@ -50,7 +52,7 @@ def try_cancel(instr):
     return run
 
 
-def _allowed(cluster, split, place, bar) -> bool:
+def _allowed(cluster: Cluster, split: Split, place, bar) -> bool:
     """The rules of the request; False where it cannot be made."""
     add = cluster.reporter.add
     if not split.alone:
@@ -69,7 +71,7 @@ def _allowed(cluster, split, place, bar) -> bool:
     return True
 
 
-def _ask(cluster, split, offset: int, bar: int, ranks: list[int]) -> None:
+def _ask(cluster: Cluster, split: Lanes, offset: int, bar: int, ranks: list[int]) -> None:
     """Sends the request; the answer is decided when it arrives."""
     places = tuple([(rank, bar) for rank in ranks])
     targets = tuple([SharedSpan.run(rank, offset, SIZE) for rank in ranks])
@@ -88,7 +90,7 @@ def _ask(cluster, split, offset: int, bar: int, ranks: list[int]) -> None:
     cluster.engine.submit(Work(None, finish, "clusterlaunchcontrol.try_cancel"))
 
 
-def _halves(cluster, split, operand) -> tuple[np.ndarray, np.ndarray]:
+def _halves(cluster: Cluster, split: Split, operand) -> tuple[np.ndarray, np.ndarray]:
     """The answer that each active lane holds, as halves; a finding where it is none."""
     low, high = (cluster.read(split, slot)[split.lanes] for slot in operand)
     if not all(sealed(int(h)) for h in high):
@@ -101,7 +103,7 @@ def _halves(cluster, split, operand) -> tuple[np.ndarray, np.ndarray]:
     "clusterlaunchcontrol.query_cancel.is_canceled .pred.b128 p, answer", writes=(0,), section="9.7.13.17.2"
 )
 def is_canceled(instr):
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         _, high = _halves(cluster, split, args[1])
         taken = [sealed(int(h)) and bool(int(h) & _TAKEN) for h in high]
         mask = sum(1 << int(lane) for lane, yes in zip(split.lanes, taken, strict=True) if yes)
@@ -121,7 +123,7 @@ def is_canceled(instr):
 def get_first_ctaid(instr):
     axes = range(3) if "v4" in instr.mods else ["xyz".index(instr.mods[1][-1])]
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         low, high = _halves(cluster, split, args[1])
         if any(not int(h) & _TAKEN for h in high):
             message = "get_first_ctaid of a request that failed: its value is undefined"

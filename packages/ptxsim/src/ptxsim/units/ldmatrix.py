@@ -16,6 +16,8 @@ from ptxsim.isa.layouts import ldmatrix as half_layout
 from ptxsim.isa.layouts import movmatrix as transpose_layout
 from ptxsim.isa.operands import SINK
 from ptxsim.machine.checked_access import own_offsets, tell_own
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Split
 from ptxsim.units.registry import refuse, unit
 from ptxsim.units.warp import require_aligned
 
@@ -26,7 +28,7 @@ _PACKED = {"b4x16_p64": 4, "b6x16_p32": 6}  # source format -> bits of an elemen
 
 
 @dataclass(frozen=True)
-class Form:
+class MatrixForm:
     """What the modifiers say."""
 
     shape: str  # "m8n8", "m16n16", "m8n16" or "m16n8"
@@ -45,12 +47,12 @@ class Form:
         return self.count * (2 if self.shape == "m16n16" else 1)
 
 
-def decode_form(instr) -> Form:
+def decode_form(instr) -> MatrixForm:
     """The form of an ldmatrix or stmatrix; PtxError for a wrong number of registers."""
     shape = next(m for m in instr.mods if m[0] == "m")
     count = next(_COUNTS[m] for m in instr.mods if m in _COUNTS)
     packed = next((_PACKED[m] for m in instr.mods if m in _PACKED), 0)
-    form = Form(shape, count, "trans" in instr.mods, 2 if "b16" in instr.mods else 1, packed)
+    form = MatrixForm(shape, count, "trans" in instr.mods, 2 if "b16" in instr.mods else 1, packed)
     vector = instr.operands[0 if instr.op == "ldmatrix" else 1]
     registers = len(vector.items) if hasattr(vector, "items") else 1
     if registers != form.registers:
@@ -59,7 +61,7 @@ def decode_form(instr) -> Form:
 
 
 @lru_cache(maxsize=32)
-def places(form: Form) -> np.ndarray:
+def places(form: MatrixForm) -> np.ndarray:
     """Where each element of the registers lies: int64[32, elements], counted in elements from row 0."""
     if form.shape == "m8n8":
         matrix, row, column = half_layout(form.count, form.transpose)
@@ -76,7 +78,9 @@ def places(form: Form) -> np.ndarray:
     return row * ROW + column
 
 
-def row_offsets(cluster, split, arg, count: int, space: str, stored=None) -> np.ndarray | None:
+def row_offsets(
+    cluster: Cluster, split: Split, arg, count: int, space: str, stored=None
+) -> np.ndarray | None:
     """Window offsets of `count` rows, whose addresses the first lanes give; None, with a finding, if bad.
 
     stored: uint8 (count, 16) that will be written there, or None for a load.
@@ -110,7 +114,7 @@ def load_matrix(instr):
     space = next((m for m in instr.mods if m in _SPACES), "generic")
     index, element = places(form), f"u{form.width}"
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
         targets = [max(slot, SINK) for slot in (args[0] if isinstance(args[0], tuple) else (args[0],))]
         offsets = row_offsets(cluster, split, args[1], form.rows, space)
@@ -137,7 +141,7 @@ def store_matrix(instr):
     space = next((m for m in instr.mods if m in _SPACES), "generic")
     index, element = places(form), f"u{form.width}"
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
         sources = list(args[1]) if isinstance(args[1], tuple) else [args[1]]
         rows = np.empty(form.rows * ROW // form.width, element)
@@ -154,7 +158,7 @@ def store_matrix(instr):
 def move_matrix(instr):
     lane, half = transpose_layout()
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
         halves = np.ascontiguousarray(cluster.read(split, args[1]).astype(np.uint32)).view(np.uint16)
         moved = np.ascontiguousarray(halves.reshape(32, 2)[lane, half])

@@ -13,6 +13,7 @@ import numpy as np
 from ptxsim.isa.layouts import decode_matrix_descriptor, operand_addresses
 from ptxsim.isa.number_formats import DECODERS, IN_SHARED
 from ptxsim.jit.simd_matrix import gather_halves
+from ptxsim.machine.cluster import Cluster
 
 K_BYTES = 32  # of a row of every kind, in one instruction; of B beside a sparse A twice that
 
@@ -45,7 +46,7 @@ def operand_chunks(
     return Chunks(index, int(index.min()) * 16, int(index.max()) * 16 + 15)
 
 
-def read_operand(cluster, rank: int, chunks: Chunks, rows: int, kind: str, mn: bool) -> np.ndarray:
+def read_operand(cluster: Cluster, rank: int, chunks: Chunks, rows: int, kind: str, mn: bool) -> np.ndarray:
     """float32 (rows, K) of an operand in the window of CTA `rank`, of which no chunk lies outside."""
     if kind in ("f16", "bf16"):
         values = gather_halves(cluster.shared[rank], chunks.index, kind)

@@ -16,14 +16,15 @@ from ptxsim.jit.intrinsics import lane_value, set_mask
 from ptxsim.jit.loop_batch import lowest_lane, same_in_all
 from ptxsim.jit.loop_memory import word
 from ptxsim.jit.translate import resolve, shared_address, shared_fault, shared_place
+from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.mbarrier import MBarrier, MBarrierError
-from ptxsim.machine.split import Wait
+from ptxsim.machine.split import Lanes, Split, Wait
 from ptxsim.units.registry import FastForm, unit
 
 _SPACES = {"shared", "shared::cta", "shared::cluster"}
 
 
-def place_of(cluster, split, address: int, generic: bool) -> tuple[int, int] | None:
+def place_of(cluster: Cluster, split: Lanes, address: int, generic: bool) -> tuple[int, int] | None:
     """(rank, offset) of a shared address; None, with a finding, if this cluster has no such place."""
     place = _place(address, generic, split.cta, cluster.ctas, cluster.launch.shared_end)
     if isinstance(place, str):
@@ -49,7 +50,9 @@ def _place(address: int, generic: bool, cta: int, ctas: int, shared_end: int) ->
     return "out-of-bounds" if outside else shared_place(inside)
 
 
-def find_barrier(cluster, split, place: tuple[int, int] | None, action: str) -> MBarrier | None:
+def find_barrier(
+    cluster: Cluster, split: Split, place: tuple[int, int] | None, action: str
+) -> MBarrier | None:
     if place is None:
         return None
     barrier = cluster.mbarriers.get(place)
@@ -68,7 +71,7 @@ def find_barrier(cluster, split, place: tuple[int, int] | None, action: str) -> 
     return barrier
 
 
-def apply_count_change(cluster, split, place: tuple[int, int], change, *numbers) -> None:
+def apply_count_change(cluster: Cluster, split: Split, place: tuple[int, int], change, *numbers) -> None:
     """Applies `change(*numbers)` to a barrier; a count that leaves its range is a finding. Completes the
     phase if due.
     """
@@ -82,7 +85,7 @@ def apply_count_change(cluster, split, place: tuple[int, int], change, *numbers)
     complete_if_ready(cluster, place)
 
 
-def bytes_arrive(cluster, split, place, size: int, token) -> None:
+def bytes_arrive(cluster: Cluster, split: Split, place, size: int, token) -> None:
     """Bytes of a copy have arrived: complete-tx on its mbarrier (PTX ISA 9.7.13.15)."""
     barrier = find_barrier(cluster, split, place, "complete_tx")
     if barrier is not None:
@@ -90,7 +93,7 @@ def bytes_arrive(cluster, split, place, size: int, token) -> None:
         apply_count_change(cluster, split, place, barrier.complete_tx, size)
 
 
-def complete_if_ready(cluster, place: tuple[int, int]) -> None:
+def complete_if_ready(cluster: Cluster, place: tuple[int, int]) -> None:
     """Completes the current phase of a barrier if nothing is missing, and wakes who waits for it."""
     barrier = cluster.mbarriers[place]
     cluster.effects += 1
@@ -102,7 +105,7 @@ def complete_if_ready(cluster, place: tuple[int, int]) -> None:
         cluster.wake(("mbarrier", place))
 
 
-def publish(cluster, place: tuple[int, int]) -> None:
+def publish(cluster: Cluster, place: tuple[int, int]) -> None:
     """Tells the main loop of a barrier made or gone, if it has room for it (`wait_passed`)."""
     barrier, rows, table = cluster.mbarriers.get(place), cluster.phase_rows, cluster.phases
     row = rows.setdefault(place, len(rows))
@@ -116,7 +119,7 @@ def _is_generic(instr) -> bool:
     return not _SPACES & set(instr.mods)
 
 
-def _places(cluster, split, arg, generic: bool) -> list[tuple[int, tuple[int, int]]]:
+def _places(cluster: Cluster, split: Split, arg, generic: bool) -> list[tuple[int, tuple[int, int]]]:
     """(lane, place) of every active lane."""
     addresses = [cluster.address(split, arg)] if split.alone else cluster.addresses(split, arg).tolist()
     places = [place_of(cluster, split, address, generic) for address in addresses]
@@ -124,7 +127,7 @@ def _places(cluster, split, arg, generic: bool) -> list[tuple[int, tuple[int, in
     return [(lane, place) for lane, place in pairs if place is not None]
 
 
-def _by_place(cluster, split, arg, generic: bool) -> dict[tuple[int, int], list[int]]:
+def _by_place(cluster: Cluster, split: Split, arg, generic: bool) -> dict[tuple[int, int], list[int]]:
     """place -> active lanes that name it."""
     if split.alone or _equal(cluster.values(split, arg.slot)):
         place = place_of(cluster, split, cluster.address(split, arg), generic)
@@ -139,22 +142,29 @@ def _by_place(cluster, split, arg, generic: bool) -> dict[tuple[int, int], list[
 def init(instr):
     generic = _is_generic(instr)
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         counts = cluster.read(split, args[1])
+        made: dict[tuple[int, int], int] = {}
         for lane, place in _places(cluster, split, args[0], generic):
-            _init_one(cluster, split, lane, place, int(counts[lane]) & 0xFFFF_FFFF)
+            count = int(counts[lane]) & 0xFFFF_FFFF
+            same = made.get(place) == count  # by another lane of one instruction: it changes nothing
+            _init_one(cluster, split, lane, place, count, same)
+            made[place] = count
 
     return run
 
 
-def _init_one(cluster, split, lane: int, place: tuple[int, int], count: int) -> None:
+def _init_one(cluster: Cluster, split: Split, lane: int, place: tuple[int, int], count: int, same: bool):
     name = cluster.reporter.shared_name(place[1])
     if place[1] % 8:
         cluster.reporter.add("misaligned", "error", f"mbarrier at {name} is not 8-byte aligned", split=split)
     if place in cluster.mbarriers:
-        message = f"{name} is initialised twice without mbarrier.inval between"
-        hint = "one thread initialises each barrier once"
-        cluster.reporter.add("mbarrier", "error", message, hint, split, key=("twice", place[1]), barrier=name)
+        how = "by several lanes at once" if same else "twice without mbarrier.inval between"
+        severity, hint = "review" if same else "error", "one thread initialises each barrier once"
+        key, wrong = ("twice", same, place[1]), "" if same else name
+        cluster.reporter.add(
+            "mbarrier", severity, f"{name} is initialised {how}", hint, split, key=key, barrier=wrong
+        )
     try:
         barrier = MBarrier.with_count(count)
     except MBarrierError as error:
@@ -172,7 +182,7 @@ def _init_one(cluster, split, lane: int, place: tuple[int, int], count: int) -> 
 def inval(instr):
     generic = _is_generic(instr)
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         for _, place in _places(cluster, split, args[0], generic):
             if find_barrier(cluster, split, place, "mbarrier.inval"):
                 del cluster.mbarriers[place]
@@ -200,11 +210,11 @@ def arrive(instr):
     keeps, relaxed, narrow = "noComplete" in mods, "relaxed" in mods, "cta" in mods
     returns = len(instr.operands) > 1 and not hasattr(instr.operands[0], "base")
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         target, rest = (args[0], args[1:]) if returns else (-1, args)
         returned = isinstance(target, int) and target >= 0
         numbers = _numbers(cluster, split, rest[1]) if len(rest) > 1 else [1] * 32
-        states = np.zeros(32, np.uint64) if returned else None
+        states = np.zeros(32, np.uint64)
         for place, lanes in _by_place(cluster, split, rest[0], generic).items():
             barrier = find_barrier(cluster, split, place, "arrive")
             if barrier is None:
@@ -234,18 +244,18 @@ def arrive(instr):
     return run
 
 
-def _numbers(cluster, split, slot: int) -> list[int]:
+def _numbers(cluster: Cluster, split: Split, slot: int) -> list[int]:
     """What a slot holds, for each of 32 lanes; where one is active it is that lane's for all."""
     return [cluster.scalar(split, slot)] * 32 if split.alone else cluster.read(split, slot).tolist()
 
 
-def _arrival(split, lanes: list[int], place, number: int, releases: bool, announces: bool) -> Arrival:
+def _arrival(split: Split, lanes: list[int], place, number: int, releases: bool, announces: bool) -> Arrival:
     """number: of arrivals that these lanes make, or of bytes that one announces."""
     mask = split.mask if len(lanes) == split.mask.bit_count() else sum(1 << lane for lane in lanes)
     return Arrival(mask, place, 1, releases, number) if announces else Arrival(mask, place, number, releases)
 
 
-def _completed(cluster, split, place: tuple[int, int]) -> None:
+def _completed(cluster: Cluster, split: Split, place: tuple[int, int]) -> None:
     name = cluster.reporter.shared_name(place[1])
     cluster.reporter.add(
         "mbarrier", "error", f"arrive.noComplete completed the phase of {name}; it must not",
@@ -263,7 +273,7 @@ def _completed(cluster, split, place: tuple[int, int]) -> None:
 def expect_tx(instr):
     generic, announce = _is_generic(instr), "expect_tx" in instr.mods
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         sizes = cluster.read(split, args[1])
         for lane, place in _places(cluster, split, args[0], generic):
             barrier = find_barrier(cluster, split, place, "expect_tx")
@@ -276,7 +286,7 @@ def expect_tx(instr):
 
 @unit("mbarrier.pending_count .b64 count, state", writes=(0,), section="9.7.13.15.17")
 def pending_count(instr):
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         cluster.write(split, args[0], cluster.read(split, args[1])[split.lanes] & np.uint64(0xFFFF_FFFF))
 
     return run
@@ -327,7 +337,7 @@ def wait(instr):
     generic, blocking, parity = _is_generic(instr), "try_wait" in mods, "parity" in mods
     acquires = "relaxed" not in mods
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         passed, first_open = 0, None
         for lanes, place, token in _groups(cluster, split, args[1], generic, args[2]):
             if place[0] != split.cta:
@@ -359,7 +369,9 @@ def _equal(values: list[int]) -> bool:
     return values.count(values[0]) == len(values)
 
 
-def _groups(cluster, split, arg, generic: bool, slot: int) -> list[tuple[int, tuple[int, int], int]]:
+def _groups(
+    cluster: Cluster, split: Split, arg, generic: bool, slot: int
+) -> list[tuple[int, tuple[int, int], int]]:
     """(lanes, place, operand in `slot`) for active lanes that name the same barrier with the same operand."""
     if split.alone:
         place = place_of(cluster, split, cluster.address(split, arg), generic)
@@ -376,13 +388,13 @@ def _groups(cluster, split, arg, generic: bool, slot: int) -> list[tuple[int, tu
     return [(mask, place, value) for mask, place, value in places if place is not None]
 
 
-def _no_parity(cluster, split, value: int) -> None:
+def _no_parity(cluster: Cluster, split: Split, value: int) -> None:
     """phaseParity is 0 or 1 (PTX ISA 9.7.13.15.16); the machine looks at its lowest bit."""
     message = f"waits with parity {value}: only 0 and 1 exist (taken as {value & 1})"
     cluster.reporter.add("mbarrier", "review", message, CAUSES["parity"], split, key=("parity",))
 
 
-def _not_ours(cluster, split) -> None:
+def _not_ours(cluster: Cluster, split: Split) -> None:
     message = "waits on an mbarrier of another CTA; only the own CTA's can be waited on"
     hint = "wait on the local barrier; arrive on the remote one"
     cluster.reporter.add("cluster", "error", message, hint, split)

@@ -14,6 +14,8 @@ import numpy as np
 from ptxsim.isa.layouts import mma_a, mma_b, mma_d
 from ptxsim.isa.number_formats import DECODERS
 from ptxsim.jit.compiled import compiled
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Split
 from ptxsim.units.registry import refuse, unit
 from ptxsim.units.warp import require_aligned, require_set
 
@@ -34,7 +36,7 @@ _LEGAL = {
 
 
 @dataclass(frozen=True)
-class Form:
+class MmaForm:
     """What the modifiers say."""
 
     m: int
@@ -48,7 +50,7 @@ class Form:
     bitwise: str  # "xor" or "and" of b1, else ""
 
 
-def decode_form(instr) -> Form:
+def decode_form(instr) -> MmaForm:
     """The form of an `mma.sync`; PtxError for one that does not exist or is not modelled."""
     types = [m for m in instr.mods if m in BITS or m in ("f32", "s32")]
     shape = next((m for m in instr.mods if m[:1] == "m" and m[1:2].isdigit()), "")
@@ -61,7 +63,7 @@ def decode_form(instr) -> Form:
                 raise refuse(instr, f"mma.{shape}.{'.'.join(types)}: {what} not modelled (PTX ISA 9.7.14.5)")
     m, n, k = (int(x) for x in shape[1:].replace("n", " ").replace("k", " ").split())
     bitwise = next((x for x in ("xor", "and") if x in instr.mods), "")
-    return Form(m, n, k, a, b, c, d, "satfinite" in instr.mods, bitwise)
+    return MmaForm(m, n, k, a, b, c, d, "satfinite" in instr.mods, bitwise)
 
 
 @lru_cache(maxsize=16)
@@ -203,7 +205,7 @@ class Layout:
 class _Plan:
     """Slots and tables of one instruction of a program, found once."""
 
-    def __init__(self, form: Form, layout: Layout, args, unset):
+    def __init__(self, form: MmaForm, layout: Layout, args, unset):
         d, a, b, c = (np.array(x if isinstance(x, tuple) else (x,), np.int64) for x in args[:4])
         oa, ob = layout.a, layout.b
         self.d, self.c = d, c
@@ -248,11 +250,11 @@ def mma(instr):
     return multiplier(form, Layout(*operands, *mma_d(form.m, form.n)))
 
 
-def multiplier(form: Form, layout: Layout):
+def multiplier(form: MmaForm, layout: Layout):
     """The handler of a product of one warp whose operands are D, A, B, C."""
     plans: list[_Plan] = []  # made at the first execution, when the operands have slots
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
         if not plans:
             plans.append(_Plan(form, layout, args, cluster.launch.program.slots.unset))
@@ -278,7 +280,7 @@ def multiplier(form: Form, layout: Layout):
     return run
 
 
-def _check_counts(instr, form: Form) -> None:
+def _check_counts(instr, form: MmaForm) -> None:
     """Registers per operand (PTX ISA 9.7.14.5.1 - 9.7.14.5.13)."""
     needs = []
     for elements, kind in (
@@ -299,7 +301,7 @@ def require_counts(instr, needs: list[int]) -> None:
         raise refuse(instr, f"operands D, A, B, C take {needs} registers, not {sizes}")
 
 
-def _bit_product(R, w: int, form: Form, layout: Layout, args) -> np.ndarray:
+def _bit_product(R, w: int, form: MmaForm, layout: Layout, args) -> np.ndarray:
     """int64 (m, n): set bits of row AND / XOR column."""
     matrices = []
     for slots, operand, size in ((args[1], layout.a, form.m), (args[2], layout.b, form.n)):

@@ -7,6 +7,8 @@ import struct
 
 from ptxsim.isa.address_map import SPACE_GENERIC, SPACE_LOCAL
 from ptxsim.jit.translate import resolve
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Split
 
 MOST_LINES, MOST_BYTES = 10_000, 4096  # kept of a launch; of one string. A chip keeps 1 MiB in all
 NEWLINE = "\n"
@@ -19,7 +21,7 @@ class Line(str):
     raw: str
 
 
-def render(cluster, split, lane: int, format_slot: int, values_slot: int) -> Line:
+def render(cluster: Cluster, split: Split, lane: int, format_slot: int, values_slot: int) -> Line:
     """One printed line: `[CTA (x, y, z) warp w lane l] text`. The slots hold addresses of the call's
     parameters.
     """
@@ -33,12 +35,12 @@ def render(cluster, split, lane: int, format_slot: int, values_slot: int) -> Lin
     return line
 
 
-def _word(cluster, thread: int, offset: int) -> int:
+def _word(cluster: Cluster, thread: int, offset: int) -> int:
     """8 bytes of a thread's local memory."""
     return struct.unpack("<Q", cluster.local[thread, offset : offset + 8].tobytes())[0]
 
 
-def _bytes(cluster, thread: int, address: int, size: int) -> bytes:
+def _bytes(cluster: Cluster, thread: int, address: int, size: int) -> bytes:
     space, inside = resolve(SPACE_GENERIC, address)
     if space == SPACE_LOCAL:
         return cluster.local[thread, inside : inside + size].tobytes()
@@ -46,7 +48,7 @@ def _bytes(cluster, thread: int, address: int, size: int) -> bytes:
     return view.tobytes() if view is not None else b"\0" * size
 
 
-def _string(cluster, address: int) -> str:
+def _string(cluster: Cluster, address: int) -> str:
     index = cluster.launch.memory.find(address)
     if index is None:
         return "<bad string>"
@@ -55,7 +57,7 @@ def _string(cluster, address: int) -> str:
     return raw.split(b"\0", 1)[0].decode("utf-8", "replace")
 
 
-def _format(cluster, thread: int, pattern: str, values: int) -> str:
+def _format(cluster: Cluster, thread: int, pattern: str, values: int) -> str:
     """CUDA's packing: each argument at its natural alignment, at least 4 bytes; floats as doubles."""
     offset = 0
 

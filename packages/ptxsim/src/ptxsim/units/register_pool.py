@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from ptxsim.machine.split import Wait
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Split, Wait
 from ptxsim.units.registry import unit
 from ptxsim.units.warp import require_aligned
 
@@ -43,7 +44,7 @@ def at_launch(launch) -> tuple[int | None, bool]:
     return min(MOST, SM_REGISTERS // (math.prod(threads) * max(1, ctas)) // 8 * 8), False
 
 
-def pool_of(cluster, cta: int) -> Pool:
+def pool_of(cluster: Cluster, cta: int) -> Pool:
     key = ("registers", cta)
     if key not in cluster.unit_state:
         cluster.unit_state[key] = Pool(*at_launch(cluster.launch))
@@ -59,7 +60,7 @@ def pool_of(cluster, cta: int) -> Pool:
 def setmaxnreg(instr):
     way = instr.mods[0]
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
         count, pool = cluster.scalar(split, args[0]), pool_of(cluster, split.cta)
         if not _allowed(cluster, split, way, count, pool):
@@ -78,7 +79,7 @@ def setmaxnreg(instr):
     return run
 
 
-def _allowed(cluster, split, way: str, count: int, pool: Pool) -> bool:
+def _allowed(cluster: Cluster, split: Split, way: str, count: int, pool: Pool) -> bool:
     if count % 8 or not 24 <= count <= 256:
         message = f"setmaxnreg.{way} {count}: the count is a multiple of 8 in 24..256"
         cluster.reporter.add("illegal", "error", message, "", split)

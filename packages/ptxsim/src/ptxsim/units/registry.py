@@ -11,7 +11,7 @@ but sleep until woken).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ptxsim.frontend.parser import Instr, PtxError
 from ptxsim.isa.syntax import Syntax, conform, syntax
@@ -49,9 +49,14 @@ class UnitSpec:
 
     def accept(self, instr: Instr) -> Instr:
         """The instruction with its modifiers in order; PtxError if no form has them."""
+        named = self.name.split(".")[1:]
+        if instr.op in _ANY_ORDER and instr.mods[: len(named)] != tuple(named):
+            rest = (mod for mod in instr.mods if mod not in named)
+            instr = replace(instr, mods=(*named, *rest))
         return conform(instr, self.forms, self.section)
 
 
+_ANY_ORDER = {"vote", "shfl", "match", "redux"}  # ptxas takes their .sync anywhere, and CUB writes it last
 UNITS: dict[str, UnitSpec] = {}
 FAST_FORMS: list[tuple[FastForm, str]] = []  # and the module that holds the compiled functions
 
@@ -102,6 +107,8 @@ def find_unit(instr: Instr) -> UnitSpec | None:
         spec = UNITS.get(".".join(parts[:length]))
         if spec is not None:
             return spec
+    if instr.op in _ANY_ORDER:
+        return next((s for s in UNITS.values() if set(s.name.split(".")) <= set(parts)), None)
     return None
 
 

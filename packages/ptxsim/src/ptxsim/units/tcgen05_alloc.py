@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ptxsim.machine.split import Wait
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Split, Wait
 from ptxsim.machine.tensor_memory import COLUMNS, split_address
 from ptxsim.units.mbarrier import place_of
 from ptxsim.units.registry import unit
@@ -41,7 +42,7 @@ class Request:
 def alloc(instr):
     group, generic = group_of(instr), "shared::cta" not in instr.mods
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
         columns = cluster.scalar(split, args[1]) & 0xFFFF_FFFF
         if not _allowed(cluster, split, columns):
@@ -60,7 +61,7 @@ def alloc(instr):
     return run
 
 
-def _allowed(cluster, split, columns: int) -> bool:
+def _allowed(cluster: Cluster, split: Split, columns: int) -> bool:
     if columns < 32 or columns > COLUMNS or columns & (columns - 1):
         message = f"tcgen05.alloc of {columns} columns: must be a power of two in 32..512"
         cluster.reporter.add("tmem-alloc", "error", message, "", split)
@@ -72,7 +73,7 @@ def _allowed(cluster, split, columns: int) -> bool:
     return True
 
 
-def _alone(cluster, split, columns: int) -> int | str:
+def _alone(cluster: Cluster, split: Split, columns: int) -> int | str:
     """First column for one CTA, or the outcome of going to sleep until columns are free."""
     start = cluster.tmem[split.cta].allocate(columns)
     if start is None:
@@ -80,7 +81,7 @@ def _alone(cluster, split, columns: int) -> int | str:
     return start
 
 
-def _for_pair(cluster, split, columns: int) -> int | str:
+def _for_pair(cluster: Cluster, split: Split, columns: int) -> int | str:
     """The same for both CTAs of a pair; also sleeps until the peer's warp has come."""
     pair = split.cta // 2
     requests = cluster.unit_state.setdefault(("tmem-pair", pair), [])
@@ -100,7 +101,7 @@ def _for_pair(cluster, split, columns: int) -> int | str:
     return mine.start
 
 
-def _serve(cluster, split, mine: Request, peer: Request) -> bool:
+def _serve(cluster: Cluster, split: Split, mine: Request, peer: Request) -> bool:
     """Allocates the same columns in both CTAs; False while there are none."""
     if peer.columns != mine.columns:
         message = (
@@ -119,13 +120,13 @@ def _serve(cluster, split, mine: Request, peer: Request) -> bool:
     return True
 
 
-def unwritten(cluster, where, what: str) -> None:
+def unwritten(cluster: Cluster, where, what: str) -> None:
     """An access to tensor memory whose address is as shared memory was at the start."""
     message = f"{what} {_NO_ADDRESS}: tcgen05.alloc has not put it there, or not yet"
     cluster.reporter.add("tmem-alloc", "error", message, _READ_EARLY, where, key="unwritten")
 
 
-def freed_by(cluster, cta: int, column: int) -> str:
+def freed_by(cluster: Cluster, cta: int, column: int) -> str:
     """Who has freed a column, as a clause; "" if nobody has."""
     freed = cluster.unit_state.get(("tmem-freed", cta), {})
     for (start, columns), warps in freed.items():
@@ -139,7 +140,7 @@ def freed_by(cluster, cta: int, column: int) -> str:
 def dealloc(instr):
     group = group_of(instr)
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
         address = cluster.scalar(split, args[0]) & 0xFFFF_FFFF
         _, start = split_address(address)
@@ -167,7 +168,7 @@ def dealloc(instr):
     return run
 
 
-def _loads_under_way(cluster, cta: int) -> None:
+def _loads_under_way(cluster: Cluster, cta: int) -> None:
     """Loads that no tcgen05.wait::ld has ended read their columns as late as this: a check sees it."""
     first = cta * cluster.warps_per_cta
     for warp in range(first, first + cluster.warps_per_cta):
@@ -175,7 +176,7 @@ def _loads_under_way(cluster, cta: int) -> None:
             finish()
 
 
-def _freed_by_another(cluster, split, warps: list[int], start: int, columns: int) -> bool:
+def _freed_by_another(cluster: Cluster, split: Split, warps: list[int], start: int, columns: int) -> bool:
     """Reports a dealloc of columns that other warps gave back and nobody has allocated since.
 
     PTX wants one dealloc (9.7.16.7.1); a B200 ran kernels whose warps all execute it.
@@ -196,7 +197,7 @@ def _freed_by_another(cluster, split, warps: list[int], start: int, columns: int
 
 @unit("tcgen05.relinquish_alloc_permit .group.sync.aligned", section="9.7.16.7.1")
 def relinquish(instr):
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
         cluster.tmem[split.cta].permit = False
 

@@ -8,6 +8,7 @@ columns. Source formats of 4 and 6 bits are padded to 16 bytes each 16 elements 
 from __future__ import annotations
 
 import functools
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,8 @@ from ptxsim.isa.address_map import SHARED_START
 from ptxsim.isa.layouts import decode_matrix_descriptor, operand_addresses
 from ptxsim.isa.number_formats import unpack_bits
 from ptxsim.machine.async_queue import Work
-from ptxsim.machine.split import Location
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Location, Split
 from ptxsim.machine.tensor_memory import COLUMNS, LANES, split_address
 from ptxsim.units.bulk_groups import each_lane
 from ptxsim.units.registry import unit
@@ -37,9 +39,7 @@ SHAPES = {
 _BITS = {"b4x16_p64": (4, 2), "b6x16_p32": (6, 0)}  # source format -> bits of an element, shift in its byte
 
 
-class Copy(NamedTuple):
-    """One issued instruction."""
-
+class _TmemCopy(NamedTuple):
     form: tuple[str, str]
     packed: str  # source format, "" for none
     group: int
@@ -49,8 +49,13 @@ class Copy(NamedTuple):
     where: Location
     footprint: Footprint
 
-    name = text = "tcgen05.cp"  # type: ignore[misc]
-    accumulates = partial = False  # type: ignore[misc]
+
+class TmemCopy(_TmemCopy):
+    """One issued instruction."""
+
+    __slots__ = ()
+    name = text = "tcgen05.cp"
+    accumulates = partial = False
 
     @property
     def columns(self) -> int:
@@ -71,7 +76,7 @@ def copy(instr):
     packed = next((m for m in instr.mods if m in _BITS), "")
     group = group_of(instr)
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         address, descriptor = cluster.address(split, args[0]), cluster.scalar(split, args[1])
         lane, column = split_address(address & 0xFFFF_FFFF)
         footprint = _footprint(form, descriptor, lane, column, pair(group, split.cta, cluster.ctas))
@@ -79,10 +84,10 @@ def copy(instr):
             message = f"tcgen05.cp issued by {len(split.lanes)} lanes: the tile is copied as many times"
             cluster.reporter.add("illegal", "error", message, "one elected thread issues it", split)
         for where in each_lane(split):
-            op = Copy(form, packed, group, descriptor, lane, column, where, footprint)
+            op = TmemCopy(form, packed, group, descriptor, lane, column, where, footprint)
             cluster.bus.tensor_issue(cluster, where, op)
             cluster.engine.submit(
-                Work(("tensor", where.thread), lambda op=op: _execute(cluster, op), "tcgen05.cp")
+                Work(("tensor", where.thread), partial(_execute, cluster, op), "tcgen05.cp")
             )
 
     return run
@@ -117,7 +122,7 @@ def _footprint(form: tuple[str, str], descriptor: int, lane: int, column: int, r
     return Footprint(ranks, reads, cells_written=tuple(cells))
 
 
-def _execute(cluster, op: Copy) -> None:
+def _execute(cluster: Cluster, op: TmemCopy) -> None:
     lanes = target_lanes(op.form, op.lane)
     try:
         chunks = source_chunks(op.descriptor, op.form)
@@ -146,7 +151,9 @@ def _containers(rows: np.ndarray, bits: int, shift: int) -> np.ndarray:
     return (unpack_bits(groups[..., : 2 * bits], bits) << shift).reshape(len(rows), -1)
 
 
-def _problem(cluster, op: Copy, lanes: np.ndarray, chunks: np.ndarray) -> tuple[str, str, str] | None:
+def _problem(
+    cluster: Cluster, op: TmemCopy, lanes: np.ndarray, chunks: np.ndarray
+) -> tuple[str, str, str] | None:
     """(kind, message, hint) of what keeps a copy from being made."""
     first, last = int(chunks.min()) * 16, int(chunks.max()) * 16 + 15
     if first < SHARED_START or last >= cluster.launch.shared_end:

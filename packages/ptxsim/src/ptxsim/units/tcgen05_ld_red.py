@@ -7,8 +7,10 @@ from __future__ import annotations
 import numpy as np
 
 from ptxsim.isa.number_formats import canonical_nans
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Split
 from ptxsim.units.registry import unit
-from ptxsim.units.tcgen05_ld_st import COUNTS, cells, defer, shape_of, target, vector
+from ptxsim.units.tcgen05_ld_st import COUNTS, cells, load_later, shape_of, vector
 from ptxsim.units.warp import require_aligned
 
 _TYPES = {"f32": np.float32, "u32": np.uint32, "s32": np.int32}
@@ -30,24 +32,17 @@ _BOX = "tcgen05.ld.red .sync.aligned"
     prepare=lambda args: (*vector(args[0]), *args[1:]),
 )
 def load_reduced(instr):
-    shape, count = shape_of(instr)
+    form = cells, *shape_of(instr)
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
-        targets, slots, value, address, *rest = args
-        form = cells, shape, count, cluster.scalar(split, rest[0]) if rest else 0
-        place = target(cluster, split, cluster.address(split, address), form, "tcgen05.ld")
-        if place is None:
-            return
-        memory, where = cluster.tmem[split.cta].cells, split.at()
+        targets, slots, value, *operands = args
 
-        def finish():
-            cluster.bus.tmem_access(cluster, where, place, False)
-            values = memory[place.index]
+        def fill(values: np.ndarray) -> None:
             cluster.registers[split.warp, slots] = values
             cluster.registers[split.warp, value] = reduced(values, instr.mods)
 
-        defer(cluster, split, place, (*targets, value), finish)
+        load_later(cluster, split, form, operands, (*targets, value), fill)
 
     return run
 

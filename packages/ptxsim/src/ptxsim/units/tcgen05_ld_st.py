@@ -15,6 +15,8 @@ from ptxsim.isa.address_map import WINDOW_MASK
 from ptxsim.isa.layouts import load_layout
 from ptxsim.jit.translate import is_shared, shared_place
 from ptxsim.machine.async_queue import Work
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Split
 from ptxsim.machine.tensor_memory import COLUMNS, split_address
 from ptxsim.units import tcgen05_mma  # noqa: F401  (registers tcgen05.mma)
 from ptxsim.units.mbarrier import apply_count_change, find_barrier, place_of
@@ -80,7 +82,7 @@ def _reach(
     return TmemCells.of(rank, lanes + lane % 32 + (quarter if own else lane // 32 * 32), columns + column)
 
 
-def _other_quarter(cluster, split, low: int, high: int, quarter: int, what: str) -> None:
+def _other_quarter(cluster: Cluster, split: Split, low: int, high: int, quarter: int, what: str) -> None:
     cluster.reporter.add(
         "tmem-alloc",
         "review",
@@ -92,7 +94,7 @@ def _other_quarter(cluster, split, low: int, high: int, quarter: int, what: str)
     )
 
 
-def target(cluster, split, address: int, form: tuple, what: str) -> TmemCells | None:
+def target(cluster: Cluster, split: Split, address: int, form: tuple, what: str) -> TmemCells | None:
     """The cells of an access; None, with a finding, if the warp may not touch them."""
     quarter = 32 * (split.warp % cluster.warps_per_cta % 4)
     reach = _reach(*form, split.cta, address & 0xFFFF_FFFF, quarter)
@@ -117,13 +119,12 @@ def target(cluster, split, address: int, form: tuple, what: str) -> TmemCells | 
         return None
     first, last = reach.column_ends
     if not cluster.tmem[split.cta].allocated(first, last - first + 1):
-        have, hint = cluster.tmem[split.cta].shortage(first, last - first + 1)
+        have, remedy = cluster.tmem[split.cta].shortage(first, last - first + 1)
         message = f"{what} of TMEM columns {first}..{last}, "
         gone = "" if have else freed_by(cluster, split.cta, first)
         message += f"but {have}" if have else gone or "which are not (all) allocated"
-        hint = (
-            CAUSES["freed-early"] if gone else hint or "TMEM must stay allocated until everybody has read it"
-        )
+        remedy = remedy or "TMEM must stay allocated until everybody has read it"
+        hint = CAUSES["freed-early"] if gone else remedy
         cluster.reporter.add("tmem-alloc", "error", message, hint, split, key="columns")
         if last >= COLUMNS:
             return None
@@ -141,29 +142,37 @@ def target(cluster, split, address: int, form: tuple, what: str) -> TmemCells | 
 def load(instr):
     shape, count = shape_of(instr)
     packed = "pack::16b" in instr.mods
-    cells_of = _packed_cells if packed else cells
+    form = _packed_cells if packed else cells, shape, count
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
-        targets, slots, address, *rest = args
-        form = cells_of, shape, count, cluster.scalar(split, rest[0]) if rest else 0
-        place = target(cluster, split, cluster.address(split, address), form, "tcgen05.ld")
-        if place is None:
-            return
-        memory, where = cluster.tmem[split.cta].cells, split.at()
+        targets, slots, *operands = args
 
-        def finish():
-            cluster.bus.tmem_access(cluster, where, place, False)
-            values = memory[place.index]
-            if packed:
-                values = (values[0] & 0xFFFF) | (values[1] << 16)
+        def fill(values: np.ndarray) -> None:
+            values = (values[0] & 0xFFFF) | (values[1] << 16) if packed else values
             cluster.registers[split.warp, slots] = values
-            for source, copy in () if cluster.engine.eager else cluster.program.copies.get(where.row, ()):
-                cluster.registers[split.warp, copy] = cluster.registers[split.warp, source]
 
-        defer(cluster, split, place, targets, finish)
+        load_later(cluster, split, form, operands, targets, fill)
 
     return run
+
+
+def load_later(cluster: Cluster, split: Split, form: tuple, operands: list, targets: tuple, fill) -> None:
+    """A load of what [address]{, column} names: fill(values) puts it into its target registers in the end."""
+    address, *rest = operands
+    given = *form, cluster.scalar(split, rest[0]) if rest else 0
+    place = target(cluster, split, cluster.address(split, address), given, "tcgen05.ld")
+    if place is None:
+        return
+    memory, where = cluster.tmem[split.cta].cells, split.at()
+
+    def finish() -> None:
+        cluster.bus.tmem_access(cluster, where, place, False)
+        fill(memory[place.index])
+        for source, copy in () if cluster.engine.eager else cluster.program.copies.get(where.row, ()):
+            cluster.registers[where.warp, copy] = cluster.registers[where.warp, source]
+
+    defer(cluster, split, place, targets, finish)
 
 
 def vector(operand) -> tuple[tuple[int, ...], np.ndarray]:
@@ -183,7 +192,7 @@ def store(instr):
     packed = "unpack::16b" in instr.mods
     cells_of = _packed_cells if packed else cells
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
         slots, address, *rest = args
         form = cells_of, shape, count, cluster.scalar(split, rest[0]) if rest else 0
@@ -204,7 +213,7 @@ def store(instr):
     return run
 
 
-def defer(cluster, split, cells: TmemCells, targets: tuple, finish) -> None:
+def defer(cluster: Cluster, split: Split, cells: TmemCells, targets: tuple, finish) -> None:
     """A ld, with its target registers, or a st completes at its wait: now, or as late as that wait or the
     first use of a register.
     """
@@ -222,7 +231,7 @@ def defer(cluster, split, cells: TmemCells, targets: tuple, finish) -> None:
 def wait(instr):
     kind = instr.mods[0].split("::")[1]
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
         for finish in cluster.unit_state.pop(("tmem", kind, split.warp), []):
             finish()
@@ -243,7 +252,7 @@ def wait(instr):
 def commit(instr):
     mods = set(instr.mods)
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         address = cluster.address(split, args[0])
         generic = "shared::cluster" not in mods and not _is_window_address(cluster, split, address)
         place = place_of(cluster, split, address, generic)
@@ -264,7 +273,7 @@ def commit(instr):
     return run
 
 
-def _is_window_address(cluster, split, address: int) -> bool:
+def _is_window_address(cluster: Cluster, split: Split, address: int) -> bool:
     """Whether a generic address is none, but names a barrier in the shared window: a review.
 
     The ISA leaves that undefined; the chip looks at the low half of the address alone.
@@ -279,7 +288,7 @@ def _is_window_address(cluster, split, address: int) -> bool:
     return True
 
 
-def _commit_ranks(cluster, split, place, mask: int) -> list[int]:
+def _commit_ranks(cluster: Cluster, split: Split, place, mask: int) -> list[int]:
     """CTAs of the cluster that a commit signals, after looking at who issues it and at its mask."""
     if not split.alone:
         name = cluster.reporter.shared_name(place[1])
@@ -295,7 +304,7 @@ def _commit_ranks(cluster, split, place, mask: int) -> list[int]:
     return [r for r in range(cluster.ctas) if (mask >> r) & 1]
 
 
-def _signal(cluster, split, place, token) -> None:
+def _signal(cluster: Cluster, split: Split, place, token) -> None:
     barrier = find_barrier(cluster, split, place, "tcgen05.commit")
     if barrier is not None:
         cluster.bus.async_arrive(cluster, place, token)
@@ -311,7 +320,7 @@ def _signal(cluster, split, place, token) -> None:
 def thread_sync_fence(instr):
     after = "after" in instr.mods[0]
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         cluster.bus.tcgen05_fence(cluster, split, after)
 
     return run

@@ -22,6 +22,8 @@ from ptxsim.isa.layouts.block_scale import vector_size
 from ptxsim.isa.number_formats import DECODERS, IN_TENSOR_MEMORY
 from ptxsim.isa.operands import MemArg, PredArg
 from ptxsim.machine.async_queue import Work
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Split
 from ptxsim.machine.tensor_memory import COLUMNS, LANES, split_address
 from ptxsim.units.bulk_groups import each_lane
 from ptxsim.units.matrix_operands import K_BYTES, operand_chunks, read_operand
@@ -36,14 +38,17 @@ _PLAIN = " ".join(f"kind::{kind}" for kind in _KINDS)
 _USES = ("fill", "use", "lastuse", "discard")
 
 
-class Mma(NamedTuple):
-    """One issued instruction, as the tensor core will see it."""
-
+class _Mma(NamedTuple):
     product: Product
     accumulates: bool
     where: Any  # Location: the thread that issued it
 
-    name, text = "tcgen05.mma", "an MMA"  # type: ignore[misc]  # of the class, not fields
+
+class Mma(_Mma):
+    """One issued instruction, as the tensor core will see it."""
+
+    __slots__ = ()
+    name, text = "tcgen05.mma", "an MMA"
 
     @property
     def group(self) -> int:
@@ -87,11 +92,12 @@ def mma(instr):
         functools.partial(_product_of, (kind, group, ws, factors, sparse, shift))
     )
 
-    def run(cluster, split, operands: Operands):
+    def run(cluster: Cluster, split: Split, operands: Operands):
         values = tuple(cluster.scalars(split, operands.slots))
         product, problem = product_of(operands, split.cta, cluster.ctas, values)
         if product is None:
-            cluster.reporter.add(*problem, "", split)
+            kind_of, severity, message = problem
+            cluster.reporter.add(kind_of, severity, message, split=split)
             return
         if group == 2 or not split.alone:
             _check_issue(cluster, split, group)
@@ -164,7 +170,7 @@ def _operands(d: MemArg, a, b: int, *rest) -> Operands:
     return Operands(slots, d.offset, in_tmem, a.offset if in_tmem else 0, enable, offsets, *counts)
 
 
-def _check_issue(cluster, split, group: int) -> None:
+def _check_issue(cluster: Cluster, split: Split, group: int) -> None:
     if not split.alone:
         message = f"tcgen05.mma issued by {len(split.lanes)} lanes: the product is computed as many times"
         cluster.reporter.add("illegal", "error", message, CAUSES["mma-lanes"], split, key="mma-lanes")
@@ -189,7 +195,7 @@ def _execute_all(batch: list[Work]) -> None:
     execute(cluster, ops[start:])
 
 
-def execute(cluster, ops: list[Mma]) -> None:
+def execute(cluster: Cluster, ops: list[Mma]) -> None:
     """Runs instructions that accumulate into the same D as one product with a longer K."""
     first, alone = ops[0], ops[0].product.alone
     ranks = first.product.ranks
@@ -205,7 +211,7 @@ def execute(cluster, ops: list[Mma]) -> None:
             write_result(cluster, first, rank, i, product)
 
 
-def _special_product(cluster, op: Mma, rank: int, b: np.ndarray) -> np.ndarray | None:
+def _special_product(cluster: Cluster, op: Mma, rank: int, b: np.ndarray) -> np.ndarray | None:
     """Of a sparse A, of factors, or of both; None, with a finding, where what they need is not there."""
     a: np.ndarray | None = _operand(cluster, [op], rank, "a")
     if a is not None and op.product.metadata >= 0:
@@ -215,7 +221,7 @@ def _special_product(cluster, op: Mma, rank: int, b: np.ndarray) -> np.ndarray |
     return scaled_product(cluster, op, rank, a, b) if op.product.scales else _multiplied(op.product, a, b)
 
 
-def _product(cluster, ops: list[Mma], rank: int, b: np.ndarray) -> np.ndarray:
+def _product(cluster: Cluster, ops: list[Mma], rank: int, b: np.ndarray) -> np.ndarray:
     """A times B for the rows of one CTA; parts of N take A from lanes of their own."""
     op = ops[0].product
     if not isinstance(op.a, tuple) or op.copies == 1:
@@ -234,7 +240,7 @@ def _multiplied(op: Product, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return a @ b.T
 
 
-def _operand(cluster, ops: list[Mma], rank: int, which: str, part: int = 0) -> np.ndarray:
+def _operand(cluster: Cluster, ops: list[Mma], rank: int, which: str, part: int = 0) -> np.ndarray:
     """float32 (rows, K) of A or B as CTA `rank` holds it, the K steps of all `ops` side by side."""
     _, rows, mn, fmt, negate = side_of(ops[0].product, which)
     sources: tuple[Any, ...] = tuple([op.product.a if which == "a" else op.product.b for op in ops])
@@ -247,7 +253,7 @@ def _operand(cluster, ops: list[Mma], rank: int, which: str, part: int = 0) -> n
 
 
 def _from_shared(
-    cluster, rank: int, descriptors: tuple, rows: int, mn: bool, fmt: str, op: Mma, k_bytes: int
+    cluster: Cluster, rank: int, descriptors: tuple, rows: int, mn: bool, fmt: str, op: Mma, k_bytes: int
 ) -> np.ndarray:
     width = DECODERS[fmt].bytes
     try:
@@ -264,7 +270,7 @@ def _from_shared(
     return read_operand(cluster, rank, chunks, rows, fmt, mn)
 
 
-def _from_tmem(cluster, rank: int, address: int, rows: int, op: Mma, part: int = 0) -> np.ndarray:
+def _from_tmem(cluster: Cluster, rank: int, address: int, rows: int, op: Mma, part: int = 0) -> np.ndarray:
     own = op.product
     decoder = IN_TENSOR_MEMORY.get(own.shape.a_type) or DECODERS[own.shape.a_type]
     first, column = split_address(address)

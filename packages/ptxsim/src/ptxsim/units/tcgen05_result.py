@@ -9,6 +9,7 @@ import numpy as np
 from ptxsim.isa.layouts import result_layout
 from ptxsim.isa.number_formats import canonical_nans
 from ptxsim.jit.simd_matrix import accumulate
+from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.tensor_memory import COLUMNS, LANES
 from ptxsim.units.tcgen05_alloc import NEVER_WRITTEN, unwritten
 
@@ -29,7 +30,7 @@ def result_blocks(m: int, n: int, group: int, ws: bool = False) -> tuple:
     )
 
 
-def _not_allocated(cluster, op, rank: int, start: int, columns: int) -> None:
+def _not_allocated(cluster: Cluster, op, rank: int, start: int, columns: int) -> None:
     if (op.product.lane << 16 | op.product.column) == NEVER_WRITTEN:
         unwritten(cluster, op.where, "tcgen05.mma")
         return
@@ -40,7 +41,7 @@ def _not_allocated(cluster, op, rank: int, start: int, columns: int) -> None:
     cluster.reporter.add("tmem-alloc", "error", message, hint, op.where, key="mma-d")
 
 
-def write_result(cluster, op, rank: int, index: int, product: np.ndarray) -> None:
+def write_result(cluster: Cluster, op, rank: int, index: int, product: np.ndarray) -> None:
     """Adds to or overwrites D in the tensor memory of one CTA."""
     own, memory = op.product, cluster.tmem[rank]
     blocks = result_blocks(own.shape.m, own.shape.n, own.group, own.ws)

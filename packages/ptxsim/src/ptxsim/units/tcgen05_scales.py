@@ -9,6 +9,7 @@ import numpy as np
 from ptxsim.isa.layouts import result_layout
 from ptxsim.isa.layouts.block_scale import factor_columns, gather_factors
 from ptxsim.isa.number_formats import SCALES
+from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.tensor_memory import COLUMNS, split_address
 
 _PLAIN = 2.0**60  # factors beyond it, or below its inverse, want float64
@@ -23,7 +24,7 @@ def scale_columns(op) -> list[tuple[int, int]]:
     ]
 
 
-def scaled_product(cluster, op, rank: int, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
+def scaled_product(cluster: Cluster, op, rank: int, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
     """(A * scale_A) (B * scale_B) of one CTA as float32; None, with a finding, where factors lie outside.
 
     Each quarter of the lanes uses the factors that it holds; they ought to be the same in all.
@@ -48,7 +49,7 @@ def scaled_product(cluster, op, rank: int, a: np.ndarray, b: np.ndarray) -> np.n
     return product
 
 
-def _factors(cluster, op, rank: int, side: int, rows: int, first: int) -> np.ndarray:
+def _factors(cluster: Cluster, op, rank: int, side: int, rows: int, first: int) -> np.ndarray:
     lane, column = split_address(op.scales[side])
     return gather_factors(cluster.tmem[rank].cells, lane, column, rows, first, op.shape.factors)
 

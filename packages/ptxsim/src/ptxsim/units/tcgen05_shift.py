@@ -9,13 +9,15 @@ im2col::w::128 loads halo pixels behind every 32 (5.5.5.3), and tcgen05.cp.4x256
 from __future__ import annotations
 
 import functools
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from ptxsim.events.records import Footprint, Rectangle
 from ptxsim.machine.async_queue import Work
-from ptxsim.machine.split import Location
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Location, Split
 from ptxsim.machine.tensor_memory import COLUMNS, LANES, split_address
 from ptxsim.units.bulk_groups import each_lane
 from ptxsim.units.registry import unit
@@ -25,17 +27,20 @@ from ptxsim.units.tcgen05_product import pair
 ROWS, WIDTH = 32, 8  # lanes, and columns of 32 bits
 
 
-class Shift(NamedTuple):
-    """One issued instruction."""
-
+class _Shift(NamedTuple):
     group: int
     lane: int
     column: int
     where: Location
     footprint: Footprint
 
-    name = text = "tcgen05.shift"  # type: ignore[misc]
-    accumulates = partial = False  # type: ignore[misc]
+
+class Shift(_Shift):
+    """One issued instruction."""
+
+    __slots__ = ()
+    name = text = "tcgen05.shift"
+    accumulates = partial = False
 
 
 @functools.lru_cache(maxsize=256)
@@ -47,7 +52,7 @@ def _footprint(lane: int, column: int, ranks: tuple[int, ...]) -> Footprint:
 def shift(instr):
     group = group_of(instr)
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         lane, column = split_address(cluster.address(split, args[0]) & 0xFFFF_FFFF)
         footprint = _footprint(lane, column, pair(group, split.cta, cluster.ctas))
         if not split.alone:
@@ -57,13 +62,13 @@ def shift(instr):
             op = Shift(group, lane, column, where, footprint)
             cluster.bus.tensor_issue(cluster, where, op)
             cluster.engine.submit(
-                Work(("tensor", where.thread), lambda op=op: _execute(cluster, op), "tcgen05.shift")
+                Work(("tensor", where.thread), partial(_execute, cluster, op), "tcgen05.shift")
             )
 
     return run
 
 
-def _execute(cluster, op: Shift) -> None:
+def _execute(cluster: Cluster, op: Shift) -> None:
     problem = _problem(cluster, op)
     if problem:
         kind = "tmem-alloc" if "allocated" in problem else "illegal"
@@ -76,7 +81,7 @@ def _execute(cluster, op: Shift) -> None:
         cells[lanes[:-1]] = cells[lanes[1:]]
 
 
-def _problem(cluster, op: Shift) -> str:
+def _problem(cluster: Cluster, op: Shift) -> str:
     """What keeps the rows from moving, "" if nothing does."""
     if op.lane % ROWS or op.lane >= LANES:
         return f"lane {op.lane}; expected 0, 32, 64 or 96"

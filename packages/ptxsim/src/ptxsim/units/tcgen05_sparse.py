@@ -6,6 +6,7 @@ import numpy as np
 
 from ptxsim.isa.layouts.sparsity import ROWS as MODELLED_ROWS
 from ptxsim.isa.layouts.sparsity import expanded, index_columns, indices
+from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.tensor_memory import split_address
 
 __all__ = ["MODELLED_ROWS", "dense", "metadata_columns"]
@@ -18,7 +19,7 @@ def metadata_columns(op) -> list[tuple[int, int]]:
     return [index_columns(op.shape.a_type, split_address(op.metadata)[1], op.shape.selector)]
 
 
-def dense(cluster, op, rank: int, stored: np.ndarray) -> np.ndarray | None:
+def dense(cluster: Cluster, op, rank: int, stored: np.ndarray) -> np.ndarray | None:
     """float32 (rows, K) of A of one CTA; None, with a finding, where its metadata is not there or wrong."""
     lane, _ = split_address(op.product.metadata)
     ((column, columns),) = metadata_columns(op.product)

@@ -11,20 +11,19 @@ import numpy as np
 
 from ptxsim.isa.address_map import SPACES
 from ptxsim.machine.checked_access import checked_view
+from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.im2col_map import Im2colMap
-from ptxsim.machine.tensor_map import TensorMap
+from ptxsim.machine.split import Lanes, Split
+from ptxsim.machine.tensor_map import MAP_BYTES, TensorMap
 from ptxsim.units.registry import unit
 from ptxsim.units.warp import require_aligned
 
-MAP_BYTES = 128
 MARK = 0x70616D74  # tells a map from other bytes
 RECORD = np.dtype(
     [
         ("global_address", "<u8"),
-        ("global_stride", "<u8", 4),
-        ("global_dim", "<u4", 5),
-        ("box_dim", "<u4", 5),
         ("mark", "<u4"),
+        ("box_dim", "<u2", 5),
         ("element_stride", "u1", 5),
         ("rank", "u1"),
         ("elemtype", "u1"),
@@ -32,8 +31,10 @@ RECORD = np.dtype(
         ("swizzle_mode", "u1"),
         ("swizzle_atomicity", "u1"),
         ("fill_mode", "u1"),
+        ("global_dim", "<u4", 5),
+        ("global_stride", "<u8", 4),
     ]
-)
+)  # strides last: a kernel that sets extents and strides may copy 64 bytes only, which is enough for a chip
 _ORDINAL = {"box_dim", "global_dim", "global_stride", "element_stride"}
 _FIELDS = {name for name in RECORD.names or () if name != "mark"}
 _TYPES = (
@@ -51,6 +52,7 @@ _TYPES = (
     "f4",
     "f4",
 )  # fmt: skip  PTX ISA table of .elemtype; the types after these are below a byte
+_PAIRS = 13  # .b4x16: 4-bit elements, two a byte
 _SWIZZLES = (0, 32, 64, 128)
 
 
@@ -60,12 +62,18 @@ def encoded(tmap: TensorMap, address: int) -> bytes:
     rank = tmap.rank
     mark = 0 if isinstance(tmap, Im2colMap) else MARK  # what a copy of one says is not modelled
     record["mark"], record["global_address"], record["rank"] = mark, address + tmap.byte_offset, rank - 1
-    record["global_dim"][:rank] = [d & 0xFFFF_FFFF for d in tmap.dims]
+    record["global_dim"][:rank] = [d & 0xFFFF_FFFF for d in _counted(tmap.dims, tmap.packed)]
     record["global_stride"][: rank - 1] = tmap.strides
-    record["box_dim"][:rank], record["element_stride"][:rank] = tmap.box, tmap.element_strides
-    record["elemtype"] = _type_number(tmap.dtype)
+    record["box_dim"][:rank] = _counted(tmap.box, tmap.packed)
+    record["element_stride"][:rank] = tmap.element_strides
+    record["elemtype"] = _PAIRS if tmap.packed == 2 else _type_number(tmap.dtype)
     record["swizzle_mode"], record["fill_mode"] = _SWIZZLES.index(tmap.swizzle), tmap.fill == "nan"
     return record.tobytes().ljust(MAP_BYTES, b"\0")
+
+
+def _counted(extents: tuple[int, ...], packed: int) -> tuple[int, ...]:
+    """Extents in elements, of which so many are in what the innermost extent counts."""
+    return (extents[0] * packed, *extents[1:])
 
 
 def _type_number(dtype: np.dtype) -> int:
@@ -90,28 +98,27 @@ def decoded(data: np.ndarray, memory) -> TensorMap | None:
     record = np.frombuffer(data.tobytes()[: RECORD.itemsize], RECORD)[0]
     if record["mark"] != MARK:
         return None
-    if (
-        record["elemtype"] >= len(_TYPES)
-        or record["swizzle_mode"] >= len(_SWIZZLES)
-        or record["interleave_layout"]
-    ):
+    if record["elemtype"] > _PAIRS or record["swizzle_mode"] >= len(_SWIZZLES) or record["interleave_layout"]:
         raise ValueError(
-            "TensorMap: sub-byte elements, 96 B swizzles and interleaved layouts are not modelled"
+            "TensorMap: padded 4- and 6-bit elements, 96 B swizzles and interleaved layouts are not modelled"
         )
     rank, address = int(record["rank"]) + 1, int(record["global_address"])
     segment = memory.find(address)
     if segment is None or rank > 5:
         raise ValueError(f"TensorMap: rank {rank}, global address {memory.describe(address)}")
+    packed = 2 if record["elemtype"] == _PAIRS else 1
+    (inner, *dims), (wide, *box) = record["global_dim"][:rank].tolist(), record["box_dim"][:rank].tolist()
     made = TensorMap(
         memory.arrays[segment],
-        box=tuple(record["box_dim"][:rank]),
+        box=(wide // packed, *box),
         swizzle=_SWIZZLES[record["swizzle_mode"]],
-        dims=tuple(record["global_dim"][:rank]),
+        dims=(inner // packed, *dims),
         strides=tuple(record["global_stride"][: rank - 1]),
         element_strides=tuple(int(e) for e in record["element_stride"][:rank]),
         fill="nan" if record["fill_mode"] else "zero",
         byte_offset=address - memory.rows[segment][0],
-        dtype=np.dtype(_TYPES[record["elemtype"]]),
+        dtype=np.dtype("u1" if packed == 2 else _TYPES[record["elemtype"]]),
+        packed=packed,
     )
     made.segment, made.name = segment, memory.names[segment]
     return made
@@ -121,7 +128,7 @@ _PASS = "pass the TensorMap as a grid-constant kernel parameter, or make it with
 _FIX = "give cuTensorMapEncode*, or tensormap.replace, what the message asks for"
 
 
-def find_map(cluster, split, address: int) -> TensorMap | None:
+def find_map(cluster: Cluster, split: Lanes, address: int) -> TensorMap | None:
     """The map at an address, a parameter's or in global memory; None, with a finding, if there is none."""
     launch = cluster.launch
     known = launch.maps.get(address)
@@ -135,6 +142,8 @@ def find_map(cluster, split, address: int) -> TensorMap | None:
     if made is None:
         hint = _FIX if "legal" in why else _PASS
         cluster.reporter.add("descriptor", "error", f"address {address:#x} {why}", hint, split, kills=True)
+    elif launch.memory.logged(address):
+        made.at = address
     return made
 
 
@@ -152,7 +161,7 @@ def replace(instr):
     field = next(m for m in instr.mods if m in _FIELDS)
     space, ordinal = next((m for m in instr.mods if m in SPACES), "generic"), field in _ORDINAL
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         for lane, address in zip(split.lanes, cluster.addresses(split, args[0]).tolist(), strict=True):
             data = checked_view(cluster, split, int(lane), address, MAP_BYTES, space, write=True)
             if data is None:
@@ -176,12 +185,12 @@ def replace(instr):
 def copy_and_fence(instr):
     """The warp copies a map from shared to global memory, and releases it to the tensormap proxy."""
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
         lane = int(split.lanes[0])
-        origin, target = (cluster.address(split, arg) for arg in (args[1], args[0]))
-        origin = checked_view(cluster, split, lane, origin, MAP_BYTES, "shared::cta", write=False)
-        target = checked_view(cluster, split, lane, target, MAP_BYTES, "global", write=True)
+        source, place = (cluster.address(split, arg) for arg in (args[1], args[0]))
+        origin = checked_view(cluster, split, lane, source, MAP_BYTES, "shared::cta", write=False)
+        target = checked_view(cluster, split, lane, place, MAP_BYTES, "global", write=True)
         if origin is not None and target is not None:
             target[:] = origin
 

@@ -9,7 +9,9 @@ from ptxsim.isa.number_formats import canonical_nans
 from ptxsim.jit.simd_matrix import store_chunks
 from ptxsim.jit.translate import shared_place
 from ptxsim.machine.async_queue import Work
+from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.im2col_map import Im2colMap
+from ptxsim.machine.split import Lanes, Split
 from ptxsim.machine.tensor_map import TensorMap
 from ptxsim.units.bulk_groups import each_lane, notify, open_group
 from ptxsim.units.mbarrier import bytes_arrive, place_of
@@ -19,7 +21,7 @@ from ptxsim.units.tma_boxes import Part, box_index, boxes, columns, end_of, span
 from ptxsim.units.tma_im2col import mode_of
 
 
-def read_box(cluster, tmap: TensorMap, start: tuple[int, ...]) -> np.ndarray:
+def read_box(cluster: Cluster, tmap: TensorMap, start: tuple[int, ...]) -> np.ndarray:
     """complex128 (rows, chunks of a row), 16 bytes each, of a box in global memory; outside elements are the
     map's fill value.
     """
@@ -46,7 +48,9 @@ def _nan_bits(dtype) -> int:
     return {2: 0x7FF7, 4: 0x7FF7_7FF7, 8: 0x7FF7_7FF7_7FF7_7FF7}.get(np.dtype(dtype).itemsize, 0x7F)
 
 
-def write_box(cluster, tmap: TensorMap, start: tuple[int, ...], data: np.ndarray, reduce=None) -> None:
+def write_box(
+    cluster: Cluster, tmap: TensorMap, start: tuple[int, ...], data: np.ndarray, reduce=None
+) -> None:
     """Writes uint8 (rows, bytes of a row) to a box of global memory; outside elements are dropped."""
     memory = cluster.launch.memory.arrays[tmap.segment][tmap.byte_offset :]
     size = tmap.dtype.itemsize
@@ -61,7 +65,7 @@ def write_box(cluster, tmap: TensorMap, start: tuple[int, ...], data: np.ndarray
 
 
 def _tensor(
-    cluster, split, arg, rows: bool = False, im2col: bool = False
+    cluster: Cluster, split: Lanes, arg, rows: bool = False, im2col: bool = False
 ) -> tuple[TensorMap | None, tuple[int, ...]]:
     """The tensor map at an address operand `[map, {coordinates}]` and the signed coordinates.
 
@@ -86,13 +90,20 @@ def _tensor(
         message = f"{len(coordinates)} coordinates for a tensor map of rank {tmap.rank}"
         cluster.reporter.add("descriptor", "error", message, "", split)
         return None, ()
-    return tmap, tuple([(c + (1 << 31) & 0xFFFF_FFFF) - (1 << 31) for c in coordinates])
+    start = tuple([(c + (1 << 31) & 0xFFFF_FFFF) - (1 << 31) for c in coordinates])
+    if tmap.packed == 1:
+        return tmap, start
+    try:
+        return tmap, tmap.place(start)
+    except ValueError as error:
+        cluster.reporter.add("misaligned", "error", str(error), "start copies at even coordinates", split)
+        return None, ()
 
 
 _ALIGNMENT = {0: 128, 32: 128, 64: 512, 128: 1024}  # by swizzle
 
 
-def _report_alignment(cluster, split, offset: int, tmap: TensorMap) -> None:
+def _report_alignment(cluster: Cluster, split: Lanes, offset: int, tmap: TensorMap) -> None:
     """Shared addresses of tensor copies are aligned to 128 B, swizzled ones to their pattern (5.5.7)."""
     need = _ALIGNMENT[tmap.swizzle]
     if offset % 128:
@@ -104,7 +115,7 @@ def _report_alignment(cluster, split, offset: int, tmap: TensorMap) -> None:
         cluster.reporter.add("misaligned", "review", message, "", split)
 
 
-def _check_barrier(cluster, split, place, bar, pair: bool) -> None:
+def _check_barrier(cluster: Cluster, split: Lanes, place, bar, pair: bool) -> None:
     """The barrier of a load lies in the CTA that it writes to; .cta_group::2: in its pair (9.7.9.27.1)."""
     if not pair or place[0] // 2 != bar[0] // 2:
         message = f"a TMA load to CTA {place[0]} signals {cluster.reporter.shared_name(bar[1])} of CTA "
@@ -113,7 +124,7 @@ def _check_barrier(cluster, split, place, bar, pair: bool) -> None:
         cluster.reporter.add("cluster", "error", message, hint, split, key=("load-group", place[1]))
 
 
-def _warn_lanes(cluster, split, shared, what: str, severity: str = "error") -> None:
+def _warn_lanes(cluster: Cluster, split: Split, shared, what: str, severity: str = "error") -> None:
     name = cluster.reporter.shared_name(shared_place(cluster.address(split, shared))[1])
     message = f"TMA {what} {name} issued by {len(split.lanes)} lanes: the tile is copied as many times"
     hint = "one elected thread issues a TMA copy"
@@ -152,8 +163,8 @@ def _tensor_load(instr):
     mods, im2col = set(instr.mods), mode_of(instr)
     multicast, pair, rows = "multicast::cluster" in mods, "cta_group::2" in mods, "tile::gather4" in mods
 
-    def run(cluster, split, args):
-        if not split.alone:
+    def run(cluster: Cluster, split: Split, args):
+        if not split.alone and len(set(cluster.addresses(split, args[0]).tolist())) < len(split.lanes):
             _warn_lanes(cluster, split, args[0], "load to")
         for thread in each_lane(split):
             _load_one(cluster, thread, args, multicast, pair, rows, im2col)
@@ -161,7 +172,9 @@ def _tensor_load(instr):
     return run
 
 
-def _load_one(cluster, split, args, multicast: bool, pair: bool, rows: bool, im2col: str) -> None:
+def _load_one(
+    cluster: Cluster, split: Lanes, args, multicast: bool, pair: bool, rows: bool, im2col: str
+) -> None:
     tmap, start = _tensor(cluster, split, args[1], rows, bool(im2col))
     place = place_of(cluster, split, cluster.address(split, args[0]), False)
     bar = place_of(cluster, split, cluster.address(split, args[2]), False)
@@ -188,7 +201,7 @@ def _load_one(cluster, split, args, multicast: bool, pair: bool, rows: bool, im2
         _load_box(cluster, split, part, ranks, barriers)
 
 
-def _load_box(cluster, split, part: Part, ranks: tuple[int, ...], barriers: tuple) -> None:
+def _load_box(cluster: Cluster, split: Lanes, part: Part, ranks: tuple[int, ...], barriers: tuple) -> None:
     tmap, start, rows = part
     size = tmap.box_bytes
     targets = spans_of(ranks, rows)
@@ -241,7 +254,7 @@ def _tensor_store(instr, reduction: str | None):
     operation = _REDUCTIONS[reduction] if reduction else None
     rows, im2col = "tile::scatter4" in instr.mods, bool(mode_of(instr))
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         copies = _copies(cluster, split, args, operation is None, rows, im2col)
         if not split.alone:
             # the same bytes to the same place, as CuTe DSL 4.8 has it: slow, but right
@@ -253,7 +266,9 @@ def _tensor_store(instr, reduction: str | None):
     return run
 
 
-def _copies(cluster, split, args, merge: bool, rows: bool, im2col: bool) -> list[tuple[tuple, list[int]]]:
+def _copies(
+    cluster: Cluster, split: Split, args, merge: bool, rows: bool, im2col: bool
+) -> list[tuple[tuple, list[int]]]:
     """((tensor map, coordinates, shared place), lanes) of what lanes store; equal ones are merged."""
     found: list[tuple[tuple, list[int]]] = []
     for lane in [int(x) for x in split.lanes]:
@@ -271,7 +286,7 @@ def _copies(cluster, split, args, merge: bool, rows: bool, im2col: bool) -> list
     return found
 
 
-def _store_one(cluster, split, what: tuple, lanes: list[int], operation) -> None:
+def _store_one(cluster: Cluster, split: Split, what: tuple, lanes: list[int], operation) -> None:
     """One copy, in the bulk group of each of the lanes; the first of them issues it."""
     tmap, start, place = what
     first = split.at(1 << lanes[0])
@@ -290,7 +305,9 @@ def _store_one(cluster, split, what: tuple, lanes: list[int], operation) -> None
         _store_box(cluster, split, first, part, place[0], lanes, operation)
 
 
-def _store_box(cluster, split, first, part: Part, rank: int, lanes: list[int], operation) -> None:
+def _store_box(
+    cluster: Cluster, split: Split, first, part: Part, rank: int, lanes: list[int], operation
+) -> None:
     tmap, start, rows = part
     source = span_of(rank, rows)
     groups = [open_group(cluster, split.at(1 << lane)) for lane in lanes]

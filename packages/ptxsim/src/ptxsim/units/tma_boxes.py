@@ -8,7 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ptxsim.events.records import SharedSpan, Tensor
+from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.im2col_map import Im2colMap
+from ptxsim.machine.split import Lanes
 from ptxsim.machine.tensor_map import TensorMap
 from ptxsim.units.tma_im2col import pieces
 
@@ -75,7 +77,7 @@ def boxes(tmap: TensorMap, start: tuple[int, ...], offset: int) -> list[Part]:
 
 
 def columns(
-    cluster, split, tmap: Im2colMap, start: tuple[int, ...], offset: int, mode: str, offsets
+    cluster: Cluster, split: Lanes, tmap: Im2colMap, start: tuple[int, ...], offset: int, mode: str, offsets
 ) -> list[Part]:
     """Of an im2col copy: the runs of pixels that it takes; none after a finding."""
     inner, first, parts = tmap.box[0] * tmap.dtype.itemsize, 0, []

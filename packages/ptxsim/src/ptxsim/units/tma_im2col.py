@@ -4,7 +4,9 @@ pixels along W each.
 
 from __future__ import annotations
 
+from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.im2col_map import WIDE, Im2colMap, runs
+from ptxsim.machine.split import Lanes
 
 MODES = ("im2col", "im2col::w", "im2col::w::128", "im2col_no_offs")
 
@@ -14,7 +16,9 @@ def mode_of(instr) -> str:
     return next((m for m in instr.mods if m in MODES), "")
 
 
-def pieces(cluster, split, tmap: Im2colMap, start: tuple, mode: str, offsets) -> list[tuple] | None:
+def pieces(
+    cluster: Cluster, split: Lanes, tmap: Im2colMap, start: tuple, mode: str, offsets
+) -> list[tuple] | None:
     """(tiled map, coordinates, pixels) one after the other in shared memory; None, with a finding, where that
     is not legal or not modelled. offsets: of the instruction, W first; of .im2col::w its halo and offset.
     """

@@ -14,8 +14,9 @@ from ptxsim.jit.loop_batch import elected_lane as elected_of
 from ptxsim.jit.loop_batch import lowest_lane, same_in_all
 from ptxsim.jit.loop_memory import word
 from ptxsim.machine.choices import elected_lane
+from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.forward_progress import become_one
-from ptxsim.machine.split import BLOCK, Wait
+from ptxsim.machine.split import BLOCK, Split, Wait
 from ptxsim.report.findings import lanes_text
 from ptxsim.units import printf
 from ptxsim.units.registry import FastForm, refuse, unit
@@ -23,7 +24,7 @@ from ptxsim.units.registry import FastForm, refuse, unit
 _LANES = np.arange(32)
 
 
-def require_aligned(cluster, split, leavers_count: bool = True) -> None:
+def require_aligned(cluster: Cluster, split: Split, leavers_count: bool = True) -> None:
     """`.aligned`: all threads of the warp must execute this instruction together.
 
     Lanes that have left the kernel are missing too: in another order they leave later, and stand apart here.
@@ -55,13 +56,13 @@ def _called(instr) -> str:
     return f"{instr.op}.{instr.mods[0]}"
 
 
-def _warp_name(cluster, warp: int) -> str:
+def _warp_name(cluster: Cluster, warp: int) -> str:
     """`warp 3`, with several warpgroups `WG1 warp 3`."""
     number, count = warp % cluster.warps_per_cta, cluster.warps_per_cta
     return f"WG{number // 4} warp {number % 4}" if count > 4 and count % 4 == 0 else f"warp {number}"
 
 
-def require_set(cluster, split, slots) -> None:
+def require_set(cluster: Cluster, split: Split, slots) -> None:
     """The registers of a matrix operand must have been written (some way from the entry does not do it)."""
     unset = cluster.launch.program.slots.unset
     missing = [
@@ -78,7 +79,7 @@ def require_set(cluster, split, slots) -> None:
         cluster.reporter.add("uninitialized", "error", message, hint, split, key="unset")
 
 
-def converge(cluster, split, members: int, payload: np.ndarray):
+def converge(cluster: Cluster, split: Split, members: int, payload: np.ndarray):
     """Lanes of `members` meet at a .sync instruction.
 
     Returns (lanes present, their payload by lane), or None when the split must sleep until the others come.
@@ -109,7 +110,7 @@ def converge(cluster, split, members: int, payload: np.ndarray):
     return present & members, combined
 
 
-def _require_member(cluster, split, members: int) -> None:
+def _require_member(cluster: Cluster, split: Split, members: int) -> None:
     outside = split.mask & ~members
     if outside:
         message = f"lanes {lanes_text(outside)} execute {split.instr.op}.sync with mask {members:#010x}, "
@@ -118,7 +119,7 @@ def _require_member(cluster, split, members: int) -> None:
         cluster.reporter.add("collective", "error", message, hint, split, key="member")
 
 
-def _members(cluster, split, slot: int) -> int:
+def _members(cluster: Cluster, split: Split, slot: int) -> int:
     return cluster.scalar(split, slot) & 0xFFFF_FFFF
 
 
@@ -128,7 +129,7 @@ def by_group(run):
     The mask is the last operand. Groups that are not all there are left to `run`, which takes one mask.
     """
 
-    def grouped(cluster, split, args):
+    def grouped(cluster: Cluster, split: Split, args):
         masks = cluster.read(split, args[-1])[split.lanes] & np.uint64(0xFFFF_FFFF)
         if (masks == masks[0]).all():
             return run(cluster, split, args)
@@ -171,7 +172,7 @@ def _fast_elect(instr, args: tuple) -> dict | None:  # type: ignore[return]  # N
     "elect.sync d|p, mask", writes=(0,), section="9.7.13.14", fast=FastForm(_fast_elect, each="elect_members")
 )
 def elect(instr):
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         (target, chosen), mask_slot = args
         members = _members(cluster, split, mask_slot)
         met = converge(cluster, split, members, cluster.read(split, mask_slot))
@@ -209,7 +210,7 @@ def _source_lane(mode: str, b: np.ndarray, c: np.ndarray):
 def shfl(instr):
     mode = instr.mods[1]
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         target, chosen = args[0] if isinstance(args[0], tuple) else (args[0], None)
         source, b_slot, c_slot, mask_slot = args[1:5]
         b = cluster.read(split, b_slot).astype(np.int64)
@@ -237,7 +238,7 @@ def shfl(instr):
 def vote(instr):
     mode = instr.mods[1]
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         target, source, mask_slot = args
         own = cluster.predicate(split, source.code)
         payload = ((own >> _LANES) & 1).astype(np.uint64)
@@ -266,7 +267,7 @@ def vote(instr):
 def match(instr):
     every, bits = instr.mods[0] == "all", instr.mods[-1]
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         target, source, mask_slot = args
         met = converge(cluster, split, _members(cluster, split, mask_slot), cluster.read(split, source))
         if met is None:
@@ -290,7 +291,7 @@ def match(instr):
 
 @unit("activemask .b32 d", writes=(0,), section="9.7.13.11")
 def activemask(instr):
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         cluster.write(split, args[0], np.uint64(split.mask))
 
     return run
@@ -322,7 +323,7 @@ def redux(instr):
     operation = _REDUCE[next(m for m in instr.mods if m in _REDUCE)]
     kind = instr.mods[-1]
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         target, source, mask_slot = args
         met = converge(cluster, split, _members(cluster, split, mask_slot), cluster.read(split, source))
         if met is None:
@@ -348,7 +349,7 @@ def _reduce(operation, values: np.ndarray, kind: str, mods: set[str]) -> int:
 
 @unit("bar.warp.sync mask", section="9.7.13.2")
 def warp_sync(instr):
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         members = _members(cluster, split, args[0])
         if become_one(cluster, split, ("meet", split.warp, members, split.instr.name)):
             return BLOCK
@@ -368,7 +369,7 @@ def clock(instr):
     """
     high = instr.operands[1].name.endswith("_hi")
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         cluster.write(split, args[0], np.uint64(cluster.executed() >> 32 if high else cluster.executed()))
 
     return run
@@ -384,12 +385,12 @@ def call(instr):
     raise refuse(instr, f"call of {names[0] if names else 'an address'} is not modelled")
 
 
-def _vprintf(cluster, split, args):
+def _vprintf(cluster: Cluster, split: Split, args):
     format_arg, values_arg = args[-1]
     for lane in split.lanes:
         if len(cluster.reporter.printed) < printf.MOST_LINES:
             cluster.reporter.printed.append(printf.render(cluster, split, int(lane), format_arg, values_arg))
 
 
-def _assert_fail(cluster, split, args):
+def _assert_fail(cluster: Cluster, split: Split, args):
     cluster.reporter.add("illegal", "error", "an assertion of the kernel failed", split=split)

@@ -19,12 +19,13 @@ from ptxsim.isa.layouts import wgmma_a, wgmma_d
 from ptxsim.isa.number_formats import DECODERS
 from ptxsim.jit.compiled import compiled
 from ptxsim.machine.async_queue import Work
-from ptxsim.machine.split import Location, Wait
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Location, Split, Wait
 from ptxsim.units.matrix_operands import Chunks, operand_chunks, read_operand
 from ptxsim.units.mma import registers_of
 from ptxsim.units.registry import refuse, unit
 from ptxsim.units.warp import require_aligned, require_set
-from ptxsim.units.wgmma_form import BOXES, SETS, Form, decode_form
+from ptxsim.units.wgmma_form import BOXES, SETS, WgmmaForm, decode_form
 
 # ---- accumulators ----
 
@@ -45,11 +46,11 @@ class Accumulator:
 
 
 @dataclass(eq=False)
-class Part:
+class WgmmaPart:
     """One warp's share of an instruction."""
 
     where: Location
-    form: Form
+    form: WgmmaForm
     accumulator: Any  # Accumulator; None in a dry run
     group: int  # number of the warp's wgmma-group that it belongs to
     a: Any  # descriptor, or uint32 (4, 32) registers
@@ -62,7 +63,7 @@ class Part:
 class Operation:
     """One instruction of a warpgroup."""
 
-    parts: list[Part] = field(default_factory=list)
+    parts: list[WgmmaPart] = field(default_factory=list)
     done: bool = False
 
 
@@ -70,7 +71,7 @@ class Operation:
 class Warp:
     """What a warp has under way."""
 
-    parts: list[tuple[Part, Operation]] = field(default_factory=list)
+    parts: list[tuple[WgmmaPart, Operation]] = field(default_factory=list)
     accumulators: dict[int, Accumulator] = field(default_factory=dict)  # by serial
     committed: int = 0
     issued: int = 0
@@ -78,7 +79,7 @@ class Warp:
     last: dict[tuple, np.ndarray] = field(default_factory=dict)  # slots -> what the tensor core left there
 
 
-def _warp(cluster, split) -> Warp:
+def _warp(cluster: Cluster, split: Split) -> Warp:
     return cluster.unit_state.setdefault(("wgmma", split.warp), Warp())
 
 
@@ -96,7 +97,9 @@ def _deliver(R, mark, values):
                 R[s, l] = values[register, l]
 
 
-def _open(cluster, split, warp: Warp, slots: list[int], form: Form, accumulate: bool) -> Accumulator:
+def _open(
+    cluster: Cluster, split: Split, warp: Warp, slots: list[int], form: WgmmaForm, accumulate: bool
+) -> Accumulator:
     """The accumulator behind the registers of D: the pending one that they name, or a new one."""
     held = cluster.registers[split.warp, slots]
     first = int(held[0, split.leader])
@@ -125,7 +128,7 @@ def _values_of(registers: np.ndarray, kind: str) -> np.ndarray:
         )
 
 
-def _check_fence(cluster, split, warp: Warp, slots: list[int], held: np.ndarray) -> None:
+def _check_fence(cluster: Cluster, split: Split, warp: Warp, slots: list[int], held: np.ndarray) -> None:
     """Registers written by other instructions need wgmma.fence before the tensor core uses them."""
     known = warp.last.get(tuple(slots))
     changed = known is not None and not np.array_equal(known, held)
@@ -143,7 +146,7 @@ def mma_async(instr):
     form = decode_form(instr)
     constant = getattr(instr.operands[3], "bits", None)
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
         warp = _warp(cluster, split)
         if cluster.dry:
@@ -158,22 +161,22 @@ def mma_async(instr):
         )
         b = _uniform(cluster, split, args[2])
         accumulator = _open(cluster, split, warp, slots, form, enabled)
-        part = Part(split.at(), form, accumulator, warp.committed, a, b, enabled)
+        part = WgmmaPart(split.at(), form, accumulator, warp.committed, a, b, enabled)
         part.token = cluster.bus.wgmma_issue(cluster, split, form.n, form.k)
         _join(cluster, split, warp, part)
 
     return run
 
 
-def _only_tell(cluster, split, warp: Warp, form: Form) -> None:
+def _only_tell(cluster: Cluster, split: Split, warp: Warp, form: WgmmaForm) -> None:
     """A warp's share in a dry run: observers hear of it, nothing is multiplied."""
-    part = Part(split.at(), form, None, warp.committed, None, 0, True)
+    part = WgmmaPart(split.at(), form, None, warp.committed, None, 0, True)
     part.token = cluster.bus.wgmma_issue(cluster, split, form.n, form.k)
     cluster.tensor_operations += split.warp % 4 == 0
     warp.parts.append((part, Operation([part], done=True)))
 
 
-def _uniform(cluster, split, slot: int) -> int:
+def _uniform(cluster: Cluster, split: Split, slot: int) -> int:
     """A descriptor, which all lanes must hold."""
     values = cluster.read(split, slot)
     if cluster.bus.heard and (values != values[0]).any():
@@ -183,7 +186,7 @@ def _uniform(cluster, split, slot: int) -> int:
     return int(values[0])
 
 
-def _join(cluster, split, warp: Warp, part: Part) -> None:
+def _join(cluster: Cluster, split: Split, warp: Warp, part: WgmmaPart) -> None:
     """Adds a warp to the instruction of its warpgroup; the fourth one starts it."""
     number = split.warp % cluster.warps_per_cta // 4
     if 4 * number + 4 > cluster.warps_per_cta:
@@ -209,7 +212,7 @@ def _join(cluster, split, warp: Warp, part: Part) -> None:
     cluster.engine.submit(work)
 
 
-def _execute(cluster, operation: Operation) -> None:
+def _execute(cluster: Cluster, operation: Operation) -> None:
     parts = sorted(operation.parts, key=lambda p: p.where.warp)
     form = parts[0].form
     a, a_chunks = _matrix_a(cluster, parts)
@@ -243,7 +246,7 @@ def added(values: np.ndarray, share: np.ndarray, accumulate: bool, kind: str, sa
         return registers_of(values + share if accumulate else share, kind, saturate)
 
 
-def _add(cluster, part: Part, share: np.ndarray) -> None:
+def _add(cluster: Cluster, part: WgmmaPart, share: np.ndarray) -> None:
     """Adds a warp's share of the product to its accumulator; the last pending instruction gives it back."""
     target = part.accumulator
     raw = added(target.values, share, part.accumulate, part.form.d, part.form.saturate)
@@ -267,7 +270,7 @@ def _share(rank: int, a: Chunks | None, a_mn: bool, b: Chunks | None, number: in
     return SharedSpan.of(rank, np.unique(np.concatenate([r.ravel() for r in read]))) if read else None
 
 
-def _matrix_a(cluster, parts: list[Part]) -> tuple[np.ndarray, Chunks | None]:
+def _matrix_a(cluster: Cluster, parts: list[WgmmaPart]) -> tuple[np.ndarray, Chunks | None]:
     """(float32 (64, K), chunks read or None) of A."""
     form = parts[0].form
     if not form.in_registers:
@@ -283,7 +286,7 @@ def _matrix_a(cluster, parts: list[Part]) -> tuple[np.ndarray, Chunks | None]:
 
 
 def _from_shared(
-    cluster, part: Part, bits: int, rows: int, kind: str, mn: bool
+    cluster: Cluster, part: WgmmaPart, bits: int, rows: int, kind: str, mn: bool
 ) -> tuple[np.ndarray, Chunks | None]:
     """(float32 (rows, K), chunks of 16 bytes) of a matrix that a descriptor points at; zeros, None: none."""
     width, depth = DECODERS[kind].bytes, part.form.k
@@ -305,7 +308,7 @@ def _from_shared(
     return values, chunks
 
 
-def _report(cluster, part: Part, kind: str, message: str) -> None:
+def _report(cluster: Cluster, part: WgmmaPart, kind: str, message: str) -> None:
     cluster.reporter.add(kind, "error", f"wgmma.mma_async: {message}", "", part.where)
 
 
@@ -314,7 +317,7 @@ def _report(cluster, part: Part, kind: str, message: str) -> None:
 
 @unit("wgmma.fence .sync.aligned", section="9.7.15.7.1")
 def fence(instr):
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
         warp = _warp(cluster, split)
         warp.fenced = True
@@ -326,7 +329,7 @@ def fence(instr):
 
 @unit("wgmma.commit_group .sync.aligned", section="9.7.15.7.2")
 def commit_group(instr):
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
         _warp(cluster, split).committed += 1
 
@@ -339,7 +342,7 @@ def wait_group(instr):
     if allowed is None or allowed < 0:
         raise refuse(instr, "wgmma.wait_group takes a constant, the number of groups that may be pending")
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
         warp = _warp(cluster, split)
         needed = [(part, op) for part, op in warp.parts if part.group < warp.committed - allowed]

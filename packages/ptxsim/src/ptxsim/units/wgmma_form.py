@@ -37,7 +37,7 @@ SETS: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Form:
+class WgmmaForm:
     """What modifiers and immediates say."""
 
     n: int
@@ -58,7 +58,7 @@ class Form:
         return self.n // (4 if self.d == "f16" else 2)
 
 
-def decode_form(instr) -> Form:
+def decode_form(instr) -> WgmmaForm:
     """The form of a wgmma.mma_async; PtxError for one that does not exist or is not modelled."""
     shape = next(filter(None, (re.fullmatch(r"m64n(\d+)k(\d+)", m) for m in instr.mods)), None)
     types = [m for m in instr.mods if m in DECODERS or m in ("f32", "s32")]
@@ -74,7 +74,7 @@ def decode_form(instr) -> Form:
     signs, trans = _immediates(instr, immediates - (in_registers and immediates == 4))
     a_mn, b_mn = (False, *trans) if in_registers and trans else (trans or (False, False))
     d_type, a_type, b_type = types
-    form = Form(
+    form = WgmmaForm(
         n, k, d_type, a_type, b_type, in_registers,
         "satfinite" in instr.mods, -1 in signs[:1], -1 in signs[1:], a_mn, b_mn,
     )  # fmt: skip

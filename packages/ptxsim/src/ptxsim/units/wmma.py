@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ptxsim.isa.layouts import wmma_fragment
-from ptxsim.units.mma import BITS, Form, Layout, multiplier, operand_of, require_counts
+from ptxsim.units.mma import BITS, Layout, MmaForm, multiplier, operand_of, require_counts
 from ptxsim.units.registry import unit
 
 WIDE = "m16n16k16 m8n32k16 m32n8k16"
@@ -34,12 +34,12 @@ def registers_for(which: str, shape: tuple[int, int, int], kind: str) -> int:
     return elements * bits // max(32, bits)
 
 
-def decode_form(instr) -> Form:
+def decode_form(instr) -> MmaForm:
     """The form of a wmma.mma; f16 is named by the types of D and C alone."""
     types = [m for m in instr.mods if m in ELEMENT_BITS]
     d, a, b, c = types if len(types) == 4 else (types[0], "f16", "f16", types[1])
     bitwise = next((x for x in ("xor", "and") if x in instr.mods), "")
-    return Form(*sizes_of(instr), a, b, c, d, "satfinite" in instr.mods, bitwise)
+    return MmaForm(*sizes_of(instr), a, b, c, d, "satfinite" in instr.mods, bitwise)
 
 
 @lru_cache(maxsize=64)

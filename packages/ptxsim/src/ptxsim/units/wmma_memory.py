@@ -23,6 +23,8 @@ from ptxsim.isa.operands import SINK
 from ptxsim.jit.bytecode import LOG_PLACE, LOG_ROW, LOG_SIZE, LOG_THREAD
 from ptxsim.jit.translate import resolve
 from ptxsim.machine.checked_access import own_offsets, tell_own
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Split
 from ptxsim.units.registry import refuse, unit
 from ptxsim.units.warp import require_aligned, require_set
 from ptxsim.units.wmma import ELEMENT_BITS, WIDE, registers_for, sizes_of
@@ -66,7 +68,7 @@ def storage(which: str, shape: tuple[int, int, int], kind: str, by_column: bool)
 
 
 @dataclass(frozen=True)
-class Access:
+class FragmentAccess:
     """One wmma.load or wmma.store of a program."""
 
     form: Storage
@@ -75,7 +77,7 @@ class Access:
     name: str
 
     @classmethod
-    def of(cls, instr, which: str, store: bool) -> Access:
+    def of(cls, instr, which: str, store: bool) -> FragmentAccess:
         """PtxError for a wrong number of registers."""
         kind = next(m for m in instr.mods if m in ELEMENT_BITS)
         shape = sizes_of(instr)
@@ -87,7 +89,9 @@ class Access:
         form = storage(which, shape, kind, "col" in instr.mods)
         return cls(form, space, store, f"wmma.{'store' if store else 'load'}.{instr.mods[1]}")
 
-    def memory(self, cluster, split, args, stored=None) -> tuple[np.ndarray, np.ndarray] | None:
+    def memory(
+        self, cluster: Cluster, split: Split, args, stored=None
+    ) -> tuple[np.ndarray, np.ndarray] | None:
         """(memory as chunks, numbers of the matrix's chunks in it); None, with a finding, if it is not there.
 
         args: address and, if given, stride. stored: the chunks, uint8 (chunks, bytes), that will be written.
@@ -105,14 +109,14 @@ class Access:
         find = self._in_global if space == SPACE_GLOBAL else self._in_shared
         return find(cluster, split, addresses, stored)
 
-    def _start_and_step(self, cluster, split, address, stride=None) -> tuple[int, int]:
+    def _start_and_step(self, cluster: Cluster, split: Split, address, stride=None) -> tuple[int, int]:
         """(address of the first line, bytes from one to the next)."""
         start = self._one(cluster, split, address.slot, "address") + address.offset
         if stride is None:
             return start, self.form.line
         return start, (self._one(cluster, split, stride, "stride") & 0xFFFF_FFFF) * self.form.bits // 8
 
-    def _one(self, cluster, split, slot: int, what: str) -> int:
+    def _one(self, cluster: Cluster, split: Split, slot: int, what: str) -> int:
         """What all threads give alike (9.7.14.4.3); the first lane's, with a finding, if they do not."""
         values = cluster.read(split, slot)[split.lanes]
         others = split.lanes[values != values[0]]
@@ -123,7 +127,7 @@ class Access:
             cluster.reporter.add("collective", "error", message, hint, split, key=f"wmma {what}")
         return int(values[0])
 
-    def _fits(self, cluster, split, start: int, step: int) -> bool:
+    def _fits(self, cluster: Cluster, split: Split, start: int, step: int) -> bool:
         """Whether start and stride are legal; else a finding."""
         report, line = cluster.reporter.add, self.form.line
         needed = min(CHUNK, self.form.fragment)
@@ -143,7 +147,7 @@ class Access:
             report("illegal", "error", message, "the stride (ldm) is too small", split, key="wmma lines")
         return True
 
-    def _in_shared(self, cluster, split, addresses: np.ndarray, stored):
+    def _in_shared(self, cluster: Cluster, split: Split, addresses: np.ndarray, stored):
         size = self.form.chunk
         offsets = own_offsets(cluster, split, addresses, size, self.space)
         if offsets is None:
@@ -151,7 +155,7 @@ class Access:
         tell_own(cluster, split, _lanes(addresses), offsets, size, stored)
         return _chunks(cluster.shared[split.cta], size), offsets // size
 
-    def _in_global(self, cluster, split, addresses: np.ndarray, stored):
+    def _in_global(self, cluster: Cluster, split: Split, addresses: np.ndarray, stored):
         memory, size, lanes = cluster.launch.memory, self.form.chunk, _lanes(addresses)
         number = memory.find(int(addresses[0]))
         base, end, _, logged = memory.rows[number] if number is not None else (0, 0, 0, 0)
@@ -165,6 +169,7 @@ class Access:
             log[:, LOG_ROW], log[:, LOG_SIZE] = split.row, 2 * size + self.store
             log[:, LOG_THREAD], log[:, LOG_PLACE] = split.warp * 32 + lanes, addresses
             cluster.bus.accesses(cluster, log)
+        assert number is not None  # else all of it is out of bounds
         return _chunks(memory.arrays[number], size), (addresses - base) // size
 
 
@@ -213,10 +218,10 @@ _SETS: dict[str, Any] = {
     section="9.7.14.4.3",
 )
 def load(instr):
-    access = Access.of(instr, instr.mods[1], store=False)
+    access = FragmentAccess.of(instr, instr.mods[1], store=False)
     word, index = access.form.word, access.form.index
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
         targets = [max(slot, SINK) for slot in (args[0] if isinstance(args[0], tuple) else (args[0],))]
         found = access.memory(cluster, split, args[1:])
@@ -232,10 +237,10 @@ def load(instr):
 
 @unit(*_result_boxes("wmma.store.d", "[p], r{, stride}"), **_SETS, section="9.7.14.4.4")
 def store(instr):
-    access = Access.of(instr, "c", store=True)
+    access = FragmentAccess.of(instr, "c", store=True)
     form = access.form
 
-    def run(cluster, split, args):
+    def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
         sources = list(args[1]) if isinstance(args[1], tuple) else [args[1]]
         if cluster.bus.heard:

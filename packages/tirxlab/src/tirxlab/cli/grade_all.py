@@ -158,7 +158,7 @@ def write_summary(made, rows: list[dict]) -> None:
         console.print(printable(f"{row['name']}: {row['problem']}", 1), markup=False)
     for names, what in (
         (sorted(set(made.roster) - set(read)), "in the roster, not in the folder"),
-        (made.left_out(), "not graded, being no folder, .py or .tar"),
+        (made.left_out(), "not graded, being no folder, .py or .tar, or with a dot at the head of its name"),
     ):
         if names:
             console.print(printable(f"{len(names)} {what}: {', '.join(names[:5])}", 1), markup=False)

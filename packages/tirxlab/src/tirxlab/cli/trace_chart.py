@@ -125,7 +125,7 @@ def shares(timeline: Timeline) -> Table:
     return made
 
 
-def longest_waits(timeline: Timeline, count: int = LONGEST) -> list[str]:
+def longest_waits(timeline: Timeline) -> list[str]:
     """The longest waits, a line each: who, for which barrier, how long, and what ended it."""
     events, unit = timeline.events, unit_of(timeline)
     titles = {(lane.cta, lane.lane): band.title for band in bands(timeline) for lane in band.lanes}
@@ -134,7 +134,7 @@ def longest_waits(timeline: Timeline, count: int = LONGEST) -> list[str]:
         wait, signal = events[arrow.wait], events[arrow.signal]
         who = titles.get((wait.cta, wait.lane))
         whose = titles.get((signal.cta, signal.lane), signal.lane)
-        if who is None or len(said) == count:
+        if who is None or len(said) == LONGEST:
             continue
         line = f" (line {signal.line})" if signal.line else ""
         said.setdefault(
@@ -156,13 +156,13 @@ PAIRS = {  # what students ask: does A go on while B does?
 }
 
 
-def overlaps(timeline: Timeline, cta: int = 0) -> dict[str, dict]:
-    """For each pair: ticks (or ns) in which both are under way, and their share of the MMAs' time."""
+def overlaps(timeline: Timeline) -> dict[str, dict]:
+    """For each pair, in CTA 0: ticks (or ns) in which both are under way; their share of the MMAs' time."""
     mma = sum(
-        end - begin for begin, end in spans([e for e in timeline.events if e.cta == cta and e.kind == "mma"])
+        end - begin for begin, end in spans([e for e in timeline.events if e.cta == 0 and e.kind == "mma"])
     )
     found = {}
     for name, (one, other) in PAIRS.items():
-        ticks = timeline.overlap(cta, one, other)
+        ticks = timeline.overlap(0, one, other)
         found[name] = {"ticks": ticks, "of_mma": round(ticks / mma, 3) if mma else 0.0}
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
+import math
 import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,13 +13,14 @@ from pathlib import Path
 from tirxlab.artifact import Artifact, ArtifactError
 from tirxlab.rubric import load_rubric
 from tirxlab.sandbox.limits import Limits, printable
-from tirxlab.sandbox.session import NotDone, Session, TooSlow, WorkerError
+from tirxlab.sandbox.session import NotDone, OverLimit, Session, WorkerError
 from tirxlab.steps import StepError, UntouchedStep, read_text
 from tirxlab.toolchain import cache, nvrtc
 
 Size = tuple[int, int, int]
-REFUSALS = ("file", "untouched", "misfit", "build", "raised")
-LEAST_SECONDS = 10  # that a step gets after others that were too slow
+REFUSALS = ("file", "untouched", "misfit", "build", "raised", "limit")
+LEAST_SECONDS = 10  # that a step gets after others that took too much
+DRAFT = 4 << 20  # bytes of a draft, at most: it is kept, and opened where it counts to nobody's limits
 
 
 @dataclass
@@ -28,9 +30,8 @@ class Built:
     step: int
     size: Size
     artifact: Artifact | None = None
-    kind: str = (
-        ""  # why there is none: "file", "untouched", "misfit", "build", "raised", "died", or "lab": our fault
-    )
+    # Why there is none: "file", "untouched", "misfit", "build", "raised", "limit", "died"; "lab": our fault
+    kind: str = ""
     message: str = ""  # the same for a person, safe to print
     printed: str = ""  # what the code printed meanwhile, safe to print
 
@@ -55,7 +56,9 @@ def artifact_of(path: Path, step: int, size: Size) -> Artifact:
 class Builder:
     """Builds steps of a kernels file given as text. Use as a context manager: it has two child processes.
 
-    Each step that has to be stopped for its time halves the time of those that follow, down to LEAST_SECONDS.
+    Each step that goes over a limit halves the time of those that follow, down to LEAST_SECONDS. `patience`:
+    seconds for all steps; who stays just below each limit gets that little, too, once they and `spent`, the
+    seconds that went before, are more.
     """
 
     def __init__(
@@ -65,11 +68,15 @@ class Builder:
         limits: Limits | None = None,
         level: str | None = None,
         arch: str = "sm_100a",
+        patience: float = math.inf,
+        spent: float = 0.0,
     ):
         self.text, self.name, self.arch = text, name, arch
-        self.student = Session("lower", limits, level)
+        limits = limits or Limits()
+        self.student = Session("lower", replace(limits, reply=DRAFT), level)
         self.compiler = Session("compile", limits, level)
         self.told: subprocess.Popen | None = None  # the process that has the file's text
+        self.before, self.patience = spent, patience
 
     def __enter__(self) -> Builder:
         return self
@@ -99,22 +106,29 @@ class Builder:
             draft = self._draft(built)
             built.artifact = draft and self._compiled(built, draft)
         except WorkerError as error:
-            ours = isinstance(error, NotDone)
-            built.kind, built.message = "lab" if ours else "died", f"the code {error}"
-            if isinstance(error, TooSlow):
-                self._lose_patience()
+            kinds = {NotDone: "lab", OverLimit: "limit"}
+            built.kind = next((kind for what, kind in kinds.items() if isinstance(error, what)), "died")
+            built.message = f"the code {error}"
         except ArtifactError as error:
             built.kind, built.message = (
                 "died",
                 f"the code gave something that is no kernel: {printable(str(error), 1)}",
             )
+        if built.kind == "limit" or self.spent > self.patience:
+            self._lose_patience()
         built.printed = printable(self.student.printed.decode(errors="replace"))
         return built
 
+    @property
+    def spent(self) -> float:
+        """Seconds that all steps have taken, as clock.py counts them."""
+        return self.before + self.student.spent + self.compiler.spent
+
     def _lose_patience(self) -> None:
         for session in (self.student, self.compiler):
+            half = session.limits.seconds / 2 if self.spent <= self.patience else 0
             least = min(LEAST_SECONDS, session.limits.seconds)
-            session.limits = replace(session.limits, seconds=max(least, session.limits.seconds / 2))
+            session.limits = replace(session.limits, seconds=max(least, half))
 
     def _draft(self, built: Built) -> Artifact | None:
         """What the student's code makes, as valid data; the text that goes with it is ours."""

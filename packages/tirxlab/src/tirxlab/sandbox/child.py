@@ -18,6 +18,7 @@ import os
 import sys
 from pathlib import Path
 
+LONGEST = 5000  # characters of a message: escaped, it still fits into the line that the parent reads
 _LAB = Path(__file__).resolve().parents[5]
 sys.path[:0] = [str(_LAB), *(str(_LAB / "packages" / name / "src") for name in ("tirxlab", "ptxsim"))]
 
@@ -60,7 +61,7 @@ class Damaged:
 
 
 def refused(kind: str, message: str) -> tuple[dict, bytes]:
-    return {"ok": False, "kind": kind, "message": message}, b""
+    return {"ok": False, "kind": kind, "message": message[:LONGEST]}, b""
 
 
 class Calling:
@@ -142,7 +143,7 @@ class Lowering:
         except SystemExit:
             return refused("raised", "the code calls sys.exit()")
         except MemoryError:
-            return refused("raised", "the code asks for more memory than it may use")
+            return refused("limit", "the code asks for more memory than it may use")
 
     def lower(self, step: int, size: list[int], arch: str, sm_count: int | None = None) -> tuple[dict, bytes]:
         from tirxlab.steps import StepError, UntouchedStep, builder
@@ -157,6 +158,8 @@ class Lowering:
             return {"ok": True}, draft(kernel, arch).to_bytes()
         except BuildError as error:
             return refused("build", str(error))
+        except MemoryError:
+            raise
         except Exception as error:
             misfit = type(error) is ValueError  # what a builder raises for a shape that does not fit
             return refused("misfit" if misfit else "raised", self.describe(error))

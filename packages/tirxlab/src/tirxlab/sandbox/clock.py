@@ -29,12 +29,17 @@ class Clock:
         """Seconds that there is nothing to look after."""
         return max(0.0, self.next - time.monotonic())
 
+    def spent(self) -> float:
+        """Seconds that count; of a process that is gone, wall time."""
+        waited = max(0.0, tree.queued(self.pid) - self.queued)
+        return max(tree.cpu_seconds(self.pid) - self.cpu, time.monotonic() - self.start - waited)
+
     def over(self) -> bool:
         """Whether the time is up; Starved if the machine never gave it."""
         wall = time.monotonic() - self.start
         if wall < self.seconds:
             return False
-        spent = max(tree.cpu_seconds(self.pid) - self.cpu, wall - (tree.queued(self.pid) - self.queued))
+        spent = self.spent()
         if spent < self.seconds and wall > MOST * self.seconds:
             raise Starved(f"got too little of this machine in {wall:.0f} s")
         self.next = time.monotonic() + max(0.2, self.seconds - spent)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 MIB = 1 << 20
@@ -31,11 +32,23 @@ class Limits:
 def printable(text: str, lines: int = 24, width: int = 400) -> str:
     """Text from an untrusted source for a terminal or a page: no control characters, no more than a screen.
 
-    Tabs become spaces; characters that change the direction of writing or have no shape go as well.
+    Tabs become spaces; characters that change the direction of writing or have no shape go as well, and marks
+    piled up over one letter, which would cover other lines.
     """
     kept = text[: 4 * lines * width].expandtabs(4).splitlines()
-    shown = ["".join(c if _shown(c) else "\N{REPLACEMENT CHARACTER}" for c in line[:width]) for line in kept]
+    shown = [
+        "".join(c if _shown(c) and fits else "\N{REPLACEMENT CHARACTER}" for c, fits in piled(line[:width]))
+        for line in kept
+    ]
     return "\n".join(shown[:lines] + ["..."] * (len(shown) > lines))
+
+
+def piled(text: str) -> Iterator[tuple[str, bool]]:
+    """Its characters, and whether each is one that stays in its line: no fourth mark over the same letter."""
+    height = 0
+    for character in text:
+        height = height + 1 if unicodedata.category(character) in ("Mn", "Me") else 0
+        yield character, height <= 3
 
 
 def _shown(character: str) -> bool:

@@ -30,7 +30,11 @@ class WorkerError(RuntimeError):
     """The child gave no valid answer and is gone; the message is one line for the student."""
 
 
-class TooSlow(WorkerError):
+class OverLimit(WorkerError):
+    """It used more than it may: of which of its limits is luck where it comes near several."""
+
+
+class TooSlow(OverLimit):
     """It gave no answer in time."""
 
 
@@ -53,6 +57,7 @@ class Session:
         self.mode, self.limits, self.level = mode, limits or Limits(), level
         self.process: subprocess.Popen | None = None
         self.printed = bytearray()  # what the child has printed since `ask` began
+        self.spent = 0.0  # seconds that all requests took, as clock.py counts them
 
     def __enter__(self) -> Session:
         return self
@@ -99,7 +104,7 @@ class Session:
         try:
             self._wake()
             self.printed.clear()
-            answer = self._exchange(memoryview(head + data), self.limits.seconds)
+            answer = self._counted(memoryview(head + data))
         except BaseException as error:
             self.close()
             if isinstance(error, WorkerError) and self.guessed and strongest() != self.guessed:
@@ -114,7 +119,7 @@ class Session:
         if self.awake:
             return
         try:
-            self._exchange(memoryview(b'{"ready": true}\n'), _START)
+            self._exchange(memoryview(b'{"ready": true}\n'), Clock(self.child.pid, _START))
         except WorkerError as error:
             raise NotDone(f"could not be looked at: its process {error}") from None
         self.awake = True
@@ -144,9 +149,15 @@ class Session:
 
     # ---- one exchange ----
 
-    def _exchange(self, outgoing: memoryview, seconds: float) -> tuple[dict, bytes]:
+    def _counted(self, outgoing: memoryview) -> tuple[dict, bytes]:
+        clock = Clock(self.child.pid, self.limits.seconds)
+        try:
+            return self._exchange(outgoing, clock)
+        finally:
+            self.spent += clock.spent()
+
+    def _exchange(self, outgoing: memoryview, clock: Clock) -> tuple[dict, bytes]:
         requests, replies, printed = self.streams
-        clock = Clock(self.child.pid, seconds)
         with selectors.DefaultSelector() as selector:
             selector.register(requests, selectors.EVENT_WRITE)
             selector.register(replies, selectors.EVENT_READ)
@@ -158,7 +169,7 @@ class Session:
                     elif key.fileobj is printed:
                         self._read_printed(selector)
                     elif not self._read_reply():
-                        raise WorkerError(self._obituary())
+                        raise self._obituary()
                 answer = self._parse()
                 if answer is not None:
                     return answer
@@ -195,7 +206,7 @@ class Session:
             selector.unregister(printed)
         self.printed += data
         if len(self.printed) > self.limits.printed:
-            raise WorkerError(f"printed more than {self.limits.printed // MIB} MiB and was stopped")
+            raise OverLimit(f"printed more than {self.limits.printed // MIB} MiB and was stopped")
 
     def _parse(self) -> tuple[dict, bytes] | None:
         """The answer at the head of the buffer, if it is whole; WorkerError if it cannot become one."""
@@ -221,27 +232,28 @@ class Session:
         if not good:
             raise WorkerError("gave an answer that is none")
         if head["bytes"] > self.limits.reply:
-            raise WorkerError(f"gave an answer of more than {self.limits.reply // MIB} MiB")
+            raise OverLimit(f"gave an answer of more than {self.limits.reply // MIB} MiB")
         return head
 
-    def _obituary(self) -> str:
+    def _obituary(self) -> WorkerError:
         """Why the child is gone, as far as its exit status tells."""
         try:
             status = self.child.wait(3)
         except subprocess.TimeoutExpired:
-            return "closed its output without an answer"
+            return WorkerError("closed its output without an answer")
         reasons = {
             MEMORY_EXCEEDED: f"used more than {self.limits.memory // MIB} MiB of memory and was stopped",
             DISK_EXCEEDED: f"wrote more than {self.limits.disk // MIB} MiB or too many files and was stopped",
             PROCESSES_EXCEEDED: f"started more than {self.limits.processes} processes and was stopped",
         }
         if status in reasons:
-            return reasons[status]
+            return OverLimit(reasons[status])
         if status == NOT_STARTED:
-            return f"could not be started: {printable(self.printed.decode(errors='replace'), 1)}"
+            said = printable(self.printed.decode(errors="replace"), 1)
+            return WorkerError(f"could not be started: {said}")
         if status > 128:
-            return f"crashed ({_signal_name(status - 128)})"
-        return f"ended the process before there was a kernel (exit status {status})"
+            return WorkerError(f"crashed ({_signal_name(status - 128)})")
+        return WorkerError(f"ended the process before there was a kernel (exit status {status})")
 
 
 def _signal_name(number: int) -> str:

@@ -9,6 +9,7 @@ import stat
 
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 _TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+HIDDEN = 1 << 60  # bytes: more than any limit
 _LISTED = os.path.exists(f"/proc/self/task/{os.getpid()}/children")  # CONFIG_PROC_CHILDREN
 
 
@@ -69,11 +70,22 @@ def queued(pid: int) -> float:
     return longest * 1e-9
 
 
+def _hides(pid: int) -> bool:
+    """Whether a process has made itself unreadable to its own user: its files are root's then (proc(5))."""
+    with open(f"/proc/{pid}/status") as file:
+        uid = next(line.split()[1] for line in file if line.startswith("Uid:"))
+    return os.stat(f"/proc/{pid}/fd").st_uid != int(uid)
+
+
 def unlinked(pid: int) -> int:
-    """Bytes of files that a process holds open and nobody can find any more."""
+    """Bytes of files that a process holds open and nobody can find any more; no end of them if it hides."""
     total = 0
-    with contextlib.suppress(OSError):
-        for name in os.listdir(f"/proc/{pid}/fd"):
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        try:
+            names = os.listdir(f"/proc/{pid}/fd")
+        except PermissionError:
+            return HIDDEN if _hides(pid) else 0
+        for name in names:
             with contextlib.suppress(OSError):
                 seen = os.stat(f"/proc/{pid}/fd/{name}")
                 if stat.S_ISREG(seen.st_mode) and not seen.st_nlink:

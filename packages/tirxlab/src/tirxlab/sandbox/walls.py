@@ -1,8 +1,9 @@
 """Walls that a process puts up around itself and what it starts, for good; that needs no rights. Linux alone.
 
 no_calls()   a seccomp filter: no sockets, no memory that is no process's (memfd, System V), no namespaces,
-             mounts or tracing; with `same_user`, nothing that acts on other processes, or on the mode, owner
-             and dates of files
+             mounts or tracing, no other place in the queue for a processor (who gives way to all others never
+             takes the time that is its limit); with `same_user`, nothing that acts on other processes, or on
+             the mode, owner and dates of files
 only_files() a Landlock ruleset: no file but those that are named, no TCP, no signals out
 
 linux/seccomp.h, linux/filter.h, linux/landlock.h; Documentation/userspace-api/landlock.rst. It imports the
@@ -42,12 +43,12 @@ REFUSED = {  # name: number on x86_64, on aarch64; None where there is none
     "fsopen": (430, 430), "fsconfig": (431, 431), "fsmount": (432, 432), "mount_setattr": (442, 442),
     "open_by_handle_at": (304, 265), "fanotify_init": (300, 262), "inotify_init": (253, None),
     "inotify_init1": (294, 26), "personality": (135, 92), "syslog": (103, 116),
+    "setpriority": (141, 140), "ioprio_set": (251, 30), "sched_setaffinity": (203, 122),
+    "sched_setscheduler": (144, 119), "sched_setparam": (142, 118), "sched_setattr": (314, 274),
 }  # fmt: skip
 OF_OTHERS = {  # what the same user may do to other processes and to the owner, mode and dates of files
     "kill": (62, 129), "tkill": (200, 130), "tgkill": (234, 131), "rt_sigqueueinfo": (129, 138),
     "rt_tgsigqueueinfo": (297, 240), "pidfd_send_signal": (424, 424),
-    "setpriority": (141, 140), "ioprio_set": (251, 30), "sched_setaffinity": (203, 122),
-    "sched_setscheduler": (144, 119),
     "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
     "chown": (92, None), "fchown": (93, 55), "lchown": (94, None), "fchownat": (260, 54),
     "utime": (132, None), "utimes": (235, None), "futimesat": (261, None), "utimensat": (280, 88),

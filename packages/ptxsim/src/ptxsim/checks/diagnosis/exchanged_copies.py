@@ -9,9 +9,10 @@ from ptxsim.checks.race.across_processes import FIRST, WHAT, detector, summary
 from ptxsim.checks.race.shadow_bytes import MEMORY
 from ptxsim.checks.race.shadow_order import ROW_MASK
 from ptxsim.checks.race.wording import place_of_conflict
+from ptxsim.machine.cluster import Cluster
 
 
-def exchanged_copies(cluster, reporter) -> None:
+def exchanged_copies(cluster: Cluster, reporter) -> None:
     """A load of unwritten bytes (review) becomes the cause of what a unit reads unwritten from the same
     buffer, if the line of the load stores to a global array.
     """
@@ -27,7 +28,7 @@ def exchanged_copies(cluster, reporter) -> None:
             reporter.blame(finding, CAUSES["exchanged"], text)
 
 
-def _written(cluster) -> dict[int, str]:
+def _written(cluster: Cluster) -> dict[int, str]:
     """Line of the source file -> a global array that this cluster has written there."""
     races = detector(cluster.bus)
     if races is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ptxsim.machine.cluster import Cluster
 from ptxsim.report.findings import lanes_text
 
 _PLURALS = {
@@ -35,7 +36,7 @@ def agree(who: str, text: str) -> str:
     return re.sub(r"\w+", lambda word: _PLURALS.get(word[0], word[0]), text)
 
 
-def role(cluster, cta: int, lanes: dict[int, int]) -> str:
+def role(cluster: Cluster, cta: int, lanes: dict[int, int]) -> str:
     """`CTA 1 WG0`, `WG1 warp 3 lane 0`: warps as people count them, with the CTA's rank.
 
     lanes: warp of the cluster -> mask. Warps of several CTAs are named CTA by CTA.

@@ -13,14 +13,16 @@ from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
 from ptxsim.checks.diagnosis.exchanged_copies import exchanged_copies
-from ptxsim.checks.diagnosis.number_agreement import role
+from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.diagnosis.repairs import late_wait
 from ptxsim.checks.diagnosis.rivals import shifted
 from ptxsim.checks.diagnosis.running_ahead import again_too_early
 from ptxsim.checks.static_flow import reachable, signal_rows
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BarArrival, Commit
+from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
+from ptxsim.machine.split import Split
 
 _REPAIRS = {"arrivals": again_too_early, "missed": shifted}  # cause -> what rules it out, if anything
 _MMA = ("tcgen05", ("mma",))
@@ -41,7 +43,7 @@ class Oddities(Observer):
     def __init__(self, launch: Launch, reporter):
         self.reporter = reporter
 
-    def start(self, cluster) -> None:
+    def start(self, cluster: Cluster) -> None:
         self.meetings: dict[tuple[int, int], Meeting] = {}
         self.issuers: dict[int, int] = {}  # thread -> row of an MMA that it issued
         self.empty: dict[
@@ -50,7 +52,7 @@ class Oddities(Observer):
 
     # ---- events ----
 
-    def bar_arrive(self, cluster, split, arrival: BarArrival) -> None:
+    def bar_arrive(self, cluster: Cluster, split: Split, arrival: BarArrival) -> None:
         meeting = self.meetings.setdefault((split.cta, arrival.number), Meeting())
         expected = arrival.threads
         meeting.counts.setdefault(expected, split.row)
@@ -61,22 +63,22 @@ class Oddities(Observer):
                 meeting.mixed = row, split.row
         meeting.open.append((split.warp, split.row, expected))
 
-    def bar_complete(self, cluster, cta: int, number: int, waiting: list) -> None:
+    def bar_complete(self, cluster: Cluster, cta: int, number: int, waiting: list) -> None:
         meeting = self.meetings.get((cta, number))
         if meeting is not None:
             meeting.open.clear()
 
-    def tensor_issue(self, cluster, split, work) -> None:
+    def tensor_issue(self, cluster: Cluster, split: Split, work) -> None:
         self.issuers[split.thread] = split.row
 
-    def commit_issue(self, cluster, split, commit: Commit) -> None:
+    def commit_issue(self, cluster: Cluster, split: Split, commit: Commit) -> None:
         if split.thread not in self.issuers:
             instr = cluster.program.instrs[split.row]
             self.empty.setdefault(instr.src or instr.line, (split.row, split.thread, split.cta))
 
     # ---- findings ----
 
-    def finish(self, cluster) -> None:
+    def finish(self, cluster: Cluster) -> None:
         self._without_consequence(cluster)
         self._rivals(cluster)
         self._late(cluster)
@@ -107,7 +109,7 @@ class Oddities(Observer):
                 self._not_ready(cluster, finding)
         self._outside(cluster)
 
-    def _outside(self, cluster) -> None:
+    def _outside(self, cluster: Cluster) -> None:
         """Stages past the end of a barrier array."""
         for line, (array, size, place) in self._overruns(cluster).items():
             cause, name = CAUSES["outside-array"], self.reporter.shared_name(place[1])
@@ -119,7 +121,7 @@ class Oddities(Observer):
                 "line": line,
             }
 
-    def _late(self, cluster) -> None:
+    def _late(self, cluster: Cluster) -> None:
         """A warp's instruction lacks lanes that stand still before it: what holds them comes first."""
         model = None
         for finding in self.reporter.found.values():
@@ -136,7 +138,7 @@ class Oddities(Observer):
             if held and not {w.row for w in held} & reachable(cluster.program, row):
                 finding.evidence["cause"] = "late"
 
-    def _role(self, cluster, finding, warp: int, missing: int) -> None:
+    def _role(self, cluster: Cluster, finding, warp: int, missing: int) -> None:
         """The lanes that a warp's instruction lacks have loaded or multiplied: they have another role. If
         others of their CTA have it too, that is what comes first.
         """
@@ -155,7 +157,7 @@ class Oddities(Observer):
             self.reporter.blame(finding, CAUSES["two-roles"], CAUSES["two-roles"].tell(**facts))
             return
 
-    def _rivals(self, cluster) -> None:
+    def _rivals(self, cluster: Cluster) -> None:
         """Whom a count or an order of waits would be blamed for, where the record shows something else."""
         for identity, finding in self.reporter.found.items():
             cause, key = finding.evidence.get("cause"), identity[1]
@@ -168,7 +170,7 @@ class Oddities(Observer):
                         self.reporter.blame(finding, found.cause, f"{finding.message}: {found.text}")
                         break
 
-    def _without_consequence(self, cluster) -> None:
+    def _without_consequence(self, cluster: Cluster) -> None:
         """A barrier that runs ahead of its waits, or a wait that passes again, is an error where something
         else shows that a schedule goes wrong; if nothing came of it, only count or phase are odd. That a wait
         may come too late is told where nothing is wrong in this run.
@@ -183,7 +185,7 @@ class Oddities(Observer):
             for finding in ahead:
                 finding.severity = "review"
 
-    def _not_ready(self, cluster, finding) -> None:
+    def _not_ready(self, cluster: Cluster, finding) -> None:
         """Why a buffer was read too early: a wait on a fresh barrier, or no MMA at all."""
         place = finding.where
         if cluster.cta_ids[place["rank"]] != place["cta"]:
@@ -193,7 +195,7 @@ class Oddities(Observer):
         bringers = self._arrays_of(cluster, "tcgen05" if tmem else "cp")
         for at, history in history_of(cluster).items():
             waits = history.waits.get(warp)
-            brings = self.reporter.shared_name(at[1]).split("[")[0] in bringers
+            brings = self.reporter.shared_array(at[1]) in bringers
             if waits is not None and waits.fresh is not None and brings:
                 line = f" ({self._line(cluster, waits.fresh)})"
                 cause = CAUSES["fresh-read"]
@@ -208,13 +210,13 @@ class Oddities(Observer):
         if tmem and not self.issuers and mma is not None:
             finding.message += f": no tcgen05.mma ({self._line(cluster, mma)}) ran in this cluster"
 
-    def _arrays_of(self, cluster, op: str) -> set[str]:
+    def _arrays_of(self, cluster: Cluster, op: str) -> set[str]:
         """Arrays of barriers that commits ("tcgen05") or copies ("cp") signal, by the program's text."""
         rows = signal_rows(cluster.launch)
         offsets = {o for row, found in rows.items() if cluster.program.instrs[row].op == op for o in found}
-        return {self.reporter.shared_name(offset).split("[")[0] for offset in offsets}
+        return {self.reporter.shared_array(offset) for offset in offsets}
 
-    def _overruns(self, cluster) -> dict[int, tuple[str, int, tuple]]:
+    def _overruns(self, cluster: Cluster) -> dict[int, tuple[str, int, tuple]]:
         """Line -> (array, size, place): it uses all of a barrier array, and the barrier after it."""
         found, used = {}, _lines_of(cluster)
         names = self.reporter.names
@@ -229,7 +231,7 @@ class Oddities(Observer):
                     found[line] = array, size, past
         return found
 
-    def _counts(self, cluster, number: int, meeting: Meeting) -> str:
+    def _counts(self, cluster: Cluster, number: int, meeting: Meeting) -> str:
         """`barrier 0 is used with 128 threads (line 860) and with all 256 (line 872)`."""
         if not meeting.clash:
             return ""
@@ -240,7 +242,7 @@ class Oddities(Observer):
         ]
         return f"barrier {number} is used {' and '.join(uses)}: they take each other's arrivals"
 
-    def _groups(self, cluster, cta: int, number: int, meeting: Meeting) -> str:
+    def _groups(self, cluster: Cluster, cta: int, number: int, meeting: Meeting) -> str:
         """`WG0 and WG1 meet at the same barrier id 1 (128 threads)`."""
         (expected,) = meeting.counts if len(meeting.counts) == 1 else (None,)
         warps = set().union(*meeting.warps.values())
@@ -256,20 +258,20 @@ class Oddities(Observer):
             f"each takes the other's arrivals for its own"
         )
 
-    def _partial(self, cluster, cta: int, meeting: Meeting) -> tuple[str, int]:
-        """`only warp 0 executes this bar.sync 0`, where it also comes to the one that the others are at."""
+    def _partial(self, cluster: Cluster, cta: int, meeting: Meeting) -> tuple[str, int]:
+        """`only warp 0 comes to this bar.sync 0`, where it also comes to the one that the others are at."""
         one, two = meeting.mixed
         few, many = sorted((one, two), key=lambda row: len(meeting.warps[row]))
         if not meeting.warps[few] < meeting.warps[many]:
             return "", few
         who = role(cluster, cta, dict.fromkeys(meeting.warps[few], 0xFFFF_FFFF))
         return (
-            f"only {who} executes this bar.sync 0: it meets the one at {self._line(cluster, many)}, "
-            f"where the others are",
+            f"only {who} {agree(who, 'comes')} to this bar.sync 0: it meets the one at "
+            f"{self._line(cluster, many)}, where the others are",
             few,
         )
 
-    def _commit(self, cluster, thread: int) -> str:
+    def _commit(self, cluster: Cluster, thread: int) -> str:
         warp = cluster.warps_per_cta * 32
         names = [f"thread {t % warp}" for t in sorted(self.issuers)[:3]]
         row = next(iter(self.issuers.values()), None)
@@ -278,11 +280,13 @@ class Oddities(Observer):
         others = f"{' and '.join(names)} issued them{line}" if names else f"another thread issues them{line}"
         return f"this tcgen05.commit by thread {thread % warp} covers no MMA: {others}"
 
-    def _line(self, cluster, row: int) -> str:
+    def _line(self, cluster: Cluster, row: int) -> str:
         instr = cluster.program.instrs[row]
         return f"line {instr.src}" if instr.src else f"PTX line {instr.line}"
 
-    def _add(self, cluster, kind: str, cta: int, row: int, text: str, cause: Cause, key: tuple) -> None:
+    def _add(
+        self, cluster: Cluster, kind: str, cta: int, row: int, text: str, cause: Cause, key: tuple
+    ) -> None:
         finding = self.reporter.add(kind, "error", text, cause, key=key)
         finding.where = finding.where or self.reporter.row_place(cluster, cta, row)
 
@@ -292,12 +296,12 @@ def _alike(used: dict[int, dict], places: dict) -> int:
     return sum(places.keys() == others.keys() for others in used.values())
 
 
-def _mma_row(cluster) -> int | None:
+def _mma_row(cluster: Cluster) -> int | None:
     """The first tcgen05.mma of the program's text."""
     return next((r for r, i in enumerate(cluster.program.instrs) if i and (i.op, i.mods[:1]) == _MMA), None)
 
 
-def _lines_of(cluster) -> dict[int, dict[int, tuple[int, int]]]:
+def _lines_of(cluster: Cluster) -> dict[int, dict[int, tuple[int, int]]]:
     """Line of the source file -> the mbarriers that it has signalled or waited for, by window offset."""
     used: dict[int, dict[int, tuple]] = {}
     blocked = [

@@ -19,6 +19,7 @@ from ptxsim.checks.race.async_work import Issued
 from ptxsim.checks.race.barrier_record import MOST, Step, record_of
 from ptxsim.checks.race.conflict import Pair
 from ptxsim.checks.race.wording import line_of, line_text
+from ptxsim.machine.cluster import Cluster
 
 PHASE, SLOT, LATE, COUNT = "phase", "slot", "late", "count"
 _TRIED = 4  # pairs of a cluster
@@ -78,7 +79,7 @@ def mending(races, held: frozenset[int], warp: int, at: int) -> list[Repair]:
     ]
 
 
-def late_wait(cluster, warp: int, arrays: set[str], reporter) -> Reason | None:
+def late_wait(cluster: Cluster, warp: int, arrays: set[str], reporter) -> Reason | None:
     """A warp's MMAs read before what fills their operands (loads that signal these arrays of barriers): is it
     that it waits too late?
     """

@@ -17,13 +17,14 @@ from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.race.async_work import Issued
 from ptxsim.checks.race.conflict import Pair
+from ptxsim.machine.cluster import Cluster
 
 _COMPARED = 4  # elements in a row, of either side
 _FULL = 0xFFFF_FFFF
 _VERBS = {"arrive": "arrives on", "commit": "commits to", "load": "loads to"}
 
 
-def shifted(cluster, place: tuple[int, int], reporter) -> Reason | None:
+def shifted(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None:
     """Every waiter of the ring that `place` belongs to is the same number of elements off its signallers."""
     histories, name = history_of(cluster), reporter.shared_array(place[1])
     ring = {
@@ -123,16 +124,16 @@ def _index(reporter, place: tuple[int, int]) -> int:
     return int(number[1]) if number else 0
 
 
-def _who(cluster, warp: int) -> str:
+def _who(cluster: Cluster, warp: int) -> str:
     return role(cluster, warp // cluster.warps_per_cta, {warp: _FULL})
 
 
-def _line(cluster, row: int) -> str:
+def _line(cluster: Cluster, row: int) -> str:
     instr = cluster.program.instrs[row]
     return f"line {instr.src}" if instr.src else f"PTX line {instr.line}"
 
 
-def _waits_at(cluster, history: BarrierHistory, warp: int) -> str:
+def _waits_at(cluster: Cluster, history: BarrierHistory, warp: int) -> str:
     waits = history.waits.get(warp)
     return f" ({_line(cluster, min(waits.rows))})" if waits is not None else ""
 

@@ -6,12 +6,13 @@ from ptxsim.checks.barrier_history import BarrierHistory, history_of, never_wait
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.rivals import one_slot, shifted
+from ptxsim.machine.cluster import Cluster
 
 
-def why(cluster, histories: dict, place: tuple[int, int], reporter) -> Reason:
+def why(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> Reason:
     """The first that applies: barriers without a wait, waits that let a phase pass again, many issuers."""
-    history, name_of = histories[place], reporter.shared_name
-    ignored = never_waited(cluster, histories, name_of)
+    history = histories[place]
+    ignored = never_waited(cluster, histories, reporter)
     if ignored:
         return reason("ahead-unwaited", names=" or ".join(ignored))
     return (
@@ -27,14 +28,14 @@ def why(cluster, histories: dict, place: tuple[int, int], reporter) -> Reason:
     )
 
 
-def _slots(cluster, histories: dict, place: tuple[int, int], reporter) -> Reason | None:
+def _slots(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> Reason | None:
     """Elements of an array that are signalled and that no wait ever names."""
     arrays: dict = {}
     for p in histories:
         if p[0] == place[0]:
             arrays.setdefault(reporter.shared_array(p[1]), p)
     for first in arrays.values():
-        missed, awaited = waited_at(histories, cluster, first, reporter.shared_name)
+        missed, awaited = waited_at(histories, cluster, first, reporter)
         passed = sum(w.count for p in awaited for w in histories[p].waits.values())
         if not missed or passed < len(missed) + len(awaited):  # it may still come to them
             continue
@@ -48,7 +49,7 @@ def _slots(cluster, histories: dict, place: tuple[int, int], reporter) -> Reason
     return None
 
 
-def _too_often(cluster, histories: dict, history: BarrierHistory, reporter) -> Reason | None:
+def _too_often(cluster: Cluster, histories: dict, history: BarrierHistory, reporter) -> Reason | None:
     """Who waits for this barrier answers its signallers more often than it has waited."""
     signallers = {warp for _, warp, _ in history.sources}
     for place, other in histories.items():
@@ -71,9 +72,9 @@ def _too_often(cluster, histories: dict, history: BarrierHistory, reporter) -> R
     return None
 
 
-def _unsignalled(cluster, histories: dict, place: tuple[int, int], reporter) -> Reason | None:
+def _unsignalled(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> Reason | None:
     """Elements of the barrier's own array that are waited for and that nobody signals."""
-    _, awaited = waited_at(histories, cluster, place, reporter.shared_name)
+    _, awaited = waited_at(histories, cluster, place, reporter)
     silent = [reporter.shared_name(p[1]) for p in awaited if not histories[p].sources]
     row = next((row for how, _, row in histories[place].sources if how != "load"), None)
     if not silent or row is None or histories[place].seen < 0:
@@ -85,7 +86,7 @@ def _unsignalled(cluster, histories: dict, place: tuple[int, int], reporter) -> 
     return reason("ahead-silent", row, names=names, line=line, others=others)
 
 
-def _again(cluster, histories: dict, history: BarrierHistory, reporter) -> Reason | None:
+def _again(cluster: Cluster, histories: dict, history: BarrierHistory, reporter) -> Reason | None:
     """A wait of a warp that signals the barrier let a phase pass a second time."""
     warps = {warp for _, warp, _ in history.sources}
     for place, other in histories.items():
@@ -99,7 +100,7 @@ def _again(cluster, histories: dict, history: BarrierHistory, reporter) -> Reaso
     return None
 
 
-def uneven(cluster, histories: dict, place: tuple[int, int], reporter) -> Reason | None:
+def uneven(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> Reason | None:
     """A warp has signalled this ring more often than it has waited for the one that answers."""
     array_of, history = reporter.shared_array, histories[place]
     ring = _ring(histories, place, array_of)
@@ -124,13 +125,13 @@ def _ring(histories: dict, place: tuple[int, int], array_of) -> list[tuple[int, 
     return [p for p in histories if p[0] == place[0] and array_of(p[1]) == array_of(place[1])]
 
 
-def waiting_for(cluster, places: list) -> set[int]:
+def waiting_for(cluster: Cluster, places: list) -> set[int]:
     """Warps that stand at a wait for one of these barriers."""
     held = [g for g, w in cluster.waits.items() if w.kind == "mbarrier" and w.detail["place"] in places]
     return {g // 32 for g in held}
 
 
-def _issuers(cluster, place, history: BarrierHistory, reporter) -> Reason | None:
+def _issuers(cluster: Cluster, place, history: BarrierHistory, reporter) -> Reason | None:
     """More threads signal it by one line than it counts arrivals."""
     by_line: dict[tuple[str, int], dict[int, int]] = {}
     for (how, warp, row), signals in history.sources.items():
@@ -150,7 +151,7 @@ def _issuers(cluster, place, history: BarrierHistory, reporter) -> Reason | None
     return None
 
 
-def from_several_ctas(cluster, history: BarrierHistory) -> Reason | None:
+def from_several_ctas(cluster: Cluster, history: BarrierHistory) -> Reason | None:
     """One line by which several CTAs of the cluster arrive on a barrier that counts fewer arrivals."""
     ranks: dict[int, set[int]] = {}
     rows: dict[int, int] = {}
@@ -166,7 +167,7 @@ def from_several_ctas(cluster, history: BarrierHistory) -> Reason | None:
     return None
 
 
-def announced_apart(cluster, place: tuple[int, int], reporter) -> Reason | None:
+def announced_apart(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None:
     """A CTA announces bytes at its own barrier, and all copies report to that of another, where they are
     waited for.
     """
@@ -193,7 +194,7 @@ def _count(history: BarrierHistory) -> Reason:
     return reason("ahead", arrivals=arrivals, count=history.count)
 
 
-def again_too_early(cluster, place: tuple[int, int], reporter) -> Reason | None:
+def again_too_early(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None:
     """More arrivals in a phase than it counts, though no more threads than that: nobody waited in between."""
     history, apart = history_of(cluster)[place], announced_apart(cluster, place, reporter)
     if apart is not None:
@@ -201,14 +202,14 @@ def again_too_early(cluster, place: tuple[int, int], reporter) -> Reason | None:
     if not room_for_all(cluster, place):
         return None
     lanes = arriving(history)
-    ignored = never_waited(cluster, history_of(cluster), reporter.shared_name)
+    ignored = never_waited(cluster, history_of(cluster), reporter)
     if ignored:
         return reason("ahead-unwaited", names=" or ".join(ignored))
     who = role(cluster, min(lanes) // cluster.warps_per_cta, lanes)
     return shifted(cluster, place, reporter) or reason("arrives-again", who=who, count=history.count)
 
 
-def room_for_all(cluster, place: tuple[int, int]) -> bool:
+def room_for_all(cluster: Cluster, place: tuple[int, int]) -> bool:
     """Whether no more threads arrive on a barrier than it counts; False where not all of them are known."""
     history, barrier = history_of(cluster).get(place), cluster.mbarriers.get(place)
     if history is None or not arriving(history):

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BulkCopy
+from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
+from ptxsim.machine.split import Split
 
 _COMMIT = (
     "cp_async.bulk.commit_group() after the store, then cp_async.bulk.wait_group(0), "
@@ -28,10 +30,10 @@ class BulkCopies(Observer):
     def __init__(self, launch: Launch, reporter):
         self.reporter = reporter
 
-    def start(self, cluster) -> None:
+    def start(self, cluster: Cluster) -> None:
         self.groups: dict[int, list[Group]] = {}  # thread -> groups it has not waited for
 
-    def copy_issue(self, cluster, split, copy: BulkCopy) -> None:
+    def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> None:
         if copy.kind == "store":
             self._open(split.thread).stores.append((self.reporter.shared_name(copy.offset), split.row))
 
@@ -41,17 +43,17 @@ class BulkCopies(Observer):
             groups.append(Group())
         return groups[-1]
 
-    def bulk_commit(self, cluster, split) -> None:
+    def bulk_commit(self, cluster: Cluster, split: Split) -> None:
         self._open(split.thread).committed = True
 
-    def bulk_wait(self, cluster, split, allowed: int, reading: bool) -> None:
+    def bulk_wait(self, cluster: Cluster, split: Split, allowed: int, reading: bool) -> None:
         for lane in split.lanes:
             groups = self.groups.get(split.warp * 32 + int(lane), [])
             closed = [g for g in groups if g.committed]
             kept = closed[len(closed) - allowed :] if allowed else []
             groups[:] = kept + [g for g in groups if not g.committed]
 
-    def finish(self, cluster) -> None:
+    def finish(self, cluster: Cluster) -> None:
         if cluster.stuck:
             return
         for thread, groups in self.groups.items():
@@ -59,7 +61,7 @@ class BulkCopies(Observer):
                 for buffer, row in group.stores:
                     self._report(cluster, thread, buffer, row, group.committed)
 
-    def _report(self, cluster, thread: int, buffer: str, row: int, committed: bool) -> None:
+    def _report(self, cluster: Cluster, thread: int, buffer: str, row: int, committed: bool) -> None:
         state = (
             "never waited for" if committed else "in no committed group, so that no wait_group waits for it"
         )

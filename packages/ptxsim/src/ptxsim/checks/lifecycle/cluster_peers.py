@@ -19,7 +19,9 @@ from ptxsim.events.records import Arrival, BulkCopy, Commit, PhaseWait, TmemCell
 from ptxsim.isa.address_map import RANK_SHIFT, SHARED_BASE, SHARED_END
 from ptxsim.jit import bytecode
 from ptxsim.jit.compiled import compiled
+from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
+from ptxsim.machine.split import Split
 
 _FLAGS = {"acquire", "volatile", "relaxed"}  # loads that can wait for a flag in memory
 
@@ -60,7 +62,7 @@ class Peers(Observer):
         )
         self.on = launch.ctas_per_cluster > 1 and not flags
 
-    def start(self, cluster) -> None:
+    def start(self, cluster: Cluster) -> None:
         n = cluster.ctas
         self.now = np.ones(n, np.int64)
         self.knows = np.zeros((n, n), np.int64)  # [x, y]: the time of y that x has learnt of
@@ -99,7 +101,7 @@ class Peers(Observer):
 
     # ---- events ----
 
-    def mbarrier_arrive(self, cluster, split, arrival: Arrival) -> None:
+    def mbarrier_arrive(self, cluster: Cluster, split: Split, arrival: Arrival) -> None:
         place = arrival.place
         lane = (arrival.lanes & -arrival.lanes).bit_length() - 1
         if self._repeats(split, lane, place):
@@ -108,65 +110,65 @@ class Peers(Observer):
             self._touch(split.cta, place[0], "arrives on {}", split.row, place[1])
         self._signal(place, self._release(split.cta))
 
-    def _repeats(self, split, lane: int, place) -> bool:
+    def _repeats(self, split: Split, lane: int, place) -> bool:
         """A further lane does what the leader of its split has just done."""
         if lane == split.leader or place != self.place:
             self.place = place
             return False
         return True
 
-    def _signals(self, split, kind: str, places) -> None:
+    def _signals(self, split: Split, kind: str, places) -> None:
         """Comes after the load or commit was issued, which released."""
         for rank, offset in places:
             if rank != split.cta:
                 self._touch(split.cta, rank, f"signals {{}} ({kind})", split.row, offset, age=1)
 
-    def commit_issue(self, cluster, split, commit: Commit) -> np.ndarray:
+    def commit_issue(self, cluster: Cluster, split: Split, commit: Commit) -> np.ndarray:
         clock = self._release(split.cta)
         self._signals(split, "commit", commit.barriers)
         return clock
 
-    def copy_issue(self, cluster, split, copy: BulkCopy) -> np.ndarray:
+    def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> np.ndarray:
         for rank in (r for r in copy.ranks if r != split.cta):
             self._touch(split.cta, rank, "copies to {}", split.row, copy.offset)
         clock = self._release(split.cta)
         self._signals(split, copy.kind, copy.barriers)
         return clock
 
-    def async_arrive(self, cluster, place, token) -> None:
+    def async_arrive(self, cluster: Cluster, place, token) -> None:
         if token is not None:
             self._signal(place, token)
 
-    def phase_complete(self, cluster, place) -> None:
+    def phase_complete(self, cluster: Cluster, place) -> None:
         self._complete(place)
 
-    def mbarrier_wait(self, cluster, split, wait: PhaseWait) -> None:
+    def mbarrier_wait(self, cluster: Cluster, split: Split, wait: PhaseWait) -> None:
         self._learn(split.cta, wait.place)
 
-    def cluster_arrive(self, cluster, split, relaxed: bool) -> None:
+    def cluster_arrive(self, cluster: Cluster, split: Split, relaxed: bool) -> None:
         self._signal("cluster", self._release(split.cta))
 
-    def cluster_complete(self, cluster) -> None:
+    def cluster_complete(self, cluster: Cluster) -> None:
         self._complete("cluster")
 
-    def cluster_wait(self, cluster, split) -> None:
+    def cluster_wait(self, cluster: Cluster, split: Split) -> None:
         self._learn(split.cta, "cluster")
 
-    def accesses(self, cluster, log: np.ndarray) -> None:
+    def accesses(self, cluster: Cluster, log: np.ndarray) -> None:
         if remote_rows(log, cluster.warps_per_cta, self.rows):
             for source, target in np.argwhere(self.rows >= 0).tolist():
                 self._touch(source, target, "accesses the shared memory", int(self.rows[source, target]))
             self.rows[:] = -1
 
-    def tensor_issue(self, cluster, split, work) -> None:
+    def tensor_issue(self, cluster: Cluster, split: Split, work) -> None:
         if work.group == 2:
             what = f"uses its shared and tensor memory in {work.text}"
             self._touch(split.cta, split.cta ^ 1, what, split.row)
 
-    def tmem_access(self, cluster, split, cells: TmemCells, write: bool) -> None:
+    def tmem_access(self, cluster: Cluster, split: Split, cells: TmemCells, write: bool) -> None:
         self.tmem[split.cta] = self.now[split.cta]
 
-    def tmem_free(self, cluster, split, start: int, columns: int, group: int) -> None:
+    def tmem_free(self, cluster: Cluster, split: Split, start: int, columns: int, group: int) -> None:
         if group == 2:
             text = f"columns {start}..{start + columns - 1}"
             now = self.tmem.item(split.cta)
@@ -174,7 +176,7 @@ class Peers(Observer):
 
     # ---- findings ----
 
-    def finish(self, cluster) -> None:
+    def finish(self, cluster: Cluster) -> None:
         if cluster.stuck:
             return
         for (source, target, touch, offset), (time, row) in self.touches.items():
@@ -188,7 +190,7 @@ class Peers(Observer):
             if cta ^ 1 < cluster.ctas and freed.knew[cta ^ 1] < self.tmem[cta ^ 1]:
                 self._freed_early(cluster, cta, freed)
 
-    def _freed_early(self, cluster, cta: int, freed: Freed) -> None:
+    def _freed_early(self, cluster: Cluster, cta: int, freed: Freed) -> None:
         """A dealloc is the pair's (PTX ISA 9.7.16.5): where the peer frees too, behind its own accesses,
         chips are known to give right results; CUTLASS's tutorials rely on it.
         """
@@ -205,7 +207,7 @@ class Peers(Observer):
         self._report(cluster, "tmem-alloc", cta, freed.row, "free", message, severity)
 
     def _report(
-        self, cluster, kind: str, cta: int, row: int, key: str, message: str, severity="error"
+        self, cluster: Cluster, kind: str, cta: int, row: int, key: str, message: str, severity="error"
     ) -> None:
         finding = self.reporter.add(kind, severity, message, CAUSES["early-exit"], key=(kind, key))
         finding.where = finding.where or self.reporter.row_place(cluster, cta, row)

@@ -11,7 +11,9 @@ from __future__ import annotations
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BulkCopy
 from ptxsim.isa.layouts import decode_matrix_descriptor, fixed_bits
+from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
+from ptxsim.machine.split import Split
 
 _ROWS = {128: 8, "128_atom32": 8, 64: 4, 32: 2}  # 128-byte rows of a pattern, by swizzle mode
 
@@ -22,11 +24,11 @@ class Descriptors(Observer):
         self.known: set[int] = set()
         self.boxes: dict[int, tuple[int, int]] = {}  # offset -> (bytes, swizzle) of what TMA loads there
 
-    def copy_issue(self, cluster, split, copy: BulkCopy) -> None:
+    def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> None:
         if copy.kind == "load":
             self.boxes[copy.offset] = copy.size, copy.tensor.swizzle
 
-    def tensor_issue(self, cluster, split, work) -> None:
+    def tensor_issue(self, cluster: Cluster, split: Split, work) -> None:
         for bits in work.footprint.descriptors:
             if bits not in self.known:
                 self.known.add(bits)
@@ -36,7 +38,7 @@ class Descriptors(Observer):
         """Whether TMA put what lies at `start` there with the same swizzle."""
         return any(at <= start < at + size and swizzle == mode for at, (size, mode) in self.boxes.items())
 
-    def _check(self, split, bits: int) -> None:
+    def _check(self, split: Split, bits: int) -> None:
         try:
             fields = decode_matrix_descriptor(bits)
         except ValueError:
@@ -63,7 +65,7 @@ class Descriptors(Observer):
             key=("descriptor", self.reporter.shared_name(fields.start).split(" + ")[0]),
         )
 
-    def _unmarked(self, split, bits: int) -> None:
+    def _unmarked(self, split: Split, bits: int) -> None:
         self.reporter.add(
             "descriptor",
             "review",

@@ -1,4 +1,5 @@
-"""Registers of a tcgen05.ld or wgmma that are read before its wait (PTX ISA 9.7.16.8.1, 9.7.15.7.3).
+"""Registers that tcgen05.ld or wgmma still work on: results that are read before its wait, and registers of
+a wgmma's A that are written before it (PTX ISA 9.7.16.8.1, 9.7.15.7.3).
 
 Found in the text, reported when the instruction runs. A plain `mov` is no use: ptxas makes such copies one
 register. Of a tcgen05.ld this is `review`, whether its wait comes late or never: a true dependence through a
@@ -10,15 +11,19 @@ from __future__ import annotations
 
 import functools
 from collections import deque
+from collections.abc import Callable
 
 from ptxsim.checks.static_flow import next_rows, targets
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import TmemCells
 from ptxsim.frontend.parser import Instr, Mem, Pair, Paren, Reg, Vec
+from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
+from ptxsim.machine.split import Split
 
 _LD_HINT = "tcgen05.wait.ld comes between tcgen05.ld and the first use of its registers"
 _WGMMA_HINT = "wgmma.commit_group, then wgmma.wait_group, come between wgmma and the first use of its result"
+_A_HINT = "wgmma.commit_group, then wgmma.wait_group, come between wgmma and the next write of A's registers"
 _MANY = 8  # groups in flight, hardware aside; no wait_group has a larger number
 
 
@@ -27,14 +32,20 @@ class LoadedRegisters(Observer):
         self.reporter = reporter
         self.early = launch.early_uses
 
-    def tmem_issue(self, cluster, split, cells: TmemCells, write: bool) -> None:
+    def tmem_issue(self, cluster: Cluster, split: Split, cells: TmemCells, write: bool) -> None:
         if not write:
             self._report(cluster, split, "review", "tcgen05.ld", "tcgen05.wait::ld", _LD_HINT)
 
-    def wgmma_issue(self, cluster, split, columns: int, depth: int) -> None:
-        self._report(cluster, split, "error", "wgmma", "a wgmma.wait_group that covers it", _WGMMA_HINT)
+    def wgmma_issue(self, cluster: Cluster, split: Split, columns: int, depth: int) -> None:
+        wait = "a wgmma.wait_group that covers it"
+        self._report(cluster, split, "error", "wgmma", wait, _WGMMA_HINT)
+        row = early_writes(cluster.program).get(split.row)
+        if row is not None:
+            line = self.reporter.line_text(cluster.program.instrs[row])
+            message = f"a register of A of this wgmma is written ({line}) before {wait}"
+            self.reporter.add("async-pending", "error", message, _A_HINT, split, key="early-write")
 
-    def _report(self, cluster, split, severity: str, what: str, wait: str, hint: str) -> None:
+    def _report(self, cluster: Cluster, split: Split, severity: str, what: str, wait: str, hint: str) -> None:
         row = self.early.get(split.row)
         if row is not None:
             line = self.reporter.line_text(cluster.program.instrs[row])
@@ -49,17 +60,34 @@ def early_uses(program) -> dict[int, int]:
     for row, instr in enumerate(program.instrs):
         if instr is None or (instr.op, instr.mods[:1]) not in _SOURCES:
             continue
-        use = _first_use(program, row, frozenset(targets(instr)))
+        use = _first(program, row, frozenset(targets(instr)), _read)
         if use is not None:
             found[row] = use
+    return found
+
+
+@functools.lru_cache(maxsize=16)
+def early_writes(program) -> dict[int, int]:
+    """Row of a wgmma that has A in registers -> first row found that writes one of them without a wait."""
+    found = {}
+    for row, instr in enumerate(program.instrs):
+        if instr is None or (instr.op, instr.mods[:1]) != ("wgmma", ("mma_async",)):
+            continue
+        if isinstance(instr.operands[1], Vec):
+            write = _first(program, row, frozenset(_names([instr.operands[1]])), _written)
+            if write is not None:
+                found[row] = write
     return found
 
 
 _SOURCES = {("tcgen05", ("ld",)), ("wgmma", ("mma_async",))}
 
 
-def _first_use(program, start: int, names: frozenset) -> int | None:
-    """Follows all ways from an instruction to its wait: pending registers, and groups committed since."""
+def _first(program, start: int, names: frozenset, meets: Callable) -> int | None:
+    """Follows all ways from an instruction to its wait: pending registers, and groups committed since.
+
+    meets(instr, pending): what is pending behind an instruction; None: that is the first one.
+    """
     arriving = {row: (names, 0) for row in next_rows(program, start)}
     todo = deque(arriving)
     loads = program.instrs[start].op == "tcgen05"
@@ -70,11 +98,9 @@ def _first_use(program, start: int, names: frozenset) -> int | None:
             if _is_wait(instr, loads, commits):
                 continue
             commits = min(commits + (instr.op == "wgmma" and instr.mods[0] == "commit_group"), _MANY)
-            read, written = pending & _reads(instr), frozenset(targets(instr))
-            copies = instr.op == "mov" and instr.pred is None and isinstance(instr.operands[1], Reg)
-            if read and not copies:
+            pending = meets(instr, pending)
+            if pending is None:
                 return row
-            pending = pending | written if read else pending - written if instr.pred is None else pending
         for after in next_rows(program, row) if pending else ():
             known, fewest = arriving.get(after, (frozenset(), _MANY + 1))
             if not pending <= known or commits < fewest:
@@ -83,16 +109,38 @@ def _first_use(program, start: int, names: frozenset) -> int | None:
     return None
 
 
+def _read(instr: Instr, pending: frozenset) -> frozenset | None:
+    read, written = pending & _reads(instr), frozenset(targets(instr))
+    copies = instr.op == "mov" and instr.pred is None and isinstance(instr.operands[1], Reg)
+    if read and not copies:
+        return None
+    return pending | written if read else pending - written if instr.pred is None else pending
+
+
+def _written(instr: Instr, pending: frozenset) -> frozenset | None:
+    return None if pending & frozenset(targets(instr)) else pending
+
+
 @functools.lru_cache(maxsize=512)
 def used_before_handed_over(program, load: int) -> bool:
     """Whether every way from a tcgen05.ld reads one of its registers, or waits, before it tells anybody else.
 
     What reads a register stands still until the load has all its data, so that no other access to its columns
-    can then come before it on a chip.
+    can then come before it on a chip. A tcgen05.st of the same warp tells nobody: see `overtaking_stores`.
     """
-    seen, todo = set(), [(row, frozenset(targets(program.instrs[load]))) for row in next_rows(program, load)]
-    if not todo:
-        return False
+    return _before_use(program, load)[0]
+
+
+def overtaking_stores(program, load: int) -> frozenset[int]:
+    """Rows of tcgen05.st that may come while no register of this tcgen05.ld has been read and none waited."""
+    return _before_use(program, load)[1]
+
+
+@functools.lru_cache(maxsize=512)
+def _before_use(program, load: int) -> tuple[bool, frozenset[int]]:
+    """(ends every way in a use or a wait before it is handed over?, rows of tcgen05.st before that)."""
+    todo = [(row, frozenset(targets(program.instrs[load]))) for row in next_rows(program, load)]
+    seen, stores, used = set(), set(), bool(todo)
     while todo:
         row, pending = todo.pop()
         if (row, pending) in seen:
@@ -107,17 +155,27 @@ def used_before_handed_over(program, load: int) -> bool:
                 if not copies:
                     continue
                 pending = pending | frozenset(targets(instr))
-            elif instr.op in _HANDS_OVER or instr.op == "tcgen05" and instr.mods[0] in _TCGEN05_HANDS_OVER:
-                return False
+            elif _hands_over(instr):
+                used = False
+                continue
+            elif instr.op == "tcgen05" and instr.mods[0] == "st":
+                stores.add(row)
         after = next_rows(program, row)
-        if not after:
-            return False
+        used = used and bool(after)
         todo += [(next_row, pending) for next_row in after]
-    return True
+    return used, frozenset(stores)
 
 
 _HANDS_OVER = {"bar", "barrier", "mbarrier", "atom", "red", "ret", "exit"}
-_TCGEN05_HANDS_OVER = {"mma", "commit", "cp", "st", "dealloc", "shift"}
+_TCGEN05_HANDS_OVER = {"mma", "commit", "cp", "dealloc", "shift"}
+_ASKS = {"try_wait", "test_wait"}  # an mbarrier, and tells nobody
+
+
+def _hands_over(instr: Instr) -> bool:
+    """Does this let others know that its thread has come so far?"""
+    if instr.op == "tcgen05":
+        return instr.mods[0] in _TCGEN05_HANDS_OVER
+    return instr.op in _HANDS_OVER and instr.mods[:1] not in {(asks,) for asks in _ASKS}
 
 
 def _is_wait(instr: Instr, loads: bool, commits: int) -> bool:

@@ -18,7 +18,9 @@ from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
 from ptxsim.checks.diagnosis.running_ahead import announced_apart, from_several_ctas, why
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import PhaseWait, Place
+from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
+from ptxsim.machine.split import Split
 from ptxsim.report.findings import Finding
 
 
@@ -29,7 +31,7 @@ class Barriers(Observer):
         self.reporter = reporter
         self.histories: dict[tuple[int, int], BarrierHistory] = {}
 
-    def start(self, cluster) -> None:
+    def start(self, cluster: Cluster) -> None:
         self.histories = history_of(cluster)
         self.ahead: dict[tuple, Finding] = {}  # barriers that run ahead
         self.places: dict[tuple, bytes] = {}  # what mbarrier.init left in the memory of each barrier
@@ -39,10 +41,10 @@ class Barriers(Observer):
 
     # ---- while it runs ----
 
-    def mbarrier_init(self, cluster, split, lane: int, place) -> None:
+    def mbarrier_init(self, cluster: Cluster, split: Split, lane: int, place) -> None:
         self.places[place] = _memory(cluster, place)
 
-    def mbarrier_blocked(self, cluster, split, wait: PhaseWait) -> None:
+    def mbarrier_blocked(self, cluster: Cluster, split: Split, wait: PhaseWait) -> None:
         place, parity = wait.place, wait.parity
         history, barrier = self.histories.get(place), cluster.mbarriers[place]
         missed = barrier.phase - 2  # the phase of this parity that completed last
@@ -58,7 +60,7 @@ class Barriers(Observer):
             finding.evidence["ahead"] = True  # only an error if something comes of it (oddities.py)
             self.ahead.setdefault(place, finding)
 
-    def mbarrier_wait(self, cluster, split, wait: PhaseWait) -> None:
+    def mbarrier_wait(self, cluster: Cluster, split: Split, wait: PhaseWait) -> None:
         place = wait.place
         history, barrier = self.histories.get(place), cluster.mbarriers[place]
         if history is None or barrier.phase not in history.armed.values():
@@ -74,13 +76,13 @@ class Barriers(Observer):
             finding = self._at(split, "mbarrier", ("stale", place[1]), place, message, CAUSES["stale"])
             finding.evidence["ahead"] = True  # what was started may be nothing that anybody relies on
 
-    def _at(self, split, kind: str, key: tuple, place, message: str, cause: Cause | None) -> Finding:
+    def _at(self, split: Split, kind: str, key: tuple, place, message: str, cause: Cause | None) -> Finding:
         name = self.reporter.shared_name(place[1])
         return self.reporter.add(kind, "error", message, cause or "", split, key, barrier=name)
 
     # ---- at the end ----
 
-    def finish(self, cluster) -> None:
+    def finish(self, cluster: Cluster) -> None:
         for place, finding in self.ahead.items():
             if not finding.hint:
                 reason = why(cluster, self.histories, place, self.reporter)
@@ -94,7 +96,7 @@ class Barriers(Observer):
             if place in cluster.mbarriers:
                 (self._bytes if cluster.stuck else self._left_open)(cluster, place, history)
 
-    def _overwritten(self, cluster) -> None:
+    def _overwritten(self, cluster: Cluster) -> None:
         """Memory that holds an mbarrier is for nothing else until mbarrier.inval (9.7.13.15.10)."""
         for place, left in self.places.items():
             if place in cluster.mbarriers and _memory(cluster, place) != left:
@@ -102,7 +104,7 @@ class Barriers(Observer):
                 key = ("overwritten", place[1])
                 self.reporter.add("mbarrier", "review", message, CAUSES["reused"], key=key)
 
-    def _bytes(self, cluster, place, history: BarrierHistory) -> None:
+    def _bytes(self, cluster: Cluster, place, history: BarrierHistory) -> None:
         """All arrivals are there, the bytes are not."""
         barrier = cluster.mbarriers[place]
         if barrier.pending or not barrier.tx or loads_to_come(Model(cluster, self.reporter), place):
@@ -129,16 +131,18 @@ class Barriers(Observer):
             cause = CAUSES["bytes-elsewhere" if barrier.delivered else "slot"]
         self._afterwards(cluster, "tx-count", "error", place, history, message, cause)
 
-    def _instead(self, cluster, place) -> Place | None:
-        """Another element of its array that has bytes of which it was not told, or lacks what came here."""
-        tx, array = cluster.mbarriers[place].tx, self.reporter.shared_array(place[1])
+    def _instead(self, cluster: Cluster, place) -> Place | None:
+        """Another element of its array that has bytes of which it was not told, or lacks what came here; or a
+        barrier with just those that are missing.
+        """
+        array, missing = self.reporter.shared_array(place[1]), cluster.mbarriers[place].tx
         for other, barrier in cluster.mbarriers.items():
-            same = self.reporter.shared_array(other[1]) == array
-            if same and other[0] == place[0] and barrier.tx * tx < 0:
+            same = self.reporter.shared_array(other[1]) == array or 0 < missing == -barrier.tx
+            if same and other[0] == place[0] and barrier.tx * missing < 0:
                 return other
         return None
 
-    def _left_open(self, cluster, place, history: BarrierHistory) -> None:
+    def _left_open(self, cluster: Cluster, place, history: BarrierHistory) -> None:
         barrier = cluster.mbarriers[place]
         if barrier.tx < 0:
             message = (
@@ -174,7 +178,7 @@ class Barriers(Observer):
             cause = both.cause if both else CAUSES["left-open"]
             self._afterwards(cluster, "mbarrier", "review", place, history, message, cause, both)
 
-    def _drifts(self, cluster, place, history: BarrierHistory) -> None:
+    def _drifts(self, cluster: Cluster, place, history: BarrierHistory) -> None:
         """More threads arrive in each round than it counts, and no whole number of phases."""
         threads, barrier = _threads_a_round(cluster.program, history), cluster.mbarriers[place]
         message = (
@@ -185,7 +189,15 @@ class Barriers(Observer):
         self._afterwards(cluster, "mbarrier", "error", place, history, message, CAUSES["arrivals"])
 
     def _afterwards(
-        self, cluster, kind: str, severity: str, place, history, message: str, cause: Cause, reason=None
+        self,
+        cluster: Cluster,
+        kind: str,
+        severity: str,
+        place,
+        history,
+        message: str,
+        cause: Cause,
+        reason=None,
     ) -> Finding:
         """A finding at the line of the last load or arrival, else of the init; about bytes, at the line that
         announces them.
@@ -238,6 +250,6 @@ def _bytes_left_out(barrier, history: BarrierHistory) -> str:
     return ""
 
 
-def _memory(cluster, place: tuple[int, int]) -> bytes:
+def _memory(cluster: Cluster, place: tuple[int, int]) -> bytes:
     rank, offset = place
     return cluster.shared[rank, offset : offset + 8].tobytes()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.events.observer import Observer
+from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
 
 _FULL = 0xFFFF_FFFF
@@ -15,15 +16,17 @@ class RegisterCounts(Observer):
         self.reporter = reporter
         self.on = any(i is not None and i.op == "setmaxnreg" for i in launch.program.instrs)
 
-    def finish(self, cluster) -> None:
+    def finish(self, cluster: Cluster) -> None:
         for cta in range(cluster.ctas):
             pool = cluster.unit_state.get(("registers", cta))
+            if pool is None:
+                continue
             first = cta * cluster.warps_per_cta
-            for group in range(first, first + cluster.warps_per_cta, 4) if pool else ():
+            for group in range(first, first + cluster.warps_per_cta, 4):
                 warps = range(group, min(group + 4, first + cluster.warps_per_cta))
                 self._group(cluster, cta, {w: pool.done.get(w, []) for w in warps})
 
-    def _group(self, cluster, cta: int, done: dict[int, list]) -> None:
+    def _group(self, cluster: Cluster, cta: int, done: dict[int, list]) -> None:
         texts = {w: [f"{way} {count}" for way, count, _ in steps] for w, steps in done.items()}
         waiting = {g // 32 for g, wait in cluster.waits.items() if wait.kind == "registers"}
         if cluster.stuck and waiting & set(done) or len({tuple(t) for t in texts.values()}) == 1:

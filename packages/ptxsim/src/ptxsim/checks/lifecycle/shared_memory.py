@@ -13,7 +13,9 @@ from ptxsim.events.records import BulkCopy, SharedSpan
 from ptxsim.isa.address_map import OFFSET_MASK, RANK_SHIFT, SHARED_BASE, SHARED_END
 from ptxsim.jit import bytecode
 from ptxsim.jit.compiled import compiled
+from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
+from ptxsim.machine.split import Split
 from ptxsim.units.tma_boxes import box_index
 
 _LIMIT = 16  # unwritten loads noted per piece of log
@@ -55,42 +57,44 @@ class SharedMemory(Observer):
         self.found = np.zeros((_LIMIT, 2), np.int64)
         self.good: set[SharedSpan] = set()  # known to be written
 
-    def start(self, cluster) -> None:
+    def start(self, cluster: Cluster) -> None:
         self.written[:] = 0
         self.good.clear()
 
     # ---- writes ----
 
-    def accesses(self, cluster, log: np.ndarray) -> None:
+    def accesses(self, cluster: Cluster, log: np.ndarray) -> None:
         for i, byte in self.found[: follow_log(log, self.written, self.found)].tolist():
             self._loaded(cluster, log[i], byte)
 
-    def copy_write(self, cluster, token, copy: BulkCopy) -> None:
+    def copy_write(self, cluster: Cluster, token, copy: BulkCopy) -> None:
         for span in copy.targets:
             if span.inside:
                 self.written[span.rank, span.first : span.last + 1] = 1
             else:
                 self.chunks[span.rank][span.chunks] = self.full
 
-    def cp_async_issue(self, cluster, split, reads: np.ndarray, writes: np.ndarray) -> np.ndarray:
+    def cp_async_issue(
+        self, cluster: Cluster, split: Split, reads: np.ndarray, writes: np.ndarray
+    ) -> np.ndarray:
         return writes
 
-    def cp_async_copy(self, cluster, token) -> None:
+    def cp_async_copy(self, cluster: Cluster, token) -> None:
         follow_log(token, self.written, self.found)
 
-    def mbarrier_init(self, cluster, split, lane: int, place) -> None:
+    def mbarrier_init(self, cluster: Cluster, split: Split, lane: int, place) -> None:
         self.written[place[0], place[1] : place[1] + 8] = 1
 
-    def tmem_alloc(self, cluster, split, start: int, columns: int, place, group: int) -> None:
+    def tmem_alloc(self, cluster: Cluster, split: Split, start: int, columns: int, place, group: int) -> None:
         if place is not None:
             self.written[place[0], place[1] : place[1] + 4] = 1
 
     # ---- reads ----
 
-    def copy_issue(self, cluster, split, copy: BulkCopy):
+    def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy):
         return split.at()
 
-    def copy_read(self, cluster, token, copy: BulkCopy) -> None:
+    def copy_read(self, cluster: Cluster, token, copy: BulkCopy) -> None:
         span, tensor = copy.source, copy.tensor
         if span is None or span in self.good:
             return
@@ -106,17 +110,17 @@ class SharedMemory(Observer):
             byte = int(span.chunks.reshape(-1)[first // 16]) * 16 + first % 16
             self._unread(token, "a TMA store", int(bad.sum()) * width, bad.size * width, byte)
 
-    def tensor_execute(self, cluster, works: list) -> None:
+    def tensor_execute(self, cluster: Cluster, works: list) -> None:
         for work in works:
             who = "the tensor core" if work.footprint.tile else work.name
             for span in work.footprint.reads:
                 if span not in self.good and span.last < self.written.shape[1]:
                     self.chunks_read(work.where, span, who)
 
-    def wgmma_issue(self, cluster, split, columns: int, depth: int):
+    def wgmma_issue(self, cluster: Cluster, split: Split, columns: int, depth: int):
         return split.at()
 
-    def wgmma_read(self, cluster, token, span) -> None:
+    def wgmma_read(self, cluster: Cluster, token, span) -> None:
         if span not in self.good:
             self.chunks_read(token, span, "the tensor core")
 
@@ -140,7 +144,7 @@ class SharedMemory(Observer):
             _WRITE_FIRST, where, key=("shared", buffer), buffer=buffer,
         )  # fmt: skip
 
-    def _loaded(self, cluster, entry: np.ndarray, byte: int) -> None:
+    def _loaded(self, cluster: Cluster, entry: np.ndarray, byte: int) -> None:
         thread, row = int(entry[_THREAD]), int(entry[_ROW])
         where = cluster.splits[thread // 32 * 32].at(1 << thread % 32, row)
         name = self.reporter.shared_name(byte)

@@ -13,7 +13,9 @@ import numpy as np
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import TmemCells
+from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
+from ptxsim.machine.split import Split
 from ptxsim.machine.tensor_memory import COLUMNS, LANES
 
 _ONE_WARP = "one warp, with all its 32 lanes, does alloc, relinquish_alloc_permit and dealloc"
@@ -33,7 +35,7 @@ class TmemLife(Observer):
     def __init__(self, launch: Launch, reporter):
         self.launch, self.reporter = launch, reporter
 
-    def start(self, cluster) -> None:
+    def start(self, cluster: Cluster) -> None:
         self.live: list[dict[int, Allocation]] = [{} for _ in range(cluster.ctas)]
         self.freed: list[set[int]] = [set() for _ in range(cluster.ctas)]  # groups of the deallocs
         self.written = np.zeros((cluster.ctas, LANES, COLUMNS), bool)
@@ -41,14 +43,14 @@ class TmemLife(Observer):
 
     # ---- allocation ----
 
-    def tmem_alloc(self, cluster, split, start: int, columns: int, place, group: int) -> None:
+    def tmem_alloc(self, cluster: Cluster, split: Split, start: int, columns: int, place, group: int) -> None:
         others = [a for a in self.live[split.cta].values() if a.warp != split.warp]
         if others:
             self._two_warps(cluster, split, "tcgen05.alloc", others[0])
         self.live[split.cta][start] = Allocation(columns, split.warp, split.row, group)
         self._forget(split.cta, start, columns)
 
-    def tmem_free(self, cluster, split, start: int, columns: int, group: int) -> None:
+    def tmem_free(self, cluster: Cluster, split: Split, start: int, columns: int, group: int) -> None:
         allocation = self.live[split.cta].pop(start, None)
         if allocation is None:
             return
@@ -65,13 +67,13 @@ class TmemLife(Observer):
         self.written[cta, :, start : start + columns] = False
         self.good.clear()
 
-    def _two_warps(self, cluster, split, what: str, first: Allocation) -> None:
+    def _two_warps(self, cluster: Cluster, split: Split, what: str, first: Allocation) -> None:
         line = self.reporter.line_text(cluster.program.instrs[first.row])
         names = [f"warp {w % cluster.warps_per_cta}" for w in (split.warp, first.warp)]
         message = f"{what} by {names[0]}, while {names[1]} has allocated ({line})"
         self.reporter.add("tmem-alloc", "review", message, _ONE_WARP, split, key=(what, "warps"))
 
-    def _in_use(self, cluster, split, start: int, columns: int) -> None:
+    def _in_use(self, cluster: Cluster, split: Split, start: int, columns: int) -> None:
         """MMAs still under way that write these columns."""
         for op in [work.op for work in cluster.engine.pending() if work.op is not None]:
             if op.where.cta != split.cta:
@@ -86,7 +88,7 @@ class TmemLife(Observer):
                     self.reporter.add("tmem-alloc", "error", message, hint, split, key=("in use",))
                     return
 
-    def finish(self, cluster) -> None:
+    def finish(self, cluster: Cluster) -> None:
         if cluster.stuck:
             self._blocked(cluster)
             return
@@ -100,7 +102,7 @@ class TmemLife(Observer):
                 finding = self.reporter.add("tmem-leak", "error", message, hint, key=("leak",))
                 finding.where = finding.where or self.reporter.row_place(cluster, cta, allocation.row)
 
-    def _blocked(self, cluster) -> None:
+    def _blocked(self, cluster: Cluster) -> None:
         """An alloc that waits when nothing can move any more."""
         for index, wait in cluster.waits.items():
             if wait.kind == "tmem-alloc":
@@ -119,7 +121,7 @@ class TmemLife(Observer):
 
     # ---- contents ----
 
-    def tmem_access(self, cluster, split, cells: TmemCells, write: bool) -> None:
+    def tmem_access(self, cluster: Cluster, split: Split, cells: TmemCells, write: bool) -> None:
         if write:
             self.written[cells.rank, cells.lanes, cells.columns] = True
             return
@@ -139,7 +141,7 @@ class TmemLife(Observer):
             key, buffer = ("tmem-ld",), "tensor memory"
             self.reporter.add("uninitialized", "error", message, _READ, split, key, buffer=buffer)
 
-    def tensor_issue(self, cluster, split, work) -> None:
+    def tensor_issue(self, cluster: Cluster, split: Split, work) -> None:
         groups = [a.group for a in self.live[split.cta].values()]
         if groups and work.group not in groups:
             message = (
@@ -147,7 +149,7 @@ class TmemLife(Observer):
             )
             self.reporter.add("tmem-alloc", "error", message, _ONE_GROUP, split, key=("mma group",))
 
-    def tensor_execute(self, cluster, works: list) -> None:
+    def tensor_execute(self, cluster: Cluster, works: list) -> None:
         work = works[0]  # all write the same cells, and all but the first accumulate
         cells = work.footprint.cells_written
         if cells in self.good:

@@ -17,6 +17,7 @@ from ptxsim.checks.static_flow import targets
 from ptxsim.events.observer import Observer
 from ptxsim.frontend.parser import Instr, Reg, Vec
 from ptxsim.jit import bytecode
+from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
 
 _COPIES = ("mov", "cvt")
@@ -27,7 +28,7 @@ class UnsetStores(Observer):
         self.reporter, self.unset = reporter, launch.unset_stores
         self.rows = np.array(sorted(self.unset), np.int64)
 
-    def accesses(self, cluster, log: np.ndarray) -> None:
+    def accesses(self, cluster: Cluster, log: np.ndarray) -> None:
         if not len(self.rows):
             return
         for at in np.flatnonzero(np.isin(log[:, bytecode.LOG_ROW], self.rows)):

@@ -11,8 +11,9 @@ from __future__ import annotations
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BulkCopy, Place
+from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
-from ptxsim.machine.split import Location
+from ptxsim.machine.split import Location, Split
 
 Load = tuple[BulkCopy, Location]  # and where it was issued
 
@@ -21,7 +22,7 @@ class UselessStores(Observer):
     def __init__(self, launch: Launch, reporter):
         self.reporter = reporter
 
-    def start(self, cluster) -> None:
+    def start(self, cluster: Cluster) -> None:
         self.stores: dict[int, list] = {}  # of a map -> [map, first place, boxes outside, inside]
         self.loads: dict[Place, list[Load]] = {}  # that report to a barrier, since its last phase
         self.empty: dict[str, list[Load]] = {}  # array of barriers -> those of phases that bring only zeros
@@ -31,12 +32,12 @@ class UselessStores(Observer):
         self.phases = 0  # of those
         self.inside: dict[tuple[int, int], list[Load]] = {}  # map, CTA -> those of its last phase inside
 
-    def copy_issue(self, cluster, split, copy: BulkCopy) -> None:
+    def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> None:
         where = Location(cluster, split.warp, split.cta, None, split.mask, split.row)
         for place in copy.barriers:
             self.loads.setdefault(place, []).append((copy, where))
 
-    def phase_complete(self, cluster, place) -> None:
+    def phase_complete(self, cluster: Cluster, place) -> None:
         loads = self.loads.pop(place, ())
         if not loads:
             return
@@ -49,13 +50,13 @@ class UselessStores(Observer):
             self.empty.setdefault(array, []).extend(loads)
             self.phases += 1
 
-    def copy_write(self, cluster, token, copy: BulkCopy) -> None:
+    def copy_write(self, cluster: Cluster, token, copy: BulkCopy) -> None:
         if copy.kind == "store":
             tensor, start = copy.tensor, copy.start
             counts = self.stores.setdefault(id(tensor), [tensor, start, 0, 0])
             counts[2 if tensor.misses(start) else 3] += 1
 
-    def finish(self, cluster) -> None:
+    def finish(self, cluster: Cluster) -> None:
         for array, loads in self.empty.items():
             copy, where = loads[0]
             names = " and ".join(sorted({load.tensor.name or "a tensor" for load, _ in loads}))

@@ -16,6 +16,7 @@ from ptxsim.checks.static_flow import targets
 from ptxsim.events.observer import Observer
 from ptxsim.frontend.parser import Instr, Reg, Vec
 from ptxsim.jit import bytecode
+from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
 
 _SIDES = ("row", "col")
@@ -28,7 +29,7 @@ class WmmaFragments(Observer):
         self.rows = np.array(sorted(self.wrong), np.int64)
         self.on = bool(self.wrong)
 
-    def accesses(self, cluster, log: np.ndarray) -> None:
+    def accesses(self, cluster: Cluster, log: np.ndarray) -> None:
         rows = log[:, bytecode.LOG_ROW]
         for at in np.flatnonzero(np.isin(rows, self.rows)):
             thread, row = int(log[at, bytecode.LOG_THREAD]), int(rows[at])

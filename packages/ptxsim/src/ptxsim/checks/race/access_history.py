@@ -47,6 +47,8 @@ from ptxsim.events.observer import Observer
 from ptxsim.frontend.parser import Imm, Reg, Vec
 from ptxsim.isa.memory_access import Ordering, ordering
 from ptxsim.jit.bytecode import LOG_PLACE
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.tensor_map import MAP_BYTES
 
 _NOTHING = np.zeros(0, np.int32)
 
@@ -82,7 +84,7 @@ class AccessHistory(Observer):
         self.words[:, NOW] = self.now
         self.pairs: dict[tuple, Pair] = {}
 
-    def start(self, cluster) -> None:
+    def start(self, cluster: Cluster) -> None:
         self.begin(cluster.index)
         self.shared = cleared(self.shared)
         self.copied = np.zeros(self.races.clocks.threads, np.int32)  # for the access that is looked up
@@ -136,6 +138,12 @@ class AccessHistory(Observer):
         spans = self.reads.spans(tmap, start)
         if len(spans):
             self.spans(MEMORY, spans, write, op)
+
+    def map_of(self, tmap, op) -> None:
+        """Asynchronous work `op` reads the bytes of a tensor map in global memory."""
+        first = self.reads.place_of(tmap.at)
+        self._look_up_reads(self.reads.row_of(tmap.at))
+        self.spans(MEMORY, np.array([[first, first + MAP_BYTES]]), False, op)
 
     def merged(self, row: int, spans: np.ndarray, buffers: list[int], write: bool, clock: np.ndarray) -> None:
         """All that the instruction at `row` does to global memory in a cluster, as one access of agent 0.

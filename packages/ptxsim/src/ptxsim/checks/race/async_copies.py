@@ -14,6 +14,8 @@ from ptxsim.checks.race.vector_clocks import Stamp
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BulkCopy, CopyArrival, Place, SharedSpan
 from ptxsim.jit.bytecode import LOG_PLACE
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Split
 from ptxsim.units.bulk_groups import bulk_groups
 
 _NOTHING = np.zeros(0, np.int32)
@@ -27,43 +29,47 @@ class BulkCopies(Observer):
         self.races, self.history = races, races.history
         self.known: dict[SharedSpan, np.ndarray] = {}  # byte ranges in the shadow
 
-    def start(self, cluster) -> None:
+    def start(self, cluster: Cluster) -> None:
         self.clocks, self.transfers = self.races.clocks, self.races.transfers
 
-    def copy_issue(self, cluster, split, copy: BulkCopy) -> Issued:
+    def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> Issued:
         op = Issued.of(copy.kind, split, self.clocks)
         op.copy = copy
         if copy.kind == "store":
             op.epoch = bulk_groups(cluster, split.thread).committed + 1
         if copy.reduces:
             op.flags |= STRONG
+        if copy.tensor.at:
+            op.map_clock = self._with_own_warp(op)
         for place in copy.barriers:
             self.races.barrier_init.used(split, 1 << split.leader, place, "TMA load")
         return op
 
-    def async_arrive(self, cluster, place, token) -> None:
+    def async_arrive(self, cluster: Cluster, place, token) -> None:
         if token is not None:
             self.clocks.signal(place).deliver(token.thread_clock)
 
-    def copy_read(self, cluster, token: Issued, copy: BulkCopy) -> None:
+    def copy_read(self, cluster: Cluster, token: Issued, copy: BulkCopy) -> None:
         assert copy.source is not None
         if copy.kind == "load":  # a copy between CTAs is done, source and all, when its bytes are announced
             self._arrives_on(cluster, token, copy.barriers[0])
         else:
             self._acts_as("source", token)
+            self._read_map(token, copy)
         self._touch(copy.source, False, token)
 
-    def copy_write(self, cluster, token: Issued, copy: BulkCopy) -> None:
+    def copy_write(self, cluster: Cluster, token: Issued, copy: BulkCopy) -> None:
         for target, place in zip(copy.targets, copy.barriers, strict=True):
             self._arrives_on(cluster, token, place)
             self._touch(target, True, token)
             if target is copy.targets[0]:
+                self._read_map(token, copy)
                 self.history.box(copy.tensor, copy.start, False, token)
         if copy.kind == "store":
             self._acts_as("result", token)
             self.history.box(copy.tensor, copy.start, True, token)
 
-    def _arrives_on(self, cluster, token: Issued, place: Place) -> None:
+    def _arrives_on(self, cluster: Cluster, token: Issued, place: Place) -> None:
         """The agent of a write is the barrier that its bytes reach, in its present phase."""
         barrier = cluster.mbarriers.get(place)
         token.queue, token.epoch = self.clocks.column("bytes", place), barrier.phase + 1 if barrier else 1
@@ -74,13 +80,28 @@ class BulkCopies(Observer):
         token.queue = self.clocks.column(kind, token.thread)
         self.transfers.remember(token)
 
+    def _with_own_warp(self, op: Issued) -> np.ndarray:
+        """What the issuer knew, and all that its warp did: tensormap.cp_fenceproxy is of the whole warp."""
+        warp = self.clocks.warp_of(op.thread)
+        lanes = np.arange(self.clocks.first_agent(warp), self.clocks.first_agent(warp + 1))
+        clock = np.zeros(self.clocks.clock.shape[1], np.int32)
+        clock[: len(op.clock)] = op.clock
+        clock[lanes] = self.clocks.clock[lanes, lanes]
+        clock[op.thread] = op.clock[op.thread]
+        return clock
+
+    def _read_map(self, op: Issued, copy: BulkCopy) -> None:
+        """A copy reads its tensor map too, until it has read its source (PTX ISA 9.7.9.25.4)."""
+        if copy.tensor.at:
+            self.history.map_of(copy.tensor, op.of_map())
+
     def _touch(self, span: SharedSpan, write: bool, op: Issued) -> None:
         known = self.known.get(span)
         if known is None:
             known = self.known[span] = byte_ranges(span, self.history.window)
         self.history.spans(SHARED, known, write, op)
 
-    def bulk_wait(self, cluster, split, allowed: int, reading: bool) -> None:
+    def bulk_wait(self, cluster: Cluster, split: Split, allowed: int, reading: bool) -> None:
         for lane in split.lanes.tolist():
             done = bulk_groups(cluster, split.warp * 32 + lane).committed - allowed
             agent = self.clocks.agent_of(split.warp * 32 + lane)
@@ -116,13 +137,13 @@ class ThreadCopies(Observer):
     def __init__(self, races):
         self.races, self.history = races, races.history
 
-    def start(self, cluster) -> None:
+    def start(self, cluster: Cluster) -> None:
         self.clocks = self.races.clocks
         self.latest: deque[Copies] = deque(maxlen=_REMEMBERED)
         self.told: dict[tuple, deque] = {}  # (agent, place) -> (epoch, what it brings) of arrivals to come
         self.last = np.zeros(self.clocks.threads, np.int32)  # epoch of each agent's last copy
 
-    def cp_async_issue(self, cluster, split, reads: np.ndarray, writes: np.ndarray) -> Copies:
+    def cp_async_issue(self, cluster: Cluster, split: Split, reads: np.ndarray, writes: np.ndarray) -> Copies:
         clocks, agents = self.clocks, self.clocks.agents(split)
         if not clocks.first_copy:
             clocks.copy_queues()
@@ -146,17 +167,17 @@ class ThreadCopies(Observer):
         }
         return len(sources) == 1 and sources != {None}
 
-    def cp_async_copy(self, cluster, token: Copies) -> None:
+    def cp_async_copy(self, cluster: Cluster, token: Copies) -> None:
         for log in token.logs:
             if len(log):
                 self.history.log(log, token.clock, token.queues, token.first)
 
-    def cp_async_wait(self, cluster, split, token: Copies) -> None:
+    def cp_async_wait(self, cluster: Cluster, split: Split, token: Copies) -> None:
         mine = np.isin(token.agents, self.clocks.agents(split))
         agents = token.agents[mine]
         self.clocks.learn(agents, token.queues + agents, token.epochs[mine])
 
-    def cp_async_signal(self, cluster, split, arrival: CopyArrival) -> None:
+    def cp_async_signal(self, cluster: Cluster, split: Split, arrival: CopyArrival) -> None:
         """Each arrival comes after its lane's copies so far, but not after what the lane did before (PTX ISA
         8.9.1.1).
         """
@@ -178,7 +199,9 @@ class ThreadCopies(Observer):
         clock[-1] = self.last[agent]
         return clock
 
-    def cp_async_arrive(self, cluster, split, place, tokens: list[Copies], arrival: CopyArrival) -> None:
+    def cp_async_arrive(
+        self, cluster: Cluster, split: Split, place, tokens: list[Copies], arrival: CopyArrival
+    ) -> None:
         (agent,) = self.clocks.agents(split)
         signal = self.clocks.signal(place)
         if not arrival.counted:

@@ -7,13 +7,14 @@ completion: through the mbarrier it reports to, a commit, or a wait for its grou
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ptxsim.checks.race.shadow_order import ASYNC
 from ptxsim.checks.race.vector_clocks import Stamp, VectorClocks
 from ptxsim.events.records import BulkCopy, SharedSpan
+from ptxsim.machine.split import Split
 
 REMEMBERED = 64  # transfers per queue whose coordinates a report can still give
 
@@ -35,12 +36,18 @@ class Issued:
     stores: int = 0  # of threads of the cluster, when it was issued
     columns: tuple[int, int] | None = None  # of tensor memory, that an MMA writes: from, to
     at: int = -1  # steps on barriers so far, when it was issued; -1: not noted
+    map_clock: np.ndarray | None = None  # what its read of a tensor map in global memory comes after
 
     @classmethod
-    def of(cls, kind: str, split, clocks: VectorClocks) -> Issued:
+    def of(cls, kind: str, split: Split, clocks: VectorClocks) -> Issued:
         """Work that the leader of a split issues now."""
         thread = clocks.agent_of(split.thread)
         return cls(kind, split.row, thread, *clocks.snapshot(thread), at=len(clocks.steps))
+
+    def of_map(self) -> Issued:
+        """Its read of a tensor map, which asks for no fence of the async proxy."""
+        assert self.map_clock is not None
+        return replace(self, clock=self.map_clock, flags=0)
 
     def stamp(self) -> Stamp:
         return Stamp(self.clock, self.thread_clock)

@@ -7,6 +7,8 @@ import numpy as np
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, Fence, PhaseWait
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Split
 from ptxsim.report.findings import Finding
 
 
@@ -16,7 +18,7 @@ class BarrierInit(Observer):
     def __init__(self, races):
         self.races = races
 
-    def start(self, cluster) -> None:
+    def start(self, cluster: Cluster) -> None:
         self.clocks = self.races.clocks
         self.ordered: dict[tuple, int] = {}  # (place, warp) -> lanes that come after the barrier's init
         self.unfenced: dict[tuple, int] = {}  # barriers -> agent of an init that no fence has followed yet
@@ -24,18 +26,18 @@ class BarrierInit(Observer):
         self.bare: dict[tuple, set[int]] = {}
         self.early: dict[str, Finding] = {}  # findings: barriers used before their init is visible
 
-    def mbarrier_init(self, cluster, split, lane: int, place) -> None:
+    def mbarrier_init(self, cluster: Cluster, split: Split, lane: int, place) -> None:
         self.ordered = {key: lanes for key, lanes in self.ordered.items() if key[0] != place}
         self.unfenced[place] = self.clocks.agent_of(split.warp * 32 + lane)
         self.bare[place] = set()
 
-    def mbarrier_arrive(self, cluster, split, arrival: Arrival) -> None:
+    def mbarrier_arrive(self, cluster: Cluster, split: Split, arrival: Arrival) -> None:
         self.used(split, arrival.lanes, arrival.place, "arrive")
 
-    def mbarrier_wait(self, cluster, split, wait: PhaseWait) -> None:
+    def mbarrier_wait(self, cluster: Cluster, split: Split, wait: PhaseWait) -> None:
         self.used(split, wait.lanes, wait.place, "wait")
 
-    def fence(self, cluster, split, fence: Fence) -> None:
+    def fence(self, cluster: Cluster, split: Split, fence: Fence) -> None:
         """fence.mbarrier_init: what synchronises after it, relaxed too, hands on its thread's inits."""
         if self.bare and self.races.cluster.ctas == 1 and fence.shared_proxy:
             self._crossed(split)
@@ -52,7 +54,7 @@ class BarrierInit(Observer):
                 del self.unfenced[place]
                 self.bare.pop(place, None)
 
-    def _crossed(self, split) -> None:
+    def _crossed(self, split: Split) -> None:
         """fence.proxy.async in the only CTA, by threads that come after an init."""
         agents = self.clocks.agents(split)
         for place in list(self.bare):
@@ -62,7 +64,7 @@ class BarrierInit(Observer):
             else:
                 self.bare[place].update(agents[self.clocks.clock[agents, agent] >= epoch].tolist())
 
-    def used(self, split, lanes: int, place, what: str) -> None:
+    def used(self, split: Split, lanes: int, place, what: str) -> None:
         """These lanes use a barrier, or have a copy or commit use it."""
         if place in self.bare and what not in ("arrive", "wait"):
             self._needs_fence(split, place, what)
@@ -80,7 +82,7 @@ class BarrierInit(Observer):
         for _ in range(np.count_nonzero(early)):
             self._used_early(split, place, what)
 
-    def _needs_fence(self, split, place, what: str) -> None:
+    def _needs_fence(self, split: Split, place, what: str) -> None:
         """A unit uses a barrier: its init must have been fenced (9.7.13.4), in one CTA by either fence, the
         proxy fence by who initialises or who issues.
 
@@ -103,7 +105,7 @@ class BarrierInit(Observer):
         key = ("init-fence", name.partition("[")[0])
         self.races.reporter.add("mbarrier", "review", message, CAUSES["init-fence"], split, key, barrier=name)
 
-    def _used_early(self, split, place, what: str) -> None:
+    def _used_early(self, split: Split, place, what: str) -> None:
         """One finding for all barriers of a name."""
         name = self.races.reporter.shared_name(place[1])
         known = self.early.get(name.partition("[")[0])

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, BarArrival, BulkCopy, Commit, CopyArrival, PhaseWait, Place
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Split
 
 MOST = 512  # steps of a cluster that are kept: its first rounds
 
@@ -22,21 +24,56 @@ class Step(NamedTuple):
     more: int = 0  # bytes that an arrival announces; 1: whoever comes to a CTA barrier waits
 
 
+class MbarrierState(NamedTuple):
+    """An mbarrier, as far as steps tell."""
+
+    expected: int  # arrivals of a phase
+    pending: int  # arrivals that the phase under way lacks
+    over: int = 0  # phases that are
+    tx: int = 0  # bytes that were announced and have not come
+
+    def after(self, step: Step) -> MbarrierState:
+        """Of a step that signals it."""
+        arrivals = {"load": 0, "commit": 1}.get(step.kind, step.amount)
+        pending, tx = self.pending - arrivals, self.tx + step.more
+        tx -= step.amount if step.kind == "load" else 0
+        if pending > 0 or tx:
+            return self._replace(pending=pending, tx=tx)
+        return MbarrierState(self.expected, self.expected, self.over + 1)
+
+    def lets_pass(self, wait: Step) -> bool:
+        return (self.over - 1) & 1 == wait.amount
+
+
+class CtaBarrierState(NamedTuple):
+    """A CTA barrier, as far as steps tell."""
+
+    over: int = 0
+    threads: int = 0  # that have come to the round under way
+
+    def after(self, step: Step) -> CtaBarrierState:
+        threads = self.threads + 32
+        return (
+            CtaBarrierState(self.over, threads) if threads < step.amount else CtaBarrierState(self.over + 1)
+        )
+
+
 class BarrierRecord(Observer):
     """Part of the RaceDetector. `clocks.steps` is the record; work that is issued notes its length."""
 
     def __init__(self, races):
         self.races = races
 
-    def start(self, cluster) -> None:
+    def start(self, cluster: Cluster) -> None:
         self.steps = self.races.clocks.steps
         self.counts: dict[Place, int] = {}
         self.taken = 0  # steps that were taken in the run; those behind them still wait
         self.whole = True  # False: a barrier was used in a way that has no step here
         self.mending: dict | None = None  # what diagnosis/repairs.py found on this record
+        self.ends: tuple[bool | None] | None = None  # what short_records.py says, once asked
         self.last: dict[int, str] = {}  # warp -> the kind of its last step
 
-    def close(self, cluster) -> None:
+    def close(self, cluster: Cluster) -> None:
         """Adds the waits that nothing has ended."""
         self.taken = len(self.steps)
         for split in cluster.splits if cluster.stuck else ():
@@ -45,14 +82,14 @@ class BarrierRecord(Observer):
                 parity = wait.detail["parity"]
                 self._add(split.warp, split.mask, split.row, "wait", (wait.detail["place"],), parity)
 
-    def _use(self, split, lanes: int) -> None:
+    def _use(self, split: Split, lanes: int) -> None:
         if self.last.get(split.warp) != "use":
             self._add(split.warp, lanes, split.row, "use", ())
 
-    def tensor_issue(self, cluster, split, work) -> None:
+    def tensor_issue(self, cluster: Cluster, split: Split, work) -> None:
         self._use(split, 1 << split.leader)
 
-    def tmem_issue(self, cluster, split, cells, write: bool) -> None:
+    def tmem_issue(self, cluster: Cluster, split: Split, cells, write: bool) -> None:
         self._use(split, split.mask)
 
     def last_wait(self, warp: int, at: int) -> Place | None:
@@ -75,36 +112,36 @@ class BarrierRecord(Observer):
             self.steps.append(Step(*fields))
             self.last[self.steps[-1].warp] = self.steps[-1].kind
 
-    def mbarrier_init(self, cluster, split, lane: int, place) -> None:
+    def mbarrier_init(self, cluster: Cluster, split: Split, lane: int, place) -> None:
         self.whole &= place not in self.counts
         self.counts[place] = cluster.mbarriers[place].expected
 
-    def mbarrier_arrive(self, cluster, split, arrival: Arrival) -> None:
+    def mbarrier_arrive(self, cluster: Cluster, split: Split, arrival: Arrival) -> None:
         places = (arrival.place,)
         tx = arrival.announces or 0
         self._add(split.warp, arrival.lanes, split.row, "arrive", places, arrival.arrivals, tx)
 
-    def mbarrier_wait(self, cluster, split, wait: PhaseWait) -> None:
+    def mbarrier_wait(self, cluster: Cluster, split: Split, wait: PhaseWait) -> None:
         self._add(split.warp, wait.lanes, split.row, "wait", (wait.place,), wait.parity)
 
-    def copy_issue(self, cluster, split, copy: BulkCopy) -> None:
+    def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> None:
         if not copy.barriers:
             self._use(split, 1 << split.leader)
             return
         self._add(split.warp, 1 << split.leader, split.row, "load", copy.barriers, copy.size)
 
-    def commit_issue(self, cluster, split, commit: Commit) -> None:
+    def commit_issue(self, cluster: Cluster, split: Split, commit: Commit) -> None:
         self._add(split.warp, 1 << split.leader, split.row, "commit", commit.barriers)
 
-    def cp_async_signal(self, cluster, split, arrival: CopyArrival) -> None:
+    def cp_async_signal(self, cluster: Cluster, split: Split, arrival: CopyArrival) -> None:
         self.whole = False
 
-    def bar_arrive(self, cluster, split, arrival: BarArrival) -> None:
+    def bar_arrive(self, cluster: Cluster, split: Split, arrival: BarArrival) -> None:
         threads = arrival.threads or 32 * cluster.warps_per_cta
         place = (split.cta, arrival.number)
         self._add(split.warp, split.mask, split.row, "bar", (place,), threads, int(arrival.waits))
 
 
-def record_of(cluster) -> BarrierRecord | None:
+def record_of(cluster: Cluster) -> BarrierRecord | None:
     """The record of a cluster's barriers; None when it runs without checks."""
     return next((o for o in cluster.bus.observers if isinstance(o, BarrierRecord)), None)

@@ -14,6 +14,8 @@ from ptxsim.checks.race.clock_rows import rows_of
 from ptxsim.checks.race.short_records import ends_in_every_order
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BarArrival
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Split
 from ptxsim.report.findings import Finding
 
 BARRIERS = 16  # CTA barriers of a CTA (9.7.13.1)
@@ -37,7 +39,7 @@ class BarrierRounds(Observer):
     def __init__(self, races):
         self.races = races
 
-    def start(self, cluster) -> None:
+    def start(self, cluster: Cluster) -> None:
         self.clocks = self.races.clocks
         self.arrived: dict[tuple, int] = {}  # (CTA, number) -> arrivals of warps so far
         self.open: dict[tuple, list[Waiting]] = {}
@@ -46,7 +48,7 @@ class BarrierRounds(Observer):
         instrs = cluster.program.instrs
         self.looks = any(i is not None and i.op in ("bar", "barrier") and "arrive" in i.mods for i in instrs)
 
-    def bar_arrive(self, cluster, split, arrival: BarArrival) -> None:
+    def bar_arrive(self, cluster: Cluster, split: Split, arrival: BarArrival) -> None:
         if not self.looks or self.clocks.threads_per_agent > 1:
             return
         key, agents = (split.cta, arrival.number), self.clocks.agents(split)
@@ -62,14 +64,14 @@ class BarrierRounds(Observer):
             waiting = Waiting(agent, epoch, self.races.reporter.place(split), self.arrived[key])
             self.open.setdefault(key, []).append(waiting)
 
-    def bar_complete(self, cluster, cta: int, number: int, waiting: list) -> None:
+    def bar_complete(self, cluster: Cluster, cta: int, number: int, waiting: list) -> None:
         for one in list(self.open.get((cta, number), ())):
             one.behind += 1
             if one.behind > _SETTLED:
                 self.open[cta, number].remove(one)
                 self._judge((cta, number), one)
 
-    def finish(self, cluster) -> None:
+    def finish(self, cluster: Cluster) -> None:
         if cluster.stuck:
             return
         lucky = self._by_luck()

@@ -102,7 +102,7 @@ class Pair:
         pair = cls(line[CODE], space, place, buffer, first, second, key, cta)
         if line[CODE] == NO_TCGEN05_FENCE:
             first.verb, second.verb = _tmem_verb(first, second), _tmem_verb(second, first)
-        first.detail, second.detail = (coordinates(races, a) for a in (first, second))
+        first.detail, second.detail = (coordinates(races, a, space, position) for a in (first, second))
         if _issued_first(races, first, second, detail):
             pair.first, pair.second, pair.code = second, first, _SWAPPED[line[CODE]]
         pair.elsewhere = _fenced_elsewhere(races, space, line, clock)

@@ -42,6 +42,11 @@ class DeferredReads:
         inside = (self.segments[:, BASE] <= place) & (place < self.segments[:, END])
         return int(np.flatnonzero(inside)[0])
 
+    def place_of(self, address: int) -> int:
+        """Where a byte of a buffer lies in the shadow."""
+        base, _, position, _ = self.segments[self.row_of(address)].tolist()
+        return position + address - base
+
     def end(self, row: int) -> list:
         """The reads of a buffer; from now on none is kept."""
         self.segments[row, HELD] = 0

@@ -24,6 +24,7 @@ from ptxsim.checks.race.tensor_memory import TensorMemoryAccesses
 from ptxsim.checks.race.thread_accesses import ThreadAccesses
 from ptxsim.checks.race.vector_clocks import MAX_THREADS, VectorClocks
 from ptxsim.events.observer import Observer
+from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
 
 
@@ -48,7 +49,7 @@ class RaceDetector(Observer):
             self.history,
         )  # fmt: skip
 
-    def start(self, cluster) -> None:
+    def start(self, cluster: Cluster) -> None:
         """Before the parts': they take the clocks of this cluster from here."""
         self.cluster = cluster
         self.clocks = VectorClocks(cluster)
@@ -60,6 +61,6 @@ class RaceDetector(Observer):
             self.reporter.add("unsupported", "incomplete", message, key=("lanes",))
         self.transfers = Transfers()
 
-    def finish(self, cluster) -> None:
+    def finish(self, cluster: Cluster) -> None:
         self.record.close(cluster)
         report.report(self, self.history.pairs)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, PhaseWait, Place
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Split
 
 
 @dataclass
@@ -25,13 +27,13 @@ class Handshakes(Observer):
     def __init__(self, races):
         self.races = races
 
-    def start(self, cluster) -> None:
+    def start(self, cluster: Cluster) -> None:
         self.clocks = self.races.clocks
         self.tick = 0
         self.handed: dict[int, dict[Place, Handed]] = {}
         self.waited: dict[int, int] = {}  # warp -> tick of its last wait
 
-    def mbarrier_arrive(self, cluster, split, arrival: Arrival) -> None:
+    def mbarrier_arrive(self, cluster: Cluster, split: Split, arrival: Arrival) -> None:
         if arrival.announces is not None:
             return  # this one announces bytes, it hands nothing over
         self.tick += 1
@@ -40,7 +42,7 @@ class Handshakes(Observer):
         handed = Handed(self.tick, agent, self.clocks.epoch(agent), split.row)
         self.handed.setdefault(split.warp, {})[arrival.place] = handed
 
-    def mbarrier_wait(self, cluster, split, wait: PhaseWait) -> None:
+    def mbarrier_wait(self, cluster: Cluster, split: Split, wait: PhaseWait) -> None:
         self.tick += 1
         self.waited[split.warp] = self.tick
 

@@ -16,7 +16,8 @@ from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.race.short_records import ends_in_every_order
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, BulkCopy, Commit, CopyArrival, PhaseWait
-from ptxsim.machine.split import Location
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Location, Split
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class MissedPhases(Observer):
     def __init__(self, races):
         self.races = races
 
-    def start(self, cluster) -> None:
+    def start(self, cluster: Cluster) -> None:
         self.clocks = self.races.clocks
         self.passed: dict[tuple, dict[int, Passed]] = {}  # place -> by warp, in the present phase
         self.behind: dict[
@@ -67,16 +68,16 @@ class MissedPhases(Observer):
         ] = {}  # place -> waits; those of barriers that copies signal are not
         self.copied: set[tuple] = set()
 
-    def copy_issue(self, cluster, split, copy: BulkCopy) -> None:
+    def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> None:
         self.copied.update(copy.barriers)
 
-    def commit_issue(self, cluster, split, commit: Commit) -> None:
+    def commit_issue(self, cluster: Cluster, split: Split, commit: Commit) -> None:
         self.copied.update(commit.barriers)
 
-    def cp_async_signal(self, cluster, split, arrival: CopyArrival) -> None:
+    def cp_async_signal(self, cluster: Cluster, split: Split, arrival: CopyArrival) -> None:
         self.copied.update(arrival.places)
 
-    def mbarrier_arrive(self, cluster, split, arrival: Arrival) -> None:
+    def mbarrier_arrive(self, cluster: Cluster, split: Split, arrival: Arrival) -> None:
         place, number = arrival.place, arrival.lanes.bit_count()
         self.arrivals[place] = self.arrivals.get(place, 0) + number
         waits = () if place in self.copied else self.free.get(place, ())
@@ -87,7 +88,7 @@ class MissedPhases(Observer):
                 free.arrivals += number
                 free.bound = -1
 
-    def mbarrier_wait(self, cluster, split, wait: PhaseWait) -> None:
+    def mbarrier_wait(self, cluster: Cluster, split: Split, wait: PhaseWait) -> None:
         place = wait.place
         column = self.clocks.column("wait", split.warp)
         queue = self.clocks.queue(column)
@@ -105,7 +106,7 @@ class MissedPhases(Observer):
             waits = [free for free in self.free.get(place, ()) if not free.settled]
             self.free[place] = [*waits, Free(passed, self.arrivals.get(place, 0))]
 
-    def phase_complete(self, cluster, place) -> None:
+    def phase_complete(self, cluster: Cluster, place) -> None:
         for free in () if place in self.copied else self.free.get(place, ()):
             free.bound += 1
             if free.bound > _SETTLED and not free.settled:
@@ -122,7 +123,7 @@ class MissedPhases(Observer):
         if behind:
             self.behind[place] = behind
 
-    def _count(self, cluster, place, free: Free) -> None:
+    def _count(self, cluster: Cluster, place, free: Free) -> None:
         """Do the arrivals that may come before the wait leave it behind?"""
         barrier, history = cluster.mbarriers.get(place), history_of(cluster).get(place)
         if barrier is None or history is None or barrier.expected != history.count:
@@ -135,7 +136,7 @@ class MissedPhases(Observer):
         if (free.arrivals // history.count - free.wait.phase) % 2 == 0:
             self.missed.setdefault(place, free.wait)
 
-    def finish(self, cluster) -> None:
+    def finish(self, cluster: Cluster) -> None:
         if cluster.stuck:
             return
         for place, waits in self.free.items():

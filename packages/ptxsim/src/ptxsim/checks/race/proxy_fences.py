@@ -20,6 +20,8 @@ from ptxsim.checks.race.shadow_bytes import MEMORY, SHARED
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Fence
 from ptxsim.jit.compiled import compiled
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Split
 
 _ROOM = 16  # fences per thread, at first
 _REMEMBERED = 64  # fences of the same threads whose knowledge is kept
@@ -44,7 +46,7 @@ class ProxyFences(Observer):
     def __init__(self, races):
         self.races = races
 
-    def start(self, cluster) -> None:
+    def start(self, cluster: Cluster) -> None:
         self.clocks = self.races.clocks
         threads = self.clocks.threads
         self.epochs = {space: np.zeros((threads, _ROOM), np.int32) for space in (SHARED, MEMORY)}
@@ -52,7 +54,7 @@ class ProxyFences(Observer):
         # by first, last and number of the threads
         self.snapshots: dict[str, dict[tuple, deque[Executed]]] = {SHARED: {}, MEMORY: {}}
 
-    def fence(self, cluster, split, fence: Fence) -> None:
+    def fence(self, cluster: Cluster, split: Split, fence: Fence) -> None:
         spaces = [SHARED] * fence.shared_proxy + [MEMORY] * fence.global_proxy
         if not spaces:
             return

@@ -66,10 +66,11 @@ def fenced(fences, counts, thread, epoch, limit):
 
 @compiled()
 def note(out, code, previous, tag, position, me, epoch, row):
-    n = out[0, 0]
+    """Keeps a conflict, if there is room, or if it is the first of two accesses that nothing orders."""
     out[0, 0] += 1
-    if n + 1 < len(out):
-        line = out[n + 1]
+    at = min(out[0, 0], len(out) - 1)
+    if at == out[0, 0] or code <= READ_WRITE < out[at, 0]:
+        line = out[at]
         line[0], line[1], line[2], line[3] = code, previous, tag, position
         line[4], line[5], line[6] = me, epoch, row
 

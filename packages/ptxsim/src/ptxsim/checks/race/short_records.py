@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ptxsim.checks.race.barrier_record import BarrierRecord, Step
+from ptxsim.checks.race.barrier_record import BarrierRecord, CtaBarrierState, MbarrierState, Step
+from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.late_operations import hangs_on_order
 
 MOST_STEPS, MOST_STATES = 64, 20_000
@@ -18,12 +19,19 @@ MOST_STEPS, MOST_STATES = 64, 20_000
 class _State(NamedTuple):
     at: tuple[int, ...]  # steps that each warp has done
     asleep: frozenset[int]  # warps that wait at a CTA barrier
-    mbarriers: tuple[tuple[int, int], ...]  # (parity of the phase under way, arrivals that it lacks)
-    rounds: tuple[int, ...]  # warps that have come to each CTA barrier
+    mbarriers: tuple[MbarrierState, ...]
+    rounds: tuple[CtaBarrierState, ...]  # of each CTA barrier
+    torn: bool = False  # an arrival of several lanes would be of two phases
 
 
-def ends_in_every_order(cluster, record: BarrierRecord) -> bool | None:
-    """False: an interleaving hangs. None: this cannot be told from the record."""
+def ends_in_every_order(cluster: Cluster, record: BarrierRecord) -> bool | None:
+    """False: an interleaving hangs. None: this cannot be told from the record. Searched once."""
+    if record.ends is None:
+        record.ends = (_search(cluster, record),)
+    return record.ends[0]
+
+
+def _search(cluster: Cluster, record: BarrierRecord) -> bool | None:
     steps, counts = record.steps, record.counts
     told = record.whole and cluster.ctas == 1 and not hangs_on_order(cluster.program)
     told = told and all(cluster.mbarriers[place].expected == count for place, count in counts.items())
@@ -34,8 +42,8 @@ def ends_in_every_order(cluster, record: BarrierRecord) -> bool | None:
     while todo:
         state = todo.pop()
         following = search.following(state)
-        if len(seen) > MOST_STATES or any(lacks < 0 for _, lacks in state.mbarriers):
-            return None  # below 0: an arrival of several lanes that would be of two phases
+        if len(seen) > MOST_STATES or state.torn:
+            return None
         if not following and not search.ended(state):
             return False
         fresh = [one for one in following if one not in seen]
@@ -57,10 +65,10 @@ class _Search:
     def __init__(self, steps: list[Step], counts: dict):
         warps = sorted({step.warp for step in steps})
         self.steps = [[step for step in steps if step.warp == warp] for warp in warps]
-        self.places, self.counts = list(counts), list(counts.values())
+        self.places = list(counts)
         self.bars = sorted({step.places[0] for step in steps if step.kind == "bar"})
-        mbarriers = tuple((0, count) for count in self.counts)
-        self.start = _State((0,) * len(warps), frozenset(), mbarriers, (0,) * len(self.bars))
+        mbarriers = tuple(MbarrierState(count, count) for count in counts.values())
+        self.start = _State((0,) * len(warps), frozenset(), mbarriers, (CtaBarrierState(),) * len(self.bars))
 
     def ended(self, state: _State) -> bool:
         return all(at == len(steps) for at, steps in zip(state.at, self.steps, strict=True))
@@ -75,28 +83,30 @@ class _Search:
         return found
 
     def _wait(self, state: _State, warp: int, step: Step) -> _State | None:
-        parity, _ = state.mbarriers[self.places.index(step.places[0])]
-        return None if parity == step.amount & 1 else state._replace(at=_one_more(state.at, {warp}))
+        barrier = state.mbarriers[self.places.index(step.places[0])]
+        return state._replace(at=_one_more(state.at, {warp})) if barrier.lets_pass(step) else None
 
     def _arrive(self, state: _State, warp: int, step: Step) -> _State:
         number = self.places.index(step.places[0])
-        parity, lacks = state.mbarriers[number]
-        lacks -= step.amount
-        now = (parity, lacks) if lacks else (1 - parity, self.counts[number])
-        mbarriers = (*state.mbarriers[:number], now, *state.mbarriers[number + 1 :])
-        return state._replace(at=_one_more(state.at, {warp}), mbarriers=mbarriers)
+        barrier = state.mbarriers[number]
+        mbarriers = _with(state.mbarriers, number, barrier.after(step))
+        torn = step.amount > barrier.pending
+        return state._replace(at=_one_more(state.at, {warp}), mbarriers=mbarriers, torn=torn)
 
     def _bar(self, state: _State, warp: int, step: Step) -> _State:
         number = self.bars.index(step.places[0])
-        come, asleep = state.rounds[number] + 1, state.asleep
+        now, asleep = state.rounds[number].after(step), state.asleep
         at = state.at if step.more else _one_more(state.at, {warp})
         if step.more:
             asleep |= {warp}
-        if 32 * come == step.amount:
-            come, woken = 0, {w for w in asleep if self.steps[w][at[w]].places[0] == step.places[0]}
+        if now.over > state.rounds[number].over:
+            woken = {w for w in asleep if self.steps[w][at[w]].places[0] == step.places[0]}
             at, asleep = _one_more(at, woken), asleep - woken
-        rounds = (*state.rounds[:number], come, *state.rounds[number + 1 :])
-        return state._replace(at=at, asleep=asleep, rounds=rounds)
+        return state._replace(at=at, asleep=asleep, rounds=_with(state.rounds, number, now))
+
+
+def _with(states: tuple, number: int, state) -> tuple:
+    return (*states[:number], state, *states[number + 1 :])
 
 
 def _one_more(at: tuple[int, ...], warps: set[int]) -> tuple[int, ...]:

@@ -9,6 +9,8 @@ from ptxsim.checks.race.clock_rows import rows_of, with_epoch
 from ptxsim.checks.race.vector_clocks import Signal, Stamp
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, BarArrival, PhaseWait
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Split
 
 _COUNT = "init(count) is the number of arrivals per round, and who arrives again waits for the round before"
 _ROUND = "who arrives again (bar.arrive), or uses the id of others, waits first for who was there before"
@@ -20,14 +22,14 @@ class Synchronization(Observer):
     def __init__(self, races):
         self.races = races
 
-    def start(self, cluster) -> None:
+    def start(self, cluster: Cluster) -> None:
         self.clocks = self.races.clocks
         self.meetings: dict[object, list] = {}
         self.own: dict[object, dict[int, int]] = {}  # mbarrier -> arrivals that each warp made lane by lane
 
     # ---- barriers of threads ----
 
-    def warp_sync(self, cluster, split, members: int) -> None:
+    def warp_sync(self, cluster: Cluster, split: Split, members: int) -> None:
         members &= cluster.alive[split.warp]
         key = ("warp", split.warp, members)
         seen = self.meetings.pop(key, [0])[0]
@@ -37,7 +39,7 @@ class Synchronization(Observer):
         if members & ~seen:
             self.meetings[key] = [seen]
 
-    def bar_arrive(self, cluster, split, arrival: BarArrival) -> None:
+    def bar_arrive(self, cluster: Cluster, split: Split, arrival: BarArrival) -> None:
         key, agents = ("bar", split.cta, arrival.number), self.clocks.agents(split)
         column = self.clocks.column("bar", key) - self.clocks.threads
         rounds, several = self.clocks.queues[column].count, arrival.threads != 32
@@ -47,7 +49,7 @@ class Synchronization(Observer):
         self.clocks.release_into(self.clocks.signal(key), agents)
         self.meetings.setdefault(key, []).append((split.index, agents))
 
-    def bar_complete(self, cluster, cta: int, number: int, waiting: list) -> None:
+    def bar_complete(self, cluster: Cluster, cta: int, number: int, waiting: list) -> None:
         key = ("bar", cta, number)
         signal = self.clocks.signals.pop(key)
         column = self.clocks.column("bar", key)
@@ -64,23 +66,23 @@ class Synchronization(Observer):
         """The epoch of a queue that all of these threads know."""
         return int(self.clocks.thread_clock[rows_of(agents), column].min())
 
-    def _luck_at_barrier(self, split, number: int) -> None:
+    def _luck_at_barrier(self, split: Split, number: int) -> None:
         message = (
             f"CTA barrier {number}: this warp arrives, but nothing tells it that the round before is over: "
             f"in which round it counts is luck"
         )
         self.races.reporter.add("collective", "review", message, _ROUND, split, ("luck", number), luck=True)
 
-    def cluster_arrive(self, cluster, split, relaxed: bool) -> None:
+    def cluster_arrive(self, cluster: Cluster, split: Split, relaxed: bool) -> None:
         stamp = self.clocks.release(self.clocks.agents(split), clock=not relaxed)
         self.clocks.signal("cluster").add(stamp)
 
-    def cluster_complete(self, cluster) -> None:
+    def cluster_complete(self, cluster: Cluster) -> None:
         signal = self.clocks.signal("cluster")
         self._exits_arrive(cluster, signal)
         signal.published, signal.gathered = signal.gathered or signal.published, None
 
-    def _exits_arrive(self, cluster, signal: Signal) -> None:
+    def _exits_arrive(self, cluster: Cluster, signal: Signal) -> None:
         """A thread that has ended before it arrived is waited for: what it did is over (9.7.13.3)."""
         state = cluster.unit_state["cluster-bar",]
         late = state["seen"].reshape(-1, 32) != state["phase"] - 1
@@ -90,17 +92,17 @@ class Synchronization(Observer):
             if gone:
                 signal.add(self.clocks.release(self.clocks.agents_of(warp, gone), clock=True))
 
-    def cluster_wait(self, cluster, split) -> None:
+    def cluster_wait(self, cluster: Cluster, split: Split) -> None:
         self.clocks.acquire(self.clocks.agents(split), self.clocks.signal("cluster").published)
 
     # ---- mbarriers ----
 
-    def mbarrier_init(self, cluster, split, lane: int, place) -> None:
+    def mbarrier_init(self, cluster: Cluster, split: Split, lane: int, place) -> None:
         agent = self.clocks.agent_of(split.warp * 32 + lane)
         self.clocks.signals[place] = Signal(initialised=(agent, self.clocks.epoch(agent)))
         self.own[place] = {}
 
-    def mbarrier_arrive(self, cluster, split, arrival: Arrival) -> None:
+    def mbarrier_arrive(self, cluster: Cluster, split: Split, arrival: Arrival) -> None:
         place = arrival.place
         clocks, agents = self.clocks, self.clocks.agents_of(split.warp, arrival.lanes)
         signal = clocks.signal(place)
@@ -119,7 +121,7 @@ class Synchronization(Observer):
         if second is not None:
             signal.together.append((agents, epochs, stamp))
 
-    def _ends(self, cluster, place, signal: Signal, agents: np.ndarray) -> None:
+    def _ends(self, cluster: Cluster, place, signal: Signal, agents: np.ndarray) -> None:
         """Whoever knows of all other arrivals of a phase, and brings the last ones, knows that it is over."""
         barrier = cluster.mbarriers[place]
         if len(agents) != barrier.pending or barrier.tx or self.clocks.threads_per_agent > 1:
@@ -134,7 +136,7 @@ class Synchronization(Observer):
         self.clocks.changes += 1
         self.clocks.thread_clock[rows, column - self.clocks.threads] = barrier.phase + 1
 
-    def _late(self, cluster, signal: Signal, place, agents: np.ndarray, row: int) -> None:
+    def _late(self, cluster: Cluster, signal: Signal, place, agents: np.ndarray, row: int) -> None:
         """Which of these arrivals could have counted in the phase that has just completed?"""
         clocks, column = self.clocks, self.clocks.column("bytes", place)
         phase, column = cluster.mbarriers[place].phase, column - clocks.threads
@@ -142,7 +144,7 @@ class Synchronization(Observer):
             stray = agents[clocks.thread_clock[agents, column] < phase]
             self._doubt(cluster, signal, place, clocks.clock[stray], clocks.thread_clock[stray], row)
 
-    def arrive_later(self, cluster, place, stamp: Stamp, after: Stamp, row: int) -> None:
+    def arrive_later(self, cluster: Cluster, place, stamp: Stamp, after: Stamp, row: int) -> None:
         """Asynchronous work hands over `stamp` when it arrives; its instruction came after `after`."""
         clocks, signal = self.clocks, self.clocks.signal(place)
         if signal.published is not None and clocks.threads_per_agent == 1:
@@ -152,7 +154,9 @@ class Synchronization(Observer):
                 self._doubt(cluster, signal, place, after.clock[None], after.thread_clock[None], row, stamp)
         signal.arrive(stamp)
 
-    def _doubt(self, cluster, signal: Signal, place, clocks, thread_clocks, row: int, brings=None) -> None:
+    def _doubt(
+        self, cluster: Cluster, signal: Signal, place, clocks, thread_clocks, row: int, brings=None
+    ) -> None:
         """Whoever waits from now on for the last phase of this mbarrier cannot rely on all its arrivals."""
         phase, relied = cluster.mbarriers[place].phase, signal.published.clock
         signal.doubt(clocks, brings or Stamp(clocks.min(0), thread_clocks.min(0)), row)
@@ -162,7 +166,7 @@ class Synchronization(Observer):
         if signal.taken == phase and (relied[: len(left)] > left).any():
             self._luck(cluster, place, row, phase)
 
-    def _luck(self, cluster, place, row: int, phase: int) -> None:
+    def _luck(self, cluster: Cluster, place, row: int, phase: int) -> None:
         """Somebody has gone on after the last phase, and other arrivals could have made it."""
         reporter, history = self.races.reporter, history_of(cluster).get(place)
         name = reporter.shared_name(place[1])
@@ -176,7 +180,7 @@ class Synchronization(Observer):
         )
         finding.where = finding.where or reporter.row_place(cluster, place[0], row)
 
-    def mbarrier_wait(self, cluster, split, wait: PhaseWait) -> None:
+    def mbarrier_wait(self, cluster: Cluster, split: Split, wait: PhaseWait) -> None:
         place = wait.place
         signal = self.clocks.signal(place)
         signal.awaited = True
@@ -187,7 +191,7 @@ class Synchronization(Observer):
         own = self._own_phases(cluster, split.warp, place)
         self.clocks.acquire(agents, self._relied_on(place, agents, signal, own), clock=wait.acquires)
 
-    def _own_phases(self, cluster, warp: int, place) -> int:
+    def _own_phases(self, cluster: Cluster, warp: int, place) -> int:
         """Phases that must be over when a warp waits: a barrier takes its arrivals, so many to a phase."""
         arrivals, barrier = self.own.get(place, {}).get(warp, 0), cluster.mbarriers[place]
         history = history_of(cluster).get(place)
@@ -211,7 +215,7 @@ class Synchronization(Observer):
             return signal.published
         return signal.passed_at(enough)
 
-    def _doubt_coming(self, cluster, signal: Signal, place) -> None:
+    def _doubt_coming(self, cluster: Cluster, signal: Signal, place) -> None:
         """Arrivals of cp.async that were issued before the last phase, and are still to come."""
         column = self.clocks.column("bytes", place) - self.clocks.threads
         phase = cluster.mbarriers[place].phase
@@ -220,10 +224,10 @@ class Synchronization(Observer):
             if known < phase and signal.published is not None:
                 self._doubt(cluster, signal, place, after.clock[None], after.thread_clock[None], row, brings)
 
-    def mbarrier_blocked(self, cluster, split, wait: PhaseWait) -> None:
+    def mbarrier_blocked(self, cluster: Cluster, split: Split, wait: PhaseWait) -> None:
         self.clocks.signal(wait.place).awaited = True
 
-    def phase_complete(self, cluster, place) -> None:
+    def phase_complete(self, cluster: Cluster, place) -> None:
         signal = self.clocks.signal(place)
         if signal.gathered is not None:
             column, phase = self.clocks.column("bytes", place), cluster.mbarriers[place].phase
@@ -232,10 +236,10 @@ class Synchronization(Observer):
 
     # ---- tensor memory ----
 
-    def tcgen05_fence(self, cluster, split, after: bool) -> None:
+    def tcgen05_fence(self, cluster: Cluster, split: Split, after: bool) -> None:
         self.clocks.tcgen05_fence(self.clocks.agents(split), after)
 
-    def tmem_wait(self, cluster, split, kind: str) -> None:
+    def tmem_wait(self, cluster: Cluster, split: Split, kind: str) -> None:
         clocks, agents = self.clocks, self.clocks.agents(split)
         column = clocks.column(kind, split.warp)
         count = clocks.queue(column).count

@@ -14,6 +14,8 @@ from ptxsim.checks.race.shadow_tmem import rectangle
 from ptxsim.checks.race.vector_clocks import Stamp
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Commit, Footprint, Rectangle, SharedSpan
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Split
 from ptxsim.machine.tensor_memory import COLUMNS, LANES
 
 _IN_FLIGHT = 64  # wgmma instructions of a warpgroup that can be waited for
@@ -28,13 +30,13 @@ class Tcgen05(Observer):
         self.operands: dict[tuple, np.ndarray] = {}  # footprints -> byte ranges of shared memory
         self.cells: dict[tuple, np.ndarray] = {}  # rectangles -> cells of the shadow
 
-    def start(self, cluster) -> None:
+    def start(self, cluster: Cluster) -> None:
         self.clocks, self.transfers = self.races.clocks, self.races.transfers
         self.issued: dict[int, Issued] = {}
         self.last: Issued | None = None  # MMA whose clocks are its own
         self.state: tuple | None = None  # of its thread, behind it
 
-    def tensor_issue(self, cluster, split, work) -> None:
+    def tensor_issue(self, cluster: Cluster, split: Split, work) -> None:
         item = self._item(split)
         queue = self.clocks.queue(item.queue)
         queue.count += 1
@@ -45,7 +47,7 @@ class Tcgen05(Observer):
         self.issued[id(work)] = item
         self.transfers.remember(item)
 
-    def _item(self, split) -> Issued:
+    def _item(self, split: Split) -> Issued:
         """An MMA that comes after the same as the one before it shares its clocks: its thread has learnt and
         handed over nothing since, and nobody has stored what it could read.
         """
@@ -63,7 +65,7 @@ class Tcgen05(Observer):
         self.state = thread, state[1] + 1, clocks.changes, stores
         return item
 
-    def commit_issue(self, cluster, split, commit: Commit) -> Issued:
+    def commit_issue(self, cluster: Cluster, split: Split, commit: Commit) -> Issued:
         item = Issued.of("commit", split, self.clocks)
         threads, queue = self.clocks.threads, self.tmem.mma_queue(item.thread)
         item.queue, item.epoch = queue, self.clocks.queue(queue).count
@@ -75,12 +77,12 @@ class Tcgen05(Observer):
         known += [(item.epoch, place) for place in commit.barriers]
         return item
 
-    def async_arrive(self, cluster, place, token) -> None:
+    def async_arrive(self, cluster: Cluster, place, token) -> None:
         if token is not None:
             stamp = token.stamp()
             self.races.synchronization.arrive_later(cluster, place, stamp, stamp, token.row)
 
-    def tensor_execute(self, cluster, works: list) -> None:
+    def tensor_execute(self, cluster: Cluster, works: list) -> None:
         """Those that know the same read as one: who knows that the last one is done, knows it of all."""
         items = [self.issued.pop(id(work)) for work in works]
         for work, item in zip(works, items, strict=True) if works[0].footprint.cells_read else ():
@@ -141,12 +143,12 @@ class Wgmma(Observer):
         self.races, self.history = races, races.history
         self.spans: dict[SharedSpan, np.ndarray] = {}  # byte ranges in the shadow
 
-    def start(self, cluster) -> None:
+    def start(self, cluster: Cluster) -> None:
         self.clocks = self.races.clocks
         self.issued: dict[int, int] = {}  # warp -> instructions
         self.reached: dict[tuple, np.ndarray] = {}  # (queue, epoch) -> thread_clock of those who issued it
 
-    def wgmma_issue(self, cluster, split, columns: int, depth: int) -> Issued:
+    def wgmma_issue(self, cluster: Cluster, split: Split, columns: int, depth: int) -> Issued:
         """One warp's share: it comes after what any lane knows, as all have come here (.sync.aligned)."""
         clocks, agents = self.clocks, self.clocks.agents(split)
         op = Issued("wgmma", split.row, int(agents[0]), most(clocks.clock, agents), _NOTHING, _NOTHING)
@@ -158,13 +160,13 @@ class Wgmma(Observer):
         self.reached.pop((op.queue, op.epoch - _IN_FLIGHT), None)
         return op
 
-    def wgmma_read(self, cluster, token: Issued, span: SharedSpan) -> None:
+    def wgmma_read(self, cluster: Cluster, token: Issued, span: SharedSpan) -> None:
         known = self.spans.get(span)
         if known is None:
             known = self.spans[span] = byte_ranges(span, self.history.window)
         self.history.spans(SHARED, known, False, token)
 
-    def wgmma_wait(self, cluster, split, token: Issued) -> None:
+    def wgmma_wait(self, cluster: Cluster, split: Split, token: Issued) -> None:
         """All warps of the group have come to it, though they hand on no memory access by that."""
         agents = self.clocks.agents(split)
         self.clocks.learn(agents, token.queue, token.epoch)

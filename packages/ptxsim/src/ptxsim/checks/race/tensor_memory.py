@@ -6,13 +6,15 @@ from collections import deque
 
 import numpy as np
 
-from ptxsim.checks.lifecycle.early_register_reads import used_before_handed_over
+from ptxsim.checks.lifecycle.early_register_reads import overtaking_stores, used_before_handed_over
 from ptxsim.checks.race.async_work import Issued
 from ptxsim.checks.race.clock_rows import most
 from ptxsim.checks.race.shadow_tmem import TmemShadow, enter, rectangle, touch_cells
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import TmemCells
 from ptxsim.isa.address_map import RANK_SHIFT, SHARED_BASE
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Split
 from ptxsim.machine.tensor_memory import COLUMNS, LANES
 
 _NOTHING = np.zeros(0, np.int32)
@@ -25,11 +27,12 @@ class TensorMemoryAccesses(Observer):
         self.races = races
         self.cells: dict[TmemCells, np.ndarray] = {}  # of the shadow
 
-    def start(self, cluster) -> None:
+    def start(self, cluster: Cluster) -> None:
         self.clocks = self.races.clocks
         self.shadow = TmemShadow(cluster.ctas)
         self.pending: dict[tuple, deque] = {}
         self.latest: dict[tuple, Issued] = {}
+        self.learned: dict[int, dict[int, Issued]] = {}  # warp -> row -> its last load that a use ends
         self.open_results: dict[tuple, list] = {}
         self.is_mma = np.zeros(1, np.int8)  # per queue - threads: of completed MMAs? [0]: does one act now?
 
@@ -90,13 +93,15 @@ class TensorMemoryAccesses(Observer):
 
     # ---- threads ----
 
-    def tmem_issue(self, cluster, split, cells: TmemCells, write: bool) -> None:
+    def tmem_issue(self, cluster: Cluster, split: Split, cells: TmemCells, write: bool) -> None:
         kind, clocks, agents = (
             "st" if write else "ld",
             self.clocks,
             self.clocks.agents(split),
         )  # .sync: all lanes have come here
         before, usable = most(clocks.clock, agents), most(clocks.tcgen05_clock, agents)
+        if write:
+            self._overtake(cluster.program, split, before)
         at = len(clocks.steps)
         op = Issued(kind, split.row, int(agents[0]), before, _NOTHING, usable, at=at)
         op.queue = clocks.column(kind, split.warp)
@@ -105,17 +110,24 @@ class TensorMemoryAccesses(Observer):
         op.epoch = queue.count
         if kind == "ld" and used_before_handed_over(cluster.program, split.row):
             clocks.learn(agents, op.queue, op.epoch)  # as far as chips go; the text wants wait::ld
+            self.learned.setdefault(split.warp, {})[split.row] = op
         self.pending.setdefault((kind, split.warp), deque()).append(op)
         self.latest[kind, split.warp] = op
 
-    def tmem_access(self, cluster, split, cells: TmemCells, write: bool) -> None:
+    def _overtake(self, program, split: Split, before: np.ndarray) -> None:
+        """A store that comes before the first use of a load of its warp is not ordered behind that load."""
+        for row, load in self.learned.get(split.warp, {}).items():
+            if split.row in overtaking_stores(program, row):
+                before[load.queue] = min(before[load.queue], load.epoch - 1)
+
+    def tmem_access(self, cluster: Cluster, split: Split, cells: TmemCells, write: bool) -> None:
         op = self.pending["st" if write else "ld", split.warp].popleft()
         if cells not in self.cells:
             block = (cells.rank * (LANES // 16) + cells.lanes // 16) * COLUMNS + cells.columns
             self.cells[cells] = np.unique(block.astype(np.int64))
         self.touch(self.cells[cells], write, op)
 
-    def tmem_alloc(self, cluster, split, start: int, columns: int, place, group: int) -> None:
+    def tmem_alloc(self, cluster: Cluster, split: Split, start: int, columns: int, place, group: int) -> None:
         """The lanes of the warp meet (it is .sync.aligned), then the address is written to shared memory."""
         self.shadow.forget(rectangle(split.cta, 0, LANES, start, columns))
         self.clocks.meet(self.clocks.agents(split))
@@ -127,7 +139,7 @@ class TensorMemoryAccesses(Observer):
         released = self.clocks.release(self.clocks.agent_of(split.thread))
         self.clocks.acquire(self.clocks.agents(split), released)
 
-    def tmem_free(self, cluster, split, start: int, columns: int, group: int) -> None:
+    def tmem_free(self, cluster: Cluster, split: Split, start: int, columns: int, group: int) -> None:
         clocks, agents = self.clocks, self.clocks.agents(split)
         clocks.meet(agents)
         agent = int(agents[0])

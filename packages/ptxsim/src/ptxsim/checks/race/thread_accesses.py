@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from ptxsim.checks.race.released_places import ReleasedPlaces
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Fence
-from ptxsim.isa.address_map import GLOBAL_BASE
+from ptxsim.isa.address_map import is_global
+from ptxsim.isa.memory_access import ordering
 from ptxsim.jit import bytecode
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Split
+
+_ORDERING = {"fence", "membar", "mbarrier", "cp", "tcgen05", "wgmma"}
+
+
+@functools.lru_cache(maxsize=16)
+def hands_over(program) -> bool:
+    """Whether strong accesses order anything: relaxed ones do by fences, or hand on what copies have told."""
+    orderings = (ordering(i) for i in program.instrs)
+    if any(how.acquires or how.releases for how in orderings):
+        return True
+    instrs = (i for i in program.instrs if i is not None)
+    return any(i.op in _ORDERING or "async" in i.mods for i in instrs)
 
 
 class ThreadAccesses(Observer):
@@ -17,14 +34,14 @@ class ThreadAccesses(Observer):
     def __init__(self, races):
         self.races, self.history = races, races.history
         self.flags: dict[int, set[int]] = {}  # global place -> clusters that released through it
-        self.synchronises = bool(self.history.strong.any())
+        self.synchronises = bool(self.history.strong.any()) and hands_over(races.launch.program)
 
-    def start(self, cluster) -> None:
+    def start(self, cluster: Cluster) -> None:
         self.clocks = self.races.clocks
         self.released = ReleasedPlaces(self.clocks)
         self.flags_seen: dict[int, set[int]] = {}  # agent -> clusters whose flags it saw, without acquire
 
-    def accesses(self, cluster, log: np.ndarray) -> None:
+    def accesses(self, cluster: Cluster, log: np.ndarray) -> None:
         """Strong accesses synchronise: they cut the log into pieces."""
         if not self.synchronises:
             self.history.log(log, self.clocks.clock)
@@ -57,7 +74,7 @@ class ThreadAccesses(Observer):
         if how.writes:  # atom: who takes the last ticket has seen all others: chips then read what they wrote
             others[seen] = np.where(others[seen], others[seen], 2)
 
-    def fence(self, cluster, split, fence: Fence) -> None:
+    def fence(self, cluster: Cluster, split: Split, fence: Fence) -> None:
         if not fence.threads:
             return
         agents = self.clocks.agents(split)
@@ -74,5 +91,5 @@ class ThreadAccesses(Observer):
         same = bool(int(entry[bytecode.LOG_SIZE]) & bytecode.LOG_SAME)
         self.released.release(agent, place, how.releases, how.atomic, same)
         relaxed = self.clocks.relaxed.get(agent)
-        if place >= GLOBAL_BASE and (how.releases or (relaxed and relaxed.fence is not None)):
+        if is_global(place) and (how.releases or (relaxed and relaxed.fence is not None)):
             self.flags.setdefault(place, set()).update(np.flatnonzero(self.history.others).tolist())

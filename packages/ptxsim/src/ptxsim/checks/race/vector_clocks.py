@@ -31,7 +31,8 @@ from ptxsim.checks.race.clock_rows import (
     second_most,
     with_epoch,
 )
-from ptxsim.machine.split import lane_list
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Split, lane_list
 
 BLOCK = 64  # columns added at a time
 MAX_THREADS = 8192  # in a cluster; above that, a warp counts as one agent
@@ -166,7 +167,7 @@ class Relaxed:
 class VectorClocks:
     """The clocks of one cluster."""
 
-    def __init__(self, cluster):
+    def __init__(self, cluster: Cluster):
         count = cluster.warps * 32
         self.threads_per_agent = 1 if count <= MAX_THREADS else 32
         self.threads = count // self.threads_per_agent  # agents that are threads; queues come after them
@@ -218,7 +219,7 @@ class VectorClocks:
         self.thread_clock = np.pad(self.thread_clock, more)
         self.tcgen05_clock = np.pad(self.tcgen05_clock, more)
 
-    def agents(self, split) -> np.ndarray:
+    def agents(self, split: Split) -> np.ndarray:
         """Agents of a split's active lanes, ascending."""
         return self.agents_of(split.warp, split.mask)
 

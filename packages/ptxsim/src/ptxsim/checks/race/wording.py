@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ptxsim.checks.race.access import Access
-from ptxsim.checks.race.shadow_bytes import SHARED
+from ptxsim.checks.race.shadow_bytes import MEMORY, SHARED
 from ptxsim.checks.race.shadow_tmem import place_of
+from ptxsim.machine.tensor_map import MAP_BYTES
 
 COPIES = ("bytes", "source", "result")
 SHOWN = 8  # threads named at most
@@ -83,13 +84,17 @@ def line_of(races, row: int):
     return (instr.src or ("ptx", instr.line)) if instr is not None else row
 
 
-def coordinates(races, access: Access) -> str:
+def coordinates(races, access: Access, space: str, position: int) -> str:
+    """Of a copy: its box, or that it was about to read its tensor map there."""
     if access.kind not in COPIES:
         return ""
     op = races.transfers.find(access.agent, access.epoch, access.row)
     if op is None or op.copy is None:
         return ""
-    return f" of {op.copy.tensor.box_text(op.copy.start)}"
+    tensor, reads = op.copy.tensor, races.history.reads
+    if space == MEMORY and tensor.at and 0 <= position - reads.place_of(tensor.at) < MAP_BYTES:
+        return " of its tensor map"
+    return f" of {tensor.box_text(op.copy.start)}"
 
 
 def place_of_conflict(races, space: str, position: int) -> tuple[str, str, int]:

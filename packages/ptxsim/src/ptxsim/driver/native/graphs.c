@@ -1,30 +1,9 @@
-/* Graphs: lists of operations in the order in which they were added or captured, run in that order. */
-#include "standin.h"
+/* Graphs: operations, run in an order that their edges allow; and what is captured from streams. */
+#include "graphs.h"
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum { KERNEL_NODE, COPY_NODE, FILL_NODE, HOST_NODE, EMPTY_NODE, CHILD_NODE } NodeType;
-typedef struct Node {
-  NodeType type;
-  struct Node *origin; /* in the graph that was instantiated */
-  union {
-    struct { Kernel *kernel; Shape shape; void *block; size_t size; } launch;
-    struct { void *to; const void *from; size_t to_pitch, from_pitch, width, height; } copy;
-    struct { void *to; size_t pitch, element, width, height; unsigned value; } fill;
-    struct { HostFunction function; void *data; } host;
-    Graph *child;
-  };
-  struct Node *next;
-} Node;
-struct Graph { Node *first, **last; int ended; };
-
-typedef struct { void *function; Dim3 grid, block; unsigned shared; void **arguments, **extra;
-    } KernelParams;
-typedef struct { void *to; size_t pitch; unsigned value, element; size_t width, height; } FillParams;
-typedef struct { HostFunction function; void *data; } HostParams;
-typedef struct { void *pointer; size_t pitch, x, y; } Pitched;
-typedef struct { void *array; size_t at[3]; Pitched memory; } Side;
-typedef struct { Side from, to; size_t extent[3]; int kind; } Copy3D;
+API Err cudaEventRecordWithFlags(void *event, void *stream, unsigned flags);
 
 Graph *new_graph(void) {
   Graph *graph = calloc(1, sizeof *graph);
@@ -34,12 +13,20 @@ Graph *new_graph(void) {
 
 int is_open(const Graph *graph) { return !graph->ended; }
 
-static Node *add(Graph *graph, NodeType type) {
+void add_dependency(Node *node, Node *before) {
+  node->after = realloc(node->after, (node->count + 1) * sizeof *node->after);
+  node->after[node->count++] = before;
+}
+
+Node *add_node(Graph *graph, NodeType type, void *after, size_t count) {
   Node *node = calloc(1, sizeof *node);
   node->type = type;
+  for (size_t i = 0; after && i < count; i++) add_dependency(node, ((Node **)after)[i]);
   *graph->last = node, graph->last = &node->next;
   return node;
 }
+
+static Node *add(Graph *graph, NodeType type) { return add_node(graph, type, NULL, 0); }
 
 Err record_copy(Graph *graph, void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
                 size_t height) {
@@ -75,9 +62,28 @@ Err record_host(Graph *graph, HostFunction function, void *data) {
   return OK;
 }
 
+Err record_allocation(Graph *graph, void **pointer, size_t size) {
+  AllocParams asked = {.size = size};
+  Err error = set_memory(add(graph, ALLOC_NODE), &asked);
+  return *pointer = asked.pointer, error;
+}
+
+Err record_free(Graph *graph, void *pointer) { return add(graph, FREE_NODE)->memory.pointer = pointer, OK; }
+
+/* The memory of an allocation node stays; freed outside of the graph, it comes back at its address. */
+static Err take_again(const Node *node) {
+  void *again = NULL;
+  if (block_of(node->memory.pointer)) return OK;
+  Err error = allocate(&again, node->memory.size, DEVICE);
+  if (error || again == node->memory.pointer) return error;
+  complain("a graph's allocation is not modelled where other memory lies at its address by now");
+  return release(again), NOT_SUPPORTED;
+}
+
 static Err play(const Graph *graph);
 
 static Err play_node(const Node *n) {
+  if (n->disabled) return OK;
   switch (n->type) {
     case KERNEL_NODE:
       return launch_packed(n->launch.kernel, &n->launch.shape, n->launch.block, n->launch.size);
@@ -88,6 +94,8 @@ static Err play_node(const Node *n) {
       return fill(n->fill.to, n->fill.pitch, n->fill.value, n->fill.element, n->fill.width, n->fill.height);
     case HOST_NODE: return n->host.function(n->host.data), OK;
     case CHILD_NODE: return play(n->child);
+    case ALLOC_NODE: return take_again(n);
+    case RECORD_NODE: return cudaEventRecordWithFlags(n->event, NULL, 0);
     default: return OK;
   }
 }
@@ -98,25 +106,35 @@ static Err play(const Graph *graph) {
   return error;
 }
 
-static Graph *duplicate(const Graph *graph) {
+/* Copies a node behind those that it waits for; -1 where not all of these are copied yet. */
+static int copy_node(Graph *made, Node *node) {
+  for (size_t i = 0; i < node->count; i++)
+    if (!node->after[i]->placed) return -1;
+  Node *copied = add(made, node->type), fresh = *copied;
+  *copied = *node, copied->next = fresh.next, copied->origin = node;
+  copied->after = NULL, copied->count = 0, copied->copied = NULL, copied->placed = 0;
+  for (size_t i = 0; i < node->count; i++) add_dependency(copied, node->after[i]->copied);
+  node->placed = 1, node->copied = copied;
+  if (node->type == KERNEL_NODE)
+    set_launch(copied, node->launch.kernel, &node->launch.shape, node->launch.block, node->launch.size);
+  if (node->type == CHILD_NODE) copied->child = duplicate(node->child);
+  return 0;
+}
+
+/* A copy whose nodes stand in an order that its edges allow, the one of adding where they do; NULL for a circle. */
+Graph *duplicate(Graph *graph) {
   Graph *made = new_graph();
-  for (Node *node = graph->first; node; node = node->next) {
-    Node *copied = add(made, node->type), *next = copied->next;
-    *copied = *node, copied->next = next, copied->origin = node;
-    if (node->type == KERNEL_NODE)
-      set_launch(copied, node->launch.kernel, &node->launch.shape, node->launch.block, node->launch.size);
-    if (node->type == CHILD_NODE) copied->child = duplicate(node->child);
+  int left = 0, before = -1;
+  for (Node *node = graph->first; node; node = node->next) node->placed = 0, left++;
+  while (left && left != before) {
+    before = left;
+    for (Node *node = graph->first; node; node = node->next)
+      if (!node->placed && !copy_node(made, node)) left--;
   }
-  return made;
+  return left ? NULL : made;
 }
 
-static Node *instance(Graph *graph, const Node *origin) {
-  Node *node = graph->first;
-  while (node && node->origin != origin) node = node->next;
-  return node;
-}
-
-static Err set_kernel(Node *node, const KernelParams *p) {
+Err set_kernel(Node *node, const KernelParams *p) {
   Kernel *kernel = kernel_of(p->function);
   Err error = kernel ? kernel_facts(kernel) : INVALID_DEVICE_FUNCTION;
   if (error) return error;
@@ -129,85 +147,33 @@ static Err set_kernel(Node *node, const KernelParams *p) {
   return OK;
 }
 
-static void set_copy3d(Node *node, const Copy3D *p) {
+Err set_copy3d(Node *node, const Copy3D *p) {
   node->copy.to = (char *)p->to.memory.pointer + p->to.at[1] * p->to.memory.pitch + p->to.at[0];
   node->copy.from = (char *)p->from.memory.pointer + p->from.at[1] * p->from.memory.pitch + p->from.at[0];
   node->copy.to_pitch = p->to.memory.pitch, node->copy.from_pitch = p->from.memory.pitch;
   node->copy.width = p->extent[0], node->copy.height = p->extent[1] * p->extent[2];
+  return p->to.array || p->from.array ? NOT_SUPPORTED : OK;
 }
 
-static void set_fill(Node *node, const FillParams *p) {
+Err set_copy(Node *node, void *to, const void *from, size_t size) {
+  node->copy.to = to, node->copy.from = from, node->copy.width = size, node->copy.height = 1;
+  return node->copy.to_pitch = node->copy.from_pitch = size, OK;
+}
+
+Err set_fill(Node *node, const FillParams *p) {
   node->fill.to = p->to, node->fill.pitch = p->pitch, node->fill.value = p->value;
   node->fill.element = p->element, node->fill.width = p->width * p->element, node->fill.height = p->height;
+  return OK;
 }
 
-#define DEPENDENCIES const void *dependencies, size_t count
-#define IGNORE (void)dependencies, (void)count
-
-API Err cudaGraphCreate(void **graph, unsigned flags) { return (void)flags, *graph = new_graph(),
-    note(OK); }
-API Err cudaGraphDestroy(void *graph) { return (void)graph, note(OK); } /* instances point into it */
-API Err cudaGraphExecDestroy(void *graph) { return (void)graph, note(OK); }
-API Err cudaGraphClone(void **made, void *graph) { return *made = duplicate(graph), note(OK); }
-
-API Err cudaGraphAddKernelNode(void **node, void *graph, DEPENDENCIES, const KernelParams *p) {
-  IGNORE;
-  return note(set_kernel(*node = add(graph, KERNEL_NODE), p));
+Err set_host(Node *node, const HostParams *p) {
+  return node->host.function = p->function, node->host.data = p->data, OK;
 }
 
-API Err cudaGraphAddMemcpyNode(void **node, void *graph, DEPENDENCIES, const Copy3D *p) {
-  IGNORE;
-  return set_copy3d(*node = add(graph, COPY_NODE), p), note(OK);
+Err set_memory(Node *node, AllocParams *p) {
+  Err error = allocate(&p->pointer, p->size, DEVICE);
+  return node->memory.pointer = p->pointer, node->memory.size = p->size, error;
 }
-
-API Err cudaGraphAddMemcpyNode1D(void **node, void *graph, DEPENDENCIES, void *to, const void *from,
-    size_t size,
-                                 int kind) {
-  IGNORE, (void)kind;
-  record_copy(graph, to, size, from, size, size, 1);
-  for (Node *at = ((Graph *)graph)->first; at; at = at->next) *node = at;
-  return note(OK);
-}
-
-API Err cudaGraphAddMemsetNode(void **node, void *graph, DEPENDENCIES, const FillParams *p) {
-  IGNORE;
-  return set_fill(*node = add(graph, FILL_NODE), p), note(OK);
-}
-
-API Err cudaGraphAddHostNode(void **node, void *graph, DEPENDENCIES, const HostParams *p) {
-  IGNORE;
-  Node *made = *node = add(graph, HOST_NODE);
-  made->host.function = p->function, made->host.data = p->data;
-  return note(OK);
-}
-
-API Err cudaGraphAddEmptyNode(void **node, void *graph, DEPENDENCIES) {
-  IGNORE;
-  return *node = add(graph, EMPTY_NODE), note(OK);
-}
-
-API Err cudaGraphAddChildGraphNode(void **node, void *graph, DEPENDENCIES, void *child) {
-  IGNORE;
-  Node *made = *node = add(graph, CHILD_NODE);
-  made->child = duplicate(child);
-  return note(OK);
-}
-
-API Err cudaGraphAddDependencies(void *graph) { return (void)graph, note(OK);
-    } /* order is order of adding */
-
-API Err cudaGraphGetNodes(void *graph, void **nodes, size_t *count) {
-  size_t found = 0;
-  for (Node *at = ((Graph *)graph)->first; at; at = at->next, found++)
-    if (nodes && found < *count) nodes[found] = at;
-  *count = found;
-  return note(OK);
-}
-
-API Err cudaGraphInstantiate(void **made, void *graph) { return *made = duplicate(graph), note(OK); }
-API Err cudaGraphInstantiateWithFlags(void **made, void *graph) { return cudaGraphInstantiate(made,
-    graph); }
-API Err cudaGraphUpload(void *graph, void *stream) { return (void)graph, (void)stream, note(OK); }
 
 API Err cudaGraphLaunch(void *graph, void *stream) {
   Graph *outer = capturing(stream);
@@ -215,24 +181,16 @@ API Err cudaGraphLaunch(void *graph, void *stream) {
   return note(play(graph));
 }
 
-API Err cudaGraphExecKernelNodeSetParams(void *made, void *node, const KernelParams *p) {
-  Node *at = instance(made, node);
-  return note(at ? set_kernel(at, p) : INVALID_VALUE);
-}
-
-API Err cudaGraphKernelNodeSetParams(void *node, const KernelParams *p) { return note(set_kernel(node,
-    p)); }
-
-API Err cudaGraphExecUpdate(void *made, void *graph, void *result) {
-  if (result) memset(result, 0, 4); /* cudaGraphExecUpdateSuccess */
-  *(Graph *)made = *duplicate(graph);
-  return note(OK);
-}
-
 API Err cudaStreamBeginCapture(void *stream, int mode) {
   (void)mode;
   return stream_of(stream)->capture = new_graph(), note(OK);
 }
+
+API Err cudaStreamBeginCaptureToGraph(void *stream, void *graph) {
+  return stream_of(stream)->capture = graph, note(OK);
+}
+
+API Err cudaStreamUpdateCaptureDependencies(void) { return note(OK); } /* order is order of capture */
 
 API Err cudaStreamEndCapture(void *stream, void **graph) {
   Graph *ended = capturing(stream);

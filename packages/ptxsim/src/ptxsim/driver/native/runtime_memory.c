@@ -14,11 +14,18 @@ API Err cudaMallocHost(void **p, size_t size) { return note(allocate(p, size, HO
 API Err cudaHostAlloc(void **p, size_t size, unsigned flags) { return (void)flags, cudaMallocHost(p,
     size); }
 API Err cudaFreeHost(void *p) { return note(release(p)); }
-API Err cudaMallocAsync(void **p, size_t size, void *stream) { return (void)stream, cudaMalloc(p, size); }
-API Err cudaFreeAsync(void *p, void *stream) { return (void)stream, cudaFree(p); }
+API Err cudaMallocAsync(void **p, size_t size, void *stream) {
+  Graph *graph = capturing(stream);
+  return graph ? note(record_allocation(graph, p, size)) : cudaMalloc(p, size);
+}
+
+API Err cudaFreeAsync(void *p, void *stream) {
+  Graph *graph = capturing(stream);
+  return graph ? note(record_free(graph, p)) : cudaFree(p);
+}
 
 API Err cudaMallocFromPoolAsync(void **p, size_t size, void *pool, void *stream) {
-  return (void)pool, (void)stream, cudaMalloc(p, size);
+  return (void)pool, cudaMallocAsync(p, size, stream);
 }
 
 API Err cudaMallocManaged(void **p, size_t size, unsigned flags) {

@@ -102,6 +102,8 @@ Err record_copy(Graph *graph, void *to, size_t to_pitch, const void *from, size_
 Err record_fill(Graph *graph, void *to, size_t pitch, unsigned value, size_t element, size_t width,
     size_t height);
 Err record_launch(Graph *graph, Kernel *kernel, const Shape *shape, const void *block, size_t size);
+Err record_allocation(Graph *graph, void **pointer, size_t size);
+Err record_free(Graph *graph, void *pointer);
 Err record_host(Graph *graph, HostFunction function, void *data);
 Graph *new_graph(void);
 int is_open(const Graph *graph);      /* still being captured */

@@ -4,25 +4,29 @@
 
 enum { MARK = 0x70616d74, MOST_RANK = 5 };
 typedef struct __attribute__((packed)) {
-  uint64_t address, strides[4];
-  uint32_t dims[5], box[5], mark;
+  uint64_t address;
+  uint32_t mark;
+  uint16_t box[5];
   uint8_t steps[5], rank, type, interleave, swizzle, atomicity, fill;
+  uint32_t dims[5];
+  uint64_t strides[4];
 } Record;
 
-static const uint8_t sizes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
+static const uint8_t bits[] = {8, 16, 32, 32, 64, 64, 16, 32, 64, 16, 32, 32, 32, 4};
     /* by CUtensorMapDataType */
-static const uint8_t types[] = {0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 8, 11, 12};       /* its .elemtype in PTX */
+static const uint8_t types[] = {0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 8, 11, 12, 13};   /* its .elemtype in PTX */
 
 static const char *wrong(uint32_t type, uint32_t rank, const uint64_t *dims, const uint64_t *strides,
                          const uint32_t *box, const uint32_t *steps, int interleave, int swizzle,
                              uint64_t base) {
-  if (type >= COUNT(sizes)) return "elements below a byte are not modelled";
+  if (type >= COUNT(bits)) return "padded 4- and 6-bit elements are not modelled";
   if (interleave || swizzle > 3) return "interleaved layouts and swizzles of other atoms are not modelled";
   if (!rank || rank > MOST_RANK) return "the rank is 1 to 5";
   if (base % 16) return "the address is not a multiple of 16 B";
   static const uint32_t spans[] = {0, 32, 64, 128};
-  uint32_t inner = box[0] * sizes[type];
-  if (inner % 16) return "the innermost box is not a multiple of 16 B";
+  uint32_t inner = box[0] * bits[type] / 8;
+  if (bits[type] == 4 && dims[0] % 2) return "the innermost extent of 4-bit elements is odd";
+  if (inner % 16 || box[0] * bits[type] % 8) return "the innermost box is not a multiple of 16 B";
   if (swizzle && inner > spans[swizzle]) return "the innermost box is wider than the swizzle";
   for (uint32_t i = 0; i < rank; i++) {
     if (!dims[i] || dims[i] > (uint64_t)1 << 32) return "an extent is outside 1..2^32";

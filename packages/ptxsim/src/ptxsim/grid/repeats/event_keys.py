@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ptxsim.events.bus import EVENTS, MAKE_TOKENS, written_out
+from ptxsim.machine.cluster import Cluster
 
 _PARTS = {  # parameter -> what identifies it; what is not listed stands for itself
     "cluster": "",
@@ -36,7 +37,8 @@ _BESIDES = {  # event -> what an observer can read of the cluster then
     "warp_sync": "cluster.alive[split.warp]",
 }
 _GLOBAL = {  # event -> what it adds to the footprint; logs add theirs in `inside`
-    "copy_issue": "if copy.kind == 'load': box(split.row, copy.tensor, copy.start, False)",
+    "copy_issue": "if copy.tensor.at: map_of(split.row, copy.tensor.at)\n"
+    "    if copy.kind == 'load': box(split.row, copy.tensor, copy.start, False)",
     "copy_write": "if copy.kind == 'store': box(token[-1][1], copy.tensor, copy.start, True)",
 }
 COMPARE = "if following() != key: differs(key)"
@@ -73,7 +75,7 @@ def state(barrier) -> tuple | None:
     return barrier and (barrier.phase, barrier.pending, barrier.expected, barrier.tx)
 
 
-def end(cluster) -> tuple:
+def end(cluster: Cluster) -> tuple:
     """Of the end of a cluster: the state in which it leaves its mbarriers, as not all changes are events."""
     return "end", sorted((place, state(barrier)) for place, barrier in cluster.mbarriers.items())
 

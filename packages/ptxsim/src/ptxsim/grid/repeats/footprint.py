@@ -16,13 +16,13 @@ from ptxsim.checks.race.deferred_reads import BASE, END, POSITION
 from ptxsim.checks.race.shadow_order import CONSTANT, EPOCH_MASK
 from ptxsim.checks.race.tma_ranges import ascending, merged
 from ptxsim.grid.repeats.global_rows import RUN_COLUMNS, RUN_FIRST, RUN_LAST, RUN_ROW, RUN_WRITE
+from ptxsim.machine.tensor_map import MAP_BYTES
 
 NO_BUFFER = -1  # parameters and constants
-MERGE_AFTER = 4 << 20  # bytes of runs
 _NO_RUNS, _NO_SPANS = np.zeros((0, RUN_COLUMNS), np.int64), np.zeros((0, 2), np.int64)
 
 
-class Access(NamedTuple):
+class BufferAccess(NamedTuple):
     """What threads do to a buffer by instructions that count as one."""
 
     row: int  # of one of them
@@ -48,32 +48,23 @@ class Footprint:
         self.written: set[int] = set()
         self.boxes: list[tuple] = []  # (row of the program, tensor map, start, is it written?)
         self.runs: list[np.ndarray] = []  # what threads access, as global_rows.py gives it
-        self.bytes = self.fresh = 0  # of all runs; of those that were not merged yet
+        self.bytes = 0  # of all runs
 
     def box(self, row: int, tmap, start: tuple[int, ...], write: bool) -> None:
         if tmap.array.size:
             self.boxes.append((row, tmap, tuple(start), write))
             (self.written if write else self.read).add(self.history.reads.places[tmap.segment][0])
 
+    def map_of(self, row: int, at: int) -> None:
+        """A copy reads its tensor map in global memory."""
+        run = np.zeros((1, RUN_COLUMNS), np.int64)
+        run[0, [RUN_ROW, RUN_FIRST, RUN_LAST]] = row, at, at + MAP_BYTES
+        self.add(run)
+
     def add(self, runs: np.ndarray) -> None:
         self.bytes += runs.nbytes
-        self.fresh += runs.nbytes
         if self.bytes < self.most:
             self.runs.append(runs)
-            if self.fresh > MERGE_AFTER:
-                self._merge_reads()
-
-    def _merge_reads(self) -> None:
-        """Reads of the same bytes, and of bytes side by side, become one; writes stay as they are."""
-        runs = np.concatenate([_NO_RUNS, *self.runs])
-        write = runs[:, RUN_WRITE] == 1
-        self.runs = [runs[write]]
-        for access in self._accesses(runs[~write]):
-            spans = merged(access.spans)
-            few = np.zeros((len(spans), RUN_COLUMNS), np.int64)
-            few[:, RUN_ROW], few[:, [RUN_FIRST, RUN_LAST]] = access.row, spans
-            self.runs.append(few)
-        self.bytes, self.fresh = sum(part.nbytes for part in self.runs), 0
 
     def overlap(self) -> bool:
         """Whether the cluster writes to a buffer that it reads, as far as is known."""
@@ -103,7 +94,7 @@ class Footprint:
             history.merged(access.row, spans, [access.buffer], access.write, knows)
         return bool(history.pairs)
 
-    def _in_shadow(self, access: Access) -> np.ndarray:
+    def _in_shadow(self, access: BufferAccess) -> np.ndarray:
         return access.spans + self.to_shadow[access.buffer]
 
     def _buffers(self, runs: np.ndarray) -> np.ndarray:
@@ -114,7 +105,7 @@ class Footprint:
             found[(base <= place) & (place < end)] = i
         return found
 
-    def _accesses(self, runs: np.ndarray) -> list[Access]:
+    def _accesses(self, runs: np.ndarray) -> list[BufferAccess]:
         """One row stands for all of the same flags, as which it was matters for stores of constants only."""
         buffers = self._buffers(runs)
         kinds = self.group_of_row[runs[:, RUN_ROW]] * 2 + runs[:, RUN_WRITE]
@@ -125,5 +116,5 @@ class Footprint:
             if group:
                 buffer = (group - 1) % len(self.to_shadow)
                 spans = mine[:, [RUN_FIRST, RUN_LAST]]
-                found.append(Access(int(mine[0, RUN_ROW]), bool(mine[0, RUN_WRITE]), buffer, spans))
+                found.append(BufferAccess(int(mine[0, RUN_ROW]), bool(mine[0, RUN_WRITE]), buffer, spans))
         return found

@@ -19,6 +19,7 @@ from ptxsim.events.bus import Bus
 from ptxsim.grid.repeats.event_keys import COMPARE, OURS, RECORD, end, form, function, state
 from ptxsim.grid.repeats.footprint import Footprint
 from ptxsim.grid.repeats.global_rows import GlobalRows
+from ptxsim.machine.cluster import Cluster
 from ptxsim.report.findings import Finding, Reporter
 
 MOST_WAYS = 8  # that clusters of a launch go, recorded to be compared with
@@ -64,7 +65,7 @@ class Recordings:
         self.known: list[Known] = []
         self.held = 0  # bytes of the accesses of those
         space = {"state": state, "form": form, "inside": self._inside}
-        space |= {"box": self.footprint.box, "differs": self._differs}
+        space |= {"box": self.footprint.box, "map_of": self.footprint.map_of, "differs": self._differs}
         self.recording, self.comparing = dict(space), dict(space)  # what the listeners see as global names
         record = {name: function(name, RECORD, self.recording, getattr(checker, name)) for name in OURS}
         compare = {name: function(name, COMPARE, self.comparing) for name in OURS}
@@ -83,20 +84,20 @@ class Recordings:
         self.bytes += len(own)
         return own if self.bytes < MOST_BYTES else b""
 
-    def may_go_again(self, cluster) -> bool:
+    def may_go_again(self, cluster: Cluster) -> bool:
         """Whether a cluster that stopped anywhere would do the same once more: it writes nothing it reads."""
         self._inside(cluster.access_log[cluster.told : cluster.logged()])
         return not self.footprint.overlap()
 
     # ---- recording ----
 
-    def _start_recording(self, cluster) -> None:
+    def _start_recording(self, cluster: Cluster) -> None:
         self._start(self.recording)
         self.keys: deque[tuple] = deque(maxlen=MOST_EVENTS)
         self.recording["append"] = self.keys.append
         self.checker.start(cluster)
 
-    def _finish_recording(self, cluster) -> None:
+    def _finish_recording(self, cluster: Cluster) -> None:
         self.keys.append(end(cluster))
         self.checker.finish(cluster)
 
@@ -117,7 +118,7 @@ class Recordings:
 
     # ---- comparing ----
 
-    def _start_comparing(self, cluster) -> None:
+    def _start_comparing(self, cluster: Cluster) -> None:
         self._start(self.comparing)
         self._follow(self.known[-1], 0)
 
@@ -146,7 +147,7 @@ class Recordings:
         again = {identity: dataclasses.replace(f) for identity, f in self.followed.found.items()}
         reporter.absorb(Reporter.of(again, []))
 
-    def _finish_comparing(self, cluster) -> None:
+    def _finish_comparing(self, cluster: Cluster) -> None:
         key = end(cluster)
         if next(self.rest) != key:
             self._differs(key)

@@ -84,7 +84,7 @@ def _bytes(model: Model, waiter: Waiter) -> Found | None:
 def loads_to_come(model: Model, place: tuple[int, int]) -> bool:
     """Whether a group that stands still would, once it goes on, load to a barrier that misses bytes."""
     barrier, history = model.cluster.mbarriers[place], model.histories.get(place)
-    if barrier.tx < 0 or history is None:
+    if barrier.tx < 0 or history is None or _came_elsewhere(model, place):
         return False
     now = {
         warp for (how, warp, _), s in history.sources.items() if how == "load" and s.phase == barrier.phase
@@ -92,6 +92,12 @@ def loads_to_come(model: Model, place: tuple[int, int]) -> bool:
     rows = {r for r in model.rows_for(place) if model.program.instrs[r].op == "cp"}
     rows -= {r for r in rows if _for_another(model, place, r)}
     return any(rows & model.reach(w) and not now & set(w.lanes) for w in model.waiters)
+
+
+def _came_elsewhere(model: Model, place: tuple[int, int]) -> bool:
+    """Whether a barrier of the same CTA got, unannounced, just the bytes that are missing at this one."""
+    barriers = model.cluster.mbarriers
+    return any(p[0] == place[0] and b.tx == -barriers[place].tx for p, b in barriers.items())
 
 
 def _for_another(model: Model, place: tuple[int, int], row: int) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from ptxsim.checks.static_flow import reachable, targets
 from ptxsim.frontend.parser import Imm, Instr, Pred, Reg
+from ptxsim.machine.cluster import Cluster
 
 _COMPARE = {
     "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b, "le": lambda a, b: a <= b,
@@ -24,7 +25,7 @@ _DEPTH = 8
 
 
 class Guards:
-    def __init__(self, cluster):
+    def __init__(self, cluster: Cluster):
         self.cluster, self.program = cluster, cluster.program
         self.defined = defaultdict(list)  # register -> rows that write it
         for row, instr in enumerate(self.program.instrs):

@@ -14,6 +14,7 @@ from ptxsim.checks.diagnosis.deadlock.settled_branches import Guards
 from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.static_flow import signal_rows
 from ptxsim.jit import bytecode
+from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.endless import loop_around
 from ptxsim.report.findings import lanes_text
 
@@ -64,7 +65,7 @@ class Waiter:
 
 
 class Model:
-    def __init__(self, cluster, reporter):
+    def __init__(self, cluster: Cluster, reporter):
         self.cluster, self.reporter, self.program = cluster, reporter, cluster.program
         self.histories: dict[tuple, BarrierHistory] = history_of(cluster)
         self.signal_rows = signal_rows(cluster.launch)
@@ -113,7 +114,7 @@ class Model:
         return f"{text} of CTA {place[0]}" if self.cluster.ctas > 1 else text
 
     def array(self, offset: int) -> str:
-        return self.reporter.shared_name(offset).split("[")[0].split(" + ")[0]
+        return self.reporter.shared_array(offset).split(" + ")[0]
 
     def _wants(self, waiter: Waiter) -> tuple[str, str]:
         cluster, detail = self.cluster, waiter.detail

@@ -1,4 +1,4 @@
-"""What ptxas would leave of PTX: counted by ptxsim.timing.kept, one rule a program."""
+"""What ptxas would leave of PTX: counted by ptxsim.timing.sass_guess, one rule a program."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import ptxsim
-from ptxsim.timing.kept import kept
+from ptxsim.timing.sass_guess import guess
 
 HEAD = """
 .version 8.0
@@ -33,7 +33,7 @@ def left(body: str) -> dict[str, int]:
     """Text of each instruction of the body, as written -> instructions left of it; the sum for equal ones."""
     program = ptxsim.load(HEAD + body + TAIL).programs["k"]
     found: dict[str, int] = {}
-    for instr, slots in zip(program.instrs, kept(program), strict=True):
+    for instr, slots in zip(program.instrs, guess(program), strict=True):
         if instr is not None:
             text = instr.text.rstrip("; ")
             found[text] = found.get(text, 0) + slots
@@ -198,7 +198,7 @@ def test_counts_of_saved_kernels_are_near_those_of_ptxas():
     for name in names:
         artifact = saved[name]
         (program,) = ptxsim.load(artifact.ptx).programs.values()
-        assert sum(kept(program)) == pytest.approx(counted[name]["all"]["total"], rel=0.15), name
+        assert sum(guess(program)) == pytest.approx(counted[name]["all"]["total"], rel=0.15), name
 
 
 def test_a_jump_table_leads_to_all_its_targets():

@@ -35,13 +35,13 @@ _AGAIN = {
 }  # by the same divisor once more: its reciprocal is there
 
 
-def kept(program) -> list[int]:
+def guess(program) -> list[int]:
     """Row -> instructions that it becomes in the place where it stands; 1 for all that is not arithmetic."""
     found = flow(program)
-    return Kept(Values(program.instrs, found), found).slots
+    return _Guess(Values(program.instrs, found), found).slots
 
 
-class Kept:
+class _Guess:
     def __init__(self, values: Values, found: Flow):
         self.values, self.flow = values, found
         self.slots = [int(instr is not None) for instr in values.instrs]

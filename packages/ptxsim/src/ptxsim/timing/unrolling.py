@@ -1,4 +1,4 @@
-"""Turns of a loop that ptxas joins: it unrolls an innermost loop four times.
+"""Iterations of a loop that ptxas joins: it unrolls an innermost loop four times.
 
 CUDA 13.0: 4 + 2 + 1 copies of its loads stand in the SASS of 24 kernels that have such a loop, whoever wrote
 their PTX.
@@ -12,25 +12,25 @@ from ptxsim.timing.steps import Global, Step, Stretch
 from ptxsim.timing.tape import Run
 
 UNROLLED = 4
-LONGEST = 40  # instructions of a turn: those of 32 are joined in SASS, one of 52 is not
-NAMES = 1009  # of a register: more than the loads of four turns
+LONGEST = 40  # instructions of an iteration: those of 32 are joined in SASS, one of 52 is not
+NAMES = 1009  # of a register: more than the loads of four iterations
 
 
-def joined(steps: list, kept: Sequence[float]) -> set[int]:
-    """Places among the steps of a warp of branches back to a turn that ptxas joins with the one before.
-
-    kept: row -> instructions; ptxas leaves long turns alone.
+def joined(steps: list, sass_counts: Sequence[float]) -> set[int]:
+    """Places among the steps of a warp of branches back to an iteration that ptxas joins with the one
+    before. sass_counts: row -> instructions; ptxas leaves long iterations alone.
     """
     back = [
         (place, steps[place].last)
         for place in range(len(steps) - 1)
-        if _goes_back(steps, place) and sum(kept[_row(steps[place + 1]) : steps[place].last + 1]) <= LONGEST
+        if _goes_back(steps, place)
+        and sum(sass_counts[_row(steps[place + 1]) : steps[place].last + 1]) <= LONGEST
     ]
-    found, turn = set(), 0
+    found, iteration = set(), 0
     for number, (place, row) in enumerate(back):
         before, after = (back[i][1] if 0 <= i < len(back) else None for i in (number - 1, number + 1))
-        turn = turn + 1 if row == before else 1
-        if row in (before, after) and turn % UNROLLED:
+        iteration = iteration + 1 if row == before else 1
+        if row in (before, after) and iteration % UNROLLED:
             found.add(place)
     return found
 

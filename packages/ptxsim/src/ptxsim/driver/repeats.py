@@ -1,0 +1,69 @@
+"""Launches that start as an earlier one did: same kernel, same arguments, same memory.
+
+A run has no chance in it, so they end as that one did, and programs that time a kernel launch it a hundred
+times. Memory is compared by a hash, from the second launch of a kernel with the same arguments on: where that
+is quicker than to run it, and until it has differed a few times.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+
+MOST = 1 << 27  # bytes of memory; with more of it, every launch runs
+_PACE = 5e8  # bytes a second that are hashed, and copied
+_TRIES = 3
+
+Arrays = dict[int, np.ndarray]  # address -> bytes
+
+
+@dataclass
+class _Known:
+    start: bytes  # hash of what memory held
+    outcome: object
+    changed: Arrays  # what it holds afterwards, where that differs
+
+
+class Repeats:
+    def __init__(self):
+        self._seconds: dict[Hashable, float] = {}  # that a launch took
+        self._differed: Counter[Hashable] = Counter()
+        self._known: dict[Hashable, _Known] = {}
+        self._start: tuple[bytes, Arrays] | None = None  # of the launch that runs now
+
+    def find(self, key: Hashable, memory: Arrays):
+        """The outcome of the launch that this one repeats, its changes made; None if it has to run."""
+        self._start = None
+        size = sum(array.nbytes for array in memory.values())
+        if size > MOST or size / _PACE > self._seconds.get(key, 0) or self._differed[key] > _TRIES:
+            return None
+        start, known = _hash(memory), self._known.get(key)
+        if known is None or known.start != start:
+            self._start = start, {address: array.copy() for address, array in memory.items()}
+            self._differed[key] += 1
+            return None
+        for address, after in known.changed.items():
+            memory[address][:] = after
+        return known.outcome
+
+    def keep(self, key: Hashable, outcome: object, memory: Arrays, seconds: float) -> None:
+        """What came of the launch that `find` did not know."""
+        self._seconds[key] = seconds
+        if self._start is None:
+            return
+        start, before = self._start
+        changed = {a: memory[a].copy() for a in before if not np.array_equal(before[a], memory[a])}
+        self._known[key] = _Known(start, outcome, changed)
+        self._start = None
+
+
+def _hash(memory: Arrays) -> bytes:
+    digest = hashlib.blake2b()
+    for address in sorted(memory):
+        digest.update(f"{address} {memory[address].size} ".encode())
+        digest.update(memory[address].data)
+    return digest.digest()

@@ -1,0 +1,99 @@
+"""atom and red: a warp at once gives what lanes one after the other give, bit for bit; and what that is."""
+
+import numpy as np
+import pytest
+from ptx_samples import HEAD
+
+import ptxsim
+from ptxsim.units import atomics
+
+FORMS = [
+    *(f"{op}.{kind}" for op in ("and", "or", "xor", "exch", "cas") for kind in ("b32", "b64")),
+    *(f"add.{kind}" for kind in ("u32", "s32", "u64", "f32", "f64")),
+    *(f"{op}.u32" for op in ("inc", "dec")),
+    *(f"{op}.{kind}" for op in ("min", "max") for kind in ("u32", "s32", "u64", "s64")),
+]
+SPACES = {
+    "global": ("mov.b64 %base, %memory;", ""),
+    "shared": ("mov.u32 %s, words; cvt.u64.u32 %base, %s;", ".shared"),
+    "generic": ("mov.b64 %base, %memory;", ""),
+    "generic shared": ("mov.u32 %s, words; cvt.u64.u32 %base, %s; cvta.shared.u64 %base, %base;", ""),
+}
+
+
+def kernel(form: str, space: str, returns: bool) -> str:
+    """Each thread whose index is not negative updates word index[t] of 8 words; out[t]: what was there."""
+    bits = form[-2:]
+    base, where = SPACES[space]
+    where = ".global" if space == "global" else where
+    copy = "0" if "shared" not in space else "1"
+    third = ", %c" if form.startswith("cas") else ""
+    update = f"atom{where}.{form} %old, [%a], %b{third};" if returns else f"red{where}.{form} [%a], %b;"
+    address = "cvt.u32.u64 %s, %a;" if space == "shared" else ""
+    update = update.replace("[%a]", "[%s]") if space == "shared" else update
+    return f"""{HEAD}
+.visible .entry k(.param .u64 m, .param .u64 i, .param .u64 x, .param .u64 y, .param .u64 o) {{
+  .shared .align 8 .b8 words[64];
+  .reg .b64 %memory, %base, %i, %x, %y, %o, %a, %t8, %t4, %w; .reg .b{bits} %b, %c, %old, %v;
+  .reg .b32 %s, %t; .reg .s32 %n; .reg .pred %p, %low;
+  ld.param.u64 %memory, [m]; ld.param.u64 %i, [i]; ld.param.u64 %x, [x]; ld.param.u64 %y, [y];
+  ld.param.u64 %o, [o]; {base} mov.u32 %t, %tid.x; mul.wide.u32 %t8, %t, 8; mul.wide.u32 %t4, %t, 4;
+  add.u64 %i, %i, %t4; add.u64 %x, %x, %t8; add.u64 %y, %y, %t8; add.u64 %o, %o, %t8;
+  mov.b{bits} %old, 0; ld.global.b{bits} %b, [%x]; ld.global.b{bits} %c, [%y]; ld.global.s32 %n, [%i];
+  setp.lt.u32 %low, %t, 8; setp.ge.s32 %p, %n, 0;
+  mul.wide.u32 %a, %t, {int(bits) // 8}; add.u64 %w, %memory, %a;
+  mov.u32 %s, words; cvt.u64.u32 %y, %s; cvta.shared.u64 %y, %y; add.u64 %a, %y, %a;
+  @%low ld.global.b{bits} %v, [%w]; @%low st.b{bits} [%a], %v; bar.sync 0;
+  mul.wide.s32 %x, %n, {int(bits) // 8}; add.u64 %a, %base, %x; {address}
+  @%p {update}
+  st.global.b{bits} [%o], %old; bar.sync 0;
+  mul.wide.u32 %a, %t, {int(bits) // 8}; add.u64 %a, %y, %a;
+  @!%low bra END; setp.eq.u32 %p, {copy}, 0; @%p bra END; ld.b{bits} %v, [%a]; st.global.b{bits} [%w], %v;
+END: ret;
+}}"""
+
+
+def words(rng, form: str, count: int) -> np.ndarray:
+    """Bits of numbers: small ones that collide; of floats zeros, subnormal numbers, infinities, NaNs too."""
+    bits, kind = int(form[-2:]), form.split(".")[1][0]
+    if kind != "f":
+        small = rng.integers(0, 5, count).astype(np.uint64)
+        return np.where(rng.random(count) < 0.5, small, rng.integers(0, 2**bits, count, np.uint64))
+    special = np.array([0.0, -0.0, 1e-40, -2e-40, np.inf, -np.inf, np.nan, 3.5, -1e38, 1.1754944e-38])
+    some = np.where(rng.random(count) < 0.4, rng.choice(special, count), rng.standard_normal(count))
+    return some.astype(f"f{bits // 8}").view(f"u{bits // 8}").astype(np.uint64)
+
+
+def outcome(text: str, seed: int, form: str, checks: bool):
+    rng = np.random.default_rng(seed)
+    memory = words(rng, form, 8).astype(f"u{int(form[-2:]) // 8}")
+    index = rng.integers(-1, rng.choice([1, 3, 8]), 32).astype(np.int32)
+    b, c, out = words(rng, form, 32), words(rng, form, 32), np.zeros(32, np.uint64)
+    result = ptxsim.load(text).launch("k", block=32, args=[memory, index, b, c, out], checks=checks)
+    return memory.tolist(), out.tolist(), [str(f) for f in result.findings]
+
+
+@pytest.mark.parametrize("space", SPACES)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_warp_at_once_is_lane_after_lane(form, space, monkeypatch):
+    """Random words, some lanes off, many lanes on one word."""
+    for returns in (True, False):
+        if not returns and form.startswith(("exch", "cas")):
+            continue
+        text = kernel(form, space, returns)
+        for seed in range(3):
+            quick = outcome(text, seed, form, checks=seed % 2 == 0)
+            with monkeypatch.context() as patch:
+                patch.setattr(atomics, "whole_warp", lambda *_: None)
+                assert outcome(text, seed, form, checks=seed % 2 == 0) == quick
+
+
+@pytest.mark.parametrize("index", [-(1 << 18), 1 << 18])
+def test_one_lane_that_faults_leaves_the_others(index):
+    text = kernel("add.u32", "global", True)
+    memory, out, one = np.zeros(8, np.uint32), np.zeros(32, np.uint64), np.ones(32, np.uint64)
+    where = np.zeros(32, np.int32)
+    where[5] = index
+    text = text.replace("@%p atom", "atom")
+    result = ptxsim.load(text).launch("k", block=32, args=[memory, where, one, one, out])
+    assert memory[0] == 31 and "out-of-bounds" in [f.kind for f in result.findings]

@@ -1,0 +1,265 @@
+"""Mutants of the PTX of the Ampere and Hopper ladders: what a GPU does with each beside what ptxsim says.
+
+    python -m research.chip.mutants make FILE [--seed S] [--count N]    needs TVM: builds the rungs, draws
+    python -m research.chip.mutants judge FILE JUDGED [--jobs J]        on ptxsim, in both orders
+    python -m research.chip.mutants run JUDGED RESULTS [--jobs J]       on a GPU: each watched, ten launches
+
+RESULTS counts what both said, by operator, and lists what ptxsim let pass.
+
+The operators are those of the mutation bench (research/mutation/ptx_operators.py). A mutant that a chip hangs
+on, or computes other bits with, must be found; one that a chip forgives ten times may still be wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import sys
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+
+import ml_dtypes  # noqa: F401  (teaches numpy "bfloat16")
+import numpy as np
+
+from research import store
+from research.mutation.ptx_operators import mutants
+from tirxlab.artifact import Artifact
+from tirxlab.devices import DeviceError
+
+ROOT = Path(__file__).parents[2]
+ORDERS = ("program", "adverse")
+LAUNCHES = 10
+LIMIT = "6"  # seconds until a launch counts as hung
+MOST = 20  # times as many warp instructions as the kernel itself
+LONG, SEVERAL = (136, 264, 520), ((264, 520, 328), {"sms": 2})  # more K tiles than stages; tiles of a CTA
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A rung as it is, with its inputs; D is prefilled with NaN."""
+
+    name: str
+    artifact: Artifact
+    a: np.ndarray
+    b: np.ndarray
+
+    def arrays(self) -> list[np.ndarray]:
+        out = self.artifact.outputs[0]
+        return [self.a, self.b, np.full(out.shape, np.nan, out.dtype)]
+
+    def with_line(self, line: int, new: str) -> Artifact:
+        """The kernel with one line of PTX changed; the driver compiles it."""
+        lines = self.artifact.ptx.split("\n")
+        lines[line - 1] = new
+        text = "\n".join(lines)
+        return replace(self.artifact, ptx=text, cubin=text.encode() + b"\0")
+
+
+def subjects() -> list[tuple[str, object, object, tuple, dict]]:
+    """(name, track, rung, size, keywords) of every rung."""
+    from tracks.ampere.reference import TRACK as AMPERE
+    from tracks.hopper.reference import TRACK as HOPPER
+
+    every = []
+    for track in (AMPERE, HOPPER):
+        for rung in track.rungs:
+            persistent = any("sms" in keywords for _, keywords in rung.cases)
+            first = (128, 192, 528) if rung.number == 1 else LONG
+            size, keywords = SEVERAL if persistent else (first, {})
+            every.append((f"{track.name}-{rung.number}", track, rung, size, keywords))
+    return every
+
+
+def build(track, rung, size, keywords) -> tuple[Artifact, np.ndarray, np.ndarray]:
+    from tirxlab.steps import load_kernels
+    from tracks.common import inputs
+
+    file = ROOT / f"instructor/solutions/{track.name}_kernels.py"
+    artifact = getattr(load_kernels(file), rung.builder)(*size, **keywords).artifact
+    return artifact, *inputs(track, size, rung, artifact.buffers[0].dtype)
+
+
+# ---- on ptxsim ----
+
+
+def simulate(subject: Subject, artifact: Artifact, most: int | None) -> dict:
+    """{"verdict", "first", "bits", "instructions"} of both orders; bits: D of each."""
+    from tirxlab.devices import sim
+
+    worst, first, bits, executed = "clean", "", [], 0
+    for order in ORDERS:
+        data = subject.arrays()
+        run = sim.run(artifact, data, order=order, max_instructions=most)
+        executed = max(executed, run.stats.get("warp_instructions", 0))
+        if run.verdict != "clean" and worst not in ("error", "incomplete"):
+            worst, first = run.verdict, str(run.findings[0]).split("\n")[0][:300]
+        bits.append(data[2].tobytes())
+        if worst == "error":
+            break
+    return {"verdict": worst, "first": first, "bits": bits, "instructions": executed}
+
+
+def make(file: Path, seed: int, count: int) -> None:
+    files, drawn = {}, []
+    for name, *what in subjects():
+        artifact, a, b = build(*what)
+        files[f"{name}.lab"] = artifact.to_bytes()
+        files[f"{name}.a.npy"], files[f"{name}.b.npy"] = (
+            a.view(np.uint16).tobytes(),
+            b.view(np.uint16).tobytes(),
+        )
+        drawn += [(name, mutant) for mutant in mutants(artifact.ptx)]
+    chosen = random.Random(seed).sample(drawn, min(count, len(drawn)))
+    rows = [
+        {
+            "kernel": name,
+            "operator": m.operator,
+            "line": m.line,
+            "old": m.old,
+            "new": m.text.split("\n")[m.line - 1],
+        }
+        for name, m in chosen
+    ]
+    store.save(file, files | {"index.json": json.dumps(rows, indent=1).encode()})
+    print(f"{len(rows)} of {len(drawn)} mutants of {len(subjects())} kernels")
+
+
+def judge(file: Path, judged: Path, jobs: int) -> None:
+    files = store.load(file)
+    rows = shared_out(simulated, files, json.loads(files["index.json"]), jobs)
+    store.save(judged, files | {"index.json": json.dumps(rows, indent=1).encode()})
+
+
+def simulated(files: dict, rows: list[dict]) -> list[dict]:
+    own: dict[str, tuple[Subject, dict]] = {}
+    for row in rows:
+        name = row["kernel"]
+        if name not in own:
+            subject = loaded(files, name)
+            own[name] = subject, simulate(subject, subject.artifact, None)
+        subject, alone = own[name]
+        said = simulate(subject, subject.with_line(row["line"], row["new"]), MOST * alone["instructions"])
+        same = all(bits == alone["bits"][0] for bits in said.pop("bits"))
+        row |= said | {"same": same}
+        print(json.dumps(row), flush=True)
+    return rows
+
+
+# ---- on the chip ----
+
+
+def on_the_chip(subject: Subject, artifact: Artifact, expected: bytes) -> dict[str, int]:
+    """What ten launches did: "same", "other bits", or the finding of a launch that failed (then no more)."""
+    from tirxlab.devices import cuda
+
+    seen: Counter[str] = Counter()
+    for _ in range(LAUNCHES):
+        data = subject.arrays()
+        try:
+            run = cuda.run(artifact, data)
+        except DeviceError as error:
+            return {f"not run: {error}"[:200]: 1}
+        what = "same" if data[2].tobytes() == expected else "other bits"
+        seen[what if run.ran else run.findings[0].message[:200]] += 1
+        if not run.ran:
+            break
+    return dict(seen)
+
+
+def run(file: Path, results: Path, jobs: int) -> None:
+    from research.chip.run import gpu
+
+    os.environ.setdefault("LAB_TIMEOUT", LIMIT)
+    files = store.load(file)
+    rows = shared_out(launched, files, json.loads(files["index.json"]), jobs)
+    found = gpu() | summary(rows)
+    results.write_text(json.dumps(found, indent=1) + "\n")
+    for line in found["table"]:
+        print("{:24} chip: {:12} ptxsim: {:14} {}".format(*line))
+    print(json.dumps(found["let pass"], indent=1))
+
+
+def launched(files: dict, rows: list[dict]) -> list[dict]:
+    from tirxlab.devices import cuda
+
+    own: dict[str, tuple[Subject, bytes]] = {}
+    for row in rows:
+        name = row["kernel"]
+        if name not in own:
+            subject = loaded(files, name)
+            data = subject.arrays()
+            cuda.run(subject.artifact, data)
+            own[name] = subject, data[2].tobytes()
+        subject, expected = own[name]
+        row["chip"] = on_the_chip(subject, subject.with_line(row["line"], row["new"]), expected)
+        print(row["kernel"], row["line"], row["operator"], row["chip"], row["verdict"], flush=True)
+    return rows
+
+
+def loaded(files: dict, name: str) -> Subject:
+    artifact = Artifact.from_bytes(files[f"{name}.lab"])
+    a, b = (
+        np.frombuffer(files[f"{name}.{which}.npy"], buffer.dtype).reshape(buffer.shape)
+        for which, buffer in zip("ab", artifact.buffers, strict=False)
+    )
+    return Subject(name, artifact, a, b)
+
+
+# ---- both ----
+
+
+def shared_out(work, files: dict, rows: list[dict], jobs: int) -> list[dict]:
+    """work(files, share) of every share of the rows, each in a process of its own: one launches at a time."""
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+        shares = [pool.submit(work, files, rows[i::jobs]) for i in range(jobs)]
+    return [row for share in shares for row in share.result()]
+
+
+def chip_says(row: dict) -> str:
+    """ "same", "other bits", "fails" (a hang or a fault), or "not run"."""
+    seen = row["chip"]
+    if any(what.startswith("not run") for what in seen):
+        return "not run"
+    return "fails" if set(seen) - {"same", "other bits"} else "other bits" if "other bits" in seen else "same"
+
+
+def ours(row: dict) -> str:
+    """What ptxsim says: its verdict, or "wrong numbers" where it has nothing but another D."""
+    return "wrong numbers" if row["verdict"] in ("clean", "review") and not row["same"] else row["verdict"]
+
+
+def summary(rows: list[dict]) -> dict:
+    """{"mutants": so many, "table": [operator, chip, ptxsim, count] each, "let pass": rows}."""
+    table = Counter((row["operator"], chip_says(row), ours(row)) for row in rows)
+    passed = [r for r in rows if chip_says(r) in ("other bits", "fails") and ours(r) in ("clean", "review")]
+    return {
+        "mutants": len(rows),
+        "table": [[*key, count] for key, count in sorted(table.items())],
+        "let pass": passed,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("command", choices=("make", "judge", "run"))
+    parser.add_argument("file", type=Path)
+    parser.add_argument("results", type=Path, nargs="?")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--jobs", type=int, default=4)
+    given = parser.parse_args()
+    commands = {
+        "make": lambda: make(given.file, given.seed, given.count),
+        "judge": lambda: judge(given.file, given.results, given.jobs),
+        "run": lambda: run(given.file, given.results, given.jobs),
+    }
+    commands[given.command]()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
