@@ -1,6 +1,7 @@
 """The rates of right first causes and of wrong advice on mistakes whose cause is known.
 
     python -m research.advice --seed 1 --count 60 --out seed1.jsonl   draw, run as `./lab check`, report
+    python -m research.advice --slips 1 2 --seed 1 --count 130 --out slips1.jsonl    slips of slips.toml
     python -m research.advice --report seed1.jsonl [--list]           report again
 
 A run of --out can be continued. Mistakes that the compiler refuses, that change nothing, or that no run
@@ -75,7 +76,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=60)
-    parser.add_argument("--slips", action="store_true", help="of slips.py instead of mistakes.py")
+    parser.add_argument(
+        "--slips", type=int, nargs="+", help="of these lists of slips.toml, not of mistakes.py"
+    )
     parser.add_argument("--out", type=Path)
     parser.add_argument("--report", type=Path, nargs="+")
     parser.add_argument("--list", action="store_true", help="show what was not right")
@@ -94,7 +97,8 @@ def fresh(options, known: set[str]):
     """Runs what is still to be run, and yields its rows."""
     worker, left = Worker(), options.count - len(known)
     with options.out.open("a") as file:
-        for mistake in (draw_slips if options.slips else draw)(options.seed):
+        drawn = draw_slips(options.seed, tuple(options.slips)) if options.slips else draw(options.seed)
+        for mistake in drawn:
             if left <= 0:
                 break
             if mistake.text in known:

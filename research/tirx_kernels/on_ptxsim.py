@@ -178,7 +178,8 @@ class Simulator:
 
     def _argument(self, value, param):
         if param.size >= 128:
-            return self.maps[_address(value)]
+            known = self.maps.get(_address(value))  # else its 128 bytes, which the driver's call has made
+            return known or [(0, ctypes.string_at(_address(value), param.size))]
         if isinstance(value, float):
             return value
         return _address(value)

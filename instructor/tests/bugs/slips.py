@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from corpus import Bug, replace
+from corpus import Bug, drop, guard, instead, replace
 
 TWO_CTAS = {"size": (384, 256, 320), "ctas": 2}  # three tiles of five K tiles
+ONE_PAIR = {"size": (768, 512, 320), "ctas": 4}  # step 9
+TWO_PAIRS = {"size": (1024, 512, 320), "ctas": 4}  # step 10
 
 INDICES = (  # of one buffer, or of the barrier of one load
     Bug(
@@ -51,4 +53,242 @@ INDICES = (  # of one buffer, or of the barrier of one load
     ),
 )
 
-GROUPS = (INDICES,)
+RINGS = (  # signals that stay, waits that are left out, arrays that are too short
+    Bug(
+        "commit-to-slot-0",
+        8,
+        **TWO_CTAS,
+        edits=(replace("mma2tma.arrive(stage,", "mma2tma.arrive(0,"),),
+        kind="mbarrier",
+        names="in turn, and commits to mma2tma[0] each time",
+        why="The MMA goes through all stages and hands back the first one each time.",
+    ),
+    Bug(
+        "loads-to-slot-0",
+        9,
+        **ONE_PAIR,
+        edits=(replace("tma_load(k, tma_phase.stage)", "tma_load(k, 0)"),),
+        kind="mbarrier",
+        names="in turn, and loads to tma2mma[0] each time",
+        why="The loads fill and announce stage 0, whatever stage they have waited for.",
+    ),
+    Bug(
+        "bytes-announced-at-slot-0",
+        10,
+        **TWO_PAIRS,
+        edits=(replace("tma2mma_cta0.arrive(stage,", "tma2mma_cta0.arrive(0,"),),
+        kind="tx-count",
+        names="B that nobody announced",
+        why="The bytes of every stage are announced at the barrier of the first.",
+    ),
+    Bug(
+        "no-wait-for-the-last-k-tile",
+        8,
+        **TWO_CTAS,
+        edits=(guard("tma2mma.wait(", "if k != K_TILES - 1:"),),
+        kind="mbarrier",
+        names="and waited for what answers it, tma2mma,",
+        why="The MMA of the last K tile does not wait for its data: the stage is handed back too soon.",
+    ),
+    Bug(
+        "no-wait-in-the-first-round",
+        7,
+        **TWO_CTAS,
+        edits=(guard("mma2tma.wait(", "if k > 0:"),),
+        kind="race",
+        names="mma2tma was not waited for between them",
+        why="A tile's first load takes a stage that the tile before may still use; tma2mma is not it.",
+    ),
+    Bug(
+        "one-barrier-for-all-stages",
+        10,
+        **TWO_PAIRS,
+        edits=(replace("TCGen05Bar(pool, PIPE_DEPTH, ", "TCGen05Bar(pool, 1, "),),
+        kind="mbarrier",
+        names="stage 1 of mma2tma, a barrier array of 1",
+        why="mma2tma has one element: the others are those of the barriers behind it.",
+    ),
+    Bug(
+        "loads-ahead-beyond-k",
+        6,
+        size=(256, 256, 64),
+        ctas=2,
+        edits=(replace("PRE_NUM = min(PIPE_DEPTH, K_TILES)", "PRE_NUM = PIPE_DEPTH"),),
+        kind="mbarrier",
+        names="arrives 2 times, as init(1) wants it, and is waited for 0 times",
+        why="More K tiles are loaded ahead than there are; nobody waits for them.",
+    ),
+    Bug(
+        "one-load-ahead-too-few",
+        5,
+        size=(256, 384, 192),
+        edits=(replace("PRE_NUM = min(PIPE_DEPTH, K_TILES)", "PRE_NUM = min(PIPE_DEPTH - 1, K_TILES)"),),
+        kind="deadlock",
+        names="nobody signals tma_bar[1]",
+        why="The second stage is never loaded: no role that has ended has to do with it.",
+    ),
+    Bug(
+        "flips-one-stage-before-the-wrap",
+        5,
+        size=(256, 384, 192),
+        edits=(replace("if stage == 0:", "if stage == PIPE_DEPTH - 1:"),),
+        kind="deadlock",
+        names="the phase was flipped too early",
+        why="The phase flips when the ring comes to its last stage.",
+    ),
+)
+ROLES = (
+    Bug(
+        "tma-warp-multiplies-too",
+        10,
+        **TWO_PAIRS,
+        edits=(replace("if warp_id == 3:", "if warp_id == 1:"),),
+        kind="deadlock",
+        names="what is missing is its own",
+        why="Warp 1 loads first: its commits are the other half of what it waits for.",
+    ),
+    Bug(
+        "cta-sync-in-the-write-back",
+        9,
+        **ONE_PAIR,
+        edits=(
+            instead(
+                "Tx.cuda.warpgroup_sync(1)  # Dsmem may be overwritten",
+                "Tx.cuda.cta_sync()  # Dsmem may be overwritten",
+            ),
+        ),
+        kind="deadlock",
+        names="and nobody else comes to line",
+        why="The write-back waits for all threads; the others have roles of their own.",
+    ),
+)
+PRODUCTS = (  # in tensor memory
+    Bug(
+        "product-announced-at-the-first-k-tile",
+        9,
+        **ONE_PAIR,
+        edits=(
+            replace("mma2ld.arrive(0, cta_group=CTA_GROUP, cta_mask=3)", "pass"),
+            instead(
+                "mma(mma_phase.stage, k != 0)",
+                "mma(mma_phase.stage, k != 0)",
+                "if k == 0:",
+                "    mma2ld.arrive(0, cta_group=CTA_GROUP, cta_mask=3)",
+            ),
+        ),
+        kind="race",
+        names="was committed to",
+        why="The commit covers the first MMA alone; the wait for it is where it should be.",
+    ),
+    Bug(
+        "columns-of-the-other-consumer",
+        10,
+        **TWO_PAIRS,
+        edits=(replace("wg_id * MMA_N + i * EPI_N", "(1 - wg_id) * MMA_N + i * EPI_N"),),
+        kind="race",
+        names="but the columns are those of warp",
+        why="Barriers are those of its own consumer, the columns are the other's.",
+    ),
+    Bug(
+        "consumers-a-block-apart",
+        10,
+        **TWO_PAIRS,
+        edits=(
+            replace("warp_id * MMA_N : warp_id * MMA_N + MMA_N", "warp_id * BLK_N : warp_id * BLK_N + MMA_N"),
+            replace("wg_id * MMA_N + i * EPI_N", "wg_id * BLK_N + i * EPI_N"),
+        ),
+        kind="race",
+        names="one to columns 0 to 255, the other to columns 128 to 383",
+        why="Each MMA writes 256 columns, and the second begins 128 behind the first.",
+    ),
+    Bug(
+        "next-tile-with-every-chunk",
+        7,
+        **TWO_CTAS,
+        edits=(
+            instead(
+                "Tx.cuda.warpgroup_sync(1)  # Dsmem is complete",
+                "Tx.cuda.warpgroup_sync(1)  # Dsmem is complete",
+                "tile_scheduler.next_tile()",
+            ),
+            drop("tile_scheduler.next_tile()", nth=-1),
+        ),
+        kind="race",
+        names="has completed",
+        why="The write-back skips tiles: tensor memory is freed while the last products are made.",
+    ),
+)
+ROUNDS = (  # one side does not come to its signal, or its wait, in each round; another role does in between
+    Bug(
+        "mma-in-the-tma-warp",
+        7,
+        **TWO_CTAS,
+        edits=(
+            replace(
+                'if warp_id == 0:\n                    with Tx.thread(parent="warp")[Tx.ptx.elect_sync()]'
+                ":\n                        while",
+                "if warp_id == 3:\n                    with "
+                'Tx.thread(parent="warp")[Tx.ptx.elect_sync()]:\n                        while',
+            ),
+        ),
+        kind="deadlock",
+        names="what is missing is its own",
+        why="Warp 3 loads all tiles before it comes to the loop with the MMAs.",
+    ),
+    Bug(
+        "stage-not-handed-back-at-the-first-k-tile",
+        9,
+        **ONE_PAIR,
+        edits=(guard("mma2tma.arrive(stage,", "if accum:"),),
+        kind="deadlock",
+        names="times, and waits again",
+        why="The commit of each tile's first MMA is left out.",
+    ),
+    Bug(
+        "loads-without-an-end",
+        6,
+        **TWO_CTAS,
+        edits=(replace("if k + PIPE_DEPTH < K_TILES:", "if k + 1 < K_TILES:"),),
+        kind="mbarrier",
+        names="as init(1) wants it, and is waited for",
+        why="The ring is filled beyond the last K tile: there are more loads than waits.",
+    ),
+    Bug(
+        "group-waited-for-behind-the-barrier",
+        9,
+        **ONE_PAIR,
+        edits=(
+            drop("Tx.ptx.cp_async.bulk.wait_group(0)"),
+            instead(
+                "Tx.cuda.warpgroup_sync(1)  # Dsmem may be overwritten",
+                "Tx.cuda.warpgroup_sync(1)  # Dsmem may be overwritten",
+                "if warp_id == 0:",
+                "    Tx.ptx.cp_async.bulk.wait_group(0)",
+            ),
+        ),
+        kind="race",
+        names="and no barrier stands between that and this write",
+        why="The barrier comes before the store has read Dsmem.",
+    ),
+    Bug(
+        "mma-before-tensor-memory-is-free",
+        8,
+        **TWO_CTAS,
+        edits=(
+            drop("ld2mma.wait(0, ld_phase.phase)"),
+            drop("ld_phase.move_to_next_stage()"),
+            instead(
+                "mma(mma_phase.stage, k != 0)",
+                "mma(mma_phase.stage, k != 0)",
+                "if k == 0:",
+                "    ld2mma.wait(0, ld_phase.phase)",
+                "    ld_phase.move_to_next_stage()",
+            ),
+        ),
+        kind="race",
+        names="this MMA is of the next product",
+        why="The first MMA of a tile does not wait until the product before it has been read.",
+    ),
+)
+
+GROUPS = (INDICES, RINGS, ROLES, PRODUCTS, ROUNDS)

@@ -172,10 +172,11 @@ def test_a_tensor_map_inside_a_struct_with_a_stride_of_zero():
 def test_an_illegal_map_is_one_finding_and_no_deadlock():
     data = np.arange(16, dtype=np.uint32).reshape(4, 4)
     good = ptxsim.TensorMap(data, box=(4, 4, 1), dims=(4, 4, 1), strides=(16, 64))
-    from ptxsim.units.tensormap import encoded
+    from ptxsim.units.tensormap import RECORD, encoded
 
     record = bytearray(encoded(good, 0x7200_0000_0000))
-    record[8:16] = struct.pack("<Q", 20)  # a byte stride that is not a multiple of 16
+    at = RECORD.fields["global_stride"][1]
+    record[at : at + 8] = struct.pack("<Q", 20)  # a byte stride that is not a multiple of 16
     memory = {0x7200_0000_0000: data}
     result = ptxsim.load(TMA).launch("k", args=[[(64, bytes(record))], word()], memory=memory)
     assert len(result.findings) == 1, result.findings

@@ -13,6 +13,13 @@ SIZES = [(128, 128, 192), (256, 128, 320), (384, 384, 192)]
 TILE, K_TILE = 128, 64
 
 
+@pytest.mark.parametrize("first", [2, 3])
+def test_a_product_that_begins_late_is_overwritten_or_the_loop_begins_there(first):
+    problem = Problem((256, 128, 320), first)
+    said = problem.said(sum(problem.k_tile(k) for k in range(first, problem.count)))
+    assert f"is the product overwritten at K tile {first} (accum)" in said
+
+
 class Problem:
     def __init__(self, size, seed):
         self.M, self.N, self.K = size
@@ -48,6 +55,16 @@ def _tiles(R):
     return R.reshape(M // TILE, TILE, N // TILE, TILE)
 
 
+def turned(X, rows: int):
+    """What loads of X[k : k + 128, row : row + 64] bring for each tile of rows; zeros outside."""
+    padded = np.zeros((X.shape[1] + TILE, max(X.shape[1], rows) + K_TILE), np.float32)
+    padded[: min(len(X), len(padded)), : X.shape[1]] = X[: len(padded)]
+    starts = range(0, X.shape[1], K_TILE)
+    return np.vstack(
+        [np.hstack([padded[k : k + TILE, r : r + K_TILE] for k in starts]) for r in range(0, rows, TILE)]
+    )
+
+
 # Name -> (what the kernel computed, what must be said of it).
 WHOLE = {
     "one K tile alone": (lambda p: p.k_tile(1), "is the product of K tile 1 alone"),
@@ -63,6 +80,14 @@ WHOLE = {
     "A's K tiles one column apart": (
         lambda p: np.hstack([p.A[:, k : k + 64].astype(np.float32) for k in range(p.count)]) @ p.B.T,
         "K tiles of A that begin at columns 0, 1, ..",
+    ),
+    "B loaded with row and column exchanged": (
+        lambda p: p.A.astype(np.float32) @ turned(p.B, p.N).T,
+        "has B loaded with row and column exchanged",
+    ),
+    "A loaded with row and column exchanged": (
+        lambda p: turned(p.A, p.M) @ p.B.astype(np.float32).T,
+        "has A loaded with row and column exchanged",
     ),
     "all twice": (lambda p: 2 * p.R, "is 2 times the product"),
     "mixed K tiles": (

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from ptxsim.checks.barrier_history import BarrierHistory, History, Signals, Waits
-from ptxsim.checks.diagnosis.rivals import shifted
-from ptxsim.checks.diagnosis.running_ahead import again_too_early
+from ptxsim.checks.diagnosis.rivals import one_slot, shifted
+from ptxsim.checks.diagnosis.running_ahead import again_too_early, uneven
 from ptxsim.isa.address_map import SHARED_START
 from ptxsim.report.findings import Reporter
 
@@ -65,6 +65,50 @@ WALKS = {
 @pytest.mark.parametrize("signals, waits", WALKS.values(), ids=WALKS)
 def test_other_mistakes_are_no_shift(signals, waits):
     assert shifted(*_swapped(record(3, signals, waits))) is None
+
+
+def two_rings(depth: int, commits: list[int], waits: list[int]):
+    """(histories' cluster, reporter): a warp waits for elements of `full` and commits to those of `free`."""
+    start, free = SHARED_START, SHARED_START + 8 * depth
+    reporter = Reporter([("full", "uint64", start, 8 * depth), ("free", "uint64", free, 8 * depth)])
+    history = History(None, reporter)
+    for index in range(depth):
+        full = history.barriers[0, start + 8 * index] = BarrierHistory(0, 0, 1)
+        back = history.barriers[0, free + 8 * index] = BarrierHistory(0, 0, 1)
+        full.sources["arrive", SIGNALLER, 2] = Signals(1, max(1, waits.count(index)), announces=True)
+        back.waits[SIGNALLER] = Waits(0, 1, rows={4})
+        if index in commits:
+            back.sources["commit", WAITER, 3] = Signals(1, commits.count(index))
+        if index in waits:
+            full.waits[WAITER] = Waits(0, 1, rows={5}, count=waits.count(index))
+    cluster, _ = record(1, [], [])
+    cluster.bus.observers[:] = [history]
+    return cluster, reporter, history.barriers, (0, free)
+
+
+@pytest.mark.parametrize("depth", [2, 3, 4, 6])
+@pytest.mark.parametrize("rounds", [2, 3, 5, 8])
+def test_signals_that_stay_at_one_element_are_told(depth, rounds):
+    walk = [n % depth for n in range(rounds)]
+    for stays in (False, True):
+        cluster, reporter, _, free = two_rings(depth, [0] * rounds if stays else walk, walk)
+        found = one_slot(cluster, free, reporter)
+        assert (found is not None) == stays
+        if stays:
+            assert f"commits to free[0] each time (line 13, {rounds} times)" in found.text
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+@pytest.mark.parametrize("left_out", [0, 1, 2])
+def test_a_signal_that_no_wait_stands_in_front_of_is_told(depth, left_out):
+    commits = [n % depth for n in range(3 * depth + 2)]
+    waits = commits[left_out:]
+    cluster, reporter, histories, free = two_rings(depth, commits, waits)
+    found = uneven(cluster, histories, free, reporter)
+    assert (found is not None) == (left_out > 0)
+    if found is not None:
+        assert f"has signalled free {len(commits)} times" in found.text
+        assert f"answers it, full, {len(waits)} times" in found.text
 
 
 def _swapped(made):

@@ -18,6 +18,7 @@ KERNEL = """.visible .entry k(.param .u64 p) {{
   ld.param.u64 %p, [p]; mov.u32 %t, %tid.x; shr.u32 %w, %t, 5; setp.eq.u32 %first, %w, 0;
   mov.u32 %s, buffer; mov.u32 %n, 0;
   @%first tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%s], 32;
+  setp.eq.u32 %more, %t, 0; @%more mbarrier.init.shared::cta.b64 [%s+8], 1;
   bar.sync 0;
   ld.shared.u32 %a, [%s];
   shl.b32 %y, %w, 21; add.u32 %y, %y, %a; add.u32 %z, %y, 8;
@@ -41,7 +42,9 @@ AGAIN:
 WAIT, USE, MINE = "tcgen05.wait::ld.sync.aligned;", "add.u32 %x, %x, 1;", "xor.b32 %s, %t, 1;"
 ELSEWHERE = "tcgen05.st.sync.aligned.32x32b.x1.b32 [%z], {%t};"
 BACK, OTHER = (f"tcgen05.st.sync.aligned.32x32b.x1.b32 [%y], {{{value}}};" for value in ("%x", "%s"))
+ASK = "mbarrier.test_wait.parity.shared::cta.b64 %more, [%s+8], 1;"
 CASES = [
+    ((ASK, USE, BACK), "review"),  # who asks a barrier tells nobody
     ((WAIT, USE, BACK), "clean"),
     ((ELSEWHERE, WAIT, USE, BACK), "clean"),
     ((USE, BACK), "review"),

@@ -282,20 +282,32 @@ ML_TYPES = {"e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "e2m3": "float6_e2m3
 ML_TYPES["e2m1"] = "float4_e2m1fn"
 
 
+HALVES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
+
+
+@pytest.mark.parametrize("to", HALVES)
 @pytest.mark.parametrize("kind", SMALL)
-def test_every_small_number_to_f16(kind):
+def test_every_small_number_to_halves(kind, to):
     """All codes of a format, against ml_dtypes."""
     bits = ref.FORMATS[kind].bits
     codes = np.arange(1 << bits, dtype=np.uint8)
-    numbers = codes.view(getattr(ml_dtypes, ML_TYPES[kind])).astype(np.float16)
+    numbers = codes.view(getattr(ml_dtypes, ML_TYPES[kind])).astype(HALVES[to])
     packed = codes.astype(np.uint64) | codes[::-1].astype(np.uint64) << np.uint64(SMALL[kind])
-    got = run(f"cvt.rn.f16x2.{kind}x2", packed)
+    got = run(f"cvt.rn.{to}x2.{kind}x2", packed)
     expected = numbers.view(np.uint16).astype(np.uint64)
     expected[np.isnan(numbers)] = 0x7FFF
     assert got.tolist() == (expected | expected[::-1] << np.uint64(16)).tolist()
 
 
-@pytest.mark.parametrize("to, dtype", [("f16", np.float16), ("bf16", ml_dtypes.bfloat16)])
+@pytest.mark.parametrize(
+    "name, expected", [("rn", [0x7F80, 0xFF80]), ("rn.satfinite", [0x7F7F, 0xFF7F]), ("rn.relu", [0x7F80, 0])]
+)
+def test_infinities_of_e5m2_to_bf16(name, expected):
+    got = run(f"cvt.{name}.bf16x2.e5m2x2", np.array([0xFC7C], np.uint64)).tolist()
+    assert got == [expected[0] | expected[1] << 16]
+
+
+@pytest.mark.parametrize("to, dtype", HALVES.items())
 def test_pairs_of_halves_against_numpy(to, dtype):
     """cvt.rn.f16x2.f32 puts its first source into the upper half."""
     a, b = (np.array(x, np.uint32).view(np.float32) for x in patterns("f32", 2, 800))

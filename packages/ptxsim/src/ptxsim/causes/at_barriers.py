@@ -8,7 +8,6 @@ _COUNT = (
     "init(count) is the number of arrivals in a phase: every thread that arrives, of all CTAs, and 1 "
     "per commit"
 )
-_SLOT = "signal and wait for the same element of the array of barriers"
 _PHASE = "flip the phase bit after each wait, and keep it from one loop to the next"
 _READY = (
     "who waits for data begins with parity 0; parity 1 passes at once, which is for who waits for a "
@@ -66,18 +65,6 @@ AT_BARRIERS = (
         text="{name} is waited on and was never initialised",
     ),
     Cause(
-        "outside-array",
-        110,
-        "stages run from 0 to depth - 1: stage = (stage + 1) % depth, with the depth of the barrier array",
-        text="stage {size} of {array}, a barrier array of {size}, is used at line {line}: that is {name}",
-        explains=ERRORS,
-    ),
-    Cause(
-        "no-slot",
-        40,
-        "slots run from 0 to depth - 1 of this very array: with one barrier alone the slot is 0",
-    ),
-    Cause(
         "own-barrier",
         110,
         "the copies of both CTAs name the barrier of one CTA (mapa): it counts all bytes",
@@ -128,31 +115,6 @@ AT_BARRIERS = (
         text=_FRESH,
     ),
     Cause(
-        "slot",
-        170,
-        _SLOT,
-        text="{name} is signalled, but {other} was waited for",
-    ),
-    Cause(
-        "other-issuer",
-        170,
-        "wait for the barrier to which the issuer of these MMAs commits",
-        text="{name} was waited for, to which warp {theirs} commits; warp {mine} issued this MMA",
-    ),
-    Cause(
-        "buffer",
-        170,
-        "fill and read the same element of this buffer: the index that its barrier has",
-        text="{name} is signalled, but {other} was waited for, which is right for {rest}: it is the index of "
-        "{buffer} that differs",
-    ),
-    Cause(
-        "load-apart",
-        170,
-        "all loads of one stage report to the barrier of that stage: look at the one that this load names",
-        text="the load reports to {name}, and the one issued with it{line} to {other}, which was waited for",
-    ),
-    Cause(
         "wait-late",
         170,
         "the wait stands in front of the first use of what it waits for: move it up",
@@ -165,13 +127,6 @@ AT_BARRIERS = (
         "flips once a round",
         text="the wait for {name}{line} asks for the parity of another phase; with the other parity they "
         "would be in order",
-    ),
-    Cause(
-        "shifted",
-        150,
-        _SLOT,
-        text="{signaller} signals {signalled} first ({line}), {waiter} waits for {awaited} first{where}, and "
-        "so on round the ring, always {distance} apart",
     ),
     Cause(
         "arrives-again",
@@ -276,22 +231,25 @@ AT_BARRIERS = (
         "work before ({other}) and left without coming there",
     ),
     Cause(
+        "signals-less",
+        240,
+        "who waits in each round signals, in each, what answers: does one of the two stand in another loop, "
+        "or under a condition?",
+        text="{waits} for {wants}: {who} has waited for {answer} {passed} times and signalled {array} "
+        "{times} times, and waits again",
+    ),
+    Cause(
+        "role-later",
+        185,
+        "one role a warp: who stands in the loop of one does not come to that of another",
+        text="{waits} for {wants}: {came}, and what is missing is its own ({line}), in a loop that it comes "
+        "to only after this one",
+    ),
+    Cause(
         "ahead-unwaited",
         185,
         "who signals a barrier in every iteration waits, in each, for the one that answers it",
         text="nobody ever waits for {names}",
-    ),
-    Cause(
-        "ahead-slots",
-        185,
-        _SLOT,
-        text="{names} signalled, but only {others} waited for{line}",
-    ),
-    Cause(
-        "ahead-silent",
-        185,
-        _SLOT,
-        text="{names} waited for, but line {line} signals only {others}",
     ),
     Cause(
         "ahead-arrives",
@@ -311,6 +269,14 @@ AT_BARRIERS = (
         185,
         _ONE_ISSUER,
         text="{threads} threads ({who}) commit to it at line {line}, but it has init({count})",
+    ),
+    Cause(
+        "uneven",
+        185,
+        "who signals in each round waits, in each, for what answers: does one of the two stand in another "
+        "loop, or under a condition?",
+        text="{who} has signalled {array} {times} times (line {line}), and waited for what answers it, "
+        "{answer}, {waits} times",
     ),
     Cause(
         "ahead-rounds",
@@ -349,7 +315,7 @@ AT_BARRIERS = (
     Cause(
         "ended-once",
         240,
-        "one signal lets one wait pass: should this wait stand in a loop, and is its phase the right one?",
+        "one signal lets one wait pass: do both stand in loops, or neither? Is the phase of the wait right?",
         text="{waits} for phase {phase} of {name}, but {who} {signals} it only {times}",
     ),
     Cause(

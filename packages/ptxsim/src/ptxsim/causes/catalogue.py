@@ -5,9 +5,10 @@ share is written once. Which cause a record shows is for checks/diagnosis to say
 from __future__ import annotations
 
 from ptxsim.causes.at_barriers import AT_BARRIERS
+from ptxsim.causes.at_rings import AT_RINGS
 from ptxsim.causes.cause import Cause
 from ptxsim.causes.elsewhere import ELSEWHERE
 
 CAUSES: dict[str, Cause] = {
-    cause.id: cause for cause in sorted((*AT_BARRIERS, *ELSEWHERE), key=lambda c: c.rank)
+    cause.id: cause for cause in sorted((*AT_BARRIERS, *AT_RINGS, *ELSEWHERE), key=lambda c: c.rank)
 }

@@ -131,6 +131,31 @@ ELSEWHERE = (
         text="threads write, the {unit} reads, and no barrier of {group} stands between",
     ),
     Cause(
+        "overlap",
+        130,
+        "the columns of one warp's MMA end where those of the other's begin: how far are they apart?",
+        text="{threads} each issue this MMA, one to {one}, the other to {other}: they overlap",
+    ),
+    Cause(
+        "others-columns",
+        170,
+        "read the columns that the MMA of this consumer writes: compare both offsets",
+        text="{name} was waited for, to which warp {theirs} commits, and {back} is handed back, for which it "
+        "waits, too; but the columns are those of warp {mine}'s MMA",
+    ),
+    Cause(
+        "early-commit",
+        170,
+        "a commit covers the MMAs before it: announce the product behind the last one, once",
+        text="{name} was committed to{line} before this MMA was issued",
+    ),
+    Cause(
+        "fewer-waits",
+        170,
+        "the loop with the wait must run as often as the one that signals: compare what advances them",
+        text="{name} has completed {phases} phases and been waited for {waits} times",
+    ),
+    Cause(
         "early",
         170,
         "hand a buffer back (arrive) only after the last read of it (for TMEM, tcgen05.wait::ld)",
@@ -160,7 +185,7 @@ ELSEWHERE = (
     Cause(
         "accumulate",
         210,
-        "the first MMA of a tile must overwrite the accumulator (enable-input-d false)",
+        "the first MMA of a tile must overwrite the accumulator (enable-input-d false), where K begins",
     ),
     Cause(
         "copy-fence",
@@ -190,6 +215,12 @@ ELSEWHERE = (
         "wait_group(n) returns when at most the n newest groups are pending: 0 for the last tile",
     ),
     Cause(
+        "group-late",
+        230,
+        "the thread that stored waits for its group, then comes a barrier, then others write the buffer",
+        text="its thread has waited for it (wait_group), and no barrier stands between that and this write",
+    ),
+    Cause(
         "not-ready",
         230,
         "before reading it, wait until it is written: __syncthreads(), or the mbarrier of the copy",
@@ -217,6 +248,11 @@ ELSEWHERE = (
         "does the loop over K run past its end? K / BLK_K iterations read all there is",
     ),
     Cause(
+        "gaps",
+        80,
+        "a load begins where the one before it ends: are coordinates counted in elements, and scaled once?",
+    ),
+    Cause(
         "others-waited",
         230,
         "one thread's wait is not the others': a barrier of the CTA after it, or every thread waits itself",
@@ -227,6 +263,13 @@ ELSEWHERE = (
         240,
         "every thread of the CTA (every CTA of the cluster) must come to the same barrier: none may skip it",
         text="{waits} at {wants}: {state}{others}",
+    ),
+    Cause(
+        "role-sync",
+        240,
+        "bar.sync 0 is for all threads of the CTA: where one role alone comes, a barrier with its number of "
+        "threads (bar.sync id, count); where all are meant, under no condition",
+        text="{waits} at {wants}: {state}, and nobody else comes to {line}",
     ),
     Cause(
         "standstill",

@@ -29,5 +29,10 @@ def is_shared(place):
     return (SHARED_BASE <= place) & (place < SHARED_END)
 
 
+def is_global(place: int) -> bool:
+    """Whether it lies in neither window of a CTA; memory of a host's own addresses is below GLOBAL_BASE."""
+    return not (SHARED_BASE <= place < SHARED_END or LOCAL_BASE <= place < LOCAL_END)
+
+
 # what is wrong with an access
 FAULT_BOUNDS, FAULT_MISALIGNED, FAULT_OTHER_CTA = range(1, 4)

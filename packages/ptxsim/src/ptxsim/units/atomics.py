@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ptxsim.isa.address_map import GLOBAL_BASE
+from ptxsim.isa import address_map
 from ptxsim.isa.number_formats import canonical_nans
 from ptxsim.machine.checked_access import checked_view
 from ptxsim.machine.cluster import Cluster
@@ -178,7 +178,7 @@ def _together(
 
 
 def is_global(space: str, address: int) -> bool:
-    return space == "global" or (space == "generic" and address >= GLOBAL_BASE)
+    return space == "global" or (space == "generic" and address_map.is_global(address))
 
 
 def flushed_sum(operation: str, kind, count: int, old: int, b: int, c: int, size: int) -> bytes:

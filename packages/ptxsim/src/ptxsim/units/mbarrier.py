@@ -144,20 +144,27 @@ def init(instr):
 
     def run(cluster: Cluster, split: Split, args):
         counts = cluster.read(split, args[1])
+        made: dict[tuple[int, int], int] = {}
         for lane, place in _places(cluster, split, args[0], generic):
-            _init_one(cluster, split, lane, place, int(counts[lane]) & 0xFFFF_FFFF)
+            count = int(counts[lane]) & 0xFFFF_FFFF
+            same = made.get(place) == count  # by another lane of one instruction: it changes nothing
+            _init_one(cluster, split, lane, place, count, same)
+            made[place] = count
 
     return run
 
 
-def _init_one(cluster: Cluster, split: Split, lane: int, place: tuple[int, int], count: int) -> None:
+def _init_one(cluster: Cluster, split: Split, lane: int, place: tuple[int, int], count: int, same: bool):
     name = cluster.reporter.shared_name(place[1])
     if place[1] % 8:
         cluster.reporter.add("misaligned", "error", f"mbarrier at {name} is not 8-byte aligned", split=split)
     if place in cluster.mbarriers:
-        message = f"{name} is initialised twice without mbarrier.inval between"
-        hint = "one thread initialises each barrier once"
-        cluster.reporter.add("mbarrier", "error", message, hint, split, key=("twice", place[1]), barrier=name)
+        how = "by several lanes at once" if same else "twice without mbarrier.inval between"
+        severity, hint = "review" if same else "error", "one thread initialises each barrier once"
+        key, wrong = ("twice", same, place[1]), "" if same else name
+        cluster.reporter.add(
+            "mbarrier", severity, f"{name} is initialised {how}", hint, split, key=key, barrier=wrong
+        )
     try:
         barrier = MBarrier.with_count(count)
     except MBarrierError as error:

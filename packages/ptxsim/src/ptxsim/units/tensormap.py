@@ -22,10 +22,8 @@ MARK = 0x70616D74  # tells a map from other bytes
 RECORD = np.dtype(
     [
         ("global_address", "<u8"),
-        ("global_stride", "<u8", 4),
-        ("global_dim", "<u4", 5),
-        ("box_dim", "<u4", 5),
         ("mark", "<u4"),
+        ("box_dim", "<u2", 5),
         ("element_stride", "u1", 5),
         ("rank", "u1"),
         ("elemtype", "u1"),
@@ -33,8 +31,10 @@ RECORD = np.dtype(
         ("swizzle_mode", "u1"),
         ("swizzle_atomicity", "u1"),
         ("fill_mode", "u1"),
+        ("global_dim", "<u4", 5),
+        ("global_stride", "<u8", 4),
     ]
-)
+)  # strides last: a kernel that sets extents and strides may copy 64 bytes only, which is enough for a chip
 _ORDINAL = {"box_dim", "global_dim", "global_stride", "element_stride"}
 _FIELDS = {name for name in RECORD.names or () if name != "mark"}
 _TYPES = (

@@ -164,7 +164,7 @@ def _tensor_load(instr):
     multicast, pair, rows = "multicast::cluster" in mods, "cta_group::2" in mods, "tile::gather4" in mods
 
     def run(cluster: Cluster, split: Split, args):
-        if not split.alone:
+        if not split.alone and len(set(cluster.addresses(split, args[0]).tolist())) < len(split.lanes):
             _warn_lanes(cluster, split, args[0], "load to")
         for thread in each_lane(split):
             _load_one(cluster, thread, args, multicast, pair, rows, im2col)

@@ -93,7 +93,10 @@ OF_CAUSES = {
     "stale": "flip the phase after each wait: phase ^= 1, or move_to_next_stage()",
     "again": _FLIP,
     "again-ahead": _FLIP,
-    "not-flipped": "flip the phase after each wait, keep it from tile to tile, and start it once",
+    "not-flipped": (
+        "flip the phase after each wait, keep it from tile to tile, and start it once; a PipelineState has "
+        "as many stages as the barriers that it walks through"
+    ),
     "parity": "flip the phase after each wait: phase = phase ^ 1",
     "fresh": _FRESH,
     "wait-phase": (
@@ -119,6 +122,32 @@ OF_CAUSES = {
     "ahead-slots": _SLOT,
     "shifted": _SLOT,
     "buffer": "copies and MMA use the stage of the barrier as the index of every buffer: look at this one's",
+    "gaps": "k_st counts elements and goes up by BLK_K: is it scaled by something else, too?",
+    "overlap": "the columns of the MMA warps begin MMA_N apart: look at the slice of tmem in Tx.gemm_async",
+    "others-columns": (
+        "each consumer reads the columns of tmem that its own MMA warp writes: compare the offsets in the MMA"
+        " and in the write-back"
+    ),
+    "early-commit": (
+        "a commit covers the MMAs before it: announce the product once for each tile, behind the loop over K"
+    ),
+    "fewer-waits": (
+        "both sides of a barrier must run the same number of rounds: one next_tile() for each tile, in every "
+        "role"
+    ),
+    "bytes-elsewhere": "the loads and the arrive that announces their bytes name the same slot: the stage",
+    "group-late": (
+        "the thread that stored executes wait_group(0), then comes the barrier, then the buffer is written"
+    ),
+    "one-slot": "signal the slot of this round: the pipeline's stage, which changes with each round",
+    "role-sync": (
+        "cta_sync() is for all threads of the CTA: where one role alone comes, warpgroup_sync(id); where all "
+        "are meant, under no condition"
+    ),
+    "role-later": (
+        "one role a warp: is each role under a warp_id of its own? Who loops over the tiles in one role "
+        "comes to the other too late"
+    ),
     "load-apart": "all loads of a stage name the barrier of that stage: look at the mbar of this one",
     "ahead-silent": _SLOT,
     "other-issuer": (
@@ -126,7 +155,8 @@ OF_CAUSES = {
     ),
     "too-many": _COUNT,
     "same-tile": (
-        "m_st, n_st and the row must differ for all that store: look at them, and at the extents of cta_id"
+        "m_st, n_st and the row must differ for all that store: look at them, at the extents of cta_id, and "
+        "at the scheduler's number of clusters and the number given to init"
     ),
     "bytes-announced": _BYTES,
     "bytes": _BYTES,
@@ -154,7 +184,9 @@ OF_CAUSES = {
     "unset": (
         "fill the registers before they are stored: the read of the result, or its cast (Tx.cast), is missing"
     ),
-    "accumulate": "the first MMA of a tile must overwrite: accum=False, or accum=(k != 0) in the K loop",
+    "accumulate": (
+        "the first MMA of a tile must overwrite: accum=False, or accum=(k != 0) in a loop that begins with 0"
+    ),
     "copy-fence": (
         "cp.async writes like a thread: who waits for it (wait_group or its mbarrier) runs "
         "fence.proxy_async; then the barrier, then TMA or MMA"
@@ -180,7 +212,7 @@ OF_CAUSES = {
     "nobody-starts": "one side must start: PipelineState.init(is_producer=True) lets the first wait pass",
     "incomplete-output": (
         "do the tiles of all CTAs, and the columns that each thread stores, cover the whole output? With "
-        "a scheduler: its numbers of tiles and of clusters, and the number given to init"
+        "a scheduler: its numbers of tiles and of clusters, the number given to init, and `while valid()`"
     ),
 }
 

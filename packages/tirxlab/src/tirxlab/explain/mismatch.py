@@ -13,7 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tirxlab.explain.ranges import mapping
 from tirxlab.explain.swizzles import exchanges
+from tirxlab.explain.turned_loads import turned_tile
 
 TILE = 128  # rows and columns of an output tile
 K_TILE = 64  # columns of A and B that one K tile takes
@@ -36,6 +38,10 @@ class Block:
     A: np.ndarray  # (M, K)
     B: np.ndarray  # (N, K)
     tolerance: tuple[float, float]  # rtol, atol
+
+    @property
+    def place(self) -> str:
+        return f"tile ({self.tile[0]}, {self.tile[1]})"
 
     def agrees(self, candidate: np.ndarray, part: np.ndarray | None = None) -> bool:
         return _share(self.D if part is None else part, candidate, self.tolerance) >= _SHARE
@@ -101,9 +107,12 @@ Found = tuple[str, str] | None
 def _constant(block: Block) -> Found:
     if np.isnan(block.D).mean() >= _SHARE:
         advice = "memory that nobody wrote entered the product, or was stored in its place"
-        return advice, f"{_place(block)} is NaN"
+        return advice, f"{block.place} is NaN"
     if (block.D == 0).mean() >= _SHARE:
-        return "was anything multiplied, and stored from the buffer that holds it?", f"{_place(block)} is 0"
+        advice = (
+            "was anything multiplied, and stored from the buffer that holds it? Loads outside bring zeros"
+        )
+        return advice, f"{block.place} is 0"
     return None
 
 
@@ -120,7 +129,7 @@ def _k_tiles(block: Block) -> Found:
 
 
 def _k_sentence(block: Block, times: list[int]) -> Found:
-    count, place = len(times), _place(block)
+    count, place = len(times), block.place
     used = [k for k, n in enumerate(times) if n]
     if len(set(times)) == 1:
         return "each product was added more than once", f"{place} is {times[0]} times the product"
@@ -142,6 +151,8 @@ def _k_sentence(block: Block, times: list[int]) -> Found:
     if missing and not often and missing in ([0], [count - 1]):
         which = "first" if missing == [0] else "last"
         advice = f"the {which} K tile: look at the loop's bounds, and at accum in the first MMA"
+    elif missing and not often and missing == list(range(len(missing))):
+        advice = f"is the product overwritten at K tile {len(missing)} (accum), or does the loop begin there?"
     return advice, f"{place} {' and '.join(parts)}, of {count}"
 
 
@@ -157,7 +168,7 @@ def _sliding_k_tiles(block: Block) -> Found:
             advice = "the first column of K tile k is k * BLK_K: is k_st scaled?"
             return (
                 advice,
-                f"{_place(block)} is the product of K tiles of {names} that begin at columns 0, 1, ..",
+                f"{block.place} is the product of K tiles of {names} that begin at columns 0, 1, ..",
             )
     return None
 
@@ -176,7 +187,7 @@ def _mixed_k_tiles(block: Block) -> Found:
         return None
     shown = ", ".join(f"K tile {i} of A times K tile {j} of B" for i, j in odd[:3])
     advice = "A and B of one product are of the same K tile: same k_st, same stage, not refilled before"
-    return advice, f"{_place(block)} holds {shown}"
+    return advice, f"{block.place} holds {shown}"
 
 
 def _swizzled(block: Block) -> Found:
@@ -192,8 +203,20 @@ def _swizzled(block: Block) -> Found:
             turned = tiles.reshape(len(tiles), -1)[:, source].reshape(tiles.shape)
             mine = turned.swapaxes(0, 1).reshape(TILE, K)[lines - number * TILE]
             if block.agrees(mine @ other.T if name == "A" else other @ mine.T):
-                text = f"{_place(block)} has {name} written as {written} and read as {read}"
+                text = f"{block.place} has {name} written as {written} and read as {read}"
                 return f"one layout for {name}smem, its copy and its MMA (tma_shared_layout)", text
+    return None
+
+
+def _turned_load(block: Block) -> Found:
+    """One operand's loads have row and column exchanged."""
+    a, b = block.A[block.rows], block.B[block.columns]
+    for name, matrix, number, lines in (("A", block.A, 0, block.rows), ("B", block.B, 1, block.columns)):
+        first = block.tile[number]
+        mine = turned_tile(matrix, first, TILE, K_TILE)[lines - first * TILE]
+        if mine.any() and block.agrees(a @ mine.T if number else mine @ b.T):
+            text = f"{block.place} has {name} loaded with row and column exchanged"
+            return f"{name}'s slice is [rows, k_st : ..]: look at the copy into {name}smem", text
     return None
 
 
@@ -206,13 +229,13 @@ def _transposed(block: Block) -> Found:
     )
     for rows, columns, text in places:
         if rows[-1] < R.shape[0] and columns[-1] < R.shape[1] and block.agrees(R[np.ix_(rows, columns)].T):
-            return _TURNED, f"{_place(block)} {text}"
+            return _TURNED, f"{block.place} {text}"
     return None
 
 
 def _same_operand(block: Block) -> Found:
     """A tile of B @ B.T or A @ A.T: one operand twice."""
-    (row, column), place = block.tile, _place(block)
+    (row, column), place = block.tile, block.place
     down, across = block.rows - row * TILE, block.columns - column * TILE
     for name, other, matrix, smem in (("B", "A", block.B, "Asmem"), ("A", "B", block.A, "Bsmem")):
         own, lines = (block.columns, down) if name == "B" else (block.rows, across)
@@ -289,7 +312,7 @@ def _moved(block: Block, given: np.ndarray, right: np.ndarray, numbers: np.ndarr
     if source is None or (source == numbers).all():
         return None
     what, advice = _movement(numbers, source, unit)
-    return advice, f"{_place(block)}: {what}"
+    return advice, f"{block.place}: {what}"
 
 
 def _sources(block: Block, given: np.ndarray, right: np.ndarray) -> np.ndarray | None:
@@ -311,36 +334,22 @@ def _movement(numbers: np.ndarray, source: np.ndarray, unit: str) -> tuple[str, 
     if len(shift) == 1:
         by = shift.pop()
         where = f"{abs(by)} {'further on' if by > 0 else 'before'}"
-        return f"{unit}s {_mapping(numbers, source)}, those {where}", (
+        return f"{unit}s {mapping(numbers, source)}, those {where}", (
             f"look at the {unit} offset of the load, the tensor memory read, or the store"
         )
     if all(pairs.get(s) == n for n, s in pairs.items()):
-        ranges = _mapping(numbers, source)
+        ranges = mapping(numbers, source)
         half = (numbers[-1] - numbers[0] + 1) // 2
         name = "halves are" if set(abs(source - numbers).tolist()) == {half} else f"{unit}s are"
         return f"its {unit} {name} swapped: {ranges}", f"look at which {unit}s each part of the code works on"
     kept = len(set(source.tolist()))
     if kept < len(source):
-        return f"{unit}s are repeated: {_mapping(numbers, source)}", (
+        return f"{unit}s are repeated: {mapping(numbers, source)}", (
             f"does each part write its own {unit}s, and read its own part of the buffer?"
         )
-    return f"{unit}s are in another order: {_mapping(numbers, source)}", (
+    return f"{unit}s are in another order: {mapping(numbers, source)}", (
         f"look at how threads, registers or addresses map to {unit}s"
     )
-
-
-def _mapping(numbers: np.ndarray, source: np.ndarray, most: int = 3) -> str:
-    """`0-63 hold 64-127, 64-127 hold 0-63`."""
-    breaks = np.flatnonzero((np.diff(source) != 1) | (np.diff(numbers) != 1)) + 1
-    parts = [
-        f"{_range(n)} hold{'s' * (len(n) == 1)} {_range(s)}"
-        for n, s in zip(np.split(numbers, breaks), np.split(source, breaks), strict=True)
-    ]
-    return ", ".join(parts[:most]) + (", ..." if len(parts) > most else "")
-
-
-def _range(numbers: np.ndarray) -> str:
-    return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}-{numbers[-1]}"
 
 
 PATTERNS: tuple[Callable[[Block], Found], ...] = (
@@ -354,6 +363,7 @@ PATTERNS: tuple[Callable[[Block], Found], ...] = (
     _moved_columns,
     _sliding_k_tiles,
     _mixed_k_tiles,
+    _turned_load,
     _swizzled,
 )
 
@@ -377,10 +387,6 @@ def _times(block: Block, products: np.ndarray) -> np.ndarray | None:
     if np.abs(solution - times).max() > 0.05 or (times < 0).any():
         return None
     return times if block.agrees((times @ products).reshape(block.D.shape)) else None
-
-
-def _place(block: Block) -> str:
-    return f"tile ({block.tile[0]}, {block.tile[1]})"
 
 
 def _listed(noun: str, numbers: list[int]) -> str:

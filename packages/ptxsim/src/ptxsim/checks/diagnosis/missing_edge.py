@@ -5,12 +5,19 @@ from __future__ import annotations
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.diagnosis.out_of_step import (
+    committed_early,
+    load_over_load,
+    newest_wait,
+    others_columns,
+    overlapping,
+    waits_less,
+)
 from ptxsim.checks.diagnosis.repairs import LATE, PHASE, only_repair
 from ptxsim.checks.diagnosis.rivals import loaded_apart, loaded_in_order, other_buffer
 from ptxsim.checks.diagnosis.running_ahead import room_for_all
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge, no_barrier, others_waited, passed_at_once
 from ptxsim.checks.race.access import Access
-from ptxsim.checks.race.barrier_record import MOST
 from ptxsim.checks.race.conflict import Pair
 from ptxsim.checks.race.shadow_order import (
     NO_FENCE_READ,
@@ -38,8 +45,8 @@ def missing(races, pair: Pair) -> Edge:
     if pair.code > UNACQUIRED:
         return edge("unacquired")
     if pair.issuers:
-        what = _MMAS if first.kind == "mma" else _COPIES
-        return edge("issuers", threads=threads_of(races, pair.issuers), what=what)
+        what, threads = _MMAS if first.kind == "mma" else _COPIES, threads_of(races, pair.issuers)
+        return overlapping(pair, threads) or edge("issuers", threads=threads, what=what)
     text = _same_output(races, pair)
     if text:
         return Edge(CAUSES["same-tile" if pair.space == "memory" else "same-row"], text)
@@ -126,7 +133,8 @@ def _wait(races, pair: Pair) -> Edge:
         found = _passed_again(races, pair, access, places)
         if found is not None:
             return found
-    return _one_too_many(races, pair) or _early(races, pair) or _left_out(races, pair, forward, backward)
+    found = _one_too_many(races, pair) or _early(races, pair) or committed_early(races, pair, barrier_of)
+    return found or _left_out(races, pair, forward, backward)
 
 
 def _not_waited_for(races, pair: Pair, place: tuple[int, int]) -> Edge:
@@ -169,15 +177,27 @@ def _left_out(races, pair: Pair, forward: list, backward: list) -> Edge:
     first, second = pair.first, pair.second
     queue = first.kind in ("bytes", "mma", "ld")
     own = [races.clocks.queue(first.agent).owner] if first.kind == "bytes" else []
+    over = load_over_load(races, pair, own, forward, barrier_of)
+    if over is not None:
+        return over
     chosen = (own or (_likely(races, pair, forward) if queue else []) or [None])[0]
     if chosen is not None:
         found = others_waited(races, pair, chosen, barrier_of) if first.verb == "write" else None
+        found = found or waits_less(races, pair, chosen, barrier_of)
         return found or Edge(_cause(pair), f"{barrier_of(races, chosen)} was not waited for")
+    if first.kind == "source" and second.kind == "thread" and _one_group(races, first, second):
+        return edge("group-late")
     if second.kind == "mma" and backward:
         found = others_waited(races, pair, backward[0], barrier_of)
         text = f"no barrier between them, nor was {barrier_of(races, backward[0])} waited for"
         return found or Edge(_cause(pair), text)
     return Edge(_cause(pair), "no barrier between them")
+
+
+def _one_group(races, first: Access, second: Access) -> bool:
+    """Are both by warps of one warpgroup?"""
+    one, other = _warp(races, first), _warp(races, second)
+    return one is not None and other is not None and one // 4 == other // 4
 
 
 def _one_too_many(races, pair: Pair) -> Edge | None:
@@ -212,11 +232,13 @@ def _other_slot(races, pair: Pair, forward: list) -> Edge | None:
         return found
     warp = _warp(races, pair.second)
     array = {p: races.reporter.shared_array(p[1]) for w, p in pair.seen if w == warp}
-    own = _own_signals(races, pair.first)
+    own, (known, newest) = _own_signals(races, pair.first), newest_wait(races, pair)
+    known = known and pair.issued[1] is not None and pair.issued[1].kind in ("mma", "load", "store")
     for place in (p for p in forward if p in own):
         name = races.reporter.shared_array(place[1])
-        others = [p for p, known in array.items() if known == name and p not in forward and p[0] == place[0]]
-        other = _newest(races, pair, place) or (others[0] if others and place not in array else None)
+        others = [newest] if known else [p for p in array if p not in forward and place not in array]
+        alike = (p for p in others if p not in (None, place) and array.get(p) == name and p[0] == place[0])
+        other = next(alike, None)
         if other is not None:
             names = {"name": barrier_of(races, place), "other": barrier_of(races, other)}
             beside = loaded_apart(races, pair.issued[0], other)
@@ -225,17 +247,6 @@ def _other_slot(races, pair: Pair, forward: list) -> Edge | None:
             rest = other_buffer(races, pair, place, other)
             return edge("buffer", buffer=pair.buffer, rest=rest, **names) if rest else edge("slot", **names)
     return _other_commits(races, pair, array)
-
-
-def _newest(races, pair: Pair, place: tuple[int, int]) -> tuple[int, int] | None:
-    """The other element of an array of barriers that who issued the second one waited for right before it."""
-    op = pair.issued[1]
-    if op is None or op.kind not in ("mma", "store") or not 0 <= op.at < MOST:
-        return None
-    other = races.record.newest_wait(races.clocks.warp_of(op.thread), op.at)
-    array_of = races.reporter.shared_array
-    alike = other not in (None, place) and array_of(other[1]) == array_of(place[1])
-    return other if alike and other[0] == place[0] else None
 
 
 def _other_place(races, pair: Pair, forward: list) -> Edge | None:
@@ -267,6 +278,9 @@ def _other_commits(races, pair: Pair, awaited: dict) -> Edge | None:
     if not theirs or any(_warp(races, first) in warps for warps in theirs.values()):
         return None
     place, warps = next(reversed(theirs.items()))
+    columns = others_columns(races, pair, place, warps, barrier_of) if pair.second.by is not None else None
+    if columns is not None:
+        return columns
     per_cta = races.cluster.warps_per_cta
     return edge(
         "other-issuer",

@@ -225,7 +225,9 @@ class Oddities(Observer):
             for array, start, size in arrays:
                 inside = [offset for offset in places if start <= offset < start + 8 * size]
                 past = places.get(start + 8 * size)
-                if len(inside) == size > 1 and past and start + 8 * size + 8 not in places:
+                whole = len(inside) == size and start - 8 not in places
+                one_more = size > 1 and start + 8 * size + 8 not in places
+                if whole and past and (one_more or _alike(used, places) > 1):
                     found[line] = array, size, past
         return found
 
@@ -287,6 +289,11 @@ class Oddities(Observer):
     ) -> None:
         finding = self.reporter.add(kind, "error", text, cause, key=key)
         finding.where = finding.where or self.reporter.row_place(cluster, cta, row)
+
+
+def _alike(used: dict[int, dict], places: dict) -> int:
+    """How many lines use these very barriers: those of a ring are signalled and waited for."""
+    return sum(places.keys() == others.keys() for others in used.values())
 
 
 def _mma_row(cluster: Cluster) -> int | None:

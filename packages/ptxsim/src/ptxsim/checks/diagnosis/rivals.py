@@ -3,6 +3,7 @@
 `shifted`: with the indices of one side moved by d, would signals and waits of a ring of barriers meet?
 `other_buffer`: waiting for the other barrier of the ring would mend this access; would it undo one that is in
 order now? Then it is not the barrier's index that is wrong, but the buffer's.
+`one_slot`: signals that stay at one element, by who goes round a ring with its waits.
 `loaded_apart`: does a load issued together with this one report to the barrier that was waited for?
 """
 
@@ -20,6 +21,7 @@ from ptxsim.machine.cluster import Cluster
 
 _COMPARED = 4  # elements in a row, of either side
 _FULL = 0xFFFF_FFFF
+_VERBS = {"arrive": "arrives on", "commit": "commits to", "load": "loads to"}
 
 
 def shifted(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None:
@@ -39,8 +41,8 @@ def shifted(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None
     if len(found) != 1:
         return None
     ((distance, (signaller, first, waiter, awaited)),) = found.items()
-    if not distance:  # none, or no one distance
-        return None
+    if not distance or _left_one_out(cluster, histories, signaller, ring, reporter.shared_array):
+        return None  # none, or no one distance
     at = {index: p for p, index in ring.items()}
     row = min(row for _, warp, row in histories[at[first]].sources if warp == signaller)
     return reason(
@@ -54,6 +56,49 @@ def shifted(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None
         where=_waits_at(cluster, histories[at[awaited]], waiter),
         distance=min(distance, len(ring) - distance),
     )
+
+
+def _left_one_out(cluster, histories: dict, warp: int, ring: dict, array_of) -> bool:
+    """Does a warp stand at a wait of its own, and has passed more of these than it has signalled elements?"""
+    if not any(g // 32 == warp and w.kind == "mbarrier" for g, w in cluster.waits.items()):
+        return False
+    mine = [s for p in ring for (how, w, _), s in histories[p].sources.items() if w == warp and how != "load"]
+    times = sum(s.total // s.lanes.bit_count() for s in mine)
+    return times < sum(_goes_round(histories, warp, len(ring), array_of).values())
+
+
+def one_slot(cluster, place: tuple[int, int], reporter) -> Reason | None:
+    """Who signals the ring of `place` always names one element of it, while its own waits go round a ring."""
+    histories, array_of = history_of(cluster), reporter.shared_array
+    ring = [p for p in histories if p[0] == place[0] and array_of(p[1]) == array_of(place[1])]
+    used: dict[str, dict] = {}  # how -> element -> warp -> (row, lanes, signals)
+    for p in ring:
+        for (how, warp, row), signals in histories[p].sources.items():
+            warps = used.setdefault(how, {}).setdefault(p, {})
+            _, lanes, total = warps.get(warp, (row, 0, 0))
+            warps[warp] = row, lanes | signals.lanes, total + signals.total
+    for how, places in used.items():
+        ((only, warps),) = places.items() if len(places) == 1 < len(ring) else ((place, {}),)
+        for warp, (row, lanes, total) in warps.items():
+            awaited, rounds = _goes_round(histories, warp, len(ring), array_of), total // lanes.bit_count()
+            if rounds > 1 and len(awaited) > 1 and rounds + 1 >= sum(awaited.values()):
+                names = ", ".join(reporter.shared_name(p[1]) for p in sorted(awaited)[:3])
+                who = role(cluster, warp // cluster.warps_per_cta, {warp: lanes})
+                told = {"who": who, "verb": _VERBS[how], "name": reporter.shared_name(only[1])}
+                return reason("one-slot", row, names=names, line=_line(cluster, row), times=rounds, **told)
+    return None
+
+
+def _goes_round(histories: dict, warp: int, depth: int, array_of) -> dict[tuple[int, int], int]:
+    """The elements of a ring of this depth that a warp has waited for -> how often."""
+    arrays: dict = {}
+    for p in histories:
+        arrays.setdefault((p[0], array_of(p[1])), []).append(p)
+    rings = [ring for ring in arrays.values() if len(ring) == depth]
+    waits = [
+        {p: histories[p].waits[warp].count for p in ring if warp in histories[p].waits} for ring in rings
+    ]
+    return max(waits, key=len, default={})
 
 
 def _walks(order: dict[int, list], ring: dict) -> dict[int, list[int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ptxsim.checks.barrier_history import BarrierHistory, history_of, never_waited, waited_at
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.reason import Reason, reason
-from ptxsim.checks.diagnosis.rivals import shifted
+from ptxsim.checks.diagnosis.rivals import one_slot, shifted
 from ptxsim.machine.cluster import Cluster
 
 
@@ -17,11 +17,13 @@ def why(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> 
         return reason("ahead-unwaited", names=" or ".join(ignored))
     return (
         shifted(cluster, place, reporter)
+        or one_slot(cluster, place, reporter)
         or _slots(cluster, histories, place, reporter)
         or _again(cluster, histories, history, reporter)
         or _too_often(cluster, histories, history, reporter)
         or _unsignalled(cluster, histories, place, reporter)
         or _issuers(cluster, place, history, reporter)
+        or uneven(cluster, histories, place, reporter)
         or _count(history)
     )
 
@@ -55,7 +57,7 @@ def _too_often(cluster: Cluster, histories: dict, history: BarrierHistory, repor
             continue
         answers: dict[tuple[int, int], tuple[int, int]] = {}
         for (how, warp, row), signals in other.sources.items():
-            if how == "arrive" and warp in history.waits:
+            if how == "arrive" and warp in history.waits and not signals.announces:
                 line = cluster.program.instrs[row].src or row
                 times, lanes = answers.get((warp, line), (0, 0))
                 each = signals.total // max(1, signals.lanes.bit_count())
@@ -96,6 +98,37 @@ def _again(cluster: Cluster, histories: dict, history: BarrierHistory, reporter)
                 at, name = f" (line {line})" if line else "", reporter.shared_name(place[1])
                 return reason("again-ahead", row, name=name, line=at, phase=which)
     return None
+
+
+def uneven(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> Reason | None:
+    """A warp has signalled this ring more often than it has waited for the one that answers."""
+    array_of, history = reporter.shared_array, histories[place]
+    ring = _ring(histories, place, array_of)
+    waiters = {w for p in ring for w in histories[p].waits} | waiting_for(cluster, ring)
+    for (how, warp, row), signals in history.sources.items():
+        totals = [s for p in ring for (h, w, _), s in histories[p].sources.items() if (h, w) == (how, warp)]
+        times = sum(s.total // s.lanes.bit_count() for s in totals)
+        for other in (p for p in histories if p not in ring and warp in histories[p].waits):
+            answers = _ring(histories, other, array_of)
+            answered = {w for p in answers for _, w, _ in histories[p].sources}
+            waits = sum(histories[p].waits[warp].count for p in answers if warp in histories[p].waits)
+            if how != "load" and len(answers) == len(ring) and answered & waiters and times > waits:
+                who = role(cluster, warp // cluster.warps_per_cta, {warp: signals.lanes})
+                names = {"array": array_of(place[1]), "answer": array_of(other[1])}
+                line = cluster.program.instrs[row].src
+                return reason("uneven", row, who=who, times=times, waits=waits, line=line, **names)
+    return None
+
+
+def _ring(histories: dict, place: tuple[int, int], array_of) -> list[tuple[int, int]]:
+    """The elements of a barrier's own array."""
+    return [p for p in histories if p[0] == place[0] and array_of(p[1]) == array_of(place[1])]
+
+
+def waiting_for(cluster: Cluster, places: list) -> set[int]:
+    """Warps that stand at a wait for one of these barriers."""
+    held = [g for g, w in cluster.waits.items() if w.kind == "mbarrier" and w.detail["place"] in places]
+    return {g // 32 for g in held}
 
 
 def _issuers(cluster: Cluster, place, history: BarrierHistory, reporter) -> Reason | None:
@@ -151,8 +184,8 @@ def announced_apart(cluster: Cluster, place: tuple[int, int], reporter) -> Reaso
 
 def _count(history: BarrierHistory) -> Reason:
     """Too many arrivals for its count; where every signaller arrives once a phase, too few waits."""
-    arrivals = sum(s.total for s in history.sources.values())
-    threads = sum(s.lanes.bit_count() for s in history.sources.values())
+    sources = [s for (how, _, _), s in history.sources.items() if how != "load"]
+    arrivals, threads = sum(s.total for s in sources), sum(m.bit_count() for m in arriving(history).values())
     waits = max((w.count for w in history.waits.values()), default=0)
     rounds, left = divmod(arrivals, max(threads, 1))
     if threads == history.count and not left and waits < rounds:

@@ -155,7 +155,7 @@ def _before_use(program, load: int) -> tuple[bool, frozenset[int]]:
                 if not copies:
                     continue
                 pending = pending | frozenset(targets(instr))
-            elif instr.op in _HANDS_OVER or instr.op == "tcgen05" and instr.mods[0] in _TCGEN05_HANDS_OVER:
+            elif _hands_over(instr):
                 used = False
                 continue
             elif instr.op == "tcgen05" and instr.mods[0] == "st":
@@ -168,6 +168,14 @@ def _before_use(program, load: int) -> tuple[bool, frozenset[int]]:
 
 _HANDS_OVER = {"bar", "barrier", "mbarrier", "atom", "red", "ret", "exit"}
 _TCGEN05_HANDS_OVER = {"mma", "commit", "cp", "dealloc", "shift"}
+_ASKS = {"try_wait", "test_wait"}  # an mbarrier, and tells nobody
+
+
+def _hands_over(instr: Instr) -> bool:
+    """Does this let others know that its thread has come so far?"""
+    if instr.op == "tcgen05":
+        return instr.mods[0] in _TCGEN05_HANDS_OVER
+    return instr.op in _HANDS_OVER and instr.mods[:1] not in {(asks,) for asks in _ASKS}
 
 
 def _is_wait(instr: Instr, loads: bool, commits: int) -> bool:

@@ -124,19 +124,21 @@ class Barriers(Observer):
         message += f"; {both.text}" if both else _bytes_left_out(barrier, history)
         cause = both.cause if both else CAUSES["bytes-announced"]
         other = self._instead(cluster, place)
-        if other is not None and not barrier.delivered:
-            message += f"; {self._name(other)} got {-cluster.mbarriers[other].tx} B that nobody announced"
-            cause = CAUSES["slot"]
+        if other is not None:
+            tx = cluster.mbarriers[other].tx
+            left = f"got {-tx} B that nobody announced" if tx < 0 else f"was told of {tx} B that did not come"
+            message += f"; {self._name(other)} {left}"
+            cause = CAUSES["bytes-elsewhere" if barrier.delivered else "slot"]
         self._afterwards(cluster, "tx-count", "error", place, history, message, cause)
 
     def _instead(self, cluster: Cluster, place) -> Place | None:
-        """Another element of its array that has bytes of which it was not told, or one with just those that
-        are missing here.
+        """Another element of its array that has bytes of which it was not told, or lacks what came here; or a
+        barrier with just those that are missing.
         """
         array, missing = self.reporter.shared_array(place[1]), cluster.mbarriers[place].tx
         for other, barrier in cluster.mbarriers.items():
-            same = self.reporter.shared_array(other[1]) == array or barrier.tx == -missing
-            if same and other[0] == place[0] and other != place and barrier.tx < 0:
+            same = self.reporter.shared_array(other[1]) == array or 0 < missing == -barrier.tx
+            if same and other[0] == place[0] and barrier.tx * missing < 0:
                 return other
         return None
 

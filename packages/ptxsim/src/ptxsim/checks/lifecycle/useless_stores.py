@@ -26,6 +26,9 @@ class UselessStores(Observer):
         self.stores: dict[int, list] = {}  # of a map -> [map, first place, boxes outside, inside]
         self.loads: dict[Place, list[Load]] = {}  # that report to a barrier, since its last phase
         self.empty: dict[str, list[Load]] = {}  # array of barriers -> those of phases that bring only zeros
+        self.apart: dict[
+            str, tuple[int, int]
+        ] = {}  # how far the first of those is from the one before, its box
         self.phases = 0  # of those
         self.inside: dict[tuple[int, int], list[Load]] = {}  # map, CTA -> those of its last phase inside
 
@@ -43,6 +46,7 @@ class UselessStores(Observer):
             self.inside[kind] = loads
         elif _go_on(loads, self.inside.get(kind, [])):
             array = self.reporter.shared_array(place[1])
+            self.apart.setdefault(array, _apart(self.inside[kind][0][0], loads[0][0]))
             self.empty.setdefault(array, []).extend(loads)
             self.phases += 1
 
@@ -61,7 +65,10 @@ class UselessStores(Observer):
                 f"loads lie outside of {names}, from {tuple(copy.start)} on (innermost first "
                 f"{copy.tensor.dims}): what is computed from them is for nothing"
             )
-            cause, cost = CAUSES["useless-loads"], sum(load.size for load, _ in loads)
+            step, width = self.apart[array]
+            message += f"; one starts {step} behind the other, and is {width} wide" if step > width else ""
+            cause = CAUSES["gaps" if step > width else "useless-loads"]
+            cost = sum(load.size for load, _ in loads)
             self.reporter.add("out-of-bounds", "review", message, cause, where, ("zeros", array), cost=cost)
         for tmap, start, outside, inside in self.stores.values():
             if inside or not outside:
@@ -88,6 +95,12 @@ def _go_on(loads: list[Load], before: list[Load]) -> bool:
             return False
         ends.add((start[axes[0]], dims[axes[0]]))
     return len(ends) == 1
+
+
+def _apart(before: BulkCopy, copy: BulkCopy) -> tuple[int, int]:
+    """(distance of two starts, extent of the box) along the first axis in which they differ."""
+    axes = _along(before.start, copy.start) or [0]
+    return copy.start[axes[0]] - before.start[axes[0]], copy.tensor.box[axes[0]]
 
 
 def _along(one: tuple[int, ...], other: tuple[int, ...]) -> list[int]:

@@ -34,6 +34,7 @@ class Issued:
     flags: int = ASYNC
     copy: BulkCopy | None = None
     stores: int = 0  # of threads of the cluster, when it was issued
+    columns: tuple[int, int] | None = None  # of tensor memory, that an MMA writes: from, to
     at: int = -1  # steps on barriers so far, when it was issued; -1: not noted
     map_clock: np.ndarray | None = None  # what its read of a tensor map in global memory comes after
 
@@ -58,6 +59,9 @@ class Transfers:
     def __init__(self):
         self.of_queue: dict[int, deque] = {}  # queue -> (epoch, Issued)
         self.commits: dict[int, list] = {}  # queue -> (epoch, barrier places) of its commits
+        self.begun: dict[
+            int, list[int]
+        ] = {}  # queue -> epochs of MMAs that overwrite, and so begin a product
 
     def remember(self, op: Issued) -> None:
         known = self.of_queue.get(op.queue)

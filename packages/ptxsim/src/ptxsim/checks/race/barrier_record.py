@@ -97,10 +97,13 @@ class BarrierRecord(Observer):
         waits = (s.places[0] for s in reversed(self.steps[:at]) if s.warp == warp and s.kind == "wait")
         return next(waits, None)
 
-    def newest_wait(self, warp: int, at: int) -> Place | None:
-        """What a warp waited for last, of so many steps, if it has handed nothing on since."""
+    def newest_wait(self, warp: int, at: int, loads: bool = False) -> Place | None:
+        """What a warp waited for last, of so many steps, if it has handed nothing on since; who loads hands
+        on what it has announced.
+        """
         own = (s for s in reversed(self.steps[:at]) if s.warp == warp)
-        ends = (s for s in own if s.kind in ("wait", "commit") or (s.kind == "arrive" and not s.more))
+        hands_on = ("arrive", "commit")
+        ends = (s for s in own if s.kind == "wait" or (s.kind in hands_on and (loads or not s.more)))
         newest = next(ends, None)
         return newest.places[0] if newest is not None and newest.kind == "wait" else None
 

@@ -72,6 +72,7 @@ class Pair:
     seen: dict = field(default_factory=dict)  # (warp, barrier) -> its waits when the accesses met
     early: tuple | None = None  # (barrier, row): signalled before the one that reads was done
     issued: tuple[Issued | None, Issued | None] = None, None  # what the two are part of
+    at: int = -1  # steps on barriers so far, when they met
 
     @classmethod
     def of(cls, races, line: list[int], space: str, clock, detail) -> Pair:
@@ -114,7 +115,7 @@ class Pair:
     def learn(self, races, first: Access, second: Access, clock, op) -> None:
         """Who issued the two, and what they had waited for and signalled when they met."""
         earlier = races.transfers.find(first.agent, first.epoch, first.row, op)
-        self.issued = earlier, op
+        self.issued, self.at = (earlier, op), len(races.clocks.steps)
         first.by, second.by = first.issuer(races, op), second.issuer(races, None, op)
         if None in (first.by, second.by):
             return

@@ -41,6 +41,8 @@ class Tcgen05(Observer):
         queue = self.clocks.queue(item.queue)
         queue.count += 1
         item.epoch = queue.count
+        if not work.accumulates:
+            self.transfers.begun.setdefault(item.queue, []).append(item.epoch)
         self.clocks.tcgen05_clock[item.thread, item.queue + 1 - self.clocks.threads] = queue.count
         self.issued[id(work)] = item
         self.transfers.remember(item)
@@ -94,6 +96,7 @@ class Tcgen05(Observer):
         written = works[0].footprint.cells_written
         columns = min(r.column for r in written), max(r.column + r.columns for r in written)
         for item in (items[0], items[-1]):
+            item.columns = columns
             self.tmem.result(written, self._cells_of(written), columns, item)
 
     def _reads(self, works: list, item: Issued) -> None:

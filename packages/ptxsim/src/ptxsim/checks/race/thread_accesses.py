@@ -9,7 +9,7 @@ import numpy as np
 from ptxsim.checks.race.released_places import ReleasedPlaces
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Fence
-from ptxsim.isa.address_map import GLOBAL_BASE
+from ptxsim.isa.address_map import is_global
 from ptxsim.isa.memory_access import ordering
 from ptxsim.jit import bytecode
 from ptxsim.machine.cluster import Cluster
@@ -91,5 +91,5 @@ class ThreadAccesses(Observer):
         same = bool(int(entry[bytecode.LOG_SIZE]) & bytecode.LOG_SAME)
         self.released.release(agent, place, how.releases, how.atomic, same)
         relaxed = self.clocks.relaxed.get(agent)
-        if place >= GLOBAL_BASE and (how.releases or (relaxed and relaxed.fence is not None)):
+        if is_global(place) and (how.releases or (relaxed and relaxed.fence is not None)):
             self.flags.setdefault(place, set()).update(np.flatnonzero(self.history.others).tolist())

@@ -4,9 +4,12 @@
 
 enum { MARK = 0x70616d74, MOST_RANK = 5 };
 typedef struct __attribute__((packed)) {
-  uint64_t address, strides[4];
-  uint32_t dims[5], box[5], mark;
+  uint64_t address;
+  uint32_t mark;
+  uint16_t box[5];
   uint8_t steps[5], rank, type, interleave, swizzle, atomicity, fill;
+  uint32_t dims[5];
+  uint64_t strides[4];
 } Record;
 
 static const uint8_t bits[] = {8, 16, 32, 32, 64, 64, 16, 32, 64, 16, 32, 32, 32, 4};

@@ -221,7 +221,8 @@ def unpack_two(mods: Mods) -> str:
     """Both elements of a packed format into a register of two halves."""
     kind, shift = mods["type"].removesuffix("x2"), PACKED[mods["type"]][1]
     low, high = f"(a & M{shift})", f"(a >> np.uint64({shift}))"
-    return f"pack16({', '.join(write('f16', mods, f'{kind}_f64({text})') for text in (low, high))})"
+    to = mods["dtype"].removesuffix("x2")
+    return f"pack16({', '.join(write(to, mods, f'{kind}_f64({text})') for text in (low, high))})"
 
 
 def pack_scale(mods: Mods) -> str:
@@ -252,6 +253,11 @@ PACKING = (
     form("cvt.rn.satfinite{.relu}.dtype.type", _small, "f32 f32", pack_two, dtype=NARROW, type="f32"),
     form("cvt.rn.satfinite{.relu}.dtype.type", _small, "b32", pack_two, dtype=f"{F8} {F4}", type="f16x2"),
     form("cvt.rn{.relu}.dtype.type", "b32", _small, unpack_two, dtype="f16x2", type=NARROW),
+    form(  # since PTX ISA 9.2
+        "cvt.rn{.satfinite}{.relu}.dtype.type",
+        *("b32", _small, unpack_two),
+        **{"dtype": "bf16x2", "type": NARROW},
+    ),
     form("cvt.rnd{.satfinite}.ue8m0x2.type", "b16", "f32 f32", pack_scale, rnd="rz rp", type="f32"),
     form("cvt.rnd{.satfinite}.ue8m0x2.type", "b16", "b32", pack_scale, rnd="rz rp", type="bf16x2"),
     form("cvt.rn.bf16x2.ue8m0x2", "b32", "b16", "pack16(ue8m0_bf16(a & M8), ue8m0_bf16(a >> np.uint64(8)))"),

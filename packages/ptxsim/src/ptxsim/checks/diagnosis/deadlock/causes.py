@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from ptxsim.checks.diagnosis.deadlock.cause import Found, barrier_of, find_cycle, found, itself, says
 from ptxsim.checks.diagnosis.deadlock.parity import flipped_early, not_flipped
+from ptxsim.checks.diagnosis.deadlock.roles import bar_of_a_role, both_multiply, role_later, signals_less
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree, is_plural
-from ptxsim.checks.diagnosis.rivals import shifted
+from ptxsim.checks.diagnosis.rivals import one_slot, shifted
 from ptxsim.checks.diagnosis.running_ahead import why
 from ptxsim.machine.endless import loop_without_end
 
@@ -131,6 +132,15 @@ def _shifted(model: Model, waiter: Waiter) -> Found | None:
     return Found(rival.cause, f"{says(waiter, 'waits')} for {waiter.wants}: {rival.text}", waiter)
 
 
+def _one_slot(model: Model, waiter: Waiter) -> Found | None:
+    """Who signals the ring stays at one element of it."""
+    barrier, _ = barrier_of(model, waiter)
+    rival = one_slot(model.cluster, waiter.place, model.reporter) if barrier is not None else None
+    if rival is None:
+        return None
+    return Found(rival.cause, f"{says(waiter, 'waits')} for {waiter.wants}: {rival.text}", waiter)
+
+
 def _ahead(model: Model, waiter: Waiter) -> Found | None:
     barrier, history = barrier_of(model, waiter)
     if history is None or barrier.phase < 2 or history.seen >= barrier.phase - 2:
@@ -159,13 +169,15 @@ def _partial(model: Model, waiter: Waiter) -> Found | None:
     if history is None or not 0 < barrier.pending < barrier.expected:
         return None
     arrived = {w for (how, w, _), s in history.sources.items() if how != "load" and s.phase == barrier.phase}
-    rows = {r for r in model.rows_for(waiter.place) if model.program.instrs[r].op != "cp"}
+    rows = _rows_of_others(model, waiter)
     late = [
         w for w in model.waiters if w is not waiter and rows & model.reach(w) and not arrived & set(w.lanes)
     ]
     known = {w for (how, w, _) in history.sources if how != "load"}
     if any(known & set(w.lanes) for w in late):
         return None
+    if rows & model.reach(waiter) and not arrived & set(waiter.lanes):
+        return role_later(model, waiter, rows)
     elsewhere = _elsewhere(model, waiter)
     return found(
         "partial",
@@ -214,23 +226,6 @@ def _elsewhere(model: Model, waiter: Waiter) -> str:
     return ", ".join(model.name(p) for p in found)
 
 
-def _both_multiply(model: Model, waiter: Waiter) -> Found | None:
-    """It waits where the peer CTA waits for its own barrier, before MMAs that compute for both."""
-    barrier, history = barrier_of(model, waiter)
-    if history is None or history.sources or not _has_pair_mma(model, waiter):
-        return None
-    for (rank, offset), peer in model.histories.items():
-        rows = {row for waits in peer.waits.values() for row in waits.rows}
-        if offset == waiter.place[1] and rank != waiter.cta and waiter.row in rows and peer.sources:
-            return found("both-multiply", waiter, name=model.name(waiter.place), mine=waiter.cta, theirs=rank)
-    return None
-
-
-def _has_pair_mma(model: Model, waiter: Waiter) -> bool:
-    instrs = (model.program.instrs[row] for row in model.reach(waiter))
-    return any(i is not None and i.mods[:1] == ("mma",) and "cta_group::2" in i.mods for i in instrs)
-
-
 def _misrouted(model: Model, waiter: Waiter) -> Found | None:
     barrier, history = barrier_of(model, waiter)
     if history is None or any(how != "load" for how, _, _ in history.sources):
@@ -266,7 +261,7 @@ def _role_ended(model: Model, waiter: Waiter) -> Found | None:
             ahead = {r for r in rows if not model.in_one_loop(row, r) and _how(model, r) != how}
             if how != "arrive" and ahead & model.guards.reach(row, warp, signals.lanes):
                 able[warp] = row, signals.lanes
-    if len(able) != 1:
+    if len(able) != 1 or set(able) <= set(waiter.lanes):
         return None
     ((warp, (row, lanes)),) = able.items()
     who = model.role(warp // model.cluster.warps_per_cta, {warp: lanes})
@@ -306,6 +301,8 @@ def _sync(model: Model, waiter: Waiter) -> Found | None:
     """A CTA or cluster barrier in a ring of waits, or one that the missing threads have left behind."""
     if waiter.kind not in ("bar", "cluster"):
         return None
+    if bar_of_a_role(model, waiter):
+        return found("role-sync", waiter, state=waiter.state, line=model.line(waiter.row))
     missing = [h for h in waiter.helpers if h.waiter is not None]
     ring = find_cycle(model, waiter)
     apart = waiter.kind == "bar" and all(h.waiter is not None and h.waiter.kind == "bar" for h in missing)
@@ -326,17 +323,32 @@ def _fresh(model: Model, waiter: Waiter) -> Found | None:
     return found("nobody-starts", ring[0], who=text)
 
 
+def _signals_less(model: Model, waiter: Waiter) -> Found | None:
+    """In a ring of waits, one that has signalled less often than it has waited."""
+    ring = find_cycle(model, waiter)
+    return signals_less(model, waiter) if len(ring) > 1 else None
+
+
 def _ring(model: Model, waiter: Waiter) -> Found | None:
     ring = find_cycle(model)
     if not ring or waiter is not ring[0]:
         return None
     if len(ring) == 1:
+        later = role_later(model, waiter, _rows_of_others(model, waiter))
+        if later is not None:
+            return later
         rounds = _all_answered(model, waiter)
         if rounds:
             phases = f"{rounds} phase{'s' * (rounds > 1)}"
             return found("more-waits", waiter, rounds=phases, itself=itself(waiter))
         return found("self-wait", waiter, itself=itself(waiter))
     return found("ring", ring[0], who=", ".join(f"{w.who} for {w.wants}" for w in ring[:4]))
+
+
+def _rows_of_others(model: Model, waiter: Waiter) -> set[int]:
+    """Rows that signal its barrier, but for loads."""
+    rows = model.rows_for(waiter.place) if waiter.kind == "mbarrier" else set()
+    return {r for r in rows if model.program.instrs[r].op != "cp"}
 
 
 def _all_answered(model: Model, waiter: Waiter) -> int:
@@ -363,7 +375,8 @@ DETECTORS = (
     _own_barrier,
     _bytes,
     _shifted,
-    _both_multiply,
+    _one_slot,
+    both_multiply,
     _misrouted,
     _ahead,
     not_flipped,
@@ -372,9 +385,10 @@ DETECTORS = (
     _endless,
     _role_ended,
     _silent,
-    _ended,
     flipped_early,
+    _ended,
     _sync,
     _fresh,
+    _signals_less,
     _ring,
 )

@@ -1,4 +1,4 @@
-"""Tensor maps of 4-bit elements, two a byte (.b4x16, CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B), beside bytes."""
+"""Tensor maps of 4-bit elements, two a byte (.b4x16, type 16U4_ALIGN8B of CUDA), and a map's 128 bytes."""
 
 from __future__ import annotations
 
@@ -75,3 +75,22 @@ def test_its_128_bytes_say_what_it_counts(packed, column):
     result = ptxsim.load(FROM_MEMORY).launch("k", args=[MEMORY + 0x10000, MEMORY + 0x20000], memory=memory)
     assert not [f for f in result.findings if f.severity == "error"], result.findings
     assert out[0] == data[1, column : column + 4].view(np.uint32)[0]
+
+
+REPLACE = """mov.u32 %x, 256; tensormap.replace.tile.global_dim.global.b1024.b32 [%m], 0, %x;
+  mov.u32 %x, 8; tensormap.replace.tile.global_dim.global.b1024.b32 [%m], 1, %x;
+  mov.b64 %s, 256; tensormap.replace.tile.global_stride.global.b1024.b64 [%m], 0, %s;
+  fence.proxy.tensormap::generic.release.gpu; fence.proxy.tensormap::generic.acquire.gpu [%m], 128;
+  mbarrier.init"""
+
+
+def test_64_bytes_hold_all_but_extents_and_strides():
+    """FlashInfer's gdn_cp_prefill copies so many of a map, then sets its address, extents and strides."""
+    data, out = matrix(), np.zeros(1, np.uint32)
+    copied = np.full(128, 0xEE, np.uint8)
+    copied[:64] = np.frombuffer(encoded(TensorMap(data, (16, 4)), MEMORY), np.uint8)[:64]
+    memory = {MEMORY: data, MEMORY + 0x10000: copied, MEMORY + 0x20000: out}
+    text = FROM_MEMORY.replace("mbarrier.init", REPLACE, 1).replace("%m, %o;", "%m, %o, %s;", 1)
+    result = ptxsim.load(text).launch("k", args=[MEMORY + 0x10000, MEMORY + 0x20000], memory=memory)
+    assert not [f for f in result.findings if f.severity == "error"], result.findings
+    assert out[0] == data[1, 64:68].view(np.uint32)[0]

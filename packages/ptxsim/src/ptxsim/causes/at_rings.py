@@ -1,0 +1,77 @@
+"""Causes that lie in an index of a ring: of a barrier's element, or of the buffer that goes with it."""
+
+from __future__ import annotations
+
+from ptxsim.causes.cause import ERRORS, Cause
+
+_SLOT = "signal and wait for the same element of the array of barriers"
+
+AT_RINGS = (
+    Cause(
+        "outside-array",
+        110,
+        "stages run from 0 to depth - 1: stage = (stage + 1) % depth, with the depth of the barrier array",
+        text="stage {size} of {array}, a barrier array of {size}, is used at line {line}: that is {name}",
+        explains=ERRORS,
+    ),
+    Cause(
+        "no-slot",
+        40,
+        "slots run from 0 to depth - 1 of this very array: with one barrier alone the slot is 0",
+    ),
+    Cause(
+        "slot",
+        170,
+        _SLOT,
+        text="{name} is signalled, but {other} was waited for",
+    ),
+    Cause(
+        "other-issuer",
+        170,
+        "wait for the barrier to which the issuer of these MMAs commits",
+        text="{name} was waited for, to which warp {theirs} commits; warp {mine} issued this MMA",
+    ),
+    Cause(
+        "buffer",
+        170,
+        "fill and read the same element of this buffer: the index that its barrier has",
+        text="{name} is signalled, but {other} was waited for, which is right for {rest}: it is the index of "
+        "{buffer} that differs",
+    ),
+    Cause(
+        "load-apart",
+        170,
+        "all loads of one stage report to the barrier of that stage: look at the one that this load names",
+        text="the load reports to {name}, and the one issued with it{line} to {other}, which was waited for",
+    ),
+    Cause(
+        "shifted",
+        150,
+        _SLOT,
+        text="{signaller} signals {signalled} first ({line}), {waiter} waits for {awaited} first{where}, and "
+        "so on round the ring, always {distance} apart",
+    ),
+    Cause(
+        "one-slot",
+        150,
+        "signal the element that the round is for: the stage, which changes from round to round",
+        text="{who} waits for {names} in turn, and {verb} {name} each time ({line}, {times} times)",
+    ),
+    Cause(
+        "ahead-slots",
+        185,
+        _SLOT,
+        text="{names} signalled, but only {others} waited for{line}",
+    ),
+    Cause(
+        "ahead-silent",
+        185,
+        _SLOT,
+        text="{names} waited for, but line {line} signals only {others}",
+    ),
+    Cause(
+        "bytes-elsewhere",
+        180,
+        "a copy and the arrive that announces its bytes name the same element",
+    ),
+)

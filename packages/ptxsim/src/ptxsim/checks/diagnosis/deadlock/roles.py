@@ -1,0 +1,79 @@
+"""Standstills of warps with roles: one that has two of them, a barrier of all that one role comes to."""
+
+from __future__ import annotations
+
+from ptxsim.checks.diagnosis.deadlock.cause import Found, barrier_of, found
+from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
+
+_WARPGROUP = 4  # warps
+_FULL = 0xFFFF_FFFF
+
+
+def role_later(model: Model, waiter: Waiter, rows: set[int]) -> Found | None:
+    """The arrivals that are missing are those of who waits, in a loop behind the one that it waits in."""
+    barrier, _ = barrier_of(model, waiter)
+    if barrier is None or not rows:
+        return None
+    own = rows & model.reach(waiter)
+    lanes = sum(mask.bit_count() for mask in waiter.lanes.values())
+    if not own or barrier.pending != lanes or any(model.in_one_loop(waiter.row, row) for row in own):
+        return None
+    came = f"{barrier.expected - barrier.pending} of {barrier.expected} arrivals came"
+    return found("role-later", waiter, came=came, line=model.line(min(own)))
+
+
+def bar_of_a_role(model: Model, waiter: Waiter) -> bool:
+    """Whole warpgroups stand at a barrier of all threads, which nobody else will ever come to."""
+    if waiter.kind != "bar" or waiter.detail["expected"] is not None or not waiter.helpers:
+        return False
+    whole = all(mask == _FULL for mask in waiter.lanes.values()) and len(waiter.lanes) % _WARPGROUP == 0
+    groups = {warp // _WARPGROUP for warp in waiter.lanes}
+    others = [h.waiter for h in waiter.helpers if h.waiter is not None]
+    alone = all(waiter.row not in model.reach(other) for other in others)
+    return whole and len(groups) * _WARPGROUP == len(waiter.lanes) and bool(others) and alone
+
+
+def signals_less(model: Model, waiter: Waiter) -> Found | None:
+    """Who is to end this wait stands at its own, which it has passed more often than it has signalled."""
+    ring = _ring(model, waiter.place) if waiter.kind == "mbarrier" else []
+    for other in (h.waiter for h in waiter.helpers if h.waiter is not None and h.waiter is not waiter):
+        answers = _ring(model, other.place) if other.kind == "mbarrier" else []
+        if not ring or len(answers) != len(ring) or set(answers) & set(ring):
+            continue
+        for warp in other.lanes:
+            waits = [w for p in answers if (w := model.histories[p].waits.get(warp)) is not None]
+            times = sum(_signals(model, p, warp) for p in ring)
+            passed = sum(w.count for w in waits)
+            if times < passed and not any(w.again for w in waits):
+                names = {"array": model.array(waiter.place[1]), "answer": model.array(other.place[1])}
+                return found("signals-less", waiter, who=other.who, times=times, passed=passed, **names)
+    return None
+
+
+def _ring(model: Model, place: tuple[int, int]) -> list[tuple[int, int]]:
+    """The elements of a barrier's own array."""
+    array = model.array(place[1])
+    return [p for p in model.histories if p[0] == place[0] and model.array(p[1]) == array]
+
+
+def _signals(model: Model, place: tuple[int, int], warp: int) -> int:
+    """How often each thread of a warp that signals a barrier has done so, loads apart."""
+    mine = [s for (how, w, _), s in model.histories[place].sources.items() if w == warp and how != "load"]
+    return sum(s.total // s.lanes.bit_count() for s in mine)
+
+
+def both_multiply(model: Model, waiter: Waiter) -> Found | None:
+    """It waits where the peer CTA waits for its own barrier, before MMAs that compute for both."""
+    barrier, history = barrier_of(model, waiter)
+    if history is None or history.sources or not _has_pair_mma(model, waiter):
+        return None
+    for (rank, offset), peer in model.histories.items():
+        rows = {row for waits in peer.waits.values() for row in waits.rows}
+        if offset == waiter.place[1] and rank != waiter.cta and waiter.row in rows and peer.sources:
+            return found("both-multiply", waiter, name=model.name(waiter.place), mine=waiter.cta, theirs=rank)
+    return None
+
+
+def _has_pair_mma(model: Model, waiter: Waiter) -> bool:
+    instrs = (model.program.instrs[row] for row in model.reach(waiter))
+    return any(i is not None and i.mods[:1] == ("mma",) and "cta_group::2" in i.mods for i in instrs)

@@ -1,0 +1,102 @@
+"""Edges that are there, and not where they should be: a product that is announced before it is whole, columns
+of another consumer, a load over one that nobody waited for, a loop that waits less often than others signal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ptxsim.causes.catalogue import CAUSES
+from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
+from ptxsim.checks.race.barrier_record import MOST
+from ptxsim.checks.race.conflict import Pair
+from ptxsim.checks.race.wording import line_text
+
+Place = tuple[int, int]
+NameOf = Callable[..., str]
+
+
+def newest_wait(races, pair: Pair) -> tuple[bool, Place | None]:
+    """(is that on record, what who made the second access waited for last, if that was for this one)."""
+    op = pair.issued[1]
+    if pair.second.by is None or (op is not None and op.kind == "commit"):
+        return False, None
+    at = pair.at if op is None else op.at
+    if not 0 <= at < MOST:
+        return False, None
+    warp = races.clocks.warp_of(pair.second.by)
+    place = races.record.newest_wait(warp, at, op is not None and op.kind == "load")
+    return True, place
+
+
+def committed_early(races, pair: Pair, name_of: NameOf) -> Edge | None:
+    """The reader has just waited for a commit that its issuer made in the middle of this product; or this MMA
+    begins the next one, which the issuer was to wait for.
+    """
+    first, (_, place) = pair.first, newest_wait(races, pair)
+    if (first.kind, pair.second.kind) != ("mma", "ld") or place is None:
+        return None
+    commits = races.transfers.commits.get(first.agent, ())
+    early = max((at for at, p in commits if p == place and at < first.epoch), default=None)
+    begun = races.transfers.begun.get(first.agent, ())
+    if early is None:
+        return None
+    if any(early < at <= first.epoch for at in begun):
+        text = (
+            f"{name_of(races, place)} was waited for, but this MMA is of the next product: it came too early"
+        )
+        return Edge(CAUSES["not-free"], text)
+    warp = races.clocks.warp_of(pair.first.by)
+    sources = history_of(races.cluster)[place].sources
+    row = next((row for how, w, row in sources if how == "commit" and w == warp), None)
+    line = "" if row is None else line_text(races, row)
+    return edge("early-commit", name=name_of(races, place), line=line)
+
+
+def others_columns(races, pair: Pair, awaited: Place, theirs: set[int], name_of: NameOf) -> Edge | None:
+    """What was waited for and what is handed back are both of one MMA warp: the columns are another's."""
+    reader, histories = races.clocks.warp_of(pair.second.by), history_of(races.cluster)
+    mine = races.clocks.warp_of(pair.first.by)
+    for back in races.handshakes.handed.get(reader, {}):
+        partners = set(histories[back].waits) if back in histories else set()
+        if partners & theirs and mine not in partners:
+            warps = {"theirs": min(theirs), "mine": mine}
+            warps = {who: warp % races.cluster.warps_per_cta for who, warp in warps.items()}
+            names = {"name": name_of(races, awaited), "back": name_of(races, back)}
+            return edge("others-columns", **names, **warps)
+    return None
+
+
+def overlapping(pair: Pair, threads: str) -> Edge | None:
+    """Two MMAs of several threads write columns that are not the same, and overlap."""
+    spans = [op.columns for op in pair.issued if op is not None and op.columns is not None]
+    if len(spans) != 2 or spans[0] == spans[1]:
+        return None
+    one, other = (f"columns {first} to {end - 1}" for first, end in sorted(spans))
+    return edge("overlap", threads=threads, one=one, other=other)
+
+
+def load_over_load(races, pair: Pair, own: list[Place], forward: list[Place], name_of: NameOf) -> Edge | None:
+    """Nobody has waited for the first load; or what its issuer waits for in other rounds is missing."""
+    if not pair.first.kind == pair.second.kind == "bytes" or not own or pair.second.by is None:
+        return None
+    warp, array_of = races.clocks.warp_of(pair.second.by), races.reporter.shared_array
+    awaited = {array_of(p[1]) for w, p in pair.seen if w == warp}
+    if array_of(own[0][1]) in awaited:
+        seen = pair.seen.get((warp, own[0]))
+        text = f"the first load was not waited for: nobody had waited for {name_of(races, own[0])} by then"
+        return Edge(CAUSES["unseen-load"], text) if seen is None else None
+    array = next((a for p in forward if (a := array_of(p[1])) in awaited), None)
+    return None if array is None else Edge(CAUSES["not-free"], f"{array} was not waited for between them")
+
+
+def waits_less(races, pair: Pair, place: Place, name_of: NameOf) -> Edge | None:
+    """Tensor memory is freed, and who waits for its last use waits less often than that was signalled."""
+    history, barrier = history_of(races.cluster).get(place), races.cluster.mbarriers.get(place)
+    if pair.space != "tmem" or pair.second.kind != "thread" or history is None or barrier is None:
+        return None
+    waits = max((w.count for w in history.waits.values()), default=0)
+    if not 0 < waits < barrier.phase:
+        return None
+    return edge("fewer-waits", name=name_of(races, place), phases=barrier.phase, waits=waits)
