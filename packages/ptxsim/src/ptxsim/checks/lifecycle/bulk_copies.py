@@ -69,8 +69,7 @@ class BulkCopies(Observer):
             "async-pending",
             "error",
             f"the TMA store from {buffer} is {state}: the CTA may end, and its shared memory with it, "
-            "while TMA "
-            f"still reads",
+            "while TMA still reads",
             _COMMIT,
             key=("store", buffer),
             buffer=buffer,
