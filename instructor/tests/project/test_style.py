@@ -7,6 +7,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -83,6 +84,12 @@ def test_nothing_is_left_to_do():
 def test_files_are_short():
     long = {file: text.count("\n") for file, text in sources().items() if text.count("\n") > FILE_LINES}
     assert {file: lines for file, lines in long.items() if file not in KERNELS} == {}
+
+
+def test_no_two_files_of_tests_have_one_name():
+    """pytest imports a test by the name of its file alone, as folders of tests are no packages."""
+    names = Counter(Path(file).name for file in sources() if Path(file).name.startswith("test_"))
+    assert [name for name, times in names.items() if times > 1] == []
 
 
 def test_functions_are_short():
