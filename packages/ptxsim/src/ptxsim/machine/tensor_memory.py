@@ -30,6 +30,7 @@ class TensorMemory:
         self.cells[:] = POISON
         self.owner[:] = 0
         self.sizes: dict[int, int] = {}  # first column -> columns
+        self._known: dict[tuple[int, int], bool] = {}  # answers of `allocated` since the last change
         self.permit = True  # tcgen05.relinquish_alloc_permit gives it up
         self._count = 0
 
@@ -66,16 +67,22 @@ class TensorMemory:
     def take(self, start: int, columns: int) -> None:
         """Allocates these columns, which are free."""
         self._count += 1
+        self._known.clear()
         self.owner[start : start + columns] = self._count
         self.sizes[start] = columns
 
     def free(self, start: int) -> None:
         columns = self.sizes.pop(start)
+        self._known.clear()
         self.owner[start : start + columns] = 0
 
     def allocated(self, start: int, columns: int) -> bool:
         """True if columns [start, start + columns) all belong to live allocations."""
-        return start + columns <= COLUMNS and bool((self.owner[start : start + columns] > 0).all())
+        known = self._known.get((start, columns))
+        if known is None:
+            known = start + columns <= COLUMNS and bool((self.owner[start : start + columns] > 0).all())
+            self._known[start, columns] = known
+        return known
 
     def shortage(self, start: int, columns: int) -> tuple[str, str]:
         """(what is allocated, what to do) for an access to columns that one allocation holds in part.

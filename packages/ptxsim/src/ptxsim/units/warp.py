@@ -84,11 +84,12 @@ def converge(cluster: Cluster, split: Split, members: int, payload: np.ndarray):
 
     Returns (lanes present, their payload by lane), or None when the split must sleep until the others come.
     """
-    key = ("meet", split.warp, members, split.instr.name)
+    named = members
     _require_member(cluster, split, members)
     members &= cluster.alive[split.warp]
     if members & ~split.mask == 0:
         return split.mask & members, payload
+    key = ("meet", split.warp, named, split.instr.name)
     done = cluster.unit_state.pop(("met", split.index), None)
     if done is not None:
         return done
@@ -131,7 +132,7 @@ def by_group(run):
 
     def grouped(cluster: Cluster, split: Split, args):
         masks = cluster.read(split, args[-1])[split.lanes] & np.uint64(0xFFFF_FFFF)
-        if (masks == masks[0]).all():
+        if len(set(masks.tolist())) == 1:
             return run(cluster, split, args)
         whole, alive = split.mask, cluster.alive[split.warp]
         groups = {int(m): sum(1 << int(k) for k in split.lanes[masks == m]) for m in np.unique(masks)}
