@@ -39,7 +39,7 @@ def spellings(name: str) -> list[tuple[tuple[str, ...], int]]:
             words = [rng.choice(slot.words + ("",) * bool(slot.brace)) for slot in form.slots]
             parts = (*form.name, *filter(None, words))
             if form.arrange(parts) == parts:  # else it holds a part of what braces hold
-                found[parts] = (form.operands or (1,))[0]
+                found[parts] = form.operand_counts(parts)[0] or int(form.operands is None)
     return list(found.items())
 
 
@@ -114,17 +114,42 @@ def test_scalar_instructions_refuse_words_they_do_not_have(name):
     "elect.sync.banana %x0|%p, -1;", "membar.cluster;", "mbarrier.arrive.release.shared.b64 _, [%sm];",
     "bar.sync.aligned 0;", "ld.shared.L1::banana.u32 %x0, [%sm];", "bra.banana END;", "ret.banana;",
     "trap.banana;", "cvta.to.banana.u64 %y0, %y1;", "mov.b64.banana %y0, {%x0, %x1};",
-    "fence.proxy.async.shared;", "atom.shared.exch.u32 %x0, [%sm], %x1;", "red.shared.add.f16x2 [%sm], %x1;",
-    "elect.sync %x0|%p, -1, 5;", "shfl.sync.idx.b32 %x0, %x1, 0, 31;",
+    "fence.proxy.async.shared;", "atom.shared.exch.u32 %x0, [%sm], %x1;",
+    "red.shared.add.f16x2 [%sm], %x1;", "elect.sync %x0|%p, -1, 5;", "shfl.sync.idx.b32 %x0, %x1, 0, 31;",
     "getctarank.shared::cluster.u64 %x0, %x1;", "getctarank.u32 %x0, %y1;",
-    "mapa.shared::cluster.u64 %y0, %x1, %x2;",
-    "tcgen05.ld.sync.aligned.32x32b.x4.b32 {%x0, %x1}, [%x2];",
+    "mapa.shared::cluster.u64 %y0, %x1, %x2;", "tcgen05.ld.sync.aligned.32x32b.x4.b32 {%x0, %x1}, [%x2];",
+    "bar.sync.cta 0;", "bar.arrive.cta 0, 32;", "bar.popc.red.u32 %x0, 0, %p;",
+    "match.all.all.sync.b32 %x0|%p, %x1, -1;", "st.const.b32 [%y0], %x0;",
+    "ld.local.volatile.b32 %x0, [%y0];", "ld.shared.L1::evict_last.b32 %x0, [%sm];",
+    "ld.global.cg.L1::evict_last.b32 %x0, [%y0];", "ld.global.nc.cv.b32 %x0, [%y0];",
+    "ld.global.v8.b64 {%y0, %y1, %y2, %y3, %y0, %y1, %y2, %y3}, [%y0];",
+    "ld.global.L2::evict_last.b32 %x0, [%y0];", "ld.global.b32 %x0, [%y0], %y1;",
+    "red.global.add.u32 [%y0], %x0, %y1;", "ld.global.L2::cache_hint.b32 %x0, [%y0];",
+    "atom.shared.add.L2::cache_hint.u32 %x0, [%sm], %x1, %y0;",
+    "atom.global.add.u32 {%x0, %x1}, [%y0], {%x2, %x3};", "mul.u32.lo %x0, %x1, %x2;",
+    "shf.wrap.l.b32 %x0, %x1, %x2, %x3;", "div.f32.full %x0, %x1, %x2;",
+    "dp2a.u32.lo.u32 %x0, %x1, %x2, %x3;", "abs.s32 %y0, %y1;", "and.b32 %p, %p, %p;",
+    "and.pred %x0, %x1, %x2;", "cvt.u64.u32 %x0, %x1;", "setp.eq.u64 %p, %x0, %x1;",
 ])  # fmt: skip
 def test_the_front_door_refuses_what_ptxas_refuses(text):
     head = ".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k() {\n"
     registers = ".reg .b32 %x<8>, %sm; .reg .b64 %y<4>; .reg .pred %p; .shared .b8 buffer[64];\n"
     with pytest.raises(ptxsim.PtxError):
         ptxsim.load(f"{head}{registers}mov.u32 %sm, buffer;\n{text}\nEND: ret;\n}}\n")
+
+
+@pytest.mark.parametrize("text", [
+    "setp.s32.lt %p, %x0, %x1;", "setp.and.lt.s32 %p, %x0, %x1, %p;", "add.f32.rz.ftz %x0, %x1, %x2;",
+    "cos.f32.approx %x0, %x1;", "testp.f32.normal %p, %x0;", "prmt.f4e.b32 %x0, %x1, %x2, %x3;",
+    "bar.cta.sync 0;", "barrier.sync.aligned 0;", "ld.b32.global %x0, [%y0];",
+    "ld.global.v8.b32.L2::evict_last {%x0, %x1, %x2, %x3, %x4, %x5, %x6, %x7}, [%y0];",
+    "ld.global.L2::cache_hint.b32 %x0, [%y0], %y1;", "atom.u32.add.global %x0, [%y0], %x1;",
+    "cvt.u64.u32 %y0, %x1;", "cvt.u32.u32 %y0, %y1;",
+])  # fmt: skip
+def test_the_front_door_takes_what_ptxas_takes(text):
+    head = ".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k() {\n"
+    registers = ".reg .b32 %x<8>; .reg .b64 %y<4>; .reg .pred %p;\n"
+    ptxsim.load(f"{head}{registers}{text}\nret;\n}}\n")
 
 
 def test_state_spaces_keep_their_order():

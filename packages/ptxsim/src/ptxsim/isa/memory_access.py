@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ptxsim.frontend.parser import Instr
+from ptxsim.frontend.parser import Instr, PtxError
 from ptxsim.isa.address_map import SPACE_GENERIC, SPACES
 from ptxsim.isa.operands import type_bits
 from ptxsim.isa.syntax import conform, syntax
@@ -23,19 +23,20 @@ _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 _CACHE = "{.first}{.second}{.hint}"
 _END = "{.vec}.type"
 _BOXES = (
-    f"ld {{.weak}}{{.any}}{{.reading}}{_CACHE}{{.prefetch}}{{.unified}}{_END} d, [a]{{, policy}}",
+    f"ld {{.weak}}{{.any}}{{.reading}}{_CACHE}{{.prefetch}}{_END} d, [a]{{, policy}}",
     f"ld .volatile{{.any}}{{.prefetch}}{_END} d, [a]",
     f"ld .got.scope{{.any}}{_CACHE}{{.prefetch}}{_END} d, [a]{{, policy}}",
     "ld .mmio.relaxed.sys{.global}.type d, [a]",
     f"ld .global{{.reading}}.nc{_CACHE}{{.prefetch}}{_END} d, [a]{{, policy}}",
-    f"ldu {{.global}}{_END} d, [a]",
-    f"st {{.weak}}{{.any}}{{.writing}}{_CACHE}{_END} [a], b{{, policy}}",
-    f"st .volatile{{.any}}{_END} [a], b",
-    f"st .given.scope{{.any}}{_CACHE}{_END} [a], b{{, policy}}",
+    "ldu {.global}{.short}.type d, [a]",
+    f"st {{.weak}}{{.own}}{{.writing}}{_CACHE}{_END} [a], b{{, policy}}",
+    f"st .volatile{{.own}}{_END} [a], b",
+    f"st .given.scope{{.own}}{_CACHE}{_END} [a], b{{, policy}}",
     "st .mmio.relaxed.sys{.global}.type [a], b",
 )
 _SETS = {
     "any": " ".join((*SPACES, "param::entry", "param::func")),
+    "own": " ".join((*(space for space in SPACES if space != "const"), "param::func")),
     "reading": "ca cg cs lu cv",
     "writing": "wb cg cs wt",
     "first": "L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1::no_allocate",
@@ -43,6 +44,7 @@ _SETS = {
     "got": "relaxed acquire",
     "given": "relaxed release",
     "vec": " ".join(_VECTORS),
+    "short": "v2 v4",
     "type": "b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64",
 }
 FORMS = {
@@ -76,7 +78,39 @@ def ordering(instr: Instr | None) -> Ordering:
 
 def accept(instr: Instr) -> Instr:
     """A load or store with its modifiers in the order of its syntax box; PtxError if it has none."""
-    return conform(instr, FORMS[instr.op], "9.7.9.11" if instr.op == "st" else "9.7.9.8")
+    section = "9.7.9.11" if instr.op == "st" else "9.7.9.8"
+    instr = conform(instr, FORMS[instr.op], section)
+    if why := _misfit(instr):
+        raise PtxError(f"{instr.name}: {why} (PTX ISA {section})", instr.line, instr.text)
+    return instr
+
+
+_ELSEWHERE = {*SPACES, "param::entry", "param::func"} - {"global"}
+_SHARED = {"shared", "shared::cta", "shared::cluster"}
+_OPERATORS = {*_SETS["reading"].split(), *_SETS["writing"].split()}
+
+
+def _misfit(instr: Instr) -> str:
+    """Why modifiers that the boxes have do not go together; "" if they do."""
+    mods = set(instr.mods)
+    cached = {mod for mod in mods if mod.startswith(("L1::", "L2::"))}
+    spaces = mods & _ELSEWHERE
+    if spaces and cached:
+        return f".{min(cached)} is for global memory"
+    if spaces - _SHARED and STRONG & mods:
+        return f"no thread but its own sees .{min(spaces)}"
+    if mods & _OPERATORS and any("evict" in mod or "allocate" in mod for mod in cached):
+        return "a cache operator and an eviction priority"
+    if "nc" in mods and mods & {"lu", "cv"}:
+        return "a cache operator that .nc does not have"
+    bits = type_bits(instr.mods[-1])
+    size = bits * max((count for word, count in _VECTORS.items() if word in mods), default=1)
+    wide = size == 256 and bits >= 32
+    if size > 128 and not wide:
+        return "a vector has 128 bits, or 256 as .v8.b32 and .v4.b64"
+    if not wide and any(mod.startswith("L2::evict") for mod in mods):
+        return "an eviction priority of the L2 is for .v8.b32 and .v4.b64"
+    return ""
 
 
 def access_form(instr: Instr) -> tuple[int, bool, int, int]:

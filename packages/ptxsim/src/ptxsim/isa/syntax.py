@@ -18,11 +18,12 @@ from dataclasses import dataclass, replace
 from ptxsim.frontend.ast import Instr, PtxError
 
 KNOWN = (9, 0)  # the PTX ISA whose instructions are known here
+_HINT = "L2::cache_hint"
 SETS = {  # sets of words that many instructions share
     "scope": "cta cluster gpu sys",
     "space": "shared shared::cta shared::cluster",
     "own": "shared shared::cta",
-    "hint": "L2::cache_hint",
+    "hint": _HINT,
     "prefetch": "L2::64B L2::128B L2::256B",
     "group": "cta_group::1 cta_group::2",
     "dim": "1d 2d 3d 4d 5d",
@@ -75,6 +76,13 @@ class Syntax:
         for picked in itertools.product(*choices):
             if not self._torn(list(picked)):
                 yield (*self.name, *filter(None, picked))
+
+    def operand_counts(self, parts: tuple[str, ...]) -> tuple[int, int]:
+        """Fewest and most; a cache policy is an operand if and only if .L2::cache_hint says so."""
+        low, high = self.operands or (0, 99)
+        if not self.text.endswith("{, policy}"):
+            return low, high
+        return (low + 1, high) if _HINT in parts else (low, high - 1)
 
     def known(self) -> set[str]:
         return {word for slot in self.slots for word in slot.words}
@@ -132,7 +140,7 @@ def conform(instr: Instr, forms: tuple[Syntax, ...], section: str) -> Instr:
         arranged = form.arrange(parts)
         if arranged is None:
             continue
-        low, high = form.operands or (0, 99)
+        low, high = form.operand_counts(parts)
         if low <= len(instr.operands) <= high:
             return instr if arranged == parts else replace(instr, mods=arranged[1:])
         counts.append(f"{low}" if low == high else f"{low} to {high}")
@@ -149,10 +157,10 @@ def _why_not(instr: Instr, forms: tuple[Syntax, ...], section: str) -> str:
     known = set().union(*(form.known() for form in forms))
     unknown = [word for word in mods if word not in known]
     name = ".".join(forms[0].name)
-    if unknown:
-        return f"modifier .{unknown[0]} of {name} is not modelled (PTX ISA {section})"
-    twice = [word for word in mods if mods.count(word) > 1 and not _TYPE.match(word)]
+    twice = [word for word in instr.mods if instr.mods.count(word) > 1 and not _TYPE.match(word)]
     if twice:
         return f"modifier .{twice[0]} stands twice"
+    if unknown:
+        return f"modifier .{unknown[0]} of {name} is not modelled (PTX ISA {section})"
     boxes = "; ".join(form.text for form in forms)
     return f"{instr.name} is no form of {name} that is modelled (PTX ISA {section}: {boxes})"

@@ -297,10 +297,12 @@ class _Emitter:
 
     def _destinations(self, row: Row) -> tuple[int, int]:
         first = row.writes[0]
-        if isinstance(first, Pair):
-            return self._destination(first.first), self._destination(first.second)
-        second = self._destination(row.writes[1]) if len(row.writes) > 1 else 0
-        return self._destination(first), second
+        targets = (first.first, first.second) if isinstance(first, Pair) else row.writes
+        assert row.op is not None
+        for target, kind in zip(targets, row.op.dst, strict=False):
+            self._require_width(target, kind, row.given)
+        second = self._destination(targets[1]) if len(targets) > 1 else 0
+        return self._destination(targets[0]), second
 
     def _destination(self, operand) -> int:
         if isinstance(operand, Sink):
@@ -308,13 +310,20 @@ class _Emitter:
         return self.slots.destination(operand)
 
     def _source(self, operand, kind: str, instr: Instr) -> int:
+        self._require_width(operand, kind, instr)
         if kind == "pred":
             return self.slots.predicate(operand)
-        declared = isinstance(operand, Reg) and operand.name in self.function.regs
-        if instr.op in _EXACT and declared and self.slots.width(operand) != type_bits(kind):
-            what = f"{instr.name} takes a register of {type_bits(kind)} bits, not {operand.name}"
-            raise PtxError(what, instr.line, instr.text)
         return self.slots.value(operand, kind, instr)
+
+    def _require_width(self, operand, kind: str, instr: Instr) -> None:
+        """A register is as wide as the type of its operand (PTX ISA 9.4); those of cvt may be wider."""
+        declared = self.function.regs.get(operand.name) if isinstance(operand, Reg) else None
+        if declared is None or declared == kind:
+            return
+        have, want = type_bits(declared), type_bits(kind)
+        if have != want and (instr.op != "cvt" or have < want or declared == "pred"):
+            what = "a predicate" if kind == "pred" else f"a register of {want} bits"
+            raise PtxError(f"{instr.name} takes {what}, not {operand.name}", instr.line, instr.text)
 
     def _access(self, row: Row, block) -> None:
         """A load or a store."""
@@ -349,9 +358,6 @@ class _Emitter:
             space = self.slots.param_space(operand.base.name)
         base, offset = self.slots.address(operand)
         return base, offset, space
-
-
-_EXACT = ("getctarank", "mapa", "cvta")  # instructions on addresses, whose type says how wide these are
 
 
 def _value_type(instr: Instr) -> str:

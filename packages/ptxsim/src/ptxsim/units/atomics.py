@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from ptxsim.frontend.ast import Vec
 from ptxsim.isa import address_map
 from ptxsim.isa.number_formats import canonical_nans
 from ptxsim.machine.checked_access import checked_view
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split
 from ptxsim.units.atomic_lanes import OPERATIONS, integers, log_whole, sums, whole_warp
-from ptxsim.units.registry import unit
+from ptxsim.units.registry import refuse, unit
 
 _OPERATIONS = {
     "and": lambda old, b, c: old & b,
@@ -79,7 +80,7 @@ _SETS: dict[str, Any] = {
     *(f"atom {{.sem}}{{.scope}}{{.mem}}{form} d, [a], b{{, policy}}" for form in _FORMS),
     *(f"atom {{.sem}}{{.scope}}{{.global}}{form} d, [a], b{{, policy}}" for form in _VECTOR_FORMS),
     "atom {.sem}{.scope}{.mem}.exch{.hint}.word d, [a], b{, policy}",
-    "atom {.sem}{.scope}{.mem}.cas{.hint}.compared d, [a], b, c{, policy}",
+    "atom {.sem}{.scope}{.mem}.cas.compared d, [a], b, c",
     sem="relaxed acquire release acq_rel",
     compared="b16 b32 b64",
     writes=(0,),
@@ -107,6 +108,11 @@ def _update(instr, returns: bool):
     kind, lanes_per = _TYPES[instr.mods[-1]]
     vector = next((_VECTORS[m] for m in instr.mods if m in _VECTORS), 1)
     space = next((m for m in ("shared::cluster", "shared::cta", "shared", "global") if m in mods), "generic")
+    if "L2::cache_hint" in mods and space.startswith("shared"):
+        raise refuse(instr, "shared memory has no cache, so that .L2::cache_hint says nothing")
+    value = instr.operands[2 if returns else 1]
+    if (len(value.items) if isinstance(value, Vec) else 1) != vector:
+        raise refuse(instr, f"{instr.name} takes {vector} registers as its value")
     single = vector == 1 and lanes_per == 1 and not isinstance(kind, str) and np.dtype(kind).itemsize >= 4
     quick = single and (np.dtype(kind).kind != "f" or operation == "add")
 

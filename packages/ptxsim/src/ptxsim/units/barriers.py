@@ -92,15 +92,23 @@ def _fast_bar(instr, args: tuple) -> dict | None:  # type: ignore[return]  # Non
             return {"src0": number}
 
 
+_BARRIERS = (  # .cta stands first
+    *(("bar", ""), ("bar.cta", "")),
+    *(("barrier", "{.aligned}"), ("barrier.cta", "{.aligned}")),
+)
+
+
 @unit(
-    "bar {.cta}.sync a{, b}",
-    "bar {.cta}.arrive a, b",
-    "bar {.cta}.red.popc.u32 d, a{, b}, c",
-    "bar {.cta}.red.vote.pred p, a{, b}, c",
-    "barrier {.cta}.sync{.aligned} a{, b}",
-    "barrier {.cta}.arrive{.aligned} a, b",
-    "barrier {.cta}.red.popc{.aligned}.u32 d, a{, b}, c",
-    "barrier {.cta}.red.vote{.aligned}.pred p, a{, b}, c",
+    *(
+        " ".join(box.format(name=name, may=may).split())
+        for box in (
+            "{name}.sync {may} a{{, b}}",
+            "{name}.arrive {may} a, b",
+            "{name}.red.popc {may}.u32 d, a{{, b}}, c",
+            "{name}.red {may}.vote.pred p, a{{, b}}, c",
+        )
+        for name, may in _BARRIERS
+    ),
     vote="and or",
     section="9.7.13.1",
     fast=FastForm(_fast_bar, together="open_barriers"),

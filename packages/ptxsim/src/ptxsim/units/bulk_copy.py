@@ -240,9 +240,11 @@ def reduced(old: np.ndarray, new: np.ndarray, form: BulkForm) -> np.ndarray:
 
 
 @unit(
-    f"st.async {{.weak}}{{.shared::cluster}}.{_TX}{{.vec}}.type [a], b, [bar]",
+    f"st.async {{.weak}}{{.shared::cluster}}.{_TX}{{.vec}}.word [a], b, [bar]",
+    f"st.async {{.weak}}{{.shared::cluster}}.{_TX}{{.v2}}.double [a], b, [bar]",
     vec="v2 v4",
-    type="b32 b64 u32 u64 s32 s64 f32 f64",
+    word="b32 u32 s32 f32",
+    double="b64 u64 s64 f64",
     section="9.7.9.12",
 )
 def store_async(instr):

@@ -51,7 +51,9 @@ class UnitSpec:
         """The instruction with its modifiers in order; PtxError if no form has them."""
         named = self.name.split(".")[1:]
         if instr.op in _ANY_ORDER and instr.mods[: len(named)] != tuple(named):
-            rest = (mod for mod in instr.mods if mod not in named)
+            rest = list(instr.mods)
+            for word in named:
+                rest.remove(word)
             instr = replace(instr, mods=(*named, *rest))
         return conform(instr, self.forms, self.section)
 

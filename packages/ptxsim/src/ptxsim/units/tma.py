@@ -139,13 +139,18 @@ _COLUMNS = "cp.async.bulk.tensor .deep.to.global.columns.mbarrier::complete_tx::
 _GATHER = "cp.async.bulk.tensor .2d.to.global.tile::gather4.mbarrier::complete_tx::bytes"
 
 
+def _many(box: str) -> str:
+    """With the multicast, which writes to .shared::cluster only."""
+    return box.replace(".to.global", ".shared::cluster.global") + ".multicast::cluster"
+
+
 @unit(
     f"{_LOAD}{{.group}}{{.hint}} [d], [map], [bar]{{, policy}}",
-    f"{_LOAD}.multicast::cluster{{.group}}{{.hint}} [d], [map], [bar], mask{{, policy}}",
+    f"{_many(_LOAD)}{{.group}}{{.hint}} [d], [map], [bar], mask{{, policy}}",
     f"{_GATHER}{{.group}}{{.hint}} [d], [map], [bar]{{, policy}}",
-    f"{_GATHER}.multicast::cluster{{.group}}{{.hint}} [d], [map], [bar], mask{{, policy}}",
+    f"{_many(_GATHER)}{{.group}}{{.hint}} [d], [map], [bar], mask{{, policy}}",
     f"{_COLUMNS}{{.group}}{{.hint}} [d], [map], [bar], offsets{{, policy}}",
-    f"{_COLUMNS}.multicast::cluster{{.group}}{{.hint}} [d], [map], [bar], offsets, mask{{, policy}}",
+    f"{_many(_COLUMNS)}{{.group}}{{.hint}} [d], [map], [bar], offsets, mask{{, policy}}",
     "cp.async.bulk.tensor .deep.global.shared::cta.im2col_no_offs.bulk_group{.hint} [map], [s]{, policy}",
     "cp.async.bulk.tensor .dim.global.shared::cta{.tile}.bulk_group{.hint} [map], [s]{, policy}",
     "cp.async.bulk.tensor .2d.global.shared::cta.tile::scatter4.bulk_group{.hint} [map], [s]{, policy}",

@@ -8,6 +8,7 @@ computed by the numba text in `ScalarOp.expr`, over the helpers of `ptxsim.isa.m
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 from ptxsim.frontend.ast import Instr, Pair, PtxError, Vec
@@ -28,17 +29,23 @@ FAMILIES: tuple[Family, ...] = (
 OPCODES = frozenset(family.name for family in FAMILIES)
 
 
-ANYWHERE = "rn rz rm rp rna rni rzi rmi rpi ftz sat satfinite relu NaN"
-FLAGS = frozenset(ANYWHERE.split())  # modifiers whose place among the others is free
+_TYPE = re.compile(r"pred|(?:[busf]|bf|tf)\d+(?:x\d)?|u?e\dm\d(?:x\d)?")
 NOT_MODELLED = {
     ("cvt", "rs"): "stochastic rounding: PTX shows how the random bits are used in pictures only",
     ("fma", "oob"): "PTX does not give the bits of the out-of-bounds NaN",
 }
 
 
+_FIRST = {  # words that stand first
+    **dict.fromkeys(("mul", "mul24", "mad", "mad24", "madc", "dp2a"), {"lo", "hi", "wide"}),
+    **{"shf": {"l", "r"}, "div": {"full"}},
+}
+
+
 def ordered(spelling: tuple[str, ...]) -> tuple[str, ...]:
-    """The modifiers with those last that may stand anywhere."""
-    return (*(m for m in spelling if m not in FLAGS), *sorted(m for m in spelling if m in FLAGS))
+    """The types in their order, then the other modifiers: ptxas takes those anywhere (`setp.s32.lt`)."""
+    types = tuple(mod for mod in spelling if _TYPE.fullmatch(mod))
+    return types + tuple(sorted(mod for mod in spelling if not _TYPE.fullmatch(mod)))
 
 
 @cache
@@ -75,6 +82,8 @@ def resolve(instr: Instr) -> ScalarOp | None:
 
 @cache
 def _lookup(opcode: str, spelling: tuple[str, ...]) -> tuple[ScalarOp, ...]:
+    if _FIRST.get(opcode, set()) & set(spelling[1:]):
+        return ()
     return tuple(form.build(mods, HOT) for form, mods in spellings(opcode).get(ordered(spelling), ()))
 
 
@@ -89,6 +98,9 @@ def _why_not(instr: Instr, pair: bool) -> str:
         if (instr.op, mod) in NOT_MODELLED:
             return f"{instr.op}.{mod} is not modelled ({NOT_MODELLED[instr.op, mod]})"
     known = {mod for spelling in table for mod in spelling}
+    twice = [mod for mod in instr.mods if instr.mods.count(mod) > 1 and not _TYPE.fullmatch(mod)]
+    if twice:
+        return f"modifier .{twice[0]} stands twice"
     unknown = [mod for mod in instr.mods if mod not in known]
     if unknown:
         return f"{instr.op} has no modifier .{unknown[0]} (PTX ISA {_section(instr.op)})"

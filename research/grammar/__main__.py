@@ -1,0 +1,106 @@
+"""What ptxas and ptxsim take, compared: instructions whose modifiers are legal, swapped, missing, doubled.
+
+    python -m research.grammar SEED [--each 3] [--ptxas PATH] [--show K] [--only FAMILY]
+
+An instruction is taken by ptxas if it is for one of the targets. Prints by opcode how many are taken here
+and refused there, and the reverse.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import tempfile
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import ptxsim
+from research.grammar.cases import Case, cases
+from research.grammar.operands import REGISTERS
+
+TARGETS = ("sm_100a", "sm_103a", "sm_90a", "sm_80", "sm_120a")
+HEAD = ".version 9.0\n.target {target}\n.address_size 64\n"
+KERNEL = f".visible .entry k{{number}}() {{{{ {REGISTERS}\n{{text}}\nEND: ret; }}}}\n"
+AT_ONCE = 100  # kernels of one module
+
+
+def refused_by_ptxas(texts: list[str], target: str, ptxas: str) -> dict[str, str]:
+    """Text -> what ptxas says. It tells errors of one pass: the rest is asked again."""
+    refused: dict[str, str] = {}
+    if len(texts) > AT_ONCE:
+        for at in range(0, len(texts), AT_ONCE):
+            refused |= refused_by_ptxas(texts[at : at + AT_ONCE], target, ptxas)
+        return refused
+    while asked := [text for text in texts if text not in refused]:
+        told, passed = _assembled(asked, target, ptxas)
+        if passed:
+            break
+        if told:
+            refused |= told
+        elif len(asked) == 1:  # an error without a line
+            refused[asked[0]] = "no line is named"
+        else:
+            half = len(asked) // 2
+            for part in (asked[:half], asked[half:]):
+                refused |= refused_by_ptxas(part, target, ptxas)
+            break
+    return refused
+
+
+def _assembled(texts: list[str], target: str, ptxas: str) -> tuple[dict[str, str], bool]:
+    """(text -> its error, whether there was none) of one run."""
+    kernels = (KERNEL.format(number=number, text=text) for number, text in enumerate(texts))
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "k.ptx"
+        source.write_text(HEAD.format(target=target) + "".join(kernels))
+        command = [ptxas, "-arch", target, "-O0", "-w", str(source), "-o", str(Path(folder) / "k.cubin")]
+        told = subprocess.run(command, capture_output=True, text=True, timeout=500)
+    each, first = KERNEL.count("\n"), HEAD.count("\n") + REGISTERS.count("\n") + 2
+    lines = re.findall(r"line (\d+); (?:error|fatal) *: (.*)", told.stderr)
+    places = [((int(line) - first) / each, what) for line, what in lines]
+    return {texts[int(at)]: what for at, what in places if at in range(len(texts))}, told.returncode == 0
+
+
+def refused_here(text: str) -> str:
+    """What ptxsim says, "" where it takes the instruction."""
+    try:
+        ptxsim.load(HEAD.format(target="sm_100a") + KERNEL.format(number=0, text=text))
+    except ptxsim.PtxError as error:
+        return error.what
+    return ""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("seed", type=int)
+    parser.add_argument("--each", type=int, default=3, help="spellings of each form")
+    parser.add_argument("--ptxas", default="ptxas")
+    parser.add_argument("--show", type=int, default=3)
+    parser.add_argument("--only", default="")
+    given = parser.parse_args()
+    asked = [one for one in cases(given.seed, given.each) if given.only in ("", one.family)]
+    there = [refused_by_ptxas([one.text for one in asked], target, given.ptxas) for target in TARGETS]
+    differ: dict[tuple[str, str], list[tuple[Case, str]]] = defaultdict(list)
+    twice = 0
+    for one in asked:
+        taken = any(one.text not in refused for refused in there)
+        why = refused_here(one.text)
+        if taken and "stands twice" in why:
+            twice += 1
+        elif taken and why:
+            differ["refused here", one.family].append((one, why))
+        elif not taken and not why:
+            differ["taken here", one.family].append((one, there[0][one.text]))
+    print(f"{len(asked)} instructions: {dict(Counter(one.change for one in asked))}")
+    for (side, family), rows in sorted(differ.items()):
+        print(f"{side}: {family} {len(rows)} {dict(Counter(one.change for one, _ in rows))}")
+        for one, why in rows[: given.show]:
+            print(f"    {one.change}: {one.text[:110]}  ({why[:100]})")
+    sides = Counter(key[0] for key, rows in differ.items() for _ in rows)
+    print(f"{sides.total()} differ: {dict(sides)}; besides, {twice} with a modifier twice, which ptxas takes")
+    return bool(differ)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,32 @@
+"""The instructions that research/grammar asks about, and its comparison with ptxas where there is one."""
+
+import shutil
+from collections import Counter
+
+import pytest
+
+from research.grammar.__main__ import TARGETS, refused_by_ptxas, refused_here
+from research.grammar.cases import BOXES, cases
+
+SEED = 9
+
+
+def test_a_seed_gives_the_same_cases_of_every_kind_and_family():
+    first = cases(SEED, 1)
+    assert first == cases(SEED, 1)
+    kinds = Counter(one.change for one in first)
+    assert set(kinds) == {"legal", "swapped", "missing", "doubled", "foreign"} and min(kinds.values()) > 300
+    missing = {name.split(".")[0] for name in BOXES} - {one.family for one in first}
+    assert not missing
+    assert len({one.text for one in first}) == len(first)
+
+
+LEGAL = [one for one in cases(SEED, 1) if one.change == "legal"]
+
+
+@pytest.mark.skipif(shutil.which("ptxas") is None, reason="needs ptxas")
+def test_ptxas_takes_the_same_legal_spellings():
+    texts = [one.text for one in LEGAL]
+    there = [refused_by_ptxas(texts, target, "ptxas") for target in TARGETS]
+    taken = {text for text in texts if not all(text in refused for refused in there)}
+    assert not [text for text in texts if (text in taken) == bool(refused_here(text))]
