@@ -5,7 +5,6 @@
 #define FORWARD(name, runtime, parameters, arguments) \
   Err runtime parameters;                             \
   API Err name parameters { return runtime arguments; }
-#define AFTER void *after, size_t count
 
 FORWARD(cuStreamBeginCapture_v2, cudaStreamBeginCapture, (void *stream, int mode), (stream, mode))
 FORWARD(cuStreamEndCapture, cudaStreamEndCapture, (void *stream, void **graph), (stream, graph))

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AFTER void *after, size_t count
 typedef uintptr_t Word;
 
 /* Calls that got an array of edge data in CUDA 13: the words behind it, of either form. */

@@ -38,7 +38,8 @@ typedef struct { void *array; size_t at[3]; Pitched memory; } Side;
 typedef struct { Side from, to; size_t extent[3]; int kind; } Copy3D;
 typedef struct { char pool_and_access[104]; size_t size; void *pointer; } AllocParams;
 
-Node *add_node(Graph *graph, NodeType type, void *after, size_t count);
+#define AFTER void *after, size_t count /* the nodes that must be done before a new one */
+Node *add_node(Graph *graph, NodeType type, AFTER);
 void add_dependency(Node *node, Node *before);
 Graph *duplicate(Graph *graph);
 Err set_kernel(Node *node, const KernelParams *p);
