@@ -1,4 +1,5 @@
-/* Graphs: what graphs.c (nodes, order, launch) and graph_calls.c (questions and changes) share. */
+/* Graphs: what graphs.c (nodes, order), capture.c (graphs from streams) and graph_calls.c (questions and
+   changes) share. */
 #ifndef PTXSIM_GRAPHS_H
 #define PTXSIM_GRAPHS_H
 
@@ -27,7 +28,6 @@ typedef struct Node {
   };
   struct Node *next;
 } Node;
-struct Graph { Node *first, **last; int ended; };
 
 typedef struct { void *function; Dim3 grid, block; unsigned shared; void **arguments, **extra;
     } KernelParams;
@@ -42,6 +42,7 @@ typedef struct { char pool_and_access[104]; size_t size; void *pointer; } AllocP
 Node *add_node(Graph *graph, NodeType type, AFTER);
 void add_dependency(Node *node, Node *before);
 Graph *duplicate(Graph *graph);
+Err play(const Graph *graph);
 Err set_kernel(Node *node, const KernelParams *p);
 Err set_copy3d(Node *node, const Copy3D *p);
 Err set_copy(Node *node, void *to, const void *from, size_t size);

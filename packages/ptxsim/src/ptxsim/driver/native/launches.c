@@ -71,27 +71,24 @@ static const void *whole_block(void **extra, size_t *size) {
   return block;
 }
 
-Err launch(Kernel *kernel, Shape shape, void **arguments, void **extra, void *stream) {
-  if (sticky()) return sticky();
+/* The shape with the kernel's own cluster where the launch names none, and the bytes of its parameter block (the
+   caller's to free), or an error. */
+Err packed(Kernel *kernel, Shape *shape, void **arguments, void **extra, void **block) {
   Err error = kernel_facts(kernel);
   if (!error) error = managed_variables();
   if (error) return error;
-  if (!shape.cluster.x) {
+  if (!shape->cluster.x) {
     const int *set = kernel->must_cluster;
     const uint64_t *fixed = kernel->facts.cluster;
-    shape.cluster = set[0] ? (Dim3){set[0], set[1], set[2]} : (Dim3){fixed[0], fixed[1], fixed[2]};
+    shape->cluster = set[0] ? (Dim3){set[0], set[1], set[2]} : (Dim3){fixed[0], fixed[1], fixed[2]};
   }
   size_t size = kernel->facts.parameter_bytes, given = size;
-  char *block = calloc(1, size + 16);
+  char *bytes = *block = calloc(1, size + 16);
   const void *whole = whole_block(extra, &given);
-  if (whole) memcpy(block, whole, given < size ? given : size);
+  if (whole) memcpy(bytes, whole, given < size ? given : size);
   for (uint64_t i = 0; !whole && i < kernel->facts.parameters; i++)
-    memcpy(block + kernel->offsets[i], arguments[i], kernel->sizes[i]);
-  Graph *graph = capturing(stream);
-  error = graph ? record_launch(graph, kernel, &shape, block, size) : launch_packed(kernel, &shape, block,
-      size);
-  free(block);
-  return error;
+    memcpy(bytes + kernel->offsets[i], arguments[i], kernel->sizes[i]);
+  return OK;
 }
 
 Err set_kernel_attribute(Kernel *kernel, int number, int value) {

@@ -83,7 +83,7 @@ Err managed_variables(void);
 typedef struct { int id; char pad[4]; union { unsigned dim[3]; int value; char bytes[64]; } value;
     } Attribute;
 typedef struct { Dim3 grid, block, cluster; uint64_t shared; int cooperative; } Shape;
-Err launch(Kernel *kernel, Shape shape, void **arguments, void **extra, void *stream);
+Err packed(Kernel *kernel, Shape *shape, void **arguments, void **extra, void **block);
 Err launch_packed(Kernel *kernel, const Shape *shape, const void *block, size_t size);
 void read_attributes(Shape *shape, const Attribute *attributes, unsigned count);
 Err set_kernel_attribute(Kernel *kernel, int attribute_number, int value);
@@ -91,11 +91,13 @@ Err kernel_attribute(Kernel *kernel, int attribute_number, int *value);
 int blocks_per_sm(Kernel *kernel, int threads, size_t dynamic_shared);
 int clusters_of(Kernel *kernel, const Shape *shape);
 
-/* streams.c and graphs.c */
-typedef struct Graph Graph;
+/* streams.c, below graphs.c */
+typedef struct Graph { struct Node *first, **last; int ended; } Graph; /* ended: no longer captured */
 typedef struct Stream { unsigned flags; int priority; uint64_t id; Graph *capture; } Stream;
 Stream *stream_of(void *handle);
 Graph *capturing(void *stream);      /* the graph that a stream is captured into, or NULL */
+
+/* graphs.c */
 typedef void (*HostFunction)(void *);
 Err record_copy(Graph *graph, void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
                 size_t height);
@@ -106,7 +108,9 @@ Err record_allocation(Graph *graph, void **pointer, size_t size);
 Err record_free(Graph *graph, void *pointer);
 Err record_host(Graph *graph, HostFunction function, void *data);
 Graph *new_graph(void);
-int is_open(const Graph *graph);      /* still being captured */
+
+/* capture.c, above graphs.c */
+Err launch(Kernel *kernel, Shape shape, void **arguments, void **extra, void *stream);
 
 /* errors.c */
 Err note(Err error);                 /* remembers what cudaGetLastError gives; returns it */

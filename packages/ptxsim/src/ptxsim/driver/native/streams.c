@@ -15,7 +15,7 @@ Stream *stream_of(void *handle) {
 
 Graph *capturing(void *stream) {
   Graph *graph = stream_of(stream)->capture;
-  return graph && is_open(graph) ? graph : NULL;
+  return graph && !graph->ended ? graph : NULL;
 }
 
 static double seconds(void) {
@@ -101,13 +101,6 @@ API Err cudaEventElapsedTime(float *milliseconds, void *start, void *end) {
 
 API Err cudaEventElapsedTime_v2(float *ms, void *start, void *end) { return cudaEventElapsedTime(ms,
     start, end); }
-
-API Err cudaLaunchHostFunc(void *stream, HostFunction function, void *data) {
-  Graph *graph = capturing(stream);
-  if (graph) return note(record_host(graph, function, data));
-  function(data);
-  return note(OK);
-}
 
 API Err cudaStreamAddCallback(void *stream, void (*call)(void *, Err, void *), void *data, unsigned flags) {
   (void)flags;
