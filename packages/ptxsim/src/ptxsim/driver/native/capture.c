@@ -8,7 +8,8 @@ Err launch(Kernel *kernel, Shape shape, void **arguments, void **extra, void *st
   if (error) return error;
   size_t size = kernel->facts.parameter_bytes;
   Graph *graph = capturing(stream);
-  error = graph ? record_launch(graph, kernel, &shape, block, size) : launch_packed(kernel, &shape, block, size);
+  error =
+      graph ? record_launch(graph, kernel, &shape, block, size) : launch_packed(kernel, &shape, block, size);
   free(block);
   return error;
 }
@@ -43,8 +44,9 @@ API Err cudaStreamEndCapture(void *stream, void **graph) {
   return *graph = ended, note(ended ? OK : CAPTURE_INVALID);
 }
 
-API Err cudaStreamIsCapturing(void *stream, int *status) { return *status = capturing(stream) != NULL,
-    note(OK); }
+API Err cudaStreamIsCapturing(void *stream, int *status) {
+  return *status = capturing(stream) != NULL, note(OK);
+}
 
 API Err cudaStreamGetCaptureInfo(void *stream, int *status, uint64_t *id) {
   *status = capturing(stream) != NULL;

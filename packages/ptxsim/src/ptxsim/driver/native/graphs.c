@@ -30,13 +30,13 @@ Err record_copy(Graph *graph, void *to, size_t to_pitch, const void *from, size_
                 size_t height) {
   Node *node = add(graph, COPY_NODE);
   node->copy.to = to, node->copy.from = from, node->copy.to_pitch = to_pitch,
-      node->copy.from_pitch = from_pitch;
+  node->copy.from_pitch = from_pitch;
   node->copy.width = width, node->copy.height = height;
   return OK;
 }
 
 Err record_fill(Graph *graph, void *to, size_t pitch, unsigned value, size_t element, size_t width,
-    size_t height) {
+                size_t height) {
   Node *node = add(graph, FILL_NODE);
   node->fill.to = to, node->fill.pitch = pitch, node->fill.value = value, node->fill.element = element;
   node->fill.width = width, node->fill.height = height;
@@ -78,7 +78,6 @@ static Err take_again(const Node *node) {
   return release(again), NOT_SUPPORTED;
 }
 
-
 static Err play_node(const Node *n) {
   if (n->disabled) return OK;
   switch (n->type) {
@@ -86,7 +85,7 @@ static Err play_node(const Node *n) {
       return launch_packed(n->launch.kernel, &n->launch.shape, n->launch.block, n->launch.size);
     case COPY_NODE:
       return copy_2d(n->copy.to, n->copy.to_pitch, n->copy.from, n->copy.from_pitch, n->copy.width,
-          n->copy.height);
+                     n->copy.height);
     case FILL_NODE:
       return fill(n->fill.to, n->fill.pitch, n->fill.value, n->fill.element, n->fill.width, n->fill.height);
     case HOST_NODE: return n->host.function(n->host.data), OK;

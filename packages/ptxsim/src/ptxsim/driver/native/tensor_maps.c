@@ -13,12 +13,12 @@ typedef struct __attribute__((packed)) {
 } Record;
 
 static const uint8_t bits[] = {8, 16, 32, 32, 64, 64, 16, 32, 64, 16, 32, 32, 32, 4};
-    /* by CUtensorMapDataType */
-static const uint8_t types[] = {0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 8, 11, 12, 13};   /* its .elemtype in PTX */
+/* by CUtensorMapDataType */
+static const uint8_t types[] = {0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 8, 11, 12, 13}; /* its .elemtype in PTX */
 
 static const char *wrong(uint32_t type, uint32_t rank, const uint64_t *dims, const uint64_t *strides,
                          const uint32_t *box, const uint32_t *steps, int interleave, int swizzle,
-                             uint64_t base) {
+                         uint64_t base) {
   if (type >= COUNT(bits)) return "padded 4- and 6-bit elements are not modelled";
   if (interleave || swizzle > 3) return "interleaved layouts and swizzles of other atoms are not modelled";
   if (!rank || rank > MOST_RANK) return "the rank is 1 to 5";
@@ -32,8 +32,8 @@ static const char *wrong(uint32_t type, uint32_t rank, const uint64_t *dims, con
     if (!dims[i] || dims[i] > (uint64_t)1 << 32) return "an extent is outside 1..2^32";
     if (!box[i] || box[i] > 256) return "an extent of the box is outside 1..256";
     if (!steps[i] || steps[i] > 8) return "an element stride is outside 1..8";
-    if (i && (strides[i - 1] % 16 ||
-        strides[i - 1] >> 40)) return "a stride is no multiple of 16 B below 2^40";
+    if (i && (strides[i - 1] % 16 || strides[i - 1] >> 40))
+      return "a stride is no multiple of 16 B below 2^40";
   }
   return NULL;
 }
@@ -44,8 +44,12 @@ API Err cuTensorMapEncodeTiled(void *map, uint32_t type, uint32_t rank, void *ba
   (void)promotion;
   const char *why = wrong(type, rank, dims, strides, box, steps, interleave, swizzle, (uint64_t)base);
   if (why) return complain("cuTensorMapEncodeTiled: %s", why), INVALID_VALUE;
-  Record record = {.address = (uint64_t)base, .mark = MARK, .rank = rank - 1, .type = types[type],
-                   .swizzle = swizzle, .fill = fill};
+  Record record = {.address = (uint64_t)base,
+                   .mark = MARK,
+                   .rank = rank - 1,
+                   .type = types[type],
+                   .swizzle = swizzle,
+                   .fill = fill};
   for (uint32_t i = 0; i < rank; i++) {
     record.dims[i] = (uint32_t)dims[i], record.box[i] = box[i], record.steps[i] = i ? steps[i] : 1;
     if (i) record.strides[i - 1] = strides[i - 1];
@@ -62,6 +66,7 @@ API Err cuTensorMapReplaceAddress(void *map, void *base) {
   return OK;
 }
 
-API Err cuTensorMapEncodeIm2col(void) { return complain("im2col tensor maps are not modelled"),
-    NOT_SUPPORTED; }
+API Err cuTensorMapEncodeIm2col(void) {
+  return complain("im2col tensor maps are not modelled"), NOT_SUPPORTED;
+}
 API Err cuTensorMapEncodeIm2colWide(void) { return cuTensorMapEncodeIm2col(); }
