@@ -145,7 +145,7 @@ Err set_copy3d(Node *node, const Copy3D *p) {
   node->copy.to = (char *)p->to.memory.pointer + p->to.at[1] * p->to.memory.pitch + p->to.at[0];
   node->copy.from = (char *)p->from.memory.pointer + p->from.at[1] * p->from.memory.pitch + p->from.at[0];
   node->copy.to_pitch = p->to.memory.pitch, node->copy.from_pitch = p->from.memory.pitch;
-  node->copy.width = p->extent[0], node->copy.height = p->extent[1] * p->extent[2];
+  node->copy.width = p->extent.width, node->copy.height = p->extent.height * p->extent.depth;
   return p->to.array || p->from.array ? NOT_SUPPORTED : OK;
 }
 

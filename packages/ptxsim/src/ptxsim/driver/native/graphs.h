@@ -74,20 +74,6 @@ typedef struct {
   void *data;
 } HostParams;
 typedef struct {
-  void *pointer;
-  size_t pitch, x, y;
-} Pitched;
-typedef struct {
-  void *array;
-  size_t at[3];
-  Pitched memory;
-} Side;
-typedef struct {
-  Side from, to;
-  size_t extent[3];
-  int kind;
-} Copy3D;
-typedef struct {
   char pool_and_access[104];
   size_t size;
   void *pointer;

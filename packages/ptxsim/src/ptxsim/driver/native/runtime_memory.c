@@ -3,23 +3,6 @@
 #include <string.h>
 
 enum { TO_HOST = 2, TO_DEVICE = 1, ON_DEVICE = 3 };
-typedef struct {
-  void *pointer;
-  size_t pitch, x, y;
-} Pitched;
-typedef struct {
-  size_t width, height, depth;
-} Extent;
-typedef struct {
-  void *array;
-  size_t at[3];
-  Pitched memory;
-} Side;
-typedef struct {
-  Side from, to;
-  Extent extent;
-  int kind;
-} Copy3D;
 
 API Err cudaMalloc(void **p, size_t size) { return note(allocate(p, size, DEVICE)); }
 API Err cudaFree(void *p) { return note(release(p)); }

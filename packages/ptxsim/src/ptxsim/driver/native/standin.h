@@ -70,6 +70,25 @@ Err copy(void *to, const void *from, size_t size);
 Err copy_2d(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height);
 Err fill(void *to, size_t pitch, unsigned value, size_t element, size_t width, size_t height);
 
+/* of copies in three dimensions: the runtime's own structs */
+typedef struct {
+  void *pointer;
+  size_t pitch, x, y;
+} Pitched;
+typedef struct {
+  size_t width, height, depth;
+} Extent;
+typedef struct {
+  void *array;
+  size_t at[3];
+  Pitched memory;
+} Side;
+typedef struct {
+  Side from, to;
+  Extent extent;
+  int kind;
+} Copy3D;
+
 /* modules.c */
 typedef struct Kernel Kernel;
 typedef struct Module Module;
