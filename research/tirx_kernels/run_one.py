@@ -61,8 +61,9 @@ def judge(module, config: dict, row: dict, simulator) -> None:
     import quantized
     import references
     import scaled_products
+    import sparse_mla
 
-    parts = (references, oracles, delta_rules, decoding, quantized, scaled_products, msa_sparse)
+    parts = (references, oracles, delta_rules, decoding, quantized, scaled_products, msa_sparse, sparse_mla)
     own = ChainMap(*(part.TABLE for part in parts)).get(module.KERNEL_META["name"])
     try:
         row["by"] = "our reference" if own else "its own test"
