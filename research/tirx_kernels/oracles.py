@@ -140,6 +140,23 @@ def projection_with_rope(data: dict, config: dict) -> None:
     out["out_scales_col"] = scales.permute(2, 0, 1)
 
 
+@torch.enable_grad()
+def sparse_gradients(data: dict, config: dict) -> None:
+    """Attention of each query to the rows that it names and to a sink without a value; by autograd."""
+    given, limit = data["inputs"], data["derived"]["head_dim_v"]
+    q, kv, sink = (given[x].detach().double().requires_grad_() for x in ("q", "kv", "attn_sink"))
+    lengths, loss = given["topk_length"], 0.0
+    for at, named in enumerate(given["topk_idxs"].long()):
+        seen = named if lengths is None else named[: max(int(lengths[at]), 0)]
+        rows = kv[seen[seen >= 0]]
+        scores = torch.cat([q[at] @ rows.T * given["softmax_scale"], sink[:, None]], -1)
+        out = torch.softmax(scores, -1)[:, :-1] @ rows[:, :limit]
+        loss = loss + (out * given["dout"][at].double()).sum()
+    found = torch.autograd.grad(loss, (q, kv, sink))
+    for name, gradient in zip(("dq", "dkv", "d_sink"), found, strict=True):
+        data["source"][name].copy_(gradient)
+
+
 def product_with_swiglu(data: dict, config: dict) -> None:
     """alpha A B^T; of its columns 32 are values and the next 32 their gates."""
     a, b = (data[name]["source"].float() for name in ("a", "b"))
@@ -187,6 +204,7 @@ TABLE = {
     "cudnn_sm100_moe_grouped_gemm_dglu_dbias": alone,
     "cudnn_sm100_moe_blockscaled_grouped_gemm_dglu_dbias": alone,
     "cudnn_sm100_csa_compressor_fwd": compressed,
+    "cudnn_sm100_dsa_sparse_attention_backward": answered(sparse_gradients),
     "deepgemm_sm100_tf32_hc_prenorm_gemm": product_in_tf32,
     "cudnn_sm100_dense_gemm_persistent_swiglu": answered(product_with_swiglu),
     "cudnn_sm100_gemm_proj_rope_mxfp8_bf16in": answered(projection_with_rope),

@@ -210,15 +210,6 @@ GENERIC_COMMIT = lines(
     "@%lead tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [%y6];",
 )
 DONE = wait(0, at=8)
-# thread 32 has issued no MMA: its commit arrives at once, and may be meant as an arrival (PTX ISA 9.7.16.9.4)
-OTHER_COMMIT = COMMIT.replace("@%lead", "setp.eq.u32 %q, %t, 32; @%q")
-OTHER_INIT = "@%lead mbarrier.init.shared.b64 [%bar+16], 1;"
-APART = (
-    OTHER_COMMIT.replace("[%x7]", "[%x6]").replace("setp", "add.u32 %x6, %bar, 16; setp"),
-    wait(0, at=16),
-)
-WRITTEN = "@%lead st.shared.u32 [%bar+128], 1; bar.sync 0; // written"
-REWRITTEN = "@%w1 st.shared.u32 [%bar+128], 2;"
 ALL_LOAD = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r0}, [%x8];"
 ALL_LOADED = "tcgen05.wait::ld.sync.aligned;"
 START = (INIT, *BEGIN, SETUP, "setp.eq.u32 %q, %t, %t;", FILL, wait(0), AFTER + " // loaded")
@@ -245,24 +236,6 @@ GENERIC = lines(
 MMAS = (
     Rule("product-awaited", PRODUCT, (DONE, ""), "race", also=("uninitialized", "tmem-alloc"), threads=128),
     Rule("product-committed", PRODUCT, (COMMIT, ""), "deadlock", threads=128),
-    Rule(
-        "committed-by-the-issuer",
-        PRODUCT,
-        (COMMIT, OTHER_COMMIT),
-        "mbarrier",
-        words="covers no MMA",
-        also=("race", "uninitialized", "tmem-alloc"),
-        threads=128,
-    ),
-    Rule(  # the race is of others: the commit that is an arrival has no part in it
-        "a-commit-as-an-arrival",
-        lines(*START, MMA, COMMIT, DONE, *READ, WRITTEN, REWRITTEN, *APART, *END).replace(
-            INIT, OTHER_INIT + INIT
-        ),
-        ("bar.sync 0; // written", ""),
-        "race",
-        threads=128,
-    ),
     Rule(  # as Triton 3.6 writes it: the low half of a generic address is that of the shared window
         "commit-to-a-generic-address",
         PRODUCT.replace(COMMIT, GENERIC_COMMIT),
