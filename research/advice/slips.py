@@ -24,7 +24,18 @@ else:
 TABLE = Path(__file__).with_suffix(".toml")
 DEPTHS = (2, 3, 4)
 PIPELINED = 5  # the first step with a ring
-NAMES = ("stage", "PIPE_DEPTH", "mma_phase", "phase_tma", "CTA_GROUP", "NUM_CONSUMER", "EPI_N", "MMA_N")
+NAMES = (
+    "stage",
+    "PIPE_DEPTH",
+    "mma_phase",
+    "phase_tma",
+    "CTA_GROUP",
+    "NUM_CONSUMER",
+    "EPI_N",
+    "MMA_N",
+    "tma_bar",
+    "WG_NUMBER",
+)
 _BLOCK = re.compile(r"def hgemm_v\d+\(.*?(?=\ndef |\Z)", re.S)
 
 
