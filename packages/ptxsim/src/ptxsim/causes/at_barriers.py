@@ -185,7 +185,7 @@ AT_BARRIERS = (
         185,
         _COUNT,
         text="{name} never completes phase {phase}: only {count} of {expected} arrivals came "
-        "({arrived}), and every thread that signals it has already done so{others}",
+        "({arrived}), and every thread that signals it has already done so",
     ),
     Cause(
         "one-cta",
@@ -217,6 +217,21 @@ AT_BARRIERS = (
         text="nobody ever signals {name}; what is meant for it goes to {elsewhere}",
     ),
     Cause(
+        "partial-apart",
+        185,
+        "look at the index of the barrier, and at the CTA's rank, of the arrivals that went elsewhere",
+        text="{name} never completes phase {phase}: only {count} of {expected} arrivals came "
+        "({arrived}), and every thread that signals it has already done so (others went to {elsewhere})",
+    ),
+    Cause(
+        "two-uses",
+        135,
+        "loads and MMAs signal barriers of their own, and who needs both waits for both: a phase ends when "
+        "all that the barrier counts has come",
+        text="{name} gets both the bytes of loads ({loads}) and commits of MMAs ({commits}): its phases end "
+        "with either",
+    ),
+    Cause(
         "silent",
         185,
         "the arrive, commit or load for it is missing, or under a condition that no thread meets",
@@ -235,8 +250,8 @@ AT_BARRIERS = (
         240,
         "who waits in each round signals, in each, what answers: does one of the two stand in another loop, "
         "or under a condition?",
-        text="{waits} for {wants}: {who} has waited for {answer} {passed} times and signalled {array} "
-        "{times} times, and waits again",
+        text="{waits} for {wants}: {who} has waited for {answer} {passed} and signalled {array} "
+        "{times}, and waits again",
     ),
     Cause(
         "role-later",
@@ -263,6 +278,20 @@ AT_BARRIERS = (
         185,
         _COUNT,
         text="{threads} threads ({who}) arrive on it at line {line}, but it has init({count})",
+    ),
+    Cause(
+        "ahead-commits",
+        185,
+        "init(count) counts 1 per commit: where several MMA warps hand back one buffer, as many as they are",
+        text="{threads} threads ({who}) commit to it at line {line}, each for MMAs to its own columns, but "
+        "it has init({count})",
+    ),
+    Cause(
+        "several-lines",
+        185,
+        "init(count) is the number of arrivals in a phase: one arrive announces the bytes of all copies, or "
+        "each arrive is counted",
+        text="{who} arrives on it at {lines} with no wait in between, but it has init({count})",
     ),
     Cause(
         "ahead-issuers",

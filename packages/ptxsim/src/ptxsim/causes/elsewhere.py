@@ -199,6 +199,20 @@ ELSEWHERE = (
         "every thread that writes runs fence.proxy.async after its writes; then the barrier, then TMA or MMA",
     ),
     Cause(
+        "moved-columns",
+        210,
+        "the MMAs of one product all go to the same columns, and the first of them overwrites (enable-input-d"
+        " false)",
+        text="{issuer} has begun its product in columns {first}..{last} ({line}): the columns change from "
+        "MMA to MMA",
+    ),
+    Cause(
+        "same-columns",
+        130,
+        "each MMA warp writes columns of its own: the first one depends on the warp",
+        text="{threads} each issue this MMA, of other operands, and all write {columns}",
+    ),
+    Cause(
         "tcgen05-fence",
         230,
         "tensor memory is handed over by tcgen05.fence::before_thread_sync, the barrier, after_thread_sync",
@@ -270,6 +284,13 @@ ELSEWHERE = (
         "bar.sync 0 is for all threads of the CTA: where one role alone comes, a barrier with its number of "
         "threads (bar.sync id, count); where all are meant, under no condition",
         text="{waits} at {wants}: {state}, and nobody else comes to {line}",
+    ),
+    Cause(
+        "few",
+        175,
+        "all threads that the barrier counts must come to it: does a condition on the warp keep the others "
+        "away, or is the number too large?",
+        text="{waits} at {wants}: {state}, and no other thread can come to {line} any more",
     ),
     Cause(
         "standstill",

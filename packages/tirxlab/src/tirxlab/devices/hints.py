@@ -128,6 +128,16 @@ OF_CAUSES = {
         "each consumer reads the columns of tmem that its own MMA warp writes: compare the offsets in the MMA"
         " and in the write-back"
     ),
+    "same-columns": (
+        "each MMA warp writes columns of its own: tmem[:, warp_id * MMA_N : ..] in Tx.gemm_async"
+    ),
+    "moved-columns": (
+        "all MMAs of a tile go to the same columns of tmem, and the first of them overwrites (accum=False)"
+    ),
+    "few": (
+        "all threads that the barrier counts must come to it: warpgroup_sync is for all four warps, under no "
+        "condition on the warp"
+    ),
     "early-commit": (
         "a commit covers the MMAs before it: announce the product once for each tile, behind the loop over K"
     ),
@@ -150,6 +160,10 @@ OF_CAUSES = {
     ),
     "load-apart": "all loads of a stage name the barrier of that stage: look at the mbar of this one",
     "ahead-silent": _SLOT,
+    "parted": (
+        "both sides go to the next stage after each round, from the same first one, modulo the same depth: "
+        "look at both stages where the rounds begin"
+    ),
     "other-issuer": (
         "each MMA warp commits to its own slot: the consumer's number, in the commit and in the wait"
     ),
@@ -165,6 +179,17 @@ OF_CAUSES = {
     "left-open": _COUNT,
     "partial": _COUNT,
     "ahead-count": _COUNT,
+    "ahead-commits": (
+        "init(count) counts 1 per commit: where both MMA warps hand back one stage, init(NUM_CONSUMER)"
+    ),
+    "several-lines": (
+        "init(count) is the number of arrivals per round: one arrive announces the bytes of all copies, or "
+        "each arrive is counted"
+    ),
+    "partial-apart": ("look at the slot index, and at cta_id, of the arrivals that went elsewhere"),
+    "two-uses": (
+        "loads report to one barrier, commits of MMAs to another, and who needs both waits for both"
+    ),
     "one-cta": (
         "a barrier that init(1) counts for the whole cluster is arrived on by one of its CTAs: put the "
         "arrive under a condition on the CTA's rank, as in `if cbx == 0:`, or count both in init"

@@ -69,12 +69,16 @@ def others_columns(races, pair: Pair, awaited: Place, theirs: set[int], name_of:
 
 
 def overlapping(pair: Pair, threads: str) -> Edge | None:
-    """Two MMAs of several threads write columns that are not the same, and overlap."""
-    spans = [op.columns for op in pair.issued if op is not None and op.columns is not None]
-    if len(spans) != 2 or spans[0] == spans[1]:
+    """MMAs of several threads write columns that overlap, and are not one MMA that each of them issues."""
+    known = [op for op in pair.issued if op is not None and op.columns is not None]
+    spans = [op.columns for op in known]
+    if len(spans) != 2:
         return None
     one, other = (f"columns {first} to {end - 1}" for first, end in sorted(spans))
-    return edge("overlap", threads=threads, one=one, other=other)
+    if one != other:
+        return edge("overlap", threads=threads, one=one, other=other)
+    alike = known[0].operands == known[1].operands
+    return None if alike else edge("same-columns", threads=threads, columns=one)
 
 
 def load_over_load(races, pair: Pair, own: list[Place], forward: list[Place], name_of: NameOf) -> Edge | None:
