@@ -61,8 +61,8 @@ AT_RINGS = (
         "parted",
         220,
         "both sides go to the next element after each round, from the same first one, modulo the same depth",
-        text="{waits} for {wants}: wait number {number} of its array is for {awaited}, signal number {number} "
-        "({signaller}, {line}) for {signalled}; up to there both go through the same elements",
+        text="{waits} for {wants}: wait number {number} of its array is for {awaited}, signal number "
+        "{number} ({signaller}, {line}) for {signalled}; up to there both go through the same elements",
     ),
     Cause(
         "ahead-slots",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from ptxsim.checks.barrier_history import ring_of
 from ptxsim.checks.diagnosis.deadlock.cause import Found, barrier_of, found, says
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
-from ptxsim.checks.diagnosis.rivals import Place, loads_and_commits
+from ptxsim.checks.diagnosis.rivals import loads_and_commits
 from ptxsim.checks.race.barrier_record import MOST, Step, record_of
+from ptxsim.events.records import Place
 
 
 def two_uses(model: Model, waiter: Waiter) -> Found | None:
@@ -21,8 +23,8 @@ def parted(model: Model, waiter: Waiter) -> Found | None:
     record = record_of(model.cluster)
     if barrier is None or record is None or len(record.steps) >= MOST or len(waiter.lanes) != 1:
         return None
-    array, steps = model.array(waiter.place[1]), record.steps[: record.taken or MOST]
-    ring = {p for p in model.histories if p[0] == waiter.place[0] and model.array(p[1]) == array}
+    steps = record.steps[: record.taken or MOST]
+    ring = set(ring_of(model.histories, waiter.place, model.array))
     waits = [place for place, _ in _walk(steps, ring, ("wait",), set(waiter.lanes))] + [waiter.place]
     for warp in {s.warp for s in steps if s.kind in _SIGNALS and ring & set(s.places)}:
         signals = _walk(steps, ring, _SIGNALS, {warp})
