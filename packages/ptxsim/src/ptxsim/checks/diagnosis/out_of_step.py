@@ -68,8 +68,8 @@ def others_columns(races, pair: Pair, awaited: Place, theirs: set[int]) -> Edge 
 
 def overlapping(pair: Pair, threads: str) -> Edge | None:
     """MMAs of several threads write columns that overlap, and are not one MMA that each of them issues."""
-    known = [op for op in pair.issued if op is not None and op.columns is not None]
-    spans = [op.columns for op in known]
+    known = [op for op in pair.issued if op is not None]
+    spans = [op.columns for op in known if op.columns is not None]
     if len(spans) != 2:
         return None
     one, other = (f"columns {first} to {end - 1}" for first, end in sorted(spans))

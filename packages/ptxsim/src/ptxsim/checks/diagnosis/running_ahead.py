@@ -187,8 +187,10 @@ def _issuers(cluster: Cluster, place, history: BarrierHistory, reporter) -> Reas
 
 def _columns_of_their_own(cluster: Cluster, warps: set[int]) -> bool:
     """Do these warps issue MMAs to other columns each? Then they are all meant to."""
-    record, columns = record_of(cluster), {}
-    for queue in record.races.transfers.of_queue.values() if record is not None else ():
+    record, columns = record_of(cluster), dict[tuple[int, int], set[int]]()
+    if record is None:
+        return False
+    for queue in record.races.transfers.of_queue.values():
         for _, op in queue:
             warp = record.races.clocks.warp_of(op.thread)
             if op.columns is not None and warp in warps:

@@ -14,7 +14,9 @@ def two_uses(model: Model, waiter: Waiter) -> Found | None:
     """What it waits for counts the bytes of loads, and commits of MMAs, too."""
     barrier, _ = barrier_of(model, waiter)
     rival = loads_and_commits(model.cluster, waiter.place, model.reporter) if barrier is not None else None
-    return rival and Found(rival.cause, f"{says(waiter, 'waits')} for {waiter.wants}: {rival.text}", waiter)
+    if rival is None:
+        return None
+    return Found(rival.cause, f"{says(waiter, 'waits')} for {waiter.wants}: {rival.text}", waiter)
 
 
 def parted(model: Model, waiter: Waiter) -> Found | None:
