@@ -113,6 +113,26 @@ WALKS = (  # the same way for a while
         why="No count of ld2mma would do: the barrier of the write-back lacks three warps, too.",
     ),
 )
+EARLY = (  # waits that come too early
+    Bug(
+        "tensor-memory-waited-for-at-the-end-of-the-tile",
+        7,
+        **TWO_CTAS,
+        edits=(
+            drop("ld2mma.wait(0, ld_phase.phase)"),
+            drop("ld_phase.move_to_next_stage()"),
+            instead(
+                "mma2ld.arrive(0, cta_group=1, cta_mask=1)",
+                "mma2ld.arrive(0, cta_group=1, cta_mask=1)",
+                "ld2mma.wait(0, ld_phase.phase)",
+                "ld_phase.move_to_next_stage()",
+            ),
+        ),
+        kind="race",
+        names="let the phase before the first pass",
+        why="The wait behind the first tile passes at once: it is meant for that in front of it.",
+    ),
+)
 COLUMNS = (
     Bug(
         "both-consumers-write-the-same-columns",
@@ -134,4 +154,4 @@ COLUMNS = (
     ),
 )
 
-GROUPS = (BARRIERS, WALKS, COLUMNS)
+GROUPS = (BARRIERS, WALKS, EARLY, COLUMNS)
