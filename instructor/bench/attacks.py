@@ -80,6 +80,15 @@ APART = (
     ("marks piled up over a letter, over the lines beside it", "test_class.py, test_worker.py", "three at most"),
     ("a name that takes another's row of the roster", "test_class.py", "an ending is left out where one file alone can be meant"),
     ("the name of a student of the roster, for grades and adjustments", "test_ledger.py", "the roster says whose a submission is; others are not in the roster"),
+    ("copied code before the first step, called from the steps", "test_likeness.py", "listed as alike: a file is compared from its first line"),
+    ("an error and an open quote, behind which nobody reads a copy that runs", "test_likeness.py", "what stands behind an error is compared too"),
+    ("`exec` in letters that Python reads as the same", "test_likeness.py", "names are taken as Python takes them; compared by what is built"),
+    ("text run by `__builtins__`, `runpy`, the lab's own loader, TVM's parser", "test_likeness.py", "what is neither the language nor a harmless module: compared by what is built"),
+    ("text written into a file, by `open` or by NumPy", "test_likeness.py", "compared by what is built"),
+    ("another text for the steps that follow, with the file's old date", "test_worker.py", "a new child: the time of a change cannot be set back"),
+    ("rights taken from the file for the steps that follow", "test_worker.py", "a new child"),
+    ("pipes of the parent set not to wait, or to send signals", "test_worker.py", "costs its own step"),
+    ("the memory of the parent overwritten", "test_worker.py", "costs its own step"),
     ("state declared behind a brace, a clock behind a carriage return", "test_grading.py", "refused from its PTX"),
 )  # fmt: skip
 

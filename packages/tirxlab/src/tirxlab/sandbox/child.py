@@ -133,10 +133,10 @@ class Lowering:
         return {**answer, "spent": spent}, data
 
     def files(self) -> set[tuple[str, int, int]]:
-        """What is in the folder of the kernels file."""
+        """What is in the folder of the kernels file; nobody sets the time of a change back."""
         found = os.scandir(self.path.parent)
         return {
-            (one.name, (seen := one.stat(follow_symlinks=False)).st_size, seen.st_mtime_ns) for one in found
+            (one.name, (seen := one.stat(follow_symlinks=False)).st_size, seen.st_ctime_ns) for one in found
         }
 
     def draft(self, request: dict) -> tuple[dict, bytes]:
