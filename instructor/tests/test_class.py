@@ -228,7 +228,8 @@ def test_the_summary_is_whole_and_harmless():
     rows = list(csv.DictReader(to_csv(ROWS, roster).splitlines()))
     assert [row["step1"] for row in rows] == ["0.0", "8.5"] and rows[1]["late_days"] == "2"
     assert rows[0]["student"] == "'=1+1"  # not a formula
-    page = class_page(ROWS, [("b", "<script>", 0.9)])
+    page = class_page(ROWS, [("b", "<script>", 0.9)], hidden=["z<b>", "y"])
+    assert "read it:\ny, z&lt;b&gt;" in page and "read it" not in class_page(ROWS, [])
     assert "<script>" not in page and "race" in page and "90 %" in page and "http" not in page
 
 
