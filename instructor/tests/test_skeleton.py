@@ -6,10 +6,11 @@ import re
 import pytest
 
 from instructor.skeleton import MarkerError, make_skeleton
+from tirxlab.builders import builder
 from tirxlab.cli import app
 from tirxlab.cli.common import REFERENCE, STUDENT
 from tirxlab.cli.runs import Job, run_job
-from tirxlab.steps import SKELETON, STEPS, UntouchedStep, builder, is_untouched, sections
+from tirxlab.steps import SKELETON, STEPS, UntouchedStep, is_untouched, sections
 
 SOLUTIONS = REFERENCE.read_text()
 SMALL = {1: (128, 128, 64), 2: (128, 128, 192), 9: (256, 256, 192), 10: (512, 256, 192)}

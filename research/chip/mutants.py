@@ -27,14 +27,12 @@ import ml_dtypes  # noqa: F401  (teaches numpy "bfloat16")
 import numpy as np
 
 from research import store
+from research.chip.launches import LIMIT, launched, solution
 from research.mutation.ptx_operators import mutants
 from tirxlab.artifact import Artifact
 from tirxlab.devices import DeviceError
 
-ROOT = Path(__file__).parents[2]
 ORDERS = ("program", "adverse")
-LAUNCHES = 10
-LIMIT = "6"  # seconds until a launch counts as hung
 MOST = 20  # times as many warp instructions as the kernel itself
 LONG, SEVERAL = (136, 264, 520), ((264, 520, 328), {"sms": 2})  # more K tiles than stages; tiles of a CTA
 
@@ -79,8 +77,7 @@ def build(track, rung, size, keywords) -> tuple[Artifact, np.ndarray, np.ndarray
     from tirxlab.steps import load_kernels
     from tracks.common import inputs
 
-    file = ROOT / f"instructor/solutions/{track.name}_kernels.py"
-    artifact = getattr(load_kernels(file), rung.builder)(*size, **keywords).artifact
+    artifact = getattr(load_kernels(solution(track.name)), rung.builder)(*size, **keywords).artifact
     return artifact, *inputs(track, size, rung, artifact.buffers[0].dtype)
 
 
@@ -154,21 +151,13 @@ def simulated(files: dict, rows: list[dict]) -> list[dict]:
 
 
 def on_the_chip(subject: Subject, artifact: Artifact, expected: bytes) -> dict[str, int]:
-    """What ten launches did: "same", "other bits", or the finding of a launch that failed (then no more)."""
-    from tirxlab.devices import cuda
-
-    seen: Counter[str] = Counter()
-    for _ in range(LAUNCHES):
-        data = subject.arrays()
-        try:
-            run = cuda.run(artifact, data)
-        except DeviceError as error:
-            return {f"not run: {error}"[:200]: 1}
-        what = "same" if data[2].tobytes() == expected else "other bits"
-        seen[what if run.ran else run.findings[0].message[:200]] += 1
-        if not run.ran:
-            break
-    return dict(seen)
+    """What ten launches did: "same", "other bits", or the finding of a launch that failed."""
+    try:
+        return launched(
+            artifact, subject.arrays, lambda d: "same" if d[2].tobytes() == expected else "other bits"
+        )
+    except DeviceError as error:
+        return {f"not run: {error}"[:200]: 1}
 
 
 def run(file: Path, results: Path, jobs: int) -> None:
@@ -176,7 +165,7 @@ def run(file: Path, results: Path, jobs: int) -> None:
 
     os.environ.setdefault("LAB_TIMEOUT", LIMIT)
     files = store.load(file)
-    rows = shared_out(launched, files, json.loads(files["index.json"]), jobs)
+    rows = shared_out(asked, files, json.loads(files["index.json"]), jobs)
     found = gpu() | summary(rows)
     results.write_text(json.dumps(found, indent=1) + "\n")
     for line in found["table"]:
@@ -184,7 +173,7 @@ def run(file: Path, results: Path, jobs: int) -> None:
     print(json.dumps(found["let pass"], indent=1))
 
 
-def launched(files: dict, rows: list[dict]) -> list[dict]:
+def asked(files: dict, rows: list[dict]) -> list[dict]:
     from tirxlab.devices import cuda
 
     own: dict[str, tuple[Subject, bytes]] = {}

@@ -19,13 +19,12 @@ import ml_dtypes  # noqa: F401
 import numpy as np
 
 from research import store
+from research.chip.launches import LIMIT, launched, solution
 from tirxlab.artifact import Artifact
 
 HERE = Path(__file__).parent
 FILE = HERE / "negative.tar.xz"
 SIZE = (256, 256, 512)
-REPEAT = 10
-LIMIT = "6"  # seconds until a launch counts as hung
 # bug -> (track, text of the solution, what stands there instead)
 BUGS = {
     "none (ampere)": ("ampere", "", ""),
@@ -96,10 +95,6 @@ BUGS = {
 }
 
 
-def solution(track: str) -> Path:
-    return HERE.parents[1] / f"instructor/solutions/{track}_kernels.py"
-
-
 def arrays(artifact: Artifact, track: str) -> list[np.ndarray]:
     from tracks.ampere.reference import TRACK as AMPERE
     from tracks.common import inputs
@@ -160,19 +155,9 @@ def make(file: Path) -> None:
 
 def on_the_chip(artifact: Artifact, track: str) -> str:
     """What ten launches did."""
-    from tirxlab.devices import cuda
-
-    seen: dict[str, int] = {}
-    for _ in range(REPEAT):
-        data = arrays(artifact, track)
-        run = cuda.run(artifact, data)
-        if run.ran:
-            what = judge(data[2], reference(track, *data[:2]))
-        else:
-            what = run.findings[0].message
-        seen[what] = seen.get(what, 0) + 1
-        if not run.ran:
-            break
+    seen = launched(
+        artifact, lambda: arrays(artifact, track), lambda data: judge(data[2], reference(track, *data[:2]))
+    )
     return "; ".join(f"{what} ({count}x)" for what, count in seen.items())
 
 

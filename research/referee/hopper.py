@@ -21,6 +21,7 @@ import numpy as np
 
 from research import store
 from research.chip import negative
+from research.chip.launches import solution
 from tirxlab.artifact import Artifact
 
 HERE = Path(__file__).parent
@@ -55,7 +56,7 @@ def make() -> None:
     from tirxlab.steps import load_kernels
     from tracks.hopper.reference import RUNGS as LADDER
 
-    kernels, files = load_kernels(negative.solution("hopper")), {}
+    kernels, files = load_kernels(solution("hopper")), {}
     for number, word in RUNGS.items():
         artifact = getattr(kernels, LADDER[number - 1].builder)(*SIZE).artifact
         name = f"Hopper rung {number} ({word}) {'x'.join(map(str, SIZE))}"

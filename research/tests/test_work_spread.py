@@ -8,10 +8,10 @@ from ptxsim.timing import spread as spreading
 from ptxsim.timing.chip import chip
 from ptxsim.timing.predict import predict, sample
 from ptxsim.timing.spread import Spread, spread
+from tirxlab.builders import builder
 from tirxlab.cli import tracks
 from tirxlab.cli.common import REFERENCE
 from tirxlab.forecast import launch_of
-from tirxlab.steps import builder
 from tirxlab.toolchain.build import build
 
 TILES = [1, 2, 7, 64, 65, 148, 149, 200, 296, 300]

@@ -31,8 +31,8 @@ from research.time.rounds import Timed
 from research.time.run import load
 from research.time.time_groups import groups
 from tirxlab.artifact import Artifact
+from tirxlab.builders import builder
 from tirxlab.forecast import NoForecast, replayed
-from tirxlab.steps import builder
 from tirxlab.toolchain.build import build
 
 ROOT = Path(__file__).resolve().parents[2]

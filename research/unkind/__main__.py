@@ -14,10 +14,10 @@ import numpy as np
 
 import utils
 from research.unkind.variants import Variant, variants
+from tirxlab.builders import builder
 from tirxlab.checkout import ROOT
 from tirxlab.devices import sim
 from tirxlab.rubric import load_rubric
-from tirxlab.steps import builder
 from tirxlab.toolchain.build import build
 
 REFERENCE = ROOT / "instructor" / "solutions" / "gemm_kernels.py"

@@ -258,7 +258,7 @@ def test_words_of_others_are_made_fit_to_print():
 def test_what_is_built_is_what_the_lab_builds(tmp_path, monkeypatch):
     monkeypatch.setenv("LAB_CACHE", str(tmp_path))
     reference = (ROOT / "instructor" / "solutions" / "gemm_kernels.py").read_text()
-    from tirxlab.steps import builder as load
+    from tirxlab.builders import builder as load
     from tirxlab.toolchain.build import build
 
     theirs = build(load(ROOT / "instructor/solutions/gemm_kernels.py", 1)(128, 128, 64), use_cache=False)

@@ -7,8 +7,10 @@ import sys
 import numpy as np
 import pytest
 
+import ptxsim
 from ptxsim.checks.race import shadow_access, shadow_order
 from ptxsim.jit import code_cache, compiled
+from ptxsim.units import registry
 
 HELPER = """
 from typing import NamedTuple
@@ -119,3 +121,25 @@ def test_a_damaged_file_is_written_again(monkeypatch, tmp_path):
         file.write_bytes(damaged)
         assert compiled.compiled()(twice)(1) == 2
         assert len(file.read_bytes()) == len(whole)
+
+
+LOADED = """
+import sys, ptxsim
+ptxsim.warm_up()
+print(int("numba.np.random.generator_core" in sys.modules))
+"""
+
+
+def test_kept_code_is_loaded_without_what_numba_compiles_with():
+    """Its registries take a quarter of a second, in every process that runs a kernel."""
+    ptxsim.warm_up()  # now all that it needs is kept
+    done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+def test_the_main_loop_is_the_same_whichever_unit_was_imported_first(monkeypatch):
+    forms = list(registry.FAST_FORMS)
+    calls, numbers = registry.fast_calls(), [registry.fast_number(form) for form, _ in forms]
+    monkeypatch.setattr(registry, "FAST_FORMS", forms[::-1])
+    assert registry.fast_calls() == calls and len(calls) > 2
+    assert [registry.fast_number(form) for form, _ in forms] == numbers

@@ -10,7 +10,9 @@ from tma_kernels import IN, OUT, coordinates, entry
 
 import ptxsim
 from ptxsim import Im2colMap, TensorMap
+from ptxsim.units.tensormap import encoded
 
+MEMORY = 0x7200_0000_0000
 CHANNELS = 8  # of a copy: 16 bytes of float16
 
 
@@ -101,6 +103,20 @@ def test_loads(case, swizzle):
     positions = pixels_of(array, start, count, lower, upper, steps, offsets)
     np.testing.assert_array_equal(found, [value(array, p, 0) for p in positions])
     assert result.verdict == "clean", result.findings
+
+
+def test_a_map_in_global_memory_is_that_of_its_bytes():
+    """As a program hands it over that encodes its own maps."""
+    array = np.random.default_rng(4).normal(size=(3, 5, 7, 16)).astype(np.float16)
+    tmap = Im2colMap(array, (CHANNELS, 20), lower=(-1, -1), upper=(-1, -1))
+    module, size, found = load_module(4, "im2col", (1, 2)), 20 * CHANNELS * 2, []
+    for given in (tmap, encoded(tmap, MEMORY)):
+        out, at = np.zeros(size, np.uint8), np.array([8, 2, 0, 1, 0], np.int32)
+        args, memory = [given, at, out, size, size], {MEMORY: array}
+        result = module.launch("k", args=args, block=32, shared_bytes=size + 2048, memory=memory)
+        assert result.verdict == "clean", result.findings
+        found.append(out)
+    assert found[0].any() and np.array_equal(*found)
 
 
 @pytest.mark.parametrize("mode", ["im2col::w", "im2col::w::128"])

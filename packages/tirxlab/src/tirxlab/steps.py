@@ -1,4 +1,4 @@
-"""The ten steps of a kernels file: find their text, load their builders, tell what is still a skeleton.
+"""The ten steps of a kernels file: find their text, run it as a module, tell what is still a skeleton.
 
 A kernels file defines `hgemm_v1(M, N, K)` .. `hgemm_v10(M, N, K)`. The section of step N is the text from its
 `def` up to the next step's `def` (or the end): a file with syntax errors can be taken apart too. No TVM here.
@@ -12,12 +12,9 @@ import re
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
 from difflib import get_close_matches
 from pathlib import Path
 from types import CodeType, ModuleType
-
-from tirxlab.explain.slips import guarded
 
 STEPS = tuple(range(1, 11))
 SKELETON = Path(__file__).parent / "data" / "gemm_kernels.skeleton"
@@ -183,25 +180,3 @@ def _remedy(error: Exception) -> str:
     name = re.match(r"cannot import name '(\w+)' from 'tirxlab'", str(error))
     near = get_close_matches(name[1], sys.modules["tirxlab"].DIALECT_NAMES, 1) if name else []
     return f"; did you mean {near[0]}?" if near else ""
-
-
-def builder(path: Path, step: int, sm_count: int | None = None) -> Callable:
-    """The function hgemm_vN of a kernels file; StepError if unknown, missing, broken or still a skeleton.
-
-    sm_count: the SM_COUNT for which it builds, unless the step writes the number out itself.
-    """
-    if step not in STEPS:
-        raise StepError(f"step {step} does not exist; the steps are 1 to 10")
-    from tirxlab.salvage import runnable
-
-    text = read_text(path)
-    found = runnable(text, Path(path).name)
-    if step in found.broken:
-        raise StepError(found.broken[step])
-    if is_untouched(text, step):
-        raise UntouchedStep(f"step {step} is not implemented yet")
-    few = None if sm_count is None or names_sm_count(text, step) else sm_count
-    function = getattr(load_kernels(path, few, found.text), f"hgemm_v{step}", None)
-    if not callable(function):
-        raise StepError(f"{Path(path).name} has no hgemm_v{step}(M, N, K)")
-    return guarded(function, Path(path))

@@ -125,7 +125,7 @@ NO_TOOLKIT = """
 import sys
 from pathlib import Path
 from tirxlab.toolchain.build import build
-from tirxlab.steps import builder
+from tirxlab.builders import builder
 artifact = build(builder(Path(sys.argv[1]), 1)(128, 128, 64), use_cache=False)
 from tirxlab.devices import sim
 import numpy as np

@@ -7,7 +7,7 @@ import pytest
 
 from ptxsim.trace.schedule import Costs
 from tirxlab.cli.common import REFERENCE
-from tirxlab.cli.trace import traced_run
+from tirxlab.cli.trace_run import traced_run
 from tirxlab.explain.picture import draw
 from tirxlab.explain.picture.facts import structure
 from tirxlab.explain.picture.tiles import owners, stored

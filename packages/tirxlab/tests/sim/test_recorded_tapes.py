@@ -12,9 +12,9 @@ from ptxsim.timing.record import Unpredictable, record
 from ptxsim.timing.sharing import rounds, sharers
 from ptxsim.timing.tape import MemoryAccess, Run, Unit
 from ptxsim.trace.schedule import LOADS, STORES, TENSOR
+from tirxlab.builders import builder
 from tirxlab.cli.common import REFERENCE
 from tirxlab.forecast import NoForecast, forecast, launch_of
-from tirxlab.steps import builder
 from tirxlab.toolchain.build import build
 
 SIZE = (512, 512, 256)

@@ -10,7 +10,7 @@ from ptxsim.trace.bands import arrows
 from ptxsim.trace.export import chrome
 from ptxsim.trace.schedule import BARRIERS, LOADS, STORES, TENSOR
 from tirxlab.cli.common import REFERENCE
-from tirxlab.cli.trace import built_step
+from tirxlab.cli.trace_run import built_step
 from tirxlab.forecast import timed
 
 SIZE = (2048, 2048, 256)  # two tiles for the first CTA of step 7

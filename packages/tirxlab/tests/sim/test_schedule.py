@@ -14,9 +14,10 @@ from ptxsim.checks.all_checks import checking_bus
 from ptxsim.grid import processes as parallel
 from ptxsim.trace.bands import rows
 from ptxsim.trace.schedule import COPIES, LOADS, STORES, TENSOR, UNITS, WAITS, Costs, Event, schedule, spans
+from tirxlab.builders import builder
 from tirxlab.cli.common import REFERENCE
 from tirxlab.devices import sim
-from tirxlab.steps import builder, load_kernels, sections
+from tirxlab.steps import load_kernels, sections
 from tirxlab.toolchain.build import build
 
 SIZE = (128, 128, 512)

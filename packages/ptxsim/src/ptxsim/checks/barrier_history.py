@@ -6,11 +6,12 @@ how is "arrive", "commit" or "load".
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ptxsim.events.observer import Observer
-from ptxsim.events.records import Arrival, BulkCopy, Commit, PhaseWait
+from ptxsim.events.records import Arrival, BulkCopy, Commit, PhaseWait, Place
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
 from ptxsim.machine.split import Split
@@ -28,6 +29,11 @@ class Signals:
     phase: int = -1  # the last phase it signalled
     now: int = 0  # signals in that phase
     announces: bool = False  # tells the barrier how many bytes to expect
+
+    @property
+    def each(self) -> int:
+        """Signals of each of its threads."""
+        return self.total // self.lanes.bit_count()
 
 
 @dataclass
@@ -206,10 +212,15 @@ def waited_at(
     Only barriers that somebody signals are among the first.
     """
     waiting = {w.detail["place"] for w in cluster.waits.values() if w.kind == "mbarrier"}
-    array = reporter.shared_array(place[1])
-    same = [p for p in histories if p[0] == place[0] and reporter.shared_array(p[1]) == array]
+    same = ring_of(histories, place, reporter.shared_array)
     awaited = [p for p in same if histories[p].waits or p in waiting]
     return [p for p in same if p not in awaited and histories[p].sources], awaited
+
+
+def ring_of(histories: Iterable[Place], place: Place, array_of: Callable[[int], str]) -> list[Place]:
+    """The elements of the array of barriers that one belongs to; array_of: the array of an offset."""
+    array = array_of(place[1])
+    return [p for p in histories if p[0] == place[0] and array_of(p[1]) == array]
 
 
 def history_of(cluster: Cluster) -> dict[tuple[int, int], BarrierHistory]:

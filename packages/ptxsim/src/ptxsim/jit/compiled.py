@@ -21,6 +21,7 @@ import numpy as np
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.core.dispatcher import Dispatcher
 from numba.core.extending import _Intrinsic
+from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
 from ptxsim.isa.mathlib.inner import WHOLE
@@ -177,3 +178,10 @@ class _Kept(FunctionCache):
         """made_of: what the machine code for a key depends on besides."""
         super().__init__(function)
         self._cache_file = _Files(function, made_of)
+
+    def load_overload(self, sig, target_context):
+        """Without the registries that numba compiles with: machine code needs its runtime alone."""
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
+        return None

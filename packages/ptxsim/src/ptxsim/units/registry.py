@@ -10,7 +10,7 @@ but sleep until woken).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from ptxsim.frontend.parser import Instr, PtxError
@@ -63,13 +63,17 @@ FAST_FORMS: list[tuple[FastForm, str]] = []  # and the module that holds the com
 
 def fast_calls() -> tuple[FastCall, ...]:
     """The fast forms as `main_loop` needs them."""
-    numbered = enumerate(FAST_FORMS, FIRST_FAST)
-    return tuple(FastCall(n, module, form.each, form.together) for n, (form, module) in numbered)
+    return tuple(FastCall(n, module, form.each, form.together) for n, (form, module) in _numbered())
 
 
 def fast_number(form: FastForm) -> int:
     """What the UNIT_FORM column of its rows holds."""
-    return next(n for n, (known, _) in enumerate(FAST_FORMS, FIRST_FAST) if known is form)
+    return next(n for n, (known, _) in _numbered() if known is form)
+
+
+def _numbered() -> Iterable[tuple[int, tuple[FastForm, str]]]:
+    """By name, whichever unit was imported first: the loop is compiled once, not once for each order."""
+    return enumerate(sorted(FAST_FORMS, key=lambda one: (one[1], one[0].each, one[0].together)), FIRST_FAST)
 
 
 def unit(

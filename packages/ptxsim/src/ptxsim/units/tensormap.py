@@ -18,7 +18,7 @@ from ptxsim.machine.tensor_map import MAP_BYTES, TensorMap
 from ptxsim.units.registry import unit
 from ptxsim.units.warp import require_aligned
 
-MARK = 0x70616D74  # tells a map from other bytes
+MARK, IM2COL = 0x70616D74, 0x636D6D74  # tell a tiled map, and one of im2col modes, from other bytes
 RECORD = np.dtype(
     [
         ("global_address", "<u8"),
@@ -33,10 +33,13 @@ RECORD = np.dtype(
         ("fill_mode", "u1"),
         ("global_dim", "<u4", 5),
         ("global_stride", "<u8", 4),
+        ("lower", "<i2", 3),
+        ("upper", "<i2", 3),
+        ("pixels", "<u2"),
     ]
-)  # strides last: a kernel that sets extents and strides may copy 64 bytes only, which is enough for a chip
+)  # extents and strides late: a kernel that sets them may copy 64 bytes only, which is enough for a chip
 _ORDINAL = {"box_dim", "global_dim", "global_stride", "element_stride"}
-_FIELDS = {name for name in RECORD.names or () if name != "mark"}
+_FIELDS = {*(RECORD.names or ())} - {"mark", "lower", "upper", "pixels"}
 _TYPES = (
     "u1",
     "u2",
@@ -60,14 +63,16 @@ def encoded(tmap: TensorMap, address: int) -> bytes:
     """The 128 bytes of a map of an array that lies at `address`."""
     record = np.zeros((), RECORD)
     rank = tmap.rank
-    mark = 0 if isinstance(tmap, Im2colMap) else MARK  # what a copy of one says is not modelled
-    record["mark"], record["global_address"], record["rank"] = mark, address + tmap.byte_offset, rank - 1
+    record["mark"], record["global_address"], record["rank"] = MARK, address + tmap.byte_offset, rank - 1
     record["global_dim"][:rank] = [d & 0xFFFF_FFFF for d in _counted(tmap.dims, tmap.packed)]
     record["global_stride"][: rank - 1] = tmap.strides
     record["box_dim"][:rank] = _counted(tmap.box, tmap.packed)
     record["element_stride"][:rank] = tmap.element_strides
     record["elemtype"] = _PAIRS if tmap.packed == 2 else _type_number(tmap.dtype)
     record["swizzle_mode"], record["fill_mode"] = _SWIZZLES.index(tmap.swizzle), tmap.fill == "nan"
+    if isinstance(tmap, Im2colMap):
+        record["mark"], record["pixels"] = IM2COL, tmap.pixels
+        record["lower"][: rank - 2], record["upper"][: rank - 2] = tmap.lower, tmap.upper
     return record.tobytes().ljust(MAP_BYTES, b"\0")
 
 
@@ -96,7 +101,7 @@ def decoded(data: np.ndarray, memory) -> TensorMap | None:
     legal.
     """
     record = np.frombuffer(data.tobytes()[: RECORD.itemsize], RECORD)[0]
-    if record["mark"] != MARK:
+    if record["mark"] not in (MARK, IM2COL):
         return None
     if record["elemtype"] > _PAIRS or record["swizzle_mode"] >= len(_SWIZZLES) or record["interleave_layout"]:
         raise ValueError(
@@ -108,18 +113,22 @@ def decoded(data: np.ndarray, memory) -> TensorMap | None:
         raise ValueError(f"TensorMap: rank {rank}, global address {memory.describe(address)}")
     packed = 2 if record["elemtype"] == _PAIRS else 1
     (inner, *dims), (wide, *box) = record["global_dim"][:rank].tolist(), record["box_dim"][:rank].tolist()
-    made = TensorMap(
-        memory.arrays[segment],
-        box=(wide // packed, *box),
-        swizzle=_SWIZZLES[record["swizzle_mode"]],
-        dims=(inner // packed, *dims),
-        strides=tuple(record["global_stride"][: rank - 1]),
-        element_strides=tuple(int(e) for e in record["element_stride"][:rank]),
-        fill="nan" if record["fill_mode"] else "zero",
-        byte_offset=address - memory.rows[segment][0],
-        dtype=np.dtype("u1" if packed == 2 else _TYPES[record["elemtype"]]),
-        packed=packed,
-    )
+    usual = {
+        "array": memory.arrays[segment],
+        "swizzle": _SWIZZLES[record["swizzle_mode"]],
+        "dims": (inner // packed, *dims),
+        "strides": tuple(record["global_stride"][: rank - 1]),
+        "element_strides": tuple(int(e) for e in record["element_stride"][:rank]),
+        "fill": "nan" if record["fill_mode"] else "zero",
+        "byte_offset": address - memory.rows[segment][0],
+        "dtype": np.dtype("u1" if packed == 2 else _TYPES[record["elemtype"]]),
+        "packed": packed,
+    }
+    if record["mark"] == IM2COL:
+        lower, upper = (tuple(record[corner][: max(0, rank - 2)].tolist()) for corner in ("lower", "upper"))
+        made = Im2colMap(box=(wide // packed, int(record["pixels"])), lower=lower, upper=upper, **usual)
+    else:
+        made = TensorMap(box=(wide // packed, *box), **usual)
     made.segment, made.name = segment, memory.names[segment]
     return made
 

@@ -18,7 +18,7 @@ from tirxlab.cli.common import (
     write_file,
 )
 from tirxlab.cli.pictures import check_target
-from tirxlab.cli.trace import SIZE, SIZES, ctas, traced_run
+from tirxlab.cli.trace_run import SIZE, SIZES, ctas, traced_run
 from tirxlab.steps import parse_size, size_text
 
 

@@ -15,7 +15,6 @@ from tirxlab.cli.common import (
     OrderOption,
     StepArgument,
     UserError,
-    fold,
     kernels_file,
     output,
     parse_order,
@@ -24,11 +23,9 @@ from tirxlab.cli.common import (
     write_file,
 )
 from tirxlab.cli.pictures import check_target, write_picture
-from tirxlab.steps import StepError, UntouchedStep, parse_size, read_text, size_text
+from tirxlab.cli.trace_run import SIZE, SIZES, ctas, traced_run
+from tirxlab.steps import parse_size, size_text
 
-# Without --size: the first CTA of steps 6 to 10 gets two tiles, so that write-back can meet the next tile.
-SIZES = {1: "128x128x64", 2: "128x128x512", 9: "2048x2560x512", 10: "4096x2560x512"}
-SIZE = "2048x2048x512"
 CHIP = {"sm_100a": ("a B200", 148), "sm_90a": ("an H200", 132)}  # its SMs
 REPLAY = (
     "A tick is not a unit of time: the simulator has no clock. The events of the run are replayed with fixed "
@@ -158,47 +155,6 @@ def write_timeline(out: Path, title: str, step: int | str, done, artifact, path:
         write_picture(out, svg(done.trace, title))
 
 
-def built_step(path: Path, step: int, size: tuple[int, int, int]):
-    """A step's Artifact, built in a confined child, as `check` does. Exit 1 if it is not built."""
-    from tirxlab.sandbox import Builder
-
-    with Builder(read_text(path), path.name) as builder:
-        built = builder.build(step, size)
-    if built.kind == "file":
-        raise StepError(built.message)
-    if built.kind == "untouched":
-        raise UntouchedStep(built.message)
-    if built.kind == "misfit":
-        raise UserError(f"step {step} at {size_text(size)}: {fold(built.message)}")
-    if built.artifact is None:
-        typer.echo(f"step {step} at {size_text(size)}: {built.message}", err=True)
-        raise typer.Exit(1)
-    return built.artifact
-
-
-def traced_run(path: Path, step: int, size: tuple[int, int, int], order, costs: Costs, cluster: int = 0):
-    """(Run of one cluster, Artifact). UserError for a size or cluster that is not there."""
-    import utils
-
-    artifact = built_step(path, step, size)
-    arrays = utils.prepare_data(*size, seed=0, device="sim")
-    done = run_cluster(artifact, arrays, order, costs, cluster)
-    if not done.ran:
-        typer.echo(utils.report(done, artifact), err=True)
-        raise typer.Exit(1)
-    return done, artifact
-
-
-def run_cluster(artifact, arrays, order, costs: Costs, cluster: int):
-    """The Run of one cluster of the grid, with its timeline. UserError if there is no such cluster."""
-    from tirxlab.devices import sim
-
-    try:
-        return sim.run(artifact, arrays, order=order, trace=costs, clusters=1, first=cluster)
-    except ValueError as error:
-        raise UserError(f"--cluster {cluster}: {error}") from None
-
-
 def show(timeline, title: str, place: str, out: Path | None) -> None:
     console = output()
     # Into a file or a pipe as wide as $COLUMNS says, else WIDTH; on a terminal what fits.
@@ -239,14 +195,6 @@ def environ_width() -> int:
 
     asked = os.environ.get("COLUMNS", "")
     return int(asked) if asked.isdigit() and int(asked) else trace_chart.WIDTH
-
-
-def ctas(done) -> str:
-    """Who is drawn: `CTA 0 of 16`, `CTAs 6-7 of 148`."""
-    size = 1 + max((lane.cta for lane in done.trace.lanes), default=0)
-    first = done.trace.cluster * size
-    name = f"CTAs {first}-{first + size - 1}" if size > 1 else f"CTA {first}"
-    return f"{name} of {done.stats['grid_ctas']}"
 
 
 def placed(done, artifact) -> str:

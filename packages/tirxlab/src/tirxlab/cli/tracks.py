@@ -178,7 +178,7 @@ def traced(
     """(Run of one cluster, Artifact, title) of a rung (the last)."""
     import numpy as np
 
-    from tirxlab.cli.trace import run_cluster
+    from tirxlab.cli.trace_run import run_cluster
     from tracks.common import inputs
 
     track = track_of(name)

@@ -148,7 +148,8 @@ class Lowering:
             return refused("limit", "the code asks for more memory than it may use")
 
     def lower(self, step: int, size: list[int], arch: str, sm_count: int | None = None) -> tuple[dict, bytes]:
-        from tirxlab.steps import StepError, UntouchedStep, builder
+        from tirxlab.builders import builder
+        from tirxlab.steps import StepError, UntouchedStep
         from tirxlab.toolchain.build import BuildError, draft
 
         try:

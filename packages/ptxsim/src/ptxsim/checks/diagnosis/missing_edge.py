@@ -26,7 +26,7 @@ from ptxsim.checks.race.shadow_order import (
     SAME_VALUE,
     UNACQUIRED,
 )
-from ptxsim.checks.race.wording import UNITS, line_of, line_text, thread_of, threads_of
+from ptxsim.checks.race.wording import UNITS, barrier_of, line_of, line_text, thread_of, threads_of
 
 _COPIES = "copy, where one thread is meant to"
 _MMAS = "MMA, and their columns overlap"
@@ -122,7 +122,7 @@ def _wait(races, pair: Pair) -> Edge:
     found = found or no_barrier(races, pair)
     writer, places = (first, forward) if first.verb == "write" else (second, backward)
     direct = [p for p in places if p in _own_signals(races, writer)]
-    found = found or passed_at_once(races, pair, direct, barrier_of) or _repaired(races, pair)
+    found = found or passed_at_once(races, pair, direct) or _repaired(races, pair)
     if found is not None:
         return found
     unused = [p for p in forward + backward if not races.clocks.signals[p].awaited]
@@ -133,7 +133,7 @@ def _wait(races, pair: Pair) -> Edge:
         found = _passed_again(races, pair, access, places)
         if found is not None:
             return found
-    found = _one_too_many(races, pair) or _early(races, pair) or committed_early(races, pair, barrier_of)
+    found = _one_too_many(races, pair) or _early(races, pair) or committed_early(races, pair)
     return found or _left_out(races, pair, forward, backward)
 
 
@@ -146,7 +146,7 @@ def _not_waited_for(races, pair: Pair, place: tuple[int, int]) -> Edge:
     if freed and place in _never_waited_for(races):
         return edge("freed", name=name)
     text = f"{name} was not waited for"
-    warp = _warp(races, first)
+    warp = first.warp(races)
     if warp is None or place not in _own_signals(races, pair.second) - _own_signals(races, first):
         return Edge(_cause(pair), text)
     reads = (first.verb, pair.second.verb) == ("read", "write")
@@ -177,18 +177,18 @@ def _left_out(races, pair: Pair, forward: list, backward: list) -> Edge:
     first, second = pair.first, pair.second
     queue = first.kind in ("bytes", "mma", "ld")
     own = [races.clocks.queue(first.agent).owner] if first.kind == "bytes" else []
-    over = load_over_load(races, pair, own, forward, barrier_of)
+    over = load_over_load(races, pair, own, forward)
     if over is not None:
         return over
     chosen = (own or (_likely(races, pair, forward) if queue else []) or [None])[0]
     if chosen is not None:
-        found = others_waited(races, pair, chosen, barrier_of) if first.verb == "write" else None
-        found = found or waits_less(races, pair, chosen, barrier_of)
+        found = others_waited(races, pair, chosen) if first.verb == "write" else None
+        found = found or waits_less(races, pair, chosen)
         return found or Edge(_cause(pair), f"{barrier_of(races, chosen)} was not waited for")
     if first.kind == "source" and second.kind == "thread" and _one_group(races, first, second):
         return edge("group-late")
     if second.kind == "mma" and backward:
-        found = others_waited(races, pair, backward[0], barrier_of)
+        found = others_waited(races, pair, backward[0])
         text = f"no barrier between them, nor was {barrier_of(races, backward[0])} waited for"
         return found or Edge(_cause(pair), text)
     return Edge(_cause(pair), "no barrier between them")
@@ -196,13 +196,13 @@ def _left_out(races, pair: Pair, forward: list, backward: list) -> Edge:
 
 def _one_group(races, first: Access, second: Access) -> bool:
     """Are both by warps of one warpgroup?"""
-    one, other = _warp(races, first), _warp(races, second)
+    one, other = first.warp(races), second.warp(races)
     return one is not None and other is not None and one // 4 == other // 4
 
 
 def _one_too_many(races, pair: Pair) -> Edge | None:
     """A barrier counted fewer arrivals than came: the first access comes after one that it did not need."""
-    warp, histories = _warp(races, pair.second), history_of(races.cluster)
+    warp, histories = pair.second.warp(races), history_of(races.cluster)
     for place in _carriers(races, pair.first):
         stray = races.clocks.signals[place].stray
         counted = place in histories and not room_for_all(races.cluster, place)
@@ -218,8 +218,8 @@ def _by_thread(races, pair: Pair) -> Edge | None:
     if first.kind != "mma":
         return None
     committed = {place for _, place in races.transfers.commits.get(first.agent, ())}
-    for place, handed in races.handshakes.handed.get(_warp(races, first), {}).items():
-        if (_warp(races, second), place) in pair.seen and place not in committed:
+    for place, handed in races.handshakes.handed.get(first.warp(races), {}).items():
+        if (second.warp(races), place) in pair.seen and place not in committed:
             line = line_text(races, handed.row)
             return edge("by-thread", name=barrier_of(races, place), line=line)
     return None
@@ -230,7 +230,7 @@ def _other_slot(races, pair: Pair, forward: list) -> Edge | None:
     found = _other_place(races, pair, forward)
     if found is not None:
         return found
-    warp = _warp(races, pair.second)
+    warp = pair.second.warp(races)
     array = {p: races.reporter.shared_array(p[1]) for w, p in pair.seen if w == warp}
     own, (known, newest) = _own_signals(races, pair.first), newest_wait(races, pair)
     known = known and pair.issued[1] is not None and pair.issued[1].kind in ("mma", "load", "store")
@@ -275,10 +275,10 @@ def _other_commits(races, pair: Pair, awaited: dict) -> Edge | None:
         p: {w for how, w, _ in histories[p].sources if how == "commit"} for p in awaited if p in histories
     }
     theirs = {p: warps for p, warps in commits.items() if warps}
-    if not theirs or any(_warp(races, first) in warps for warps in theirs.values()):
+    if not theirs or any(first.warp(races) in warps for warps in theirs.values()):
         return None
     place, warps = next(reversed(theirs.items()))
-    columns = others_columns(races, pair, place, warps, barrier_of) if pair.second.by is not None else None
+    columns = others_columns(races, pair, place, warps) if pair.second.by is not None else None
     if columns is not None:
         return columns
     per_cta = races.cluster.warps_per_cta
@@ -286,14 +286,14 @@ def _other_commits(races, pair: Pair, awaited: dict) -> Edge | None:
         "other-issuer",
         name=barrier_of(races, place),
         theirs=min(warps) % per_cta,
-        mine=_warp(races, first) % per_cta,
+        mine=first.warp(races) % per_cta,
     )
 
 
 def _passed_again(races, pair: Pair, access: Access, places: list) -> Edge | None:
     """A wait of the warp after `access`, on a barrier that hands the other one on, saw a phase twice."""
     for place in places:
-        seen = pair.seen.get((_warp(races, access), place))
+        seen = pair.seen.get((access.warp(races), place))
         if seen is not None and seen.again is not None:
             phase, row = seen.again
             which = f"phase {phase}" if phase >= 0 else "the phase before the first"
@@ -306,7 +306,7 @@ def _likely(races, pair: Pair, forward: list) -> list:
     """Barriers that hand the first access on: what its own warp signals before what others pass on, and
     what the second one's warp waits for before the rest.
     """
-    warp = _warp(races, pair.second)
+    warp = pair.second.warp(races)
     own = _own_signals(races, pair.first)
     return sorted(forward, key=lambda place: (place not in own, (warp, place) not in pair.seen))
 
@@ -316,11 +316,7 @@ def _own_signals(races, access: Access) -> set[tuple[int, int]]:
     if access.kind == "bytes":
         return {races.clocks.queue(access.agent).owner}
     committed = {place for _, place in races.transfers.commits.get(access.agent, ())}
-    return committed | set(races.handshakes.handed.get(_warp(races, access), ()))
-
-
-def _warp(races, access: Access) -> int | None:
-    return None if access.by is None else races.clocks.warp_of(access.by)
+    return committed | set(races.handshakes.handed.get(access.warp(races), ()))
 
 
 def _never_waited_for(races) -> list[tuple[int, int]]:
@@ -345,11 +341,6 @@ def _carriers(races, access: Access) -> list[tuple[int, int]]:
             if at >= access.epoch:
                 found.append((at, place))
     return [place for _, place in planned + sorted(found) if place in races.clocks.signals]
-
-
-def barrier_of(races, place: tuple[int, int]) -> str:
-    name = races.reporter.shared_name(place[1])
-    return f"{name} of CTA {place[0]}" if races.cluster.ctas > 1 else name
 
 
 def _cause(pair: Pair) -> Cause:

@@ -4,17 +4,14 @@ of another consumer, a load over one that nobody waited for, a loop that waits l
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
 from ptxsim.checks.race.barrier_record import MOST
 from ptxsim.checks.race.conflict import Pair
-from ptxsim.checks.race.wording import line_text
+from ptxsim.checks.race.wording import barrier_of, line_text
 
 Place = tuple[int, int]
-NameOf = Callable[..., str]
 
 
 def newest_wait(races, pair: Pair) -> tuple[bool, Place | None]:
@@ -30,7 +27,7 @@ def newest_wait(races, pair: Pair) -> tuple[bool, Place | None]:
     return True, place
 
 
-def committed_early(races, pair: Pair, name_of: NameOf) -> Edge | None:
+def committed_early(races, pair: Pair) -> Edge | None:
     """The reader has just waited for a commit that its issuer made in the middle of this product; or this MMA
     begins the next one, which the issuer was to wait for.
     """
@@ -43,18 +40,19 @@ def committed_early(races, pair: Pair, name_of: NameOf) -> Edge | None:
     if early is None:
         return None
     if any(early < at <= first.epoch for at in begun):
-        text = (
-            f"{name_of(races, place)} was waited for, but this MMA is of the next product: it came too early"
+        name = barrier_of(races, place)
+        return Edge(
+            CAUSES["not-free"],
+            f"{name} was waited for, but this MMA is of the next product: it came too early",
         )
-        return Edge(CAUSES["not-free"], text)
     warp = races.clocks.warp_of(pair.first.by)
     sources = history_of(races.cluster)[place].sources
     row = next((row for how, w, row in sources if how == "commit" and w == warp), None)
     line = "" if row is None else line_text(races, row)
-    return edge("early-commit", name=name_of(races, place), line=line)
+    return edge("early-commit", name=barrier_of(races, place), line=line)
 
 
-def others_columns(races, pair: Pair, awaited: Place, theirs: set[int], name_of: NameOf) -> Edge | None:
+def others_columns(races, pair: Pair, awaited: Place, theirs: set[int]) -> Edge | None:
     """What was waited for and what is handed back are both of one MMA warp: the columns are another's."""
     reader, histories = races.clocks.warp_of(pair.second.by), history_of(races.cluster)
     mine = races.clocks.warp_of(pair.first.by)
@@ -63,7 +61,7 @@ def others_columns(races, pair: Pair, awaited: Place, theirs: set[int], name_of:
         if partners & theirs and mine not in partners:
             warps = {"theirs": min(theirs), "mine": mine}
             warps = {who: warp % races.cluster.warps_per_cta for who, warp in warps.items()}
-            names = {"name": name_of(races, awaited), "back": name_of(races, back)}
+            names = {"name": barrier_of(races, awaited), "back": barrier_of(races, back)}
             return edge("others-columns", **names, **warps)
     return None
 
@@ -77,7 +75,7 @@ def overlapping(pair: Pair, threads: str) -> Edge | None:
     return edge("overlap", threads=threads, one=one, other=other)
 
 
-def load_over_load(races, pair: Pair, own: list[Place], forward: list[Place], name_of: NameOf) -> Edge | None:
+def load_over_load(races, pair: Pair, own: list[Place], forward: list[Place]) -> Edge | None:
     """Nobody has waited for the first load; or what its issuer waits for in other rounds is missing."""
     if not pair.first.kind == pair.second.kind == "bytes" or not own or pair.second.by is None:
         return None
@@ -85,13 +83,13 @@ def load_over_load(races, pair: Pair, own: list[Place], forward: list[Place], na
     awaited = {array_of(p[1]) for w, p in pair.seen if w == warp}
     if array_of(own[0][1]) in awaited:
         seen = pair.seen.get((warp, own[0]))
-        text = f"the first load was not waited for: nobody had waited for {name_of(races, own[0])} by then"
+        text = f"the first load was not waited for: nobody had waited for {barrier_of(races, own[0])} by then"
         return Edge(CAUSES["unseen-load"], text) if seen is None else None
     array = next((a for p in forward if (a := array_of(p[1])) in awaited), None)
     return None if array is None else Edge(CAUSES["not-free"], f"{array} was not waited for between them")
 
 
-def waits_less(races, pair: Pair, place: Place, name_of: NameOf) -> Edge | None:
+def waits_less(races, pair: Pair, place: Place) -> Edge | None:
     """Tensor memory is freed, and who waits for its last use waits less often than that was signalled."""
     history, barrier = history_of(races.cluster).get(place), races.cluster.mbarriers.get(place)
     if pair.space != "tmem" or pair.second.kind != "thread" or history is None or barrier is None:
@@ -99,4 +97,4 @@ def waits_less(races, pair: Pair, place: Place, name_of: NameOf) -> Edge | None:
     waits = max((w.count for w in history.waits.values()), default=0)
     if not 0 < waits < barrier.phase:
         return None
-    return edge("fewer-waits", name=name_of(races, place), phases=barrier.phase, waits=waits)
+    return edge("fewer-waits", name=barrier_of(races, place), phases=barrier.phase, waits=waits)

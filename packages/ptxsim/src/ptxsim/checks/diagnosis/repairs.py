@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.barrier_history import history_of, ring_of
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.replay import Order, Replay, by_warp
 from ptxsim.checks.diagnosis.running_ahead import arriving
@@ -193,9 +193,7 @@ def _moved_up(order: Order, waits: dict[int, Step]) -> Order:
 
 def _ring(races, place: tuple[int, int]) -> list[tuple[int, int]]:
     """The elements of the array of barriers that one belongs to."""
-    array_of = races.reporter.shared_array
-    array, known = array_of(place[1]), history_of(races.cluster)
-    return sorted(p for p in known if p[0] == place[0] and array_of(p[1]) == array)
+    return sorted(ring_of(history_of(races.cluster), place, races.reporter.shared_array))
 
 
 def _counts(races, counts: dict) -> dict:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import re
 
-from ptxsim.checks.barrier_history import BarrierHistory, history_of, orders_of
+from ptxsim.checks.barrier_history import BarrierHistory, history_of, orders_of, ring_of
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.race.async_work import Issued
@@ -26,10 +26,8 @@ _VERBS = {"arrive": "arrives on", "commit": "commits to", "load": "loads to"}
 
 def shifted(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None:
     """Every waiter of the ring that `place` belongs to is the same number of elements off its signallers."""
-    histories, name = history_of(cluster), reporter.shared_array(place[1])
-    ring = {
-        p: _index(reporter, p) for p in histories if p[0] == place[0] and reporter.shared_array(p[1]) == name
-    }
+    histories = history_of(cluster)
+    ring = {p: _index(reporter, p) for p in ring_of(histories, place, reporter.shared_array)}
     if len(ring) < 2:
         return None
     signals, waits = (_walks(order, ring) for order in orders_of(cluster))
@@ -63,14 +61,14 @@ def _left_one_out(cluster, histories: dict, warp: int, ring: dict, array_of) -> 
     if not any(g // 32 == warp and w.kind == "mbarrier" for g, w in cluster.waits.items()):
         return False
     mine = [s for p in ring for (how, w, _), s in histories[p].sources.items() if w == warp and how != "load"]
-    times = sum(s.total // s.lanes.bit_count() for s in mine)
+    times = sum(s.each for s in mine)
     return times < sum(_goes_round(histories, warp, len(ring), array_of).values())
 
 
 def one_slot(cluster, place: tuple[int, int], reporter) -> Reason | None:
     """Who signals the ring of `place` always names one element of it, while its own waits go round a ring."""
     histories, array_of = history_of(cluster), reporter.shared_array
-    ring = [p for p in histories if p[0] == place[0] and array_of(p[1]) == array_of(place[1])]
+    ring = ring_of(histories, place, array_of)
     used: dict[str, dict] = {}  # how -> element -> warp -> (row, lanes, signals)
     for p in ring:
         for (how, warp, row), signals in histories[p].sources.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxsim.checks.barrier_history import BarrierHistory, history_of, never_waited, waited_at
+from ptxsim.checks.barrier_history import BarrierHistory, history_of, never_waited, ring_of, waited_at
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.rivals import one_slot, shifted
@@ -103,13 +103,13 @@ def _again(cluster: Cluster, histories: dict, history: BarrierHistory, reporter)
 def uneven(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> Reason | None:
     """A warp has signalled this ring more often than it has waited for the one that answers."""
     array_of, history = reporter.shared_array, histories[place]
-    ring = _ring(histories, place, array_of)
+    ring = ring_of(histories, place, array_of)
     waiters = {w for p in ring for w in histories[p].waits} | waiting_for(cluster, ring)
     for (how, warp, row), signals in history.sources.items():
         totals = [s for p in ring for (h, w, _), s in histories[p].sources.items() if (h, w) == (how, warp)]
-        times = sum(s.total // s.lanes.bit_count() for s in totals)
+        times = sum(s.each for s in totals)
         for other in (p for p in histories if p not in ring and warp in histories[p].waits):
-            answers = _ring(histories, other, array_of)
+            answers = ring_of(histories, other, array_of)
             answered = {w for p in answers for _, w, _ in histories[p].sources}
             waits = sum(histories[p].waits[warp].count for p in answers if warp in histories[p].waits)
             if how != "load" and len(answers) == len(ring) and answered & waiters and times > waits:
@@ -118,11 +118,6 @@ def uneven(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) 
                 line = cluster.program.instrs[row].src
                 return reason("uneven", row, who=who, times=times, waits=waits, line=line, **names)
     return None
-
-
-def _ring(histories: dict, place: tuple[int, int], array_of) -> list[tuple[int, int]]:
-    """The elements of a barrier's own array."""
-    return [p for p in histories if p[0] == place[0] and array_of(p[1]) == array_of(place[1])]
 
 
 def waiting_for(cluster: Cluster, places: list) -> set[int]:

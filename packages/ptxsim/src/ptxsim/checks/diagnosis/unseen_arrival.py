@@ -15,7 +15,7 @@ from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.race.conflict import Pair
 from ptxsim.checks.race.shadow_bytes import WRITE
 from ptxsim.checks.race.shadow_order import AGENT_SHIFT, ROW_MASK
-from ptxsim.checks.race.wording import UNITS, line_text
+from ptxsim.checks.race.wording import UNITS, barrier_of, line_text
 from ptxsim.checks.static_flow import next_rows
 
 _ASYNC_READERS = ("mma", "wgmma", "source")
@@ -60,7 +60,7 @@ def _warpgroup(races, writer, reader) -> str:
     """The one warpgroup of several that writes by this line and issues what reads; "" if there is none."""
     last = races.history.shared.records[:, WRITE]
     agents = np.unique(last[(last & ROW_MASK) == writer.row] >> AGENT_SHIFT)
-    warps = {races.clocks.warp_of(int(a)) for a in agents} | {_warp(races, writer), _warp(races, reader)}
+    warps = {races.clocks.warp_of(int(a)) for a in agents} | {writer.warp(races), reader.warp(races)}
     per_cta = races.cluster.warps_per_cta
     groups = {(w // per_cta, w % per_cta // 4) for w in warps if w is not None}
     if per_cta <= 4 or per_cta % 4 or len(groups) != 1 or None in warps:
@@ -68,10 +68,10 @@ def _warpgroup(races, writer, reader) -> str:
     return f"WG{groups.pop()[1]}"
 
 
-def passed_at_once(races, pair: Pair, places: list, name_of) -> Edge | None:
+def passed_at_once(races, pair: Pair, places: list) -> Edge | None:
     """The reader waited for what the writer signals (`places`), and a fresh barrier let it pass."""
     flow = data_flow(pair)
-    warp = _warp(races, flow[1]) if flow else None
+    warp = flow[1].warp(races) if flow else None
     if warp is None:
         return None
     for place in places:
@@ -79,14 +79,14 @@ def passed_at_once(races, pair: Pair, places: list, name_of) -> Edge | None:
         waits = history.waits.get(warp) if history else None
         if seen is not None and seen.phase < 0 and waits is not None and waits.fresh is not None:
             at = (warp, waits.fresh)
-            return edge("fresh", at, name=name_of(races, place), line=line_text(races, waits.fresh))
+            return edge("fresh", at, name=barrier_of(races, place), line=line_text(races, waits.fresh))
     return None
 
 
-def others_waited(races, pair: Pair, place: tuple[int, int], name_of) -> Edge | None:
+def others_waited(races, pair: Pair, place: tuple[int, int]) -> Edge | None:
     """Some thread waited for this barrier, but not those that read."""
     flow, history = data_flow(pair), history_of(races.cluster).get(place)
-    warp = _warp(races, flow[1]) if flow else None
+    warp = flow[1].warp(races) if flow else None
     if warp is None or history is None or not history.waits or warp in history.waits:
         return None
     per_cta = races.cluster.warps_per_cta
@@ -102,16 +102,12 @@ def others_waited(races, pair: Pair, place: tuple[int, int], name_of) -> Edge | 
     bare = any(_way_without_barrier(races.launch.program, row, flow[1].row) for row in rows)
     return edge(
         "others-waited",
-        name=name_of(races, place),
+        name=barrier_of(races, place),
         absent=absent,
         waiter=waiter,
         line=line_text(races, min(rows)),
         bare=", and no bar.sync 0 follows" if bare else "",
     )
-
-
-def _warp(races, access) -> int | None:
-    return None if access.by is None else races.clocks.warp_of(access.by)
 
 
 def _way_without_barrier(program, start: int, end: int) -> bool:

@@ -19,6 +19,10 @@ class Access:
     detail: str = ""  # tensor and tile coordinates of a TMA copy
     by: Any = None  # agent of the thread (its warp's first, for tcgen05.ld / st and wgmma) that made it
 
+    def warp(self, races) -> int | None:
+        """Of the cluster, of the thread that made it; None where none did."""
+        return None if self.by is None else races.clocks.warp_of(self.by)
+
     def issuer(self, races, other, op=None) -> int | None:
         """Agent of the thread that issued it. op: the work itself; other: work that it is not."""
         if self.kind in ("thread", "other"):

@@ -50,6 +50,12 @@ def line_text(races, row: int) -> str:
     return f" (line {instr.src})" if instr.src else f" (PTX line {instr.line})"
 
 
+def barrier_of(races, place: tuple[int, int]) -> str:
+    """`full[1] of CTA 0`; the CTA only where there are several."""
+    name = races.reporter.shared_name(place[1])
+    return f"{name} of CTA {place[0]}" if races.cluster.ctas > 1 else name
+
+
 def thread_of(races, agent: int) -> str:
     cta, inside = divmod(agent, races.clocks.per_cta)
     if races.clocks.threads_per_agent > 1:

@@ -3,8 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FORWARD(name, signature, call) API Err name signature { return call; }
-#define DO_NOTHING(name) API Err name(void) { return OK; }
+#define FORWARD(name, signature, call) \
+  API Err name signature { return call; }
+#define DO_NOTHING(name) \
+  API Err name(void) { return OK; }
 
 /* Functions of the other files, by the name that programs know. */
 Err cudaMemcpyAsync(void *, const void *, size_t, int, void *);
@@ -30,8 +32,8 @@ FORWARD(cuInit, (unsigned flags), flags ? INVALID_VALUE : attribute(1) ? OK : NO
 FORWARD(cuDriverGetVersion, (int *version), cudaDriverGetVersion(version))
 FORWARD(cuDeviceGetCount, (int *count), (*count = attribute(1) > 0, OK))
 FORWARD(cuDeviceGet, (int *device, int ordinal), (*device = 0, ordinal ? INVALID_DEVICE : OK))
-FORWARD(cuDeviceGetAttribute, (int *value, int number, int device), ((void)device,
-    *value = attribute(number), OK))
+FORWARD(cuDeviceGetAttribute, (int *value, int number, int device),
+        ((void)device, *value = attribute(number), OK))
 FORWARD(cuDeviceComputeCapability, (int *major, int *minor, int device),
         ((void)device, *major = attribute(75), *minor = attribute(76), OK))
 
@@ -80,8 +82,7 @@ FORWARD(cuCtxGetStreamPriorityRange, (int *least, int *most), (*least = 0, *most
 
 FORWARD(cuMemAlloc_v2, (void **p, size_t size), size ? allocate(p, size, DEVICE) : INVALID_VALUE)
 FORWARD(cuMemAllocAsync, (void **p, size_t size, void *stream), ((void)stream, allocate(p, size, DEVICE)))
-FORWARD(cuMemAllocManaged, (void **p, size_t size, unsigned flags), ((void)flags, allocate(p, size,
-    MANAGED)))
+FORWARD(cuMemAllocManaged, (void **p, size_t size, unsigned flags), ((void)flags, allocate(p, size, MANAGED)))
 FORWARD(cuMemAllocHost_v2, (void **p, size_t size), allocate(p, size, HOST))
 FORWARD(cuMemHostAlloc, (void **p, size_t size, unsigned flags), ((void)flags, allocate(p, size, HOST)))
 FORWARD(cuMemFree_v2, (void *p), release(p))
@@ -106,26 +107,26 @@ FORWARD(cuMemcpyAsync, (void *to, const void *from, size_t n, void *s), cudaMemc
 FORWARD(cuMemcpyHtoD_v2, (void *to, const void *from, size_t n), cudaMemcpyAsync(to, from, n, 1, NULL))
 FORWARD(cuMemcpyDtoH_v2, (void *to, const void *from, size_t n), cudaMemcpyAsync(to, from, n, 2, NULL))
 FORWARD(cuMemcpyDtoD_v2, (void *to, const void *from, size_t n), cudaMemcpyAsync(to, from, n, 3, NULL))
-FORWARD(cuMemcpyHtoDAsync_v2, (void *to, const void *from, size_t n, void *s), cudaMemcpyAsync(to, from,
-    n, 1, s))
-FORWARD(cuMemcpyDtoHAsync_v2, (void *to, const void *from, size_t n, void *s), cudaMemcpyAsync(to, from,
-    n, 2, s))
-FORWARD(cuMemcpyDtoDAsync_v2, (void *to, const void *from, size_t n, void *s), cudaMemcpyAsync(to, from,
-    n, 3, s))
+FORWARD(cuMemcpyHtoDAsync_v2, (void *to, const void *from, size_t n, void *s),
+        cudaMemcpyAsync(to, from, n, 1, s))
+FORWARD(cuMemcpyDtoHAsync_v2, (void *to, const void *from, size_t n, void *s),
+        cudaMemcpyAsync(to, from, n, 2, s))
+FORWARD(cuMemcpyDtoDAsync_v2, (void *to, const void *from, size_t n, void *s),
+        cudaMemcpyAsync(to, from, n, 3, s))
 
 static Err filled(void *to, size_t pitch, unsigned value, size_t element, size_t width, size_t height,
-    void *s) {
+                  void *s) {
   Graph *graph = capturing(s);
   if (sticky()) return sticky();
   return graph ? record_fill(graph, to, pitch, value, element, width, height)
                : fill(to, pitch, value, element, width, height);
 }
 
-#define FILLS(bits) \
-  FORWARD(cuMemsetD##bits##_v2, (void *to, unsigned v, size_t n), \
-          filled(to, n * bits / 8, v, bits / 8, n * bits / 8, 1, NULL)) \
+#define FILLS(bits)                                                          \
+  FORWARD(cuMemsetD##bits##_v2, (void *to, unsigned v, size_t n),            \
+          filled(to, bits / 8 * n, v, bits / 8, bits / 8 * n, 1, NULL))      \
   FORWARD(cuMemsetD##bits##Async, (void *to, unsigned v, size_t n, void *s), \
-          filled(to, n * bits / 8, v, bits / 8, n * bits / 8, 1, s))
+          filled(to, bits / 8 * n, v, bits / 8, bits / 8 * n, 1, s))
 FILLS(8)
 FILLS(16)
 FILLS(32)

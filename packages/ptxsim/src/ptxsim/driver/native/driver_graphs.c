@@ -5,7 +5,6 @@
 #define FORWARD(name, runtime, parameters, arguments) \
   Err runtime parameters;                             \
   API Err name parameters { return runtime arguments; }
-#define AFTER void *after, size_t count
 
 FORWARD(cuStreamBeginCapture_v2, cudaStreamBeginCapture, (void *stream, int mode), (stream, mode))
 FORWARD(cuStreamEndCapture, cudaStreamEndCapture, (void *stream, void **graph), (stream, graph))
@@ -18,15 +17,18 @@ FORWARD(cuGraphInstantiateWithParams, cudaGraphInstantiateWithParams, (void **ma
 FORWARD(cuGraphExecDestroy, cudaGraphExecDestroy, (void *graph), (graph))
 FORWARD(cuGraphUpload, cudaGraphUpload, (void *graph, void *stream), (graph, stream))
 FORWARD(cuGraphLaunch, cudaGraphLaunch, (void *graph, void *stream), (graph, stream))
-FORWARD(cuGraphExecUpdate_v2, cudaGraphExecUpdate, (void *made, void *graph, void *result), (made, graph, result))
-FORWARD(cuGraphGetNodes, cudaGraphGetNodes, (Graph *graph, Node **nodes, size_t *count), (graph, nodes, count))
-FORWARD(cuGraphAddKernelNode_v2, cudaGraphAddKernelNode, (void **node, void *graph, AFTER, const KernelParams *p),
-        (node, graph, after, count, p))
+FORWARD(cuGraphExecUpdate_v2, cudaGraphExecUpdate, (void *made, void *graph, void *result),
+        (made, graph, result))
+FORWARD(cuGraphGetNodes, cudaGraphGetNodes, (Graph *graph, Node **nodes, size_t *count),
+        (graph, nodes, count))
+FORWARD(cuGraphAddKernelNode_v2, cudaGraphAddKernelNode,
+        (void **node, void *graph, AFTER, const KernelParams *p), (node, graph, after, count, p))
 FORWARD(cuGraphAddMemsetNode, cudaGraphAddMemsetNode, (void **node, void *graph, AFTER, const FillParams *p),
         (node, graph, after, count, p))
 FORWARD(cuGraphAddHostNode, cudaGraphAddHostNode, (void **node, void *graph, AFTER, const HostParams *p),
         (node, graph, after, count, p))
-FORWARD(cuGraphAddEmptyNode, cudaGraphAddEmptyNode, (void **node, void *graph, AFTER), (node, graph, after, count))
+FORWARD(cuGraphAddEmptyNode, cudaGraphAddEmptyNode, (void **node, void *graph, AFTER),
+        (node, graph, after, count))
 FORWARD(cuGraphAddChildGraphNode, cudaGraphAddChildGraphNode, (void **node, void *graph, AFTER, void *child),
         (node, graph, after, count, child))
 FORWARD(cuGraphExecKernelNodeSetParams_v2, cudaGraphExecKernelNodeSetParams,
@@ -37,8 +39,10 @@ FORWARD(cuThreadExchangeStreamCaptureMode, cudaThreadExchangeStreamCaptureMode, 
 
 FORWARD(cuDeviceGetDefaultMemPool, cudaDeviceGetDefaultMemPool, (void **pool, int device), (pool, device))
 FORWARD(cuDeviceGetMemPool, cudaDeviceGetMemPool, (void **pool, int device), (pool, device))
-FORWARD(cuMemPoolSetAttribute, cudaMemPoolSetAttribute, (void *pool, int number, void *value), (pool, number, value))
-FORWARD(cuMemPoolGetAttribute, cudaMemPoolGetAttribute, (void *pool, int number, void *value), (pool, number, value))
+FORWARD(cuMemPoolSetAttribute, cudaMemPoolSetAttribute, (void *pool, int number, void *value),
+        (pool, number, value))
+FORWARD(cuMemPoolGetAttribute, cudaMemPoolGetAttribute, (void *pool, int number, void *value),
+        (pool, number, value))
 FORWARD(cuMemPoolTrimTo, cudaMemPoolTrimTo, (void *pool, size_t size), (pool, size))
 FORWARD(cuMemAllocFromPoolAsync, cudaMallocFromPoolAsync, (void **p, size_t size, void *pool, void *stream),
         (p, size, pool, stream))
@@ -62,20 +66,30 @@ FORWARD(cuEventRecordWithFlags, cudaEventRecordWithFlags, (void *event, void *st
 
 /* ---- two dimensions ---- */
 
-typedef struct { size_t x, y; int kind; void *host, *device, *array; size_t pitch; } Corner;
-typedef struct { Corner from, to; size_t width, height; } Copy2D;
+typedef struct {
+  size_t x, y;
+  int kind;
+  void *host, *device, *array;
+  size_t pitch;
+} Corner;
+typedef struct {
+  Corner from, to;
+  size_t width, height;
+} Copy2D;
 enum { ON_HOST = 1, IN_ARRAY = 3 };
 
 static char *start(const Corner *it) {
   return (char *)(it->kind == ON_HOST ? it->host : it->device) + it->y * it->pitch + it->x;
 }
 
-Err cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
-                      int kind, void *stream);
+Err cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                      size_t height, int kind, void *stream);
 API Err cuMemcpy2DAsync_v2(const Copy2D *p, void *stream) {
   if (p->from.kind == IN_ARRAY || p->to.kind == IN_ARRAY) return NOT_SUPPORTED;
-  size_t to_pitch = p->to.pitch ? p->to.pitch : p->width, from_pitch = p->from.pitch ? p->from.pitch : p->width;
-  return cudaMemcpy2DAsync(start(&p->to), to_pitch, start(&p->from), from_pitch, p->width, p->height, 4, stream);
+  size_t to_pitch = p->to.pitch ? p->to.pitch : p->width,
+         from_pitch = p->from.pitch ? p->from.pitch : p->width;
+  return cudaMemcpy2DAsync(start(&p->to), to_pitch, start(&p->from), from_pitch, p->width, p->height, 4,
+                           stream);
 }
 
 API Err cuMemcpy2D_v2(const Copy2D *p) { return cuMemcpy2DAsync_v2(p, NULL); }
@@ -87,9 +101,9 @@ API Err cuMemAllocPitch_v2(void **p, size_t *pitch, size_t width, size_t height,
   return allocate(p, *pitch * height, DEVICE);
 }
 
-#define FILL_2D(bits)                                                                                           \
-  API Err cuMemsetD2D##bits##_v2(void *to, size_t pitch, unsigned value, size_t width, size_t height) {         \
-    return fill(to, pitch, value, bits / 8, width * bits / 8, height);                                          \
+#define FILL_2D(bits)                                                                                   \
+  API Err cuMemsetD2D##bits##_v2(void *to, size_t pitch, unsigned value, size_t width, size_t height) { \
+    return fill(to, pitch, value, bits / 8, width * bits / 8, height);                                  \
   }
 FILL_2D(8)
 FILL_2D(16)

@@ -5,13 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct { Dim3 grid, block; unsigned shared; void *stream; const Attribute *attributes;
-    unsigned count; } Config;
+typedef struct {
+  Dim3 grid, block;
+  unsigned shared;
+  void *stream;
+  const Attribute *attributes;
+  unsigned count;
+} Config;
 
 API Err cuModuleLoadData(Module **module, const void *image) { return load_image(image, module); }
 
-API Err cuModuleLoadDataEx(Module **module, const void *image, unsigned count, int *options,
-    void **values) {
+API Err cuModuleLoadDataEx(Module **module, const void *image, unsigned count, int *options, void **values) {
   return (void)count, (void)options, (void)values, load_image(image, module);
 }
 
@@ -42,8 +46,7 @@ API Err cuModuleGetGlobal_v2(void **address, size_t *size, Module *module, const
 }
 
 API Err cuLibraryLoadData(Module **library, const void *image, int *o, void **ov, unsigned n, int *lo,
-    void **lov,
-                          unsigned ln) {
+                          void **lov, unsigned ln) {
   return (void)o, (void)ov, (void)n, (void)lo, (void)lov, (void)ln, load_image(image, library);
 }
 
@@ -69,8 +72,9 @@ API Err cuFuncGetName(const char **name, Kernel *kernel) { return *name = kernel
 API Err cuKernelGetName(const char **name, Kernel *kernel) { return *name = kernel->name, OK; }
 API Err cuFuncLoad(Kernel *kernel) { return kernel_facts(kernel); }
 API Err cuFuncIsLoaded(int *state, Kernel *kernel) { return (void)kernel, *state = 1, OK; }
-API Err cuFuncGetAttribute(int *value, int number, Kernel *kernel) { return kernel_attribute(kernel,
-    number, value); }
+API Err cuFuncGetAttribute(int *value, int number, Kernel *kernel) {
+  return kernel_attribute(kernel, number, value);
+}
 API Err cuFuncSetAttribute(Kernel *kernel, int number, int value) {
   return set_kernel_attribute(kernel, number, value);
 }
@@ -84,8 +88,9 @@ API Err cuKernelSetAttribute(int number, int value, Kernel *kernel, int device) 
 }
 
 API Err cuFuncSetCacheConfig(Kernel *kernel, int config) { return (void)kernel, (void)config, OK; }
-API Err cuKernelSetCacheConfig(Kernel *k, int config, int device) { return (void)k, (void)config,
-    (void)device, OK; }
+API Err cuKernelSetCacheConfig(Kernel *k, int config, int device) {
+  return (void)k, (void)config, (void)device, OK;
+}
 API Err cuFuncSetSharedMemConfig(Kernel *kernel, int config) { return (void)kernel, (void)config, OK; }
 
 API Err cuFuncGetParamInfo(Kernel *kernel, size_t index, size_t *offset, size_t *size) {
@@ -106,15 +111,13 @@ static Err remembered(Err error) {
 }
 
 API Err cuLaunchKernel(Kernel *kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-    unsigned bz,
-                       unsigned shared, void *stream, void **arguments, void **extra) {
+                       unsigned bz, unsigned shared, void *stream, void **arguments, void **extra) {
   Shape shape = {{gx, gy, gz}, {bx, by, bz}, {0, 0, 0}, shared, 0};
   return kernel ? remembered(launch(kernel, shape, arguments, extra, stream)) : INVALID_HANDLE;
 }
 
 API Err cuLaunchCooperativeKernel(Kernel *kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-    unsigned by,
-                                  unsigned bz, unsigned shared, void *stream, void **arguments) {
+                                  unsigned by, unsigned bz, unsigned shared, void *stream, void **arguments) {
   Shape shape = {{gx, gy, gz}, {bx, by, bz}, {0, 0, 0}, shared, 1};
   return kernel ? remembered(launch(kernel, shape, arguments, NULL, stream)) : INVALID_HANDLE;
 }
@@ -125,8 +128,7 @@ API Err cuLaunchKernelEx(const Config *c, Kernel *kernel, void **arguments, void
   return kernel ? remembered(launch(kernel, shape, arguments, extra, c->stream)) : INVALID_HANDLE;
 }
 
-API Err cuOccupancyMaxActiveBlocksPerMultiprocessor(int *count, Kernel *kernel, int threads,
-    size_t shared) {
+API Err cuOccupancyMaxActiveBlocksPerMultiprocessor(int *count, Kernel *kernel, int threads, size_t shared) {
   return *count = blocks_per_sm(kernel, threads, shared), OK;
 }
 

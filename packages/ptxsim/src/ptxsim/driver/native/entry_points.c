@@ -8,8 +8,8 @@
 static void *self(void) {
   static void *handle;
   Dl_info info;
-  if (!handle && dladdr((void *)(uintptr_t)entry_point, &info)) handle = dlopen(info.dli_fname,
-      RTLD_LAZY | RTLD_NOLOAD);
+  if (!handle && dladdr((void *)(uintptr_t)entry_point, &info))
+    handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
   return handle;
 }
 
@@ -51,9 +51,12 @@ API Err cuGetExportTable(const void **table, const void *id) {
   (void)id;
   *table = NULL;
   Dl_info its;
-  const char *file = dladdr(__builtin_return_address(0), &its) && its.dli_fname ? its.dli_fname : "the program";
+  const char *file =
+      dladdr(__builtin_return_address(0), &its) && its.dli_fname ? its.dli_fname : "the program";
   const char *name = strrchr(file, '/') ? strrchr(file, '/') + 1 : file;
-  complain("%s holds a CUDA runtime that could not be replaced: link it with -cudart shared, or do not strip "
-           "it. A library of machine code only, such as cuBLAS, cannot run here", name);
+  complain(
+      "%s holds a CUDA runtime that could not be replaced: link it with -cudart shared, or do not strip "
+      "it. A library of machine code only, such as cuBLAS, cannot run here",
+      name);
   return NOT_FOUND;
 }

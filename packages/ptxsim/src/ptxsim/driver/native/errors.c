@@ -4,32 +4,35 @@
 static __thread Err last;
 static Err fatal; /* of the context: what a faulting kernel leaves behind */
 
-static const struct { Err code; const char *name, *text; } known[] = {
-  {0, "cudaSuccess", "no error"},
-  {1, "cudaErrorInvalidValue", "invalid argument"},
-  {2, "cudaErrorMemoryAllocation", "out of memory"},
-  {3, "cudaErrorInitializationError", "initialization error"},
-  {9, "cudaErrorInvalidConfiguration", "invalid configuration argument"},
-  {13, "cudaErrorInvalidSymbol", "invalid device symbol"},
-  {98, "cudaErrorInvalidDeviceFunction", "invalid device function"},
-  {100, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
-  {101, "cudaErrorInvalidDevice", "invalid device ordinal"},
-  {200, "cudaErrorInvalidKernelImage", "device kernel image is invalid"},
-  {209, "cudaErrorNoKernelImageForDevice", "no kernel image is available for execution on the device"},
-  {218, "cudaErrorInvalidPtx", "a PTX JIT compilation failed"},
-  {400, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
-  {500, "cudaErrorSymbolNotFound", "named symbol not found"},
-  {600, "cudaErrorNotReady", "device not ready"},
-  {700, "cudaErrorIllegalAddress", "an illegal memory access was encountered"},
-  {701, "cudaErrorLaunchOutOfResources", "too many resources requested for launch"},
-  {702, "cudaErrorLaunchTimeout", "the launch timed out and was terminated"},
-  {710, "cudaErrorAssert", "device-side assert triggered"},
-  {715, "cudaErrorIllegalInstruction", "an illegal instruction was encountered"},
-  {716, "cudaErrorMisalignedAddress", "misaligned address"},
-  {719, "cudaErrorLaunchFailure", "unspecified launch failure"},
-  {720, "cudaErrorCooperativeLaunchTooLarge", "too many blocks in cooperative launch"},
-  {801, "cudaErrorNotSupported", "operation not supported"},
-  {901, "cudaErrorStreamCaptureInvalidated", "operation failed due to a previous error during capture"},
+static const struct {
+  Err code;
+  const char *name, *text;
+} known[] = {
+    {0, "cudaSuccess", "no error"},
+    {1, "cudaErrorInvalidValue", "invalid argument"},
+    {2, "cudaErrorMemoryAllocation", "out of memory"},
+    {3, "cudaErrorInitializationError", "initialization error"},
+    {9, "cudaErrorInvalidConfiguration", "invalid configuration argument"},
+    {13, "cudaErrorInvalidSymbol", "invalid device symbol"},
+    {98, "cudaErrorInvalidDeviceFunction", "invalid device function"},
+    {100, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
+    {101, "cudaErrorInvalidDevice", "invalid device ordinal"},
+    {200, "cudaErrorInvalidKernelImage", "device kernel image is invalid"},
+    {209, "cudaErrorNoKernelImageForDevice", "no kernel image is available for execution on the device"},
+    {218, "cudaErrorInvalidPtx", "a PTX JIT compilation failed"},
+    {400, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
+    {500, "cudaErrorSymbolNotFound", "named symbol not found"},
+    {600, "cudaErrorNotReady", "device not ready"},
+    {700, "cudaErrorIllegalAddress", "an illegal memory access was encountered"},
+    {701, "cudaErrorLaunchOutOfResources", "too many resources requested for launch"},
+    {702, "cudaErrorLaunchTimeout", "the launch timed out and was terminated"},
+    {710, "cudaErrorAssert", "device-side assert triggered"},
+    {715, "cudaErrorIllegalInstruction", "an illegal instruction was encountered"},
+    {716, "cudaErrorMisalignedAddress", "misaligned address"},
+    {719, "cudaErrorLaunchFailure", "unspecified launch failure"},
+    {720, "cudaErrorCooperativeLaunchTooLarge", "too many blocks in cooperative launch"},
+    {801, "cudaErrorNotSupported", "operation not supported"},
+    {901, "cudaErrorStreamCaptureInvalidated", "operation failed due to a previous error during capture"},
 };
 
 Err note(Err error) {
@@ -52,12 +55,14 @@ API Err cudaGetLastError(void) {
 API Err cudaPeekAtLastError(void) { return last; }
 
 const char *error_name(Err error) {
-  for (size_t i = 0; i < COUNT(known); i++) if (known[i].code == error) return known[i].name;
+  for (size_t i = 0; i < COUNT(known); i++)
+    if (known[i].code == error) return known[i].name;
   return "cudaErrorUnknown";
 }
 
 const char *error_text(Err error) {
-  for (size_t i = 0; i < COUNT(known); i++) if (known[i].code == error) return known[i].text;
+  for (size_t i = 0; i < COUNT(known); i++)
+    if (known[i].code == error) return known[i].text;
   return "unknown error";
 }
 

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AFTER void *after, size_t count
 typedef uintptr_t Word;
 
 /* Calls that got an array of edge data in CUDA 13: the words behind it, of either form. */
@@ -58,14 +57,16 @@ API Err cudaGraphAddMemcpyNodeToSymbol(void **node, void *graph, AFTER, const vo
                                        size_t size, size_t offset) {
   void *to = NULL;
   Err error = variable_of(symbol, &to, NULL);
-  return error ? note(error) : cudaGraphAddMemcpyNode1D(node, graph, after, count, (char *)to + offset, from, size);
+  return error ? note(error)
+               : cudaGraphAddMemcpyNode1D(node, graph, after, count, (char *)to + offset, from, size);
 }
 
 API Err cudaGraphAddMemcpyNodeFromSymbol(void **node, void *graph, AFTER, void *to, const void *symbol,
                                          size_t size, size_t offset) {
   void *from = NULL;
   Err error = variable_of(symbol, &from, NULL);
-  return error ? note(error) : cudaGraphAddMemcpyNode1D(node, graph, after, count, to, (char *)from + offset, size);
+  return error ? note(error)
+               : cudaGraphAddMemcpyNode1D(node, graph, after, count, to, (char *)from + offset, size);
 }
 
 API Err cudaGraphAddMemsetNode(void **node, void *graph, AFTER, const FillParams *p) {
@@ -101,7 +102,8 @@ API Err cudaGraphAddMemFreeNode(void **node, void *graph, AFTER, void *pointer) 
   return ((Node *)(*node = add_node(graph, FREE_NODE, after, count)))->memory.pointer = pointer, note(OK);
 }
 
-API Err cudaGraphAddNode_v2(void **node, void *graph, void *after, const void *edges, size_t count, void *params) {
+API Err cudaGraphAddNode_v2(void **node, void *graph, void *after, const void *edges, size_t count,
+                            void *params) {
   int type = *(int *)params;
   void *p = (char *)params + 16, *content = *(void **)p;
   (void)edges;
@@ -172,7 +174,9 @@ static Err listed(Graph *graph, int roots, Node **nodes, size_t *count) {
   return *count = found, note(OK);
 }
 
-API Err cudaGraphGetNodes(Graph *graph, Node **nodes, size_t *count) { return listed(graph, 0, nodes, count); }
+API Err cudaGraphGetNodes(Graph *graph, Node **nodes, size_t *count) {
+  return listed(graph, 0, nodes, count);
+}
 API Err cudaGraphGetRootNodes(Graph *graph, Node **nodes, size_t *count) {
   return listed(graph, 1, nodes, count);
 }
@@ -184,15 +188,18 @@ API Err cudaGraphNodeFindInClone(Node **found, const Node *node, Graph *clone) {
   return *found = instance(clone, node), note(*found ? OK : INVALID_VALUE);
 }
 
-API Err cudaGraphChildGraphNodeGetGraph(const Node *node, Graph **graph) { return *graph = node->child, note(OK); }
+API Err cudaGraphChildGraphNodeGetGraph(const Node *node, Graph **graph) {
+  return *graph = node->child, note(OK);
+}
 API Err cudaGraphHostNodeGetParams(const Node *node, HostParams *p) {
   return *p = (HostParams){node->host.function, node->host.data}, note(OK);
 }
 
 API Err cudaGraphMemsetNodeGetParams(const Node *n, FillParams *p) {
   size_t element = n->fill.element;
-  return *p = (FillParams){n->fill.to, n->fill.pitch, n->fill.value, element, n->fill.width / element,
-                           n->fill.height}, note(OK);
+  return *p = (FillParams){n->fill.to, n->fill.pitch,           n->fill.value,
+                           element,    n->fill.width / element, n->fill.height},
+         note(OK);
 }
 
 API Err cudaGraphMemAllocNodeGetParams(const Node *node, AllocParams *p) {
@@ -226,14 +233,15 @@ API Err cudaGraphKernelNodeCopyAttributes(Node *to, const Node *from) {
 }
 
 /* CHANGE: `what` for a node of a graph, and by another name for that node's copy in an instance. */
-#define CHANGE(name, in_instance, Type, what)                                                 \
-  API Err name(Node *node, Type p) { return note(what); }                                     \
-  API Err in_instance(Graph *made, const Node *origin, Type p) {                              \
-    Node *node = instance(made, origin);                                                      \
-    return node ? note(what) : note(INVALID_VALUE);                                           \
+#define CHANGE(name, in_instance, Type, what)                    \
+  API Err name(Node *node, Type p) { return note(what); }        \
+  API Err in_instance(Graph *made, const Node *origin, Type p) { \
+    Node *node = instance(made, origin);                         \
+    return node ? note(what) : note(INVALID_VALUE);              \
   }
 
-CHANGE(cudaGraphKernelNodeSetParams, cudaGraphExecKernelNodeSetParams, const KernelParams *, set_kernel(node, p))
+CHANGE(cudaGraphKernelNodeSetParams, cudaGraphExecKernelNodeSetParams, const KernelParams *,
+       set_kernel(node, p))
 CHANGE(cudaGraphMemcpyNodeSetParams, cudaGraphExecMemcpyNodeSetParams, const Copy3D *, set_copy3d(node, p))
 CHANGE(cudaGraphMemsetNodeSetParams, cudaGraphExecMemsetNodeSetParams, const FillParams *, set_fill(node, p))
 CHANGE(cudaGraphHostNodeSetParams, cudaGraphExecHostNodeSetParams, const HostParams *, set_host(node, p))

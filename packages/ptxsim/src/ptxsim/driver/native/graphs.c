@@ -1,4 +1,4 @@
-/* Graphs: operations, run in an order that their edges allow; and what is captured from streams. */
+/* Graphs: operations, run in an order that their edges allow. */
 #include "graphs.h"
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +10,6 @@ Graph *new_graph(void) {
   graph->last = &graph->first;
   return graph;
 }
-
-int is_open(const Graph *graph) { return !graph->ended; }
 
 void add_dependency(Node *node, Node *before) {
   node->after = realloc(node->after, (node->count + 1) * sizeof *node->after);
@@ -32,13 +30,13 @@ Err record_copy(Graph *graph, void *to, size_t to_pitch, const void *from, size_
                 size_t height) {
   Node *node = add(graph, COPY_NODE);
   node->copy.to = to, node->copy.from = from, node->copy.to_pitch = to_pitch,
-      node->copy.from_pitch = from_pitch;
+  node->copy.from_pitch = from_pitch;
   node->copy.width = width, node->copy.height = height;
   return OK;
 }
 
 Err record_fill(Graph *graph, void *to, size_t pitch, unsigned value, size_t element, size_t width,
-    size_t height) {
+                size_t height) {
   Node *node = add(graph, FILL_NODE);
   node->fill.to = to, node->fill.pitch = pitch, node->fill.value = value, node->fill.element = element;
   node->fill.width = width, node->fill.height = height;
@@ -80,8 +78,6 @@ static Err take_again(const Node *node) {
   return release(again), NOT_SUPPORTED;
 }
 
-static Err play(const Graph *graph);
-
 static Err play_node(const Node *n) {
   if (n->disabled) return OK;
   switch (n->type) {
@@ -89,7 +85,7 @@ static Err play_node(const Node *n) {
       return launch_packed(n->launch.kernel, &n->launch.shape, n->launch.block, n->launch.size);
     case COPY_NODE:
       return copy_2d(n->copy.to, n->copy.to_pitch, n->copy.from, n->copy.from_pitch, n->copy.width,
-          n->copy.height);
+                     n->copy.height);
     case FILL_NODE:
       return fill(n->fill.to, n->fill.pitch, n->fill.value, n->fill.element, n->fill.width, n->fill.height);
     case HOST_NODE: return n->host.function(n->host.data), OK;
@@ -100,7 +96,7 @@ static Err play_node(const Node *n) {
   }
 }
 
-static Err play(const Graph *graph) {
+Err play(const Graph *graph) {
   Err error = OK;
   for (const Node *node = graph->first; node && !error; node = node->next) error = play_node(node);
   return error;
@@ -136,12 +132,10 @@ Graph *duplicate(Graph *graph) {
 
 Err set_kernel(Node *node, const KernelParams *p) {
   Kernel *kernel = kernel_of(p->function);
-  Err error = kernel ? kernel_facts(kernel) : INVALID_DEVICE_FUNCTION;
+  Shape shape = {.grid = p->grid, .block = p->block, .shared = p->shared};
+  void *block = NULL;
+  Err error = kernel ? packed(kernel, &shape, p->arguments, p->extra, &block) : INVALID_DEVICE_FUNCTION;
   if (error) return error;
-  Shape shape = {p->grid, p->block, {1, 1, 1}, p->shared, 0};
-  char *block = calloc(1, kernel->facts.parameter_bytes + 16);
-  for (uint64_t i = 0; i < kernel->facts.parameters; i++)
-    memcpy(block + kernel->offsets[i], p->arguments[i], kernel->sizes[i]);
   set_launch(node, kernel, &shape, block, kernel->facts.parameter_bytes);
   free(block);
   return OK;
@@ -151,7 +145,7 @@ Err set_copy3d(Node *node, const Copy3D *p) {
   node->copy.to = (char *)p->to.memory.pointer + p->to.at[1] * p->to.memory.pitch + p->to.at[0];
   node->copy.from = (char *)p->from.memory.pointer + p->from.at[1] * p->from.memory.pitch + p->from.at[0];
   node->copy.to_pitch = p->to.memory.pitch, node->copy.from_pitch = p->from.memory.pitch;
-  node->copy.width = p->extent[0], node->copy.height = p->extent[1] * p->extent[2];
+  node->copy.width = p->extent.width, node->copy.height = p->extent.height * p->extent.depth;
   return p->to.array || p->from.array ? NOT_SUPPORTED : OK;
 }
 
@@ -174,45 +168,3 @@ Err set_memory(Node *node, AllocParams *p) {
   Err error = allocate(&p->pointer, p->size, DEVICE);
   return node->memory.pointer = p->pointer, node->memory.size = p->size, error;
 }
-
-API Err cudaGraphLaunch(void *graph, void *stream) {
-  Graph *outer = capturing(stream);
-  if (outer) return add(outer, CHILD_NODE)->child = duplicate(graph), note(OK);
-  return note(play(graph));
-}
-
-API Err cudaStreamBeginCapture(void *stream, int mode) {
-  (void)mode;
-  return stream_of(stream)->capture = new_graph(), note(OK);
-}
-
-API Err cudaStreamBeginCaptureToGraph(void *stream, void *graph) {
-  return stream_of(stream)->capture = graph, note(OK);
-}
-
-API Err cudaStreamUpdateCaptureDependencies(void) { return note(OK); } /* order is order of capture */
-
-API Err cudaStreamEndCapture(void *stream, void **graph) {
-  Graph *ended = capturing(stream);
-  if (ended) ended->ended = 1; /* for the streams that joined, too */
-  return *graph = ended, note(ended ? OK : CAPTURE_INVALID);
-}
-
-API Err cudaStreamIsCapturing(void *stream, int *status) { return *status = capturing(stream) != NULL,
-    note(OK); }
-
-API Err cudaStreamGetCaptureInfo(void *stream, int *status, uint64_t *id) {
-  *status = capturing(stream) != NULL;
-  if (id) *id = (uint64_t)capturing(stream);
-  return note(OK);
-}
-
-API Err cudaStreamGetCaptureInfo_v2(void *stream, int *status, uint64_t *id) {
-  return cudaStreamGetCaptureInfo(stream, status, id);
-}
-
-API Err cudaStreamGetCaptureInfo_v3(void *stream, int *status, uint64_t *id) {
-  return cudaStreamGetCaptureInfo(stream, status, id);
-}
-
-API Err cudaThreadExchangeStreamCaptureMode(int *mode) { return (void)mode, note(OK); }

@@ -4,15 +4,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { /* CUdevice_attribute */
-  THREADS_PER_BLOCK = 1, SHARED_PER_BLOCK = 8, SMS = 16, THREADS_PER_SM = 39, SHARED_PER_SM = 81,
-      SHARED_OPTIN = 97,
-  BLOCKS_PER_SM = 106, RESERVED_SHARED = 111
+/* CUdevice_attribute */
+enum {
+  THREADS_PER_BLOCK = 1,
+  SHARED_PER_BLOCK = 8,
+  SMS = 16,
+  THREADS_PER_SM = 39,
+  SHARED_PER_SM = 81,
+  SHARED_OPTIN = 97,
+  BLOCKS_PER_SM = 106,
+  RESERVED_SHARED = 111
 };
-enum { /* CUfunction_attribute; the runtime has the numbers from 8 on */
-  F_THREADS, F_SHARED, F_CONST, F_LOCAL, F_REGISTERS, F_PTX, F_BINARY, F_CACHE, F_DYNAMIC, F_CARVEOUT,
-      F_MUST,
-  F_WIDTH, F_HEIGHT, F_DEPTH, F_NON_PORTABLE, F_POLICY
+/* CUfunction_attribute; the runtime has the numbers from 8 on */
+enum {
+  F_THREADS,
+  F_SHARED,
+  F_CONST,
+  F_LOCAL,
+  F_REGISTERS,
+  F_PTX,
+  F_BINARY,
+  F_CACHE,
+  F_DYNAMIC,
+  F_CARVEOUT,
+  F_MUST,
+  F_WIDTH,
+  F_HEIGHT,
+  F_DEPTH,
+  F_NON_PORTABLE,
+  F_POLICY
 };
 enum { A_COOPERATIVE = 2, A_CLUSTER = 4 };
 
@@ -34,9 +54,10 @@ static Err refused(Kernel *kernel, const Shape *shape) {
   int allowed = kernel->dynamic_shared > 0 ? (int)kernel->facts.shared + kernel->dynamic_shared : 0;
   if (allowed < attribute(SHARED_PER_BLOCK)) allowed = attribute(SHARED_PER_BLOCK);
   if (shared > (uint64_t)allowed) {
-    complain("%s: %llu B of shared memory, allowed are %d B: cudaFuncSetAttribute(kernel, "
-             "cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) comes first", kernel->name,
-             (unsigned long long)shared, allowed);
+    complain(
+        "%s: %llu B of shared memory, allowed are %d B: cudaFuncSetAttribute(kernel, "
+        "cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) comes first",
+        kernel->name, (unsigned long long)shared, allowed);
     return INVALID_VALUE;
   }
   int room = attribute(SMS) * blocks_per_sm(kernel, (int)threads, shape->shared);
@@ -47,9 +68,12 @@ Err launch_packed(Kernel *kernel, const Shape *shape, const void *block, size_t 
   Err error = refused(kernel, shape);
   if (error) return error;
   uint32_t id = module_id(kernel->module), name = (uint32_t)strlen(kernel->name);
-  struct { uint32_t module, name; Dim3 grid, block, cluster; uint32_t cooperative; uint64_t shared;
-      } head = {
-    id, name, shape->grid, shape->block, shape->cluster, (uint32_t)shape->cooperative, shape->shared};
+  struct {
+    uint32_t module, name;
+    Dim3 grid, block, cluster;
+    uint32_t cooperative;
+    uint64_t shared;
+  } head = {id, name, shape->grid, shape->block, shape->cluster, (uint32_t)shape->cooperative, shape->shared};
   Part parts[] = {{&head, sizeof head}, {kernel->name, name}, {block, size}};
   enum { ROOM = 1 << 20 };
   char *printed = malloc(ROOM);
@@ -71,27 +95,24 @@ static const void *whole_block(void **extra, size_t *size) {
   return block;
 }
 
-Err launch(Kernel *kernel, Shape shape, void **arguments, void **extra, void *stream) {
-  if (sticky()) return sticky();
+/* The shape with the kernel's own cluster where the launch names none, and the bytes of its parameter block (the
+   caller's to free), or an error. */
+Err packed(Kernel *kernel, Shape *shape, void **arguments, void **extra, void **block) {
   Err error = kernel_facts(kernel);
   if (!error) error = managed_variables();
   if (error) return error;
-  if (!shape.cluster.x) {
+  if (!shape->cluster.x) {
     const int *set = kernel->must_cluster;
     const uint64_t *fixed = kernel->facts.cluster;
-    shape.cluster = set[0] ? (Dim3){set[0], set[1], set[2]} : (Dim3){fixed[0], fixed[1], fixed[2]};
+    shape->cluster = set[0] ? (Dim3){set[0], set[1], set[2]} : (Dim3){fixed[0], fixed[1], fixed[2]};
   }
   size_t size = kernel->facts.parameter_bytes, given = size;
-  char *block = calloc(1, size + 16);
+  char *bytes = *block = calloc(1, size + 16);
   const void *whole = whole_block(extra, &given);
-  if (whole) memcpy(block, whole, given < size ? given : size);
+  if (whole) memcpy(bytes, whole, given < size ? given : size);
   for (uint64_t i = 0; !whole && i < kernel->facts.parameters; i++)
-    memcpy(block + kernel->offsets[i], arguments[i], kernel->sizes[i]);
-  Graph *graph = capturing(stream);
-  error = graph ? record_launch(graph, kernel, &shape, block, size) : launch_packed(kernel, &shape, block,
-      size);
-  free(block);
-  return error;
+    memcpy(bytes + kernel->offsets[i], arguments[i], kernel->sizes[i]);
+  return OK;
 }
 
 Err set_kernel_attribute(Kernel *kernel, int number, int value) {
@@ -111,10 +132,22 @@ Err kernel_attribute(Kernel *kernel, int number, int *value) {
   if (error) return error;
   const KernelFacts *f = &kernel->facts;
   int chip = 10 * attribute(75) + attribute(76), most = attribute(SHARED_PER_BLOCK) - (int)f->shared;
-  const int values[] = {
-    (int)f->max_threads, (int)f->shared, (int)f->constant, (int)f->local, (int)f->registers, chip, chip, 0,
-    kernel->dynamic_shared > most ? kernel->dynamic_shared : most, kernel->carveout, f->cluster[0] > 0,
-    (int)f->cluster[0], (int)f->cluster[1], (int)f->cluster[2], kernel->non_portable, 0};
+  const int values[] = {(int)f->max_threads,
+                        (int)f->shared,
+                        (int)f->constant,
+                        (int)f->local,
+                        (int)f->registers,
+                        chip,
+                        chip,
+                        0,
+                        kernel->dynamic_shared > most ? kernel->dynamic_shared : most,
+                        kernel->carveout,
+                        f->cluster[0] > 0,
+                        (int)f->cluster[0],
+                        (int)f->cluster[1],
+                        (int)f->cluster[2],
+                        kernel->non_portable,
+                        0};
   if (number < 0 || number >= (int)COUNT(values)) return INVALID_VALUE;
   *value = values[number];
   return OK;

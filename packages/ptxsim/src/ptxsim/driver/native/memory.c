@@ -9,9 +9,7 @@
 static Block *blocks;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-int in_arena(const void *pointer) {
-  return (uint64_t)pointer - arena_base < arena_size;
-}
+int in_arena(const void *pointer) { return (uint64_t)pointer - arena_base < arena_size; }
 
 void remember_block(uint64_t address, size_t size, int kind) {
   Block *block = malloc(sizeof *block);
@@ -78,7 +76,12 @@ Err copy_2d(void *to, size_t to_pitch, const void *from, size_t from_pitch, size
 
 /* ---- memory of the program itself: its pages become pages of the arena, with what they hold ---- */
 
-typedef struct Registered { char *start; size_t size, asked; void *at, *host; struct Registered *next; } Registered;
+typedef struct Registered {
+  char *start;
+  size_t size, asked;
+  void *at, *host;
+  struct Registered *next;
+} Registered;
 static Registered *registered;
 
 Err register_host(void *pointer, size_t size) {
@@ -124,7 +127,8 @@ void *device_pointer(const void *host) {
 static Err fill_row(char *to, unsigned value, size_t element, size_t width) {
   if (!in_arena(to) || !reaches(to, width)) return INVALID_VALUE;
   if (element == 1) memset(to, (int)value, width);
-  else for (size_t at = 0; at + element <= width; at += element) memcpy(to + at, &value, element);
+  else
+    for (size_t at = 0; at + element <= width; at += element) memcpy(to + at, &value, element);
   return OK;
 }
 

@@ -60,9 +60,7 @@ Err load_image(const void *image, Module **module) {
 
 uint32_t module_id(const Module *module) { return module->id; }
 
-Err unload(Module *module) {
-  return module->id ? ask(UNLOAD, &module->id, sizeof module->id, NULL, 0) : OK;
-}
+Err unload(Module *module) { return module->id ? ask(UNLOAD, &module->id, sizeof module->id, NULL, 0) : OK; }
 
 Kernel *register_kernel(Module *module, const void *host, const char *name) {
   Kernel *kernel = calloc(1, sizeof *kernel);
@@ -96,7 +94,10 @@ Err kernel_facts(Kernel *kernel) {
   Err error = ensure(kernel->module);
   if (error) return error;
   enum { MOST = 4096 };
-  struct { KernelFacts facts; uint32_t layout[2 * MOST]; } *reply = malloc(sizeof *reply);
+  struct {
+    KernelFacts facts;
+    uint32_t layout[2 * MOST];
+  } *reply = malloc(sizeof *reply);
   Part parts[] = {{&kernel->module->id, 4}, {kernel->name, strlen(kernel->name)}};
   error = request(FUNCTION, parts, 2, reply, sizeof *reply, NULL);
   if (!error && reply->facts.parameters > MOST) error = NOT_SUPPORTED;

@@ -22,8 +22,6 @@ API Err cudaMemPoolGetAccess(int *access, void *pool, void *place) {
   return (void)pool, (void)place, *access = 3, note(OK); /* cudaMemAccessFlagsProtReadWrite */
 }
 
-typedef struct { void *pointer; size_t pitch, x, y; } Pitched;
-typedef struct { size_t width, height, depth; } Extent;
 Err cudaMemset2DAsync(void *to, size_t pitch, int value, size_t width, size_t height, void *stream);
 API Err cudaMemset3DAsync(Pitched to, int value, Extent extent, void *stream) {
   return cudaMemset2DAsync(to.pointer, to.pitch, value, extent.width, extent.height * extent.depth, stream);

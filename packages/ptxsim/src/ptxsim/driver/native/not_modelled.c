@@ -8,6 +8,7 @@ static Err not_modelled(const char *name) {
   return note(NOT_SUPPORTED);
 }
 
+/* clang-format off */
 #define RUNTIME(X) \
   X(cudaArrayGetInfo) X(cudaArrayGetMemoryRequirements) X(cudaArrayGetPlane) \
   X(cudaArrayGetSparseProperties) X(cudaCreateSurfaceObject) X(cudaCreateTextureObject) \
@@ -140,6 +141,7 @@ static Err not_modelled(const char *name) {
   X(cuTexRefSetMaxAnisotropy) X(cuTexRefSetMipmapFilterMode) X(cuTexRefSetMipmapLevelBias) \
   X(cuTexRefSetMipmapLevelClamp) X(cuTexRefSetMipmappedArray) X(cuUserObjectCreate) \
   X(cuUserObjectRelease) X(cuUserObjectRetain) X(cuWaitExternalSemaphoresAsync)
+/* clang-format on */
 
 #define X(name) \
   API Err name(void) { return not_modelled(#name); }

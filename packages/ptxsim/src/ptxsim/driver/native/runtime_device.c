@@ -97,12 +97,15 @@ static char pool;
 API Err cudaDeviceGetDefaultMemPool(void **it, int device) { return (void)device, *it = &pool, note(OK); }
 API Err cudaDeviceGetMemPool(void **it, int device) { return (void)device, *it = &pool, note(OK); }
 API Err cudaDeviceSetMemPool(int device, void *it) { return (void)device, (void)it, note(OK); }
-API Err cudaMemPoolCreate(void **it, const void *properties_) { return (void)properties_, *it = &pool,
-    note(OK); }
+API Err cudaMemPoolCreate(void **it, const void *properties_) {
+  return (void)properties_, *it = &pool, note(OK);
+}
 API Err cudaMemPoolDestroy(void *it) { return (void)it, note(OK); }
 API Err cudaMemPoolTrimTo(void *it, size_t size) { return (void)it, (void)size, note(OK); }
 API Err cudaMemPoolSetAttribute(void *it, int a, void *v) { return (void)it, (void)a, (void)v, note(OK); }
-API Err cudaMemPoolGetAttribute(void *it, int a, void *v) { return (void)it, (void)a, memset(v, 0, 8),
-    note(OK); }
-API Err cudaMemPoolSetAccess(void *it, const void *d, size_t n) { return (void)it, (void)d, (void)n,
-    note(OK); }
+API Err cudaMemPoolGetAttribute(void *it, int a, void *v) {
+  return (void)it, (void)a, memset(v, 0, 8), note(OK);
+}
+API Err cudaMemPoolSetAccess(void *it, const void *d, size_t n) {
+  return (void)it, (void)d, (void)n, note(OK);
+}

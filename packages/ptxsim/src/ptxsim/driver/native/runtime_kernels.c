@@ -7,8 +7,13 @@ typedef struct {
   int threads, registers, ptx, binary, cache, dynamic, carveout, must, cluster[3], policy, non_portable,
       rest[16];
 } FunctionAttributes;
-typedef struct { Dim3 grid, block; size_t shared; void *stream; const Attribute *attributes;
-    unsigned count; } Config;
+typedef struct {
+  Dim3 grid, block;
+  size_t shared;
+  void *stream;
+  const Attribute *attributes;
+  unsigned count;
+} Config;
 
 API void **__cudaRegisterFatBinary(void *image) { return (void **)register_image(image); }
 API void __cudaRegisterFatBinaryEnd(void **module) { (void)module; }
@@ -19,8 +24,7 @@ API void __cudaRegisterFunction(void **module, const char *host, char *device, c
   register_kernel((Module *)module, host, name);
 }
 
-API void __cudaRegisterVar(void **module, char *host, char *device, const char *name, int ext,
-    size_t size) {
+API void __cudaRegisterVar(void **module, char *host, char *device, const char *name, int ext, size_t size) {
   (void)device, (void)ext;
   register_variable((Module *)module, host, name, size, NULL);
 }
@@ -37,7 +41,11 @@ API void __cudaRegisterTexture(void) { complain("texture references are not mode
 API void __cudaRegisterSurface(void) { complain("surface references are not modelled"); }
 
 /* The launch that <<< >>> has configured and whose stub has not run yet. */
-static __thread struct { Dim3 grid, block; size_t shared; void *stream; } pushed[16];
+static __thread struct {
+  Dim3 grid, block;
+  size_t shared;
+  void *stream;
+} pushed[16];
 static __thread int depth;
 
 API unsigned __cudaPushCallConfiguration(Dim3 grid, Dim3 block, size_t shared, void *stream) {
@@ -67,13 +75,12 @@ API Err cudaLaunchKernel(const void *function, Dim3 grid, Dim3 block, void **arg
 }
 
 API Err __cudaLaunchKernel(void *kernel, Dim3 grid, Dim3 block, void **arguments, size_t shared,
-    void *stream) {
+                           void *stream) {
   return cudaLaunchKernel(kernel, grid, block, arguments, shared, stream);
 }
 
 API Err cudaLaunchCooperativeKernel(const void *function, Dim3 grid, Dim3 block, void **arguments,
-    size_t shared,
-                                    void *stream) {
+                                    size_t shared, void *stream) {
   return launched(function, (Shape){grid, block, {0, 0, 0}, shared, 1}, arguments, stream);
 }
 
@@ -92,8 +99,7 @@ API Err __cudaGetKernel(void **kernel, const void *function) {
   return *kernel ? OK : INVALID_DEVICE_FUNCTION;
 }
 
-API Err cudaGetKernel(void **kernel, const void *function) { return note(__cudaGetKernel(kernel,
-    function)); }
+API Err cudaGetKernel(void **kernel, const void *function) { return note(__cudaGetKernel(kernel, function)); }
 API Err cudaGetFuncBySymbol(void **kernel, const void *function) { return cudaGetKernel(kernel, function); }
 
 API Err cudaFuncGetAttributes(FunctionAttributes *to, const void *function) {
@@ -116,8 +122,9 @@ API Err cudaFuncSetAttribute(const void *function, int number, int value) {
   return note(kernel ? set_kernel_attribute(kernel, number, value) : INVALID_DEVICE_FUNCTION);
 }
 
-API Err cudaFuncSetCacheConfig(const void *function, int config) { return (void)function, (void)config,
-    note(OK); }
+API Err cudaFuncSetCacheConfig(const void *function, int config) {
+  return (void)function, (void)config, note(OK);
+}
 API Err cudaFuncSetSharedMemConfig(const void *f, int config) { return (void)f, (void)config, note(OK); }
 
 API Err cudaFuncGetName(const char **name, const void *function) {
@@ -126,8 +133,7 @@ API Err cudaFuncGetName(const char **name, const void *function) {
   return note(kernel ? OK : INVALID_DEVICE_FUNCTION);
 }
 
-API Err cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *count, const void *function,
-    int threads,
+API Err cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *count, const void *function, int threads,
                                                                size_t shared, unsigned flags) {
   Kernel *kernel = kernel_of(function);
   (void)flags;
@@ -154,7 +160,7 @@ API Err cudaOccupancyMaxPotentialClusterSize(int *size, const void *function, co
 }
 
 API Err cudaOccupancyAvailableDynamicSMemPerBlock(size_t *size, const void *function, int blocks,
-    int threads) {
+                                                  int threads) {
   Kernel *kernel = kernel_of(function);
   (void)threads;
   if (!kernel || blocks < 1) return note(kernel ? INVALID_VALUE : INVALID_DEVICE_FUNCTION);

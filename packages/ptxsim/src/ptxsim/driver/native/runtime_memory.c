@@ -3,16 +3,11 @@
 #include <string.h>
 
 enum { TO_HOST = 2, TO_DEVICE = 1, ON_DEVICE = 3 };
-typedef struct { void *pointer; size_t pitch, x, y; } Pitched;
-typedef struct { size_t width, height, depth; } Extent;
-typedef struct { void *array; size_t at[3]; Pitched memory; } Side;
-typedef struct { Side from, to; Extent extent; int kind; } Copy3D;
 
 API Err cudaMalloc(void **p, size_t size) { return note(allocate(p, size, DEVICE)); }
 API Err cudaFree(void *p) { return note(release(p)); }
 API Err cudaMallocHost(void **p, size_t size) { return note(allocate(p, size, HOST)); }
-API Err cudaHostAlloc(void **p, size_t size, unsigned flags) { return (void)flags, cudaMallocHost(p,
-    size); }
+API Err cudaHostAlloc(void **p, size_t size, unsigned flags) { return (void)flags, cudaMallocHost(p, size); }
 API Err cudaFreeHost(void *p) { return note(release(p)); }
 API Err cudaMallocAsync(void **p, size_t size, void *stream) {
   Graph *graph = capturing(stream);
@@ -61,7 +56,10 @@ API Err cudaMemAdvise_v2(void) { return note(OK); }
 API Err cudaMemPrefetchAsync_v2(void) { return note(OK); }
 
 API Err cudaPointerGetAttributes(void *attributes, const void *p) {
-  struct { int type, device; const void *on_device, *on_host; } *it = attributes;
+  struct {
+    int type, device;
+    const void *on_device, *on_host;
+  } *it = attributes;
   Block *block = block_of(p);
   int kind = block ? block->kind : 0;
   it->type = kind, it->device = kind ? 0 : -1;
@@ -71,8 +69,7 @@ API Err cudaPointerGetAttributes(void *attributes, const void *p) {
 
 /* ---- copies and fills ---- */
 
-static Err copied(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
-    size_t height,
+static Err copied(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
                   int kind, void *stream) {
   if (sticky()) return note(sticky());
   if (!width || !height) return note(OK);
@@ -98,8 +95,7 @@ API Err cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t fr
 }
 
 API Err cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
-    size_t height,
-                     int kind) {
+                     size_t height, int kind) {
   return copied(to, to_pitch, from, from_pitch, width, height, kind, NULL);
 }
 
@@ -157,8 +153,7 @@ API Err cudaGetSymbolAddress(void **address, const void *symbol) {
   return note(variable_of(symbol, address, NULL));
 }
 
-API Err cudaGetSymbolSize(size_t *size, const void *symbol) { return note(variable_of(symbol, NULL,
-    size)); }
+API Err cudaGetSymbolSize(size_t *size, const void *symbol) { return note(variable_of(symbol, NULL, size)); }
 
 API Err cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t size, size_t offset, int kind,
                                 void *stream) {

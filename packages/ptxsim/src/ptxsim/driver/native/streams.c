@@ -7,15 +7,17 @@ enum { LEGACY = 1, PER_THREAD = 2 }; /* handles of the two default streams, besi
 static Stream standard;
 static uint64_t streams_made;
 
-typedef struct { double at; int recorded; unsigned flags; } Event;
+typedef struct {
+  double at;
+  int recorded;
+  unsigned flags;
+} Event;
 
-Stream *stream_of(void *handle) {
-  return (uintptr_t)handle <= PER_THREAD ? &standard : handle;
-}
+Stream *stream_of(void *handle) { return (uintptr_t)handle <= PER_THREAD ? &standard : handle; }
 
 Graph *capturing(void *stream) {
   Graph *graph = stream_of(stream)->capture;
-  return graph && is_open(graph) ? graph : NULL;
+  return graph && !graph->ended ? graph : NULL;
 }
 
 static double seconds(void) {
@@ -31,8 +33,9 @@ API Err cudaStreamCreateWithPriority(void **stream, unsigned flags, int priority
   return note(OK);
 }
 
-API Err cudaStreamCreateWithFlags(void **s, unsigned flags) { return cudaStreamCreateWithPriority(s,
-    flags, 0); }
+API Err cudaStreamCreateWithFlags(void **s, unsigned flags) {
+  return cudaStreamCreateWithPriority(s, flags, 0);
+}
 API Err cudaStreamCreate(void **s) { return cudaStreamCreateWithPriority(s, 0, 0); }
 
 API Err cudaStreamDestroy(void *stream) {
@@ -40,13 +43,12 @@ API Err cudaStreamDestroy(void *stream) {
   return note(OK);
 }
 
-API Err cudaStreamSynchronize(void *stream) {
-  return note(capturing(stream) ? CAPTURE_INVALID : OK);
-}
+API Err cudaStreamSynchronize(void *stream) { return note(capturing(stream) ? CAPTURE_INVALID : OK); }
 
 API Err cudaStreamQuery(void *stream) { return cudaStreamSynchronize(stream); }
-API Err cudaStreamGetFlags(void *stream, unsigned *flags) { return *flags = stream_of(stream)->flags,
-    note(OK); }
+API Err cudaStreamGetFlags(void *stream, unsigned *flags) {
+  return *flags = stream_of(stream)->flags, note(OK);
+}
 API Err cudaStreamGetPriority(void *stream, int *p) { return *p = stream_of(stream)->priority, note(OK); }
 API Err cudaStreamGetId(void *stream, uint64_t *id) { return *id = stream_of(stream)->id, note(OK); }
 
@@ -99,14 +101,8 @@ API Err cudaEventElapsedTime(float *milliseconds, void *start, void *end) {
   return note(OK);
 }
 
-API Err cudaEventElapsedTime_v2(float *ms, void *start, void *end) { return cudaEventElapsedTime(ms,
-    start, end); }
-
-API Err cudaLaunchHostFunc(void *stream, HostFunction function, void *data) {
-  Graph *graph = capturing(stream);
-  if (graph) return note(record_host(graph, function, data));
-  function(data);
-  return note(OK);
+API Err cudaEventElapsedTime_v2(float *ms, void *start, void *end) {
+  return cudaEventElapsedTime(ms, start, end);
 }
 
 API Err cudaStreamAddCallback(void *stream, void (*call)(void *, Err, void *), void *data, unsigned flags) {

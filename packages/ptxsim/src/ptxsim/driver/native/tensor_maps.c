@@ -1,8 +1,8 @@
-/* cuTensorMapEncodeTiled: the 128 bytes of a map are the simulator's own record (units/tensormap.py). */
+/* cuTensorMapEncode*: the 128 bytes of a map are the simulator's own record (units/tensormap.py). */
 #include "standin.h"
 #include <string.h>
 
-enum { MARK = 0x70616d74, MOST_RANK = 5 };
+enum { TILED = 0x70616d74, IM2COL = 0x636d6d74, MOST_RANK = 5 }; /* marks: `tmap`, `tmmc` */
 typedef struct __attribute__((packed)) {
   uint64_t address;
   uint32_t mark;
@@ -10,15 +10,17 @@ typedef struct __attribute__((packed)) {
   uint8_t steps[5], rank, type, interleave, swizzle, atomicity, fill;
   uint32_t dims[5];
   uint64_t strides[4];
+  int16_t lower[3], upper[3]; /* of im2col: corners along W, H, D */
+  uint16_t pixels;
 } Record;
 
 static const uint8_t bits[] = {8, 16, 32, 32, 64, 64, 16, 32, 64, 16, 32, 32, 32, 4};
-    /* by CUtensorMapDataType */
-static const uint8_t types[] = {0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 8, 11, 12, 13};   /* its .elemtype in PTX */
+/* by CUtensorMapDataType */
+static const uint8_t types[] = {0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 8, 11, 12, 13}; /* its .elemtype in PTX */
 
 static const char *wrong(uint32_t type, uint32_t rank, const uint64_t *dims, const uint64_t *strides,
                          const uint32_t *box, const uint32_t *steps, int interleave, int swizzle,
-                             uint64_t base) {
+                         uint64_t base) {
   if (type >= COUNT(bits)) return "padded 4- and 6-bit elements are not modelled";
   if (interleave || swizzle > 3) return "interleaved layouts and swizzles of other atoms are not modelled";
   if (!rank || rank > MOST_RANK) return "the rank is 1 to 5";
@@ -32,27 +34,81 @@ static const char *wrong(uint32_t type, uint32_t rank, const uint64_t *dims, con
     if (!dims[i] || dims[i] > (uint64_t)1 << 32) return "an extent is outside 1..2^32";
     if (!box[i] || box[i] > 256) return "an extent of the box is outside 1..256";
     if (!steps[i] || steps[i] > 8) return "an element stride is outside 1..8";
-    if (i && (strides[i - 1] % 16 ||
-        strides[i - 1] >> 40)) return "a stride is no multiple of 16 B below 2^40";
+    if (i && (strides[i - 1] % 16 || strides[i - 1] >> 40))
+      return "a stride is no multiple of 16 B below 2^40";
   }
   return NULL;
+}
+
+/* Writes a map of what all kinds have; its box has the innermost extent that is given, and a mark of no kind. */
+static Record *encode(const char *name, void *map, uint32_t type, uint32_t rank, void *base,
+                      const uint64_t *dims, const uint64_t *strides, const uint32_t *box,
+                      const uint32_t *steps, int interleave, int swizzle, int fill) {
+  const char *why = wrong(type, rank, dims, strides, box, steps, interleave, swizzle, (uint64_t)base);
+  if (why) return complain("%s: %s", name, why), NULL;
+  Record *record = memset(map, 0, 128);
+  record->address = (uint64_t)base, record->rank = rank - 1, record->type = types[type];
+  record->swizzle = swizzle, record->fill = fill;
+  for (uint32_t i = 0; i < rank; i++) {
+    record->dims[i] = (uint32_t)dims[i], record->box[i] = box[i], record->steps[i] = i ? steps[i] : 1;
+    if (i) record->strides[i - 1] = strides[i - 1];
+  }
+  return record;
 }
 
 API Err cuTensorMapEncodeTiled(void *map, uint32_t type, uint32_t rank, void *base, const uint64_t *dims,
                                const uint64_t *strides, const uint32_t *box, const uint32_t *steps,
                                int interleave, int swizzle, int promotion, int fill) {
   (void)promotion;
-  const char *why = wrong(type, rank, dims, strides, box, steps, interleave, swizzle, (uint64_t)base);
-  if (why) return complain("cuTensorMapEncodeTiled: %s", why), INVALID_VALUE;
-  Record record = {.address = (uint64_t)base, .mark = MARK, .rank = rank - 1, .type = types[type],
-                   .swizzle = swizzle, .fill = fill};
-  for (uint32_t i = 0; i < rank; i++) {
-    record.dims[i] = (uint32_t)dims[i], record.box[i] = box[i], record.steps[i] = i ? steps[i] : 1;
-    if (i) record.strides[i - 1] = strides[i - 1];
-  }
-  memset(map, 0, 128);
-  memcpy(map, &record, sizeof record);
+  Record *record = encode("cuTensorMapEncodeTiled", map, type, rank, base, dims, strides, box, steps,
+                          interleave, swizzle, fill);
+  if (!record) return INVALID_VALUE;
+  return record->mark = TILED, OK;
+}
+
+static const char *wrong_pixels(uint32_t rank, const int *lower, const int *upper, uint32_t pixels,
+                                int most) {
+  if (rank < 3 || rank > MOST_RANK) return "the rank is 3 to 5";
+  if (!pixels || pixels > 1024) return "the pixels of a column are outside 1..1024";
+  for (uint32_t i = 0; i < rank - 2; i++)
+    if (lower[i] < -most || lower[i] >= most || upper[i] < -most || upper[i] >= most)
+      return "a corner of the bounding box is out of range";
+  return NULL;
+}
+
+/* Corners along W, H, D: the innermost first, as extents are. */
+static Err im2col(const char *name, void *map, uint32_t type, uint32_t rank, void *base, const uint64_t *dims,
+                  const uint64_t *strides, const int *lower, const int *upper, int most, uint32_t channels,
+                  uint32_t pixels, const uint32_t *steps, int interleave, int swizzle, int fill) {
+  const uint32_t box[MOST_RANK] = {channels, 1, 1, 1, 1};
+  const char *why = wrong_pixels(rank, lower, upper, pixels, most);
+  if (why) return complain("%s: %s", name, why), INVALID_VALUE;
+  Record *record = encode(name, map, type, rank, base, dims, strides, box, steps, interleave, swizzle, fill);
+  if (!record) return INVALID_VALUE;
+  record->mark = IM2COL, record->pixels = pixels;
+  for (uint32_t i = 0; i < rank - 2; i++) record->lower[i] = lower[i], record->upper[i] = upper[i];
   return OK;
+}
+
+API Err cuTensorMapEncodeIm2col(void *map, uint32_t type, uint32_t rank, void *base, const uint64_t *dims,
+                                const uint64_t *strides, const int *lower, const int *upper,
+                                uint32_t channels, uint32_t pixels, const uint32_t *steps, int interleave,
+                                int swizzle, int promotion, int fill) {
+  static const int most[] = {[3] = 1 << 15, [4] = 1 << 7, [5] = 1 << 4};
+  (void)promotion;
+  return im2col("cuTensorMapEncodeIm2col", map, type, rank, base, dims, strides, lower, upper,
+                rank < COUNT(most) ? most[rank] : 0, channels, pixels, steps, interleave, swizzle, fill);
+}
+
+API Err cuTensorMapEncodeIm2colWide(void *map, uint32_t type, uint32_t rank, void *base, const uint64_t *dims,
+                                    const uint64_t *strides, int lower, int upper, uint32_t channels,
+                                    uint32_t pixels, const uint32_t *steps, int interleave, int mode,
+                                    int swizzle, int promotion, int fill) {
+  enum { W128 = 1 };
+  const int low[3] = {lower}, high[3] = {upper};
+  (void)promotion;
+  return im2col("cuTensorMapEncodeIm2colWide", map, type, rank, base, dims, strides, low, high, 1 << 15,
+                channels, mode == W128 ? 128 : pixels, steps, interleave, swizzle, fill);
 }
 
 API Err cuTensorMapReplaceAddress(void *map, void *base) {
@@ -61,7 +117,3 @@ API Err cuTensorMapReplaceAddress(void *map, void *base) {
   memcpy(map, &address, sizeof address);
   return OK;
 }
-
-API Err cuTensorMapEncodeIm2col(void) { return complain("im2col tensor maps are not modelled"),
-    NOT_SUPPORTED; }
-API Err cuTensorMapEncodeIm2colWide(void) { return cuTensorMapEncodeIm2col(); }

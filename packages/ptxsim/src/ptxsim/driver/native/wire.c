@@ -14,9 +14,18 @@
 #include <unistd.h>
 
 enum { ATTRIBUTES = 160 };
-typedef struct { uint32_t op, size; } Head;
-typedef struct { int32_t status; uint32_t size; } Answer;
-typedef struct { uint64_t base, size; int32_t attributes[ATTRIBUTES]; char arena[256]; } Welcome;
+typedef struct {
+  uint32_t op, size;
+} Head;
+typedef struct {
+  int32_t status;
+  uint32_t size;
+} Answer;
+typedef struct {
+  uint64_t base, size;
+  int32_t attributes[ATTRIBUTES];
+  char arena[256];
+} Welcome;
 
 uint64_t arena_base, arena_size;
 static int socket_of_pid, descriptor = -1;
@@ -78,8 +87,7 @@ static Err connect_once(void) {
   if (file < 0) return NO_DEVICE;
   void *wanted = (void *)welcome.base;
   void *mapped = mmap(wanted, welcome.size, PROT_READ | PROT_WRITE,
-      MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
-                      file, 0);
+                      MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, file, 0);
   close(file);
   if (mapped != wanted) return NO_DEVICE;
   arena_base = welcome.base, arena_size = welcome.size;

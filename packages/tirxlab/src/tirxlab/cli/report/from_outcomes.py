@@ -178,7 +178,7 @@ def step_timeline(
 ) -> tuple[Run | None, Picture | None]:
     """(the timeline if the kernel can be run, its structure if it also runs to its end)."""
     import utils
-    from tirxlab.cli.trace import SIZE, SIZES, ctas
+    from tirxlab.cli.trace_run import SIZE, SIZES, ctas
     from tirxlab.devices import sim
 
     failed = next((outcome for outcome in outcomes if not outcome.passed), None)

@@ -123,19 +123,11 @@ def _own_barrier(model: Model, waiter: Waiter) -> Found | None:
     return None
 
 
-def _shifted(model: Model, waiter: Waiter) -> Found | None:
-    """Signals and waits of the ring are some elements apart, all along."""
+def _rival(model: Model, waiter: Waiter) -> Found | None:
+    """Signals and waits of the ring are some elements apart, all along, or the signals stay at one."""
     barrier, _ = barrier_of(model, waiter)
-    rival = shifted(model.cluster, waiter.place, model.reporter) if barrier is not None else None
-    if rival is None:
-        return None
-    return Found(rival.cause, f"{says(waiter, 'waits')} for {waiter.wants}: {rival.text}", waiter)
-
-
-def _one_slot(model: Model, waiter: Waiter) -> Found | None:
-    """Who signals the ring stays at one element of it."""
-    barrier, _ = barrier_of(model, waiter)
-    rival = one_slot(model.cluster, waiter.place, model.reporter) if barrier is not None else None
+    ring = model.cluster, waiter.place, model.reporter
+    rival = None if barrier is None else shifted(*ring) or one_slot(*ring)
     if rival is None:
         return None
     return Found(rival.cause, f"{says(waiter, 'waits')} for {waiter.wants}: {rival.text}", waiter)
@@ -374,8 +366,7 @@ DETECTORS = (
     _warpgroup,
     _own_barrier,
     _bytes,
-    _shifted,
-    _one_slot,
+    _rival,
     both_multiply,
     _misrouted,
     _ahead,

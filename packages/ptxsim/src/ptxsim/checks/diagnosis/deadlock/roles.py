@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptxsim.checks.barrier_history import ring_of
 from ptxsim.checks.diagnosis.deadlock.cause import Found, barrier_of, found
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 
@@ -35,9 +36,9 @@ def bar_of_a_role(model: Model, waiter: Waiter) -> bool:
 
 def signals_less(model: Model, waiter: Waiter) -> Found | None:
     """Who is to end this wait stands at its own, which it has passed more often than it has signalled."""
-    ring = _ring(model, waiter.place) if waiter.kind == "mbarrier" else []
+    ring = ring_of(model.histories, waiter.place, model.array) if waiter.kind == "mbarrier" else []
     for other in (h.waiter for h in waiter.helpers if h.waiter is not None and h.waiter is not waiter):
-        answers = _ring(model, other.place) if other.kind == "mbarrier" else []
+        answers = ring_of(model.histories, other.place, model.array) if other.kind == "mbarrier" else []
         if not ring or len(answers) != len(ring) or set(answers) & set(ring):
             continue
         for warp in other.lanes:
@@ -50,16 +51,10 @@ def signals_less(model: Model, waiter: Waiter) -> Found | None:
     return None
 
 
-def _ring(model: Model, place: tuple[int, int]) -> list[tuple[int, int]]:
-    """The elements of a barrier's own array."""
-    array = model.array(place[1])
-    return [p for p in model.histories if p[0] == place[0] and model.array(p[1]) == array]
-
-
 def _signals(model: Model, place: tuple[int, int], warp: int) -> int:
     """How often each thread of a warp that signals a barrier has done so, loads apart."""
     mine = [s for (how, w, _), s in model.histories[place].sources.items() if w == warp and how != "load"]
-    return sum(s.total // s.lanes.bit_count() for s in mine)
+    return sum(s.each for s in mine)
 
 
 def both_multiply(model: Model, waiter: Waiter) -> Found | None:

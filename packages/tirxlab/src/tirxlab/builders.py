@@ -1,0 +1,36 @@
+"""The builder of one step of a kernels file, hgemm_vN(M, N, K), though other steps may be broken."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tirxlab.explain.slips import guarded
+from tirxlab.salvage import runnable
+from tirxlab.steps import (
+    STEPS,
+    StepError,
+    UntouchedStep,
+    is_untouched,
+    load_kernels,
+    names_sm_count,
+    read_text,
+)
+
+
+def builder(path: Path, step: int, sm_count: int | None = None) -> Callable:
+    """The function hgemm_vN of a kernels file; StepError if unknown, missing, broken or still a skeleton.
+
+    sm_count: the SM_COUNT for which it builds, unless the step writes the number out itself.
+    """
+    if step not in STEPS:
+        raise StepError(f"step {step} does not exist; the steps are 1 to 10")
+    text = read_text(path)
+    found = runnable(text, Path(path).name)
+    if step in found.broken:
+        raise StepError(found.broken[step])
+    if is_untouched(text, step):
+        raise UntouchedStep(f"step {step} is not implemented yet")
+    few = None if sm_count is None or names_sm_count(text, step) else sm_count
+    function = getattr(load_kernels(path, few, found.text), f"hgemm_v{step}", None)
+    if not callable(function):
+        raise StepError(f"{Path(path).name} has no hgemm_v{step}(M, N, K)")
+    return guarded(function, Path(path))
