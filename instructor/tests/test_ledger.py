@@ -74,6 +74,38 @@ def test_the_name_of_a_file_gives_nobody_anothers_grade_or_adjustment(tmp_path):
     assert {name: listed.get(name) for name in plain} == plain and listed["eve"].final == 9
 
 
+@pytest.mark.parametrize("column", ["student", "id", "sis_id", "email", "name"])
+@pytest.mark.parametrize("dress", [str, str.upper, " {} ".format, lambda name: name.replace("4", "\uff14")])
+def test_nobody_takes_the_number_or_the_address_of_another(column, dress):
+    """A platform finds a student by any of them: a second row would be written over the first one's."""
+    roster = {"a": {"student": "ann", "id": "i47", "sis_id": "s47", "email": "ann47@x", "name": "Ann 47"}}
+    name = dress(roster["a"][column])
+    made = finals([row("a", 80), row(name, 1)], roster, {}, Rule())
+    assert [(f.student, f.final) for f in made if f.student == "ann"] == [("ann", 80)]
+    for platform in ("canvas.csv", "moodle.csv", "gradescope.csv"):
+        cells = [cell for line in csv.reader(EXPORTS[platform](made).splitlines()) for cell in line]
+        assert cells.count(name) <= (name == roster["a"][column])
+
+
+def test_the_adjustment_of_a_submission_under_its_students_number_counts():
+    roster = {"47": {"student": "ann", "id": "47"}}
+    (made,) = finals([row("47", 80)], roster, {"47": (2.0, "asked")}, Rule())
+    assert made.final == 82
+
+
+@pytest.mark.parametrize("days, final", [("-3", 80), ("0", 80), ("1", 72), ("2", 64)])
+def test_who_is_early_gets_no_more(days, final):
+    (made,) = finals([row("a", 80)], {"a": {"student": "ann", "late_days": days}}, {}, Rule("latest", 10))
+    assert made.final == final
+
+
+@pytest.mark.parametrize("name", ["Points Possible", "    Points Possible", "points possible (read only)"])
+def test_no_student_is_the_row_of_maxima(name):
+    made = finals([row(name, 3), row("other", 4)], {}, {}, Rule())
+    heads = [line[0] for line in csv.reader(EXPORTS["canvas.csv"](made).splitlines())]
+    assert [head.strip().casefold().startswith("points possible") for head in heads].count(True) == 1
+
+
 def test_the_order_of_submissions_changes_nothing():
     made = {str(finals(list(order), ROSTER, {}, Rule("best", 5))) for order in itertools.permutations(ROWS)}
     assert len(made) == 1
