@@ -91,6 +91,7 @@ APART = (
     ("the memory of the parent overwritten", "test_worker.py", "costs its own step"),
     ("the number or the address of a student of the roster as the name of a hand-in", "test_ledger.py", "not in the roster: no platform writes it over the student's row"),
     ("a hand-in called `Points Possible`, by which Canvas sets the maxima of a class", "test_ledger.py", "is a name"),
+    ("the name of another in `./lab handin --student`, for the board", "test_ledger.py", "the board shows nicknames of the roster, or names of submissions"),
     ("handed in early, for days that are less than none", "test_ledger.py", "no more than all points"),
     ("a message with lines like the grader's own", "test_class.py", "its lines stand further right"),
     ("state declared behind a brace, a clock behind a carriage return", "test_grading.py", "refused from its PTX"),

@@ -2,6 +2,7 @@
 
 import csv
 import itertools
+import json
 import random
 
 import pytest
@@ -15,6 +16,7 @@ from instructor.formats import plain
 from instructor.formats.board import board, places
 from instructor.formats.exports import EXPORTS
 from instructor.formats.status import status_page
+from tirxlab.cli import app
 from tirxlab.rubric import load_rubric
 
 
@@ -104,6 +106,17 @@ def test_no_student_is_the_row_of_maxima(name):
     made = finals([row(name, 3), row("other", 4)], {}, {}, Rule())
     heads = [line[0] for line in csv.reader(EXPORTS["canvas.csv"](made).splitlines())]
     assert [head.strip().casefold().startswith("points possible") for head in heads].count(True) == 1
+
+
+def test_nobody_stands_on_the_board_under_the_name_of_another(tmp_path):
+    for name, student in (("a", ""), ("b", "ann")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "grade.json").write_text(json.dumps(row(name, 5) | {"student": student}))
+    (tmp_path / "roster.csv").write_text("submission,nickname\na,ann\n")
+    assert app.main(["board", str(tmp_path)]) == 0
+    assert "ann" not in (tmp_path / "board.html").read_text()
+    assert app.main(["board", str(tmp_path), "--roster", str(tmp_path / "roster.csv")]) == 0
+    assert (tmp_path / "board.html").read_text().count("<td>ann</td>") == 1
 
 
 def test_the_order_of_submissions_changes_nothing():
