@@ -6,7 +6,7 @@ from truth import Rule, check_broken, check_kept, each, each_shown, lines, wait
 
 ARRIVE = "mbarrier.arrive.shared.b64 _, [%bar];"
 FOURTH = wait(0).replace("AGAIN:", "@!%w4 bra PAST; AGAIN:").replace("}", "PAST: }")
-ONCE_MORE = "has init(127), and more arrive in a phase"
+ONCE_MORE = "has init(127) but gets more arrivals in a phase"
 
 # Threads 0 .. 127 arrive, warp 4 waits for them and overwrites what thread 0 has read or copied.
 READ_THEN_ARRIVE = lines(
