@@ -19,6 +19,8 @@ from pathlib import Path
 
 import platformdirs
 
+from ptxsim.jit import shipped
+
 _PACKAGE = Path(__file__).parents[1]
 _SOURCES = ("jit/*.py", "isa/mathlib/*.py", "isa/address_map.py", "isa/operands.py")  # what it may import
 
@@ -44,7 +46,7 @@ def _sources():
     """The hash of what all generated code may import, and of who compiles it."""
     import numba  # 0.2 s, and who asks only whether the cache is cold has no use for it
 
-    digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
+    digest = hashlib.sha256(f"{numba.__version__} {sys.implementation.cache_tag}".encode())
     for path in sorted(path for pattern in _SOURCES for path in _PACKAGE.glob(pattern)):
         digest.update(path.read_bytes())
     return digest
@@ -83,7 +85,7 @@ ANNOUNCED = "PTXSIM_COMPILATION_ANNOUNCED"  # in the environment of whoever has 
 
 def is_cold() -> bool:
     """Whether nothing was compiled here yet: the first launch then takes about half a minute longer."""
-    return not any(cache_directory().glob("ptxsim_*.code"))
+    return not (shipped.usable() or any(cache_directory().glob("ptxsim_*.code")))
 
 
 def import_generated(text: str, key: str = "", slow: bool = False):
@@ -104,7 +106,8 @@ def import_generated(text: str, key: str = "", slow: bool = False):
         except OSError:  # it must be a file to be imported
             path = _temporary() / path.name
             write_whole(path, text.encode())
-    if slow and ANNOUNCED not in os.environ and not any(path.parent.glob(f"{name}.*.code")):
+    kept = any(path.parent.glob(f"{name}.*.code")) or shipped.holds(name)
+    if slow and ANNOUNCED not in os.environ and not kept:
         print(FIRST_RUN, file=sys.stderr, flush=True)
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None  # of a file whose name ends in .py

@@ -14,7 +14,6 @@ import pickle
 import sys
 import types
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import numba
 import numpy as np
@@ -25,7 +24,7 @@ from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
 from ptxsim.isa.mathlib.inner import WHOLE
-from ptxsim.jit import code_cache
+from ptxsim.jit import code_cache, shipped
 
 _OURS = __name__.partition(".")[0]
 _PLAIN = (int, float, str, bytes, type(None), type(Ellipsis), np.generic, np.dtype)
@@ -61,7 +60,8 @@ def generated(*signatures, **options) -> Callable:
 @functools.cache
 def digest(function: Callable) -> str:
     """Of a function and all that it reaches: functions and constants of this package, in whatever file."""
-    whole, reached = hashlib.sha256(f"{numba.__version__} {sys.version}".encode()), [function]
+    compiler = f"{numba.__version__} {sys.implementation.cache_tag}"
+    whole, reached = hashlib.sha256(compiler.encode()), [function]
     for one in reached:  # grows
         for name, value in _read_by(one):
             text, more = _described(value)
@@ -150,19 +150,22 @@ class _Files:
     def __init__(self, function: Callable, made_of: Callable):
         self._function, self._made_of = function, made_of
 
-    def _path(self, key: tuple) -> Path:
+    def _name(self, key: tuple) -> str:
         one = self._function
         name = hashlib.sha256(repr((self._made_of(key), key)).encode()).hexdigest()[:24]
-        return code_cache.cache_directory() / f"{one.__module__}.{one.__name__}_{name}.code"
+        return f"{one.__module__}.{one.__name__}_{name}.code"
 
     def load(self, key: tuple):
-        try:
-            return pickle.loads(self._path(key).read_bytes())
-        except (OSError, EOFError, pickle.UnpicklingError):  # not there yet, or damaged
-            return None
+        paths = [code_cache.cache_directory() / self._name(key)]
+        if shipped.usable():
+            paths.append(shipped.folder() / self._name(shipped.shipped_key(key)))
+        for path in paths:
+            with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):  # not there, or damaged
+                return pickle.loads(path.read_bytes())
+        return None
 
     def save(self, key: tuple, data) -> None:
-        path = self._path(key)
+        path = code_cache.cache_directory() / self._name(key)
         with contextlib.suppress(OSError):  # a disk that is full or read-only: the next process compiles too
             code_cache.write_whole(path, dumps(data))
 

@@ -1,0 +1,68 @@
+"""Machine code that a wheel brings along, so that a first run need not compile.
+
+    python -m ptxsim.jit.shipped [COMMAND ARGS]    before the wheel is built, once for each Python
+
+numba keeps code under the processor that made it. Here it is made for one that most computers have, and
+found by all that can run it, with the same numba, Python and operating system. What a launch needs besides,
+or where anything differs, is compiled as ever: the names of the files say what they were made of.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+PROCESSOR = "x86-64-v3"  # of 2013 and later
+NEEDS = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sse4.2")  # for it
+TRIPLE = "x86_64-unknown-linux-gnu"
+
+
+@functools.cache
+def folder() -> Path:
+    """Where the code for this numba and Python is, or would be."""
+    made_by = f"numba-{importlib.metadata.version('numba')}-{sys.implementation.cache_tag}"
+    return Path(__file__).parents[1] / "compiled" / made_by
+
+
+@functools.cache
+def usable() -> bool:
+    """Whether there is such code, and this processor runs it."""
+    if not folder().is_dir():
+        return False
+    from llvmlite import binding  # 0.05 s, and who compiles everything has no use for it
+
+    features = binding.get_host_cpu_features()
+    return binding.get_process_triple() == TRIPLE and all(features.get(one) for one in NEEDS)
+
+
+def holds(module: str) -> bool:
+    """Whether code of this generated module is among it."""
+    return usable() and any(folder().glob(f"{module}.*.code"))
+
+
+def shipped_key(key: tuple) -> tuple:
+    """numba's key of a function, as it was where the code was made."""
+    signature, _, made_of = key
+    return signature, (TRIPLE, PROCESSOR, ""), made_of
+
+
+def main(command: list[str]) -> None:
+    """Compiles what most launches call, and what a command calls besides, into the folder of the wheel."""
+    folder().mkdir(parents=True, exist_ok=True)
+    made_for = {"NUMBA_CPU_NAME": PROCESSOR, "NUMBA_CPU_FEATURES": "", "PTXSIM_CACHE": str(folder())}
+    for one in ([sys.executable, "-c", "import ptxsim; ptxsim.warm_up()"], command):
+        if one:
+            subprocess.run(one, env=os.environ | made_for | {"PTXSIM_JOBS": "1"}, check=True)
+    for path in folder().iterdir():
+        if path.is_file() and path.suffix != ".code":
+            path.unlink()
+    kept = list(folder().glob("*.code"))
+    print(f"{len(kept)} functions, {sum(path.stat().st_size for path in kept) / 1e6:.1f} MB in {folder()}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
