@@ -12,11 +12,13 @@ from __future__ import annotations
 import csv
 import io
 import re
+import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 
 ADJUST = "adjust.csv"
 LARGEST = 4 << 20  # bytes of adjust.csv
+TELL_APART = ("student", "id", "sis_id", "email", "name")  # columns by which platforms know a student
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,9 @@ def finals(rows: list[dict], roster: dict[str, dict], adjust: dict[str, tuple], 
     """One for each student, by name. `rows`: plain grades; `adjust`: as `read_adjust` gives it."""
     groups: dict[str, list[dict]] = {}
     known = {one["student"] for one in roster.values() if one.get("student")}
+    taken = {_alike(one[key]) for one in roster.values() for key in TELL_APART if one.get(key)}
     for row in rows:
-        groups.setdefault(_student(row, roster, known), []).append(row)
+        groups.setdefault(_student(row, roster, taken), []).append(row)
     made = []
     for student, attempts in sorted(groups.items()):
         attempts = sorted(attempts, key=lambda row: _when(row, roster))
@@ -69,10 +72,15 @@ def finals(rows: list[dict], roster: dict[str, dict], adjust: dict[str, tuple], 
     return made
 
 
-def _student(row: dict, roster: dict[str, dict], known: set[str]) -> str:
+def _student(row: dict, roster: dict[str, dict], taken: set[str]) -> str:
     """The roster's word: anybody can write a name into a hand-in, or give one to its file."""
     given = roster.get(row["name"], {}).get("student")
-    return given or (f"{row['name']} (not in the roster)" if row["name"] in known else row["name"])
+    return given or (f"{row['name']} (not in the roster)" if _alike(row["name"]) in taken else row["name"])
+
+
+def _alike(name: str) -> str:
+    """What platforms take for the same name or number."""
+    return unicodedata.normalize("NFKC", name).strip().casefold()
 
 
 def _when(row: dict, roster: dict[str, dict]) -> tuple:
@@ -83,8 +91,9 @@ def _when(row: dict, roster: dict[str, dict]) -> tuple:
 
 
 def _late_days(row: dict, roster: dict[str, dict]) -> float:
+    """None for who was early, whatever a platform counts."""
     text = roster.get(row["name"], {}).get("late_days", "").strip()
-    return _number(text, f"late_days of {row['name']}") if text else 0.0
+    return max(0.0, _number(text, f"late_days of {row['name']}")) if text else 0.0
 
 
 def _after_late(row: dict, roster: dict[str, dict], rule: Rule) -> float:

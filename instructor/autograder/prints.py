@@ -6,6 +6,7 @@ reader.py: some texts take Python's tokenizer minutes.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import io
 import json
@@ -17,6 +18,7 @@ from array import array
 from collections.abc import Iterable
 
 from tirxlab.artifact import Artifact, ArtifactError
+from tirxlab.porting import PACKAGES, split
 from tirxlab.steps import SKELETON, StepError, sections
 
 RUN = 24  # tokens
@@ -33,18 +35,16 @@ _LEFT_OUT = {
 _SAYS_NOTHING = set("()[]{},;") | {"pass"}
 _CONSTANTS = {"None", "True", "False"}
 _KINDS = {tokenize.STRING: "text", tokenize.NUMBER: "number"}
+# What a text can be kept out of sight with: it is run, looked up by a name that is put together, or written.
 _HIDES = {
-    "exec",
-    "eval",
-    "compile",
-    "getattr",
-    "setattr",
-    "globals",
-    "__import__",
-    "importlib",
-    "base64",
-    "zlib",
+    *("exec", "eval", "compile", "getattr", "setattr", "globals", "locals", "vars", "open", "breakpoint"),
+    *("from_source", "load_json", "runstring", "rundocs", "tofile", "savetxt", "save", "memmap"),
 }
+_HARMLESS = {
+    *("__future__", "collections", "contextlib", "dataclasses", "enum", "functools", "itertools", "math"),
+    *("numpy", "typing"),
+}
+_OPEN_NAMES = {"__name__", "__init__", "__call__", "__enter__", "__exit__", "__len__", "__getitem__"}
 
 
 def tokens(text: str) -> list[str]:
@@ -52,18 +52,32 @@ def tokens(text: str) -> list[str]:
 
     Brackets, commas, `pass` and statements that do nothing are left out: they can stand anywhere.
     """
+    lines = io.StringIO(text).readlines()
+    found: list = []
+    at = 0
+    while at < len(lines):  # a text may be meant to break: what stands behind is read too
+        words, at = _words(lines, at)
+        found += words
+    return found
+
+
+def _words(lines: list[str], at: int) -> tuple[list[str], int]:
+    """(what `tokens` says of the lines from this one on, where to go on behind one that is no Python)."""
+    rest = (lines[n] for n in range(at, len(lines)))
     found: list = []
     line: list = []
+    begin = 1
     try:
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        for token in tokenize.generate_tokens(rest.__next__):
+            begin = token.end[0]
             if token.type == tokenize.NEWLINE:
                 found += [] if set(line) <= {"name", "text", "number", "..."} and len(line) < 2 else line
                 line = []
             elif token.type not in _LEFT_OUT and token.string not in _SAYS_NOTHING:
                 line.append(_plain(token))
     except (tokenize.TokenError, SyntaxError, ValueError, RecursionError):
-        pass
-    return found + line
+        return found + line, at + begin
+    return found + line, len(lines)
 
 
 def _plain(token: tokenize.TokenInfo) -> str:
@@ -75,25 +89,34 @@ def _plain(token: tokenize.TokenInfo) -> str:
 
 
 def hides(data: bytes) -> bytes:
-    """b"yes" if the text runs or looks up text of its own: what it builds then says more than it does."""
-    words = set()
+    """b"yes" if the text can run text that is not in sight, or is no Python: what it builds says more."""
     try:
-        for token in tokenize.generate_tokens(io.StringIO(data.decode()).readline):
-            words |= {token.string} & _HIDES
-    except (tokenize.TokenError, SyntaxError, ValueError, RecursionError):
+        tree = ast.parse(data.decode())
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return b"yes"
-    return b"yes" if words else b""
+    return b"yes" if any(map(_hides, ast.walk(tree))) else b""
+
+
+def _hides(node: ast.AST) -> bool:
+    if isinstance(node, ast.Import):
+        return any(alias.name.split(".")[0] not in _HARMLESS for alias in node.names)
+    if isinstance(node, ast.ImportFrom):
+        package = (node.module or "").split(".")[0]
+        known = package in _HARMLESS or package in ("tirxlab", *PACKAGES) and not split(node.names)[1]
+        return not known or any(alias.name in _HIDES for alias in node.names)
+    name = getattr(node, "id", getattr(node, "attr", ""))  # as Python reads it, in whatever letters
+    return name in _HIDES or (name.startswith("__") and name.endswith("__") and name not in _OPEN_NAMES)
 
 
 def fingerprint(data: bytes) -> bytes:
-    """Hashes of the runs of tokens of the steps, those of the skeleton left out; MANY of them at most."""
+    """Hashes of the runs of tokens, those of the skeleton left out; MANY of them at most."""
     found = _runs(data.decode()) - _runs(SKELETON.read_text(encoding="utf-8"))
     return array("Q", sorted(found)[:MANY]).tobytes()
 
 
 def _runs(text: str) -> set[int]:
     try:
-        parts = [part for step, part in sections(text).items() if step]
+        parts = list(sections(text).values())
     except StepError:
         parts = [text]
     found = set()

@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from jinja2 import Environment
 
@@ -75,6 +75,8 @@ TEXT = """<!doctype html>
 {% if same %}<p>Text that runs text of its own builds the same CUDA:</p>
 <table>{% for one, other, part in same %}<tr><td>{{ one }}</td><td>{{ other }}</td>
 <td class="n">{{ "%.0f" % (100 * part) }} % of the steps</td></tr>{% endfor %}</table>{% endif %}
+{% if hidden %}<p>Built by text that is not in sight, or no Python as a whole; read it:
+{{ hidden|join(", ") }}</p>{% endif %}
 {% if unread %}<p>Not compared:</p><table>{% for key, why in unread.items() %}<tr><td>{{ key }}</td>
 <td>{{ why }}</td></tr>{% endfor %}</table>{% endif %}
 <h2>All</h2><table><tr><th>submission</th><th>student</th><th class="n">points</th></tr>
@@ -91,8 +93,9 @@ def class_page(
     alike: list[tuple[str, str, float]],
     unread: dict[str, str] | None = None,
     same: Sequence[tuple[str, str, float]] = (),
+    hidden: Collection[str] = (),
 ) -> str:
-    """Distribution, points by step, commonest findings, what is slow, failed, alike or not compared."""
+    """Distribution, points by step, commonest findings, what is slow, failed, alike, out of sight."""
     out_of = max((row["out_of"] for row in rows), default=0)
     bins = _bins([row["total"] for row in rows], out_of)
     steps = [step for row in rows for step in row["steps"]]
@@ -113,6 +116,7 @@ def class_page(
             alike=alike[:PAIRS],
             more_alike=max(0, len(alike) - PAIRS),
             same=same[:PAIRS],
+            hidden=sorted(hidden),
             unread=unread or {},
             levels=sorted({row["confined"] for row in rows if row.get("confined")}),
             n=number,

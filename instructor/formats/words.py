@@ -17,7 +17,7 @@ def number(value: float) -> str:
 
 def words(grade: Grade) -> str:
     lines = [f"{step.step:>2}  {_row(step)}" for step in grade.steps]
-    lines += [f"step {step.step}: {hint}" for step in grade.steps for hint in step.hints]
+    lines += [f"step {step.step}: {_indented(hint)}" for step in grade.steps for hint in step.hints]
     lines += [COPIED] if any(step.right and not step.complete for step in grade.steps) else []
     lines += grade.notes
     total = f"{number(grade.total)} of {number(grade.out_of)} points"
@@ -26,6 +26,11 @@ def words(grade: Grade) -> str:
         total += f"; speed ({apart} of {number(grade.worth)} points) was not measured: that needs a B200"
     lines += [f"confined: {grade.confined}"] if grade.confined else []
     return "\n".join([*lines, total])
+
+
+def _indented(hint: str) -> str:
+    """No line of what a student's code says stands where the grader's own stand."""
+    return hint.replace("\n", "\n    ")
 
 
 def _row(step: StepGrade) -> str:

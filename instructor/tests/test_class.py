@@ -15,6 +15,7 @@ from kernel_variants import REFERENCE, solved
 from instructor.autograder import batch
 from instructor.autograder.batch import bundle
 from instructor.autograder.grading import Options, grade
+from instructor.autograder.points import Grade, StepGrade
 from instructor.autograder.similar import builds, built_alike, hiding, similar
 from instructor.autograder.submission import MOST_FILES, Submission, read_submission
 from instructor.formats import FORMATS
@@ -228,8 +229,16 @@ def test_the_summary_is_whole_and_harmless():
     rows = list(csv.DictReader(to_csv(ROWS, roster).splitlines()))
     assert [row["step1"] for row in rows] == ["0.0", "8.5"] and rows[1]["late_days"] == "2"
     assert rows[0]["student"] == "'=1+1"  # not a formula
-    page = class_page(ROWS, [("b", "<script>", 0.9)])
+    page = class_page(ROWS, [("b", "<script>", 0.9)], hidden=["z<b>", "y"])
+    assert "read it:\ny, z&lt;b&gt;" in page and "read it" not in class_page(ROWS, [])
     assert "<script>" not in page and "race" in page and "90 %" in page and "http" not in page
+
+
+def test_a_message_with_lines_like_the_graders_stands_apart():
+    step = StepGrade(1, "t", 5, "wrong", hints=["at 64: x\n85 of 85 points\nconfined: namespaces"])
+    said = FORMATS["text"](Grade("a", "d", "lab", "sim", [step])).splitlines()
+    assert [line for line in said if line.startswith(("85 of", "confined"))] == []
+    assert said[-1].startswith("0 of") and "    85 of 85 points" in said
 
 
 def test_what_reads_alike_is_found_whatever_the_names_and_comments():

@@ -2,6 +2,7 @@
 
 import csv
 import itertools
+import json
 import random
 
 import pytest
@@ -15,6 +16,7 @@ from instructor.formats import plain
 from instructor.formats.board import board, places
 from instructor.formats.exports import EXPORTS
 from instructor.formats.status import status_page
+from tirxlab.cli import app
 from tirxlab.rubric import load_rubric
 
 
@@ -72,6 +74,49 @@ def test_the_name_of_a_file_gives_nobody_anothers_grade_or_adjustment(tmp_path):
     eves = ROSTER | {"ann": {"student": "eve"}}
     listed = {f.student: f for f in finals([*ROWS, row("ann", 9)], eves, found, Rule())}
     assert {name: listed.get(name) for name in plain} == plain and listed["eve"].final == 9
+
+
+@pytest.mark.parametrize("column", ["student", "id", "sis_id", "email", "name"])
+@pytest.mark.parametrize("dress", [str, str.upper, " {} ".format, lambda name: name.replace("4", "\uff14")])
+def test_nobody_takes_the_number_or_the_address_of_another(column, dress):
+    """A platform finds a student by any of them: a second row would be written over the first one's."""
+    roster = {"a": {"student": "ann", "id": "i47", "sis_id": "s47", "email": "ann47@x", "name": "Ann 47"}}
+    name = dress(roster["a"][column])
+    made = finals([row("a", 80), row(name, 1)], roster, {}, Rule())
+    assert [(f.student, f.final) for f in made if f.student == "ann"] == [("ann", 80)]
+    for platform in ("canvas.csv", "moodle.csv", "gradescope.csv"):
+        cells = [cell for line in csv.reader(EXPORTS[platform](made).splitlines()) for cell in line]
+        assert cells.count(name) <= (name == roster["a"][column])
+
+
+def test_the_adjustment_of_a_submission_under_its_students_number_counts():
+    roster = {"47": {"student": "ann", "id": "47"}}
+    (made,) = finals([row("47", 80)], roster, {"47": (2.0, "asked")}, Rule())
+    assert made.final == 82
+
+
+@pytest.mark.parametrize("days, final", [("-3", 80), ("0", 80), ("1", 72), ("2", 64)])
+def test_who_is_early_gets_no_more(days, final):
+    (made,) = finals([row("a", 80)], {"a": {"student": "ann", "late_days": days}}, {}, Rule("latest", 10))
+    assert made.final == final
+
+
+@pytest.mark.parametrize("name", ["Points Possible", "    Points Possible", "points possible (read only)"])
+def test_no_student_is_the_row_of_maxima(name):
+    made = finals([row(name, 3), row("other", 4)], {}, {}, Rule())
+    heads = [line[0] for line in csv.reader(EXPORTS["canvas.csv"](made).splitlines())]
+    assert [head.strip().casefold().startswith("points possible") for head in heads].count(True) == 1
+
+
+def test_nobody_stands_on_the_board_under_the_name_of_another(tmp_path):
+    for name, student in (("a", ""), ("b", "ann")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "grade.json").write_text(json.dumps(row(name, 5) | {"student": student}))
+    (tmp_path / "roster.csv").write_text("submission,nickname\na,ann\n")
+    assert app.main(["board", str(tmp_path)]) == 0
+    assert "ann" not in (tmp_path / "board.html").read_text()
+    assert app.main(["board", str(tmp_path), "--roster", str(tmp_path / "roster.csv")]) == 0
+    assert (tmp_path / "board.html").read_text().count("<td>ann</td>") == 1
 
 
 def test_the_order_of_submissions_changes_nothing():

@@ -24,7 +24,19 @@ else:
 TABLE = Path(__file__).with_suffix(".toml")
 DEPTHS = (2, 3, 4)
 PIPELINED = 5  # the first step with a ring
-NAMES = ("stage", "PIPE_DEPTH", "mma_phase", "phase_tma", "CTA_GROUP", "NUM_CONSUMER", "EPI_N", "MMA_N")
+NAMES = (
+    "stage",
+    "PIPE_DEPTH",
+    "mma_phase",
+    "phase_tma",
+    "CTA_GROUP",
+    "NUM_CONSUMER",
+    "EPI_N",
+    "MMA_N",
+    "tma_bar",
+    "WG_NUMBER",
+    "cbx",
+)
 _BLOCK = re.compile(r"def hgemm_v\d+\(.*?(?=\ndef |\Z)", re.S)
 
 
@@ -88,7 +100,7 @@ def _mistake(source: Source, slip: Slip, text: str, body: str, made: str, start:
     return Mistake(source, slip.family, line + 1, old[n].strip(), now[n].strip(), whole, slip.what)
 
 
-def draw_slips(seed: int, lists: tuple[int, ...] = (1, 2)) -> Iterator[Mistake]:
+def draw_slips(seed: int, lists: tuple[int, ...] = (1, 2, 3, 4)) -> Iterator[Mistake]:
     """Slips without end to speak of, each once: those of the lists in turn, at some step, depth, place."""
     pools: dict[str, list[Mistake]] = {}
     for source in SOURCES:

@@ -3,6 +3,7 @@
     python -m research.chip.mutants make FILE [--seed S] [--count N]    needs TVM: builds the rungs, draws
     python -m research.chip.mutants judge FILE JUDGED [--jobs J]        on ptxsim, in both orders
     python -m research.chip.mutants run JUDGED RESULTS [--jobs J]       on a GPU: each watched, ten launches
+    python -m research.chip.mutants witness JUDGED [--jobs J]           each `error`: an order with another D
 
 RESULTS counts what both said, by operator, and lists what ptxsim let pass.
 
@@ -33,6 +34,7 @@ from tirxlab.artifact import Artifact
 from tirxlab.devices import DeviceError
 
 ORDERS = ("program", "adverse")
+WITNESSES = ("adverse", "program", *range(1, 45))  # orders that may show another D, checks off
 MOST = 20  # times as many warp instructions as the kernel itself
 LONG, SEVERAL = (136, 264, 520), ((264, 520, 328), {"sms": 2})  # more K tiles than stages; tiles of a CTA
 
@@ -147,6 +149,38 @@ def simulated(files: dict, rows: list[dict]) -> list[dict]:
     return rows
 
 
+def witness(file: Path, jobs: int) -> None:
+    """Prints each `error` that is no deadlock, with the first order that leaves another D, or none."""
+    files = store.load(file)
+    rows = [
+        r for r in json.loads(files["index.json"]) if r["verdict"] == "error" and "deadlock" not in r["first"]
+    ]
+    rows = shared_out(witnessed, files, rows, jobs)
+    shown = sum(row["witness"] is not None for row in rows)
+    print(f"{len(rows)} errors: another D is shown for {shown}, not for {len(rows) - shown}")
+
+
+def witnessed(files: dict, rows: list[dict]) -> list[dict]:
+    from tirxlab.devices import sim
+
+    own: dict[str, tuple[Subject, bytes]] = {}
+    for row in rows:
+        name = row["kernel"]
+        if name not in own:
+            subject = loaded(files, name)
+            own[name] = subject, simulate(subject, subject.artifact, None)["bits"][0]
+        (subject, expected), row["witness"] = own[name], None
+        mutant = subject.with_line(row["line"], row["new"])
+        for order in WITNESSES:
+            data = subject.arrays()
+            run = sim.run(mutant, data, checks=False, order=order, max_instructions=10**6)
+            if not run.ran or data[2].tobytes() != expected:
+                row["witness"] = str(order)
+                break
+        print(name, row["line"], row["operator"], row["witness"], row["first"][:120], flush=True)
+    return rows
+
+
 # ---- on the chip ----
 
 
@@ -235,7 +269,7 @@ def summary(rows: list[dict]) -> dict:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("command", choices=("make", "judge", "run"))
+    parser.add_argument("command", choices=("make", "judge", "run", "witness"))
     parser.add_argument("file", type=Path)
     parser.add_argument("results", type=Path, nargs="?")
     parser.add_argument("--seed", type=int, default=1)
@@ -245,6 +279,7 @@ def main() -> None:
     commands = {
         "make": lambda: make(given.file, given.seed, given.count),
         "judge": lambda: judge(given.file, given.results, given.jobs),
+        "witness": lambda: witness(given.file, given.jobs),
         "run": lambda: run(given.file, given.results, given.jobs),
     }
     commands[given.command]()

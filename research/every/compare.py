@@ -31,7 +31,7 @@ def verdicts(program: Program) -> list:
 
 
 def _arrays() -> list[np.ndarray]:
-    return [np.arange(64, dtype=np.uint32), np.zeros(8192, np.uint32)]
+    return [np.arange(2048, dtype=np.uint32), np.zeros(8192, np.uint32)]
 
 
 def answer(program: Program, runs: list | None = None) -> Answer:

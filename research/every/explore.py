@@ -17,6 +17,11 @@ from research.every.programs import Program
 LIMIT = 60_000  # states of a program; larger ones are left out, and counted
 
 
+_SLOT_AT = dict.fromkeys(("st", "ld", "load", "store", "put", "cp"), 0)  # verb -> which number is the slot
+_SLOT_AT |= {"peek": 1, "first": 1, "later": 1, "test": 2}
+_OUT, _IN = (("put", "store"), ("close", "store")), (("cp",), ("commit",))  # members of groups, what ends one
+
+
 class TooLarge(Exception):
     pass
 
@@ -44,8 +49,9 @@ class Flight(NamedTuple):
 
     event: int
     know: int  # of its warp when it was issued
-    bar: int  # that it completes on; -1: it reads shared memory, for a group of `warp`
+    bar: int  # that it completes on; -1: none, it belongs to a group of `warp`
     warp: int
+    behind: int = 0  # cp.async that must be there before it: an arrival, no copy
 
 
 class State(NamedTuple):
@@ -119,18 +125,19 @@ class _Search:
 
     def _slot(self, place) -> int | None:
         verb, *numbers = self._step(place)
-        return numbers[0] if verb in ("st", "ld", "load", "store") else None
+        return numbers[_SLOT_AT[verb]] if verb in _SLOT_AT else None
 
     def _slot_of(self, bit: int) -> int | None:
         return self.slots[self.places[bit.bit_length() - 1]]
 
     def _writes(self, place) -> bool:
-        return self._step(place)[0] in ("st", "load")
+        return self._step(place)[0] in ("st", "load", "cp", "first")
 
     # ---- transitions ----
 
     def successors(self, state: State) -> list[State]:
-        found = [self._completed(state, flight) for flight in state.flights]
+        under_way = sum(flight.event for flight in state.flights)
+        found = [self._completed(state, f) for f in state.flights if not f.behind & under_way]
         for warp, steps in enumerate(self.program.warps):
             if state.at[warp] < len(steps) and warp not in state.stuck:
                 verb, *numbers = steps[state.at[warp]]
@@ -207,35 +214,79 @@ class _Search:
     def do_store(self, state, warp, slot):
         place, know = self._place(state, warp), state.know[warp]
         for other in self.places:
-            if self.slots[other] == slot and self._step(other)[0] == "st" and know & self.bit[other]:
+            generic = self._step(other)[0] in ("st", "first", "cp")
+            if self.slots[other] == slot and generic and know & state.done & self.bit[other]:
                 self._proxy(state, other, place, know)
-        flight = Flight(self.bit[place], know, -1, warp)
+        return self.do_cp(state, warp, slot)
+
+    do_put = do_store
+
+    def do_cp(self, state, warp, slot):
+        flight = Flight(self.bit[self._place(state, warp)], state.know[warp], -1, warp)
+        return self._on(state, warp, flights=(*state.flights, flight))
+
+    def do_signal(self, state, warp, bar):
+        copies = self._of_groups(warp, state.at[warp], _IN, None)
+        flight = Flight(self.bit[self._place(state, warp)], state.know[warp], bar, warp, copies)
         return self._on(state, warp, flights=(*state.flights, flight))
 
     def _proxy(self, state: State, write, read, know: int) -> None:
         """Which fence lies between a store and the copy that reads it (9.7.13.4)?"""
         between = [bit for bit, knew in state.fences if know & bit and knew & self.bit[write]]
         own = [bit for bit in between if self.places[bit.bit_length() - 1][0] == write[0]]
-        if not own:
+        if not (between if self._step(write)[0] == "cp" else own):
             (self.truth.odd if between else self.truth.fences).add((write, read))
 
     def _completed(self, state: State, flight: Flight) -> State:
         place = self.places[flight.event.bit_length() - 1]
         flights = tuple(f for f in state.flights if f is not flight)
-        state = state._replace(flights=flights, done=self._access(state, place, flight.know))
+        state = state._replace(flights=flights)
+        if self._step(place)[0] == "signal":
+            return self._signalled(state, flight)
+        state = state._replace(done=self._access(state, place, flight.know))
+        if self._writes(place):
+            state = state._replace(copies=(*state.copies, (flight.event, flight.know)))
         if flight.bar < 0:
             return state
-        state = state._replace(copies=(*state.copies, (flight.event, flight.know)))
         bar = state.bars[flight.bar]
         bar = bar._replace(tx=bar.tx - 1, gathered=bar.gathered | flight.event)
         return state._replace(bars=self._arrived(state, flight.bar, bar))
 
-    def do_drain(self, state, warp):
-        if any(f.warp == warp and f.bar < 0 for f in state.flights):
+    def _signalled(self, state: State, flight: Flight) -> State:
+        """The arrival of cp.async: it hands on the copies alone (9.7.13.15.15)."""
+        bar = state.bars[flight.bar]
+        bar = bar._replace(pending=bar.pending - 1, gathered=bar.gathered | flight.behind)
+        return state._replace(bars=self._arrived(state, flight.bar, bar))
+
+    def _of_groups(self, warp: int, at: int, kind: tuple, left: int | None) -> int:
+        """Bits of the copies before step `at`: of all groups but the last `left`; None: in a group or not."""
+        members, ends = kind
+        steps = self.program.warps[warp][:at]
+        total, before, found = sum(step[0] in ends for step in steps), 0, 0
+        for i, step in enumerate(steps):
+            if step[0] in members and (left is None or before < total - left):
+                found |= self.bit[warp, i]
+            before += step[0] in ends
+        return found
+
+    def _awaited(self, state, warp, copies: int):
+        if any(flight.event & copies for flight in state.flights):
             return None
-        steps = self.program.warps[warp][: state.at[warp]]
-        reads = [self.bit[warp, i] for i, step in enumerate(steps) if step[0] == "store"]
-        return self._on(state, warp, state.know[warp] | sum(reads))
+        return self._on(state, warp, state.know[warp] | copies)
+
+    def do_left(self, state, warp, few):
+        return self._awaited(state, warp, self._of_groups(warp, state.at[warp], _OUT, few))
+
+    def do_drain(self, state, warp):
+        return self.do_left(state, warp, 0)
+
+    def do_keep(self, state, warp, few):
+        return self._awaited(state, warp, self._of_groups(warp, state.at[warp], _IN, few))
+
+    def do_close(self, state, warp):
+        return self._on(state, warp)
+
+    do_commit = do_close
 
     # ---- CTA barriers ----
 
@@ -272,6 +323,33 @@ class _Search:
 
     def do_poll(self, state, warp, flag):
         return self.do_count(state, warp, flag, 1)
+
+    # ---- steps that depend on who came first ----
+
+    def _perhaps(self, state, warp, taken: bool, know: int):
+        """The warp goes on with what it knows; if `taken`, it reads or writes its slot first."""
+        if not taken:
+            return self._on(state, warp, know)
+        place = self._place(state, warp)
+        return self._on(state, warp, know | self.bit[place], done=self._access(state, place, know))
+
+    def do_peek(self, state, warp, flag, slot):
+        value, stamp = state.flags[flag]
+        return self._perhaps(state, warp, value > 0, state.know[warp] | stamp)
+
+    def do_test(self, state, warp, number, parity, slot):
+        bar = state.bars[number]
+        passed = bar.phase & 1 != parity
+        return self._perhaps(state, warp, passed, state.know[warp] | (bar.published if passed else 0))
+
+    def do_first(self, state, warp, flag, slot, later=False):
+        value, stamp = state.flags[flag]
+        know = state.know[warp] | stamp
+        state = state._replace(flags=_with(state.flags, flag, (value + 1, know)))
+        return self._perhaps(state, warp, (value > 0) == later, know)
+
+    def do_later(self, state, warp, flag, slot):
+        return self.do_first(state, warp, flag, slot, later=True)
 
     # ---- ends ----
 

@@ -6,10 +6,19 @@ A step is a tuple of a verb and numbers:
   ("arrive", bar), ("expect", bar)     lane 0 arrives; `expect` announces the bytes of one copy too
   ("wait", bar, parity)                the warp waits
   ("load", slot, bar)                  bulk copy to a slot, which completes on a barrier
-  ("store", slot), ("drain",)          bulk copy from a slot, in a group of its own; wait until all are read
+  ("put", slot), ("close",)            bulk copy from a slot; all since the last `close` are a group
+  ("store", slot)                      both: `put`, then `close`
+  ("left", n), ("drain",)              wait until all groups but the last n (or all) have been read
+  ("cp", slot), ("commit",)            cp.async to a slot; all since the last `commit` are a group
+  ("keep", n)                          wait until all groups but the last n are there
+  ("signal", bar)                      arrives, without .inc, when all `cp` so far are there
   ("sync", id), ("meet", id)           bar.sync, bar.arrive of a barrier of `Program.meets[id]` warps
   ("set", flag), ("poll", flag)        release store of 1; acquire loads until it is there
   ("add", flag), ("count", flag, n)    release addition of 1; acquire loads until the sum is n or more
+  ("peek", flag, slot)                 one acquire load; reads the slot if the flag is there
+  ("test", bar, parity, slot)          one test_wait; reads the slot if it passes
+  ("first", flag, slot)                acq_rel addition of 1; writes the slot if nobody added before
+  ("later", flag, slot)                the same; reads the slot if somebody did
 """
 
 from __future__ import annotations
@@ -124,7 +133,65 @@ def _all_arrive(rng) -> Program:
     return Program(tuple(warps), (n,), ())
 
 
-PATTERNS = (_ring, _ring, _stages, _exchange, _hand_over, _out, _flags, _all_arrive)
+def _groups(rng) -> Program:
+    """cp.async in groups: the copying warp waits for all but the last, and hands over what is there."""
+    own = rng.random() < 0.5
+    copier: list[Step] = [("cp", 0), ("commit",), ("cp", 1), ("commit",), ("keep", 1)]
+    if own:
+        return Program(((*copier, ("ld", 0), ("keep", 0), ("ld", 1)),), (), ())
+    return Program(((*copier, ("arrive", 0)), (("wait", 0, 0), ("ld", 0))), (1,), ())
+
+
+def _signalled(rng) -> Program:
+    """cp.async whose completion arrives at an mbarrier; perhaps the slot is given back and filled again."""
+    copier: list[Step] = [("cp", 0), ("signal", 0)]
+    reader: list[Step] = [("wait", 0, 0), ("ld", 0)]
+    if rng.random() < 0.5:
+        copier += [("wait", 1, 0), ("cp", 0), ("signal", 0)]
+        reader += [("arrive", 1), ("wait", 0, 1), ("ld", 0)]
+    return Program((tuple(copier), tuple(reader)), (1, 1), ())
+
+
+def _out_in_groups(rng) -> Program:
+    """Two results leave in groups of their own, or in one; the slot of the older is used again."""
+    together = rng.random() < 0.3
+    writer: list[Step] = [("st", 0), ("st", 1), ("fence",), ("put", 0)]
+    writer += [("put", 1), ("close",), ("left", 0)] if together else [("close",), ("store", 1), ("left", 1)]
+    if rng.random() < 0.5:
+        return Program(((*writer, ("st", 0)),), (), ())
+    return Program(((*writer, ("arrive", 0)), (("wait", 0, 0), ("st", 0))), (1,), ())
+
+
+def _last_one(rng) -> Program:
+    """Each warp writes its word and adds one; who is not the first reads the other's."""
+    n = rng.choice((2, 2, 3))
+    if n == 3:  # the third comes when both are there
+        return Program(((("st", 0), ("add", 0)), (("later", 0, 0),), (("count", 0, 2), ("ld", 0))), (), ())
+    return Program(tuple((("st", w), ("later", 0, 1 - w)) for w in range(2)), (), ())
+
+
+def _claimed(rng) -> Program:
+    """Who comes first writes; all meet; all read."""
+    n = rng.choice((2, 2, 3))
+    return Program(((("first", 0, 0), ("sync", 0), ("ld", 0)),) * n, (), (n,))
+
+
+def _glance(rng) -> Program:
+    """A reader that looks once, and reads only what is there."""
+    if rng.random() < 0.5:
+        reader: tuple[Step, ...] = (
+            (("peek", 0, 0), ("peek", 0, 0)) if rng.random() < 0.5 else (("peek", 0, 0),)
+        )
+        return Program(((("st", 0), ("set", 0)), reader), (), ())
+    fill = (("expect", 0), ("load", 0, 0)) if rng.random() < 0.5 else (("st", 0), ("arrive", 0))
+    after = (("wait", 0, 0), ("ld", 0)) if rng.random() < 0.5 or fill[0][0] == "expect" else ()
+    return Program((fill, (("test", 0, 0, 0), *after)), (1,), ())
+
+
+PATTERNS = (
+    _ring, _ring, _stages, _exchange, _hand_over, _out, _flags, _all_arrive,
+    _groups, _signalled, _out_in_groups, _last_one, _claimed, _glance,
+)  # fmt: skip
 
 
 # ---- at random, and changes ----
@@ -175,12 +242,18 @@ def _renumbered(rng, step: Step, program: Program) -> Step:
     verb, *numbers = step
     if verb in ("wait",) and rng.random() < 0.6:
         return verb, numbers[0], numbers[1] ^ 1
-    if verb in ("wait", "arrive", "expect"):
+    if verb in ("wait", "arrive", "expect", "signal"):
         return verb, rng.randrange(len(program.bars)), *numbers[1:]
     if verb in ("sync", "meet"):
         return verb, rng.randrange(len(program.meets))
-    if verb in ("st", "ld", "store"):
+    if verb in ("st", "ld", "store", "put", "cp"):
         return verb, rng.randrange(SLOTS)
+    if verb in ("keep", "left"):
+        return verb, rng.randrange(3)
+    if verb in ("peek", "first", "later"):
+        return verb, numbers[0], rng.randrange(SLOTS)
+    if verb == "test":
+        return verb, numbers[0], rng.randrange(2), rng.randrange(SLOTS)
     if verb == "load":
         return verb, rng.randrange(SLOTS), rng.randrange(len(program.bars))
     if verb == "count":

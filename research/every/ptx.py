@@ -5,6 +5,11 @@ from __future__ import annotations
 from research.every.programs import BARS, FLAGS, SLOTS, Program
 
 _BYTES = 16  # of a slot
+_ENDS = (  # what a warp that has used one of these does at its end
+    ({"put"}, "@%lead cp.async.bulk.commit_group;"),
+    ({"put", "store"}, "@%lead cp.async.bulk.wait_group 0;"),
+    ({"cp"}, "@%lead cp.async.wait_all;"),
+)
 _BAR_AT, _FLAG_AT = _BYTES * SLOTS, _BYTES * SLOTS + 8 * BARS
 _TAKEN = 1  # CTA barriers below this one belong to the frame
 
@@ -12,7 +17,7 @@ _HEAD = """.version 8.7
 .target sm_90a
 .address_size 64
 .visible .entry k(.param .u64 pin, .param .u64 pout) {{
-.reg .b32 %t, %lane, %w, %sm, %r<4>, %acc; .reg .b64 %in, %out, %y<2>; .reg .pred %lead, %me, %p;
+.reg .b32 %t, %lane, %w, %sm, %r<4>, %acc; .reg .b64 %in, %out, %y<2>; .reg .pred %lead, %me, %p, %q;
 .shared .align 128 .b8 buffer[{size}];
 mov.u32 %t, %tid.x; and.b32 %lane, %t, 31; shr.u32 %w, %t, 5; mov.u32 %sm, buffer; mov.u32 %acc, 0;
 ld.param.u64 %in, [pin]; cvta.to.global.u64 %in, %in;
@@ -37,8 +42,9 @@ def ptx_of(program: Program) -> str:
         for number, (verb, *numbers) in enumerate(steps):
             line = source_line(warp, number)
             parts.append(f"// @src {line}\n{_TEXTS[verb](program, line, *numbers)}")
-        if any(step[0] == "store" for step in steps):
-            parts.append("// @src 900001\n@%lead cp.async.bulk.wait_group 0;")
+        verbs = {step[0] for step in steps}
+        ends = [text for some, text in _ENDS if verbs & some]
+        parts += ["// @src 900001", *ends] if ends else []
         parts.append(f"W{warp}:")
     end = "mul.wide.u32 %y0, %t, 4; add.u64 %y0, %out, %y0; st.global.u32 [%y0], %acc;"
     return "\n".join([*parts, "// @src 900001", "bar.sync 0;", end, "ret;\n}"])
@@ -58,10 +64,42 @@ def _load(program, line, slot, bar):
     return f"{places} @%lead {copy} [%r1], [%in], {_BYTES}, [%r2];"
 
 
-def _store(program, line, slot):
+def _put(program, line, slot):
     places = f"add.u32 %r1, %sm, {_BYTES * slot}; add.u64 %y1, %out, {4096 + _BYTES * line};"
-    copy = f"@%lead cp.async.bulk.global.shared::cta.bulk_group [%y1], [%r1], {_BYTES};"
-    return f"{places} {copy} @%lead cp.async.bulk.commit_group;"
+    return f"{places} @%lead cp.async.bulk.global.shared::cta.bulk_group [%y1], [%r1], {_BYTES};"
+
+
+def _cp(program, line, slot):
+    places = f"add.u32 %r1, %sm, {_BYTES * slot}; add.u64 %y1, %in, {_BYTES * line};"
+    return f"{places} @%lead cp.async.ca.shared.global [%r1], [%y1], {_BYTES};"
+
+
+def _if(line: int, setup: str, then: str) -> str:
+    """What lane 0 does if `setup` sets %q; the others go past."""
+    return f"@!%lead bra S{line}; {setup} @!%q bra S{line}; {then} S{line}:"
+
+
+def _peek(program, line, flag, slot):
+    read = f"ld.acquire.gpu.shared.u32 %r0, [%sm+{_FLAG_AT + 4 * flag}]; setp.ge.u32 %q, %r0, 1;"
+    return _if(line, read, _TEXTS["ld"](program, line, slot))
+
+
+def _test(program, line, bar, parity, slot):
+    test = f"mbarrier.test_wait.parity.shared::cta.b64 %q, [%sm+{_BAR_AT + 8 * bar}], {parity};"
+    return _if(line, test, _TEXTS["ld"](program, line, slot))
+
+
+def _add(flag: int, compare: str) -> str:
+    add = f"atom.acq_rel.gpu.shared.add.u32 %r0, [%sm+{_FLAG_AT + 4 * flag}], 1;"
+    return f"{add} setp.{compare}.u32 %q, %r0, 0;"
+
+
+def _first(program, line, flag, slot):
+    return _if(line, _add(flag, "eq"), _TEXTS["st"](program, line, slot))
+
+
+def _later(program, line, flag, slot):
+    return _if(line, _add(flag, "ne"), _TEXTS["ld"](program, line, slot))
 
 
 def _count(program, line, flag, need):
@@ -81,7 +119,16 @@ _TEXTS = {
     ),
     "wait": _wait,
     "load": _load,
-    "store": _store,
+    "put": _put,
+    "close": lambda p, n: "@%lead cp.async.bulk.commit_group;",
+    "store": lambda p, n, slot: f"{_put(p, n, slot)} @%lead cp.async.bulk.commit_group;",
+    "left": lambda p, n, few: f"@%lead cp.async.bulk.wait_group.read {few};",
+    "cp": _cp,
+    "commit": lambda p, n: "@%lead cp.async.commit_group;",
+    "keep": lambda p, n, few: f"@%lead cp.async.wait_group {few};",
+    "signal": lambda p, n, bar: (
+        f"@%lead cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%sm+{_BAR_AT + 8 * bar}];"
+    ),
     "drain": lambda p, n: "@%lead cp.async.bulk.wait_group.read 0;",
     "sync": lambda p, n, number: f"bar.sync {number + _TAKEN}, {32 * p.meets[number]};",
     "meet": lambda p, n, number: f"bar.arrive {number + _TAKEN}, {32 * p.meets[number]};",
@@ -89,4 +136,8 @@ _TEXTS = {
     "add": lambda p, n, flag: f"@%lead red.release.gpu.shared.add.u32 [%sm+{_FLAG_AT + 4 * flag}], 1;",
     "poll": lambda p, n, flag: _count(p, n, flag, 1),
     "count": _count,
+    "peek": _peek,
+    "test": _test,
+    "first": _first,
+    "later": _later,
 }

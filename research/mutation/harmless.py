@@ -62,6 +62,12 @@ ARGUMENTS = (
     ),
     (
         "swap",
+        r"(?m)^\s*\w+ = (?:(?:TMABar|TCGen05Bar|MBarrier)\(pool|pool\.alloc\().*\n\s*pool\.move_base_to\(|"
+        r"^\s*pool\.move_base_to\(.*\n\s*\w+ = (?:TMABar|TCGen05Bar|MBarrier)\(pool",
+        "a barrier comes to stand behind the base of the buffers instead of before it",
+    ),
+    (
+        "swap",
         r"\A\s*Tx\.copy\([AB]smem[^\n]*\n\s*Tx\.copy\([AB]smem",
         "two tiles are copied in the other order, with nothing between",
     ),

@@ -8,8 +8,12 @@ mutant is equivalent if for every thread
   other steps may change places unless they touch the same bytes and one writes, and may be repeated there;
   initialisations and allocations, or copies, that follow each other directly may change places;
 - between the same two effects stands, in the same order, all the order that stood there before, or more of
-  it. Fences that follow each other directly may change places, and CTA barriers have other numbers;
+  it, also between accesses that nothing parted. Fences that follow each other directly may change places, and
+  CTA barriers have other numbers;
 - the output has the same bytes.
+
+Warps of one warpgroup may change places as wholes: which of them plays a role is no matter where all 32 lanes
+do the same, at the same addresses, tensor memory's lanes included.
 
 Then every schedule of the mutant is one of the kernel. A mutant that takes order away is never equivalent by
 this rule, whatever the checks say of it.
@@ -23,6 +27,7 @@ import numpy as np
 
 from ptxsim.observing import Observer
 
+_WARPGROUP = 128  # threads
 ACCESS, SETUP, COPY, PIN, ORDER, FENCE = "access", "setup", "copy", "pin", "order", "fence"
 
 
@@ -134,7 +139,28 @@ def at_least(kernel: Steps, mutant: Steps) -> bool:
     """Whether every thread of the mutant does the same, with all the order that the kernel's has, or more."""
     if kernel.threads.keys() != mutant.threads.keys():
         return False
-    return all(_same(steps, mutant.threads[who]) for who, steps in kernel.threads.items())
+    apart = {who for who, steps in kernel.threads.items() if not _same(steps, mutant.threads[who])}
+    groups: dict[tuple[int, int], set[int]] = {}
+    for cluster, thread in apart:
+        groups.setdefault((cluster, thread // _WARPGROUP), set()).add(thread // 32)
+    return all(_exchanged(kernel, mutant, cluster, warps) for (cluster, _), warps in groups.items())
+
+
+def _exchanged(kernel: Steps, mutant: Steps, cluster: int, warps: set[int]) -> bool:
+    """Does each of these warps of the mutant do what another one of them does in the kernel?"""
+
+    def alike(one: int, other: int) -> bool:
+        lanes = ((kernel, one), (mutant, other))
+        steps = [[run.threads.get((cluster, warp * 32 + lane)) for lane in range(32)] for run, warp in lanes]
+        return all(a is b is None or None not in (a, b) and _same(a, b) for a, b in zip(*steps, strict=True))
+
+    left = sorted(warps)
+    for warp in sorted(warps):
+        found = next((other for other in left if alike(warp, other)), None)
+        if found is None:
+            return False
+        left.remove(found)
+    return True
 
 
 def _same(one: list[tuple], other: list[tuple]) -> bool:
@@ -144,24 +170,28 @@ def _same(one: list[tuple], other: list[tuple]) -> bool:
     first, second = _blocks(one), _blocks(other)
     at = 0
     for kind, steps in first:
-        while at < len(second) and kind != second[at][0] and second[at][0] in (ORDER, FENCE):
-            at += 1  # more order than there was
         while (
-            at < len(second) and kind in (ORDER, FENCE) and second[at][0] == kind and second[at][1] != steps
+            at < len(second) and not _stands_for(kind, steps, second[at]) and second[at][0] in (ORDER, FENCE)
         ):
-            if kind == FENCE and set(steps) <= set(second[at][1]):
-                break
-            at += 1
-        if at == len(second) or second[at][0] != kind:
+            at += 1  # more order than there was
+        if at == len(second) or not _stands_for(kind, steps, second[at]):
             return False
-        if kind == FENCE and not set(steps) <= set(second[at][1]):
+        found, at = second[at][1], at + 1
+        while kind == ACCESS and not set(steps) <= set(found):  # order between accesses that nothing parted
+            at = next((n for n in range(at, len(second)) if second[n][0] not in (ORDER, FENCE)), len(second))
+            if at == len(second) or second[at][0] != ACCESS:
+                return False
+            found, at = found + second[at][1], at + 1
+        if kind == ACCESS and not _alike(steps, found):
             return False
-        if kind == ACCESS and not _alike(steps, second[at][1]):
-            return False
-        if kind not in (FENCE, ACCESS) and steps != second[at][1]:
-            return False
-        at += 1
     return all(kind in (ORDER, FENCE) for kind, _ in second[at:])
+
+
+def _stands_for(kind: str, steps: list[tuple], block: tuple[str, list[tuple]]) -> bool:
+    """May the mutant's block stand for the kernel's? Of accesses only the class is compared here."""
+    if kind != block[0] or kind == ACCESS:
+        return kind == block[0]
+    return set(steps) <= set(block[1]) if kind == FENCE else steps == block[1]
 
 
 def _blocks(steps: list[tuple]) -> list[tuple[str, list[tuple]]]:

@@ -13,6 +13,8 @@ SLICE = range(150)
 ST, LD, ARRIVE = ("st", 0), ("ld", 0), ("arrive", 0)
 PASSED = ("wait", 0, 0)
 COPY = (("expect", 0), ("load", 0, 0))
+IN_GROUPS = (("cp", 0), ("commit",), ("cp", 1), ("commit",))
+OUT_IN_GROUPS = (("st", 0), ("st", 1), ("fence",), ("put", 0), ("close",), ("put", 1), ("close",))
 
 
 def program(*warps, bars=(1,), meets=()) -> Program:
@@ -96,6 +98,32 @@ PLAIN = [  # name, program, what is wrong in some interleaving
     ),
     ("written anew", program([ST, *COPY], [PASSED, LD]), ""),
     ("a phase behind", program([ARRIVE], [("wait", 0, 1)]), "stuck"),
+    ("in groups, the older", program([*IN_GROUPS, ("keep", 1), LD]), ""),
+    ("in groups, the younger", program([*IN_GROUPS, ("keep", 1), ("ld", 1)]), "races"),
+    ("in groups, one never ended", program([("cp", 0), ("keep", 0), LD]), "races"),
+    ("out in groups, the older", program([*OUT_IN_GROUPS, ("left", 1), ST]), ""),
+    ("out in groups, the younger", program([*OUT_IN_GROUPS, ("left", 1), ("st", 1)]), "races"),
+    ("cp.async arrives", program([("cp", 0), ("signal", 0)], [PASSED, LD]), ""),
+    ("cp.async arrives too early", program([("signal", 0), ("cp", 0)], [PASSED, LD]), "races"),
+    (
+        "it hands on copies alone",
+        program([("st", 1), ("cp", 0), ("signal", 0)], [PASSED, ("ld", 1)]),
+        "races",
+    ),
+    (
+        "any fence behind cp.async",
+        program([("cp", 0), ("signal", 0)], [PASSED, ("fence",), ("store", 0)]),
+        "",
+    ),
+    ("no fence behind cp.async", program([("cp", 0), ("signal", 0)], [PASSED, ("store", 0)]), "fences"),
+    ("looks, and reads what is there", program([ST, ("set", 0)], [("peek", 0, 0)]), ""),
+    ("looks, and reads another one", program([("set", 0), ST], [("peek", 0, 0)]), "races"),
+    ("tests, and reads what is there", program([ST, ARRIVE], [("test", 0, 0, 0)]), ""),
+    ("tests what passes at once", program([ST, ARRIVE], [("test", 0, 1, 0)]), "races"),
+    ("the first writes", program(*[[("first", 0, 0), ("sync", 0), LD]] * 2, meets=(2,)), ""),
+    ("the first writes, both read", program(*[[("first", 0, 0), LD]] * 2), "races"),
+    ("the later one reads", program(*[[("st", w), ("later", 0, 1 - w)] for w in (0, 1)]), ""),
+    ("the later one reads, too early", program(*[[("later", 0, 1 - w), ("st", w)] for w in (0, 1)]), "races"),
 ]
 
 

@@ -68,7 +68,7 @@ SIGNALS = (
         **FOUR_OF_PAIR,
         edits=(replace("mma2ld.arrive(warp_id, cta_group", "mma2ld.arrive(1 - warp_id, cta_group"),),
         kind="race",
-        names="mma2ld[1] of CTA 0 was waited for, to which warp 8 commits",
+        names="mma2ld[1] of CTA 0, to which warp 8 commits, was waited for",
         why="Each consumer's product is announced to the other one's write-back.",
     ),
     Bug(
@@ -77,7 +77,7 @@ SIGNALS = (
         **FOUR_OF_PAIR,
         edits=(replace("mma2ld.wait(wg_id,", "mma2ld.wait(0,"),),
         kind="race",
-        names="mma2ld[0] of CTA 0 was waited for",
+        names="mma2ld[0] of CTA 0, to which warp",
         why="WG1 waits for the product of consumer 0 and reads that of consumer 1.",
     ),
     Bug(
@@ -171,7 +171,7 @@ STAGES = (  # the index of a buffer, of a wait and of a signal: each alone is wh
         ONE_TILE,
         (replace("Tx.copy_async(Bsmem[stage, :, :]", "Tx.copy_async(Bsmem[(stage + 1) % PIPE_DEPTH, :, :]"),),
         kind="race",
-        names="it is the index of Bsmem that differs",
+        names="the index of Bsmem is what differs",
         why="B is loaded one stage on; its bytes report to the barrier of the stage that the MMA reads.",
     ),
     Bug(
@@ -185,7 +185,7 @@ STAGES = (  # the index of a buffer, of a wait and of a signal: each alone is wh
             ),
         ),
         kind="race",
-        names="it is the index of Asmem that differs",
+        names="the index of Asmem is what differs",
         why="The MMA takes A from the stage after the one that it has waited for.",
     ),
     Bug(
@@ -258,7 +258,7 @@ REPAIRS = (
         **EIGHT,
         edits=(replace("Tx.copy_async(Bsmem[stage,", "Tx.copy_async(Bsmem[(stage + 1) % PIPE_DEPTH,"),),
         kind="race",
-        names="it is the index of Bsmem that differs",
+        names="the index of Bsmem is what differs",
         why="A and the barriers use the stage, B is loaded to the next one, which may still be read.",
     ),
     Bug(

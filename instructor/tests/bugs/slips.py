@@ -19,7 +19,7 @@ INDICES = (  # of one buffer, or of the barrier of one load
             ),
         ),
         kind="race",
-        names="it is the index of Asmem that differs",
+        names="the index of Asmem is what differs",
         why="A is loaded one stage on; a tile begins at the stage where the one before it ended.",
     ),
     Bug(
@@ -33,7 +33,7 @@ INDICES = (  # of one buffer, or of the barrier of one load
             ),
         ),
         kind="race",
-        names="it is the index of Bsmem that differs",
+        names="the index of Bsmem is what differs",
         why="The MMA takes B from the stage after the one that it has waited for.",
     ),
     Bug(
@@ -87,7 +87,7 @@ RINGS = (  # signals that stay, waits that are left out, arrays that are too sho
         **TWO_CTAS,
         edits=(guard("tma2mma.wait(", "if k != K_TILES - 1:"),),
         kind="mbarrier",
-        names="and waited for what answers it, tma2mma,",
+        names="but waited for its answer, tma2mma,",
         why="The MMA of the last K tile does not wait for its data: the stage is handed back too soon.",
     ),
     Bug(
@@ -115,7 +115,7 @@ RINGS = (  # signals that stay, waits that are left out, arrays that are too sho
         ctas=2,
         edits=(replace("PRE_NUM = min(PIPE_DEPTH, K_TILES)", "PRE_NUM = PIPE_DEPTH"),),
         kind="mbarrier",
-        names="arrives 2 times, as init(1) wants it, and is waited for 0 times",
+        names="arrives 2 times, as init(1) asks, but is waited for 0 times",
         why="More K tiles are loaded ahead than there are; nobody waits for them.",
     ),
     Bug(
@@ -144,7 +144,7 @@ ROLES = (
         **TWO_PAIRS,
         edits=(replace("if warp_id == 3:", "if warp_id == 1:"),),
         kind="deadlock",
-        names="what is missing is its own",
+        names="the missing one is its own",
         why="Warp 1 loads first: its commits are the other half of what it waits for.",
     ),
     Bug(
@@ -232,7 +232,7 @@ ROUNDS = (  # one side does not come to its signal, or its wait, in each round; 
             ),
         ),
         kind="deadlock",
-        names="what is missing is its own",
+        names="the missing one is its own",
         why="Warp 3 loads all tiles before it comes to the loop with the MMAs.",
     ),
     Bug(
@@ -250,7 +250,7 @@ ROUNDS = (  # one side does not come to its signal, or its wait, in each round; 
         **TWO_CTAS,
         edits=(replace("if k + PIPE_DEPTH < K_TILES:", "if k + 1 < K_TILES:"),),
         kind="mbarrier",
-        names="as init(1) wants it, and is waited for",
+        names="as init(1) asks, but is waited for",
         why="The ring is filled beyond the last K tile: there are more loads than waits.",
     ),
     Bug(
@@ -267,7 +267,7 @@ ROUNDS = (  # one side does not come to its signal, or its wait, in each round; 
             ),
         ),
         kind="race",
-        names="and no barrier stands between that and this write",
+        names="but no barrier stands between that and this write",
         why="The barrier comes before the store has read Dsmem.",
     ),
     Bug(

@@ -164,7 +164,7 @@ MISPLACED = (
         2,
         {"size": (128, 128, 64)},
         (guard("Tx.ptx.mbarrier.try_wait(mma_bar", "if warp_id == 0:"),),
-        "not waited for by warps 1-3: only warp 0 did",
+        "warps 1-3 did not wait for mma_bar[0]: only warp 0 did",
         "Nothing is overwritten where there is one K tile; the other three warps read TMEM too early.",
     ),
     _race(

@@ -22,7 +22,7 @@ WAITS = (
         SINGLE,
         (replace(f"{_WAIT}0)", f"{_WAIT}1)"),),
         kind="race",
-        names="passed at once, with parity 1 on a fresh barrier",
+        names="passed at once: parity 1 on a fresh barrier",
         why="Nobody waits for the product.",
     ),
     Bug(
@@ -40,7 +40,7 @@ WAITS = (
         ONE_TILE,
         (drop("Tx.cuda.cta_sync()  # the product"),),
         kind="race",
-        names="mma_bar[0] was not waited for by warps 1-3: only warp 0 lane 0 did",
+        names="warps 1-3 did not wait for mma_bar[0]: only warp 0 lane 0 did",
         why="The elected thread's wait is its own.",
     ),
     Bug(
@@ -49,7 +49,7 @@ WAITS = (
         SINGLE,
         (drop(_WAIT), after("Tx.ptx.tcgen05.commit(", f"{_WAIT}0)")),
         kind="race",
-        names="mma_bar[0] was not waited for by warps 1-3: only warp 0 lane 0 did",
+        names="warps 1-3 did not wait for mma_bar[0]: only warp 0 lane 0 did",
         why="The others read tensor memory at once.",
     ),
     Bug(
@@ -293,13 +293,13 @@ REGISTERS = (
 GROUPS = (WAITS, PLACES, REGISTERS)
 
 HINTS = {  # name -> in the hint
-    "two-roles-in-one-warp": "one role a warp",
+    "two-roles-in-one-warp": "give each warp one role",
     "roles-in-both-warpgroups": "of wg_id where there are several",
     "write-back-by-both-warpgroups": "is there a test of wg_id",
     "every-thread-copies-the-tile": "`with Tx.cta():` shares it",
     "each-cta-announces-at-its-own-barrier": "if cbx == 0:",
     "both-ctas-multiply": "if cbx == 0:",
-    "no-warpgroup-sync-before-the-store": "then warpgroup_sync(1)",
+    "no-warpgroup-sync-before-the-store": "then comes warpgroup_sync(1)",
     "next-tile-forgotten-in-one-loop-of-all-warps": "next_tile()",
     "elected-under-a-test-of-the-lane": "if warp_id == ..",
     "parity-1-on-a-fresh-barrier": "phase 0",

@@ -150,6 +150,18 @@ CHANGES = {  # what a step does to the process that builds it, and goes on
     "orphan": "import os\nif os.fork() == 0:\n    if os.fork(): os._exit(0)\n    while True: pass",
     "the-file": "import os\n[os.unlink(name) for name in os.listdir('.')]",
     "another-file": "open('gemm_kernels.py', 'w').write('raise SystemExit')",
+    "the-file-unseen": "import os\ns = os.stat('gemm_kernels.py')\nt = open('gemm_kernels.py').read()\n"
+    "open('gemm_kernels.py', 'w').write(t.replace(\"'two'\", \"'owt'\"))\n"
+    "os.utime('gemm_kernels.py', ns=(s.st_atime_ns, s.st_mtime_ns))",
+    "right-to-read": "import os\nos.chmod('gemm_kernels.py', 0)",
+    "words-that-wait": "import os\nos.set_blocking(2, False)\nos.set_blocking(1, False)",
+    "signal-of-a-pipe": "import fcntl, os\nfcntl.fcntl(2, fcntl.F_SETOWN, os.getppid())\n"
+    "fcntl.fcntl(2, fcntl.F_SETFL, fcntl.fcntl(2, fcntl.F_GETFL) | os.O_ASYNC)\nprint('x')",
+    "memory-of-its-parent": "import os\nf = open(f'/proc/{os.getppid()}/mem', 'r+b', buffering=0)\n"
+    "for line in open(f'/proc/{os.getppid()}/maps'):\n"
+    "    if '[heap]' in line:\n"
+    "        a, b = (int(x, 16) for x in line.split()[0].split('-'))\n"
+    "        f.seek(a), f.write(bytes(b - a))",
     "a-module": "open('tirxlab.py', 'w').write('raise SystemExit')",
     "a-full-disk": "with open('x', 'wb') as f:\n    f.write(bytes(30 << 20))",
     "the-folder": "import os\nos.mkdir('x')\nos.chdir('x')",

@@ -108,7 +108,7 @@ def test_a_signal_that_no_wait_stands_in_front_of_is_told(depth, left_out):
     assert (found is not None) == (left_out > 0)
     if found is not None:
         assert f"has signalled free {len(commits)} times" in found.text
-        assert f"answers it, full, {len(waits)} times" in found.text
+        assert f"for its answer, full, {len(waits)} times" in found.text
 
 
 def _swapped(made):

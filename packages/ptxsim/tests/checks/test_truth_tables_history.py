@@ -6,7 +6,7 @@ from truth import Rule, check_broken, check_kept, each, each_shown, lines, wait
 
 ARRIVE = "mbarrier.arrive.shared.b64 _, [%bar];"
 FOURTH = wait(0).replace("AGAIN:", "@!%w4 bra PAST; AGAIN:").replace("}", "PAST: }")
-ONCE_MORE = "has init(127), and more arrive in a phase"
+ONCE_MORE = "has init(127) but gets more arrivals in a phase"
 
 # Threads 0 .. 127 arrive, warp 4 waits for them and overwrites what thread 0 has read or copied.
 READ_THEN_ARRIVE = lines(
@@ -70,7 +70,7 @@ SIX_READERS = lines(
     "setp.eq.u32 %p, %x1, 12; @%p bra FOURTH;",
     f"{LOAD} bar.sync 2, 192; {AFTER} bra READ;",
     f"FOURTH: {LOAD} bar.sync 2, 192;",
-    f"READ: @!%w0 bra OVER; {STORE}",
+    f"READ: st.global.u32 [%myout], %r0; @!%w0 bra OVER; {STORE}",
     f"OVER: {BEFORE} bar.sync 0;",
     f"@%w0 tcgen05.relinquish_alloc_permit.{GROUP}; @%w0 tcgen05.dealloc.{GROUP}.b32 %x8, 32;",
 )

@@ -12,6 +12,8 @@ ANSWER = "setp.eq.u32 %q, %t, 32; @%q mbarrier.arrive.shared.b64 _, [%bar+8];"
 WRITE = "@%w0 st.shared.u32 [%mine], %t; bar.warp.sync 0xffffffff;"
 READ = "@%w1 ld.shared.u32 %r0, [%other];"
 
+TEST = "T: mbarrier.test_wait.parity.shared.b64 %q, [%bar], 1;"
+
 
 def only(guard: str, text: str, label: str) -> str:
     """These lines for the warps of a predicate."""
@@ -31,6 +33,14 @@ PHASES = (
         "mbarrier",
         words="may be over before it comes",
         orders=("program", "adverse"),  # in the other one it comes late, and hangs
+    ),
+    Rule(
+        "a-test-that-nobody-repeats-cannot-hang",
+        lines(INIT, only("%w1", TEST, "A"), SIGNAL),
+        (TEST, f"{TEST} @!%q bra T;"),
+        "mbarrier",
+        words="may be over before it comes",
+        orders=("program", "adverse"),
     ),
     Rule(
         "a-wait-behind-the-phase-before",

@@ -29,7 +29,7 @@ def port(text: str, keep_lines: bool = False) -> tuple[str, list[str]]:
     """
     lines, remarks = text.encode().splitlines(keepends=True), []  # the tree's columns count bytes
     imports = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import | ast.ImportFrom)]
-    for node in sorted(imports, key=lambda node: -node.lineno):
+    for node in sorted(imports, key=lambda node: (node.lineno, node.col_offset), reverse=True):
         if isinstance(node, ast.Import) and any(alias.name.split(".")[0] in PACKAGES for alias in node.names):
             remarks.append(f"{node.lineno}: `{ast.unparse(node)}` stays; a kernel should not need it here")
         elif (

@@ -5,6 +5,8 @@ A kernels file defines `hgemm_v1(M, N, K)` .. `hgemm_v10(M, N, K)`. The section 
 """
 
 import ast
+import contextlib
+import functools
 import linecache
 import re
 import sys
@@ -12,7 +14,7 @@ import traceback
 import warnings
 from difflib import get_close_matches
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 
 STEPS = tuple(range(1, 11))
 SKELETON = Path(__file__).parent / "data" / "gemm_kernels.skeleton"
@@ -55,6 +57,7 @@ def read_text(path: Path) -> str:
         raise StepError(f"{path}: cannot be read: {error.strerror}") from None
 
 
+@functools.lru_cache(maxsize=4)
 def refuse_syntax_errors(text: str, name: str) -> None:
     """StepError, with the line and its text, for what is not Python. Nothing of it is run."""
     try:
@@ -124,12 +127,25 @@ def load_kernels(path: Path, sm_count: int | None = None, text: str | None = Non
     module.__file__ = str(path)
     sys.modules[path.stem] = module
     try:
-        exec(compile(with_sm_count(text, sm_count), str(path), "exec"), module.__dict__)
+        exec(_code(text, str(path), sm_count), module.__dict__)
     except Exception as error:
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
         line = f":{frames[-1].lineno}" if frames else ""
         raise StepError(f"{path.name}{line}: {type(error).__name__}: {error}{_remedy(error)}") from error
     return module
+
+
+@functools.lru_cache(maxsize=4)
+def _code(text: str, path: str, sm_count: int | None) -> CodeType:
+    return compile(with_sm_count(text, sm_count), path, "exec")
+
+
+def compile_ahead(path: Path) -> None:
+    """What copies of this process need to load a kernels file, which nothing of is run here."""
+    from tirxlab.salvage import runnable
+
+    with contextlib.suppress(Exception):  # what is wrong with it is told where it is loaded
+        _code(runnable(read_text(path), path.name).text, str(path), None)
 
 
 def with_sm_count(text: str, sm_count: int | None) -> ast.Module:

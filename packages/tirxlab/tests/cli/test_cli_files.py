@@ -112,6 +112,10 @@ def test_reset_works_on_a_file_that_does_not_parse(mine):
         ),
         ("from tvm.tirx.pipeline import TMABar; x = 1", "from tirxlab import TMABar; x = 1"),
         ("x = 1; from tvm.tirx.pipeline import TMABar", "x = 1; from tirxlab import TMABar"),
+        (
+            "from tvm.script import tirx as T; from tvm import tirx",
+            "from tirxlab import Tx as T; from tirxlab import Tx as tirx",
+        ),
         ("def f():\n    from tvm.a import MBarrier", "def f():\n    from tirxlab import MBarrier"),
         ("import numpy\nfrom torch import nn", "import numpy\nfrom torch import nn"),
     ],

@@ -5,40 +5,40 @@ from __future__ import annotations
 from ptxsim.causes.cause import ERRORS, Cause
 
 _COUNT = (
-    "init(count) is the number of arrivals in a phase: every thread that arrives, of all CTAs, and 1 "
-    "per commit"
+    "init(count) must equal the number of arrivals in a phase: one for each thread that arrives, of all "
+    "CTAs, and 1 per commit"
 )
-_PHASE = "flip the phase bit after each wait, and keep it from one loop to the next"
+_PHASE = "flip the phase bit after each wait, and carry it from one loop to the next"
 _READY = (
-    "who waits for data begins with parity 0; parity 1 passes at once, which is for who waits for a "
-    "free buffer"
+    "to wait for data, start with parity 0; to wait for a free buffer, start with parity 1, which passes "
+    "at once on a fresh barrier"
 )
-_ONE_ISSUER = "elect one thread of one warp: elect.sync alone elects one in each warp that comes to it"
+_ONE_ISSUER = "elect one thread of one warp: elect.sync by itself elects one in every warp that reaches it"
 _BOTH_SIDES = (
     "both sides of a barrier must run the same number of iterations: compare the bounds of their loops"
 )
 _BYTES = (
-    "the bytes given to expect_tx are the sum of all copies that signal this barrier in a phase: every "
-    "buffer, bytes and not elements, and the copies of all CTAs that report to it"
+    "expect_tx must announce the bytes of all copies that signal this barrier in a phase: every buffer, in "
+    "bytes and not elements, and the copies of all CTAs that report to it"
 )
-_FRESH = "the wait for {name}{line} had passed at once, with parity 1 on a fresh barrier"
+_FRESH = "the wait for {name}{line} passed at once: parity 1 on a fresh barrier"
 
 AT_BARRIERS = (
     Cause(
         "uninitialised",
         40,
-        "no condition on the initialising thread may skip mbarrier.init; every element needs its own",
+        "make sure that no condition skips mbarrier.init; every element of an array needs its own",
     ),
     Cause(
         "init-fence",
         265,
-        "after the inits fence.mbarrier_init, by the thread that made them; then a barrier of the "
+        "after the inits, the thread that made them runs fence.mbarrier_init; then comes a barrier of the "
         "CTA or cluster",
     ),
     Cause(
         "init-order",
         40,
-        "between init and use: fence.mbarrier_init and a barrier of the CTA, or of the cluster for "
+        "between init and use, run fence.mbarrier_init and a barrier: of the CTA, or of the cluster for "
         "another CTA's barrier",
     ),
     Cause(
@@ -49,25 +49,25 @@ AT_BARRIERS = (
     Cause(
         "reused",
         40,
-        "mbarrier.inval, then a barrier of the threads, before its memory holds something else",
+        "run mbarrier.inval, then a barrier of the threads, before its memory is used for something else",
     ),
     Cause(
         "empty-commit",
         110,
-        "the thread that issues the MMAs commits them: a commit covers only what its own thread "
-        "issued before",
+        "the thread that issues the MMAs must commit them: a commit covers only what its own thread issued "
+        "before it",
         explains=ERRORS,
     ),
     Cause(
         "no-init",
         110,
         "initialise every element of an array of barriers",
-        text="{name} is waited on and was never initialised",
+        text="{name} is waited on but was never initialised",
     ),
     Cause(
         "own-barrier",
         110,
-        "the copies of both CTAs name the barrier of one CTA (mapa): it counts all bytes",
+        "the copies of both CTAs must name the barrier of one CTA (mapa), which counts all bytes",
         text="the loads of CTA {theirs} (line {line}) report to its own {name}, where nobody waits; CTA "
         "{mine} waits for them at the {name} of CTA {mine}",
     ),
@@ -86,7 +86,8 @@ AT_BARRIERS = (
         "again-ahead",
         140,
         _PHASE,
-        text="the wait for {name}{line} by who signals it let {phase} pass a second time",
+        text="a thread that signals {name} also waits for it{line}, and that wait let {phase} pass a second "
+        "time",
     ),
     Cause(
         "not-flipped",
@@ -117,34 +118,34 @@ AT_BARRIERS = (
     Cause(
         "wait-late",
         170,
-        "the wait stands in front of the first use of what it waits for: move it up",
-        text="{name} is waited for{line}, but only after that: in front of it the wait would order them",
+        "move the wait up, in front of the first use of what it waits for",
+        text="{name} is waited for{line}, but only after that: in front of it, the wait would order them",
     ),
     Cause(
         "wait-phase",
         170,
-        "a phase bit begins with 0 for who waits for data, with 1 for who waits for a free buffer, and "
-        "flips once a round",
-        text="the wait for {name}{line} asks for the parity of another phase; with the other parity they "
-        "would be in order",
+        "start the phase bit at 0 to wait for data and at 1 to wait for a free buffer, and flip it once a "
+        "round",
+        text="the wait for {name}{line} asks for the wrong parity; with the other one they would be in order",
     ),
     Cause(
         "arrives-again",
         185,
-        "who arrives in every iteration waits, in each, for the one that answers",
-        text="{who} arrives again before the phase is over, though init({count}) has room for each: nothing "
-        "makes it wait",
+        "a thread that arrives in every iteration must wait in every iteration, for the barrier that answers",
+        text="{who} arrives again before the phase is over: init({count}) has room for one arrival of "
+        "each, and nothing makes it wait",
     ),
     Cause(
         "too-many",
         170,
         _COUNT,
-        text="{name} has init({count}), and more arrive in a phase{line}: it does not wait for all of them",
+        text="{name} has init({count}) but gets more arrivals in a phase{line}: the phase ends before all "
+        "of them have come",
     ),
     Cause(
         "by-thread",
         170,
-        "tcgen05.commit signals when the MMAs are done; an arrival does not wait",
+        "tcgen05.commit signals when the MMAs are done; an arrive does not wait for them",
         text="{name} was signalled by a thread{line}, not by a commit",
     ),
     Cause(
@@ -167,7 +168,7 @@ AT_BARRIERS = (
     Cause(
         "bytes-only",
         185,
-        "after issuing the copies, the same thread arrives with expect_tx, once per phase",
+        "the thread that issues the copies must also arrive with expect_tx, once per phase",
         text="{name}: TMA has delivered {bytes} B, but nobody has arrived (0/{expected}) to expect them",
     ),
     Cause(
@@ -185,26 +186,26 @@ AT_BARRIERS = (
         185,
         _COUNT,
         text="{name} never completes phase {phase}: only {count} of {expected} arrivals came "
-        "({arrived}), and every thread that signals it has already done so{others}",
+        "({arrived}), and every thread that signals it has already done so",
     ),
     Cause(
         "one-cta",
         180,
-        "one CTA of the cluster arrives on a barrier that counts one arrival for all: test its "
-        "rank, or count both",
+        "where a barrier counts one arrival for the whole cluster, only one CTA may arrive: test the rank, "
+        "or count all of them",
         text="{who} arrive on it at line {line}, but it has init({count})",
     ),
     Cause(
         "announced-apart",
         180,
-        "the CTA whose barrier counts the bytes of all copies announces them, alone: test the rank",
+        "only the CTA whose barrier counts the bytes of all copies may announce them: test the rank",
         text="CTA {mine} announces bytes at its own {name}, where no copy reports and nobody waits; the "
         "copies report to the {name} of CTA {theirs}, which announces them, too",
     ),
     Cause(
         "both-multiply",
         185,
-        "with cta_group::2 one CTA of the pair waits for the operands and issues the MMAs, for both: test "
+        "with cta_group::2 one CTA of the pair waits for the operands and issues the MMAs for both: test "
         "the rank around that loop",
         text="{waits} for {name}, which nobody ever signals: CTA {mine} runs the loop with the MMAs of the "
         "pair (cta_group::2), as CTA {theirs} does",
@@ -212,57 +213,86 @@ AT_BARRIERS = (
     Cause(
         "misrouted",
         185,
-        "look at the index of the barrier, at the CTA's rank, and at the multicast mask (one bit "
-        "per CTA that hears it)",
+        "check the index of the barrier, the CTA's rank, and the multicast mask (one bit for each CTA that "
+        "receives the signal)",
         text="nobody ever signals {name}; what is meant for it goes to {elsewhere}",
+    ),
+    Cause(
+        "partial-apart",
+        185,
+        "check the index of the barrier, and the CTA's rank, of the arrivals that went elsewhere",
+        text="{name} never completes phase {phase}: only {count} of {expected} arrivals came "
+        "({arrived}), and every thread that signals it has already done so (others went to {elsewhere})",
+    ),
+    Cause(
+        "two-uses",
+        135,
+        "loads and MMAs must signal barriers of their own: a thread that needs both waits for both",
+        text="{name} gets both the bytes of loads ({loads}) and commits of MMAs ({commits}): its phases end "
+        "with either",
     ),
     Cause(
         "silent",
         185,
-        "the arrive, commit or load for it is missing, or under a condition that no thread meets",
+        "the arrive, commit or load for it is missing, or stands under a condition that no thread meets",
         text="nobody signals {name}: {waits} for its phase {phase}, 0/{expected} arrived",
     ),
     Cause(
         "role-ended",
         185,
-        "one role a warp: who runs two loops over the same work, one after the other, finds nothing left for "
-        "the second",
-        text="{waits} for phase {phase} of {name}: {who}, which would signal it ({line}), has issued other "
-        "work before ({other}) and left without coming there",
+        "give each warp one role: a warp that runs two loops over the same work, one after the other, "
+        "finds nothing left for the second",
+        text="{waits} for phase {phase} of {name}: {who}, which would signal it ({line}), issued other "
+        "work first ({other}) and left without coming there",
     ),
     Cause(
         "signals-less",
         240,
-        "who waits in each round signals, in each, what answers: does one of the two stand in another loop, "
-        "or under a condition?",
-        text="{waits} for {wants}: {who} has waited for {answer} {passed} times and signalled {array} "
-        "{times} times, and waits again",
+        "a thread that waits in every round must signal the answer in every round: is one of the two in "
+        "another loop, or under a condition?",
+        text="{waits} for {wants}: {who} has waited for {answer} {passed} and signalled {array} "
+        "{times}, and waits again",
     ),
     Cause(
         "role-later",
         185,
-        "one role a warp: who stands in the loop of one does not come to that of another",
-        text="{waits} for {wants}: {came}, and what is missing is its own ({line}), in a loop that it comes "
-        "to only after this one",
+        "give each warp one role: while it is in the loop of one, it cannot come to the loop of another",
+        text="{waits} for {wants}: {came}, and the missing one is its own ({line}), in a loop that it "
+        "comes to only after this one",
     ),
     Cause(
         "ahead-unwaited",
         185,
-        "who signals a barrier in every iteration waits, in each, for the one that answers it",
+        "a thread that signals a barrier in every iteration must wait, in every iteration, for the barrier "
+        "that answers",
         text="nobody ever waits for {names}",
     ),
     Cause(
         "ahead-arrives",
         185,
         "each wait is answered by one arrival of each thread: does the arrive stand in a loop of its own?",
-        text="{who} has arrived {times} times on {name} (line {line}), which lets its signallers go on, "
-        "and waited {waits} for this one",
+        text="{who} has arrived {times} times on {name} (line {line}), which lets the other side go on, "
+        "but waited {waits} for this one",
     ),
     Cause(
         "ahead-count",
         185,
         _COUNT,
         text="{threads} threads ({who}) arrive on it at line {line}, but it has init({count})",
+    ),
+    Cause(
+        "ahead-commits",
+        185,
+        "init(count) must count 1 per commit: where several MMA warps hand back one buffer, count each",
+        text="{threads} threads ({who}) commit to it at line {line}, each for MMAs to its own columns, but "
+        "it has init({count})",
+    ),
+    Cause(
+        "several-lines",
+        185,
+        "init(count) is the number of arrivals in a phase: announce the bytes of all copies in one arrive, "
+        "or count each arrive",
+        text="{who} arrives on it at {lines} with no wait in between, but it has init({count})",
     ),
     Cause(
         "ahead-issuers",
@@ -273,35 +303,34 @@ AT_BARRIERS = (
     Cause(
         "uneven",
         185,
-        "who signals in each round waits, in each, for what answers: does one of the two stand in another "
-        "loop, or under a condition?",
-        text="{who} has signalled {array} {times} times (line {line}), and waited for what answers it, "
+        "a thread that signals in every round must wait for the answer in every round: is one of the two "
+        "in another loop, or under a condition?",
+        text="{who} has signalled {array} {times} times (line {line}), but waited for its answer, "
         "{answer}, {waits} times",
     ),
     Cause(
         "ahead-rounds",
         185,
         "the loop with the wait must run as many iterations as the one that signals",
-        text="{each} {rounds} times, as init({count}) wants it, and is waited for {waits} times",
+        text="{each} {rounds} times, as init({count}) asks, but is waited for {waits} times",
     ),
     Cause(
         "ahead",
         185,
-        "who signals it, and how often in a phase? Compare that with init(count), and with the loop"
-        " that waits",
+        "which threads signal it, and how often in a phase? Compare that with init(count), and with the "
+        "loop that waits",
         text="{arrivals} arrivals came, and init({count}) makes {count} of them a phase",
     ),
     Cause(
         "missed",
         185,
-        "whoever completes a phase must come after all waits for the one before: arrive after the "
-        "wait, and start with the parity of the phase that you mean (a fresh barrier lets parity 1 "
-        "pass)",
+        "a phase may complete only after all waits for the one before: arrive after the wait, and start "
+        "with the parity of the phase that you mean (a fresh barrier lets parity 1 pass)",
     ),
     Cause(
         "flipped-early",
         220,
-        "a phase bit that all stages share flips when the stage wraps to 0, not from stage to stage",
+        "a phase bit that all stages share must flip when the stage wraps to 0, not from stage to stage",
         text="{waits} for phase {phase} of {name}, but {has} never waited for phase {missed}, which is "
         "complete: the phase was flipped too early{first}",
     ),
@@ -315,7 +344,7 @@ AT_BARRIERS = (
     Cause(
         "ended-once",
         240,
-        "one signal lets one wait pass: do both stand in loops, or neither? Is the phase of the wait right?",
+        "one signal lets one wait pass: are both in loops, or neither? Is the phase of the wait right?",
         text="{waits} for phase {phase} of {name}, but {who} {signals} it only {times}",
     ),
     Cause(
@@ -327,7 +356,8 @@ AT_BARRIERS = (
     Cause(
         "self-wait",
         240,
-        "who signals a barrier and waits for it signals first: look at their order, then at the phase",
+        "a thread that both signals a barrier and waits for it must signal first: check their order, then "
+        "the phase",
         text="{waits} for {wants}: {itself}",
     ),
     Cause(

@@ -17,7 +17,7 @@ AT_RINGS = (
     Cause(
         "no-slot",
         40,
-        "slots run from 0 to depth - 1 of this very array: with one barrier alone the slot is 0",
+        "slots run from 0 to depth - 1 of this very array: a single barrier has slot 0 alone",
     ),
     Cause(
         "slot",
@@ -29,19 +29,19 @@ AT_RINGS = (
         "other-issuer",
         170,
         "wait for the barrier to which the issuer of these MMAs commits",
-        text="{name} was waited for, to which warp {theirs} commits; warp {mine} issued this MMA",
+        text="{name}, to which warp {theirs} commits, was waited for; warp {mine} issued this MMA",
     ),
     Cause(
         "buffer",
         170,
-        "fill and read the same element of this buffer: the index that its barrier has",
-        text="{name} is signalled, but {other} was waited for, which is right for {rest}: it is the index of "
-        "{buffer} that differs",
+        "fill and read the same element of this buffer: the one whose index its barrier has",
+        text="{name} is signalled, but {other} was waited for, which is right for {rest}: the index of "
+        "{buffer} is what differs",
     ),
     Cause(
         "load-apart",
         170,
-        "all loads of one stage report to the barrier of that stage: look at the one that this load names",
+        "all loads of one stage must report to the barrier of that stage: check the one that this load names",
         text="the load reports to {name}, and the one issued with it{line} to {other}, which was waited for",
     ),
     Cause(
@@ -54,8 +54,16 @@ AT_RINGS = (
     Cause(
         "one-slot",
         150,
-        "signal the element that the round is for: the stage, which changes from round to round",
+        "signal the element of the current round: the stage, which changes from round to round",
         text="{who} waits for {names} in turn, and {verb} {name} each time ({line}, {times} times)",
+    ),
+    Cause(
+        "parted",
+        220,
+        "both sides must go to the next element after each round, from the same first one, modulo the same "
+        "depth",
+        text="{waits} for {wants}: wait number {number} of its array is for {awaited}, signal number "
+        "{number} ({signaller}, {line}) for {signalled}; up to there both go through the same elements",
     ),
     Cause(
         "ahead-slots",
@@ -72,6 +80,6 @@ AT_RINGS = (
     Cause(
         "bytes-elsewhere",
         180,
-        "a copy and the arrive that announces its bytes name the same element",
+        "a copy and the arrive that announces its bytes must name the same element",
     ),
 )

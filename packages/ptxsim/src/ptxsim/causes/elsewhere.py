@@ -8,7 +8,8 @@ ELSEWHERE = (
     Cause(
         "endless",
         0,
-        "nothing that the loop's condition depends on changes any more: does every way round advance it?",
+        "nothing that the loop's condition depends on changes any more: does every path through the loop "
+        "advance it?",
     ),
     Cause(
         "endless-wait",
@@ -19,18 +20,18 @@ ELSEWHERE = (
     Cause(
         "grid",
         0,
-        "does the grid count tiles of the output, one CTA (or cluster) for each?",
+        "is the grid one CTA (or cluster) for each tile of the output?",
     ),
     Cause(
         "shared-id",
         10,
-        "give each warpgroup a barrier id of its own, and 0 to the whole CTA alone",
+        "give each warpgroup a barrier id of its own, and keep 0 for the whole CTA",
         explains=ERRORS,
     ),
     Cause(
         "not-all-threads",
         10,
-        "a barrier of all threads stands under no condition on the warp or warpgroup",
+        "a barrier of all threads must not stand under a condition on the warp or warpgroup",
         explains=ERRORS,
     ),
     Cause(
@@ -41,14 +42,15 @@ ELSEWHERE = (
     Cause(
         "two-roles",
         10,
-        "lanes that loop in a role of their own come to no work of the whole warp: a condition on the"
-        " warpgroup and the warp keeps roles apart",
+        "lanes that loop in a role of their own never come to work of the whole warp: keep roles apart by "
+        "a condition on the warpgroup and the warp",
         text="{what}: it {does} ({line}), in a role of its own",
     ),
     Cause(
         "left-over",
         20,
-        "who arrives again (bar.arrive), or uses the id of others, waits first for who was there before",
+        "before a warp arrives again (bar.arrive), or uses an id that others use, it must wait for those "
+        "who came before",
     ),
     Cause(
         "mma-lanes",
@@ -73,14 +75,13 @@ ELSEWHERE = (
     Cause(
         "lanes",
         100,
-        "all lanes named by the instruction must come to it: no divergent guard around it",
+        "all lanes that the instruction names must come to it: no divergent guard around it",
         text="{waits} for {wants}, which {others}",
     ),
     Cause(
         "elect",
         100,
-        "elect.sync elects one lane of a warp that is all there: a condition on the warp may stand around "
-        "it, none on the lane",
+        "elect.sync needs the whole warp: it may stand under a condition on the warp, never on the lane",
         text="{waits} for {wants}, which {others}",
     ),
     Cause(
@@ -92,61 +93,61 @@ ELSEWHERE = (
     Cause(
         "pair",
         100,
-        "with cta_group::2 one warp of each CTA of the pair executes alloc: no condition on the CTA"
-        " around it",
+        "with cta_group::2 one warp in each CTA of the pair must execute alloc: no condition on the CTA "
+        "around it",
         text="{waits} in {what} for {wants}",
     ),
     Cause(
         "registers",
         100,
-        "setmaxnreg: who needs few registers runs dec first; the counts of all threads are together"
-        " no more than the CTA has at launch (65536 at most)",
+        "setmaxnreg: warps that need few registers run dec first; all threads together may have no more "
+        "than the CTA has at launch (65536 at most)",
         text="{waits} for {wants}: its warps have {now} a thread, and the pool of the CTA {free} of the "
         "{more} that a warp asks for",
     ),
     Cause(
         "warpgroup",
         100,
-        "all four warps of a warpgroup execute every wgmma: no condition on the warp or lane around it",
+        "all four warps of a warpgroup must execute every wgmma: no condition on the warp or lane around it",
         text="{waits} for a wgmma that {absent} never {issues} ({others})",
     ),
     Cause(
         "exchanged",
         160,
-        "fill the buffer before it is read: are source and destination of a copy exchanged?",
+        "fill the buffer before it is read: are source and destination of a copy swapped?",
     ),
     Cause(
         "no-sync",
         170,
-        "who writes for the tensor core or TMA: fence.proxy.async by every thread that writes, then"
-        " a barrier of the CTA, then the MMA or the store",
+        "to hand data to the tensor core or TMA, every thread that writes runs fence.proxy.async; then "
+        "comes a barrier of the CTA, then the MMA or the store",
         text="threads write, the {unit} reads, and no bar.sync 0 stands between",
     ),
     Cause(
         "no-group-sync",
         170,
-        "who writes for the tensor core or TMA: fence.proxy.async by every thread that writes, then"
-        " a barrier of these warps alone (bar.sync id, count), then the MMA or the store; bar.sync 0 would"
-        " wait for warps with other roles, too",
+        "to hand data to the tensor core or TMA, every thread that writes runs fence.proxy.async; then "
+        "comes a barrier of these warps alone (bar.sync id, count), then the MMA or the store; bar.sync 0 "
+        "would wait for warps with other roles, too",
         text="threads write, the {unit} reads, and no barrier of {group} stands between",
     ),
     Cause(
         "overlap",
         130,
-        "the columns of one warp's MMA end where those of the other's begin: how far are they apart?",
+        "the columns of one warp's MMA must end where the other's begin: how far apart are they?",
         text="{threads} each issue this MMA, one to {one}, the other to {other}: they overlap",
     ),
     Cause(
         "others-columns",
         170,
         "read the columns that the MMA of this consumer writes: compare both offsets",
-        text="{name} was waited for, to which warp {theirs} commits, and {back} is handed back, for which it "
-        "waits, too; but the columns are those of warp {mine}'s MMA",
+        text="{name}, to which warp {theirs} commits, was waited for, and {back}, for which that warp "
+        "waits, is handed back; but the columns are those of warp {mine}'s MMA",
     ),
     Cause(
         "early-commit",
         170,
-        "a commit covers the MMAs before it: announce the product behind the last one, once",
+        "a commit covers the MMAs before it: commit once, behind the last MMA of the product",
         text="{name} was committed to{line} before this MMA was issued",
     ),
     Cause(
@@ -164,7 +165,8 @@ ELSEWHERE = (
     Cause(
         "same-tile",
         170,
-        "the tile's row and column must differ for all that store: do they depend on every index of the CTA?",
+        "the tile's row and column must differ for every CTA that stores: do they depend on every index of "
+        "the CTA?",
     ),
     Cause(
         "same-row",
@@ -174,7 +176,7 @@ ELSEWHERE = (
     Cause(
         "all-write",
         230,
-        "one thread writes it, or each thread a part of its own",
+        "let one thread write it, or each thread a part of its own",
         text="no barrier between them, but both write the same value, by the same statement",
     ),
     Cause(
@@ -190,24 +192,41 @@ ELSEWHERE = (
     Cause(
         "copy-fence",
         260,
-        "cp.async writes like a thread: who waits for it (wait_group or its mbarrier) runs "
-        "fence.proxy.async; then the barrier, then TMA or MMA",
+        "cp.async writes like a thread: the threads that wait for it (wait_group or its mbarrier) run "
+        "fence.proxy.async; then comes the barrier, then TMA or the MMA",
     ),
     Cause(
         "proxy-fence",
         260,
-        "every thread that writes runs fence.proxy.async after its writes; then the barrier, then TMA or MMA",
+        "every thread that writes runs fence.proxy.async after its writes; then comes the barrier, then "
+        "TMA or the MMA",
+    ),
+    Cause(
+        "moved-columns",
+        210,
+        "the MMAs of one product must all write the same columns, and the first must overwrite "
+        "(enable-input-d false)",
+        text="{issuer} has begun its product in columns {first}..{last} ({line}): the columns change from "
+        "MMA to MMA",
+    ),
+    Cause(
+        "same-columns",
+        130,
+        "each MMA warp must write columns of its own: does the first column depend on the warp?",
+        text="{threads} each issue this MMA, of other operands, and all write {columns}",
     ),
     Cause(
         "tcgen05-fence",
         230,
-        "tensor memory is handed over by tcgen05.fence::before_thread_sync, the barrier, after_thread_sync",
+        "to hand tensor memory over: tcgen05.fence::before_thread_sync, then the barrier, then "
+        "tcgen05.fence::after_thread_sync",
     ),
     Cause(
         "unacquired",
         230,
-        "acquire what the counter stands for: a fence (__threadfence) behind the atomic, or atom.acquire.gpu",
-        text="the atomic that its CTA knows it by acquires nothing, though known chips read right",
+        "acquire what the counter stands for: a fence (__threadfence) after the atomic, or atom.acquire.gpu",
+        text="the atomic by which its CTA learns of it acquires nothing, though chips that we know read "
+        "right",
     ),
     Cause(
         "groups",
@@ -217,8 +236,9 @@ ELSEWHERE = (
     Cause(
         "group-late",
         230,
-        "the thread that stored waits for its group, then comes a barrier, then others write the buffer",
-        text="its thread has waited for it (wait_group), and no barrier stands between that and this write",
+        "the thread that stored must wait for its group; then comes a barrier; only then may others write "
+        "the buffer",
+        text="its thread has waited for it (wait_group), but no barrier stands between that and this write",
     ),
     Cause(
         "not-ready",
@@ -234,13 +254,13 @@ ELSEWHERE = (
     Cause(
         "freed",
         230,
-        "threads wait for it and read the product before tensor memory is freed: that is missing",
+        "wait for it, and read the product, before tensor memory is freed",
         text="no thread waits for {name}",
     ),
     Cause(
         "freed-early",
         50,
-        "a barrier of the CTA stands between the last read of tensor memory and tcgen05.dealloc",
+        "put a barrier of the CTA between the last read of tensor memory and tcgen05.dealloc",
     ),
     Cause(
         "useless-loads",
@@ -250,13 +270,15 @@ ELSEWHERE = (
     Cause(
         "gaps",
         80,
-        "a load begins where the one before it ends: are coordinates counted in elements, and scaled once?",
+        "each load begins where the one before it ends: are coordinates counted in elements, and scaled "
+        "only once?",
     ),
     Cause(
         "others-waited",
         230,
-        "one thread's wait is not the others': a barrier of the CTA after it, or every thread waits itself",
-        text="{name} was not waited for by {absent}: only {waiter} did{line}{bare}",
+        "one thread's wait does not count for the others: put a barrier of the CTA after it, or let every "
+        "thread wait itself",
+        text="{absent} did not wait for {name}: only {waiter} did{line}{bare}",
     ),
     Cause(
         "sync",
@@ -267,9 +289,16 @@ ELSEWHERE = (
     Cause(
         "role-sync",
         240,
-        "bar.sync 0 is for all threads of the CTA: where one role alone comes, a barrier with its number of "
-        "threads (bar.sync id, count); where all are meant, under no condition",
+        "bar.sync 0 is for all threads of the CTA: for one role alone, use a barrier with its number of "
+        "threads (bar.sync id, count); for all threads, take it out of the condition",
         text="{waits} at {wants}: {state}, and nobody else comes to {line}",
+    ),
+    Cause(
+        "few",
+        175,
+        "all threads that the barrier counts must come to it: does a condition on the warp keep the others "
+        "away, or is the number too large?",
+        text="{waits} at {wants}: {state}, and no other thread can come to {line} any more",
     ),
     Cause(
         "standstill",

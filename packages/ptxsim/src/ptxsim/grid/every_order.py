@@ -3,7 +3,7 @@
 Happens-before tells of every interleaving in which threads do the same things. Where they do other things
 because another one came first (results of atomics, polled words, waits that give up, arrivals of which luck
 decides in which phase they count), one run shows one way.
-So operations are held back, one at a time and then two, in the two orders of asynchronous work: first those
+So warps take precedence over others, and operations are held back, one at a time and then two: first those
 of different lines, then what loops repeat. `MOST` runs are made; the rest is counted and told.
 """
 
@@ -19,6 +19,7 @@ from ptxsim.report.findings import SEVERITIES, Reporter
 
 MOST = 128  # runs
 TOGETHER = 2  # operations held back in one run
+_FEW = 4  # warps of which every precedence is tried; of more, each comes first and last
 _BASES = ("program", "adverse")
 
 
@@ -27,21 +28,22 @@ def run_every_order(launch: Launch, run: Callable):
     before = launch.memory.copies()
     order = Late(_BASES[0])
     first = _again(launch, before, run, order)
-    left, seen, tried = launch.memory.copies(), dict(order.seen), 0
+    left, seen = launch.memory.copies(), dict(order.seen)
     for base in _BASES[1:]:
         order = Late(base)
         _add(first, _again(launch, before, run, order))
         seen |= order.seen
     hangs = hangs_on_order(launch.program) or _by_luck(first)
-    for late in itertools.islice(_choices(seen), MOST - len(_BASES) if hangs else 0):
+    others, tried = itertools.chain(_ranked(launch), _held(seen)) if hangs else (), []
+    for late in itertools.islice(others, MOST - len(_BASES)):
         if _wrong(first):
             break
-        tried += 1
-        _add(first, _again(launch, before, run, Late("program", late)))
+        tried.append(late)
+        _add(first, _again(launch, before, run, late))
     launch.memory.restore(left)
     choices = sum([math.comb(len(seen), n) for n in range(1, TOGETHER + 1)]) if hangs else 0
-    left_out = 0 if _wrong(first) else choices - tried
-    first.stats["orders"] = {"run": tried + len(_BASES), "left_out": left_out, "hangs": hangs}
+    left_out = 0 if _wrong(first) else choices - sum(bool(late.operations) for late in tried)
+    first.stats["orders"] = {"run": len(tried) + len(_BASES), "left_out": left_out, "hangs": hangs}
     return first
 
 
@@ -63,7 +65,17 @@ def _add(first, part) -> None:
     first.reporter.absorb(Reporter.of(part.reporter.found, []))
 
 
-def _choices(seen: dict[Operation, int]) -> Iterator[frozenset[Operation]]:
+def _ranked(launch: Launch) -> Iterator[Late]:
+    """Orders in which warps take precedence."""
+    warps = launch.ctas_per_cluster * -(-launch.threads // 32)
+    if warps <= _FEW:
+        yield from (Late("program", ranks=ranks) for ranks in itertools.permutations(range(warps)))
+        return
+    for warp, first in itertools.product(range(min(warps, MOST // 8)), (-1, warps)):
+        yield Late("program", ranks=(*range(warp), first, *range(warp + 1, warps)))
+
+
+def _held(seen: dict[Operation, int]) -> Iterator[Late]:
     """Sets of operations to hold back: single ones, then pairs; the first of each warp and line first."""
     repeats: dict[tuple, int] = {}
     ranked = []
@@ -74,4 +86,4 @@ def _choices(seen: dict[Operation, int]) -> Iterator[frozenset[Operation]]:
     ranked.sort()
     for count in range(1, TOGETHER + 1):
         for chosen in itertools.combinations([operation for _, operation in ranked], count):
-            yield frozenset(chosen)
+            yield Late("program", frozenset(chosen))

@@ -21,7 +21,7 @@ from ptxsim.machine.async_queue import Engine
 from ptxsim.machine.batch_scheduler import POLL_WORK, POLLS, BatchScheduler
 from ptxsim.machine.choices import choices
 from ptxsim.machine.control_words import describe
-from ptxsim.machine.forward_progress import MOST_UNITS, held_back, time_out
+from ptxsim.machine.forward_progress import held_back, time_out
 from ptxsim.machine.late_operations import LateOperations, base_of
 from ptxsim.machine.launch_view import Launch
 from ptxsim.machine.mbarrier import MBarrier
@@ -234,7 +234,7 @@ class Cluster:
                 self.engine.flush()
             elif self.engine.random and self.engine.random.random() < 0.5:
                 self.engine.complete_one()
-            work = 0 if spun is not None and self.effects != before else spun
+            work = self.late.had_turn(g, 0 if spun is not None and self.effects != before else spun)
             if not self.watchdog.gets_on(g, work):
                 if self.watchdog.others_may_help():
                     return False
@@ -248,7 +248,7 @@ class Cluster:
     def _next(self) -> int:
         if self.engine.random and len(self.queue) > 1:
             self.queue.rotate(self.engine.random.randrange(len(self.queue)))
-        return self.queue.popleft()
+        return self.late.first(self.queue) if self.late.ranks else self.queue.popleft()
 
     def _turn(self, g: int, together: bool) -> int | None:
         """Split g's turn, alone or as one of a batch: the work without an effect, None if it is not over."""
@@ -265,7 +265,7 @@ class Cluster:
             self.watchdog.polling.budget(g, bytecode.TURN) if self.bus.heard else bytecode.TURN
         )
         loop, words, polls, units = self.loop, self.words, 0, 0
-        while polls <= POLLS and units < MOST_UNITS:
+        while polls <= POLLS and units < self.late.most_units:
             control[bytecode.NEW_COUNT], before = 0, self.effects
             reason = loop(words)
             self.settle(split)

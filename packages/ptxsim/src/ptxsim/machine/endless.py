@@ -21,6 +21,7 @@ START_TOGETHER = 128  # where other clusters may help it
 AGAIN = 3  # times that a state must come back
 AGAIN_AT_RANDOM = 100  # where the next to run is drawn: until then everybody had a turn
 MOST_INSTRUCTIONS = 4_000_000_000  # warp instructions of a cluster
+_ACTS = {"st", "atom", "red", "cp", "wgmma", "tcgen05", "mma", "bar", "barrier", "call"}  # not only ask
 _STRONG = {"volatile", "relaxed", "acquire", "mmio", "cv"}
 POLLS = ("mbarrier.test_wait", "mbarrier.try_wait", "atom")
 
@@ -189,6 +190,16 @@ def loop_around(program, first: int, last: int) -> tuple[int, int]:
         if code[row, bytecode.IMM] <= first and row >= last
     ]
     return min(around, key=lambda loop: loop[1] - loop[0], default=(first, last))
+
+
+def only_asks(program, row: int) -> bool:
+    """Does the smallest loop around a row nothing but ask again, and perhaps sleep?"""
+    first, last = loop_around(program, row, row)
+    inside = [instr for instr in program.instrs[first : last + 1] if instr is not None]
+    return first < last and not any(
+        instr.op in _ACTS or instr.op == "mbarrier" and not instr.mods[0].endswith("_wait")
+        for instr in inside
+    )
 
 
 def loop_without_end(program, row: int) -> tuple[int, int] | None:

@@ -1,7 +1,9 @@
 """Operations by which warps learn who came first, and orders in which chosen ones come as late as they may.
 
 An atomic or an arrival of another warp may come before or after; a run shows one of the two. `Late` names
-operations that wait until nothing else can move: so the others come first. grid/every_order.py tries many.
+operations that wait until nothing else can move: so the others come first. What warps read and set without
+an atomic it cannot hold back; for that it ranks them: of the warps that can go on, the first one does, up to
+its next barrier, copy or atomic. grid/every_order.py tries many.
 """
 
 from __future__ import annotations
@@ -9,16 +11,19 @@ from __future__ import annotations
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
+from ptxsim.machine.forward_progress import MOST_UNITS
+
 _STRONG = {"acquire", "relaxed", "volatile", "mmio"}
 Operation = tuple[int, int, int]  # cluster, warp, how many operations the warp did before it
 
 
 @dataclass(frozen=True)
 class Late:
-    """An order of a launch: `order`, but that these operations come last."""
+    """An order of a launch: `order`, but that these operations come last, and warps by their ranks."""
 
     order: str = "program"
     operations: frozenset[Operation] = frozenset()
+    ranks: tuple[int, ...] = ()  # of each warp of a cluster; none: who waits longest goes on
     seen: dict[Operation, int] = field(default_factory=dict, compare=False)  # all that came -> row
 
 
@@ -54,11 +59,14 @@ class LateOperations:
     def __init__(self, order):
         self.order = order if isinstance(order, Late) else None
         self.on = self.order is not None
+        self.ranks = self.order.ranks if self.order else ()
+        self.most_units = 1 if self.ranks else MOST_UNITS  # that a warp does in a row
 
     def start(self) -> None:
         self.counts: Counter[int] = Counter()  # operations of each warp so far
         self.held: deque[int] = deque()  # splits that stand at one
         self.left: set[Operation] = set(self.order.operations) if self.order else set()
+        self.in_vain: Counter[int] = Counter()  # turns of each split since it last got on
 
     def takes(self, cluster, split) -> bool:
         """Whether the split stays at its instruction until `release`."""
@@ -72,6 +80,18 @@ class LateOperations:
         self.counts[split.warp] += 1
         self.order.seen[operation] = split.row
         return False
+
+    def first(self, queue: deque[int]) -> int:
+        """Takes from the queue who goes on: who polls in vain comes after the others."""
+        chosen = min(queue, key=lambda g: (self.in_vain[g], self.ranks[g // 32]))
+        queue.remove(chosen)
+        return chosen
+
+    def had_turn(self, g: int, work: int | None) -> int | None:
+        """work: what the turn did without an effect; returned as it is."""
+        if self.ranks:
+            self.in_vain[g] = self.in_vain[g] + 1 if work else 0
+        return work
 
     def release(self, cluster) -> bool:
         """Nothing else can move: the operation that has waited longest comes. False if there is none."""

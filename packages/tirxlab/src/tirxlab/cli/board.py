@@ -20,12 +20,15 @@ def run(
     step: Annotated[str, typer.Option("--step", metavar="S", help="whose time decides ties")] = "10",
     size: Annotated[str, typer.Option("--size", metavar="SIZE", help="at this published size")] = "4096",
 ) -> None:
-    """Points, ties by measured time, the speed of light beside TFLOP/s. Without --roster names are shown."""
+    """Points, ties by measured time, the speed of light beside TFLOP/s. Without --roster: all submissions.
+
+    Under their own names: whom a hand-in says that it is of is anybody's word.
+    """
     from instructor.autograder.batch import match_roster, read_roster
     from instructor.formats.board import board, places
 
     rows = graded(folder)
-    names = {row["name"]: row["student"] or row["name"] for row in rows}
+    names = {row["name"]: row["name"] for row in rows}
     if roster:
         try:
             known = match_roster(read_roster(roster), list(names))

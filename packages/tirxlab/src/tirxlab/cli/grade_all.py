@@ -149,7 +149,8 @@ def write_summary(made, rows: list[dict]) -> None:
         {key: path.read_bytes() for key, path in bundles.items() if path.exists()}, made.options.level
     )
     same, unread = built_alike(made_of, hidden), unread | unread_too
-    write_file(made.out / "index.html", class_page(rows, alike(prints), unread, same).encode())
+    unseen = [key for key in hidden if made_of.get(key)]
+    write_file(made.out / "index.html", class_page(rows, alike(prints), unread, same, unseen).encode())
     console = output()
     for key, why in unread.items():
         console.print(printable(f"{key}: not compared: {why}", 1), markup=False)

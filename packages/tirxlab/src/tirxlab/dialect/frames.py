@@ -1,6 +1,7 @@
-"""TVM asks for every outer frame with its source line, for each macro and each buffer: a third of the parse.
+"""TVM asks for every outer frame with its source line: for each macro, buffer and function that it parses.
 
-Both functions below do the same with the frames alone. They stand in for TVM's from the import on.
+That is a third of a build. The functions below do the same with the frames alone, and stand in for TVM's
+from the import on.
 """
 
 import inspect
@@ -9,12 +10,39 @@ import types
 
 from tvm.script.parser.core.parser import ScriptMacro
 from tvm.tirx.script.builder import ir
+from tvm.tirx.script.parser import entry
 
 
 def _frames(frame: types.FrameType | None):
     while frame is not None:
         yield frame
         frame = frame.f_back
+
+
+class Frame:
+    """What inspect.stack() gives of a frame; its file and line are looked up when they are asked for."""
+
+    def __init__(self, frame: types.FrameType):
+        self.frame = frame
+
+    def __getattr__(self, name: str):
+        return getattr(inspect.getframeinfo(self.frame, context=1), name)
+
+
+class Inspect(types.ModuleType):
+    """The module `inspect` with another stack()."""
+
+    def __getattr__(self, name: str):
+        return getattr(inspect, name)
+
+    @staticmethod
+    def stack() -> list[Frame]:
+        return outer_frames(2)
+
+
+def outer_frames(skip: int = 1) -> list[Frame]:
+    """The frames from the caller's on, the innermost first."""
+    return list(map(Frame, _frames(sys._getframe(skip))))
 
 
 def find_parser(macro: ScriptMacro):
@@ -36,3 +64,4 @@ def record_meta_resource(value, skip_frames: int = 2) -> None:
 
 ScriptMacro._find_parser_def = find_parser
 ir._record_meta_resource = record_meta_resource
+entry.inspect = Inspect("inspect")

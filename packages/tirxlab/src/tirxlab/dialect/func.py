@@ -21,10 +21,10 @@ from tvm.tirx.tile_primitive import TilePrimitiveCall
 
 from . import (  # noqa: F401  (conditions: `and`, `or` of numbers)
     conditions,
-    frames,  # noqa: F401  (TVM parses faster with it)
     known,
 )
 from .errors import KernelError, kernel_error, short
+from .frames import outer_frames
 from .several import raise_all
 from .slips import slips
 from .state import ParseState, new_state
@@ -71,7 +71,7 @@ def prim_func(func=None, *, tirx: bool = True, private: bool = False, check_well
     """
     if not tirx:
         raise ValueError("this lab's kernels are TIRX: write @Tx.prim_func(tirx=True)")
-    stack = inspect.stack(0)
+    stack = outer_frames()
 
     def decorate(function):
         return _parse(function, stack, check_well_formed)

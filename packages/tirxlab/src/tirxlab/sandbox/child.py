@@ -116,14 +116,16 @@ class Lowering:
 
         import_tvm()
         import tirxlab.toolchain.build  # noqa: F401
+        from tirxlab.steps import compile_ahead
 
         apart.adopt_orphans()
-        self.apart, self.replies = apart, replies
+        self.apart, self.ahead, self.replies = apart, compile_ahead, replies
 
     def answer(self, request: dict, data: bytes) -> tuple[dict, bytes]:
         if "name" in request:
             self.path = Path(request["name"]).resolve()
             self.path.write_bytes(data)
+            self.ahead(self.path)
             self.there = self.files()
             return {"ok": True}, b""
         answer, data = self.apart.apart(lambda: self.draft(request), 0, self.replies)
@@ -131,10 +133,10 @@ class Lowering:
         return {**answer, "spent": spent}, data
 
     def files(self) -> set[tuple[str, int, int]]:
-        """What is in the folder of the kernels file."""
+        """What is in the folder of the kernels file; nobody sets the time of a change back."""
         found = os.scandir(self.path.parent)
         return {
-            (one.name, (seen := one.stat(follow_symlinks=False)).st_size, seen.st_mtime_ns) for one in found
+            (one.name, (seen := one.stat(follow_symlinks=False)).st_size, seen.st_ctime_ns) for one in found
         }
 
     def draft(self, request: dict) -> tuple[dict, bytes]:

@@ -105,8 +105,8 @@ class BarrierRounds(Observer):
     def _report(self, key: tuple, one: Waiting) -> None:
         count = next(iter(self.counts[key]))
         message = (
-            f"CTA barrier {key[1]}: the warps that may arrive before this wait or with it make no whole "
-            f"rounds of {count // 32}: in another order it is this wait that is left over, and hangs"
+            f"CTA barrier {key[1]}: the warps that may arrive before this wait, or with it, do not fill "
+            f"whole rounds of {count // 32}: in another order this wait is the one left over, and hangs"
         )
         finding = self.races.reporter.add(
             "collective", "error", message, CAUSES["left-over"], None, ("left", key[1])

@@ -17,6 +17,7 @@ from ptxsim.checks.race.short_records import ends_in_every_order
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, BulkCopy, Commit, CopyArrival, PhaseWait
 from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.endless import only_asks
 from ptxsim.machine.split import Location, Split
 
 
@@ -34,6 +35,11 @@ class Passed:
     def before(self, thread_clock) -> bool:
         """Does whoever knows this come after the wait?"""
         return self.column < len(thread_clock) and thread_clock[self.column] >= self.count
+
+
+def _waits(cluster: Cluster, split: Split) -> bool:
+    """Does the thread ask until the phase is over? A test that it makes once leaves nobody waiting."""
+    return split.instr.mods[0] != "test_wait" or only_asks(cluster.program, split.row)
 
 
 _SETTLED = 2  # phases in a row of which every arrival comes after a wait: later ones do too
@@ -99,6 +105,8 @@ class MissedPhases(Observer):
         self.clocks.thread_clock[warp, column] = (
             queue.count
         )  # of all its lanes: shfl and elect order them too
+        if not _waits(cluster, split):
+            return
         phase = cluster.mbarriers[place].phase - 1
         passed = Passed(column, queue.count, split.warp, wait.lanes, split.row, phase)
         self.passed.setdefault(place, {})[split.warp] = passed

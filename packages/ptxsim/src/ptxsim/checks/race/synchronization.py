@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.race.clock_rows import rows_of, with_epoch
 from ptxsim.checks.race.vector_clocks import Signal, Stamp
@@ -12,8 +13,11 @@ from ptxsim.events.records import Arrival, BarArrival, PhaseWait
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split
 
-_COUNT = "init(count) is the number of arrivals per round, and who arrives again waits for the round before"
-_ROUND = "who arrives again (bar.arrive), or uses the id of others, waits first for who was there before"
+_COUNT = (
+    "init(count) must equal the number of arrivals in a phase; before a thread arrives again, it must wait "
+    "for the phase to end"
+)
+_ROUND = CAUSES["left-over"].hint
 
 
 class Synchronization(Observer):
@@ -68,8 +72,8 @@ class Synchronization(Observer):
 
     def _luck_at_barrier(self, split: Split, number: int) -> None:
         message = (
-            f"CTA barrier {number}: this warp arrives, but nothing tells it that the round before is over: "
-            f"in which round it counts is luck"
+            f"CTA barrier {number}: this warp arrives, but nothing tells it that the previous round is "
+            f"over: which round it counts in is luck"
         )
         self.races.reporter.add("collective", "review", message, _ROUND, split, ("luck", number), luck=True)
 

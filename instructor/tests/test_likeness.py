@@ -1,0 +1,72 @@
+"""Copies that are kept out of sight: in other letters, before the first step, behind an error, in a file."""
+
+import re
+
+import pytest
+from kernel_variants import REFERENCE
+
+from instructor.autograder.similar import hiding, similar
+from tirxlab.porting import port
+from tirxlab.salvage import runnable
+from tirxlab.steps import SKELETON, sections
+
+PARTS = sections(REFERENCE)
+HEAD = PARTS[0]
+COPY = "".join(part.replace(f"def hgemm_v{n}(", f"def _k{n}(") for n, part in PARTS.items() if n)
+STEPS = {n: f"def hgemm_v{n}(M, N, K):\n    return _k{n}(M, N, K)\n\n\n" for n in PARTS if n}
+CALLS = "".join(STEPS.values())
+ELSEWHERE = {  # where the copied text stands instead of in its steps
+    "before the first step": HEAD + COPY + CALLS,
+    "behind an error, in a text for who reads it whole": (
+        HEAD
+        + f"{STEPS[1]})(\nx = '''\n{COPY}"
+        + "".join(STEPS[n] for n in range(2, 10))
+        + f'{STEPS[10]}y = """ \'\'\'"""  # """\n'
+    ),
+    "in the last step": HEAD + CALLS + COPY,
+}
+OUT_OF_SIGHT = {  # one line that runs or writes text, and what stands there in an honest file
+    "exec(TEXT)": "print(TEXT)",
+    "\uff45\uff58\uff45\uff43(TEXT)": "print(TEXT)",
+    "__builtins__['ex' 'ec'](TEXT)": "TEXT['ex' 'ec']",
+    "print.__self__": "print.self",
+    "open(__file__, 'a').write(TEXT)": "TEXT.write()",
+    "import numpy as np; np.array(TEXT).tofile('x.py')": "import numpy as np; np.array(TEXT)",
+    "from tirxlab.steps import load_kernels": "from tirxlab import TMABar",
+    "from tirxlab import steps": "from tirxlab import Tx as steps",
+    "from tvm.script import from_source": "from tvm.script import tirx as T",
+    "from builtins import exec as e": "from functools import partial as e",
+    "import marshal": "import math",
+    "import numpy as np; import runpy": "import numpy as np; import math",
+}
+
+
+@pytest.mark.parametrize("where", ELSEWHERE)
+def test_a_copy_is_found_wherever_it_stands(where):
+    text = ELSEWHERE[where]
+    assert not {2, 9} & set(runnable(text, "k.py").broken)  # it is what runs
+    ((_, _, part),) = similar({"copy": text, "first": REFERENCE})
+    assert part > 0.9
+
+
+def test_what_all_have_at_the_head_of_a_file_is_no_likeness():
+    given = sections(SKELETON.read_text(encoding="utf-8"))
+    texts = {f"step {n}": "".join({**given, n: PARTS[n]}.values()) for n in (1, 4, 8)} | {"none": given[0]}
+    assert similar(texts) == []
+
+
+@pytest.mark.parametrize("line", OUT_OF_SIGHT)
+def test_text_that_can_run_what_is_not_in_sight_is_compared_by_what_it_builds(line):
+    texts = {"one": f"{HEAD}TEXT = ''\n{line}\n{COPY}", "other": f"{HEAD}TEXT = ''\n{OUT_OF_SIGHT[line]}\n"}
+    assert hiding(texts) == {"one"}
+
+
+def test_no_file_of_ours_hides_anything():
+    old = re.sub(
+        r"from tirxlab import \(.*?\)", "from tvm.script import tirx as Tx", REFERENCE, count=1, flags=re.S
+    )
+    assert port(old)[1] == []
+    assert (
+        hiding({"reference": REFERENCE, "skeleton": SKELETON.read_text(encoding="utf-8"), "old": old})
+        == set()
+    )

@@ -1,0 +1,51 @@
+"""The frames that TVM is given: those that it would ask for, with a line looked up only where it is read."""
+
+import inspect
+import os
+
+from instructor.solutions import gemm_kernels
+from tirxlab import steps
+from tirxlab.dialect.frames import Inspect
+from tirxlab.steps import compile_ahead, load_kernels
+from tirxlab.toolchain.build import draft
+
+SIZE = 128, 128, 64
+
+
+def test_they_are_those_of_inspect():
+    ours, theirs = Inspect("inspect").stack(), inspect.stack()
+    assert [one.frame for one in ours] == [one.frame for one in theirs]
+    told = ("filename", "function", "code_context")
+    assert [[getattr(one, name) for name in told] for one in ours[1:]] == [
+        [getattr(one, name) for name in told] for one in theirs[1:]
+    ]
+
+
+def test_a_build_looks_up_few_lines(monkeypatch):
+    asked = []
+    usual = inspect.getframeinfo
+    monkeypatch.setattr(inspect, "getframeinfo", lambda *a, **k: asked.append(a) or usual(*a, **k))
+    assert draft(gemm_kernels.hgemm_v1(*SIZE)).cuda
+    assert len(asked) < 60  # with all that TVM asks for: 289
+
+
+def test_copies_of_a_process_find_a_file_compiled(tmp_path):
+    path = tmp_path / "gemm_kernels.py"
+    path.write_text("raise SystemExit  # nothing is run ahead\n")
+    compile_ahead(path)
+    text = "def hgemm_v1(M, N, K):\n    return M\n"
+    path.write_text(text)
+    compile_ahead(path)
+    before = steps._code.cache_info().misses
+    pid = os.fork()
+    if pid == 0:
+        found = load_kernels(path, text=text).hgemm_v1(7, 1, 1) == 7
+        os._exit(0 if found and steps._code.cache_info().misses == before else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_a_file_that_cannot_be_read_is_told_where_it_is_loaded(tmp_path):
+    path = tmp_path / "gemm_kernels.py"
+    for text in ("def (:\n", "\0", "(" * 5000):
+        path.write_text(text)
+        compile_ahead(path)
