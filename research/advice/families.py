@@ -42,6 +42,7 @@ FAMILIES: dict[str, frozenset[str]] = {
     "pair": _ids("both-multiply early-exit incomplete-output misrouted one-cta own-barrier pair same-tile"),
     "roles": _ids("alloc issuers not-all-threads role-ended sync two-roles"),
     "store": _ids("groups late not-free"),
+    "tmem": _ids("unset"),
     "tile": _ids("grid incomplete-output outside same-row same-tile useless-loads useless-stores"),
 }
 # Repairs that somebody would try at once: as advice for another family they lead astray.

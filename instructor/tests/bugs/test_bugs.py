@@ -15,13 +15,14 @@ import pytest
 import slips
 import variants
 import waits
+import walks
 import wording
 from corpus import Bug, bug_source, build_bug, matches, run_bug, wrong_result
 
 SCREEN = 30  # lines
 GROUPS = [
     value
-    for module in (barriers, phases, memory, issue, waits, fences, variants, causes, slips, wording)
+    for module in (barriers, phases, memory, issue, waits, fences, variants, causes, slips, walks, wording)
     for value in vars(module).values()
     if isinstance(value, tuple) and value and isinstance(value[0], Bug)
 ]

@@ -186,7 +186,7 @@ AT_BARRIERS = (
         185,
         _COUNT,
         text="{name} never completes phase {phase}: only {count} of {expected} arrivals came "
-        "({arrived}), and every thread that signals it has already done so{others}",
+        "({arrived}), and every thread that signals it has already done so",
     ),
     Cause(
         "one-cta",
@@ -218,6 +218,20 @@ AT_BARRIERS = (
         text="nobody ever signals {name}; what is meant for it goes to {elsewhere}",
     ),
     Cause(
+        "partial-apart",
+        185,
+        "check the index of the barrier, and the CTA's rank, of the arrivals that went elsewhere",
+        text="{name} never completes phase {phase}: only {count} of {expected} arrivals came "
+        "({arrived}), and every thread that signals it has already done so (others went to {elsewhere})",
+    ),
+    Cause(
+        "two-uses",
+        135,
+        "loads and MMAs must signal barriers of their own: a thread that needs both waits for both",
+        text="{name} gets both the bytes of loads ({loads}) and commits of MMAs ({commits}): its phases end "
+        "with either",
+    ),
+    Cause(
         "silent",
         185,
         "the arrive, commit or load for it is missing, or stands under a condition that no thread meets",
@@ -236,8 +250,8 @@ AT_BARRIERS = (
         240,
         "a thread that waits in every round must signal the answer in every round: is one of the two in "
         "another loop, or under a condition?",
-        text="{waits} for {wants}: {who} has waited for {answer} {passed} times and signalled {array} "
-        "{times} times, and waits again",
+        text="{waits} for {wants}: {who} has waited for {answer} {passed} and signalled {array} "
+        "{times}, and waits again",
     ),
     Cause(
         "role-later",
@@ -265,6 +279,20 @@ AT_BARRIERS = (
         185,
         _COUNT,
         text="{threads} threads ({who}) arrive on it at line {line}, but it has init({count})",
+    ),
+    Cause(
+        "ahead-commits",
+        185,
+        "init(count) must count 1 per commit: where several MMA warps hand back one buffer, count each",
+        text="{threads} threads ({who}) commit to it at line {line}, each for MMAs to its own columns, but "
+        "it has init({count})",
+    ),
+    Cause(
+        "several-lines",
+        185,
+        "init(count) is the number of arrivals in a phase: announce the bytes of all copies in one arrive, "
+        "or count each arrive",
+        text="{who} arrives on it at {lines} with no wait in between, but it has init({count})",
     ),
     Cause(
         "ahead-issuers",

@@ -58,6 +58,14 @@ AT_RINGS = (
         text="{who} waits for {names} in turn, and {verb} {name} each time ({line}, {times} times)",
     ),
     Cause(
+        "parted",
+        220,
+        "both sides must go to the next element after each round, from the same first one, modulo the same "
+        "depth",
+        text="{waits} for {wants}: wait number {number} of its array is for {awaited}, signal number "
+        "{number} ({signaller}, {line}) for {signalled}; up to there both go through the same elements",
+    ),
+    Cause(
         "ahead-slots",
         185,
         _SLOT,

@@ -202,6 +202,20 @@ ELSEWHERE = (
         "TMA or the MMA",
     ),
     Cause(
+        "moved-columns",
+        210,
+        "the MMAs of one product must all write the same columns, and the first must overwrite "
+        "(enable-input-d false)",
+        text="{issuer} has begun its product in columns {first}..{last} ({line}): the columns change from "
+        "MMA to MMA",
+    ),
+    Cause(
+        "same-columns",
+        130,
+        "each MMA warp must write columns of its own: does the first column depend on the warp?",
+        text="{threads} each issue this MMA, of other operands, and all write {columns}",
+    ),
+    Cause(
         "tcgen05-fence",
         230,
         "to hand tensor memory over: tcgen05.fence::before_thread_sync, then the barrier, then "
@@ -278,6 +292,13 @@ ELSEWHERE = (
         "bar.sync 0 is for all threads of the CTA: for one role alone, use a barrier with its number of "
         "threads (bar.sync id, count); for all threads, take it out of the condition",
         text="{waits} at {wants}: {state}, and nobody else comes to {line}",
+    ),
+    Cause(
+        "few",
+        175,
+        "all threads that the barrier counts must come to it: does a condition on the warp keep the others "
+        "away, or is the number too large?",
+        text="{waits} at {wants}: {state}, and no other thread can come to {line} any more",
     ),
     Cause(
         "standstill",

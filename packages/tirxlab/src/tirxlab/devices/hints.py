@@ -131,6 +131,16 @@ OF_CAUSES = {
         "each consumer must read the columns of tmem that its own MMA warp writes: compare the offsets in "
         "the MMA and in the write-back"
     ),
+    "same-columns": (
+        "each MMA warp must write columns of its own: tmem[:, warp_id * MMA_N : ..] in Tx.gemm_async"
+    ),
+    "moved-columns": (
+        "all MMAs of a tile must write the same columns of tmem, and the first must overwrite (accum=False)"
+    ),
+    "few": (
+        "all threads that the barrier counts must come to it: warpgroup_sync is for all four warps, under no "
+        "condition on the warp"
+    ),
     "early-commit": ("a commit covers the MMAs before it: commit once for each tile, behind the loop over K"),
     "fewer-waits": (
         "both sides of a barrier must run the same number of rounds: one next_tile() for each tile, in every "
@@ -153,6 +163,10 @@ OF_CAUSES = {
     ),
     "load-apart": "all loads of a stage must name the barrier of that stage: check the mbar of this one",
     "ahead-silent": _SLOT,
+    "parted": (
+        "both sides must go to the next stage after each round, from the same first one, modulo the same "
+        "depth: check both stages where the rounds begin"
+    ),
     "other-issuer": (
         "each MMA warp must commit to its own slot: the consumer's number, in the commit and in the wait"
     ),
@@ -168,6 +182,18 @@ OF_CAUSES = {
     "left-open": _COUNT,
     "partial": _COUNT,
     "ahead-count": _COUNT,
+    "ahead-commits": (
+        "init(count) must count 1 per commit: where both MMA warps hand back one stage, init(NUM_CONSUMER)"
+    ),
+    "several-lines": (
+        "init(count) is the number of arrivals per round: announce the bytes of all copies in one arrive, or "
+        "count each arrive"
+    ),
+    "partial-apart": "check the slot index, and cta_id, of the arrivals that went elsewhere",
+    "two-uses": (
+        "loads must report to one barrier, commits of MMAs to another: a thread that needs both "
+        "waits for both"
+    ),
     "one-cta": (
         "where init(1) counts one arrival for the whole cluster, only one of its CTAs may arrive: put the "
         "arrive under a condition on the CTA's rank, as in `if cbx == 0:`, or count both in init"

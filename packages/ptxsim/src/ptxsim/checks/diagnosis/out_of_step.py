@@ -40,16 +40,26 @@ def committed_early(races, pair: Pair) -> Edge | None:
     if early is None:
         return None
     if any(early < at <= first.epoch for at in begun):
-        name = barrier_of(races, place)
-        return Edge(
-            CAUSES["not-free"],
-            f"{name} was waited for, but this MMA is of the next product: it came too early",
-        )
+        name, passed = barrier_of(races, place), _let_pass(races, pair)
+        text = f"{name} was waited for, but this MMA is of the next product: it came too early{passed}"
+        return Edge(CAUSES["not-free"], text)
     warp = races.clocks.warp_of(pair.first.by)
     sources = history_of(races.cluster)[place].sources
     row = next((row for how, w, row in sources if how == "commit" and w == warp), None)
     line = "" if row is None else line_text(races, row)
     return edge("early-commit", name=barrier_of(races, place), line=line)
+
+
+def _let_pass(races, pair: Pair) -> str:
+    """What the issuer of an MMA had waited for last, of the barriers by which the reader hands back."""
+    reader, issuer = (races.clocks.warp_of(access.by) for access in (pair.second, pair.first))
+    for back in races.handshakes.handed.get(reader, {}):
+        seen = pair.seen.get((issuer, back))
+        if seen is not None:
+            which = f"phase {seen.phase}" if seen.phase >= 0 else "the phase before the first"
+            line = line_text(races, max(seen.rows))
+            return f"; the wait for {barrier_of(races, back)} in front of it{line} let {which} pass"
+    return ""
 
 
 def others_columns(races, pair: Pair, awaited: Place, theirs: set[int]) -> Edge | None:
@@ -67,12 +77,16 @@ def others_columns(races, pair: Pair, awaited: Place, theirs: set[int]) -> Edge 
 
 
 def overlapping(pair: Pair, threads: str) -> Edge | None:
-    """Two MMAs of several threads write columns that are not the same, and overlap."""
-    spans = [op.columns for op in pair.issued if op is not None and op.columns is not None]
-    if len(spans) != 2 or spans[0] == spans[1]:
+    """MMAs of several threads write columns that overlap, and are not one MMA that each of them issues."""
+    known = [op for op in pair.issued if op is not None]
+    spans = [op.columns for op in known if op.columns is not None]
+    if len(spans) != 2:
         return None
     one, other = (f"columns {first} to {end - 1}" for first, end in sorted(spans))
-    return edge("overlap", threads=threads, one=one, other=other)
+    if one != other:
+        return edge("overlap", threads=threads, one=one, other=other)
+    alike = known[0].operands == known[1].operands
+    return None if alike else edge("same-columns", threads=threads, columns=one)
 
 
 def load_over_load(races, pair: Pair, own: list[Place], forward: list[Place]) -> Edge | None:

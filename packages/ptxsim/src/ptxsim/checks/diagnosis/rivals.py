@@ -4,6 +4,7 @@
 `other_buffer`: waiting for the other barrier of the ring would mend this access; would it undo one that is in
 order now? Then it is not the barrier's index that is wrong, but the buffer's.
 `one_slot`: signals that stay at one element, by who goes round a ring with its waits.
+`loads_and_commits`: a barrier whose phases end with loads as well as with MMAs.
 `loaded_apart`: does a load issued together with this one report to the barrier that was waited for?
 """
 
@@ -85,6 +86,17 @@ def one_slot(cluster, place: tuple[int, int], reporter) -> Reason | None:
                 told = {"who": who, "verb": _VERBS[how], "name": reporter.shared_name(only[1])}
                 return reason("one-slot", row, names=names, line=_line(cluster, row), times=rounds, **told)
     return None
+
+
+def loads_and_commits(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None:
+    """A barrier that gets bytes of loads and commits of MMAs, so that its phases are of both."""
+    sources = history_of(cluster)[place].sources
+    rows = {how: {row for h, _, row in sources if h == how} for how in ("load", "commit")}
+    if not rows["load"] or not rows["commit"]:
+        return None
+    lines = {how: ", ".join(sorted({_line(cluster, row) for row in found})) for how, found in rows.items()}
+    name = reporter.shared_name(place[1])
+    return reason("two-uses", min(rows["commit"]), name=name, loads=lines["load"], commits=lines["commit"])
 
 
 def _goes_round(histories: dict, warp: int, depth: int, array_of) -> dict[tuple[int, int], int]:

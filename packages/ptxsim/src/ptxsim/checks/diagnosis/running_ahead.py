@@ -5,27 +5,64 @@ from __future__ import annotations
 from ptxsim.checks.barrier_history import BarrierHistory, history_of, never_waited, ring_of, waited_at
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.reason import Reason, reason
-from ptxsim.checks.diagnosis.rivals import one_slot, shifted
+from ptxsim.checks.diagnosis.rivals import loads_and_commits, one_slot, shifted
+from ptxsim.checks.race.barrier_record import record_of
+from ptxsim.checks.race.wording import line_of, line_text
 from ptxsim.machine.cluster import Cluster
 
 
 def why(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> Reason:
     """The first that applies: barriers without a wait, waits that let a phase pass again, many issuers."""
     history = histories[place]
+    found = loads_and_commits(cluster, place, reporter) or _several_lines(cluster, place, reporter)
     ignored = never_waited(cluster, histories, reporter)
-    if ignored:
+    if found is None and ignored:
         return reason("ahead-unwaited", names=" or ".join(ignored))
     return (
-        shifted(cluster, place, reporter)
+        found
+        or shifted(cluster, place, reporter)
         or one_slot(cluster, place, reporter)
         or _slots(cluster, histories, place, reporter)
         or _again(cluster, histories, history, reporter)
         or _too_often(cluster, histories, history, reporter)
         or _unsignalled(cluster, histories, place, reporter)
+        or _all_at_one(cluster, histories, place, reporter)
         or _issuers(cluster, place, history, reporter)
         or uneven(cluster, histories, place, reporter)
         or _count(history)
     )
+
+
+def _several_lines(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None:
+    """One thread signals it by several lines with no wait in between, and it counts fewer arrivals."""
+    record, history = record_of(cluster), history_of(cluster)[place]
+    warps = {warp for how, warp, _ in history.sources if how != "load"}
+    if record is None or len(warps) != 1:
+        return None
+    rows: dict = {}  # line -> a row, since the last wait
+    for step in record.steps:
+        if step.warp in warps and step.kind == "wait":
+            rows.clear()
+        if step.warp in warps and step.kind in ("arrive", "commit") and place in step.places:
+            rows[line_of(record.races, step.row)] = step.row
+            if len(rows) > history.count:
+                who = role(cluster, step.warp // cluster.warps_per_cta, {step.warp: step.lanes})
+                lines = " and ".join(line_text(record.races, row)[2:-1] for row in rows.values())
+                return reason("several-lines", step.row, who=who, lines=lines, count=history.count)
+    return None
+
+
+def _all_at_one(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> Reason | None:
+    """Several threads signal this element, and others of its array, which are waited for, nobody."""
+    _, awaited = waited_at(histories, cluster, place, reporter)
+    silent = [reporter.shared_name(p[1]) for p in awaited if not histories[p].sources]
+    threads = sum(mask.bit_count() for mask in arriving(histories[place]).values())
+    rows = [row for how, _, row in histories[place].sources if how != "load"]
+    if not silent or threads != histories[place].count * (1 + len(silent)) or len({*rows}) != 1:
+        return None
+    names = f"{' and '.join(silent[:3])} {'is' if len(silent) == 1 else 'are'}"
+    line, others = cluster.program.instrs[rows[0]].src, reporter.shared_name(place[1])
+    return reason("ahead-silent", rows[0], names=names, line=line, others=others)
 
 
 def _slots(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> Reason | None:
@@ -142,8 +179,23 @@ def _issuers(cluster: Cluster, place, history: BarrierHistory, reporter) -> Reas
         if threads > history.count:
             who = role(cluster, next(iter(lanes)) // cluster.warps_per_cta, lanes)
             facts = {"threads": threads, "who": who, "line": line, "count": history.count}
-            return reason("ahead-issuers" if how == "commit" else "ahead-count", **facts)
+            meant = how == "commit" and _columns_of_their_own(cluster, set(lanes))
+            cause = "ahead-commits" if meant else "ahead-issuers" if how == "commit" else "ahead-count"
+            return reason(cause, **facts)
     return None
+
+
+def _columns_of_their_own(cluster: Cluster, warps: set[int]) -> bool:
+    """Do these warps issue MMAs to other columns each? Then they are all meant to."""
+    record, columns = record_of(cluster), dict[tuple[int, int], set[int]]()
+    if record is None:
+        return False
+    for queue in record.races.transfers.of_queue.values():
+        for _, op in queue:
+            warp = record.races.clocks.warp_of(op.thread)
+            if op.columns is not None and warp in warps:
+                columns.setdefault(op.columns, set()).add(warp)
+    return len(columns) >= len(warps) and all(len(found) == 1 for found in columns.values())
 
 
 def from_several_ctas(cluster: Cluster, history: BarrierHistory) -> Reason | None:

@@ -39,6 +39,7 @@ class TmemLife(Observer):
         self.live: list[dict[int, Allocation]] = [{} for _ in range(cluster.ctas)]
         self.freed: list[set[int]] = [set() for _ in range(cluster.ctas)]  # groups of the deallocs
         self.written = np.zeros((cluster.ctas, LANES, COLUMNS), bool)
+        self.begun: dict[int, tuple] = {}  # thread -> (row, cells) of its last MMA that overwrites
         self.good: set[object] = set()  # accumulators, and what an instruction reads, known to be written
 
     # ---- allocation ----
@@ -142,6 +143,8 @@ class TmemLife(Observer):
             self.reporter.add("uninitialized", "error", message, _READ, split, key, buffer=buffer)
 
     def tensor_issue(self, cluster: Cluster, split: Split, work) -> None:
+        if work.name == "tcgen05.mma" and not work.accumulates:
+            self.begun[split.thread] = split.row, work.footprint.cells_written
         groups = [a.group for a in self.live[split.cta].values()]
         if groups and work.group not in groups:
             message = (
@@ -166,6 +169,13 @@ class TmemLife(Observer):
             f"{work.name} adds to tensor memory columns {start}..{start + columns - 1}, which nothing has "
             f"written since they were allocated"
         )
-        self.reporter.add(
-            "uninitialized", "error", message, CAUSES["accumulate"], work.where, key=("tmem-mma",)
-        )
+        cause, (row, begun) = CAUSES["accumulate"], self.begun.get(work.where.thread, (0, ()))
+        if begun and all(cell.column != start for cell in begun):
+            cause, cluster = CAUSES["moved-columns"], work.where.cluster
+            message += ": " + cause.tell(
+                issuer=f"thread {work.where.thread % (32 * cluster.warps_per_cta)}",
+                first=begun[0].column,
+                last=begun[0].column + begun[0].columns - 1,
+                line=self.reporter.line_text(cluster.program.instrs[row]),
+            )
+        self.reporter.add("uninitialized", "error", message, cause, work.where, key=("tmem-mma",))

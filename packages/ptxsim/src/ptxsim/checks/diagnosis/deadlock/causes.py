@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from ptxsim.checks.diagnosis.deadlock.cause import Found, barrier_of, find_cycle, found, itself, says
 from ptxsim.checks.diagnosis.deadlock.parity import flipped_early, not_flipped
-from ptxsim.checks.diagnosis.deadlock.roles import bar_of_a_role, both_multiply, role_later, signals_less
+from ptxsim.checks.diagnosis.deadlock.roles import bar_of_a_role, both_multiply, few, role_later, signals_less
+from ptxsim.checks.diagnosis.deadlock.uses import parted, two_uses
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree, is_plural
 from ptxsim.checks.diagnosis.rivals import one_slot, shifted
@@ -20,8 +21,7 @@ def find_cause(model: Model) -> Found:
     """The first answer of the detectors; the first wait itself where none has one."""
     for detect in DETECTORS:
         for waiter in model.waiters:
-            answer = detect(model, waiter)
-            if answer is not None:
+            if (answer := detect(model, waiter)) is not None:
                 return answer
     return found("standstill", next((w for w in model.waiters if w.kind != "poll"), model.waiters[0]))
 
@@ -171,16 +171,16 @@ def _partial(model: Model, waiter: Waiter) -> Found | None:
     if rows & model.reach(waiter) and not arrived & set(waiter.lanes):
         return role_later(model, waiter, rows)
     elsewhere = _elsewhere(model, waiter)
-    return found(
-        "partial",
-        waiter,
-        name=model.name(waiter.place),
-        phase=barrier.phase,
-        count=barrier.expected - barrier.pending,
-        expected=barrier.expected,
-        arrived=_arrived(model, waiter, history),
-        others=f" (others went to {elsewhere})" if elsewhere else "",
-    )
+    facts = {
+        "name": model.name(waiter.place),
+        "phase": barrier.phase,
+        "count": barrier.expected - barrier.pending,
+        "expected": barrier.expected,
+        "arrived": _arrived(model, waiter, history),
+    }
+    if elsewhere:
+        return found("partial-apart", waiter, elsewhere=elsewhere, **facts)
+    return found("partial", waiter, **facts)
 
 
 def _arrived(model: Model, waiter: Waiter, history) -> str:
@@ -201,15 +201,16 @@ def _arrived(model: Model, waiter: Waiter, history) -> str:
 
 
 def _elsewhere(model: Model, waiter: Waiter) -> str:
-    """Barriers that the lines meant for this one signal in its place."""
+    """Barriers that the lines meant for this one signal in its place; a commit to both comes here, too."""
     rank, offset = waiter.place
-    rows, found = model.rows_for(waiter.place), []
+    rows, found, own = model.rows_for(waiter.place), [], model.histories[waiter.place].sources
     for place, history in model.histories.items():
         if place == waiter.place or not any(row in rows for _, _, row in history.sources):
             continue
         if (
             place[1] == offset
             and place[0] != rank
+            and not all(source in own and source[0] == "commit" for source in history.sources)
             or model.array(place[1]) != model.array(offset)
             or place[0] == rank
             and model.cluster.mbarriers[place].phase - 2 > history.seen
@@ -311,6 +312,8 @@ def _fresh(model: Model, waiter: Waiter) -> Found | None:
         return None
     if any(model.cluster.mbarriers[w.place].phase or w.detail["parity"] for w in ring):
         return None
+    if any(set(w.lanes) & set(model.histories[w.place].waits) for w in ring):
+        return None  # it has passed such a wait, and waits again
     text = " and ".join(f"{w.who} for phase 0 of {model.name(w.place)}" for w in ring[:3])
     return found("nobody-starts", ring[0], who=text)
 
@@ -370,12 +373,15 @@ DETECTORS = (
     both_multiply,
     _misrouted,
     _ahead,
+    two_uses,
     not_flipped,
     _bytes_only,
+    few,
     _partial,
     _endless,
     _role_ended,
     _silent,
+    parted,
     flipped_early,
     _ended,
     _sync,

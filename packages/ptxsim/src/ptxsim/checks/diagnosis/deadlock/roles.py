@@ -34,6 +34,16 @@ def bar_of_a_role(model: Model, waiter: Waiter) -> bool:
     return whole and len(groups) * _WARPGROUP == len(waiter.lanes) and bool(others) and alone
 
 
+def few(model: Model, waiter: Waiter) -> Found | None:
+    """A CTA barrier with a number of threads, where fewer stand and nobody else will ever come."""
+    if waiter.kind != "bar" or waiter.detail["expected"] is None or waiter.helpers:
+        return None
+    here = [w for w in model.waiters if w.kind == "bar" and w.wants == waiter.wants and w.cta == waiter.cta]
+    if len(here) > 1 or any(mask != _FULL for mask in waiter.lanes.values()):
+        return None
+    return found("few", waiter, state=waiter.state, line=model.line(waiter.row))
+
+
 def signals_less(model: Model, waiter: Waiter) -> Found | None:
     """Who is to end this wait stands at its own, which it has passed more often than it has signalled."""
     ring = ring_of(model.histories, waiter.place, model.array) if waiter.kind == "mbarrier" else []
@@ -47,8 +57,13 @@ def signals_less(model: Model, waiter: Waiter) -> Found | None:
             passed = sum(w.count for w in waits)
             if times < passed and not any(w.again for w in waits):
                 names = {"array": model.array(waiter.place[1]), "answer": model.array(other.place[1])}
-                return found("signals-less", waiter, who=other.who, times=times, passed=passed, **names)
+                numbers = {"times": _times(times), "passed": _times(passed)}
+                return found("signals-less", waiter, who=other.who, **numbers, **names)
     return None
+
+
+def _times(number: int) -> str:
+    return f"{number} time{'s' * (number != 1)}"
 
 
 def _signals(model: Model, place: tuple[int, int], warp: int) -> int:

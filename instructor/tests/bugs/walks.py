@@ -1,0 +1,157 @@
+"""Slips of research/advice, third list: barriers with two uses, walks that part, columns of consumers."""
+
+from __future__ import annotations
+
+from corpus import Bug, after, drop, instead, replace
+from slips import ONE_PAIR, TWO_CTAS, TWO_PAIRS
+
+BARRIERS = (  # two uses, two arrivals, none at one of two
+    Bug(
+        "one-barrier-for-loads-and-mma",
+        6,
+        **TWO_CTAS,
+        edits=(
+            replace("tcgen05.commit(mma_bar.ptr_to([0])", "tcgen05.commit(tma_bar.ptr_to([0])"),
+            replace("mma_bar.ptr_to([0]), phase_mma", "tma_bar.ptr_to([0]), phase_mma"),
+        ),
+        kind="deadlock",
+        names="gets both the bytes of loads",
+        why="The phases of tma_bar[0] end with loads and with MMAs; no flip of a phase mends that.",
+    ),
+    Bug(
+        "bytes-announced-with-each-copy",
+        6,
+        **TWO_CTAS,
+        edits=(
+            after(
+                "Tx.copy_async(Asmem[stage, :, :]",
+                "Tx.ptx.mbarrier.arrive.expect_tx(tma_bar.ptr_to([stage]), TILE_BYTES // 2)",
+            ),
+            instead(
+                "Tx.ptx.mbarrier.arrive.expect_tx(",
+                "Tx.ptx.mbarrier.arrive.expect_tx(tma_bar.ptr_to([stage]), TILE_BYTES // 2)",
+                nth=1,
+            ),
+        ),
+        kind="mbarrier",
+        names="with no wait in between, but it has init(1)",
+        why="Two arrivals a round where init counts one; that nobody waits for mma_bar yet is no cause.",
+    ),
+    Bug(
+        "both-consumers-announce-at-slot-0",
+        10,
+        **TWO_PAIRS,
+        edits=(replace("mma2ld.arrive(warp_id,", "mma2ld.arrive(0,"),),
+        kind="mbarrier",
+        names="mma2ld[1] is waited for, but",
+        why="Both MMA warps are meant to commit, each to its own slot: neither is one too many.",
+    ),
+    Bug(
+        "stage-handed-back-by-one-of-two",
+        10,
+        **TWO_PAIRS,
+        edits=(replace("mma2tma.init(NUM_CONSUMER)", "mma2tma.init(1)"),),
+        kind="mbarrier",
+        names="each for MMAs to its own columns, but it has init(1)",
+        why="Both MMA warps hand back the stage: it is the count that is wrong, not the number of threads.",
+    ),
+)
+WALKS = (  # the same way for a while
+    Bug(
+        "stage-wraps-one-early",
+        6,
+        (384, 256, 320),
+        ctas=2,
+        edits=(
+            replace("PIPE_DEPTH = 2", "PIPE_DEPTH = 4"),
+            replace("stage = (stage + 1) % PIPE_DEPTH", "stage = (stage + 1) % (PIPE_DEPTH - 1)"),
+        ),
+        kind="deadlock",
+        names="wait number 4 of its array is for tma_bar[0], signal number 4",
+        why="The loads ahead fill four stages, the waits go round three.",
+    ),
+    Bug(
+        "loads-ahead-from-stage-0-in-every-tile",
+        6,
+        (256, 256, 64),
+        ctas=2,
+        edits=(replace("tma_load(i, (stage + i) % PIPE_DEPTH)", "tma_load(i, i)"),),
+        kind="deadlock",
+        names="wait number 2 of its array is for tma_bar[1], signal number 2",
+        why="The second tile is loaded from stage 0 on, while the waits go on from stage 1.",
+    ),
+    Bug(
+        "tmem-waited-for-with-every-k-tile",
+        7,
+        **TWO_CTAS,
+        edits=(
+            drop("ld2mma.wait(0, ld_phase.phase)"),
+            drop("ld_phase.move_to_next_stage()"),
+            instead(
+                "tma2mma.wait(mma_phase.stage, mma_phase.phase)",
+                "ld2mma.wait(0, ld_phase.phase)",
+                "ld_phase.move_to_next_stage()",
+                "tma2mma.wait(mma_phase.stage, mma_phase.phase)",
+            ),
+        ),
+        kind="deadlock",
+        names="and signalled mma2ld 0 times, and waits again",
+        why="The first wait passes as it should; the second K tile's is one too many.",
+    ),
+    Bug(
+        "one-warp-writes-back",
+        9,
+        **ONE_PAIR,
+        edits=(
+            replace(
+                "while tile_scheduler.valid():\n                    mma2ld.wait",
+                "while tile_scheduler.valid() and warp_id == 0:\n                    mma2ld.wait",
+            ),
+        ),
+        kind="deadlock",
+        names="32 of 128 threads arrived, and no other thread can come to",
+        why="No count of ld2mma would do: the barrier of the write-back lacks three warps, too.",
+    ),
+)
+EARLY = (  # waits that come too early
+    Bug(
+        "tensor-memory-waited-for-at-the-end-of-the-tile",
+        7,
+        **TWO_CTAS,
+        edits=(
+            drop("ld2mma.wait(0, ld_phase.phase)"),
+            drop("ld_phase.move_to_next_stage()"),
+            instead(
+                "mma2ld.arrive(0, cta_group=1, cta_mask=1)",
+                "mma2ld.arrive(0, cta_group=1, cta_mask=1)",
+                "ld2mma.wait(0, ld_phase.phase)",
+                "ld_phase.move_to_next_stage()",
+            ),
+        ),
+        kind="race",
+        names="let the phase before the first pass",
+        why="The wait behind the first tile passes at once: it is meant for that in front of it.",
+    ),
+)
+COLUMNS = (
+    Bug(
+        "both-consumers-write-the-same-columns",
+        10,
+        **TWO_PAIRS,
+        edits=(replace("tmem[:, warp_id * MMA_N : warp_id * MMA_N + MMA_N]", "tmem[:, :MMA_N]"),),
+        kind="race",
+        names="of other operands, and all write columns 0 to 255",
+        why="Two warps are meant to multiply, each its own rows of A.",
+    ),
+    Bug(
+        "product-of-each-stage-in-columns-of-its-own",
+        7,
+        **TWO_CTAS,
+        edits=(replace("tmem[:, :BLK_N],", "tmem[:, stage * BLK_N : stage * BLK_N + BLK_N],"),),
+        kind="uninitialized",
+        names="the columns change from MMA to MMA",
+        why="The first MMA overwrites; the second adds to columns that none has written.",
+    ),
+)
+
+GROUPS = (BARRIERS, WALKS, EARLY, COLUMNS)

@@ -1,0 +1,50 @@
+"""Standstills at a barrier that is used in two ways: by loads and by commits, or by walks that part."""
+
+from __future__ import annotations
+
+from ptxsim.checks.barrier_history import ring_of
+from ptxsim.checks.diagnosis.deadlock.cause import Found, barrier_of, found, says
+from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
+from ptxsim.checks.diagnosis.rivals import loads_and_commits
+from ptxsim.checks.race.barrier_record import MOST, Step, record_of
+from ptxsim.events.records import Place
+
+
+def two_uses(model: Model, waiter: Waiter) -> Found | None:
+    """What it waits for counts the bytes of loads, and commits of MMAs, too."""
+    barrier, _ = barrier_of(model, waiter)
+    rival = loads_and_commits(model.cluster, waiter.place, model.reporter) if barrier is not None else None
+    if rival is None:
+        return None
+    return Found(rival.cause, f"{says(waiter, 'waits')} for {waiter.wants}: {rival.text}", waiter)
+
+
+def parted(model: Model, waiter: Waiter) -> Found | None:
+    """The nth wait for an array is for another element than the nth signal; those before agree."""
+    barrier, _ = barrier_of(model, waiter)
+    record = record_of(model.cluster)
+    if barrier is None or record is None or len(record.steps) >= MOST or len(waiter.lanes) != 1:
+        return None
+    steps = record.steps[: record.taken or MOST]
+    ring = set(ring_of(model.histories, waiter.place, model.array))
+    waits = [place for place, _ in _walk(steps, ring, ("wait",), set(waiter.lanes))] + [waiter.place]
+    for warp in {s.warp for s in steps if s.kind in _SIGNALS and ring & set(s.places)}:
+        signals = _walk(steps, ring, _SIGNALS, {warp})
+        apart = [n for n, (one, (other, _)) in enumerate(zip(waits, signals, strict=False)) if one != other]
+        if not apart or not apart[0]:
+            continue
+        number, (place, step) = apart[0], signals[apart[0]]
+        signaller = model.role(warp // model.cluster.warps_per_cta, {warp: step.lanes})
+        names = {"awaited": model.name(waits[number]), "signalled": model.name(place)}
+        facts = {"number": number + 1, "signaller": signaller, "line": model.line(step.row)}
+        return found("parted", waiter, **names, **facts)
+    return None
+
+
+_SIGNALS = ("arrive", "commit")
+
+
+def _walk(steps: list[Step], ring: set[Place], kinds, warps: set[int]) -> list[tuple[Place, Step]]:
+    """The elements that these warps came to, one after the other."""
+    mine = [s for s in steps if s.kind in kinds and s.warp in warps]
+    return [(place, step) for step in mine for place in step.places if place in ring]
