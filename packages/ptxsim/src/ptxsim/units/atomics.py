@@ -102,21 +102,22 @@ def red(instr):
     return _update(instr, returns=False)
 
 
-def _require_fit(instr, value, vector: int) -> None:
-    """Refuses what the syntax boxes allow and no chip has."""
+def _vector(instr, value) -> int:
+    """Elements that a lane updates; refuses what the syntax boxes allow and no chip has."""
+    vector = next((_VECTORS[m] for m in instr.mods if m in _VECTORS), 1)
     if "L2::cache_hint" in instr.mods and any(mod.startswith("shared") for mod in instr.mods):
         raise refuse(instr, "shared memory has no cache, so that .L2::cache_hint says nothing")
     if (len(value.items) if isinstance(value, Vec) else 1) != vector:
         raise refuse(instr, f"{instr.name} takes {vector} registers as its value")
+    return vector
 
 
 def _update(instr, returns: bool):
     mods = set(instr.mods)
     operation = next(m for m in instr.mods if m in _OPERATIONS)
     kind, lanes_per = _TYPES[instr.mods[-1]]
-    vector = next((_VECTORS[m] for m in instr.mods if m in _VECTORS), 1)
     space = next((m for m in ("shared::cluster", "shared::cta", "shared", "global") if m in mods), "generic")
-    _require_fit(instr, instr.operands[2 if returns else 1], vector)
+    vector = _vector(instr, instr.operands[2 if returns else 1])
     single = vector == 1 and lanes_per == 1 and not isinstance(kind, str) and np.dtype(kind).itemsize >= 4
     quick = single and (np.dtype(kind).kind != "f" or operation == "add")
 
