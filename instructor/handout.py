@@ -82,11 +82,8 @@ class NoTypst(Exception):
 
 
 def build_pdfs(names: list[str], target: Path) -> list[str]:
-    """The PDFs built in `target` from the sources that were copied there; NoTypst without a compiler.
-
-    A PDF that has no source of the same name is left out: nobody could look into it.
-    """
-    built = [name for name in names if name.endswith(".pdf") and (target / name).with_suffix(".typ").exists()]
+    """The PDFs built in `target` from the lectures that were copied there; NoTypst without a compiler."""
+    built = [str(Path(name).with_suffix(".pdf")) for name in names if Path(name).match("slides/lecture*.typ")]
     with typst_folder() as path:
         code = (
             "import sys; sys.path[:0] = sys.argv[1].split(); import typst\n"

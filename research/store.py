@@ -3,6 +3,7 @@
 Kernels resemble one another, so packing them together takes a third of what packing each takes. Artifacts
 (`*.lab`) and arrays (`*.npz`) are zips themselves: their parts are packed, and joined when they are read.
 PTX is packed with its registers as registers.py writes them, or as it is where that would lose something.
+Of an array the first bytes of all numbers may stand together, then the second ones: exponents are alike.
 A path may lead into a store, `kernels.tar.xz/ladders-3`: then it means the files below there.
 """
 
@@ -12,13 +13,17 @@ import io
 import lzma
 import tarfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
+
+import numpy as np
 
 from research.registers import coded, plain
 
 SUFFIX = ".tar.xz"
 NESTED = (".lab", ".npz")  # zips whose parts are packed
 PTX, AS_IS = ".ptx", "!as-is"  # the second: behind the name of PTX that registers.py cannot write
+ARRAY, PLANES, HEAD = ".npy", "!planes-", 128  # of an array: its file, bytes wide, bytes before its numbers
 _TEXT = {"lc": 4, "pb": 0}  # what suits text, not words of four bytes
 _SETTINGS = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 1 << 26, **_TEXT}]
 _PART = "!/"  # between the name of a nested zip and that of its part
@@ -37,7 +42,9 @@ def load(path: Path) -> dict[str, bytes]:
             data = tar.extractfile(member).read()
             if member.name.endswith(PTX):
                 data = plain(data.decode()).encode()
-            name, part = name.removesuffix(AS_IS), part.removesuffix(AS_IS)
+            if PLANES in member.name:
+                data = _array(data, int(member.name.partition(PLANES)[2]), _transposed_back)
+            name, part = (one.removesuffix(AS_IS).partition(PLANES)[0] for one in (name, part))
             if part:
                 parts.setdefault(name, {})[part] = data
             else:
@@ -67,6 +74,10 @@ def save(path: Path, files: dict[str, bytes]) -> None:
 
 def _packed(name: str, data: bytes) -> tuple[str, bytes]:
     """A file as it stands in the tar."""
+    if name.endswith(ARRAY):
+        sizes = {width: len(lzma.compress(_array(data, width), preset=1)) for width in (1, 2, 4, 8)}
+        width = min(sizes, key=lambda one: (sizes[one], one))
+        return (name, data) if width == 1 else (f"{name}{PLANES}{width}", _array(data, width))
     if not name.endswith(PTX):
         return name, data
     try:
@@ -75,9 +86,25 @@ def _packed(name: str, data: bytes) -> tuple[str, bytes]:
         return name + AS_IS, data
 
 
+def _transposed(numbers: np.ndarray) -> np.ndarray:
+    return numbers.T
+
+
+def _transposed_back(numbers: np.ndarray) -> np.ndarray:
+    return numbers.reshape(numbers.shape[::-1]).T
+
+
+def _array(data: bytes, width: int, turn: Callable = _transposed) -> bytes:
+    """A file of NumPy's whose numbers are so many bytes wide, turned into planes, or back."""
+    head = len(data) % width if len(data) < HEAD else HEAD
+    whole = head + (len(data) - head) // width * width
+    numbers = np.frombuffer(data[head:whole], np.uint8).reshape(-1, width)
+    return data[:head] + turn(numbers).tobytes() + data[whole:]
+
+
 def _alike(name: str) -> tuple[str, str, str]:
     """Files of one kind stand together, and kernels of one name, whatever set they are of."""
-    path = PurePosixPath(name)
+    path = PurePosixPath(name.partition(PLANES)[0])
     kernel = path.parent.name if path.parent.name.endswith("!") else path.name
     return path.suffix or path.name, kernel, name
 

@@ -68,6 +68,7 @@ def slips(source: Source) -> Iterator[Mistake]:
     text = source.text()
     start = text.index(f"def {source.builder}(")
     body = _BLOCK.match(text, start)[0]
+    missing = [name for name in NAMES if name not in body]
     for slip in SLIPS:
         (pattern, new), *others = slip.edits
         places = list(re.finditer(pattern, body))
@@ -77,9 +78,9 @@ def slips(source: Source) -> Iterator[Mistake]:
             made = _everywhere(body, pattern, new) if slip.everywhere else _there(body, place, new)
             for p, other in others:
                 made = _everywhere(made, p, other)
-            unknown = [name for name in NAMES if re.search(rf"\b{name}\b", made) and name not in body]
+            unknown = [name for name in missing if re.search(rf"\b{name}\b", made)]
             if made != body and not unknown:  # a step without a ring has no stage
-                yield _mistake(source, slip, text, made, start, len(body))
+                yield _mistake(source, slip, text, body, made, start)
 
 
 def _there(body: str, place: re.Match, new: str) -> str:
@@ -90,12 +91,13 @@ def _everywhere(body: str, pattern: str, new: str) -> str:
     return re.sub(pattern, lambda match: edited(match, new), body)
 
 
-def _mistake(source: Source, slip: Slip, text: str, made: str, start: int, length: int) -> Mistake:
-    """Its line is the first that differs."""
-    whole = text[:start] + made + text[start + length :]
-    old, now = text.split("\n"), whole.split("\n")
-    line = next(n for n, (a, b) in enumerate(zip(old, now, strict=False)) if a != b)
-    return Mistake(source, slip.family, line + 1, old[line].strip(), now[line].strip(), whole, slip.what)
+def _mistake(source: Source, slip: Slip, text: str, body: str, made: str, start: int) -> Mistake:
+    """Its line is the first that differs; `made` takes the place of the body, which starts at `start`."""
+    whole = text[:start] + made + text[start + len(body) :]
+    old, now = body.split("\n"), made.split("\n")
+    n = next(n for n, (a, b) in enumerate(zip(old, now, strict=False)) if a != b)
+    line = text.count("\n", 0, start) + n
+    return Mistake(source, slip.family, line + 1, old[n].strip(), now[n].strip(), whole, slip.what)
 
 
 def draw_slips(seed: int, lists: tuple[int, ...] = (1, 2, 3, 4)) -> Iterator[Mistake]:

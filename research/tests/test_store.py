@@ -2,8 +2,10 @@
 
 import io
 import random
+import tarfile
 import zipfile
 
+import numpy as np
 import pytest
 
 from research import registers, store
@@ -41,13 +43,26 @@ def test_text_that_would_not_come_back_is_refused(text):
         registers.coded(text)
 
 
+def plain_zip(file: io.BytesIO) -> bytes:
+    """The same files, as a store writes zips: without dates."""
+    with zipfile.ZipFile(file) as archive:
+        return store._zipped({name: archive.read(name) for name in archive.namelist()})
+
+
 def test_a_store_gives_back_what_it_was_given(tmp_path):
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr(zipfile.ZipInfo("kernel.ptx"), lines(1).replace("[%rd+8", ""))
         archive.writestr(zipfile.ZipInfo("other.ptx"), lines(2))  # has %rd+8
+    arrays = io.BytesIO()
+    numbers = np.random.default_rng(3).normal(size=301)
+    np.savez(
+        arrays, *map(numbers.astype, ("f2", "f4", "f8")), numbers.view("u1")[:1003], numbers[:0], numbers[:1]
+    )
     ptx = {"a/k.ptx": b"mov %r7, %r6;", "a/as-is.ptx": b"ld.u32 %r1, [%pa+6];"}
-    files = {"a/k.lab": packed.getvalue(), **ptx, "b/x.json": b"{}"}
+    files = {"a/k.lab": packed.getvalue(), "a/k.npz": plain_zip(arrays), **ptx, "b/x.json": b"{}"}
     store.save(tmp_path / "s.tar.xz", files)
+    with tarfile.open(tmp_path / "s.tar.xz") as tar:
+        assert {store.PLANES in name for name in tar.getnames() if ".npy" in name} == {True, False}
     assert store.load(tmp_path / "s.tar.xz") == files
     assert set(store.load(tmp_path / "s.tar.xz" / "b")) == {"x.json"}

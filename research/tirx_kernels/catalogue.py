@@ -81,6 +81,8 @@ SMALLER: dict[str, tuple[str, dict]] = {
     "sparse_flashmla_decode_head64": ("b2_kv1024_topk512", {"b": 2, "s_kv": 1024, "topk": 512}),
     "msa_prefill_multishape": ("b1_q128_kv4096", {"batch_size": 1, "seqlen_q": 128, "seqlen_kv": 4096}),
     "cudnn_sm100_dsa_sparse_attention_backward": ("sq8_skv256", {"seqlen_q": 8, "seqlen_kv": 256}),
+    "gdn_decode_bf16_wide_vec_t1": ("b2_h2_hv4_tv64", {"batch": 2}),
+    "gdn_decode_fp32_mtp_warp": ("t2_b17_h2_hv8_tv16", {"batch": 17}),
     "gdn_cp_prefill_sm100": ("s512", {"seq_lens": (512,)}),
     "gdn_prefill_sm100": ("hq2_hv8_s1x256", {"seq_lens": (256,)}),
     "kda_forward_portfolio_multishape": ("h8_s65_s17", {"seq_lens": (65, 17)}),

@@ -11,6 +11,7 @@ import ctypes
 import sys
 import types
 
+import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 
@@ -31,13 +32,15 @@ ALIGNMENT = 512  # bytes, of CUDA's allocations
 
 
 def _aligned(tensor: torch.Tensor) -> torch.Tensor:
-    """The same, where CUDA could have put it: on the CPU torch aligns to 64 bytes."""
+    """The same, where CUDA could have put it: on the CPU torch aligns to 64 bytes. Its storage begins there,
+    too: `as_strided` counts from the beginning of a storage.
+    """
     with torch._C.DisableTorchFunction():
         if not tensor.nbytes or tensor.data_ptr() % ALIGNMENT == 0 or not tensor.is_contiguous():
             return tensor
-        room = torch.empty(tensor.nbytes + ALIGNMENT, dtype=torch.uint8)
-        skip = -room.data_ptr() % ALIGNMENT
-        moved = room[skip : skip + tensor.nbytes].view(tensor.dtype).view(tensor.shape)
+        room = np.empty(tensor.nbytes + ALIGNMENT, np.uint8)
+        skip = -room.ctypes.data % ALIGNMENT
+        moved = torch.from_numpy(room[skip : skip + tensor.nbytes]).view(tensor.dtype).view(tensor.shape)
         moved.copy_(tensor)
         return moved.requires_grad_(tensor.requires_grad)
 

@@ -7,6 +7,7 @@ itself; `answered` puts what a function of ours computes where upstream would wr
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 
@@ -54,6 +55,39 @@ def _restrict(judge) -> None:
         usual(data, sources=("tirx",), with_oracle=True, **rest)
 
     judge.validate_outputs = validate
+
+
+def compressed(module, config: dict) -> None:
+    """CSA's compressor, within a bfloat16: each four tokens, a softmax over their scores and what is added to
+    them weighs their values; where rows have two halves, the first is that of the four tokens before."""
+    module._source_launch = lambda data: lambda: data["source_out"].copy_(_compressed(data).flatten())
+    usual = module._validate_outputs
+
+    def validate(data, include_source):
+        usual(data, include_source=False)
+        torch.testing.assert_close(data["out"], data["source_out"], rtol=2**-7, atol=1e-5)
+
+    module._validate_outputs = validate
+    module.run_test(**config)
+
+
+def _compressed(data: dict) -> torch.Tensor:
+    dim, halves, found = data["head_dim"], data["coff"], []
+    scores, values = (data[name].double().view(-1, halves, dim) for name in ("score", "kv"))
+    added = data["ape"].double().view(-1, halves, dim)
+    for first, last in itertools.pairwise(data["cu_seqlens"].tolist()):
+        for block in range((last - first) // len(added)):
+            at = first + block * len(added)
+            own = slice(at, at + len(added))
+            weights, rows = scores[own, -1] + added[:, -1], values[own, -1]
+            if halves == 2 and block:
+                before = slice(at - len(added), at)
+                weights = torch.cat([scores[before, 0] + added[:, 0], weights])
+                rows = torch.cat([values[before, 0], rows])
+            found.append((torch.softmax(weights, 0) * rows).sum(0))
+    if len(found) != data["nb_total"]:
+        raise NotImplementedError("rows that no sequence fills have no reference here")
+    return torch.stack(found)
 
 
 def beside_torch(module, config: dict) -> None:
@@ -106,6 +140,23 @@ def projection_with_rope(data: dict, config: dict) -> None:
     out["out_scales_col"] = scales.permute(2, 0, 1)
 
 
+@torch.enable_grad()
+def sparse_gradients(data: dict, config: dict) -> None:
+    """Attention of each query to the rows that it names and to a sink without a value; by autograd."""
+    given, limit = data["inputs"], data["derived"]["head_dim_v"]
+    q, kv, sink = (given[x].detach().double().requires_grad_() for x in ("q", "kv", "attn_sink"))
+    lengths, loss = given["topk_length"], 0.0
+    for at, named in enumerate(given["topk_idxs"].long()):
+        seen = named if lengths is None else named[: max(int(lengths[at]), 0)]
+        rows = kv[seen[seen >= 0]]
+        scores = torch.cat([q[at] @ rows.T * given["softmax_scale"], sink[:, None]], -1)
+        out = torch.softmax(scores, -1)[:, :-1] @ rows[:, :limit]
+        loss = loss + (out * given["dout"][at].double()).sum()
+    found = torch.autograd.grad(loss, (q, kv, sink))
+    for name, gradient in zip(("dq", "dkv", "d_sink"), found, strict=True):
+        data["source"][name].copy_(gradient)
+
+
 def product_with_swiglu(data: dict, config: dict) -> None:
     """alpha A B^T; of its columns 32 are values and the next 32 their gates."""
     a, b = (data[name]["source"].float() for name in ("a", "b"))
@@ -152,6 +203,8 @@ TABLE = {
     **{f"deepgemm_sm100_{x}_mqa_logits": beside_torch for x in ("fp4", "fp8", "fp4_paged", "fp8_paged")},
     "cudnn_sm100_moe_grouped_gemm_dglu_dbias": alone,
     "cudnn_sm100_moe_blockscaled_grouped_gemm_dglu_dbias": alone,
+    "cudnn_sm100_csa_compressor_fwd": compressed,
+    "cudnn_sm100_dsa_sparse_attention_backward": answered(sparse_gradients),
     "deepgemm_sm100_tf32_hc_prenorm_gemm": product_in_tf32,
     "cudnn_sm100_dense_gemm_persistent_swiglu": answered(product_with_swiglu),
     "cudnn_sm100_gemm_proj_rope_mxfp8_bf16in": answered(projection_with_rope),

@@ -22,10 +22,6 @@ def test_two_lectures_of_at_least_25_pages_together():
     assert sum(1 + headings(source) for source in LECTURES) >= 25
 
 
-def test_the_pdfs_are_there():
-    assert all(source.with_suffix(".pdf").read_bytes().startswith(b"%PDF") for source in LECTURES)
-
-
 def test_the_figures_on_disk_are_those_that_are_drawn_and_shown():
     drawn = set(figures())
     text = "".join(source.read_text(encoding="utf-8") for source in LECTURES)

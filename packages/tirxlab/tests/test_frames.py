@@ -5,8 +5,9 @@ import os
 
 from instructor.solutions import gemm_kernels
 from tirxlab import steps
+from tirxlab.builders import compile_ahead
 from tirxlab.dialect.frames import Inspect
-from tirxlab.steps import compile_ahead, load_kernels
+from tirxlab.steps import load_kernels
 from tirxlab.toolchain.build import draft
 
 SIZE = 128, 128, 64
@@ -36,11 +37,11 @@ def test_copies_of_a_process_find_a_file_compiled(tmp_path):
     text = "def hgemm_v1(M, N, K):\n    return M\n"
     path.write_text(text)
     compile_ahead(path)
-    before = steps._code.cache_info().misses
+    before = steps.code_of.cache_info().misses
     pid = os.fork()
     if pid == 0:
         found = load_kernels(path, text=text).hgemm_v1(7, 1, 1) == 7
-        os._exit(0 if found and steps._code.cache_info().misses == before else 1)
+        os._exit(0 if found and steps.code_of.cache_info().misses == before else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 

@@ -65,3 +65,42 @@ def test_stores_behind_a_load(body, verdict, order):
     races = [f for f in result.findings if f.kind == "race"]
     assert all("tcgen05.wait::ld" in f.message for f in races), races
     assert [f for f in races if f.severity == "error"] if verdict == "error" else True
+
+
+FREED = (
+    KERNEL[: KERNEL.index("AGAIN:")].replace("[%s+8], 1;", "[%s+8], 128;")
+    + """
+  mul.wide.u32 %o, %t, 4; add.u64 %p, %p, %o;
+  tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%x}}, [%y];
+  {body}
+  tcgen05.fence::before_thread_sync;
+  bar.sync 0;
+  {after}
+  @%first tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;
+  @%first tcgen05.dealloc.cta_group::1.sync.aligned.b32 %a, 32;
+  ret;
+}}
+"""
+)
+TELL, GIVE = "mbarrier.arrive.shared::cta.b64 _, [%s+8];", "st.global.u32 [%p], %x;"
+OTHERWISE = "mov.u32 %x, 0; st.global.u32 [%p], %x;"
+FREED_CASES = [
+    ((WAIT, GIVE), "", "clean"),
+    ((TELL, WAIT, GIVE), "", "clean"),
+    ((GIVE,), "", "review"),
+    ((TELL, GIVE), "", "review"),  # others are told too early, but not those who free the columns
+    ((TELL,), "", "review"),  # nothing reads what is loaded
+    ((TELL,), OTHERWISE, "review"),
+    ((TELL,), GIVE, "error"),  # freed while what is needed may still be on its way
+]
+
+
+@pytest.mark.parametrize("body, after, verdict", FREED_CASES)
+@pytest.mark.parametrize("order", ["program", "adverse"])
+def test_columns_are_freed_behind_a_load(body, after, verdict, order):
+    text = HEAD + FREED.format(body="\n  ".join(body), after=after)
+    out = np.zeros(128, np.uint32)
+    result = ptxsim.load(text).launch("k", block=128, args=[out], order=order)
+    assert result.verdict == verdict, result.findings
+    told = [f for f in result.findings if "nothing reads what it loads" in f.message]
+    assert bool(told) == (verdict == "review" and GIVE not in body), result.findings

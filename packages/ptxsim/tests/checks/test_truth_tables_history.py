@@ -70,7 +70,7 @@ SIX_READERS = lines(
     "setp.eq.u32 %p, %x1, 12; @%p bra FOURTH;",
     f"{LOAD} bar.sync 2, 192; {AFTER} bra READ;",
     f"FOURTH: {LOAD} bar.sync 2, 192;",
-    f"READ: @!%w0 bra OVER; {STORE}",
+    f"READ: st.global.u32 [%myout], %r0; @!%w0 bra OVER; {STORE}",
     f"OVER: {BEFORE} bar.sync 0;",
     f"@%w0 tcgen05.relinquish_alloc_permit.{GROUP}; @%w0 tcgen05.dealloc.{GROUP}.b32 %x8, 32;",
 )

@@ -376,6 +376,7 @@ MANY = lines(
     "bar.sync 0; // last",
     RELINQUISH,
     FREE.replace("64;", "128;"),
+    "@%q st.global.u32 [%myout], %r0;",
 )
 
 
@@ -387,4 +388,4 @@ def test_an_error_behind_many_reviews_of_one_look_up_is_told(gone, verdict, orde
     rule = Rule("many", MANY, threads=96)
     result = run_rule(rule, MANY.replace(gone, ""), order)
     assert result.verdict == verdict, [str(f) for f in result.findings]
-    assert {f.kind for f in result.findings} == {"race"}
+    assert {f.kind for f in result.findings} - {"async-pending"} == {"race"}

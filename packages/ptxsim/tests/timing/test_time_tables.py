@@ -66,6 +66,12 @@ def test_what_fits_into_l2_is_kept_and_what_does_not_in_part():
     assert held(H200, 4 * H200.l2_bytes) == 0.25
 
 
+def test_what_is_copied_from_the_shared_memory_of_another_cta_misses_no_cache():
+    reads, size = {-1: 1 << 16, 1: 1 << 16}, {1: 1 << 24}
+    found = locality(H200, 132, reads, size, {1: 1.0}, 132, 132)
+    assert found.miss == locality(H200, 132, {1: 1 << 16}, size, {1: 1.0}, 132, 132).miss
+
+
 def test_arrays_that_stay_from_launch_to_launch_hit_and_rotated_ones_miss():
     size = int(H200.l2_bytes // 8)
     same, other = replace(H200, rotated=0), replace(H200, rotated=1 << 27)

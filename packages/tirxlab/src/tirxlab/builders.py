@@ -1,5 +1,6 @@
 """The builder of one step of a kernels file, hgemm_vN(M, N, K), though other steps may be broken."""
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from tirxlab.steps import (
     STEPS,
     StepError,
     UntouchedStep,
+    code_of,
     is_untouched,
     load_kernels,
     names_sm_count,
@@ -34,3 +36,9 @@ def builder(path: Path, step: int, sm_count: int | None = None) -> Callable:
     if not callable(function):
         raise StepError(f"{Path(path).name} has no hgemm_v{step}(M, N, K)")
     return guarded(function, Path(path))
+
+
+def compile_ahead(path: Path) -> None:
+    """What copies of this process need to load a kernels file, which nothing of is run here."""
+    with contextlib.suppress(Exception):  # what is wrong with it is told where it is loaded
+        code_of(runnable(read_text(path), path.name).text, str(path), None)

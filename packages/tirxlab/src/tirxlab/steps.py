@@ -5,7 +5,6 @@ A kernels file defines `hgemm_v1(M, N, K)` .. `hgemm_v10(M, N, K)`. The section 
 """
 
 import ast
-import contextlib
 import functools
 import linecache
 import re
@@ -127,7 +126,7 @@ def load_kernels(path: Path, sm_count: int | None = None, text: str | None = Non
     module.__file__ = str(path)
     sys.modules[path.stem] = module
     try:
-        exec(_code(text, str(path), sm_count), module.__dict__)
+        exec(code_of(text, str(path), sm_count), module.__dict__)
     except Exception as error:
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
         line = f":{frames[-1].lineno}" if frames else ""
@@ -136,16 +135,9 @@ def load_kernels(path: Path, sm_count: int | None = None, text: str | None = Non
 
 
 @functools.lru_cache(maxsize=4)
-def _code(text: str, path: str, sm_count: int | None) -> CodeType:
+def code_of(text: str, path: str, sm_count: int | None) -> CodeType:
+    """A kernels file compiled, once for a process and its copies."""
     return compile(with_sm_count(text, sm_count), path, "exec")
-
-
-def compile_ahead(path: Path) -> None:
-    """What copies of this process need to load a kernels file, which nothing of is run here."""
-    from tirxlab.salvage import runnable
-
-    with contextlib.suppress(Exception):  # what is wrong with it is told where it is loaded
-        _code(runnable(read_text(path), path.name).text, str(path), None)
 
 
 def with_sm_count(text: str, sm_count: int | None) -> ast.Module:

@@ -1,10 +1,16 @@
 """What tests of the commands share."""
 
+import parked
 import pytest
 
 from tirxlab.cli import app
 from tirxlab.cli.common import REFERENCE
 from tirxlab.steps import SKELETON, sections
+
+
+@pytest.fixture(autouse=True)
+def _processes(monkeypatch):
+    parked.use(monkeypatch)
 
 
 @pytest.fixture

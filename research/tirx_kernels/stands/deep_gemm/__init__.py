@@ -10,10 +10,13 @@ from deep_gemm import utils
 from deep_gemm.utils.math import align, decoded
 
 __all__ = [
+    "fp8_einsum",
     "fp8_fp4_gemm_nt",
     "fp8_fp4_mqa_logits",
     "fp8_fp4_paged_mqa_logits",
+    "get_k_grouped_mn_major_tma_aligned_packed_ue8m0_tensor",
     "get_paged_mqa_logits_metadata",
+    "k_grouped_fp8_gemm_tn_contiguous",
     "m_grouped_fp8_fp4_gemm_nt_contiguous",
     "m_grouped_fp8_fp4_gemm_nt_masked",
     "set_mk_alignment_for_contiguous_layout",
@@ -49,6 +52,28 @@ def transform_sf_into_required_layout(sf, mn, k, recipe, num_groups=None, *rest)
     room = torch.zeros((*words.shape[:-2], words.shape[-1], align(mn, 4)), dtype=torch.int32)
     room[..., :mn] = words.mT
     return room.mT[..., :mn, :]
+
+
+def get_k_grouped_mn_major_tma_aligned_packed_ue8m0_tensor(sf, layout, ks, gran_k, alignment, use_psum):
+    """Factors of groups one after the other along K: their exponents, four of a group's in an int32."""
+    if use_psum:
+        raise NotImplementedError("the psum layout has no reference here")
+    parts = sf.split([-(-k // gran_k) for k in ks])
+    rows = [transform_sf_into_required_layout(part.T, part.shape[1], 0, (1, gran_k)) for part in parts]
+    return torch.cat([words.T for words in rows]).contiguous()
+
+
+def k_grouped_fp8_gemm_tn_contiguous(a, b, out, ks, layout, c, recipe=(1, 1, 128), use_psum_layout=False):
+    """out = c + a_g^T b_g of each group: rows of both operands are K."""
+    at, word, span = 0, 0, 4 * recipe[2]
+    for group, k in enumerate(ks):
+        words = -(-k // span)
+        rows, scaled = slice(at, at + k), []
+        for data, packed in (a, b):
+            factors = packed[word : word + words].T
+            scaled.append(_values((data[rows].T, factors), recipe[1:]))
+        out[group] = (c[group].double() + scaled[0] @ scaled[1].T).to(out.dtype)
+        at, word = at + k, word + words
 
 
 SPLIT = 256  # keys that a task of paged logits takes
@@ -91,6 +116,20 @@ def _values(operand, recipe) -> torch.Tensor:
 
 def fp8_fp4_gemm_nt(a, b, out, c=None, recipe_a=(1, 128), recipe_b=(1, 128), **_):
     product = _values(a, recipe_a) @ _values(b, recipe_b).mT
+    out.copy_(product if c is None else product + c.double())
+
+
+def fp8_einsum(expression, x, y, out, c=None, recipe=(1, 1, 128)):
+    """torch.einsum of operands whose factors stand along the letter that both have and the result has not."""
+    terms, result = expression.split("->")
+    first, second = terms.split(",")
+    (summed,) = set(first) & set(second) - set(result)
+    sides = []
+    for letters, (data, packed) in ((first, x), (second, y)):
+        at = letters.index(summed)
+        sides.append(_values((data.movedim(at, -1), packed.movedim(at, -1)), recipe[1:]))
+    names = [term.replace(summed, "") + summed for term in (first, second)]
+    product = torch.einsum(f"{names[0]},{names[1]}->{result}", *sides)
     out.copy_(product if c is None else product + c.double())
 
 

@@ -17,19 +17,37 @@ class SfLayout(enum.Enum):
     layout_linear = 2
 
 
-def nvfp4_quantize(x, global_scale, sfLayout=SfLayout.layout_128x4, do_shuffle=False, **_):
-    """(uint8 (rows, K / 2): two elements a byte; the factors as uint8 in the order of `sfLayout`)."""
+def nvfp4_quantize(
+    x, global_scale, sfLayout=SfLayout.layout_128x4, do_shuffle=False, per_token_activation=False, **_
+):
+    """(uint8 (rows, K / 2): two elements a byte; the factors as uint8 in the order of `sfLayout`).
+
+    per_token_activation: each row has a scale of its own, its largest times `global_scale`, given as well.
+    """
     if sfLayout is SfLayout.layout_8x4 or do_shuffle:
         raise NotImplementedError("layout_8x4 and shuffled rows have no reference here")
-    values, scale = x.float().numpy(), float(global_scale)
-    blocks = values.reshape(len(values), -1, 16)
+    values, scale = x.float().numpy(), np.float32(global_scale)
+    order = _tiled if sfLayout is SfLayout.layout_128x4 else (lambda f: f)
+    largest = np.abs(values).max(-1, keepdims=True) * scale
+    if per_token_activation:
+        scale = np.divide(1, largest, out=np.zeros_like(largest), where=largest != 0)
+    packed, factors = nvfp4_blocks(values, scale)
+    found = torch.from_numpy(packed), torch.from_numpy(order(factors).copy())
+    return (*found, torch.from_numpy(largest[:, 0])) if per_token_activation else found
+
+
+def nvfp4_blocks(values: np.ndarray, scale, size: int = 16) -> tuple[np.ndarray, np.ndarray]:
+    """(bytes of two elements, bytes of factors) of float32 rows; `scale`: of all, or (rows, 1)."""
+    blocks, scale = values.reshape(len(values), -1, size), np.asarray(scale, np.float32).reshape(-1, 1)
     factors = (np.abs(blocks).max(-1) / 6 * scale).clip(0, 448).astype(ml_dtypes.float8_e4m3fn)
     wide = factors.astype(np.float32)[..., None]
-    ratio = np.divide(blocks * scale, wide, out=np.zeros_like(blocks), where=wide != 0)
-    codes = ratio.clip(-6, 6).astype(ml_dtypes.float4_e2m1fn).view(np.uint8).reshape(len(values), -1) & 15
-    packed = codes[:, ::2] | codes[:, 1::2] << 4
-    order = _tiled if sfLayout is SfLayout.layout_128x4 else (lambda f: f)
-    return torch.from_numpy(packed), torch.from_numpy(order(factors.view(np.uint8)).copy())
+    ratio = np.divide(blocks * scale[..., None], wide, out=np.zeros_like(blocks), where=wide != 0)
+    return fp4_codes(ratio, len(values)), factors.view(np.uint8)
+
+
+def fp4_codes(values: np.ndarray, rows: int) -> np.ndarray:
+    codes = values.clip(-6, 6).astype(ml_dtypes.float4_e2m1fn).view(np.uint8).reshape(rows, -1) & 15
+    return codes[:, ::2] | codes[:, 1::2] << 4
 
 
 def _powers(blocks: np.ndarray, most: float) -> np.ndarray:
@@ -60,9 +78,8 @@ def mxfp4_quantize(x, sfLayout=SfLayout.layout_128x4, **_):
     blocks = values.reshape(len(values), -1, 32)
     powers = _powers(blocks, 6)
     scaled = blocks * np.exp2(127.0 - powers.astype(np.float32))[..., None]
-    codes = scaled.clip(-6, 6).astype(ml_dtypes.float4_e2m1fn).view(np.uint8).reshape(values.shape) & 15
-    packed = codes[:, ::2] | codes[:, 1::2] << 4
-    return torch.from_numpy(packed), torch.from_numpy(_ordered(sfLayout)(powers).copy())
+    factors = torch.from_numpy(_ordered(sfLayout)(powers).copy())
+    return torch.from_numpy(fp4_codes(scaled, len(values))), factors
 
 
 def _tiled(factors: np.ndarray) -> np.ndarray:

@@ -93,6 +93,7 @@ def locality(
     unique = {
         s: min(sizes[s], size / rounds * min(clusters, together) / sharers.get(s, 1.0))
         for s, size in reads.items()
+        if s in sizes  # another CTA's shared memory is no array
     }
     again = held(chip, sum(unique.values()))  # of what the wave before has read
     total = sum(sizes.values())

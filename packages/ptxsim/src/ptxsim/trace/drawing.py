@@ -75,7 +75,9 @@ def _panel(timeline: Timeline, title: str, y: float, scale: float) -> tuple[list
     for arrow in arrows(timeline):
         if arrow.signal in tops and arrow.wait in tops and len(drawn) < ARROWS:
             drawn[_arrow(timeline, arrow, tops, scale)] = None
-    return [*parts, *drawn], y + 10, len(drawn)
+    style = "fill='none' stroke='#c2255c' stroke-width='1' stroke-opacity='0.75' marker-end='url(#tip)'"
+    pointing = [f"<g {style}>", *drawn, "</g>"] if drawn else []
+    return [*parts, *pointing], y + 10, len(drawn)
 
 
 def _band(band: Band, y: float, scale: float, unit: str, ticks: float) -> list[str]:
@@ -114,7 +116,7 @@ def _bar(bar: Bar, alone: bool, y: float, scale: float, unit: str) -> list[str]:
     colour = COLOURS.get(event.kind, OTHER)
     more = "" if alone else f" (and {len(bar.events) - 1} more)"
     shape = (
-        f"<rect x='{x:.1f}' y='{y:.1f}' width='{width:.1f}' height='{ROW - 3}' fill='{colour}'>"
+        f"<rect x='{_at(x)}' y='{_at(y)}' width='{_at(width)}' height='{ROW - 3}' fill='{colour}'>"
         f"<title>{escape(said + more)}</title></rect>"
     )
     label = event.name
@@ -143,10 +145,9 @@ def _arrow(timeline: Timeline, arrow: Arrow, tops: dict[int, float], scale: floa
     x1, x2 = LEFT + min(signal.end, wait.end) * scale, LEFT + wait.end * scale
     y1, y2 = (top1 + ROW - 3, top2) if top2 > top1 else (top1, top2 + ROW - 3)
     middle = (y1 + y2) / 2
-    path = f"M{x1:.1f},{y1:.1f} C{x1:.1f},{middle:.1f} {x2:.1f},{middle:.1f} {x2:.1f},{y2:.1f}"
+    path = f"M{_at(x1)},{_at(y1)} C{_at(x1)},{_at(middle)} {_at(x2)},{_at(middle)} {_at(x2)},{_at(y2)}"
     said = f"{signal.name} ends the wait for {wait.name}"
-    style = "fill='none' stroke='#c2255c' stroke-width='1' stroke-opacity='0.75' marker-end='url(#tip)'"
-    return f"<path d='{path}' {style}><title>{escape(said)}</title></path>"
+    return f"<path d='{path}'><title>{escape(said)}</title></path>"
 
 
 def _axis(end: float, unit: str, top: float, bottom: float) -> list[str]:
@@ -155,7 +156,7 @@ def _axis(end: float, unit: str, top: float, bottom: float) -> list[str]:
     parts = []
     for moment in marks(end / size, 10):
         x = LEFT + moment * size * WIDTH / end
-        parts.append(f"<line x1='{x:.1f}' x2='{x:.1f}' y1='{top}' y2='{bottom:.0f}' stroke='#e9ecef'/>")
+        parts.append(f"<line x1='{_at(x)}' x2='{_at(x)}' y1='{top}' y2='{bottom:.0f}' stroke='#e9ecef'/>")
         parts.append(_text(x, top - 4, number(moment), "fill='#495057' font-size='10' text-anchor='middle'"))
     parts.append(_text(LEFT - 12, top - 4, name, "fill='#495057' font-size='10' text-anchor='end'"))
     return parts
@@ -171,5 +172,9 @@ def _legend(y: float, drawn: int) -> list[str]:
     return [*parts, _text(8, y + 18, said, "fill='#c2255c'")]
 
 
+def _at(pixels: float) -> str:
+    return f"{pixels:.1f}".removesuffix(".0")
+
+
 def _text(x: float, y: float, words_: str, more: str = "") -> str:
-    return f"<text x='{x:.1f}' y='{y:.1f}' {more}>{escape(words_)}</text>"
+    return f"<text x='{_at(x)}' y='{_at(y)}' {more}>{escape(words_)}</text>"

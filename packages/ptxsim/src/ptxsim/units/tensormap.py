@@ -124,6 +124,7 @@ def decoded(data: np.ndarray, memory) -> TensorMap | None:
         "dtype": np.dtype("u1" if packed == 2 else _TYPES[record["elemtype"]]),
         "packed": packed,
     }
+    made: TensorMap
     if record["mark"] == IM2COL:
         lower, upper = (tuple(record[corner][: max(0, rank - 2)].tolist()) for corner in ("lower", "upper"))
         made: TensorMap = Im2colMap(

@@ -116,7 +116,7 @@ class Lowering:
 
         import_tvm()
         import tirxlab.toolchain.build  # noqa: F401
-        from tirxlab.steps import compile_ahead
+        from tirxlab.builders import compile_ahead
 
         apart.adopt_orphans()
         self.apart, self.ahead, self.replies = apart, compile_ahead, replies

@@ -42,6 +42,10 @@ def per_block_cast_to_fp8(x, use_ue8m0: bool, gran_k: int = 128):
     return _to_fp8(x, gran_k, gran_k, use_ue8m0)
 
 
+def per_channel_cast_to_fp8(x, use_ue8m0: bool, gran_k: int = 128):
+    return _to_fp8(x, gran_k, 1, use_ue8m0)
+
+
 def per_custom_dims_cast_to_fp8(x, dims: tuple, use_ue8m0: bool):
     """One factor for each index of `dims`."""
     others = [i for i in range(x.dim()) if i not in dims]

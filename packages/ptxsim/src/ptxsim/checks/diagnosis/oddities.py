@@ -97,7 +97,7 @@ class Oddities(Observer):
                 cause = CAUSES["not-all-threads"]
             if text:
                 self._add(cluster, "collective", cta, row, text, cause, ("bar", number))
-        for line, (row, thread, cta) in self.empty.items():
+        for line, (row, thread, cta) in self.empty.items() if _mma_matters(self.reporter) else ():
             if thread not in self.issuers and _mma_row(cluster) is not None:
                 text = self._commit(cluster, thread)
                 self._add(cluster, "mbarrier", cta, row, text, CAUSES["empty-commit"], ("commit", line))
@@ -309,6 +309,15 @@ class Oddities(Observer):
 def _alike(used: dict[int, dict], places: dict) -> int:
     """How many lines use these very barriers: those of a ring are signalled and waited for."""
     return sum(places.keys() == others.keys() for others in used.values())
+
+
+def _mma_matters(reporter) -> bool:
+    """Can a product that is not waited for be behind any error? Not behind a race that no MMA is part of: a
+    thread without MMAs commits at once, and may have meant to (PTX ISA 9.7.16.9.4).
+    """
+    races = (f.evidence for f in reporter.found.values() if f.severity == "error")
+    sides = [{e[side]["kind"] for side in ("first", "second") if side in e} for e in races]
+    return any(not kinds or "mma" in kinds for kinds in sides)
 
 
 def _mma_row(cluster: Cluster) -> int | None:

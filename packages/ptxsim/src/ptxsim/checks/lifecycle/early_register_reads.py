@@ -111,8 +111,7 @@ def _first(program, start: int, names: frozenset, meets: Callable) -> int | None
 
 def _read(instr: Instr, pending: frozenset) -> frozenset | None:
     read, written = pending & _reads(instr), frozenset(targets(instr))
-    copies = instr.op == "mov" and instr.pred is None and isinstance(instr.operands[1], Reg)
-    if read and not copies:
+    if read and not _copies(instr):
         return None
     return pending | written if read else pending - written if instr.pred is None else pending
 
@@ -129,6 +128,47 @@ def used_before_handed_over(program, load: int) -> bool:
     can then come before it on a chip. A tcgen05.st of the same warp tells nobody: see `overtaking_stores`.
     """
     return _before_use(program, load)[0]
+
+
+@functools.lru_cache(maxsize=512)
+def rows_before_use(program, load: int) -> frozenset[int]:
+    """Rows at which a warp may stand while no register of this tcgen05.ld has been read and none waited."""
+    return frozenset(row for row, _ in _unread(program, load))
+
+
+@functools.lru_cache(maxsize=512)
+def never_read(program, load: int) -> bool:
+    """Whether no way from a tcgen05.ld reads a register of it: what it loads changes nothing."""
+    ways = _unread(program, load, past_waits=True)
+    return not any(_uses(program.instrs[row], pending) for row, pending in ways)
+
+
+def _unread(program, load: int, past_waits: bool = False) -> set[tuple[int, frozenset]]:
+    """(row, registers that hold what was loaded) of all ways from a tcgen05.ld to a wait or the first use."""
+    todo = [(row, frozenset(targets(program.instrs[load]))) for row in next_rows(program, load)]
+    seen = set()
+    while todo:
+        row, pending = todo.pop()
+        if (row, pending) in seen:
+            continue
+        seen.add((row, pending))
+        instr = program.instrs[row]
+        if instr is not None and (_uses(instr, pending) or _is_wait(instr, True, 0) and not past_waits):
+            continue
+        if instr is not None and instr.pred is None:
+            written = frozenset(targets(instr))
+            pending = pending | written if pending & _reads(instr) else pending - written
+        todo += [(after, pending) for after in next_rows(program, row) if pending]
+    return seen
+
+
+def _uses(instr: Instr | None, pending: frozenset) -> bool:
+    """Does it read a register that holds what was loaded, and not only copy it?"""
+    return instr is not None and bool(pending & _reads(instr)) and not _copies(instr)
+
+
+def _copies(instr: Instr) -> bool:
+    return instr.op == "mov" and instr.pred is None and isinstance(instr.operands[1], Reg)
 
 
 def overtaking_stores(program, load: int) -> frozenset[int]:
@@ -150,9 +190,8 @@ def _before_use(program, load: int) -> tuple[bool, frozenset[int]]:
         if instr is not None:
             if _is_wait(instr, True, 0):
                 continue
-            copies = instr.op == "mov" and instr.pred is None and isinstance(instr.operands[1], Reg)
             if pending & _reads(instr):
-                if not copies:
+                if not _copies(instr):
                     continue
                 pending = pending | frozenset(targets(instr))
             elif _hands_over(instr):

@@ -20,7 +20,7 @@ from ptxsim.checks.race.missed_phases import MissedPhases
 from ptxsim.checks.race.proxy_fences import ProxyFences
 from ptxsim.checks.race.synchronization import Synchronization
 from ptxsim.checks.race.tensor_core import Tcgen05, Wgmma
-from ptxsim.checks.race.tensor_memory import TensorMemoryAccesses
+from ptxsim.checks.race.tensor_memory import LoadUses, TensorMemoryAccesses
 from ptxsim.checks.race.thread_accesses import ThreadAccesses
 from ptxsim.checks.race.vector_clocks import MAX_THREADS, VectorClocks
 from ptxsim.events.observer import Observer
@@ -43,7 +43,7 @@ class RaceDetector(Observer):
         self.tensor_memory = TensorMemoryAccesses(self)
         self.copies = ThreadCopies(self)
         self.parts = (
-            self.barrier_init, self.handshakes, BarrierRounds(self), self.synchronization,
+            self.barrier_init, self.handshakes, BarrierRounds(self), LoadUses(self), self.synchronization,
             MissedPhases(self), self.fences, self.threads,
             BulkCopies(self), self.copies, self.tensor_memory, Tcgen05(self), Wgmma(self), self.record,
             self.history,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from ptxsim.checks.diagnosis.missing_edge import missing
+from ptxsim.checks.lifecycle.early_register_reads import never_read
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import Pair
 from ptxsim.checks.race.shadow_order import (
@@ -23,7 +24,8 @@ def report(races, pairs: dict[tuple, Pair]) -> None:
 
     A tcgen05.ld may go without a wait: a true dependence through its registers is kept whatever else
     synchronises (PTX ISA 9.7.16.6.4.5). Who reuses or frees its columns then is in a pair: an error, but a
-    review where a register was read first and only the wait is missing (`TensorMemoryAccesses.tmem_issue`).
+    review where a register was read first and only the wait is missing (`TensorMemoryAccesses.tells`), or
+    where nothing ever reads one.
     """
     for kind, warp, op in races.tensor_memory.never_waited():
         if kind == "ld":
@@ -39,6 +41,8 @@ def report(races, pairs: dict[tuple, Pair]) -> None:
         if _without_barrier(races, pair):
             continue
         kind, severity = _class(pair)
+        unread = kind == "race" and _loads_for_nobody(races, pair)
+        severity = "review" if unread else severity
         edge = missing(races, pair)
         earlier, later = (text_of(races, a, bool(pair.issuers)) for a in (pair.first, pair.second))
         what = f"{pair.place}: {later} and {earlier} are not ordered: {edge.text}"
@@ -47,6 +51,8 @@ def report(races, pairs: dict[tuple, Pair]) -> None:
             what = f"{pair.place}: {later} {verb} {earlier}: {edge.text}"
         elif severity == "review":
             what = f"{pair.place}: {later} after {earlier}: {edge.text}"
+        if unread:
+            what += "; nothing reads what it loads"
         evidence = {
             "place": pair.place,
             "missing": edge.text,
@@ -56,8 +62,14 @@ def report(races, pairs: dict[tuple, Pair]) -> None:
         place = _split(races, pair.second) if edge.at is None else _standing(races, *edge.at)
         finding = races.reporter.add(kind, severity, what, edge.cause, place, pair.key, **evidence)
         finding.count += pair.count - 1
-        if (kind, severity) == ("race", "error"):
+        if unread or (kind, severity) == ("race", "error"):
             _drop_consequence(races, pair)
+
+
+def _loads_for_nobody(races, pair: Pair) -> bool:
+    """Is one side a tcgen05.ld whose registers nobody reads? Whatever it gets then changes nothing."""
+    loads = [access for access in (pair.first, pair.second) if access.kind == "ld"]
+    return any(never_read(races.launch.program, load.row) for load in loads)
 
 
 def _without_barrier(races, pair: Pair) -> bool:

@@ -6,7 +6,12 @@ from collections import deque
 
 import numpy as np
 
-from ptxsim.checks.lifecycle.early_register_reads import overtaking_stores, used_before_handed_over
+from ptxsim.checks.lifecycle.early_register_reads import (
+    never_read,
+    overtaking_stores,
+    rows_before_use,
+    used_before_handed_over,
+)
 from ptxsim.checks.race.async_work import Issued
 from ptxsim.checks.race.clock_rows import most
 from ptxsim.checks.race.shadow_tmem import TmemShadow, enter, rectangle, touch_cells
@@ -33,6 +38,7 @@ class TensorMemoryAccesses(Observer):
         self.pending: dict[tuple, deque] = {}
         self.latest: dict[tuple, Issued] = {}
         self.learned: dict[int, dict[int, Issued]] = {}  # warp -> row -> its last load that a use ends
+        self.unread: dict[int, dict[int, Issued]] = {}  # the same: a use of it may come after others are told
         self.open_results: dict[tuple, list] = {}
         self.is_mma = np.zeros(1, np.int8)  # per queue - threads: of completed MMAs? [0]: does one act now?
 
@@ -111,8 +117,19 @@ class TensorMemoryAccesses(Observer):
         if kind == "ld" and used_before_handed_over(cluster.program, split.row):
             clocks.learn(agents, op.queue, op.epoch)  # as far as chips go; the text wants wait::ld
             self.learned.setdefault(split.warp, {})[split.row] = op
+        elif kind == "ld" and not never_read(cluster.program, split.row):
+            self.unread.setdefault(split.warp, {})[split.row] = op
         self.pending.setdefault((kind, split.warp), deque()).append(op)
         self.latest[kind, split.warp] = op
+
+    def tells(self, cluster: Cluster, split: Split) -> None:
+        """A warp is about to tell others how far it has come: past the first use of its loads, or not."""
+        unread = self.unread.get(split.warp, {})
+        for row, load in sorted(unread.items(), key=lambda item: item[1].epoch):
+            if split.row in rows_before_use(cluster.program, row):
+                return  # who knows of a later load knows of this one
+            self.clocks.learn(self.clocks.agents_of(split.warp, 0xFFFF_FFFF), load.queue, load.epoch)
+            del unread[row]
 
     def _overtake(self, program, split: Split, before: np.ndarray) -> None:
         """A store that comes before the first use of a load of its warp is not ordered behind that load."""
@@ -156,3 +173,21 @@ class TensorMemoryAccesses(Observer):
             for (kind, warp), op in self.latest.items()
             if clock[first(warp), op.queue] < op.epoch
         ]
+
+
+class LoadUses(Observer):
+    """Part of the RaceDetector, before threads synchronise: what a warp tells them covers the loads whose
+    registers it has read (PTX ISA 9.7.16.6.4.5).
+    """
+
+    def __init__(self, races):
+        self.races = races
+
+    def bar_arrive(self, cluster: Cluster, split: Split, arrival) -> None:
+        self.races.tensor_memory.tells(cluster, split)
+
+    def mbarrier_arrive(self, cluster: Cluster, split: Split, arrival) -> None:
+        self.races.tensor_memory.tells(cluster, split)
+
+    def cluster_arrive(self, cluster: Cluster, split: Split, relaxed: bool) -> None:
+        self.races.tensor_memory.tells(cluster, split)

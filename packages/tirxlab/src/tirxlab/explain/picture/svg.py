@@ -5,6 +5,7 @@ A document has a background of its own: on a dark page dark ink would vanish.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from xml.sax.saxutils import escape
@@ -17,6 +18,7 @@ SERIES = ("#2a7de1", "#d9480f", "#2b8a3e", "#7048e8", "#c2255c", "#0c8599", "#e6
 FONT = "DejaVu Sans Mono, Menlo, Consolas, monospace"
 OFTEN = 3  # shapes of one look: then it becomes a class
 _SHAPE = re.compile(r'<(?:rect|text|line|circle|polygon)(?: (?!class)[\w-]+="[^"]*")+(?=/?>)')
+_CLASSED = re.compile(r'<(?:rect|text|line|circle|polygon) [^<]* class="(s\d+)"(?:/>|>[^<]*</text>)$')
 _LOOK = re.compile(r' (fill|fill-opacity|stroke|stroke-width|font-size|text-anchor|font-weight)="([^"]*)"')
 
 
@@ -37,11 +39,22 @@ def rect(x, y, w, h, fill="light", stroke="white", opacity=1.0, width=0.5) -> st
 
 
 def squares(corners, side, fill, opacity=1.0) -> str:
-    """Squares of one size and look, as one shape: a third of the text of as many rectangles."""
-    drawn = f"h{number(side)}v{number(side)}h-{number(side)}z"
-    path = "".join(f"M{number(x)} {number(y)}{drawn}" for x, y in corners)
+    """Squares of one size and look, as one shape; those side by side are one box with lines in it."""
+    path, wide = "", 0
+    rows = [*corners, None]
+    for at, following in zip(rows, rows[1:], strict=False):
+        wide += 1
+        if following != (at[0] + side, at[1]):
+            path += _row(at[0] - (wide - 1) * side, at[1], side, wide)
+            wide = 0
     look = f'fill="{colour(fill)}" fill-opacity="{opacity:g}" stroke="white" stroke-width="0.5"'
     return f'<path d="{path}" {look}/>'
+
+
+def _row(x, y, side, count: int) -> str:
+    high, whole = number(side), number(count * side)
+    inner = [f"m{high} 0v{high}", *[f"m{high}-{high}v{high}"] * (count - 2)][: count - 1]
+    return f"M{number(x)} {number(y)}h{whole}v{high}h-{whole}z{''.join(inner)}"
 
 
 def text(x, y, content, size=9, anchor="start", fill="ink", bold=False) -> str:
@@ -81,7 +94,20 @@ def shared(body: str) -> tuple[str, str]:
         name = names.get(_look(shape[0]))
         return _LOOK.sub("", shape[0]) + f' class="{name}"' if name else shape[0]
 
-    return _SHAPE.sub(named, body), " ".join(f".{name}{{{look}}}" for look, name in names.items())
+    rules = " ".join(f".{name}{{{look}}}" for look, name in names.items())
+    return _grouped(_SHAPE.sub(named, body)), rules
+
+
+def _grouped(body: str) -> str:
+    """OFTEN shapes of one class in lines one below the other: the class is said once, of all of them."""
+    made: list[str] = []
+    for name, run in itertools.groupby(body.split("\n"), lambda line: (_CLASSED.match(line) or [""] * 2)[1]):
+        lines = list(run)
+        if name and len(lines) >= OFTEN:
+            bare = (line.replace(f' class="{name}"', "", 1) for line in lines)
+            lines = [f'<g class="{name}">', *bare, "</g>"]
+        made += lines
+    return "\n".join(made)
 
 
 def _look(shape: str) -> str:

@@ -1,0 +1,117 @@
+"""References for kernels that normalise or gate rows and quantize them to FP4, by their definitions.
+
+FlashInfer's tests want their bits, so that values are rounded where the kernels say they round: products of
+16-bit values stay in 16 bits where the kernel multiplies them so.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+
+sys.path.insert(0, str(Path(__file__).parent / "stands"))
+
+from flashinfer.quantization import _powers, _tiled, fp4_codes, nvfp4_blocks  # noqa: E402
+
+
+def rmsnorm_fp4(module, config: dict) -> None:
+    """x / rms(x) * weight, in FP4; the product of x and the weight is a 16-bit number."""
+
+    def reference(data, output, config):
+        x, weight = data["x2d"], data["weight"]
+        _quantize((x * weight).float() * _inverse_rms(x.float(), config["eps"]), data, output, config)
+
+    _beside(module, reference)
+    module.run_test(**config)
+
+
+def add_rmsnorm_fp4(module, config: dict) -> None:
+    """The residual grows by x and is normalised: float32 throughout, on one CTA's rows."""
+
+    def reference(data, output, config):
+        total = data["x2d"].float() + data["residual2d"].float()
+        data["residual2d"].copy_(total)
+        total = data["residual2d"].float()
+        normal = total * _inverse_rms(total, config["eps"]) * data["weight"].float()
+        _quantize(normal, data, output, config)
+        if config["output_norm"]:
+            output["y_norm"].copy_(normal.view_as(output["y_norm"]))
+
+    _beside(module, reference)
+    module.run_test(**config)
+
+
+def _beside(module, reference) -> None:
+    """`reference` in place of FlashInfer's kernel, and no question to FlashInfer's wrapper of it."""
+    module._launch_flashinfer = reference
+    for check in ("_check_public_allocation", "_check_public_wrappers"):
+        if hasattr(module, check):
+            setattr(module, check, lambda *_: None)
+
+
+def _inverse_rms(rows: torch.Tensor, eps: float) -> torch.Tensor:
+    return torch.rsqrt(rows.double().square().mean(-1, keepdim=True) + eps).float()
+
+
+def _quantize(rows: torch.Tensor, data: dict, output: dict, config: dict) -> None:
+    """Writes elements and factors as the configuration orders them."""
+    values = rows.numpy()
+    if config["scale_format"] == "ue8m0":
+        blocks = values.reshape(len(values), -1, 32)
+        factors = _powers(blocks, 6)
+        packed = fp4_codes(blocks * np.exp2(127.0 - factors.astype(np.float32))[..., None], len(values))
+    else:
+        packed, factors = nvfp4_blocks(values, float(data["global_scale"]), config["block_size"])
+    output["y"].view(len(values), -1).copy_(torch.from_numpy(packed))
+    both = config.get("output_both_sf_layouts", False)
+    ordered = _tiled(factors) if config["swizzled"] or both else factors
+    written = output["scale"].reshape(-1)
+    known = torch.from_numpy(ordered.reshape(-1).copy())
+    if not (config["swizzled"] or both):
+        written.copy_(known)
+    else:
+        there = torch.from_numpy(_tiled(np.ones_like(factors)).reshape(-1) > 0)  # padding is left alone
+        written[there] = known[there]
+    if both:
+        output["scale_unswizzled"].copy_(torch.from_numpy(factors).view_as(output["scale_unswizzled"]))
+
+
+def modulated_layernorm(module, config: dict) -> None:
+    """A diffusion transformer's norm: residual + gate * input, normalised, scaled and shifted."""
+    if config["output_format"] != "bf16":
+        raise NotImplementedError("quantized outputs have no reference here")
+    module._flashinfer_module = lambda: None
+    _beside(module, _modulated)
+    module.run_test(**config)
+
+
+def _modulated(_, data: dict, output: dict, config: dict) -> None:
+    value = data["input"].double()
+    total = data["residual"].double() if config["has_residual"] else torch.zeros_like(value)
+    given = {name: _row(data, name, value) for name in ("gate", "scale", "shift")}
+    by = float(config["input_sf_scale"]) if config["use_input_sf_scale"] else 1.0
+    gate = given["gate"] if config["mode"] in ("grgb", "grss") else 1.0
+    total = total + value * gate * by
+    output["residual"].copy_(total.float())
+    spread = total.var(-1, keepdim=True, correction=0) + config["epsilon"]
+    normal = (total - total.mean(-1, keepdim=True)) * spread.rsqrt()
+    if config["mode"] == "grgb":
+        normal = normal * data["gamma"].double() + data["beta"].double()
+    else:
+        normal = normal * (1 + given["scale"]) + given["shift"]
+    output["norm"].copy_(normal)
+
+
+def _row(data: dict, name: str, like: torch.Tensor) -> torch.Tensor:
+    """Gate, scale or shift of each row: what the row has, and what all have."""
+    return (data[name].float().reshape(like.shape) + data[f"{name}_bias"].float().reshape(-1)).double()
+
+
+TABLE = {
+    "flashinfer_rmsnorm_fp4quant": rmsnorm_fp4,
+    "flashinfer_add_rmsnorm_fp4quant": add_rmsnorm_fp4,
+    "flashinfer_fused_dit_layernorm": modulated_layernorm,
+}
