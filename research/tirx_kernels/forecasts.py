@@ -1,15 +1,16 @@
 """`python forecasts.py write ROWS` / `fit` / `compare`: workloads on a B200, predicted and published.
 
-`write` puts the times that forecast_one.py left in ROWS into library_b200.csv beside this file. A hash of a
-row's name puts it into one of two halves. `fit` shows the first half beside the times that the library
-publishes (tirx_kernels/bench_suite/baseline.md, an NVIDIA B200): whatever was fitted or mended was looked up
-there. `compare` shows both; the second half was compared once, at the end. Published figures are not ours.
+`write` puts the times that forecast_one.py left in ROWS into library_b200.csv beside this file; rows that
+ROWS lacks stay. A hash of a row's name put it into one of two halves, until both had been looked at; a
+row that came later is `new`: it was written down before it was compared, and nothing has been fitted or
+mended since. `fit` shows the first half beside the times that the library publishes
+(tirx_kernels/bench_suite/baseline.md, an NVIDIA B200): whatever was fitted or mended was looked up there.
+`compare` shows all. Published figures are not ours.
 """
 
 from __future__ import annotations
 
 import csv
-import hashlib
 import json
 import statistics
 import sys
@@ -19,11 +20,6 @@ from pathlib import Path
 TABLE = Path(__file__).parent / "library_b200.csv"
 FIELDS = ("kernel", "config", "half", "launches", "model_us", "bound", "published_us")
 LONG = 10.0  # us: shorter kernels are mostly launch
-
-
-def half(kernel: str, config: str) -> str:
-    """ "fit" or "unseen", by a hash of the name."""
-    return "fit" if hashlib.sha256(f"{kernel} {config}".encode()).digest()[0] % 2 else "unseen"
 
 
 def published() -> dict[tuple[str, str], float]:
@@ -39,14 +35,20 @@ def published() -> dict[tuple[str, str], float]:
 
 def write(folder: Path) -> None:
     known, lines = published(), []
+    with TABLE.open() as file:
+        before = {(row["kernel"], row["config"]): row for row in csv.DictReader(file)}
     for (kernel, config), us in sorted(known.items()):
+        old = before.get((kernel, config))
         path = folder / f"{kernel}--{config}.json"
         launches = json.loads(path.read_text())["launches"] if path.exists() else []
         if launches:
             longest = max(launches, key=lambda one: one["us"])
             bound = max(longest["spent"], key=longest["spent"].get, default="launch")
             model = round(sum(one["us"] for one in launches), 3)
-            lines.append((kernel, config, half(kernel, config), len(launches), model, bound, round(us, 3)))
+            part = old["half"] if old else "new"
+            lines.append((kernel, config, part, len(launches), model, bound, round(us, 3)))
+        elif old:
+            lines.append(tuple(old.values()))
     with TABLE.open("w", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([FIELDS, *lines])
 
@@ -88,7 +90,7 @@ def main() -> None:
         sys.exit(2)
     with TABLE.open() as file:
         rows = list(csv.DictReader(file))
-    for part in ("fit", "unseen") if what == "compare" else ("fit",):
+    for part in ("fit", "unseen", "new") if what == "compare" else ("fit",):
         show([row for row in rows if row["half"] == part], part)
 
 

@@ -113,6 +113,52 @@ WALKS = (  # the same way for a while
         why="No count of ld2mma would do: the barrier of the write-back lacks three warps, too.",
     ),
 )
+PLACES = (  # two things in one place, or one past the end
+    Bug(
+        "loads-ahead-to-one-stage",
+        6,
+        **TWO_CTAS,
+        edits=(replace("tma_load(i, (stage + i) % PIPE_DEPTH)", "tma_load(i, stage)"),),
+        kind="race",
+        names="the thread loads both to one place in one round",
+        why="No wait is missing between loads that are meant for two stages.",
+    ),
+    Bug(
+        "operands-share-memory",
+        8,
+        **TWO_CTAS,
+        edits=(
+            replace(
+                "            Bsmem = pool.alloc((PIPE_DEPTH,",
+                "            pool.move_base_to(1024)\n            Bsmem = pool.alloc((PIPE_DEPTH,",
+            ),
+        ),
+        kind="race",
+        names="the thread loads both to one place in one round",
+        why="B lies over A: the loads of a round meet there, whatever is waited for.",
+    ),
+    Bug(
+        "buffers-over-the-barriers",
+        4,
+        size=(256, 384, 192),
+        edits=(replace("pool.move_base_to(1024)", "pool.move_base_to(0)"),),
+        kind="mbarrier",
+        names="lies in Asmem",
+        why="What TMA loads overwrites the barriers and the address of tensor memory.",
+    ),
+    Bug(
+        "warpgroup-as-consumer",
+        10,
+        **TWO_PAIRS,
+        edits=(
+            replace("if wg_id == NUM_CONSUMER:", "if wg_id == 0:"),
+            replace("if wg_id < NUM_CONSUMER:", "if wg_id >= 1:"),
+        ),
+        kind="mbarrier",
+        names="stage 2 of mma2ld, a barrier array of 2",
+        why="Warpgroups 1 and 2 write back, and their numbers are no longer those of consumers.",
+    ),
+)
 EARLY = (  # waits that come too early
     Bug(
         "tensor-memory-waited-for-at-the-end-of-the-tile",
@@ -154,4 +200,4 @@ COLUMNS = (
     ),
 )
 
-GROUPS = (BARRIERS, WALKS, EARLY, COLUMNS)
+GROUPS = (BARRIERS, WALKS, PLACES, EARLY, COLUMNS)

@@ -2,10 +2,13 @@
 
 import inspect
 import os
+import subprocess
+import sys
 
 from instructor.solutions import gemm_kernels
 from tirxlab import steps
 from tirxlab.builders import compile_ahead
+from tirxlab.checkout import ROOT, environment
 from tirxlab.dialect.frames import Inspect
 from tirxlab.steps import load_kernels
 from tirxlab.toolchain.build import draft
@@ -50,3 +53,23 @@ def test_a_file_that_cannot_be_read_is_told_where_it_is_loaded(tmp_path):
     for text in ("def (:\n", "\0", "(" * 5000):
         path.write_text(text)
         compile_ahead(path)
+
+
+FIRST = """
+import sys
+from tirxlab.toolchain.lean_tvm import import_tvm
+import_tvm()
+from tirxlab.sandbox.first_kernel import build_first
+from tirxlab.toolchain.build import draft
+build_first()
+there = set(sys.modules)
+from instructor.solutions import gemm_kernels
+draft(gemm_kernels.hgemm_v1(128, 128, 64))
+print(sorted(name for name in set(sys.modules) - there if name.split(".")[0] in ("tvm", "cuda", "tirxlab")))
+"""
+
+
+def test_after_a_kernel_of_ours_a_build_loads_nothing_more():
+    command = [sys.executable, "-c", FIRST]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, env=environment(), cwd=ROOT)
+    assert said.stdout == "[]\n"

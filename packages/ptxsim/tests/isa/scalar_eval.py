@@ -10,6 +10,7 @@ from numba import njit
 
 from ptxsim.frontend.ast import Instr, Pair, Reg
 from ptxsim.isa.mathlib import all as mathlib
+from ptxsim.isa.mathlib.inner import WHOLE
 from ptxsim.isa.scalar import table as scalar
 
 LOAD = {
@@ -69,7 +70,7 @@ def compiled(op: scalar.ScalarOp):
         lines.append(f"        results[{k}, i] = {store(kind, out)}")
     scope = {**vars(mathlib), "np": np}
     exec("\n".join(lines), scope)
-    return njit(scope["run"]), len(outs)
+    return njit(pipeline_class=WHOLE, no_cfunc_wrapper=True)(scope["run"]), len(outs)
 
 
 def thin(cases, step: int) -> list:

@@ -59,6 +59,13 @@ AT_BARRIERS = (
         explains=ERRORS,
     ),
     Cause(
+        "shared-place",
+        5,
+        "no buffer may lie where a barrier is: check the offsets and sizes of all that is in shared memory",
+        text="mbarrier {name} lies in {buffer}, {offset} B from its start: what is written there destroys it",
+        explains=ERRORS,
+    ),
+    Cause(
         "no-init",
         110,
         "initialise every element of an array of barriers",

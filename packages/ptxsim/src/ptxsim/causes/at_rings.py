@@ -39,6 +39,13 @@ AT_RINGS = (
         "{buffer} is what differs",
     ),
     Cause(
+        "loaded-twice",
+        170,
+        "each load of a round must fill a place of its own: check the stage that it is given, and that no "
+        "two buffers share memory",
+        text="the thread loads both to one place in one round ({lines}), and both report to {name}",
+    ),
+    Cause(
         "load-apart",
         170,
         "all loads of one stage must report to the barrier of that stage: check the one that this load names",

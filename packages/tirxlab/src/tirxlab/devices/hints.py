@@ -163,6 +163,13 @@ OF_CAUSES = {
     ),
     "load-apart": "all loads of a stage must name the barrier of that stage: check the mbar of this one",
     "ahead-silent": _SLOT,
+    "loaded-twice": (
+        "each load of a round must fill a place of its own: check the stage that tma_load is given, and that "
+        "no two buffers share memory (pool.move_base_to)"
+    ),
+    "shared-place": (
+        "no buffer may lie where a barrier is: check pool.move_base_to, and that all barriers come before it"
+    ),
     "parted": (
         "both sides must go to the next stage after each round, from the same first one, modulo the same "
         "depth: check both stages where the rounds begin"

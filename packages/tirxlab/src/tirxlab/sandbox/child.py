@@ -115,9 +115,10 @@ class Lowering:
         from tirxlab.toolchain.lean_tvm import import_tvm
 
         import_tvm()
-        import tirxlab.toolchain.build  # noqa: F401
         from tirxlab.builders import compile_ahead
+        from tirxlab.sandbox.first_kernel import build_first
 
+        build_first()
         apart.adopt_orphans()
         self.apart, self.ahead, self.replies = apart, compile_ahead, replies
 

@@ -8,6 +8,7 @@ from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.out_of_step import (
     committed_early,
     load_over_load,
+    loaded_twice,
     newest_wait,
     others_columns,
     overlapping,
@@ -118,7 +119,7 @@ def _wait(races, pair: Pair) -> Edge:
     first, second = pair.first, pair.second
     forward, backward = _carriers(races, first), _carriers(races, second)
     queue = first.kind in ("bytes", "mma", "ld")
-    found = _by_thread(races, pair) or _other_slot(races, pair, forward)
+    found = loaded_twice(races, pair) or _by_thread(races, pair) or _other_slot(races, pair, forward)
     found = found or no_barrier(races, pair)
     writer, places = (first, forward) if first.verb == "write" else (second, backward)
     direct = [p for p in places if p in _own_signals(races, writer)]

@@ -85,6 +85,8 @@ class Oddities(Observer):
         exchanged_copies(cluster, self.reporter)
         errors = {f.kind for f in self.reporter.found.values() if f.severity == "error"}
         endless = any(f.evidence.get("cause") == "endless" for f in self.reporter.found.values())
+        if errors:
+            self._in_a_buffer(cluster)
         if endless or not errors & CAUSES["shared-id"].explains:  # who goes round forever leaves the others
             return
         for (cta, number), meeting in self.meetings.items():
@@ -120,6 +122,18 @@ class Oddities(Observer):
                 "rank": place[0],
                 "line": line,
             }
+
+    def _in_a_buffer(self, cluster: Cluster) -> None:
+        """Barriers of a name, in memory that has a buffer's name, too."""
+        for rank, place in cluster.mbarriers:
+            here = [name for name in self.reporter.names if name[2] <= place < name[2] + name[3]]
+            array = next((name for name, kind, _, _ in here if kind == "uint64"), None)
+            for buffer, kind, start, _ in here if array is not None else ():
+                if kind != "uint64":
+                    cause, row = CAUSES["shared-place"], history_of(cluster)[rank, place].row
+                    text = cause.tell(name=array, buffer=buffer, offset=place - start)
+                    self._add(cluster, "mbarrier", rank, row, text, cause, ("shared place",))
+                    return
 
     def _late(self, cluster: Cluster) -> None:
         """A warp's instruction lacks lanes that stand still before it: what holds them comes first."""
@@ -217,7 +231,7 @@ class Oddities(Observer):
         return {self.reporter.shared_array(offset) for offset in offsets}
 
     def _overruns(self, cluster: Cluster) -> dict[int, tuple[str, int, tuple]]:
-        """Line -> (array, size, place): it uses all of a barrier array, and the barrier after it."""
+        """Line -> (array, size, place): it uses all of a barrier array, or the last, and the one after it."""
         found, used = {}, _lines_of(cluster)
         names = self.reporter.names
         arrays = [(name, start, size // 8) for name, kind, start, size in names if kind == "uint64"]
@@ -227,7 +241,8 @@ class Oddities(Observer):
                 past = places.get(start + 8 * size)
                 whole = len(inside) == size and start - 8 not in places
                 one_more = size > 1 and start + 8 * size + 8 not in places
-                if whole and past and (one_more or _alike(used, places) > 1):
+                last = size > 1 and set(places) == {start + 8 * size - 8, start + 8 * size}
+                if last or whole and past and (one_more or _alike(used, places) > 1):
                     found[line] = array, size, past
         return found
 

@@ -5,7 +5,7 @@ of another consumer, a load over one that nobody waited for, a loop that waits l
 from __future__ import annotations
 
 from ptxsim.causes.catalogue import CAUSES
-from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.barrier_history import history_of, ring_of
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
 from ptxsim.checks.race.barrier_record import MOST
 from ptxsim.checks.race.conflict import Pair
@@ -87,6 +87,24 @@ def overlapping(pair: Pair, threads: str) -> Edge | None:
         return edge("overlap", threads=threads, one=one, other=other)
     alike = known[0].operands == known[1].operands
     return None if alike else edge("same-columns", threads=threads, columns=one)
+
+
+def loaded_twice(races, pair: Pair) -> Edge | None:
+    """Two loads of one thread to the same place, which report to one barrier of a ring, in one round."""
+    one, other = sorted(pair.issued, key=lambda op: -1 if op is None else op.at)
+    if one is None or other is None or not one.kind == other.kind == "load" or one.thread != other.thread:
+        return None
+    steps, warp = races.clocks.steps, races.clocks.warp_of(one.thread)
+    if not 0 <= one.at <= other.at < len(steps):
+        return None
+    places = steps[one.at].places
+    between = [s for s in steps[one.at : other.at + 1] if s.warp == warp]
+    alone = all(s.kind in ("load", "arrive") and s.places == places for s in between)
+    ring = ring_of(history_of(races.cluster), places[0], races.reporter.shared_array) if places else []
+    if not alone or len(ring) < 2:
+        return None
+    lines = [line_text(races, op.row).strip(" ()") for op in (one, other)]
+    return edge("loaded-twice", lines=" and ".join(dict.fromkeys(lines)), name=barrier_of(races, places[0]))
 
 
 def load_over_load(races, pair: Pair, own: list[Place], forward: list[Place]) -> Edge | None:
