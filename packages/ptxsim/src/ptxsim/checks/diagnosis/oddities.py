@@ -242,7 +242,7 @@ class Oddities(Observer):
                 whole = len(inside) == size and start - 8 not in places
                 one_more = size > 1 and start + 8 * size + 8 not in places
                 last = size > 1 and set(places) == {start + 8 * size - 8, start + 8 * size}
-                if last or whole and past and (one_more or _alike(used, places) > 1):
+                if past and (last or whole and (one_more or _alike(used, places) > 1)):
                     found[line] = array, size, past
         return found
 
