@@ -129,7 +129,7 @@ def test_scalar_instructions_refuse_words_they_do_not_have(name):
     "atom.global.add.u32 {%x0, %x1}, [%y0], {%x2, %x3};", "mul.u32.lo %x0, %x1, %x2;",
     "shf.wrap.l.b32 %x0, %x1, %x2, %x3;", "div.f32.full %x0, %x1, %x2;",
     "dp2a.u32.lo.u32 %x0, %x1, %x2, %x3;", "abs.s32 %y0, %y1;", "and.b32 %p, %p, %p;",
-    "and.pred %x0, %x1, %x2;", "cvt.u64.u32 %x0, %x1;", "setp.eq.u64 %p, %x0, %x1;",
+    "and.pred %x0, %x1, %x2;", "setp.eq.u64 %p, %x0, %x1;",
 ])  # fmt: skip
 def test_the_front_door_refuses_what_ptxas_refuses(text):
     head = ".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k() {\n"
@@ -144,11 +144,11 @@ def test_the_front_door_refuses_what_ptxas_refuses(text):
     "bar.cta.sync 0;", "barrier.sync.aligned 0;", "ld.b32.global %x0, [%y0];",
     "ld.global.v8.b32.L2::evict_last {%x0, %x1, %x2, %x3, %x4, %x5, %x6, %x7}, [%y0];",
     "ld.global.L2::cache_hint.b32 %x0, [%y0], %y1;", "atom.u32.add.global %x0, [%y0], %x1;",
-    "cvt.u64.u32 %y0, %x1;", "cvt.u32.u32 %y0, %y1;",
+    "cvt.u64.u32 %y0, %x1;", "cvt.u32.u32 %y0, %y1;", "cvt.s16.s8 %h0, %h1;", "cvt.s8.s32 %h0, %x1;",
 ])  # fmt: skip
 def test_the_front_door_takes_what_ptxas_takes(text):
     head = ".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k() {\n"
-    registers = ".reg .b32 %x<8>; .reg .b64 %y<4>; .reg .pred %p;\n"
+    registers = ".reg .b16 %h<4>; .reg .b32 %x<8>; .reg .b64 %y<4>; .reg .pred %p;\n"
     ptxsim.load(f"{head}{registers}{text}\nret;\n}}\n")
 
 

@@ -316,13 +316,12 @@ class _Emitter:
         return self.slots.value(operand, kind, instr)
 
     def _require_width(self, operand, kind: str, instr: Instr) -> None:
-        """A register is as wide as the type of its operand (PTX ISA 9.4); those of cvt may be wider."""
+        """A register is as wide as the type of its operand (PTX ISA 9.4), but for those of cvt."""
         declared = self.function.regs.get(operand.name) if isinstance(operand, Reg) else None
-        if declared is None or declared == kind:
+        if declared is None or declared == kind or instr.op == "cvt":
             return
-        have, want = type_bits(declared), type_bits(kind)
-        if have != want and (instr.op != "cvt" or have < want or declared == "pred"):
-            what = "a predicate" if kind == "pred" else f"a register of {want} bits"
+        if type_bits(declared) != type_bits(kind):
+            what = "a predicate" if kind == "pred" else f"a register of {type_bits(kind)} bits"
             raise PtxError(f"{instr.name} takes {what}, not {operand.name}", instr.line, instr.text)
 
     def _access(self, row: Row, block) -> None:

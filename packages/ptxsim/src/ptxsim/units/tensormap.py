@@ -127,9 +127,7 @@ def decoded(data: np.ndarray, memory) -> TensorMap | None:
     made: TensorMap
     if record["mark"] == IM2COL:
         lower, upper = (tuple(record[corner][: max(0, rank - 2)].tolist()) for corner in ("lower", "upper"))
-        made = Im2colMap(
-            box=(wide // packed, int(record["pixels"])), lower=lower, upper=upper, **usual
-        )
+        made = Im2colMap(box=(wide // packed, int(record["pixels"])), lower=lower, upper=upper, **usual)
     else:
         made = TensorMap(box=(wide // packed, *box), **usual)
     made.segment, made.name = segment, memory.names[segment]
