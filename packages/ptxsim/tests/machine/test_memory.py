@@ -116,7 +116,7 @@ def test_128_bit_registers():
 
 def test_cache_and_order_modifiers_change_nothing():
     mods = """weak.global relaxed.gpu.global acquire.sys volatile.global global.nc global.ca global.cs
-              global.lu global.cg.L1::no_allocate mmio.relaxed.sys.global global.L2::128B global.cv"""
+              global.lu global.L1::no_allocate mmio.relaxed.sys.global global.L2::128B global.cv"""
     forms = [f"ld.{m}.b32" for m in mods.split()] + ["ldu.global.b32"]
     loads = "".join(f"{form} %x1, [%y0]; add.u32 %o0, %o0, %x1;\n" for form in forms)
     stores = "".join(
