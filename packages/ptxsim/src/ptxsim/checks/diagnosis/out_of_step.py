@@ -85,7 +85,7 @@ def overlapping(pair: Pair, threads: str) -> Edge | None:
     one, other = (f"columns {first} to {end - 1}" for first, end in sorted(spans))
     if one != other:
         return edge("overlap", threads=threads, one=one, other=other)
-    alike = known[0].operands == known[1].operands
+    alike = known[0].descriptors == known[1].descriptors
     return None if alike else edge("same-columns", threads=threads, columns=one)
 
 

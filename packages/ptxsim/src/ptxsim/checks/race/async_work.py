@@ -35,7 +35,7 @@ class Issued:
     copy: BulkCopy | None = None
     stores: int = 0  # of threads of the cluster, when it was issued
     columns: tuple[int, int] | None = None  # of tensor memory, that an MMA writes: from, to
-    operands: tuple[int, ...] = ()  # matrix descriptors of an MMA
+    descriptors: tuple[int, ...] = ()  # matrix descriptors of an MMA
     at: int = -1  # steps on barriers so far, when it was issued; -1: not noted
     map_clock: np.ndarray | None = None  # what its read of a tensor map in global memory comes after
 

@@ -96,7 +96,7 @@ class Tcgen05(Observer):
         written = works[0].footprint.cells_written
         columns = min(r.column for r in written), max(r.column + r.columns for r in written)
         for item in (items[0], items[-1]):
-            item.columns, item.operands = columns, works[0].footprint.descriptors
+            item.columns, item.descriptors = columns, works[0].footprint.descriptors
             self.tmem.result(written, self._cells_of(written), columns, item)
 
     def _reads(self, works: list, item: Issued) -> None:
