@@ -90,7 +90,8 @@ def one_slot(cluster, place: tuple[int, int], reporter) -> Reason | None:
 
 def loads_and_commits(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None:
     """A barrier that gets bytes of loads and commits of MMAs, so that its phases are of both."""
-    sources = history_of(cluster)[place].sources
+    history = history_of(cluster).get(place)  # none where nothing was told of it
+    sources = history.sources if history is not None else ()
     rows = {how: {row for h, _, row in sources if h == how} for how in ("load", "commit")}
     if not rows["load"] or not rows["commit"]:
         return None
