@@ -8,7 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ptx_samples import HEAD
-from tma_kernels import IN, box_bytes, elements, entry, load_box, load_module, places, store_box
+from tma_kernels import (
+    IN,
+    box_bytes,
+    elements,
+    entry,
+    load_box,
+    load_module,
+    load_text,
+    places,
+    room,
+    store_box,
+)
 
 import ptxsim
 from ptxsim import TensorMap
@@ -33,7 +44,8 @@ def boxes(draw):
     tmap = TensorMap(
         array, box, swizzle, dims, strides, element_strides, draw(st.sampled_from(["zero", "nan"]))
     )
-    return tmap, tuple(draw(st.integers(-b, d + 1)) for b, d in zip(box, dims, strict=True))
+    first, *others = [draw(st.integers(-b, d + 1)) for b, d in zip(box, dims, strict=True)]
+    return tmap, (first // (16 // size) * (16 // size), *others)
 
 
 def expected_load(tmap: TensorMap, start: tuple[int, ...], size: int) -> np.ndarray:
@@ -51,7 +63,7 @@ def expected_load(tmap: TensorMap, start: tuple[int, ...], size: int) -> np.ndar
 @given(boxes())
 def test_load(case):
     tmap, start = case
-    size = -(-box_bytes(tmap) // 1024) * 1024
+    size = room(tmap)
     out, result = load_box(tmap, start, size)
     assert np.array_equal(out, expected_load(tmap, start, size)) and not result.findings
     assert result.stats["tma_bytes"] == box_bytes(tmap)
@@ -61,14 +73,26 @@ def test_load(case):
 @given(boxes(), st.sampled_from(["program", "adverse", 1]))
 def test_store(case, order):
     tmap, start = case
-    data = np.random.default_rng(0).integers(0, 256, -(-box_bytes(tmap) // 16) * 16, dtype=np.uint8)
+    data = np.random.default_rng(0).integers(0, 256, room(tmap), dtype=np.uint8)
     after, at, width = tmap.array.copy(), places(tmap), tmap.dtype.itemsize
-    data = np.concatenate([data, np.zeros(-len(data) % 1024, np.uint8)])
     for index, target in elements(tmap, start):
         if target is not None:
             after[target] = data[at[index] : at[index] + width].view(tmap.dtype)[0]
-    store_box(tmap, start, data, order=order)
+    result = store_box(tmap, start, data, order=order)
     assert tmap.array.tobytes() == after.tobytes()
+    assert any("before the tensor" in f.message for f in result.findings) == (min(start) < 0)
+
+
+@pytest.mark.parametrize("target, severity", [("sm_90a", "error"), ("sm_100a", "review")])
+@pytest.mark.parametrize("column, found", [(8, False), (4, True)])
+def test_a_copy_starts_at_a_multiple_of_16_bytes(target, severity, column, found):
+    """An H200 ends with an illegal instruction at others; no later chip was asked."""
+    array, out = np.zeros((8, 64), np.float16), np.zeros(1024, np.uint8)
+    text = load_text(2).replace("sm_100a", target)
+    args = [TensorMap(array, (16, 8)), np.array([column, 0, 0, 0, 0], np.int32), out, 1024, 256]
+    result = ptxsim.load(text).launch("k", args=args, block=32, shared_bytes=2048)
+    said = [f.severity for f in result.findings if "multiples of 16 B" in f.message]
+    assert said == [severity] * found
 
 
 @pytest.mark.parametrize("swizzle", [0, 32, 64, 128])

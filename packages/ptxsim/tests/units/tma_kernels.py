@@ -47,13 +47,17 @@ def coordinates(rank: int) -> str:
 
 @functools.cache
 def load_module(rank: int):
+    return ptxsim.load(load_text(rank))
+
+
+def load_text(rank: int) -> str:
     """Kernel: box at the coordinates pco[] -> dynamic shared memory -> the first pn bytes of it -> pp."""
     copy = f"cp.async.bulk.tensor.{rank}d.shared::cluster.global.mbarrier::complete_tx::bytes"
-    return ptxsim.load(entry(f"""
+    return entry(f"""
     ld.param.u32 %r10, [pbytes]; @!%q bra WAIT;
     mbarrier.arrive.expect_tx.shared.b64 _, [%r2], %r10; {copy} [%r3], [%m, {coordinates(rank)}], [%r2];
     WAIT: mbarrier.try_wait.parity.shared.b64 %k, [%r2], 0; @!%k bra WAIT;
-    {OUT}"""))  # fmt: skip
+    {OUT}""")  # fmt: skip
 
 
 @functools.cache
@@ -103,6 +107,11 @@ def box_bytes(tmap: ptxsim.TensorMap) -> int:
     return int(np.prod(box_shape(tmap))) * tmap.dtype.itemsize
 
 
+def room(tmap: ptxsim.TensorMap) -> int:
+    """Bytes from the first to the last of a box in shared memory, rounded up to what is moved at once."""
+    return -(-(int(places(tmap).max()) + 1) // 1024) * 1024
+
+
 def swizzled(address: np.ndarray, swizzle: int) -> np.ndarray:
     """Where 16-byte units go: address bits 7-9 onto bits 4-6, fewer for narrower patterns (PTX ISA 5.5.6)."""
     return address ^ ((address >> 7) % max(swizzle // 16, 1) << 4)
@@ -110,8 +119,10 @@ def swizzled(address: np.ndarray, swizzle: int) -> np.ndarray:
 
 def places(tmap: ptxsim.TensorMap) -> np.ndarray:
     """Byte offset in shared memory of every element of a box, in the shape of the box."""
-    linear = np.arange(np.prod(box_shape(tmap))) * tmap.dtype.itemsize
-    return (swizzled(linear // 16 * 16, tmap.swizzle) + linear % 16).reshape(box_shape(tmap))
+    shape, size = box_shape(tmap), tmap.dtype.itemsize
+    row, column = np.divmod(np.arange(np.prod(shape)), shape[-1])
+    linear = row * max(shape[-1] * size, tmap.swizzle) + column * size
+    return (swizzled(linear // 16 * 16, tmap.swizzle) + linear % 16).reshape(shape)
 
 
 def elements(tmap: ptxsim.TensorMap, start: tuple[int, ...]):

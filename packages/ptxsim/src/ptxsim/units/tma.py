@@ -19,6 +19,7 @@ from ptxsim.units.registry import unit
 from ptxsim.units.tensormap import find_map
 from ptxsim.units.tma_boxes import Part, box_index, boxes, columns, end_of, span_of, spans_of
 from ptxsim.units.tma_im2col import mode_of
+from ptxsim.units.tma_start import check_start
 
 
 def read_box(cluster: Cluster, tmap: TensorMap, start: tuple[int, ...]) -> np.ndarray:
@@ -185,6 +186,7 @@ def _load_one(
     bar = place_of(cluster, split, cluster.address(split, args[2]), False)
     if tmap is None or place is None or bar is None:
         return
+    check_start(cluster, split, tmap, start, store=False)
     if place[1] % _ALIGNMENT[tmap.swizzle]:
         _report_alignment(cluster, split, place[1], tmap)
     if place[0] != bar[0] and not multicast:
@@ -295,6 +297,7 @@ def _store_one(cluster: Cluster, split: Split, what: tuple, lanes: list[int], op
     """One copy, in the bulk group of each of the lanes; the first of them issues it."""
     tmap, start, place = what
     first = split.at(1 << lanes[0])
+    check_start(cluster, first, tmap, start, store=True)
     if place[1] % _ALIGNMENT[tmap.swizzle]:
         _report_alignment(cluster, first, place[1], tmap)
     if isinstance(tmap, Im2colMap):

@@ -29,9 +29,13 @@ class Rows(NamedTuple):
 
 @functools.lru_cache(maxsize=4096)
 def span_of(rank: int, rows: Rows) -> SharedSpan:
-    """Their chunks (rows, chunks of a row) in the window of a CTA."""
+    """Their chunks (rows, chunks of a row) in the window of a CTA.
+
+    A row that is narrower than the swizzle has the swizzle's width to itself, as on an H200
+    (research/chip/im2col.py): what is left of that is not written.
+    """
     number, inner = np.arange(rows.first, rows.last), np.arange(0, rows.inner, 16)
-    address = rows.offset + number[:, None] * rows.inner + inner[None, :]
+    address = rows.offset + number[:, None] * max(rows.inner, rows.swizzle) + inner[None, :]
     return SharedSpan.of(rank, (address ^ (((address >> 7) & _ELEMENT_BITS[rows.swizzle]) << 4)) >> 4)
 
 

@@ -23,7 +23,7 @@ class UselessStores(Observer):
         self.reporter = reporter
 
     def start(self, cluster: Cluster) -> None:
-        self.stores: dict[int, list] = {}  # of a map -> [map, first place, boxes outside, inside]
+        self.stores: dict[int, list] = {}  # of an array -> [a map, first place, boxes outside, inside]
         self.loads: dict[Place, list[Load]] = {}  # that report to a barrier, since its last phase
         self.empty: dict[str, list[Load]] = {}  # array of barriers -> those of phases that bring only zeros
         self.apart: dict[
@@ -53,7 +53,7 @@ class UselessStores(Observer):
     def copy_write(self, cluster: Cluster, token, copy: BulkCopy) -> None:
         if copy.kind == "store":
             tensor, start = copy.tensor, copy.start
-            counts = self.stores.setdefault(id(tensor), [tensor, start, 0, 0])
+            counts = self.stores.setdefault(tensor.segment, [tensor, start, 0, 0])
             counts[2 if tensor.misses(start) else 3] += 1
 
     def finish(self, cluster: Cluster) -> None:
