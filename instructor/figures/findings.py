@@ -49,7 +49,7 @@ def said_about(bug) -> str:
     if "Traceback" in done.stderr or done.returncode not in (0, 1):
         sys.exit(f"{bug.name}: {' '.join(command)} does not run:\n{done.stderr[-2000:]}")
     lines = [line[2:] for line in done.stdout.splitlines() if line.startswith("  ")]
-    expected = f"{bug.severity}: {bug.kind}: ", f"review: {bug.kind}: ", f"also: {bug.kind}: "
+    expected = f"{bug.severity}: {bug.kind}: ", f"also: {bug.kind}: "
     of_kind = [i for i, line in enumerate(lines) if line.startswith(expected)]
     named = [i for i in of_kind if bug.names in lines[i]] or of_kind  # in TIRX words the name may be another
     start = named[0] if named else None
