@@ -19,10 +19,12 @@ import os
 import random
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes  # noqa: F401  (teaches numpy "bfloat16")
 import numpy as np
@@ -135,13 +137,7 @@ def judge(file: Path, judged: Path, jobs: int) -> None:
 
 
 def simulated(files: dict, rows: list[dict]) -> list[dict]:
-    own: dict[str, tuple[Subject, dict]] = {}
-    for row in rows:
-        name = row["kernel"]
-        if name not in own:
-            subject = loaded(files, name)
-            own[name] = subject, simulate(subject, subject.artifact, None)
-        subject, alone = own[name]
+    for row, subject, alone in with_subjects(files, rows, lambda one: simulate(one, one.artifact, None)):
         said = simulate(subject, subject.with_line(row["line"], row["new"]), MOST * alone["instructions"])
         same = all(bits == alone["bits"][0] for bits in said.pop("bits"))
         row |= said | {"same": same}
@@ -163,21 +159,16 @@ def witness(file: Path, jobs: int) -> None:
 def witnessed(files: dict, rows: list[dict]) -> list[dict]:
     from tirxlab.devices import sim
 
-    own: dict[str, tuple[Subject, bytes]] = {}
-    for row in rows:
-        name = row["kernel"]
-        if name not in own:
-            subject = loaded(files, name)
-            own[name] = subject, simulate(subject, subject.artifact, None)["bits"][0]
-        (subject, expected), row["witness"] = own[name], None
+    for row, subject, alone in with_subjects(files, rows, lambda one: simulate(one, one.artifact, None)):
+        row["witness"] = None
         mutant = subject.with_line(row["line"], row["new"])
         for order in WITNESSES:
             data = subject.arrays()
             run = sim.run(mutant, data, checks=False, order=order, max_instructions=10**6)
-            if not run.ran or data[2].tobytes() != expected:
+            if not run.ran or data[2].tobytes() != alone["bits"][0]:
                 row["witness"] = str(order)
                 break
-        print(name, row["line"], row["operator"], row["witness"], row["first"][:120], flush=True)
+        print(row["kernel"], row["line"], row["operator"], row["witness"], row["first"][:120], flush=True)
     return rows
 
 
@@ -210,15 +201,12 @@ def run(file: Path, results: Path, jobs: int) -> None:
 def asked(files: dict, rows: list[dict]) -> list[dict]:
     from tirxlab.devices import cuda
 
-    own: dict[str, tuple[Subject, bytes]] = {}
-    for row in rows:
-        name = row["kernel"]
-        if name not in own:
-            subject = loaded(files, name)
-            data = subject.arrays()
-            cuda.run(subject.artifact, data)
-            own[name] = subject, data[2].tobytes()
-        subject, expected = own[name]
+    def alone(subject: Subject) -> bytes:
+        data = subject.arrays()
+        cuda.run(subject.artifact, data)
+        return data[2].tobytes()
+
+    for row, subject, expected in with_subjects(files, rows, alone):
         row["chip"] = on_the_chip(subject, subject.with_line(row["line"], row["new"]), expected)
         print(row["kernel"], row["line"], row["operator"], row["chip"], row["verdict"], flush=True)
     return rows
@@ -234,6 +222,17 @@ def loaded(files: dict, name: str) -> Subject:
 
 
 # ---- both ----
+
+
+def with_subjects(files: dict, rows: list[dict], alone: Callable) -> Iterator[tuple[dict, Subject, Any]]:
+    """Each row with the kernel that it changes, and with alone(kernel), asked once for each kernel."""
+    own: dict[str, tuple[Subject, Any]] = {}
+    for row in rows:
+        name = row["kernel"]
+        if name not in own:
+            subject = loaded(files, name)
+            own[name] = subject, alone(subject)
+        yield row, *own[name]
 
 
 def shared_out(work, files: dict, rows: list[dict], jobs: int) -> list[dict]:

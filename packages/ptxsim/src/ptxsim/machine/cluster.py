@@ -234,7 +234,8 @@ class Cluster:
                 self.engine.flush()
             elif self.engine.random and self.engine.random.random() < 0.5:
                 self.engine.complete_one()
-            work = self.late.had_turn(g, 0 if spun is not None and self.effects != before else spun)
+            work = 0 if spun is not None and self.effects != before else spun
+            self.late.had_turn(g, work)
             if not self.watchdog.gets_on(g, work):
                 if self.watchdog.others_may_help():
                     return False

@@ -87,11 +87,10 @@ class LateOperations:
         queue.remove(chosen)
         return chosen
 
-    def had_turn(self, g: int, work: int | None) -> int | None:
-        """work: what the turn did without an effect; returned as it is."""
+    def had_turn(self, g: int, work: int | None) -> None:
+        """work: what the turn did without an effect."""
         if self.ranks:
             self.in_vain[g] = self.in_vain[g] + 1 if work else 0
-        return work
 
     def release(self, cluster) -> bool:
         """Nothing else can move: the operation that has waited longest comes. False if there is none."""

@@ -18,6 +18,7 @@ from ptxsim.checks.diagnosis.repairs import LATE, PHASE, only_repair
 from ptxsim.checks.diagnosis.rivals import loaded_apart, loaded_in_order, other_buffer
 from ptxsim.checks.diagnosis.running_ahead import room_for_all
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge, no_barrier, others_waited, passed_at_once
+from ptxsim.checks.phrases import phase_name
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import Pair
 from ptxsim.checks.race.shadow_order import (
@@ -297,9 +298,8 @@ def _passed_again(races, pair: Pair, access: Access, places: list) -> Edge | Non
         seen = pair.seen.get((access.warp(races), place))
         if seen is not None and seen.again is not None:
             phase, row = seen.again
-            which = f"phase {phase}" if phase >= 0 else "the phase before the first"
             name, line = barrier_of(races, place), line_text(races, row)
-            return edge("again", name=name, line=line, phase=which)
+            return edge("again", name=name, line=line, phase=phase_name(phase))
     return None
 
 

@@ -17,6 +17,7 @@ from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.diagnosis.repairs import late_wait
 from ptxsim.checks.diagnosis.rivals import shifted
 from ptxsim.checks.diagnosis.running_ahead import again_too_early
+from ptxsim.checks.phrases import source_line
 from ptxsim.checks.static_flow import reachable, signal_rows
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BarArrival, Commit
@@ -167,7 +168,7 @@ class Oddities(Observer):
                 finding.evidence["cause"] = "late"
                 return
             does = "loads by TMA" if how == "load" else "commits MMAs"
-            facts = {"what": finding.message, "does": does, "line": self._line(cluster, row)}
+            facts = {"what": finding.message, "does": does, "line": source_line(cluster.program, row)}
             self.reporter.blame(finding, CAUSES["two-roles"], CAUSES["two-roles"].tell(**facts))
             return
 
@@ -211,7 +212,7 @@ class Oddities(Observer):
             waits = history.waits.get(warp)
             brings = self.reporter.shared_array(at[1]) in bringers
             if waits is not None and waits.fresh is not None and brings:
-                line = f" ({self._line(cluster, waits.fresh)})"
+                line = f" ({source_line(cluster.program, waits.fresh)})"
                 cause = CAUSES["fresh-read"]
                 text = cause.tell(name=self.reporter.shared_name(at[1]), line=line)
                 self.reporter.blame(finding, cause, f"{finding.message}: {text}")
@@ -222,7 +223,7 @@ class Oddities(Observer):
             return
         mma = _mma_row(cluster)
         if tmem and not self.issuers and mma is not None:
-            finding.message += f": no tcgen05.mma ({self._line(cluster, mma)}) ran in this cluster"
+            finding.message += f": no tcgen05.mma ({source_line(cluster.program, mma)}) ran in this cluster"
 
     def _arrays_of(self, cluster: Cluster, op: str) -> set[str]:
         """Arrays of barriers that commits ("tcgen05") or copies ("cp") signal, by the program's text."""
@@ -252,7 +253,7 @@ class Oddities(Observer):
             return ""
         whole = f"all {cluster.warps_per_cta * 32}"
         uses = [
-            f"{'with ' + (whole if n is None else str(n)) + ' threads'} ({self._line(cluster, row)})"
+            f"{'with ' + (whole if n is None else str(n)) + ' threads'} ({source_line(cluster.program, row)})"
             for n, row in meeting.counts.items()
         ]
         return f"barrier {number} is used {' and '.join(uses)}: they take each other's arrivals"
@@ -267,9 +268,9 @@ class Oddities(Observer):
         if len(groups) < 2:
             return ""
         names = " and ".join(f"WG{g}" for g in groups)
-        row = next(iter(meeting.warps))
+        line = source_line(cluster.program, next(iter(meeting.warps)))
         return (
-            f"{names} meet at the same barrier id {number} ({expected} threads, {self._line(cluster, row)}): "
+            f"{names} meet at the same barrier id {number} ({expected} threads, {line}): "
             f"each takes the other's arrivals for its own"
         )
 
@@ -282,7 +283,7 @@ class Oddities(Observer):
         who = role(cluster, cta, dict.fromkeys(meeting.warps[few], 0xFFFF_FFFF))
         return (
             f"only {who} {agree(who, 'comes')} to this bar.sync 0: it meets the one at "
-            f"{self._line(cluster, many)}, where the others are",
+            f"{source_line(cluster.program, many)}, where the others are",
             few,
         )
 
@@ -291,13 +292,9 @@ class Oddities(Observer):
         names = [f"thread {t % warp}" for t in sorted(self.issuers)[:3]]
         row = next(iter(self.issuers.values()), None)
         row = _mma_row(cluster) if row is None else row
-        line = "" if row is None else f" ({self._line(cluster, row)})"
+        line = "" if row is None else f" ({source_line(cluster.program, row)})"
         others = f"{' and '.join(names)} issued them{line}" if names else f"another thread issues them{line}"
         return f"this tcgen05.commit by thread {thread % warp} covers no MMA: {others}"
-
-    def _line(self, cluster: Cluster, row: int) -> str:
-        instr = cluster.program.instrs[row]
-        return f"line {instr.src}" if instr.src else f"PTX line {instr.line}"
 
     def _add(
         self, cluster: Cluster, kind: str, cta: int, row: int, text: str, cause: Cause, key: tuple

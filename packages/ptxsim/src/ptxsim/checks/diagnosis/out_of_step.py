@@ -7,6 +7,7 @@ from __future__ import annotations
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.barrier_history import history_of, ring_of
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
+from ptxsim.checks.phrases import phase_name, source_line
 from ptxsim.checks.race.barrier_record import MOST
 from ptxsim.checks.race.conflict import Pair
 from ptxsim.checks.race.wording import barrier_of, line_text
@@ -56,8 +57,7 @@ def _let_pass(races, pair: Pair) -> str:
     for back in races.handshakes.handed.get(reader, {}):
         seen = pair.seen.get((issuer, back))
         if seen is not None:
-            which = f"phase {seen.phase}" if seen.phase >= 0 else "the phase before the first"
-            line = line_text(races, max(seen.rows))
+            line, which = line_text(races, max(seen.rows)), phase_name(seen.phase)
             return f"; the wait for {barrier_of(races, back)} in front of it{line} let {which} pass"
     return ""
 
@@ -103,7 +103,7 @@ def loaded_twice(races, pair: Pair) -> Edge | None:
     ring = ring_of(history_of(races.cluster), places[0], races.reporter.shared_array) if places else []
     if not alone or len(ring) < 2:
         return None
-    lines = [line_text(races, op.row).strip(" ()") for op in (one, other)]
+    lines = [source_line(races.launch.program, op.row) for op in (one, other)]
     return edge("loaded-twice", lines=" and ".join(dict.fromkeys(lines)), name=barrier_of(races, places[0]))
 
 

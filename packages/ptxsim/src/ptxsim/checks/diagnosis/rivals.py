@@ -16,6 +16,7 @@ import re
 from ptxsim.checks.barrier_history import BarrierHistory, history_of, orders_of, ring_of
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.reason import Reason, reason
+from ptxsim.checks.phrases import source_line
 from ptxsim.checks.race.async_work import Issued
 from ptxsim.checks.race.conflict import Pair
 from ptxsim.machine.cluster import Cluster
@@ -49,7 +50,7 @@ def shifted(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None
         row,
         signaller=_who(cluster, signaller),
         signalled=reporter.shared_name(at[first][1]),
-        line=_line(cluster, row),
+        line=source_line(cluster.program, row),
         waiter=_who(cluster, waiter),
         awaited=reporter.shared_name(at[awaited][1]),
         where=_waits_at(cluster, histories[at[awaited]], waiter),
@@ -84,7 +85,9 @@ def one_slot(cluster, place: tuple[int, int], reporter) -> Reason | None:
                 names = ", ".join(reporter.shared_name(p[1]) for p in sorted(awaited)[:3])
                 who = role(cluster, warp // cluster.warps_per_cta, {warp: lanes})
                 told = {"who": who, "verb": _VERBS[how], "name": reporter.shared_name(only[1])}
-                return reason("one-slot", row, names=names, line=_line(cluster, row), times=rounds, **told)
+                return reason(
+                    "one-slot", row, names=names, line=source_line(cluster.program, row), times=rounds, **told
+                )
     return None
 
 
@@ -95,7 +98,10 @@ def loads_and_commits(cluster: Cluster, place: tuple[int, int], reporter) -> Rea
     rows = {how: {row for h, _, row in sources if h == how} for how in ("load", "commit")}
     if not rows["load"] or not rows["commit"]:
         return None
-    lines = {how: ", ".join(sorted({_line(cluster, row) for row in found})) for how, found in rows.items()}
+    lines = {
+        how: ", ".join(sorted({source_line(cluster.program, row) for row in found}))
+        for how, found in rows.items()
+    }
     name = reporter.shared_name(place[1])
     return reason("two-uses", min(rows["commit"]), name=name, loads=lines["load"], commits=lines["commit"])
 
@@ -139,14 +145,9 @@ def _who(cluster: Cluster, warp: int) -> str:
     return role(cluster, warp // cluster.warps_per_cta, {warp: _FULL})
 
 
-def _line(cluster: Cluster, row: int) -> str:
-    instr = cluster.program.instrs[row]
-    return f"line {instr.src}" if instr.src else f"PTX line {instr.line}"
-
-
 def _waits_at(cluster: Cluster, history: BarrierHistory, warp: int) -> str:
     waits = history.waits.get(warp)
-    return f" ({_line(cluster, min(waits.rows))})" if waits is not None else ""
+    return f" ({source_line(cluster.program, min(waits.rows))})" if waits is not None else ""
 
 
 def other_buffer(races, pair: Pair, signalled: tuple[int, int], awaited: tuple[int, int]) -> str:

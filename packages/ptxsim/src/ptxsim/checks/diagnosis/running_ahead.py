@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from ptxsim.checks import phrases
 from ptxsim.checks.barrier_history import BarrierHistory, history_of, never_waited, ring_of, waited_at
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.rivals import loads_and_commits, one_slot, shifted
 from ptxsim.checks.race.barrier_record import record_of
-from ptxsim.checks.race.wording import line_of, line_text
+from ptxsim.checks.race.wording import line_of
 from ptxsim.machine.cluster import Cluster
 
 
@@ -47,7 +48,7 @@ def _several_lines(cluster: Cluster, place: tuple[int, int], reporter) -> Reason
             rows[line_of(record.races, step.row)] = step.row
             if len(rows) > history.count:
                 who = role(cluster, step.warp // cluster.warps_per_cta, {step.warp: step.lanes})
-                lines = " and ".join(line_text(record.races, row)[2:-1] for row in rows.values())
+                lines = " and ".join(phrases.source_line(cluster.program, row) for row in rows.values())
                 return reason("several-lines", step.row, who=who, lines=lines, count=history.count)
     return None
 
@@ -105,7 +106,7 @@ def _too_often(cluster: Cluster, histories: dict, history: BarrierHistory, repor
                 who = role(cluster, warp // cluster.warps_per_cta, {warp: lanes})
                 name = reporter.shared_name(place[1])
                 facts = {"who": who, "times": times, "name": name, "line": line}
-                return reason("ahead-arrives", waits=f"{waits} time{'s' * (waits != 1)}", **facts)
+                return reason("ahead-arrives", waits=phrases.times(waits), **facts)
     return None
 
 
@@ -130,10 +131,9 @@ def _again(cluster: Cluster, histories: dict, history: BarrierHistory, reporter)
         for warp in warps & set(other.waits):
             if other is not history and other.waits[warp].again is not None:
                 phase, row = other.waits[warp].again
-                which = f"phase {phase}" if phase >= 0 else "the phase before the first"
                 line = cluster.program.instrs[row].src
                 at, name = f" (line {line})" if line else "", reporter.shared_name(place[1])
-                return reason("again-ahead", row, name=name, line=at, phase=which)
+                return reason("again-ahead", row, name=name, line=at, phase=phrases.phase_name(phase))
     return None
 
 

@@ -139,8 +139,8 @@ def rows_before_use(program, load: int) -> frozenset[int]:
 @functools.lru_cache(maxsize=512)
 def never_read(program, load: int) -> bool:
     """Whether no way from a tcgen05.ld reads a register of it: what it loads changes nothing."""
-    ways = _unread(program, load, past_waits=True)
-    return not any(_uses(program.instrs[row], pending) for row, pending in ways)
+    ways = ((program.instrs[row], pending) for row, pending in _unread(program, load, past_waits=True))
+    return not any(instr is not None and _read(instr, pending) is None for instr, pending in ways)
 
 
 def _unread(program, load: int, past_waits: bool = False) -> set[tuple[int, frozenset]]:
@@ -153,18 +153,10 @@ def _unread(program, load: int, past_waits: bool = False) -> set[tuple[int, froz
             continue
         seen.add((row, pending))
         instr = program.instrs[row]
-        if instr is not None and (_uses(instr, pending) or _is_wait(instr, True, 0) and not past_waits):
-            continue
-        if instr is not None and instr.pred is None:
-            written = frozenset(targets(instr))
-            pending = pending | written if pending & _reads(instr) else pending - written
-        todo += [(after, pending) for after in next_rows(program, row) if pending]
+        left = pending if instr is None else _read(instr, pending)
+        if left and (past_waits or instr is None or not _is_wait(instr, True, 0)):
+            todo += [(after, left) for after in next_rows(program, row)]
     return seen
-
-
-def _uses(instr: Instr | None, pending: frozenset) -> bool:
-    """Does it read a register that holds what was loaded, and not only copy it?"""
-    return instr is not None and bool(pending & _reads(instr)) and not _copies(instr)
 
 
 def _copies(instr: Instr) -> bool:

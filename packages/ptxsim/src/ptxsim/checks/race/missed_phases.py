@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.phrases import phase_name
 from ptxsim.checks.race.short_records import ends_in_every_order
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, BulkCopy, Commit, CopyArrival, PhaseWait
@@ -157,10 +158,10 @@ class MissedPhases(Observer):
         reporter = self.races.reporter
         for place, wait in missed.items():
             name = reporter.shared_name(place[1])
-            seen = f"phase {wait.phase}" if wait.phase >= 0 else "the phase before the first"
+            seen, missed_one, vain = (phase_name(wait.phase + ahead) for ahead in range(3))
             message = (
-                f"{name}: this wait let {seen} pass, but phase {wait.phase + 1} may be over before it comes: "
-                f"nothing orders its end after the wait, which then waits for phase {wait.phase + 2} in vain"
+                f"{name}: this wait let {seen} pass, but {missed_one} may be over before it comes: "
+                f"nothing orders its end after the wait, which then waits for {vain} in vain"
             )
             cta = wait.warp // cluster.warps_per_cta
             where = Location(cluster, wait.warp, cta, None, wait.lanes, wait.row)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptxsim.checks.phrases import source_line
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.shadow_bytes import MEMORY, SHARED
 from ptxsim.checks.race.shadow_tmem import place_of
@@ -44,10 +45,8 @@ def _elsewhere(races, cluster: int) -> str:
 
 def line_text(races, row: int) -> str:
     """` (line 12)`."""
-    instr = instr_of(races, row)
-    if instr is None:
-        return ""
-    return f" (line {instr.src})" if instr.src else f" (PTX line {instr.line})"
+    known = instr_of(races, row) is not None
+    return f" ({source_line(races.launch.program, row)})" if known else ""
 
 
 def barrier_of(races, place: tuple[int, int]) -> str:

@@ -6,13 +6,16 @@ first detector of DETECTORS that answers for any group gives the cause.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from ptxsim.checks import phrases
 from ptxsim.checks.diagnosis.deadlock.cause import Found, barrier_of, find_cycle, found, itself, says
 from ptxsim.checks.diagnosis.deadlock.parity import flipped_early, not_flipped
 from ptxsim.checks.diagnosis.deadlock.roles import bar_of_a_role, both_multiply, few, role_later, signals_less
-from ptxsim.checks.diagnosis.deadlock.uses import parted, two_uses
+from ptxsim.checks.diagnosis.deadlock.uses import parted
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree, is_plural
-from ptxsim.checks.diagnosis.rivals import one_slot, shifted
+from ptxsim.checks.diagnosis.rivals import loads_and_commits, one_slot, shifted
 from ptxsim.checks.diagnosis.running_ahead import why
 from ptxsim.machine.endless import loop_without_end
 
@@ -123,14 +126,18 @@ def _own_barrier(model: Model, waiter: Waiter) -> Found | None:
     return None
 
 
-def _rival(model: Model, waiter: Waiter) -> Found | None:
-    """Signals and waits of the ring are some elements apart, all along, or the signals stay at one."""
-    barrier, _ = barrier_of(model, waiter)
-    ring = model.cluster, waiter.place, model.reporter
-    rival = None if barrier is None else shifted(*ring) or one_slot(*ring)
-    if rival is None:
-        return None
-    return Found(rival.cause, f"{says(waiter, 'waits')} for {waiter.wants}: {rival.text}", waiter)
+def _by_rival(*rivals: Callable) -> Callable:
+    """A detector: what the first of these sees of the ring that is waited at."""
+
+    def detect(model: Model, waiter: Waiter) -> Found | None:
+        barrier, _ = barrier_of(model, waiter)
+        seen = (rival(model.cluster, waiter.place, model.reporter) for rival in rivals if barrier is not None)
+        answer = next((one for one in seen if one is not None), None)
+        if answer is None:
+            return None
+        return Found(answer.cause, f"{says(waiter, 'waits')} for {waiter.wants}: {answer.text}", waiter)
+
+    return detect
 
 
 def _ahead(model: Model, waiter: Waiter) -> Found | None:
@@ -284,7 +291,7 @@ def _ended(model: Model, waiter: Waiter) -> Found | None:
     unit = {"load": "load", "commit": "commit"}.get(helper.how, "round") + "s" * (rounds != 1)
     facts = {"phase": rounds, "name": model.name(waiter.place), "who": helper.who}
     if not any(model.in_one_loop(row, row) for _, _, row in history.sources):
-        times = f"{rounds} time{'s' * (rounds != 1)} ({helper.line})"
+        times = f"{phrases.times(rounds)} ({helper.line})"
         return found("ended-once", waiter, signals=agree(helper.who, "signals"), times=times, **facts)
     facts |= {"has": agree(helper.who, "has"), "its": agree(helper.who, "its")}
     return found("ended", waiter, rounds=f"{rounds} {unit}", line=helper.line, **facts)
@@ -369,11 +376,11 @@ DETECTORS = (
     _warpgroup,
     _own_barrier,
     _bytes,
-    _rival,
+    _by_rival(shifted, one_slot),
     both_multiply,
     _misrouted,
     _ahead,
-    two_uses,
+    _by_rival(loads_and_commits),
     not_flipped,
     _bytes_only,
     few,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptxsim.checks import phrases
 from ptxsim.checks.barrier_history import ring_of
 from ptxsim.checks.diagnosis.deadlock.cause import Found, barrier_of, found
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
@@ -57,13 +58,9 @@ def signals_less(model: Model, waiter: Waiter) -> Found | None:
             passed = sum(w.count for w in waits)
             if times < passed and not any(w.again for w in waits):
                 names = {"array": model.array(waiter.place[1]), "answer": model.array(other.place[1])}
-                numbers = {"times": _times(times), "passed": _times(passed)}
+                numbers = {"times": phrases.times(times), "passed": phrases.times(passed)}
                 return found("signals-less", waiter, who=other.who, **numbers, **names)
     return None
-
-
-def _times(number: int) -> str:
-    return f"{number} time{'s' * (number != 1)}"
 
 
 def _signals(model: Model, place: tuple[int, int], warp: int) -> int:

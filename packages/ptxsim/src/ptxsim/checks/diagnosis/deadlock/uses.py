@@ -1,22 +1,12 @@
-"""Standstills at a barrier that is used in two ways: by loads and by commits, or by walks that part."""
+"""Standstills at an array of barriers where the walks of who signals and who waits part."""
 
 from __future__ import annotations
 
 from ptxsim.checks.barrier_history import ring_of
-from ptxsim.checks.diagnosis.deadlock.cause import Found, barrier_of, found, says
+from ptxsim.checks.diagnosis.deadlock.cause import Found, barrier_of, found
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
-from ptxsim.checks.diagnosis.rivals import loads_and_commits
 from ptxsim.checks.race.barrier_record import MOST, Step, record_of
 from ptxsim.events.records import Place
-
-
-def two_uses(model: Model, waiter: Waiter) -> Found | None:
-    """What it waits for counts the bytes of loads, and commits of MMAs, too."""
-    barrier, _ = barrier_of(model, waiter)
-    rival = loads_and_commits(model.cluster, waiter.place, model.reporter) if barrier is not None else None
-    if rival is None:
-        return None
-    return Found(rival.cause, f"{says(waiter, 'waits')} for {waiter.wants}: {rival.text}", waiter)
 
 
 def parted(model: Model, waiter: Waiter) -> Found | None:

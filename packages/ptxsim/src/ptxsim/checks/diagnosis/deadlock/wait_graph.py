@@ -12,6 +12,7 @@ from typing import Any
 from ptxsim.checks.barrier_history import BarrierHistory, history_of
 from ptxsim.checks.diagnosis.deadlock.settled_branches import Guards
 from ptxsim.checks.diagnosis.number_agreement import agree, role
+from ptxsim.checks.phrases import source_line
 from ptxsim.checks.static_flow import signal_rows
 from ptxsim.jit import bytecode
 from ptxsim.machine.cluster import Cluster
@@ -283,8 +284,7 @@ class Model:
         return {r for r, i in alike if i is not None and i.src == instr.src and i.name == instr.name}
 
     def line(self, row: int) -> str:
-        instr = self.program.instrs[row]
-        return f"line {instr.src}" if instr.src else f"PTX line {instr.line}"
+        return source_line(self.program, row)
 
     def in_one_loop(self, one: int, other: int) -> bool:
         first, last = sorted((one, other))
