@@ -80,11 +80,12 @@ def call_timed(module, config: dict, simulator) -> None:
 
 def told(kernel, launch, arch: str) -> dict:
     """One launch, predicted."""
-    from ptxsim.forecasting import chip, predict, sample
+    from ptxsim.forecasting import assembled, chip, predict, sample
 
     registers, cubin = machine_code(kernel.ptx, arch)
     model = chip("b200", "kernel")
-    taken = sample(launch, registers, cubin, sms=int(model.sms))
+    assembly = assembled(kernel.ptx.read_text(), arch)
+    taken = sample(launch, registers, cubin, sms=int(model.sms), assembly=assembly)
     found = predict(taken, model)
     return {
         "kernel": kernel.name, "grid": launch.grid, "threads": launch.threads, "registers": registers,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ptxsim.frontend.ast import Instr, Reg
+from ptxsim.frontend.ast import Instr, Mem, Reg, Vec
 from ptxsim.timing.chip import Chip, chip
 from ptxsim.timing.critical import critical
 from ptxsim.timing.locality import Locality
@@ -154,6 +154,21 @@ def test_the_critical_path_of_a_slow_ring_is_latency():
     spent = critical(made.tape, played.paths[0], 0.0, H200.tma_latency + 512)
     assert spent.most_common(1)[0][0] == "load latency"
     assert sum(spent.values()) == pytest.approx(played.ends[0], rel=0.02)
+
+
+@pytest.mark.parametrize(("kind", "loaded", "waits"), [("read", "%r2", True), ("read", "%r4", False),
+                                                      ("write", "%r2", False)])  # fmt: skip
+def test_who_reads_what_was_loaded_from_tensor_memory_waits_without_an_instruction_for_it(
+    kind, loaded, waits
+):
+    made, b200 = Made(), chip("b200")
+    registers, place = Vec((Reg(loaded),)), Mem(Reg("%r9"))
+    operands = (registers, place) if kind == "read" else (place, registers)
+    made.tape.instrs.append(Instr(None, "tcgen05", ("ld" if kind == "read" else "st",), operands, 2, ""))
+    made.tape.warps[0] += [Unit(1, made.event("warp 0", f"TMEM {kind}", "", amount=4 * KB)), Run(0, 0)]
+    (end,) = play(made, part=b200).ends
+    port, late = b200.tmem_costs(kind == "write")
+    assert end == pytest.approx((4 * KB / port + late if waits else 4) + 1)
 
 
 def test_waves_follow_each_other_with_the_start_of_a_cta_between_them():

@@ -1,6 +1,7 @@
 """What ptxas left is counted in its machine code: of a loop that it unrolled four times.
 
-`assembled/loop.cubin.xz` is what `assembled(loop.ptx, "sm_90a")` gave, ptxas of CUDA 13.0.
+`assembled/loop.cubin.xz` is what `assembled(loop.ptx, "sm_90a")` gave, ptxas of CUDA 13.0, and
+`roles.cubin.xz` that of `assembled(roles.ptx, "sm_100a")`: jobs by a table, a branch by a uniform condition.
 """
 
 import lzma
@@ -12,7 +13,7 @@ import ptxsim
 from ptxsim.timing import assembler
 from ptxsim.timing.assembler import assembled, located
 from ptxsim.timing.chip import chip
-from ptxsim.timing.machine_code import code
+from ptxsim.timing.machine_code import EXIT, TABLE, UNIFORM, code
 from ptxsim.timing.predict import COUNTED, GUESSED, predict, sample
 from ptxsim.timing.sass_count import counts
 from ptxsim.timing.script import script
@@ -21,6 +22,7 @@ from ptxsim.timing.tape import MemoryAccess, Tape
 FOLDER = Path(__file__).parent / "assembled"
 PTX = (FOLDER / "loop.ptx").read_text()
 CUBIN = lzma.decompress((FOLDER / "loop.cubin.xz").read_bytes())
+ROLES = code(lzma.decompress((FOLDER / "roles.cubin.xz").read_bytes()))
 H200 = chip("h200")
 PROGRAM = ptxsim.load(PTX).programs["sum"]
 
@@ -51,6 +53,20 @@ def test_the_branch_of_the_unrolled_loop_goes_back_to_its_first_instruction():
     found = code(CUBIN)
     ((header, body),) = found.flow.loops.items()
     assert body == {header} and found.flow.blocks[header].end - found.flow.blocks[header].start == 18
+
+
+def test_all_that_a_table_or_a_uniform_condition_leads_to_is_reached():
+    blocks = [ROLES.flow.blocks[number] for number in ROLES.flow.order]
+    reached = {place for block in blocks for place in range(block.start, block.end)}
+    ends = max(place for place, opcode in enumerate(ROLES.opcodes) if opcode == EXIT)
+    assert {TABLE, UNIFORM} <= {*ROLES.opcodes} and reached == {*range(ends + 1)}
+
+
+def test_each_job_of_a_table_has_its_instructions():
+    program = ptxsim.load((FOLDER / "roles.ptx").read_text()).programs["roles"]
+    rows = zip(program.instrs, counts(program, ROLES), strict=True)
+    stores = [count for instr, count in rows if instr is not None and instr.text.startswith("st.")]
+    assert len(stores) == 4 and min(stores) >= 1
 
 
 @pytest.mark.parametrize("cubin", [b"", b"\x7fELF and no more", CUBIN[:200]])

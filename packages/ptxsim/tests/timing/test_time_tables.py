@@ -46,6 +46,12 @@ def test_few_constants_of_the_b200_are_fitted():
     assert 1 <= len(fitted) <= 6
 
 
+@pytest.mark.parametrize(("write", "kilobytes", "cycles"), [(False, 32, 179), (True, 32, 64), (True, 64, 96)])
+def test_tensor_memory_takes_four_warps_as_long_as_the_sources_say(write, kilobytes, cycles):
+    port, late = chip("b200").tmem_costs(write)
+    assert kilobytes * 1024 / 4 / port + late == pytest.approx(cycles, abs=1)
+
+
 WORK = PowerUse(2e12, 0.0, 1e9, 1e8, 0.0, 0.0)
 
 
@@ -55,6 +61,18 @@ def test_the_clock_falls_until_the_power_is_that_of_the_cap():
     assert ghz < 1.755
     cores, memory = watts(WORK, quick * 1.755 / ghz, ghz, H200)
     assert H200.idle_power + cores + memory == pytest.approx(H200.power_cap, rel=0.01)
+
+
+def test_a_harness_that_writes_memory_between_launches_leaves_them_more_power():
+    """Over both together the power is that of the cap."""
+    quick = 2e12 / 900e12
+    flushing = replace(H200, flushed=2e9)
+    ghz = settled_clock(WORK, quick, 1.755, flushing)
+    assert settled_clock(WORK, quick, 1.755, H200) < ghz < 1.755
+    seconds, pause = quick * 1.755 / ghz, flushing.flushed / H200.hbm_write_rate
+    joules = sum(watts(WORK, seconds, ghz, H200)) * seconds + flushing.flushed * H200.hbm_energy
+    mean = H200.idle_power + joules / (seconds + pause)
+    assert mean == pytest.approx(H200.power_cap, rel=0.01)
 
 
 def test_light_work_keeps_its_clock():

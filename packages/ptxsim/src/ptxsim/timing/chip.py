@@ -59,8 +59,10 @@ class Chip:
     mma_latency: float  # from the last product to the end of the wait for it
     mma_sync_cycles: float
     mma_sync_latency: float
-    tmem_port: float
-    tmem_latency: float
+    tmem_port: float  # B/cycle of a sub-partition that tcgen05.ld reads
+    tmem_latency: float  # cycles until registers are there, beyond those of the port
+    tmem_write_port: float  # the same of tcgen05.st
+    tmem_write_latency: float
     shared_latency: float
     alu_latency: float
     other_instructions: tuple[
@@ -95,6 +97,12 @@ class Chip:
     shared_energy: float
     issue_energy: float
     flushed: float = 0.0  # B that the harness writes between two launches, so that L2 holds these
+
+    def tmem_costs(self, write: bool) -> tuple[float, float]:
+        """Of tcgen05.ld, or st: (bytes a cycle of the port, cycles until it is done beyond these)."""
+        if write:
+            return self.tmem_write_port, self.tmem_write_latency
+        return self.tmem_port, self.tmem_latency
 
 
 @cache

@@ -3,11 +3,14 @@
 Instructions of sm_70 and later have 16 bytes; the low 12 bits of the first are the opcode (nvdisasm). The
 next four are the guard, 7 where there is none; eight from bit 24 on are a branch's uniform condition. A
 branch of sm_90 and later says how far it goes from the instruction behind it: bits 34 to 81, then 16 to 23.
+sm_100 has another opcode for one with a uniform condition. Where a jump through a table goes (roles of warps
+that are numbered), the notes of the kernel say (.nv.info: EIATTR_INDIRECT_BRANCH_TARGETS).
 """
 
 from __future__ import annotations
 
 import io
+import struct
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,8 +22,9 @@ from ptxsim.lowering.cfg import build_blocks
 from ptxsim.timing.flow import Flow, analysed
 
 REFILL, SPILL, NOTHING = 0x983, 0x387, 0x918  # LDL, STL, NOP
-BRANCH, JUMP, RETURN, EXIT = 0x947, 0x94A, 0x950, 0x94D
+BRANCH, UNIFORM, JUMP, TABLE, RETURN, EXIT = 0x947, 0x547, 0x94A, 0x949, 0x950, 0x94D
 _SIZE, _ALWAYS = 16, 7
+_SIZED, _TARGETS = 4, 0x34  # of a note: it says its size; targets of jumps through tables
 _LEAST = 90  # sm_90: before, branches were encoded otherwise
 _FAR, _SIGN = 0x3FFFF, 0x20000  # of the second word: the highest bits of a distance
 
@@ -54,7 +58,8 @@ def code(cubin: bytes) -> Code | None:
     if found.header.e_flags >> 8 & 0xFF < _LEAST:
         return None
     words = _words(texts[0])
-    return Code(_opcodes(words).tolist(), _lines(found, len(words)), _flow(words))
+    tables = _tables(found.get_section_by_name(texts[0].name.replace(".text", ".nv.info", 1)))
+    return Code(_opcodes(words).tolist(), _lines(found, len(words)), _flow(words, tables))
 
 
 def _elf(cubin: bytes) -> ELFFile | None:
@@ -93,13 +98,34 @@ def _lines(found: ELFFile, count: int) -> list[int]:
     return lines
 
 
-def _flow(words: np.ndarray) -> Flow:
+def _tables(notes) -> dict[int, list[int]]:
+    """A jump through a table -> where it may go, both by instruction."""
+    found: dict[int, list[int]] = {}
+    data, place = notes.data() if notes else b"", 0
+    while place + 4 <= len(data):
+        form, kind, size = struct.unpack_from("<BBH", data, place)
+        place, note = place + 4, b""
+        if form == _SIZED:
+            place, note = place + size, data[place : place + size]
+        while kind == _TARGETS and note:
+            jump, _, count = struct.unpack_from("<III", note)
+            ends = struct.unpack_from(f"<{count}I", note, 12)
+            found[jump // _SIZE] = [end // _SIZE for end in ends]
+            note = note[12 + 4 * count :]
+    return found
+
+
+def _flow(words: np.ndarray, tables: dict[int, list[int]]) -> Flow:
     targets: dict[int, list[int]] = {}
     falls: dict[int, bool] = {}
     for place, (low, high) in enumerate(words.tolist()):
         opcode, guarded = low & 0xFFF, low >> 12 & 15 != _ALWAYS or low >> 24 & 0xFF != 0
         if opcode in (BRANCH, JUMP):
             targets[place], falls[place] = [_target(place, low, high)], guarded
+        elif opcode == UNIFORM:
+            targets[place], falls[place] = [_target(place, low, high)], low >> 24 & 15 != _ALWAYS
+        elif opcode == TABLE:
+            targets[place], falls[place] = tables.get(place, []), low >> 12 & 15 != _ALWAYS
         elif opcode in (EXIT, RETURN):
             targets[place], falls[place] = [], low >> 12 & 15 != _ALWAYS
     return analysed(build_blocks(len(words), targets, falls))

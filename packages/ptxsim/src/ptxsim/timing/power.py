@@ -47,13 +47,22 @@ def watts(work: PowerUse, seconds: float, ghz: float, chip: Chip) -> tuple[float
 def settled_clock(work: PowerUse, seconds: float, ghz: float, chip: Chip) -> float:
     """GHz at which the power is that of the cap, for a launch that takes `seconds` at `ghz`; at most
     `ghz`.
+
+    A board takes tens of milliseconds to slow down (H200: 25 to 50), so what it is held to is the mean over many
+    launches and all that the harness does between them: it writes memory, and the tensor cores rest.
     """
     cores, memory = watts(work, seconds, ghz, chip)
-    low, high = 0.3, 1.0
-    if chip.idle_power + cores + memory <= chip.power_cap:
+    memory += chip.flushed * chip.hbm_energy / seconds
+    rest = chip.flushed / chip.hbm_write_rate / seconds
+
+    def over(x: float) -> bool:
+        mean = (cores * x ** (chip.power_exponent - 1.0) + memory) / (1.0 / x + rest)
+        return chip.idle_power + mean > chip.power_cap
+
+    if not over(1.0):
         return ghz
+    low, high = 0.3, 1.0
     for _ in range(40):
         x = (low + high) / 2
-        over = chip.idle_power + cores * x**chip.power_exponent + memory * x > chip.power_cap
-        low, high = (low, x) if over else (x, high)
+        low, high = (low, x) if over(x) else (x, high)
     return ghz * low

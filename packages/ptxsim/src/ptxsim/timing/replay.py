@@ -237,10 +237,12 @@ class Replay:
         return begin + (late if stays and not fills else slots)
 
     def _tmem(self, instance, warp, sm, sub, at, does: Tmem, fills):
-        event, cycles = does
+        event, cycles, late = does
         begin = sm.tmem[sub].serve(at, cycles)
-        ends = begin + cycles + self.chip.tmem_latency
+        ends = begin + cycles + late
         instance.tmem[warp] = max(instance.tmem[warp], ends)
+        for name in fills:
+            instance.ready[warp][name] = ends
         self._end(instance, event, ends)
         return at + 4
 

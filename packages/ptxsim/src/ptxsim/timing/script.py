@@ -180,9 +180,19 @@ def _unit(step, tape: Tape, rows: Rows, chip: Chip, made: Script) -> Step:
     if event.kind in WAITS:
         return Step(Wait(step.event, _wait_cost(event, chip)))
     if event.kind in ("TMEM read", "TMEM write"):
-        return Step(Tmem(step.event, event.amount / chip.tmem_port), row.reads if row else ())
+        return _tensor_memory(step.event, event, row, chip)
     reads = row.reads if row and event.kind == "issue" and event.name != "wgmma" else ()
     return Step(Issue(step.event, _issue_cost(event, chip)), reads)
+
+
+def _tensor_memory(number: int, event, row, chip: Chip) -> Step:
+    """tcgen05.ld or st; whoever reads what was loaded waits, with or without tcgen05.wait::ld."""
+    write = event.kind == "TMEM write"
+    port, late = chip.tmem_costs(write)
+    reads, writes = (row.reads, row.writes) if row else ((), ())
+    if write:  # the first operand is the address
+        reads, writes = reads + writes, ()
+    return Step(Tmem(number, event.amount / port, late), reads, writes)
 
 
 def _wait_cost(event, chip: Chip) -> float:

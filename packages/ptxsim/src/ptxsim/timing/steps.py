@@ -82,6 +82,7 @@ class Tmem(NamedTuple):
 
     event: int
     cycles: float  # of the port
+    late: float  # cycles until it is done, beyond these
 
 
 class TmemWait(NamedTuple):

@@ -42,7 +42,8 @@ def _span(number: int, event: Event, path, chip) -> tuple[float, float]:
     if number in path.issued and (event.kind == "issue" or event.kind in WAITS):
         return path.issued[number][1], end
     if event.kind.startswith("TMEM"):
-        return end - event.amount / chip.tmem_port - chip.tmem_latency, end
+        port, late = chip.tmem_costs(event.kind == "TMEM write")
+        return end - event.amount / port - late, end
     return end, end
 
 
