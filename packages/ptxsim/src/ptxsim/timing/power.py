@@ -48,8 +48,8 @@ def settled_clock(work: PowerUse, seconds: float, ghz: float, chip: Chip) -> flo
     """GHz at which the power is that of the cap, for a launch that takes `seconds` at `ghz`; at most
     `ghz`.
 
-    A board takes tens of milliseconds to slow down (H200: 25 to 50), so what it is held to is the mean over many
-    launches and all that the harness does between them: it writes memory, and the tensor cores rest.
+    A board takes tens of milliseconds to slow down (H200: 25 to 50), so what it is held to is the mean over
+    many launches and what the harness does between them: it writes memory, and the tensor cores rest.
     """
     cores, memory = watts(work, seconds, ghz, chip)
     memory += chip.flushed * chip.hbm_energy / seconds
