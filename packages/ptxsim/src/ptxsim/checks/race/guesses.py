@@ -40,8 +40,9 @@ class _Known(NamedTuple):
 
     def without(self, names: frozenset[str]) -> _Known:
         """After these registers have got other values."""
+        guess, made, stale, answers = (part - names for part in self[:4])
         tests = frozenset(test for test in self.tests if test[0] not in names)
-        return _Known(*(part - names for part in self[:4]), tests)
+        return _Known(guess, made, stale, answers, tests)
 
 
 def guessed(races, pair: Pair) -> Access | None:
@@ -127,11 +128,9 @@ class _Ways:
         """Where the guess was found in memory it is as good as what an atomic reads."""
         if _guard(instr) & known.held:
             return None
-        name = next(iter(_guard(instr)), None)
-        equal = next((value for predicate, value in known.tests if predicate == name), None)
-        ways = []
-        for taken in (True, False) if instr.pred else (True,):
-            found = equal is not None and (taken != instr.pred.negated) == equal
+        guard, ways = instr.pred, []
+        for taken in (True, False) if guard else (True,):
+            found = guard is not None and (guard.reg.name, taken != guard.negated) in known.tests
             there = _Known(_NONE, stale=known.stale) if found else known
             ways += [(after, there) for after in next_rows(self.program, row, lambda _, taken=taken: taken)]
         return ways
