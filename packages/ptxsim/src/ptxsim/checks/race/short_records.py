@@ -39,7 +39,8 @@ def _searched(cluster: Cluster, record: BarrierRecord, most: int) -> tuple[bool 
     if record.ends is None:
         steps, counts = [step for step in record.steps if step.kind != "use"], record.counts
         told = record.whole and cluster.ctas == 1 and len(record.steps) <= MOST_STEPS
-        told = told and all(cluster.mbarriers[place].expected == count for place, count in counts.items())
+        left = {place: barrier.expected for place, barrier in cluster.mbarriers.items()}
+        told = told and all(left.get(place) == count for place, count in counts.items())
         told = told and all(_of_threads(step, counts) for step in steps) and _in_order(steps)
         told = told and not hangs_on_order(cluster.program)
         key = (*steps, *counts.items(), most)
