@@ -12,13 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from research.every.programs import Program
+from research.every.programs import SLOTS, Program, source_line
 
 LIMIT = 60_000  # states of a program; larger ones are left out, and counted
 
 
 _SLOT_AT = dict.fromkeys(("st", "ld", "load", "store", "put", "cp"), 0)  # verb -> which number is the slot
 _SLOT_AT |= {"peek": 1, "first": 1, "later": 1, "test": 2}
+FILLED = 10_000  # word n of the copies' source is FILLED + n
 _OUT, _IN = (("put", "store"), ("close", "store")), (("cp",), ("commit",))  # members of groups, what ends one
 
 
@@ -54,6 +55,14 @@ class Flight(NamedTuple):
     behind: int = 0  # cp.async that must be there before it: an arrival, no copy
 
 
+class Values(NamedTuple):
+    """What the accesses have moved: the first word of each slot, warps' sums, (line, word) of copies out."""
+
+    slots: tuple[int, ...] = (0,) * SLOTS
+    sums: tuple[int, ...] = ()
+    out: tuple[tuple[int, int], ...] = ()
+
+
 class State(NamedTuple):
     at: tuple[int, ...]
     know: tuple[int, ...]
@@ -65,6 +74,7 @@ class State(NamedTuple):
     fences: tuple[tuple[int, int], ...]  # bit of each fence so far, what its warp knew then
     copies: tuple[tuple[int, int], ...]  # bit of each copy into shared memory that is complete, the same
     stuck: frozenset[int]  # warps that wait at a CTA barrier
+    values: Values | None  # None: nobody asked
 
 
 @dataclass
@@ -78,19 +88,21 @@ class Truth:
     pending: set = field(default_factory=set)  # copies into shared memory of which no warp learns
     over: bool = False  # more arrivals than the phase has left (undefined)
     states: int = 0
+    outcomes: set[Values] = field(default_factory=set)  # at the ends, if asked for; nothing of the slots
 
     @property
     def wrong(self) -> bool:
         return bool(self.races or self.fences or self.stuck or self.pending)
 
 
-def explore(program: Program) -> Truth:
-    """Raises TooLarge."""
+def explore(program: Program, values: bool = False) -> Truth:
+    """values: the outcomes, too. Raises TooLarge."""
     search = _Search(program)
     start = State(
         (0,) * len(program.warps), (0,) * len(program.warps),
         tuple(Bar(count, 0, 0, 0, 0) for count in program.bars),
         tuple(Meet(0, 0, ()) for _ in program.meets), ((0, 0),) * 2, (), 0, (), (), frozenset(),
+        Values(sums=(0,) * len(program.warps)) if values else None,
     )  # fmt: skip
     seen, todo = {start}, [start]
     while todo:
@@ -154,8 +166,8 @@ class _Search:
     def _place(self, state: State, warp: int) -> tuple[int, int]:
         return warp, state.at[warp]
 
-    def _access(self, state: State, place, know: int) -> int:
-        """Notes what races with this access; all accesses so far, it included."""
+    def _access(self, state: State, place, know: int) -> State:
+        """Notes what races with this access; the state behind it."""
         for other in self.places:
             bit = self.bit[other]
             if not state.done & bit or know & bit or other == place:
@@ -164,7 +176,18 @@ class _Search:
                 continue
             if self.slots[other] == self.slots[place] and (self._writes(other) or self._writes(place)):
                 self.truth.races.add(tuple(sorted((other, place))))
-        return state.done | self.bit[place]
+        values = None if state.values is None else self._moved(state.values, place)
+        return state._replace(done=state.done | self.bit[place], values=values)
+
+    def _moved(self, values: Values, place: tuple[int, int]) -> Values:
+        (warp, _), (verb, *_), slot = place, self._step(place), self.slots[place]
+        line, held = source_line(*place), values.slots[slot]
+        if verb in ("put", "store"):
+            return values._replace(out=tuple(sorted((*values.out, (line, held)))))
+        if not self._writes(place):
+            return values._replace(sums=_with(values.sums, warp, values.sums[warp] + held))
+        word = {"load": FILLED, "cp": FILLED + 4 * line}.get(verb, line)
+        return values._replace(slots=_with(values.slots, slot, word))
 
     def _written_anew(self, state: State, bit: int, slot: int, know: int) -> bool:
         """Has a copy that came after the access `bit`, and that one knows of, filled the slot since?"""
@@ -173,7 +196,7 @@ class _Search:
     def do_st(self, state, warp, slot):
         place = self._place(state, warp)
         know = state.know[warp]
-        return self._on(state, warp, know | self.bit[place], done=self._access(state, place, know))
+        return self._on(self._access(state, place, know), warp, know | self.bit[place])
 
     do_ld = do_st
 
@@ -243,7 +266,7 @@ class _Search:
         state = state._replace(flights=flights)
         if self._step(place)[0] == "signal":
             return self._signalled(state, flight)
-        state = state._replace(done=self._access(state, place, flight.know))
+        state = self._access(state, place, flight.know)
         if self._writes(place):
             state = state._replace(copies=(*state.copies, (flight.event, flight.know)))
         if flight.bar < 0:
@@ -331,7 +354,7 @@ class _Search:
         if not taken:
             return self._on(state, warp, know)
         place = self._place(state, warp)
-        return self._on(state, warp, know | self.bit[place], done=self._access(state, place, know))
+        return self._on(self._access(state, place, know), warp, know | self.bit[place])
 
     def do_peek(self, state, warp, flag, slot):
         value, stamp = state.flags[flag]
@@ -357,6 +380,8 @@ class _Search:
         if any(at < len(steps) for at, steps in zip(state.at, self.program.warps, strict=True)):
             self.truth.stuck = True
             return
+        if state.values is not None:
+            self.truth.outcomes.add(state.values._replace(slots=()))
         known = 0
         for know in state.know:
             known |= know
