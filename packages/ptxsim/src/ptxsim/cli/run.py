@@ -141,6 +141,7 @@ def _difference(values: list, number: int, spec: str, rtol: float, atol: float) 
 
 def tell(form: str, file: str, name: str, orders: list, results: list, wrong: list[str]) -> None:
     from ptxsim.report import formats
+    from ptxsim.report.findings import told_once
     from ptxsim.version import VERSION
 
     findings = [finding for result in results for finding in result.findings]
@@ -158,8 +159,8 @@ def tell(form: str, file: str, name: str, orders: list, results: list, wrong: li
     for order, result in zip(orders, results, strict=True) if form == "text" else ():
         for line in result.printed:
             print(line)
-        for finding in result.findings:
-            print(finding)
+        for text in told_once(result.findings):
+            print(text)
         work = (
             f"{amount(result.stats['warp_instructions'])} warp instructions, {result.stats['seconds']:.1f} s"
         )

@@ -83,6 +83,22 @@ class Finding:
 
 
 _NUMBER = re.compile(r"\b(0x[0-9a-f]+|\d+)\b")
+_OFFSET = re.compile(r" \+ \d+ B\b")
+
+
+def told_once(findings: list[Finding]) -> list[str]:
+    """Their text; of those that differ in numbers and offsets only, in one line of the source, the first."""
+    alike: dict[tuple, list[Finding]] = {}
+    for finding in findings:
+        at = finding.where.get("source") or finding.where.get("ptx_line")
+        words = _NUMBER.sub("#", _OFFSET.sub("", finding.message))
+        alike.setdefault((finding.kind, finding.severity, repr(at), words), []).append(finding)
+    return [
+        f"{first}\n  and {len(more)} more of this line, which differ in numbers only" if more else str(first)
+        for first, *more in alike.values()
+    ]
+
+
 _FAULTS: dict[int, tuple[str, str, Any]] = {  # what is wrong with an address -> kind, message, hint
     FAULT_MISALIGNED: (
         "misaligned",
