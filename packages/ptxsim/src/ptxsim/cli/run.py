@@ -39,8 +39,10 @@ def command(
         None, help="Write verdicts, findings and the timeline as one HTML page."
     ),
     form: str = typer.Option("text", "--format", help="text, json, sarif or github."),
+    plain: bool = typer.Option(False, "--json", help="The same as --format json."),
 ) -> int:
     """Launch one kernel and check it. Exit code: 1 for an error or a wrong result, 3 for incomplete."""
+    form = "json" if plain else form
     if form not in FORMATS:
         raise Bad(f"--format is one of {', '.join(FORMATS)} (got {form!r})")
     wanted = [order_of(order.strip()) for order in orders.split(",")]
