@@ -1,9 +1,9 @@
 """Copies that may bring their bytes to an earlier phase of their mbarrier than the one that announces them.
 
-Who issues a copy must know that all earlier phases with bytes are over. Else its bytes may come in such a phase,
-beside those that it announced; which copy ends the phase is luck. Two may also come at once: an H200 then
-takes them off the tx-count together, which passes zero, and the phase never ends (PTX ISA 9.7.13.15.5:
-a phase ends when its tx-count is zero).
+Who issues a copy must know that all earlier phases with bytes are over. Else its bytes may come in such a
+phase, beside those that it announced; which copy ends the phase is luck. Two may also come at once: an H200
+then takes them off the tx-count together, which passes zero, and the phase never ends (PTX ISA 9.7.13.15.5: a
+phase ends when its tx-count is zero).
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class EarlyCopies(Observer):
             name = reporter.shared_name(place[1])
             message = (
                 f"{name}: this copy brought its bytes in phase {phase}, but nothing orders it after phase "
-                f"{issue.known[place]}, which has bytes of its own: its own may come there, too, and that phase "
-                f"then never ends (an H200 takes two copies that come at once off the count together)"
+                f"{issue.known[place]}, which has bytes of its own: its own may come there, too, and that "
+                f"phase then never ends (an H200 takes two copies that come at once off the count together)"
             )
             key = ("early-copy", name.partition("[")[0])
             reporter.add("tx-count", "error", message, CAUSES["early-copy"], issue.where, key, barrier=name)
