@@ -23,7 +23,8 @@ COPY = (
     HEAD
     + """.visible .entry k(.param .align 64 .b8 map[128], .param .u64 out) {{
   .shared .align 128 .b8 tile[128]; .shared .align 8 .b64 bar;
-  .reg .b32 %t, %b, %x; .reg .b64 %m, %o; .reg .pred %p; mov.u32 %b, bar; mov.u32 %t, tile; mov.u32 %x, 0; mov.b64 %m, map; {convert} ld.param.u64 %o, [out];
+  .reg .b32 %t, %b, %x; .reg .b64 %m, %o; .reg .pred %p;
+  mov.u32 %b, bar; mov.u32 %t, tile; mov.u32 %x, 0; mov.b64 %m, map; {convert} ld.param.u64 %o, [out];
   mbarrier.init.shared::cta.b64 [%b], 1; fence.mbarrier_init.release.cluster;
   mbarrier.arrive.expect_tx.shared::cta.b64 _, [%b], 128;
   cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%t], [%m, {{%x, %x}}], [%b];
