@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 
+from ptxsim.report.findings import told_once
 from ptxsim.report.names import readable
 
 WORST = ("error", "incomplete", "review", "clean", "not checked")
@@ -103,8 +104,8 @@ class Teller:
         fresh = [f for f in record.findings if self._is_new(record, f)]
         if not self.quiet or fresh:
             say(line_of(record))
-        for finding in fresh:
-            say("  " + str(finding).replace("\n", "\n  "))
+        for text in told_once(fresh):
+            say("  " + text.replace("\n", "\n  "))
         if not self.quiet:
             for note in record.notes:
                 say(f"  note: {note}")
@@ -124,7 +125,8 @@ class Teller:
         instructions = sum(record.stats.get("warp_instructions", 0) for record in records)
         seconds = sum(record.stats.get("seconds", 0) for record in records)
         told = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
-        which = f"{len(records)} launches of {kernels} kernel{'s' if kernels > 1 else ''}"
+        launches = f"{len(records)} launch{'es' if len(records) > 1 else ''}"
+        which = f"{launches} of {kernels} kernel{'s' if kernels > 1 else ''}"
         work = f"{amount(instructions)} warp instructions in {seconds:.1f} s"
         say(f"ptxsim: {which} as on an {chip.partition(' (')[0]}: {told}; {work}{end}")
 
