@@ -12,9 +12,11 @@ from ptxsim.causes.cause import Cause
 from ptxsim.causes.hints import Hints
 from ptxsim.causes.ranking import rank
 from ptxsim.isa.address_map import (
+    CONVERT,
     FAULT_BOUNDS,
     FAULT_MISALIGNED,
     FAULT_OTHER_CTA,
+    IN_PARAM_SPACE,
     SHARED_START,
     WINDOW_MASK,
     is_shared,
@@ -302,7 +304,9 @@ class Reporter:
         what = _ACCESS.get(where.instr.op, where.instr.op)
         inside = _in_shared(where.instr, address)
         who = "" if inside else f" by CTA {where.cluster.cta_ids[where.cta]}"
-        message = f"{what} {text}{who}: {self._address_text(address, inside, of > lanes)}"
+        place = self._address_text(address, inside, of > lanes)
+        hint = CONVERT if place.endswith(IN_PARAM_SPACE) else hint
+        message = f"{what} {text}{who}: {place}"
         self.add(kind, "error", message, hint, where, key=code, lanes=lanes)
 
     def _outside_shared(self, offset: int) -> str:

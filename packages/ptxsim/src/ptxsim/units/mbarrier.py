@@ -345,6 +345,8 @@ def wait(instr):
             if parity and token & 0xFFFF_FFFF > 1:
                 _no_parity(cluster, split, token & 0xFFFF_FFFF)
             barrier = find_barrier(cluster, split, place, "wait")
+            if barrier is not None and not parity:
+                _of_this_phase_or_the_last(cluster, split, barrier.phase - (token >> 32))
             if barrier is None or (barrier.passed(token) if parity else barrier.passed_state(token)):
                 passed |= lanes
                 if barrier is not None:
@@ -392,6 +394,14 @@ def _no_parity(cluster: Cluster, split: Split, value: int) -> None:
     """phaseParity is 0 or 1 (PTX ISA 9.7.13.15.16); the machine looks at its lowest bit."""
     message = f"waits with parity {value}: only 0 and 1 exist (taken as {value & 1})"
     cluster.reporter.add("mbarrier", "review", message, CAUSES["parity"], split, key=("parity",))
+
+
+def _of_this_phase_or_the_last(cluster: Cluster, split: Split, behind: int) -> None:
+    """A state is one of the current phase or of the one before (PTX ISA 9.7.13.15.16)."""
+    if behind & 0xFFFF_FFFF > 1:
+        message = f"waits by a state that is {behind & 0xFFFF_FFFF} phases old: what that does is not defined"
+        hint = "wait by the state of this round's own arrival"
+        cluster.reporter.add("mbarrier", "review", message, hint, split, key=("old state",))
 
 
 def _not_ours(cluster: Cluster, split: Split) -> None:
