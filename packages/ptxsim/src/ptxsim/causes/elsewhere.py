@@ -238,9 +238,9 @@ ELSEWHERE = (
     Cause(
         "tried",
         230,
-        "read it as the others write it: ld.relaxed (cuda::atomic_ref, memory_order_relaxed) or volatile; then "
-        "the compare-and-swap decides",
-        text="a plain load beside atomics: by the text a race, whatever a compare-and-swap does with it later",
+        "read it as the others write it: ld.relaxed (cuda::atomic_ref, memory_order_relaxed) or volatile; "
+        "then the compare-and-swap decides",
+        text="a plain load beside atomics: by the text a race, whatever an atom.cas does with it later",
     ),
     Cause(
         "groups",
