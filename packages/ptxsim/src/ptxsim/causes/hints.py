@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
+from ptxsim.causes.rivals import with_rivals
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,8 @@ class Hints:
             raise ValueError(f"no cause has the id {', '.join(unknown)}; ptxsim.CAUSES lists them")
 
     def hint(self, cause: Cause) -> str:
-        return self.of.get(cause.id, cause.hint)
+        """What to do about a cause, and which other explanations to look at (rivals.py)."""
+        return with_rivals(cause.id, self.of.get(cause.id, cause.hint))
 
     def told(self, message: str) -> str:
         """A message in the language's words."""
