@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 import ptxsim
-from ptxsim.causes.rivals import RIVALS, rivals_of
+from ptxsim.causes.rivals import RIVALS, SHOWN, rivals_of
 
 HEAD = ".version 8.8\n.target sm_100a\n.address_size 64\n"
 WAITS = """.visible .entry k() { .reg .pred %p, %q; .reg .b32 %a, %t; .reg .b64 %s;
@@ -45,10 +45,11 @@ def test_right_counts_of_right_arrivals_leave_nothing_to_ask():
 def test_rivals_are_of_causes_that_there_are_and_two_at_most_of_each():
     named = Counter(cause for rival in RIVALS for cause in rival.of)
     assert set(named) <= set(ptxsim.CAUSES) and max(named.values()) <= 2
+    assert set(ptxsim.CAUSES) >= SHOWN and not SHOWN & set(named)
 
 
 def test_a_language_s_own_hint_is_followed_by_the_same_questions():
     (asked,) = rivals_of("bytes")
     hints = ptxsim.Hints({"bytes": "announce them all", "aligned": "nobody may skip sync_all()"})
-    assert hints.hint(ptxsim.CAUSES["bytes"]) == f"announce them all. Or {asked}?"
-    assert hints.hint(ptxsim.CAUSES["aligned"]) == "nobody may skip sync_all()"
+    assert hints.hint(ptxsim.CAUSES["bytes"], "deadlock") == f"announce them all. Or {asked}?"
+    assert hints.hint(ptxsim.CAUSES["aligned"], "collective") == "nobody may skip sync_all()"

@@ -28,9 +28,9 @@ class Hints:
         if unknown:
             raise ValueError(f"no cause has the id {', '.join(unknown)}; ptxsim.CAUSES lists them")
 
-    def hint(self, cause: Cause) -> str:
-        """What to do about a cause, and which other explanations to look at (rivals.py)."""
-        return with_rivals(cause.id, self.of.get(cause.id, cause.hint))
+    def hint(self, cause: Cause, kind: str) -> str:
+        """What to do about the cause of a finding of this kind, and what else to look at (rivals.py)."""
+        return with_rivals(cause.id, kind, self.of.get(cause.id, cause.hint))
 
     def told(self, message: str) -> str:
         """A message in the language's words."""

@@ -2,9 +2,9 @@
 
 Few causes can be told apart from all others by what a run records. Who gets one arrival too few may count
 one too many, or lack one; a wait that passes too early may ask for the wrong parity, or be signalled too
-often. Such a cause names its rivals here, and its hint ends with them, as questions (`Hints.hint`): whoever
-follows it looks at each before anything is changed. What a record does show, a check names alone: its cause
-then stands for no row below. research/advice/README.md has how often each cause was right.
+often. So a hint ends with its rivals, as questions (`Hints.hint`): whoever follows it looks at each before
+anything is changed. A cause has rivals of its own, else those of the kind of finding; only what a record
+shows outright (SHOWN) is told alone. research/advice/README.md has how often each cause was right.
 """
 
 from __future__ import annotations
@@ -19,10 +19,15 @@ class Rival:
     id: str
     asks: str  # a question, in the words of PTX and CUDA C++; other words: `Hints`
     of: frozenset[str]
+    kinds: frozenset[str] = frozenset()  # of findings whose cause has no rivals of its own
 
 
-def _rival(id: str, asks: str, of: str) -> Rival:
-    return Rival(id, asks, frozenset(of.split()))
+def _ids(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+def _rival(id: str, asks: str, of: str, kinds: str = "") -> Rival:
+    return Rival(id, asks, _ids(of), _ids(kinds))
 
 
 RIVALS = (
@@ -30,12 +35,14 @@ RIVALS = (
         "kept-away",
         "does a condition (on the CTA, the warp, the lane or the round) keep an arrival away that is meant",
         "partial arrivals silent signals-less bytes-only ended-once ahead-arrives uneven",
+        "mbarrier",
     ),
     _rival(
         "copy",
         "is a copy left out, of another size, or for another barrier than the one that its bytes are "
         "announced at",
         "bytes-announced bytes",
+        "tx-count",
     ),
     _rival(
         "meant-to",
@@ -58,6 +65,7 @@ RIVALS = (
         "does a wait name another barrier than is meant, or the stage and phase of another role",
         "nobody-starts not-flipped fresh fresh-wait fresh-read wait-phase stale again ahead-unwaited uneven "
         "signals-less missed",
+        "mbarrier deadlock",
     ),
     _rival(
         "extra-signal",
@@ -68,21 +76,42 @@ RIVALS = (
         "other-warps",
         "does a role run in other warps or CTAs than the barriers expect",
         "nobody-starts self-wait silent sync role-sync few no-slot",
+        "deadlock",
     ),
     _rival(
         "wait-missing",
         "is a wait left out in some rounds",
-        "slot ahead ahead-rounds ahead-slots",
+        "ahead ahead-rounds ahead-slots",
     ),
     _rival(
         "one-place",
-        "are the two meant to touch different places: is an index wrong, or do two buffers share memory",
-        "not-free not-ready wait-late buffer same-row",
+        "are the two meant to touch different places: is an index or a stage wrong, or do two buffers share "
+        "memory",
+        "not-free not-ready wait-late buffer same-row slot",
+        "race",
     ),
     _rival(
-        "signalled-early",
-        "is what was waited for signalled before that work is done",
+        "every-wait",
+        "does every thread that touches it wait in every round, for that round, and is it signalled only "
+        "after the work",
         "not-ready not-free slot",
+        "race",
+    ),
+    _rival(
+        "one-of-all",
+        "does the test of a rank, a warp or a lane that keeps the others out test what differs between them",
+        "one-cta announced-apart both-multiply own-barrier",
+    ),
+    _rival(
+        "read-elsewhere",
+        "is it written, but in another place, later, or by fewer threads than is read",
+        "exchanged unset",
+        "uninitialized",
+    ),
+    _rival(
+        "scaled",
+        "are coordinates counted in elements, from the right start, and scaled only once",
+        "useless-loads useless-stores outside",
     ),
     _rival(
         "own-start",
@@ -102,12 +131,27 @@ RIVALS = (
 )
 
 
-def rivals_of(cause: str) -> tuple[str, ...]:
-    """What each rival of a cause asks."""
-    return tuple(rival.asks for rival in RIVALS if cause in rival.of)
+# Outright: by the instruction, by the text, or by what two accesses have in common.
+SHOWN = _ids(
+    "endless endless-wait grid shared-place shared-id not-all-threads aligned two-roles left-over mma-lanes "
+    "uninitialised init-fence init-order parity reused freed freed-early gaps early-exit lanes elect alloc "
+    "pair registers no-init overlap same-columns two-uses loaded-twice load-apart no-sync no-group-sync "
+    "others-columns same-tile bytes-elsewhere several-lines moved-columns all-write tcgen05-fence unacquired "
+    "group-late others-waited late copy-fence proxy-fence incomplete-output"
+)
 
 
-def with_rivals(cause: str, hint: str) -> str:
+def rivals_of(cause: str, kind: str = "") -> tuple[str, ...]:
+    """What each rival of a cause asks, in a finding of this kind."""
+    own = tuple(rival.asks for rival in RIVALS if cause in rival.of)
+    if own or cause in SHOWN:
+        return own
+    return tuple(rival.asks for rival in RIVALS if kind in rival.kinds)
+
+
+def with_rivals(cause: str, kind: str, hint: str) -> str:
     """A hint, and after it the questions of the cause's rivals."""
-    asked = "".join(f" Or {question}?" for question in rivals_of(cause))
+    asked = "".join(f" Or {question}?" for question in rivals_of(cause, kind))
+    if not hint:
+        return asked.strip().removeprefix("Or ")
     return hint + ("" if hint.endswith("?") or not asked else ".") + asked

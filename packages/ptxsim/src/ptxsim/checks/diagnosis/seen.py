@@ -33,7 +33,11 @@ class Seen(Observer):
     def finish(self, cluster: Cluster) -> None:
         errors = [f for f in self.reporter.found.values() if f.severity == "error"]
         first = min(errors, key=rank, default=None)
-        if first is None or "seen" in first.evidence or not rivals_of(first.evidence.get("cause", "")):
+        if (
+            first is None
+            or "seen" in first.evidence
+            or not rivals_of(first.evidence.get("cause", ""), first.kind)
+        ):
             return
         lines = [line for ring in self._rings(cluster, first.message) for line in self._told(cluster, ring)]
         first.evidence["seen"] = lines
