@@ -71,7 +71,9 @@ class Finding:
     def __str__(self) -> str:
         times = times_text(self.kind, self.count)
         hint = f"\n  hint: {self.hint}" if self.hint else ""
-        return f"{self.severity}: {self.kind}: {self.message}{times}{self._place()}{hint}"
+        sentence, *more = self.message.split("\n", 1)
+        told = "\n".join([f"{self.severity}: {self.kind}: {sentence}{times}{self._place()}", *more])
+        return told + hint
 
     def _place(self) -> str:
         where = self.where

@@ -60,7 +60,10 @@ class Seen(Observer):
         cta = f" of CTA {ring[0][0]}" if cluster.ctas > 1 else ""
         array = self.reporter.shared_array(ring[0][1])
         yield f"seen of {array}{cta}, init({' or '.join(map(str, counts))}):"
-        for (how, lines, numbers), lanes in list(_groups(cluster, ring).items())[:_GROUPS]:
+        groups = _groups(cluster, ring)
+        if not groups:
+            yield "  nobody has signalled it, and nobody has passed a wait for it"
+        for (how, lines, numbers), lanes in list(groups.items())[:_GROUPS]:
             who = role(cluster, min(lanes) // cluster.warps_per_cta, lanes)
             at = f"line{'s' * (len(lines) > 1)} {' and '.join(map(str, lines))}"
             yield f"  {who} {agree(who, _VERBS[how])} ({at}): {_how_often(numbers)}"
@@ -78,21 +81,22 @@ def _how_often(numbers: tuple[int, ...]) -> str:
 def _groups(cluster: Cluster, ring: list[Place]) -> dict[tuple, dict[int, int]]:
     """(how, lines, how often on each element) -> warps that did so, with their lanes.
 
-    Of two lines that do the same, as the loads of A and B, the number is that of one.
+    Loads of several lines, as those of A and B, are told together: the number is that of one.
     """
-    done: dict[tuple[str, int], dict[int, list[int]]] = {}  # how, warp -> line -> its numbers
-    lanes: dict[tuple[str, int], int] = {}
+    done: dict[tuple[str, int, int], dict[int, list[int]]] = {}  # how, warp, line -> line -> its numbers
+    lanes: dict[tuple[str, int, int], int] = {}
     for slot, place in enumerate(ring):
         for how, warp, line, mask, number in _done_at(cluster, place):
-            numbers = done.setdefault((how, warp), {}).setdefault(line, [0] * len(ring))
+            key = how, warp, 0 if how == "load" else line
+            numbers = done.setdefault(key, {}).setdefault(line, [0] * len(ring))
             numbers[slot] += number  # an unrolled loop has several instructions of a line
-            lanes[how, warp] = lanes.get((how, warp), 0) | mask
+            lanes[key] = lanes.get(key, 0) | mask
     groups: dict[tuple, dict[int, int]] = {}
-    for how, warp in sorted(done, key=lambda key: [*_VERBS].index(key[0])):
-        lines = done[how, warp]
+    for key in sorted(done, key=lambda key: [*_VERBS].index(key[0])):
+        lines = done[key]
         most = tuple(max(of) for of in zip(*lines.values(), strict=True))
-        about = how, tuple(sorted(lines)[:_LINES]), most
-        groups.setdefault(about, {})[warp] = lanes[how, warp]
+        about = key[0], tuple(sorted(lines)[:_LINES]), most
+        groups.setdefault(about, {})[key[1]] = lanes[key]
     return groups
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from textwrap import dedent
 
 from ptxsim import CLEAN, times_text
+from tirxlab.cli.outcomes import numberless
 from tirxlab.cli.report.model import Card, Cell, Grid, Link, Page, Picture, Run, SourceLine, Waits, WrongMap
 from tirxlab.cli.report.reading import finding_links, step_links
 from tirxlab.cli.report.timelines import run_of
@@ -77,7 +78,7 @@ def worth_showing(outcomes: list[Outcome]) -> list[Outcome]:
     told: dict[tuple, Outcome] = {}
     for outcome in outcomes:
         if outcome.message and (not outcome.passed or outcome.findings):
-            told.setdefault((outcome.step, re.sub(r"\d+", "", outcome.message)), outcome)
+            told.setdefault((outcome.step, numberless(outcome.message)), outcome)
     return list(told.values())
 
 
