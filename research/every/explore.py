@@ -9,88 +9,27 @@ that is no end and from which nothing can go on is a standstill.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from itertools import combinations
 
-from research.every.programs import Program
+from research.every.programs import Program, source_line
+from research.every.states import Bar, Flight, Meet, State, TooLarge, Truth, Values
 
 LIMIT = 60_000  # states of a program; larger ones are left out, and counted
 
-
 _SLOT_AT = dict.fromkeys(("st", "ld", "load", "store", "put", "cp"), 0)  # verb -> which number is the slot
 _SLOT_AT |= {"peek": 1, "first": 1, "later": 1, "test": 2}
+FILLED = 10_000  # word n of the copies' source is FILLED + n
 _OUT, _IN = (("put", "store"), ("close", "store")), (("cp",), ("commit",))  # members of groups, what ends one
 
 
-class TooLarge(Exception):
-    pass
-
-
-class Bar(NamedTuple):
-    """An mbarrier (9.7.13.15)."""
-
-    pending: int
-    tx: int  # copies announced and not complete yet; copies that came before are negative
-    phase: int
-    gathered: int  # accesses that its arrivals so far hand on
-    published: int  # those of complete phases
-
-
-class Meet(NamedTuple):
-    """A CTA barrier (9.7.13.1)."""
-
-    arrived: int
-    gathered: int
-    waiting: tuple[int, ...]
-
-
-class Flight(NamedTuple):
-    """A bulk copy under way."""
-
-    event: int
-    know: int  # of its warp when it was issued
-    bar: int  # that it completes on; -1: none, it belongs to a group of `warp`
-    warp: int
-    behind: int = 0  # cp.async that must be there before it: an arrival, no copy
-
-
-class State(NamedTuple):
-    at: tuple[int, ...]
-    know: tuple[int, ...]
-    bars: tuple[Bar, ...]
-    meets: tuple[Meet, ...]
-    flags: tuple[tuple[int, int], ...]  # value, accesses handed on
-    flights: tuple[Flight, ...]
-    done: int  # accesses so far
-    fences: tuple[tuple[int, int], ...]  # bit of each fence so far, what its warp knew then
-    copies: tuple[tuple[int, int], ...]  # bit of each copy into shared memory that is complete, the same
-    stuck: frozenset[int]  # warps that wait at a CTA barrier
-
-
-@dataclass
-class Truth:
-    """What is wrong in at least one interleaving."""
-
-    races: set = field(default_factory=set)  # pairs of (warp, step)
-    fences: set = field(default_factory=set)  # a copy reads what no fence.proxy.async stands behind
-    odd: set = field(default_factory=set)  # the same, with the fence of another warp: no error
-    stuck: bool = False
-    pending: set = field(default_factory=set)  # copies into shared memory of which no warp learns
-    over: bool = False  # more arrivals than the phase has left (undefined)
-    states: int = 0
-
-    @property
-    def wrong(self) -> bool:
-        return bool(self.races or self.fences or self.stuck or self.pending)
-
-
-def explore(program: Program) -> Truth:
-    """Raises TooLarge."""
+def explore(program: Program, values: bool = False) -> Truth:
+    """values: the outcomes, too. Raises TooLarge."""
     search = _Search(program)
     start = State(
         (0,) * len(program.warps), (0,) * len(program.warps),
         tuple(Bar(count, 0, 0, 0, 0) for count in program.bars),
         tuple(Meet(0, 0, ()) for _ in program.meets), ((0, 0),) * 2, (), 0, (), (), frozenset(),
+        Values(sums=(0,) * len(program.warps)) if values else None,
     )  # fmt: skip
     seen, todo = {start}, [start]
     while todo:
@@ -138,6 +77,7 @@ class _Search:
     def successors(self, state: State) -> list[State]:
         under_way = sum(flight.event for flight in state.flights)
         found = [self._completed(state, f) for f in state.flights if not f.behind & under_way]
+        found += [self._at_once(state, few) for few in self._sets(state)]
         for warp, steps in enumerate(self.program.warps):
             if state.at[warp] < len(steps) and warp not in state.stuck:
                 verb, *numbers = steps[state.at[warp]]
@@ -154,8 +94,8 @@ class _Search:
     def _place(self, state: State, warp: int) -> tuple[int, int]:
         return warp, state.at[warp]
 
-    def _access(self, state: State, place, know: int) -> int:
-        """Notes what races with this access; all accesses so far, it included."""
+    def _access(self, state: State, place, know: int) -> State:
+        """Notes what races with this access; the state behind it."""
         for other in self.places:
             bit = self.bit[other]
             if not state.done & bit or know & bit or other == place:
@@ -164,7 +104,18 @@ class _Search:
                 continue
             if self.slots[other] == self.slots[place] and (self._writes(other) or self._writes(place)):
                 self.truth.races.add(tuple(sorted((other, place))))
-        return state.done | self.bit[place]
+        values = None if state.values is None else self._moved(state.values, place)
+        return state._replace(done=state.done | self.bit[place], values=values)
+
+    def _moved(self, values: Values, place: tuple[int, int]) -> Values:
+        (warp, _), (verb, *_), slot = place, self._step(place), self.slots[place]
+        line, held = source_line(*place), values.slots[slot]
+        if verb in ("put", "store"):
+            return values._replace(out=tuple(sorted((*values.out, (line, held)))))
+        if not self._writes(place):
+            return values._replace(sums=_with(values.sums, warp, values.sums[warp] + held))
+        word = {"load": FILLED, "cp": FILLED + 4 * line}.get(verb, line)
+        return values._replace(slots=_with(values.slots, slot, word))
 
     def _written_anew(self, state: State, bit: int, slot: int, know: int) -> bool:
         """Has a copy that came after the access `bit`, and that one knows of, filled the slot since?"""
@@ -173,7 +124,7 @@ class _Search:
     def do_st(self, state, warp, slot):
         place = self._place(state, warp)
         know = state.know[warp]
-        return self._on(state, warp, know | self.bit[place], done=self._access(state, place, know))
+        return self._on(self._access(state, place, know), warp, know | self.bit[place])
 
     do_ld = do_st
 
@@ -237,19 +188,33 @@ class _Search:
         if not (between if self._step(write)[0] == "cp" else own):
             (self.truth.odd if between else self.truth.fences).add((write, read))
 
-    def _completed(self, state: State, flight: Flight) -> State:
+    def _sets(self, state: State) -> list[tuple[Flight, ...]]:
+        """Copies that may complete on one barrier at once."""
+        loads = [f for f in state.flights if f.bar >= 0 and not f.behind]
+        sets = (few for n in range(2, len(loads) + 1) for few in combinations(loads, n))
+        return [few for few in sets if len({flight.bar for flight in few}) == 1]
+
+    def _at_once(self, state: State, few: tuple[Flight, ...]) -> State:
+        """Their bytes come off the tx-count together, as an H200 does it; it may so pass zero."""
+        for flight in few[:-1]:
+            state = self._completed(state, flight, last=False)
+        return self._completed(state, few[-1])
+
+    def _completed(self, state: State, flight: Flight, last: bool = True) -> State:
         place = self.places[flight.event.bit_length() - 1]
         flights = tuple(f for f in state.flights if f is not flight)
         state = state._replace(flights=flights)
         if self._step(place)[0] == "signal":
             return self._signalled(state, flight)
-        state = state._replace(done=self._access(state, place, flight.know))
+        state = self._access(state, place, flight.know)
         if self._writes(place):
             state = state._replace(copies=(*state.copies, (flight.event, flight.know)))
         if flight.bar < 0:
             return state
         bar = state.bars[flight.bar]
         bar = bar._replace(tx=bar.tx - 1, gathered=bar.gathered | flight.event)
+        if not last:
+            return state._replace(bars=_with(state.bars, flight.bar, bar))
         return state._replace(bars=self._arrived(state, flight.bar, bar))
 
     def _signalled(self, state: State, flight: Flight) -> State:
@@ -331,7 +296,7 @@ class _Search:
         if not taken:
             return self._on(state, warp, know)
         place = self._place(state, warp)
-        return self._on(state, warp, know | self.bit[place], done=self._access(state, place, know))
+        return self._on(self._access(state, place, know), warp, know | self.bit[place])
 
     def do_peek(self, state, warp, flag, slot):
         value, stamp = state.flags[flag]
@@ -357,6 +322,8 @@ class _Search:
         if any(at < len(steps) for at, steps in zip(state.at, self.program.warps, strict=True)):
             self.truth.stuck = True
             return
+        if state.values is not None:
+            self.truth.outcomes.add(state.values._replace(slots=()))
         known = 0
         for know in state.know:
             known |= know

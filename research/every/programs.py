@@ -43,6 +43,11 @@ class Program:
         return "\n".join([head, *(f"  warp {w}: {_text(steps)}" for w, steps in enumerate(self.warps))])
 
 
+def source_line(warp: int, step: int) -> int:
+    """Where a step stands in the PTX of its program."""
+    return 100 * warp + step + 1
+
+
 def _text(steps: tuple[Step, ...]) -> str:
     return "; ".join(" ".join(map(str, step)) for step in steps)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from research.every.programs import BARS, FLAGS, SLOTS, Program
+from research.every.programs import BARS, FLAGS, SLOTS, Program, source_line
 
 _BYTES = 16  # of a slot
 _ENDS = (  # what a warp that has used one of these does at its end
@@ -25,10 +25,6 @@ ld.param.u64 %out, [pout]; cvta.to.global.u64 %out, %out;
 setp.eq.u32 %lead, %lane, 0; setp.eq.u32 %p, %t, 0;
 // @src 900000
 """
-
-
-def source_line(warp: int, step: int) -> int:
-    return 100 * warp + step + 1
 
 
 def ptx_of(program: Program) -> str:

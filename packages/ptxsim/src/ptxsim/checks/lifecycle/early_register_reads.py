@@ -13,10 +13,10 @@ import functools
 from collections import deque
 from collections.abc import Callable
 
-from ptxsim.checks.static_flow import next_rows, targets
+from ptxsim.checks.static_flow import names_in, next_rows, reads, targets
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import TmemCells
-from ptxsim.frontend.parser import Instr, Mem, Pair, Paren, Reg, Vec
+from ptxsim.frontend.parser import Instr, Reg, Vec
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
 from ptxsim.machine.split import Split
@@ -74,7 +74,7 @@ def early_writes(program) -> dict[int, int]:
         if instr is None or (instr.op, instr.mods[:1]) != ("wgmma", ("mma_async",)):
             continue
         if isinstance(instr.operands[1], Vec):
-            write = _first(program, row, frozenset(_names([instr.operands[1]])), _written)
+            write = _first(program, row, frozenset(names_in([instr.operands[1]])), _written)
             if write is not None:
                 found[row] = write
     return found
@@ -110,7 +110,7 @@ def _first(program, start: int, names: frozenset, meets: Callable) -> int | None
 
 
 def _read(instr: Instr, pending: frozenset) -> frozenset | None:
-    read, written = pending & _reads(instr), frozenset(targets(instr))
+    read, written = pending & reads(instr), frozenset(targets(instr))
     if read and not _copies(instr):
         return None
     return pending | written if read else pending - written if instr.pred is None else pending
@@ -182,7 +182,7 @@ def _before_use(program, load: int) -> tuple[bool, frozenset[int]]:
         if instr is not None:
             if _is_wait(instr, True, 0):
                 continue
-            if pending & _reads(instr):
+            if pending & reads(instr):
                 if not _copies(instr):
                     continue
                 pending = pending | frozenset(targets(instr))
@@ -214,23 +214,3 @@ def _is_wait(instr: Instr, loads: bool, commits: int) -> bool:
     if loads:
         return instr.op == "tcgen05" and instr.mods[0] == "wait::ld"
     return instr.op == "wgmma" and instr.mods[0] == "wait_group" and commits > instr.operands[0].bits
-
-
-def _reads(instr: Instr) -> frozenset:
-    written = targets(instr)
-    sources = instr.operands[1:] if written else instr.operands
-    return frozenset(_names(list(sources)))
-
-
-def _names(operands: list) -> set[str]:
-    names: set[str] = set()
-    for operand in operands:
-        if isinstance(operand, Reg):
-            names.add(operand.name)
-        elif isinstance(operand, Vec | Paren):
-            names |= _names(list(operand.items))
-        elif isinstance(operand, Pair):
-            names |= _names([operand.first, operand.second])
-        elif isinstance(operand, Mem):
-            names |= _names([operand.base, *operand.parts])
-    return names

@@ -11,7 +11,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptxsim.isa.mathlib.floating import TINY32, as_f32, as_f64, f64_bits, fma_f32, fma_f64, ftz
+from ptxsim.isa.mathlib.floating import (
+    SIGN64,
+    TINY32,
+    as_f32,
+    as_f64,
+    f32_bits,
+    f64_bits,
+    fma_f32,
+    fma_f64,
+    ftz,
+)
 from ptxsim.isa.mathlib.inner import inner
 from ptxsim.isa.mathlib.integer import ALL, ONE, TWO, W64, ZERO, clz, mulhi_u64
 
@@ -215,11 +225,28 @@ def fma64(a, b, c, mode):
 
 
 @inner
+def fma_odd(a, b, c, mode):
+    """a * b + c of finite float32 as a float64 rounded to odd: to round that is to round the exact number.
+
+    Its last bit is 1 where any were lost, so it is neither a shorter number nor the middle of two.
+    """
+    product, addend = np.float64(a) * np.float64(b), np.float64(c)  # exact
+    total = product + addend
+    back = total - product
+    lost = (product - (total - back)) + (addend - back)  # exact
+    bits = f64_bits(total)
+    if mode == RM and total == 0:  # the sum of two zeros, or of opposites
+        bits |= (f64_bits(product) | f64_bits(addend)) & SIGN64
+    if lost != 0 and bits & ONE == ZERO:
+        bits += ONE if (lost > 0) == (total > 0) else ALL
+    return as_f64(bits)
+
+
+@inner
 def fma32(a, b, c, mode):
     if not (is_finite(a) and is_finite(b) and is_finite(c)):
         return fma_f32(a, b, c)
-    sign, sig, exp = fma_parts(np.float64(a), np.float64(b), np.float64(c), mode)
-    return pack32(sign, sig, exp, mode)
+    return f32_of(fma_odd(a, b, c, mode), mode)
 
 
 @inner
@@ -229,7 +256,7 @@ def mul64(a, b, mode):
 
 @inner
 def mul32(a, b, mode):
-    return fma32(a, b, np.copysign(np.float32(0), a) * np.copysign(np.float32(1), b), mode)
+    return f32_of(np.float64(a) * np.float64(b), mode)
 
 
 @inner(error_model="numpy")
@@ -249,34 +276,25 @@ def div32(a, b, mode):
 
 
 @inner
-def _flushed(x, parts, mode):
-    """x, a result equal to the smallest normal number, or zero if `parts` lie below it.
-
-    Underflow is seen after rounding to 24 digits whatever the exponent, as on an H200.
-    """
-    sign, sig, exp = parts
-    below = round_code(sign, sig, exp, np.int64(23), np.int64(-127), mode) < np.uint64(2 << 23)
-    return np.copysign(np.float32(0), x) if below else x
-
-
-@inner
 def mul32_ftz(a, b, mode):
-    x = a * b if mode == RN else mul32(a, b, mode)
-    return ftz(x) if abs(x) != TINY32 else _flushed(x, unpack(np.float64(a) * np.float64(b)), mode)
+    return f32_of_ftz(np.float64(a) * np.float64(b), mode)
 
 
 @inner
 def fma32_ftz(a, b, c, mode):
-    x = fma_f32(a, b, c) if mode == RN else fma32(a, b, c, mode)
-    if abs(x) != TINY32:
-        return ftz(x)
-    return _flushed(x, fma_parts(np.float64(a), np.float64(b), np.float64(c), mode), mode)
+    if not (is_finite(a) and is_finite(b) and is_finite(c)):
+        return fma_f32(a, b, c)
+    return f32_of_ftz(fma_odd(a, b, c, mode), mode)
 
 
 @inner
 def div32_ftz(a, b, mode):
     x = div32(a, b, mode)
-    return ftz(x) if abs(x) != TINY32 else _flushed(x, div_parts(np.float64(a), np.float64(b)), mode)
+    if abs(x) != TINY32:
+        return ftz(x)
+    sign, sig, exp = div_parts(np.float64(a), np.float64(b))
+    below = round_code(sign, sig, exp, np.int64(23), np.int64(-127), mode) < np.uint64(2 << 23)
+    return np.copysign(np.float32(0), x) if below else x
 
 
 @inner
@@ -285,12 +303,6 @@ def div_approx(a, b):
     if np.float32(2.0**126) < abs(b) < np.inf:
         return np.copysign(np.float32(0), a) * np.copysign(np.float32(1), b) if abs(a) < np.inf else a - a
     return div32(a, b, RN)
-
-
-@inner
-def f32_of_ftz(a, mode):
-    x = f32_of(a, mode)
-    return ftz(x) if abs(x) != TINY32 else _flushed(x, unpack(a), mode)
 
 
 @inner
@@ -311,11 +323,23 @@ def sqrt32(a, mode):
 
 @inner
 def f32_of(x, mode):
-    """A float64 as float32."""
-    if not is_finite(x):
-        return np.float32(x)
-    sign, sig, exp = unpack(x)
-    return pack32(sign, sig, exp, mode)
+    """A float64 as float32: the nearest one, or the one beside it that lies in the direction."""
+    nearest = np.float32(x)
+    rounded, exact, bits = abs(np.float64(nearest)), abs(x), f32_bits(nearest)
+    if mode == RN or not is_finite(x) or rounded == exact:
+        return nearest
+    if mode == RZ or (mode == RM) == (x > 0):
+        return as_f32(bits - ONE) if rounded > exact else nearest
+    return as_f32(bits + ONE) if rounded < exact else nearest
+
+
+@inner
+def f32_of_ftz(x, mode):
+    """Underflow is seen after rounding to 24 digits whatever the exponent, as on an H200: twice the number
+    keeps them.
+    """
+    nearest, twice = f32_of(x, mode), f32_of(x + x, mode)
+    return np.copysign(np.float32(0), nearest) if abs(twice) < TINY32 + TINY32 else nearest
 
 
 @inner
