@@ -47,3 +47,8 @@ def test_of_a_cause_without_rivals_nothing_more_is_said():
     text = HEAD + ROUNDS.replace("SECOND", "4") + '.file 1 "kernel.cu"\n'
     (first, *_) = ptxsim.load(text).launch("k", block=64, shared_bytes=16, names=SLOTS).findings
     assert first.evidence["cause"] == "uninitialised" and "seen" not in first.evidence
+
+
+def test_how_often_it_happened_stands_behind_the_first_sentence():
+    told = str(ptxsim.Finding("race", "error", "two writes\n  seen of bars:", count=3))
+    assert told.splitlines() == ["error: race: two writes (3 accesses)", "  seen of bars:"]

@@ -1,7 +1,7 @@
 """What was seen of the barriers that a finding names: who signalled, who waited, at which lines, how often.
 
-Said of the finding that is told first, where its cause has rivals (causes/rivals.py): the numbers are facts
-whichever of them is right, and most of the rivals show in them.
+Said of the finding that is told first, where its hint asks for rivals (causes/rivals.py): the numbers are
+facts whichever of them is right, and most of the rivals show in them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 
 from ptxsim.causes.ranking import rank
-from ptxsim.causes.rivals import rivals_of
 from ptxsim.checks.barrier_history import history_of, ring_of
 from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.phrases import times
@@ -33,11 +32,7 @@ class Seen(Observer):
     def finish(self, cluster: Cluster) -> None:
         errors = [f for f in self.reporter.found.values() if f.severity == "error"]
         first = min(errors, key=rank, default=None)
-        if (
-            first is None
-            or "seen" in first.evidence
-            or not rivals_of(first.evidence.get("cause", ""), first.kind)
-        ):
+        if first is None or "seen" in first.evidence or not first.hint.endswith("?"):
             return
         lines = [line for ring in self._rings(cluster, first.message) for line in self._told(cluster, ring)]
         first.evidence["seen"] = lines

@@ -106,7 +106,9 @@ def finding_cards(outcome: Outcome, where: str, file: str, text: str) -> Iterabl
     for number, finding in enumerate(told):
         times = times_text(finding["kind"], finding["count"])
         line = finding["where"].get("line")
-        card = Card(where, finding["severity"], finding["kind"], finding["message"] + times, finding["hint"])
+        sentence, line_end, more = finding["message"].partition("\n")
+        message = sentence + times + line_end + more
+        card = Card(where, finding["severity"], finding["kind"], message, finding["hint"])
         card.file, card.source = file, excerpt(text, line) if line else []
         card.links, card.ring = finding_links(finding["kind"]), ring(finding["evidence"])
         if number == len(told) - 1:
