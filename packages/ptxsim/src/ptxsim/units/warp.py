@@ -120,7 +120,7 @@ def _require_member(cluster: Cluster, split: Split, members: int) -> None:
         cluster.reporter.add("collective", "error", message, hint, split, key="member")
 
 
-def _members(cluster: Cluster, split: Split, slot: int) -> int:
+def member_mask(cluster: Cluster, split: Split, slot: int) -> int:
     return cluster.scalar(split, slot) & 0xFFFF_FFFF
 
 
@@ -170,89 +170,21 @@ def _fast_elect(instr, args: tuple) -> dict | None:  # type: ignore[return]  # N
 
 
 @unit(
-    "elect.sync d|p, mask", writes=(0,), section="9.7.13.14", fast=FastForm(_fast_elect, each="elect_members")
+    "elect.sync d|p, mask",
+    writes=(0,),
+    section="9.7.13.14",
+    fast=FastForm(_fast_elect, each="elect_members", unheard=True),
 )
 def elect(instr):
     def run(cluster: Cluster, split: Split, args):
         (target, chosen), mask_slot = args
-        members = _members(cluster, split, mask_slot)
+        members = member_mask(cluster, split, mask_slot)
         met = converge(cluster, split, members, cluster.read(split, mask_slot))
         if met is None:
             return BLOCK
         lane = elected_lane(met[0], cluster.choices.elected) if met[0] else -1
         cluster.write(split, target, np.uint64(max(lane, 0)))
         cluster.set_predicate(split, chosen.code, 1 << lane if lane >= 0 else 0)
-        return None
-
-    return by_group(run)
-
-
-def _source_lane(mode: str, b: np.ndarray, c: np.ndarray):
-    """(source lane, in range?) of shfl for each lane (PTX ISA 9.7.9.6)."""
-    bval, cval, segment = b & 0x1F, c & 0x1F, (c >> 8) & 0x1F
-    max_lane = (_LANES & segment) | (cval & ~segment & 0x1F)
-    min_lane = _LANES & segment
-    if mode == "up":
-        lane = _LANES - bval
-        good = lane >= max_lane
-    elif mode == "down":
-        lane = _LANES + bval
-        good = lane <= max_lane
-    elif mode == "bfly":
-        lane = _LANES ^ bval
-        good = lane <= max_lane
-    else:
-        lane = min_lane | (bval & ~segment & 0x1F)
-        good = lane <= max_lane
-    return np.where(good, lane, _LANES), good
-
-
-@unit("shfl.sync .mode.b32 d|p, a, b, c, mask", mode="up down bfly idx", writes=(0,), section="9.7.9.6")
-def shfl(instr):
-    mode = instr.mods[1]
-
-    def run(cluster: Cluster, split: Split, args):
-        target, chosen = args[0] if isinstance(args[0], tuple) else (args[0], None)
-        source, b_slot, c_slot, mask_slot = args[1:5]
-        b = cluster.read(split, b_slot).astype(np.int64)
-        c = cluster.read(split, c_slot).astype(np.int64)
-        met = converge(cluster, split, _members(cluster, split, mask_slot), cluster.read(split, source))
-        if met is None:
-            return BLOCK
-        lane, good = _source_lane(mode, b, c)
-        values = met[1][lane] & np.uint64(0xFFFF_FFFF)
-        cluster.write(split, target, values[split.lanes])
-        if chosen is not None and chosen != -1:
-            cluster.set_predicate(split, chosen.code, int((good.astype(np.int64) << _LANES).sum()))
-        return None
-
-    return by_group(run)
-
-
-@unit(
-    "vote.sync .mode.pred p, a, mask",
-    "vote.sync .ballot.b32 d, a, mask",
-    mode="all any uni",
-    writes=(0,),
-    section="9.7.13.8",
-)
-def vote(instr):
-    mode = instr.mods[1]
-
-    def run(cluster: Cluster, split: Split, args):
-        target, source, mask_slot = args
-        own = cluster.predicate(split, source.code)
-        payload = ((own >> _LANES) & 1).astype(np.uint64)
-        met = converge(cluster, split, _members(cluster, split, mask_slot), payload)
-        if met is None:
-            return BLOCK
-        present, values = met
-        yes = int((values << _LANES.astype(np.uint64)).sum()) & present
-        if mode == "ballot":
-            cluster.write(split, target, np.uint64(yes))
-            return None
-        outcome = {"all": yes == present, "any": yes != 0, "uni": yes in (0, present)}[mode]
-        cluster.set_predicate(split, target.code, 0xFFFF_FFFF if outcome else 0)
         return None
 
     return by_group(run)
@@ -270,7 +202,7 @@ def match(instr):
 
     def run(cluster: Cluster, split: Split, args):
         target, source, mask_slot = args
-        met = converge(cluster, split, _members(cluster, split, mask_slot), cluster.read(split, source))
+        met = converge(cluster, split, member_mask(cluster, split, mask_slot), cluster.read(split, source))
         if met is None:
             return BLOCK
         present, values = met
@@ -326,7 +258,7 @@ def redux(instr):
 
     def run(cluster: Cluster, split: Split, args):
         target, source, mask_slot = args
-        met = converge(cluster, split, _members(cluster, split, mask_slot), cluster.read(split, source))
+        met = converge(cluster, split, member_mask(cluster, split, mask_slot), cluster.read(split, source))
         if met is None:
             return BLOCK
         lanes = [lane for lane in range(32) if (met[0] >> lane) & 1]
@@ -351,7 +283,7 @@ def _reduce(operation, values: np.ndarray, kind: str, mods: set[str]) -> int:
 @unit("bar.warp.sync mask", section="9.7.13.2")
 def warp_sync(instr):
     def run(cluster: Cluster, split: Split, args):
-        members = _members(cluster, split, args[0])
+        members = member_mask(cluster, split, args[0])
         if become_one(cluster, split, ("meet", split.warp, members, split.instr.name)):
             return BLOCK
         met = converge(cluster, split, members, np.zeros(32, np.uint64))
