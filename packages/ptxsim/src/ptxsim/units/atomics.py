@@ -15,7 +15,7 @@ from ptxsim.machine.checked_access import checked_view
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split
 from ptxsim.units.atomic_lanes import OPERATIONS, integers, log_whole, sums, whole_warp
-from ptxsim.units.registry import refuse, unit
+from ptxsim.units.registry import refuse, slots_of, unit
 
 _OPERATIONS = {
     "and": lambda old, b, c: old & b,
@@ -123,7 +123,7 @@ def _update(instr, returns: bool):
 
     def run(cluster: Cluster, split: Split, args):
         targets, arg, *sources = args if returns else (None, *args)
-        items = sources[0] if isinstance(sources[0], tuple) else (sources[0],)
+        items = slots_of(sources[0])
         third = cluster.read(split, sources[1]) if operation == "cas" else None
         width = 2 if kind == "bf16" else np.dtype(kind).itemsize
         size = width * lanes_per
@@ -147,9 +147,9 @@ def _update(instr, returns: bool):
                     cluster.effects += 1
                     view[:] = np.frombuffer(new, np.uint8)
                 if returns:
-                    outputs = targets if isinstance(targets, tuple) else (targets,)
-                    if outputs[v] != -1:
-                        cluster.registers[split.warp, outputs[v], lane] = old
+                    output = slots_of(targets)[v]
+                    if output != -1:
+                        cluster.registers[split.warp, output, lane] = old
 
     return run
 

@@ -20,7 +20,7 @@ from ptxsim.machine.tensor_map import TensorMap
 from ptxsim.units.atomics import combine
 from ptxsim.units.bulk_groups import each_lane, notify, open_group
 from ptxsim.units.mbarrier import bytes_arrive, place_of
-from ptxsim.units.registry import unit
+from ptxsim.units.registry import slots_of, unit
 
 _TX = "mbarrier::complete_tx::bytes"
 _SHARED = ("shared::cta", "shared::cluster")
@@ -274,7 +274,7 @@ def _element(instr, operation: str):
     width, kind = int(instr.mods[-1][1:]) // 8, _TYPES[instr.mods[-1]]
 
     def run(cluster: Cluster, split: Split, args):
-        values = args[1] if isinstance(args[1], tuple) else (args[1],)
+        values = slots_of(args[1])
         for thread in each_lane(split):
             data = b"".join(_raw(cluster.scalar(thread, slot), width) for slot in values)
             place = place_of(cluster, thread, cluster.address(thread, args[0]), False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Lanes, Location, Split, Wait
-from ptxsim.units.registry import unit
+from ptxsim.units.registry import always, unit
 
 
 def each_lane(split: Split) -> list[Location]:
@@ -64,13 +64,11 @@ def notify(cluster: Cluster, split: Split) -> None:
 
 
 @unit("cp.async.bulk.commit_group", section="9.7.9.25.4", fire_and_forget=True)
-def commit_group(instr):
-    def run(cluster: Cluster, split: Split, args):
-        for thread in each_lane(split):
-            bulk_groups(cluster, thread.thread).commit()
-            cluster.bus.bulk_commit(cluster, thread)
-
-    return run
+@always
+def commit_group(cluster: Cluster, split: Split, args):
+    for thread in each_lane(split):
+        bulk_groups(cluster, thread.thread).commit()
+        cluster.bus.bulk_commit(cluster, thread)
 
 
 @unit("cp.async.bulk.wait_group {.read} n", section="9.7.9.25.4")

@@ -19,7 +19,7 @@ from ptxsim.jit.translate import resolve, shared_address, shared_fault, shared_p
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.mbarrier import MBarrier, MBarrierError
 from ptxsim.machine.split import Lanes, Split, Wait
-from ptxsim.units.registry import FastForm, unit
+from ptxsim.units.registry import FastForm, always, unit
 
 _SPACES = {"shared", "shared::cta", "shared::cluster"}
 
@@ -285,11 +285,9 @@ def expect_tx(instr):
 
 
 @unit("mbarrier.pending_count .b64 count, state", writes=(0,), section="9.7.13.15.17")
-def pending_count(instr):
-    def run(cluster: Cluster, split: Split, args):
-        cluster.write(split, args[0], cluster.read(split, args[1])[split.lanes] & np.uint64(0xFFFF_FFFF))
-
-    return run
+@always
+def pending_count(cluster: Cluster, split: Split, args):
+    cluster.write(split, args[0], cluster.read(split, args[1])[split.lanes] & np.uint64(0xFFFF_FFFF))
 
 
 @inner

@@ -16,7 +16,7 @@ from ptxsim.isa.number_formats import DECODERS
 from ptxsim.jit.compiled import compiled
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split
-from ptxsim.units.registry import refuse, unit
+from ptxsim.units.registry import refuse, slots_of, unit
 from ptxsim.units.warp import require_aligned, require_set
 
 _BYTES = {kind: DECODERS[kind].bytes for kind in ("f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8")}
@@ -206,7 +206,7 @@ class _Plan:
     """Slots and tables of one instruction of a program, found once."""
 
     def __init__(self, form: MmaForm, layout: Layout, args, unset):
-        d, a, b, c = (np.array(x if isinstance(x, tuple) else (x,), np.int64) for x in args[:4])
+        d, a, b, c = (np.array(slots_of(x), np.int64) for x in args[:4])
         oa, ob = layout.a, layout.b
         self.d, self.c = d, c
         self.suspect = [int(s) for s in (*a, *b, *c) if s in unset]
@@ -305,7 +305,7 @@ def _bit_product(R, w: int, form: MmaForm, layout: Layout, args) -> np.ndarray:
     """int64 (m, n): set bits of row AND / XOR column."""
     matrices = []
     for slots, operand, size in ((args[1], layout.a, form.m), (args[2], layout.b, form.n)):
-        registers = np.array(slots if isinstance(slots, tuple) else (slots,))
+        registers = np.array(slots_of(slots))
         out = np.empty(size * form.k)
         _decode(R, w, registers[operand.register], operand.index, operand.shift, operand.table, 1, out)
         matrices.append(out.reshape(size, form.k))

@@ -20,7 +20,7 @@ from ptxsim.machine.split import Split
 from ptxsim.machine.tensor_memory import COLUMNS, split_address
 from ptxsim.units import tcgen05_mma  # noqa: F401  (registers tcgen05.mma)
 from ptxsim.units.mbarrier import apply_count_change, find_barrier, place_of
-from ptxsim.units.registry import refuse, unit
+from ptxsim.units.registry import refuse, slots_of, unit
 from ptxsim.units.tcgen05_alloc import NEVER_WRITTEN, freed_by, unwritten
 from ptxsim.units.warp import require_aligned
 
@@ -177,8 +177,7 @@ def load_later(cluster: Cluster, split: Split, form: tuple, operands: list, targ
 
 def vector(operand) -> tuple[tuple[int, ...], np.ndarray]:
     """The slots of a vector of registers, or of one, also as an array."""
-    slots = operand if isinstance(operand, tuple) else (operand,)
-    return slots, np.array(slots)
+    return slots_of(operand), np.array(slots_of(operand))
 
 
 @unit(

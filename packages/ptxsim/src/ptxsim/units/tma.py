@@ -20,6 +20,7 @@ from ptxsim.units.tensormap import find_map
 from ptxsim.units.tma_boxes import Part, box_index, boxes, columns, end_of, span_of, spans_of
 from ptxsim.units.tma_im2col import mode_of
 from ptxsim.units.tma_start import check_start
+from ptxsim.units.warp import REDUCTIONS
 
 
 def read_box(cluster: Cluster, tmap: TensorMap, start: tuple[int, ...]) -> np.ndarray:
@@ -234,14 +235,6 @@ def _signalled(rank: int, bar: tuple[int, int], pair: bool) -> tuple[int, int]:
     return (rank & ~1 | bar[0] & 1 if pair else rank, bar[1])
 
 
-_REDUCTIONS = {
-    "add": np.add,
-    "min": np.minimum,
-    "max": np.maximum,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-}
 _REDUCE = "cp.reduce.async.bulk.tensor"
 
 
@@ -249,16 +242,16 @@ _REDUCE = "cp.reduce.async.bulk.tensor"
     f"{_REDUCE} .dim.global.shared::cta.op{{.tile}}.bulk_group{{.hint}} [map], [s]{{, policy}}",
     f"{_REDUCE} .deep.global.shared::cta.op.im2col_no_offs.bulk_group{{.hint}} [map], [s]{{, policy}}",
     deep="3d 4d 5d",
-    op=" ".join(_REDUCTIONS),
+    op=" ".join(REDUCTIONS),
     section="9.7.9.27.2",
     fire_and_forget=True,
 )
 def tensor_reduce(instr):
-    return _tensor_store(instr, next(m for m in instr.mods if m in _REDUCTIONS))
+    return _tensor_store(instr, next(m for m in instr.mods if m in REDUCTIONS))
 
 
 def _tensor_store(instr, reduction: str | None):
-    operation = _REDUCTIONS[reduction] if reduction else None
+    operation = REDUCTIONS[reduction] if reduction else None
     rows, im2col = "tile::scatter4" in instr.mods, bool(mode_of(instr))
 
     def run(cluster: Cluster, split: Split, args):

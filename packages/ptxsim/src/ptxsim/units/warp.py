@@ -19,9 +19,13 @@ from ptxsim.machine.forward_progress import become_one
 from ptxsim.machine.split import BLOCK, Split, Wait
 from ptxsim.report.findings import lanes_text
 from ptxsim.units import printf
-from ptxsim.units.registry import FastForm, refuse, unit
+from ptxsim.units.registry import FastForm, always, refuse, unit
 
 _LANES = np.arange(32)
+REDUCTIONS = {  # of a warp, and of tensor copies
+    **{"add": np.add, "min": np.minimum, "max": np.maximum},
+    **{"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor},
+}
 
 
 def require_aligned(cluster: Cluster, split: Split, leavers_count: bool = True) -> None:
@@ -172,19 +176,18 @@ def _fast_elect(instr, args: tuple) -> dict | None:  # type: ignore[return]  # N
 @unit(
     "elect.sync d|p, mask", writes=(0,), section="9.7.13.14", fast=FastForm(_fast_elect, each="elect_members")
 )
-def elect(instr):
-    def run(cluster: Cluster, split: Split, args):
-        (target, chosen), mask_slot = args
-        members = _members(cluster, split, mask_slot)
-        met = converge(cluster, split, members, cluster.read(split, mask_slot))
-        if met is None:
-            return BLOCK
-        lane = elected_lane(met[0], cluster.choices.elected) if met[0] else -1
-        cluster.write(split, target, np.uint64(max(lane, 0)))
-        cluster.set_predicate(split, chosen.code, 1 << lane if lane >= 0 else 0)
-        return None
-
-    return by_group(run)
+@always
+@by_group
+def elect(cluster: Cluster, split: Split, args):
+    (target, chosen), mask_slot = args
+    members = _members(cluster, split, mask_slot)
+    met = converge(cluster, split, members, cluster.read(split, mask_slot))
+    if met is None:
+        return BLOCK
+    lane = elected_lane(met[0], cluster.choices.elected) if met[0] else -1
+    cluster.write(split, target, np.uint64(max(lane, 0)))
+    cluster.set_predicate(split, chosen.code, 1 << lane if lane >= 0 else 0)
+    return None
 
 
 def _source_lane(mode: str, b: np.ndarray, c: np.ndarray):
@@ -291,21 +294,9 @@ def match(instr):
 
 
 @unit("activemask .b32 d", writes=(0,), section="9.7.13.11")
-def activemask(instr):
-    def run(cluster: Cluster, split: Split, args):
-        cluster.write(split, args[0], np.uint64(split.mask))
-
-    return run
-
-
-_REDUCE = {
-    "add": np.add,
-    "min": np.minimum,
-    "max": np.maximum,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-}
+@always
+def activemask(cluster: Cluster, split: Split, args):
+    cluster.write(split, args[0], np.uint64(split.mask))
 
 
 @unit(
@@ -321,7 +312,7 @@ _REDUCE = {
 )
 def redux(instr):
     mods = set(instr.mods)
-    operation = _REDUCE[next(m for m in instr.mods if m in _REDUCE)]
+    operation = REDUCTIONS[next(m for m in instr.mods if m in REDUCTIONS)]
     kind = instr.mods[-1]
 
     def run(cluster: Cluster, split: Split, args):
@@ -349,18 +340,17 @@ def _reduce(operation, values: np.ndarray, kind: str, mods: set[str]) -> int:
 
 
 @unit("bar.warp.sync mask", section="9.7.13.2")
-def warp_sync(instr):
-    def run(cluster: Cluster, split: Split, args):
-        members = _members(cluster, split, args[0])
-        if become_one(cluster, split, ("meet", split.warp, members, split.instr.name)):
-            return BLOCK
-        met = converge(cluster, split, members, np.zeros(32, np.uint64))
-        if met is None:
-            return BLOCK
-        cluster.bus.warp_sync(cluster, split, members)
-        return None
-
-    return by_group(run)
+@always
+@by_group
+def warp_sync(cluster: Cluster, split: Split, args):
+    members = _members(cluster, split, args[0])
+    if become_one(cluster, split, ("meet", split.warp, members, split.instr.name)):
+        return BLOCK
+    met = converge(cluster, split, members, np.zeros(32, np.uint64))
+    if met is None:
+        return BLOCK
+    cluster.bus.warp_sync(cluster, split, members)
+    return None
 
 
 @unit("mov .type d, c", name="clock", type="u32 u64 b32 b64 s32 s64", writes=(0,), section="10.22 - 10.29")

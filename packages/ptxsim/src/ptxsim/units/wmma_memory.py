@@ -25,7 +25,7 @@ from ptxsim.jit.translate import resolve
 from ptxsim.machine.checked_access import own_offsets, tell_own
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split
-from ptxsim.units.registry import refuse, unit
+from ptxsim.units.registry import refuse, slots_of, unit
 from ptxsim.units.warp import require_aligned, require_set
 from ptxsim.units.wmma import ELEMENT_BITS, WIDE, registers_for, sizes_of
 
@@ -223,7 +223,7 @@ def load(instr):
 
     def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
-        targets = [max(slot, SINK) for slot in (args[0] if isinstance(args[0], tuple) else (args[0],))]
+        targets = [max(slot, SINK) for slot in slots_of(args[0])]
         found = access.memory(cluster, split, args[1:])
         if found is None:
             cluster.registers[split.warp, targets] = 0
@@ -242,7 +242,7 @@ def store(instr):
 
     def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
-        sources = list(args[1]) if isinstance(args[1], tuple) else [args[1]]
+        sources = list(slots_of(args[1]))
         if cluster.bus.heard:
             require_set(cluster, split, sources)
         held = np.ascontiguousarray(cluster.registers[split.warp, sources].T).astype(f"u{max(4, form.word)}")
