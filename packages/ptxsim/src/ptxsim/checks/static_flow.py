@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from ptxsim.frontend.parser import Imm, Instr, Mem, Pair, Reg, Sym, Vec
+from ptxsim.frontend.ast import Imm, Instr, Mem, Pair, Reg, Sym, Vec
 from ptxsim.jit import bytecode
 from ptxsim.machine.launch_view import Launch
 

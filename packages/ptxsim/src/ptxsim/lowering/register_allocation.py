@@ -8,7 +8,7 @@ is coded as 2 * index + negated.
 
 from __future__ import annotations
 
-from ptxsim.frontend.parser import (
+from ptxsim.frontend.ast import (
     Function,
     Imm,
     Instr,

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ptxsim.frontend.ast import Mem, Pair, Reg, Vec
-from ptxsim.frontend.parser import Paren
+from ptxsim.frontend.ast import Mem, Pair, Paren, Reg, Vec
 from ptxsim.timing.pipes import CYCLES, LATENCY, passes, pipe
 
 

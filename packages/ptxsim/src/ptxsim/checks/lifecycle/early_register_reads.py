@@ -16,7 +16,7 @@ from collections.abc import Callable
 from ptxsim.checks.static_flow import next_rows, targets
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import TmemCells
-from ptxsim.frontend.parser import Instr, Mem, Pair, Paren, Reg, Vec
+from ptxsim.frontend.ast import Instr, Mem, Pair, Paren, Reg, Vec
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
 from ptxsim.machine.split import Split
