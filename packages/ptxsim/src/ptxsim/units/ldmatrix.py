@@ -12,8 +12,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from ptxsim.isa.layouts import ldmatrix as half_layout
-from ptxsim.isa.layouts import movmatrix as transpose_layout
+from ptxsim.isa.layouts.fragments import ldmatrix as half_layout
+from ptxsim.isa.layouts.fragments import movmatrix as transpose_layout
 from ptxsim.isa.number_formats import unpack_bits
 from ptxsim.isa.operands import SINK
 from ptxsim.machine.checked_access import own_offsets, tell_own

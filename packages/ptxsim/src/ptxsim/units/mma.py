@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ptxsim.isa.layouts import mma_a, mma_b, mma_d
+from ptxsim.isa.layouts.fragments import mma_a, mma_b, mma_d
 from ptxsim.isa.number_formats import DECODERS
 from ptxsim.jit.compiled import compiled
 from ptxsim.machine.cluster import Cluster

@@ -14,7 +14,7 @@ import numpy as np
 
 from ptxsim.events.records import Footprint, SharedSpan, TensorWork, rectangles
 from ptxsim.isa.address_map import SHARED_START
-from ptxsim.isa.layouts import decode_matrix_descriptor, operand_addresses
+from ptxsim.isa.layouts.descriptors import decode_matrix_descriptor, operand_addresses
 from ptxsim.isa.number_formats import unpack_bits
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split

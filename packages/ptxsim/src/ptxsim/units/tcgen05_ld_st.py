@@ -12,7 +12,7 @@ import numpy as np
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.records import Commit, TmemCells
 from ptxsim.isa.address_map import WINDOW_MASK
-from ptxsim.isa.layouts import load_layout
+from ptxsim.isa.layouts.tmem import load_layout
 from ptxsim.jit.translate import is_shared, shared_place
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.cluster import Cluster

@@ -16,9 +16,9 @@ from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.records import TensorWork
 from ptxsim.frontend.ast import Imm
 from ptxsim.isa.address_map import SHARED_START
-from ptxsim.isa.layouts import data_path
 from ptxsim.isa.layouts.block_scale import KINDS as BLOCK_SCALED_KINDS
 from ptxsim.isa.layouts.block_scale import vector_size
+from ptxsim.isa.layouts.tmem import data_path
 from ptxsim.isa.number_formats import DECODERS, IN_TENSOR_MEMORY
 from ptxsim.isa.operands import MemArg, PredArg
 from ptxsim.machine.async_queue import Work

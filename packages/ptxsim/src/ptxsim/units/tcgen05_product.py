@@ -12,13 +12,9 @@ from typing import Any
 import numpy as np
 
 from ptxsim.events.records import Footprint, Rectangle, SharedSpan, rectangles
-from ptxsim.isa.layouts import (
-    InstructionDescriptor,
-    data_path,
-    decode_instruction_descriptor,
-    operand_layout,
-)
 from ptxsim.isa.layouts.block_scale import decode_block_scaled
+from ptxsim.isa.layouts.descriptors import InstructionDescriptor, decode_instruction_descriptor
+from ptxsim.isa.layouts.tmem import data_path, operand_layout
 from ptxsim.isa.number_formats import DECODERS
 from ptxsim.machine.tensor_memory import LANES, split_address
 from ptxsim.units.matrix_operands import K_BYTES, operand_chunks

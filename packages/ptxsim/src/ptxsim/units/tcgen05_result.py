@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 
-from ptxsim.isa.layouts import result_layout
+from ptxsim.isa.layouts.tmem import result_layout
 from ptxsim.isa.number_formats import canonical_nans
 from ptxsim.jit.simd_matrix import accumulate
 from ptxsim.machine.cluster import Cluster

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ptxsim.isa.layouts import result_layout
 from ptxsim.isa.layouts.block_scale import factor_columns, gather_factors
+from ptxsim.isa.layouts.tmem import result_layout
 from ptxsim.isa.number_formats import SCALES
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.tensor_memory import COLUMNS, split_address

@@ -15,7 +15,7 @@ import numpy as np
 
 from ptxsim.events.records import SharedSpan
 from ptxsim.isa.address_map import SHARED_START
-from ptxsim.isa.layouts import wgmma_a, wgmma_d
+from ptxsim.isa.layouts.fragments import wgmma_a, wgmma_d
 from ptxsim.isa.number_formats import DECODERS
 from ptxsim.jit.compiled import compiled
 from ptxsim.machine.async_queue import Work

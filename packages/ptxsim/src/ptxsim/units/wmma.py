@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ptxsim.isa.layouts import wmma_fragment
+from ptxsim.isa.layouts.wmma import wmma_fragment
 from ptxsim.units.mma import BITS, Layout, MmaForm, multiplier, operand_of, require_counts
 from ptxsim.units.registry import unit
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ptxsim.isa.address_map import FAULT_BOUNDS, SPACE_GENERIC, SPACE_GLOBAL, SPACE_LOCAL, SPACES
-from ptxsim.isa.layouts import wmma_fragment
+from ptxsim.isa.layouts.wmma import wmma_fragment
 from ptxsim.isa.operands import SINK
 from ptxsim.jit.bytecode import LOG_PLACE, LOG_ROW, LOG_SIZE, LOG_THREAD
 from ptxsim.jit.translate import resolve
