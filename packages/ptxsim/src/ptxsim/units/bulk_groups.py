@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptxsim.machine.async_queue import Work
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Lanes, Location, Split, Wait
 from ptxsim.units.registry import always, unit
@@ -59,8 +60,23 @@ def open_group(cluster: Cluster, split: Lanes) -> BulkGroup:
     return group
 
 
-def notify(cluster: Cluster, split: Split) -> None:
-    cluster.wake(("bulk", split.warp))
+def store(cluster: Cluster, split: Split, what: str, groups: list[BulkGroup], read, write) -> None:
+    """A copy out of shared memory: after data = read() the source is free, after write(data) all is done."""
+
+    def first() -> None:
+        data = read()
+        for group in groups:
+            group.reads -= 1
+        cluster.wake(("bulk", split.warp))
+        cluster.engine.submit(Work(None, lambda: second(data), f"{what} (write)"))
+
+    def second(data) -> None:
+        write(data)
+        for group in groups:
+            group.writes -= 1
+        cluster.wake(("bulk", split.warp))
+
+    cluster.engine.submit(Work(None, first, f"{what} (read)"))
 
 
 @unit("cp.async.bulk.commit_group", section="9.7.9.25.4", fire_and_forget=True)

@@ -81,18 +81,13 @@ def copy(instr):
             sizes = np.full(len(split.lanes), size, np.int64)
             if optional:
                 sizes = _sizes(cluster, split, args[3], sizes)
-            _issue(
-                cluster, split, _copy(cluster, split, targets, cluster.addresses(split, args[1]), sizes, size)
+            groups, sources = (
+                state_of(cluster, split).committed[split.lanes],
+                cluster.addresses(split, args[1]),
             )
+            _issue(cluster, split, AsyncCopy(split.mask, split.lanes, groups, targets, sources, sizes, size))
 
     return run
-
-
-def _copy(
-    cluster: Cluster, split: Split, targets: np.ndarray, sources: np.ndarray, sizes: np.ndarray, size: int
-) -> AsyncCopy:
-    groups = state_of(cluster, split).committed[split.lanes]
-    return AsyncCopy(split.mask, split.lanes, groups, targets, sources, sizes, size)
 
 
 def _sizes(cluster: Cluster, split: Split, arg, full: np.ndarray) -> np.ndarray:

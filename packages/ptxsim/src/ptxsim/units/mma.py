@@ -50,18 +50,24 @@ class MmaForm:
     bitwise: str  # "xor" or "and" of b1, else ""
 
 
+def sizes_of(instr) -> tuple[int, int, int]:
+    """(m, n, k) of the shape among the modifiers."""
+    shape = next(m for m in instr.mods if m[0] == "m" and m[1].isdigit())
+    m, n, k = shape[1:].replace("n", " ").replace("k", " ").split()
+    return int(m), int(n), int(k)
+
+
 def decode_form(instr) -> MmaForm:
     """The form of an `mma.sync`; PtxError for one that does not exist or is not modelled."""
     types = [m for m in instr.mods if m in BITS or m in ("f32", "s32")]
-    shape = next((m for m in instr.mods if m[:1] == "m" and m[1:2].isdigit()), "")
-    d, a, b, c = types
+    m, n, k = sizes_of(instr)
+    shape, (d, a, b, c) = f"m{m}n{n}k{k}", types
     for family, (shapes, results) in _LEGAL.items():
         if a in family:
             good = b in family and shape in shapes and c in results and d in results
             if not good or c != d:
                 what = "sm_70's" if (shape, a) == ("m8n8k4", "f16") else "no such form, or"
                 raise refuse(instr, f"mma.{shape}.{'.'.join(types)}: {what} not modelled (PTX ISA 9.7.14.5)")
-    m, n, k = (int(x) for x in shape[1:].replace("n", " ").replace("k", " ").split())
     bitwise = next((x for x in ("xor", "and") if x in instr.mods), "")
     return MmaForm(m, n, k, a, b, c, d, "satfinite" in instr.mods, bitwise)
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptxsim.isa.layouts.sparsity import ROWS as MODELLED_ROWS
 from ptxsim.isa.layouts.sparsity import expanded, index_columns, indices
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.tensor_memory import split_address
-
-__all__ = ["MODELLED_ROWS", "dense", "metadata_columns"]
 
 
 def metadata_columns(op) -> list[tuple[int, int]]:

@@ -13,7 +13,7 @@ from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.im2col_map import Im2colMap
 from ptxsim.machine.split import Lanes, Split
 from ptxsim.machine.tensor_map import TensorMap
-from ptxsim.units.bulk_groups import each_lane, notify, open_group
+from ptxsim.units.bulk_groups import each_lane, open_group, store
 from ptxsim.units.mbarrier import bytes_arrive, place_of
 from ptxsim.units.registry import unit
 from ptxsim.units.tensormap import find_map
@@ -317,21 +317,15 @@ def _store_box(
     copy = BulkCopy("store", tmap, start, rows.offset, tmap.box_bytes, source, reduces=reduces)
     token = cluster.bus.copy_issue(cluster, first, copy)
 
-    def read():
+    def read() -> np.ndarray:
         data = cluster.shared_chunks[rank][source.chunks].view(np.uint8)
         cluster.bus.copy_read(cluster, token, copy)
-        for group in groups:
-            group.reads -= 1
-        notify(cluster, split)
-        cluster.engine.submit(Work(None, lambda: write(data), "TMA store (write)"))
+        return data
 
-    def write(data):
+    def write(data: np.ndarray) -> None:
         if not cluster.dry:
             write_box(cluster, tmap, start, data, operation)
         cluster.bus.copy_write(cluster, token, copy)
         cluster.tma_bytes += tmap.box_bytes
-        for group in groups:
-            group.writes -= 1
-        notify(cluster, split)
 
-    cluster.engine.submit(Work(None, read, "TMA store (read)"))
+    store(cluster, split, "TMA store", groups, read, write)

@@ -25,9 +25,10 @@ from ptxsim.jit.translate import resolve
 from ptxsim.machine.checked_access import own_offsets, tell_own
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split
+from ptxsim.units.mma import sizes_of
 from ptxsim.units.registry import refuse, slots_of, unit
 from ptxsim.units.warp import require_aligned, require_set
-from ptxsim.units.wmma import ELEMENT_BITS, WIDE, registers_for, sizes_of
+from ptxsim.units.wmma import ELEMENT_BITS, WIDE, registers_for
 
 CHUNK = 16  # bytes at most
 _RAW = {4: np.uint32, 8: np.uint64, 16: np.complex128}  # a chunk as one element
