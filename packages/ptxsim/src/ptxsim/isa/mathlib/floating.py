@@ -206,37 +206,6 @@ xorsign_max_f32, xorsign_max_nan_f32 = _xorsign(max_f32), _xorsign(max_nan_f32)
 
 
 @inner
-def testp_finite(a, tiny):
-    return abs(a) < np.inf
-
-
-@inner
-def testp_infinite(a, tiny):
-    return abs(a) == np.inf
-
-
-@inner
-def testp_number(a, tiny):
-    return a == a
-
-
-@inner
-def testp_notanumber(a, tiny):
-    return a != a
-
-
-@inner
-def testp_normal(a, tiny):
-    """Zeros count as normal (PTX ISA 9.7.3, testp)."""
-    return abs(a) < np.inf and (a == 0 or abs(a) >= tiny)
-
-
-@inner
-def testp_subnormal(a, tiny):
-    return a != 0 and abs(a) < tiny
-
-
-@inner
 def high64(x):
     """A float64 without the low 32 bits of its fraction; subnormal ones become zero."""
     return as_f64(f64_bits(x) & (SIGN64 if abs(x) < TINY64 else ~LOW32))

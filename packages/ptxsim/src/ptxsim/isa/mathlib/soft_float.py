@@ -17,7 +17,6 @@ from ptxsim.isa.mathlib.integer import ALL, ONE, TWO, W64, ZERO, clz, mulhi_u64
 
 # Rounding directions: nearest even, to zero, down, up, nearest with ties away from zero
 RN, RZ, RM, RP, RNA = (np.int64(i) for i in range(5))
-INF32, INF64 = np.uint64(0x7F800000), np.uint64(0x7FF0000000000000)
 IMPLICIT64 = np.uint64(1 << 52)
 I0, I1, I2 = np.int64(0), np.int64(1), np.int64(2)
 U63 = np.uint64(63)
@@ -69,22 +68,22 @@ def unpack(x):
     return bits >> U63 != ZERO, sig, max(field, I1) - np.int64(1075)
 
 
-@inner
-def pack64(sign, sig, exp, mode):
-    """sig * 2**exp as float64."""
-    code = round_code(sign, sig, exp, np.int64(52), np.int64(-1022), mode)
-    if code >= INF64:
-        code = INF64 - ONE if stops_at_max(sign, mode) else INF64
-    return as_f64(code | (np.uint64(sign) << U63))
+def _packer(mbits: int, emin: int, infinity: int, as_float, sign_at: int):
+    """`pack(sign, sig, exp, mode)`: sig * 2**exp as a float of this format."""
+    m, e, over, at = np.int64(mbits), np.int64(emin), np.uint64(infinity), np.uint64(sign_at)
+
+    @inner
+    def pack(sign, sig, exp, mode):
+        code = round_code(sign, sig, exp, m, e, mode)
+        if code >= over:
+            code = over - ONE if stops_at_max(sign, mode) else over
+        return as_float(code | (np.uint64(sign) << at))
+
+    return pack
 
 
-@inner
-def pack32(sign, sig, exp, mode):
-    """sig * 2**exp as float32."""
-    code = round_code(sign, sig, exp, np.int64(23), np.int64(-126), mode)
-    if code >= INF32:
-        code = INF32 - ONE if stops_at_max(sign, mode) else INF32
-    return as_f32(code | (np.uint64(sign) << np.uint64(31)))
+pack32 = _packer(23, -126, 0x7F800000, as_f32, 31)
+pack64 = _packer(52, -1022, 0x7FF0000000000000, as_f64, 63)
 
 
 @inner
@@ -207,45 +206,54 @@ def is_finite(x):
 
 
 @inner
-def fma64(a, b, c, mode):
-    if not (is_finite(a) and is_finite(b) and is_finite(c)):
-        return fma_f64(a, b, c)
-    sign, sig, exp = fma_parts(a, b, c, mode)
-    return pack64(sign, sig, exp, mode)
+def int_parts(magnitude):
+    """Significand and exponent of a 64-bit magnitude; a long one loses two bits to a sticky one."""
+    if magnitude >> np.uint64(62) == ZERO:
+        return magnitude, I0
+    return (magnitude >> TWO) | np.uint64(magnitude & np.uint64(3) != ZERO), I2
 
 
-@inner
-def fma32(a, b, c, mode):
-    if not (is_finite(a) and is_finite(b) and is_finite(c)):
-        return fma_f32(a, b, c)
-    sign, sig, exp = fma_parts(np.float64(a), np.float64(b), np.float64(c), mode)
-    return pack32(sign, sig, exp, mode)
+def _directed(kind, pack, native):
+    """fma, mul, div, sqrt and the conversion of integers, in any rounding direction, of np.float32 or
+    np.float64; native: the host's own fma.
+    """
+    zero, one = kind(0), kind(1)
+
+    @inner
+    def fma(a, b, c, mode):
+        if not (is_finite(a) and is_finite(b) and is_finite(c)):
+            return native(a, b, c)
+        sign, sig, exp = fma_parts(np.float64(a), np.float64(b), np.float64(c), mode)
+        return pack(sign, sig, exp, mode)
+
+    @inner
+    def mul(a, b, mode):
+        return fma(a, b, np.copysign(zero, a) * np.copysign(one, b), mode)
+
+    @inner(error_model="numpy")
+    def div(a, b, mode):
+        if mode == RN or not (is_finite(a) and is_finite(b) and a != 0 and b != 0):
+            return a / b
+        sign, sig, exp = div_parts(np.float64(a), np.float64(b))
+        return pack(sign, sig, exp, mode)
+
+    @inner
+    def sqrt(a, mode):
+        if mode == RN or not (is_finite(a) and a > 0):
+            return np.sqrt(a)
+        sign, sig, exp = sqrt_parts(np.float64(a))
+        return pack(sign, sig, exp, mode)
+
+    @inner
+    def from_int(negative, magnitude, mode):
+        sig, exp = int_parts(magnitude)
+        return pack(negative, sig, exp, mode)
+
+    return fma, mul, div, sqrt, from_int
 
 
-@inner
-def mul64(a, b, mode):
-    return fma64(a, b, np.copysign(np.float64(0), a) * np.copysign(np.float64(1), b), mode)
-
-
-@inner
-def mul32(a, b, mode):
-    return fma32(a, b, np.copysign(np.float32(0), a) * np.copysign(np.float32(1), b), mode)
-
-
-@inner(error_model="numpy")
-def div64(a, b, mode):
-    if mode == RN or not (is_finite(a) and is_finite(b) and a != 0 and b != 0):
-        return a / b
-    sign, sig, exp = div_parts(a, b)
-    return pack64(sign, sig, exp, mode)
-
-
-@inner(error_model="numpy")
-def div32(a, b, mode):
-    if mode == RN or not (is_finite(a) and is_finite(b) and a != 0 and b != 0):
-        return a / b
-    sign, sig, exp = div_parts(np.float64(a), np.float64(b))
-    return pack32(sign, sig, exp, mode)
+fma32, mul32, div32, sqrt32, int_f32 = _directed(np.float32, pack32, fma_f32)
+fma64, mul64, div64, sqrt64, int_f64 = _directed(np.float64, pack64, fma_f64)
 
 
 @inner
@@ -294,22 +302,6 @@ def f32_of_ftz(a, mode):
 
 
 @inner
-def sqrt64(a, mode):
-    if mode == RN or not (is_finite(a) and a > 0):
-        return np.sqrt(a)
-    sign, sig, exp = sqrt_parts(a)
-    return pack64(sign, sig, exp, mode)
-
-
-@inner
-def sqrt32(a, mode):
-    if mode == RN or not (is_finite(a) and a > 0):
-        return np.sqrt(a)
-    sign, sig, exp = sqrt_parts(np.float64(a))
-    return pack32(sign, sig, exp, mode)
-
-
-@inner
 def f32_of(x, mode):
     """A float64 as float32."""
     if not is_finite(x):
@@ -328,26 +320,6 @@ def relu_f64(x):
 def f64_sat(x):
     """Clamped to [0, 1]; NaN becomes +0."""
     return min(x, np.float64(1)) if x > 0 else np.float64(0)
-
-
-@inner
-def int_parts(magnitude):
-    """Significand and exponent of a 64-bit magnitude; a long one loses two bits to a sticky one."""
-    if magnitude >> np.uint64(62) == ZERO:
-        return magnitude, I0
-    return (magnitude >> TWO) | np.uint64(magnitude & np.uint64(3) != ZERO), I2
-
-
-@inner
-def int_f32(negative, magnitude, mode):
-    sig, exp = int_parts(magnitude)
-    return pack32(negative, sig, exp, mode)
-
-
-@inner
-def int_f64(negative, magnitude, mode):
-    sig, exp = int_parts(magnitude)
-    return pack64(negative, sig, exp, mode)
 
 
 @inner
