@@ -204,7 +204,7 @@ def _to_global(cluster: Cluster, split: Split, args, form: BulkForm, size: int) 
     copy = BulkCopy("store", result, (0,), place[1], size, span, reduces=reduces)
     token = cluster.bus.copy_issue(cluster, split, copy)
 
-    def write(data: np.ndarray) -> None:
+    def write(data):
         memory = cluster.launch.memory.view(result.base, size)
         memory[:] = reduced(memory, data, form)
         cluster.bus.copy_write(cluster, token, copy)
