@@ -151,6 +151,26 @@ def by_group(run):
     return grouped
 
 
+def _own(cluster: Cluster, split: Split, args) -> np.ndarray:
+    return cluster.read(split, args[1])
+
+
+def together(act, payload=_own):
+    """A handler that waits until all lanes of the mask, the last operand, have come with their payload:
+    act(cluster, split, args, lanes present, payload by lane) then does the work of this split.
+    """
+
+    @by_group
+    def run(cluster: Cluster, split: Split, args):
+        met = converge(cluster, split, _members(cluster, split, args[-1]), payload(cluster, split, args))
+        if met is None:
+            return BLOCK
+        act(cluster, split, args, *met)
+        return None
+
+    return run
+
+
 @inner
 def elect_members(c, m, registers, predicates, rank, control):
     """elect.sync whose member mask is just the lanes that are here (PTX ISA 9.7.13.14)."""
@@ -177,17 +197,12 @@ def _fast_elect(instr, args: tuple) -> dict | None:  # type: ignore[return]  # N
     "elect.sync d|p, mask", writes=(0,), section="9.7.13.14", fast=FastForm(_fast_elect, each="elect_members")
 )
 @always
-@by_group
-def elect(cluster: Cluster, split: Split, args):
-    (target, chosen), mask_slot = args
-    members = _members(cluster, split, mask_slot)
-    met = converge(cluster, split, members, cluster.read(split, mask_slot))
-    if met is None:
-        return BLOCK
-    lane = elected_lane(met[0], cluster.choices.elected) if met[0] else -1
+@together
+def elect(cluster: Cluster, split: Split, args, present: int, _) -> None:
+    target, chosen = args[0]
+    lane = elected_lane(present, cluster.choices.elected) if present else -1
     cluster.write(split, target, np.uint64(max(lane, 0)))
     cluster.set_predicate(split, chosen.code, 1 << lane if lane >= 0 else 0)
-    return None
 
 
 def _source_lane(mode: str, b: np.ndarray, c: np.ndarray):
@@ -214,22 +229,15 @@ def _source_lane(mode: str, b: np.ndarray, c: np.ndarray):
 def shfl(instr):
     mode = instr.mods[1]
 
-    def run(cluster: Cluster, split: Split, args):
+    def act(cluster: Cluster, split: Split, args, _, values: np.ndarray) -> None:
         target, chosen = args[0] if isinstance(args[0], tuple) else (args[0], None)
-        source, b_slot, c_slot, mask_slot = args[1:5]
-        b = cluster.read(split, b_slot).astype(np.int64)
-        c = cluster.read(split, c_slot).astype(np.int64)
-        met = converge(cluster, split, _members(cluster, split, mask_slot), cluster.read(split, source))
-        if met is None:
-            return BLOCK
+        b, c = (cluster.read(split, slot).astype(np.int64) for slot in args[2:4])
         lane, good = _source_lane(mode, b, c)
-        values = met[1][lane] & np.uint64(0xFFFF_FFFF)
-        cluster.write(split, target, values[split.lanes])
+        cluster.write(split, target, (values[lane] & np.uint64(0xFFFF_FFFF))[split.lanes])
         if chosen is not None and chosen != -1:
             cluster.set_predicate(split, chosen.code, int((good.astype(np.int64) << _LANES).sum()))
-        return None
 
-    return by_group(run)
+    return together(act)
 
 
 @unit(
@@ -242,23 +250,18 @@ def shfl(instr):
 def vote(instr):
     mode = instr.mods[1]
 
-    def run(cluster: Cluster, split: Split, args):
-        target, source, mask_slot = args
-        own = cluster.predicate(split, source.code)
-        payload = ((own >> _LANES) & 1).astype(np.uint64)
-        met = converge(cluster, split, _members(cluster, split, mask_slot), payload)
-        if met is None:
-            return BLOCK
-        present, values = met
+    def true(cluster: Cluster, split: Split, args) -> np.ndarray:
+        return ((cluster.predicate(split, args[1].code) >> _LANES) & 1).astype(np.uint64)
+
+    def act(cluster: Cluster, split: Split, args, present: int, values: np.ndarray) -> None:
         yes = int((values << _LANES.astype(np.uint64)).sum()) & present
         if mode == "ballot":
-            cluster.write(split, target, np.uint64(yes))
-            return None
+            cluster.write(split, args[0], np.uint64(yes))
+            return
         outcome = {"all": yes == present, "any": yes != 0, "uni": yes in (0, present)}[mode]
-        cluster.set_predicate(split, target.code, 0xFFFF_FFFF if outcome else 0)
-        return None
+        cluster.set_predicate(split, args[0].code, 0xFFFF_FFFF if outcome else 0)
 
-    return by_group(run)
+    return together(act, true)
 
 
 @unit(
@@ -271,12 +274,8 @@ def vote(instr):
 def match(instr):
     every, bits = instr.mods[0] == "all", instr.mods[-1]
 
-    def run(cluster: Cluster, split: Split, args):
-        target, source, mask_slot = args
-        met = converge(cluster, split, _members(cluster, split, mask_slot), cluster.read(split, source))
-        if met is None:
-            return BLOCK
-        present, values = met
+    def act(cluster: Cluster, split: Split, args, present: int, values: np.ndarray) -> None:
+        target = args[0]
         values = values & np.uint64(0xFFFF_FFFF) if bits == "b32" else values
         lanes = [lane for lane in range(32) if (present >> lane) & 1]
         groups = {v: sum(1 << k for k in lanes if values[k] == v) for v in {values[k] for k in lanes}}
@@ -286,11 +285,10 @@ def match(instr):
             cluster.write(split, target[0] if chosen else target, np.uint64(present if same else 0))
             if chosen:
                 cluster.set_predicate(split, chosen.code, 0xFFFF_FFFF if same else 0)
-            return None
+            return
         cluster.write(split, target, np.array([groups[values[k]] for k in split.lanes], np.uint64))
-        return None
 
-    return by_group(run)
+    return together(act)
 
 
 @unit("activemask .b32 d", writes=(0,), section="9.7.13.11")
@@ -315,17 +313,12 @@ def redux(instr):
     operation = REDUCTIONS[next(m for m in instr.mods if m in REDUCTIONS)]
     kind = instr.mods[-1]
 
-    def run(cluster: Cluster, split: Split, args):
-        target, source, mask_slot = args
-        met = converge(cluster, split, _members(cluster, split, mask_slot), cluster.read(split, source))
-        if met is None:
-            return BLOCK
-        lanes = [lane for lane in range(32) if (met[0] >> lane) & 1]
-        values = met[1][lanes].astype(np.uint32)
-        cluster.write(split, target, np.uint64(_reduce(operation, values, kind, mods)))
-        return None
+    def act(cluster: Cluster, split: Split, args, present: int, values: np.ndarray) -> None:
+        lanes = [lane for lane in range(32) if (present >> lane) & 1]
+        reduced = _reduce(operation, values[lanes].astype(np.uint32), kind, mods)
+        cluster.write(split, args[0], np.uint64(reduced))
 
-    return by_group(run)
+    return together(act)
 
 
 def _reduce(operation, values: np.ndarray, kind: str, mods: set[str]) -> int:
