@@ -23,6 +23,7 @@ from pathlib import Path
 from instructor.autograder import opening
 from instructor.autograder.apart import grade_apart
 from instructor.autograder.grading import Options, failed
+from instructor.autograder.plan import load_hidden, terms
 from instructor.autograder.points import NOT_GRADED, Grade
 from instructor.autograder.reader import Reader
 from instructor.autograder.submission import LARGEST, Submission, SubmissionError, read_submission
@@ -83,6 +84,11 @@ class Class:
         ]
         return {plain_name(path.name): path for path in found if path.resolve() != self.out.resolve()}
 
+    @functools.cached_property
+    def terms(self) -> str:
+        """What these grades rest on beside the text and the version. ValueError: hidden.toml is none."""
+        return terms(self.options.hidden or load_hidden())
+
     def names(self) -> list[str]:
         return sorted(self.paths)
 
@@ -105,20 +111,24 @@ class Class:
         try:
             made = read_submission(self.paths[key], self.reader)
         except SubmissionError as error:
-            return printable(str(error), 1)
+            return printable(error.what, 1)
         student = self.roster.get(key, {}).get("student") or made.student
         return Submission(key, made.text, printable(student, 1), made.lab)
 
     def done(self, key: str, submission: Submission | str) -> dict | None:
-        """The grade that is there already, if it is of this text and this lab and no regrade is asked for."""
+        """The grade that is there already, if it is of this text, this lab and these terms, and no regrade is
+        asked for.
+        """
         try:
             found = json.loads((self.out / key / "grade.json").read_text(encoding="utf-8"))
             grade = from_plain(found)
-            made = json.loads(json.dumps(plain(grade), default=str)) | {"regraded": found["regraded"] is True}
+            made = json.loads(json.dumps(plain(grade), default=str))
+            made |= {"regraded": found["regraded"] is True, "terms": found["terms"]}
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None  # none, or half of one
         digest = submission.digest if isinstance(submission, Submission) else ""
         same = (grade.name, grade.digest, grade.lab) == (key, digest, lab_version())
+        same = same and made["terms"] == self.terms
         same = same and {step.step for step in grade.steps} == set(self.options.steps)
         same = same and not (digest and grade.problem.startswith(NOT_GRADED))  # it may have been the machine
         regrade = self.roster.get(key, {}).get("regrade", "").lower() in ("yes", "true", "1")
@@ -134,7 +144,7 @@ class Class:
         folder = self.out / key
         folder.mkdir(parents=True, exist_ok=True)
         regraded = (folder / "grade.json").exists() if regraded is None else regraded
-        data = plain(made) | {"regraded": regraded}
+        data = plain(made) | {"regraded": regraded, "terms": self.terms}
         (folder / "feedback.txt").write_text(words(made) + "\n", encoding="utf-8")
         (folder / "feedback.html").write_text(page(made), encoding="utf-8")
         (folder / "feedback.zip").write_bytes(zipped(folder, ("feedback.txt", "feedback.html")))

@@ -104,6 +104,13 @@ def failed(key: str, digest: str, reason: str, chosen: tuple[int, ...]) -> Grade
     return Grade(key, digest, lab_version(), "sim", steps, problem=f"{NOT_GRADED}: {reason}")
 
 
+def refused(name: str, reason: str, chosen: tuple[int, ...]) -> Grade:
+    """The grade of what holds no kernels file, for a platform that asks for one."""
+    rubric = load_rubric()
+    steps = [StepGrade(n, rubric.titles[n], rubric.points[n], "missing", hints=[reason]) for n in chosen]
+    return Grade(name, "", lab_version(), "sim", steps, problem=reason)
+
+
 def _not_done(steps: list[StepGrade]) -> str:
     """The problem of a submission of which some steps could not be graded; "" if all were."""
     left = [step for step in steps if step.state == NOT_GRADED]

@@ -89,6 +89,11 @@ class Grade:
         return round(sum(step.possible for step in self.steps), 2)
 
     @property
+    def final(self) -> bool:
+        """Whether its points stand: what was not finished is graded again."""
+        return not self.problem.startswith(NOT_GRADED)
+
+    @property
     def worth(self) -> float:
         return sum(step.points for step in self.steps)
 

@@ -18,7 +18,11 @@ MOST_FILES = 1000  # of a folder that are looked at for another name
 
 
 class SubmissionError(ValueError):
-    """The file is no submission; one line says why."""
+    """The file is no submission; one line says why. `what`: the same without our paths, for a student."""
+
+    def __init__(self, path: Path, what: str):
+        super().__init__(f"{path}: {what}")
+        self.what = what
 
 
 @dataclass(frozen=True)
@@ -42,18 +46,18 @@ def read_submission(path: Path, reader: Reader | None = None) -> Submission:
     if path.is_dir() and not path.is_symlink():
         path = path / _chosen(path)
     if path.is_symlink() or (path.exists() and not path.is_file()):
-        raise SubmissionError(f"{path}: is no plain file")
+        raise SubmissionError(path, "is no plain file")
     try:
         with open(path, "rb", opener=_without_links) as file:
             data = file.read(LARGEST_TAR + 1)
     except FileNotFoundError:
-        raise SubmissionError(f"{path}: no such file") from None
+        raise SubmissionError(path, "no such file") from None
     except OSError as error:
-        raise SubmissionError(f"{path}: cannot be read: {error.strerror}") from None
+        raise SubmissionError(path, f"cannot be read: {error.strerror}") from None
     if path.suffix.lower() != ".tar":
         return Submission(path.name, _text(path, data))
     if len(data) > LARGEST_TAR:
-        raise SubmissionError(f"{path}: is larger than {LARGEST_TAR >> 20} MiB")
+        raise SubmissionError(path, f"is larger than {LARGEST_TAR >> 20} MiB")
     if reader is not None:
         return _from_tar(path, data, reader)
     with Reader(opening) as reader:
@@ -75,22 +79,22 @@ def _chosen(folder: Path) -> str:
         if len(found) == 1:
             return found[0]
         if found:
-            raise SubmissionError(f"{folder}: holds {len(found)} {ending} files, none of them {MEMBER}")
-    raise SubmissionError(f"{folder}: holds neither {MEMBER} nor handin.tar")
+            raise SubmissionError(folder, f"holds {len(found)} {ending} files, none of them {MEMBER}")
+    raise SubmissionError(folder, f"holds neither {MEMBER} nor handin.tar")
 
 
 def _from_tar(path: Path, data: bytes, reader: Reader) -> Submission:
     try:
         made = json.loads(reader.call("open_tar", data))
     except ReadError as error:
-        raise SubmissionError(f"{path}: {error}") from None
+        raise SubmissionError(path, str(error)) from None
     return Submission(path.name, made["text"], made["student"], made["lab"])
 
 
 def _text(path: Path, data: bytes) -> str:
     if len(data) > LARGEST:
-        raise SubmissionError(f"{path}: is larger than {LARGEST >> 20} MiB")
+        raise SubmissionError(path, f"is larger than {LARGEST >> 20} MiB")
     try:
         return data.decode("utf-8-sig")  # some editors put a mark at the head
     except UnicodeDecodeError:
-        raise SubmissionError(f"{path}: is not UTF-8 text") from None
+        raise SubmissionError(path, "is not UTF-8 text") from None

@@ -1,5 +1,7 @@
 """Autolab: feedback as text, and a last line {"scores": {problem: points}}, which Autolab reads.
 
+What is not final has no such line: a zero would look so.
+
 https://docs.autolabproject.com/lab/
 """
 
@@ -12,6 +14,8 @@ from instructor.formats.words import words
 
 
 def autolab(grade: Grade) -> str:
+    if not grade.final:
+        return words(grade)
     factor = grade.total / grade.earned if grade.earned else 1.0
     scores = {f"step{step.step}": round(step.earned * factor, 2) for step in grade.steps}
     board = json.dumps({"scores": scores, "scoreboard": [grade.total, sum(s.right for s in grade.steps)]})

@@ -1,4 +1,4 @@
-"""Gradescope's results.json: one test for each part of each step.
+"""Gradescope's results.json: one test for each part of each step; no score for what is not final.
 
 https://gradescope-autograders.readthedocs.io/en/latest/specs/#output-format
 """
@@ -13,6 +13,10 @@ from tirxlab.rubric import load_rubric
 
 
 def gradescope(grade: Grade) -> str:
+    if not grade.final:
+        return json.dumps(
+            {"output": words(grade), "output_format": "text", "visibility": "visible"}, indent=2
+        )
     tests = [test for step in grade.steps for test in _tests(step)]
     if load_rubric().shares.without_speed == "scaled" and grade.possible:
         for test in tests:

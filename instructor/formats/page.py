@@ -5,7 +5,7 @@ from __future__ import annotations
 from jinja2 import Environment
 
 from instructor.autograder.points import Grade
-from instructor.formats.words import COPIED, number
+from instructor.formats.words import COPIED, NOT_FINAL, number
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; }
@@ -20,6 +20,7 @@ TEXT = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>{{ g.name }}: {{ n(g.total) }} points</title>
 <style>{{ style }}</style>
 <h1>{{ n(g.total) }} of {{ n(g.out_of) }} points</h1>
+{% if not g.final %}<p class="bad">{{ g.problem }}; {{ not_final }}</p>{% endif %}
 {% for note in g.notes %}<p><small>{{ note }}</small></p>{% endfor %}
 {% if g.student %}<p>{{ g.student }}</p>{% endif %}
 <table><tr><th class="n">step</th><th></th><th>result</th><th>implementation</th><th>speed</th>
@@ -40,4 +41,4 @@ confined: {{ g.confined }}{% endif %}</footer>
 
 def page(grade: Grade) -> str:
     made = Environment(autoescape=True).from_string(TEXT)
-    return made.render(g=grade, n=number, style=STYLE, copied=COPIED)
+    return made.render(g=grade, n=number, style=STYLE, copied=COPIED, not_final=NOT_FINAL)

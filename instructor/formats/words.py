@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from instructor.autograder.points import NOT_MEASURED, Grade, StepGrade
+from tirxlab.sandbox.limits import printable
 
 COPIED = (
     "a result counts in full with what the step before demands: ten steps are ten techniques, each built on "
     "the one before, and a copied step adds none"
 )
+
+NOT_FINAL = "these points are not final, it has to be graded again"
 
 
 def number(value: float) -> str:
@@ -20,6 +23,7 @@ def words(grade: Grade) -> str:
     lines += [f"step {step.step}: {_indented(hint)}" for step in grade.steps for hint in step.hints]
     lines += [COPIED] if any(step.right and not step.complete for step in grade.steps) else []
     lines += grade.notes
+    lines += [] if grade.final else [f"{printable(grade.problem, 1)}; {NOT_FINAL}"]
     total = f"{number(grade.total)} of {number(grade.out_of)} points"
     if any(step.speed == NOT_MEASURED for step in grade.steps):
         apart = number(grade.worth - grade.possible)

@@ -8,11 +8,8 @@ cd "$root/source" || exit 1
 umask 077
 "$LAB_VENV/bin/python" packages/tirxlab/src/tirxlab/cli/__main__.py grade "$root/submission" --format gradescope \
     --output "$root/results/results.json" ${LAB_GRADE_OPTIONS:-}
-if [ ! -s "$root/results/results.json" ]; then
-    echo '{"score": 0, "output": "There is no gemm_kernels.py and no handin.tar in this submission."}' \
-        >"$root/results/results.json"
-fi
-chmod a+r "$root/results/results.json"
+# Without a results.json Gradescope says that the autograder failed: a zero would look final.
+[ ! -e "$root/results/results.json" ] || chmod a+r "$root/results/results.json"
 # LAB_EVEN_SECONDS=600: grading takes a multiple of that, so that whoever sees its time learns next to nothing.
 even=${LAB_EVEN_SECONDS:-0}
 [ "$even" -eq 0 ] || sleep $((even - SECONDS % even))

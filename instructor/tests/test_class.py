@@ -8,11 +8,12 @@ import os
 import random
 import re
 import zipfile
+from dataclasses import replace
 
 import pytest
 from kernel_variants import REFERENCE, solved
 
-from instructor.autograder import batch
+from instructor.autograder import batch, plan
 from instructor.autograder.batch import bundle
 from instructor.autograder.grading import Options, grade
 from instructor.autograder.points import Grade, StepGrade
@@ -21,6 +22,7 @@ from instructor.autograder.submission import MOST_FILES, Submission, read_submis
 from instructor.formats import FORMATS
 from instructor.formats.summary import class_page, to_csv
 from tirxlab.artifact import Artifact
+from tirxlab.rubric import load_rubric
 from tirxlab.steps import SKELETON
 
 WRONG = solved(1).replace("accum=False", "accum=True")
@@ -90,6 +92,20 @@ def test_a_bundle_gives_the_grade_again(folder):
     assert json.loads(FORMATS["autolab"](again).splitlines()[-1])["scores"] == {"step1": 4.25}
     page = FORMATS["html"](again)
     assert page.startswith("<!doctype html>") and "http" not in page and str(seeds[0]) not in page
+
+
+@pytest.mark.parametrize("what", ["salt", "sizes", "points"])
+def test_other_hidden_sizes_or_another_rubric_grade_a_class_again(folder, monkeypatch, what):
+    made = a_class(folder)
+    one = made.read("empty")
+    made.write("empty", one, grade(one, made.options))
+    assert a_class(folder).done("empty", one)
+    hidden, rubric = plan.load_hidden(), load_rubric()
+    if what == "points":
+        monkeypatch.setattr(plan, "load_rubric", lambda: replace(rubric, points=rubric.points | {1: 6}))
+    other = {"salt": {"salt": "another"}, "sizes": {"sizes": {1: ((128, 128, 64),)}}, "points": {}}[what]
+    options = replace(made.options, hidden=replace(hidden, **other))
+    assert batch.Class(folder, made.out, options).done("empty", one) is None
 
 
 NAMES = [

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from instructor.autograder.judge import Judged
 from instructor.autograder.plan import Run
 from instructor.autograder.points import NOT_GRADED, OVER, StepGrade
 from instructor.autograder.submission import Submission
-from instructor.formats import FORMATS
+from instructor.formats import FORMATS, page
 from instructor.formats.summary import class_page, to_csv
 from tirxlab.pool import Failed, Pool
 from tirxlab.sandbox import Builder, Limits, clock, tree
@@ -190,6 +191,19 @@ def test_what_is_not_graded_is_listed_and_graded_again(tmp_path):
     assert asked == ["one.py"]
     (line,) = csv.DictReader(to_csv([row], {}).splitlines())
     assert line["problem"].startswith(NOT_GRADED) and "a worker died" in class_page([row], [])
+
+
+@pytest.mark.parametrize("form", sorted(set(FORMATS) - {"json"}))
+def test_what_is_not_graded_looks_final_nowhere(form):
+    """Of a grade with two steps one was lost: the points of the other are no score."""
+    made = grading.failed("one.py", ONE.digest, "a <worker> died", (1, 2))
+    made.steps[0] = replace(made.steps[0], state="right", right=True, implemented=True)
+    made.steps[0].settle()
+    shown = FORMATS[form](made)
+    assert "worker" in shown and "<worker>" not in page(made) and "not final" in shown
+    assert "score" not in shown.replace("to be graded", "") and "4.25" in shown
+    made.problem = ""
+    assert "not final" not in FORMATS[form](made)
 
 
 def test_code_is_not_run_where_nothing_shuts_it_in_unless_that_is_asked_for(monkeypatch):

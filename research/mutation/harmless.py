@@ -76,6 +76,11 @@ ARGUMENTS = (
         r"^\s*\w+\.init\(\d+\).*\n(.|\n)*tcgen05\.alloc",
         "a barrier is initialised behind the allocation of tensor memory instead of before it",
     ),
+    (
+        "add guard",
+        r"if lane_id == 0:\n\s*Tx\.copy\([AB]smem",
+        "each thread that is left copies the whole tile (scalar fallback): the same values to the same place",
+    ),
 )
 
 
@@ -96,11 +101,30 @@ def forgiven(row: dict) -> bool:
     return row["outcome"]["kind"] == "review" and bool(findings) and known
 
 
-def _beside_inits(row: dict, lines: list[str]) -> bool:
+def _beside_inits(row: dict, near: str) -> bool:
     """Is only a proxy fence changed that stands beside fence.mbarrier_init, with only inits before both?"""
-    near = "\n".join(lines[max(row["lines"][0] - 4, 0) : row["lines"][-1] + 3])
     alone = "fence.proxy_async" in row["old"] and row["old"].count("\n") < 2
     return alone and "fence.mbarrier_init()" in near + row["old"]
+
+
+def _beside_proxy_fence(row: dict, near: str) -> bool:
+    """The other way round, before a barrier of the CTA, which is the only one that knows these barriers?"""
+    alone = "fence.mbarrier_init()" in row["old"] and row["old"].count("\n") < 2
+    beside = re.search(r"fence\.proxy_async\(\S+\)\n(.*\n)?\s*Tx\.cuda\.cta_sync\(\)", near)
+    return alone and beside is not None and "cluster" not in near
+
+
+def _announced_by_the_other(row: dict, near: str) -> bool:
+    """Does the other CTA of a pair announce the bytes of both, each having waited for the same?"""
+    guard = rf"if {re.escape(row['new'])}:\n\s*\w+_cta0\.arrive\(stage, TILE_BYTES\)"
+    return row["operator"] == "exchange comparison" and re.search(guard, near) is not None
+
+
+BESIDE = {  # what stands around the change -> argument
+    _beside_inits: "fence.mbarrier_init stands beside it, and hands on all that is before, the inits",
+    _beside_proxy_fence: "fence.proxy.async stands beside it, and the CTA's barrier hands on the inits",
+    _announced_by_the_other: "the other CTA announces the bytes at CTA 0's barrier, behind the same wait",
+}
 
 
 def argument(row: dict) -> str:
@@ -108,8 +132,10 @@ def argument(row: dict) -> str:
     if row["outcome"]["kind"] == "equivalent":
         return row["outcome"]["message"]
     lines = row["text"].split("\n")
-    if _beside_inits(row, lines):
-        return "fence.mbarrier_init stands beside it, and hands on the inits, which are all there is before"
+    near = "\n".join(lines[max(row["lines"][0] - 4, 0) : row["lines"][-1] + 3])
+    found = next((reason for looks, reason in BESIDE.items() if looks(row, near)), "")
+    if found:
+        return found
     text = "\n".join([row["old"], row["new"], *(lines[n - 1] for n in row["lines"])])
     for operator, pattern, reason in ARGUMENTS:
         if re.fullmatch(operator, row["operator"]) and re.search(pattern, text):

@@ -147,7 +147,7 @@ def _same_steps(source: Source, artifacts: list, known: dict) -> bool:
 
 def _noted(source: Source, artifact, size):
     """(steps, bytes of the output) of a run without checks."""
-    from research.mutation.same_steps import Steps
+    from research.mutation.steps import Steps
     from tirxlab.devices import sim
 
     a, b, d = _arrays(source, size)

@@ -8,8 +8,8 @@ mutant is equivalent if for every thread
   other steps may change places unless they touch the same bytes and one writes, and may be repeated there;
   initialisations and allocations, or copies, that follow each other directly may change places;
 - between the same two effects stands, in the same order, all the order that stood there before, or more of
-  it, also between accesses that nothing parted. Fences that follow each other directly may change places, and
-  CTA barriers have other numbers;
+  it, also between accesses that nothing parted. Fences that follow each other directly may change places,
+  fences that order nothing (steps.py) may go, and CTA barriers have other numbers;
 - the output has the same bytes.
 
 Warps of one warpgroup may change places as wholes: which of them plays a role is no matter where all 32 lanes
@@ -23,116 +23,9 @@ from __future__ import annotations
 
 from itertools import groupby
 
-import numpy as np
-
-from ptxsim.observing import Observer
+from research.mutation.steps import ACCESS, COPY, FENCE, ORDER, SETUP, Steps
 
 _WARPGROUP = 128  # threads
-ACCESS, SETUP, COPY, PIN, ORDER, FENCE = "access", "setup", "copy", "pin", "order", "fence"
-
-
-class Steps(Observer):
-    """The steps of every thread of every cluster; given to a run as its `trace`."""
-
-    def __init__(self, launch, index: int = 0):
-        self.threads: dict[tuple[int, int], list[tuple]] = {}  # (cluster, thread) -> (class, what ..)
-        self.cluster = -1
-        self.bars: dict[tuple, int] = {}  # CTA barrier -> its number in order of use
-
-    def timeline(self, costs) -> Steps:
-        return self
-
-    def start(self, cluster) -> None:
-        self.cluster += 1
-        self.bars.clear()
-
-    def _add(self, split, mask: int, *step) -> None:
-        for lane in range(32):
-            if mask >> lane & 1:
-                self.threads.setdefault((self.cluster, split.warp * 32 + lane), []).append(step)
-
-    def accesses(self, cluster, log: np.ndarray) -> None:
-        for _, thread, place, kind in log.tolist():
-            self.threads.setdefault((self.cluster, thread), []).append((ACCESS, place, kind))
-
-    def fence(self, cluster, split, fence) -> None:
-        self._add(split, split.mask, FENCE, *fence)
-
-    def tcgen05_fence(self, cluster, split, after: bool) -> None:
-        self._add(split, split.mask, FENCE, "tcgen05", after)
-
-    def wgmma_fence(self, cluster, split) -> None:
-        self._add(split, split.mask, FENCE, "wgmma")
-
-    def warp_sync(self, cluster, split, members: int) -> None:
-        self._add(split, split.mask, ORDER, "warp", members)
-
-    def bar_arrive(self, cluster, split, arrival) -> None:
-        number = self.bars.setdefault((split.cta, arrival.number), len(self.bars))
-        self._add(split, split.mask, ORDER, "bar", number, arrival.threads, arrival.waits)
-
-    def cluster_arrive(self, cluster, split, relaxed: bool) -> None:
-        self._add(split, split.mask, ORDER, "cluster arrive", relaxed)
-
-    def cluster_wait(self, cluster, split) -> None:
-        self._add(split, split.mask, ORDER, "cluster wait")
-
-    def mbarrier_init(self, cluster, split, lane: int, place) -> None:
-        self._add(split, 1 << lane, SETUP, "init", place, cluster.mbarriers[place].expected)
-
-    def mbarrier_arrive(self, cluster, split, arrival) -> None:
-        self._add(split, arrival.lanes, PIN, "arrive", *arrival[1:])
-
-    def mbarrier_wait(self, cluster, split, wait) -> None:
-        self._add(split, wait.lanes, ORDER, "wait", *wait[1:])
-
-    def tmem_alloc(self, cluster, split, start: int, columns: int, place, group: int) -> None:
-        self._add(split, split.mask, SETUP, "alloc", start, columns, place, group)
-
-    def tmem_free(self, cluster, split, start: int, columns: int, group: int) -> None:
-        self._add(split, split.mask, PIN, "free", start, columns, group)
-
-    def tmem_issue(self, cluster, split, cells, write: bool) -> None:
-        self._add(split, split.mask, PIN, "tmem", write, cells.rank, cells.lane_ends, cells.column_ends)
-
-    def tmem_wait(self, cluster, split, kind: str) -> None:
-        self._add(split, split.mask, ORDER, "tmem wait", kind)
-
-    def commit_issue(self, cluster, split, commit) -> None:
-        self._add(split, 1 << split.leader, PIN, "commit", *commit)
-
-    def tensor_issue(self, cluster, split, work) -> None:
-        print_ = work.footprint
-        what = work.name, work.accumulates, print_.descriptors, print_.cells_read, print_.cells_written
-        self._add(split, 1 << split.leader, PIN, *what)
-
-    def copy_issue(self, cluster, split, copy) -> None:
-        what = copy.kind, copy.tensor.name, tuple(copy.start), copy.offset, copy.size, copy.barriers
-        self._add(split, 1 << split.leader, COPY, *what, tuple(copy.ranks))
-
-    def bulk_commit(self, cluster, split) -> None:
-        self._add(split, split.mask, PIN, "group")
-
-    def bulk_wait(self, cluster, split, allowed: int, reading: bool) -> None:
-        self._add(split, split.mask, ORDER, "bulk wait", allowed, reading)
-
-    def cp_async_issue(self, cluster, split, reads, writes) -> None:
-        for rows in (reads, writes):
-            for _, thread, place, kind in np.asarray(rows).reshape(-1, 4).tolist():
-                key = self.cluster, thread
-                self.threads.setdefault(key, []).append((COPY, "cp.async", place, kind))
-
-    def cp_async_signal(self, cluster, split, arrival) -> None:
-        self._add(split, split.mask, PIN, "signal", *arrival)
-
-    def cp_async_wait(self, cluster, split, token) -> None:
-        self._add(split, split.mask, ORDER, "cp.async wait")
-
-    def wgmma_issue(self, cluster, split, columns: int, depth: int) -> None:
-        self._add(split, split.mask, PIN, "wgmma", columns, depth)
-
-    def wgmma_wait(self, cluster, split, token) -> None:
-        self._add(split, split.mask, ORDER, "wgmma wait")
 
 
 def at_least(kernel: Steps, mutant: Steps) -> bool:

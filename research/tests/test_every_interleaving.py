@@ -116,6 +116,12 @@ PLAIN = [  # name, program, what is wrong in some interleaving
         "",
     ),
     ("no fence behind cp.async", program([("cp", 0), ("signal", 0)], [PASSED, ("store", 0)]), "fences"),
+    (
+        "both arrive and wait, one waits twice",
+        program([ARRIVE, PASSED, ARRIVE], [ARRIVE, PASSED, PASSED, ARRIVE]),
+        "stuck",
+    ),
+    ("tests between two arrivals", program([ARRIVE, ST, ARRIVE], [("test", 0, 0, 0)]), "races"),
     ("looks, and reads what is there", program([ST, ("set", 0)], [("peek", 0, 0)]), ""),
     ("looks, and reads another one", program([("set", 0), ST], [("peek", 0, 0)]), "races"),
     ("tests, and reads what is there", program([ST, ARRIVE], [("test", 0, 0, 0)]), ""),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
+
 import pytest
 
-from research.mutation.same_steps import ACCESS, FENCE, ORDER, PIN, Steps, at_least
+from research.mutation.same_steps import at_least
+from research.mutation.steps import ACCESS, FENCE, ORDER, PIN, Steps
 
 A, B, C = ((ACCESS, place, 4 << 1 | 1) for place in (0, 4, 8))  # writes of three words
 BAR, WAIT, ASYNC, TENSOR = (ORDER, "bar", 0), (ORDER, "wait", 1), (FENCE, "proxy"), (FENCE, "tcgen05", True)
@@ -57,3 +60,70 @@ def test_a_role_may_go_to_another_warp_of_its_warpgroup():
 def test_a_role_of_one_lane_may_not():
     kernel = steps({0: [A, ARRIVE], 1: [B]})
     assert not at_least(kernel, steps({0: [A], 1: [ARRIVE, B]}))
+
+
+class Split:
+    """As much of a split as Steps asks for."""
+
+    cta, leader = 0, 0
+
+    def __init__(self, warp: int, mask: int = 1):
+        self.warp, self.mask = warp, mask
+
+
+Arrival = namedtuple("Arrival", "number threads waits")
+Fence = namedtuple("Fence", "inits")
+AFTER = (FENCE, "tcgen05", True)
+
+
+def noted(*events) -> Steps:
+    """Steps of (name of an event, split, ..), in this order."""
+    made = Steps(None)
+    made.start(None)
+    for name, *given in events:
+        getattr(made, name)(None, *given)
+    return made.timeline(None)
+
+
+def fences_of(made: Steps, thread: int) -> list[tuple]:
+    return [step for step in made.threads.get((0, thread), []) if step[0] == FENCE]
+
+
+@pytest.mark.parametrize(("before", "kept"), [(0, 0), (32, 1)])
+def test_a_fence_behind_nobodys_tensor_operation_is_no_step(before, kept):
+    own, other = Split(0), Split(before // 32)
+    made = noted(("tmem_free", other, 0, 32, 1), ("tcgen05_fence", own, True), ("tmem_free", own, 32, 32, 1))
+    assert len(fences_of(made, 0)) == kept
+
+
+def test_a_fence_counts_up_to_the_next_one():
+    own, other = Split(0), Split(1)
+    use, foreign = ("tmem_free", own, 0, 32, 1), ("tmem_free", other, 32, 32, 1)
+    after = ("tcgen05_fence", own, True)
+    assert fences_of(noted(after, use, after, foreign, use), 0) == [AFTER]
+    assert fences_of(noted(after, use, after, use, foreign), 0) == []
+
+
+def test_a_second_fence_for_the_same_operations_is_no_step():
+    own, before = Split(0), ("tcgen05_fence", Split(0), False)
+    made = noted(before, ("tmem_free", own, 0, 32, 1), before, before)
+    assert len(fences_of(made, 0)) == 1
+    made = noted(("fence", own, Fence(inits=True)))
+    assert fences_of(made, 0) == []
+
+
+def rounds(*numbers_and_warps: tuple) -> list[set]:
+    """The names of the rounds of warp 0: (number, warps that wait, warps that only arrive) of each."""
+    events = []
+    for number, waiting, arriving in numbers_and_warps:
+        events += [("bar_arrive", Split(w), Arrival(number, None, False)) for w in arriving]
+        events += [("bar_arrive", Split(w), Arrival(number, None, True)) for w in waiting]
+        events.append(("bar_complete", 0, number, []))
+    return [step[2] for step in noted(*events).threads[0, 0]]
+
+
+def test_a_round_of_a_cta_barrier_is_named_by_its_warps_where_nothing_can_mix():
+    assert rounds((0, (0, 1, 2), ()), (1, (0, 1), ())) == [(0, 1, 2), (0, 1)]
+    assert rounds((0, (0, 1, 2), ()), (0, (0, 1), ())) == [(0, 1, 2), (0, 1)]
+    assert rounds((0, (0, 1), ()), (0, (0, 1, 2), ())) == [0, 0]  # warp 2 may come in the first round
+    assert rounds((0, (0,), (1,)), (0, (0, 1), ())) == [0, 0]  # warp 1 may come twice in it

@@ -9,6 +9,7 @@ from truth import Rule, check_broken, check_kept, each, each_shown, lines, wait
 INIT = "@%lead mbarrier.init.shared.b64 [%bar], 1; @%lead mbarrier.init.shared.b64 [%bar+8], 1; bar.sync 0;"
 SIGNAL = "@%lead mbarrier.arrive.shared.b64 _, [%bar];"
 ANSWER = "setp.eq.u32 %q, %t, 32; @%q mbarrier.arrive.shared.b64 _, [%bar+8];"
+ARRIVE = "@%q mbarrier.arrive.shared.b64 _, [%bar];"
 WRITE = "@%w0 st.shared.u32 [%mine], %t; bar.warp.sync 0xffffffff;"
 READ = "@%w1 ld.shared.u32 %r0, [%other];"
 
@@ -58,6 +59,22 @@ PHASES = (
         (only("%w1", wait(0), "A"), ""),
         "race",
         also=("uninitialized", "mbarrier"),
+    ),
+    Rule(
+        "both-arrive-and-wait-and-one-looks-twice",
+        lines(
+            "@%lead mbarrier.init.shared.b64 [%bar], 2; bar.sync 0;",
+            "and.b32 %x2, %t, 31; setp.eq.u32 %q, %x2, 0;",
+            ARRIVE,
+            wait(0),
+            only("%w1", wait(0), "A"),
+            ARRIVE,
+        ),
+        ("[%bar], 2", "[%bar], 1"),
+        "mbarrier",
+        words="does not let pass, and hangs",
+        also=("deadlock",),
+        orders=("program", "adverse"),
     ),
     Rule(
         "a-phase-for-each-of-31-lanes-counts-from-the-first",

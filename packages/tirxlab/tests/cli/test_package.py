@@ -1,5 +1,6 @@
 """The autograder packages, run as the services run them: no HOME, nothing of the lab writable, no network."""
 
+import inspect
 import io
 import json
 import os
@@ -12,7 +13,8 @@ import pytest
 from stand_in_venv import stand_in_venv
 
 from instructor.autograder import warm
-from tirxlab.cli import package
+from instructor.autograder.grading import Options
+from tirxlab.cli import grade, package
 from tirxlab.cli.common import REFERENCE, ROOT
 from tirxlab.cli.handin import write_tar
 
@@ -108,7 +110,7 @@ def test_grading_takes_even_time_where_that_is_asked_for(tmp_path, even, slept):
     subprocess.run(["bash", str(package.SERVICES / "gradescope_run.sh")], env=env | given, check=True)
     asked = (tmp_path / "slept").read_text().split() if slept else []
     assert (not slept and not (tmp_path / "slept").exists()) or asked[0] in slept
-    assert json.loads((tmp_path / "results" / "results.json").read_text())["score"] == 0
+    assert not (tmp_path / "results" / "results.json").exists()  # the lab failed: a zero would look final
 
 
 @pytest.mark.timeout(600)
@@ -125,3 +127,19 @@ def test_the_autolab_package_ends_with_the_scores(tmp_path):
     last = json.loads(done.stdout.strip().splitlines()[-1])
     assert last["scores"] == {"step1": 4.25}, done.stdout + done.stderr
     assert ROOT != tmp_path
+
+
+@pytest.mark.parametrize("form", ["gradescope", "autolab"])
+def test_a_hand_in_without_a_kernels_file_gets_its_reason_and_no_points(run, tmp_path, form):
+    (tmp_path / "notes.txt").write_text("x")
+    status, out, err = run("grade", str(tmp_path), "--format", form, "--output", str(tmp_path / "out"))
+    shown = (tmp_path / "out").read_text()
+    assert (
+        status == 1 and "holds neither gemm_kernels.py nor handin.tar" in shown and str(tmp_path) not in shown
+    )
+    assert '"score": 0' in shown or '"step1": 0' in shown
+    assert run("grade", str(tmp_path))[0] == 2
+
+
+def test_one_submission_has_the_limits_of_a_class():
+    assert inspect.signature(grade.run).parameters["limit"].default == Options.step_seconds

@@ -3,8 +3,9 @@
 Happens-before tells of every interleaving in which threads do the same things. Where they do other things
 because another one came first (results of atomics, polled words, waits that give up, arrivals of which luck
 decides in which phase they count), one run shows one way.
-So warps take precedence over others, and operations are held back, one at a time and then two: first those
-of different lines, then what loops repeat. `MOST` runs are made; the rest is counted and told.
+So warps take precedence over others, and operations are held back, one at a time, with and without a
+precedence, and then two: first those of different lines, then what loops repeat. `MOST` runs are made; the
+sets of operations that were not held back are counted and told.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from ptxsim.machine.late_operations import Late, Operation, hangs_on_order
 from ptxsim.machine.launch_view import Launch
@@ -34,7 +36,7 @@ def run_every_order(launch: Launch, run: Callable):
         _add(first, _again(launch, before, run, order))
         seen |= order.seen
     hangs = hangs_on_order(launch.program) or _by_luck(first)
-    others, tried = itertools.chain(_ranked(launch), _held(seen)) if hangs else (), []
+    others, tried = _all(launch, seen) if hangs else (), []
     for late in itertools.islice(others, MOST - len(_BASES)):
         if _wrong(first):
             break
@@ -42,7 +44,8 @@ def run_every_order(launch: Launch, run: Callable):
         _add(first, _again(launch, before, run, late))
     launch.memory.restore(left)
     choices = sum([math.comb(len(seen), n) for n in range(1, TOGETHER + 1)]) if hangs else 0
-    left_out = 0 if _wrong(first) else choices - sum(bool(late.operations) for late in tried)
+    held = {late.operations for late in tried if late.operations}
+    left_out = 0 if _wrong(first) else choices - len(held)
     first.stats["orders"] = {"run": len(tried) + len(_BASES), "left_out": left_out, "hangs": hangs}
     return first
 
@@ -75,8 +78,17 @@ def _ranked(launch: Launch) -> Iterator[Late]:
         yield Late("program", ranks=(*range(warp), first, *range(warp + 1, warps)))
 
 
-def _held(seen: dict[Operation, int]) -> Iterator[Late]:
-    """Sets of operations to hold back: single ones, then pairs; the first of each warp and line first."""
+def _all(launch: Launch, seen: dict[Operation, int]) -> Iterator[Late]:
+    """All orders to try, in turn; the two kinds that are many by turns."""
+    yield from _ranked(launch)
+    yield from _held(seen, 1)
+    both = (replace(one, ranks=late.ranks) for one in _held(seen, 1) for late in _ranked(launch))
+    by_turns = itertools.zip_longest(both, *(_held(seen, count) for count in range(2, TOGETHER + 1)))
+    yield from (late for late in itertools.chain.from_iterable(by_turns) if late is not None)
+
+
+def _held(seen: dict[Operation, int], count: int) -> Iterator[Late]:
+    """Sets of so many operations to hold back; the first of each warp and line first."""
     repeats: dict[tuple, int] = {}
     ranked = []
     for operation, row in sorted(seen.items()):
@@ -84,6 +96,5 @@ def _held(seen: dict[Operation, int]) -> Iterator[Late]:
         ranked.append((repeats.setdefault(key, 0), operation))
         repeats[key] += 1
     ranked.sort()
-    for count in range(1, TOGETHER + 1):
-        for chosen in itertools.combinations([operation for _, operation in ranked], count):
-            yield Late("program", frozenset(chosen))
+    for chosen in itertools.combinations([operation for _, operation in ranked], count):
+        yield Late("program", frozenset(chosen))

@@ -27,6 +27,8 @@ LevelOption = Annotated[
     ),
 ]
 
+PLATFORMS = ("gradescope", "autolab")  # which show a student what is wrong with a hand-in as a grade
+
 
 def run(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="gemm_kernels.py or handin.tar")],
@@ -36,15 +38,16 @@ def run(
     ] = "text",
     out: Annotated[Path | None, typer.Option("--output", metavar="FILE", help="write it there")] = None,
     full: Annotated[bool, typer.Option("--full", help="every public size of the simulator too")] = False,
-    limit: Annotated[float, typer.Option("--limit", metavar="SECONDS", help="of wall time for a step")] = 300,
+    limit: Annotated[
+        float, typer.Option("--limit", metavar="SECONDS", help="of work, for all runs of a step")
+    ] = 120,
     confine: LevelOption = None,
     device: DeviceOption = None,
     json: JsonOption = False,
     report_to: ReportOption = None,
 ) -> None:
     """Grade one submission. Exit 0: full marks of what was measured; 1: less; 2: not all of it graded."""
-    from instructor.autograder.grading import Options, grade
-    from instructor.autograder.points import NOT_GRADED
+    from instructor.autograder.grading import Options, grade, refused
     from instructor.autograder.submission import SubmissionError, read_submission
     from instructor.formats import FORMATS
 
@@ -52,14 +55,18 @@ def run(
     form = "json" if json else form
     if form not in FORMATS:
         raise UserError(f"--format {form}: it is one of {', '.join(FORMATS)}")
+    steps = tuple(parse_steps(step))
     try:
         submission = read_submission(file.resolve())
-        steps = tuple(parse_steps(step))
         options = Options(full, min(2, cores()), limit, level=level(confine), steps=steps)
         options.device = blackwell(device)
         with Bar(len(steps)) as bar:
             made = grade(submission, options, bar.tick)
-    except (SubmissionError, ValueError) as error:
+    except SubmissionError as error:
+        if form not in PLATFORMS:
+            raise UserError(str(error)) from None
+        made = refused(file.name, error.what, steps)
+    except ValueError as error:
         raise UserError(str(error)) from None
     if report_to is not None:
         from tirxlab.cli.report import from_scores, write_report
@@ -70,7 +77,7 @@ def run(
         write_file(out, (text + "\n").encode())
     if out is None or form != "text":
         output().print(text if out is None else FORMATS["text"](made), markup=False)
-    if made.problem.startswith(NOT_GRADED):
+    if not made.final:
         notes().print(f"{made.problem}; grade it again", markup=False)
         raise typer.Exit(2)
     raise typer.Exit(0 if made.earned == made.possible and not made.problem else 1)

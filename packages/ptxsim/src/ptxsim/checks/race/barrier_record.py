@@ -63,6 +63,7 @@ class BarrierRecord(Observer):
 
     def __init__(self, races):
         self.races = races
+        self.searched: dict[tuple, tuple] = {}  # what short_records.py found, of all clusters
 
     def start(self, cluster: Cluster) -> None:
         self.steps = self.races.clocks.steps
@@ -70,7 +71,7 @@ class BarrierRecord(Observer):
         self.taken = 0  # steps that were taken in the run; those behind them still wait
         self.whole = True  # False: a barrier was used in a way that has no step here
         self.mending: dict | None = None  # what diagnosis/repairs.py found on this record
-        self.ends: tuple[bool | None] | None = None  # what short_records.py says, once asked
+        self.ends: tuple[bool | None, Step | None] | None = None  # what short_records.py says, once asked
         self.last: dict[int, str] = {}  # warp -> the kind of its last step
 
     def close(self, cluster: Cluster) -> None:
@@ -134,6 +135,9 @@ class BarrierRecord(Observer):
         self._add(split.warp, 1 << split.leader, split.row, "commit", commit.barriers)
 
     def cp_async_signal(self, cluster: Cluster, split: Split, arrival: CopyArrival) -> None:
+        self.whole = False
+
+    def cluster_arrive(self, cluster: Cluster, split: Split, relaxed: bool) -> None:
         self.whole = False
 
     def bar_arrive(self, cluster: Cluster, split: Split, arrival: BarArrival) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.phrases import phase_name
-from ptxsim.checks.race.short_records import ends_in_every_order
+from ptxsim.checks.race.short_records import ends_in_every_order, left_behind
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, BulkCopy, Commit, CopyArrival, PhaseWait
 from ptxsim.machine.cluster import Cluster
@@ -155,15 +155,33 @@ class MissedPhases(Observer):
         missed = {p: waits[0] for p, waits in self.behind.items()} | self.missed
         if missed and ends_in_every_order(cluster, self.races.record):
             return
-        reporter = self.races.reporter
         for place, wait in missed.items():
-            name = reporter.shared_name(place[1])
-            seen, missed_one, vain = (phase_name(wait.phase + ahead) for ahead in range(3))
-            message = (
-                f"{name}: this wait let {seen} pass, but {missed_one} may be over before it comes: "
-                f"nothing orders its end after the wait, which then waits for {vain} in vain"
-            )
-            cta = wait.warp // cluster.warps_per_cta
-            where = Location(cluster, wait.warp, cta, None, wait.lanes, wait.row)
-            key = ("missed", name.partition("[")[0])
-            reporter.add("mbarrier", "error", message, CAUSES["missed"], where, key, barrier=name)
+            self._report(cluster, place, wait)
+        if not missed and any(self.free.values()):
+            self._search(cluster)
+
+    def _search(self, cluster: Cluster) -> None:
+        """Whether any interleaving of a short record hangs, where counting finds none."""
+        step = left_behind(cluster, self.races.record)
+        if step is None:
+            return
+        name, parity = self.races.reporter.shared_name(step.places[0][1]), step.amount
+        message = (
+            f"{name}: in another order this wait comes when the barrier has gone on to a phase that "
+            f"parity {parity} does not let pass, and hangs: nothing orders the arrivals and the waits so"
+        )
+        self._add(cluster, name, message, step.warp, step.lanes, step.row)
+
+    def _report(self, cluster: Cluster, place, wait: Passed) -> None:
+        name = self.races.reporter.shared_name(place[1])
+        seen, missed_one, vain = (phase_name(wait.phase + ahead) for ahead in range(3))
+        message = (
+            f"{name}: this wait let {seen} pass, but {missed_one} may be over before it comes: "
+            f"nothing orders its end after the wait, which then waits for {vain} in vain"
+        )
+        self._add(cluster, name, message, wait.warp, wait.lanes, wait.row)
+
+    def _add(self, cluster: Cluster, name: str, message: str, warp: int, lanes: int, row: int) -> None:
+        where = Location(cluster, warp, warp // cluster.warps_per_cta, None, lanes, row)
+        key = ("missed", name.partition("[")[0])
+        self.races.reporter.add("mbarrier", "error", message, CAUSES["missed"], where, key, barrier=name)

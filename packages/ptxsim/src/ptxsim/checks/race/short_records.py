@@ -14,6 +14,7 @@ from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.late_operations import hangs_on_order
 
 MOST_STEPS, MOST_STATES = 64, 20_000
+FEW_STATES = 2_000  # where nothing else speaks of luck: 50 ms
 
 
 class _State(NamedTuple):
@@ -26,39 +27,64 @@ class _State(NamedTuple):
 
 def ends_in_every_order(cluster: Cluster, record: BarrierRecord) -> bool | None:
     """False: an interleaving hangs. None: this cannot be told from the record. Searched once."""
+    return _searched(cluster, record, MOST_STATES)[0]
+
+
+def left_behind(cluster: Cluster, record: BarrierRecord) -> Step | None:
+    """A wait for an mbarrier at which an interleaving hangs, if one is known."""
+    return _searched(cluster, record, FEW_STATES)[1]
+
+
+def _searched(cluster: Cluster, record: BarrierRecord, most: int) -> tuple[bool | None, Step | None]:
     if record.ends is None:
-        record.ends = (_search(cluster, record),)
-    return record.ends[0]
+        steps, counts = [step for step in record.steps if step.kind != "use"], record.counts
+        told = record.whole and cluster.ctas == 1 and len(record.steps) <= MOST_STEPS
+        left = {place: barrier.expected for place, barrier in cluster.mbarriers.items()}
+        told = told and all(left.get(place) == count for place, count in counts.items())
+        told = told and all(_of_threads(step, counts) for step in steps) and _in_order(steps)
+        told = told and not hangs_on_order(cluster.program)
+        key = (*steps, *counts.items(), most)
+        if told and key not in record.searched:
+            record.searched[key] = _search(steps, counts, most)
+        record.ends = record.searched[key] if told else (None, None)
+    return record.ends
 
 
-def _search(cluster: Cluster, record: BarrierRecord) -> bool | None:
-    steps, counts = record.steps, record.counts
-    told = record.whole and cluster.ctas == 1 and not hangs_on_order(cluster.program)
-    told = told and all(cluster.mbarriers[place].expected == count for place, count in counts.items())
-    if not told or len(steps) > MOST_STEPS or not all(_of_threads(step, counts) for step in steps):
-        return None
-    search = _Search([s for s in steps if s.kind != "use"], counts)
+def _search(steps: list[Step], counts: dict, most: int) -> tuple[bool | None, Step | None]:
+    search = _Search(steps, counts)
     seen, todo = {search.start}, [search.start]
     while todo:
         state = todo.pop()
         following = search.following(state)
-        if len(seen) > MOST_STATES or state.torn:
-            return None
+        if len(seen) > most or state.torn:
+            return None, None
         if not following and not search.ended(state):
-            return False
+            return False, next((step for step in search.next(state) if step.kind == "wait"), None)
         fresh = [one for one in following if one not in seen]
         seen.update(fresh)
         todo += fresh
-    return True
+    return True, None
+
+
+def _in_order(steps: list[Step]) -> bool:
+    """Does each warp take its steps one after another, in any interleaving? One lane of it takes them all."""
+    lanes: dict[int, int] = {}
+    for step in steps:
+        lanes[step.warp] = lanes.get(step.warp, step.lanes) & step.lanes
+    return all(lanes.values())
+
+
+def _of_all(steps: list[Step]) -> bool:
+    """Does every warp that uses this CTA barrier wait there in every round?"""
+    warps = {step.warp for step in steps}
+    return all(step.kind == "bar" and step.more and step.amount == 32 * len(warps) for step in steps)
 
 
 def _of_threads(step: Step, counts: dict) -> bool:
     """Is it a wait or an arrival of threads, of which the record says all?"""
     if step.kind == "bar":
         return step.amount % 32 == 0
-    return (
-        step.kind == "use" or step.kind in ("wait", "arrive") and not step.more and step.places[0] in counts
-    )
+    return step.kind in ("wait", "arrive") and not step.more and step.places[0] in counts
 
 
 class _Search:
@@ -67,20 +93,38 @@ class _Search:
         self.steps = [[step for step in steps if step.warp == warp] for warp in warps]
         self.places = list(counts)
         self.bars = sorted({step.places[0] for step in steps if step.kind == "bar"})
+        self.whole = {bar for bar in self.bars if _of_all([s for s in steps if (bar,) == s.places])}
         mbarriers = tuple(MbarrierState(count, count) for count in counts.values())
         self.start = _State((0,) * len(warps), frozenset(), mbarriers, (CtaBarrierState(),) * len(self.bars))
 
     def ended(self, state: _State) -> bool:
         return all(at == len(steps) for at, steps in zip(state.at, self.steps, strict=True))
 
+    def next(self, state: _State) -> list[Step]:
+        return [steps[at] for at, steps in zip(state.at, self.steps, strict=True) if at < len(steps)]
+
     def following(self, state: _State) -> list[_State]:
+        """The states after each step that can be taken; after one alone, if what others do does not matter to
+        it, nor it to them.
+        """
         found = []
         for warp, steps in enumerate(self.steps):
             if state.at[warp] < len(steps) and warp not in state.asleep:
-                after = getattr(self, "_" + steps[state.at[warp]].kind)(state, warp, steps[state.at[warp]])
+                step = steps[state.at[warp]]
+                after = getattr(self, "_" + step.kind)(state, warp, step)
+                if after is not None and self._alone(state, warp, step):
+                    return [after]
                 if after is not None:
                     found.append(after)
         return found
+
+    def _alone(self, state: _State, warp: int, step: Step) -> bool:
+        """May this step be taken first whatever the other warps still do?"""
+        if step.kind == "bar":
+            return step.places[0] in self.whole
+        kinds = ("arrive",) if step.kind == "wait" else ("arrive", "wait")
+        others = (s for w, at in enumerate(state.at) if w != warp for s in self.steps[w][at:])
+        return not any(s.kind in kinds and s.places == step.places for s in others)
 
     def _wait(self, state: _State, warp: int, step: Step) -> _State | None:
         barrier = state.mbarriers[self.places.index(step.places[0])]
