@@ -6,6 +6,7 @@ of nested `{ }` blocks have unique names within their function. `parse` in parse
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 
@@ -83,6 +84,19 @@ class Label:
 @dataclass(frozen=True)
 class Paren:
     items: tuple  # the ( ... ) lists of call
+
+
+def registers_of(operands: Iterable) -> Iterator[str]:
+    """Names of the registers in operands, in order, those inside addresses too; not that of `!p`."""
+    for operand in operands:
+        if isinstance(operand, Reg):
+            yield operand.name
+        elif isinstance(operand, Vec | Paren):
+            yield from registers_of(operand.items)
+        elif isinstance(operand, Pair):
+            yield from registers_of((operand.first, operand.second))
+        elif isinstance(operand, Mem):
+            yield from registers_of((operand.base, *operand.parts))
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from ptxsim.checks.static_flow import next_rows, targets
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import TmemCells
-from ptxsim.frontend.ast import Instr, Mem, Pair, Paren, Reg, Vec
+from ptxsim.frontend.ast import Instr, Reg, Vec, registers_of
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
 from ptxsim.machine.split import Split
@@ -74,7 +74,7 @@ def early_writes(program) -> dict[int, int]:
         if instr is None or (instr.op, instr.mods[:1]) != ("wgmma", ("mma_async",)):
             continue
         if isinstance(instr.operands[1], Vec):
-            write = _first(program, row, frozenset(_names([instr.operands[1]])), _written)
+            write = _first(program, row, frozenset(registers_of(instr.operands[1:2])), _written)
             if write is not None:
                 found[row] = write
     return found
@@ -219,18 +219,4 @@ def _is_wait(instr: Instr, loads: bool, commits: int) -> bool:
 def _reads(instr: Instr) -> frozenset:
     written = targets(instr)
     sources = instr.operands[1:] if written else instr.operands
-    return frozenset(_names(list(sources)))
-
-
-def _names(operands: list) -> set[str]:
-    names: set[str] = set()
-    for operand in operands:
-        if isinstance(operand, Reg):
-            names.add(operand.name)
-        elif isinstance(operand, Vec | Paren):
-            names |= _names(list(operand.items))
-        elif isinstance(operand, Pair):
-            names |= _names([operand.first, operand.second])
-        elif isinstance(operand, Mem):
-            names |= _names([operand.base, *operand.parts])
-    return names
+    return frozenset(registers_of(sources))

@@ -112,9 +112,9 @@ def _function(op: str) -> Form:
 
 
 TESTS = {  # of testp; # stands for 32 or 64. Zeros count as normal
-    **{"finite": "abs(a) < np.inf", "infinite": "abs(a) == np.inf"},
+    **{"finite": "is_finite(a)", "infinite": "a == a and not is_finite(a)"},
     **{"number": "a == a", "notanumber": "a != a"},
-    "normal": "abs(a) < np.inf and (a == 0 or abs(a) >= TINY#)",
+    "normal": "is_finite(a) and (a == 0 or abs(a) >= TINY#)",
     "subnormal": "a != 0 and abs(a) < TINY#",
 }
 FUSED = ("fma_f#({a}, {b}, {c})", "fma#({a}, {b}, {c}, {mode})", "fma32_ftz({a}, {b}, {c}, {mode})")
