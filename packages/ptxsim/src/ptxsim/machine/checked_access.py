@@ -91,10 +91,16 @@ def log_own(
     cluster: Cluster, split: Lanes, lanes, offsets: np.ndarray, size: int, stored: np.ndarray | None = None
 ) -> np.ndarray:
     """Rows of `Observer.accesses`: lanes load at their offsets, or store `stored` (uint8 (lanes, size))."""
-    log = np.empty((len(offsets), 4), np.int64)
-    log[:, LOG_ROW], log[:, LOG_SIZE] = split.row, 2 * size
+    log = log_rows(split, lanes, place_name(split.cta, offsets), size)
     if stored is not None:
         held = cluster.shared[split.cta][offsets[:, None] + np.arange(size)]
         log[:, LOG_SIZE] += 1 + LOG_SAME * (held == stored).all(axis=1)
-    log[:, LOG_THREAD], log[:, LOG_PLACE] = split.warp * 32 + lanes, place_name(split.cta, offsets)
+    return log
+
+
+def log_rows(split: Lanes, lanes, places: np.ndarray, size: int, write: bool = False) -> np.ndarray:
+    """Rows of `Observer.accesses`: these lanes load, or store, `size` bytes at their places."""
+    log = np.empty((len(places), 4), np.int64)
+    log[:, LOG_ROW], log[:, LOG_SIZE] = split.row, 2 * size + write
+    log[:, LOG_THREAD], log[:, LOG_PLACE] = split.warp * 32 + lanes, places
     return log

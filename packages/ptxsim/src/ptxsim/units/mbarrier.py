@@ -80,8 +80,10 @@ def apply_count_change(cluster: Cluster, split: Split, place: tuple[int, int], c
     except MBarrierError as error:
         name = cluster.reporter.shared_name(place[1])
         message = f"{name} of CTA {place[0]}: {error}"
-        facts = {"key": ("count", place[1]), "barrier": name, "barrier_cta": place[0]}
-        cluster.reporter.add("mbarrier", "error", message, CAUSES["arrivals"], split, **facts)
+        cause, key = CAUSES["arrivals"], ("count", place[1])
+        cluster.reporter.add(
+            "mbarrier", "error", message, cause, split, key, barrier=name, barrier_cta=place[0]
+        )
     complete_if_ready(cluster, place)
 
 

@@ -20,9 +20,8 @@ import numpy as np
 from ptxsim.isa.address_map import FAULT_BOUNDS, SPACE_GENERIC, SPACE_GLOBAL, SPACE_LOCAL, SPACES
 from ptxsim.isa.layouts.wmma import wmma_fragment
 from ptxsim.isa.operands import SINK
-from ptxsim.jit.bytecode import LOG_PLACE, LOG_ROW, LOG_SIZE, LOG_THREAD
 from ptxsim.jit.translate import resolve
-from ptxsim.machine.checked_access import own_offsets, tell_own
+from ptxsim.machine.checked_access import log_rows, own_offsets, tell_own
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split
 from ptxsim.units.mma import sizes_of
@@ -166,10 +165,7 @@ class FragmentAccess:
             cluster.reporter.fault(where, FAULT_BOUNDS, first, len(outside))
             return None
         if cluster.bus.heard and logged:
-            log = np.empty((len(lanes), 4), np.int64)
-            log[:, LOG_ROW], log[:, LOG_SIZE] = split.row, 2 * size + self.store
-            log[:, LOG_THREAD], log[:, LOG_PLACE] = split.warp * 32 + lanes, addresses
-            cluster.bus.accesses(cluster, log)
+            cluster.bus.accesses(cluster, log_rows(split, lanes, addresses, size, self.store))
         assert number is not None  # else all of it is out of bounds
         return _chunks(memory.arrays[number], size), (addresses - base) // size
 

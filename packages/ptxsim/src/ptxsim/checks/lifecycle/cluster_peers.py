@@ -209,5 +209,5 @@ class Peers(Observer):
     def _report(
         self, cluster: Cluster, kind: str, cta: int, row: int, key: str, message: str, severity="error"
     ) -> None:
-        finding = self.reporter.add(kind, severity, message, CAUSES["early-exit"], key=(kind, key))
-        finding.where = finding.where or self.reporter.row_place(cluster, cta, row)
+        at = cluster, cta, row
+        self.reporter.add(kind, severity, message, CAUSES["early-exit"], key=(kind, key), at=at)
