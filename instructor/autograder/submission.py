@@ -18,11 +18,11 @@ MOST_FILES = 1000  # of a folder that are looked at for another name
 
 
 class SubmissionError(ValueError):
-    """The file is no submission; one line says why. `what`: the same without our paths, for a student."""
+    """The file is no submission; one line says why. `what`: the same without our folders, for a student."""
 
     def __init__(self, path: Path, what: str):
         super().__init__(f"{path}: {what}")
-        self.what = what
+        self.what = f"{path.name}: {what}"
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ that is no end and from which nothing can go on is a standstill.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import NamedTuple
 
 from research.every.programs import SLOTS, Program, source_line
@@ -150,6 +151,7 @@ class _Search:
     def successors(self, state: State) -> list[State]:
         under_way = sum(flight.event for flight in state.flights)
         found = [self._completed(state, f) for f in state.flights if not f.behind & under_way]
+        found += [self._at_once(state, few) for few in self._sets(state)]
         for warp, steps in enumerate(self.program.warps):
             if state.at[warp] < len(steps) and warp not in state.stuck:
                 verb, *numbers = steps[state.at[warp]]
@@ -260,7 +262,19 @@ class _Search:
         if not (between if self._step(write)[0] == "cp" else own):
             (self.truth.odd if between else self.truth.fences).add((write, read))
 
-    def _completed(self, state: State, flight: Flight) -> State:
+    def _sets(self, state: State) -> list[tuple[Flight, ...]]:
+        """Copies that may complete on one barrier at once."""
+        loads = [f for f in state.flights if f.bar >= 0 and not f.behind]
+        sets = (few for n in range(2, len(loads) + 1) for few in combinations(loads, n))
+        return [few for few in sets if len({flight.bar for flight in few}) == 1]
+
+    def _at_once(self, state: State, few: tuple[Flight, ...]) -> State:
+        """Their bytes come off the tx-count together, as an H200 does it; it may so pass zero."""
+        for flight in few[:-1]:
+            state = self._completed(state, flight, last=False)
+        return self._completed(state, few[-1])
+
+    def _completed(self, state: State, flight: Flight, last: bool = True) -> State:
         place = self.places[flight.event.bit_length() - 1]
         flights = tuple(f for f in state.flights if f is not flight)
         state = state._replace(flights=flights)
@@ -273,6 +287,8 @@ class _Search:
             return state
         bar = state.bars[flight.bar]
         bar = bar._replace(tx=bar.tx - 1, gathered=bar.gathered | flight.event)
+        if not last:
+            return state._replace(bars=_with(state.bars, flight.bar, bar))
         return state._replace(bars=self._arrived(state, flight.bar, bar))
 
     def _signalled(self, state: State, flight: Flight) -> State:

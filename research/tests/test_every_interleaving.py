@@ -30,6 +30,12 @@ PLAIN = [  # name, program, what is wrong in some interleaving
     ("either arrival will do", program([ST, ARRIVE], [ARRIVE], [PASSED, LD]), "races stuck"),
     ("copied", program([*COPY], [PASSED, LD]), ""),
     ("copied, nobody waits", program([*COPY], []), "pending"),
+    ("copied twice, nobody waits", program([*COPY, ("load", 1, 0)]), "pending"),
+    (
+        "copied twice in a phase that is told of one",
+        program([*COPY, ("load", 1, 0), PASSED, ("expect", 0), ("wait", 0, 1), ("ld", 1)]),
+        "stuck",
+    ),
     ("copied over a read", program([LD, *COPY], [PASSED]), ""),
     ("copied over another's read", program([*COPY, PASSED], [LD]), "races"),
     ("met", program([ST, ("sync", 0)], [("sync", 0), LD], meets=(2,)), ""),

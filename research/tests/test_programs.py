@@ -22,7 +22,7 @@ def launch(verdict: str, *findings: tuple[str, str]) -> dict:
     return {"verdict": verdict, "findings": [{"severity": s, "message": m} for s, m in findings]}
 
 
-ENDED = "ptxsim: 1 launches of 1 kernel as on an NVIDIA H200: 1 clean; ..; the program ended with {}\n"
+ENDED = "ptxsim: 1 launch of 1 kernel as on an NVIDIA H200: 1 clean; ..; the program ended with {}\n"
 CASES = [  # exit code of the command, of the program, what it printed, launches, (ran, right, accusations)
     (0, 0, "Test PASSED", [launch("clean")], (True, True, 0)),
     (0, 0, "Test FAILED", [launch("clean")], (True, False, 0)),

@@ -83,6 +83,18 @@ static void outside(void) {
   printf("launch %d sync %d free %d\n", error, sync, after);
 }
 
+static void shapes(void) {
+  unsigned all[][6] = {{0, 1, 1, 32, 1, 1}, {1, 65536, 1, 32, 1, 1}, {1, 1, 1, 1, 1, 65}, {1, 1, 1, 512, 4, 1}};
+  int more = 2;
+  load();
+  for (int i = 0; i < 4; i++) {
+    unsigned *s = all[i];
+    void *arguments[] = {&device, &more};
+    printf("%d ", cuLaunchKernel(add, s[0], s[1], s[2], s[3], s[4], s[5], 0, NULL, arguments, NULL));
+  }
+  printf("then %d\n", run(device, 2));
+}
+
 static void shared(void) {
   void *pointer = NULL, *big;
   load();
@@ -207,6 +219,7 @@ int main(int count, char **words) {
   if (!strcmp(words[1], "driver")) driver();
   if (!strcmp(words[1], "outside")) outside();
   if (!strcmp(words[1], "shared")) shared();
+  if (!strcmp(words[1], "shapes")) shapes();
   if (!strcmp(words[1], "runtime")) runtime();
   if (!strcmp(words[1], "hosts")) hosts();
   if (!strcmp(words[1], "graphs")) graphs();

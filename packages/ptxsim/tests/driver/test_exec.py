@@ -120,6 +120,18 @@ def test_more_shared_memory_than_was_asked_for_is_refused(program):
     assert "cudaFuncAttributeMaxDynamicSharedMemorySize" in done.stderr
 
 
+def test_a_launch_that_cannot_be_is_told_though_the_program_does_not_look(program):
+    done, launches = execute(program, "shapes")
+    assert done.stdout == "9 9 9 9 then 0\n" and len(launches) == 1
+    told = [line for line in done.stderr.splitlines() if "is not launched, error 9" in line]
+    assert told[0] == "ptxsim: add <<<0x1x1, 32x1x1>>> is not launched, error 9: it has no threads"
+    assert [line.rpartition(": ")[2] for line in told[1:]] == [
+        "a grid has 65535 blocks in y and z at most",
+        "a block has 64 threads in z at most",
+        "a block has 1024 threads at most",
+    ]
+
+
 def test_the_exit_code_of_the_program_goes_first(program):
     assert execute(program, "fails")[0].returncode == 5
 

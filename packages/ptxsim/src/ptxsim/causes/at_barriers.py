@@ -167,6 +167,11 @@ AT_BARRIERS = (
         _BYTES,
     ),
     Cause(
+        "early-copy",
+        180,
+        "before it issues a copy for the next phase, the thread must wait for the phase under way",
+    ),
+    Cause(
         "bytes",
         185,
         _BYTES,

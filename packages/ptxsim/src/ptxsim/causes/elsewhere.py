@@ -229,6 +229,13 @@ ELSEWHERE = (
         "right",
     ),
     Cause(
+        "guess",
+        230,
+        "to keep to the text, read it by ld.relaxed (cuda::atomic_ref) or as volatile",
+        text="by the text a race, as a plain read stands beside atomics; but its value is only a guess: "
+        "atomicCAS compares it, and stores nothing where it was wrong",
+    ),
+    Cause(
         "groups",
         230,
         "wait_group(n) returns when at most the n newest groups are pending: 0 for the last tile",

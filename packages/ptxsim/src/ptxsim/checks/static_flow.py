@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from ptxsim.frontend.ast import Imm, Instr, Mem, Pair, Reg, Sym, Vec
+from ptxsim.frontend.ast import Imm, Instr, Mem, Pair, Reg, Sym, Vec, registers_of
 from ptxsim.jit import bytecode
 from ptxsim.machine.launch_view import Launch
 
@@ -127,3 +127,10 @@ def targets(instr: Instr) -> list[str]:
     items = target.items if isinstance(target, Vec) else [target]
     items = [target.first, target.second] if isinstance(target, Pair) else items
     return [item.name for item in items if isinstance(item, Reg)]
+
+
+def reads(instr: Instr) -> frozenset:
+    """Registers that an instruction reads, but for its guard."""
+    written = targets(instr)
+    sources = instr.operands[1:] if written else instr.operands
+    return frozenset(registers_of(sources))

@@ -17,6 +17,7 @@ from ptxsim.driver.arena import BASE
 from ptxsim.driver.chips import attribute_table, properties
 from ptxsim.driver.device import OUT_OF_MEMORY, CudaError, Device
 from ptxsim.driver.telling import launch_text, short
+from ptxsim.report.names import brief
 
 _HEAD, _ANSWER = struct.Struct("<II"), struct.Struct("<iI")
 _LAUNCH = struct.Struct("<II3I3I3IIQ")
@@ -157,7 +158,8 @@ class Server:
         return 0, struct.pack("<QQ", arena.size - arena.used, arena.size)
 
     def _line(self, data: bytes) -> tuple[int, bytes]:
-        self._say(data.decode("utf-8", "replace"))
+        name, space, rest = data.decode("utf-8", "replace").partition(" ")
+        self._say(brief(name) + space + rest)
         return 0, b""
 
 

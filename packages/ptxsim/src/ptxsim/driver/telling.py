@@ -124,7 +124,8 @@ class Teller:
         instructions = sum(record.stats.get("warp_instructions", 0) for record in records)
         seconds = sum(record.stats.get("seconds", 0) for record in records)
         told = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
-        which = f"{len(records)} launches of {kernels} kernel{'s' if kernels > 1 else ''}"
+        launches = f"{len(records)} launch{'es' if len(records) > 1 else ''}"
+        which = f"{launches} of {kernels} kernel{'s' if kernels > 1 else ''}"
         work = f"{amount(instructions)} warp instructions in {seconds:.1f} s"
         say(f"ptxsim: {which} as on an {chip.partition(' (')[0]}: {told}; {work}{end}")
 

@@ -87,10 +87,12 @@ class Paren:
 
 
 def registers_of(operands: Iterable) -> Iterator[str]:
-    """Names of the registers in operands, in order, those inside addresses too; not that of `!p`."""
+    """Names of the registers in operands, in order, those inside addresses and that of `!p` too."""
     for operand in operands:
         if isinstance(operand, Reg):
             yield operand.name
+        elif isinstance(operand, Pred):
+            yield operand.reg.name
         elif isinstance(operand, Vec | Paren):
             yield from registers_of(operand.items)
         elif isinstance(operand, Pair):

@@ -13,7 +13,7 @@ import functools
 from collections import deque
 from collections.abc import Callable
 
-from ptxsim.checks.static_flow import next_rows, targets
+from ptxsim.checks.static_flow import next_rows, reads, targets
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import TmemCells
 from ptxsim.frontend.ast import Instr, Reg, Vec, registers_of
@@ -110,7 +110,7 @@ def _first(program, start: int, names: frozenset, meets: Callable) -> int | None
 
 
 def _read(instr: Instr, pending: frozenset) -> frozenset | None:
-    read, written = pending & _reads(instr), frozenset(targets(instr))
+    read, written = pending & reads(instr), frozenset(targets(instr))
     if read and not _copies(instr):
         return None
     return pending | written if read else pending - written if instr.pred is None else pending
@@ -182,7 +182,7 @@ def _before_use(program, load: int) -> tuple[bool, frozenset[int]]:
         if instr is not None:
             if _is_wait(instr, True, 0):
                 continue
-            if pending & _reads(instr):
+            if pending & reads(instr):
                 if not _copies(instr):
                     continue
                 pending = pending | frozenset(targets(instr))
@@ -214,9 +214,3 @@ def _is_wait(instr: Instr, loads: bool, commits: int) -> bool:
     if loads:
         return instr.op == "tcgen05" and instr.mods[0] == "wait::ld"
     return instr.op == "wgmma" and instr.mods[0] == "wait_group" and commits > instr.operands[0].bits
-
-
-def _reads(instr: Instr) -> frozenset:
-    written = targets(instr)
-    sources = instr.operands[1:] if written else instr.operands
-    return frozenset(registers_of(sources))

@@ -15,6 +15,7 @@ from ptxsim.checks.race.async_work import Transfers
 from ptxsim.checks.race.barrier_init import BarrierInit
 from ptxsim.checks.race.barrier_record import BarrierRecord
 from ptxsim.checks.race.barrier_rounds import BarrierRounds
+from ptxsim.checks.race.early_copies import EarlyCopies
 from ptxsim.checks.race.handshakes import Handshakes
 from ptxsim.checks.race.missed_phases import MissedPhases
 from ptxsim.checks.race.proxy_fences import ProxyFences
@@ -44,7 +45,7 @@ class RaceDetector(Observer):
         self.copies = ThreadCopies(self)
         self.parts = (
             self.barrier_init, self.handshakes, BarrierRounds(self), LoadUses(self), self.synchronization,
-            MissedPhases(self), self.fences, self.threads,
+            MissedPhases(self), EarlyCopies(self), self.fences, self.threads,
             BulkCopies(self), self.copies, self.tensor_memory, Tcgen05(self), Wgmma(self), self.record,
             self.history,
         )  # fmt: skip

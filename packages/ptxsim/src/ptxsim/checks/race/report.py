@@ -8,6 +8,7 @@ from ptxsim.checks.diagnosis.missing_edge import missing
 from ptxsim.checks.lifecycle.early_register_reads import never_read
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import Pair
+from ptxsim.checks.race.guesses import guessed
 from ptxsim.checks.race.shadow_order import (
     NO_FENCE_READ,
     NO_FENCE_WRITE,
@@ -42,7 +43,8 @@ def report(races, pairs: dict[tuple, Pair]) -> None:
             continue
         kind, severity = _class(pair)
         unread = kind == "race" and _loads_for_nobody(races, pair)
-        severity = "review" if unread else severity
+        guess = guessed(races, pair)
+        severity = "review" if unread or guess else severity
         edge = missing(races, pair)
         earlier, later = (text_of(races, a, bool(pair.issuers)) for a in (pair.first, pair.second))
         what = f"{pair.place}: {later} and {earlier} are not ordered: {edge.text}"
@@ -60,7 +62,8 @@ def report(races, pairs: dict[tuple, Pair]) -> None:
             "second": side_of(races, pair.second),
         }
         place = _split(races, pair.second) if edge.at is None else _standing(races, *edge.at)
-        finding = races.reporter.add(kind, severity, what, edge.cause, place, pair.key, **evidence)
+        key = ("guess", line_of(races, guess.row), pair.buffer) if guess else pair.key
+        finding = races.reporter.add(kind, severity, what, edge.cause, place, key, **evidence)
         finding.count += pair.count - 1
         if unread or (kind, severity) == ("race", "error"):
             _drop_consequence(races, pair)

@@ -112,7 +112,8 @@ class Synchronization(Observer):
         signal = clocks.signal(place)
         if len(agents) == 1 and place in self.own:
             self.own[place][split.warp] = self.own[place].get(split.warp, 0) + 1
-        self._ends(cluster, place, signal, agents)
+        if not arrival.announces:
+            self._ends(cluster, place, signal, agents)
         if signal.published is not None:
             self._late(cluster, signal, place, agents, split.row)
         if not arrival.releases:

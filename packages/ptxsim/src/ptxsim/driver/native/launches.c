@@ -1,5 +1,6 @@
 /* Launches: arguments -> the bytes of the parameter block; attributes of kernels; occupancy. */
 #include "standin.h"
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,24 +45,43 @@ void read_attributes(Shape *shape, const Attribute *attributes, unsigned count) 
   }
 }
 
+/* A driver returns an error and says no more; who does not look at it believes that the kernel ran. */
+static Err not_launched(const Kernel *kernel, const Shape *shape, Err error, const char *format, ...) {
+  const Dim3 *g = &shape->grid, *b = &shape->block;
+  char why[256];
+  va_list values;
+  va_start(values, format);
+  vsnprintf(why, sizeof why, format, values);
+  va_end(values);
+  complain(
+      "%s <<<%ux%ux%u, %ux%ux%u>>> is not launched, error %d: %s", kernel->name, g->x, g->y, g->z, b->x, b->y,
+      b->z, error, why);
+  return error;
+}
+
 /* What a driver refuses before anything runs. */
 static Err refused(Kernel *kernel, const Shape *shape) {
   const Dim3 *g = &shape->grid, *b = &shape->block;
   uint64_t threads = (uint64_t)b->x * b->y * b->z, shared = kernel->facts.shared + shape->shared;
-  if (!g->x || !g->y || !g->z || !threads || g->y > 65535 || g->z > 65535) return INVALID_CONFIGURATION;
-  if (threads > (uint64_t)attribute(THREADS_PER_BLOCK) || b->z > 64) return INVALID_CONFIGURATION;
-  if (threads > kernel->facts.max_threads) return 701;
+  uint64_t most = (uint64_t)attribute(THREADS_PER_BLOCK), taken = kernel->facts.max_threads;
+#define REFUSE(error, ...) return not_launched(kernel, shape, error, __VA_ARGS__)
+  if (!g->x || !g->y || !g->z || !threads) REFUSE(INVALID_CONFIGURATION, "it has no threads");
+  if (g->y > 65535 || g->z > 65535) REFUSE(INVALID_CONFIGURATION, "a grid has 65535 blocks in y and z at most");
+  if (b->z > 64) REFUSE(INVALID_CONFIGURATION, "a block has 64 threads in z at most");
+  if (threads > most) REFUSE(INVALID_CONFIGURATION, "a block has %d threads at most", (int)most);
+  if (threads > taken) REFUSE(701, "this kernel takes %d threads in a block at most", (int)taken);
   int allowed = kernel->dynamic_shared > 0 ? (int)kernel->facts.shared + kernel->dynamic_shared : 0;
   if (allowed < attribute(SHARED_PER_BLOCK)) allowed = attribute(SHARED_PER_BLOCK);
-  if (shared > (uint64_t)allowed) {
-    complain(
-        "%s: %llu B of shared memory, allowed are %d B: cudaFuncSetAttribute(kernel, "
+  if (shared > (uint64_t)allowed)
+    REFUSE(
+        INVALID_VALUE,
+        "%llu B of shared memory, allowed are %d B: cudaFuncSetAttribute(kernel, "
         "cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) comes first",
-        kernel->name, (unsigned long long)shared, allowed);
-    return INVALID_VALUE;
-  }
+        (unsigned long long)shared, allowed);
   int room = attribute(SMS) * blocks_per_sm(kernel, (int)threads, shape->shared);
-  return shape->cooperative && (uint64_t)g->x * g->y * g->z > (uint64_t)room ? 720 : OK;
+  if (!shape->cooperative || (uint64_t)g->x * g->y * g->z <= (uint64_t)room) return OK;
+  REFUSE(720, "of a cooperative launch %d such blocks run at once", room);
+#undef REFUSE
 }
 
 Err launch_packed(Kernel *kernel, const Shape *shape, const void *block, size_t size) {

@@ -11,7 +11,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptxsim.isa.mathlib.floating import TINY32, as_f32, as_f64, f64_bits, fma_f32, fma_f64, ftz
+from ptxsim.isa.mathlib.floating import (
+    SIGN64,
+    TINY32,
+    as_f32,
+    as_f64,
+    f32_bits,
+    f64_bits,
+    fma_f32,
+    fma_f64,
+    ftz,
+)
 from ptxsim.isa.mathlib.inner import inner
 from ptxsim.isa.mathlib.integer import ALL, ONE, TWO, W64, ZERO, clz, mulhi_u64
 
@@ -206,6 +216,49 @@ def is_finite(x):
 
 
 @inner
+def fma64(a, b, c, mode):
+    if not (is_finite(a) and is_finite(b) and is_finite(c)):
+        return fma_f64(a, b, c)
+    sign, sig, exp = fma_parts(a, b, c, mode)
+    return pack64(sign, sig, exp, mode)
+
+
+@inner
+def fma_odd(a, b, c, mode):
+    """a * b + c of finite float32 as a float64 rounded to odd: to round that is to round the exact number.
+
+    Its last bit is 1 where any were lost, so it is neither a shorter number nor the middle of two.
+    """
+    product, addend = np.float64(a) * np.float64(b), np.float64(c)  # exact
+    total = product + addend
+    back = total - product
+    lost = (product - (total - back)) + (addend - back)  # exact
+    bits = f64_bits(total)
+    if mode == RM and total == 0:  # the sum of two zeros, or of opposites
+        bits |= (f64_bits(product) | f64_bits(addend)) & SIGN64
+    if lost != 0 and bits & ONE == ZERO:
+        bits += ONE if (lost > 0) == (total > 0) else ALL
+    return as_f64(bits)
+
+
+@inner
+def fma32(a, b, c, mode):
+    if not (is_finite(a) and is_finite(b) and is_finite(c)):
+        return fma_f32(a, b, c)
+    return f32_of(fma_odd(a, b, c, mode), mode)
+
+
+@inner
+def mul64(a, b, mode):
+    return fma64(a, b, np.copysign(np.float64(0), a) * np.copysign(np.float64(1), b), mode)
+
+
+@inner
+def mul32(a, b, mode):
+    return f32_of(np.float64(a) * np.float64(b), mode)
+
+
+@inner
 def int_parts(magnitude):
     """Significand and exponent of a 64-bit magnitude; a long one loses two bits to a sticky one."""
     if magnitude >> np.uint64(62) == ZERO:
@@ -213,22 +266,8 @@ def int_parts(magnitude):
     return (magnitude >> TWO) | np.uint64(magnitude & np.uint64(3) != ZERO), I2
 
 
-def _directed(kind, pack, native):
-    """fma, mul, div, sqrt and the conversion of integers, in any rounding direction, of np.float32 or
-    np.float64; native: the host's own fma.
-    """
-    zero, one = kind(0), kind(1)
-
-    @inner
-    def fma(a, b, c, mode):
-        if not (is_finite(a) and is_finite(b) and is_finite(c)):
-            return native(a, b, c)
-        sign, sig, exp = fma_parts(np.float64(a), np.float64(b), np.float64(c), mode)
-        return pack(sign, sig, exp, mode)
-
-    @inner
-    def mul(a, b, mode):
-        return fma(a, b, np.copysign(zero, a) * np.copysign(one, b), mode)
+def _directed(pack):
+    """div, sqrt and the conversion of integers in any rounding direction, to the format of `pack`."""
 
     @inner(error_model="numpy")
     def div(a, b, mode):
@@ -249,42 +288,33 @@ def _directed(kind, pack, native):
         sig, exp = int_parts(magnitude)
         return pack(negative, sig, exp, mode)
 
-    return fma, mul, div, sqrt, from_int
+    return div, sqrt, from_int
 
 
-fma32, mul32, div32, sqrt32, int_f32 = _directed(np.float32, pack32, fma_f32)
-fma64, mul64, div64, sqrt64, int_f64 = _directed(np.float64, pack64, fma_f64)
-
-
-@inner
-def _flushed(x, parts, mode):
-    """x, a result equal to the smallest normal number, or zero if `parts` lie below it.
-
-    Underflow is seen after rounding to 24 digits whatever the exponent, as on an H200.
-    """
-    sign, sig, exp = parts
-    below = round_code(sign, sig, exp, np.int64(23), np.int64(-127), mode) < np.uint64(2 << 23)
-    return np.copysign(np.float32(0), x) if below else x
+div32, sqrt32, int_f32 = _directed(pack32)
+div64, sqrt64, int_f64 = _directed(pack64)
 
 
 @inner
 def mul32_ftz(a, b, mode):
-    x = a * b if mode == RN else mul32(a, b, mode)
-    return ftz(x) if abs(x) != TINY32 else _flushed(x, unpack(np.float64(a) * np.float64(b)), mode)
+    return f32_of_ftz(np.float64(a) * np.float64(b), mode)
 
 
 @inner
 def fma32_ftz(a, b, c, mode):
-    x = fma_f32(a, b, c) if mode == RN else fma32(a, b, c, mode)
-    if abs(x) != TINY32:
-        return ftz(x)
-    return _flushed(x, fma_parts(np.float64(a), np.float64(b), np.float64(c), mode), mode)
+    if not (is_finite(a) and is_finite(b) and is_finite(c)):
+        return fma_f32(a, b, c)
+    return f32_of_ftz(fma_odd(a, b, c, mode), mode)
 
 
 @inner
 def div32_ftz(a, b, mode):
     x = div32(a, b, mode)
-    return ftz(x) if abs(x) != TINY32 else _flushed(x, div_parts(np.float64(a), np.float64(b)), mode)
+    if abs(x) != TINY32:
+        return ftz(x)
+    sign, sig, exp = div_parts(np.float64(a), np.float64(b))
+    below = round_code(sign, sig, exp, np.int64(23), np.int64(-127), mode) < np.uint64(2 << 23)
+    return np.copysign(np.float32(0), x) if below else x
 
 
 @inner
@@ -296,18 +326,24 @@ def div_approx(a, b):
 
 
 @inner
-def f32_of_ftz(a, mode):
-    x = f32_of(a, mode)
-    return ftz(x) if abs(x) != TINY32 else _flushed(x, unpack(a), mode)
+def f32_of(x, mode):
+    """A float64 as float32: the nearest one, or the one beside it that lies in the direction."""
+    nearest = np.float32(x)
+    rounded, exact, bits = abs(np.float64(nearest)), abs(x), f32_bits(nearest)
+    if mode == RN or not is_finite(x) or rounded == exact:
+        return nearest
+    if mode == RZ or (mode == RM) == (x > 0):
+        return as_f32(bits - ONE) if rounded > exact else nearest
+    return as_f32(bits + ONE) if rounded < exact else nearest
 
 
 @inner
-def f32_of(x, mode):
-    """A float64 as float32."""
-    if not is_finite(x):
-        return np.float32(x)
-    sign, sig, exp = unpack(x)
-    return pack32(sign, sig, exp, mode)
+def f32_of_ftz(x, mode):
+    """Underflow is seen after rounding to 24 digits whatever the exponent, as on an H200: twice the number
+    keeps them.
+    """
+    nearest, twice = f32_of(x, mode), f32_of(x + x, mode)
+    return np.copysign(np.float32(0), nearest) if abs(twice) < TINY32 + TINY32 else nearest
 
 
 @inner

@@ -1,0 +1,69 @@
+"""Copies that may bring their bytes to an earlier phase of their mbarrier than the one that announces them.
+
+Who issues a copy must know that all earlier phases with bytes are over. Else its bytes may come in such a
+phase, beside those that it announced; which copy ends the phase is luck. Two may also come at once: an H200
+then takes them off the tx-count together, which passes zero, and the phase never ends (PTX ISA 9.7.13.15.5: a
+phase ends when its tx-count is zero).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxsim.causes.catalogue import CAUSES
+from ptxsim.events.observer import Observer
+from ptxsim.events.records import BulkCopy, Place
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Location, Split
+
+
+@dataclass(frozen=True)
+class Issue:
+    """A copy on its way."""
+
+    known: dict[Place, int]  # phases of its mbarriers that its warp knew to be over
+    where: Location
+
+
+class EarlyCopies(Observer):
+    """Part of the RaceDetector, behind Synchronization."""
+
+    def __init__(self, races):
+        self.races = races
+
+    def start(self, cluster: Cluster) -> None:
+        self.with_bytes: dict[Place, int] = {}  # phases up to the last one that copies have brought bytes to
+        self.early: dict[Place, tuple[Issue, int]] = {}  # the first one of a barrier, and its phase
+
+    def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> Issue | None:
+        clocks = self.races.clocks
+        if not copy.barriers:
+            return None
+        warp = slice(clocks.first_agent(split.warp), clocks.first_agent(split.warp + 1))
+        known = {}
+        for place in copy.barriers:
+            column = clocks.column("bytes", place) - clocks.threads
+            known[place] = int(clocks.thread_clock[warp, column].max())
+        return Issue(known, Location(cluster, split.warp, split.cta, None, split.mask, split.row))
+
+    def async_arrive(self, cluster: Cluster, place: Place, token: Issue | None) -> None:
+        if token is None or place not in cluster.mbarriers:
+            return
+        phase = cluster.mbarriers[place].phase
+        if token.known[place] < self.with_bytes.get(place, 0) <= phase:
+            self.early.setdefault(place, (token, phase))
+        self.with_bytes[place] = phase + 1
+
+    def finish(self, cluster: Cluster) -> None:
+        reporter = self.races.reporter
+        if reporter.verdict() == "error":
+            return  # copies that run ahead follow from much else
+        for place, (issue, phase) in self.early.items():
+            name = reporter.shared_name(place[1])
+            message = (
+                f"{name}: this copy brought its bytes in phase {phase}, but nothing orders it after phase "
+                f"{issue.known[place]}, which has bytes of its own: its own may come there, too, and that "
+                f"phase then never ends (an H200 takes two copies that come at once off the count together)"
+            )
+            key = ("early-copy", name.partition("[")[0])
+            reporter.add("tx-count", "error", message, CAUSES["early-copy"], issue.where, key, barrier=name)

@@ -1,0 +1,196 @@
+"""Plain loads of which a compare-and-swap verifies what they got.
+
+    old = *p; do { assumed = old; old = atomicCAS(p, assumed, f(assumed)); } while (assumed != old);
+
+By the text the load races with the atomics of others: it is not strong (PTX ISA 8.7). But its value is only
+compared, there, and goes into what that same atom.cas stores: if it was wrong, nothing is stored. All ways
+from the load are followed through the text; any other use of the value makes it an ordinary read.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+from typing import NamedTuple
+
+from ptxsim.checks.race.access import Access
+from ptxsim.checks.race.conflict import Pair
+from ptxsim.checks.race.shadow_order import READ_WRITE, WRITE_READ
+from ptxsim.checks.static_flow import next_rows, reads, targets
+from ptxsim.frontend.ast import Imm, Instr, Mem, Reg, Sym, registers_of
+from ptxsim.isa.operands import type_bits
+from ptxsim.isa.scalar.table import OPCODES
+
+_MANY = 20_000  # rows and what is known there; who needs more is no guess
+_NONE: frozenset = frozenset()
+
+
+class _Known(NamedTuple):
+    """What registers hold on one way from the load."""
+
+    guess: frozenset[str]  # the value that it got
+    made: frozenset[str] = _NONE  # what was computed from that
+    stale: frozenset[str] = _NONE  # the same of an earlier round, or of another address
+    answers: frozenset[str] = _NONE  # what an atom.cas gave that compared with the guess
+    tests: frozenset[tuple[str, bool]] = _NONE  # predicate, and its value where the two are equal
+
+    @property
+    def held(self) -> frozenset[str]:
+        return self.guess | self.made | self.stale
+
+    def without(self, names: frozenset[str]) -> _Known:
+        """After these registers have got other values."""
+        guess, made, stale, answers = (part - names for part in self[:4])
+        tests = frozenset(test for test in self.tests if test[0] not in names)
+        return _Known(guess, made, stale, answers, tests)
+
+
+def guessed(races, pair: Pair) -> Access | None:
+    """The plain load of a pair, where the other side is an atomic and an atom.cas verifies what it gets."""
+    sides = {access.verb: access for access in (pair.first, pair.second)}
+    threads = all(access.kind in ("thread", "other") for access in sides.values())
+    if pair.code not in (WRITE_READ, READ_WRITE) or not threads:
+        return None
+    program, read = races.launch.program, sides["read"]
+    writer = program.instrs[sides["write"].row]
+    atomic = writer is not None and writer.op in ("atom", "red")
+    return read if atomic and verified(program, read.row) else None
+
+
+@functools.lru_cache(maxsize=512)
+def verified(program, load: int) -> bool:
+    """Whether what a load gets only goes into atom.cas at its address: compared, and into what is stored."""
+    instr = program.instrs[load]
+    if instr is None or instr.op != "ld" or instr.pred or not isinstance(instr.operands[0], Reg):
+        return False
+    ways = _Ways(program, load)
+    todo = [(row, _Known(frozenset(targets(instr)))) for row in next_rows(program, load)]
+    seen = set()
+    while todo:
+        row, known = at = todo.pop()
+        if at in seen or not known.held:
+            continue
+        seen.add(at)
+        after = ways.step(row, known)
+        if after is None or len(seen) > _MANY:
+            return False
+        todo += after
+    return any(_is_cas(program.instrs[row]) for row, _ in seen)
+
+
+class _Ways:
+    """Follows what one load got."""
+
+    def __init__(self, program, load: int):
+        self.program, self.load = program, load
+        self.defined = defaultdict(list)  # register -> instructions that write it
+        for instr in filter(None, program.instrs):
+            for name in targets(instr):
+                self.defined[name].append(instr)
+        self.target = frozenset(targets(program.instrs[load]))
+        self.bits = type_bits(program.instrs[load].mods[-1])
+        self.root, self.offset = self.place(program.instrs[load].operands[1])
+
+    def place(self, mem: Mem) -> tuple:
+        """(register or symbol, bytes behind it) of an address, as far back as each step has one source."""
+        base, offset = mem.base, mem.offset
+        while isinstance(base, Reg) and len(self.defined[base.name]) == 1:
+            instr = self.defined[base.name][0]
+            first, *rest = instr.operands[1:] or [None]
+            constant = instr.op == "add" and isinstance(rest[0], Imm)
+            if (
+                instr.pred
+                or not (constant or instr.op in ("mov", "cvta"))
+                or not isinstance(first, Reg | Sym)
+            ):
+                break
+            base, offset = first, offset + (rest[0].bits if constant else 0)
+        return (base.name, offset + base.offset) if isinstance(base, Sym) else (base, offset)
+
+    def step(self, row: int, known: _Known) -> list[tuple[int, _Known]] | None:
+        """Where a thread may be next, and what is known there; None: the value is used for something else."""
+        instr = self.program.instrs[row]
+        if instr is not None:
+            if row == self.load:
+                known = _Known(self.target, stale=known.held - self.target)
+            elif instr.op == "bra":
+                return self.branch(row, instr, known)
+            else:
+                after = _cas(self, instr, known) if _is_cas(instr) else _other(self, instr, known)
+                if after is None:
+                    return None
+                known = after
+            if isinstance(self.root, Reg) and self.root.name in targets(instr):
+                known = _Known(_NONE, stale=known.held)
+        return [(after, known) for after in next_rows(self.program, row)]
+
+    def branch(self, row: int, instr: Instr, known: _Known) -> list[tuple[int, _Known]] | None:
+        """Where the guess was found in memory it is as good as what an atomic reads."""
+        if _guard(instr) & known.held:
+            return None
+        guard, ways = instr.pred, []
+        for taken in (True, False) if guard else (True,):
+            found = guard is not None and (guard.reg.name, taken != guard.negated) in known.tests
+            there = _Known(_NONE, stale=known.stale) if found else known
+            ways += [(after, there) for after in next_rows(self.program, row, lambda _, taken=taken: taken)]
+        return ways
+
+
+def _is_cas(instr: Instr | None) -> bool:
+    return instr is not None and instr.op == "atom" and "cas" in instr.mods
+
+
+def _guard(instr: Instr) -> frozenset[str]:
+    return frozenset() if instr.pred is None else frozenset({instr.pred.reg.name})
+
+
+def _cas(ways: _Ways, instr: Instr, known: _Known) -> _Known | None:
+    """atom.cas d, [a], compare, new: what goes into `new` must stand under `compare` as well."""
+    mem, compare, new = instr.operands[1:4]
+    compared = frozenset(registers_of([compare]))
+    stored = known.held.intersection(registers_of([new]))
+    here = ways.place(mem) == (ways.root, ways.offset) and type_bits(instr.mods[-1]) == ways.bits
+    checks = bool(compared & known.guess)
+    if _guard(instr).union(registers_of([mem])) & known.held or (compared | stored) & known.stale:
+        return None
+    if compared & known.made or (checks and not here) or (stored and not checks):
+        return None
+    written = frozenset(targets(instr))
+    if instr.pred is not None:
+        return _maybe(known, written, bool(stored))
+    known = known.without(written)
+    return known._replace(answers=known.answers | written) if checks else known
+
+
+def _other(ways: _Ways, instr: Instr, known: _Known) -> _Known | None:
+    """What any other instruction does with registers; only arithmetic may use those that are followed."""
+    used, written = (reads(instr) | _guard(instr)) & known.held, frozenset(targets(instr))
+    if used and (instr.op not in OPCODES or used & known.stale):
+        return None
+    if instr.pred is not None:
+        return _maybe(known, written, bool(used))
+    known, before = known.without(written), known
+    sources = instr.operands[1:]
+    if instr.op == "mov" and isinstance(sources[0], Reg) and type_bits(instr.mods[-1]) == ways.bits:
+        for part in ("guess", "answers"):
+            if sources[0].name in getattr(before, part):
+                return known._replace(**{part: getattr(known, part) | written})
+    if _compares(instr, before):
+        return known._replace(tests=known.tests | {(instr.operands[0].name, "eq" in instr.mods)})
+    return known._replace(made=known.made | written) if used else known
+
+
+def _maybe(known: _Known, written: frozenset[str], used: bool) -> _Known:
+    """After an instruction with a guard: registers hold what it gives, or what they held."""
+    tainted = written if used else written & known.held
+    return known.without(written)._replace(made=(known.made - written) | tainted)
+
+
+def _compares(instr: Instr, known: _Known) -> bool:
+    """setp.eq or .ne of the guess and of what the atom.cas has found in its place."""
+    bits = instr.mods[-1][:1] in ("b", "s", "u")  # floats may be equal in other bits
+    if instr.op != "setp" or instr.mods[0] not in ("eq", "ne") or not bits or len(instr.operands) != 3:
+        return False
+    names = [operand.name if isinstance(operand, Reg) else "" for operand in instr.operands]
+    pairs = ((names[1], names[2]), (names[2], names[1]))
+    return bool(names[0]) and any(one in known.guess and two in known.answers for one, two in pairs)

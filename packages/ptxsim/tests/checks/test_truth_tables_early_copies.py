@@ -1,0 +1,41 @@
+"""A copy for the next phase is issued behind the end of the phase under way, if that has bytes of its own."""
+
+from __future__ import annotations
+
+import pytest
+from truth import ORDERS, Rule, check_broken, check_kept, lines, wait
+
+INIT = "@%lead mbarrier.init.shared::cta.b64 [%bar], 1; fence.mbarrier_init.release.cluster; bar.sync 0;"
+ONE = "@!%lead bra END;"
+ARRIVE = "mbarrier.arrive.shared::cta.b64 _, [%bar];"
+EXPECT = "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bar], 16;"
+END = "END: bar.sync 0;"
+
+
+def copy(slot: int) -> str:
+    fetch = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+    return f"{fetch} [%sm+{16 * slot}], [%in], 16, [%bar];"
+
+
+def rule(name: str, *steps: str, change: tuple[str, str]) -> Rule:
+    return Rule(name, lines(INIT, ONE, *steps, END), change, "tx-count", words="off the count together")
+
+
+RULES = [
+    rule("behind the phase before", EXPECT, copy(0), f"{wait(0)} {copy(1)}", EXPECT + wait(1),
+         change=(f"{wait(0)} {copy(1)}", f"{copy(1)} {wait(0)}")),
+    rule("behind a phase that has no bytes", ARRIVE, copy(0), f"{wait(0)} {EXPECT}{wait(1)}",
+         change=(ARRIVE, f"{EXPECT} {copy(1)}")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_kept(rule, order):
+    check_kept(rule, order)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_broken(rule, order):
+    check_broken(rule, order)
