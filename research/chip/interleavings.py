@@ -23,9 +23,10 @@ from pathlib import Path
 import numpy as np
 
 from research.every.__main__ import BLOCK
-from research.every.explore import FILLED, TooLarge, Truth, Values, explore
+from research.every.explore import FILLED, explore
 from research.every.programs import Program, program_of, source_line
 from research.every.ptx import ptx_of
+from research.every.states import TooLarge, Truth, Values
 from tirxlab.devices import driver
 
 TRIALS = 2048  # CTAs: what the chip holds at once

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 import ptxsim
-from research.every.explore import TooLarge, Truth, explore
+from research.every.explore import explore
 from research.every.programs import Program, program_of
 from research.every.ptx import ptx_of
+from research.every.states import TooLarge, Truth
 
 _LUCK = ("is luck", "runs ahead")
 

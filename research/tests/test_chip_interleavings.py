@@ -7,8 +7,9 @@ import pytest
 
 import ptxsim
 from research.chip import interleavings
-from research.every.explore import FILLED, Values, explore
+from research.every.explore import FILLED, explore
 from research.every.programs import Program, program_of
+from research.every.states import Values
 
 HANDED_OVER = Program(((("expect", 0), ("load", 0, 0)), (("wait", 0, 0), ("ld", 0))), (1,), ())
 WHO_IS_FIRST = Program(((("first", 0, 0), ("sync", 0), ("ld", 0)),) * 2, (), (2,))

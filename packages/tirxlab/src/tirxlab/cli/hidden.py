@@ -1,7 +1,9 @@
 """`./lab hidden new|show|check`: the sizes and seeds that the course keeps to itself."""
 
+import itertools
 import os
 import secrets
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,7 +21,7 @@ def run(
 ) -> None:
     """Sizes and seeds from a secret, in instructor/hidden.toml.
 
-    `new` writes them and keeps the old file beside it; `check` grades the reference with them: exit 1 unless
+    `new` writes them and keeps each old file beside it; `check` grades the reference with them: exit 1 unless
     it earns every point that is measured without a GPU.
     """
     actions = {"new": lambda: new(secret), "show": show, "check": lambda: check(quick)}
@@ -34,11 +36,17 @@ def new(secret: str | None) -> None:
 
     made = draw(secret or secrets.token_urlsafe(24))
     if HIDDEN.exists():
-        os.replace(HIDDEN, HIDDEN.with_name("hidden.old.toml"))
+        os.replace(HIDDEN, _kept(HIDDEN))
     with open(os.open(HIDDEN, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
         file.write(render(made))
     show()
     output().print("what was graded before is graded anew with these; now: ./lab hidden check", markup=False)
+
+
+def _kept(path: Path) -> Path:
+    """Where an old file goes: without it, what was graded with it could not be graded again."""
+    names = (path.with_name(f"hidden.old{number}.toml") for number in itertools.count(1))
+    return next(name for name in names if not name.exists())
 
 
 def show() -> None:
@@ -65,9 +73,9 @@ def check(quick: bool) -> None:
 
 
 def _load():
-    from instructor.autograder.plan import load_hidden
+    from instructor.autograder.plan import HIDDEN, load_hidden
 
     try:
-        return load_hidden()
+        return load_hidden(HIDDEN)
     except ValueError as error:
         raise UserError(str(error)) from None
