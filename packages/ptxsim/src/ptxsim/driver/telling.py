@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 
+from ptxsim.report.findings import told_once
 from ptxsim.report.names import readable
 
 WORST = ("error", "incomplete", "review", "clean", "not checked")
@@ -103,8 +104,8 @@ class Teller:
         fresh = [f for f in record.findings if self._is_new(record, f)]
         if not self.quiet or fresh:
             say(line_of(record))
-        for finding in fresh:
-            say("  " + str(finding).replace("\n", "\n  "))
+        for text in told_once(fresh):
+            say("  " + text.replace("\n", "\n  "))
         if not self.quiet:
             for note in record.notes:
                 say(f"  note: {note}")

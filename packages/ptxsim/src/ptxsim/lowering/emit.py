@@ -16,6 +16,7 @@ import numpy as np
 
 from ptxsim.frontend.ast import Function, Instr, Mem, Module, Pair, PtxError, Reg, Sink, Sym, Vec
 from ptxsim.frontend.inline_calls import expand
+from ptxsim.isa.address_map import PARAM_WINDOW
 from ptxsim.isa.memory_access import STRONG, access_form
 from ptxsim.isa.operands import CARRY, SINK, TYPE_BITS, type_bits
 from ptxsim.isa.scalar import address
@@ -353,10 +354,12 @@ class _Emitter:
     def _address(self, instr: Instr, operand, space: int) -> tuple[int, int, int]:
         if not isinstance(operand, Mem):
             raise PtxError("expected an address in brackets", instr.line, instr.text)
-        if "param" in "".join(instr.mods) and isinstance(operand.base, Sym):
-            space = self.slots.param_space(operand.base.name)
         base, offset = self.slots.address(operand)
-        return base, offset, space
+        if "param" not in "".join(instr.mods):
+            return base, offset, space
+        if isinstance(operand.base, Sym):
+            return base, offset, self.slots.param_space(operand.base.name)
+        return base, offset + PARAM_WINDOW, space
 
 
 def _value_type(instr: Instr) -> str:

@@ -25,6 +25,7 @@ from ptxsim.frontend.ast import (
     Vec,
     registers_of,
 )
+from ptxsim.isa.address_map import PARAM_WINDOW
 from ptxsim.isa.operands import MemArg, PredArg, constant_bits, type_bits
 from ptxsim.isa.special_registers import known_special
 from ptxsim.lowering import cfg
@@ -124,7 +125,8 @@ class RegisterAllocator:
         if isinstance(operand, Sym):
             if not self.knows(operand.name):
                 raise PtxError(f"the address of {operand.name} is not modelled", line, text)
-            return self._fix(("sym", operand.name, operand.offset))
+            window = PARAM_WINDOW if self.is_parameter(operand.name) else 0
+            return self._fix(("sym", operand.name, operand.offset - window))
         if isinstance(operand, Reg):
             if operand.name in self.function.regs:
                 return self.destination(operand)
@@ -145,6 +147,10 @@ class RegisterAllocator:
         if isinstance(mem.base, Sym):
             return self._fix(("sym", mem.base.name, mem.base.offset + mem.offset)), 0
         return self.value(mem.base, "b64"), mem.offset
+
+    def is_parameter(self, name: str) -> bool:
+        """Of the kernel: its address is one of .param space, which ld.param takes (PTX ISA 5.1.6.1)."""
+        return name not in self.local_offsets and any(p.name == name for p in self.function.params)
 
     def param_space(self, name: str) -> int:
         """Space of ld.param / st.param: a kernel parameter (global segment) or a call frame (local)."""

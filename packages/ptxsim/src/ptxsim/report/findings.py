@@ -12,9 +12,11 @@ from ptxsim.causes.cause import Cause
 from ptxsim.causes.hints import Hints
 from ptxsim.causes.ranking import rank
 from ptxsim.isa.address_map import (
+    CONVERT,
     FAULT_BOUNDS,
     FAULT_MISALIGNED,
     FAULT_OTHER_CTA,
+    IN_PARAM_SPACE,
     SHARED_START,
     WINDOW_MASK,
     is_shared,
@@ -83,6 +85,22 @@ class Finding:
 
 
 _NUMBER = re.compile(r"\b(0x[0-9a-f]+|\d+)\b")
+_OFFSET = re.compile(r" \+ \d+ B\b")
+
+
+def told_once(findings: list[Finding]) -> list[str]:
+    """Their text; of those that differ in numbers and offsets only, in one line of the source, the first."""
+    alike: dict[tuple, list[Finding]] = {}
+    for finding in findings:
+        at = finding.where.get("source") or finding.where.get("ptx_line")
+        words = _NUMBER.sub("#", _OFFSET.sub("", finding.message))
+        alike.setdefault((finding.kind, finding.severity, repr(at), words), []).append(finding)
+    return [
+        f"{first}\n  and {len(more)} more of this line, which differ in numbers only" if more else str(first)
+        for first, *more in alike.values()
+    ]
+
+
 _FAULTS: dict[int, tuple[str, str, Any]] = {  # what is wrong with an address -> kind, message, hint
     FAULT_MISALIGNED: (
         "misaligned",
@@ -288,7 +306,9 @@ class Reporter:
         what = _ACCESS.get(where.instr.op, where.instr.op)
         inside = _in_shared(where.instr, address)
         who = "" if inside else f" by CTA {where.cluster.cta_ids[where.cta]}"
-        message = f"{what} {text}{who}: {self._address_text(address, inside, of > lanes)}"
+        place = self._address_text(address, inside, of > lanes)
+        hint = CONVERT if place.endswith(IN_PARAM_SPACE) else hint
+        message = f"{what} {text}{who}: {place}"
         self.add(kind, "error", message, hint, where, key=code, lanes=lanes)
 
     def _outside_shared(self, offset: int) -> str:

@@ -22,7 +22,8 @@ from ptxsim.jit.codegen import FastCall
 
 @dataclass(frozen=True, eq=False)
 class FastForm:
-    """The usual case of a unit instruction as compiled code, for runs without observers.
+    """The usual case of a unit instruction as compiled code, for runs without observers, or if they hear
+    nothing of it.
 
     What it leaves out goes to the handler, as if there were no fast form. The compiled functions are `inner`,
     in the file that registers the instruction; `main_loop` calls them.
@@ -31,6 +32,7 @@ class FastForm:
     encode: Callable  # (instr, args) -> columns of the bytecode row, or None: handler only
     each: str = ""  # name of f(c, m, registers, predicates, rank, control) -> done? for lanes m at row c
     together: str = ""  # name of f(control, number) -> moved? for all splits, when every one of them stands
+    unheard: bool = False  # it makes no event: with observers, too, the loop does it for a whole warp
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,9 @@ FAST_FORMS: list[tuple[FastForm, str]] = []  # and the module that holds the com
 
 def fast_calls() -> tuple[FastCall, ...]:
     """The fast forms as `main_loop` needs them."""
-    return tuple(FastCall(n, module, form.each, form.together) for n, (form, module) in _numbered())
+    return tuple(
+        FastCall(n, module, form.each, form.together, form.unheard) for n, (form, module) in _numbered()
+    )
 
 
 def fast_number(form: FastForm) -> int:

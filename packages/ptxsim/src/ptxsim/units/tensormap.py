@@ -9,7 +9,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
-from ptxsim.isa.address_map import SPACES
+from ptxsim.isa.address_map import CONVERT, IN_PARAM_SPACE, PARAM_WINDOW, SPACES
 from ptxsim.machine.checked_access import checked_view
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.im2col_map import Im2colMap
@@ -151,6 +151,8 @@ def find_map(cluster: Cluster, split: Lanes, address: int) -> TensorMap | None:
         made, why = None, f"holds no legal one: {error}"
     if made is None:
         hint = _FIX if "legal" in why else _PASS
+        if launch.memory.find(address + PARAM_WINDOW) is not None:
+            why, hint = f"means a kernel parameter {IN_PARAM_SPACE}", CONVERT
         cluster.reporter.add("descriptor", "error", f"address {address:#x} {why}", hint, split, kills=True)
     elif launch.memory.logged(address):
         made.at = address

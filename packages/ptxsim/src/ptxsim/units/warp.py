@@ -124,7 +124,7 @@ def _require_member(cluster: Cluster, split: Split, members: int) -> None:
         cluster.reporter.add("collective", "error", message, hint, split, key="member")
 
 
-def _members(cluster: Cluster, split: Split, slot: int) -> int:
+def member_mask(cluster: Cluster, split: Split, slot: int) -> int:
     return cluster.scalar(split, slot) & 0xFFFF_FFFF
 
 
@@ -162,7 +162,7 @@ def together(act, payload=_own):
 
     @by_group
     def run(cluster: Cluster, split: Split, args):
-        met = converge(cluster, split, _members(cluster, split, args[-1]), payload(cluster, split, args))
+        met = converge(cluster, split, member_mask(cluster, split, args[-1]), payload(cluster, split, args))
         if met is None:
             return BLOCK
         act(cluster, split, args, *met)
@@ -194,7 +194,10 @@ def _fast_elect(instr, args: tuple) -> dict | None:  # type: ignore[return]  # N
 
 
 @unit(
-    "elect.sync d|p, mask", writes=(0,), section="9.7.13.14", fast=FastForm(_fast_elect, each="elect_members")
+    "elect.sync d|p, mask",
+    writes=(0,),
+    section="9.7.13.14",
+    fast=FastForm(_fast_elect, each="elect_members", unheard=True),
 )
 @always
 @together
@@ -203,65 +206,6 @@ def elect(cluster: Cluster, split: Split, args, present: int, _) -> None:
     lane = elected_lane(present, cluster.choices.elected) if present else -1
     cluster.write(split, target, np.uint64(max(lane, 0)))
     cluster.set_predicate(split, chosen.code, 1 << lane if lane >= 0 else 0)
-
-
-def _source_lane(mode: str, b: np.ndarray, c: np.ndarray):
-    """(source lane, in range?) of shfl for each lane (PTX ISA 9.7.9.6)."""
-    bval, cval, segment = b & 0x1F, c & 0x1F, (c >> 8) & 0x1F
-    max_lane = (_LANES & segment) | (cval & ~segment & 0x1F)
-    min_lane = _LANES & segment
-    if mode == "up":
-        lane = _LANES - bval
-        good = lane >= max_lane
-    elif mode == "down":
-        lane = _LANES + bval
-        good = lane <= max_lane
-    elif mode == "bfly":
-        lane = _LANES ^ bval
-        good = lane <= max_lane
-    else:
-        lane = min_lane | (bval & ~segment & 0x1F)
-        good = lane <= max_lane
-    return np.where(good, lane, _LANES), good
-
-
-@unit("shfl.sync .mode.b32 d|p, a, b, c, mask", mode="up down bfly idx", writes=(0,), section="9.7.9.6")
-def shfl(instr):
-    mode = instr.mods[1]
-
-    def act(cluster: Cluster, split: Split, args, _, values: np.ndarray) -> None:
-        target, chosen = args[0] if isinstance(args[0], tuple) else (args[0], None)
-        b, c = (cluster.read(split, slot).astype(np.int64) for slot in args[2:4])
-        lane, good = _source_lane(mode, b, c)
-        cluster.write(split, target, (values[lane] & np.uint64(0xFFFF_FFFF))[split.lanes])
-        if chosen is not None and chosen != -1:
-            cluster.set_predicate(split, chosen.code, int((good.astype(np.int64) << _LANES).sum()))
-
-    return together(act)
-
-
-@unit(
-    "vote.sync .mode.pred p, a, mask",
-    "vote.sync .ballot.b32 d, a, mask",
-    mode="all any uni",
-    writes=(0,),
-    section="9.7.13.8",
-)
-def vote(instr):
-    mode = instr.mods[1]
-
-    def true(cluster: Cluster, split: Split, args) -> np.ndarray:
-        return ((cluster.predicate(split, args[1].code) >> _LANES) & 1).astype(np.uint64)
-
-    def act(cluster: Cluster, split: Split, args, present: int, values: np.ndarray) -> None:
-        yes = int((values << _LANES.astype(np.uint64)).sum()) & present
-        if mode == "ballot":
-            cluster.write(split, args[0], np.uint64(yes))
-            return
-        outcome = {"all": yes == present, "any": yes != 0, "uni": yes in (0, present)}[mode]
-        cluster.set_predicate(split, args[0].code, 0xFFFF_FFFF if outcome else 0)
-
-    return together(act, true)
 
 
 @unit(
@@ -336,7 +280,7 @@ def _reduce(operation, values: np.ndarray, kind: str, mods: set[str]) -> int:
 @always
 @by_group
 def warp_sync(cluster: Cluster, split: Split, args):
-    members = _members(cluster, split, args[0])
+    members = member_mask(cluster, split, args[0])
     if become_one(cluster, split, ("meet", split.warp, members, split.instr.name)):
         return BLOCK
     met = converge(cluster, split, members, np.zeros(32, np.uint64))

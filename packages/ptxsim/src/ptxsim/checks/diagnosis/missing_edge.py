@@ -21,7 +21,7 @@ from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge, no_barrier, other
 from ptxsim.checks.phrases import phase_name
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import Pair
-from ptxsim.checks.race.guesses import guessed
+from ptxsim.checks.race.guesses import guessed, tried
 from ptxsim.checks.race.shadow_order import (
     NO_FENCE_READ,
     NO_FENCE_WRITE,
@@ -49,6 +49,8 @@ def missing(races, pair: Pair) -> Edge:
         return edge("unacquired")
     if guessed(races, pair):
         return edge("guess")
+    if tried(races, pair):
+        return edge("tried")
     if pair.issuers:
         what, threads = _MMAS if first.kind == "mma" else _COPIES, threads_of(races, pair.issuers)
         return overlapping(pair, threads) or edge("issuers", threads=threads, what=what)

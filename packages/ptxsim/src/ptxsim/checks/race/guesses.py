@@ -47,14 +47,39 @@ class _Known(NamedTuple):
 
 def guessed(races, pair: Pair) -> Access | None:
     """The plain load of a pair, where the other side is an atomic and an atom.cas verifies what it gets."""
+    read = _beside_atomics(races, pair)
+    return read if read and verified(races.launch.program, read.row) else None
+
+
+def tried(races, pair: Pair) -> bool:
+    """Whether a plain load beside atomics picks what an atom.cas then tries, as in a table without locks."""
+    read = _beside_atomics(races, pair)
+    return read is not None and _leads_to_cas(races.launch.program, read.row)
+
+
+def _beside_atomics(races, pair: Pair) -> Access | None:
+    """The load of a pair of threads whose other side is an atomic."""
     sides = {access.verb: access for access in (pair.first, pair.second)}
     threads = all(access.kind in ("thread", "other") for access in sides.values())
     if pair.code not in (WRITE_READ, READ_WRITE) or not threads:
         return None
-    program, read = races.launch.program, sides["read"]
-    writer = program.instrs[sides["write"].row]
-    atomic = writer is not None and writer.op in ("atom", "red")
-    return read if atomic and verified(program, read.row) else None
+    writer = races.launch.program.instrs[sides["write"].row]
+    return sides["read"] if writer is not None and writer.op in ("atom", "red") else None
+
+
+@functools.lru_cache(maxsize=512)
+def _leads_to_cas(program, load: int) -> bool:
+    """Whether a thread gets from a load to an atom.cas without a barrier."""
+    seen, todo = set(), next_rows(program, load)
+    while todo:
+        row = todo.pop()
+        instr = program.instrs[row]
+        if _is_cas(instr):
+            return True
+        if row not in seen and (instr is None or instr.op not in ("bar", "barrier")):
+            seen.add(row)
+            todo += next_rows(program, row)
+    return False
 
 
 @functools.lru_cache(maxsize=512)
@@ -188,8 +213,9 @@ def _maybe(known: _Known, written: frozenset[str], used: bool) -> _Known:
 
 def _compares(instr: Instr, known: _Known) -> bool:
     """setp.eq or .ne of the guess and of what the atom.cas has found in its place."""
-    bits = instr.mods[-1][:1] in ("b", "s", "u")  # floats may be equal in other bits
-    if instr.op != "setp" or instr.mods[0] not in ("eq", "ne") or not bits or len(instr.operands) != 3:
+    if instr.op != "setp" or instr.mods[0] not in ("eq", "ne") or len(instr.operands) != 3:
+        return False
+    if instr.mods[-1][:1] not in ("b", "s", "u"):  # floats may be equal in other bits
         return False
     names = [operand.name if isinstance(operand, Reg) else "" for operand in instr.operands]
     pairs = ((names[1], names[2]), (names[2], names[1]))
