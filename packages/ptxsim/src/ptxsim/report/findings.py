@@ -195,14 +195,16 @@ class Reporter:
         hint: str | Cause = "",
         split=None,
         key=None,
+        at: tuple | None = None,
         **evidence,
     ) -> Finding:
-        """Records a finding; the same one only counts up. hint: what to do, or the cause that says so.
+        """Records a finding; the same one only counts up. hint: what to do, or the cause that says so. at:
+        (cluster, rank of the CTA, row of the program) where no split stands.
 
         Findings are merged by (kind, key). Non-tuple keys, and findings without a key, are merged per line of
         the source file (of the PTX where that is not known), whatever numbers a message has.
         """
-        where = self.place(split) if split is not None else {}
+        where = self.place(split) if split is not None else self.row_place(*at) if at is not None else {}
         line = where.get("line") or -where.get("ptx_line", 0)
         identity = (
             (kind, key)

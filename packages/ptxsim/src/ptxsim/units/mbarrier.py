@@ -14,7 +14,7 @@ from ptxsim.jit.translate import resolve, shared_address, shared_fault, shared_p
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.mbarrier import MBarrier, MBarrierError
 from ptxsim.machine.split import Lanes, Split
-from ptxsim.units.registry import unit
+from ptxsim.units.registry import always, unit
 
 _SPACES = {"shared", "shared::cta", "shared::cluster"}
 
@@ -75,8 +75,10 @@ def apply_count_change(cluster: Cluster, split: Split, place: tuple[int, int], c
     except MBarrierError as error:
         name = cluster.reporter.shared_name(place[1])
         message = f"{name} of CTA {place[0]}: {error}"
-        facts = {"key": ("count", place[1]), "barrier": name, "barrier_cta": place[0]}
-        cluster.reporter.add("mbarrier", "error", message, CAUSES["arrivals"], split, **facts)
+        cause, key = CAUSES["arrivals"], ("count", place[1])
+        cluster.reporter.add(
+            "mbarrier", "error", message, cause, split, key, barrier=name, barrier_cta=place[0]
+        )
     complete_if_ready(cluster, place)
 
 
@@ -284,8 +286,6 @@ def expect_tx(instr):
 
 
 @unit("mbarrier.pending_count .b64 count, state", writes=(0,), section="9.7.13.15.17")
-def pending_count(instr):
-    def run(cluster: Cluster, split: Split, args):
-        cluster.write(split, args[0], cluster.read(split, args[1])[split.lanes] & np.uint64(0xFFFF_FFFF))
-
-    return run
+@always
+def pending_count(cluster: Cluster, split: Split, args):
+    cluster.write(split, args[0], cluster.read(split, args[1])[split.lanes] & np.uint64(0xFFFF_FFFF))

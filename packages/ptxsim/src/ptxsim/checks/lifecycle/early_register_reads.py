@@ -13,10 +13,10 @@ import functools
 from collections import deque
 from collections.abc import Callable
 
-from ptxsim.checks.static_flow import names_in, next_rows, reads, targets
+from ptxsim.checks.static_flow import next_rows, reads, targets
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import TmemCells
-from ptxsim.frontend.parser import Instr, Reg, Vec
+from ptxsim.frontend.ast import Instr, Reg, Vec, registers_of
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
 from ptxsim.machine.split import Split
@@ -74,7 +74,7 @@ def early_writes(program) -> dict[int, int]:
         if instr is None or (instr.op, instr.mods[:1]) != ("wgmma", ("mma_async",)):
             continue
         if isinstance(instr.operands[1], Vec):
-            write = _first(program, row, frozenset(names_in([instr.operands[1]])), _written)
+            write = _first(program, row, frozenset(registers_of(instr.operands[1:2])), _written)
             if write is not None:
                 found[row] = write
     return found
