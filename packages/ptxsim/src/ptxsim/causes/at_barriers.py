@@ -141,7 +141,8 @@ AT_BARRIERS = (
     Cause(
         "arrives-again",
         185,
-        "a thread that arrives in every iteration must wait in every iteration, for the barrier that answers",
+        "a thread that arrives in every iteration must wait in every iteration, before it arrives, for the "
+        "barrier that answers",
         text="{who} arrives again before the phase is over: init({count}) has room for one arrival of "
         "each, and nothing makes it wait",
     ),
@@ -313,7 +314,7 @@ AT_BARRIERS = (
         "ahead-issuers",
         185,
         _ONE_ISSUER,
-        text="{threads} threads ({who}) commit to it at line {line}, but it has init({count})",
+        text="{threads} threads ({who}) signal it at line {line}, but it has init({count})",
     ),
     Cause(
         "uneven",

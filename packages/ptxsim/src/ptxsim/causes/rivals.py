@@ -57,14 +57,15 @@ RIVALS = (
     _rival(
         "other-slot",
         "does what would end this wait go to another slot or another barrier",
-        "role-ended role-later self-wait ended-once more-waits ahead-rounds ahead partial flipped-early "
+        "role-ended role-later ended-once more-waits ahead-rounds ahead partial flipped-early "
         "fewer-waits ended",
     ),
     _rival(
         "other-barrier",
         "does a wait name another barrier than is meant, or the stage and phase of another role",
         "nobody-starts not-flipped fresh fresh-wait fresh-read wait-phase stale again ahead-unwaited uneven "
-        "signals-less missed",
+        "signals-less missed "
+        "ring self-wait",
         "mbarrier deadlock",
     ),
     _rival(
