@@ -88,7 +88,7 @@ RIVALS = (
         "one-place",
         "are the two meant to touch different places: is an index or a stage wrong, or do two buffers share "
         "memory",
-        "not-free not-ready wait-late buffer same-row slot",
+        "not-free not-ready wait-late buffer same-row slot overwritten",
         "race",
     ),
     _rival(
@@ -138,7 +138,7 @@ SHOWN = _ids(
     "uninitialised init-fence init-order parity reused freed freed-early gaps early-exit lanes elect alloc "
     "pair registers no-init overlap same-columns two-uses loaded-twice load-apart no-sync no-group-sync "
     "others-columns same-tile bytes-elsewhere several-lines moved-columns all-write tcgen05-fence unacquired "
-    "group-late others-waited late copy-fence proxy-fence incomplete-output"
+    "group-late others-waited late products-pending past-shared copy-fence proxy-fence incomplete-output"
 )
 
 

@@ -307,13 +307,14 @@ class Reporter:
         kind, text, hint = _FAULTS[code]
         what = _ACCESS.get(where.instr.op, where.instr.op)
         inside = _in_shared(where.instr, address)
+        hint = CAUSES["past-shared"] if inside and code == FAULT_BOUNDS else hint
         who = "" if inside else f" by CTA {where.cluster.cta_ids[where.cta]}"
         place = self._address_text(address, inside, of > lanes)
         hint = CONVERT if place.endswith(IN_PARAM_SPACE) else hint
         message = f"{what} {text}{who}: {place}"
         self.add(kind, "error", message, hint, where, key=code, lanes=lanes)
 
-    def _outside_shared(self, offset: int) -> str:
+    def outside_shared(self, offset: int) -> str:
         """Its name; behind the last buffer, also by how much it misses that one."""
         text = self.shared_name(offset)
         before = [(start + size, name) for name, _, start, size in self.names if start + size <= offset]
@@ -325,7 +326,7 @@ class Reporter:
 
     def _address_text(self, address: int, inside: bool, straddles: bool) -> str:
         if inside:
-            return self._outside_shared(shared_place(address)[1])
+            return self.outside_shared(shared_place(address)[1])
         return self.memory.describe(address, straddles) if self.memory else hex(address)
 
 

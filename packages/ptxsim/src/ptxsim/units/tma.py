@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.records import BulkCopy
 from ptxsim.isa.number_formats import canonical_nans
 from ptxsim.jit.simd_matrix import store_chunks
@@ -202,7 +203,7 @@ def _load_one(
     if end_of(parts) > cluster.launch.shared_end:
         name = cluster.reporter.shared_name(place[1])
         text = f"TMA load of {tmap.box_bytes} B to {name} passes the end of shared memory"
-        cluster.reporter.add("out-of-bounds", "error", text, "", split)
+        cluster.reporter.add("out-of-bounds", "error", text, CAUSES["past-shared"], split)
         return
     barriers = tuple([_signalled(rank, bar, pair) for rank in ranks]) if multicast else (bar,)
     for part in parts:

@@ -106,9 +106,10 @@ def _open(
     serial = (first ^ _MARK) >> 7
     found = warp.accumulators.get(serial)
     if found is None:
-        if accumulate and cluster.bus.heard:
-            require_set(cluster, split, slots)
-            _check_fence(cluster, split, warp, slots, held)
+        if cluster.bus.heard:
+            if accumulate:
+                require_set(cluster, split, slots)
+            _check_fence(cluster, split, warp, slots, held if accumulate else None)
         serial = cluster.unit_state.get("wgmma-serial", 0) % 0x7FFF + 1
         cluster.unit_state["wgmma-serial"] = serial
         found = Accumulator(serial, _values_of(held, form.d))
@@ -128,12 +129,18 @@ def _values_of(registers: np.ndarray, kind: str) -> np.ndarray:
         )
 
 
-def _check_fence(cluster: Cluster, split: Split, warp: Warp, slots: list[int], held: np.ndarray) -> None:
-    """Registers written by other instructions need wgmma.fence before the tensor core uses them."""
-    known = warp.last.get(tuple(slots))
+def _check_fence(
+    cluster: Cluster, split: Split, warp: Warp, slots: list[int], held: np.ndarray | None
+) -> None:
+    """Registers written by other instructions need wgmma.fence before the tensor core uses them, and the
+    first wgmma of a kernel needs one in any case. held: what it accumulates into.
+    """
+    known = warp.last.get(tuple(slots)) if held is not None else None
     changed = known is not None and not np.array_equal(known, held)
     if changed or not warp.fenced:
         message = "wgmma.mma_async accumulates into registers that were written with no wgmma.fence after"
+        if held is None:
+            message = "the first wgmma.mma_async of a warp comes before its first wgmma.fence"
         hint = "execute wgmma.fence.sync.aligned after the last write of accumulators, before the first wgmma"
         cluster.reporter.add("race", "error", message, hint, split, key="wgmma-fence")
 

@@ -180,7 +180,9 @@ def _issuers(cluster: Cluster, place, history: BarrierHistory, reporter) -> Reas
             who = role(cluster, next(iter(lanes)) // cluster.warps_per_cta, lanes)
             facts = {"threads": threads, "who": who, "line": line, "count": history.count}
             meant = how == "commit" and _columns_of_their_own(cluster, set(lanes))
-            one = how == "commit" or any(s.announces for (_, w, _), s in history.sources.items() if w in lanes)
+            one = how == "commit" or any(
+                s.announces for (_, w, _), s in history.sources.items() if w in lanes
+            )
             return reason("ahead-commits" if meant else "ahead-issuers" if one else "ahead-count", **facts)
     return None
 
@@ -260,7 +262,9 @@ def again_too_early(cluster: Cluster, place: tuple[int, int], reporter) -> Reaso
         return apart
     if history is None or not room_for_all(cluster, place):
         announced = history is not None and any(s.announces for s in history.sources.values())
-        return _issuers(cluster, place, history, reporter) if announced else None
+        if not announced or from_several_ctas(cluster, history):  # their bytes tell that
+            return None
+        return _issuers(cluster, place, history, reporter)
     lanes = arriving(history)
     ignored = never_waited(cluster, history_of(cluster), reporter)
     if ignored:
