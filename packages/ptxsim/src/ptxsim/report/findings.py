@@ -73,7 +73,9 @@ class Finding:
     def __str__(self) -> str:
         times = times_text(self.kind, self.count)
         hint = f"\n  hint: {self.hint}" if self.hint else ""
-        return f"{self.severity}: {self.kind}: {self.message}{times}{self._place()}{hint}"
+        sentence, *more = self.message.split("\n", 1)
+        told = "\n".join([f"{self.severity}: {self.kind}: {sentence}{times}{self._place()}", *more])
+        return told + hint
 
     def _place(self) -> str:
         where = self.where
@@ -215,13 +217,13 @@ class Reporter:
             return known
         count = known.count + 1 if known is not None else 1
         if isinstance(hint, Cause):
-            evidence["cause"], hint = hint.id, self.hints.hint(hint)
+            evidence["cause"], hint = hint.id, self.hints.hint(hint, kind)
         self.found[identity] = Finding(kind, severity, message, hint, where, evidence, count)
         return self.found[identity]
 
     def blame(self, finding: Finding, cause: Cause, message: str) -> None:
         """Tells a finding anew, now that its cause is known."""
-        finding.message, finding.hint = message, self.hints.hint(cause)
+        finding.message, finding.hint = message, self.hints.hint(cause, finding.kind)
         finding.evidence["cause"] = cause.id
 
     def place(self, split, row: int | None = None) -> dict:
