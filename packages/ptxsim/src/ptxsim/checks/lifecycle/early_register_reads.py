@@ -148,17 +148,14 @@ def _ways(program, load: int, past_waits: bool = False) -> Iterator[tuple[int, b
     seen = set()
     while todo:
         row, pending = at = todo.pop()
-        if at in seen:
+        instr = program.instrs[row]
+        if at in seen or (instr is not None and _is_wait(instr, True, 0) and not past_waits):
             continue
         seen.add(at)
-        instr = program.instrs[row]
-        if instr is not None:
-            if _is_wait(instr, True, 0) and not past_waits:
-                continue
-            pending = _read(instr, pending)
-        yield row, pending is None
-        if pending:
-            todo += [(after, pending) for after in next_rows(program, row)]
+        left = pending if instr is None else _read(instr, pending)
+        yield row, left is None
+        if left:
+            todo += [(after, left) for after in next_rows(program, row)]
 
 
 def _copies(instr: Instr) -> bool:
