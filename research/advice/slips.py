@@ -83,7 +83,7 @@ def slips(source: Source) -> Iterator[Mistake]:
             made = _everywhere(body, pattern, new) if slip.everywhere else _there(body, place, new)
             for p, other in others:
                 made = _everywhere(made, p, other)
-            unknown = [name for name in missing if re.search(rf"\b{name}\b", made)]
+            unknown = any(name in made and re.search(rf"\b{name}\b", made) for name in missing)
             if made != body and not unknown:  # a step without a ring has no stage
                 yield _mistake(source, slip, text, body, made, start)
 
