@@ -23,11 +23,11 @@ def place_of(cluster: Cluster, split: Lanes, address: int, generic: bool) -> tup
     """(rank, offset) of a shared address; None, with a finding, if this cluster has no such place."""
     place = _place(address, generic, split.cta, cluster.ctas, cluster.launch.shared_end)
     if isinstance(place, str):
-        message, cause = f"address {address:#x} is {_WRONG[place]}", ""
+        message, cause = f"address {address:#x} is {_WRONG[place]}", None
         if place == "out-of-bounds":
             message = f"{message}: {cluster.reporter.outside_shared(shared_place(address)[1])}"
             cause = CAUSES["past-shared"]
-        cluster.reporter.add(place, "error", message, cause, split=split)
+        cluster.reporter.add(place, "error", message, cause or "", split=split)
         return None
     return place
 

@@ -135,8 +135,8 @@ def _check_fence(
     """Registers written by other instructions need wgmma.fence before the tensor core uses them, and the
     first wgmma of a kernel needs one in any case. held: what it accumulates into.
     """
-    known = warp.last.get(tuple(slots)) if held is not None else None
-    changed = known is not None and not np.array_equal(known, held)
+    known = warp.last.get(tuple(slots))
+    changed = held is not None and known is not None and not np.array_equal(known, held)
     if changed or not warp.fenced:
         message = "wgmma.mma_async accumulates into registers that were written with no wgmma.fence after"
         if held is None:

@@ -165,8 +165,9 @@ def filled_before(races, pair: Pair, awaited: tuple[int, int]) -> bool:
     """Do loads that report to `awaited` fill the very place of the load that is the first access?"""
     load, history = pair.issued[0], history_of(races.cluster).get(awaited)
     copies = history.parts + history.before if history is not None else []
-    alike = load is not None and load.kind == "load" and load.copy is not None
-    return alike and any(copy.offset == load.copy.offset for copy in copies)
+    if load is None or load.kind != "load" or load.copy is None:
+        return False
+    return any(copy.offset == load.copy.offset for copy in copies)
 
 
 def loaded_apart(races, load: Issued | None, awaited: tuple[int, int]) -> int | None:

@@ -260,8 +260,10 @@ def again_too_early(cluster: Cluster, place: tuple[int, int], reporter) -> Reaso
     history, apart = history_of(cluster).get(place), announced_apart(cluster, place, reporter)
     if apart is not None:
         return apart
-    if history is None or not room_for_all(cluster, place):
-        announced = history is not None and any(s.announces for s in history.sources.values())
+    if history is None:
+        return None
+    if not room_for_all(cluster, place):
+        announced = any(s.announces for s in history.sources.values())
         if not announced or from_several_ctas(cluster, history):  # their bytes tell that
             return None
         return _issuers(cluster, place, history, reporter)
