@@ -44,9 +44,7 @@ def _temporary() -> Path:
 @functools.cache
 def _sources():
     """The hash of what all generated code may import, and of who compiles it."""
-    import numba  # 0.2 s, and who asks only whether the cache is cold has no use for it
-
-    digest = hashlib.sha256(f"{numba.__version__} {sys.implementation.cache_tag}".encode())
+    digest = hashlib.sha256(shipped.compiler().encode())
     for path in sorted(path for pattern in _SOURCES for path in _PACKAGE.glob(pattern)):
         digest.update(path.read_bytes())
     return digest

@@ -31,7 +31,7 @@ from ptxsim.checks.race.shadow_order import (
 )
 from ptxsim.checks.race.wording import UNITS, barrier_of, line_of, line_text, thread_of, threads_of
 
-_COPIES = "copy, where one thread is meant to"
+_COPIES = "copy, to one place"
 _MMAS = "MMA, and their columns overlap"
 
 
