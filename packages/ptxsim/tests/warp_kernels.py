@@ -47,13 +47,16 @@ ret;
 """
 
 
-def run_registers(ptx: str, data: np.ndarray, outputs: int, order="program", expect="clean") -> np.ndarray:
+def run_registers(
+    ptx: str, data: np.ndarray, outputs: int, order="program", expect="clean", trace=False
+) -> np.ndarray:
     """Runs a register kernel: data (inputs, threads) -> (outputs, threads), same dtype.
 
-    expect: the verdict that the run must have; None: any.
+    expect: the verdict that the run must have; None: any. trace: each unit instruction goes to its handler.
     """
     threads = data.shape[1]
     out = np.zeros((outputs, threads), data.dtype)
-    result = ptxsim.load(ptx).launch("k", block=threads, args=[np.ascontiguousarray(data), out], order=order)
+    args = [np.ascontiguousarray(data), out]
+    result = ptxsim.load(ptx).launch("k", block=threads, args=args, order=order, trace=trace)
     assert expect is None or result.verdict == expect, result.findings
     return out

@@ -9,7 +9,7 @@ import ptxsim
 SETUP = """
 .reg .b32 %r<9>; .reg .b64 %p, %o, %m, %w; .reg .pred %q, %k; .shared .align 8 .b8 bar[8];
 ld.param.u64 %p, [pp]; mov.u32 %r1, %tid.x; setp.eq.u32 %q, %r1, 0; mov.u32 %r2, bar; mov.u32 %r3, dyn;
-mov.b64 %m, map;
+mov.b64 %m, map; cvta.param.u64 %m, %m;
 @%q mbarrier.init.shared.b64 [%r2], 1; fence.mbarrier_init.release.cluster; bar.sync 0;
 """
 LOAD = """

@@ -52,6 +52,14 @@ CHANGES = (  # program, what stands there, what stands there instead
 )
 
 
+SLOT = lines(  # a slot of a table: taken by who finds it empty, left alone otherwise
+    "ld.global.u32 %r0, [%out];",
+    "setp.ne.u32 %p, %r0, 0;",
+    "@%p bra END;",
+    "atom.global.cas.b32 %r2, [%out], 0, 7;",
+)
+
+
 def findings(text: str, order) -> list:
     ctas = 1 if "%myout" in text else 2  # all CTAs have the same words there
     return run_rule(Rule("guess", text, ctas=ctas), text + "\nEND:", order).findings
@@ -70,3 +78,21 @@ def test_any_other_use_of_the_value_is_an_error(text: str, old: str, new: str):
     assert text.count(old) >= 1
     found = findings(text.replace(old, new, 1), "program")
     assert ("race", "error") in {(f.kind, f.severity) for f in found}, [str(f) for f in found]
+
+
+@pytest.mark.parametrize("text, hint", [
+    (SLOT, "ld.relaxed"),
+    (SLOT.replace("ld.global", "ld.relaxed.gpu.global"), ""),
+    (SLOT.replace("@%p bra END;", "@%p bra END; bar.sync 0;"), "not ordered"),
+])  # fmt: skip
+def test_a_plain_load_that_picks_what_cas_tries_is_to_be_relaxed(text: str, hint: str):
+    found = [f for f in findings(text, "program") if f.kind == "race"]
+    assert bool(found) is bool(hint)
+    for one in found:
+        assert one.severity == "error" and hint in str(one)
+        assert ("ld.relaxed" in str(one)) is (hint == "ld.relaxed")
+
+
+def test_a_guess_that_is_held_to_the_end_is_followed():
+    text = lines("ld.global.u32 %r0, [%out];", "atom.global.cas.b32 %r2, [%out], %r0, 7;", "exit;")
+    assert [(f.kind, f.severity) for f in findings(text, "program")] == [("race", "review")]

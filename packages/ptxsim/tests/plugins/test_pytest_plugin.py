@@ -1,6 +1,7 @@
 """The fixture `ptxsim`: clean launches pass, others fail with their findings, in every order asked for."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -34,19 +35,39 @@ def test_outside(ptxsim):
 
 def run(folder: Path, *options: str) -> str:
     (folder / "test_kernels.py").write_text(TESTS)
+    return run_pytest(folder, "-q", *options, "test_kernels.py")
+
+
+def run_pytest(folder: Path, *options: str) -> str:
     environment = os.environ | {
         "PYTHONPATH": str(Path(ptxsim.__file__).resolve().parents[1]),
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # an installed ptxsim brings the plugin by itself
     }
     command = [sys.executable, "-m", "pytest", "-p", "ptxsim.plugins.pytest_plugin", "-p", "no:cacheprovider"]
-    done = subprocess.run(
-        [*command, "-q", *options, "test_kernels.py"],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    return done.stdout
+    return subprocess.run(
+        [*command, *options], cwd=folder, env=environment, capture_output=True, text=True
+    ).stdout
+
+
+ADD = """.version 9.0
+.target sm_90a
+.address_size 64
+.visible .entry add(.param .u64 p) {
+  .reg .b64 %p, %o; .reg .b32 %t; .reg .f32 %x;
+  ld.param.u64 %p, [p]; mov.u32 %t, %tid.x; mul.wide.u32 %o, %t, 4; add.u64 %p, %p, %o;
+  ld.global.f32 %x, [%p]; add.f32 %x, %x, 0f3F800000; st.global.f32 [%p], %x; ret;
+}
+"""
+
+
+def test_the_hook_and_the_test_of_the_page_work_as_they_stand(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "exec.md").read_text()
+    name, text = re.search(r"```python\n# (\S+)\n(.*?)```", page, re.DOTALL).groups()
+    (tmp_path / name).parent.mkdir(parents=True)
+    (tmp_path / name).write_text(text)
+    (tmp_path / "add.ptx").write_text(ADD)
+    command, *options = re.search(r"entry: (.*)", page)[1].split()
+    assert command == "pytest" and "2 passed" in run_pytest(tmp_path, *options)
 
 
 def test_each_order_is_a_test_and_findings_are_told(tmp_path):

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 import ptxsim
-from ptxsim.isa.layouts import MatrixDescriptor, encode_matrix_descriptor
+from ptxsim.isa.layouts.descriptors import MatrixDescriptor, encode_matrix_descriptor
 
 START = 1024  # of the kernel's bytes in the shared window
 COLUMNS = 512

@@ -22,6 +22,7 @@ TEXT = """
     {generic}
     mapa.shared::cluster.u64 %d3, %d2, %r2;
     add.u32 %r3, %r1, 7;
+    barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
     st{space}.u32 [%d3], %r3;
     barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
     ld.shared.u32 %r4, [word];

@@ -143,7 +143,8 @@ def test_reductions(operation, dtype, order):
 
 GROUPS = """
 .reg .b32 %r<9>; .reg .b64 %m; .reg .pred %q;
-mov.u32 %r0, dyn; mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 2; add.u32 %r2, %r2, %r0; mov.b64 %m, map;
+mov.u32 %r0, dyn; mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 2; add.u32 %r2, %r2, %r0;
+mov.b64 %m, map; cvta.param.u64 %m, %m;
 st.shared.b32 [%r2], 1; st.shared.b32 [%r2+128], 2; fence.proxy.async.shared::cta; bar.sync 0;
 setp.eq.u32 %q, %r1, 0; @!%q bra END;
 cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%m, {0, 0}], [%r0]; cp.async.bulk.commit_group;
@@ -179,7 +180,8 @@ def test_waiting_for_reads(pending, order):
 MULTICAST = f"""{HEAD}.extern .shared .align 1024 .b8 dyn[];
 .visible .entry k(.param .align 64 .b8 map[128], .param .u64 out) .reqnctapercluster 4, 1, 1 {{
 .reg .b32 %r<9>; .reg .b16 %h; .reg .b64 %m, %o, %w; .reg .pred %q, %k; .shared .align 8 .b8 bar[8];
-mov.u32 %r0, dyn; mov.u32 %r1, %tid.x; mov.u32 %r2, bar; mov.u32 %r3, %cluster_ctarank; mov.b64 %m, map;
+mov.u32 %r0, dyn; mov.u32 %r1, %tid.x; mov.u32 %r2, bar; mov.u32 %r3, %cluster_ctarank;
+mov.b64 %m, map; cvta.param.u64 %m, %m;
 setp.eq.u32 %q, %r1, 0; @%q mbarrier.init.shared.b64 [%r2], 1;
 @%q mbarrier.arrive.expect_tx.shared.b64 _, [%r2], 384;
 fence.mbarrier_init.release.cluster; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
@@ -213,7 +215,8 @@ def test_multicast(order):
 PAIR = f"""{HEAD}.extern .shared .align 1024 .b8 dyn[];
 .visible .entry k(.param .align 64 .b8 map[128], .param .u64 out) .reqnctapercluster 2, 1, 1 {{
 .reg .b32 %r<9>; .reg .b64 %m, %o, %w; .reg .pred %q, %k; .shared .align 8 .b8 bar[8];
-mov.u32 %r0, dyn; mov.u32 %r1, %tid.x; mov.u32 %r2, bar; mov.u32 %r3, %cluster_ctarank; mov.b64 %m, map;
+mov.u32 %r0, dyn; mov.u32 %r1, %tid.x; mov.u32 %r2, bar; mov.u32 %r3, %cluster_ctarank;
+mov.b64 %m, map; cvta.param.u64 %m, %m;
 setp.eq.u32 %q, %r1, 0; @%q mbarrier.init.shared.b64 [%r2], 1; fence.mbarrier_init.release.cluster;
 barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; mapa.shared::cluster.u32 %r5, %r2, 0;
 setp.eq.u32 %k, %r3, 0; and.pred %k, %k, %q; @%k mbarrier.arrive.expect_tx.shared.b64 _, [%r2], 256;

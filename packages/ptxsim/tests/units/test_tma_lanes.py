@@ -13,7 +13,7 @@ TEXT = (
     + """.visible .entry k(.param .align 64 .b8 map[128], .param .u64 out) {{
   .shared .align 128 .b8 tile[1024]; .shared .align 8 .b64 bar;
   .reg .b32 %t, %b, %x, %d, %l; .reg .b64 %m, %o, %w; .reg .pred %p, %first;
-  mov.u32 %l, %tid.x; mov.u32 %b, bar; mov.b64 %m, map; ld.param.u64 %o, [out];
+  mov.u32 %l, %tid.x; mov.u32 %b, bar; mov.b64 %m, map; cvta.param.u64 %m, %m; ld.param.u64 %o, [out];
   setp.eq.u32 %first, %l, 0; mov.u32 %t, tile; mad.lo.u32 %d, %l, {step}, %t;
   @%first mbarrier.init.shared::cta.b64 [%b], 1;
   @%first fence.mbarrier_init.release.cluster; bar.sync 0;

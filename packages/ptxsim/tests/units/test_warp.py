@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 from warp_kernels import register_kernel, run_registers
 
 import ptxsim
+from ptxsim.machine.cluster import Cluster
 
 LANES = np.arange(32)
 
 
 def run(
-    text: str, data: np.ndarray, outputs: int, width: int = 32, expect="clean", order="program"
+    text: str, data: np.ndarray, outputs: int, width: int = 32, expect="clean", order="program", trace=False
 ) -> np.ndarray:
-    return run_registers(
-        register_kernel(text, len(data), outputs, width, target="sm_100a"), data, outputs, order, expect
-    )
+    kernel = register_kernel(text, len(data), outputs, width, target="sm_100a")
+    return run_registers(kernel, data, outputs, order, expect, trace)
 
 
 def data(rows: int = 2, seed: int = 0, top: int = 2**32) -> np.ndarray:
@@ -46,8 +46,8 @@ def shuffled(mode: str, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.sampled_from(["up", "down", "bfly", "idx"]), st.integers(0, 2**32 - 1))
-def test_shfl(mode, seed):
+@given(st.sampled_from(["up", "down", "bfly", "idx"]), st.integers(0, 2**32 - 1), st.booleans())
+def test_shfl(mode, seed, trace):
     rng = np.random.default_rng(seed)
     width = 2 ** int(rng.integers(0, 6))
     clamp = 0 if mode == "up" else 31
@@ -55,7 +55,7 @@ def test_shfl(mode, seed):
     b = rng.integers(0, 32, 32)
     x = np.stack([rng.integers(0, 2**32, 32), b, c]).astype(np.uint32)
     text = f"mov.u32 %o1, 0; shfl.sync.{mode}.b32 %o0|%p, %r0, %r1, %r2, 0xffffffff; selp.u32 %o1, 1, 0, %p;"
-    out = run(text, x, 2)
+    out = run(text, x, 2, trace=trace)
     values, valid = shuffled(mode, x[0], b, c)
     assert np.array_equal(out[0], values) and np.array_equal(out[1], valid)
 
@@ -90,8 +90,34 @@ def test_lanes_of_two_branches_meet_in_one_shuffle():
 # ---- vote, activemask, match ----
 
 
+def test_a_whole_warp_stays_in_the_main_loop_under_the_checks(monkeypatch):
+    """Except where somebody wants every instruction in its place, as a trace does."""
+    text = """elect.sync %x0|%p, 0xffffffff; vote.sync.any.pred %q, %p, 0xffffffff;
+    vote.sync.ballot.b32 %o0, %q, 0xffffffff; shfl.sync.bfly.b32 %o0, %o0, 1, 31, 0xffffffff;"""
+    handled: list[str] = []
+    unit = Cluster.unit
+
+    def noted(cluster, split, row, mask):
+        handled.append(cluster.program.instrs[row].op)
+        return unit(cluster, split, row, mask)
+
+    monkeypatch.setattr(Cluster, "unit", noted)
+    for trace, ops in ((False, []), (True, ["elect", "vote", "vote", "shfl"])):
+        handled.clear()
+        assert (run(text, data(1), 1, trace=trace) == 0xFFFF_FFFF).all() and handled == ops
+
+
+def test_shfl_may_write_what_it_reads_or_nothing():
+    x = data(1)
+    text = """mov.b32 %o0, %r0; shfl.sync.bfly.b32 %o0|_, %o0, 5, 31, 0xffffffff;
+    mov.u32 %o1, 0; shfl.sync.down.b32 _|%p, %r0, 3, 31, 0xffffffff; selp.u32 %o1, 1, 0, %p;"""
+    out = run(text, x, 2)
+    assert np.array_equal(out[0], x[0][LANES ^ 5]) and np.array_equal(out[1], LANES < 29)
+
+
+@pytest.mark.parametrize("trace", [False, True])
 @pytest.mark.parametrize("members", [0xFFFF_FFFF, 0x0000_FF0F, 0x8000_0001])
-def test_vote(members):
+def test_vote(members, trace):
     text = f"""
     setp.gt.u32 %p, %r0, 500; mov.u32 %x0, 1; shl.b32 %x0, %x0, %t; and.b32 %x0, %x0, {members};
     setp.eq.u32 %q, %x0, 0;
@@ -106,7 +132,7 @@ def test_vote(members):
     """
     for seed, top in ((0, 1000), (1, 400), (2, 2**32)):
         x = data(1, seed, top)
-        out = run(text, x, 5)
+        out = run(text, x, 5, trace=trace)
         inside = (members >> LANES) & 1 == 1
         votes = (x[0] > 500) & inside
         ballot = int((votes.astype(np.uint64) << LANES.astype(np.uint64)).sum())

@@ -14,7 +14,8 @@ SETUP = f"""
 .reg .b32 %r<12>, %c<5>; .reg .b64 %co, %p, %o, %m, %w; .reg .pred %q, %k;
 .shared .align 8 .b8 bar[8];
 ld.param.u64 %co, [pco]; ld.param.u64 %p, [pp]; ld.param.u32 %r0, [pn];
-mov.u32 %r1, %tid.x; setp.eq.u32 %q, %r1, 0; mov.u32 %r2, bar; mov.u32 %r3, dyn; mov.b64 %m, map;
+mov.u32 %r1, %tid.x; setp.eq.u32 %q, %r1, 0; mov.u32 %r2, bar; mov.u32 %r3, dyn;
+mov.b64 %m, map; cvta.param.u64 %m, %m;
 {DIMS}
 @%q mbarrier.init.shared.b64 [%r2], 1; fence.mbarrier_init.release.cluster; bar.sync 0;
 """

@@ -236,6 +236,13 @@ ELSEWHERE = (
         "atomicCAS compares it, and stores nothing where it was wrong",
     ),
     Cause(
+        "tried",
+        230,
+        "read it as the others write it: ld.relaxed (cuda::atomic_ref, memory_order_relaxed) or volatile; "
+        "then the compare-and-swap decides",
+        text="a plain load beside atomics: by the text a race, whatever an atom.cas does with it later",
+    ),
+    Cause(
         "groups",
         230,
         "wait_group(n) returns when at most the n newest groups are pending: 0 for the last tile",

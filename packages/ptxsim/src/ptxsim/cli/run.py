@@ -39,8 +39,10 @@ def command(
         None, help="Write verdicts, findings and the timeline as one HTML page."
     ),
     form: str = typer.Option("text", "--format", help="text, json, sarif or github."),
+    plain: bool = typer.Option(False, "--json", help="The same as --format json."),
 ) -> int:
     """Launch one kernel and check it. Exit code: 1 for an error or a wrong result, 3 for incomplete."""
+    form = "json" if plain else form
     if form not in FORMATS:
         raise Bad(f"--format is one of {', '.join(FORMATS)} (got {form!r})")
     wanted = [order_of(order.strip()) for order in orders.split(",")]
@@ -141,6 +143,7 @@ def _difference(values: list, number: int, spec: str, rtol: float, atol: float) 
 
 def tell(form: str, file: str, name: str, orders: list, results: list, wrong: list[str]) -> None:
     from ptxsim.report import formats
+    from ptxsim.report.findings import told_once
     from ptxsim.version import VERSION
 
     findings = [finding for result in results for finding in result.findings]
@@ -158,8 +161,8 @@ def tell(form: str, file: str, name: str, orders: list, results: list, wrong: li
     for order, result in zip(orders, results, strict=True) if form == "text" else ():
         for line in result.printed:
             print(line)
-        for finding in result.findings:
-            print(finding)
+        for text in told_once(result.findings):
+            print(text)
         work = (
             f"{amount(result.stats['warp_instructions'])} warp instructions, {result.stats['seconds']:.1f} s"
         )

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 
+from ptxsim.report.findings import told_once
 from ptxsim.report.names import readable
 
 WORST = ("error", "incomplete", "review", "clean", "not checked")
@@ -81,10 +82,10 @@ def amount(count: float) -> str:
 
 def announce_compilation() -> None:
     """Compiles the machine, with a message and a bar, if that was not done yet on this computer."""
-    from ptxsim.jit.code_cache import ANNOUNCED, FIRST_RUN, is_cold
+    from ptxsim.jit.code_cache import ANNOUNCED, first_run, is_cold
 
     if is_cold():
-        say(f"ptxsim: {FIRST_RUN}")
+        say(f"ptxsim: {first_run()}")
         os.environ[ANNOUNCED] = "1"
         from ptxsim.driver.first_time import compile_with_bar
 
@@ -103,8 +104,8 @@ class Teller:
         fresh = [f for f in record.findings if self._is_new(record, f)]
         if not self.quiet or fresh:
             say(line_of(record))
-        for finding in fresh:
-            say("  " + str(finding).replace("\n", "\n  "))
+        for text in told_once(fresh):
+            say("  " + text.replace("\n", "\n  "))
         if not self.quiet:
             for note in record.notes:
                 say(f"  note: {note}")

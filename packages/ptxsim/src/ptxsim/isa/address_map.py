@@ -13,6 +13,7 @@ SPACES = {  # how they are spelled, generic by no word; constants and parameters
 SHARED_BASE, SHARED_END = 1 << 40, (1 << 40) + (1 << 32)
 LOCAL_BASE, LOCAL_END = 1 << 41, (1 << 41) + (1 << 32)
 GLOBAL_BASE = 0x7000_0000_0000
+PARAM_WINDOW = 0x4000_0000_0000  # of kernel parameters: what cvta.param adds to their address in .param space
 RANK_SHIFT = 24
 OFFSET_MASK = (1 << RANK_SHIFT) - 1
 WINDOW_MASK = 0xFFFF_FFFF  # shared and local addresses have 32 bits
@@ -36,3 +37,5 @@ def is_global(place: int) -> bool:
 
 # what is wrong with an access
 FAULT_BOUNDS, FAULT_MISALIGNED, FAULT_OTHER_CTA = range(1, 4)
+IN_PARAM_SPACE = "by an address in .param space, which only cvta.param makes generic (PTX ISA 9.7.9.20)"
+CONVERT = "convert the parameter's address before: cvta.param.u64"

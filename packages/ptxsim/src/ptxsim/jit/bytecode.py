@@ -214,7 +214,7 @@ ROW_BYTES, SEG_BYTES, CT_BYTES = 8 * COLUMNS, 8 * SEG_COLUMNS, 8 * CT_COLUMNS  #
 LOG_BYTES, SPLIT_BYTES = 8 * LOG_COLUMNS, 8 * SPLIT_COLUMNS
 
 # UNIT_FORM: it does nothing without observers (fences, hints); or what the main loop does by itself:
-# leave the operands to another unit, or, without observers, one of the fast forms (units/registry.py)
+# leave the operands to another unit, or one of the fast forms (units/registry.py)
 ONLY_OBSERVED, FAST_ISSUE, FIRST_FAST = range(1, 4)
 
 # a batch: splits that one call of the main loop runs, and where each is: not in it, moving, standing at

@@ -57,6 +57,7 @@ class FastCall:
     module: str
     each: str  # name, "" for none
     together: str
+    unheard: bool
 
 
 @functools.cache
@@ -97,8 +98,9 @@ def _loop_text(fast: tuple[FastCall, ...]) -> str:
 
 
 def _each(fast: tuple[FastCall, ...]) -> str:
-    call = "    if kind == {number}:\n        done = {name}(c, m, registers, predicates, rank, control)"
-    return "\n".join(call.format(number=form.number, name=form.each) for form in fast if form.each)
+    call = "    if kind == {} and not {}:\n        done = {}(c, m, registers, predicates, rank, control)"
+    heard = {True: "in_place", False: "observed"}
+    return "\n".join(call.format(form.number, heard[form.unheard], form.each) for form in fast if form.each)
 
 
 def _together(fast: tuple[FastCall, ...]) -> str:

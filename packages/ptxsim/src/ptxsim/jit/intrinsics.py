@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.core.extending import intrinsic
 
 
@@ -99,6 +100,17 @@ def set_lane_value(typingctx, registers, slot, lane, value):
         return context.get_dummy_value()
 
     return types.void(types.uint64, types.int64, types.int64, types.uint64), codegen
+
+
+@intrinsic
+def room_for_lanes(typingctx):
+    """Address of room for the values of one slot, until the function returns."""
+
+    def codegen(context, builder, signature, args):
+        room = cgutils.alloca_once(builder, ir.ArrayType(ir.IntType(64), 32))
+        return builder.ptrtoint(room, ir.IntType(64))
+
+    return types.uint64(), codegen
 
 
 @intrinsic

@@ -42,6 +42,8 @@ def fast_unit(c, m, g, pc, lists, registers, predicates, rank, control):
     """Does the unit instruction of row `c` for the lanes in m; False: its handler must."""
     done = False
     kind = c[UNIT_FORM]
+    observed = word(control, LOG_ON) != 0
+    in_place = observed and (m != FULL or word(control, ISSUES) == 0)
     if kind == FAST_ISSUE:
         done = issue(c, m, g, pc, lists, registers, predicates, control)
     # {{fast: each}}
@@ -129,7 +131,7 @@ def run_split(control):
             if m == 0 or (form == ONLY_OBSERVED and not observed and op == UNIT):
                 pc += 1
                 continue
-            fast = op == UNIT and form > ONLY_OBSERVED and (not observed or form == FAST_ISSUE)
+            fast = op == UNIT and form > ONLY_OBSERVED
             if fast and fast_unit(c, m, g, pc, lists, registers, predicates, ctas[cta, CT_RANK], control):
                 pc += 1
                 continue

@@ -22,21 +22,40 @@ TRIPLE = "x86_64-unknown-linux-gnu"
 
 
 @functools.cache
+def compiler() -> str:
+    """What makes machine code here: others cannot load it. numba itself takes 0.2 s to say its version."""
+    return f"numba-{importlib.metadata.version('numba')}-{sys.implementation.cache_tag}"
+
+
 def folder() -> Path:
     """Where the code for this numba and Python is, or would be."""
-    made_by = f"numba-{importlib.metadata.version('numba')}-{sys.implementation.cache_tag}"
-    return Path(__file__).parents[1] / "compiled" / made_by
+    return Path(__file__).parents[1] / "compiled" / compiler()
 
 
 @functools.cache
 def usable() -> bool:
     """Whether there is such code, and this processor runs it."""
-    if not folder().is_dir():
-        return False
+    return folder().is_dir() and not _lacking()
+
+
+def misfit() -> str:
+    """Why code that a wheel brought along does not serve here; empty where it does, or there is none."""
+    brought = sorted(path.name for path in folder().parent.glob("numba-*"))
+    if not brought or usable():
+        return ""
+    if folder().name not in brought:
+        return f"it was made for {', '.join(brought)}, and here is {folder().name}"
+    return f"it was made for {PROCESSOR}, and this processor lacks {', '.join(_lacking())}"
+
+
+def _lacking() -> list[str]:
+    """What the code needs and this processor does not have."""
     from llvmlite import binding  # 0.05 s, and who compiles everything has no use for it
 
+    if binding.get_process_triple() != TRIPLE:
+        return [TRIPLE]
     features = binding.get_host_cpu_features()
-    return binding.get_process_triple() == TRIPLE and all(features.get(one) for one in NEEDS)
+    return [one for one in NEEDS if not features.get(one)]
 
 
 def holds(module: str) -> bool:

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ptxsim.frontend.ast import Function, Instr, Mem, Module, Pair, PtxError, Reg, Sink, Sym, Vec
 from ptxsim.frontend.inline_calls import expand
-from ptxsim.frontend.parser import Function, Instr, Mem, Module, Pair, PtxError, Reg, Sink, Sym, Vec
+from ptxsim.isa.address_map import PARAM_WINDOW
 from ptxsim.isa.memory_access import STRONG, access_form
-from ptxsim.isa.operands import CARRY, SINK, TYPE_BITS, constant_bits, type_bits
+from ptxsim.isa.operands import CARRY, SINK, TYPE_BITS, type_bits
 from ptxsim.isa.scalar import address
 from ptxsim.isa.scalar import table as scalar
 from ptxsim.isa.syntax import explain_newer
@@ -353,16 +354,15 @@ class _Emitter:
     def _address(self, instr: Instr, operand, space: int) -> tuple[int, int, int]:
         if not isinstance(operand, Mem):
             raise PtxError("expected an address in brackets", instr.line, instr.text)
-        if "param" in "".join(instr.mods) and isinstance(operand.base, Sym):
-            space = self.slots.param_space(operand.base.name)
         base, offset = self.slots.address(operand)
-        return base, offset, space
+        if "param" not in "".join(instr.mods):
+            return base, offset, space
+        if isinstance(operand.base, Sym):
+            return base, offset, self.slots.param_space(operand.base.name)
+        return base, offset + PARAM_WINDOW, space
 
 
 def _value_type(instr: Instr) -> str:
     """The type that immediates of an instruction take: its last type modifier, else 64 bits."""
     kinds = [m for m in instr.mods if m in TYPE_BITS and m != "pred"]  # masks and numbers are no predicates
     return kinds[-1] if kinds else "b64"
-
-
-__all__ = ["Program", "lower", "constant_bits"]

@@ -8,7 +8,7 @@ is coded as 2 * index + negated.
 
 from __future__ import annotations
 
-from ptxsim.frontend.parser import (
+from ptxsim.frontend.ast import (
     Function,
     Imm,
     Instr,
@@ -23,7 +23,9 @@ from ptxsim.frontend.parser import (
     Sink,
     Sym,
     Vec,
+    registers_of,
 )
+from ptxsim.isa.address_map import PARAM_WINDOW
 from ptxsim.isa.operands import MemArg, PredArg, constant_bits, type_bits
 from ptxsim.isa.special_registers import known_special
 from ptxsim.lowering import cfg
@@ -123,7 +125,8 @@ class RegisterAllocator:
         if isinstance(operand, Sym):
             if not self.knows(operand.name):
                 raise PtxError(f"the address of {operand.name} is not modelled", line, text)
-            return self._fix(("sym", operand.name, operand.offset))
+            window = PARAM_WINDOW if self.is_parameter(operand.name) else 0
+            return self._fix(("sym", operand.name, operand.offset - window))
         if isinstance(operand, Reg):
             if operand.name in self.function.regs:
                 return self.destination(operand)
@@ -144,6 +147,10 @@ class RegisterAllocator:
         if isinstance(mem.base, Sym):
             return self._fix(("sym", mem.base.name, mem.base.offset + mem.offset)), 0
         return self.value(mem.base, "b64"), mem.offset
+
+    def is_parameter(self, name: str) -> bool:
+        """Of the kernel: its address is one of .param space, which ld.param takes (PTX ISA 5.1.6.1)."""
+        return name not in self.local_offsets and any(p.name == name for p in self.function.params)
 
     def param_space(self, name: str) -> int:
         """Space of ld.param / st.param: a kernel parameter (global segment) or a call frame (local)."""
@@ -180,23 +187,12 @@ class RegisterAllocator:
 
 def _registers(operands: list, function: Function) -> set[str]:
     """Names of the data registers in operands, those inside addresses included."""
-    names: set[str] = set()
-    for o in operands:
-        if isinstance(o, Reg):
-            if o.name in function.regs and function.regs[o.name] != "pred":
-                names.add(o.name)
-        elif isinstance(o, Vec | Paren):
-            names |= _registers(list(o.items), function)
-        elif isinstance(o, Pair):
-            names |= _registers([o.first, o.second], function)
-        elif isinstance(o, Mem):
-            names |= _registers([o.base, *o.parts], function)
-    return names
+    return {name for name in registers_of(operands) if function.regs.get(name, "pred") != "pred"}
 
 
 def _bases(writes: list, function: Function) -> set[str]:
     """Registers that a destination operand reads: those inside an address."""
-    return {n for o in writes if isinstance(o, Mem) for n in _registers([o], function)}
+    return _registers([o for o in writes if isinstance(o, Mem)], function)
 
 
 def _bits(names: set[str], index: dict[str, int]) -> int:

@@ -8,7 +8,7 @@ import ctypes
 
 import numpy as np
 
-from ptxsim.isa.address_map import GLOBAL_BASE, SHARED_START
+from ptxsim.isa.address_map import GLOBAL_BASE, IN_PARAM_SPACE, PARAM_WINDOW, SHARED_START
 
 SEGMENT_ALIGN = 1 << 20  # distance between segments, so that a stray access never lands in a neighbour
 SHARED_ALIGN = 1024
@@ -48,18 +48,24 @@ class GlobalMemory:
                 ctypes.memmove(array.ctypes.data, copy.ctypes.data, copy.nbytes)
 
     def add(
-        self, array: np.ndarray, name: str, logged: bool = True, short: bool = False, at: int | None = None
+        self,
+        array: np.ndarray,
+        name: str,
+        logged: bool = True,
+        short: bool = False,
+        at: int | None = None,
+        window: int = 0,
     ) -> int:
         """Maps a C-contiguous array; returns its address. The same memory is mapped once.
 
-        short: at an address below 2^32, as parameters and constants have. at: at this address.
+        short: below 2^32 in its window, as parameters and constants are. at: at this address.
         """
         raw = array.reshape(-1).view(np.uint8)
         host = raw.ctypes.data
         for base, end, known, _ in self.rows:
             if known == host and end - base == raw.nbytes and raw.nbytes:
                 return base
-        base = self._next[short] if at is None else at
+        base = self._next[short] + window if at is None else at
         if at is not None and any(at < end and base < at + raw.nbytes for base, end, _, _ in self.rows):
             raise ValueError(f"{raw.nbytes} B at address 0x{at:x} overlap {self.describe(at)}")
         self.rows.append((base, base + raw.nbytes, host, int(logged)))
@@ -118,6 +124,9 @@ class GlobalMemory:
                     else _past(name, distance, straddles, *shape)
                 )
                 best = (distance, side)
+        parameter = self.find(address + PARAM_WINDOW)
+        if parameter is not None:
+            return f"{self.names[parameter]} {IN_PARAM_SPACE}"
         if best is None and 0 <= address < SEGMENT_ALIGN:
             return f"null + {address} B" if address else "null"
         return best[1] if best else f"address 0x{address & (2**64 - 1):x}, which no buffer holds"

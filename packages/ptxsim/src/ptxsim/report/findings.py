@@ -12,9 +12,11 @@ from ptxsim.causes.cause import Cause
 from ptxsim.causes.hints import Hints
 from ptxsim.causes.ranking import rank
 from ptxsim.isa.address_map import (
+    CONVERT,
     FAULT_BOUNDS,
     FAULT_MISALIGNED,
     FAULT_OTHER_CTA,
+    IN_PARAM_SPACE,
     SHARED_START,
     WINDOW_MASK,
     is_shared,
@@ -71,7 +73,9 @@ class Finding:
     def __str__(self) -> str:
         times = times_text(self.kind, self.count)
         hint = f"\n  hint: {self.hint}" if self.hint else ""
-        return f"{self.severity}: {self.kind}: {self.message}{times}{self._place()}{hint}"
+        sentence, *more = self.message.split("\n", 1)
+        told = "\n".join([f"{self.severity}: {self.kind}: {sentence}{times}{self._place()}", *more])
+        return told + hint
 
     def _place(self) -> str:
         where = self.where
@@ -83,6 +87,22 @@ class Finding:
 
 
 _NUMBER = re.compile(r"\b(0x[0-9a-f]+|\d+)\b")
+_OFFSET = re.compile(r" \+ \d+ B\b")
+
+
+def told_once(findings: list[Finding]) -> list[str]:
+    """Their text; of those that differ in numbers and offsets only, in one line of the source, the first."""
+    alike: dict[tuple, list[Finding]] = {}
+    for finding in findings:
+        at = finding.where.get("source") or finding.where.get("ptx_line")
+        words = _NUMBER.sub("#", _OFFSET.sub("", finding.message))
+        alike.setdefault((finding.kind, finding.severity, repr(at), words), []).append(finding)
+    return [
+        f"{first}\n  and {len(more)} more of this line, which differ in numbers only" if more else str(first)
+        for first, *more in alike.values()
+    ]
+
+
 _FAULTS: dict[int, tuple[str, str, Any]] = {  # what is wrong with an address -> kind, message, hint
     FAULT_MISALIGNED: (
         "misaligned",
@@ -175,14 +195,16 @@ class Reporter:
         hint: str | Cause = "",
         split=None,
         key=None,
+        at: tuple | None = None,
         **evidence,
     ) -> Finding:
-        """Records a finding; the same one only counts up. hint: what to do, or the cause that says so.
+        """Records a finding; the same one only counts up. hint: what to do, or the cause that says so. at:
+        (cluster, rank of the CTA, row of the program) where no split stands.
 
         Findings are merged by (kind, key). Non-tuple keys, and findings without a key, are merged per line of
         the source file (of the PTX where that is not known), whatever numbers a message has.
         """
-        where = self.place(split) if split is not None else {}
+        where = self.place(split) if split is not None else self.row_place(*at) if at is not None else {}
         line = where.get("line") or -where.get("ptx_line", 0)
         identity = (
             (kind, key)
@@ -195,13 +217,13 @@ class Reporter:
             return known
         count = known.count + 1 if known is not None else 1
         if isinstance(hint, Cause):
-            evidence["cause"], hint = hint.id, self.hints.hint(hint)
+            evidence["cause"], hint = hint.id, self.hints.hint(hint, kind)
         self.found[identity] = Finding(kind, severity, message, hint, where, evidence, count)
         return self.found[identity]
 
     def blame(self, finding: Finding, cause: Cause, message: str) -> None:
         """Tells a finding anew, now that its cause is known."""
-        finding.message, finding.hint = message, self.hints.hint(cause)
+        finding.message, finding.hint = message, self.hints.hint(cause, finding.kind)
         finding.evidence["cause"] = cause.id
 
     def place(self, split, row: int | None = None) -> dict:
@@ -286,7 +308,9 @@ class Reporter:
         what = _ACCESS.get(where.instr.op, where.instr.op)
         inside = _in_shared(where.instr, address)
         who = "" if inside else f" by CTA {where.cluster.cta_ids[where.cta]}"
-        message = f"{what} {text}{who}: {self._address_text(address, inside, of > lanes)}"
+        place = self._address_text(address, inside, of > lanes)
+        hint = CONVERT if place.endswith(IN_PARAM_SPACE) else hint
+        message = f"{what} {text}{who}: {place}"
         self.add(kind, "error", message, hint, where, key=code, lanes=lanes)
 
     def _outside_shared(self, offset: int) -> str:

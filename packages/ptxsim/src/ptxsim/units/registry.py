@@ -10,10 +10,11 @@ but sleep until woken).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from ptxsim.frontend.parser import Instr, PtxError
+from ptxsim.frontend.ast import Instr, PtxError
 from ptxsim.isa.syntax import Syntax, conform, syntax
 from ptxsim.jit.bytecode import FIRST_FAST
 from ptxsim.jit.codegen import FastCall
@@ -21,7 +22,8 @@ from ptxsim.jit.codegen import FastCall
 
 @dataclass(frozen=True, eq=False)
 class FastForm:
-    """The usual case of a unit instruction as compiled code, for runs without observers.
+    """The usual case of a unit instruction as compiled code, for runs without observers, or if they hear
+    nothing of it.
 
     What it leaves out goes to the handler, as if there were no fast form. The compiled functions are `inner`,
     in the file that registers the instruction; `main_loop` calls them.
@@ -30,6 +32,7 @@ class FastForm:
     encode: Callable  # (instr, args) -> columns of the bytecode row, or None: handler only
     each: str = ""  # name of f(c, m, registers, predicates, rank, control) -> done? for lanes m at row c
     together: str = ""  # name of f(control, number) -> moved? for all splits, when every one of them stands
+    unheard: bool = False  # it makes no event: with observers, too, the loop does it for a whole warp
 
 
 @dataclass(frozen=True)
@@ -38,9 +41,7 @@ class UnitSpec:
     forms: tuple[Syntax, ...]  # that are modelled
     factory: Callable[[Instr], Callable]  # returns the handler
     writes: tuple[int, ...]  # positions of destination operands
-    async_destination: (
-        bool  # destinations are filled later by a hardware unit: their registers are never shared
-    )
+    async_destination: bool  # a hardware unit fills destinations later: their registers are never shared
     section: str  # PTX ISA section
     observer_only: bool = False  # moves no data: run only when there are observers
     fire_and_forget: bool = False  # the thread hands it to another unit of the chip: nothing comes back
@@ -65,7 +66,9 @@ FAST_FORMS: list[tuple[FastForm, str]] = []  # and the module that holds the com
 
 def fast_calls() -> tuple[FastCall, ...]:
     """The fast forms as `main_loop` needs them."""
-    return tuple(FastCall(n, module, form.each, form.together) for n, (form, module) in _numbered())
+    return tuple(
+        FastCall(n, module, form.each, form.together, form.unheard) for n, (form, module) in _numbered()
+    )
 
 
 def fast_number(form: FastForm) -> int:
@@ -116,6 +119,16 @@ def find_unit(instr: Instr) -> UnitSpec | None:
     if instr.op in _ANY_ORDER:
         return next((s for s in UNITS.values() if set(s.name.split(".")) <= set(parts)), None)
     return None
+
+
+def slots_of(operand) -> tuple:
+    """The slots of an operand that is a vector of registers, or one."""
+    return operand if isinstance(operand, tuple) else (operand,)
+
+
+def always(handler: Callable) -> Callable:
+    """A factory for instructions that all have this handler: nothing in them is to be decoded."""
+    return functools.wraps(handler)(lambda instr: handler)  # in the module of the handler
 
 
 def refuse(instr: Instr, what: str) -> PtxError:

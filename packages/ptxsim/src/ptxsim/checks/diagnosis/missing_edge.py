@@ -21,7 +21,7 @@ from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge, no_barrier, other
 from ptxsim.checks.phrases import phase_name
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import Pair
-from ptxsim.checks.race.guesses import guessed
+from ptxsim.checks.race.guesses import guessed, tried
 from ptxsim.checks.race.shadow_order import (
     NO_FENCE_READ,
     NO_FENCE_WRITE,
@@ -31,7 +31,7 @@ from ptxsim.checks.race.shadow_order import (
 )
 from ptxsim.checks.race.wording import UNITS, barrier_of, line_of, line_text, thread_of, threads_of
 
-_COPIES = "copy, where one thread is meant to"
+_COPIES = "copy, to one place"
 _MMAS = "MMA, and their columns overlap"
 
 
@@ -49,6 +49,8 @@ def missing(races, pair: Pair) -> Edge:
         return edge("unacquired")
     if guessed(races, pair):
         return edge("guess")
+    if tried(races, pair):
+        return edge("tried")
     if pair.issuers:
         what, threads = _MMAS if first.kind == "mma" else _COPIES, threads_of(races, pair.issuers)
         return overlapping(pair, threads) or edge("issuers", threads=threads, what=what)

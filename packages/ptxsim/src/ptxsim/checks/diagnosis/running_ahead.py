@@ -15,7 +15,7 @@ from ptxsim.machine.cluster import Cluster
 def why(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> Reason:
     """The first that applies: barriers without a wait, waits that let a phase pass again, many issuers."""
     history = histories[place]
-    found = loads_and_commits(cluster, place, reporter) or _several_lines(cluster, place, reporter)
+    found = loads_and_commits(cluster, place, reporter) or _several_lines(cluster, place, history)
     ignored = never_waited(cluster, histories, reporter)
     if found is None and ignored:
         return reason("ahead-unwaited", names=" or ".join(ignored))
@@ -34,9 +34,9 @@ def why(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> 
     )
 
 
-def _several_lines(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None:
+def _several_lines(cluster: Cluster, place: tuple[int, int], history: BarrierHistory) -> Reason | None:
     """One thread signals it by several lines with no wait in between, and it counts fewer arrivals."""
-    record, history = record_of(cluster), history_of(cluster)[place]
+    record = record_of(cluster)
     warps = {warp for how, warp, _ in history.sources if how != "load"}
     if record is None or len(warps) != 1:
         return None

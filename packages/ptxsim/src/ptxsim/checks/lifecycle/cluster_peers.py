@@ -1,10 +1,11 @@
-"""A CTA must live, and its tensor memory stay allocated, until its peers are done with them.
+"""A CTA must have started before its peers use its shared memory, and must live, and its tensor memory stay
+allocated, until they are done with them.
 
 Each CTA of a cluster is one clock. A CTA's clock ticks when it releases (arrives, commits, starts a copy);
 what it then waits for tells it the clocks of those who signalled. A peer that touches this CTA at its time t
 must be known here, at time t or later, when this CTA ends (shared memory, mbarriers: PTX ISA 5.1.4,
-9.7.13.15) and when it frees tensor memory of a pair (9.7.16.5). Coarser than threads, so it misses cases but
-invents none.
+9.7.13.15) and when it frees tensor memory of a pair (9.7.16.5). Who loads from a peer, or stores there, must
+know of any time of it before. Coarser than threads, so it misses cases but invents none.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
+from ptxsim.causes.cause import Cause
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, BulkCopy, Commit, PhaseWait, TmemCells
 from ptxsim.isa.address_map import RANK_SHIFT, SHARED_BASE, SHARED_END
@@ -23,6 +25,10 @@ from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
 from ptxsim.machine.split import Split
 
+_START = (
+    "all CTAs of the cluster must have started before any of them uses another one's shared memory: let them "
+    "meet first (barrier.cluster.arrive and barrier.cluster.wait)"
+)
 _FLAGS = {"acquire", "volatile", "relaxed"}  # loads that can wait for a flag in memory
 
 
@@ -70,6 +76,7 @@ class Peers(Observer):
         self.done: dict[object, np.ndarray] = {}  # the same of completed phases
         # (from, to, what, offset of what it names) -> (time, row) of the last one
         self.touches: dict[tuple[int, int, str, int], tuple[int, int]] = {}
+        self.unmet: dict[tuple[int, int], int] = {}  # (from, to) -> row of an access before they have met
         self.tmem = np.zeros(n, np.int64)  # time of each CTA's last access to its tensor memory
         self.freed: dict[int, Freed] = {}
         self.rows = np.full((n, n), -1, np.int64)
@@ -157,7 +164,10 @@ class Peers(Observer):
     def accesses(self, cluster: Cluster, log: np.ndarray) -> None:
         if remote_rows(log, cluster.warps_per_cta, self.rows):
             for source, target in np.argwhere(self.rows >= 0).tolist():
-                self._touch(source, target, "accesses the shared memory", int(self.rows[source, target]))
+                row = int(self.rows[source, target])
+                self._touch(source, target, "accesses the shared memory", row)
+                if not self.knows[source, target]:
+                    self.unmet.setdefault((source, target), row)
             self.rows[:] = -1
 
     def tensor_issue(self, cluster: Cluster, split: Split, work) -> None:
@@ -186,6 +196,12 @@ class Peers(Observer):
                     f"CTA {source} {what} of CTA {target}, but nothing keeps CTA {target} from having ended"
                 )
                 self._report(cluster, "cluster", source, row, what, message)
+        for (source, target), row in self.unmet.items():
+            message = (
+                f"CTA {source} accesses the shared memory of CTA {target}, but nothing tells it that CTA "
+                f"{target} has started (CUDA C++ Programming Guide, Distributed Shared Memory)"
+            )
+            self._report(cluster, "cluster", source, row, "start", message, hint=_START)
         for cta, freed in self.freed.items():
             if cta ^ 1 < cluster.ctas and freed.knew[cta ^ 1] < self.tmem[cta ^ 1]:
                 self._freed_early(cluster, cta, freed)
@@ -207,7 +223,15 @@ class Peers(Observer):
         self._report(cluster, "tmem-alloc", cta, freed.row, "free", message, severity)
 
     def _report(
-        self, cluster: Cluster, kind: str, cta: int, row: int, key: str, message: str, severity="error"
+        self,
+        cluster: Cluster,
+        kind: str,
+        cta: int,
+        row: int,
+        key: str,
+        message: str,
+        severity: str = "error",
+        hint: str | Cause = CAUSES["early-exit"],
     ) -> None:
-        finding = self.reporter.add(kind, severity, message, CAUSES["early-exit"], key=(kind, key))
-        finding.where = finding.where or self.reporter.row_place(cluster, cta, row)
+        at = cluster, cta, row
+        self.reporter.add(kind, severity, message, hint, key=(kind, key), at=at)

@@ -198,7 +198,7 @@ class Barriers(Observer):
         message: str,
         cause: Cause,
         reason=None,
-    ) -> Finding:
+    ) -> None:
         """A finding at the line of the last load or arrival, else of the init; about bytes, at the line that
         announces them.
         """
@@ -210,9 +210,8 @@ class Barriers(Observer):
             row = next((r for r in _announcing(history)), row)
         name = self.reporter.shared_name(place[1])
         array = name.split("[")[0] if self.reporter.knows(place[1]) else row  # the stages of one ring
-        finding = self.reporter.add(kind, severity, message, cause, key=(kind, array), barrier=name)
-        finding.where = finding.where or self.reporter.row_place(cluster, place[0], row)
-        return finding
+        at = cluster, place[0], row
+        self.reporter.add(kind, severity, message, cause, key=(kind, array), at=at, barrier=name)
 
 
 def _threads_a_round(program, history: BarrierHistory) -> int:

@@ -16,8 +16,8 @@ from typing import NamedTuple
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import Pair
 from ptxsim.checks.race.shadow_order import READ_WRITE, WRITE_READ
-from ptxsim.checks.static_flow import names_in, next_rows, reads, targets
-from ptxsim.frontend.parser import Imm, Instr, Mem, Reg, Sym
+from ptxsim.checks.static_flow import next_rows, reads, targets
+from ptxsim.frontend.ast import Imm, Instr, Mem, Reg, Sym, registers_of
 from ptxsim.isa.operands import type_bits
 from ptxsim.isa.scalar.table import OPCODES
 
@@ -47,14 +47,39 @@ class _Known(NamedTuple):
 
 def guessed(races, pair: Pair) -> Access | None:
     """The plain load of a pair, where the other side is an atomic and an atom.cas verifies what it gets."""
+    read = _beside_atomics(races, pair)
+    return read if read and verified(races.launch.program, read.row) else None
+
+
+def tried(races, pair: Pair) -> bool:
+    """Whether a plain load beside atomics picks what an atom.cas then tries, as in a table without locks."""
+    read = _beside_atomics(races, pair)
+    return read is not None and _leads_to_cas(races.launch.program, read.row)
+
+
+def _beside_atomics(races, pair: Pair) -> Access | None:
+    """The load of a pair of threads whose other side is an atomic."""
     sides = {access.verb: access for access in (pair.first, pair.second)}
     threads = all(access.kind in ("thread", "other") for access in sides.values())
     if pair.code not in (WRITE_READ, READ_WRITE) or not threads:
         return None
-    program, read = races.launch.program, sides["read"]
-    writer = program.instrs[sides["write"].row]
-    atomic = writer is not None and writer.op in ("atom", "red")
-    return read if atomic and verified(program, read.row) else None
+    writer = races.launch.program.instrs[sides["write"].row]
+    return sides["read"] if writer is not None and writer.op in ("atom", "red") else None
+
+
+@functools.lru_cache(maxsize=512)
+def _leads_to_cas(program, load: int) -> bool:
+    """Whether a thread gets from a load to an atom.cas without a barrier."""
+    seen, todo = set(), next_rows(program, load)
+    while todo:
+        row = todo.pop()
+        instr = program.instrs[row]
+        if _is_cas(instr):
+            return True
+        if row not in seen and (instr is None or instr.op not in ("bar", "barrier")):
+            seen.add(row)
+            todo += next_rows(program, row)
+    return False
 
 
 @functools.lru_cache(maxsize=512)
@@ -147,10 +172,11 @@ def _guard(instr: Instr) -> frozenset[str]:
 def _cas(ways: _Ways, instr: Instr, known: _Known) -> _Known | None:
     """atom.cas d, [a], compare, new: what goes into `new` must stand under `compare` as well."""
     mem, compare, new = instr.operands[1:4]
-    compared, stored = names_in([compare]), names_in([new]) & known.held
+    compared = frozenset(registers_of([compare]))
+    stored = known.held.intersection(registers_of([new]))
     here = ways.place(mem) == (ways.root, ways.offset) and type_bits(instr.mods[-1]) == ways.bits
     checks = bool(compared & known.guess)
-    if (names_in([mem]) | _guard(instr)) & known.held or (compared | stored) & known.stale:
+    if _guard(instr).union(registers_of([mem])) & known.held or (compared | stored) & known.stale:
         return None
     if compared & known.made or (checks and not here) or (stored and not checks):
         return None
@@ -187,8 +213,9 @@ def _maybe(known: _Known, written: frozenset[str], used: bool) -> _Known:
 
 def _compares(instr: Instr, known: _Known) -> bool:
     """setp.eq or .ne of the guess and of what the atom.cas has found in its place."""
-    bits = instr.mods[-1][:1] in ("b", "s", "u")  # floats may be equal in other bits
-    if instr.op != "setp" or instr.mods[0] not in ("eq", "ne") or not bits or len(instr.operands) != 3:
+    if instr.op != "setp" or instr.mods[0] not in ("eq", "ne") or len(instr.operands) != 3:
+        return False
+    if instr.mods[-1][:1] not in ("b", "s", "u"):  # floats may be equal in other bits
         return False
     names = [operand.name if isinstance(operand, Reg) else "" for operand in instr.operands]
     pairs = ((names[1], names[2]), (names[2], names[1]))

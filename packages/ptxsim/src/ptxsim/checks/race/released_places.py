@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ptxsim.checks.race.vector_clocks import NO_STAMP, Stamp, VectorClocks
+from ptxsim.isa.memory_access import Ordering
 
 MOST = 64  # writes of one value in a row that are told apart; after as many only the last counts
 
@@ -19,6 +20,7 @@ class Write(NamedTuple):
     agent: int
     epoch: int  # of its thread, when it wrote
     stamp: Stamp  # what a read of it acquires
+    narrow: bool = False  # with threads of its CTA only
 
 
 _UNKNOWN = Write(-1, 0, NO_STAMP)  # whatever left the value there: nothing is released by it
@@ -32,27 +34,33 @@ class ReleasedPlaces:
         self.writes: dict[int, list[Write]] = {}  # place -> those of the value it holds, the first one first
         self.own: dict[tuple[int, int], Stamp] = {}  # place, agent -> what it released there
 
-    def acquire(self, agent: int, place: int, clock: bool) -> None:
-        """A strong read; clock=False: a relaxed one."""
-        self.clocks.acquire(agent, self._read_by(agent, place), clock=clock)
+    def acquire(self, agent: int, place: int, how: Ordering) -> None:
+        """A strong read."""
+        self.clocks.acquire(agent, self._read_by(agent, place, how.narrow), clock=how.acquires)
 
-    def _read_by(self, agent: int, place: int) -> Stamp | None:
+    def _read_by(self, agent: int, place: int, narrow: bool) -> Stamp | None:
+        """Of memory, what a thread of another CTA has done is not handed on at .cta scope (8.7.1)."""
         writes = self.writes.get(place)
         if writes is None:
             return None
         knows = self.clocks.clock[agent]
         known = (w for w in reversed(writes[1:]) if w.agent == agent or knows[w.agent] > w.epoch)
-        return next(known, writes[0]).stamp
+        found = next(known, writes[0])
+        size = self.clocks.per_cta
+        apart = found.agent // size != agent // size and (narrow or found.narrow)
+        return Stamp(NO_STAMP.clock, found.stamp.thread_clock) if apart else found.stamp
 
-    def release(self, agent: int, place: int, releases: bool, atomic: bool, same: bool) -> None:
-        """A strong write; releases=False: a relaxed one. same: of the value that the place has held."""
-        epoch, before = self.clocks.epoch(agent), self._read_by(agent, place) if atomic else None
+    def release(self, agent: int, place: int, how: Ordering, same: bool) -> None:
+        """A strong write. same: of the value that the place has held."""
+        atomic, releases = how.atomic, how.releases
+        epoch = self.clocks.epoch(agent)
+        before = self._read_by(agent, place, how.narrow) if atomic else None
         stamp = self.clocks.release(agent, clock=releases)
         for other in (before, self.own.get((place, agent))):
             stamp = stamp if other is None else stamp.joined(other)
         if releases:
             self.own[place, agent] = stamp
-        write = Write(agent, epoch, stamp)
+        write = Write(agent, epoch, stamp, how.narrow)
         if atomic or not same:
             self.writes[place] = [write]
             return

@@ -65,7 +65,9 @@ class ThreadAccesses(Observer):
         if not how.reads:
             return
         place, agent = int(entry[bytecode.LOG_PLACE]), self.clocks.agent_of(int(entry[bytecode.LOG_THREAD]))
-        self.released.acquire(agent, place, clock=how.acquires)
+        self.released.acquire(agent, place, how)
+        if how.narrow:
+            return
         if how.acquires:
             self.history.others[list(self.flags.get(place, ()))] = 1
             return
@@ -89,7 +91,7 @@ class ThreadAccesses(Observer):
             return
         place, agent = int(entry[bytecode.LOG_PLACE]), self.clocks.agent_of(int(entry[bytecode.LOG_THREAD]))
         same = bool(int(entry[bytecode.LOG_SIZE]) & bytecode.LOG_SAME)
-        self.released.release(agent, place, how.releases, how.atomic, same)
+        self.released.release(agent, place, how, same)
         relaxed = self.clocks.relaxed.get(agent)
-        if is_global(place) and (how.releases or (relaxed and relaxed.fence is not None)):
+        if is_global(place) and not how.narrow and (how.releases or (relaxed and relaxed.fence is not None)):
             self.flags.setdefault(place, set()).update(np.flatnonzero(self.history.others).tolist())

@@ -5,12 +5,12 @@ Windows and the rank field of shared addresses are those of jit/bytecode.py (PTX
 
 from __future__ import annotations
 
-from ptxsim.frontend.parser import Instr, Vec
+from ptxsim.frontend.ast import Instr, Vec
 from ptxsim.isa.address_map import (
-    GLOBAL_BASE,
     LOCAL_BASE,
     LOCAL_END,
     OFFSET_MASK,
+    PARAM_WINDOW,
     RANK_SHIFT,
     SHARED_BASE,
     SHARED_END,
@@ -21,15 +21,15 @@ from ptxsim.isa.syntax import conform, syntax
 _WINDOW = {
     "global": 0,
     "const": 0,
-    "param": 0,
-    "param::entry": 0,
+    "param": PARAM_WINDOW,
+    "param::entry": PARAM_WINDOW,
     "shared": SHARED_BASE,
     "shared::cta": SHARED_BASE,
     "shared::cluster": SHARED_BASE,
     "local": LOCAL_BASE,
 }
 _TESTS = {
-    "global": f"a < np.uint64({SHARED_BASE}) or a >= np.uint64({GLOBAL_BASE})",  # parameters too: 6.4.1.1
+    "global": f"a < np.uint64({SHARED_BASE}) or a >= np.uint64({PARAM_WINDOW})",  # parameters too: 6.4.1.1
     "shared": f"np.uint64({SHARED_BASE}) <= a and a < np.uint64({SHARED_END})",
     "local": f"np.uint64({LOCAL_BASE}) <= a and a < np.uint64({LOCAL_END})",
 }

@@ -1,0 +1,76 @@
+"""Truth table of CTAs of a cluster that talk through memory: scopes (PTX ISA 8.5), and who has started yet.
+
+Also states of an mbarrier, which are of the current phase or of the one before (9.7.13.15.16).
+"""
+
+from __future__ import annotations
+
+from truth import Rule, check_broken, check_kept, each, each_shown, lines
+
+MEET = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
+PEER = "xor.b32 %x6, %rank, 1; mapa.shared::cluster.u32 %x5, %sm, %x6;"
+FIRST = "@%lead st.shared.u32 [%sm], 0; @%lead st.shared.u32 [%sm+64], 0;"
+ROLES = "setp.eq.and.u32 %p, %rank, 0, %lead; setp.eq.and.u32 %q, %rank, 1, %lead;"
+DATA = "@%p st.shared::cluster.u32 [%x5+64], 7;"
+SET = "@%p st.release.cluster.shared::cluster.u32 [%x5], 1;"
+POLL = "A: ld.acquire.cluster.shared.u32 %r0, [%sm]; setp.eq.u32 %p, %r0, 0; @%p bra A;"
+READ = "ld.shared.u32 %r1, [%sm+64]; B:"
+HANDED = lines(FIRST, MEET, PEER, ROLES, DATA, SET, "@!%q bra B;", POLL, READ, MEET)
+COUNTED = "@%p red.release.cluster.shared::cluster.add.u32 [%x5], 1;"
+
+STATE = "mbarrier.arrive.shared.b64 %y5, [%bar];"
+ARRIVE = "mbarrier.arrive.shared.b64 _, [%bar];"
+ASK = "T: mbarrier.test_wait.shared.b64 %p, [%bar], %y5;"
+STATES = lines("@%lead mbarrier.init.shared.b64 [%bar], 1;", "@!%lead bra C;", ARRIVE, STATE, ASK, "C:")
+
+REMOTE = "@%lead st.shared::cluster.u32 [%x5], 7;"
+
+RULES = (
+    Rule(
+        "a-flag-set-at-the-scope-of-the-cluster",
+        HANDED,
+        (SET, SET.replace("release.cluster", "release.cta")),
+        "race",
+        cluster=2,
+    ),
+    Rule(
+        "a-flag-polled-at-the-scope-of-the-cluster",
+        HANDED,
+        (POLL, POLL.replace("acquire.cluster", "acquire.cta")),
+        "race",
+        cluster=2,
+    ),
+    Rule(
+        "a-count-at-the-scope-of-the-cluster",
+        HANDED.replace(SET, COUNTED),
+        (COUNTED, COUNTED.replace("release.cluster", "release.cta")),
+        "race",
+        cluster=2,
+    ),
+    Rule(
+        "a-peer-that-has-started",
+        lines(f"{MEET} // first", PEER, REMOTE, MEET),
+        (f"{MEET} // first", ""),
+        "cluster",
+        words="has started",
+        cluster=2,
+    ),
+    Rule(
+        "a-state-of-the-phase-before",
+        STATES,
+        (ASK, f"{ARRIVE} {ASK}"),
+        "mbarrier",
+        "review",
+        words="2 phases old",
+    ),
+)
+
+
+@each(RULES)
+def test_kept(rule, order):
+    check_kept(rule, order)
+
+
+@each_shown(RULES)
+def test_broken(rule, order):
+    check_broken(rule, order)
