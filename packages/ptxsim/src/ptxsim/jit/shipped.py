@@ -35,12 +35,27 @@ def folder() -> Path:
 @functools.cache
 def usable() -> bool:
     """Whether there is such code, and this processor runs it."""
-    if not folder().is_dir():
-        return False
+    return folder().is_dir() and not _lacking()
+
+
+def misfit() -> str:
+    """Why code that a wheel brought along does not serve here; empty where it does, or there is none."""
+    brought = sorted(path.name for path in folder().parent.glob("numba-*"))
+    if not brought or usable():
+        return ""
+    if folder().name not in brought:
+        return f"it was made for {', '.join(brought)}, and here is {folder().name}"
+    return f"it was made for {PROCESSOR}, and this processor lacks {', '.join(_lacking())}"
+
+
+def _lacking() -> list[str]:
+    """What the code needs and this processor does not have."""
     from llvmlite import binding  # 0.05 s, and who compiles everything has no use for it
 
+    if binding.get_process_triple() != TRIPLE:
+        return [TRIPLE]
     features = binding.get_host_cpu_features()
-    return binding.get_process_triple() == TRIPLE and all(features.get(one) for one in NEEDS)
+    return [one for one in NEEDS if not features.get(one)]
 
 
 def holds(module: str) -> bool:
