@@ -31,7 +31,7 @@ RACE = HEAD + SCALE.format(name="scale", barrier="")
 
 @pytest.fixture
 def command(monkeypatch, capsys, tmp_path):
-    """command(words ..) -> (exit code, stdout, stderr), in a folder with a few files; compiling is not told."""
+    """command(words ..) -> (exit code, stdout, stderr), in a folder with files; compiling is not told."""
     monkeypatch.setenv(code_cache.ANNOUNCED, "1")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "good.ptx").write_text(GOOD)
