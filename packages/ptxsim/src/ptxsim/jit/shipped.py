@@ -19,7 +19,10 @@ from pathlib import Path
 PROCESSOR = "x86-64-v3"  # of 2013 and later
 NEEDS = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sse4.2")  # for it
 TRIPLE = "x86_64-unknown-linux-gnu"
-_TILES = """.version 8.7
+# Calls most of what is compiled: one warp, then many CTAs of several warps, in two orders.
+EXERCISE = '''
+import numpy as np, ptxsim
+tiles = """.version 8.7
 .target sm_80
 .address_size 64
 .visible .entry tiles(.param .u64 a, .param .u64 b) {
@@ -36,6 +39,11 @@ AGAIN:
     st.global.f32 [%b], %y; ret;
 }
 """
+ptxsim.warm_up()
+for order in ("program", "adverse"):
+    a, b = np.zeros((2, 64 * 256), np.float32)
+    ptxsim.load(tiles).launch("tiles", grid=64, block=256, args=[a, b], order=order)
+'''
 
 
 @functools.cache
@@ -86,23 +94,11 @@ def shipped_key(key: tuple) -> tuple:
     return signature, (TRIPLE, PROCESSOR, ""), made_of
 
 
-def exercise() -> None:
-    """Launches what calls most of what is compiled: one warp, then many CTAs of several, in two orders."""
-    import numpy as np
-
-    import ptxsim
-
-    ptxsim.warm_up()
-    for order in ("program", "adverse"):
-        a, b = np.zeros((2, 64 * 256), np.float32)
-        ptxsim.load(_TILES).launch("tiles", grid=64, block=256, args=[a, b], order=order)
-
-
 def main(command: list[str]) -> None:
     """Compiles what most launches call, and what a command calls besides, into the folder of the wheel."""
     folder().mkdir(parents=True, exist_ok=True)
     made_for = {"NUMBA_CPU_NAME": PROCESSOR, "NUMBA_CPU_FEATURES": "", "PTXSIM_CACHE": str(folder())}
-    for one in ([sys.executable, "-c", "from ptxsim.jit import shipped; shipped.exercise()"], command):
+    for one in ([sys.executable, "-c", EXERCISE], command):
         if one:
             subprocess.run(one, env=os.environ | made_for | {"PTXSIM_JOBS": "2"}, check=True)
     for path in folder().iterdir():
