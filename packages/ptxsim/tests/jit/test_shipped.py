@@ -93,3 +93,19 @@ def test_a_first_run_with_shipped_code_is_not_cold(monkeypatch, tmp_path, usable
     monkeypatch.setattr(code_cache, "cache_directory", lambda: tmp_path)
     monkeypatch.setattr(shipped, "usable", lambda: usable)
     assert code_cache.is_cold() is not usable
+
+
+CALLED = """
+from ptxsim.jit import shipped
+shipped.exercise()
+from ptxsim.checks.race import clock_rows, shadow_access
+from ptxsim.grid.repeats import global_rows
+called = [clock_rows.release_rows_into, shadow_access.touch_spans, global_rows._separate]
+print(*(bool(one.signatures) for one in called))
+"""
+
+
+def test_what_is_shipped_covers_a_kernel_of_many_ctas():
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PTXSIM_JOBS": "2"}
+    done = subprocess.run([sys.executable, "-c", CALLED], env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "True True True\n"), done.stderr
