@@ -38,6 +38,7 @@ FAMILIES: dict[str, frozenset[str]] = {
     # of slips.toml
     "accumulate": _ids("accumulate"),
     "epilogue": _ids("early incomplete-output not-free not-ready same-tile unset"),
+    "layout": _ids(""),  # no cause talks of it yet
     "grid": _ids("endless ended ended-once grid incomplete-output outside same-tile useless-stores"),
     "pair": _ids("both-multiply early-exit incomplete-output misrouted one-cta own-barrier pair same-tile"),
     "roles": _ids("alloc issuers not-all-threads role-ended sync two-roles"),

@@ -36,11 +36,11 @@ def test_every_rule_makes_mistakes_that_are_python():
 
 
 def test_every_slip_has_a_place_and_is_python():
-    made = [mistake for source in STEPS for mistake in slips(source)]
+    made = [mistake for source in SOURCES for mistake in slips(source)]
     for mistake in made[::5]:
         ast.parse(builder(mistake))
     assert {m.what for m in made} == {slip.what for slip in SLIPS} and len(SLIPS) >= 90
-    assert all(m.text != m.source.text() and m.old != m.new for m in made)
+    assert all(m.text != m.source.text() for m in made)  # a line that moves in or out keeps its words
 
 
 @pytest.mark.parametrize("drawn", [draw, draw_slips])
