@@ -81,6 +81,12 @@ FIRST_RUN = "first run: the simulator compiles itself, about half a minute, once
 ANNOUNCED = "PTXSIM_COMPILATION_ANNOUNCED"  # in the environment of whoever has said so already
 
 
+def first_run() -> str:
+    """What is said when the simulator compiles itself, and why where a wheel brought code along."""
+    misfit = shipped.misfit()
+    return FIRST_RUN + (f"; the code of this release does not serve: {misfit}" if misfit else "")
+
+
 def is_cold() -> bool:
     """Whether nothing was compiled here yet: the first launch then takes about half a minute longer."""
     return not (shipped.usable() or any(cache_directory().glob("ptxsim_*.code")))
@@ -106,7 +112,7 @@ def import_generated(text: str, key: str = "", slow: bool = False):
             write_whole(path, text.encode())
     kept = any(path.parent.glob(f"{name}.*.code")) or shipped.holds(name)
     if slow and ANNOUNCED not in os.environ and not kept:
-        print(FIRST_RUN, file=sys.stderr, flush=True)
+        print(first_run(), file=sys.stderr, flush=True)
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None  # of a file whose name ends in .py
     module = importlib.util.module_from_spec(spec)
