@@ -130,7 +130,8 @@ def report(run: Run, artifact: Artifact) -> str:
     parts = []
     for finding in told:
         times = times_text(finding.kind, finding.count)
-        parts.append(f"{finding.severity}: {finding.kind}: {finding.message}{times}")
+        sentence, *more = finding.message.split("\n", 1)
+        parts += [f"{finding.severity}: {finding.kind}: {sentence}{times}", *more]
         number = finding.where.get("line")
         if number:
             text = lines[number - 1].strip() if number <= len(lines) else ""

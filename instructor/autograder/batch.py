@@ -77,12 +77,9 @@ class Class:
     @functools.cached_property
     def paths(self) -> dict[str, Path]:
         """The submissions, by names that can be shown and written: folders, and .py and .tar files."""
-        found = [
-            path
-            for path in self.folder.iterdir()
-            if not path.name.startswith(".") and (path.is_dir() or path.suffix.lower() in (".py", ".tar"))
-        ]
-        return {plain_name(path.name): path for path in found if path.resolve() != self.out.resolve()}
+        found = [path for path in self.folder.iterdir() if path.name[0] != "." and _may_be_one(path)]
+        ours = os.path.realpath(self.out)  # pathlib's resolve raises for a link to itself
+        return {plain_name(path.name): path for path in found if os.path.realpath(path) != ours}
 
     @functools.cached_property
     def terms(self) -> str:
@@ -157,9 +154,14 @@ class Class:
         return json.loads(text)
 
 
+def _may_be_one(path: Path) -> bool:
+    """Whether it is a folder, .py or .tar; also what cannot be looked at: pathlib's is_dir raises then."""
+    return os.path.isdir(path) or path.suffix.lower() in (".py", ".tar")
+
+
 def _no_hand_in(path: Path) -> bool:
     """Whether it is what a system leaves in any folder, and nothing that somebody could miss."""
-    hidden = path.name.startswith(".") and not (path.is_dir() or path.suffix.lower() in (".py", ".tar"))
+    hidden = path.name.startswith(".") and not _may_be_one(path)
     return hidden or path.name.startswith("._") or path.name == ".git"
 
 

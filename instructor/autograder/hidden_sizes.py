@@ -31,8 +31,7 @@ def _sizes(secret: str, step: int) -> tuple[Size, ...]:
 
 def problems(hidden: Hidden) -> list[str]:
     """What is wrong with the sizes, in one line each."""
-    known = hidden.salt == DEFAULT_SALT
-    found = ["the salt is the one that came with the lab: anybody knows it"] if known else []
+    found = guessable(hidden.salt)
     for step, sizes in hidden.sizes.items():
         found += [f"step {step}, {size_text(size)}: {what}" for size in sizes for what in _wrong(step, size)]
     return found
@@ -51,6 +50,14 @@ def _wrong(step: int, size: Size) -> list[str]:
 
 
 DEFAULT_SALT = "change this text every term"
+LEAST = 16  # letters of a salt or a secret: with the sizes drawn for a file, which are told, a word is found
+
+
+def guessable(salt: str) -> list[str]:
+    """Why seeds that follow from this salt are no secret, in one line; nothing if they are."""
+    if salt == DEFAULT_SALT:
+        return ["the salt is the one that came with the lab: anybody knows it, and with it all seeds"]
+    return [f"the salt has fewer than {LEAST} letters: it can be guessed"] if len(salt) < LEAST else []
 
 
 def render(hidden: Hidden) -> str:

@@ -13,8 +13,10 @@ import csv
 import io
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+from instructor.autograder.points import NOT_GRADED
 
 ADJUST = "adjust.csv"
 LARGEST = 4 << 20  # bytes of adjust.csv
@@ -68,8 +70,22 @@ def finals(rows: list[dict], roster: dict[str, dict], adjust: dict[str, tuple], 
         adjusted = adjust.get(student, (0.0, ""))
         if counts["name"] not in known:
             adjusted = adjust.get(counts["name"], adjusted)
-        made.append(_final(student, counts, len(attempts), roster, adjusted, rule))
+        final = _final(student, counts, len(attempts), roster, adjusted, rule)
+        waits = rule.attempts == "best" and any(row["digest"] and not _graded(row) for row in attempts)
+        made.append(replace(final, graded=False) if waits else final)  # it may still be the best
     return made
+
+
+def _graded(row: dict) -> bool:
+    return not row["problem"].startswith(NOT_GRADED)
+
+
+def idle(adjust: dict[str, tuple], every: list[Final], rows: list[dict]) -> tuple[list[str], list[str]]:
+    """Of adjust.csv what changes nothing: names of nobody, and of attempts that do not count."""
+    used = {one.student for one in every} | {one.submission for one in every}
+    left = sorted(set(adjust) - used)
+    names = {row["name"] for row in rows}
+    return [key for key in left if key not in names], [key for key in left if key in names]
 
 
 def _student(row: dict, roster: dict[str, dict], taken: set[str]) -> str:
@@ -104,10 +120,9 @@ def _final(student: str, row: dict, attempts: int, roster: dict, adjusted: tuple
     points, comment = adjusted
     final = round(max(0.0, _after_late(row, roster, rule) + points), 2)
     late, about = _late_days(row, roster), roster.get(row["name"], {})
-    graded = not row["problem"].startswith("not graded")
     earned, out_of = row["total"], row["out_of"]
     return Final(
-        student, row["name"], attempts, earned, late, points, comment, final, out_of, graded, about
+        student, row["name"], attempts, earned, late, points, comment, final, out_of, _graded(row), about
     )  # fmt: skip
 
 

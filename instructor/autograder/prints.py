@@ -7,11 +7,13 @@ reader.py: some texts take Python's tokenizer minutes.
 from __future__ import annotations
 
 import ast
+import builtins
 import hashlib
 import io
 import json
 import keyword
 import re
+import sys
 import tokenize
 import zipfile
 from array import array
@@ -23,6 +25,7 @@ from tirxlab.steps import SKELETON, StepError, sections
 
 RUN = 24  # tokens
 MANY = 20_000  # runs of one submission that are compared: twice what the reference has
+DEEPEST, ROUNDS = 50_000, 4  # calls of Python that walk a tree, walks
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z_]\w*|\S")
 _LEFT_OUT = {
@@ -88,6 +91,66 @@ def _plain(token: tokenize.TokenInfo) -> str:
     return _KINDS.get(token.type, token.string)
 
 
+def plainer(text: str, gaps: bool = False) -> str:
+    """The text without the statements that change nothing; "" if that cannot be told, as in no Python.
+
+    `gaps`: there are some to be filled, so that a name which nobody reads and an empty block stay.
+    """
+    limit = sys.getrecursionlimit()
+    try:
+        tree: ast.AST = ast.parse(text)  # nothing deeper than what Python compiles
+        sys.setrecursionlimit(DEEPEST)
+        for _ in range(ROUNDS):  # what is read by an idle statement alone is idle itself
+            loaded = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+            _Busy(loaded, gaps).visit(tree)
+        return ast.unparse(tree) + "\n"
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+class _Busy(ast.NodeTransformer):
+    """Leaves out what changes nothing: unread names, values of no use, and blocks of nothing else.
+
+    What it leaves out too much of is left out of every text alike.
+    """
+
+    def __init__(self, loaded: set[str], gaps: bool):
+        self.loaded, self.gaps = loaded, gaps
+
+    def visit(self, node: ast.AST) -> ast.AST | None:
+        node = self.generic_visit(node)
+        if isinstance(node, ast.stmt) and self._idle(node):
+            return None
+        parts = [one for one in ast.iter_child_nodes(node) if isinstance(one, ast.expr)]
+        folds = isinstance(node, ast.BinOp | ast.UnaryOp | ast.BoolOp | ast.Compare)
+        return ast.Constant(0) if folds and all(isinstance(one, ast.Constant) for one in parts) else node
+
+    def _idle(self, node: ast.stmt) -> bool:
+        if isinstance(node, ast.Pass | ast.Import | ast.ImportFrom | ast.Global | ast.Nonlocal | ast.Delete):
+            return True
+        if isinstance(node, ast.Expr | ast.Assert):
+            return _quiet(node)
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            parts = [one for target in targets for one in ast.walk(target) if isinstance(one, ast.expr)]
+            if not all(isinstance(one, ast.Name | ast.Tuple | ast.List) for one in parts) or not _quiet(node):
+                return False
+            read = self.loaded & {one.id for one in parts if isinstance(one, ast.Name)}
+            value = ast.walk(node.value) if node.value else ()
+            return not (self.gaps or read) or not any(isinstance(one, ast.Name) for one in value)
+        bodies = [getattr(node, name) for name in ("body", "orelse", "finalbody") if hasattr(node, name)]
+        return bool(bodies) and not any(bodies) and not self.gaps and _quiet(node)
+
+
+def _quiet(node: ast.AST) -> bool:
+    """Whether it calls nothing but what Python has itself."""
+    calls = (one.func for one in ast.walk(node) if isinstance(one, ast.Call))
+    others = any(isinstance(one, ast.NamedExpr | ast.Yield | ast.Await) for one in ast.walk(node))
+    return not others and all(isinstance(one, ast.Name) and one.id in dir(builtins) for one in calls)
+
+
 def hides(data: bytes) -> bytes:
     """b"yes" if the text can run text that is not in sight, or is no Python: what it builds says more."""
     try:
@@ -110,18 +173,19 @@ def _hides(node: ast.AST) -> bool:
 
 def fingerprint(data: bytes) -> bytes:
     """Hashes of the runs of tokens, those of the skeleton left out; MANY of them at most."""
-    found = _runs(data.decode()) - _runs(SKELETON.read_text(encoding="utf-8"))
+    found = _runs(data.decode()) - _runs(SKELETON.read_text(encoding="utf-8"), gaps=True)
     return array("Q", sorted(found)[:MANY]).tobytes()
 
 
-def _runs(text: str) -> set[int]:
+def _runs(text: str, gaps: bool = False) -> set[int]:
+    busy = plainer(text, gaps)
     try:
-        parts = list(sections(text).values())
+        parts = list(sections(busy or text).values())
     except StepError:
-        parts = [text]
+        parts = [busy or text]
     found = set()
     for part in parts:
-        words = tokens(part)
+        words = tokens(part if busy else plainer(part, gaps) or part)
         for i in range(len(words) - RUN + 1):
             run = "\0".join(words[i : i + RUN]).encode()
             found.add(int.from_bytes(hashlib.blake2b(run, digest_size=8).digest(), "little"))

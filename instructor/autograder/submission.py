@@ -42,10 +42,10 @@ def read_submission(path: Path, reader: Reader | None = None) -> Submission:
 
     `reader`: of opening.py, for many; else one is started where it is needed.
     """
-    path = Path(path)
-    if path.is_dir() and not path.is_symlink():
+    path = Path(path)  # asked by os.path, which never raises: a folder may be locked, a link lead to itself
+    if os.path.isdir(path) and not os.path.islink(path):
         path = path / _chosen(path)
-    if path.is_symlink() or (path.exists() and not path.is_file()):
+    if os.path.islink(path) or (os.path.exists(path) and not os.path.isfile(path)):
         raise SubmissionError(path, "is no plain file")
     try:
         with open(path, "rb", opener=_without_links) as file:
@@ -73,7 +73,10 @@ def _chosen(folder: Path) -> str:
     for usual in (MEMBER, "handin.tar"):
         if os.path.lexists(folder / usual):
             return usual
-    names = [one.name for one in itertools.islice(folder.iterdir(), MOST_FILES)]
+    try:
+        names = [one.name for one in itertools.islice(folder.iterdir(), MOST_FILES)]
+    except OSError as error:
+        raise SubmissionError(folder, f"cannot be read: {error.strerror}") from None
     for ending in (".py", ".tar"):
         found = [name for name in names if name.lower().endswith(ending) and not name.startswith(".")]
         if len(found) == 1:

@@ -80,6 +80,7 @@ APART = (
     ("marks piled up over a letter, over the lines beside it", "test_class.py, test_worker.py", "three at most"),
     ("a name that takes another's row of the roster", "test_class.py", "an ending is left out where one file alone can be meant"),
     ("the name of a student of the roster, for grades and adjustments", "test_ledger.py", "the roster says whose a submission is; others are not in the roster"),
+    ("statements that change nothing between the lines of a copy, `x + 0`", "test_class.py", "listed as alike: both texts are compared without them"),
     ("copied code before the first step, called from the steps", "test_likeness.py", "listed as alike: a file is compared from its first line"),
     ("an error and an open quote, behind which nobody reads a copy that runs", "test_likeness.py", "what stands behind an error is compared too"),
     ("`exec` in letters that Python reads as the same", "test_likeness.py", "names are taken as Python takes them; compared by what is built"),
@@ -94,6 +95,10 @@ APART = (
     ("the name of another in `./lab handin --student`, for the board", "test_ledger.py", "the board shows nicknames of the roster, or names of submissions"),
     ("handed in early, for days that are less than none", "test_ledger.py", "no more than all points"),
     ("a message with lines like the grader's own", "test_class.py", "its lines stand further right"),
+    ("a link to itself, a folder without rights, a link too long: what cannot be looked at", "test_handins.py", "is named, the class goes on"),
+    ("handing in again, past a penalty for the attempt before", "test_ledger.py", "the line of adjust.csv that changes nothing is told"),
+    ("several hand-ins under one nickname of the board", "test_ledger.py", "one line, the best"),
+    ("a short secret or the shipped salt, found from the sizes that are told", "test_hidden.py", "refused, and told where points are given"),
     ("state declared behind a brace, a clock behind a carriage return", "test_grading.py", "refused from its PTX"),
 )  # fmt: skip
 

@@ -63,14 +63,17 @@ def said_about(bug) -> str:
 
 
 def shown(lines: list[str]) -> str:
-    """At most LINES lines, none of them longer than a screen is wide, without the solution's own text."""
+    """LINES lines or so, none of them longer than a screen is wide, without the solution's own text."""
     lines = [re.sub(r"^(\s*at gemm_kernels\.py:\d+): .*", r"\1: ...", line) for line in lines]
     folded = [
         part
         for line in lines
         for part in textwrap.wrap(line, 116, subsequent_indent=" " * (indent(line) + 4)) or [""]
     ]
-    return "\n".join(folded[:LINES] + ["  ..."] * (len(folded) > LINES)) + "\n"
+    if len(folded) > LINES:  # the first lines, and all of the hint
+        hint = next((i for i, line in enumerate(folded) if line.startswith("  hint: ")), len(folded))
+        folded = [*folded[: LINES - len(folded) + hint], "  ...", *folded[hint:]]
+    return "\n".join(folded) + "\n"
 
 
 def indent(line: str) -> int:

@@ -6,6 +6,7 @@ import functools
 import importlib.util
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -142,7 +143,9 @@ def said_about(name: str) -> str:
     run = sim.run(compiled(whole[:start] + whole[start:].replace(old, new, 1), step, size), arrays(size))
     if not run.findings:
         raise ValueError(f"mistake {name!r} was not found")
-    return str(run.findings[0]) + "\n"
+    first = run.findings[0]
+    shown = first.message.partition("\n  seen of ")[0]  # a slide has room for the sentence and the hint
+    return str(replace(first, message=shown)) + "\n"
 
 
 FIGURES: dict[str, Callable[[], str]] = {

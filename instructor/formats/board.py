@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from jinja2 import Environment
 
 import utils
+from instructor.autograder.points import NOT_GRADED
 from instructor.autograder.speed import PEAK_TFLOPS
 from instructor.formats.page import STYLE
 from instructor.formats.words import number
@@ -32,14 +33,20 @@ class Place:
 
 
 def places(rows: list[dict], names: dict[str, str], step: int, size: tuple[int, int, int]) -> list[Place]:
-    """`names`: submission -> what is shown; others are left out. Equal points and times share a rank."""
-    found = []
+    """`names`: submission -> what is shown; others are left out. Equal points and times share a rank.
+
+    One line for a name, its best; none of what is not graded: a zero would look final.
+    """
+    best: dict[str, tuple[float, float]] = {}
     for row in rows:
+        if row["name"] not in names or row["problem"].startswith(NOT_GRADED):
+            continue
         times = {one["step"]: one.get("ms", {}) for one in row["steps"]}.get(step, {})
-        if row["name"] in names:
-            found.append((-row["total"], times.get(size_text(size), NO_TIME), names[row["name"]]))
+        mine = -row["total"], times.get(size_text(size), NO_TIME)
+        name = names[row["name"]]
+        best[name] = min(mine, best.get(name, mine))
     made: list[Place] = []
-    for at, (points, ms, name) in enumerate(sorted(found), 1):
+    for at, (points, ms, name) in enumerate(sorted((*what, name) for name, what in best.items()), 1):
         tied = made and (-points, ms) == (made[-1].points, made[-1].ms or NO_TIME)
         rate = utils.tflops(*size, ms) if ms < NO_TIME else None
         made.append(Place(made[-1].rank if tied else at, name, -points, ms if ms < NO_TIME else None, rate))

@@ -1,5 +1,6 @@
 """A class at once: resumable, the same on a Dask cluster, and what is written for the course."""
 
+import ast
 import base64
 import csv
 import hashlib
@@ -294,28 +295,38 @@ def test_a_copy_stays_listed_beside_any_amount_of_other_text():
     assert (one, other) == ("copy", "first") and part > 0.9
 
 
+def whole(line: str) -> bool:
+    return bool(re.match(r" +(Tx\.\S+\(.*\)|\w+ = [\w. ]+)$", line))
+
+
+def behind(line: str, *more: str) -> str:
+    """The line, and others behind it if it is a statement as a whole."""
+    indent = line[: len(line) - len(line.lstrip())]
+    return "\n".join([line, *(indent + one for one in more)]) if whole(line) else line
+
+
 DRESSED = {  # how a copy is made to look like work of its own
     "renamed": lambda line: re.sub(r"\b(phase|stage|tma|Dreg|wg_id|warp_id)(\w*)", r"x\1\2y", line),
     "numbers": lambda line: re.sub(r"\b(\d+)\b", lambda m: hex(int(m[1])), line) if '"' not in line else line,
     "brackets": lambda line: re.sub(r"= (\w+)$", r"= ((\1))", line),
     "commented": lambda line: line.partition("  #")[0] + "  # mine",
-    "pass": lambda line: (
-        line + "\n" + line[: len(line) - len(line.lstrip())] + "pass" if _whole(line) else line
-    ),
-    "idle": lambda line: line + "\n" + line[: len(line) - len(line.lstrip())] + "0" if _whole(line) else line,
+    "pass": lambda line: behind(line, "pass"),
+    "idle": lambda line: behind(line, "0"),
+    "unread": lambda line: behind(line, "_ = 0", "a = a = 0", "x, y = M, 1", "del x"),
+    "read in vain": lambda line: behind(line, "y = z = M", "y += int(z)", "max(y, 1)"),
+    "asserts": lambda line: behind(line, "assert 1", "x: int"),
+    "blocks": lambda line: behind(line, "if 0:", "    M", "for _ in range(3): pass"),
+    "folded": lambda line: re.sub(r"\b(\d+)\b", r"(\1 + 0)", line) if whole(line) else line,
+    "functions": lambda line: behind(line, "def idle(): pass", "lambda: 0", "0 < 1 < 2"),
     "spaced": lambda line: line.replace(", ", " , ").replace(" = ", "  =  "),
     "strings": lambda line: re.sub(r'"[a-z0-9]+"', '"other"', line),
 }
 
 
-def _whole(line: str) -> bool:
-    return bool(re.match(r" +(Tx\.ptx\.\S+\(.*\)|\w+ = [\w. ]+)$", line))
-
-
 @pytest.mark.parametrize("how", DRESSED)
 def test_a_copy_in_any_dress_is_found_where_lines_would_not_tell(how):
     copy = "\n".join(DRESSED[how](line) if line.startswith(" ") else line for line in REFERENCE.splitlines())
-    assert copy.splitlines() != REFERENCE.splitlines()
+    assert copy.splitlines() != REFERENCE.splitlines() and ast.parse(copy)
     ((_, _, part),) = similar({"a": REFERENCE, "b": copy})
     assert part > 0.95
 

@@ -1,12 +1,19 @@
 """Hand-ins that hurt whoever opens them: each costs itself alone, is named; the class's page comes out."""
 
+import codecs
 import contextlib
 import csv
 import io
+import multiprocessing
+import os
+import re
 import subprocess
 import sys
 import tarfile
+import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -26,7 +33,7 @@ NAIVE = {
     "sections": "import re\nfound = re.finditer(r'^def hgemm_v(\\d+)\\(', open(PATH).read(), re.M)\n"
     "[int(m[1]) for m in found]",
 }
-SECONDS = 4  # that a naive way gets: what takes minutes is not done by then
+SECONDS = 2  # that a naive way gets: what takes minutes is not done by then
 
 
 @pytest.mark.parametrize("one", [pytest.param(h, id=h.name) for h in HANDINS if h.hurts])
@@ -77,6 +84,54 @@ def test_one_hand_in_costs_one_hand_in(tmp_path, monkeypatch):
             assert one.name in unread and one.name in page
         if one.hurts and one.where == "open":
             assert not isinstance(said, Submission)
+
+
+def link_to(target: str, name: str = "bad.py"):
+    return lambda folder: (folder / name).symlink_to(target)
+
+
+def locked(mode: int):
+    def make(folder: Path) -> None:
+        (folder / "bad.py").mkdir()
+        (folder / "bad.py" / "mine.py").write_text("x = 1")
+        (folder / "bad.py").chmod(mode)
+
+    return make
+
+
+UNSEEN = {  # what cannot even be looked at
+    "a link to itself": link_to("bad.py"),
+    "a link longer than a path": link_to("x" * 300),
+    "a link into a locked folder": link_to("../locked/bad.py"),
+    "a folder without rights": locked(0),
+    "a folder that can be listed and no more": locked(0o444),
+}
+
+
+def not_root() -> None:
+    """Root may look at everything. Python's own files may be root's alone: a codec is loaded before."""
+    codecs.lookup("utf-8-sig")
+    if os.geteuid() == 0:
+        os.setuid(65534)
+
+
+def looked_at(folder: Path) -> tuple:
+    made = batch.Class(folder, folder.with_name("grades"), Options())
+    return made.names(), made.left_out(), made.read("good.py").text, made.read("bad.py")
+
+
+@pytest.mark.parametrize("how", UNSEEN)
+def test_what_cannot_be_looked_at_is_named_and_the_class_goes_on(how):
+    with tempfile.TemporaryDirectory() as place:  # pytest's own folders are locked, too
+        os.chmod(place, 0o711)
+        for name, mode in (("class", 0o755), ("locked", 0o700)):
+            (Path(place) / name).mkdir(mode)
+        (Path(place) / "class/good.py").write_text("x = 1")
+        UNSEEN[how](Path(place) / "class")
+        with ProcessPoolExecutor(1, multiprocessing.get_context("fork"), not_root) as pool:
+            names, left_out, good, bad = pool.submit(looked_at, Path(place) / "class").result()
+    assert (names, left_out, good) == (["bad.py", "good.py"], [], "x = 1")
+    assert re.search("is no plain file|cannot be read|no such file", bad)
 
 
 def test_a_reader_that_is_killed_serves_the_next(monkeypatch):

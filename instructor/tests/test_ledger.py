@@ -4,6 +4,7 @@ import csv
 import itertools
 import json
 import random
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,6 +18,7 @@ from instructor.formats.board import board, places
 from instructor.formats.exports import EXPORTS
 from instructor.formats.status import status_page
 from tirxlab.cli import app
+from tirxlab.cli.grade_all import write_finals
 from tirxlab.rubric import load_rubric
 
 
@@ -124,6 +126,25 @@ def test_the_order_of_submissions_changes_nothing():
     assert len(made) == 1
 
 
+def test_what_may_still_be_the_best_keeps_a_grade_open():
+    lost = [row("a10", 0, "not graded: a worker died"), row("a9", 70)]
+    refused = [row("a10", 0, "not graded: no tar", digest=""), row("a9", 70)]
+    for rows, rule, graded in ((lost, "best", False), (lost, "first", True), (lost, "latest", False),
+                               (refused, "best", True)):  # fmt: skip
+        assert [one.graded for one in finals(rows, ROSTER, {}, Rule(rule))] == [graded], (rows, rule)
+
+
+@pytest.mark.parametrize("rule, said", [("latest", "a9"), ("first", "a10"), ("best", "a9")])
+def test_handing_in_again_does_not_shake_off_a_penalty_unseen(tmp_path, capsys, rule, said):
+    """A line of adjust.csv for an attempt that does not count is told, as one for nobody is."""
+    (tmp_path / "adjust.csv").write_text("submission,points\na9,-60\na10,-50\nnobody,1\nb,2\n")
+    made = SimpleNamespace(out=tmp_path, roster=ROSTER)
+    write_finals(made, ROWS, Rule(rule))
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.endswith("with nobody") and f"the {rule} attempt counts" in second
+    assert second.endswith(f": {said}")
+
+
 def test_adjustments_are_added_last(tmp_path):
     (tmp_path / "adjust.csv").write_text("submission,points,comment\nb,-5,asked\nann,3.5,\n")
     found = read_adjust(tmp_path / "adjust.csv")
@@ -180,6 +201,17 @@ def test_the_board_goes_by_points_then_by_time_and_shows_only_who_wants_to():
     page = board(made, 10, "4096")
     assert "<c>" not in page and "&lt;c&gt;" in page and "http" not in page
     assert made[1].light == pytest.approx(2e-9 * 4096**3 / 0.09 / 2382)
+
+
+def test_the_board_shows_a_name_once_and_nothing_that_is_not_graded():
+    rows = [
+        row("a1", 40, ms=0.1),
+        row("a2", 70),
+        row("b", 0, "not graded: a worker died"),
+        row("c", 70, ms=1),
+    ]
+    made = places(rows, {"a1": "ann", "a2": "ann", "b": "bo", "c": "cy"}, 10, (4096,) * 3)
+    assert [(one.rank, one.name, one.points) for one in made] == [(1, "cy", 70), (2, "ann", 70)]
 
 
 def test_the_status_page_counts_what_is_not_graded_timed_out_or_refused():

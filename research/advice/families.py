@@ -17,7 +17,8 @@ FAMILIES: dict[str, frozenset[str]] = {
         "parity stale wait-phase"
     ),
     "slot": _ids(
-        "load-apart ahead-silent ahead-slots shifted misrouted other-issuer outside-array silent slot"
+        "load-apart ahead-silent ahead-slots shifted misrouted other-issuer outside-array past-shared silent "
+        "slot"
     ),
     "buffer": _ids("buffer"),
     "loop": _ids(
@@ -26,10 +27,10 @@ FAMILIES: dict[str, frozenset[str]] = {
     ),
     "bytes": _ids("announced-apart bytes bytes-announced bytes-only"),
     "wait": _ids(
-        "ahead-unwaited arrives-again early freed missed not-free not-ready others-waited unseen-load "
-        "wait-late"
+        "ahead-unwaited arrives-again early freed missed not-free not-ready others-waited "
+        "overwritten products-pending unseen-load wait-late"
     ),
-    "signal": _ids("by-thread bytes-only early ended-once left-open partial silent"),
+    "signal": _ids("by-thread bytes-only early ended-once left-open partial products-pending silent"),
     "fence": _ids("copy-fence init-fence proxy-fence tcgen05-fence"),
     "sync": _ids(
         "early early-exit init-order left-over no-group-sync no-sync not-all-threads not-free not-ready "
@@ -38,6 +39,7 @@ FAMILIES: dict[str, frozenset[str]] = {
     # of slips.toml
     "accumulate": _ids("accumulate"),
     "epilogue": _ids("early incomplete-output not-free not-ready same-tile unset"),
+    "layout": _ids("past-shared"),
     "grid": _ids("endless ended ended-once grid incomplete-output outside same-tile useless-stores"),
     "pair": _ids("both-multiply early-exit incomplete-output misrouted one-cta own-barrier pair same-tile"),
     "roles": _ids("alloc issuers not-all-threads role-ended sync two-roles"),

@@ -28,6 +28,8 @@ NAMES = (
     "stage",
     "PIPE_DEPTH",
     "mma_phase",
+    "phase_mma",
+    "ld_phase",
     "phase_tma",
     "CTA_GROUP",
     "NUM_CONSUMER",
@@ -37,7 +39,7 @@ NAMES = (
     "WG_NUMBER",
     "cbx",
 )
-_BLOCK = re.compile(r"def hgemm_v\d+\(.*?(?=\ndef |\Z)", re.S)
+_BLOCK = re.compile(r"def \w+\(.*?(?=\ndef |\Z)", re.S)
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Slip:
     edits: tuple[tuple[str, str], ...]
     everywhere: bool = False
     list: int = 1  # of the table: the second was written when the first had been mended for
+    of: str = "step"  # whose places: the steps', or those of a track
 
 
 SLIPS = [Slip(**entry) for entry in tomllib.loads(TABLE.read_text())["slip"]]
@@ -70,6 +73,8 @@ def slips(source: Source) -> Iterator[Mistake]:
     body = _BLOCK.match(text, start)[0]
     missing = [name for name in NAMES if name not in body]
     for slip in SLIPS:
+        if not source.name.startswith(slip.of):
+            continue
         (pattern, new), *others = slip.edits
         places = list(re.finditer(pattern, body))
         if not all(re.search(p, body) for p, _ in others):
@@ -78,7 +83,7 @@ def slips(source: Source) -> Iterator[Mistake]:
             made = _everywhere(body, pattern, new) if slip.everywhere else _there(body, place, new)
             for p, other in others:
                 made = _everywhere(made, p, other)
-            unknown = [name for name in missing if re.search(rf"\b{name}\b", made)]
+            unknown = any(name in made and re.search(rf"\b{name}\b", made) for name in missing)
             if made != body and not unknown:  # a step without a ring has no stage
                 yield _mistake(source, slip, text, body, made, start)
 
@@ -100,13 +105,13 @@ def _mistake(source: Source, slip: Slip, text: str, body: str, made: str, start:
     return Mistake(source, slip.family, line + 1, old[n].strip(), now[n].strip(), whole, slip.what)
 
 
-def draw_slips(seed: int, lists: tuple[int, ...] = (1, 2, 3, 4)) -> Iterator[Mistake]:
+def draw_slips(seed: int, lists: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7)) -> Iterator[Mistake]:
     """Slips without end to speak of, each once: those of the lists in turn, at some step, depth, place."""
     pools: dict[str, list[Mistake]] = {}
     for source in SOURCES:
         number = int(source.name.removeprefix("step ")) if source.name.startswith("step ") else 0
         depths = DEPTHS if number >= PIPELINED else (0,)
-        for depth in depths if number else ():
+        for depth in depths:
             for mistake in slips(replace(source, depth=depth)):
                 if LISTS[mistake.what] in lists:
                     pools.setdefault(mistake.what, []).append(mistake)

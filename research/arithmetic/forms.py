@@ -9,15 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ptxsim.isa.layouts import (
-    MatrixDescriptor,
-    encode_matrix_descriptor,
-    mma_a,
-    mma_b,
-    mma_d,
-    wgmma_a,
-    wgmma_d,
-)
+from ptxsim.isa.layouts.descriptors import MatrixDescriptor, encode_matrix_descriptor
+from ptxsim.isa.layouts.fragments import mma_a, mma_b, mma_d, wgmma_a, wgmma_d
 from research.chip.case import names, program, rows, vector
 
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "f32": 32, "f64": 64, "s32": 32}

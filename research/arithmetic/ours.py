@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from ptxsim.isa.layouts import mma_d
+from ptxsim.isa.layouts.fragments import mma_d
 from ptxsim.isa.number_formats import DECODERS
 from ptxsim.units import mma, wgmma
 from research.arithmetic.forms import BITS, Form, result

@@ -20,7 +20,8 @@ from pathlib import Path
 import numpy as np
 
 import ptxsim.units.all_units  # noqa: F401
-from ptxsim.frontend.parser import Instr, Pair, parse
+from ptxsim.frontend.ast import Instr, Pair
+from ptxsim.frontend.parser import parse
 from ptxsim.isa.scalar import table as scalar
 from ptxsim.units.registry import UNITS, find_unit
 from research.chip.case import load_set, save_set

@@ -87,7 +87,7 @@ ARGUMENTS = (
 FORGIVEN = (  # kind of a review, words of it: what every known chip forgives, or work that is for nothing
     ("tmem-alloc", "tcgen05.dealloc by warp"),
     ("tmem-alloc", "which warp"),  # frees columns that another warp has freed
-    ("race", "each issue this copy, where one thread is meant to"),  # the same bytes to the same place
+    ("race", "each issue this copy, to one place"),  # the same bytes to the same place
     ("race", "both write the same value"),
     ("out-of-bounds", "all TMA stores of"),
     ("out-of-bounds", "bring nothing but zeros"),  # a loop that is too long

@@ -16,6 +16,12 @@ from research.mutation.sources import SOURCES
 STEPS = [source for source in SOURCES if source.name.startswith("step")]
 
 
+def builder(mistake) -> str:
+    """The function that the mistake is in: the rest of the file is as it was."""
+    text = mistake.text[mistake.text.index(f"def {mistake.source.builder}(") :]
+    return text.partition("\ndef ")[0]
+
+
 def test_families_name_causes_of_the_catalogue():
     assert set().union(*FAMILIES.values()) <= set(ptxsim.CAUSES)
     assert {rule.family for rule in (*RULES, *SLIPS)} == set(FAMILIES) >= set(SPECIFIC)
@@ -24,17 +30,17 @@ def test_families_name_causes_of_the_catalogue():
 def test_every_rule_makes_mistakes_that_are_python():
     made = [mistake for source in STEPS for mistake in mistakes(source)]
     for mistake in made[::7]:
-        ast.parse(mistake.text)
+        ast.parse(builder(mistake))
     assert {m.family for m in made} == {rule.family for rule in RULES}
     assert all(m.text != m.source.text() and m.old != m.new for m in made)
 
 
 def test_every_slip_has_a_place_and_is_python():
-    made = [mistake for source in STEPS for mistake in slips(source)]
+    made = [mistake for source in SOURCES for mistake in slips(source)]
     for mistake in made[::5]:
-        ast.parse(mistake.text)
+        ast.parse(builder(mistake))
     assert {m.what for m in made} == {slip.what for slip in SLIPS} and len(SLIPS) >= 90
-    assert all(m.text != m.source.text() and m.old != m.new for m in made)
+    assert all(m.text != m.source.text() for m in made)  # a line that moves in or out keeps its words
 
 
 @pytest.mark.parametrize("drawn", [draw, draw_slips])

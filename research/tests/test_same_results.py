@@ -11,7 +11,7 @@ RUNS = ("programs=5", "kernels=3", "torch=12", "foreign=4")
 # Every block of its own, so that it starts elsewhere and a freed one is seldom used again; glibc's names.
 SCATTERED = {"MALLOC_MMAP_THRESHOLD_": "256", "MALLOC_MMAP_MAX_": "60000", "MALLOC_PERTURB_": "1"}
 ENVIRONMENTS = {
-    "hash seed": {"PYTHONHASHSEED": "1"},
+    "two threads": {"PYTHONHASHSEED": "1", "OPENBLAS_NUM_THREADS": "2"},
     "poisoned memory": {"PYTHONHASHSEED": "2", "PYTHONMALLOC": "malloc", "MALLOC_PERTURB_": "165"},
     "scattered memory": {"PYTHONHASHSEED": "3", "PYTHONMALLOC": "malloc", **SCATTERED},
     "one thread": {"PYTHONHASHSEED": "4", "OPENBLAS_NUM_THREADS": "1", "PTXSIM_JOBS": "1"},

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -12,11 +11,10 @@ from ptxsim.timing import spread as spreading
 from ptxsim.timing.chip import chip
 from ptxsim.timing.predict import predict, sample
 from ptxsim.timing.scheduling import makespan, stretch
-from research.time import right
-from research.time.run import load
+from research.time.run import SAVED, load
 from tirxlab.forecast import launch_of
 
-SMALL = {s.name: s for s in load(Path(right.__file__).parent / "small.tar.xz" / "round-4")}
+SMALL = {s.name: s for s in load(SAVED / "small-4")}
 LENGTHS = st.lists(st.integers(1, 30), min_size=1, max_size=120)
 
 

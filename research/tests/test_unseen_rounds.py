@@ -1,16 +1,15 @@
 """Kernels that the time model is tested on: each kind is right on the simulator, no round repeats another."""
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from research.time import drawn, right, time_groups
 from research.time.round import ROUNDS, kernels
-from research.time.run import load
+from research.time.run import SAVED, load
 
-SETS = {number: load(Path(right.__file__).parent / "small.tar.xz" / f"round-{number}") for number in (4, 5)}
+SETS = {number: load(SAVED / f"small-{number}") for number in (4, 5)}
 SMALL = {s.name: s for kernels in SETS.values() for s in kernels}
 
 

@@ -4,7 +4,7 @@ For sets made at small sizes (`python -m research.time.by_triton fourth OUT smal
 PYTHON`, and those of the fifth round): every kernel runs under both orders with all checks, and its results
 are compared with numpy. What it computes goes by the start of its name. Exit code 1 if one is wrong, is not
 modelled, or is an error for the checks. --out FILE keeps the right ones in one set without cubins:
-small.tar.xz keeps them for the tests.
+small-4 and small-5 of kernels.tar.xz are those that the tests run.
 """
 
 from __future__ import annotations

@@ -169,7 +169,7 @@ def _tensor_load(a: dict, setup: str, address: str, first: int) -> str:
     form = "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
     mask = f", {sum(1 << r for r in ranks)}" if ranks else ""
     return (
-        f"{setup} mov.b64 %y1, pmap{a['words']}; mov.b32 %r4, {first}; "
+        f"{setup} mov.b64 %y1, pmap{a['words']}; cvta.param.u64 %y1, %y1; mov.b32 %r4, {first}; "
         f"@@ {form}{'.multicast::cluster' if ranks else ''} [%r3], [%y1, {{%r4}}], [{address}]{mask};"
     )
 

@@ -171,7 +171,7 @@ STAGES = (  # the index of a buffer, of a wait and of a signal: each alone is wh
         ONE_TILE,
         (replace("Tx.copy_async(Bsmem[stage, :, :]", "Tx.copy_async(Bsmem[(stage + 1) % PIPE_DEPTH, :, :]"),),
         kind="race",
-        names="the index of Bsmem is what differs",
+        names="Bsmem differs, in its index or in where it lies",
         why="B is loaded one stage on; its bytes report to the barrier of the stage that the MMA reads.",
     ),
     Bug(
@@ -185,7 +185,7 @@ STAGES = (  # the index of a buffer, of a wait and of a signal: each alone is wh
             ),
         ),
         kind="race",
-        names="the index of Asmem is what differs",
+        names="Asmem differs, in its index or in where it lies",
         why="The MMA takes A from the stage after the one that it has waited for.",
     ),
     Bug(
@@ -258,7 +258,7 @@ REPAIRS = (
         **EIGHT,
         edits=(replace("Tx.copy_async(Bsmem[stage,", "Tx.copy_async(Bsmem[(stage + 1) % PIPE_DEPTH,"),),
         kind="race",
-        names="the index of Bsmem is what differs",
+        names="Bsmem differs, in its index or in where it lies",
         why="A and the barriers use the stage, B is loaded to the next one, which may still be read.",
     ),
     Bug(

@@ -19,6 +19,7 @@ import numpy as np
 
 ROOT = Path(__file__).parents[3]
 SOURCE = ROOT / "instructor" / "solutions" / "gemm_kernels.py"
+SCREEN = 30  # lines
 Lines = list[str]
 Edit = Callable[[Lines], Lines]
 
@@ -181,6 +182,11 @@ def wrong_result(bug: Bug, run) -> str:
     except AssertionError as error:
         return str(error)
     return ""
+
+
+def on_one_screen(run) -> bool:
+    """Is each finding short enough to be read at once?"""
+    return all(len(str(finding).splitlines()) <= SCREEN for finding in run.findings)
 
 
 def matches(bug: Bug, finding) -> bool:

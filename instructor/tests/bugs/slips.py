@@ -19,7 +19,7 @@ INDICES = (  # of one buffer, or of the barrier of one load
             ),
         ),
         kind="race",
-        names="the index of Asmem is what differs",
+        names="Asmem differs, in its index or in where it lies",
         why="A is loaded one stage on; a tile begins at the stage where the one before it ended.",
     ),
     Bug(
@@ -33,7 +33,7 @@ INDICES = (  # of one buffer, or of the barrier of one load
             ),
         ),
         kind="race",
-        names="the index of Bsmem is what differs",
+        names="Bsmem differs, in its index or in where it lies",
         why="The MMA takes B from the stage after the one that it has waited for.",
     ),
     Bug(

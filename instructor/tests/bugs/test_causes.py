@@ -6,7 +6,7 @@ import causes
 import pytest
 import slips
 import walks
-from corpus import build_bug, matches, run_bug
+from corpus import build_bug, matches, on_one_screen, run_bug
 
 import utils
 
@@ -18,6 +18,7 @@ def test_the_cause_stands_on_top(bug):
     artifact = build_bug(bug)
     run = run_bug(bug, artifact)
     assert matches(bug, run.findings[0]), [str(f).split("\n")[0] for f in run.findings]
+    assert on_one_screen(run)
     told = utils.report(run, artifact).splitlines()
     assert sum(line.startswith("error: ") for line in told) == 1
     assert sum(line.startswith("also: ") for line in told) == min(len(run.findings) - 1, utils.ALSO)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import waits
 import wording
-from corpus import Bug, build_bug, matches, replace, run_bug
+from corpus import Bug, build_bug, matches, on_one_screen, replace, run_bug
 
 BUGS = [bug for group in wording.GROUPS for bug in group]
 
@@ -17,6 +17,7 @@ def test_the_first_finding_names_cause_remedy_and_line(bug):
     run = run_bug(bug, artifact)
     first = run.findings[0]
     assert matches(bug, first), [str(f).split("\n")[0] for f in run.findings]
+    assert on_one_screen(run)
     assert wording.HINTS.get(bug.name, "") in first.hint
     text = artifact.source["text"].splitlines()[first.where["line"] - 1]
     assert text.strip().startswith(wording.STATEMENTS.get(bug.name, ""))

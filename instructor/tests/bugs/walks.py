@@ -199,5 +199,72 @@ COLUMNS = (
         why="The first MMA overwrites; the second adds to columns that none has written.",
     ),
 )
+SEVENTH = (  # of the seventh list
+    Bug(
+        "product-announced-in-front-of-its-loop",
+        7,
+        **TWO_CTAS,
+        edits=(
+            drop("mma2ld.arrive(0,"),
+            after("ld_phase.move_to_next_stage()", "mma2ld.arrive(0, cta_group=1, cta_mask=1)"),
+        ),
+        kind="race",
+        names="was committed to",
+        why="The first commit covers no MMA at all: these are of the same product, not of the next one.",
+    ),
+    Bug(
+        "load-of-b-reports-to-the-barrier-of-the-mma",
+        5,
+        size=(256, 384, 192),
+        edits=(
+            instead(
+                "Tx.copy_async(Bsmem[stage, :, :]",
+                'other = Tx.meta_var({"dispatch": "tma", "cta_group": 1, "mbar": mma_bar.ptr_to([0])})',
+                "Tx.copy_async(Bsmem[stage, :, :], B[n_st : n_st + BLK_N, k_st : k_st + BLK_K], **other)",
+            ),
+        ),
+        kind="tx-count",
+        names="mma_bar[0] of CTA 0 got 32768 B that nobody announced",
+        why="The bytes that are missing came elsewhere, from both loads ahead.",
+    ),
+    Bug(
+        "mma-waited-for-before-it-is-issued",
+        4,
+        size=(256, 384, 192),
+        edits=(
+            drop("Tx.ptx.mbarrier.try_wait(mma_bar.ptr_to([0])"),
+            instead("mma(k != 0)", "Tx.ptx.mbarrier.try_wait(mma_bar.ptr_to([0]), phase)", "mma(k != 0)"),
+        ),
+        kind="deadlock",
+        names="what would end this wait comes after it",
+        why="One role alone, and no loop for each half of it: the order of the two is wrong.",
+    ),
+    Bug(
+        "bytes-announced-before-room-is-waited-for",
+        7,
+        **TWO_CTAS,
+        edits=(
+            drop("tma2mma.arrive(stage, TILE_BYTES)"),
+            instead(
+                "mma2tma.wait(tma_phase",
+                "tma2mma.arrive(tma_phase.stage, TILE_BYTES)",
+                "mma2tma.wait(tma_phase.stage, tma_phase.phase)",
+            ),
+        ),
+        order="adverse",
+        kind="mbarrier",
+        names="arrives again before the phase is over",
+        why="It announces the next round's bytes in this phase; no copy is missing.",
+    ),
+    Bug(
+        "one-buffer-for-all-stages",
+        5,
+        size=(256, 384, 192),
+        edits=(replace("[stage, :, :]", "[0, :, :]", times=4),),
+        kind="race",
+        names="which was waited for, fill this place too",
+        why="Each slot is signalled and waited for as it should be; the place is one.",
+    ),
+)
 
-GROUPS = (BARRIERS, WALKS, PLACES, EARLY, COLUMNS)
+GROUPS = (BARRIERS, WALKS, PLACES, EARLY, COLUMNS, SEVENTH)

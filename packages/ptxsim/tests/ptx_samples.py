@@ -6,7 +6,8 @@ import functools
 
 import pytest
 
-from ptxsim.frontend import parser as p
+from ptxsim.frontend import ast as p
+from ptxsim.frontend.parser import parse
 
 LANGUAGE = r"""
 #include <cuda_fp16.h>
@@ -173,7 +174,7 @@ HEAD = ".version 9.0\n.target sm_100a\n.address_size 64\n"
 
 
 def module(text: str) -> p.Module:
-    return p.parse(HEAD + text)
+    return parse(HEAD + text)
 
 
 def kernel(body: str, before: str = "") -> p.Function:

@@ -56,8 +56,8 @@ def test_a_builder_that_does_anything_but_build_is_one_line(body, words):
 @pytest.mark.parametrize("level", USABLE)
 def test_a_builder_without_end_is_stopped(level):
     start = time.monotonic()
-    built = outcome("while True: pass", level, Limits(seconds=3))
-    assert "took longer than 3 s" in built.message and time.monotonic() - start < 60
+    built = outcome("while True: pass", level, Limits(seconds=1))
+    assert "took longer than 1 s" in built.message and time.monotonic() - start < 60
 
 
 @pytest.mark.parametrize("level", USABLE)
@@ -81,7 +81,7 @@ def test_nothing_that_a_child_starts_outlives_it(level, tmp_path):
 def test_a_fork_bomb_ends_with_its_child(level):
     start = time.monotonic()
     built = outcome(
-        "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass", level, Limits(seconds=4)
+        "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass", level, Limits(seconds=1)
     )
     assert built.artifact is None and built.kind == "limit" and time.monotonic() - start < 90
 

@@ -14,7 +14,7 @@ sys.path[:0] = [str(_TESTS), str(_TESTS / "units")]
 
 from test_mma import FORMS, bits_of, pack, parts, random_matrix  # noqa: E402
 
-from ptxsim.isa.layouts import mma_a, mma_b, mma_d  # noqa: E402
+from ptxsim.isa.layouts.fragments import mma_a, mma_b, mma_d  # noqa: E402
 
 FLOAT = {"f16": "float16", "f32": "float32", "f64": "float64"}
 ROUNDING = {"f16": (2e-3, 1e-2), "f32": (1e-5, 1e-5), "f64": (1e-14, 1e-14)}  # rtol, atol of random sums

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptxsim.isa.layouts import MatrixDescriptor, encode_matrix_descriptor, operand_addresses, wgmma_a, wgmma_d
+from ptxsim.isa.layouts.descriptors import MatrixDescriptor, encode_matrix_descriptor, operand_addresses
+from ptxsim.isa.layouts.fragments import wgmma_a, wgmma_d
 from research.chip.case import Case, names, program, rows, vector
 from research.chip.cases.matrix import FLOAT, ROUNDING, bits_of, pack, random_matrix
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ptxsim.causes.catalogue import CAUSES
     from ptxsim.causes.cause import Cause
     from ptxsim.causes.hints import Hints
-    from ptxsim.frontend.parser import PtxError
+    from ptxsim.frontend.ast import PtxError
     from ptxsim.jit.code_cache import cache_directory, is_cold
     from ptxsim.launch import LoadedModule, Result
     from ptxsim.machine.im2col_map import Im2colMap
@@ -32,7 +32,7 @@ _COMES_FROM = {
     "CAUSES": "ptxsim.causes.catalogue",
     "Cause": "ptxsim.causes.cause",
     "Hints": "ptxsim.causes.hints",
-    "PtxError": "ptxsim.frontend.parser",
+    "PtxError": "ptxsim.frontend.ast",
     "LoadedModule": "ptxsim.launch",
     "Result": "ptxsim.launch",
     "Im2colMap": "ptxsim.machine.im2col_map",

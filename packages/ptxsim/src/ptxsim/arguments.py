@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ptxsim.frontend.parser import Var
+from ptxsim.frontend.ast import Var
 from ptxsim.isa.address_map import PARAM_WINDOW
 from ptxsim.machine.tensor_map import TensorMap
 from ptxsim.units.tensormap import encoded

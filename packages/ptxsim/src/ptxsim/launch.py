@@ -15,7 +15,7 @@ from ptxsim.causes.hints import CUDA, Hints
 from ptxsim.checks.lifecycle.early_register_reads import early_uses
 from ptxsim.checks.lifecycle.unset_registers import unset_stores
 from ptxsim.checks.lifecycle.unwritten_outputs import marked_arrays, report_unwritten
-from ptxsim.frontend.parser import Module, Var
+from ptxsim.frontend.ast import Module, Var
 from ptxsim.grid import processes as parallel
 from ptxsim.grid.co_resident import talks
 from ptxsim.grid.every_order import run_every_order

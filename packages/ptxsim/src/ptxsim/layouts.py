@@ -3,6 +3,7 @@
 Part of the public face of ptxsim: the names below stay when the rooms behind them change.
 """
 
-from ptxsim.isa.layouts import load_layout, result_layout, swizzle
+from ptxsim.isa.layouts.swizzle import swizzle
+from ptxsim.isa.layouts.tmem import load_layout, result_layout
 
 __all__ = ["load_layout", "result_layout", "swizzle"]

@@ -8,7 +8,7 @@ import pytest
 
 from ptxsim.checks.lifecycle.descriptors import Descriptors
 from ptxsim.events.records import BulkCopy, Footprint
-from ptxsim.isa.layouts import MatrixDescriptor, encode_matrix_descriptor
+from ptxsim.isa.layouts.descriptors import MatrixDescriptor, encode_matrix_descriptor
 
 
 class Said(list):

@@ -189,6 +189,29 @@ HOPPER = {"threads": 128, "target": "sm_90a"}
 WGMMA = (
     Rule("registers-fenced", lines(*PRODUCT, RESULT), ("wgmma.fence.sync.aligned;", ""), "race", **HOPPER),
     Rule(
+        "first-product-fenced-though-it-overwrites",
+        lines(*PRODUCT, RESULT).replace("setp.eq", "setp.ne"),
+        ("wgmma.fence.sync.aligned;", ""),
+        "race",
+        words="comes before its first wgmma.fence",
+        **HOPPER,
+    ),
+    Rule(
+        "operands-free-once-the-product-is-awaited",
+        lines(
+            *PRODUCT[:-1],
+            "wgmma.wait_group.sync.aligned 0; // first",
+            "bar.sync 0; // met",
+            "st.shared.b32 [%x1], %x4; wgmma.wait_group.sync.aligned 0;",
+            RESULT,
+        ),
+        ("wgmma.wait_group.sync.aligned 0; // first", ""),
+        "race",
+        words="no wgmma.wait_group has waited for it",
+        orders=("program",),
+        **HOPPER,
+    ),
+    Rule(
         "product-committed",
         lines(*PRODUCT, RESULT),
         ("wgmma.commit_group.sync.aligned;", ""),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from truth import ORDERS, Rule, check_broken, check_kept, each, each_shown, lines, run_rule, wait
 
-from ptxsim.isa.layouts import MatrixDescriptor, encode_matrix_descriptor
+from ptxsim.isa.layouts.descriptors import MatrixDescriptor, encode_matrix_descriptor
 
 GROUP = "cta_group::1.sync.aligned"
 ALLOC = f"@%w0 tcgen05.alloc.{GROUP}.shared::cta.b32 [%bar+64], 64;"

@@ -11,6 +11,7 @@ from ptxsim.cli.app import main
 from ptxsim.cli.nvcc import linked, rewritten
 from ptxsim.cli.specs import argument
 from ptxsim.driver.telling import short
+from ptxsim.jit import code_cache
 
 HEAD = ".version 9.0\n.target sm_90a\n.address_size 64\n"
 SCALE = """.visible .entry {name}(.param .u64 a, .param .u64 b, .param .f32 f) {{
@@ -30,7 +31,8 @@ RACE = HEAD + SCALE.format(name="scale", barrier="")
 
 @pytest.fixture
 def command(monkeypatch, capsys, tmp_path):
-    """command(words ..) -> (exit code, stdout, stderr), in a folder with a few files."""
+    """command(words ..) -> (exit code, stdout, stderr), in a folder with files; compiling is not told."""
+    monkeypatch.setenv(code_cache.ANNOUNCED, "1")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "good.ptx").write_text(GOOD)
     (tmp_path / "race.ptx").write_text(RACE.replace("%s, %u, 64", "%s, %u, 128").replace("[128]", "[256]"))

@@ -12,6 +12,7 @@ Err cuModuleGetFunction(void **, void *, const char *), cuModuleGetGlobal_v2(voi
 Err cuMemAlloc_v2(void **, size_t), cuMemFree_v2(void *), cuMemcpyHtoD_v2(void *, const void *, size_t);
 Err cuMemcpyDtoH_v2(void *, const void *, size_t), cuMemsetD32_v2(void *, unsigned, size_t), cuCtxSynchronize(void);
 Err cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+Err cuGetExportTable(const void **, const void *);
 Err cuGetErrorName(Err, const char **), cuGetProcAddress_v2(const char *, void **, int, uint64_t, int *);
 Err cuFuncGetAttribute(int *, int, void *), cuFuncSetAttribute(void *, int, int);
 Err cudaMalloc(void **, size_t), cudaMallocManaged(void **, size_t, unsigned), cudaMemcpy(void *, const void *, size_t, int);
@@ -212,6 +213,12 @@ static void graphs(void) {
   printf("circle %d captured %x array %d\n", circle, values[3], cudaMallocArray(&array, NULL, 1, 1, 0));
 }
 
+static void tables(void) {
+  const void *table = "";
+  Err error = cuGetExportTable(&table, "0123456789abcdef");
+  printf("error %d, a table: %d\n", error, table != NULL);
+}
+
 int main(int count, char **words) {
   FILE *file = fopen(words[2], "rb");
   ptx = calloc(1, 1 << 20);
@@ -224,5 +231,6 @@ int main(int count, char **words) {
   if (!strcmp(words[1], "hosts")) hosts();
   if (!strcmp(words[1], "graphs")) graphs();
   if (!strcmp(words[1], "repeats")) repeats();
+  if (!strcmp(words[1], "tables")) tables();
   return !strcmp(words[1], "fails") ? 5 : 0;
 }

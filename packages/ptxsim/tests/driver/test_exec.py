@@ -165,6 +165,18 @@ def test_bad_input_is_one_line(words, line):
     assert (done.returncode, done.stderr.strip(), done.stdout) == (2, line, "")
 
 
+@pytest.mark.parametrize(
+    ("name", "told"), [("program", True), ("libcublas.so.13", True), ("libnvrtc.so.13", False)]
+)
+def test_a_runtime_that_was_not_replaced_is_named_and_a_compiler_is_none(program, name, told):
+    named = program.with_name("tables") / name
+    named.parent.mkdir(exist_ok=True)
+    shutil.copy(program, named)
+    done, _ = execute(named, "tables")
+    assert done.stdout == "error 500, a table: 0\n" and "launched no kernel" in done.stderr
+    assert (f"{name} holds a CUDA runtime that could not be replaced" in done.stderr) is told
+
+
 def test_a_program_without_kernels_says_so():
     environment = os.environ | {"PYTHONPATH": str(SOURCE)}
     command = [sys.executable, "-m", "ptxsim", "exec", "true"]

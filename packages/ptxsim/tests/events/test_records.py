@@ -12,7 +12,7 @@ import pytest
 
 import ptxsim
 from ptxsim.events.records import Footprint, Rectangle, SharedSpan, rectangles
-from ptxsim.isa.layouts import MatrixDescriptor, encode_matrix_descriptor
+from ptxsim.isa.layouts.descriptors import MatrixDescriptor, encode_matrix_descriptor
 from ptxsim.units import tcgen05_cp, tcgen05_product, tcgen05_shift
 
 SOURCE = Path(ptxsim.__file__).parent

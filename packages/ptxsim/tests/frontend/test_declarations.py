@@ -7,7 +7,7 @@ import struct
 import pytest
 from ptx_samples import instrs, kernel, module
 
-from ptxsim.frontend import parser as p
+from ptxsim.frontend import ast as p
 
 DATA = {
     ".global .u32 x = 5;": struct.pack("<I", 5),

@@ -8,8 +8,9 @@ import struct
 import pytest
 from ptx_samples import SAMPLES, instrs, kernel, module, one, sample_ptx
 
-from ptxsim.frontend import parser as p
+from ptxsim.frontend import ast as p
 from ptxsim.frontend.lexer import Tokens
+from ptxsim.frontend.parser import parse
 
 # --- what is parsed prints back as it was written ---
 
@@ -77,7 +78,7 @@ def round_trip(parsed: p.Module) -> int:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_real_ptx_round_trips(name):
     text = sample_ptx(name)
-    parsed = p.parse(text)
+    parsed = parse(text)
     statements = re.findall(r"^\s*(?:@!?\S+\s+)?[a-z]\w*(?:\.[\w:]+)*(?:[ \t][^:\n]*)?;", text, re.M)
     assert round_trip(parsed) >= len(statements) - text.count(".callprototype") > 0
 
@@ -85,7 +86,7 @@ def test_real_ptx_round_trips(name):
 @pytest.mark.parametrize("name", SAMPLES)
 def test_every_name_is_declared(name):
     """Registers are in regs or special, labels exist, symbols are variables, parameters or functions."""
-    parsed = p.parse(sample_ptx(name))
+    parsed = parse(sample_ptx(name))
     for fn in parsed.functions.values():
         labels = {item.name for item in fn.body if isinstance(item, p.LabelDef)}
         assert len(labels) == sum(isinstance(item, p.LabelDef) for item in fn.body)
@@ -121,7 +122,7 @@ def leaves(items):
 
 
 def test_module_facts():
-    parsed = p.parse(sample_ptx("language-sm_90a"))
+    parsed = parse(sample_ptx("language-sm_90a"))
     assert (parsed.target, parsed.address_size) == (("sm_90a",), 64)
     assert re.fullmatch(r"\d+\.\d", parsed.version)
     fn = parsed.functions["language"]
@@ -144,7 +145,7 @@ def test_module_facts():
 
 
 def test_real_initialisers():
-    parsed = p.parse(sample_ptx("language-sm_90a"))
+    parsed = parse(sample_ptx("language-sm_90a"))
     assert struct.unpack("<4f", parsed.vars["ctab"].init) == (1.0, 2.5, -3.0, 0.0)
     assert parsed.vars["ctab"].space == "const"
     assert struct.unpack("<6i", parsed.vars["gtab"].init) == (1, 2, 3, 4, 5, 6)
@@ -157,7 +158,7 @@ def test_real_initialisers():
 
 def test_real_inline_asm_scopes():
     """Two asm blocks repeat labels and predicates, the second nests a third P1; each branch stays at home."""
-    fn = p.parse(sample_ptx("language-sm_90a")).functions["language"]
+    fn = parse(sample_ptx("language-sm_90a")).functions["language"]
     predicates = [name for name in fn.regs if fn.renamed.get(name, name) == "P1"]
     assert len(predicates) == 3 and {fn.regs[name] for name in predicates} == {"pred"}
     waits = [item for item in fn.body if isinstance(item, p.LabelDef) and item.name.startswith("LAB_WAIT")]
@@ -173,7 +174,7 @@ def test_real_inline_asm_scopes():
 
 
 def test_real_source_markers_and_locations():
-    fn = p.parse(sample_ptx("language-sm_100a-lines")).functions["language"]
+    fn = parse(sample_ptx("language-sm_100a-lines")).functions["language"]
     found = instrs(fn)
     assert found[0].src is None and found[0].src_file is None
     first, second = (i for i in found if i.op == "mbarrier")
@@ -188,13 +189,13 @@ def test_real_source_markers_and_locations():
 def test_real_line_numbers_and_text():
     text = sample_ptx("hopper-sm_90a")
     lines = text.split("\n")
-    for instr in instrs(p.parse(text).functions["hopper"]):
+    for instr in instrs(parse(text).functions["hopper"]):
         assert instr.op in lines[instr.line - 1]
-    assert p.parse(text).functions["hopper"].directives["reqnctapercluster"] == (2, 1, 1)
+    assert parse(text).functions["hopper"].directives["reqnctapercluster"] == (2, 1, 1)
 
 
 def test_real_branch_targets():
-    fn = p.parse(sample_ptx("switch-sm_80")).functions["jump"]
+    fn = parse(sample_ptx("switch-sm_80")).functions["jump"]
     (brx,) = (i for i in instrs(fn) if i.op == "brx")
     assert brx.mods == ("idx",)
     assert fn.branchtargets[brx.operands[1].name] == [p.Label("A0"), p.Label("A1"), p.Label("A2")]

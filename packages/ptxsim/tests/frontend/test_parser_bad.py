@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ptx_samples import HEAD, kernel, sample_ptx
 
-from ptxsim.frontend import parser as p
+from ptxsim.frontend import ast as p
+from ptxsim.frontend.parser import parse
 
 BAD = {
     "": "starts with .version",
@@ -56,7 +57,7 @@ BAD = {
 @pytest.mark.parametrize("text", BAD)
 def test_errors_name_the_problem(text):
     with pytest.raises(p.PtxError, match=re.escape(BAD[text])) as caught:
-        p.parse(text)
+        parse(text)
     assert str(caught.value) == f"line {caught.value.line}: {caught.value.what}: `{caught.value.text}`"
 
 
@@ -79,7 +80,7 @@ def calls_to_parse(lines: int) -> int:
 
     sys.setprofile(counted)
     try:
-        module = p.parse(text)
+        module = parse(text)
     finally:
         sys.setprofile(None)
     assert len(module.functions["k"].body) == lines
@@ -96,7 +97,7 @@ def test_work_grows_with_the_text_and_no_faster():
 
 def parse_or_error(text: str) -> None:
     try:
-        assert isinstance(p.parse(text), p.Module)
+        assert isinstance(parse(text), p.Module)
     except p.PtxError as error:
         assert 1 <= error.line <= text.count("\n") + 1
 

@@ -9,9 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ptxsim.isa import layouts
-from ptxsim.isa.layouts import MatrixDescriptor
-from ptxsim.isa.layouts.swizzle import XORS
+from ptxsim.isa.layouts.descriptors import (
+    MMA_K,
+    MatrixDescriptor,
+    decode_instruction_descriptor,
+    decode_matrix_descriptor,
+    encode_matrix_descriptor,
+    operand_addresses,
+)
+from ptxsim.isa.layouts.swizzle import PERIOD, XORS, swizzle
 
 SPANS = (32, 64, 128)
 
@@ -21,19 +27,19 @@ SPANS = (32, 64, 128)
 
 @pytest.mark.parametrize("mode", XORS)
 def test_swizzle_permutes_each_period(mode):
-    period = max(layouts.PERIOD[mode], 128)
+    period = max(PERIOD[mode], 128)
     linear = np.arange(4 * period)
-    physical = layouts.swizzle(linear, mode)
+    physical = swizzle(linear, mode)
     assert (physical // period == linear // period).all() and len(np.unique(physical)) == len(linear)
-    assert (layouts.swizzle(physical, mode) == linear).all()
+    assert (swizzle(physical, mode) == linear).all()
     assert (physical // 128 == linear // 128).all()  # bytes stay in their 128 B row
-    shifted = layouts.swizzle(linear + period, mode)
+    shifted = swizzle(linear + period, mode)
     assert (shifted == physical + period).all()
 
 
 def test_swizzle_patterns():
     """16 B pieces of the first rows of each pattern (PTX ISA 5.5.6)."""
-    chunk = {mode: layouts.swizzle(np.arange(64) * 16, mode).reshape(8, 8) // 16 % 8 for mode in XORS}
+    chunk = {mode: swizzle(np.arange(64) * 16, mode).reshape(8, 8) // 16 % 8 for mode in XORS}
     assert (chunk[128] == np.arange(8)[:, None] ^ np.arange(8)[None, :]).all()
     assert chunk[64][:5].tolist() == [
         [0, 1, 2, 3, 4, 5, 6, 7],
@@ -46,7 +52,7 @@ def test_swizzle_patterns():
     assert chunk["128_atom32"][1].tolist() == [2, 3, 0, 1, 6, 7, 4, 5]
     assert chunk["128_atom64"][1].tolist() == [4, 5, 6, 7, 0, 1, 2, 3]
     assert (chunk[0] == np.arange(8)).all()
-    assert layouts.swizzle(128, "128_atom32_flip8") == 128 + 32 + 8
+    assert swizzle(128, "128_atom32_flip8") == 128 + 32 + 8
 
 
 # --- matrix descriptors ---
@@ -62,17 +68,17 @@ DESCRIPTORS = st.builds(
 
 @given(DESCRIPTORS, st.sampled_from(["sm_90", "sm_100"]))
 def test_descriptor_round_trip(desc, arch):
-    assert layouts.decode_matrix_descriptor(layouts.encode_matrix_descriptor(desc, arch), arch) == desc
+    assert decode_matrix_descriptor(encode_matrix_descriptor(desc, arch), arch) == desc
 
 
 def test_descriptor_fields():
     bits = 2 << 61 | 1 << 46 | 64 << 32 | 1 << 16 | 0x400
-    assert layouts.decode_matrix_descriptor(bits) == MatrixDescriptor(0x4000, 16, 1024, 128)
-    assert layouts.decode_matrix_descriptor(bits | 1 << 52).absolute
-    assert layouts.decode_matrix_descriptor(bits ^ 1 << 46) == layouts.decode_matrix_descriptor(bits)
-    assert layouts.decode_matrix_descriptor(1 << 61 | 1 << 46).swizzle == "128_atom32"
-    assert layouts.decode_matrix_descriptor(1 << 62, "sm_90").swizzle == 128
-    assert layouts.decode_matrix_descriptor(3 << 62, "sm_90").swizzle == 32
+    assert decode_matrix_descriptor(bits) == MatrixDescriptor(0x4000, 16, 1024, 128)
+    assert decode_matrix_descriptor(bits | 1 << 52).absolute
+    assert decode_matrix_descriptor(bits ^ 1 << 46) == decode_matrix_descriptor(bits)
+    assert decode_matrix_descriptor(1 << 61 | 1 << 46).swizzle == "128_atom32"
+    assert decode_matrix_descriptor(1 << 62, "sm_90").swizzle == 128
+    assert decode_matrix_descriptor(3 << 62, "sm_90").swizzle == 32
 
 
 @pytest.mark.parametrize(
@@ -87,7 +93,7 @@ def test_descriptor_fields():
 )
 def test_descriptor_refuses(bits, message):
     with pytest.raises(ValueError, match=message):
-        layouts.decode_matrix_descriptor(bits)
+        decode_matrix_descriptor(bits)
 
 
 # --- canonical layouts ---
@@ -101,7 +107,7 @@ def cute_k_major(desc, rows, depth, size):
         column, byte = divmod(k * size, 16)
         step = desc.leading if desc.swizzle == 0 else 16
         out[row, k] = desc.start + row % 8 * span + row // 8 * desc.stride + column * step + byte
-    return layouts.swizzle(out, desc.swizzle)
+    return swizzle(out, desc.swizzle)
 
 
 def cute_mn_major(desc, rows, depth, size):
@@ -113,7 +119,7 @@ def cute_mn_major(desc, rows, depth, size):
         piece, byte = divmod(row * size, 16)
         inside, group = piece % pieces, piece // pieces
         out[row, k] = desc.start + byte + inside * 16 + group * across + k % 8 * pieces * 16 + k // 8 * along
-    return layouts.swizzle(out, desc.swizzle)
+    return swizzle(out, desc.swizzle)
 
 
 @pytest.mark.parametrize("mode", (0, *SPANS))
@@ -122,7 +128,7 @@ def cute_mn_major(desc, rows, depth, size):
 def test_operand_addresses(mode, size, mn_major):
     desc = MatrixDescriptor(2048, 4096, 9 * 1024, mode)
     rows, depth = 64, 32 // size
-    found = layouts.operand_addresses(desc, rows, depth, size, mn_major)
+    found = operand_addresses(desc, rows, depth, size, mn_major)
     reference = cute_mn_major if mn_major else cute_k_major
     assert (found == reference(desc, rows, depth, size)).all()
     assert len(np.unique(found)) == rows * depth
@@ -134,9 +140,9 @@ def test_operand_tile_is_what_tma_writes(mode):
     rows, step = 128, 32
     for k in range(0, mode, step):
         desc = MatrixDescriptor(1024 + k, 16, 8 * mode, mode)
-        found = layouts.operand_addresses(desc, rows, 16, 2, mn_major=False)
+        found = operand_addresses(desc, rows, 16, 2, mn_major=False)
         linear = 1024 + np.arange(rows)[:, None] * mode + k + 2 * np.arange(16)[None, :]
-        assert (found == layouts.swizzle(linear, mode)).all()
+        assert (found == swizzle(linear, mode)).all()
 
 
 @pytest.mark.parametrize("mode", SPANS)
@@ -144,34 +150,34 @@ def test_mn_major_tile_is_what_tma_writes(mode):
     """MN-major: TMA boxes of `mode` bytes along M, 64 deep, one box after another."""
     box = 64 * mode
     desc = MatrixDescriptor(1024 + 16 * mode, box, 8 * mode, mode)  # second K step of 16
-    found = layouts.operand_addresses(desc, 256 // 2, 16, 2, mn_major=True)
+    found = operand_addresses(desc, 256 // 2, 16, 2, mn_major=True)
     byte, k = 2 * np.arange(128)[:, None], 16 + np.arange(16)[None, :]
     linear = 1024 + byte // mode * box + k * mode + byte % mode
-    assert (found == layouts.swizzle(linear, mode)).all()
+    assert (found == swizzle(linear, mode)).all()
 
 
 def test_wide_atom_layout():
     """tf32 MN-major in the 128 B swizzle with 32 B atoms: rows of 128 B, atoms of 4 rows."""
     desc = MatrixDescriptor(0, 8192, 512, "128_atom32")
-    found = layouts.operand_addresses(desc, 64, 8, 4, mn_major=True)
+    found = operand_addresses(desc, 64, 8, 4, mn_major=True)
     byte, k = 4 * np.arange(64)[:, None], np.arange(8)[None, :]
     linear = byte % 128 + byte // 128 * 8192 + k * 128
-    assert (found == layouts.swizzle(linear, "128_atom32")).all()
+    assert (found == swizzle(linear, "128_atom32")).all()
     with pytest.raises(ValueError, match="MN-major"):
-        layouts.operand_addresses(desc, 64, 8, 4, mn_major=False)
+        operand_addresses(desc, 64, 8, 4, mn_major=False)
 
 
 def test_base_offset_moves_the_pattern():
     """A pattern that starts at row 3 of a 1024 B block, with base 3, reads as if it started at row 0."""
     aligned = MatrixDescriptor(1024, 16, 1024, 128)
     moved = replace(aligned, start=1024 + 3 * 128, base=3)
-    first = layouts.operand_addresses(aligned, 16, 16, 2, mn_major=False)
-    assert (layouts.operand_addresses(moved, 16, 16, 2, mn_major=False) == first + 3 * 128).all()
+    first = operand_addresses(aligned, 16, 16, 2, mn_major=False)
+    assert (operand_addresses(moved, 16, 16, 2, mn_major=False) == first + 3 * 128).all()
 
 
 def test_absolute_leading_dimension_is_refused():
     with pytest.raises(ValueError, match="not modelled"):
-        layouts.operand_addresses(MatrixDescriptor(0, 0, 0, 128, 0, True), 8, 8, 2, False)
+        operand_addresses(MatrixDescriptor(0, 0, 0, 128, 0, True), 8, 8, 2, False)
 
 
 @pytest.mark.parametrize(("value", "mode"), [(1, 32), (2, 64), (3, 128), (0, 0)])
@@ -184,7 +190,7 @@ def test_k_major_tiles_agree_with_tvm(value, mode, dtype):
     theirs = tma.mma_shared_layout(dtype, value, shape)
     leading = 64 * 16 if mode == 0 else 16
     desc = MatrixDescriptor(0, leading, 8 * (mode or 16), mode)
-    ours = layouts.operand_addresses(desc, *shape, size, mn_major=False)
+    ours = operand_addresses(desc, *shape, size, mn_major=False)
     offsets = [int(theirs.apply(int(r), int(c), shape=list(shape))["m"]) for r, c in np.ndindex(*shape)]
     assert (ours == np.array(offsets).reshape(shape) * size).all()
 
@@ -194,15 +200,15 @@ def test_k_major_tiles_agree_with_tvm(value, mode, dtype):
 
 def test_instruction_descriptor_fields():
     bits = 1 << 4 | 1 << 7 | 1 << 10 | 1 << 13 | 1 << 16 | 32 << 17 | 8 << 24
-    found = layouts.decode_instruction_descriptor(bits)
+    found = decode_instruction_descriptor(bits)
     assert (found.m, found.n, found.k) == (128, 256, 16)
     assert (found.a_type, found.b_type, found.d_type) == ("bf16", "bf16", "f32")
     assert (found.a_mn_major, found.b_mn_major) == (False, True)
     assert (found.negate_a, found.negate_b, found.saturate, found.sparse) == (True, False, False, False)
-    sparse = layouts.decode_instruction_descriptor(bits | 1 << 2 | 1)
+    sparse = decode_instruction_descriptor(bits | 1 << 2 | 1)
     assert (sparse.k, sparse.selector) == (32, 1)
     with pytest.raises(NotImplementedError, match="sparsity selector 3"):
-        layouts.decode_instruction_descriptor(bits | 1 << 2 | 3)
+        decode_instruction_descriptor(bits | 1 << 2 | 3)
 
 
 def shape_bits(m, n, types=1 << 4):
@@ -226,9 +232,9 @@ KINDS = [
 @pytest.mark.parametrize("transpose", [(False, False), (True, False), (False, True)])
 def test_instruction_descriptor_agrees_with_tvm(kind, d_tvm, in_tvm, d_type, in_type, pair, m, n, transpose):
     tcgen05 = pytest.importorskip("tvm.backend.cuda.tile_primitive.gemm_async.tcgen05")
-    depth = layouts.MMA_K[kind]
+    depth = MMA_K[kind]
     bits = tcgen05._encode_instr_descriptor_dense_uint32(m, n, depth, d_tvm, in_tvm, in_tvm, *transpose, pair)
-    found = layouts.decode_instruction_descriptor(bits, kind, pair)
+    found = decode_instruction_descriptor(bits, kind, pair)
     assert (found.m, found.n, found.k, found.d_type) == (m, n, depth, d_type)
     assert found.a_type == found.b_type == in_type
     assert (found.a_mn_major, found.b_mn_major) == transpose
@@ -243,12 +249,12 @@ def test_shapes_agree_with_tvm(pair, kind, types):
     for m, n in np.ndindex(32, 64):
         m, n = m * 16, n * 8
         try:
-            layouts.decode_instruction_descriptor(shape_bits(m, n, types), kind, pair)
+            decode_instruction_descriptor(shape_bits(m, n, types), kind, pair)
             ours = True
         except ValueError:
             ours = False
         try:
-            theirs = tvm_check(kind, pair, m, n, layouts.MMA_K[kind], False)
+            theirs = tvm_check(kind, pair, m, n, MMA_K[kind], False)
         except ValueError:
             theirs = False
         assert ours == theirs, (m, n)
@@ -267,4 +273,4 @@ def test_shapes_agree_with_tvm(pair, kind, types):
 )
 def test_instruction_descriptor_refuses(bits, kind, message):
     with pytest.raises(ValueError, match=message):
-        layouts.decode_instruction_descriptor(bits, kind)
+        decode_instruction_descriptor(bits, kind)

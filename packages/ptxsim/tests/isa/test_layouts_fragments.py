@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptxsim.isa import layouts
+from ptxsim.isa.layouts.fragments import ldmatrix, mma_a, mma_b, mma_d, movmatrix, wgmma_a, wgmma_d
 
 # (m, k, bits of an element): every m?n8k? of mma.sync but f16 m8n8k4
 SHAPES = [
@@ -22,16 +22,16 @@ def one_to_one(row, column, rows, columns):
 
 @pytest.mark.parametrize(("m", "k", "bits"), SHAPES)
 def test_fragments_cover_their_matrices_once(m, k, bits):
-    assert one_to_one(*layouts.mma_a(m, k, bits), m, k)
-    assert one_to_one(*layouts.mma_b(k, 8, bits), k, 8)
-    assert one_to_one(*layouts.mma_d(m, 8), m, 8)
+    assert one_to_one(*mma_a(m, k, bits), m, k)
+    assert one_to_one(*mma_b(k, 8, bits), k, 8)
+    assert one_to_one(*mma_d(m, 8), m, 8)
 
 
 @pytest.mark.parametrize(("k", "bits"), [(16, 16), (8, 32), (32, 8)])
 def test_wgmma_fragments_cover_their_matrices_once(k, bits):
-    assert one_to_one(*layouts.wgmma_a(k, bits), 64, k)
+    assert one_to_one(*wgmma_a(k, bits), 64, k)
     for n in (8, 24, 128, 256):
-        assert one_to_one(*layouts.wgmma_d(n), 64, n)
+        assert one_to_one(*wgmma_d(n), 64, n)
 
 
 # PTX ISA 9.7.14.5.x, shape by shape: g = group, t = thread in group, i = element -> (row, column)
@@ -83,55 +83,55 @@ def check(found, formula):
 
 @pytest.mark.parametrize("shape", A_FORMULAS)
 def test_a_is_the_isa_formula(shape):
-    check(layouts.mma_a(*shape), A_FORMULAS[shape])
+    check(mma_a(*shape), A_FORMULAS[shape])
 
 
 @pytest.mark.parametrize("shape", B_FORMULAS)
 def test_b_is_the_isa_formula(shape):
     k, bits = shape
-    check(layouts.mma_b(k, 8, bits), B_FORMULAS[shape])
+    check(mma_b(k, 8, bits), B_FORMULAS[shape])
 
 
 def test_d_is_the_isa_formula():
-    check(layouts.mma_d(16, 8), lambda g, t, i: (g if i < 2 else g + 8, t * 2 + (i & 1)))
-    check(layouts.mma_d(8, 8), lambda g, t, i: (g, t * 2 + i))
+    check(mma_d(16, 8), lambda g, t, i: (g if i < 2 else g + 8, t * 2 + (i & 1)))
+    check(mma_d(8, 8), lambda g, t, i: (g, t * 2 + i))
 
 
 def test_wgmma_corners():
     """PTX ISA 9.7.15.5.1.1, figure of D: warp w owns rows 16w to 16w + 15."""
-    row, column = layouts.wgmma_d(256)
+    row, column = wgmma_d(256)
     assert (row[0, :8].tolist(), column[0, :8].tolist()) == ([0, 0, 8, 8] * 2, [0, 1, 0, 1, 8, 9, 8, 9])
     assert (row[127, 127], column[127, 127]) == (63, 255) and (row[33, 2], column[33, 2]) == (24, 2)
-    row, column = layouts.wgmma_a(16, 16)
+    row, column = wgmma_a(16, 16)
     assert (row[37, 6], column[37, 6]) == (16 + 1 + 8, 2 + 8)
 
 
 @pytest.mark.parametrize("num", (1, 2, 4))
 def test_ldmatrix(num):
-    matrix, row, column = layouts.ldmatrix(num)
+    matrix, row, column = ldmatrix(num)
     assert sorted(set(matrix.flat)) == list(range(num))
     for i in range(num):
         assert one_to_one(row[:, 2 * i : 2 * i + 2], column[:, 2 * i : 2 * i + 2], 8, 8)
     assert (matrix[5, -1], row[5, -1], column[5, -1]) == (num - 1, 1, 3)
-    turned = layouts.ldmatrix(num, transpose=True)
+    turned = ldmatrix(num, transpose=True)
     assert (turned[1] == column).all() and (turned[2] == row).all()
 
 
 def test_ldmatrix_x4_feeds_mma():
     """Four 8x8 tiles (top left, bottom left, top right, bottom right) give fragment A; two transposed, B."""
-    matrix, row, column = layouts.ldmatrix(4)
-    assert (layouts.mma_a(16, 16, 16)[0] == row + 8 * (matrix % 2)).all()
-    assert (layouts.mma_a(16, 16, 16)[1] == column + 8 * (matrix // 2)).all()
-    matrix, row, column = layouts.ldmatrix(2, transpose=True)
-    assert (layouts.mma_b(16, 8, 16)[0] == row + 8 * matrix).all()
-    assert (layouts.mma_b(16, 8, 16)[1] == column).all()
+    matrix, row, column = ldmatrix(4)
+    assert (mma_a(16, 16, 16)[0] == row + 8 * (matrix % 2)).all()
+    assert (mma_a(16, 16, 16)[1] == column + 8 * (matrix // 2)).all()
+    matrix, row, column = ldmatrix(2, transpose=True)
+    assert (mma_b(16, 8, 16)[0] == row + 8 * matrix).all()
+    assert (mma_b(16, 8, 16)[1] == column).all()
 
 
 def test_movmatrix_transposes():
     tile = np.arange(64).reshape(8, 8)
-    _, row, column = layouts.ldmatrix(1)
+    _, row, column = ldmatrix(1)
     registers = tile[row, column]
-    thread, half = layouts.movmatrix()
+    thread, half = movmatrix()
     assert (registers[thread, half] == tile.T[row, column]).all()
 
 
@@ -141,8 +141,8 @@ def test_product_by_fragments(m, k, bits):
     rng = np.random.default_rng(m * k)
     a, b = rng.integers(-4, 5, (32, m * k // 32)), rng.integers(-4, 5, (32, k * 8 // 32))
     whole_a, whole_b = np.zeros((m, k), np.int64), np.zeros((k, 8), np.int64)
-    whole_a[layouts.mma_a(m, k, bits)], whole_b[layouts.mma_b(k, 8, bits)] = a, b
-    d = (whole_a @ whole_b)[layouts.mma_d(m, 8)]
+    whole_a[mma_a(m, k, bits)], whole_b[mma_b(k, 8, bits)] = a, b
+    d = (whole_a @ whole_b)[mma_d(m, 8)]
     lane = 13  # rows g (and g + 8) times columns 2t, 2t + 1
     group, thread = divmod(lane, 4)
     expected = [whole_a[group + 8 * r] @ whole_b[:, 2 * thread + c] for r in range(m // 8) for c in (0, 1)]
@@ -151,21 +151,21 @@ def test_product_by_fragments(m, k, bits):
 
 def test_volta_shape_is_refused():
     with pytest.raises(ValueError, match="m8n8k4"):
-        layouts.mma_a(8, 4, 16)
+        mma_a(8, 4, 16)
 
 
 def test_tables_are_read_only():
     with pytest.raises(ValueError, match="read-only"):
-        layouts.mma_d(16, 8)[0][0, 0] = 1
+        mma_d(16, 8)[0][0, 0] = 1
 
 
 @pytest.mark.slow
 def test_agrees_with_tvm():
     """Slow: the import of TVM's table of intrinsics parses all of them, which takes a minute."""
     cuda = pytest.importorskip("tvm.s_tir.tensor_intrin.cuda")
-    row, column = layouts.mma_a(16, 16, 16)
+    row, column = mma_a(16, 16, 16)
     for lane, i in np.ndindex(32, 8):
         assert (row[lane, i], column[lane, i]) == cuda.ldmatrix_32x8_to_shared_16x16_layout(lane, i)
-    row, column = layouts.mma_a(16, 32, 8)
+    row, column = mma_a(16, 32, 8)
     for lane, i in np.ndindex(32, 16):
         assert cuda.shared_16x32_to_ldmatrix_32x16_layout(row[lane, i], column[lane, i]) == (lane, i)

@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptxsim.isa import layouts
+from ptxsim.isa.layouts.tmem import LOAD_SHAPES, data_path, load_layout, operand_layout, result_layout
 
 NUMS = (1, 2, 4, 8, 16, 32, 64, 128)
-LOADS = [(shape, num) for shape, (_, _, top) in layouts.LOAD_SHAPES.items() for num in NUMS if num <= top]
+LOADS = [(shape, num) for shape, (_, _, top) in LOAD_SHAPES.items() for num in NUMS if num <= top]
 
 
 @pytest.mark.parametrize(("shape", "num"), LOADS)
 def test_load_covers_its_rectangle_once(shape, num):
     split = num if shape == "16x32bx2" else 0
-    lane, column = layouts.load_layout(shape, num, split)
+    lane, column = load_layout(shape, num, split)
     rows = 32 if shape == "32x32b" else 16
-    width = layouts.LOAD_SHAPES[shape][1] * num * (2 if split else 1)
-    assert lane.shape == column.shape == (32, layouts.LOAD_SHAPES[shape][0] * num)
+    width = LOAD_SHAPES[shape][1] * num * (2 if split else 1)
+    assert lane.shape == column.shape == (32, LOAD_SHAPES[shape][0] * num)
     assert sorted(zip(lane.flat, column.flat, strict=True)) == [
         (r, c) for r in range(rows) for c in range(width)
     ]
@@ -55,20 +55,20 @@ CORNERS = {
 
 @pytest.mark.parametrize("case", CORNERS)
 def test_load_corners(case):
-    lane, column = layouts.load_layout(*case)
+    lane, column = load_layout(*case)
     for at, expected in CORNERS[case].items():
         assert (lane[at], column[at]) == expected
 
 
 def test_split_load():
-    lane, column = layouts.load_layout("16x32bx2", 2, 64)
+    lane, column = load_layout("16x32bx2", 2, 64)
     assert (lane[3, 1], column[3, 1]) == (3, 1) and (lane[19, 1], column[19, 1]) == (3, 65)
 
 
 @pytest.mark.parametrize(("shape", "num"), [("8x8b", 1), ("32x32b", 3), ("16x256b", 64), ("16x128b", 128)])
 def test_load_refuses(shape, num):
     with pytest.raises(ValueError, match=r"tcgen05\.ld"):
-        layouts.load_layout(shape, num)
+        load_layout(shape, num)
 
 
 RESULTS = [
@@ -81,9 +81,9 @@ RESULTS = [
 
 @pytest.mark.parametrize(("letter", "shape"), RESULTS)
 def test_result_is_one_to_one(letter, shape):
-    cta, lane, column = layouts.result_layout(**shape)
+    cta, lane, column = result_layout(**shape)
     m, n, pair = shape["m"], shape["n"], shape.get("cta_group", 1)
-    assert layouts.data_path(m, pair) == letter
+    assert data_path(m, pair) == letter
     assert cta.shape == lane.shape == column.shape == (m, n)
     assert len(set(zip(cta.flat, lane.flat, column.flat, strict=True))) == m * n
     assert (cta.max(), lane.max()) == (pair - 1, 111 if letter == "F" else 127)
@@ -92,9 +92,9 @@ def test_result_is_one_to_one(letter, shape):
 
 def test_result_corners():
     """PTX ISA 9.7.16.10.5: one row of each figure."""
-    _, lane, column = layouts.result_layout(64, 64)
+    _, lane, column = result_layout(64, 64)
     assert lane[[0, 15, 16, 63], 0].tolist() == [0, 15, 32, 111] and column[16, 9] == 9
-    cta, lane, column = layouts.result_layout(128, 256, cta_group=2)
+    cta, lane, column = result_layout(128, 256, cta_group=2)
     assert (cta[70, 0], lane[70, 0], column[70, 0]) == (1, 6, 0)
     assert (cta[70, 130], lane[70, 130], column[70, 130]) == (1, 70, 2)
 
@@ -102,15 +102,15 @@ def test_result_corners():
 @pytest.mark.parametrize(("m", "pair"), [(256, 1), (64, 2), (32, 1)])
 def test_result_refuses(m, pair):
     with pytest.raises(ValueError, match="has no M="):
-        layouts.result_layout(m, 64, pair)
+        result_layout(m, 64, pair)
 
 
 def test_operand_in_tensor_memory():
-    cta, lane, byte = layouts.operand_layout(256, 16, 2, cta_group=2)
+    cta, lane, byte = operand_layout(256, 16, 2, cta_group=2)
     assert (cta[129, 3], lane[129, 3], byte[129, 3]) == (1, 1, 6)
-    cta, lane, byte = layouts.operand_layout(64, 16, 2)
+    cta, lane, byte = operand_layout(64, 16, 2)
     assert (cta[20, 3], lane[20, 3], byte[20, 3]) == (0, 36, 6)
-    assert np.array_equal(lane[:, 0], layouts.result_layout(64, 16)[1][:, 0])
+    assert np.array_equal(lane[:, 0], result_layout(64, 16)[1][:, 0])
 
 
 # --- TVM's own layout objects ---
@@ -125,8 +125,8 @@ def tvm_apply(layout, shape, axes):
 @pytest.mark.parametrize(("shape", "num"), [("32x32b", 8), ("16x64b", 4), ("16x128b", 4), ("16x256b", 2)])
 def test_loads_agree_with_tvm(shape, num):
     tvm_layout = pytest.importorskip("tvm.tirx.layout")
-    lane, column = layouts.load_layout(shape, num)
-    width = layouts.LOAD_SHAPES[shape][1] * num
+    lane, column = load_layout(shape, num)
+    width = LOAD_SHAPES[shape][1] * num
     rows = 128 if shape == "32x32b" else 64
     theirs = tvm_layout.tcgen05_atom_layout(shape, (rows, width), "float32")
     if shape == "32x32b":
@@ -142,7 +142,7 @@ def test_loads_agree_with_tvm(shape, num):
 @pytest.mark.parametrize(("letter", "shape"), [case for case in RESULTS if not case[1].get("sparse")])
 def test_results_agree_with_tvm(letter, shape):
     tvm_layout = pytest.importorskip("tvm.tirx.layout")
-    _, lane, column = layouts.result_layout(**shape)
+    _, lane, column = result_layout(**shape)
     rows = shape["m"] // shape.get("cta_group", 1)
     theirs = tvm_layout.tmem_datapath_layout(letter, rows, shape["n"])
     tvm_lane, tvm_column = tvm_apply(theirs, (rows, shape["n"]), ("TLane", "TCol"))

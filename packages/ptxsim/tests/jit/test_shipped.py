@@ -61,8 +61,51 @@ def test_who_can_use_it(monkeypatch, tmp_path, there, triple, lacks, usable):
     assert shipped.usable.__wrapped__() is usable
 
 
+MISFITS = [
+    ("", [], "", ""),
+    ("numba-1-cpython-0", [], "", "it was made for numba-1-cpython-0, and here is HERE"),
+    ("numba-1-cpython-0", ["HERE"], "", ""),
+    ("", ["HERE"], "avx2", "it was made for x86-64-v3, and this processor lacks avx2"),
+]
+
+
+@pytest.mark.parametrize(("other", "here", "lacks", "said"), MISFITS)
+def test_who_cannot_use_it_is_told_why_it_compiles(monkeypatch, tmp_path, capsys, other, here, lacks, said):
+    own = shipped.folder().name
+    for name in [other] * bool(other) + [own] * len(here):
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(shipped, "folder", lambda: tmp_path / own)
+    monkeypatch.setattr(shipped, "usable", shipped.usable.__wrapped__)
+    monkeypatch.setattr(binding, "get_process_triple", lambda: shipped.TRIPLE)
+    monkeypatch.setattr(
+        binding, "get_host_cpu_features", lambda: {one: one != lacks for one in shipped.NEEDS}
+    )
+    monkeypatch.setattr(code_cache, "cache_directory", lambda: tmp_path)
+    monkeypatch.delenv(code_cache.ANNOUNCED, raising=False)
+    module = code_cache.import_generated(f"answer = {len(said)}\n", slow=True)
+    del sys.modules[module.__name__]
+    why = "; the code of this release does not serve: " + said.replace("HERE", own) if said else ""
+    assert capsys.readouterr().err == code_cache.FIRST_RUN + why + "\n"
+
+
 @pytest.mark.parametrize("usable", [True, False])
 def test_a_first_run_with_shipped_code_is_not_cold(monkeypatch, tmp_path, usable):
     monkeypatch.setattr(code_cache, "cache_directory", lambda: tmp_path)
     monkeypatch.setattr(shipped, "usable", lambda: usable)
     assert code_cache.is_cold() is not usable
+
+
+CALLED = """
+from ptxsim.checks.race import clock_rows, shadow_access
+from ptxsim.grid.repeats import global_rows
+called = [clock_rows.release_rows_into, shadow_access.touch_spans, global_rows._separate]
+print(*(bool(one.signatures) for one in called))
+"""
+
+
+def test_what_is_shipped_covers_a_kernel_of_many_ctas():
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PTXSIM_JOBS": "2"}
+    done = subprocess.run(
+        [sys.executable, "-c", shipped.EXERCISE + CALLED], env=environment, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (0, "True True True\n"), done.stderr

@@ -1,7 +1,8 @@
-"""Names of C++ as findings have them."""
+"""Names of C++ as findings have them, and the name of what lies past the end of shared memory."""
 
 import pytest
 
+import ptxsim
 from ptxsim.report.names import brief, readable
 
 LONG = "void lib::kernel<lib::Gemm<lib::Tile<int, 128>, float>, 3>(lib::Params<float, lib::Tile<int, 128> >)"
@@ -35,3 +36,17 @@ def test_operators_are_no_brackets(text, told):
 
 def test_a_mangled_name():
     assert brief("_Z4racyPKfPf") == readable("_Z4racyPKfPf") == "racy(float const*, float*)"
+
+
+@pytest.mark.parametrize(("at", "found"), [("8", None), ("24", "past-shared")])
+def test_an_address_past_the_end_is_told_by_the_last_buffer(at, found):
+    text = """.version 8.8\n.target sm_100a\n.address_size 64
+.extern .shared .align 8 .b8 bars[];
+.visible .entry k() { .reg .b32 %a; .reg .b64 %s; mov.u32 %a, bars;
+  mbarrier.init.shared.b64 [%a+8], 1; mbarrier.arrive.shared.b64 %s, [%a+AT]; ret; }"""
+    run = ptxsim.load(text.replace("AT", at)).launch(
+        "k", block=1, shared_bytes=16, names=[("bars", "uint64", 0, 16)]
+    )
+    first = next(iter(run.findings), None)
+    assert (first.evidence["cause"] if first else None) == found
+    assert first is None or "8 B past the end of bars" in first.message

@@ -4,10 +4,12 @@ them, and writes out tensor memory.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 import ptxsim
-from ptxsim.isa.layouts import MatrixDescriptor, encode_matrix_descriptor
+from ptxsim.isa.layouts.descriptors import MatrixDescriptor, encode_matrix_descriptor
 
 START = 1024  # of the kernel's bytes in the shared window
 COLUMNS = 512
@@ -19,7 +21,7 @@ _TEXT = """
 .visible .entry k(.param .u64 bytes, .param .u64 cells, .param .u64 out)
 {{
     .reg .b32 %r<32>; .reg .b64 %d<64>; .reg .pred %p<8>;
-    .reg .b32 %w<4>;
+    .reg .b32 %w<4>, %v<16>;
     .shared .align 1024 .b8 tile[{size}];
     .shared .align 8 .b64 bar;
     .shared .align 4 .b32 where;
@@ -61,11 +63,11 @@ MEET:
     add.s64 %d8, %d3, %d6;
     mov.u32 %r10, 0;
 FILL:
-    ld.global.b32 %r11, [%d7];
-    tcgen05.st.sync.aligned.32x32b.x1.b32 [%r9], {{%r11}};
-    add.s64 %d7, %d7, 4;
-    add.u32 %r9, %r9, 1;
-    add.u32 %r10, %r10, 1;
+    {load}
+    tcgen05.st.sync.aligned.32x32b.x{wide}.b32 [%r9], {{{words}}};
+    add.s64 %d7, %d7, 4 * {wide};
+    add.u32 %r9, %r9, {wide};
+    add.u32 %r10, %r10, {wide};
     setp.lt.u32 %p1, %r10, {columns};
     @%p1 bra FILL;
     tcgen05.wait::st.sync.aligned;
@@ -85,12 +87,12 @@ WAIT:
     sub.u32 %r9, %r9, {columns};
     mov.u32 %r10, 0;
 DRAIN:
-    tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%r11}}, [%r9];
+    tcgen05.ld.sync.aligned.32x32b.x{wide}.b32 {{{words}}}, [%r9];
     tcgen05.wait::ld.sync.aligned;
-    st.global.b32 [%d8], %r11;
-    add.s64 %d8, %d8, 4;
-    add.u32 %r9, %r9, 1;
-    add.u32 %r10, %r10, 1;
+    {store}
+    add.s64 %d8, %d8, 4 * {wide};
+    add.u32 %r9, %r9, {wide};
+    add.u32 %r10, %r10, {wide};
     setp.lt.u32 %p1, %r10, {columns};
     @%p1 bra DRAIN;
     tcgen05.fence::before_thread_sync;
@@ -130,7 +132,7 @@ def run(work: str, tile: np.ndarray, cells: np.ndarray | None = None, group: int
     columns = cells.shape[-1]
     text = _TEXT.format(
         work=work, size=tile.shape[1], columns=columns, row=4 * columns, tmem=512 * columns, group=group,
-        **(_ALONE if group == 1 else _PAIR),
+        **_columns(math.gcd(columns, 16)), **(_ALONE if group == 1 else _PAIR),
     )  # fmt: skip
     result = ptxsim.load(text).launch(
         "k",
@@ -141,6 +143,14 @@ def run(work: str, tile: np.ndarray, cells: np.ndarray | None = None, group: int
         order=order,
     )
     return out, result
+
+
+def _columns(wide: int) -> dict:
+    """How so many columns of a lane come and go at once."""
+    words = [f"%v{i}" for i in range(wide)]
+    load = " ".join(f"ld.global.b32 {word}, [%d7+{4 * i}];" for i, word in enumerate(words))
+    store = " ".join(f"st.global.b32 [%d8+{4 * i}], {word};" for i, word in enumerate(words))
+    return {"wide": wide, "words": ", ".join(words), "load": load, "store": store}
 
 
 def serious(result) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 from warp_kernels import register_kernel, run_registers, vector
 
 import ptxsim
-from ptxsim.isa.layouts import mma_a, mma_b, mma_d
+from ptxsim.isa.layouts.fragments import mma_a, mma_b, mma_d
 
 NUMPY = {
     "f16": np.float16, "bf16": ml_dtypes.bfloat16, "tf32": np.float32, "f64": np.float64, "f32": np.float32,

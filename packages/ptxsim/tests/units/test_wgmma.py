@@ -8,7 +8,8 @@ from test_mma import NUMPY, bits_of, pack, random_matrix
 from warp_kernels import register_kernel, vector
 
 import ptxsim
-from ptxsim.isa.layouts import MatrixDescriptor, encode_matrix_descriptor, operand_addresses, wgmma_a, wgmma_d
+from ptxsim.isa.layouts.descriptors import MatrixDescriptor, encode_matrix_descriptor, operand_addresses
+from ptxsim.isa.layouts.fragments import wgmma_a, wgmma_d
 
 ORDERS = ["program", "adverse", 3]
 A_AT, B_AT, SHARED = 0, 32768, 65536  # bytes from the start of the buffer

@@ -21,7 +21,7 @@ from wmma_kernels import (
 )
 
 import ptxsim
-from ptxsim.isa.layouts import wmma_fragment
+from ptxsim.isa.layouts.wmma import wmma_fragment
 
 
 def run(ptx: str, matrices: dict[str, Matrix], **more) -> ptxsim.Result:

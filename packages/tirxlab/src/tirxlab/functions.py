@@ -15,7 +15,7 @@ import ml_dtypes  # noqa: F401  (teaches numpy "bfloat16" and the 8-bit floats)
 import numpy as np
 
 from tirxlab.artifact import Artifact
-from tirxlab.devices import DeviceError, driver, sim
+from tirxlab.devices import DeviceError, driver, require_fit, sim
 
 
 def compiled(kernel, arch: str) -> Function:
@@ -47,7 +47,7 @@ class Function:
             raise DeviceError(f"the kernel takes {len(self.inputs)} inputs ({names}), got {len(arrays)}")
         call = {"torch": self._torch, "jax": self._jax}.get(_framework(arrays[0]), self._numpy)
         for buffer, array in zip(self.inputs, arrays, strict=True):
-            _check(buffer, array)
+            require_fit(buffer, array)
         results = call(arrays)
         return results[0] if len(results) == 1 else tuple(results)
 
@@ -144,16 +144,6 @@ def _framework(array) -> str:
     if root in ("jax", "jaxlib"):
         return "jax"
     return "torch" if root == "torch" and "torch" in sys.modules else "numpy"
-
-
-def _check(buffer, array) -> None:
-    if tuple(array.shape) != buffer.shape:
-        raise DeviceError(
-            f"{buffer.name} has shape {tuple(array.shape)}, the kernel was built for {buffer.shape}"
-        )
-    dtype = str(array.dtype).removeprefix("torch.")
-    if dtype != buffer.dtype:
-        raise DeviceError(f"{buffer.name} is {dtype}, the kernel was built for {buffer.dtype}")
 
 
 def _torch_view(tensor, torch) -> np.ndarray:

@@ -3,7 +3,8 @@
 import pytest
 
 from instructor.autograder import plan
-from tirxlab.steps import size_text
+from instructor.autograder.hidden_sizes import DEFAULT_SALT, draw
+from tirxlab.steps import STEPS, size_text
 
 
 @pytest.fixture
@@ -25,11 +26,39 @@ def test_what_comes_with_the_lab_is_known_to_anybody_and_what_new_makes_is_not(r
 
 def test_one_secret_makes_the_same_again_and_no_old_file_is_lost(run, hidden):
     texts = [hidden.read_text()]
-    for secret in ("one", "two", "one"):
+    for secret in (f"{word} word of many letters" for word in ("one", "two", "one")):
         assert run("hidden", "new", "--secret", secret)[0] == 0
         texts.append(hidden.read_text())
     assert texts[1] == texts[3] != texts[2]
     assert [(hidden.with_name(f"hidden.old{n}.toml")).read_text() for n in (1, 2, 3)] == texts[:3]
+
+
+def test_a_secret_that_a_student_could_guess_is_refused(run, hidden):
+    """The sizes drawn for one's own file are told: with a list of words they give a short secret away."""
+    digest, words = (
+        "a student's own",
+        [f"{season}{year}" for season in ("fall", "spring") for year in range(2024, 2028)],
+    )
+    told = [plan.plan(step, digest, draw("spring2026"))[-1].size for step in STEPS[1:]]
+    guessed = [w for w in words if [plan.plan(s, digest, draw(w))[-1].size for s in STEPS[1:]] == told]
+    assert guessed == ["spring2026"]
+    before = hidden.read_text()
+    status, _, err = run("hidden", "new", "--secret", "spring2026")
+    assert status == 2 and "guessed" in err and hidden.read_text() == before
+
+
+@pytest.mark.parametrize(
+    "salt, said", [(DEFAULT_SALT, "anybody knows"), ("spring2026", "guessed"), ("x" * 43, "")]
+)
+def test_who_grades_or_packs_with_a_salt_that_is_no_secret_is_told(run, hidden, tmp_path, salt, said):
+    hidden.write_text(hidden.read_text().replace(DEFAULT_SALT, salt))
+    (tmp_path / "class").mkdir()
+    for command in (
+        ("grade-all", str(tmp_path / "class")),
+        ("package", "autolab", "--output", str(tmp_path / "a")),
+    ):
+        status, _, err = run(*command)
+        assert status == 0 and (said in err if said else "salt" not in err)
 
 
 def test_show_prints_the_size_of_each_step(run, hidden):

@@ -236,6 +236,14 @@ def test_findings_are_told_once_not_per_size(capsys):
     assert out.count("review: x") == 1 and "step 3: the same at 512" in out
 
 
+def test_how_often_a_barrier_was_seen_makes_no_new_message(capsys):
+    one, two = "1 time on each", "2 times on [0], 1 on [1]"
+    seen = "error: y [line 7]\n  seen of full, init(1):\n    warp 0 arrives (line 7): {}\n  hint: z"
+    outcomes.details_once([outcome("256", seen.format(one)), outcome("512", seen.format(two))])
+    out = capsys.readouterr().out
+    assert out.count("error: y") == 1 and one in out and two not in out
+
+
 SLIPS = {
     "no return": (("    return kernel\n", ""), "hgemm_v1 returns nothing: end it with `return kernel`"),
     "no decorator": (("    @Tx.prim_func(tirx=True)\n", ""), "write @Tx.prim_func(tirx=True)"),

@@ -55,6 +55,14 @@ def test_packages_hold_the_grader_and_no_exploits(tmp_path):
         assert tar.getnames() == ["Makefile", "autograde.tar"]
 
 
+def test_a_package_holds_no_sizes_of_earlier_terms(tmp_path, monkeypatch):
+    (tmp_path / "instructor").mkdir()
+    for name in ("hidden.toml", "hidden.old1.toml", "hidden.old12.toml"):
+        (tmp_path / "instructor" / name).touch()
+    monkeypatch.setattr(package, "ROOT", tmp_path)
+    assert set(package.files()) == {"instructor/hidden.toml"}
+
+
 def test_another_service_is_refused(run):
     status, _, err = run("package", "canvas")
     assert status == 2 and "gradescope, autolab" in err

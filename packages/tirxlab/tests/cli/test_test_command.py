@@ -53,6 +53,14 @@ def test_whole_parts_run_on_all_cores(monkeypatch):
         assert command.parallel(named) == []
 
 
+def test_workers_on_all_cores_have_one_thread_each_unless_told_otherwise(monkeypatch):
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    assert command.surroundings(True)["OPENBLAS_NUM_THREADS"] == "1"
+    assert "OPENBLAS_NUM_THREADS" not in command.surroundings(False)
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")
+    assert command.surroundings(True)["OPENBLAS_NUM_THREADS"] == "3"
+
+
 SAMPLE = """
 import pytest
 @pytest.mark.parametrize("n", range(3))

@@ -13,7 +13,10 @@ _READY = (
     "to wait for data, start with parity 0; to wait for a free buffer, start with parity 1, which passes "
     "at once on a fresh barrier"
 )
-_ONE_ISSUER = "elect one thread of one warp: elect.sync by itself elects one in every warp that reaches it"
+_ONE_ISSUER = (
+    "is one thread meant to? Then elect one of one warp: elect.sync by itself elects one in every warp that "
+    "reaches it"
+)
 _BOTH_SIDES = (
     "both sides of a barrier must run the same number of iterations: compare the bounds of their loops"
 )
@@ -101,7 +104,7 @@ AT_BARRIERS = (
         140,
         _PHASE,
         text="{asks} {name} for parity {parity} again: {seen} seen phase {phase}, phase {next} has "
-        "completed too, so this waits for phase {now}; the phase was not flipped",
+        "completed too, so this waits for phase {now}",
     ),
     Cause(
         "fresh-wait",
@@ -125,7 +128,7 @@ AT_BARRIERS = (
     Cause(
         "wait-late",
         170,
-        "move the wait up, in front of the first use of what it waits for",
+        "is it meant to come first? Then move the wait up, in front of the first use of what it waits for",
         text="{name} is waited for{line}, but only after that: in front of it, the wait would order them",
     ),
     Cause(
@@ -133,12 +136,13 @@ AT_BARRIERS = (
         170,
         "start the phase bit at 0 to wait for data and at 1 to wait for a free buffer, and flip it once a "
         "round",
-        text="the wait for {name}{line} asks for the wrong parity; with the other one they would be in order",
+        text="with the other parity, the wait for {name}{line} would order them",
     ),
     Cause(
         "arrives-again",
         185,
-        "a thread that arrives in every iteration must wait in every iteration, for the barrier that answers",
+        "a thread that arrives in every iteration must wait in every iteration, before it arrives, for the "
+        "barrier that answers",
         text="{who} arrives again before the phase is over: init({count}) has room for one arrival of "
         "each, and nothing makes it wait",
     ),
@@ -310,7 +314,7 @@ AT_BARRIERS = (
         "ahead-issuers",
         185,
         _ONE_ISSUER,
-        text="{threads} threads ({who}) commit to it at line {line}, but it has init({count})",
+        text="{threads} threads ({who}) signal it at line {line}, but it has init({count})",
     ),
     Cause(
         "uneven",
@@ -362,7 +366,7 @@ AT_BARRIERS = (
     Cause(
         "nobody-starts",
         240,
-        "one side must start: the first wait for a free buffer asks for parity 1, which passes at once",
+        "is one side meant to start? Its first wait for a free buffer asks for parity 1, which passes",
         text="nobody starts: {who} wait for each other",
     ),
     Cause(

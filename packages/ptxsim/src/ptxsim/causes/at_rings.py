@@ -35,8 +35,8 @@ AT_RINGS = (
         "buffer",
         170,
         "fill and read the same element of this buffer: the one whose index its barrier has",
-        text="{name} is signalled, but {other} was waited for, which is right for {rest}: the index of "
-        "{buffer} is what differs",
+        text="{name} is signalled, but {other} was waited for, which is right for {rest}: {buffer} "
+        "differs, in its index or in where it lies",
     ),
     Cause(
         "loaded-twice",

@@ -63,6 +63,12 @@ ELSEWHERE = (
         "check the index, and the grid, against the size of the buffer",
     ),
     Cause(
+        "past-shared",
+        80,
+        "an index into a shared buffer is too large: does the stage wrap at the depth of the buffers, and is "
+        "the rest counted in the buffer's elements?",
+    ),
+    Cause(
         "useless-stores",
         80,
         "is the grid too large for the output, or the number of tiles that a CTA runs through?",
@@ -110,6 +116,20 @@ ELSEWHERE = (
         100,
         "all four warps of a warpgroup must execute every wgmma: no condition on the warp or lane around it",
         text="{waits} for a wgmma that {absent} never {issues} ({others})",
+    ),
+    Cause(
+        "products-pending",
+        170,
+        "wgmma.commit_group stands behind the products, then comes wgmma.wait_group, then the barrier that "
+        "hands their operands back",
+        text="no wgmma.wait_group has waited for it: it was in no committed group, or in one of the newest",
+    ),
+    Cause(
+        "overwritten",
+        170,
+        "before a place is filled again, wait until what was there has been read",
+        text="loads that report to {other}, which was waited for, fill this place too, and {name} is for a "
+        "later one: it came before this read",
     ),
     Cause(
         "exchanged",

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
+from ptxsim.causes.rivals import with_rivals
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,9 @@ class Hints:
         if unknown:
             raise ValueError(f"no cause has the id {', '.join(unknown)}; ptxsim.CAUSES lists them")
 
-    def hint(self, cause: Cause) -> str:
-        return self.of.get(cause.id, cause.hint)
+    def hint(self, cause: Cause, kind: str) -> str:
+        """What to do about the cause of a finding of this kind, and what else to look at (rivals.py)."""
+        return with_rivals(cause.id, kind, self.of.get(cause.id, cause.hint))
 
     def told(self, message: str) -> str:
         """A message in the language's words."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from ptxsim.checks.barrier_history import History
 from ptxsim.checks.diagnosis.oddities import Oddities
+from ptxsim.checks.diagnosis.seen import Seen
 from ptxsim.checks.lifecycle.bulk_copies import BulkCopies
 from ptxsim.checks.lifecycle.cluster_peers import Peers
 from ptxsim.checks.lifecycle.descriptors import Descriptors
@@ -40,6 +41,7 @@ OBSERVERS: tuple[Callable[..., Observer], ...] = (
     WmmaFragments,
     RaceDetector,
     Oddities,
+    Seen,
 )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from ptxsim.frontend.parser import Imm, Instr, Mem, Pair, Paren, Pred, Reg, Sym, Vec
+from ptxsim.frontend.ast import Imm, Instr, Mem, Pair, Reg, Sym, Vec, registers_of
 from ptxsim.jit import bytecode
 from ptxsim.machine.launch_view import Launch
 
@@ -133,21 +133,4 @@ def reads(instr: Instr) -> frozenset:
     """Registers that an instruction reads, but for its guard."""
     written = targets(instr)
     sources = instr.operands[1:] if written else instr.operands
-    return frozenset(names_in(list(sources)))
-
-
-def names_in(operands: list) -> set[str]:
-    """Registers in operands, those inside vectors and addresses included."""
-    names: set[str] = set()
-    for operand in operands:
-        if isinstance(operand, Reg):
-            names.add(operand.name)
-        elif isinstance(operand, Pred):
-            names.add(operand.reg.name)
-        elif isinstance(operand, Vec | Paren):
-            names |= names_in(list(operand.items))
-        elif isinstance(operand, Pair):
-            names |= names_in([operand.first, operand.second])
-        elif isinstance(operand, Mem):
-            names |= names_in([operand.base, *operand.parts])
-    return names
+    return frozenset(registers_of(sources))

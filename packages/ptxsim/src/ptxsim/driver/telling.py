@@ -82,10 +82,10 @@ def amount(count: float) -> str:
 
 def announce_compilation() -> None:
     """Compiles the machine, with a message and a bar, if that was not done yet on this computer."""
-    from ptxsim.jit.code_cache import ANNOUNCED, FIRST_RUN, is_cold
+    from ptxsim.jit.code_cache import ANNOUNCED, first_run, is_cold
 
     if is_cold():
-        say(f"ptxsim: {FIRST_RUN}")
+        say(f"ptxsim: {first_run()}")
         os.environ[ANNOUNCED] = "1"
         from ptxsim.driver.first_time import compile_with_bar
 

@@ -97,26 +97,20 @@ class TmemCells:
         return self.lanes, self.columns
 
 
-class TensorWork(Protocol):
-    """An instruction that a tensor core executes in order with the others of its thread (PTX ISA 9.7.16.6.2).
+class TensorWork(NamedTuple):
+    """What a tensor core executes in order with the others of its thread (PTX ISA 9.7.16.6.2)."""
 
-    A unit's own record of what it issued is one, and never changes.
-    """
+    name: str  # "tcgen05.mma"
+    text: str  # "an MMA"
+    where: Any  # Location: agent and place
+    group: int  # of .cta_group
+    task: Any  # what it does, as its unit keeps it: others read no more of that than the footprint
+    accumulates: bool = False  # adds to what its cells hold
+    partial: bool = False  # leaves out some lanes
 
     @property
-    def name(self) -> str: ...  # "tcgen05.mma"
-    @property
-    def text(self) -> str: ...  # "an MMA"
-    @property
-    def where(self) -> Any: ...  # Location: agent and place
-    @property
-    def group(self) -> int: ...  # of .cta_group
-    @property
-    def accumulates(self) -> bool: ...  # adds to what its cells hold
-    @property
-    def partial(self) -> bool: ...  # leaves out some lanes
-    @property
-    def footprint(self) -> Footprint: ...
+    def footprint(self) -> Footprint:
+        return self.task.footprint
 
 
 class Tensor(Protocol):

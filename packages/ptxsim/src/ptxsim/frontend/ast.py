@@ -1,11 +1,12 @@
 """What a parsed PTX program is made of: operands, instructions, variables, functions, the module.
 
 Operands are frozen (hashable) values; every name in them is already resolved: registers, variables and labels
-of nested `{ }` blocks have unique names within their function. `ptxsim.parser.parse` builds all of it.
+of nested `{ }` blocks have unique names within their function. `parse` in parser.py builds all of it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 
@@ -85,6 +86,21 @@ class Paren:
     items: tuple  # the ( ... ) lists of call
 
 
+def registers_of(operands: Iterable) -> Iterator[str]:
+    """Names of the registers in operands, in order, those inside addresses and that of `!p` too."""
+    for operand in operands:
+        if isinstance(operand, Reg):
+            yield operand.name
+        elif isinstance(operand, Pred):
+            yield operand.reg.name
+        elif isinstance(operand, Vec | Paren):
+            yield from registers_of(operand.items)
+        elif isinstance(operand, Pair):
+            yield from registers_of((operand.first, operand.second))
+        elif isinstance(operand, Mem):
+            yield from registers_of((operand.base, *operand.parts))
+
+
 @dataclass(frozen=True)
 class Instr:
     pred: Pred | None  # guard
@@ -93,9 +109,7 @@ class Instr:
     operands: tuple
     line: int  # 1-based line of the PTX text
     text: str  # as written, on one line, without comments
-    src: int | None = (
-        None  # N of the nearest preceding `// @src N` or `// @src PATH:N`, else the line of .loc
-    )
+    src: int | None = None  # N of the nearest `// @src N` or `// @src PATH:N` before it, else .loc's line
     loc: tuple[int, int, int] | None = None  # (file, line, column) of the nearest preceding .loc
     src_file: str | None = None  # PATH of `// @src PATH:N`
     inlined: tuple[str, int, int, int] | None = None  # of that .loc: its function, and where that is
@@ -120,9 +134,7 @@ class Var:
     align: int  # bytes
     count: int  # elements over all dimensions, vector lanes included; 0 for `[]`
     size: int  # bytes
-    init: bytes | None = (
-        None  # `size` bytes; None without an initialiser (module-scope variables then hold 0)
-    )
+    init: bytes | None = None  # `size` bytes; None without an initialiser: 0 in variables of module scope
     relocs: list[tuple[int, Sym]] = field(default_factory=list)  # addresses to be written into init
     extern: bool = False
     attributes: tuple[str, ...] = ()  # "visible", "weak", "common", "managed", "ptr", "ptr.global", ...
@@ -138,9 +150,7 @@ class Function:
     body: list[Instr | LabelDef] = field(default_factory=list)
     regs: dict[str, str] = field(default_factory=dict)  # unique name -> type
     vars: list[Var] = field(default_factory=list)  # declared inside; unique names
-    directives: dict[str, tuple] = field(
-        default_factory=dict
-    )  # "maxntid" -> (128, 1, 1), "pragma" -> (text,)
+    directives: dict[str, tuple] = field(default_factory=dict)  # "maxntid" -> (128, 1, 1)
     branchtargets: dict[str, list[Label]] = field(default_factory=dict)
     calltargets: dict[str, list[Sym]] = field(default_factory=dict)
     prototypes: dict[str, Function] = field(default_factory=dict)  # .callprototype: params and returns only

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from math import prod
 
@@ -15,15 +16,12 @@ TYPE_BYTES = {
     **{"texref": 8, "samplerref": 8, "surfref": 8},
 }
 SPACES = ("reg", "param", "shared", "local", "const", "global", "sreg", "tex")
-FUNCTION_DIRECTIVES = {"maxntid", "reqntid", "minnctapersm", "maxnctapersm", "maxnreg", "noreturn", "pragma"}
-FUNCTION_DIRECTIVES |= {
-    "attribute",
-    "explicitcluster",
-    "reqnctapercluster",
-    "maxclusterrank",
-    "blocksareclusters",
+FUNCTION_DIRECTIVES = {
+    *("maxntid", "reqntid", "minnctapersm", "maxnctapersm", "maxnreg", "noreturn", "pragma", "attribute"),
+    *("explicitcluster", "reqnctapercluster", "maxclusterrank", "blocksareclusters"),
+    *("abi_preserve", "abi_preserve_control"),
 }
-FUNCTION_DIRECTIVES |= {"abi_preserve", "abi_preserve_control"}
+_FLOATS = {2: "<e", 4: "<f", 8: "<d"}  # bytes -> how struct packs it
 _MAX_REGS = 1 << 18
 _MAX_INIT = 1 << 28
 _VECTOR = {"v2": 2, "v4": 4, "v8": 8}
@@ -180,11 +178,9 @@ def _encode(tokens: Tokens, value: Imm, kind: str, at: int) -> bytes:
             code, wide = ("<f", "<I") if value.kind == "f32" else ("<d", "<Q")
             number = struct.unpack(code, struct.pack(wide, value.bits))[0]
         try:
-            return struct.pack({2: "<e", 4: "<f", 8: "<d"}[size], number)
+            return struct.pack(_FLOATS[size], number)
         except OverflowError:
-            return struct.pack(
-                {2: "<e", 4: "<f", 8: "<d"}[size], float("inf") if number > 0 else float("-inf")
-            )
+            return struct.pack(_FLOATS[size], math.copysign(math.inf, number))
     raw = {"f32": 4, "f64": 8}.get(value.kind)
     if raw and raw != size:
         raise tokens.error(f"a floating-point initialiser for .{kind}", at)

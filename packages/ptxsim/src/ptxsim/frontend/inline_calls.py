@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ptxsim.frontend.parser import (
+from ptxsim.frontend.ast import (
     Function,
     Instr,
     Label,

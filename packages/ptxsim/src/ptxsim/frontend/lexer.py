@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 import struct
 from bisect import bisect_right
@@ -143,43 +144,16 @@ class Tokens:
 # --- constant expressions ---
 # Inside an expression a value is (number, type); type "s", "u" (64-bit integers), "f32", "f64" (raw bits).
 
-_PRECEDENCE = {
-    "||": 1,
-    "&&": 2,
-    "|": 3,
-    "^": 4,
-    "&": 5,
-    "==": 6,
-    "!=": 6,
-    "<": 7,
-    "<=": 7,
-    ">": 7,
-    ">=": 7,
-    "<<": 8,
-    ">>": 8,
-    "+": 9,
-    "-": 9,
-    "*": 10,
-    "/": 10,
-    "%": 10,
-}
+_LEVELS = ("||", "&&", "|", "^", "&", "== !=", "< <= > >=", "<< >>", "+ -", "* / %")  # loosest first
+_PRECEDENCE = {sign: level for level, signs in enumerate(_LEVELS, 1) for sign in signs.split()}
 _COMPARE = {
-    "||": lambda a, b: bool(a) or bool(b),
-    "&&": lambda a, b: bool(a) and bool(b),
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
+    **{"||": lambda a, b: bool(a or b), "&&": lambda a, b: bool(a and b)},
+    **{"==": operator.eq, "!=": operator.ne},
+    **{"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge},
 }
 _ARITHMETIC = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "&": lambda a, b: a & b,
-    "|": lambda a, b: a | b,
-    "^": lambda a, b: a ^ b,
+    **{"+": operator.add, "-": operator.sub, "*": operator.mul},
+    **{"&": operator.and_, "|": operator.or_, "^": operator.xor},
     "/": lambda a, b: _truncating_div(a, b),
     "%": lambda a, b: a - b * _truncating_div(a, b),
     "<<": lambda a, b: a << min(b & _M64, 64),
@@ -215,33 +189,33 @@ def _ternary(tokens: Tokens, depth: int):
 
 def _binary(tokens: Tokens, level: int, depth: int):
     left = _unary(tokens, depth + 1)
-    while (strength := _PRECEDENCE.get(operator := tokens.peek(), 0)) >= level:
+    while (strength := _PRECEDENCE.get(sign := tokens.peek(), 0)) >= level:
         at = tokens.i
         tokens.i += 1
         right = _binary(tokens, strength + 1, depth + 1)
         try:
-            left = _apply(operator, left, right)
+            left = _apply(sign, left, right)
         except (ZeroDivisionError, OverflowError, TypeError, ValueError):
-            raise tokens.error(f"this constant expression has no value ('{operator}')", at) from None
+            raise tokens.error(f"this constant expression has no value ('{sign}')", at) from None
     return left
 
 
-def _apply(operator: str, left, right):
+def _apply(sign: str, left, right):
     if "f32" in (left[1], right[1]):
         raise ValueError("0f constants do not take part in expressions")
     real = "f64" in (left[1], right[1])
     a, b = (_as_float(x) if real else x[0] for x in (left, right))
-    if operator in _COMPARE:
-        return int(_COMPARE[operator](a, b)), "s"
+    if sign in _COMPARE:
+        return int(_COMPARE[sign](a, b)), "s"
     if real:
-        if operator not in "+-*/":
-            raise TypeError(operator)
-        return _double_bits(_ARITHMETIC[operator](a, b)), "f64"
-    shift = operator in ("<<", ">>")
+        if sign not in "+-*/":
+            raise TypeError(sign)
+        return _double_bits(_ARITHMETIC[sign](a, b)), "f64"
+    shift = sign in ("<<", ">>")
     kind = "u" if left[1] == "u" or (right[1] == "u" and not shift) else "s"
     first = _wrap(left[0], kind)
     second = right[0] if shift else _wrap(right[0], kind)
-    return _wrap(_ARITHMETIC[operator](first, second), kind), kind
+    return _wrap(_ARITHMETIC[sign](first, second), kind), kind
 
 
 def _wrap(value: int, kind: str) -> int:

@@ -9,24 +9,7 @@ from __future__ import annotations
 
 import re
 
-from ptxsim.frontend.ast import (  # noqa: F401  the node types belong to this module's public face
-    Function,
-    Imm,
-    Instr,
-    Label,
-    LabelDef,
-    Mem,
-    Module,
-    Pair,
-    Paren,
-    Pred,
-    PtxError,
-    Reg,
-    Sink,
-    Sym,
-    Var,
-    Vec,
-)
+from ptxsim.frontend.ast import Function, Module, PtxError, Sym, Var
 from ptxsim.frontend.declarations import SPACES, declaration, function_directive, parameters
 from ptxsim.frontend.functions import find_labels, location, parse_body
 from ptxsim.frontend.lexer import Tokens

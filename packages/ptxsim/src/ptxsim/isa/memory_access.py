@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ptxsim.frontend.parser import Instr, PtxError
+from ptxsim.frontend.ast import Instr, PtxError
 from ptxsim.isa.address_map import SPACE_GENERIC, SPACES
 from ptxsim.isa.operands import type_bits
 from ptxsim.isa.syntax import conform, syntax

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptxsim.frontend.parser import PtxError
+from ptxsim.frontend.ast import PtxError
 
 CLOCKS = ("clock", "clock_hi", "clock64", "globaltimer", "globaltimer_lo", "globaltimer_hi")  # warp_ops
 _CHANGING = {"%ctaid", "%clusterid", "%smid"}

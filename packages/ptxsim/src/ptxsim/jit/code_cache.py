@@ -44,9 +44,7 @@ def _temporary() -> Path:
 @functools.cache
 def _sources():
     """The hash of what all generated code may import, and of who compiles it."""
-    import numba  # 0.2 s, and who asks only whether the cache is cold has no use for it
-
-    digest = hashlib.sha256(f"{numba.__version__} {sys.implementation.cache_tag}".encode())
+    digest = hashlib.sha256(shipped.compiler().encode())
     for path in sorted(path for pattern in _SOURCES for path in _PACKAGE.glob(pattern)):
         digest.update(path.read_bytes())
     return digest
@@ -83,6 +81,12 @@ FIRST_RUN = "first run: the simulator compiles itself, about half a minute, once
 ANNOUNCED = "PTXSIM_COMPILATION_ANNOUNCED"  # in the environment of whoever has said so already
 
 
+def first_run() -> str:
+    """What is said when the simulator compiles itself, and why where a wheel brought code along."""
+    misfit = shipped.misfit()
+    return FIRST_RUN + (f"; the code of this release does not serve: {misfit}" if misfit else "")
+
+
 def is_cold() -> bool:
     """Whether nothing was compiled here yet: the first launch then takes about half a minute longer."""
     return not (shipped.usable() or any(cache_directory().glob("ptxsim_*.code")))
@@ -108,7 +112,7 @@ def import_generated(text: str, key: str = "", slow: bool = False):
             write_whole(path, text.encode())
     kept = any(path.parent.glob(f"{name}.*.code")) or shipped.holds(name)
     if slow and ANNOUNCED not in os.environ and not kept:
-        print(FIRST_RUN, file=sys.stderr, flush=True)
+        print(first_run(), file=sys.stderr, flush=True)
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None  # of a file whose name ends in .py
     module = importlib.util.module_from_spec(spec)

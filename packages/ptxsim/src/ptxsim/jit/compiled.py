@@ -11,7 +11,6 @@ import contextlib
 import functools
 import hashlib
 import pickle
-import sys
 import types
 from collections.abc import Callable, Iterator
 
@@ -60,8 +59,7 @@ def generated(*signatures, **options) -> Callable:
 @functools.cache
 def digest(function: Callable) -> str:
     """Of a function and all that it reaches: functions and constants of this package, in whatever file."""
-    compiler = f"{numba.__version__} {sys.implementation.cache_tag}"
-    whole, reached = hashlib.sha256(compiler.encode()), [function]
+    whole, reached = hashlib.sha256(shipped.compiler().encode()), [function]
     for one in reached:  # grows
         for name, value in _read_by(one):
             text, more = _described(value)

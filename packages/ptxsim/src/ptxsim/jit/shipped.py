@@ -19,24 +19,68 @@ from pathlib import Path
 PROCESSOR = "x86-64-v3"  # of 2013 and later
 NEEDS = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sse4.2")  # for it
 TRIPLE = "x86_64-unknown-linux-gnu"
+# Calls most of what is compiled: one warp, then many CTAs of several warps, in two orders.
+EXERCISE = '''
+import numpy as np, ptxsim
+tiles = """.version 8.7
+.target sm_80
+.address_size 64
+.visible .entry tiles(.param .u64 a, .param .u64 b) {
+    .reg .b64 %a, %b, %o; .reg .b32 %t, %s, %i; .reg .f32 %x, %y; .reg .pred %p;
+    .shared .align 4 .b8 tile[1024];
+    ld.param.u64 %a, [a]; ld.param.u64 %b, [b];
+    mov.u32 %t, %tid.x; mov.u32 %i, %ctaid.x; mad.lo.u32 %i, %i, 256, %t; mul.wide.u32 %o, %i, 4;
+    add.u64 %a, %a, %o; add.u64 %b, %b, %o;
+    mov.u32 %s, tile; mad.lo.u32 %s, %t, 4, %s; mov.f32 %y, 0f00000000; mov.u32 %i, 0;
+AGAIN:
+    ld.global.f32 %x, [%a]; st.shared.f32 [%s], %x; bar.sync 0;
+    xor.b32 %t, %s, 128; ld.shared.f32 %x, [%t]; fma.rn.f32 %y, %x, 0f40000000, %y; bar.sync 0;
+    add.u32 %i, %i, 1; setp.lt.u32 %p, %i, 4; @%p bra AGAIN;
+    st.global.f32 [%b], %y; ret;
+}
+"""
+ptxsim.warm_up()
+for order in ("program", "adverse"):
+    a, b = np.zeros((2, 64 * 256), np.float32)
+    ptxsim.load(tiles).launch("tiles", grid=64, block=256, args=[a, b], order=order)
+'''
 
 
 @functools.cache
+def compiler() -> str:
+    """What makes machine code here: others cannot load it. numba itself takes 0.2 s to say its version."""
+    return f"numba-{importlib.metadata.version('numba')}-{sys.implementation.cache_tag}"
+
+
 def folder() -> Path:
     """Where the code for this numba and Python is, or would be."""
-    made_by = f"numba-{importlib.metadata.version('numba')}-{sys.implementation.cache_tag}"
-    return Path(__file__).parents[1] / "compiled" / made_by
+    return Path(__file__).parents[1] / "compiled" / compiler()
 
 
 @functools.cache
 def usable() -> bool:
     """Whether there is such code, and this processor runs it."""
-    if not folder().is_dir():
-        return False
+    return folder().is_dir() and not _lacking()
+
+
+def misfit() -> str:
+    """Why code that a wheel brought along does not serve here; empty where it does, or there is none."""
+    brought = sorted(path.name for path in folder().parent.glob("numba-*"))
+    if not brought or usable():
+        return ""
+    if folder().name not in brought:
+        return f"it was made for {', '.join(brought)}, and here is {folder().name}"
+    return f"it was made for {PROCESSOR}, and this processor lacks {', '.join(_lacking())}"
+
+
+def _lacking() -> list[str]:
+    """What the code needs and this processor does not have."""
     from llvmlite import binding  # 0.05 s, and who compiles everything has no use for it
 
+    if binding.get_process_triple() != TRIPLE:
+        return [TRIPLE]
     features = binding.get_host_cpu_features()
-    return binding.get_process_triple() == TRIPLE and all(features.get(one) for one in NEEDS)
+    return [one for one in NEEDS if not features.get(one)]
 
 
 def holds(module: str) -> bool:
@@ -54,9 +98,9 @@ def main(command: list[str]) -> None:
     """Compiles what most launches call, and what a command calls besides, into the folder of the wheel."""
     folder().mkdir(parents=True, exist_ok=True)
     made_for = {"NUMBA_CPU_NAME": PROCESSOR, "NUMBA_CPU_FEATURES": "", "PTXSIM_CACHE": str(folder())}
-    for one in ([sys.executable, "-c", "import ptxsim; ptxsim.warm_up()"], command):
+    for one in ([sys.executable, "-c", EXERCISE], command):
         if one:
-            subprocess.run(one, env=os.environ | made_for | {"PTXSIM_JOBS": "1"}, check=True)
+            subprocess.run(one, env=os.environ | made_for | {"PTXSIM_JOBS": "2"}, check=True)
     for path in folder().iterdir():
         if path.is_file() and path.suffix != ".code":
             path.unlink()

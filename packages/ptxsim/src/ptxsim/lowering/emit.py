@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ptxsim.frontend.ast import Function, Instr, Mem, Module, Pair, PtxError, Reg, Sink, Sym, Vec
 from ptxsim.frontend.inline_calls import expand
-from ptxsim.frontend.parser import Function, Instr, Mem, Module, Pair, PtxError, Reg, Sink, Sym, Vec
 from ptxsim.isa.address_map import PARAM_WINDOW
 from ptxsim.isa.memory_access import STRONG, access_form
-from ptxsim.isa.operands import CARRY, SINK, TYPE_BITS, constant_bits, type_bits
+from ptxsim.isa.operands import CARRY, SINK, TYPE_BITS, type_bits
 from ptxsim.isa.scalar import address
 from ptxsim.isa.scalar import table as scalar
 from ptxsim.isa.syntax import explain_newer
@@ -366,6 +366,3 @@ def _value_type(instr: Instr) -> str:
     """The type that immediates of an instruction take: its last type modifier, else 64 bits."""
     kinds = [m for m in instr.mods if m in TYPE_BITS and m != "pred"]  # masks and numbers are no predicates
     return kinds[-1] if kinds else "b64"
-
-
-__all__ = ["Program", "lower", "constant_bits"]

@@ -6,7 +6,7 @@ only leave their operands to another unit of the chip.
 
 from __future__ import annotations
 
-from ptxsim.frontend.parser import Sink
+from ptxsim.frontend.ast import Sink
 from ptxsim.isa.operands import MemArg, PredArg
 from ptxsim.jit.bytecode import FAST_ISSUE, ISSUE_MOST
 from ptxsim.units.registry import fast_number

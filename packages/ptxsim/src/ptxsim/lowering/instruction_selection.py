@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass, field
 
-from ptxsim.frontend.parser import Function, Instr, Label, LabelDef, Mem, Pair, PtxError, Reg, Sym, Vec
+from ptxsim.frontend.ast import Function, Instr, Label, LabelDef, Mem, Pair, PtxError, Reg, Sym, Vec
 from ptxsim.isa import memory_access
 from ptxsim.isa.scalar import address
 from ptxsim.isa.scalar import table as scalar
@@ -33,7 +33,6 @@ class Row:
 
     instr: Instr | None
     kind: int
-    label: Label | Sym | None = None  # where BRA jumps
     op: scalar.ScalarOp | None = None
     unit: UnitSpec | None = None
     reads: list = field(default_factory=list)
@@ -77,7 +76,7 @@ def make_row(instr: Instr) -> Row:
     if instr.op in ("ret", "exit"):
         return Row(instr, EXIT)
     if instr.op == "bra":
-        return Row(instr, BRA, label=instr.operands[0])
+        return Row(instr, BRA)
     if instr.op == "brx":
         return Row(instr, BRX, reads=[instr.operands[0]])
     clock = instr.op == "mov" and isinstance(instr.operands[1], Reg) and instr.operands[1].name[1:] in CLOCKS
@@ -114,7 +113,7 @@ def jumps(
             targets[position] = []
             falls[position] = row.instr is not None and row.instr.pred is not None
         elif row.kind == BRA:
-            targets[position] = [jump_position(row.given, row.label, labels)]
+            targets[position] = [jump_position(row.given, row.given.operands[0], labels)]
             falls[position] = row.given.pred is not None
         elif row.kind == BRX:
             targets[position] = [
@@ -135,12 +134,7 @@ def find_copies(rows: list[Row], blocks: list[cfg.Block]) -> None:
             if row.unit is not None and row.unit.async_destination:
                 items = [r for w in row.writes for r in (w.items if isinstance(w, Vec) else (w,))]
                 pending |= {r.name: row.copies.setdefault(r.name, []) for r in items if isinstance(r, Reg)}
-            elif (
-                row.instr is not None
-                and row.instr.op == "mov"
-                and row.instr.pred is None
-                and row.op is not None
-            ):
+            elif row.op is not None and row.given.op == "mov" and row.given.pred is None:
                 source = row.reads[0]
                 if isinstance(source, Reg) and source.name in pending and isinstance(row.writes[0], Reg):
                     pending[source.name].append(row.writes[0].name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ptxsim.frontend.parser import Module
+from ptxsim.frontend.ast import Module
 from ptxsim.jit.codegen import hot_numbers
 from ptxsim.lowering.emit import Program, lower
 

@@ -8,7 +8,7 @@ is coded as 2 * index + negated.
 
 from __future__ import annotations
 
-from ptxsim.frontend.parser import (
+from ptxsim.frontend.ast import (
     Function,
     Imm,
     Instr,
@@ -23,6 +23,7 @@ from ptxsim.frontend.parser import (
     Sink,
     Sym,
     Vec,
+    registers_of,
 )
 from ptxsim.isa.address_map import PARAM_WINDOW
 from ptxsim.isa.operands import MemArg, PredArg, constant_bits, type_bits
@@ -186,23 +187,12 @@ class RegisterAllocator:
 
 def _registers(operands: list, function: Function) -> set[str]:
     """Names of the data registers in operands, those inside addresses included."""
-    names: set[str] = set()
-    for o in operands:
-        if isinstance(o, Reg):
-            if o.name in function.regs and function.regs[o.name] != "pred":
-                names.add(o.name)
-        elif isinstance(o, Vec | Paren):
-            names |= _registers(list(o.items), function)
-        elif isinstance(o, Pair):
-            names |= _registers([o.first, o.second], function)
-        elif isinstance(o, Mem):
-            names |= _registers([o.base, *o.parts], function)
-    return names
+    return {name for name in registers_of(operands) if function.regs.get(name, "pred") != "pred"}
 
 
 def _bases(writes: list, function: Function) -> set[str]:
     """Registers that a destination operand reads: those inside an address."""
-    return {n for o in writes if isinstance(o, Mem) for n in _registers([o], function)}
+    return _registers([o for o in writes if isinstance(o, Mem)], function)
 
 
 def _bits(names: set[str], index: dict[str, int]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ptxsim.frontend.parser import Function, Instr, Mem, PtxError, Reg, Vec
+from ptxsim.frontend.ast import Function, Instr, Mem, PtxError, Reg, Vec
 
 _AS_PAIR = ("atom", "clusterlaunchcontrol")  # take a vector of the two halves
 

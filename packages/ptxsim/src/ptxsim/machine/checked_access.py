@@ -15,10 +15,12 @@ from ptxsim.isa.address_map import (
 )
 from ptxsim.jit.bytecode import LOG_PLACE, LOG_ROW, LOG_SAME, LOG_SIZE, LOG_THREAD
 from ptxsim.jit.translate import in_window, is_shared, place_name, resolve, shared_fault, shared_place
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Lanes
 
 
 def checked_view(
-    cluster, split, lane: int, address: int, size: int, space: str, write: bool
+    cluster: Cluster, split: Lanes, lane: int, address: int, size: int, space: str, write: bool
 ) -> np.ndarray | None:
     """uint8 (size,) view of simulated memory; None, with a finding, if the access is not legal.
 
@@ -37,7 +39,7 @@ def checked_view(
     return view
 
 
-def _find(cluster, split, lane: int, space: int, address: int, size: int):
+def _find(cluster: Cluster, split: Lanes, lane: int, space: int, address: int, size: int):
     """(fault or 0, view, place to log or 0) of an address that `resolve` gave."""
     if space == SPACE_GLOBAL:
         view, place = cluster.launch.memory.view(address, size), address
@@ -52,7 +54,9 @@ def _find(cluster, split, lane: int, space: int, address: int, size: int):
     return FAULT_BOUNDS * (view is None or len(view) < size), view, place
 
 
-def own_offsets(cluster, split, addresses: np.ndarray, size: int, space: str = "shared") -> np.ndarray | None:
+def own_offsets(
+    cluster: Cluster, split: Lanes, addresses: np.ndarray, size: int, space: str = "shared"
+) -> np.ndarray | None:
     """Window offsets of the CTA's own shared memory at the int64 addresses of the split's first lanes.
 
     None, with a finding, if one of them is misaligned or does not have `size` bytes there.
@@ -75,20 +79,28 @@ def own_offsets(cluster, split, addresses: np.ndarray, size: int, space: str = "
     return offsets
 
 
-def tell_own(cluster, split, lanes, offsets: np.ndarray, size: int, stored: np.ndarray | None = None) -> None:
+def tell_own(
+    cluster: Cluster, split: Lanes, lanes, offsets: np.ndarray, size: int, stored: np.ndarray | None = None
+) -> None:
     """Tells of accesses to the CTA's own shared memory, as log_own has them."""
     if cluster.bus.heard:
         cluster.bus.accesses(cluster, log_own(cluster, split, lanes, offsets, size, stored))
 
 
 def log_own(
-    cluster, split, lanes, offsets: np.ndarray, size: int, stored: np.ndarray | None = None
+    cluster: Cluster, split: Lanes, lanes, offsets: np.ndarray, size: int, stored: np.ndarray | None = None
 ) -> np.ndarray:
     """Rows of `Observer.accesses`: lanes load at their offsets, or store `stored` (uint8 (lanes, size))."""
-    log = np.empty((len(offsets), 4), np.int64)
-    log[:, LOG_ROW], log[:, LOG_SIZE] = split.row, 2 * size
+    log = log_rows(split, lanes, place_name(split.cta, offsets), size)
     if stored is not None:
         held = cluster.shared[split.cta][offsets[:, None] + np.arange(size)]
         log[:, LOG_SIZE] += 1 + LOG_SAME * (held == stored).all(axis=1)
-    log[:, LOG_THREAD], log[:, LOG_PLACE] = split.warp * 32 + lanes, place_name(split.cta, offsets)
+    return log
+
+
+def log_rows(split: Lanes, lanes, places: np.ndarray, size: int, write: bool = False) -> np.ndarray:
+    """Rows of `Observer.accesses`: these lanes load, or store, `size` bytes at their places."""
+    log = np.empty((len(places), 4), np.int64)
+    log[:, LOG_ROW], log[:, LOG_SIZE] = split.row, 2 * size + write
+    log[:, LOG_THREAD], log[:, LOG_PLACE] = split.warp * 32 + lanes, places
     return log

@@ -154,7 +154,7 @@ def report(cluster, rounds: Rounds, proven: bool) -> Finding:
             f"{names} are still in {loops} after {cluster.executed() - rounds.first} warp instructions of "
             f"the cluster (max_instructions={rounds.most}). The run was given up"
         )
-    hint = cluster.reporter.hints.hint(CAUSES["endless"])
+    hint = cluster.reporter.hints.hint(CAUSES["endless"], "deadlock")
     where, evidence = _where(cluster, rounds.rows()), dict[str, object](cause="endless")
     if not proven and rounds.spent(cluster):
         evidence |= {"budget": rounds.most}

@@ -7,7 +7,7 @@ watchdog asks for both where nothing else moves. Instructions for the whole warp
 from __future__ import annotations
 
 from ptxsim.jit import bytecode
-from ptxsim.machine.split import BLOCK, Wait
+from ptxsim.machine.split import BLOCK, Split, Wait
 
 PATIENCE = 64  # turns that an instruction for the whole warp waits for lanes that still run
 MOST_UNITS = 4096  # unit instructions in a row after which others get a turn
@@ -60,7 +60,7 @@ def _go_on(cluster, w: int, group: int) -> bool:
     return True
 
 
-def gather(cluster, split):
+def gather(cluster, split: Split):
     """Before an instruction for the whole warp, lanes that went on apart wait and become one split again.
 
     None: there is nothing to do. BLOCK: the split sleeps, or shall run again with more lanes.
@@ -81,7 +81,7 @@ def gather(cluster, split):
     return BLOCK
 
 
-def become_one(cluster, split, key: tuple) -> bool:
+def become_one(cluster, split: Split, key: tuple) -> bool:
     """Lanes of a warp that meet at one bar.warp.sync go on together (9.7.13.2); True where they just did.
 
     A compiler may lead them there from several sides, with no other place at which they would meet.
@@ -113,7 +113,7 @@ def _absorb(cluster, g: int, others: list[int], key: tuple, lanes: int) -> None:
     cluster.queue.append(g)
 
 
-def held_back(cluster, split) -> bool:
+def held_back(cluster, split: Split) -> bool:
     """Whether an instruction for the whole warp waits for lanes that are apart, or still on their way."""
     g = split.index
     if not cluster.program.whole_warp[split.row]:

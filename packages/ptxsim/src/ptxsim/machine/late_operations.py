@@ -12,6 +12,7 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 
 from ptxsim.machine.forward_progress import MOST_UNITS
+from ptxsim.machine.split import Split
 
 _STRONG = {"acquire", "relaxed", "volatile", "mmio"}
 Operation = tuple[int, int, int]  # cluster, warp, how many operations the warp did before it
@@ -68,7 +69,7 @@ class LateOperations:
         self.left: set[Operation] = set(self.order.operations) if self.order else set()
         self.in_vain: Counter[int] = Counter()  # turns of each split since it last got on
 
-    def takes(self, cluster, split) -> bool:
+    def takes(self, cluster, split: Split) -> bool:
         """Whether the split stays at its instruction until `release`."""
         if not is_operation(split.instr):
             return False

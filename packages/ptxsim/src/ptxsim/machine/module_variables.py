@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import ml_dtypes
 import numpy as np
 
-from ptxsim.frontend.parser import Module, Var
+from ptxsim.frontend.ast import Module, Var
 from ptxsim.machine.global_memory import SEGMENT_ALIGN, SHORT_BASE
 
 VARIABLE_BASE = 0x7800_0000_0000  # above all arrays of a launch

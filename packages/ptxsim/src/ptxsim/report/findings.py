@@ -73,7 +73,9 @@ class Finding:
     def __str__(self) -> str:
         times = times_text(self.kind, self.count)
         hint = f"\n  hint: {self.hint}" if self.hint else ""
-        return f"{self.severity}: {self.kind}: {self.message}{times}{self._place()}{hint}"
+        sentence, *more = self.message.split("\n", 1)
+        told = "\n".join([f"{self.severity}: {self.kind}: {sentence}{times}{self._place()}", *more])
+        return told + hint
 
     def _place(self) -> str:
         where = self.where
@@ -193,14 +195,16 @@ class Reporter:
         hint: str | Cause = "",
         split=None,
         key=None,
+        at: tuple | None = None,
         **evidence,
     ) -> Finding:
-        """Records a finding; the same one only counts up. hint: what to do, or the cause that says so.
+        """Records a finding; the same one only counts up. hint: what to do, or the cause that says so. at:
+        (cluster, rank of the CTA, row of the program) where no split stands.
 
         Findings are merged by (kind, key). Non-tuple keys, and findings without a key, are merged per line of
         the source file (of the PTX where that is not known), whatever numbers a message has.
         """
-        where = self.place(split) if split is not None else {}
+        where = self.place(split) if split is not None else self.row_place(*at) if at is not None else {}
         line = where.get("line") or -where.get("ptx_line", 0)
         identity = (
             (kind, key)
@@ -213,13 +217,13 @@ class Reporter:
             return known
         count = known.count + 1 if known is not None else 1
         if isinstance(hint, Cause):
-            evidence["cause"], hint = hint.id, self.hints.hint(hint)
+            evidence["cause"], hint = hint.id, self.hints.hint(hint, kind)
         self.found[identity] = Finding(kind, severity, message, hint, where, evidence, count)
         return self.found[identity]
 
     def blame(self, finding: Finding, cause: Cause, message: str) -> None:
         """Tells a finding anew, now that its cause is known."""
-        finding.message, finding.hint = message, self.hints.hint(cause)
+        finding.message, finding.hint = message, self.hints.hint(cause, finding.kind)
         finding.evidence["cause"] = cause.id
 
     def place(self, split, row: int | None = None) -> dict:
@@ -303,13 +307,14 @@ class Reporter:
         kind, text, hint = _FAULTS[code]
         what = _ACCESS.get(where.instr.op, where.instr.op)
         inside = _in_shared(where.instr, address)
+        hint = CAUSES["past-shared"] if inside and code == FAULT_BOUNDS else hint
         who = "" if inside else f" by CTA {where.cluster.cta_ids[where.cta]}"
         place = self._address_text(address, inside, of > lanes)
         hint = CONVERT if place.endswith(IN_PARAM_SPACE) else hint
         message = f"{what} {text}{who}: {place}"
         self.add(kind, "error", message, hint, where, key=code, lanes=lanes)
 
-    def _outside_shared(self, offset: int) -> str:
+    def outside_shared(self, offset: int) -> str:
         """Its name; behind the last buffer, also by how much it misses that one."""
         text = self.shared_name(offset)
         before = [(start + size, name) for name, _, start, size in self.names if start + size <= offset]
@@ -321,7 +326,7 @@ class Reporter:
 
     def _address_text(self, address: int, inside: bool, straddles: bool) -> str:
         if inside:
-            return self._outside_shared(shared_place(address)[1])
+            return self.outside_shared(shared_place(address)[1])
         return self.memory.describe(address, straddles) if self.memory else hex(address)
 
 

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ptxsim.frontend.ast import Mem, Pair, Reg, Vec
-from ptxsim.frontend.parser import Paren
+from ptxsim.frontend.ast import registers_of
 from ptxsim.timing.pipes import CYCLES, LATENCY, passes, pipe
 
 
@@ -24,20 +23,6 @@ class PipeUse:
     pipe: str  # of pipes.py
     reads: tuple[str, ...]
     writes: tuple[str, ...]
-
-
-def registers(operands) -> tuple[str, ...]:
-    found: list[str] = []
-    for o in operands:
-        if isinstance(o, Reg):
-            found.append(o.name)
-        elif isinstance(o, Vec | Paren):
-            found += registers(o.items)
-        elif isinstance(o, Pair):
-            found += registers((o.first, o.second))
-        elif isinstance(o, Mem):
-            found += registers(tuple(p for p in (o.base, *o.parts) if p is not None))
-    return tuple(found)
 
 
 _NO_RESULT = (
@@ -59,9 +44,9 @@ _NO_RESULT = (
 def describe(instr) -> PipeUse:
     """The row of one instruction of a program."""
     alone = instr.op in _NO_RESULT or instr.name.startswith("wmma.store") or not instr.operands
-    first = () if alone else registers(instr.operands[:1])
+    first = () if alone else tuple(registers_of(instr.operands[:1]))
     rest = instr.operands if not first else instr.operands[1:]
-    return PipeUse(instr.op, pipe(instr.op, instr.mods), registers(rest), first)
+    return PipeUse(instr.op, pipe(instr.op, instr.mods), tuple(registers_of(rest)), first)
 
 
 class Rows:

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptxsim.frontend.ast import Imm, Instr, Mem, Pair, Pred, Reg, Vec
-from ptxsim.frontend.parser import Paren
+from ptxsim.frontend.ast import Imm, Instr, Mem, Pair, Paren, Pred, Reg, Vec
 from ptxsim.timing.flow import Flow
 from ptxsim.timing.folding import RULES
 from ptxsim.timing.instructions import describe

@@ -27,9 +27,7 @@ class Costs:
     """
 
     issue: int = 1  # ticks of a warp for anything not below: issue a copy or an MMA, arrive, commit
-    mma: int = (
-        4096  # 16-bit MACs a tensor core makes in a tick; an instruction takes 32 bytes of K in any type
-    )
+    mma: int = 4096  # 16-bit MACs of a tensor core in a tick; an instruction has 32 bytes of K in any type
     load: int = 64  # bytes a tick that cp.async and TMA bring to a CTA, one request after another
     store: int = 64  # bytes a tick that TMA takes out of a CTA's shared memory
     latency: int = 512  # ticks between global memory and the SM, on top; requests on their way overlap

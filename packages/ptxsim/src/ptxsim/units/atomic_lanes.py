@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from ptxsim.isa.address_map import GLOBAL_BASE, WINDOW_MASK
-from ptxsim.jit.bytecode import LOG_PLACE, LOG_ROW, LOG_SIZE, LOG_THREAD
 from ptxsim.jit.compiled import compiled
 from ptxsim.jit.translate import in_window, is_shared, place_name, shared_place
+from ptxsim.machine.checked_access import log_rows
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split
 
@@ -98,9 +98,5 @@ def _global(memory, addresses: np.ndarray, size: int):
 
 def log_whole(cluster: Cluster, split: Split, lanes: np.ndarray, places: np.ndarray, size: int) -> None:
     """Tells of the stores of these lanes."""
-    if not cluster.bus.heard or not len(lanes):
-        return
-    log = np.empty((len(lanes), 4), np.int64)
-    log[:, LOG_ROW], log[:, LOG_SIZE] = split.row, 2 * size + 1
-    log[:, LOG_THREAD], log[:, LOG_PLACE] = split.warp * 32 + lanes, places
-    cluster.bus.accesses(cluster, log)
+    if cluster.bus.heard and len(lanes):
+        cluster.bus.accesses(cluster, log_rows(split, lanes, places, size, write=True))

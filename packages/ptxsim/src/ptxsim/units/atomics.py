@@ -15,7 +15,7 @@ from ptxsim.machine.checked_access import checked_view
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split
 from ptxsim.units.atomic_lanes import OPERATIONS, integers, log_whole, sums, whole_warp
-from ptxsim.units.registry import refuse, unit
+from ptxsim.units.registry import refuse, slots_of, unit
 
 _OPERATIONS = {
     "and": lambda old, b, c: old & b,
@@ -29,21 +29,12 @@ _OPERATIONS = {
     "inc": lambda old, b, c: old * 0 if old >= b else old + old.dtype.type(1),
     "dec": lambda old, b, c: b if old == 0 or old > b else old - old.dtype.type(1),
 }
-_TYPES: dict[str, tuple[Any, int]] = {
-    "b16": (np.uint16, 1),
-    "b32": (np.uint32, 1),
-    "b64": (np.uint64, 1),
-    "u32": (np.uint32, 1),
-    "u64": (np.uint64, 1),
-    "s32": (np.int32, 1),
-    "s64": (np.int64, 1),
-    "f32": (np.float32, 1),
-    "f64": (np.float64, 1),
-    "f16": (np.float16, 1),
-    "f16x2": (np.float16, 2),
-    "bf16": ("bf16", 1),
-    "bf16x2": ("bf16", 2),
-}
+TYPES: dict[str, tuple[Any, int]] = {  # -> (numpy type, or "bf16", elements in a register)
+    "b16": (np.uint16, 1), "b32": (np.uint32, 1), "b64": (np.uint64, 1),
+    "u32": (np.uint32, 1), "u64": (np.uint64, 1), "s32": (np.int32, 1), "s64": (np.int64, 1),
+    "f16": (np.float16, 1), "f16x2": (np.float16, 2), "bf16": ("bf16", 1), "bf16x2": ("bf16", 2),
+    "f32": (np.float32, 1), "f64": (np.float64, 1),
+}  # fmt: skip
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 _HALVES = "f16 f16x2 bf16 bf16x2"
 # the operations of both, after the modifiers of memory (PTX ISA 9.7.13.6, .7)
@@ -115,7 +106,7 @@ def _vector(instr, value) -> int:
 def _update(instr, returns: bool):
     mods = set(instr.mods)
     operation = next(m for m in instr.mods if m in _OPERATIONS)
-    kind, lanes_per = _TYPES[instr.mods[-1]]
+    kind, lanes_per = TYPES[instr.mods[-1]]
     space = next((m for m in ("shared::cluster", "shared::cta", "shared", "global") if m in mods), "generic")
     vector = _vector(instr, instr.operands[2 if returns else 1])
     single = vector == 1 and lanes_per == 1 and not isinstance(kind, str) and np.dtype(kind).itemsize >= 4
@@ -123,7 +114,7 @@ def _update(instr, returns: bool):
 
     def run(cluster: Cluster, split: Split, args):
         targets, arg, *sources = args if returns else (None, *args)
-        items = sources[0] if isinstance(sources[0], tuple) else (sources[0],)
+        items = slots_of(sources[0])
         third = cluster.read(split, sources[1]) if operation == "cas" else None
         width = 2 if kind == "bf16" else np.dtype(kind).itemsize
         size = width * lanes_per
@@ -147,9 +138,9 @@ def _update(instr, returns: bool):
                     cluster.effects += 1
                     view[:] = np.frombuffer(new, np.uint8)
                 if returns:
-                    outputs = targets if isinstance(targets, tuple) else (targets,)
-                    if outputs[v] != -1:
-                        cluster.registers[split.warp, outputs[v], lane] = old
+                    output = slots_of(targets)[v]
+                    if output != -1:
+                        cluster.registers[split.warp, output, lane] = old
 
     return run
 

@@ -17,18 +17,14 @@ from ptxsim.machine.async_queue import Work
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Lanes, Split
 from ptxsim.machine.tensor_map import TensorMap
-from ptxsim.units.atomics import combine
-from ptxsim.units.bulk_groups import each_lane, notify, open_group
+from ptxsim.units.atomics import TYPES, combine
+from ptxsim.units.bulk_groups import each_lane, open_group, store
 from ptxsim.units.mbarrier import bytes_arrive, place_of
-from ptxsim.units.registry import unit
+from ptxsim.units.registry import slots_of, unit
 
 _TX = "mbarrier::complete_tx::bytes"
 _SHARED = ("shared::cta", "shared::cluster")
 _OPERATIONS = ("and", "or", "xor", "add", "inc", "dec", "min", "max")
-_TYPES = {
-    "b32": np.uint32, "u32": np.uint32, "s32": np.int32, "b64": np.uint64, "u64": np.uint64, "s64": np.int64,
-    "f16": np.float16, "bf16": "bf16", "f32": np.float32, "f64": np.float64,
-}  # fmt: skip
 
 
 class Span(TensorMap):
@@ -72,7 +68,7 @@ def decode_form(instr) -> BulkForm:
     spaces = [m for m in mods if m == "global" or m in _SHARED]
     reduce = instr.op == "cp" and mods[0] == "reduce"
     operation = next((m for m in mods if m in _OPERATIONS), "")
-    kind = _TYPES[mods[-1]] if reduce else np.uint8
+    kind = TYPES[mods[-1]][0] if reduce else np.uint8
     to_global, from_global = spaces[0] == "global", spaces[1] == "global"
     return BulkForm(to_global, from_global, "multicast::cluster" in mods, operation, kind)
 
@@ -208,21 +204,13 @@ def _to_global(cluster: Cluster, split: Split, args, form: BulkForm, size: int) 
     copy = BulkCopy("store", result, (0,), place[1], size, span, reduces=reduces)
     token = cluster.bus.copy_issue(cluster, split, copy)
 
-    def read():
-        data = _source(cluster, token, copy, result)
-        group.reads -= 1
-        notify(cluster, split)
-        cluster.engine.submit(Work(None, lambda: write(data), "bulk copy (write)"))
-
     def write(data):
         memory = cluster.launch.memory.view(result.base, size)
         memory[:] = reduced(memory, data, form)
         cluster.bus.copy_write(cluster, token, copy)
-        group.writes -= 1
-        notify(cluster, split)
 
     cluster.tma_bytes += size
-    cluster.engine.submit(Work(None, read, "bulk copy (read)"))
+    store(cluster, split, "bulk copy", [group], lambda: _source(cluster, token, copy, result), write)
 
 
 def reduced(old: np.ndarray, new: np.ndarray, form: BulkForm) -> np.ndarray:
@@ -271,10 +259,10 @@ def reduce_async(instr):
 
 
 def _element(instr, operation: str):
-    width, kind = int(instr.mods[-1][1:]) // 8, _TYPES[instr.mods[-1]]
+    width, kind = int(instr.mods[-1][1:]) // 8, TYPES[instr.mods[-1]][0]
 
     def run(cluster: Cluster, split: Split, args):
-        values = args[1] if isinstance(args[1], tuple) else (args[1],)
+        values = slots_of(args[1])
         for thread in each_lane(split):
             data = b"".join(_raw(cluster.scalar(thread, slot), width) for slot in values)
             place = place_of(cluster, thread, cluster.address(thread, args[0]), False)

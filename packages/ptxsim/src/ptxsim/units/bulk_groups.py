@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ptxsim.machine.async_queue import Work
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Lanes, Location, Split, Wait
-from ptxsim.units.registry import unit
+from ptxsim.units.registry import always, unit
 
 
 def each_lane(split: Split) -> list[Location]:
@@ -59,18 +60,31 @@ def open_group(cluster: Cluster, split: Lanes) -> BulkGroup:
     return group
 
 
-def notify(cluster: Cluster, split: Split) -> None:
-    cluster.wake(("bulk", split.warp))
+def store(cluster: Cluster, split: Split, what: str, groups: list[BulkGroup], read, write) -> None:
+    """A copy out of shared memory: after data = read() the source is free, after write(data) all is done."""
+
+    def first() -> None:
+        data = read()
+        for group in groups:
+            group.reads -= 1
+        cluster.wake(("bulk", split.warp))
+        cluster.engine.submit(Work(None, lambda: second(data), f"{what} (write)"))
+
+    def second(data) -> None:
+        write(data)
+        for group in groups:
+            group.writes -= 1
+        cluster.wake(("bulk", split.warp))
+
+    cluster.engine.submit(Work(None, first, f"{what} (read)"))
 
 
 @unit("cp.async.bulk.commit_group", section="9.7.9.25.4", fire_and_forget=True)
-def commit_group(instr):
-    def run(cluster: Cluster, split: Split, args):
-        for thread in each_lane(split):
-            bulk_groups(cluster, thread.thread).commit()
-            cluster.bus.bulk_commit(cluster, thread)
-
-    return run
+@always
+def commit_group(cluster: Cluster, split: Split, args):
+    for thread in each_lane(split):
+        bulk_groups(cluster, thread.thread).commit()
+        cluster.bus.bulk_commit(cluster, thread)
 
 
 @unit("cp.async.bulk.wait_group {.read} n", section="9.7.9.25.4")

@@ -20,7 +20,7 @@ from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.mbarrier import MAX_COUNT
 from ptxsim.machine.split import Split, Wait
 from ptxsim.units.mbarrier import apply_count_change, find_barrier, place_of
-from ptxsim.units.registry import refuse, unit
+from ptxsim.units.registry import always, refuse, unit
 
 
 @dataclass(eq=False)
@@ -81,18 +81,13 @@ def copy(instr):
             sizes = np.full(len(split.lanes), size, np.int64)
             if optional:
                 sizes = _sizes(cluster, split, args[3], sizes)
-            _issue(
-                cluster, split, _copy(cluster, split, targets, cluster.addresses(split, args[1]), sizes, size)
+            groups, sources = (
+                state_of(cluster, split).committed[split.lanes],
+                cluster.addresses(split, args[1]),
             )
+            _issue(cluster, split, AsyncCopy(split.mask, split.lanes, groups, targets, sources, sizes, size))
 
     return run
-
-
-def _copy(
-    cluster: Cluster, split: Split, targets: np.ndarray, sources: np.ndarray, sizes: np.ndarray, size: int
-) -> AsyncCopy:
-    groups = state_of(cluster, split).committed[split.lanes]
-    return AsyncCopy(split.mask, split.lanes, groups, targets, sources, sizes, size)
 
 
 def _sizes(cluster: Cluster, split: Split, arg, full: np.ndarray) -> np.ndarray:
@@ -177,11 +172,9 @@ def _logs(cluster: Cluster, split: Split, op: AsyncCopy) -> tuple[np.ndarray, np
 
 
 @unit("cp.async.commit_group", section="9.7.9.25.3.2")
-def commit_group(instr):
-    def run(cluster: Cluster, split: Split, args):
-        state_of(cluster, split).committed[split.lanes] += 1
-
-    return run
+@always
+def commit_group(cluster: Cluster, split: Split, args):
+    state_of(cluster, split).committed[split.lanes] += 1
 
 
 @unit("cp.async.wait_group n", section="9.7.9.25.3.3")
@@ -197,11 +190,9 @@ def wait_group(instr):
 
 
 @unit("cp.async.wait_all", section="9.7.9.25.3.3")
-def wait_all(instr):
-    def run(cluster: Cluster, split: Split, args):
-        return _wait(cluster, split, None)
-
-    return run
+@always
+def wait_all(cluster: Cluster, split: Split, args):
+    return _wait(cluster, split, None)
 
 
 def _wait(cluster: Cluster, split: Split, allowed: int | None):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ptxsim.events.records import Fence
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split, Wait
-from ptxsim.units.registry import unit
+from ptxsim.units.registry import always, unit
 
 
 @unit(
@@ -80,11 +80,9 @@ _TENSOR = "cp.async.bulk.prefetch.tensor .dim.L2.global{.tile}{.hint}"
     section="9.7.9",
     observer_only=True,
 )
-def hint(instr):
-    def run(cluster: Cluster, split: Split, args):
-        return None
-
-    return run
+@always
+def hint(cluster: Cluster, split: Split, args):
+    """Changes nothing that a program can see."""
 
 
 @unit(
@@ -107,14 +105,10 @@ def cache_line(instr):
 
 
 @unit("trap", section="9.7.19.3")
-def trap(instr):
-    def run(cluster: Cluster, split: Split, args):
-        cluster.reporter.add("illegal", "error", "the kernel executed trap", split=split, kills=True)
-        return cluster.wait(split, Wait("trap", ("trap", split.index)))
-
-    return run
+@always
+def trap(cluster: Cluster, split: Split, args):
+    cluster.reporter.add("illegal", "error", "the kernel executed trap", split=split, kills=True)
+    return cluster.wait(split, Wait("trap", ("trap", split.index)))
 
 
-@unit("brkpt", section="9.7.19.1")
-def breakpoint_(instr):
-    return hint(instr)
+unit("brkpt", section="9.7.19.1")(hint)

@@ -14,7 +14,7 @@ from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Lanes, Split
 from ptxsim.units.bulk_copy import NOWHERE
 from ptxsim.units.mbarrier import bytes_arrive, place_of
-from ptxsim.units.registry import unit
+from ptxsim.units.registry import always, slots_of, unit
 
 SIZE = 16  # bytes of an answer
 _SEAL = 0x7C1C << 40  # marks the upper half of an answer; PTX leaves its form open
@@ -102,16 +102,14 @@ def _halves(cluster: Cluster, split: Split, operand) -> tuple[np.ndarray, np.nda
 @unit(
     "clusterlaunchcontrol.query_cancel.is_canceled .pred.b128 p, answer", writes=(0,), section="9.7.13.17.2"
 )
-def is_canceled(instr):
-    def run(cluster: Cluster, split: Split, args):
-        _, high = _halves(cluster, split, args[1])
-        taken = [sealed(int(h)) and bool(int(h) & _TAKEN) for h in high]
-        mask = sum(1 << int(lane) for lane, yes in zip(split.lanes, taken, strict=True) if yes)
-        if not all(taken):
-            cluster.unit_state["clc-failed", split.cta] = True
-        cluster.set_predicate(split, args[0].code, mask)
-
-    return run
+@always
+def is_canceled(cluster: Cluster, split: Split, args):
+    _, high = _halves(cluster, split, args[1])
+    taken = [sealed(int(h)) and bool(int(h) & _TAKEN) for h in high]
+    mask = sum(1 << int(lane) for lane, yes in zip(split.lanes, taken, strict=True) if yes)
+    if not all(taken):
+        cluster.unit_state["clc-failed", split.cta] = True
+    cluster.set_predicate(split, args[0].code, mask)
 
 
 @unit(
@@ -130,8 +128,7 @@ def get_first_ctaid(instr):
             hint = "ask is_canceled first, and read the CTA only if it says yes"
             cluster.reporter.add("illegal", "review", message, hint, split, key="clc-failed")
         values = [low & np.uint64(0xFFFF_FFFF), low >> np.uint64(32), high & np.uint64(0xFFFF_FFFF)]
-        targets = args[0] if isinstance(args[0], tuple) else (args[0],)
-        for slot, axis in zip(targets, axes, strict=False):
+        for slot, axis in zip(slots_of(args[0]), axes, strict=False):
             cluster.write(split, slot, values[axis])
 
     return run

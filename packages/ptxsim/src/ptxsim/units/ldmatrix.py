@@ -12,13 +12,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from ptxsim.isa.layouts import ldmatrix as half_layout
-from ptxsim.isa.layouts import movmatrix as transpose_layout
+from ptxsim.isa.layouts.fragments import ldmatrix as half_layout
+from ptxsim.isa.layouts.fragments import movmatrix as transpose_layout
+from ptxsim.isa.number_formats import unpack_bits
 from ptxsim.isa.operands import SINK
 from ptxsim.machine.checked_access import own_offsets, tell_own
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split
-from ptxsim.units.registry import refuse, unit
+from ptxsim.units.registry import always, refuse, slots_of, unit
 from ptxsim.units.warp import require_aligned
 
 ROW = 16  # bytes
@@ -92,12 +93,6 @@ def row_offsets(
     return offsets
 
 
-def unpack_rows(rows: np.ndarray, bits: int) -> np.ndarray:
-    """uint8 (n, 16): 16 elements of 4 or 6 bits, packed at the start of each row -> one byte per element."""
-    single = np.unpackbits(rows, axis=1, bitorder="little")[:, : 16 * bits].reshape(len(rows), 16, bits)
-    return np.packbits(single, axis=2, bitorder="little")[..., 0]
-
-
 @unit(
     "ldmatrix .sync.aligned.m8n8.num{.trans}{.own}.b16 r, [p]",
     "ldmatrix .sync.aligned.m16n16.few.trans{.own}.b8 r, [p]",
@@ -116,14 +111,14 @@ def load_matrix(instr):
 
     def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
-        targets = [max(slot, SINK) for slot in (args[0] if isinstance(args[0], tuple) else (args[0],))]
+        targets = [max(slot, SINK) for slot in slots_of(args[0])]
         offsets = row_offsets(cluster, split, args[1], form.rows, space)
         if offsets is None:
             cluster.registers[split.warp, targets] = 0
             return
         rows = cluster.shared[split.cta].view(np.complex128)[offsets >> 4].view(np.uint8).reshape(-1, ROW)
         if form.packed:
-            rows = unpack_rows(rows, form.packed)
+            rows = unpack_bits(rows[:, : 2 * form.packed], form.packed)
         values = rows.reshape(-1).view(element)[index]
         cluster.registers[split.warp, targets] = values.view(np.uint32).T
 
@@ -143,7 +138,7 @@ def store_matrix(instr):
 
     def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
-        sources = list(args[1]) if isinstance(args[1], tuple) else [args[1]]
+        sources = list(slots_of(args[1]))
         rows = np.empty(form.rows * ROW // form.width, element)
         registers = np.ascontiguousarray(cluster.registers[split.warp, sources].astype(np.uint32).T)
         rows[index] = registers.view(element)
@@ -155,13 +150,9 @@ def store_matrix(instr):
 
 
 @unit("movmatrix .sync.aligned.m8n8.trans.b16 d, a", writes=(0,), section="9.7.14.5.17")
-def move_matrix(instr):
-    lane, half = transpose_layout()
-
-    def run(cluster: Cluster, split: Split, args):
-        require_aligned(cluster, split)
-        halves = np.ascontiguousarray(cluster.read(split, args[1]).astype(np.uint32)).view(np.uint16)
-        moved = np.ascontiguousarray(halves.reshape(32, 2)[lane, half])
-        cluster.registers[split.warp, args[0]] = moved.view(np.uint32)[:, 0]
-
-    return run
+@always
+def move_matrix(cluster: Cluster, split: Split, args):
+    require_aligned(cluster, split)
+    halves = np.ascontiguousarray(cluster.read(split, args[1]).astype(np.uint32)).view(np.uint16)
+    moved = np.ascontiguousarray(halves.reshape(32, 2)[transpose_layout()])
+    cluster.registers[split.warp, args[0]] = moved.view(np.uint32)[:, 0]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ptxsim.isa.layouts import decode_matrix_descriptor, operand_addresses
+from ptxsim.isa.layouts.descriptors import decode_matrix_descriptor, operand_addresses
 from ptxsim.isa.number_formats import DECODERS, IN_SHARED
 from ptxsim.jit.simd_matrix import gather_halves
 from ptxsim.machine.cluster import Cluster

@@ -1,4 +1,4 @@
-"""mbarrier operations on shared memory (PTX ISA 9.7.13.15); the rules of one object are in mbarrier.py."""
+"""mbarrier operations on shared memory (PTX ISA 9.7.13.15); machine/mbarrier.py has one barrier's rules."""
 
 from __future__ import annotations
 
@@ -7,19 +7,14 @@ import functools
 import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
-from ptxsim.events.records import Arrival, PhaseWait
-from ptxsim.isa.address_map import SPACE_CLUSTER, SPACE_GENERIC, WINDOW_MASK
-from ptxsim.isa.mathlib.inner import inner
-from ptxsim.isa.operands import MemArg, PredArg
+from ptxsim.events.records import Arrival
+from ptxsim.isa.address_map import SPACE_CLUSTER, SPACE_GENERIC
 from ptxsim.jit import bytecode
-from ptxsim.jit.intrinsics import lane_value, set_mask
-from ptxsim.jit.loop_batch import lowest_lane, same_in_all
-from ptxsim.jit.loop_memory import word
 from ptxsim.jit.translate import resolve, shared_address, shared_fault, shared_place
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.mbarrier import MBarrier, MBarrierError
-from ptxsim.machine.split import Lanes, Split, Wait
-from ptxsim.units.registry import FastForm, unit
+from ptxsim.machine.split import Lanes, Split
+from ptxsim.units.registry import always, unit
 
 _SPACES = {"shared", "shared::cta", "shared::cluster"}
 
@@ -28,8 +23,11 @@ def place_of(cluster: Cluster, split: Lanes, address: int, generic: bool) -> tup
     """(rank, offset) of a shared address; None, with a finding, if this cluster has no such place."""
     place = _place(address, generic, split.cta, cluster.ctas, cluster.launch.shared_end)
     if isinstance(place, str):
-        message = f"address {address:#x} is {_WRONG[place]}"
-        cluster.reporter.add(place, "error", message, split=split)
+        message, cause = f"address {address:#x} is {_WRONG[place]}", None
+        if place == "out-of-bounds":
+            message = f"{message}: {cluster.reporter.outside_shared(shared_place(address)[1])}"
+            cause = CAUSES["past-shared"]
+        cluster.reporter.add(place, "error", message, cause or "", split=split)
         return None
     return place
 
@@ -80,8 +78,10 @@ def apply_count_change(cluster: Cluster, split: Split, place: tuple[int, int], c
     except MBarrierError as error:
         name = cluster.reporter.shared_name(place[1])
         message = f"{name} of CTA {place[0]}: {error}"
-        facts = {"key": ("count", place[1]), "barrier": name, "barrier_cta": place[0]}
-        cluster.reporter.add("mbarrier", "error", message, CAUSES["arrivals"], split, **facts)
+        cause, key = CAUSES["arrivals"], ("count", place[1])
+        cluster.reporter.add(
+            "mbarrier", "error", message, cause, split, key, barrier=name, barrier_cta=place[0]
+        )
     complete_if_ready(cluster, place)
 
 
@@ -115,8 +115,12 @@ def publish(cluster: Cluster, place: tuple[int, int]) -> None:
         cluster.control[bytecode.PHASES] = min(len(rows), bytecode.PHASE_ROOM)
 
 
-def _is_generic(instr) -> bool:
+def is_generic(instr) -> bool:
     return not _SPACES & set(instr.mods)
+
+
+def same_value(values: list[int]) -> bool:
+    return values.count(values[0]) == len(values)
 
 
 def _places(cluster: Cluster, split: Split, arg, generic: bool) -> list[tuple[int, tuple[int, int]]]:
@@ -129,7 +133,7 @@ def _places(cluster: Cluster, split: Split, arg, generic: bool) -> list[tuple[in
 
 def _by_place(cluster: Cluster, split: Split, arg, generic: bool) -> dict[tuple[int, int], list[int]]:
     """place -> active lanes that name it."""
-    if split.alone or _equal(cluster.values(split, arg.slot)):
+    if split.alone or same_value(cluster.values(split, arg.slot)):
         place = place_of(cluster, split, cluster.address(split, arg), generic)
         return {place: split.lanes.tolist()} if place is not None else {}
     found: dict[tuple[int, int], list[int]] = {}
@@ -140,7 +144,7 @@ def _by_place(cluster: Cluster, split: Split, arg, generic: bool) -> dict[tuple[
 
 @unit("mbarrier.init {.own}.b64 [bar], count", section="9.7.13.15.9")
 def init(instr):
-    generic = _is_generic(instr)
+    generic = is_generic(instr)
 
     def run(cluster: Cluster, split: Split, args):
         counts = cluster.read(split, args[1])
@@ -180,7 +184,7 @@ def _init_one(cluster: Cluster, split: Split, lane: int, place: tuple[int, int],
 
 @unit("mbarrier.inval {.own}.b64 [bar]", section="9.7.13.15.10")
 def inval(instr):
-    generic = _is_generic(instr)
+    generic = is_generic(instr)
 
     def run(cluster: Cluster, split: Split, args):
         for _, place in _places(cluster, split, args[0], generic):
@@ -206,7 +210,7 @@ def inval(instr):
 )
 def arrive(instr):
     mods = set(instr.mods)
-    generic, drop, announce = _is_generic(instr), "arrive_drop" in mods, "expect_tx" in mods
+    generic, drop, announce = is_generic(instr), "arrive_drop" in mods, "expect_tx" in mods
     keeps, relaxed, narrow = "noComplete" in mods, "relaxed" in mods, "cta" in mods
     returns = len(instr.operands) > 1 and not hasattr(instr.operands[0], "base")
 
@@ -271,7 +275,7 @@ def _completed(cluster: Cluster, split: Split, place: tuple[int, int]) -> None:
     fire_and_forget=True,
 )
 def expect_tx(instr):
-    generic, announce = _is_generic(instr), "expect_tx" in instr.mods
+    generic, announce = is_generic(instr), "expect_tx" in instr.mods
 
     def run(cluster: Cluster, split: Split, args):
         sizes = cluster.read(split, args[1])
@@ -285,126 +289,6 @@ def expect_tx(instr):
 
 
 @unit("mbarrier.pending_count .b64 count, state", writes=(0,), section="9.7.13.15.17")
-def pending_count(instr):
-    def run(cluster: Cluster, split: Split, args):
-        cluster.write(split, args[0], cluster.read(split, args[1])[split.lanes] & np.uint64(0xFFFF_FFFF))
-
-    return run
-
-
-@inner
-def wait_passed(c, m, registers, predicates, rank, control):
-    """mbarrier.try_wait.parity on a phase of an own barrier that is complete (PTX ISA 9.7.13.15.16)."""
-    leader = lowest_lane(m)
-    place = (np.int64(lane_value(registers, c[bytecode.SRC0], leader)) + c[bytecode.IMM]) & WINDOW_MASK
-    parity = np.int64(lane_value(registers, c[bytecode.SRC1], leader))
-    if shared_place(place)[0] != rank or parity & ~np.int64(1):  # neither 0 nor 1: the handler tells
-        return False
-    row = word(control, bytecode.PHASE_PTR)
-    for _ in range(word(control, bytecode.PHASES)):
-        if word(row, bytecode.PHASE_PLACE) == place:
-            if word(row, bytecode.PHASE_NUMBER) & 1 == parity:
-                return False
-            done = same_in_all(registers, c[bytecode.SRC0], m) and same_in_all(registers, c[bytecode.SRC1], m)
-            if done:
-                set_mask(predicates, c[bytecode.DST0], m, m)
-            return done
-        row += bytecode.PHASE_BYTES
-    return False
-
-
-def _fast_wait(instr, args: tuple) -> dict | None:  # type: ignore[return]  # None for other operands
-    """Waits for a parity of a barrier in the .shared window."""
-    match args:
-        case (PredArg(code), MemArg(slot, offset), int(token), *_):
-            if "parity" in instr.mods and {"shared", "shared::cta"} & set(instr.mods):
-                return {"dst0": code >> 1, "src0": slot, "imm": offset, "src1": token}
-
-
-@unit(
-    "mbarrier.test_wait {.sem.scope}{.own}.b64 done, [bar], state",
-    "mbarrier.test_wait.parity {.sem.scope}{.own}.b64 done, [bar], parity",
-    "mbarrier.try_wait {.sem.scope}{.own}.b64 done, [bar], state{, time}",
-    "mbarrier.try_wait.parity {.sem.scope}{.own}.b64 done, [bar], parity{, time}",
-    sem="acquire relaxed",
-    scope="cta cluster",
-    writes=(0,),
-    section="9.7.13.15.16",
-    fast=FastForm(_fast_wait, each="wait_passed"),
-)
-def wait(instr):
-    mods = set(instr.mods)
-    generic, blocking, parity = _is_generic(instr), "try_wait" in mods, "parity" in mods
-    acquires = "relaxed" not in mods
-
-    def run(cluster: Cluster, split: Split, args):
-        passed, first_open = 0, None
-        for lanes, place, token in _groups(cluster, split, args[1], generic, args[2]):
-            if place[0] != split.cta:
-                _not_ours(cluster, split)
-            if parity and token & 0xFFFF_FFFF > 1:
-                _no_parity(cluster, split, token & 0xFFFF_FFFF)
-            barrier = find_barrier(cluster, split, place, "wait")
-            if barrier is not None and not parity:
-                _of_this_phase_or_the_last(cluster, split, barrier.phase - (token >> 32))
-            if barrier is None or (barrier.passed(token) if parity else barrier.passed_state(token)):
-                passed |= lanes
-                if barrier is not None:
-                    asked = barrier.phase - 1 & 1
-                    cluster.bus.mbarrier_wait(cluster, split, PhaseWait(lanes, place, asked, acquires))
-                continue
-            asked = token & 1 if parity else barrier.phase & 1
-            first_open = first_open or (place, asked)
-            cluster.bus.mbarrier_blocked(cluster, split, PhaseWait(lanes, place, asked, acquires))
-        timed_out = cluster.unit_state.pop(("timed-out", split.index), False)
-        if blocking and first_open and not passed and not timed_out:
-            place, asked = first_open
-            detail = {"place": place, "parity": asked, "may_time_out": True}
-            return cluster.wait(split, Wait("mbarrier", ("mbarrier", place), detail))
-        cluster.set_predicate(split, args[0].code, passed)
-        return None
-
-    return run
-
-
-def _equal(values: list[int]) -> bool:
-    return values.count(values[0]) == len(values)
-
-
-def _groups(
-    cluster: Cluster, split: Split, arg, generic: bool, slot: int
-) -> list[tuple[int, tuple[int, int], int]]:
-    """(lanes, place, operand in `slot`) for active lanes that name the same barrier with the same operand."""
-    if split.alone:
-        place = place_of(cluster, split, cluster.address(split, arg), generic)
-        return [(split.mask, place, cluster.scalar(split, slot))] if place is not None else []
-    values = cluster.values(split, slot)
-    if _equal(values) and _equal(cluster.values(split, arg.slot)):
-        place = place_of(cluster, split, cluster.address(split, arg), generic)
-        return [(split.mask, place, values[0])] if place is not None else []
-    groups: dict[tuple[int, int], int] = {}
-    addresses = cluster.addresses(split, arg).tolist()
-    for lane, address, value in zip(split.lanes.tolist(), addresses, values, strict=True):
-        groups[address, value] = groups.get((address, value), 0) | 1 << lane
-    places = [(mask, place_of(cluster, split, a, generic), value) for (a, value), mask in groups.items()]
-    return [(mask, place, value) for mask, place, value in places if place is not None]
-
-
-def _no_parity(cluster: Cluster, split: Split, value: int) -> None:
-    """phaseParity is 0 or 1 (PTX ISA 9.7.13.15.16); the machine looks at its lowest bit."""
-    message = f"waits with parity {value}: only 0 and 1 exist (taken as {value & 1})"
-    cluster.reporter.add("mbarrier", "review", message, CAUSES["parity"], split, key=("parity",))
-
-
-def _of_this_phase_or_the_last(cluster: Cluster, split: Split, behind: int) -> None:
-    """A state is one of the current phase or of the one before (PTX ISA 9.7.13.15.16)."""
-    if behind & 0xFFFF_FFFF > 1:
-        message = f"waits by a state that is {behind & 0xFFFF_FFFF} phases old: what that does is not defined"
-        hint = "wait by the state of this round's own arrival"
-        cluster.reporter.add("mbarrier", "review", message, hint, split, key=("old state",))
-
-
-def _not_ours(cluster: Cluster, split: Split) -> None:
-    message = "waits on an mbarrier of another CTA; only the own CTA's can be waited on"
-    hint = "wait on the local barrier; arrive on the remote one"
-    cluster.reporter.add("cluster", "error", message, hint, split)
+@always
+def pending_count(cluster: Cluster, split: Split, args):
+    cluster.write(split, args[0], cluster.read(split, args[1])[split.lanes] & np.uint64(0xFFFF_FFFF))

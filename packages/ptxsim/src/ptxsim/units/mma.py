@@ -11,12 +11,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from ptxsim.isa.layouts import mma_a, mma_b, mma_d
+from ptxsim.isa.layouts.fragments import mma_a, mma_b, mma_d
 from ptxsim.isa.number_formats import DECODERS
 from ptxsim.jit.compiled import compiled
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split
-from ptxsim.units.registry import refuse, unit
+from ptxsim.units.registry import refuse, slots_of, unit
 from ptxsim.units.warp import require_aligned, require_set
 
 _BYTES = {kind: DECODERS[kind].bytes for kind in ("f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8")}
@@ -50,18 +50,24 @@ class MmaForm:
     bitwise: str  # "xor" or "and" of b1, else ""
 
 
+def sizes_of(instr) -> tuple[int, int, int]:
+    """(m, n, k) of the shape among the modifiers."""
+    shape = next(m for m in instr.mods if m[0] == "m" and m[1].isdigit())
+    m, n, k = shape[1:].replace("n", " ").replace("k", " ").split()
+    return int(m), int(n), int(k)
+
+
 def decode_form(instr) -> MmaForm:
     """The form of an `mma.sync`; PtxError for one that does not exist or is not modelled."""
     types = [m for m in instr.mods if m in BITS or m in ("f32", "s32")]
-    shape = next((m for m in instr.mods if m[:1] == "m" and m[1:2].isdigit()), "")
-    d, a, b, c = types
+    m, n, k = sizes_of(instr)
+    shape, (d, a, b, c) = f"m{m}n{n}k{k}", types
     for family, (shapes, results) in _LEGAL.items():
         if a in family:
             good = b in family and shape in shapes and c in results and d in results
             if not good or c != d:
                 what = "sm_70's" if (shape, a) == ("m8n8k4", "f16") else "no such form, or"
                 raise refuse(instr, f"mma.{shape}.{'.'.join(types)}: {what} not modelled (PTX ISA 9.7.14.5)")
-    m, n, k = (int(x) for x in shape[1:].replace("n", " ").replace("k", " ").split())
     bitwise = next((x for x in ("xor", "and") if x in instr.mods), "")
     return MmaForm(m, n, k, a, b, c, d, "satfinite" in instr.mods, bitwise)
 
@@ -206,7 +212,7 @@ class _Plan:
     """Slots and tables of one instruction of a program, found once."""
 
     def __init__(self, form: MmaForm, layout: Layout, args, unset):
-        d, a, b, c = (np.array(x if isinstance(x, tuple) else (x,), np.int64) for x in args[:4])
+        d, a, b, c = (np.array(slots_of(x), np.int64) for x in args[:4])
         oa, ob = layout.a, layout.b
         self.d, self.c = d, c
         self.suspect = [int(s) for s in (*a, *b, *c) if s in unset]
@@ -305,7 +311,7 @@ def _bit_product(R, w: int, form: MmaForm, layout: Layout, args) -> np.ndarray:
     """int64 (m, n): set bits of row AND / XOR column."""
     matrices = []
     for slots, operand, size in ((args[1], layout.a, form.m), (args[2], layout.b, form.n)):
-        registers = np.array(slots if isinstance(slots, tuple) else (slots,))
+        registers = np.array(slots_of(slots))
         out = np.empty(size * form.k)
         _decode(R, w, registers[operand.register], operand.index, operand.shift, operand.table, 1, out)
         matrices.append(out.reshape(size, form.k))

@@ -10,10 +10,11 @@ but sleep until woken).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from ptxsim.frontend.parser import Instr, PtxError
+from ptxsim.frontend.ast import Instr, PtxError
 from ptxsim.isa.syntax import Syntax, conform, syntax
 from ptxsim.jit.bytecode import FIRST_FAST
 from ptxsim.jit.codegen import FastCall
@@ -40,9 +41,7 @@ class UnitSpec:
     forms: tuple[Syntax, ...]  # that are modelled
     factory: Callable[[Instr], Callable]  # returns the handler
     writes: tuple[int, ...]  # positions of destination operands
-    async_destination: (
-        bool  # destinations are filled later by a hardware unit: their registers are never shared
-    )
+    async_destination: bool  # a hardware unit fills destinations later: their registers are never shared
     section: str  # PTX ISA section
     observer_only: bool = False  # moves no data: run only when there are observers
     fire_and_forget: bool = False  # the thread hands it to another unit of the chip: nothing comes back
@@ -120,6 +119,16 @@ def find_unit(instr: Instr) -> UnitSpec | None:
     if instr.op in _ANY_ORDER:
         return next((s for s in UNITS.values() if set(s.name.split(".")) <= set(parts)), None)
     return None
+
+
+def slots_of(operand) -> tuple:
+    """The slots of an operand that is a vector of registers, or one."""
+    return operand if isinstance(operand, tuple) else (operand,)
+
+
+def always(handler: Callable) -> Callable:
+    """A factory for instructions that all have this handler: nothing in them is to be decoded."""
+    return functools.wraps(handler)(lambda instr: handler)  # in the module of the handler
 
 
 def refuse(instr: Instr, what: str) -> PtxError:

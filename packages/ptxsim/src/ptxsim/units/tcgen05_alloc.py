@@ -14,7 +14,7 @@ from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split, Wait
 from ptxsim.machine.tensor_memory import COLUMNS, split_address
 from ptxsim.units.mbarrier import place_of
-from ptxsim.units.registry import unit
+from ptxsim.units.registry import always, unit
 from ptxsim.units.warp import require_aligned
 
 NEVER_WRITTEN = 0xFFFF_FFFF  # shared memory as it is when a CTA starts
@@ -196,9 +196,7 @@ def _freed_by_another(cluster: Cluster, split: Split, warps: list[int], start: i
 
 
 @unit("tcgen05.relinquish_alloc_permit .group.sync.aligned", section="9.7.16.7.1")
-def relinquish(instr):
-    def run(cluster: Cluster, split: Split, args):
-        require_aligned(cluster, split)
-        cluster.tmem[split.cta].permit = False
-
-    return run
+@always
+def relinquish(cluster: Cluster, split: Split, args):
+    require_aligned(cluster, split)
+    cluster.tmem[split.cta].permit = False

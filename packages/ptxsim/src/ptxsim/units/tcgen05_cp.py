@@ -8,23 +8,21 @@ columns. Source formats of 4 and 6 bits are padded to 16 bytes each 16 elements 
 from __future__ import annotations
 
 import functools
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ptxsim.events.records import Footprint, SharedSpan, rectangles
+from ptxsim.events.records import Footprint, SharedSpan, TensorWork, rectangles
 from ptxsim.isa.address_map import SHARED_START
-from ptxsim.isa.layouts import decode_matrix_descriptor, operand_addresses
+from ptxsim.isa.layouts.descriptors import decode_matrix_descriptor, operand_addresses
 from ptxsim.isa.number_formats import unpack_bits
-from ptxsim.machine.async_queue import Work
 from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.split import Location, Split
+from ptxsim.machine.split import Split
 from ptxsim.machine.tensor_memory import COLUMNS, LANES, split_address
-from ptxsim.units.bulk_groups import each_lane
 from ptxsim.units.registry import unit
 from ptxsim.units.tcgen05_alloc import group_of
 from ptxsim.units.tcgen05_product import pair
+from ptxsim.units.tensor_queue import issue
 
 # shape -> (rows, bits of a row, lane of each row, copies: lanes further on)
 _WARP = np.arange(32)
@@ -39,23 +37,15 @@ SHAPES = {
 _BITS = {"b4x16_p64": (4, 2), "b6x16_p32": (6, 0)}  # source format -> bits of an element, shift in its byte
 
 
-class _TmemCopy(NamedTuple):
+class TmemCopy(NamedTuple):
+    """What an instruction copies."""
+
     form: tuple[str, str]
     packed: str  # source format, "" for none
-    group: int
     descriptor: int
     lane: int
     column: int
-    where: Location
     footprint: Footprint
-
-
-class TmemCopy(_TmemCopy):
-    """One issued instruction."""
-
-    __slots__ = ()
-    name = text = "tcgen05.cp"
-    accumulates = partial = False
 
     @property
     def columns(self) -> int:
@@ -80,15 +70,8 @@ def copy(instr):
         address, descriptor = cluster.address(split, args[0]), cluster.scalar(split, args[1])
         lane, column = split_address(address & 0xFFFF_FFFF)
         footprint = _footprint(form, descriptor, lane, column, pair(group, split.cta, cluster.ctas))
-        if not split.alone:
-            message = f"tcgen05.cp issued by {len(split.lanes)} lanes: the tile is copied as many times"
-            cluster.reporter.add("illegal", "error", message, "one elected thread issues it", split)
-        for where in each_lane(split):
-            op = TmemCopy(form, packed, group, descriptor, lane, column, where, footprint)
-            cluster.bus.tensor_issue(cluster, where, op)
-            cluster.engine.submit(
-                Work(("tensor", where.thread), partial(_execute, cluster, op), "tcgen05.cp")
-            )
+        task = TmemCopy(form, packed, descriptor, lane, column, footprint)
+        issue(cluster, split, "tcgen05.cp", group, task, "the tile is copied as many times", _execute)
 
     return run
 
@@ -122,7 +105,8 @@ def _footprint(form: tuple[str, str], descriptor: int, lane: int, column: int, r
     return Footprint(ranks, reads, cells_written=tuple(cells))
 
 
-def _execute(cluster: Cluster, op: TmemCopy) -> None:
+def _execute(cluster: Cluster, work: TensorWork) -> None:
+    op = work.task
     lanes = target_lanes(op.form, op.lane)
     try:
         chunks = source_chunks(op.descriptor, op.form)
@@ -131,9 +115,9 @@ def _execute(cluster: Cluster, op: TmemCopy) -> None:
         problem = ("descriptor", str(error), "")
     if problem is not None:
         kind, message, hint = problem
-        cluster.reporter.add(kind, "error", f"tcgen05.cp: {message}", hint, op.where)
+        cluster.reporter.add(kind, "error", f"tcgen05.cp: {message}", hint, work.where)
         return
-    cluster.bus.tensor_execute(cluster, [op])
+    cluster.bus.tensor_execute(cluster, [work])
     if cluster.dry:
         return
     for rank in op.footprint.ranks:

@@ -12,7 +12,7 @@ import numpy as np
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.records import Commit, TmemCells
 from ptxsim.isa.address_map import WINDOW_MASK
-from ptxsim.isa.layouts import load_layout
+from ptxsim.isa.layouts.tmem import LOAD_SHAPES, load_layout
 from ptxsim.jit.translate import is_shared, shared_place
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.cluster import Cluster
@@ -20,14 +20,13 @@ from ptxsim.machine.split import Split
 from ptxsim.machine.tensor_memory import COLUMNS, split_address
 from ptxsim.units import tcgen05_mma  # noqa: F401  (registers tcgen05.mma)
 from ptxsim.units.mbarrier import apply_count_change, find_barrier, place_of
-from ptxsim.units.registry import refuse, unit
+from ptxsim.units.registry import refuse, slots_of, unit
 from ptxsim.units.tcgen05_alloc import NEVER_WRITTEN, freed_by, unwritten
 from ptxsim.units.warp import require_aligned
 
 # ---- ld, st, wait ----
 
 COUNTS = {f"x{1 << i}": 1 << i for i in range(8)}
-_SHAPES = {"32x32b": 128, "16x64b": 128, "16x128b": 64, "16x256b": 32, "16x32bx2": 128}  # -> most of .num
 
 
 def _boxes(op: str, packing: str, operands: str, split_operands: str) -> list[str]:
@@ -35,7 +34,7 @@ def _boxes(op: str, packing: str, operands: str, split_operands: str) -> list[st
     return [
         f"{op} .sync.aligned.{shape}.n{most}{{.{packing}}}.b32 "
         + (split_operands if shape == "16x32bx2" else operands)
-        for shape, most in _SHAPES.items()
+        for shape, (_, _, most) in LOAD_SHAPES.items()
     ]
 
 
@@ -46,7 +45,7 @@ _NUMBERS: dict[str, Any] = {
 
 def shape_of(instr) -> tuple[str, int]:
     """The shape and .num; PtxError if the vector of registers has another length."""
-    shape, count = (next(m for m in instr.mods if m in known) for known in (_SHAPES, COUNTS))
+    shape, count = (next(m for m in instr.mods if m in known) for known in (LOAD_SHAPES, COUNTS))
     vector = instr.operands[0 if instr.mods[0] == "ld" else -1]
     found, needed = len(getattr(vector, "items", (0,))), len(cells(shape, COUNTS[count])[0])
     if found != needed:
@@ -82,16 +81,14 @@ def _reach(
     return TmemCells.of(rank, lanes + lane % 32 + (quarter if own else lane // 32 * 32), columns + column)
 
 
-def _other_quarter(cluster: Cluster, split: Split, low: int, high: int, quarter: int, what: str) -> None:
-    cluster.reporter.add(
-        "tmem-alloc",
-        "review",
-        f"{what} of TMEM lanes {low}..{high} by warp {split.warp % cluster.warps_per_cta}; a warp reaches "
-        f"lanes {quarter}..{quarter + 31} (warp number modulo 4), and known chips take these",
-        "the row of a TMEM address must be 32 * (warp_id % 4)",
-        split,
-        key="lanes",
-    )
+def _not_its_lanes(cluster: Cluster, split: Split, reach: TmemCells, what: str, taken: str = "") -> None:
+    """An access to lanes that belong to another warp. taken: what chips do instead of failing."""
+    low, high = reach.lane_ends
+    warp = split.warp % cluster.warps_per_cta
+    message = f"{what} of TMEM lanes {low}..{high} by warp {warp}; a warp reaches "
+    message += f"lanes {32 * (warp % 4)}..{32 * (warp % 4) + 31} (warp number modulo 4){taken}"
+    hint = "the row of a TMEM address must be 32 * (warp_id % 4)"
+    cluster.reporter.add("tmem-alloc", "review" if taken else "error", message, hint, split, key="lanes")
 
 
 def target(cluster: Cluster, split: Split, address: int, form: tuple, what: str) -> TmemCells | None:
@@ -103,19 +100,11 @@ def target(cluster: Cluster, split: Split, address: int, form: tuple, what: str)
         unwritten(cluster, split, what)
         return None
     if low != high and low // 32 == high // 32 != quarter // 32:  # bits that chips do not look at
-        _other_quarter(cluster, split, low, high, quarter, what)
+        _not_its_lanes(cluster, split, reach, what, ", and known chips take these")
         reach = _reach(*form, split.cta, address & 0xFFFF_FFFF & ~(0x60 << 16), quarter)
         low, high = reach.lane_ends
     if low < quarter or high >= quarter + 32:
-        cluster.reporter.add(
-            "tmem-alloc",
-            "error",
-            f"{what} of TMEM lanes {low}..{high} by warp {split.warp % cluster.warps_per_cta}; "
-            f"a warp reaches lanes {quarter}..{quarter + 31} (warp number modulo 4)",
-            "the row of a TMEM address must be 32 * (warp_id % 4)",
-            split,
-            key="lanes",
-        )
+        _not_its_lanes(cluster, split, reach, what)
         return None
     first, last = reach.column_ends
     if not cluster.tmem[split.cta].allocated(first, last - first + 1):
@@ -177,8 +166,7 @@ def load_later(cluster: Cluster, split: Split, form: tuple, operands: list, targ
 
 def vector(operand) -> tuple[tuple[int, ...], np.ndarray]:
     """The slots of a vector of registers, or of one, also as an array."""
-    slots = operand if isinstance(operand, tuple) else (operand,)
-    return slots, np.array(slots)
+    return slots_of(operand), np.array(slots_of(operand))
 
 
 @unit(

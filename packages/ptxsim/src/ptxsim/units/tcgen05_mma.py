@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
-from ptxsim.events.records import Footprint
-from ptxsim.frontend.parser import Imm
+from ptxsim.events.records import TensorWork
+from ptxsim.frontend.ast import Imm
 from ptxsim.isa.address_map import SHARED_START
-from ptxsim.isa.layouts import data_path
 from ptxsim.isa.layouts.block_scale import KINDS as BLOCK_SCALED_KINDS
 from ptxsim.isa.layouts.block_scale import vector_size
+from ptxsim.isa.layouts.tmem import data_path
 from ptxsim.isa.number_formats import DECODERS, IN_TENSOR_MEMORY
 from ptxsim.isa.operands import MemArg, PredArg
 from ptxsim.machine.async_queue import Work
@@ -36,31 +36,6 @@ from ptxsim.units.tcgen05_sparse import dense
 _KINDS = ("f16", "tf32", "f8f6f4", "i8")
 _PLAIN = " ".join(f"kind::{kind}" for kind in _KINDS)
 _USES = ("fill", "use", "lastuse", "discard")
-
-
-class _Mma(NamedTuple):
-    product: Product
-    accumulates: bool
-    where: Any  # Location: the thread that issued it
-
-
-class Mma(_Mma):
-    """One issued instruction, as the tensor core will see it."""
-
-    __slots__ = ()
-    name, text = "tcgen05.mma", "an MMA"
-
-    @property
-    def group(self) -> int:
-        return self.product.group
-
-    @property
-    def partial(self) -> bool:
-        return self.product.partial
-
-    @property
-    def footprint(self) -> Footprint:
-        return self.product.footprint
 
 
 @unit(
@@ -103,7 +78,8 @@ def mma(instr):
             _check_issue(cluster, split, group)
         enabled = cluster.predicate(split, operands.enable)
         for where in each_lane(split):
-            op = Mma(product, enabled & where.mask != 0, where)
+            adds = enabled & where.mask != 0
+            op = TensorWork("tcgen05.mma", "an MMA", where, group, product, adds, product.partial)
             cluster.bus.tensor_issue(cluster, split, op)
             cluster.tensor_operations += 1
             if not cluster.dry:
@@ -186,19 +162,19 @@ def _by_batch() -> None:
 def _execute_all(batch: list[Work]) -> None:
     """Consecutive MMAs of one thread: those that accumulate into the same D run as one."""
     ops: list[Any] = [work.op for work in batch]
-    cluster, start, key = ops[0].where.cluster, 0, ops[0].product.key
+    cluster, start, key = ops[0].where.cluster, 0, ops[0].task.key
     for i, op in enumerate(ops[1:], 1):
-        own = op.product.key
-        if not op.accumulates or own != key or op.product.alone:
+        own = op.task.key
+        if not op.accumulates or own != key or op.task.alone:
             execute(cluster, ops[start:i])
             start, key = i, own
     execute(cluster, ops[start:])
 
 
-def execute(cluster: Cluster, ops: list[Mma]) -> None:
+def execute(cluster: Cluster, ops: list[TensorWork]) -> None:
     """Runs instructions that accumulate into the same D as one product with a longer K."""
-    first, alone = ops[0], ops[0].product.alone
-    ranks = first.product.ranks
+    first, alone = ops[0], ops[0].task.alone
+    ranks = first.task.ranks
     cluster.bus.tensor_execute(cluster, ops)
     halves = [_operand(cluster, ops, rank, "b") for rank in ranks]
     b = halves[0] if len(halves) == 1 else np.concatenate(halves)
@@ -211,19 +187,19 @@ def execute(cluster: Cluster, ops: list[Mma]) -> None:
             write_result(cluster, first, rank, i, product)
 
 
-def _special_product(cluster: Cluster, op: Mma, rank: int, b: np.ndarray) -> np.ndarray | None:
+def _special_product(cluster: Cluster, op: TensorWork, rank: int, b: np.ndarray) -> np.ndarray | None:
     """Of a sparse A, of factors, or of both; None, with a finding, where what they need is not there."""
     a: np.ndarray | None = _operand(cluster, [op], rank, "a")
-    if a is not None and op.product.metadata >= 0:
+    if a is not None and op.task.metadata >= 0:
         a = dense(cluster, op, rank, a)
     if a is None:
         return None
-    return scaled_product(cluster, op, rank, a, b) if op.product.scales else _multiplied(op.product, a, b)
+    return scaled_product(cluster, op, rank, a, b) if op.task.scales else _multiplied(op.task, a, b)
 
 
-def _product(cluster: Cluster, ops: list[Mma], rank: int, b: np.ndarray) -> np.ndarray:
+def _product(cluster: Cluster, ops: list[TensorWork], rank: int, b: np.ndarray) -> np.ndarray:
     """A times B for the rows of one CTA; parts of N take A from lanes of their own."""
-    op = ops[0].product
+    op = ops[0].task
     if not isinstance(op.a, tuple) or op.copies == 1:
         return _multiplied(op, _operand(cluster, ops, rank, "a"), b)
     found = [
@@ -240,20 +216,21 @@ def _multiplied(op: Product, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return a @ b.T
 
 
-def _operand(cluster: Cluster, ops: list[Mma], rank: int, which: str, part: int = 0) -> np.ndarray:
+def _operand(cluster: Cluster, ops: list[TensorWork], rank: int, which: str, part: int = 0) -> np.ndarray:
     """float32 (rows, K) of A or B as CTA `rank` holds it, the K steps of all `ops` side by side."""
-    _, rows, mn, fmt, negate = side_of(ops[0].product, which)
-    sources: tuple[Any, ...] = tuple([op.product.a if which == "a" else op.product.b for op in ops])
+    own = ops[0].task
+    _, rows, mn, fmt, negate = side_of(own, which)
+    sources: tuple[Any, ...] = tuple([op.task.a if which == "a" else op.task.b for op in ops])
     if isinstance(sources[0], tuple):
         found = [_from_tmem(cluster, rank, s[1], rows, op, part) for s, op in zip(sources, ops, strict=True)]
         values = np.concatenate(found, axis=1)
     else:
-        values = _from_shared(cluster, rank, sources, rows, mn, fmt, ops[0], ops[0].product.k_bytes(which))
+        values = _from_shared(cluster, rank, sources, rows, mn, fmt, ops[0].where, own.k_bytes(which))
     return -values if negate else values
 
 
 def _from_shared(
-    cluster: Cluster, rank: int, descriptors: tuple, rows: int, mn: bool, fmt: str, op: Mma, k_bytes: int
+    cluster: Cluster, rank: int, descriptors: tuple, rows: int, mn: bool, fmt: str, where, k_bytes: int
 ) -> np.ndarray:
     width = DECODERS[fmt].bytes
     try:
@@ -265,13 +242,13 @@ def _from_shared(
                 f"of {SHARED_START}..{cluster.launch.shared_end - 1}"
             )
     except ValueError as error:
-        cluster.reporter.add("descriptor", "error", str(error), "", op.where)
+        cluster.reporter.add("descriptor", "error", str(error), "", where)
         return np.zeros((rows, len(descriptors) * k_bytes // width), np.float32)
     return read_operand(cluster, rank, chunks, rows, fmt, mn)
 
 
-def _from_tmem(cluster: Cluster, rank: int, address: int, rows: int, op: Mma, part: int = 0) -> np.ndarray:
-    own = op.product
+def _from_tmem(cluster: Cluster, rank: int, address: int, rows: int, op: TensorWork, part: int) -> np.ndarray:
+    own = op.task
     decoder = IN_TENSOR_MEMORY.get(own.shape.a_type) or DECODERS[own.shape.a_type]
     first, column = split_address(address)
     lanes, end = operand_lanes(own, part), column + K_BYTES // 4

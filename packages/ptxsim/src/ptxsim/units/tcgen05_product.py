@@ -12,19 +12,16 @@ from typing import Any
 import numpy as np
 
 from ptxsim.events.records import Footprint, Rectangle, SharedSpan, rectangles
-from ptxsim.isa.layouts import (
-    InstructionDescriptor,
-    data_path,
-    decode_instruction_descriptor,
-    operand_layout,
-)
+from ptxsim.isa.layouts import sparsity
 from ptxsim.isa.layouts.block_scale import decode_block_scaled
+from ptxsim.isa.layouts.descriptors import InstructionDescriptor, decode_instruction_descriptor
+from ptxsim.isa.layouts.tmem import data_path, operand_layout
 from ptxsim.isa.number_formats import DECODERS
 from ptxsim.machine.tensor_memory import LANES, split_address
 from ptxsim.units.matrix_operands import K_BYTES, operand_chunks
 from ptxsim.units.tcgen05_result import result_blocks
 from ptxsim.units.tcgen05_scales import scale_columns
-from ptxsim.units.tcgen05_sparse import MODELLED_ROWS, metadata_columns
+from ptxsim.units.tcgen05_sparse import metadata_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +103,7 @@ def decode(
     if shift and shape.m not in (128, 256):
         return None, ("descriptor", "error", f"tcgen05.mma.ashift with M={shape.m}; expected 128 or 256")
     what = "saturation" if shape.saturate else ""
-    if sparse and shape.m // group != MODELLED_ROWS:
+    if sparse and shape.m // group != sparsity.ROWS:
         what = f"a sparse A of {shape.m // group} rows in each CTA"
     if what:
         return None, ("unsupported", "incomplete", f"tcgen05.mma: {what} is not modelled")

@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 
-from ptxsim.isa.layouts import result_layout
+from ptxsim.isa.layouts.tmem import result_layout
 from ptxsim.isa.number_formats import canonical_nans
 from ptxsim.jit.simd_matrix import accumulate
 from ptxsim.machine.cluster import Cluster
@@ -31,7 +31,7 @@ def result_blocks(m: int, n: int, group: int, ws: bool = False) -> tuple:
 
 
 def _not_allocated(cluster: Cluster, op, rank: int, start: int, columns: int) -> None:
-    if (op.product.lane << 16 | op.product.column) == NEVER_WRITTEN:
+    if (op.task.lane << 16 | op.task.column) == NEVER_WRITTEN:
         unwritten(cluster, op.where, "tcgen05.mma")
         return
     have, hint = cluster.tmem[rank].shortage(start, columns)
@@ -43,7 +43,7 @@ def _not_allocated(cluster: Cluster, op, rank: int, start: int, columns: int) ->
 
 def write_result(cluster: Cluster, op, rank: int, index: int, product: np.ndarray) -> None:
     """Adds to or overwrites D in the tensor memory of one CTA."""
-    own, memory = op.product, cluster.tmem[rank]
+    own, memory = op.task, cluster.tmem[rank]
     blocks = result_blocks(own.shape.m, own.shape.n, own.group, own.ws)
     for lane, row, rows, tmem_column, column, columns in blocks:
         start, first = own.column + tmem_column, own.lane + lane
@@ -60,7 +60,7 @@ def write_result(cluster: Cluster, op, rank: int, index: int, product: np.ndarra
 def _enabled(op, index: int, block: slice) -> np.ndarray | None:
     if not op.partial:
         return None
-    masks = op.product.disabled
+    masks = op.task.disabled
     masks = masks[index * 4 : index * 4 + 4] if len(masks) == 8 else masks
     bits = np.array([(int(m) >> i) & 1 for m in masks for i in range(32)], bool)
     return ~bits[block]
@@ -68,7 +68,7 @@ def _enabled(op, index: int, block: slice) -> np.ndarray | None:
 
 def _store(memory, op, product: np.ndarray, cell: tuple, entry: tuple, size: tuple) -> None:
     """A block of `size` of the product, from `entry` on, to cells of tensor memory from `cell` on."""
-    kind = op.product.shape.d_type
+    kind = op.task.shape.d_type
     if kind == "f32":
         accumulate(memory.floats, product, cell, entry, size, op.accumulates)
         return

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ptxsim.isa.layouts import result_layout
 from ptxsim.isa.layouts.block_scale import factor_columns, gather_factors
+from ptxsim.isa.layouts.tmem import result_layout
 from ptxsim.isa.number_formats import SCALES
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.tensor_memory import COLUMNS, split_address
@@ -29,7 +29,7 @@ def scaled_product(cluster: Cluster, op, rank: int, a: np.ndarray, b: np.ndarray
 
     Each quarter of the lanes uses the factors that it holds; they ought to be the same in all.
     """
-    own, shape = op.product, op.product.shape
+    own, shape = op.task, op.task.shape
     for name, (column, columns) in zip("AB", scale_columns(own), strict=True):
         if column + columns > COLUMNS or not cluster.tmem[rank].allocated(column, columns):
             message = f"tcgen05.mma reads scale factors of {name} from TMEM columns {column}.."

@@ -9,38 +9,28 @@ im2col::w::128 loads halo pixels behind every 32 (5.5.5.3), and tcgen05.cp.4x256
 from __future__ import annotations
 
 import functools
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from ptxsim.events.records import Footprint, Rectangle
-from ptxsim.machine.async_queue import Work
+from ptxsim.events.records import Footprint, Rectangle, TensorWork
 from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.split import Location, Split
+from ptxsim.machine.split import Split
 from ptxsim.machine.tensor_memory import COLUMNS, LANES, split_address
-from ptxsim.units.bulk_groups import each_lane
 from ptxsim.units.registry import unit
 from ptxsim.units.tcgen05_alloc import group_of
 from ptxsim.units.tcgen05_product import pair
+from ptxsim.units.tensor_queue import issue
 
 ROWS, WIDTH = 32, 8  # lanes, and columns of 32 bits
 
 
-class _Shift(NamedTuple):
-    group: int
+class Shift(NamedTuple):
+    """Which cells an instruction moves."""
+
     lane: int
     column: int
-    where: Location
     footprint: Footprint
-
-
-class Shift(_Shift):
-    """One issued instruction."""
-
-    __slots__ = ()
-    name = text = "tcgen05.shift"
-    accumulates = partial = False
 
 
 @functools.lru_cache(maxsize=256)
@@ -55,27 +45,21 @@ def shift(instr):
     def run(cluster: Cluster, split: Split, args):
         lane, column = split_address(cluster.address(split, args[0]) & 0xFFFF_FFFF)
         footprint = _footprint(lane, column, pair(group, split.cta, cluster.ctas))
-        if not split.alone:
-            message = f"tcgen05.shift issued by {len(split.lanes)} lanes: rows move as many times"
-            cluster.reporter.add("illegal", "error", message, "one elected thread issues it", split)
-        for where in each_lane(split):
-            op = Shift(group, lane, column, where, footprint)
-            cluster.bus.tensor_issue(cluster, where, op)
-            cluster.engine.submit(
-                Work(("tensor", where.thread), partial(_execute, cluster, op), "tcgen05.shift")
-            )
+        task = Shift(lane, column, footprint)
+        issue(cluster, split, "tcgen05.shift", group, task, "rows move as many times", _execute)
 
     return run
 
 
-def _execute(cluster: Cluster, op: Shift) -> None:
+def _execute(cluster: Cluster, work: TensorWork) -> None:
+    op = work.task
     problem = _problem(cluster, op)
     if problem:
         kind = "tmem-alloc" if "allocated" in problem else "illegal"
-        cluster.reporter.add(kind, "error", f"tcgen05.shift: {problem}", "", op.where)
+        cluster.reporter.add(kind, "error", f"tcgen05.shift: {problem}", "", work.where)
         return
     lanes = np.arange(op.lane, op.lane + ROWS)
-    cluster.bus.tensor_execute(cluster, [op])
+    cluster.bus.tensor_execute(cluster, [work])
     for rank in [] if cluster.dry else op.footprint.ranks:
         cells = cluster.tmem[rank].cells[:, op.column : op.column + WIDTH]
         cells[lanes[:-1]] = cells[lanes[1:]]

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptxsim.isa.layouts.sparsity import ROWS as MODELLED_ROWS
 from ptxsim.isa.layouts.sparsity import expanded, index_columns, indices
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.tensor_memory import split_address
-
-__all__ = ["MODELLED_ROWS", "dense", "metadata_columns"]
 
 
 def metadata_columns(op) -> list[tuple[int, int]]:
@@ -21,9 +18,9 @@ def metadata_columns(op) -> list[tuple[int, int]]:
 
 def dense(cluster: Cluster, op, rank: int, stored: np.ndarray) -> np.ndarray | None:
     """float32 (rows, K) of A of one CTA; None, with a finding, where its metadata is not there or wrong."""
-    lane, _ = split_address(op.product.metadata)
-    ((column, columns),) = metadata_columns(op.product)
-    memory, kind = cluster.tmem[rank], op.product.shape.a_type
+    lane, _ = split_address(op.task.metadata)
+    ((column, columns),) = metadata_columns(op.task)
+    memory, kind = cluster.tmem[rank], op.task.shape.a_type
     if lane or not memory.allocated(column, columns):
         message = f"tcgen05.mma.sp reads its metadata from lane {lane}, columns {column}.."
         message += f"{column + columns - 1} of CTA {rank}, which are not (all) allocated from lane 0 on"

@@ -15,7 +15,7 @@ from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.im2col_map import Im2colMap
 from ptxsim.machine.split import Lanes, Split
 from ptxsim.machine.tensor_map import MAP_BYTES, TensorMap
-from ptxsim.units.registry import unit
+from ptxsim.units.registry import always, unit
 from ptxsim.units.warp import require_aligned
 
 MARK, IM2COL = 0x70616D74, 0x636D6D74  # tell a tiled map, and one of im2col modes, from other bytes
@@ -194,16 +194,13 @@ def replace(instr):
     "tensormap.cp_fenceproxy .global.shared::cta.tensormap::generic.release.scope.sync.aligned [d], [s], n",
     section="9.7.13.16",
 )
-def copy_and_fence(instr):
+@always
+def copy_and_fence(cluster: Cluster, split: Split, args):
     """The warp copies a map from shared to global memory, and releases it to the tensormap proxy."""
-
-    def run(cluster: Cluster, split: Split, args):
-        require_aligned(cluster, split)
-        lane = int(split.lanes[0])
-        source, place = (cluster.address(split, arg) for arg in (args[1], args[0]))
-        origin = checked_view(cluster, split, lane, source, MAP_BYTES, "shared::cta", write=False)
-        target = checked_view(cluster, split, lane, place, MAP_BYTES, "global", write=True)
-        if origin is not None and target is not None:
-            target[:] = origin
-
-    return run
+    require_aligned(cluster, split)
+    lane = int(split.lanes[0])
+    source, place = (cluster.address(split, arg) for arg in (args[1], args[0]))
+    origin = checked_view(cluster, split, lane, source, MAP_BYTES, "shared::cta", write=False)
+    target = checked_view(cluster, split, lane, place, MAP_BYTES, "global", write=True)
+    if origin is not None and target is not None:
+        target[:] = origin

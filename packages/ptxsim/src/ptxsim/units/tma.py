@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.records import BulkCopy
 from ptxsim.isa.number_formats import canonical_nans
 from ptxsim.jit.simd_matrix import store_chunks
@@ -13,13 +14,14 @@ from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.im2col_map import Im2colMap
 from ptxsim.machine.split import Lanes, Split
 from ptxsim.machine.tensor_map import TensorMap
-from ptxsim.units.bulk_groups import each_lane, notify, open_group
+from ptxsim.units.bulk_groups import each_lane, open_group, store
 from ptxsim.units.mbarrier import bytes_arrive, place_of
 from ptxsim.units.registry import unit
 from ptxsim.units.tensormap import find_map
 from ptxsim.units.tma_boxes import Part, box_index, boxes, columns, end_of, span_of, spans_of
 from ptxsim.units.tma_im2col import mode_of
 from ptxsim.units.tma_start import check_start
+from ptxsim.units.warp import REDUCTIONS
 
 
 def read_box(cluster: Cluster, tmap: TensorMap, start: tuple[int, ...]) -> np.ndarray:
@@ -201,7 +203,7 @@ def _load_one(
     if end_of(parts) > cluster.launch.shared_end:
         name = cluster.reporter.shared_name(place[1])
         text = f"TMA load of {tmap.box_bytes} B to {name} passes the end of shared memory"
-        cluster.reporter.add("out-of-bounds", "error", text, "", split)
+        cluster.reporter.add("out-of-bounds", "error", text, CAUSES["past-shared"], split)
         return
     barriers = tuple([_signalled(rank, bar, pair) for rank in ranks]) if multicast else (bar,)
     for part in parts:
@@ -234,14 +236,6 @@ def _signalled(rank: int, bar: tuple[int, int], pair: bool) -> tuple[int, int]:
     return (rank & ~1 | bar[0] & 1 if pair else rank, bar[1])
 
 
-_REDUCTIONS = {
-    "add": np.add,
-    "min": np.minimum,
-    "max": np.maximum,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-}
 _REDUCE = "cp.reduce.async.bulk.tensor"
 
 
@@ -249,16 +243,16 @@ _REDUCE = "cp.reduce.async.bulk.tensor"
     f"{_REDUCE} .dim.global.shared::cta.op{{.tile}}.bulk_group{{.hint}} [map], [s]{{, policy}}",
     f"{_REDUCE} .deep.global.shared::cta.op.im2col_no_offs.bulk_group{{.hint}} [map], [s]{{, policy}}",
     deep="3d 4d 5d",
-    op=" ".join(_REDUCTIONS),
+    op=" ".join(REDUCTIONS),
     section="9.7.9.27.2",
     fire_and_forget=True,
 )
 def tensor_reduce(instr):
-    return _tensor_store(instr, next(m for m in instr.mods if m in _REDUCTIONS))
+    return _tensor_store(instr, next(m for m in instr.mods if m in REDUCTIONS))
 
 
 def _tensor_store(instr, reduction: str | None):
-    operation = _REDUCTIONS[reduction] if reduction else None
+    operation = REDUCTIONS[reduction] if reduction else None
     rows, im2col = "tile::scatter4" in instr.mods, bool(mode_of(instr))
 
     def run(cluster: Cluster, split: Split, args):
@@ -324,21 +318,15 @@ def _store_box(
     copy = BulkCopy("store", tmap, start, rows.offset, tmap.box_bytes, source, reduces=reduces)
     token = cluster.bus.copy_issue(cluster, first, copy)
 
-    def read():
+    def read() -> np.ndarray:
         data = cluster.shared_chunks[rank][source.chunks].view(np.uint8)
         cluster.bus.copy_read(cluster, token, copy)
-        for group in groups:
-            group.reads -= 1
-        notify(cluster, split)
-        cluster.engine.submit(Work(None, lambda: write(data), "TMA store (write)"))
+        return data
 
-    def write(data):
+    def write(data: np.ndarray) -> None:
         if not cluster.dry:
             write_box(cluster, tmap, start, data, operation)
         cluster.bus.copy_write(cluster, token, copy)
         cluster.tma_bytes += tmap.box_bytes
-        for group in groups:
-            group.writes -= 1
-        notify(cluster, split)
 
-    cluster.engine.submit(Work(None, read, "TMA store (read)"))
+    store(cluster, split, "TMA store", groups, read, write)

@@ -8,13 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ptxsim.events.records import SharedSpan, Tensor
+from ptxsim.isa.layouts.swizzle import swizzle
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.im2col_map import Im2colMap
 from ptxsim.machine.split import Lanes
 from ptxsim.machine.tensor_map import TensorMap
 from ptxsim.units.tma_im2col import pieces
-
-_ELEMENT_BITS = {0: 0, 32: 1, 64: 3, 128: 7}  # address bits 7.. that a swizzle folds onto bits 4..
 
 
 class Rows(NamedTuple):
@@ -36,7 +35,7 @@ def span_of(rank: int, rows: Rows) -> SharedSpan:
     """
     number, inner = np.arange(rows.first, rows.last), np.arange(0, rows.inner, 16)
     address = rows.offset + number[:, None] * max(rows.inner, rows.swizzle) + inner[None, :]
-    return SharedSpan.of(rank, (address ^ (((address >> 7) & _ELEMENT_BITS[rows.swizzle]) << 4)) >> 4)
+    return SharedSpan.of(rank, swizzle(address, rows.swizzle) >> 4)
 
 
 @functools.lru_cache(maxsize=4096)

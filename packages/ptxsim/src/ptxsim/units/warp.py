@@ -19,9 +19,13 @@ from ptxsim.machine.forward_progress import become_one
 from ptxsim.machine.split import BLOCK, Split, Wait
 from ptxsim.report.findings import lanes_text
 from ptxsim.units import printf
-from ptxsim.units.registry import FastForm, refuse, unit
+from ptxsim.units.registry import FastForm, always, refuse, unit
 
 _LANES = np.arange(32)
+REDUCTIONS = {  # of a warp, and of tensor copies
+    **{"add": np.add, "min": np.minimum, "max": np.maximum},
+    **{"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor},
+}
 
 
 def require_aligned(cluster: Cluster, split: Split, leavers_count: bool = True) -> None:
@@ -147,6 +151,26 @@ def by_group(run):
     return grouped
 
 
+def _own(cluster: Cluster, split: Split, args) -> np.ndarray:
+    return cluster.read(split, args[1])
+
+
+def together(act, payload=_own):
+    """A handler that waits until all lanes of the mask, the last operand, have come with their payload:
+    act(cluster, split, args, lanes present, payload by lane) then does the work of this split.
+    """
+
+    @by_group
+    def run(cluster: Cluster, split: Split, args):
+        met = converge(cluster, split, member_mask(cluster, split, args[-1]), payload(cluster, split, args))
+        if met is None:
+            return BLOCK
+        act(cluster, split, args, *met)
+        return None
+
+    return run
+
+
 @inner
 def elect_members(c, m, registers, predicates, rank, control):
     """elect.sync whose member mask is just the lanes that are here (PTX ISA 9.7.13.14)."""
@@ -175,19 +199,13 @@ def _fast_elect(instr, args: tuple) -> dict | None:  # type: ignore[return]  # N
     section="9.7.13.14",
     fast=FastForm(_fast_elect, each="elect_members", unheard=True),
 )
-def elect(instr):
-    def run(cluster: Cluster, split: Split, args):
-        (target, chosen), mask_slot = args
-        members = member_mask(cluster, split, mask_slot)
-        met = converge(cluster, split, members, cluster.read(split, mask_slot))
-        if met is None:
-            return BLOCK
-        lane = elected_lane(met[0], cluster.choices.elected) if met[0] else -1
-        cluster.write(split, target, np.uint64(max(lane, 0)))
-        cluster.set_predicate(split, chosen.code, 1 << lane if lane >= 0 else 0)
-        return None
-
-    return by_group(run)
+@always
+@together
+def elect(cluster: Cluster, split: Split, args, present: int, _) -> None:
+    target, chosen = args[0]
+    lane = elected_lane(present, cluster.choices.elected) if present else -1
+    cluster.write(split, target, np.uint64(max(lane, 0)))
+    cluster.set_predicate(split, chosen.code, 1 << lane if lane >= 0 else 0)
 
 
 @unit(
@@ -200,12 +218,8 @@ def elect(instr):
 def match(instr):
     every, bits = instr.mods[0] == "all", instr.mods[-1]
 
-    def run(cluster: Cluster, split: Split, args):
-        target, source, mask_slot = args
-        met = converge(cluster, split, member_mask(cluster, split, mask_slot), cluster.read(split, source))
-        if met is None:
-            return BLOCK
-        present, values = met
+    def act(cluster: Cluster, split: Split, args, present: int, values: np.ndarray) -> None:
+        target = args[0]
         values = values & np.uint64(0xFFFF_FFFF) if bits == "b32" else values
         lanes = [lane for lane in range(32) if (present >> lane) & 1]
         groups = {v: sum(1 << k for k in lanes if values[k] == v) for v in {values[k] for k in lanes}}
@@ -215,29 +229,16 @@ def match(instr):
             cluster.write(split, target[0] if chosen else target, np.uint64(present if same else 0))
             if chosen:
                 cluster.set_predicate(split, chosen.code, 0xFFFF_FFFF if same else 0)
-            return None
+            return
         cluster.write(split, target, np.array([groups[values[k]] for k in split.lanes], np.uint64))
-        return None
 
-    return by_group(run)
+    return together(act)
 
 
 @unit("activemask .b32 d", writes=(0,), section="9.7.13.11")
-def activemask(instr):
-    def run(cluster: Cluster, split: Split, args):
-        cluster.write(split, args[0], np.uint64(split.mask))
-
-    return run
-
-
-_REDUCE = {
-    "add": np.add,
-    "min": np.minimum,
-    "max": np.maximum,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-}
+@always
+def activemask(cluster: Cluster, split: Split, args):
+    cluster.write(split, args[0], np.uint64(split.mask))
 
 
 @unit(
@@ -253,20 +254,15 @@ _REDUCE = {
 )
 def redux(instr):
     mods = set(instr.mods)
-    operation = _REDUCE[next(m for m in instr.mods if m in _REDUCE)]
+    operation = REDUCTIONS[next(m for m in instr.mods if m in REDUCTIONS)]
     kind = instr.mods[-1]
 
-    def run(cluster: Cluster, split: Split, args):
-        target, source, mask_slot = args
-        met = converge(cluster, split, member_mask(cluster, split, mask_slot), cluster.read(split, source))
-        if met is None:
-            return BLOCK
-        lanes = [lane for lane in range(32) if (met[0] >> lane) & 1]
-        values = met[1][lanes].astype(np.uint32)
-        cluster.write(split, target, np.uint64(_reduce(operation, values, kind, mods)))
-        return None
+    def act(cluster: Cluster, split: Split, args, present: int, values: np.ndarray) -> None:
+        lanes = [lane for lane in range(32) if (present >> lane) & 1]
+        reduced = _reduce(operation, values[lanes].astype(np.uint32), kind, mods)
+        cluster.write(split, args[0], np.uint64(reduced))
 
-    return by_group(run)
+    return together(act)
 
 
 def _reduce(operation, values: np.ndarray, kind: str, mods: set[str]) -> int:
@@ -281,18 +277,17 @@ def _reduce(operation, values: np.ndarray, kind: str, mods: set[str]) -> int:
 
 
 @unit("bar.warp.sync mask", section="9.7.13.2")
-def warp_sync(instr):
-    def run(cluster: Cluster, split: Split, args):
-        members = member_mask(cluster, split, args[0])
-        if become_one(cluster, split, ("meet", split.warp, members, split.instr.name)):
-            return BLOCK
-        met = converge(cluster, split, members, np.zeros(32, np.uint64))
-        if met is None:
-            return BLOCK
-        cluster.bus.warp_sync(cluster, split, members)
-        return None
-
-    return by_group(run)
+@always
+@by_group
+def warp_sync(cluster: Cluster, split: Split, args):
+    members = member_mask(cluster, split, args[0])
+    if become_one(cluster, split, ("meet", split.warp, members, split.instr.name)):
+        return BLOCK
+    met = converge(cluster, split, members, np.zeros(32, np.uint64))
+    if met is None:
+        return BLOCK
+    cluster.bus.warp_sync(cluster, split, members)
+    return None
 
 
 @unit("mov .type d, c", name="clock", type="u32 u64 b32 b64 s32 s64", writes=(0,), section="10.22 - 10.29")

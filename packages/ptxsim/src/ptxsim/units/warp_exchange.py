@@ -11,9 +11,9 @@ from ptxsim.jit import bytecode
 from ptxsim.jit.intrinsics import lane_value, mask_of, room_for_lanes, set_lane_value, set_mask
 from ptxsim.jit.loop_batch import same_in_all
 from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.split import BLOCK, Split
+from ptxsim.machine.split import Split
 from ptxsim.units.registry import FastForm, unit
-from ptxsim.units.warp import by_group, converge, member_mask
+from ptxsim.units.warp import together
 
 _LANES = np.arange(32)
 UP, DOWN, BFLY, IDX = range(4)
@@ -98,22 +98,15 @@ def _source_lane(mode: str, b: np.ndarray, c: np.ndarray):
 def shfl(instr):
     mode = instr.mods[1]
 
-    def run(cluster: Cluster, split: Split, args):
+    def act(cluster: Cluster, split: Split, args, _, values: np.ndarray) -> None:
         target, chosen = args[0] if isinstance(args[0], tuple) else (args[0], None)
-        source, b_slot, c_slot, mask_slot = args[1:5]
-        b = cluster.read(split, b_slot).astype(np.int64)
-        c = cluster.read(split, c_slot).astype(np.int64)
-        met = converge(cluster, split, member_mask(cluster, split, mask_slot), cluster.read(split, source))
-        if met is None:
-            return BLOCK
+        b, c = (cluster.read(split, slot).astype(np.int64) for slot in args[2:4])
         lane, good = _source_lane(mode, b, c)
-        values = met[1][lane] & np.uint64(0xFFFF_FFFF)
-        cluster.write(split, target, values[split.lanes])
+        cluster.write(split, target, (values[lane] & np.uint64(0xFFFF_FFFF))[split.lanes])
         if chosen is not None and chosen != -1:
             cluster.set_predicate(split, chosen.code, int((good.astype(np.int64) << _LANES).sum()))
-        return None
 
-    return by_group(run)
+    return together(act)
 
 
 @inner
@@ -155,20 +148,15 @@ def _fast_vote(instr, args: tuple) -> dict | None:  # type: ignore[return]  # No
 def vote(instr):
     mode = instr.mods[1]
 
-    def run(cluster: Cluster, split: Split, args):
-        target, source, mask_slot = args
-        own = cluster.predicate(split, source.code)
-        payload = ((own >> _LANES) & 1).astype(np.uint64)
-        met = converge(cluster, split, member_mask(cluster, split, mask_slot), payload)
-        if met is None:
-            return BLOCK
-        present, values = met
+    def true(cluster: Cluster, split: Split, args) -> np.ndarray:
+        return ((cluster.predicate(split, args[1].code) >> _LANES) & 1).astype(np.uint64)
+
+    def act(cluster: Cluster, split: Split, args, present: int, values: np.ndarray) -> None:
         yes = int((values << _LANES.astype(np.uint64)).sum()) & present
         if mode == "ballot":
-            cluster.write(split, target, np.uint64(yes))
-            return None
+            cluster.write(split, args[0], np.uint64(yes))
+            return
         outcome = {"all": yes == present, "any": yes != 0, "uni": yes in (0, present)}[mode]
-        cluster.set_predicate(split, target.code, 0xFFFF_FFFF if outcome else 0)
-        return None
+        cluster.set_predicate(split, args[0].code, 0xFFFF_FFFF if outcome else 0)
 
-    return by_group(run)
+    return together(act, true)

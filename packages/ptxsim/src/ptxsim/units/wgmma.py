@@ -15,7 +15,7 @@ import numpy as np
 
 from ptxsim.events.records import SharedSpan
 from ptxsim.isa.address_map import SHARED_START
-from ptxsim.isa.layouts import wgmma_a, wgmma_d
+from ptxsim.isa.layouts.fragments import wgmma_a, wgmma_d
 from ptxsim.isa.number_formats import DECODERS
 from ptxsim.jit.compiled import compiled
 from ptxsim.machine.async_queue import Work
@@ -23,7 +23,7 @@ from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Location, Split, Wait
 from ptxsim.units.matrix_operands import Chunks, operand_chunks, read_operand
 from ptxsim.units.mma import registers_of
-from ptxsim.units.registry import refuse, unit
+from ptxsim.units.registry import always, refuse, slots_of, unit
 from ptxsim.units.warp import require_aligned, require_set
 from ptxsim.units.wgmma_form import BOXES, SETS, WgmmaForm, decode_form
 
@@ -106,9 +106,10 @@ def _open(
     serial = (first ^ _MARK) >> 7
     found = warp.accumulators.get(serial)
     if found is None:
-        if accumulate and cluster.bus.heard:
-            require_set(cluster, split, slots)
-            _check_fence(cluster, split, warp, slots, held)
+        if cluster.bus.heard:
+            if accumulate:
+                require_set(cluster, split, slots)
+            _check_fence(cluster, split, warp, slots, held if accumulate else None)
         serial = cluster.unit_state.get("wgmma-serial", 0) % 0x7FFF + 1
         cluster.unit_state["wgmma-serial"] = serial
         found = Accumulator(serial, _values_of(held, form.d))
@@ -128,12 +129,18 @@ def _values_of(registers: np.ndarray, kind: str) -> np.ndarray:
         )
 
 
-def _check_fence(cluster: Cluster, split: Split, warp: Warp, slots: list[int], held: np.ndarray) -> None:
-    """Registers written by other instructions need wgmma.fence before the tensor core uses them."""
+def _check_fence(
+    cluster: Cluster, split: Split, warp: Warp, slots: list[int], held: np.ndarray | None
+) -> None:
+    """Registers written by other instructions need wgmma.fence before the tensor core uses them, and the
+    first wgmma of a kernel needs one in any case. held: what it accumulates into.
+    """
     known = warp.last.get(tuple(slots))
-    changed = known is not None and not np.array_equal(known, held)
+    changed = held is not None and known is not None and not np.array_equal(known, held)
     if changed or not warp.fenced:
         message = "wgmma.mma_async accumulates into registers that were written with no wgmma.fence after"
+        if held is None:
+            message = "the first wgmma.mma_async of a warp comes before its first wgmma.fence"
         hint = "execute wgmma.fence.sync.aligned after the last write of accumulators, before the first wgmma"
         cluster.reporter.add("race", "error", message, hint, split, key="wgmma-fence")
 
@@ -152,7 +159,7 @@ def mma_async(instr):
         if cluster.dry:
             _only_tell(cluster, split, warp, form)
             return
-        slots = list(args[0]) if isinstance(args[0], tuple) else [args[0]]
+        slots = list(slots_of(args[0]))
         enabled = bool(constant) if constant is not None else bool(cluster.predicate(split, args[3].code) & 1)
         a = (
             cluster.registers[split.warp, list(args[1])].astype(np.uint32)
@@ -258,8 +265,7 @@ def _add(cluster: Cluster, part: WgmmaPart, share: np.ndarray) -> None:
     del warp.accumulators[target.serial]
     _deliver(cluster.registers[part.where.warp], np.uint64(target.mark), raw)
     if cluster.bus.heard:
-        slots = cluster.program.args[part.where.row][0]
-        warp.last[tuple(slots) if isinstance(slots, tuple) else (slots,)] = raw
+        warp.last[slots_of(cluster.program.args[part.where.row][0])] = raw
 
 
 @functools.lru_cache(maxsize=16384)  # 8 CTAs, 2 warpgroups, 7 stages of 4 products: 1,792
@@ -316,24 +322,20 @@ def _report(cluster: Cluster, part: WgmmaPart, kind: str, message: str) -> None:
 
 
 @unit("wgmma.fence .sync.aligned", section="9.7.15.7.1")
-def fence(instr):
-    def run(cluster: Cluster, split: Split, args):
-        require_aligned(cluster, split)
-        warp = _warp(cluster, split)
-        warp.fenced = True
-        warp.last.clear()
-        cluster.bus.wgmma_fence(cluster, split)
-
-    return run
+@always
+def fence(cluster: Cluster, split: Split, args):
+    require_aligned(cluster, split)
+    warp = _warp(cluster, split)
+    warp.fenced = True
+    warp.last.clear()
+    cluster.bus.wgmma_fence(cluster, split)
 
 
 @unit("wgmma.commit_group .sync.aligned", section="9.7.15.7.2")
-def commit_group(instr):
-    def run(cluster: Cluster, split: Split, args):
-        require_aligned(cluster, split)
-        _warp(cluster, split).committed += 1
-
-    return run
+@always
+def commit_group(cluster: Cluster, split: Split, args):
+    require_aligned(cluster, split)
+    _warp(cluster, split).committed += 1
 
 
 @unit("wgmma.wait_group .sync.aligned n", section="9.7.15.7.3")

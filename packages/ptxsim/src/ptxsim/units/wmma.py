@@ -9,20 +9,13 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ptxsim.isa.layouts import wmma_fragment
-from ptxsim.units.mma import BITS, Layout, MmaForm, multiplier, operand_of, require_counts
+from ptxsim.isa.layouts.wmma import wmma_fragment
+from ptxsim.units.mma import BITS, Layout, MmaForm, multiplier, operand_of, require_counts, sizes_of
 from ptxsim.units.registry import unit
 
 WIDE = "m16n16k16 m8n32k16 m32n8k16"
 ELEMENT_BITS = BITS | {"f32": 32, "s32": 32}
 HALF_REGISTERS = 8  # of A or B of f16, whatever the shape
-
-
-def sizes_of(instr) -> tuple[int, int, int]:
-    """(m, n, k) of the shape among the modifiers."""
-    shape = next(m for m in instr.mods if m[0] == "m" and m[1].isdigit())
-    m, n, k = shape[1:].replace("n", " ").replace("k", " ").split()
-    return int(m), int(n), int(k)
 
 
 def registers_for(which: str, shape: tuple[int, int, int], kind: str) -> int:

@@ -18,16 +18,16 @@ from typing import Any
 import numpy as np
 
 from ptxsim.isa.address_map import FAULT_BOUNDS, SPACE_GENERIC, SPACE_GLOBAL, SPACE_LOCAL, SPACES
-from ptxsim.isa.layouts import wmma_fragment
+from ptxsim.isa.layouts.wmma import wmma_fragment
 from ptxsim.isa.operands import SINK
-from ptxsim.jit.bytecode import LOG_PLACE, LOG_ROW, LOG_SIZE, LOG_THREAD
 from ptxsim.jit.translate import resolve
-from ptxsim.machine.checked_access import own_offsets, tell_own
+from ptxsim.machine.checked_access import log_rows, own_offsets, tell_own
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split
-from ptxsim.units.registry import refuse, unit
+from ptxsim.units.mma import sizes_of
+from ptxsim.units.registry import refuse, slots_of, unit
 from ptxsim.units.warp import require_aligned, require_set
-from ptxsim.units.wmma import ELEMENT_BITS, WIDE, registers_for, sizes_of
+from ptxsim.units.wmma import ELEMENT_BITS, WIDE, registers_for
 
 CHUNK = 16  # bytes at most
 _RAW = {4: np.uint32, 8: np.uint64, 16: np.complex128}  # a chunk as one element
@@ -165,10 +165,7 @@ class FragmentAccess:
             cluster.reporter.fault(where, FAULT_BOUNDS, first, len(outside))
             return None
         if cluster.bus.heard and logged:
-            log = np.empty((len(lanes), 4), np.int64)
-            log[:, LOG_ROW], log[:, LOG_SIZE] = split.row, 2 * size + self.store
-            log[:, LOG_THREAD], log[:, LOG_PLACE] = split.warp * 32 + lanes, addresses
-            cluster.bus.accesses(cluster, log)
+            cluster.bus.accesses(cluster, log_rows(split, lanes, addresses, size, self.store))
         assert number is not None  # else all of it is out of bounds
         return _chunks(memory.arrays[number], size), (addresses - base) // size
 
@@ -223,7 +220,7 @@ def load(instr):
 
     def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
-        targets = [max(slot, SINK) for slot in (args[0] if isinstance(args[0], tuple) else (args[0],))]
+        targets = [max(slot, SINK) for slot in slots_of(args[0])]
         found = access.memory(cluster, split, args[1:])
         if found is None:
             cluster.registers[split.warp, targets] = 0
@@ -242,7 +239,7 @@ def store(instr):
 
     def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
-        sources = list(args[1]) if isinstance(args[1], tuple) else [args[1]]
+        sources = list(slots_of(args[1]))
         if cluster.bus.heard:
             require_set(cluster, split, sources)
         held = np.ascontiguousarray(cluster.registers[split.warp, sources].T).astype(f"u{max(4, form.word)}")

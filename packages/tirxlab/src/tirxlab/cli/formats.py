@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ptxsim import Finding
 from tirxlab.cli.common import UserError
+from tirxlab.cli.outcomes import numberless
 from tirxlab.cli.runs import Outcome
 
 FORMATS = ("text", "gcc", "github", "sarif")
@@ -24,7 +25,7 @@ def findings(outcomes: list[Outcome], path: Path) -> list[Finding]:
     made: dict[tuple, Finding] = {}
     for outcome in outcomes:
         for one in _of(outcome, path):
-            made.setdefault((one.kind, one.where["source_line"], re.sub(r"\d+", "", one.message)), one)
+            made.setdefault((one.kind, one.where["source_line"], numberless(one.message)), one)
     return list(made.values())
 
 

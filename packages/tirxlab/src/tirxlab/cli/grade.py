@@ -57,7 +57,7 @@ def run(
         raise UserError(f"--format {form}: it is one of {', '.join(FORMATS)}")
     steps = tuple(parse_steps(step))
     try:
-        submission = read_submission(file.resolve())
+        submission = read_submission(Path(os.path.realpath(file)))  # follows a link to itself, too
         options = Options(full, min(2, cores()), limit, level=level(confine), steps=steps)
         options.device = blackwell(device)
         with Bar(len(steps)) as bar:

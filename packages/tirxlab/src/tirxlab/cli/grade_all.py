@@ -13,6 +13,7 @@ import typer
 
 from tirxlab.cli.common import UserError, output, parse_steps, write_file
 from tirxlab.cli.grade import Bar, LevelOption, blackwell, cores, level
+from tirxlab.cli.hidden import warn_of_a_known_salt
 
 
 def run(
@@ -71,6 +72,7 @@ def run(
     else:
         work = functools.partial(batch.local, options=options, jobs=jobs or cores(), seconds=limit)
     measure = measured_by(speed, at_once)
+    warn_of_a_known_salt()
     untimed: dict = {}
     try:
         with batch.alone(made.out):
@@ -191,16 +193,21 @@ def told(made, tick):
 
 def write_finals(made, rows: list[dict], rule) -> None:
     """What each student gets, for us and for platforms; ValueError for an adjust.csv that is none."""
-    from instructor.autograder.ledger import ADJUST, finals, read_adjust
+    from instructor.autograder.ledger import ADJUST, finals, idle, read_adjust
     from instructor.formats.exports import EXPORTS
+    from tirxlab.sandbox.limits import printable
 
     adjust = read_adjust(made.out / ADJUST)
     every = finals(rows, made.roster, adjust, rule)
     for name, export in EXPORTS.items():
         write_file(made.out / name, export(every).encode())
-    unknown = sorted(set(adjust) - {f.student for f in every} - {row["name"] for row in rows})
-    if unknown:
-        output().print(f"{ADJUST} names nobody of the class with {', '.join(unknown[:5])}", markup=False)
+    nobody, no_longer = idle(adjust, every, rows)
+    for names, what in (
+        (nobody, "names nobody of the class with"),
+        (no_longer, f"changes nothing, the {rule.attempts} attempt counts and it is another one:"),
+    ):
+        if names:
+            output().print(printable(f"{ADJUST} {what} {', '.join(names[:5])}", 1), markup=False)
 
 
 def reachable(address: str) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tirxlab.cli.common import REFERENCE, UserError, output
+from tirxlab.cli.common import REFERENCE, UserError, notes, output
 from tirxlab.steps import read_text, size_text
 
 
@@ -31,9 +31,11 @@ def run(
 
 
 def new(secret: str | None) -> None:
-    from instructor.autograder.hidden_sizes import draw, render
+    from instructor.autograder.hidden_sizes import LEAST, draw, render
     from instructor.autograder.plan import HIDDEN
 
+    if secret is not None and len(secret) < LEAST:
+        raise UserError(f"--secret: fewer than {LEAST} letters can be guessed; without it one is drawn")
     made = draw(secret or secrets.token_urlsafe(24))
     if HIDDEN.exists():
         os.replace(HIDDEN, _kept(HIDDEN))
@@ -70,6 +72,14 @@ def check(quick: bool) -> None:
         output().print(words(made), markup=False)
         found += ["points"] * (made.earned < made.possible)
     raise typer.Exit(1 if found else 0)
+
+
+def warn_of_a_known_salt() -> None:
+    """Says so where points are about to be given by seeds that a student can look up or guess."""
+    from instructor.autograder.hidden_sizes import guessable
+
+    for why in guessable(_load().salt):
+        notes().print(f"hidden.toml: {why}; ./lab hidden new makes another", markup=False)
 
 
 def _load():

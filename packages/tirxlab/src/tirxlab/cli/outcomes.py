@@ -11,6 +11,7 @@ from tirxlab.cli.runs import Outcome
 from tirxlab.steps import STEPS, is_untouched, size_text
 
 FIRST, LAST = 60, 60  # lines of what a kernel printed that are shown
+_SEEN = re.compile(r"\n *seen of .*(?:\n {4,}.*)*")  # of barriers: how often, which differs from run to run
 COLOURS = {
     "clean": "green",
     "review": "yellow",
@@ -67,12 +68,17 @@ def shortened(printed: str) -> str:
     return "\n".join([*lines[:FIRST], left, *lines[-LAST:]])
 
 
+def numberless(message: str) -> str:
+    """A message without its numbers, and without how often each barrier was seen."""
+    return re.sub(r"\d+", "", _SEEN.sub("", message))
+
+
 def details_once(outcomes: list[Outcome]) -> None:
     """The details of outcomes; a message that differs from an earlier one only in its numbers is left out."""
     told: dict[tuple, Outcome] = {}
     again: dict[tuple, list[Outcome]] = {}
     for outcome in outcomes:
-        key = outcome.step, re.sub(r"\d+", "", outcome.message)
+        key = outcome.step, numberless(outcome.message)
         if outcome.message and key in told:
             again.setdefault(key, []).append(outcome)
             outcome = replace(outcome, message="")

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from tirxlab.cli.common import ROOT, UserError, output, write_file
+from tirxlab.cli.hidden import warn_of_a_known_salt
 
 NEEDED = (
     "lab",
@@ -43,6 +44,7 @@ def run(
     makers = {"gradescope": gradescope, "autolab": autolab}
     if service not in makers:
         raise UserError(f"{service}: it is one of {', '.join(makers)}")
+    warn_of_a_known_salt()
     target = out or Path(f"{service}.{'zip' if service == 'gradescope' else 'tar'}")
     write_file(target, makers[service]())
     output().print(f"wrote {target}; docs/instructors.md says what to do with it", markup=False)
@@ -55,7 +57,8 @@ def files() -> dict[str, Path]:
         paths = [ROOT / name] if (ROOT / name).is_file() else sorted((ROOT / name).rglob("*"))
         for path in paths:
             inside = path.relative_to(ROOT).as_posix()
-            if path.is_file() and "__pycache__" not in path.parts and not inside.startswith(LEFT_OUT):
+            left_out = inside.startswith(LEFT_OUT) or "__pycache__" in path.parts
+            if path.is_file() and not left_out and not path.match("instructor/hidden.old*"):
                 found[inside] = path
     return found
 

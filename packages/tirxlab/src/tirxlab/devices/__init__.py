@@ -78,11 +78,8 @@ def by_name(artifact, arrays) -> dict:
     return arrays
 
 
-def _check(buffer, array) -> None:
-    if not hasattr(array, "shape") or not hasattr(array, "dtype"):
-        raise DeviceError(
-            f"{buffer.name} must be a numpy array or a torch tensor, not {type(array).__name__}"
-        )
+def require_fit(buffer, array) -> None:
+    """DeviceError unless shape and type of an array are those of the buffer."""
     if tuple(array.shape) != buffer.shape:
         raise DeviceError(
             f"{buffer.name} has shape {tuple(array.shape)}, the kernel was built for {buffer.shape}"
@@ -90,6 +87,14 @@ def _check(buffer, array) -> None:
     dtype = str(array.dtype).removeprefix("torch.")
     if dtype != buffer.dtype:
         raise DeviceError(f"{buffer.name} is {dtype}, the kernel was built for {buffer.dtype}")
+
+
+def _check(buffer, array) -> None:
+    if not hasattr(array, "shape") or not hasattr(array, "dtype"):
+        raise DeviceError(
+            f"{buffer.name} must be a numpy array or a torch tensor, not {type(array).__name__}"
+        )
+    require_fit(buffer, array)
     dense = array.is_contiguous() if hasattr(array, "is_contiguous") else array.flags.c_contiguous
     if not dense:
         raise DeviceError(

@@ -21,8 +21,8 @@ _FRESH = (
 )
 _SLOT = "signal and wait for the same slot: the pipeline's stage, or the consumer's number, on both sides"
 _ONE = (
-    "elect one thread of one warp: around the elected thread, a test of warp_id (and of wg_id where there "
-    "are several) keeps the other warps out"
+    "is one thread meant to? Then elect one of one warp: around the elected thread, a test of warp_id (and "
+    "of wg_id where there are several) keeps the other warps out"
 )
 _BYTES = (
     "arrive must announce the bytes of all copies that signal this barrier in a phase: every buffer, in "
@@ -105,7 +105,9 @@ OF_CAUSES = {
         "to wait for data, start with phase 0; to wait for a free buffer, with 1 (PipelineState: "
         "is_producer); flip the phase once a round"
     ),
-    "wait-late": "move the wait up, in front of the first use of what it waits for",
+    "wait-late": (
+        "is it meant to come first? Then move the wait up, in front of the first use of what it waits for"
+    ),
     "fresh-read": _FRESH,
     "fresh-wait": "to wait for data, start with phase 0: PipelineState.init(is_producer=False)",
     "exchanged": (
@@ -246,7 +248,9 @@ OF_CAUSES = {
         "tiles (each role needs its own next_tile())"
     ),
     "sync": "every thread of the CTA (every CTA of the cluster) must come to the same sync: none may skip it",
-    "nobody-starts": "one side must start: PipelineState.init(is_producer=True) lets the first wait pass",
+    "nobody-starts": (
+        "is one side meant to start? PipelineState.init(is_producer=True) lets its first wait pass"
+    ),
     "incomplete-output": (
         "do the tiles of all CTAs, and the columns that each thread stores, cover the whole output? With "
         "a scheduler: its numbers of tiles and of clusters, the number given to init, and `while valid()`"

@@ -15,7 +15,7 @@ from ptxsim.checks.diagnosis.out_of_step import (
     waits_less,
 )
 from ptxsim.checks.diagnosis.repairs import LATE, PHASE, only_repair
-from ptxsim.checks.diagnosis.rivals import loaded_apart, loaded_in_order, other_buffer
+from ptxsim.checks.diagnosis.rivals import filled_before, loaded_apart, loaded_in_order, other_buffer
 from ptxsim.checks.diagnosis.running_ahead import room_for_all
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge, no_barrier, others_waited, passed_at_once
 from ptxsim.checks.phrases import phase_name
@@ -31,7 +31,7 @@ from ptxsim.checks.race.shadow_order import (
 )
 from ptxsim.checks.race.wording import UNITS, barrier_of, line_of, line_text, thread_of, threads_of
 
-_COPIES = "copy, where one thread is meant to"
+_COPIES = "copy, to one place"
 _MMAS = "MMA, and their columns overlap"
 
 
@@ -62,6 +62,8 @@ def missing(races, pair: Pair) -> Edge:
     if first.kind == "cp.async" and not pair.waited:
         text = "its thread has not waited for it (cp.async.wait_group leaves its group pending)"
         return _one_too_many(races, pair) or Edge(CAUSES["groups"], text)
+    if first.kind == "wgmma" and not pair.waited:
+        return edge("products-pending")
     if not pair.waited:
         own = f"its warp has not executed tcgen05.wait::{first.kind}"
         group = "its thread has not waited for it (cp.async.bulk.commit_group, then wait_group)"
@@ -252,7 +254,9 @@ def _other_slot(races, pair: Pair, forward: list) -> Edge | None:
             if beside is not None:
                 return edge("load-apart", line=line_text(races, beside), **names)
             rest = other_buffer(races, pair, place, other)
-            return edge("buffer", buffer=pair.buffer, rest=rest, **names) if rest else edge("slot", **names)
+            if rest:
+                return edge("buffer", buffer=pair.buffer, rest=rest, **names)
+            return edge("overwritten" if filled_before(races, pair, other) else "slot", **names)
     return _other_commits(races, pair, array)
 
 

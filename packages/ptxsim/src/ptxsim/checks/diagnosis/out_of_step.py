@@ -40,7 +40,8 @@ def committed_early(races, pair: Pair) -> Edge | None:
     begun = races.transfers.begun.get(first.agent, ())
     if early is None:
         return None
-    if any(early < at <= first.epoch for at in begun):
+    ahead = begun and min(at for at, p in commits if p == place) < begun[0]  # the first one covers no MMA
+    if not ahead and any(early < at <= first.epoch for at in begun):
         name, passed = barrier_of(races, place), _let_pass(races, pair)
         text = f"{name} was waited for, but this MMA is of the next product: it came too early{passed}"
         return Edge(CAUSES["not-free"], text)

@@ -161,6 +161,15 @@ def other_buffer(races, pair: Pair, signalled: tuple[int, int], awaited: tuple[i
     return " and ".join(sorted(in_order)) if pair.buffer in filled else ""
 
 
+def filled_before(races, pair: Pair, awaited: tuple[int, int]) -> bool:
+    """Do loads that report to `awaited` fill the very place of the load that is the first access?"""
+    load, history = pair.issued[0], history_of(races.cluster).get(awaited)
+    copies = history.parts + history.before if history is not None else []
+    if load is None or load.kind != "load" or load.copy is None:
+        return False
+    return any(copy.offset == load.copy.offset for copy in copies)
+
+
 def loaded_apart(races, load: Issued | None, awaited: tuple[int, int]) -> int | None:
     """The row of another load, issued together with this one, that reports to `awaited`; None where they
     agree: then it is no load's barrier that is wrong.

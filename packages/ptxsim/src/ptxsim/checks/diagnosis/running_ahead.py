@@ -180,8 +180,10 @@ def _issuers(cluster: Cluster, place, history: BarrierHistory, reporter) -> Reas
             who = role(cluster, next(iter(lanes)) // cluster.warps_per_cta, lanes)
             facts = {"threads": threads, "who": who, "line": line, "count": history.count}
             meant = how == "commit" and _columns_of_their_own(cluster, set(lanes))
-            cause = "ahead-commits" if meant else "ahead-issuers" if how == "commit" else "ahead-count"
-            return reason(cause, **facts)
+            one = how == "commit" or any(
+                s.announces for (_, w, _), s in history.sources.items() if w in lanes
+            )
+            return reason("ahead-commits" if meant else "ahead-issuers" if one else "ahead-count", **facts)
     return None
 
 
@@ -241,13 +243,30 @@ def _count(history: BarrierHistory) -> Reason:
     return reason("ahead", arrivals=arrivals, count=history.count)
 
 
+def announced_too_often(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None:
+    """More arrivals have come in the phase under way than it counts, and all announce bytes."""
+    history, phase = history_of(cluster)[place], cluster.mbarriers[place].phase
+    sources = [s for (how, _, _), s in history.sources.items() if how != "load" and s.phase == phase]
+    if sum(s.now for s in sources) <= history.count or not all(s.announces for s in sources):
+        return None
+    several = from_several_ctas(cluster, history) or _several_lines(cluster, place, history)
+    return several or again_too_early(cluster, place, reporter)
+
+
 def again_too_early(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None:
-    """More arrivals in a phase than it counts, though no more threads than that: nobody waited in between."""
-    history, apart = history_of(cluster)[place], announced_apart(cluster, place, reporter)
+    """More arrivals in a phase than it counts, though no more threads than that: nobody waited in between.
+    Or too many threads announce bytes: that is for one.
+    """
+    history, apart = history_of(cluster).get(place), announced_apart(cluster, place, reporter)
     if apart is not None:
         return apart
-    if not room_for_all(cluster, place):
+    if history is None:
         return None
+    if not room_for_all(cluster, place):
+        announced = any(s.announces for s in history.sources.values())
+        if not announced or from_several_ctas(cluster, history):  # their bytes tell that
+            return None
+        return _issuers(cluster, place, history, reporter)
     lanes = arriving(history)
     ignored = never_waited(cluster, history_of(cluster), reporter)
     if ignored:

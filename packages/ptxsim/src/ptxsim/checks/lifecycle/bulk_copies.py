@@ -65,14 +65,13 @@ class BulkCopies(Observer):
         state = (
             "never waited for" if committed else "in no committed group, so that no wait_group waits for it"
         )
-        finding = self.reporter.add(
+        self.reporter.add(
             "async-pending",
             "error",
             f"the TMA store from {buffer} is {state}: the CTA may end, and its shared memory with it, "
             "while TMA still reads",
             _COMMIT,
             key=("store", buffer),
+            at=(cluster, thread // 32 // cluster.warps_per_cta, row),
             buffer=buffer,
         )
-        rank = thread // 32 // cluster.warps_per_cta
-        finding.where = finding.where or self.reporter.row_place(cluster, rank, row)

@@ -233,5 +233,5 @@ class Peers(Observer):
         severity: str = "error",
         hint: str | Cause = CAUSES["early-exit"],
     ) -> None:
-        finding = self.reporter.add(kind, severity, message, hint, key=(kind, key))
-        finding.where = finding.where or self.reporter.row_place(cluster, cta, row)
+        at = cluster, cta, row
+        self.reporter.add(kind, severity, message, hint, key=(kind, key), at=at)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BulkCopy
-from ptxsim.isa.layouts import decode_matrix_descriptor, fixed_bits
+from ptxsim.isa.layouts.descriptors import decode_matrix_descriptor, fixed_bits
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
 from ptxsim.machine.split import Split

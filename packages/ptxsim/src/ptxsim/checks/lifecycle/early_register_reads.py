@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import functools
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-from ptxsim.checks.static_flow import names_in, next_rows, reads, targets
+from ptxsim.checks.static_flow import next_rows, reads, targets
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import TmemCells
-from ptxsim.frontend.parser import Instr, Reg, Vec
+from ptxsim.frontend.ast import Instr, Reg, Vec, registers_of
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
 from ptxsim.machine.split import Split
@@ -74,7 +74,7 @@ def early_writes(program) -> dict[int, int]:
         if instr is None or (instr.op, instr.mods[:1]) != ("wgmma", ("mma_async",)):
             continue
         if isinstance(instr.operands[1], Vec):
-            write = _first(program, row, frozenset(names_in([instr.operands[1]])), _written)
+            write = _first(program, row, frozenset(registers_of(instr.operands[1:2])), _written)
             if write is not None:
                 found[row] = write
     return found
@@ -120,81 +120,46 @@ def _written(instr: Instr, pending: frozenset) -> frozenset | None:
     return None if pending & frozenset(targets(instr)) else pending
 
 
-@functools.lru_cache(maxsize=512)
 def used_before_handed_over(program, load: int) -> bool:
     """Whether every way from a tcgen05.ld reads one of its registers, or waits, before it tells anybody else.
 
     What reads a register stands still until the load has all its data, so that no other access to its columns
-    can then come before it on a chip. A tcgen05.st of the same warp tells nobody: see `overtaking_stores`.
+    can then come before it on a chip. A tcgen05.st of the same warp tells nobody.
     """
-    return _before_use(program, load)[0]
+    rows = {load} | rows_before_use(program, load)
+    return all(next_rows(program, row) and not _hands_over(program.instrs[row]) for row in rows)
 
 
 @functools.lru_cache(maxsize=512)
 def rows_before_use(program, load: int) -> frozenset[int]:
-    """Rows at which a warp may stand while no register of this tcgen05.ld has been read and none waited."""
-    return frozenset(row for row, _ in _unread(program, load))
+    """Rows that a warp may pass while no register of this tcgen05.ld has been read and none waited."""
+    return frozenset(row for row, read in _ways(program, load) if not read)
 
 
 @functools.lru_cache(maxsize=512)
 def never_read(program, load: int) -> bool:
     """Whether no way from a tcgen05.ld reads a register of it: what it loads changes nothing."""
-    ways = ((program.instrs[row], pending) for row, pending in _unread(program, load, past_waits=True))
-    return not any(instr is not None and _read(instr, pending) is None for instr, pending in ways)
+    return not any(read for _, read in _ways(program, load, past_waits=True))
 
 
-def _unread(program, load: int, past_waits: bool = False) -> set[tuple[int, frozenset]]:
-    """(row, registers that hold what was loaded) of all ways from a tcgen05.ld to a wait or the first use."""
+def _ways(program, load: int, past_waits: bool = False) -> Iterator[tuple[int, bool]]:
+    """(row, reads it what was loaded?) on all ways from a tcgen05.ld to a wait or to the first use."""
     todo = [(row, frozenset(targets(program.instrs[load]))) for row in next_rows(program, load)]
     seen = set()
     while todo:
-        row, pending = todo.pop()
-        if (row, pending) in seen:
-            continue
-        seen.add((row, pending))
+        row, pending = at = todo.pop()
         instr = program.instrs[row]
+        if at in seen or (instr is not None and _is_wait(instr, True, 0) and not past_waits):
+            continue
+        seen.add(at)
         left = pending if instr is None else _read(instr, pending)
-        if left and (past_waits or instr is None or not _is_wait(instr, True, 0)):
+        yield row, left is None
+        if left:
             todo += [(after, left) for after in next_rows(program, row)]
-    return seen
 
 
 def _copies(instr: Instr) -> bool:
     return instr.op == "mov" and instr.pred is None and isinstance(instr.operands[1], Reg)
-
-
-def overtaking_stores(program, load: int) -> frozenset[int]:
-    """Rows of tcgen05.st that may come while no register of this tcgen05.ld has been read and none waited."""
-    return _before_use(program, load)[1]
-
-
-@functools.lru_cache(maxsize=512)
-def _before_use(program, load: int) -> tuple[bool, frozenset[int]]:
-    """(ends every way in a use or a wait before it is handed over?, rows of tcgen05.st before that)."""
-    todo = [(row, frozenset(targets(program.instrs[load]))) for row in next_rows(program, load)]
-    seen, stores, used = set(), set(), bool(todo)
-    while todo:
-        row, pending = todo.pop()
-        if (row, pending) in seen:
-            continue
-        seen.add((row, pending))
-        instr = program.instrs[row]
-        if instr is not None:
-            if _is_wait(instr, True, 0):
-                continue
-            if pending & reads(instr):
-                if not _copies(instr):
-                    continue
-                pending = pending | frozenset(targets(instr))
-            elif _hands_over(instr):
-                used = False
-                continue
-            elif instr.op == "tcgen05" and instr.mods[0] == "st":
-                stores.add(row)
-        after = next_rows(program, row)
-        used = used and bool(after)
-        todo += [(next_row, pending) for next_row in after]
-    return used, frozenset(stores)
 
 
 _HANDS_OVER = {"bar", "barrier", "mbarrier", "atom", "red", "ret", "exit"}
@@ -202,8 +167,10 @@ _TCGEN05_HANDS_OVER = {"mma", "commit", "cp", "dealloc", "shift"}
 _ASKS = {"try_wait", "test_wait"}  # an mbarrier, and tells nobody
 
 
-def _hands_over(instr: Instr) -> bool:
+def _hands_over(instr: Instr | None) -> bool:
     """Does this let others know that its thread has come so far?"""
+    if instr is None:
+        return False
     if instr.op == "tcgen05":
         return instr.mods[0] in _TCGEN05_HANDS_OVER
     return instr.op in _HANDS_OVER and instr.mods[:1] not in {(asks,) for asks in _ASKS}

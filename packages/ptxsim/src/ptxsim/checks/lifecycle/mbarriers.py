@@ -15,7 +15,7 @@ from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import BarrierHistory, history_of
 from ptxsim.checks.diagnosis.deadlock.causes import loads_to_come
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
-from ptxsim.checks.diagnosis.running_ahead import announced_apart, from_several_ctas, why
+from ptxsim.checks.diagnosis.running_ahead import announced_apart, announced_too_often, from_several_ctas, why
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import PhaseWait, Place
 from ptxsim.machine.cluster import Cluster
@@ -120,7 +120,7 @@ class Barriers(Observer):
             f"{self._name(place)} expected {barrier.announced} B, TMA delivered {barrier.delivered} B"
             f"{detail}: {abs(barrier.tx)} B {side}, phase {barrier.phase} never completes"
         )
-        both = from_several_ctas(cluster, history) if barrier.tx > 0 else None
+        both = announced_too_often(cluster, place, self.reporter) if barrier.tx > 0 else None
         message += f"; {both.text}" if both else _bytes_left_out(barrier, history)
         cause = both.cause if both else CAUSES["bytes-announced"]
         other = self._instead(cluster, place)
@@ -137,7 +137,7 @@ class Barriers(Observer):
         """
         array, missing = self.reporter.shared_array(place[1]), cluster.mbarriers[place].tx
         for other, barrier in cluster.mbarriers.items():
-            same = self.reporter.shared_array(other[1]) == array or 0 < missing == -barrier.tx
+            same = self.reporter.shared_array(other[1]) == array or missing > 0 == barrier.tx % missing
             if same and other[0] == place[0] and barrier.tx * missing < 0:
                 return other
         return None
@@ -198,7 +198,7 @@ class Barriers(Observer):
         message: str,
         cause: Cause,
         reason=None,
-    ) -> Finding:
+    ) -> None:
         """A finding at the line of the last load or arrival, else of the init; about bytes, at the line that
         announces them.
         """
@@ -210,9 +210,8 @@ class Barriers(Observer):
             row = next((r for r in _announcing(history)), row)
         name = self.reporter.shared_name(place[1])
         array = name.split("[")[0] if self.reporter.knows(place[1]) else row  # the stages of one ring
-        finding = self.reporter.add(kind, severity, message, cause, key=(kind, array), barrier=name)
-        finding.where = finding.where or self.reporter.row_place(cluster, place[0], row)
-        return finding
+        at = cluster, place[0], row
+        self.reporter.add(kind, severity, message, cause, key=(kind, array), at=at, barrier=name)
 
 
 def _threads_a_round(program, history: BarrierHistory) -> int:

@@ -38,5 +38,5 @@ class RegisterCounts(Observer):
             f"the warps of a warpgroup execute different setmaxnreg: {who} {', '.join(texts[longest])}; "
             f"{whom} {', '.join(texts[other]) or 'none'}"
         )
-        finding = self.reporter.add("collective", "error", message, _SAME, key=("setmaxnreg",))
-        finding.where = finding.where or self.reporter.row_place(cluster, cta, done[longest][0][2])
+        at = cluster, cta, done[longest][0][2]
+        self.reporter.add("collective", "error", message, _SAME, key=("setmaxnreg",), at=at)

@@ -19,7 +19,10 @@ from ptxsim.machine.split import Split
 from ptxsim.units.tma_boxes import box_index
 
 _LIMIT = 16  # unwritten loads noted per piece of log
-_WRITE_FIRST = "fill the buffer, and wait until it is filled, before anything reads it"
+_WRITE_FIRST = (
+    "fill all that is read, and wait until it is filled: does every thread write its own part, at the place "
+    "that is read?"
+)
 _ROW, _THREAD, _PLACE, _SIZE = bytecode.LOG_ROW, bytecode.LOG_THREAD, bytecode.LOG_PLACE, bytecode.LOG_SIZE
 _BASE, _END, _SHIFT, _MASK = SHARED_BASE, SHARED_END, RANK_SHIFT, OFFSET_MASK
 

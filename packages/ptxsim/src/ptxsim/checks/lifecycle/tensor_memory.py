@@ -100,8 +100,8 @@ class TmemLife(Observer):
                     f"allocated when the CTA ends: the next kernel that allocates waits forever"
                 )
                 hint = "tcgen05.dealloc at the end, by the warp that allocated, once everybody is done"
-                finding = self.reporter.add("tmem-leak", "error", message, hint, key=("leak",))
-                finding.where = finding.where or self.reporter.row_place(cluster, cta, allocation.row)
+                at = cluster, cta, allocation.row
+                self.reporter.add("tmem-leak", "error", message, hint, key=("leak",), at=at)
 
     def _blocked(self, cluster: Cluster) -> None:
         """An alloc that waits when nothing can move any more."""

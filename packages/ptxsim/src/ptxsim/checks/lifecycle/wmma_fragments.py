@@ -14,7 +14,7 @@ import numpy as np
 
 from ptxsim.checks.static_flow import targets
 from ptxsim.events.observer import Observer
-from ptxsim.frontend.parser import Instr, Reg, Vec
+from ptxsim.frontend.ast import Instr, Reg, Vec
 from ptxsim.jit import bytecode
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch

@@ -44,7 +44,7 @@ from ptxsim.checks.race.shadow_words import (
 )
 from ptxsim.checks.static_flow import targets
 from ptxsim.events.observer import Observer
-from ptxsim.frontend.parser import Imm, Reg, Vec
+from ptxsim.frontend.ast import Imm, Reg, Vec
 from ptxsim.isa.memory_access import Ordering, ordering
 from ptxsim.jit.bytecode import LOG_PLACE
 from ptxsim.machine.cluster import Cluster

@@ -110,6 +110,8 @@ class Pair:
         pair.learn(races, first, second, clock, detail)
         if pair.first is second:
             pair.issued = pair.issued[::-1]
+        if not pair.waited and pair.first.kind == "wgmma":
+            pair.waited = not _met_since(races, pair, clock)
         return pair
 
     def learn(self, races, first: Access, second: Access, clock, op) -> None:
@@ -137,6 +139,15 @@ class Pair:
         cta = self.issuers[0] // races.clocks.per_cta
         more = {a for a in agents if a is not None and a // races.clocks.per_cta == cta}
         self.issuers = sorted({*self.issuers, *more})
+
+
+def _met_since(races, pair: Pair, clock) -> bool:
+    """Does the second access come after what the issuer of the first, of a wgmma, did behind it?"""
+    op = pair.issued[0]
+    if op is None or pair.second.by is None:
+        return False
+    now = clock if clock is not None else races.clocks.clock[pair.second.by]
+    return bool(now[op.thread] > op.clock[op.thread])
 
 
 def _fenced_elsewhere(races, space: str, line: list[int], clock) -> int | None:
@@ -177,11 +188,11 @@ def _tmem_verb(access: Access, other: Access) -> str:
 
 
 def _has_waited(races, access: Access) -> bool:
-    """Has the issuer of a tcgen05.ld / st or a copy waited for its completion?"""
-    if access.kind not in ("ld", "st", "source", "result", "cp.async"):
+    """Has the issuer of a tcgen05.ld / st, a wgmma or a copy waited for its completion?"""
+    if access.kind not in ("ld", "st", "source", "result", "cp.async", "wgmma"):
         return True
     owner = races.clocks.queue(access.agent).owner
-    agent = races.clocks.first_agent(owner) if access.kind in ("ld", "st") else owner
+    agent = races.clocks.first_agent(owner) if access.kind in ("ld", "st", "wgmma") else owner
     if access.kind == "ld":  # the plain clock also knows of loads whose registers were read
         return bool(races.clocks.tcgen05_clock[agent, access.agent - races.clocks.threads] >= access.epoch)
     return bool(races.clocks.clock[agent, access.agent] >= access.epoch)

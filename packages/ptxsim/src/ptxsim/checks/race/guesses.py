@@ -16,8 +16,8 @@ from typing import NamedTuple
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import Pair
 from ptxsim.checks.race.shadow_order import READ_WRITE, WRITE_READ
-from ptxsim.checks.static_flow import names_in, next_rows, reads, targets
-from ptxsim.frontend.parser import Imm, Instr, Mem, Reg, Sym
+from ptxsim.checks.static_flow import next_rows, reads, targets
+from ptxsim.frontend.ast import Imm, Instr, Mem, Reg, Sym, registers_of
 from ptxsim.isa.operands import type_bits
 from ptxsim.isa.scalar.table import OPCODES
 
@@ -172,10 +172,11 @@ def _guard(instr: Instr) -> frozenset[str]:
 def _cas(ways: _Ways, instr: Instr, known: _Known) -> _Known | None:
     """atom.cas d, [a], compare, new: what goes into `new` must stand under `compare` as well."""
     mem, compare, new = instr.operands[1:4]
-    compared, stored = names_in([compare]), names_in([new]) & known.held
+    compared = frozenset(registers_of([compare]))
+    stored = known.held.intersection(registers_of([new]))
     here = ways.place(mem) == (ways.root, ways.offset) and type_bits(instr.mods[-1]) == ways.bits
     checks = bool(compared & known.guess)
-    if (names_in([mem]) | _guard(instr)) & known.held or (compared | stored) & known.stale:
+    if _guard(instr).union(registers_of([mem])) & known.held or (compared | stored) & known.stale:
         return None
     if compared & known.made or (checks and not here) or (stored and not checks):
         return None

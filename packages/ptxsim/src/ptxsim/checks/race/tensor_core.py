@@ -158,6 +158,8 @@ class Wgmma(Observer):
         known, reached = most(clocks.thread_clock, agents), self.reached.get((op.queue, op.epoch))
         self.reached[op.queue, op.epoch] = known if reached is None else joined(reached, known)
         self.reached.pop((op.queue, op.epoch - _IN_FLIGHT), None)
+        if reached is None:  # the first warp of the group
+            self.races.transfers.remember(op)
         return op
 
     def wgmma_read(self, cluster: Cluster, token: Issued, span: SharedSpan) -> None:

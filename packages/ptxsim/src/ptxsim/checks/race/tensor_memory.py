@@ -8,7 +8,6 @@ import numpy as np
 
 from ptxsim.checks.lifecycle.early_register_reads import (
     never_read,
-    overtaking_stores,
     rows_before_use,
     used_before_handed_over,
 )
@@ -134,7 +133,7 @@ class TensorMemoryAccesses(Observer):
     def _overtake(self, program, split: Split, before: np.ndarray) -> None:
         """A store that comes before the first use of a load of its warp is not ordered behind that load."""
         for row, load in self.learned.get(split.warp, {}).items():
-            if split.row in overtaking_stores(program, row):
+            if split.row in rows_before_use(program, row):
                 before[load.queue] = min(before[load.queue], load.epoch - 1)
 
     def tmem_access(self, cluster: Cluster, split: Split, cells: TmemCells, write: bool) -> None:

@@ -46,7 +46,15 @@ API Err cudaGetDriverEntryPointByVersion(const char *name, void **function, unsi
   return (void)version, cudaGetDriverEntryPoint(name, function, flags, status);
 }
 
-/* The tables behind it are not documented: who asks is a CUDA runtime that was not replaced. */
+/* Libraries that compile ask for tables, too, and do without. */
+static int compiles(const char *file) {
+  static const char *const names[] = {"libnvrtc.so", "libnvJitLink.so", "libnvptxcompiler.so"};
+  for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+    if (!strncmp(file, names[k], strlen(names[k]))) return 1;
+  return 0;
+}
+
+/* The tables behind it are not documented: who else asks is a CUDA runtime that was not replaced. */
 API Err cuGetExportTable(const void **table, const void *id) {
   (void)id;
   *table = NULL;
@@ -54,6 +62,7 @@ API Err cuGetExportTable(const void **table, const void *id) {
   const char *file =
       dladdr(__builtin_return_address(0), &its) && its.dli_fname ? its.dli_fname : "the program";
   const char *name = strrchr(file, '/') ? strrchr(file, '/') + 1 : file;
+  if (compiles(name)) return NOT_FOUND;
   complain(
       "%s holds a CUDA runtime that could not be replaced: link it with -cudart shared, or do not strip "
       "it. A library of machine code only, such as cuBLAS, cannot run here",

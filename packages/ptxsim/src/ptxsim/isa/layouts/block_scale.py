@@ -6,14 +6,14 @@ i % 32 of every 32 lanes, in column i // 32; the descriptor's ID says which byte
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
 
-from ptxsim.isa.layouts.descriptors import InstructionDescriptor
+from ptxsim.isa.layouts.descriptors import F8F6F4, InstructionDescriptor, bit_field
 
-_NARROW = {0: "e4m3", 1: "e5m2", 3: "e2m3", 4: "e3m2", 5: "e2m1"}
-_TYPES = {"mxf8f6f4": _NARROW, "mxf4": {1: "e2m1x2"}, "mxf4nvf4": {1: "e2m1x2"}}
+_TYPES = {"mxf8f6f4": F8F6F4, "mxf4": {1: "e2m1x2"}, "mxf4nvf4": {1: "e2m1x2"}}
 _K = {"mxf8f6f4": 32, "mxf4": 64, "mxf4nvf4": 64}  # depth of one dense instruction
 KINDS = tuple(_K)
 _VECTORS = {"scale_vec::1X": 1, "scale_vec::2X": 2, "scale_vec::4X": 4}
@@ -51,10 +51,7 @@ def vector_size(kind: str, modifiers) -> int:
 
 def decode_block_scaled(bits: int, kind: str, factors: int, cta_group: int) -> BlockScaled:
     """Fields of the instruction descriptor (PTX ISA 9.7.16.4.2); ValueError where they are not legal."""
-
-    def field(low: int, width: int) -> int:
-        return bits >> low & (1 << width) - 1
-
+    field = functools.partial(bit_field, bits)
     where = f"instruction descriptor 0x{bits:08x} of .kind::{kind}"
     if field(31, 1):
         raise NotImplementedError("K of 96 elements (sm_103a)")

@@ -36,7 +36,7 @@ class MatrixDescriptor:
     absolute: bool = False  # leading is an address, not an offset (sm_103a, K of 48 B)
 
 
-def _field(bits: int, low: int, width: int) -> int:
+def bit_field(bits: int, low: int, width: int) -> int:
     return (bits >> low) & ((1 << width) - 1)
 
 
@@ -44,12 +44,12 @@ def fixed_bits(bits: int) -> int:
     """Bits 46-48, 0b001 in every descriptor of tcgen05 by PTX ISA 9.7.16.5.1; chips take 0b000 for it, at
     least with a swizzle.
     """
-    return _field(bits, 46, 3)
+    return bit_field(bits, 46, 3)
 
 
 def decode_matrix_descriptor(bits: int, arch: str = "sm_100") -> MatrixDescriptor:
     """Fields of a 64-bit matrix descriptor. arch: "sm_90" (wgmma) or "sm_100" (tcgen05)."""
-    field = _field(bits, 62, 2) if arch == "sm_90" else _field(bits, 61, 3)
+    field = bit_field(bits, 62, 2) if arch == "sm_90" else bit_field(bits, 61, 3)
     modes = _SWIZZLE_FIELD[arch]
     if field not in modes:
         raise ValueError(f"matrix descriptor 0x{bits:016x}: swizzle field {field} is reserved")
@@ -58,11 +58,11 @@ def decode_matrix_descriptor(bits: int, arch: str = "sm_100") -> MatrixDescripto
         raise ValueError(
             f"matrix descriptor 0x{bits:016x}: bits 46-48 must be 0b001, found {fixed_bits(bits):#05b}"
         )
-    if arch == "sm_100" and _field(bits, 53, 8):
+    if arch == "sm_100" and bit_field(bits, 53, 8):
         raise ValueError(f"matrix descriptor 0x{bits:016x}: bits 53-60 must be 0")
-    start, leading, stride = (_field(bits, low, 14) << 4 for low in (0, 16, 32))
-    absolute = arch == "sm_100" and bool(_field(bits, 52, 1))
-    return MatrixDescriptor(start, leading, stride, modes[field], _field(bits, 49, 3), absolute)
+    start, leading, stride = (bit_field(bits, low, 14) << 4 for low in (0, 16, 32))
+    absolute = arch == "sm_100" and bool(bit_field(bits, 52, 1))
+    return MatrixDescriptor(start, leading, stride, modes[field], bit_field(bits, 49, 3), absolute)
 
 
 def encode_matrix_descriptor(desc: MatrixDescriptor, arch: str = "sm_100") -> int:
@@ -116,11 +116,11 @@ def _offsets(desc: MatrixDescriptor, rows: int, depth: int, itemsize: int, mn_ma
 
 # --- instruction descriptor ---
 
-_F8 = {0: "e4m3", 1: "e5m2", 3: "e2m3", 4: "e3m2", 5: "e2m1"}
+F8F6F4 = {0: "e4m3", 1: "e5m2", 3: "e2m3", 4: "e3m2", 5: "e2m1"}
 _INPUT_TYPES = {
     "f16": {0: "f16", 1: "bf16"},
     "tf32": {2: "tf32"},
-    "f8f6f4": _F8,
+    "f8f6f4": F8F6F4,
     "i8": {0: "u8", 1: "s8"},
 }
 _RESULT_TYPES = {
@@ -167,21 +167,21 @@ def decode_instruction_descriptor(
         ("B", 10, 3, _INPUT_TYPES[kind]),
         ("D", 4, 2, _RESULT_TYPES[kind]),
     ):
-        value = _field(bits, low, width)
+        value = bit_field(bits, low, width)
         if value not in names:
             raise ValueError(f"{where}: matrix {name} has type {value}, expected one of {names}")
         types.append(names[value])
-    m, n, sparse = _field(bits, 24, 5) << 4, _field(bits, 17, 6) << 3, bool(_field(bits, 2, 1))
+    m, n, sparse = bit_field(bits, 24, 5) << 4, bit_field(bits, 17, 6) << 3, bool(bit_field(bits, 2, 1))
     if ws:
         _check_ws(where, m, n)
     else:
         _check_shape(where, m, n, kind, cta_group)
-    selector = _field(bits, 0, 2) if sparse else 0
+    selector = bit_field(bits, 0, 2) if sparse else 0
     if selector and kind not in ("f16", "tf32"):
         raise ValueError(f"{where}: sparsity selector {selector}, expected 0")
     if selector > 1:
         raise NotImplementedError(f"sparsity selector {selector}")
-    a_mn, b_mn, negate_a, negate_b, saturate = (bool(_field(bits, low, 1)) for low in (15, 16, 13, 14, 3))
+    a_mn, b_mn, negate_a, negate_b, saturate = (bool(bit_field(bits, low, 1)) for low in (15, 16, 13, 14, 3))
     a_type, b_type, d_type = types
     return InstructionDescriptor(
         m, n, MMA_K[kind] * (2 if sparse else 1), a_type, b_type, d_type,

@@ -134,11 +134,6 @@ dp2a_s32_u32, dp2a_s32_s32 = _dot(2, 16, True, False), _dot(2, 16, True, True)
 
 
 @inner
-def cnot(a):
-    return ONE if a == ZERO else ZERO
-
-
-@inner
 def _mux(select, ones, zeros):
     """Per bit: `ones` where `select` is 1, else `zeros`."""
     return zeros ^ (select & (ones ^ zeros))

@@ -26,44 +26,21 @@ COARSE64 = np.uint64(0x7FFFFFFF00000000)  # of rcp and rsqrt.approx.ftz.f64
 LOW32 = np.uint64(0xFFFFFFFF)
 
 
-@intrinsic
-def as_f32(typingctx, bits):
-    """The float32 whose bit pattern is the low half of a uint64."""
+def _reinterpreted(result, argument, convert):
+    """The bits of a value as another type; convert(builder, value) writes the LLVM of it."""
 
-    def codegen(context, builder, signature, args):
-        return builder.bitcast(builder.trunc(args[0], ir.IntType(32)), ir.FloatType())
+    @intrinsic
+    def call(typingctx, value):
+        return result(argument), lambda context, builder, signature, args: convert(builder, args[0])
 
-    return types.float32(types.uint64), codegen
-
-
-@intrinsic
-def f32_bits(typingctx, value):
-    """The bit pattern of a float32, as uint64."""
-
-    def codegen(context, builder, signature, args):
-        return builder.zext(builder.bitcast(args[0], ir.IntType(32)), ir.IntType(64))
-
-    return types.uint64(types.float32), codegen
+    return call
 
 
-@intrinsic
-def as_f64(typingctx, bits):
-    """The float64 of a bit pattern."""
-
-    def codegen(context, builder, signature, args):
-        return builder.bitcast(args[0], ir.DoubleType())
-
-    return types.float64(types.uint64), codegen
-
-
-@intrinsic
-def f64_bits(typingctx, value):
-    """The bit pattern of a float64, as uint64."""
-
-    def codegen(context, builder, signature, args):
-        return builder.bitcast(args[0], ir.IntType(64))
-
-    return types.uint64(types.float64), codegen
+_I32, _I64, _F32, _F64 = ir.IntType(32), ir.IntType(64), ir.FloatType(), ir.DoubleType()
+as_f32 = _reinterpreted(types.float32, types.uint64, lambda b, bits: b.bitcast(b.trunc(bits, _I32), _F32))
+as_f64 = _reinterpreted(types.float64, types.uint64, lambda b, bits: b.bitcast(bits, _F64))
+f32_bits = _reinterpreted(types.uint64, types.float32, lambda b, x: b.zext(b.bitcast(x, _I32), _I64))
+f64_bits = _reinterpreted(types.uint64, types.float64, lambda b, x: b.bitcast(x, _I64))
 
 
 def _fma(kind, llvm_type, name: str):
@@ -203,37 +180,6 @@ def _xorsign(pick):
 
 xorsign_min_f32, xorsign_min_nan_f32 = _xorsign(min_f32), _xorsign(min_nan_f32)
 xorsign_max_f32, xorsign_max_nan_f32 = _xorsign(max_f32), _xorsign(max_nan_f32)
-
-
-@inner
-def testp_finite(a, tiny):
-    return abs(a) < np.inf
-
-
-@inner
-def testp_infinite(a, tiny):
-    return abs(a) == np.inf
-
-
-@inner
-def testp_number(a, tiny):
-    return a == a
-
-
-@inner
-def testp_notanumber(a, tiny):
-    return a != a
-
-
-@inner
-def testp_normal(a, tiny):
-    """Zeros count as normal (PTX ISA 9.7.3, testp)."""
-    return abs(a) < np.inf and (a == 0 or abs(a) >= tiny)
-
-
-@inner
-def testp_subnormal(a, tiny):
-    return a != 0 and abs(a) < tiny
 
 
 @inner

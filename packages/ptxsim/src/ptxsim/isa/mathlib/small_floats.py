@@ -8,6 +8,8 @@ powers of two.
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from ptxsim.isa.mathlib.floating import INFINITY32, SIGN32, as_f32, as_f64, f32_bits, f64_bits
@@ -67,9 +69,8 @@ bf16_encode, bf16_of = _format(7, -126, 0x7F7F, 0x7F80, 0x7FFF, 15)
 _, _tf32_of = _format(10, -126, 0x3FBFF, 0x3FC00, 0x3FFFF, 18)
 _, e4m3_of = _format(3, -6, 0x7E, 0x7F, 0x7F, 7)
 _, e5m2_of = _format(2, -14, 0x7B, 0x7C, 0x7F, 7)
-_, e2m3_of = _format(
-    3, 0, 0x1F, 0x1F, 0x1F, 5
-)  # no infinity and no NaN from here on: the largest number instead
+# no infinity and no NaN from here on: the largest number instead
+_, e2m3_of = _format(3, 0, 0x1F, 0x1F, 0x1F, 5)
 _, e3m2_of = _format(2, -2, 0x1F, 0x1F, 0x1F, 5)
 _, e2m1_of = _format(1, 0, 0x7, 0x7, 0x7, 3)
 
@@ -194,16 +195,16 @@ f16_neg, f16_abs = _signs(0x7C00)
 bf16_neg, bf16_abs = _signs(0x7F80)
 
 
-@inner
-def int_f16(negative, magnitude, mode):
-    sig, exp = int_parts(magnitude)
-    return f16_encode(negative, sig, exp, mode, False)
+def _from_int(encode):
+    @inner
+    def convert(negative, magnitude, mode):
+        sig, exp = int_parts(magnitude)
+        return encode(negative, sig, exp, mode, False)
+
+    return convert
 
 
-@inner
-def int_bf16(negative, magnitude, mode):
-    sig, exp = int_parts(magnitude)
-    return bf16_encode(negative, sig, exp, mode, False)
+int_f16, int_bf16 = _from_int(f16_encode), _from_int(bf16_encode)
 
 
 @inner
@@ -290,23 +291,13 @@ def _extreme16(infinity: int, minimum: bool, nan_wins: bool, xorsign: bool):
     return pick
 
 
-f16_min, f16_min_nan = _extreme16(0x7C00, True, False, False), _extreme16(0x7C00, True, True, False)
-f16_max, f16_max_nan = _extreme16(0x7C00, False, False, False), _extreme16(0x7C00, False, True, False)
-bf16_min, bf16_min_nan = _extreme16(0x7F80, True, False, False), _extreme16(0x7F80, True, True, False)
-bf16_max, bf16_max_nan = _extreme16(0x7F80, False, False, False), _extreme16(0x7F80, False, True, False)
-f16_xorsign_min, f16_xorsign_min_nan = (
-    _extreme16(0x7C00, True, False, True),
-    _extreme16(0x7C00, True, True, True),
-)
-f16_xorsign_max, f16_xorsign_max_nan = (
-    _extreme16(0x7C00, False, False, True),
-    _extreme16(0x7C00, False, True, True),
-)
-bf16_xorsign_min, bf16_xorsign_min_nan = (
-    _extreme16(0x7F80, True, False, True),
-    _extreme16(0x7F80, True, True, True),
-)
-bf16_xorsign_max, bf16_xorsign_max_nan = (
-    _extreme16(0x7F80, False, False, True),
-    _extreme16(0x7F80, False, True, True),
-)
+def _extremes(infinity: int):
+    """min and max, where a NaN loses and where it wins; then all four with .xorsign."""
+    which = itertools.product((False, True), (True, False), (False, True))
+    return (_extreme16(infinity, minimum, nan_wins, xorsign) for xorsign, minimum, nan_wins in which)
+
+
+f16_min, f16_min_nan, f16_max, f16_max_nan, *_signed = _extremes(0x7C00)
+f16_xorsign_min, f16_xorsign_min_nan, f16_xorsign_max, f16_xorsign_max_nan = _signed
+bf16_min, bf16_min_nan, bf16_max, bf16_max_nan, *_signed = _extremes(0x7F80)
+bf16_xorsign_min, bf16_xorsign_min_nan, bf16_xorsign_max, bf16_xorsign_max_nan = _signed

@@ -27,7 +27,6 @@ from ptxsim.isa.mathlib.integer import ALL, ONE, TWO, W64, ZERO, clz, mulhi_u64
 
 # Rounding directions: nearest even, to zero, down, up, nearest with ties away from zero
 RN, RZ, RM, RP, RNA = (np.int64(i) for i in range(5))
-INF32, INF64 = np.uint64(0x7F800000), np.uint64(0x7FF0000000000000)
 IMPLICIT64 = np.uint64(1 << 52)
 I0, I1, I2 = np.int64(0), np.int64(1), np.int64(2)
 U63 = np.uint64(63)
@@ -79,22 +78,22 @@ def unpack(x):
     return bits >> U63 != ZERO, sig, max(field, I1) - np.int64(1075)
 
 
-@inner
-def pack64(sign, sig, exp, mode):
-    """sig * 2**exp as float64."""
-    code = round_code(sign, sig, exp, np.int64(52), np.int64(-1022), mode)
-    if code >= INF64:
-        code = INF64 - ONE if stops_at_max(sign, mode) else INF64
-    return as_f64(code | (np.uint64(sign) << U63))
+def _packer(mbits: int, emin: int, infinity: int, as_float, sign_at: int):
+    """`pack(sign, sig, exp, mode)`: sig * 2**exp as a float of this format."""
+    m, e, over, at = np.int64(mbits), np.int64(emin), np.uint64(infinity), np.uint64(sign_at)
+
+    @inner
+    def pack(sign, sig, exp, mode):
+        code = round_code(sign, sig, exp, m, e, mode)
+        if code >= over:
+            code = over - ONE if stops_at_max(sign, mode) else over
+        return as_float(code | (np.uint64(sign) << at))
+
+    return pack
 
 
-@inner
-def pack32(sign, sig, exp, mode):
-    """sig * 2**exp as float32."""
-    code = round_code(sign, sig, exp, np.int64(23), np.int64(-126), mode)
-    if code >= INF32:
-        code = INF32 - ONE if stops_at_max(sign, mode) else INF32
-    return as_f32(code | (np.uint64(sign) << np.uint64(31)))
+pack32 = _packer(23, -126, 0x7F800000, as_f32, 31)
+pack64 = _packer(52, -1022, 0x7FF0000000000000, as_f64, 63)
 
 
 @inner
@@ -259,20 +258,41 @@ def mul32(a, b, mode):
     return f32_of(np.float64(a) * np.float64(b), mode)
 
 
-@inner(error_model="numpy")
-def div64(a, b, mode):
-    if mode == RN or not (is_finite(a) and is_finite(b) and a != 0 and b != 0):
-        return a / b
-    sign, sig, exp = div_parts(a, b)
-    return pack64(sign, sig, exp, mode)
+@inner
+def int_parts(magnitude):
+    """Significand and exponent of a 64-bit magnitude; a long one loses two bits to a sticky one."""
+    if magnitude >> np.uint64(62) == ZERO:
+        return magnitude, I0
+    return (magnitude >> TWO) | np.uint64(magnitude & np.uint64(3) != ZERO), I2
 
 
-@inner(error_model="numpy")
-def div32(a, b, mode):
-    if mode == RN or not (is_finite(a) and is_finite(b) and a != 0 and b != 0):
-        return a / b
-    sign, sig, exp = div_parts(np.float64(a), np.float64(b))
-    return pack32(sign, sig, exp, mode)
+def _directed(pack):
+    """div, sqrt and the conversion of integers in any rounding direction, to the format of `pack`."""
+
+    @inner(error_model="numpy")
+    def div(a, b, mode):
+        if mode == RN or not (is_finite(a) and is_finite(b) and a != 0 and b != 0):
+            return a / b
+        sign, sig, exp = div_parts(np.float64(a), np.float64(b))
+        return pack(sign, sig, exp, mode)
+
+    @inner
+    def sqrt(a, mode):
+        if mode == RN or not (is_finite(a) and a > 0):
+            return np.sqrt(a)
+        sign, sig, exp = sqrt_parts(np.float64(a))
+        return pack(sign, sig, exp, mode)
+
+    @inner
+    def from_int(negative, magnitude, mode):
+        sig, exp = int_parts(magnitude)
+        return pack(negative, sig, exp, mode)
+
+    return div, sqrt, from_int
+
+
+div32, sqrt32, int_f32 = _directed(pack32)
+div64, sqrt64, int_f64 = _directed(pack64)
 
 
 @inner
@@ -306,22 +326,6 @@ def div_approx(a, b):
 
 
 @inner
-def sqrt64(a, mode):
-    if mode == RN or not (is_finite(a) and a > 0):
-        return np.sqrt(a)
-    sign, sig, exp = sqrt_parts(a)
-    return pack64(sign, sig, exp, mode)
-
-
-@inner
-def sqrt32(a, mode):
-    if mode == RN or not (is_finite(a) and a > 0):
-        return np.sqrt(a)
-    sign, sig, exp = sqrt_parts(np.float64(a))
-    return pack32(sign, sig, exp, mode)
-
-
-@inner
 def f32_of(x, mode):
     """A float64 as float32: the nearest one, or the one beside it that lies in the direction."""
     nearest = np.float32(x)
@@ -352,26 +356,6 @@ def relu_f64(x):
 def f64_sat(x):
     """Clamped to [0, 1]; NaN becomes +0."""
     return min(x, np.float64(1)) if x > 0 else np.float64(0)
-
-
-@inner
-def int_parts(magnitude):
-    """Significand and exponent of a 64-bit magnitude; a long one loses two bits to a sticky one."""
-    if magnitude >> np.uint64(62) == ZERO:
-        return magnitude, I0
-    return (magnitude >> TWO) | np.uint64(magnitude & np.uint64(3) != ZERO), I2
-
-
-@inner
-def int_f32(negative, magnitude, mode):
-    sig, exp = int_parts(magnitude)
-    return pack32(negative, sig, exp, mode)
-
-
-@inner
-def int_f64(negative, magnitude, mode):
-    sig, exp = int_parts(magnitude)
-    return pack64(negative, sig, exp, mode)
 
 
 @inner

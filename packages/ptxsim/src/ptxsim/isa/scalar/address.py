@@ -5,7 +5,7 @@ Windows and the rank field of shared addresses are those of jit/bytecode.py (PTX
 
 from __future__ import annotations
 
-from ptxsim.frontend.parser import Instr, Vec
+from ptxsim.frontend.ast import Instr, Vec
 from ptxsim.isa.address_map import (
     LOCAL_BASE,
     LOCAL_END,

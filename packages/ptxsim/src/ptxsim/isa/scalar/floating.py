@@ -111,6 +111,12 @@ def _function(op: str) -> Form:
     return form(f"{op}.approx{{.ftz}}.f32", "f32", "f32", f32(f"{op}_f32({{a}})"))
 
 
+TESTS = {  # of testp; # stands for 32 or 64. Zeros count as normal
+    **{"finite": "is_finite(a)", "infinite": "a == a and not is_finite(a)"},
+    **{"number": "a == a", "notanumber": "a != a"},
+    "normal": "is_finite(a) and (a == 0 or abs(a) >= TINY#)",
+    "subnormal": "a != 0 and abs(a) < TINY#",
+}
 FUSED = ("fma_f#({a}, {b}, {c})", "fma#({a}, {b}, {c}, {mode})", "fma32_ftz({a}, {b}, {c}, {mode})")
 FLOAT = (
     *_rounded("add{.rnd}", 2, "{a} + {b}", "fma#({a}, ONE#, {b}, {mode})"),
@@ -136,8 +142,8 @@ FLOAT = (
     form("copysign.f64", "b64", "b64 b64", "(a & SIGN64) | (b & ~SIGN64)"),
     form(
         "testp.op.type",
-        *("pred", "{type}", "testp_{op}(a, TINY{w})"),
-        op="finite infinite number notanumber normal subnormal",
+        *("pred", "{type}", lambda mods: TESTS[mods["op"]].replace("#", mods["w"])),
+        op=" ".join(TESTS),
         type="f32 f64",
     ),
 )

@@ -148,7 +148,7 @@ LOGIC = (
     *_logic("xor", "^", "!="),
     form("not.pred", "pred", "pred", "not a"),
     form("not.type", "{type}", "{type}", "~a", type=BITS),
-    form("cnot.type", "{type}", "{type}", "cnot(a)", type=BITS),
+    form("cnot.type", "{type}", "{type}", "ONE if a == ZERO else ZERO", type=BITS),
     form("lop3.b32", "b32", "b32 b32 b32 b32", "lop3(a, b, c, d)"),
     form("lop3.bool.b32|", "b32 pred", "b32 b32 b32 b32 pred", "lop3_{bool}(a, b, c, d, e)", bool="or and"),
     form("shf.dir.mode.b32", "b32", "b32 b32 u32", "shf_{dir}(a, b, shift_{mode}(c))", dir="l r", mode=MODES),

@@ -8,6 +8,7 @@ from pathlib import Path
 from textwrap import dedent
 
 from ptxsim import CLEAN, times_text
+from tirxlab.cli.outcomes import numberless
 from tirxlab.cli.report.model import Card, Cell, Grid, Link, Page, Picture, Run, SourceLine, Waits, WrongMap
 from tirxlab.cli.report.reading import finding_links, step_links
 from tirxlab.cli.report.timelines import run_of
@@ -77,7 +78,7 @@ def worth_showing(outcomes: list[Outcome]) -> list[Outcome]:
     told: dict[tuple, Outcome] = {}
     for outcome in outcomes:
         if outcome.message and (not outcome.passed or outcome.findings):
-            told.setdefault((outcome.step, re.sub(r"\d+", "", outcome.message)), outcome)
+            told.setdefault((outcome.step, numberless(outcome.message)), outcome)
     return list(told.values())
 
 
@@ -105,7 +106,9 @@ def finding_cards(outcome: Outcome, where: str, file: str, text: str) -> Iterabl
     for number, finding in enumerate(told):
         times = times_text(finding["kind"], finding["count"])
         line = finding["where"].get("line")
-        card = Card(where, finding["severity"], finding["kind"], finding["message"] + times, finding["hint"])
+        sentence, line_end, more = finding["message"].partition("\n")
+        message = sentence + times + line_end + more
+        card = Card(where, finding["severity"], finding["kind"], message, finding["hint"])
         card.file, card.source = file, excerpt(text, line) if line else []
         card.links, card.ring = finding_links(finding["kind"]), ring(finding["evidence"])
         if number == len(told) - 1:

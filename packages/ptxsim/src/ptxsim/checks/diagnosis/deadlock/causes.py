@@ -98,9 +98,11 @@ def loads_to_come(model: Model, place: tuple[int, int]) -> bool:
 
 
 def _came_elsewhere(model: Model, place: tuple[int, int]) -> bool:
-    """Whether a barrier of the same CTA got, unannounced, just the bytes that are missing at this one."""
-    barriers = model.cluster.mbarriers
-    return any(p[0] == place[0] and b.tx == -barriers[place].tx for p, b in barriers.items())
+    """Whether a barrier of the same CTA got, unannounced, just the bytes that are missing at this one, once
+    or several times.
+    """
+    barriers, missing = model.cluster.mbarriers, model.cluster.mbarriers[place].tx
+    return any(p[0] == place[0] and b.tx < 0 == b.tx % missing for p, b in barriers.items())
 
 
 def _for_another(model: Model, place: tuple[int, int], row: int) -> bool:

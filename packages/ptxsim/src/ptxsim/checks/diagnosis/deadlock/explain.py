@@ -37,7 +37,8 @@ def explain(cluster: Cluster, reporter) -> Finding:
         "cycle": [w.who for w in cycle],
         "cause": cause.cause.id,
     }
-    return Finding("deadlock", "error", "\n".join(lines), reporter.hints.hint(cause.cause), where, evidence)
+    hint = reporter.hints.hint(cause.cause, "deadlock")
+    return Finding("deadlock", "error", "\n".join(lines), hint, where, evidence)
 
 
 def _text(waiter: Waiter, helpers: bool) -> list[str]:

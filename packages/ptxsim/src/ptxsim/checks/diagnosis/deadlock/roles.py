@@ -14,7 +14,7 @@ _FULL = 0xFFFF_FFFF
 def role_later(model: Model, waiter: Waiter, rows: set[int]) -> Found | None:
     """The arrivals that are missing are those of who waits, in a loop behind the one that it waits in."""
     barrier, _ = barrier_of(model, waiter)
-    if barrier is None or not rows:
+    if barrier is None or not rows or not model.in_a_loop(waiter.row):
         return None
     own = rows & model.reach(waiter)
     lanes = sum(mask.bit_count() for mask in waiter.lanes.values())

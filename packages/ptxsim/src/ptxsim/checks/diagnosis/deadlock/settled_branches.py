@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from ptxsim.checks.static_flow import reachable, targets
-from ptxsim.frontend.parser import Imm, Instr, Pred, Reg
+from ptxsim.frontend.ast import Imm, Instr, Pred, Reg
 from ptxsim.machine.cluster import Cluster
 
 _COMPARE = {

@@ -16,7 +16,7 @@ from ptxsim.checks.phrases import source_line
 from ptxsim.checks.static_flow import signal_rows
 from ptxsim.jit import bytecode
 from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.endless import loop_around
+from ptxsim.machine.endless import loop_around, only_asks
 from ptxsim.report.findings import lanes_text
 
 _JOBS = {
@@ -289,6 +289,11 @@ class Model:
     def in_one_loop(self, one: int, other: int) -> bool:
         first, last = sorted((one, other))
         return loop_around(self.program, first, last) != (first, last)
+
+    def in_a_loop(self, row: int) -> bool:
+        """Is a wait in a loop, but for the one that asks again?"""
+        first, last = loop_around(self.program, row, row)
+        return not only_asks(self.program, row) or self.in_one_loop(max(first - 1, 0), last)
 
     def _sources(self, history: BarrierHistory | None) -> dict[tuple[str, int], dict[int, int]]:
         """(how, row) -> lanes by warp. Unrolled copies of one line count once, by their last row."""

@@ -1,0 +1,158 @@
+"""What else would leave the same record: a finding states what was seen, and asks for its rivals, too.
+
+Few causes can be told apart from all others by what a run records. Who gets one arrival too few may count
+one too many, or lack one; a wait that passes too early may ask for the wrong parity, or be signalled too
+often. So a hint ends with its rivals, as questions (`Hints.hint`): whoever follows it looks at each before
+anything is changed. A cause has rivals of its own, else those of the kind of finding; only what a record
+shows outright (SHOWN) is told alone. research/advice/README.md has how often each cause was right.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Rival:
+    """One other explanation, and the causes that a record may show in its place."""
+
+    id: str
+    asks: str  # a question, in the words of PTX and CUDA C++; other words: `Hints`
+    of: frozenset[str]
+    kinds: frozenset[str] = frozenset()  # of findings whose cause has no rivals of its own
+
+
+def _ids(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+def _rival(id: str, asks: str, of: str, kinds: str = "") -> Rival:
+    return Rival(id, asks, _ids(of), _ids(kinds))
+
+
+RIVALS = (
+    _rival(
+        "kept-away",
+        "does a condition (on the CTA, the warp, the lane or the round) keep an arrival away that is meant",
+        "partial arrivals silent signals-less bytes-only ended-once ahead-arrives uneven",
+        "mbarrier",
+    ),
+    _rival(
+        "copy",
+        "is a copy left out, of another size, or for another barrier than the one that its bytes are "
+        "announced at",
+        "bytes-announced bytes",
+        "tx-count",
+    ),
+    _rival(
+        "meant-to",
+        "are all of them meant to: should init(count) then count them, or each name a part of its own",
+        "issuers ahead-issuers",
+    ),
+    _rival(
+        "too-many-arrive",
+        "do more threads, CTAs or rounds arrive than are meant, or those of two slots at one",
+        "ahead-count ahead-commits too-many left-open arrivals",
+    ),
+    _rival(
+        "other-slot",
+        "does what would end this wait go to another slot or another barrier",
+        "role-ended role-later ended-once more-waits ahead-rounds ahead partial flipped-early "
+        "fewer-waits ended",
+    ),
+    _rival(
+        "other-barrier",
+        "does a wait name another barrier than is meant, or the stage and phase of another role",
+        "nobody-starts not-flipped fresh fresh-wait fresh-read wait-phase stale again ahead-unwaited uneven "
+        "signals-less missed "
+        "ring self-wait",
+        "mbarrier deadlock",
+    ),
+    _rival(
+        "extra-signal",
+        "is it signalled more often than this thread waits for it",
+        "not-flipped again again-ahead stale flipped-early missed",
+    ),
+    _rival(
+        "other-warps",
+        "does a role run in other warps or CTAs than the barriers expect",
+        "nobody-starts self-wait silent sync role-sync few no-slot",
+        "deadlock",
+    ),
+    _rival(
+        "wait-missing",
+        "is a wait left out in some rounds",
+        "ahead ahead-rounds ahead-slots",
+    ),
+    _rival(
+        "one-place",
+        "are the two meant to touch different places: is an index or a stage wrong, or do two buffers share "
+        "memory",
+        "not-free not-ready wait-late buffer same-row slot overwritten",
+        "race",
+    ),
+    _rival(
+        "every-wait",
+        "does every thread that touches it wait in every round, for that round, and is it signalled only "
+        "after the work",
+        "not-ready not-free slot",
+        "race",
+    ),
+    _rival(
+        "one-of-all",
+        "does the test of a rank, a warp or a lane that keeps the others out test what differs between them",
+        "one-cta announced-apart both-multiply own-barrier",
+    ),
+    _rival(
+        "read-elsewhere",
+        "is it written, but in another place, later, or by fewer threads than is read",
+        "exchanged unset",
+        "uninitialized",
+    ),
+    _rival(
+        "scaled",
+        "are coordinates counted in elements, from the right start, and scaled only once",
+        "useless-loads useless-stores outside",
+    ),
+    _rival(
+        "own-start",
+        "does one side begin at another slot, or go on more or less than once a round",
+        "shifted one-slot parted ahead-slots ahead-silent outside-array ring",
+    ),
+    _rival(
+        "own-columns",
+        "does one side name other columns than the other, or the columns change from round to round",
+        "other-issuer accumulate",
+    ),
+    _rival(
+        "other-round",
+        "do loops that belong together run unequally often, or begin with different rounds",
+        "role-ended accumulate unseen-load",
+    ),
+)
+
+
+# Outright: by the instruction, by the text, or by what two accesses have in common.
+SHOWN = _ids(
+    "endless endless-wait grid shared-place shared-id not-all-threads aligned two-roles left-over mma-lanes "
+    "uninitialised init-fence init-order parity reused freed freed-early gaps early-exit lanes elect alloc "
+    "pair registers no-init overlap same-columns two-uses loaded-twice load-apart no-sync no-group-sync "
+    "others-columns same-tile bytes-elsewhere several-lines moved-columns all-write tcgen05-fence unacquired "
+    "group-late others-waited late products-pending past-shared copy-fence proxy-fence incomplete-output"
+)
+
+
+def rivals_of(cause: str, kind: str = "") -> tuple[str, ...]:
+    """What each rival of a cause asks, in a finding of this kind."""
+    own = tuple(rival.asks for rival in RIVALS if cause in rival.of)
+    if own or cause in SHOWN:
+        return own
+    return tuple(rival.asks for rival in RIVALS if kind in rival.kinds)
+
+
+def with_rivals(cause: str, kind: str, hint: str) -> str:
+    """A hint, and after it the questions of the cause's rivals."""
+    asked = "".join(f" Or {question}?" for question in rivals_of(cause, kind))
+    if not hint:
+        return asked.strip().removeprefix("Or ")
+    return hint + ("" if hint.endswith("?") or not asked else ".") + asked

@@ -1,0 +1,105 @@
+"""What was seen of the barriers that a finding names: who signalled, who waited, at which lines, how often.
+
+Said of the finding that is told first, where its hint asks for rivals (causes/rivals.py): the numbers are
+facts whichever of them is right, and most of the rivals show in them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ptxsim.causes.ranking import rank
+from ptxsim.checks.barrier_history import history_of, ring_of
+from ptxsim.checks.diagnosis.number_agreement import agree, role
+from ptxsim.checks.phrases import times
+from ptxsim.events.observer import Observer
+from ptxsim.events.records import Place
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.launch_view import Launch
+
+_VERBS = {"arrive": "arrives", "commit": "commits", "load": "loads", "wait": "has passed its wait"}
+_NAMED = re.compile(r"(\w+)(?:\[\d+\])?(?: of CTA (\d+))?")
+_ARRAYS, _GROUPS, _SLOTS, _LINES = 2, 5, 8, 3  # shown at most
+
+
+class Seen(Observer):
+    """Listens after all checks: their findings are there."""
+
+    def __init__(self, launch: Launch, reporter):
+        self.reporter = reporter
+
+    def finish(self, cluster: Cluster) -> None:
+        errors = [f for f in self.reporter.found.values() if f.severity == "error"]
+        first = min(errors, key=rank, default=None)
+        if first is None or "seen" in first.evidence or not first.hint.endswith("?"):
+            return
+        lines = [line for ring in self._rings(cluster, first.message) for line in self._told(cluster, ring)]
+        first.evidence["seen"] = lines
+        first.message += "".join(f"\n  {line}" for line in lines)
+
+    def _rings(self, cluster: Cluster, message: str) -> list[list[Place]]:
+        """The arrays of barriers that the first sentence of a finding names, in one CTA each."""
+        histories, rings = history_of(cluster), []
+        array_of = self.reporter.shared_array
+        for name, cta in _NAMED.findall(message.split("\n")[0]):
+            place = next((p for p in histories if p[0] == int(cta or 0) and array_of(p[1]) == name), None)
+            ring = ring_of(histories, place, array_of) if place is not None else []
+            if ring and ring not in rings:
+                rings.append(ring)
+        return rings[:_ARRAYS]
+
+    def _told(self, cluster: Cluster, ring: list[Place]) -> Iterator[str]:
+        """`seen of tma_bar, init(1):`, then a line for each group of threads."""
+        counts = sorted({history_of(cluster)[p].count for p in ring})
+        cta = f" of CTA {ring[0][0]}" if cluster.ctas > 1 else ""
+        array = self.reporter.shared_array(ring[0][1])
+        yield f"seen of {array}{cta}, init({' or '.join(map(str, counts))}):"
+        groups = _groups(cluster, ring)
+        if not groups:
+            yield "  nobody has signalled it, and nobody has passed a wait for it"
+        for (how, lines, numbers), lanes in list(groups.items())[:_GROUPS]:
+            who = role(cluster, min(lanes) // cluster.warps_per_cta, lanes)
+            at = f"line{'s' * (len(lines) > 1)} {' and '.join(map(str, lines))}"
+            yield f"  {who} {agree(who, _VERBS[how])} ({at}): {_how_often(numbers)}"
+
+
+def _how_often(numbers: tuple[int, ...]) -> str:
+    """`3 times on each`, `2 times on [0], 0 on [1]`."""
+    if len({*numbers}) == 1:
+        return times(numbers[0]) + " on each" * (len(numbers) > 1)
+    first, *rest = (f"on [{slot}]" for slot in range(len(numbers)))
+    shown = [f"{number} {at}" for number, at in zip(numbers[1:_SLOTS], rest, strict=False)]
+    return ", ".join([f"{times(numbers[0])} {first}", *shown])
+
+
+def _groups(cluster: Cluster, ring: list[Place]) -> dict[tuple, dict[int, int]]:
+    """(how, lines, how often on each element) -> warps that did so, with their lanes.
+
+    Loads of several lines, as those of A and B, are told together: the number is that of one.
+    """
+    done: dict[tuple[str, int, int], dict[int, list[int]]] = {}  # how, warp, line -> line -> its numbers
+    lanes: dict[tuple[str, int, int], int] = {}
+    for slot, place in enumerate(ring):
+        for how, warp, line, mask, number in _done_at(cluster, place):
+            key = how, warp, 0 if how == "load" else line
+            numbers = done.setdefault(key, {}).setdefault(line, [0] * len(ring))
+            numbers[slot] += number  # an unrolled loop has several instructions of a line
+            lanes[key] = lanes.get(key, 0) | mask
+    groups: dict[tuple, dict[int, int]] = {}
+    for key in sorted(done, key=lambda key: [*_VERBS].index(key[0])):
+        lines = done[key]
+        most = tuple(max(of) for of in zip(*lines.values(), strict=True))
+        about = key[0], tuple(sorted(lines)[:_LINES]), most
+        groups.setdefault(about, {})[key[1]] = lanes[key]
+    return groups
+
+
+def _done_at(cluster: Cluster, place: Place) -> Iterator[tuple[str, int, int, int, int]]:
+    """(how, warp, line, lanes, how often) of each instruction that signalled or waited for a barrier."""
+    history, instrs = history_of(cluster)[place], cluster.program.instrs
+    for (how, warp, row), signals in history.sources.items():
+        yield how, warp, instrs[row].src or instrs[row].line, signals.lanes, signals.each
+    for warp, waits in history.waits.items():
+        row = min(waits.rows)
+        yield "wait", warp, instrs[row].src or instrs[row].line, waits.lanes, waits.count

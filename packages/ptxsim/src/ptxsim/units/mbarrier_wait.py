@@ -1,0 +1,134 @@
+"""Waits for a phase of an mbarrier: test_wait, try_wait, by parity or state (PTX ISA 9.7.13.15.16)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptxsim.causes.catalogue import CAUSES
+from ptxsim.events.records import PhaseWait
+from ptxsim.isa.address_map import WINDOW_MASK
+from ptxsim.isa.mathlib.inner import inner
+from ptxsim.isa.operands import MemArg, PredArg
+from ptxsim.jit import bytecode
+from ptxsim.jit.intrinsics import lane_value, set_mask
+from ptxsim.jit.loop_batch import lowest_lane, same_in_all
+from ptxsim.jit.loop_memory import word
+from ptxsim.jit.translate import shared_place
+from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.split import Split, Wait
+from ptxsim.units.mbarrier import find_barrier, is_generic, place_of, same_value
+from ptxsim.units.registry import FastForm, unit
+
+
+@inner
+def wait_passed(c, m, registers, predicates, rank, control):
+    """mbarrier.try_wait.parity on a phase of an own barrier that is complete (PTX ISA 9.7.13.15.16)."""
+    leader = lowest_lane(m)
+    place = (np.int64(lane_value(registers, c[bytecode.SRC0], leader)) + c[bytecode.IMM]) & WINDOW_MASK
+    parity = np.int64(lane_value(registers, c[bytecode.SRC1], leader))
+    if shared_place(place)[0] != rank or parity & ~np.int64(1):  # neither 0 nor 1: the handler tells
+        return False
+    row = word(control, bytecode.PHASE_PTR)
+    for _ in range(word(control, bytecode.PHASES)):
+        if word(row, bytecode.PHASE_PLACE) == place:
+            if word(row, bytecode.PHASE_NUMBER) & 1 == parity:
+                return False
+            done = same_in_all(registers, c[bytecode.SRC0], m) and same_in_all(registers, c[bytecode.SRC1], m)
+            if done:
+                set_mask(predicates, c[bytecode.DST0], m, m)
+            return done
+        row += bytecode.PHASE_BYTES
+    return False
+
+
+def _fast_wait(instr, args: tuple) -> dict | None:  # type: ignore[return]  # None for other operands
+    """Waits for a parity of a barrier in the .shared window."""
+    match args:
+        case (PredArg(code), MemArg(slot, offset), int(token), *_):
+            if "parity" in instr.mods and {"shared", "shared::cta"} & set(instr.mods):
+                return {"dst0": code >> 1, "src0": slot, "imm": offset, "src1": token}
+
+
+@unit(
+    "mbarrier.test_wait {.sem.scope}{.own}.b64 done, [bar], state",
+    "mbarrier.test_wait.parity {.sem.scope}{.own}.b64 done, [bar], parity",
+    "mbarrier.try_wait {.sem.scope}{.own}.b64 done, [bar], state{, time}",
+    "mbarrier.try_wait.parity {.sem.scope}{.own}.b64 done, [bar], parity{, time}",
+    sem="acquire relaxed",
+    scope="cta cluster",
+    writes=(0,),
+    section="9.7.13.15.16",
+    fast=FastForm(_fast_wait, each="wait_passed"),
+)
+def wait(instr):
+    mods = set(instr.mods)
+    generic, blocking, parity = is_generic(instr), "try_wait" in mods, "parity" in mods
+    acquires = "relaxed" not in mods
+
+    def run(cluster: Cluster, split: Split, args):
+        passed, first_open = 0, None
+        for lanes, place, token in _groups(cluster, split, args[1], generic, args[2]):
+            if place[0] != split.cta:
+                _not_ours(cluster, split)
+            if parity and token & 0xFFFF_FFFF > 1:
+                _no_parity(cluster, split, token & 0xFFFF_FFFF)
+            barrier = find_barrier(cluster, split, place, "wait")
+            if barrier is not None and not parity:
+                _of_this_phase_or_the_last(cluster, split, barrier.phase - (token >> 32))
+            if barrier is None or (barrier.passed(token) if parity else barrier.passed_state(token)):
+                passed |= lanes
+                if barrier is not None:
+                    asked = barrier.phase - 1 & 1
+                    cluster.bus.mbarrier_wait(cluster, split, PhaseWait(lanes, place, asked, acquires))
+                continue
+            asked = token & 1 if parity else barrier.phase & 1
+            first_open = first_open or (place, asked)
+            cluster.bus.mbarrier_blocked(cluster, split, PhaseWait(lanes, place, asked, acquires))
+        timed_out = cluster.unit_state.pop(("timed-out", split.index), False)
+        if blocking and first_open and not passed and not timed_out:
+            place, asked = first_open
+            detail = {"place": place, "parity": asked, "may_time_out": True}
+            return cluster.wait(split, Wait("mbarrier", ("mbarrier", place), detail))
+        cluster.set_predicate(split, args[0].code, passed)
+        return None
+
+    return run
+
+
+def _groups(
+    cluster: Cluster, split: Split, arg, generic: bool, slot: int
+) -> list[tuple[int, tuple[int, int], int]]:
+    """(lanes, place, operand in `slot`) for active lanes that name the same barrier with the same operand."""
+    if split.alone:
+        place = place_of(cluster, split, cluster.address(split, arg), generic)
+        return [(split.mask, place, cluster.scalar(split, slot))] if place is not None else []
+    values = cluster.values(split, slot)
+    if same_value(values) and same_value(cluster.values(split, arg.slot)):
+        place = place_of(cluster, split, cluster.address(split, arg), generic)
+        return [(split.mask, place, values[0])] if place is not None else []
+    groups: dict[tuple[int, int], int] = {}
+    addresses = cluster.addresses(split, arg).tolist()
+    for lane, address, value in zip(split.lanes.tolist(), addresses, values, strict=True):
+        groups[address, value] = groups.get((address, value), 0) | 1 << lane
+    places = [(mask, place_of(cluster, split, a, generic), value) for (a, value), mask in groups.items()]
+    return [(mask, place, value) for mask, place, value in places if place is not None]
+
+
+def _no_parity(cluster: Cluster, split: Split, value: int) -> None:
+    """phaseParity is 0 or 1 (PTX ISA 9.7.13.15.16); the machine looks at its lowest bit."""
+    message = f"waits with parity {value}: only 0 and 1 exist (taken as {value & 1})"
+    cluster.reporter.add("mbarrier", "review", message, CAUSES["parity"], split, key=("parity",))
+
+
+def _of_this_phase_or_the_last(cluster: Cluster, split: Split, behind: int) -> None:
+    """A state is one of the current phase or of the one before (PTX ISA 9.7.13.15.16)."""
+    if behind & 0xFFFF_FFFF > 1:
+        message = f"waits by a state that is {behind & 0xFFFF_FFFF} phases old: what that does is not defined"
+        hint = "wait by the state of this round's own arrival"
+        cluster.reporter.add("mbarrier", "review", message, hint, split, key=("old state",))
+
+
+def _not_ours(cluster: Cluster, split: Split) -> None:
+    message = "waits on an mbarrier of another CTA; only the own CTA's can be waited on"
+    hint = "wait on the local barrier; arrive on the remote one"
+    cluster.reporter.add("cluster", "error", message, hint, split)
