@@ -1,11 +1,11 @@
 """`python forecasts.py write ROWS` / `fit` / `compare`: workloads on a B200, predicted and published.
 
 `write` puts the times that forecast_one.py left in ROWS into library_b200.csv beside this file; rows that
-ROWS lacks stay. A hash of a row's name put it into one of two halves, until both had been looked at; a
-row that came later is `new`: it was written down before it was compared, and nothing has been fitted or
-mended since. `fit` shows the first half beside the times that the library publishes
-(tirx_kernels/bench_suite/baseline.md, an NVIDIA B200): whatever was fitted or mended was looked up there.
-`compare` shows all. Published figures are not ours.
+ROWS lacks stay. A hash of a row's name put it into one of two halves, until both had been looked at; a row
+that came later is `new`: some of these have been looked at since, too. A `fresh` row was written down
+before it was compared, and nothing has been fitted or mended since. `fit` shows the first half beside the
+times that the library publishes (tirx_kernels/bench_suite/baseline.md, an NVIDIA B200): whatever was fitted
+or mended was looked up there. `compare` shows all. Published figures are not ours.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def write(folder: Path) -> None:
             longest = max(launches, key=lambda one: one["us"])
             bound = max(longest["spent"], key=longest["spent"].get, default="launch")
             model = round(sum(one["us"] for one in launches), 3)
-            part = old["half"] if old else "new"
+            part = old["half"] if old else "fresh"
             lines.append((kernel, config, part, len(launches), model, bound, round(us, 3)))
         elif old:
             lines.append(tuple(old.values()))
@@ -90,7 +90,7 @@ def main() -> None:
         sys.exit(2)
     with TABLE.open() as file:
         rows = list(csv.DictReader(file))
-    for part in ("fit", "unseen", "new") if what == "compare" else ("fit",):
+    for part in ("fit", "unseen", "new", "fresh") if what == "compare" else ("fit",):
         show([row for row in rows if row["half"] == part], part)
 
 
