@@ -30,6 +30,23 @@ def whole_warp(c, m, registers):
 
 
 @inner
+def source_lane(mode, l, b, limits):
+    """(lane whose value lane l gets, is it in range?) of shfl (PTX ISA 9.7.9.6)."""
+    steps, segment = b & 0x1F, (limits >> 8) & 0x1F
+    end = (l & segment) | (limits & ~segment & 0x1F)
+    if mode == UP:
+        lane = l - steps
+    elif mode == DOWN:
+        lane = l + steps
+    elif mode == BFLY:
+        lane = l ^ steps
+    else:
+        lane = (l & segment) | (steps & ~segment & 0x1F)
+    good = lane >= end if mode == UP else lane <= end
+    return (lane if good else l), good
+
+
+@inner
 def shuffle_warp(c, m, registers, predicates, rank, control):
     """shfl.sync by a whole warp."""
     if not whole_warp(c, m, registers):
@@ -38,22 +55,12 @@ def shuffle_warp(c, m, registers, predicates, rank, control):
     for l in range(32):
         set_lane_value(values, 0, l, lane_value(registers, c[bytecode.SRC0], l) & M32)
     for l in range(32):
-        b = np.int64(lane_value(registers, c[bytecode.SRC1], l)) & 0x1F
+        b = np.int64(lane_value(registers, c[bytecode.SRC1], l))
         limits = np.int64(lane_value(registers, c[bytecode.SRC2], l))
-        segment = (limits >> 8) & 0x1F
-        end = (l & segment) | (limits & ~segment & 0x1F)
-        if mode == UP:
-            lane = l - b
-        elif mode == DOWN:
-            lane = l + b
-        elif mode == BFLY:
-            lane = l ^ b
-        else:
-            lane = (l & segment) | (b & ~segment & 0x1F)
-        good = lane >= end if mode == UP else lane <= end
+        lane, good = source_lane(mode, l, b, limits)
         inside |= np.int64(good) << l
         if c[bytecode.DST0] >= 0:
-            set_lane_value(registers, c[bytecode.DST0], l, lane_value(values, 0, lane if good else l))
+            set_lane_value(registers, c[bytecode.DST0], l, lane_value(values, 0, lane))
     if c[bytecode.SRC4] >= 0:
         set_mask(predicates, c[bytecode.SRC4], m, inside)
     return True
@@ -68,26 +75,6 @@ def _fast_shfl(instr, args: tuple) -> dict | None:  # type: ignore[return]  # No
             return slots | {"src4": predicate, "imm": _SHUFFLES[instr.mods[1]]}
 
 
-def _source_lane(mode: str, b: np.ndarray, c: np.ndarray):
-    """(source lane, in range?) of shfl for each lane (PTX ISA 9.7.9.6)."""
-    bval, cval, segment = b & 0x1F, c & 0x1F, (c >> 8) & 0x1F
-    max_lane = (_LANES & segment) | (cval & ~segment & 0x1F)
-    min_lane = _LANES & segment
-    if mode == "up":
-        lane = _LANES - bval
-        good = lane >= max_lane
-    elif mode == "down":
-        lane = _LANES + bval
-        good = lane <= max_lane
-    elif mode == "bfly":
-        lane = _LANES ^ bval
-        good = lane <= max_lane
-    else:
-        lane = min_lane | (bval & ~segment & 0x1F)
-        good = lane <= max_lane
-    return np.where(good, lane, _LANES), good
-
-
 @unit(
     "shfl.sync .mode.b32 d|p, a, b, c, mask",
     mode="up down bfly idx",
@@ -96,17 +83,25 @@ def _source_lane(mode: str, b: np.ndarray, c: np.ndarray):
     fast=FastForm(_fast_shfl, each="shuffle_warp", unheard=True),
 )
 def shfl(instr):
-    mode = instr.mods[1]
+    mode = _SHUFFLES[instr.mods[1]]
 
     def act(cluster: Cluster, split: Split, args, _, values: np.ndarray) -> None:
         target, chosen = args[0] if isinstance(args[0], tuple) else (args[0], None)
-        b, c = (cluster.read(split, slot).astype(np.int64) for slot in args[2:4])
-        lane, good = _source_lane(mode, b, c)
-        cluster.write(split, target, (values[lane] & np.uint64(0xFFFF_FFFF))[split.lanes])
+        b, limits = (cluster.read(split, slot).tolist() for slot in args[2:4])
+        sources = [source_lane.py_func(mode, l, b[l], limits[l]) for l in range(32)]
+        taken = values[[lane for lane, _ in sources]]
+        cluster.write(split, target, (taken & np.uint64(0xFFFF_FFFF))[split.lanes])
         if chosen is not None and chosen != -1:
-            cluster.set_predicate(split, chosen.code, int((good.astype(np.int64) << _LANES).sum()))
+            cluster.set_predicate(split, chosen.code, sum(good << l for l, (_, good) in enumerate(sources)))
 
     return together(act)
+
+
+@inner
+def voted(mode, yes, present):
+    """The answer of vote.sync.all, any or uni: lanes that say yes, of those present (PTX ISA 9.7.13.8)."""
+    all_or_uni = mode != ANY and yes == present
+    return all_or_uni or (mode == ANY and yes != 0) or (mode == UNI and yes == 0)
 
 
 @inner
@@ -119,10 +114,7 @@ def vote_of_warp(c, m, registers, predicates, rank, control):
         for l in range(32):
             set_lane_value(registers, c[bytecode.DST0], l, np.uint64(yes))
         return True
-    outcome = (
-        (mode != ANY and yes == bytecode.FULL) or (mode == ANY and yes != 0) or (mode == UNI and yes == 0)
-    )
-    set_mask(predicates, c[bytecode.DST0], m, bytecode.FULL if outcome else 0)
+    set_mask(predicates, c[bytecode.DST0], m, bytecode.FULL if voted(mode, yes, bytecode.FULL) else 0)
     return True
 
 
@@ -146,17 +138,17 @@ def _fast_vote(instr, args: tuple) -> dict | None:  # type: ignore[return]  # No
     fast=FastForm(_fast_vote, each="vote_of_warp", unheard=True),
 )
 def vote(instr):
-    mode = instr.mods[1]
+    mode = _VOTES[instr.mods[1]]
 
     def true(cluster: Cluster, split: Split, args) -> np.ndarray:
         return ((cluster.predicate(split, args[1].code) >> _LANES) & 1).astype(np.uint64)
 
     def act(cluster: Cluster, split: Split, args, present: int, values: np.ndarray) -> None:
         yes = int((values << _LANES.astype(np.uint64)).sum()) & present
-        if mode == "ballot":
+        if mode == BALLOT:
             cluster.write(split, args[0], np.uint64(yes))
             return
-        outcome = {"all": yes == present, "any": yes != 0, "uni": yes in (0, present)}[mode]
+        outcome = voted.py_func(mode, yes, present)
         cluster.set_predicate(split, args[0].code, 0xFFFF_FFFF if outcome else 0)
 
     return together(act, true)
