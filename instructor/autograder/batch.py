@@ -24,7 +24,7 @@ from instructor.autograder import opening
 from instructor.autograder.apart import grade_apart
 from instructor.autograder.grading import Options, failed
 from instructor.autograder.plan import load_hidden, terms
-from instructor.autograder.points import NOT_GRADED, Grade
+from instructor.autograder.points import Grade
 from instructor.autograder.reader import Reader
 from instructor.autograder.submission import LARGEST, Submission, SubmissionError, read_submission
 from instructor.autograder.warm import compiled
@@ -127,7 +127,7 @@ class Class:
         same = (grade.name, grade.digest, grade.lab) == (key, digest, lab_version())
         same = same and made["terms"] == self.terms
         same = same and {step.step for step in grade.steps} == set(self.options.steps)
-        same = same and not (digest and grade.problem.startswith(NOT_GRADED))  # it may have been the machine
+        same = same and not (digest and not grade.final)  # it may have been the machine
         regrade = self.roster.get(key, {}).get("regrade", "").lower() in ("yes", "true", "1")
         return made if same and not self.again and not (regrade and not made["regraded"]) else None
 

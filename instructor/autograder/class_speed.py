@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from instructor.autograder.batch import Class
 from instructor.autograder.plan import load_hidden, speed_seed
-from instructor.autograder.points import NOT_MEASURED
+from instructor.autograder.points import NOT_MEASURED, stands
 from instructor.autograder.speed import Measured, NotBuilt, Timed, time_steps
 from instructor.autograder.submission import Submission
 from instructor.autograder.timeable import timeable
@@ -55,8 +55,7 @@ def measure_class(
 
 def is_waiting(row: dict) -> bool:
     """Whether a graded submission has no speed yet."""
-    graded = not row["problem"].startswith("not graded")
-    return graded and any(step["speed"] == NOT_MEASURED for step in row["steps"])
+    return stands(row["problem"]) and any(step["speed"] == NOT_MEASURED for step in row["steps"])
 
 
 def parcel(made: Class, key: str, row: dict) -> Parcel:

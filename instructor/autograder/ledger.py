@@ -16,7 +16,7 @@ import unicodedata
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from instructor.autograder.points import NOT_GRADED
+from instructor.autograder.points import stands
 
 ADJUST = "adjust.csv"
 LARGEST = 4 << 20  # bytes of adjust.csv
@@ -71,13 +71,9 @@ def finals(rows: list[dict], roster: dict[str, dict], adjust: dict[str, tuple], 
         if counts["name"] not in known:
             adjusted = adjust.get(counts["name"], adjusted)
         final = _final(student, counts, len(attempts), roster, adjusted, rule)
-        waits = rule.attempts == "best" and any(row["digest"] and not _graded(row) for row in attempts)
-        made.append(replace(final, graded=False) if waits else final)  # it may still be the best
+        open_ = any(row["digest"] and not stands(row["problem"]) for row in attempts)  # it may be the best
+        made.append(replace(final, graded=False) if rule.attempts == "best" and open_ else final)
     return made
-
-
-def _graded(row: dict) -> bool:
-    return not row["problem"].startswith(NOT_GRADED)
 
 
 def idle(adjust: dict[str, tuple], every: list[Final], rows: list[dict]) -> tuple[list[str], list[str]]:
@@ -120,9 +116,9 @@ def _final(student: str, row: dict, attempts: int, roster: dict, adjusted: tuple
     points, comment = adjusted
     final = round(max(0.0, _after_late(row, roster, rule) + points), 2)
     late, about = _late_days(row, roster), roster.get(row["name"], {})
-    earned, out_of = row["total"], row["out_of"]
+    earned, out_of, graded = row["total"], row["out_of"], stands(row["problem"])
     return Final(
-        student, row["name"], attempts, earned, late, points, comment, final, out_of, _graded(row), about
+        student, row["name"], attempts, earned, late, points, comment, final, out_of, graded, about
     )  # fmt: skip
 
 

@@ -16,6 +16,11 @@ NOT_GRADED = "not graded"  # a step's state, and the head of a problem, that is 
 OVER = "used more than it may (of time, memory, disk or instructions) and was stopped"
 
 
+def stands(problem: str) -> bool:
+    """Whether the points of a grade with this problem stand: what was not finished is graded again."""
+    return not problem.startswith(NOT_GRADED)
+
+
 @dataclass
 class StepGrade:
     """One step. `earned` counts what was measured; `possible` what could be earned by it."""
@@ -90,8 +95,7 @@ class Grade:
 
     @property
     def final(self) -> bool:
-        """Whether its points stand: what was not finished is graded again."""
-        return not self.problem.startswith(NOT_GRADED)
+        return stands(self.problem)
 
     @property
     def worth(self) -> float:

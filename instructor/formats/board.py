@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from jinja2 import Environment
 
 import utils
-from instructor.autograder.points import NOT_GRADED
+from instructor.autograder.points import stands
 from instructor.autograder.speed import PEAK_TFLOPS
 from instructor.formats.page import STYLE
 from instructor.formats.words import number
@@ -39,7 +39,7 @@ def places(rows: list[dict], names: dict[str, str], step: int, size: tuple[int, 
     """
     best: dict[str, tuple[float, float]] = {}
     for row in rows:
-        if row["name"] not in names or row["problem"].startswith(NOT_GRADED):
+        if row["name"] not in names or not stands(row["problem"]):
             continue
         times = {one["step"]: one.get("ms", {}) for one in row["steps"]}.get(step, {})
         mine = -row["total"], times.get(size_text(size), NO_TIME)

@@ -6,7 +6,7 @@ from collections import Counter
 
 from jinja2 import Environment
 
-from instructor.autograder.points import NOT_GRADED, NOT_MEASURED, OVER
+from instructor.autograder.points import NOT_MEASURED, OVER, stands
 from instructor.formats.page import STYLE
 
 WAITING = "waiting"
@@ -25,7 +25,7 @@ TEXT = """<!doctype html>
 def state_of(row: dict) -> str:
     """Of a graded submission, as plain data: in one of a few words."""
     said = " ".join([row["problem"], *(hint for step in row["steps"] for hint in step["hints"])])
-    if row["problem"].startswith(NOT_GRADED):
+    if not stands(row["problem"]):
         return "refused" if not row["digest"] else "not graded"
     if OVER in said:
         return "timed out"

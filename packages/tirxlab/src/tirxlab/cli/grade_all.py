@@ -56,7 +56,7 @@ def run(
     from instructor.autograder import batch
     from instructor.autograder.grading import Options
     from instructor.autograder.ledger import Rule
-    from instructor.autograder.points import NOT_GRADED
+    from instructor.autograder.points import stands
 
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder")
@@ -84,7 +84,7 @@ def run(
             write_finals(made, rows, rule)
     except (OSError, RuntimeError, ValueError) as error:  # a full disk: what is graded is kept
         raise UserError(str(error)) from None
-    failed = untimed or any(row["problem"].startswith(NOT_GRADED) for row in rows)
+    failed = untimed or any(not stands(row["problem"]) for row in rows)
     raise typer.Exit(1 if failed else 0)
 
 
@@ -134,7 +134,7 @@ def time_class(made, rows: list[dict], measure) -> tuple[list[dict], dict[str, E
 
 def write_summary(made, rows: list[dict]) -> None:
     """grades.csv and index.html beside the submissions' folders."""
-    from instructor.autograder.points import NOT_GRADED
+    from instructor.autograder.points import NOT_GRADED, stands
     from instructor.autograder.similar import alike, builds, built_alike, fingerprints, hiding
     from instructor.autograder.submission import Submission
     from instructor.formats.summary import class_page, to_csv
@@ -165,7 +165,7 @@ def write_summary(made, rows: list[dict]) -> None:
     ):
         if names:
             console.print(printable(f"{len(names)} {what}: {', '.join(names[:5])}", 1), markup=False)
-    left = sum(row["problem"].startswith(NOT_GRADED) for row in rows)
+    left = sum(not stands(row["problem"]) for row in rows)
     levels = ", ".join(sorted({row["confined"] for row in rows if row["confined"]})) or "nothing was run"
     said = (
         f"{len(rows)} submissions, {len(bad)} with a problem, {left} of them {NOT_GRADED}; confined: {levels}"
