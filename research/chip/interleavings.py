@@ -63,15 +63,11 @@ def launchable(program: Program, name: str) -> str:
     for old, new in _FRAME:
         text = text.replace(old, new, 1)
     text = re.sub(r"(L\d+): (.*) @!%p bra \1;", lambda m: _GIVES_UP.format(label=m[1], test=m[2]), text)
-    for number, place in enumerate(places(program)):
+    for number, place in enumerate(program.places):
         mark = f"// @src {source_line(*place)}\n"
         text = text.replace(mark, mark + _SLEEP.format(at=4 * number))
     head, _, end = text.rpartition("// @src 900001\nbar.sync 0;")
     return f"{head}{_LAST}{end}"
-
-
-def places(program: Program) -> list[tuple[int, int]]:
-    return [(warp, step) for warp, steps in enumerate(program.warps) for step in range(len(steps))]
 
 
 def module_of(programs: dict[int, Program]) -> str:
@@ -129,7 +125,7 @@ class Chip:
 
 def outcomes(program: Program, out: np.ndarray) -> tuple[set[Values], int]:
     """(different outcomes of the trials that came to their end, trials in which a warp waited in vain)."""
-    lines = [source_line(*p) for p in places(program) if program.warps[p[0]][p[1]][0] in ("put", "store")]
+    lines = [source_line(*p) for p in program.places if program.warps[p[0]][p[1]][0] in ("put", "store")]
     words = [32 * warp for warp in range(len(program.warps))] + [1024 + 4 * line for line in lines]
     stuck = (out[:, words[: len(program.warps)]] == STUCK).any(axis=1)
     rows = np.unique(out[~stuck][:, words], axis=0).tolist()

@@ -54,8 +54,7 @@ def _with(items: tuple, index: int, value) -> tuple:
 class _Search:
     def __init__(self, program: Program):
         self.program, self.truth = program, Truth()
-        places = [(w, i) for w, steps in enumerate(program.warps) for i in range(len(steps))]
-        self.places = places
+        self.places = places = program.places
         self.bit = {place: 1 << n for n, place in enumerate(places)}
         self.slots = {place: self._slot(place) for place in places}
 

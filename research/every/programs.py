@@ -38,6 +38,11 @@ class Program:
     bars: tuple[int, ...]  # arrivals that a phase of each mbarrier expects
     meets: tuple[int, ...]  # warps that each CTA barrier expects; number 0 is left to the frame of the kernel
 
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        """(warp, step) of each of its steps."""
+        return [(warp, step) for warp, steps in enumerate(self.warps) for step in range(len(steps))]
+
     def __str__(self) -> str:
         head = f"mbarriers of {self.bars}, CTA barriers of {self.meets} warps"
         return "\n".join([head, *(f"  warp {w}: {_text(steps)}" for w, steps in enumerate(self.warps))])

@@ -31,9 +31,8 @@ class Steps(Observer):
         self.tensor: Counter = Counter()  # cluster -> tcgen05 operations so far; (cluster, thread) -> its own
         self.inits: Counter = Counter()  # (cluster, thread) -> barriers that it has initialised
         self.fenced: dict[tuple, int] = {}  # (kind of fence, cluster, thread) -> how many the last one covers
-        self.unproven: dict[
-            tuple, int
-        ] = {}  # (cluster, thread) -> place of a fence that orders nothing so far
+        # (cluster, thread) -> place of a fence that orders nothing so far
+        self.unproven: dict[tuple, int] = {}
 
     def timeline(self, costs) -> Steps:
         for rounds in self.bars.values():
