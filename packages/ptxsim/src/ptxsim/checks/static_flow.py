@@ -87,10 +87,11 @@ class _Values:
         return 0
 
 
-def reachable(program, row: int, decide=None) -> set[int]:
+def reachable(program, row: int, decide=None, stops=None) -> set[int]:
     """Rows that a thread standing at `row` may still execute, `row` included.
 
-    decide(row): whether the guard of a branch will be true; None where that is not known.
+    decide(row): whether the guard of a branch will be true; None where that is not known. stops(instr):
+    whether nothing is followed past an instruction.
     """
     seen, todo = set(), [row]
     while todo:
@@ -98,7 +99,8 @@ def reachable(program, row: int, decide=None) -> set[int]:
         if at in seen or at >= len(program.code):
             continue
         seen.add(at)
-        todo += next_rows(program, at, decide)
+        if stops is None or not stops(program.instrs[at]):
+            todo += next_rows(program, at, decide)
     return seen
 
 

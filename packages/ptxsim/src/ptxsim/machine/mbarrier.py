@@ -63,6 +63,10 @@ class MBarrier:
         self.announced = self.delivered = 0
         return True
 
+    def has_bytes_of(self, missing: int) -> bool:
+        """Are the bytes that came unannounced just those missing elsewhere, once or several times?"""
+        return self.tx < 0 < missing and self.tx % missing == 0
+
     def passed(self, parity: int) -> bool:
         """What test_wait.parity answers: the phase with this parity has completed."""
         return (self.phase & 1) != (parity & 1)

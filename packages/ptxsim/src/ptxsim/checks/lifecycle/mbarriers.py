@@ -137,7 +137,7 @@ class Barriers(Observer):
         """
         array, missing = self.reporter.shared_array(place[1]), cluster.mbarriers[place].tx
         for other, barrier in cluster.mbarriers.items():
-            same = self.reporter.shared_array(other[1]) == array or missing > 0 == barrier.tx % missing
+            same = self.reporter.shared_array(other[1]) == array or barrier.has_bytes_of(missing)
             if same and other[0] == place[0] and barrier.tx * missing < 0:
                 return other
         return None

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import Pair
 from ptxsim.checks.race.shadow_order import READ_WRITE, WRITE_READ
-from ptxsim.checks.static_flow import next_rows, reads, targets
+from ptxsim.checks.static_flow import next_rows, reachable, reads, targets
 from ptxsim.frontend.ast import Imm, Instr, Mem, Reg, Sym, registers_of
 from ptxsim.isa.operands import type_bits
 from ptxsim.isa.scalar.table import OPCODES
@@ -70,16 +70,12 @@ def _beside_atomics(races, pair: Pair) -> Access | None:
 @functools.lru_cache(maxsize=512)
 def _leads_to_cas(program, load: int) -> bool:
     """Whether a thread gets from a load to an atom.cas without a barrier."""
-    seen, todo = set(), next_rows(program, load)
-    while todo:
-        row = todo.pop()
-        instr = program.instrs[row]
-        if _is_cas(instr):
-            return True
-        if row not in seen and (instr is None or instr.op not in ("bar", "barrier")):
-            seen.add(row)
-            todo += next_rows(program, row)
-    return False
+    rows = reachable(program, load, stops=_meets)
+    return any(_is_cas(program.instrs[row]) for row in rows)
+
+
+def _meets(instr: Instr | None) -> bool:
+    return instr is not None and instr.op in ("bar", "barrier")
 
 
 @functools.lru_cache(maxsize=512)

@@ -98,11 +98,9 @@ def loads_to_come(model: Model, place: tuple[int, int]) -> bool:
 
 
 def _came_elsewhere(model: Model, place: tuple[int, int]) -> bool:
-    """Whether a barrier of the same CTA got, unannounced, just the bytes that are missing at this one, once
-    or several times.
-    """
+    """Whether a barrier of the same CTA got, unannounced, just the bytes that are missing at this one."""
     barriers, missing = model.cluster.mbarriers, model.cluster.mbarriers[place].tx
-    return any(p[0] == place[0] and b.tx < 0 == b.tx % missing for p, b in barriers.items())
+    return any(p[0] == place[0] and b.has_bytes_of(missing) for p, b in barriers.items())
 
 
 def _for_another(model: Model, place: tuple[int, int], row: int) -> bool:
