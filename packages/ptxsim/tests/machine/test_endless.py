@@ -159,3 +159,13 @@ def test_pending_copies_complete_though_a_poll_counts_and_reads_a_clock(order):
 def test_a_poll_that_counts_for_ever_is_a_deadlock():
     result, _ = run(COUNTING.replace("[%sm], 0;", "[%sm], 1; setp.ne.u32 %p, %t, %t;"), block=32)
     assert any(f.kind == "deadlock" for f in result.findings)
+
+
+@pytest.mark.parametrize("inside, ends", [("", True), ("ld.volatile.global.u32 %x1, [%out];", False)])
+def test_a_long_loop_that_ends_is_no_wait(monkeypatch, inside, ends):
+    """Work in registers has no effect that others see: only who polls, too, waits for what never comes."""
+    monkeypatch.setattr("ptxsim.machine.watchdog.IMPATIENT", 500)
+    monkeypatch.setattr("ptxsim.machine.watchdog.ENDLESS", 4000)
+    loop = f"AGAIN: {inside} add.u32 %x0, %x0, 1; setp.lt.u32 %p, %x0, 100000; @%p bra AGAIN;"
+    result, out = run(f"mov.u32 %x0, 0; {loop} @%first st.global.u32 [%out], %x0;", block=32)
+    assert (out[0] == 100_000) == ends == (not result.findings)

@@ -125,13 +125,19 @@ def memory_of(cluster) -> int:
 
 def polls(cluster, rounds: Rounds) -> bool:
     """Whether a loop in which warps stand reads what others write: a barrier, an atomic, a strong load."""
-    program = cluster.program
-    for span in rounds.rows().values():
-        first, last = loop_around(program, *span)
-        for instr in filter(None, program.instrs[first : last + 1]):
-            if instr.name.startswith(POLLS) or _STRONG & set(instr.mods):
-                return True
-    return False
+    return any(_polls(cluster.program, span) for span in rounds.rows().values())
+
+
+def _polls(program, span: tuple[int, int]) -> bool:
+    first, last = loop_around(program, *span)
+    inside = filter(None, program.instrs[first : last + 1])
+    return any(instr.name.startswith(POLLS) or _STRONG & set(instr.mods) for instr in inside)
+
+
+def hopeless(cluster, rounds: Rounds) -> bool:
+    """Whether every warp stands in a loop that polls, or that no jump leaves: nobody works towards an end."""
+    program, spans = cluster.program, rounds.rows().values()
+    return all(_polls(program, span) or loop_without_end(program, span[0]) for span in spans)
 
 
 def report(cluster, rounds: Rounds, proven: bool) -> Finding:

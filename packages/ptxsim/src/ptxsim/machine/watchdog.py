@@ -14,12 +14,12 @@ from collections import Counter
 import numpy as np
 
 from ptxsim.jit import bytecode
-from ptxsim.machine.endless import START, START_TOGETHER, Rounds, memory_of, polls, report, state_of
+from ptxsim.machine.endless import START, START_TOGETHER, Rounds, hopeless, memory_of, polls, report, state_of
 from ptxsim.machine.forward_progress import release, time_out
 
 FIRST = 1260  # instructions of a checked split's first turn without an effect
 IMPATIENT = 200_000  # instructions per split without an effect after which pending work completes
-ENDLESS = 200_000_000  # ... after which a run counts as stuck
+ENDLESS = 200_000_000  # ... after which a run counts as stuck, if no warp is about anything but waiting
 HELPED = 4  # times that one and the same state of a cluster that goes round is revived
 
 
@@ -75,11 +75,13 @@ class Watchdog:
                 self.moved = not self.rounds.same_as_left(self.cluster)
             return True
         if polling.work and polling.impatient(queue) and not self._revive():
-            if not self.alone and not polls(self.cluster, self.rounds):  # a long loop over what nobody writes
-                polling.patience *= 2
-                return False
-            polling.patience = ENDLESS
-            return not self.alone
+            if not self.alone and polls(self.cluster, self.rounds):
+                polling.patience = ENDLESS
+                return True
+            if polling.patience >= ENDLESS and hopeless(self.cluster, self.rounds):
+                return True
+            polling.patience *= 2  # a long loop over what nobody writes: products in registers, prints
+            return False
         return self.exhausted()
 
     def _revive(self) -> bool:
@@ -149,7 +151,7 @@ class Polling:
 
     def stuck(self, queue) -> bool:
         """Whether no split that can run will get anywhere by itself; asked after work without an effect."""
-        return all(g in self.found for g in queue) or self.work > ENDLESS * max(1, len(queue))
+        return all(g in self.found for g in queue)
 
     def impatient(self, queue) -> bool:
         """Whether splits ran for long without an effect: polls that count or read a clock never repeat."""
