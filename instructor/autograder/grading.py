@@ -19,6 +19,7 @@ from instructor.autograder.stand_in import stand_in, told
 from instructor.autograder.submission import Submission
 from instructor.autograder.timeable import timeable
 from instructor.autograder.warm import compiled
+from ptxsim import Fault
 from tirxlab.pool import Failed, Pool
 from tirxlab.porting import of_the_wheel
 from tirxlab.rubric import load_rubric
@@ -39,6 +40,7 @@ NOT_SHUT_IN = (
     "this machine has no means to shut code in (SECURITY.md); --confine limits grades without, which is good "
     "enough for your own code"
 )
+LOST = "a run was not finished, by a fault of the lab or of the machine"  # no more: of hidden sizes, too
 PORTED = "written for TVM's preview wheel: its imports were rewritten as `./lab port` does"
 Key = tuple[int, bool]  # a step; at the sizes that the course keeps to itself, or at the public ones
 
@@ -290,14 +292,17 @@ def _build(builder: Builder, work: Work, pool: Pool, secret: bool, stop: threadi
         pool.expect(False)
 
 
-def judge_step(work: list[tuple[Run, Built | None]]) -> Result | Built:
+def judge_step(work: list[tuple[Run, Built | None]]) -> Outcome:
     """Runs in a process of the pool; stops at the first run that is not right, or was not built."""
     failed = next((built for _, built in work if built is not None and built.artifact is None), None)
     if failed is not None:
         return failed
     done = []
     for run, built in work:
-        done.append((run, judge(run, built.artifact)))  # type: ignore[union-attr]  # all are built by now
+        try:
+            done.append((run, judge(run, built.artifact)))  # type: ignore[union-attr]  # all are built by now
+        except Fault as error:
+            return Failed(str(error), lost=True)
         if not done[-1][1].right:
             break
     return Result(done)
@@ -306,7 +311,7 @@ def judge_step(work: list[tuple[Run, Built | None]]) -> Result | Built:
 def _enter(grade: StepGrade, result: Outcome) -> None:
     """Writes down what came of a step; what fails, fails at a public size."""
     if isinstance(result, Failed) and result.lost:
-        grade.state, grade.hints = NOT_GRADED, [f"the run {result.message}"]
+        grade.state, grade.hints, grade.runs = NOT_GRADED, [LOST], _runs(result)
     elif isinstance(result, Built) and result.kind == "lab":
         grade.state, grade.hints = NOT_GRADED, [printable(result.message, 1)]
     elif _over(result):
@@ -346,12 +351,9 @@ def _runs(*results: Outcome) -> list[dict]:
         if isinstance(result, Result) and not _over(result):
             found += [{**asdict(run), **asdict(judged)} for run, judged in result.runs]
         else:
-            found.append({"size": getattr(result, "size", None), "secret": True, "reason": _reason(result)})
+            reason = _told_over(result) if _over(result) else getattr(result, "message", "")
+            found.append({"size": getattr(result, "size", None), "secret": True, "reason": reason})
     return found
-
-
-def _reason(result: Outcome) -> str:
-    return _told_over(result) if _over(result) else getattr(result, "message", "")
 
 
 def _enter_runs(grade: StepGrade, done: list[tuple[Run, Judged]]) -> None:

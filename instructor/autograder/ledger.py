@@ -57,22 +57,31 @@ class Final:
 def finals(rows: list[dict], roster: dict[str, dict], adjust: dict[str, tuple], rule: Rule) -> list[Final]:
     """One for each student, by name. `rows`: plain grades; `adjust`: as `read_adjust` gives it."""
     groups: dict[str, list[dict]] = {}
-    known = {one["student"] for one in roster.values() if one.get("student")}
-    taken = {_alike(one[key]) for one in roster.values() for key in TELL_APART if one.get(key)}
+    students, adjusted = _students(rows, roster), adjustments(rows, roster, adjust)
     for row in rows:
-        groups.setdefault(_student(row, roster, taken), []).append(row)
+        groups.setdefault(students[row["name"]], []).append(row)
     made = []
     for student, attempts in sorted(groups.items()):
         attempts = sorted(attempts, key=lambda row: _when(row, roster))
         afters = [(_after_late(row, roster, rule), n) for n, row in enumerate(attempts)]
         chosen = {"latest": len(attempts) - 1, "first": 0, "best": max(afters)[1]}[rule.attempts]
         counts = attempts[chosen]
-        adjusted = adjust.get(student, (0.0, ""))
-        if counts["name"] not in known:
-            adjusted = adjust.get(counts["name"], adjusted)
-        final = _final(student, counts, len(attempts), roster, adjusted, rule)
+        final = _final(student, counts, len(attempts), roster, adjusted[counts["name"]], rule)
         open_ = any(row["digest"] and not stands(row["problem"]) for row in attempts)  # it may be the best
         made.append(replace(final, graded=False) if rule.attempts == "best" and open_ else final)
+    return made
+
+
+def adjustments(rows: list[dict], roster: dict[str, dict], adjust: dict[str, tuple]) -> dict[str, tuple]:
+    """Submission -> (points, comment) of its own line of adjust.csv, else of its student's.
+
+    A name that the roster gives to a student is that student's alone.
+    """
+    known = {one["student"] for one in roster.values() if one.get("student")}
+    made = {}
+    for name, student in _students(rows, roster).items():
+        mine = adjust.get(student, (0.0, ""))
+        made[name] = mine if name in known else adjust.get(name, mine)
     return made
 
 
@@ -84,10 +93,14 @@ def idle(adjust: dict[str, tuple], every: list[Final], rows: list[dict]) -> tupl
     return [key for key in left if key not in names], [key for key in left if key in names]
 
 
-def _student(row: dict, roster: dict[str, dict], taken: set[str]) -> str:
-    """The roster's word: anybody can write a name into a hand-in, or give one to its file."""
-    given = roster.get(row["name"], {}).get("student")
-    return given or (f"{row['name']} (not in the roster)" if _alike(row["name"]) in taken else row["name"])
+def _students(rows: list[dict], roster: dict[str, dict]) -> dict[str, str]:
+    """By submission, the roster's word: anybody can write a name into a hand-in, or give one to its file."""
+    taken = {_alike(one[key]) for one in roster.values() for key in TELL_APART if one.get(key)}
+    made = {}
+    for name in (row["name"] for row in rows):
+        given = roster.get(name, {}).get("student")
+        made[name] = given or (f"{name} (not in the roster)" if _alike(name) in taken else name)
+    return made
 
 
 def _alike(name: str) -> str:

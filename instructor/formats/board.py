@@ -32,8 +32,16 @@ class Place:
         return self.tflops and self.tflops / PEAK_TFLOPS
 
 
-def places(rows: list[dict], names: dict[str, str], step: int, size: tuple[int, int, int]) -> list[Place]:
+def places(
+    rows: list[dict],
+    names: dict[str, str],
+    step: int,
+    size: tuple[int, int, int],
+    adjusted: dict[str, tuple[float, str]] | None = None,
+) -> list[Place]:
     """`names`: submission -> what is shown; others are left out. Equal points and times share a rank.
+
+    `adjusted`: points that the course adds or takes, by submission (ledger.adjustments).
 
     One line for a name, its best; none of what is not graded: a zero would look final.
     """
@@ -42,7 +50,8 @@ def places(rows: list[dict], names: dict[str, str], step: int, size: tuple[int, 
         if row["name"] not in names or not stands(row["problem"]):
             continue
         times = {one["step"]: one.get("ms", {}) for one in row["steps"]}.get(step, {})
-        mine = -row["total"], times.get(size_text(size), NO_TIME)
+        more = (adjusted or {}).get(row["name"], (0.0, ""))[0]
+        mine = -max(0.0, round(row["total"] + more, 2)), times.get(size_text(size), NO_TIME)
         name = names[row["name"]]
         best[name] = min(mine, best.get(name, mine))
     made: list[Place] = []

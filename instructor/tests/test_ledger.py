@@ -10,7 +10,7 @@ import pytest
 
 from instructor.autograder.batch import failed
 from instructor.autograder.hidden_sizes import BLOCK_K, WORKERS, candidates, draw, problems, render
-from instructor.autograder.ledger import Rule, finals, read_adjust
+from instructor.autograder.ledger import Rule, adjustments, finals, read_adjust
 from instructor.autograder.plan import load_hidden
 from instructor.autograder.points import OVER
 from instructor.formats import plain
@@ -251,3 +251,14 @@ def test_there_are_many_sizes_to_draw_from_and_a_bad_one_is_named():
 def test_grades_that_failed_can_be_exported():
     made = plain(failed("x", "", "no tar", (1,)))
     assert all("x" in export(finals([made], {}, {}, Rule())) for export in EXPORTS.values())
+
+
+def test_the_board_counts_what_the_course_adds_or_takes(tmp_path):
+    """By submission or by student, as final.csv does; never below 0."""
+    roster = {"a": {"student": "ann"}, "b": {"student": "bo"}, "c": {}}
+    rows = [row("a", 50), row("b", 40), row("c", 3)]
+    adjusted = adjustments(
+        rows, roster, {"ann": (-20.0, "copied"), "b": (5.0, "found a bug"), "c": (-9.0, "")}
+    )
+    made = places(rows, {"a": "A", "b": "B", "c": "C"}, 10, (4096,) * 3, adjusted)
+    assert [(one.name, one.points) for one in made] == [("B", 45), ("A", 30), ("C", 0)]

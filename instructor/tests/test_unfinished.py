@@ -169,6 +169,22 @@ def test_a_run_that_is_lost_is_run_again(monkeypatch):
     assert calls == [(1, False)] * 2 and made.earned == made.possible and not made.problem
 
 
+def fails(*given, **more):
+    raise ValueError("index 1536 is out of bounds")
+
+
+def test_a_mistake_in_a_check_costs_no_points_and_says_nothing_of_the_run(monkeypatch):
+    """Of any type: a ValueError is no launch that is refused."""
+    with Builder(ONE.text) as builder:
+        built = builder.build(1, RUN.size)
+    monkeypatch.setattr("ptxsim.launch.parallel.run_clusters", fails)
+    result = grading.judge_step([(RUN, built)])
+    step = StepGrade(1, "", 5, "")
+    grading._enter(step, result)
+    assert (step.state, step.hints) == (NOT_GRADED, [grading.LOST]) and not grading._fails(result)
+    assert "ValueError" in step.runs[0]["reason"] and "1536" in step.runs[0]["reason"]
+
+
 def test_a_child_that_does_not_start_is_our_fault(monkeypatch):
     def ask(self, *request):
         raise NotDone("could not be looked at")

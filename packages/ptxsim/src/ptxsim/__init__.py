@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from ptxsim.machine.im2col_map import Im2colMap
     from ptxsim.machine.tensor_map import TensorMap
     from ptxsim.plugins.triton import triton
+    from ptxsim.report.fault import Fault
     from ptxsim.report.findings import CLEAN, Finding, times_text
     from ptxsim.trace.schedule import Costs, Timeline
 
 __all__ = [
-    "CAUSES", "CLEAN", "Cause", "Costs", "Finding", "Hints", "Im2colMap",
+    "CAUSES", "CLEAN", "Cause", "Costs", "Fault", "Finding", "Hints", "Im2colMap",
     "LoadedModule", "PtxError", "Result", "TensorMap", "Timeline",
     "cache_directory", "is_cold", "load", "times_text", "triton", "warm_up",
 ]  # fmt: skip
@@ -38,6 +39,7 @@ _COMES_FROM = {
     "Im2colMap": "ptxsim.machine.im2col_map",
     "TensorMap": "ptxsim.machine.tensor_map",
     "CLEAN": "ptxsim.report.findings",
+    "Fault": "ptxsim.report.fault",
     "Finding": "ptxsim.report.findings",
     "cache_directory": "ptxsim.jit.code_cache",
     "is_cold": "ptxsim.jit.code_cache",

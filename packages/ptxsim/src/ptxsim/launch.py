@@ -32,6 +32,7 @@ from ptxsim.machine.global_memory import Before, GlobalMemory, shared_layout
 from ptxsim.machine.launch_queue import LaunchQueue
 from ptxsim.machine.module_variables import Variables
 from ptxsim.machine.tensor_map import TensorMap
+from ptxsim.report.fault import faults
 from ptxsim.report.findings import Finding
 from ptxsim.trace.schedule import Costs, Timeline
 from ptxsim.units.barriers import after_exit
@@ -105,7 +106,7 @@ class LoadedModule:
         memory: address -> array, or (name, array), for kernels that get addresses as numbers.
         hints: what to do about each cause, in the words of another language than PTX and CUDA C++.
         Module variables keep what a launch leaves in them: see `variables` and `reset`.
-        Raises ValueError for arguments that do not fit the kernel.
+        Raises ValueError for arguments that do not fit the kernel, Fault for a mistake of ptxsim's own.
         """
         config = LaunchConfig.of(
             grid, block, cluster, shared_bytes, hints=hints,
@@ -274,7 +275,7 @@ class Launch:
         before = Before(self.memory) if checks else None
         marked = marked_arrays(self.arrays) if checks else []
         recorders = _recorders(self, trace, how.first) if trace else ()
-        with one_thread(), parallel.only_new_garbage():
+        with faults(), one_thread(), parallel.only_new_garbage():
             if how.order == "all" and checks and not recorders:
                 again = functools.partial(parallel.run_clusters, self, chosen, checks, names=names, jobs=1)
                 part = run_every_order(self, again)

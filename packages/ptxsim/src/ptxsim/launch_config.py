@@ -110,3 +110,8 @@ class RunConfig:
     jobs: int | None = None
     first: int = 0
     clusters: int | None = None
+
+    def __post_init__(self):
+        known = self.order in ("program", "adverse") or isinstance(self.order, int)
+        if not known and not (self.order == "all" and self.checks and not self.trace):
+            raise ValueError(f'order must be "program", "adverse" or an integer seed (got {self.order!r})')

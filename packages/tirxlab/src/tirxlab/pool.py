@@ -214,5 +214,5 @@ def _work(pipe: Connection, memory: int, count: int, prepare: tuple | None) -> N
             except MemoryError as error:
                 result = Failed(f"needs more memory than it may use: {error}".rstrip(": "), memory=True)
             except ImportError as error:
-                result = Failed(f"cannot be made: {damaged.told(error)}")
+                result = Failed(f"cannot be made: {damaged.told(error)}", lost=True)
             pipe.send(result)

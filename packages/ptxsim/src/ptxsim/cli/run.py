@@ -99,7 +99,7 @@ def launched(module, name: str, values: list, options: dict):
 
     try:
         return module.launch(name, args=values, **options)
-    except ptxsim.PtxError as error:
+    except (ptxsim.PtxError, ptxsim.Fault) as error:
         finding = ptxsim.Finding("unsupported", "incomplete", f"ptxsim cannot run {name}: {error}")
         return ptxsim.Result("incomplete", [finding], {"warp_instructions": 0, "ctas": 0, "seconds": 0.0})
     except ValueError as error:

@@ -195,6 +195,9 @@ class Device:
             )  # fmt: skip
         except ValueError as error:
             raise CudaError(INVALID_CONFIGURATION, f"{name}: {error}") from None
+        except ptxsim.Fault as error:
+            self._refused(name, Finding("unsupported", "incomplete", f"ptxsim cannot run {name}: {error}"))
+            raise CudaError(UNSUPPORTED) from None
         told = result.verdict, result.findings, result.notes, result.stats
         record = self._record(name, grid, block, cluster, *told)
         printed = "".join(getattr(line, "raw", f"{line}\n") for line in result.printed)

@@ -27,8 +27,6 @@ class Work:
 
 class Engine:
     def __init__(self, order: str | int = "program"):
-        if order not in ("program", "adverse") and not isinstance(order, int):
-            raise ValueError(f'order must be "program", "adverse" or an integer seed (got {order!r})')
         self.eager = order == "program"
         self.random = random.Random(order) if isinstance(order, int) else None
         self.queues: dict[object, deque[Work]] = {}

@@ -22,21 +22,25 @@ def run(
 ) -> None:
     """Points, ties by measured time, the speed of light beside TFLOP/s. Without --roster: all submissions.
 
+    Points with what adjust.csv adds or takes, as in final.csv, but without late days.
+
     Under their own names: whom a hand-in says that it is of is anybody's word.
     """
     from instructor.autograder.batch import match_roster, read_roster
+    from instructor.autograder.ledger import ADJUST, adjustments, read_adjust
     from instructor.formats.board import board, places
 
     rows = graded(folder)
     names = {row["name"]: row["name"] for row in rows}
+    try:
+        known = match_roster(read_roster(roster), list(names)) if roster else {}
+        adjusted = adjustments(rows, known, read_adjust(folder / ADJUST))
+    except (OSError, ValueError) as error:
+        raise UserError(str(error)) from None
     if roster:
-        try:
-            known = match_roster(read_roster(roster), list(names))
-        except (OSError, ValueError) as error:
-            raise UserError(str(error)) from None
         names = {key: row["nickname"] for key, row in known.items() if row.get("nickname")}
     number = parse_step(step)
-    made = places(rows, names, number, parse_size(size))
+    made = places(rows, names, number, parse_size(size), adjusted)
     target = out or folder / "board.html"
     write_file(target, board(made, number, size).encode())
     output().print(f"wrote {target}: {len(made)} of {len(rows)} submissions", markup=False)

@@ -162,6 +162,7 @@ def _run_kernel(job: Job, artifact, outcome: Outcome) -> None:
     """Fill in what came of a kernel. It may write its inputs: they are compared with a second copy."""
     import numpy as np
 
+    import ptxsim
     import utils
 
     inputs = utils.prepare_data(*job.size, seed=job.seed, device=job.device)
@@ -170,6 +171,9 @@ def _run_kernel(job: Job, artifact, outcome: Outcome) -> None:
         run, _ = utils.launch(artifact, *inputs, device=job.device, order=job.order)
     except ValueError as error:  # buffers that are not A, B and D, or a launch that the device refuses
         outcome.verdict, outcome.message = "error", str(error)
+        return
+    except ptxsim.Fault as error:
+        outcome.verdict, outcome.message = "incomplete", str(error)
         return
     outcome.verdict, outcome.stats = run.verdict, run.stats
     outcome.printed = "\n".join(filter(None, [outcome.printed, run.stdout]))
