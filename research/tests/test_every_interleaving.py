@@ -127,6 +127,21 @@ PLAIN = [  # name, program, what is wrong in some interleaving
         program([ARRIVE, PASSED, ARRIVE], [ARRIVE, PASSED, PASSED, ARRIVE]),
         "stuck",
     ),
+    (
+        "a wait that one's own arrival may let pass",
+        program([ARRIVE, PASSED, ST], [ST, ARRIVE, ARRIVE]),
+        "races",
+    ),
+    (
+        "arrives, and then waits: it is there twice",
+        program(
+            [("sync", 0), ("meet", 0)],
+            [("meet", 0), ("meet", 0)],
+            [("meet", 0), ("sync", 0)],
+            meets=(3,),
+        ),
+        "stuck",
+    ),
     ("tests between two arrivals", program([ARRIVE, ST, ARRIVE], [("test", 0, 0, 0)]), "races"),
     ("looks, and reads what is there", program([ST, ("set", 0)], [("peek", 0, 0)]), ""),
     ("looks, and reads another one", program([("set", 0), ST], [("peek", 0, 0)]), "races"),

@@ -71,7 +71,7 @@ class BarrierRecord(Observer):
         self.taken = 0  # steps that were taken in the run; those behind them still wait
         self.whole = True  # False: a barrier was used in a way that has no step here
         self.mending: dict | None = None  # what diagnosis/repairs.py found on this record
-        self.ends: tuple[bool | None, Step | None] | None = None  # what short_records.py says, once asked
+        self.outlook = None  # what short_records.py says, once asked
         self.last: dict[int, str] = {}  # warp -> the kind of its last step
 
     def close(self, cluster: Cluster) -> None:

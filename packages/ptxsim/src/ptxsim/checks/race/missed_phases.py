@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.phrases import phase_name
-from ptxsim.checks.race.short_records import ends_in_every_order, left_behind
+from ptxsim.checks.race.barrier_record import Step
+from ptxsim.checks.race.short_records import ends_in_every_order, outlook
 from ptxsim.events.observer import Observer
-from ptxsim.events.records import Arrival, BulkCopy, Commit, CopyArrival, PhaseWait
+from ptxsim.events.records import Arrival, BulkCopy, Commit, CopyArrival, PhaseWait, Place
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.endless import only_asks
 from ptxsim.machine.split import Location, Split
+from ptxsim.report.findings import Finding
 
 
 @dataclass(frozen=True)
@@ -161,27 +163,33 @@ class MissedPhases(Observer):
             self._search(cluster)
 
     def _search(self, cluster: Cluster) -> None:
-        """Whether any interleaving of a short record hangs, where counting finds none."""
-        step = left_behind(cluster, self.races.record)
-        if step is None:
-            return
-        name, parity = self.races.reporter.shared_name(step.places[0][1]), step.amount
-        message = (
-            f"{name}: in another order this wait comes when the barrier has gone on to a phase that "
-            f"parity {parity} does not let pass, and hangs: nothing orders the arrivals and the waits so"
-        )
-        self._add(cluster, name, message, step.warp, step.lanes, step.row)
+        """What the interleavings of a short record say, where counting finds none that hangs."""
+        seen = outlook(cluster, self.races.record)
+        if seen.left_behind is not None:
+            parity = seen.left_behind.amount
+            message = (
+                f"in another order this wait comes when the barrier has gone on to a phase that "
+                f"parity {parity} does not let pass, and hangs: nothing orders the arrivals and the waits so"
+            )
+            self._add(cluster, seen.left_behind.places[0], seen.left_behind, "error", message)
+        elif seen.by_luck is not None:
+            message = "in another order this wait passes in another phase of the same parity: which is luck"
+            finding = self._add(cluster, seen.by_luck.places[0], seen.by_luck, "review", message)
+            finding.evidence["luck"] = True  # every_order.py then looks for what comes of it
 
     def _report(self, cluster: Cluster, place, wait: Passed) -> None:
-        name = self.races.reporter.shared_name(place[1])
         seen, missed_one, vain = (phase_name(wait.phase + ahead) for ahead in range(3))
         message = (
-            f"{name}: this wait let {seen} pass, but {missed_one} may be over before it comes: "
+            f"this wait let {seen} pass, but {missed_one} may be over before it comes: "
             f"nothing orders its end after the wait, which then waits for {vain} in vain"
         )
-        self._add(cluster, name, message, wait.warp, wait.lanes, wait.row)
+        self._add(cluster, place, wait, "error", message)
 
-    def _add(self, cluster: Cluster, name: str, message: str, warp: int, lanes: int, row: int) -> None:
-        where = Location(cluster, warp, warp // cluster.warps_per_cta, None, lanes, row)
-        key = ("missed", name.partition("[")[0])
-        self.races.reporter.add("mbarrier", "error", message, CAUSES["missed"], where, key, barrier=name)
+    def _add(
+        self, cluster: Cluster, place: Place, wait: Passed | Step, severity: str, message: str
+    ) -> Finding:
+        reporter, warp = self.races.reporter, wait.warp
+        name = reporter.shared_name(place[1])
+        where = Location(cluster, warp, warp // cluster.warps_per_cta, None, wait.lanes, wait.row)
+        key, message = ("missed", name.partition("[")[0]), f"{name}: {message}"
+        return reporter.add("mbarrier", severity, message, CAUSES["missed"], where, key, barrier=name)

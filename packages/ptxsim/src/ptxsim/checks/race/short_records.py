@@ -7,6 +7,7 @@ but its barriers makes a warp wait or decides what it does.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import NamedTuple
 
 from ptxsim.checks.race.barrier_record import BarrierRecord, CtaBarrierState, MbarrierState, Step
@@ -15,6 +16,14 @@ from ptxsim.machine.late_operations import hangs_on_order
 
 MOST_STEPS, MOST_STATES = 64, 20_000
 FEW_STATES = 2_000  # where nothing else speaks of luck: 50 ms
+
+
+class Outlook(NamedTuple):
+    """What all interleavings of a record say; None: this cannot be told."""
+
+    ends: bool | None = None  # False: one of them hangs
+    left_behind: Step | None = None  # a wait at which one hangs, if one is known
+    by_luck: Step | None = None  # a wait that passes in one phase or in another, if all of them end
 
 
 class _State(NamedTuple):
@@ -27,16 +36,16 @@ class _State(NamedTuple):
 
 def ends_in_every_order(cluster: Cluster, record: BarrierRecord) -> bool | None:
     """False: an interleaving hangs. None: this cannot be told from the record. Searched once."""
-    return _searched(cluster, record, MOST_STATES)[0]
+    return _searched(cluster, record, MOST_STATES).ends
 
 
-def left_behind(cluster: Cluster, record: BarrierRecord) -> Step | None:
-    """A wait for an mbarrier at which an interleaving hangs, if one is known."""
-    return _searched(cluster, record, FEW_STATES)[1]
+def outlook(cluster: Cluster, record: BarrierRecord) -> Outlook:
+    """The same, where nothing else speaks of luck."""
+    return _searched(cluster, record, FEW_STATES)
 
 
-def _searched(cluster: Cluster, record: BarrierRecord, most: int) -> tuple[bool | None, Step | None]:
-    if record.ends is None:
+def _searched(cluster: Cluster, record: BarrierRecord, most: int) -> Outlook:
+    if record.outlook is None:
         steps, counts = [step for step in record.steps if step.kind != "use"], record.counts
         told = record.whole and cluster.ctas == 1 and len(record.steps) <= MOST_STEPS
         left = {place: barrier.expected for place, barrier in cluster.mbarriers.items()}
@@ -46,24 +55,26 @@ def _searched(cluster: Cluster, record: BarrierRecord, most: int) -> tuple[bool 
         key = (*steps, *counts.items(), most)
         if told and key not in record.searched:
             record.searched[key] = _search(steps, counts, most)
-        record.ends = record.searched[key] if told else (None, None)
-    return record.ends
+        record.outlook = record.searched[key] if told else Outlook()
+    return record.outlook
 
 
-def _search(steps: list[Step], counts: dict, most: int) -> tuple[bool | None, Step | None]:
+def _search(steps: list[Step], counts: dict, most: int) -> Outlook:
     search = _Search(steps, counts)
     seen, todo = {search.start}, [search.start]
     while todo:
         state = todo.pop()
         following = search.following(state)
         if len(seen) > most or state.torn:
-            return None, None
+            return Outlook()
         if not following and not search.ended(state):
-            return False, next((step for step in search.next(state) if step.kind == "wait"), None)
+            waits = (step for step in search.next(state) if step.kind == "wait")
+            return Outlook(False, next(waits, None))
         fresh = [one for one in following if one not in seen]
         seen.update(fresh)
         todo += fresh
-    return True, None
+    several = (warp_at for warp_at, phases in search.passed.items() if len(phases) > 1)
+    return Outlook(True, by_luck=next((search.steps[warp][at] for warp, at in several), None))
 
 
 def _in_order(steps: list[Step]) -> bool:
@@ -92,6 +103,7 @@ class _Search:
         warps = sorted({step.warp for step in steps})
         self.steps = [[step for step in steps if step.warp == warp] for warp in warps]
         self.places = list(counts)
+        self.passed = defaultdict(set)  # a wait as (warp, its number there) -> phases that it let pass
         self.bars = sorted({step.places[0] for step in steps if step.kind == "bar"})
         self.whole = {bar for bar in self.bars if _of_all([s for s in steps if (bar,) == s.places])}
         mbarriers = tuple(MbarrierState(count, count) for count in counts.values())
@@ -128,7 +140,10 @@ class _Search:
 
     def _wait(self, state: _State, warp: int, step: Step) -> _State | None:
         barrier = state.mbarriers[self.places.index(step.places[0])]
-        return state._replace(at=_one_more(state.at, {warp})) if barrier.lets_pass(step) else None
+        if not barrier.lets_pass(step):
+            return None
+        self.passed[warp, state.at[warp]].add(barrier.over)
+        return state._replace(at=_one_more(state.at, {warp}))
 
     def _arrive(self, state: _State, warp: int, step: Step) -> _State:
         number = self.places.index(step.places[0])

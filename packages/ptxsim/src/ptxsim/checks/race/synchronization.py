@@ -64,7 +64,7 @@ class Synchronization(Observer):
         waits = {split.index for split in waiting}
         agents = [a for index, a in self.meetings.pop(key, []) if index in waits]
         if agents:
-            self.clocks.acquire(np.sort(np.concatenate(agents)), Stamp(signal.gathered.clock, rounds))
+            self.clocks.acquire(np.unique(np.concatenate(agents)), Stamp(signal.gathered.clock, rounds))
 
     def _least(self, agents: np.ndarray, column: int) -> int:
         """The epoch of a queue that all of these threads know."""
