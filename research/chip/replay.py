@@ -2,7 +2,7 @@
 
 A kernel is right if its verdict is no error, and all bytes that it left agree with the chip's: whole numbers
 bit for bit, floats within what another order of summation can change. Exit code 1 if one is not.
-`--keep OUT.tar.xz` writes the small ones, for the tests.
+`--keep OUT.tar.xz` writes the few that the tests run.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import argparse
 import io
 import json
 import math
+import re
 import sys
 import zipfile
 import zlib
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import partial
@@ -32,15 +34,15 @@ BLACKWELL = "sm_100a"
 ORDERS = ("program", "adverse")
 WORKSPACE = "ws_ptr"  # what CTAs leave for one another there depends on who came first
 KEPT = Path(__file__).with_name("torch.tar.xz")  # what the tests run
-SMALL = 20_000  # bytes of data of a kernel that --keep takes
-ALSO = (  # whatever their size
+SMALL = 4_000  # bytes of data, packed, of a kernel that --keep takes in any case
+LARGE = 50_000  # bytes; of more, only these
+LARGE_KEPT = (
     "triton_tem_fused_flex_attention_0-1",
     "triton_mm_persistent_tma-3",
-    "triton_tem_fused_mm_0-6",
     "triton_tem_fused__scaled_mm_0-1",
-    "triton_tem_fused_mm_t_0-1",
     "triton_tem_fused__int_mm_0-1",
 )
+INSTRUCTION = re.compile(rb"^\s*(?:@!?%\w+\s+)?([a-z][\w.:]+)\s", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -142,22 +144,38 @@ def load_caught(archive: Path, only: str = "") -> list[Caught]:
 
 
 def keep(archives: list[Path], out: Path) -> int:
-    """Write the small kernels of all archives into one; returns how many."""
+    """Write into one the small kernels of all archives, and those, smallest first, that have an instruction
+    which no smaller one has; returns how many.
+    """
     index: dict = {"kernels": {}}
     new: dict[str, bytes] = {}
+    known: set[bytes] = set()
+    for size, name, files, note in sorted(_caught(archives), key=lambda one: one[:2]):
+        instructions = {
+            one for part in files if part.endswith(".ptx") for one in INSTRUCTION.findall(files[part])
+        }
+        some_new = size <= LARGE and bool(instructions - known)
+        if size <= SMALL or some_new or name in LARGE_KEPT:
+            known |= instructions
+            index["versions"] = note["versions"]
+            index["kernels"][name] = note["kernels"][name]
+            new |= files
+    store.save(out, new | {"index.json": json.dumps(index).encode()})
+    return len(index["kernels"])
+
+
+def _caught(archives: list[Path]) -> Iterator[tuple[int, str, dict[str, bytes], dict]]:
+    """Size of the data, name, files and the index of each kernel; of one name, that of the first archive."""
+    seen: set[str] = set()
     for archive in archives:
         old = files_of(archive)
         note = json.loads(old["index.json"])
-        index["versions"] = note["versions"]
         for name, spec in note["kernels"].items():
-            if name in index["kernels"]:
-                continue
-            if name in ALSO or len(zlib.compress(old[f"{name}.npz"])) <= SMALL:
-                index["kernels"][name] = spec
+            if name not in seen:
+                seen.add(name)
                 more = (f"{name}.{BLACKWELL}.ptx",) if spec.get("blackwell") else ()
-                new |= {part: old[part] for part in (f"{name}.npz", f"{name}.ptx", *more)}
-    store.save(out, new | {"index.json": json.dumps(index).encode()})
-    return len(index["kernels"])
+                files = {part: old[part] for part in (f"{name}.npz", f"{name}.ptx", *more)}
+                yield len(zlib.compress(files[f"{name}.npz"])), name, files, note
 
 
 def files_of(archive: Path) -> dict[str, bytes]:
