@@ -120,9 +120,9 @@ class Case:
     def clusters(self) -> int:
         return _clusters(self.artifact)
 
-    def cluster(self, number: int, trace=Flow):
-        """One cluster alone, without the checks, which it has passed: (Run, D). ValueError if it talks."""
-        part = {"first": number, "clusters": 1, "checks": False}
+    def cluster(self, number: int, trace=Flow, checks: bool = False):
+        """One cluster alone: (Run, D). ValueError if it talks."""
+        part = {"first": number, "clusters": 1, "checks": checks}
         return _simulate(self.run, self.artifact, self.A, self.B, trace, **part)
 
     def work(self, result: np.ndarray | None = None) -> list[int]:
@@ -161,9 +161,16 @@ def _judge_implementation(judged: Judged, case: Case, seen: Evidence) -> None:
         if persistent in DEMANDS[step] and max(seen.tiles, default=0) == 1 and seen.ctas == seen.sms:
             case, seen = _with_several_tiles(case, seen)
         looked_at[case.main] = seen
-        for number in sorted({case.run.seed % case.clusters, case.clusters - 1} - {case.main}):
-            done, _ = case.cluster(number)
+        others = sorted({case.run.seed % case.clusters, case.clusters - 1} - {case.main})
+        made = [case.cluster(number, checks=case.run.drawn)[0] for number in others]
+        for number, done in zip(others, made, strict=True):
             looked_at[number] = replace(seen, timeline=done.trace, first=False)
+        if case.run.drawn and not others:
+            made.append(case.cluster(case.main, trace=False, checks=True)[0])
+        # The whole run had no checks, and a builder can tell that it is this one: by its process's number.
+        if error := _first_error([finding for done in made for finding in done.findings]):
+            judged.right, judged.reason = False, error
+            return
     except ValueError:
         looked_at[case.main] = seen
         judged.hint = "its clusters wait for each other through global memory: no step asks for that"
@@ -216,10 +223,8 @@ def _clusters(artifact: Artifact) -> int:
 
 def _problem(run: Run, done, result: np.ndarray, A: np.ndarray, B: np.ndarray) -> str:
     """Why the run is not right: its first error, else the first thing that its output lacks."""
-    errors = [finding for finding in done.findings if finding.severity == "error"]
-    if errors:
-        line = errors[0].where.get("line")
-        return f"{errors[0].kind}{f' at line {line}' if line else ''}"
+    if error := _first_error(done.findings):
+        return error
     if not done.ran or done.verdict not in ("clean", "review", "not checked"):
         return f"the run is {done.verdict}: {_one_line(done.findings[0].message) if done.findings else ''}"
     if done.stats.get("changed"):
@@ -230,6 +235,12 @@ def _problem(run: Run, done, result: np.ndarray, A: np.ndarray, B: np.ndarray) -
         )
     wrong = _wrong(run, result, A, B)
     return f"{100 * wrong:.3g} % of the numbers are wrong" if wrong else ""
+
+
+def _first_error(findings: list) -> str:
+    errors = [finding for finding in findings if finding.severity == "error"]
+    line = errors[0].where.get("line") if errors else None
+    return f"{errors[0].kind}{f' at line {line}' if line else ''}" if errors else ""
 
 
 def _wrong(run: Run, result: np.ndarray, A: np.ndarray, B: np.ndarray) -> float:

@@ -119,8 +119,10 @@ class _Busy(ast.NodeTransformer):
     def __init__(self, loaded: set[str], gaps: bool):
         self.loaded, self.gaps = loaded, gaps
 
-    def visit(self, node: ast.AST) -> ast.AST | None:
+    def visit(self, node: ast.AST) -> ast.AST | list[ast.stmt] | None:
         node = self.generic_visit(node)
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Constant):
+            return node.body if node.test.value else node.orelse
         if isinstance(node, ast.stmt) and self._idle(node):
             return None
         parts = [one for one in ast.iter_child_nodes(node) if isinstance(one, ast.expr)]
@@ -145,10 +147,19 @@ class _Busy(ast.NodeTransformer):
 
 
 def _quiet(node: ast.AST) -> bool:
-    """Whether it calls nothing but what Python has itself."""
+    """Whether it calls nothing but what Python has itself, or what only names a value."""
     calls = (one.func for one in ast.walk(node) if isinstance(one, ast.Call))
     others = any(isinstance(one, ast.NamedExpr | ast.Yield | ast.Await) for one in ast.walk(node))
-    return not others and all(isinstance(one, ast.Name) and one.id in dir(builtins) for one in calls)
+    return not others and all(map(_harmless, calls))
+
+
+def _harmless(function: ast.expr) -> bool:
+    """Whether it is a function of Python's, a method of what one gives, or Tx.meta_var."""
+    if isinstance(function, ast.Attribute):
+        of = function.value
+        made = isinstance(of, ast.Constant) or (isinstance(of, ast.Call) and _harmless(of.func))
+        return made or function.attr == "meta_var"
+    return isinstance(function, ast.Name) and function.id in dir(builtins)
 
 
 def hides(data: bytes) -> bytes:

@@ -100,6 +100,14 @@ APART = (
     ("several hand-ins under one nickname of the board", "test_ledger.py", "one line, the best"),
     ("a short secret or the shipped salt, found from the sizes that are told", "test_hidden.py", "refused, and told where points are given"),
     ("state declared behind a brace, a clock behind a carriage return", "test_grading.py", "refused from its PTX"),
+    ("a technique that races, where the number of the builder's process says that the size is the drawn one", "test_judging.py", "clusters of that run are checked, too"),
+    ("printf of strings of strings: gigabytes of the grader's memory, and right", "test_calls.py", "4 KiB of a line are kept"),
+    ("a format that asks for more than it was given, so that the run breaks off and is never graded", "test_calls.py", "zeros"),
+    ("a mistake of the simulator met on purpose, for another word than wrong", "test_unfinished.py, test_faults.py", "not graded, in the same words whatever it was"),
+    ("a name for a value between the lines of a copy, `Tx.meta_var(0)`", "test_likeness.py", "listed as alike: left out of both texts"),
+    ("a method of what a function of Python gives between the lines of a copy", "test_likeness.py", "listed as alike: left out of both texts"),
+    ("`if True:` around the lines of a copy", "test_likeness.py", "listed as alike: taken for what stands in it"),
+    ("a copy that leads the board, although adjust.csv took its points", "test_ledger.py", "the board counts adjust.csv"),
 )  # fmt: skip
 
 

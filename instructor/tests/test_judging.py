@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from kernel_variants import REFERENCE, file_with
 
 import utils
 from instructor.autograder import judge as judging
@@ -11,6 +12,8 @@ from instructor.autograder.judge import judge
 from instructor.autograder.plan import Run
 from instructor.solutions import gemm_kernels
 from tirxlab.artifact import ScalarParam
+from tirxlab.sandbox import Builder
+from tirxlab.steps import sections
 from tirxlab.toolchain import nvrtc
 from tirxlab.toolchain.build import build, draft
 
@@ -58,6 +61,19 @@ def test_a_kernel_whose_other_clusters_work_otherwise_loses_the_implementation(m
     monkeypatch.setattr(judging, "_simulate", simulate)
     judged = judge(run, right)
     assert judged.right and judged.hint.startswith("not all clusters work alike") and "TMA" in judged.hint
+
+
+def test_a_technique_that_races_at_the_drawn_size_alone_earns_nothing():
+    """A builder knows by its process's number which size is drawn; the whole run there has no checks."""
+    text = sections(REFERENCE)[5]
+    fence = 'Tx.ptx.fence.proxy_async("shared::cta")\n            # TODO[end]'
+    assert fence in text
+    with Builder(file_with({5: text.replace(fence, "# TODO[end]")})) as builder:
+        racy = builder.build(5, SIZE).artifact
+    run = Run(5, SIZE, "integers", 5, 5, record=True, drawn=True)
+    assert judge(replace(run, record=False), racy).right  # it shows in no number
+    judged = judge(run, racy)
+    assert not judged.right and judged.reason.startswith("proxy-fence")
 
 
 def test_a_launch_has_a_budget_of_instructions(monkeypatch):

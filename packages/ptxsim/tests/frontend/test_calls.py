@@ -8,6 +8,7 @@ from ptx_samples import HEAD, compile_ptx
 from warp_kernels import register_kernel, run_registers
 
 import ptxsim
+from ptxsim.units.printf import MOST_BYTES
 
 FUNCTIONS = r"""
 struct Pair { int a; float b[3]; };
@@ -136,6 +137,20 @@ def test_printf():
         "warp 1 lane 7] no arguments",
     ]
     assert sorted(result.printed) == sorted(f"[CTA ({c},0,0) {line}" for c in (0, 1) for line in one)
+
+
+FORMATS = {"more than was given": "%llx" * 400, "a line without end": "%s" * 300}
+
+
+@pytest.mark.parametrize("pattern", FORMATS)
+def test_a_format_costs_no_run_and_no_more_than_a_line(pattern):
+    given = ["1"] if pattern == "more than was given" else ["text"] * 300
+    source = f"""
+    extern "C" int printf(const char*, ...);
+    extern "C" __global__ void k() {{
+      static const char *text = "{"y" * 4000}"; printf("{FORMATS[pattern]}", {", ".join(given)}); }}"""
+    result = ptxsim.load(compile_ptx(source, "sm_90a")).launch("k")
+    assert result.verdict == "clean" and 300 < len(result.printed[0].raw) <= MOST_BYTES
 
 
 def test_assert_is_a_finding():

@@ -10,7 +10,7 @@ from ptxsim.jit.translate import resolve
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split
 
-MOST_LINES, MOST_BYTES = 10_000, 4096  # kept of a launch; of one string. A chip keeps 1 MiB in all
+MOST_LINES, MOST_BYTES = 10_000, 4096  # kept of a launch; of one line. A chip keeps 1 MiB in all
 NEWLINE = "\n"
 _SPEC = re.compile(r"%([-+ #0]*\d{0,3}(?:\.\d{1,3})?)(hh|h|ll|l|z|j|t)?([diouxXcsfFeEgGaAp%])")
 
@@ -66,7 +66,7 @@ def _format(cluster: Cluster, thread: int, pattern: str, values: int) -> str:
         offset = -(-offset // size) * size
         data = _bytes(cluster, thread, values + offset, size)
         offset += size
-        return data
+        return data.ljust(size, b"\0")  # a format may ask for more than there is
 
     def one(match: re.Match) -> str:
         flags, length, kind = match.groups()
@@ -83,4 +83,4 @@ def _format(cluster: Cluster, thread: int, pattern: str, values: int) -> str:
         value = struct.unpack("<" + code, take(8 if wide else 4))[0]
         return chr(value & 0xFF) if kind == "c" else f"%{flags}{'d' if kind == 'u' else kind}" % value
 
-    return _SPEC.sub(one, pattern)
+    return _SPEC.sub(one, pattern)[:MOST_BYTES]
