@@ -8,12 +8,13 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from processes import ends, that_know
 
 from tirxlab.artifact import Artifact
-from tirxlab.sandbox import LEVELS, Builder, Limits, Session, WorkerError, strongest, tree
+from tirxlab.sandbox import LEVELS, Builder, Limits, Session, WorkerError, child, strongest, tree
 from tirxlab.sandbox.builder import LEAST_SECONDS
 from tirxlab.sandbox.levels import ROOT, launcher, works
 from tirxlab.sandbox.limits import NOT_STARTED, printable
@@ -133,6 +134,17 @@ def test_a_draft_is_small_whatever_it_is(data, said):
     assert built.artifact is None and said in built.message, built.message
 
 
+def test_a_kernel_of_megabytes_of_ptx_is_none(monkeypatch):
+    """Whoever reads it needs minutes and gigabytes, and it is kept for each size of each step."""
+    monkeypatch.setattr("tirxlab.artifact.Artifact.from_bytes", lambda data: None)
+    made = SimpleNamespace(ptx="x" * (child.LARGEST_PTX + 1), to_bytes=lambda: b"data")
+    monkeypatch.setattr("tirxlab.toolchain.nvrtc.finish", lambda given: made)
+    answer, data = child.Compiling().answer({}, b"")
+    assert (answer["kind"], answer["message"], data) == ("build", "its PTX is larger than 8 MiB", b"")
+    made.ptx = made.ptx[1:]
+    assert child.Compiling().answer({}, b"") == ({"ok": True}, b"data")
+
+
 CHANGES = {  # what a step does to the process that builds it, and goes on
     "limit-of-files": "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))",
     "limit-of-memory": "import resource\nresource.setrlimit(resource.RLIMIT_AS, (1 << 20, 1 << 20))",
@@ -155,6 +167,14 @@ CHANGES = {  # what a step does to the process that builds it, and goes on
     "os.utime('gemm_kernels.py', ns=(s.st_atime_ns, s.st_mtime_ns))",
     "right-to-read": "import os\nos.chmod('gemm_kernels.py', 0)",
     "words-that-wait": "import os\nos.set_blocking(2, False)\nos.set_blocking(1, False)",
+    "another-importer": "import sys\nsys.meta_path[:] = [None]\nsys.path_hooks[:] = []",
+    "auditors": "import sys\ndef no(*a): raise SystemExit\nsys.addaudithook(no)",
+    "profilers": "import sys\ndef no(*a): raise SystemExit\nsys.setprofile(no)",
+    "at-exit": "import atexit, os\natexit.register(os.abort), os.register_at_fork(before=os.abort)",
+    "every-descriptor": "import os\nn = os.open('/dev/null', os.O_RDWR)\nfor d in range(256):\n"
+    "    try: os.dup2(n, d)\n    except OSError: pass",
+    "functions-of-tvm": "import tvm_ffi\nfor name in tvm_ffi.registry.list_global_func_names():\n"
+    "    tvm_ffi.register_global_func(name, lambda *a: None, override=True)",
     "signal-of-a-pipe": "import fcntl, os\nfcntl.fcntl(2, fcntl.F_SETOWN, os.getppid())\n"
     "fcntl.fcntl(2, fcntl.F_SETFL, fcntl.fcntl(2, fcntl.F_GETFL) | os.O_ASYNC)\nprint('x')",
     "memory-of-its-parent": "import os\nf = open(f'/proc/{os.getppid()}/mem', 'r+b', buffering=0)\n"

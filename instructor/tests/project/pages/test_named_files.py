@@ -23,6 +23,16 @@ def test_named_files_exist(page):
     assert missing == []
 
 
+@pytest.mark.parametrize("column", [2, 3])
+def test_what_shows_the_promises_of_grading_exists(column):
+    page = text_of(ROOT / "docs" / "contributing" / "grading.md")
+    rows = [line.split("|")[column] for line in page.splitlines() if re.match(r"\| \d", line)]
+    named = {name for row in rows for name in re.findall(r"`([\w/]+\.py)[`:]", row)}
+    files = [str(path) for top in ("instructor", "packages") for path in (ROOT / top).rglob("*.py")]
+    assert len(rows) == 13 and named
+    assert [name for name in sorted(named) if not any(file.endswith(f"/{name}") for file in files)] == []
+
+
 def test_the_handbooks_table_of_folders_names_those_that_are_there():
     rows = re.findall(r"^\| (`[^|]+) \|", text_of(ROOT / "docs" / "handbook.md"), re.M)
     folders = [name for row in rows for name in re.findall(r"`([\w./-]+/)`", row)]

@@ -18,6 +18,9 @@ import os
 import sys
 from pathlib import Path
 
+LARGEST_PTX = (
+    8 << 20
+)  # bytes: a hundred times what a kernel has; what reads it takes minutes and gigabytes for more
 LONGEST = 5000  # characters of a message: escaped, it still fits into the line that the parent reads
 _LAB = Path(__file__).resolve().parents[5]
 sys.path[:0] = [str(_LAB), *(str(_LAB / "packages" / name / "src") for name in ("tirxlab", "ptxsim"))]
@@ -98,10 +101,13 @@ class Compiling:
 
         draft = Artifact.from_bytes(data)
         try:
-            return {"ok": True}, nvrtc.finish(draft).to_bytes()
+            made = nvrtc.finish(draft)
         except nvrtc.CompileError as error:
             reason, line = nvrtc.first_error(error, draft.cuda)
             return {**refused("build", reason)[0], "line": line}, b""
+        if len(made.ptx) > LARGEST_PTX:
+            return refused("build", f"its PTX is larger than {LARGEST_PTX >> 20} MiB")
+        return {"ok": True}, made.to_bytes()
 
 
 class Lowering:
