@@ -268,3 +268,9 @@ def test_a_constant_that_a_branch_chooses_is_an_instruction():
     """
     found = of(body, "mov.b32 %r2, 7", "mov.b32 %r2, 9", "mov.b32 %r3, 0", "mov.b32 %r4", "mov.b32 %r3, %r1")
     assert found == [1, 1, 0, 0, 0]
+
+
+@pytest.mark.parametrize("pair", ["f16x2.e4m3x2 %r2, %s1", "bf16x2.ue8m0x2 %r2, %s1"])
+def test_a_pair_of_narrow_floats_is_widened_by_an_instruction(pair):
+    body = f".reg .b16 %s1; cvt.u16.u32 %s1, %r1;\ncvt.rn.{pair};\nst.shared.b32 [%r1], %r2;\n"
+    assert of(body, f"cvt.rn.{pair}") == [1]

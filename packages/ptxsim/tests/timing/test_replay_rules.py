@@ -12,7 +12,7 @@ from ptxsim.timing.critical import critical
 from ptxsim.timing.locality import Locality
 from ptxsim.timing.replay import Replay
 from ptxsim.timing.script import script
-from ptxsim.timing.servers import MOST, Share
+from ptxsim.timing.servers import MOST, Pipe, Share
 from ptxsim.timing.tape import Run, Tape, Transfer, Unit
 from ptxsim.trace.schedule import BARRIERS, LOADS, TENSOR, Event
 
@@ -258,3 +258,11 @@ def test_a_barrier_takes_longer_the_more_warps_arrive(threads, cycles):
     for warp in range(threads // 32):
         made.wait(warp, phase, name="cta_sync")
     assert play(made).ends[0] == pytest.approx(cycles, abs=6)
+
+
+def test_schedulers_go_round_so_a_short_run_does_not_wait_for_the_end_of_a_long_one():
+    pipe = Pipe()
+    assert [pipe.take_turns(0, slots, 1) for slots in (500, 10, 20)] == [0, 10, 20]
+    assert pipe.take_turns(500, 500, 1) == 530  # what slipped in was the long one's time
+    equal = Pipe()
+    assert [equal.take_turns(0, 5, 3) for _ in range(4)] == [0, 5, 10, 15]

@@ -97,6 +97,12 @@ def test_each_instruction_that_begins_on_a_line_is_told_its_number():
     assert located(text + told) == expected + '.file 1 "kernel.ptx"\n'
 
 
+def test_of_two_directives_that_ptxas_does_not_take_together_one_is_left():
+    text = ".entry k()\n.reqntid 64, 1, 1\n.maxntid 64\n{\nret;\n}\n.entry l()\n.maxntid 32\n{\nret;\n}\n"
+    assert located(text).splitlines()[1:5] == [".reqntid 64, 1, 1", "", "{", ".loc 1 5 0"]
+    assert located(text).count(".maxntid") == 1
+
+
 def test_without_ptxas_nothing_is_assembled(monkeypatch):
     monkeypatch.setattr(assembler, "ptxas", lambda: None)
     assert assembled(PTX, "sm_90a") == b""

@@ -139,6 +139,7 @@ def m_grouped_fp8_fp4_gemm_nt_contiguous(
     rows, groups = _values(a, recipe_a), _values(b, recipe_b)
     if use_psum_layout:
         raise NotImplementedError("the psum layout has no reference here")
+    out[layout < 0] = 0  # rows between groups; `out` may come with anything in it
     for group, matrix in enumerate(groups):
         mine = layout == group
         out[mine] = (rows[mine] @ matrix.T).to(out.dtype)

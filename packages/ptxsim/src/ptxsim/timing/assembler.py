@@ -24,6 +24,7 @@ SECONDS = 120  # that ptxas may take
 _COMMENT = re.compile(r"//.*")
 _BEGINS = re.compile(r"[@a-z]")
 _TOLD = re.compile(r"\.(loc|file)\b")
+_BOTH = re.compile(r"^(\.reqntid\b.*\n)\.maxntid\b.*$", re.MULTILINE)
 
 
 def assembled(ptx: str, arch: str) -> bytes:
@@ -66,11 +67,16 @@ def _assembled(tool: Path, ptx: str, arch: str) -> bytes:
         return cubin.read_bytes() if done.returncode == 0 and cubin.exists() else b""
 
 
+def accepted(ptx: str) -> str:
+    """The PTX as ptxas takes it: of .reqntid and .maxntid, which NVRTC writes both, the first. Lines stay."""
+    return _BOTH.sub(r"\1", ptx)
+
+
 def located(ptx: str) -> str:
     """The PTX with a `.loc` before each line that begins an instruction: its number in `ptx`."""
     found: list[str] = []
     depth, whole, told = 0, True, False
-    for number, line in enumerate(ptx.splitlines(), 1):
+    for number, line in enumerate(accepted(ptx).splitlines(), 1):
         text = _COMMENT.sub("", line).strip()
         told = told or text.startswith(".section")  # of a table of lines that it came with
         if told or _TOLD.match(text):

@@ -21,8 +21,8 @@ def _same(values, mods, operands):
 
 def _converted(values, mods, operands):
     to, of = mods[-2:]
-    if not {to[0], of[0]} <= set("sub") or "sat" in mods:
-        return None
+    if "sat" in mods or any(kind[0] not in "sub" or not kind[1:].isdigit() for kind in (to, of)):
+        return None  # a float, or a pair of them
     wide = int(to[1:]) > int(of[1:])
     known = values.constant(operands[0])
     if known is not None:

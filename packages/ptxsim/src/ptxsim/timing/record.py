@@ -120,6 +120,7 @@ class TapeRecorder(Recorder):
         self.seen: list[dict] = [{} for _ in range(self.ctas)]
         self.read = [0] * warps  # bytes of global memory that a warp has read
         self.patches: dict[int, int] = {}  # sector that an instruction wrote in part -> bytes
+        self.copier = -1  # thread that made the last copy
         self.lanes_before: Any = None  # log of the last handler's access: of an atomic, its lanes so far
 
     def merges(self, last, kind: str, name: str, phase) -> bool:
@@ -254,6 +255,9 @@ class TapeRecorder(Recorder):
     def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> int:
         number = super().copy_issue(cluster, split, copy)
         if number is not None:
+            if self.tape.warps[split.warp][-1].row < 0 and split.thread == self.copier:
+                self.tape.further.add(self.last[split.warp])
+            self.copier = split.thread
             self._copied(number, copy)
         return number
 

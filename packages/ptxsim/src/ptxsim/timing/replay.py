@@ -101,6 +101,7 @@ class Replay:
         self.ends: list[float] = []
         self.paths: list = []
         self.resident = resident
+        self.rivals = max(0.0, min(instances, resident) * self.tape.warps_per_cta / SUBS - 1)
         self.instances: list[Instance] = []
         for _ in range(min(instances, resident)):
             self._begin(0.0)
@@ -162,7 +163,7 @@ class Replay:
 
     def _run(self, instance, warp, sm, sub, at, does: Slots, fills):
         slots, branches, refills, timed = does
-        begin = sm.issue[sub].serve(at, slots)
+        begin = sm.issue[sub].take_turns(at, slots, self.rivals)
         ready = instance.ready[warp]
         for name, late in timed:
             ready[name] = begin + late
@@ -171,14 +172,14 @@ class Replay:
 
     def _shared(self, instance, warp, sm, sub, at, does: Shared, fills):
         passes, late, write = does
-        begin = sm.port.serve(max(sm.issue[sub].slip_in(at, 1), sm.lines.free), passes)
+        begin = sm.port.serve(max(sm.issue[sub].take_turns(at, 1), sm.lines.free), passes)
         for name in fills:
             instance.ready[warp][name] = begin + passes - 1 + late
         return max(at + 1, begin - STORED * passes) if write else at + 1
 
     def _global(self, instance, warp, sm, sub, at, does: Global, fills):
         sectors, cached, segment, write, lines, since, fetched, atomic = does
-        begin = sm.issue[sub].slip_in(at, 1)
+        begin = sm.issue[sub].take_turns(at, 1)
         if write:
             begin = sm.memory.serve(begin, lines * self.chip.store_line)
             sm.out.serve(begin, 32 * sectors * (ATOMIC if atomic else 1))
@@ -223,7 +224,7 @@ class Replay:
 
     def _product(self, instance, warp, sm, sub, at, does: Product, fills):
         cycles, late = does
-        begin = sm.tensor[sub].serve(sm.issue[sub].slip_in(at, 1), cycles)
+        begin = sm.tensor[sub].serve(sm.issue[sub].take_turns(at, 1), cycles)
         for name in fills:
             instance.ready[warp][name] = begin + late
         instance.products[warp] = begin
@@ -231,7 +232,7 @@ class Replay:
 
     def _other(self, instance, warp, sm, sub, at, does: Other, fills):
         slots, late, stays = does
-        begin = sm.issue[sub].serve(at, slots)
+        begin = sm.issue[sub].take_turns(at, slots, self.rivals)
         for name in fills:
             instance.ready[warp][name] = begin + late
         return begin + (late if stays and not fills else slots)
@@ -255,7 +256,7 @@ class Replay:
         event, cost = does
         if self.tape.events[event].name.startswith(ALL_THREADS):
             at = instance.issued(warp, at)
-        begin = sm.issue[sub].slip_in(at, 2)
+        begin = sm.issue[sub].take_turns(at, min(2, cost))
         instance.path.issued[event] = warp, begin
         for work in self.script.late[event]:
             self._serve(instance, work, begin + 2, warp)

@@ -182,7 +182,8 @@ def _unit(step, tape: Tape, rows: Rows, chip: Chip, made: Script) -> Step:
     if event.kind in ("TMEM read", "TMEM write"):
         return _tensor_memory(step.event, event, row, chip)
     reads = row.reads if row and event.kind == "issue" and event.name != "wgmma" else ()
-    return Step(Issue(step.event, _issue_cost(event, chip)), reads)
+    cost = 0 if step.event in tape.further else _issue_cost(event, chip)
+    return Step(Issue(step.event, cost), reads)
 
 
 def _tensor_memory(number: int, event, row, chip: Chip) -> Step:

@@ -23,11 +23,14 @@ class Pipe:
         self.busy += cycles
         return begin
 
-    def slip_in(self, at: float, cycles: float) -> float:
-        """A short request between the parts of longer ones: it does not wait, but those do."""
-        self.free = (at if at > self.free else self.free) + cycles
-        self.busy += cycles
-        return at
+    def take_turns(self, at: float, cycles: float, rivals: float = 0.0) -> float:
+        """The same where a server goes round: in between, each of so many rivals has at most as many cycles.
+
+        What these lose by it, they wait later.
+        """
+        begin = self.serve(at, cycles)
+        most = at + rivals * cycles
+        return begin if begin < most else most
 
 
 class Share:

@@ -80,6 +80,7 @@ class Tape:
     )  # event -> (rows, columns, bytes of K) in its CTA
     remote: set[int] = field(default_factory=set)  # arrivals at a barrier of another CTA
     relaxed: set[int] = field(default_factory=set)  # cluster barriers without release and acquire
+    further: set[int] = field(default_factory=set)  # issues by an instruction that has one: rows of a gather
     reads: dict[int, int] = field(default_factory=dict)  # segment -> bytes read from global memory
     writes: dict[int, int] = field(default_factory=dict)
     again: dict[int, dict[int, int]] = field(default_factory=dict)  # segment -> {since: bytes read again}

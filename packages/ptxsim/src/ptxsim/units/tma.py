@@ -271,20 +271,16 @@ def _copies(
     cluster: Cluster, split: Split, args, merge: bool, rows: bool, im2col: bool
 ) -> list[tuple[tuple, list[int]]]:
     """((tensor map, coordinates, shared place), lanes) of what lanes store; equal ones are merged."""
-    found: list[tuple[tuple, list[int]]] = []
+    found: dict[tuple, tuple[tuple, list[int]]] = {}
     for lane in [int(x) for x in split.lanes]:
         one = split.at(1 << lane)
         tmap, start = _tensor(cluster, one, args[0], rows, im2col)
         place = place_of(cluster, one, cluster.address(one, args[1]), False)
         if tmap is None or place is None:
             continue
-        same = (lanes for what, lanes in found if what[0] is tmap and what[1:] == (start, place))
-        lanes = next(same, None) if merge else None
-        if lanes is None:
-            found.append(((tmap, start, place), [lane]))
-        else:
-            lanes.append(lane)
-    return found
+        key = cluster.address(one, args[0]), start, place, -1 if merge else lane
+        found.setdefault(key, ((tmap, start, place), []))[1].append(lane)
+    return list(found.values())
 
 
 def _store_one(cluster: Cluster, split: Split, what: tuple, lanes: list[int], operation) -> None:
