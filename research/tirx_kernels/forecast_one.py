@@ -44,6 +44,7 @@ def main(module_name: str, arch: str, wanted: str, out: Path) -> None:
     from hooks import connect
     from on_ptxsim import Simulator
 
+    sys.path.insert(0, str(Path(__file__).parent / "stands"))
     kept, simulator = Kept(), Simulator(waiting=[])
     patch_tvm(kept, arch)
     connect(kept, simulator)

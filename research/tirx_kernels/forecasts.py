@@ -2,8 +2,8 @@
 
 `write` puts the times that forecast_one.py left in ROWS into library_b200.csv beside this file; rows that
 ROWS lacks stay. A hash of a row's name put it into one of two halves, until both had been looked at; a row
-that came later is `new`: some of these have been looked at since, too. A `fresh` row was written down
-before it was compared, and nothing has been fitted or mended since. `fit` shows the first half beside the
+that came later is `new`, or `seen`: looked at since, too. A `fresh` row was written down before it was
+compared, and nothing has been fitted or mended since. `fit` shows the first half beside the
 times that the library publishes (tirx_kernels/bench_suite/baseline.md, an NVIDIA B200): whatever was fitted
 or mended was looked up there. `compare` shows all. Published figures are not ours.
 """
@@ -90,7 +90,7 @@ def main() -> None:
         sys.exit(2)
     with TABLE.open() as file:
         rows = list(csv.DictReader(file))
-    for part in ("fit", "unseen", "new", "fresh") if what == "compare" else ("fit",):
+    for part in ("fit", "unseen", "new", "seen", "fresh") if what == "compare" else ("fit",):
         show([row for row in rows if row["half"] == part], part)
 
 
