@@ -13,6 +13,9 @@ REFERENCE = Path(__file__).parent / "instructor" / "solutions" / "gemm_kernels.p
 
 def pytest_configure(config):
     os.environ["PYTHONPATH"] = environment()["PYTHONPATH"]  # what tests start imports this copy too
+    os.environ.setdefault(
+        "LAB_TRIALS", "0"
+    )  # a `check` that fails tries no repairs, but where it is asked to
     option, default = getattr(config.option, "kernels", None), Path(__file__).parent / "gemm_kernels.py"
     if config.args_source is config.ArgsSource.TESTPATHS and option == default and REFERENCE.exists():
         config.option.kernels = REFERENCE

@@ -29,6 +29,7 @@ from tirxlab.cli.common import (
 from tirxlab.cli.formats import check_format, rendered
 from tirxlab.cli.report import ReportOption, check_report
 from tirxlab.cli.runs import Job, Outcome, Progressing, Runner, quick_or_all
+from tirxlab.cli.trials import explain, may_help, without_hint
 from tirxlab.steps import is_untouched, parse_size, read_text, size_text, todos
 
 
@@ -49,6 +50,9 @@ def run(
     json: JsonOption = False,
     report_to: ReportOption = None,
     watch: Annotated[bool, typer.Option("--watch", help="run again whenever the file is saved")] = False,
+    trials: Annotated[
+        bool, typer.Option(help="try small changes of a step that fails", envvar="LAB_TRIALS")
+    ] = True,
     as_: Annotated[
         str, typer.Option("--format", metavar="FORMAT", help="text, gcc (editors), github or sarif")
     ] = "text",
@@ -83,9 +87,9 @@ def run(
     with Runner(path) as runner:
         for number in steps:
             jobs = jobs_of(number)
-            done = run_until_failure(runner, jobs, bool(sizes), number == steps[-1])
+            done = run_until_failure(runner, jobs, bool(sizes), trials or number != steps[-1])
             outcomes += done
-            after_step(path, done, len(jobs), runner, usual, quiet)
+            after_step(path, done, jobs, runner, usual, quiet, trials)
             if not done[-1].passed:
                 break
     if report_to is not None:
@@ -112,12 +116,18 @@ def planned(
     ]
 
 
-def after_step(path: Path, done: list[Outcome], jobs: int, runner: Runner, usual: bool, quiet: bool) -> None:
-    """Remembers how a step went where the usual runs were made, and shows it unless `quiet`."""
+def after_step(
+    path: Path, done: list[Outcome], jobs: list[Job], runner: Runner, usual: bool, quiet: bool, trials: bool
+) -> None:
+    """Remembers how a step went where the usual runs were made, shows it unless `quiet`, tries repairs."""
     if usual:
         remember(path, done[-1].step, done)
+    trials = trials and may_help(done[-1]) and not todos(read_text(path), done[-1].step)
+    hint = without_hint(done[-1]) if trials else ""
     if not quiet:
-        report(path, done, jobs, runner)
+        report(path, done, len(jobs), runner)
+    if trials:
+        explain(runner, jobs, done, hint, quiet)
 
 
 def say_end(path: Path, outcomes: list[Outcome], left: dict[int, str], part: str) -> None:
@@ -202,11 +212,11 @@ def orders_of(step: int, size: tuple[int, int, int], device: str, chosen: str | 
     return load_rubric().orders(step, size) if device == "sim" else ("program",)
 
 
-def run_until_failure(runner: Runner, jobs: list[Job], named: bool, last: bool) -> list[Outcome]:
+def run_until_failure(runner: Runner, jobs: list[Job], named: bool, more: bool) -> list[Outcome]:
     """Run jobs up to the first that fails. Orders of one size must give equal bytes.
 
-    UserError if a size that the user has `named` does not fit the step. After the `last` ones, and after a
-    failure, nothing more is built: the builder ends while the rest is said.
+    UserError if a size that the user has `named` does not fit the step. Unless `more` is to be built, the
+    builder ends while the rest is said.
     """
     done: list[Outcome] = []
     with Progressing(f"step {jobs[0].step}", jobs, log=False) as progress:
@@ -218,7 +228,7 @@ def run_until_failure(runner: Runner, jobs: list[Job], named: bool, last: bool) 
             compare_orders(done)
             if not done[-1].passed:
                 break
-    if last or not done[-1].passed:
+    if not more:
         runner.builder.stop()
     return done
 

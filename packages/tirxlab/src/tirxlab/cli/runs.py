@@ -66,6 +66,7 @@ class Outcome:
     misfit: bool = False  # the builder refused the size
     wrong: MismatchMap | None = None  # which elements of D are wrong
     mismatch: str = ""  # what is said of them; message holds its first line after an error
+    repairs: list[dict] = field(default_factory=list)  # edits that were tried and make the step pass
 
     @property
     def passed(self) -> bool:

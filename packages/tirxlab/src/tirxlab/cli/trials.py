@@ -1,0 +1,142 @@
+"""Tries small edits of a step that fails: which of them make all of its runs right and clean?
+
+The edits come from tirxlab.explain.repairs, likeliest first. Each is built and run like the student's own
+text, first where that failed; what passes there has to pass everywhere else. Two at a time, for half a
+minute. What is found stands in place of the first finding's hint.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+
+from tirxlab.cli.common import notes, output
+from tirxlab.cli.runs import Job, Outcome, Runner
+from tirxlab.explain.repairs import Edit, Repair, alone, ranked, told
+from tirxlab.steps import StepError, read_text
+
+SECONDS = 30.0  # of both lanes' work (clock.py) in which trials begin
+WALL = 40.0  # and of time, on a machine that has others to serve; for all of them to end, too
+LANES = 2
+RUN = 10.0  # a run that takes longer repairs nothing
+
+
+@dataclass
+class Trials:
+    """The trials of one step. `failed`: the job that showed the failure; `jobs`: all of the step's runs."""
+
+    failed: Job
+    jobs: list[Job]
+    before: Outcome
+    wall: float = WALL
+    tried: int = 0
+    passed: list[tuple[int, Edit]] = field(default_factory=list)
+
+    def __post_init__(self):
+        self.text = read_text(self.failed.kernels)
+        self.kinds = {finding["kind"] for finding in self.before.findings if finding["severity"] == "review"}
+        self.lock, self.over = threading.Lock(), False
+
+    def run(self, first: Runner) -> list[Repair]:
+        """Repairs that pass, the likeliest first. `first`: a warm runner, whose processes end with this."""
+        edits = ranked(self.text, self.failed.step, self.before.findings, self.before.message)
+        self.todo, self.end = enumerate(edits), time.monotonic() + self.wall
+        runners = [first, *(Runner(self.failed.kernels) for _ in range(LANES - 1))]
+        lanes = [threading.Thread(target=self._lane, args=(runner,), daemon=True) for runner in runners]
+        try:
+            for lane in lanes:
+                lane.start()
+            while any(lane.is_alive() for lane in lanes) and time.monotonic() < self.end:
+                time.sleep(0.05)
+        finally:
+            self.over = True
+            for runner in runners:
+                runner.__exit__()
+        return [Repair.of(edit, self.text) for _, edit in sorted(self.passed, key=lambda one: one[0])]
+
+    def _lane(self, runner: Runner) -> None:
+        """One edit after the other, in the processes of one runner."""
+        runner.pool.seconds = RUN
+        try:
+            runner.builder.start()
+            begun = work(runner)
+            while work(runner) - begun < SECONDS and (one := self._next()):
+                number, edit, text = one
+                runner.renew(text)
+                if all(self._passes(runner, job) for job in self._runs()) and not self.over:
+                    self.passed.append((number, edit))
+        except Exception:
+            if not self.over:  # else its processes were ended
+                raise
+
+    def _next(self) -> tuple[int, Edit, str] | None:
+        """The next edit that Python can read, and the text with it; None if one has passed."""
+        while not (self.passed or self.over):
+            with self.lock:
+                number, edit = next(self.todo, (0, None))
+            if edit is None:
+                return None
+            with contextlib.suppress(SyntaxError):
+                made = alone(edit.applied(self.text), self.failed.step)
+                self.tried += 1
+                return number, edit, made
+        return None
+
+    def _runs(self) -> Iterator[Job]:
+        yield self.failed
+        yield from (job for job in self.jobs if job != self.failed)
+
+    def _passes(self, runner: Runner, job: Job) -> bool:
+        """Right, and clean but for what was to be reviewed before."""
+        if self.over:
+            return False
+        try:
+            ((_, outcome),) = runner.run([job])
+        except (StepError, MemoryError):
+            return False
+        return outcome.passed and {finding["kind"] for finding in outcome.findings} <= self.kinds
+
+
+def work(runner: Runner) -> float:
+    """Seconds that a runner's processes have worked."""
+    return runner.builder.spent + runner.pool.spent
+
+
+def may_help(last: Outcome) -> bool:
+    """Whether a failure is one that trials are made for: the kernel ran on the simulator."""
+    return not last.passed and last.device == "sim" and last.verdict not in ("not built", "not checked")
+
+
+def without_hint(last: Outcome) -> str:
+    """Takes the hint out of what is said of a run: it, or something better, comes after the trials."""
+    hint = last.findings[0]["hint"] if last.findings else ""
+    line = f"  hint: {hint}"
+    lines = last.message.split("\n")
+    if not hint or line not in lines:
+        return ""
+    lines.remove(line)
+    last.message = "\n".join(lines)
+    return line
+
+
+def explain(runner: Runner, jobs: list[Job], done: list[Outcome], hint: str, quiet: bool) -> None:
+    """Tries repairs of the last run, and says what one is, else the hint. Ctrl-C ends the trials alone."""
+    last, found = done[-1], []
+    if not quiet:
+        notes().print(f"trying small changes of step {last.step} (half a minute at most, Ctrl-C ends it) ..")
+    try:
+        found = Trials(jobs[len(done) - 1], jobs, last).run(runner)
+    except KeyboardInterrupt:
+        notes().print("stopped")
+    last.repairs = [asdict(repair) for repair in found]
+    said = told(found) if found else hint.strip()
+    if found and last.findings:
+        last.findings[0]["hint"] = said
+    last.message = "\n".join(
+        filter(None, [last.message, *(f"  {line}" for line in said.split("\n") if line)])
+    )
+    if said and not quiet:
+        output().print("\n".join(f"    {line}" for line in said.split("\n")), markup=False)

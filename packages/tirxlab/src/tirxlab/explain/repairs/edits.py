@@ -1,0 +1,319 @@
+"""Single edits of a builder, by family: expressions here, statements in moves.py. Many are nonsense.
+
+What takes an expression's place is a neighbour of it in number or in use: one more or less, what stands in
+the same kind of place elsewhere, another name of the same use.
+"""
+
+from __future__ import annotations
+
+import ast
+import os.path
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from functools import cached_property
+
+from tirxlab.explain.repairs.moves import MOVES, moved
+from tirxlab.explain.repairs.slots import Slot, seen, slots, tail
+from tirxlab.explain.repairs.text import Builder, Edit, Splice
+
+_NAME = re.compile(r"(?<![\w\"])[A-Za-z_]\w*")
+_STEP = ("+ 1", "- 1", "^ 1")
+COMPARED = {
+    ast.Eq: ("!=", ">", "<"),
+    ast.NotEq: ("==",),
+    ast.Lt: ("<=", ">", "=="),
+    ast.LtE: ("<", "=="),
+    ast.Gt: (">=", "<", "!="),
+    ast.GtE: (">", "=="),
+}
+
+
+class Edits:
+    """All edits of one builder."""
+
+    def __init__(self, builder: Builder):
+        self.builder = builder
+        self.trees = [builder.tree, *(_tree(text) for text in builder.earlier)]
+        self.places = seen(*self.trees)
+
+    def __iter__(self) -> Iterator[Edit]:
+        """Each once."""
+        known: set[Splice] = set()
+        of_statements = [(name, make(self.builder)) for name, make in MOVES.items()]
+        of_expressions = [(name, make(self)) for name, make in FAMILIES.items()]
+        for family, splices in (*of_statements, *of_expressions):
+            for splice in splices:
+                least = trimmed(self.builder.text, *splice)
+                if least not in known and least[1] - least[0] + len(least[2]):
+                    known.add(least)
+                    yield Edit(family, (splice,))
+        for one, other in moved(self.builder):
+            yield Edit("moved", (one, other))
+
+    @cached_property
+    def numbers(self) -> set[str]:
+        """Names of numbers in the builder: PIPE_DEPTH, CTA_GROUP."""
+        return {
+            name for name in _NAME.findall(re.sub(r"#[^\n]*", "", self.builder.own)) if name.isupper()
+        } - LETTERS
+
+    @cached_property
+    def siblings(self) -> dict[str, set[str]]:
+        """Name -> those of the same use: made by the same call, or between the same two words somewhere."""
+        here = set(_NAME.findall(re.sub(r"#[^\n]*", "", self.builder.own)))
+        groups = [self.numbers, *self._made(), *self._between()]
+        found: dict[str, set[str]] = defaultdict(set)
+        for names in groups:
+            for name in names:
+                found[name] |= (names & here) - {name}
+        return found
+
+    def _made(self) -> list[set[str]]:
+        """Names that are assigned what the same function makes; ids and barriers are one group each."""
+        groups: dict[str, set[str]] = defaultdict(set)
+        for node in self.builder.nodes:
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+                made = tail(node.value.func)
+                groups[re.sub(r".*_id$", "id", re.sub(r".*Bar.*", "bar", made))] |= {
+                    one.id for one in ast.walk(node.targets[0]) if isinstance(one, ast.Name)
+                }
+        return list(groups.values())
+
+    def _between(self) -> list[set[str]]:
+        between: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for text in (*self.builder.earlier, self.builder.own):
+            plain = re.sub(r"#[^\n]*|\"[^\"\n]*\"", "", text)
+            for match in re.finditer(r"(\w+|\S)[ \n]*(?<![\w])([A-Za-z_]\w*)[ ]*(?=(\S|\n))", plain):
+                between[match[1], match[3]].add(match[2])
+        return [names for names in between.values() if len(names) <= MANY]
+
+    @cached_property
+    def indices(self) -> set[str]:
+        """Names that stand alone as an index or an argument: stage, warp_id."""
+        found = {
+            part.id
+            for slot, part in slots(self.builder.tree)
+            if slot[0] == "index" and isinstance(part, ast.Name)
+        }
+        return found | {name for group in self._made() if "warp_id" in group for name in group}
+
+
+LETTERS = {"A", "B", "D", "S"}  # buffers and the layouts' word
+FEW = 10  # below it a number may be a count that has a name
+MANY = 12  # names between two words: these say nothing of their use
+
+
+def _tree(text: str) -> ast.AST:
+    try:
+        return ast.parse(text)
+    except SyntaxError:
+        return ast.Module([], [])
+
+
+def trimmed(text: str, start: int, end: int, new: str) -> Splice:
+    """The least splice that does the same."""
+    same = len(os.path.commonprefix([text[start:end], new]))
+    start, new = start + same, new[same:]
+    same = len(os.path.commonprefix([text[start:end][::-1], new[::-1]]))
+    return start, end - same, new[: len(new) - same]
+
+
+def constants(edits: Edits) -> Iterator[Splice]:
+    for node in edits.builder.nodes:
+        if isinstance(node, ast.Constant) and type(node.value) is int:
+            n, span = node.value, edits.builder.span(node)
+            for near in dict.fromkeys((n + 1, n - 1, 1 - n, n * 2, n // 2, 0, 1)):
+                if near >= 0 and near != n:
+                    yield *span, str(near)
+            names = edits.numbers | (edits.indices if n < 2 else set())
+            for name in sorted(names) if n < FEW else ():
+                yield *span, name
+        elif isinstance(node, ast.Name) and node.id in edits.numbers and isinstance(node.ctx, ast.Load):
+            for other in ("1", *sorted(edits.numbers - {node.id})):
+                yield *edits.builder.span(node), str(other)
+
+
+def names(edits: Edits) -> Iterator[Splice]:
+    """Another name of the same use: at one place, at all of a slice or argument, at all of the statement."""
+    for node, (start, end) in _pieces(edits.builder):
+        text = edits.builder.text[start:end]
+        for name in dict.fromkeys(_NAME.findall(text)):
+            places = [match.span() for match in re.finditer(rf"(?<![\w\"]){name}(?!\w)", text)]
+            if len(places) > 1 and not isinstance(node, ast.stmt | ast.Slice):
+                continue  # each is a piece of its own
+            for other in sorted(edits.siblings.get(name, ())):
+                yield start, end, re.sub(rf"(?<![\w\"]){name}(?!\w)", other, text)
+
+
+def _pieces(builder: Builder) -> Iterator[tuple[ast.AST, tuple[int, int]]]:
+    """Names and attributes' ends, slices, and simple statements, with their places."""
+    for node in builder.nodes:
+        if isinstance(node, ast.Name):
+            yield node, builder.span(node)
+        elif isinstance(node, ast.Attribute):
+            end = builder.span(node)[1]
+            yield node, (end - len(node.attr), end)
+        elif isinstance(node, ast.Slice | ast.Expr | ast.Assign):
+            yield node, builder.span(node)
+
+
+def expressions(edits: Edits) -> Iterator[Splice]:
+    """What stands in the same kind of place elsewhere."""
+    for slot, node in slots(edits.builder.tree):
+        mine = ast.unparse(node)
+        for other in edits.places[slot]:
+            if other != mine:
+                yield *edits.builder.span(node), other
+
+
+def steps(edits: Edits) -> Iterator[Splice]:
+    """One more, one less, the other parity."""
+    for slot, node in slots(edits.builder.tree):
+        if isinstance(node, ast.Constant | ast.Slice | ast.Compare | ast.Tuple | ast.List | ast.Dict):
+            continue
+        start, end = edits.builder.span(node)
+        text = edits.builder.text[start:end]
+        called = slot[1] in ("wait", "try_wait", "ptr_to", "arrive", "range", "unroll")
+        if called or slot[0] == "index" or slot[0] == "call" and "load" in slot[1] or "mma" in slot[1]:
+            for change in _STEP:
+                yield start, end, f"{text} {change}"
+
+
+def operands(edits: Edits) -> Iterator[Splice]:
+    """One operand alone, other brackets, or the operation of a sibling."""
+    builder = edits.builder
+    for node in builder.nodes:
+        if not isinstance(node, ast.BinOp):
+            continue
+        start, end = builder.span(node)
+        left, right = builder.of(node.left), builder.of(node.right)
+        yield start, end, left
+        yield start, end, right
+        sign = _sign(builder, node)
+        for other in SIGNS.get(sign, ()):
+            yield start, end, f"{_bracketed(builder, node.left)} {other} {_bracketed(builder, node.right)}"
+        inner = node.left
+        if isinstance(inner, ast.BinOp):
+            a, b, s = builder.of(inner.left), builder.of(inner.right), _sign(builder, inner)
+            yield start, end, f"{a} {s} {b} {sign} {right}"
+            yield start, end, f"({a} {s} {b}) {sign} {right}"
+            yield start, end, f"{a} {s} ({b} {sign} {right})"
+            yield start, end, f"{a} {sign} {right}"
+
+
+SIGNS = {"+": ("-", "*"), "-": ("+",), "*": ("+", "//"), "//": ("%", "*"), "%": ("//",)}
+_SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%", ast.BitXor: "^"}
+
+
+def _sign(builder: Builder, node: ast.BinOp) -> str:
+    return _SIGNS.get(type(node.op), "+")
+
+
+def _bracketed(builder: Builder, node: ast.AST) -> str:
+    return f"({builder.of(node)})" if isinstance(node, ast.BinOp) else builder.of(node)
+
+
+def factors(edits: Edits) -> Iterator[Splice]:
+    """A name scaled as the same name, or one of the same place, is elsewhere: `i` to `i * EPI_N`."""
+    builder = edits.builder
+    for node in builder.nodes:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp):
+            start, end = builder.span(node.value)
+            for name in sorted(edits.numbers):
+                yield start, end, f"{name} * ({builder.text[start:end]})"
+    scaled: dict[str, set[str]] = defaultdict(set)
+    placed: dict[Slot, set[str]] = defaultdict(set)
+    for tree in edits.trees:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.BinOp) and isinstance(node.left, ast.Name | ast.Attribute):
+                scaled[ast.unparse(node.left)].add(_more(node))
+        for slot, part in slots(tree):
+            for one in ast.walk(part) if slot[0] in ("value", "call", "index") else ():
+                if isinstance(one, ast.BinOp):
+                    placed[slot].add(_more(one))
+    for slot, part in slots(builder.tree):
+        start, end = builder.span(part)
+        for more in placed[slot] - {""}:
+            text = builder.text[start:end]
+            yield (
+                start,
+                end,
+                f"({text}) {more}" if isinstance(part, ast.BinOp) and more[0] in "*/%" else f"{text} {more}",
+            )
+    inside = {id(node.left) for node in builder.nodes if isinstance(node, ast.BinOp)}
+    for node in builder.nodes:
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+            for more in scaled.get(ast.unparse(node), set()) - {""}:
+                start, end = builder.span(node)
+                text = f"{builder.of(node)} {more}"
+                yield start, end, f"({text})" if id(node) in inside and more[0] in "+-" else text
+
+
+def _more(node: ast.BinOp) -> str:
+    """`* EPI_N` of `i * EPI_N`; "" for other operations."""
+    sign = _SIGNS.get(type(node.op))
+    return f"{sign} {ast.unparse(node.right)}" if sign else ""
+
+
+def comparisons(edits: Edits) -> Iterator[Splice]:
+    builder = edits.builder
+    for node in builder.nodes:
+        if isinstance(node, ast.Compare) and len(node.ops) == 1:
+            start, end = builder.span(node)
+            left, right = builder.of(node.left), builder.of(node.comparators[0])
+            for sign in COMPARED.get(type(node.ops[0]), ()):
+                yield start, end, f"{left} {sign} {right}"
+        elif isinstance(node, ast.Constant) and type(node.value) is bool:
+            yield *builder.span(node), str(not node.value)
+
+
+def exchanges(edits: Edits) -> Iterator[Splice]:
+    """Two arguments, two indices or the sides of a difference change places."""
+    builder = edits.builder
+    for node in builder.nodes:
+        if isinstance(node, ast.Call):
+            parts: list[ast.expr] = [*node.args, *(word.value for word in node.keywords)]
+        elif isinstance(node, ast.Tuple | ast.List):
+            parts = node.elts
+        elif isinstance(node, ast.BinOp):
+            parts = [node.left, node.right]
+        else:
+            continue
+        for i, one in enumerate(parts):
+            for other in parts[i + 1 :]:
+                (a, b), (c, d) = sorted((builder.span(one), builder.span(other)))
+                text = builder.text
+                if b <= c:
+                    yield a, d, text[c:d] + text[b:c] + text[a:b]
+
+
+def ends(edits: Edits) -> Iterator[Splice]:
+    """The same keyword as its sibling calls, which is missing here."""
+    builder = edits.builder
+    words: dict[str, set[str]] = defaultdict(set)
+    for tree in edits.trees:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call):
+                name = ast.unparse(node.func).rpartition(".")[2]
+                words[name] |= {f"{w.arg}={ast.unparse(w.value)}" for w in node.keywords if w.arg}
+    for node in builder.nodes:
+        if isinstance(node, ast.Call) and node.args:
+            has = {word.arg for word in node.keywords}
+            end = builder.span(node)[1]
+            for word in sorted(words[ast.unparse(node.func).rpartition(".")[2]]):
+                if word.partition("=")[0] not in has:
+                    yield end - 1, end - 1, f", {word}"
+
+
+FAMILIES: dict[str, Callable[[Edits], Iterator[Splice]]] = {
+    "constant": constants,
+    "name": names,
+    "expression": expressions,
+    "step": steps,
+    "operand": operands,
+    "factor": factors,
+    "comparison": comparisons,
+    "exchange": exchanges,
+    "keyword": ends,
+}

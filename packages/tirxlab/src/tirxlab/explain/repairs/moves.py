@@ -1,0 +1,169 @@
+"""Edits of whole statements: left out, moved, put in, or written as in the steps before."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import textwrap
+from collections.abc import Callable, Iterator
+
+from tirxlab.explain.repairs.text import Builder, Splice, code
+
+SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign)
+# Calls that order or show what others did; what may be forgotten whole.
+SYNCHRONISING = (
+    "Tx.cuda.cta_sync()",
+    "Tx.cuda.cluster_sync()",
+    "Tx.cuda.warpgroup_sync(1)",
+    'Tx.ptx.fence.proxy_async("shared::cta")',
+    "Tx.ptx.fence.mbarrier_init()",
+    "Tx.ptx.tcgen05.fence.after_thread_sync()",
+    "Tx.ptx.tcgen05.fence.before_thread_sync()",
+    "Tx.ptx.cp_async.bulk.commit_group()",
+    "Tx.ptx.cp_async.bulk.wait_group(0)",
+)
+LONG = 12  # lines of a statement that is not moved
+FAR = 5  # statements that one is moved by
+HUNK = 6  # lines that differ from a step before as one
+CLOSE = 0.6  # likeness from which a line of a step before is the same line
+
+
+def left_out(builder: Builder) -> Iterator[Splice]:
+    """A statement, or a guard and loop around its block."""
+    for _, block in builder.blocks:
+        for statement in block:
+            if isinstance(statement, SIMPLE):
+                yield *builder.rows(statement, statement), _passed(builder, block, statement)
+            elif isinstance(statement, ast.If | ast.While | ast.With) and not getattr(
+                statement, "orelse", ()
+            ):
+                inner = _text(builder, statement.body)
+                yield *builder.rows(statement, statement), _at(builder, statement, inner)
+
+
+def moved(builder: Builder) -> Iterator[tuple[Splice, Splice]]:
+    """A statement to another place of its block, out of the block, or into one beside it."""
+    for owner, block in builder.blocks:
+        for i, statement in enumerate(block):
+            start, end = builder.rows(statement, statement)
+            if isinstance(statement, ast.FunctionDef | ast.Return) or len(block) == 1:
+                continue
+            if builder.text.count("\n", start, end) > LONG:
+                continue
+            for at, beside in _places(builder, owner, block, i):
+                new = _at(builder, beside, builder.text[start:end])
+                if at <= start:
+                    yield (at, at, new), (start, end, "")
+                elif at >= end:
+                    yield (start, end, ""), (at, at, new)
+
+
+def _places(
+    builder: Builder, owner: ast.AST, block: list[ast.stmt], i: int
+) -> Iterator[tuple[int, ast.stmt]]:
+    """Where a statement may go: (offset, a statement that is as deep)."""
+    for j in range(max(0, i - FAR), min(len(block), i + FAR + 1)):
+        if j != i and j != i - 1:  # in front of the next one but one it changes nothing
+            yield (builder.rows(block[j], block[j])[j > i]), block[j]
+    if i > 0:
+        yield builder.rows(block[i - 1], block[i - 1])[0], block[i - 1]
+    if isinstance(owner, ast.If | ast.While | ast.With | ast.For):
+        start, end = builder.rows(owner, owner)
+        yield start, owner
+        yield end, owner
+    for other in block[max(0, i - 1) : i] + block[i + 1 : i + 2]:
+        while isinstance(other, ast.If | ast.While | ast.With | ast.For):
+            inner = other.body
+            yield builder.rows(inner[0], inner[0])[0], inner[0]
+            yield builder.rows(inner[-1], inner[-1])[1], inner[-1]
+            other = inner[-1] if other.lineno < block[i].lineno else inner[0]
+
+
+def put_in(builder: Builder) -> Iterator[Splice]:
+    """A synchronising call, or a wait, arrival or step of a state that stands elsewhere in the builder."""
+    before = [ast.parse(text) for text in builder.earlier[-1:]]
+    others = [
+        ast.unparse(node)
+        for tree in (builder.tree, *before)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and node.lineno == node.end_lineno
+    ]
+    calls = tuple(dict.fromkeys((*SYNCHRONISING, *others)))
+    for _, block in builder.blocks:
+        for statement in block:
+            start, end = builder.rows(statement, statement)
+            for call in calls:
+                line = _at(builder, statement, call + "\n")
+                yield start, start, line
+                if statement is block[-1]:
+                    yield end, end, line
+
+
+def as_given(builder: Builder) -> Iterator[Splice]:
+    """A line, or a run of lines, as the handout has it."""
+    return _as_in(builder, [builder.handout], least=1)
+
+
+def as_before(builder: Builder) -> Iterator[Splice]:
+    """A line, or a run of lines, as a step before has it."""
+    return _as_in(builder, builder.earlier[:-4:-1], least=0)
+
+
+def _as_in(builder: Builder, others: list[str], least: int) -> Iterator[Splice]:
+    """Differences of the text from `others` undone, where those have `least` lines."""
+    (first, *_) = builder.blocks[0][1]
+    rows = [i for i in range(first.lineno - 1, len(builder.lines)) if code(builder.lines[i])]
+    mine = [code(builder.lines[i]) for i in rows]
+    for text in others:
+        theirs = [line.rstrip() for line in text.splitlines() if code(line)]
+        bare = [code(line) for line in theirs]
+        matcher = difflib.SequenceMatcher(None, mine, bare, autojunk=False)
+        for tag, a, b, c, d in matcher.get_opcodes():
+            if tag != "equal" and a < len(rows) and b - a <= HUNK and least <= d - c <= HUNK:
+                yield from _hunk(builder, rows, (a, b), theirs[c:d])
+
+
+def _hunk(builder: Builder, rows: list[int], mine: tuple[int, int], theirs: list[str]) -> Iterator[Splice]:
+    a, b = mine
+    first = rows[a]
+    last = rows[b - 1] + 1 if a < b else first
+    lines = textwrap.dedent("\n".join(theirs)).splitlines()
+    yield builder.starts[first], builder.starts[last], _indented(builder.lines[first], lines)
+    for line in lines:
+        for i in rows[a:b]:
+            likeness = difflib.SequenceMatcher(
+                None, code(builder.lines[i]), code(line), autojunk=False
+            ).ratio()
+            if CLOSE <= likeness < 1:
+                yield builder.starts[i], builder.starts[i + 1], _indented(builder.lines[i], [line.strip()])
+
+
+def _indented(beside: str, lines: list[str]) -> str:
+    return textwrap.indent(
+        "".join(f"{line}\n" for line in lines), beside[: len(beside) - len(beside.lstrip())]
+    )
+
+
+# ---- lines ----
+
+
+def _text(builder: Builder, block: list[ast.stmt]) -> str:
+    start, end = builder.rows(block[0], block[-1])
+    return builder.text[start:end]
+
+
+def _at(builder: Builder, beside: ast.stmt, text: str) -> str:
+    """`text`, as deep as the statement `beside`."""
+    return textwrap.indent(textwrap.dedent(text), " " * beside.col_offset)
+
+
+def _passed(builder: Builder, block: list[ast.stmt], statement: ast.stmt) -> str:
+    return "" if len(block) > 1 else " " * statement.col_offset + "pass\n"
+
+
+MOVES: dict[str, Callable[[Builder], Iterator[Splice]]] = {
+    "as given": as_given,
+    "as before": as_before,
+    "left out": left_out,
+    "put in": put_in,
+}

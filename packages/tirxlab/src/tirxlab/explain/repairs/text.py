@@ -1,0 +1,115 @@
+"""A builder's text by its syntax: where each of its nodes and statements stands, and the steps before it."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+
+from tirxlab.steps import SKELETON, sections
+
+Block = list[ast.stmt]
+
+
+Splice = tuple[int, int, str]  # the text from one offset to another, and what takes its place
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One splice, or two where something moves; the first stands before the second."""
+
+    family: str
+    splices: tuple[Splice, ...]
+
+    def applied(self, text: str) -> str:
+        for start, end, new in reversed(self.splices):
+            text = text[:start] + new + text[end:]
+        return text
+
+
+class Builder:
+    """hgemm_vN of a file's text. Offsets are those of the file."""
+
+    def __init__(self, text: str, step: int):
+        self.text, self.step = text, step
+        parts = sections(text)
+        self.begin = text.index(parts[step])
+        self.before = text.count("\n", 0, self.begin)  # lines of the file
+        self.tree = ast.parse(parts[step])
+        self.own = parts[step]
+        self.earlier = [parts[number] for number in sorted(parts) if 0 < number < step]
+        handout = sections(SKELETON.read_text(encoding="utf-8")) if SKELETON.exists() else {}
+        self.handout = handout.get(step, "")  # the step as it was given
+        self.lines = self.own.splitlines(keepends=True)
+        self.starts = [self.begin]
+        for line in self.lines:
+            self.starts.append(self.starts[-1] + len(line))
+
+    def offset(self, line: int, column: int) -> int:
+        """Of a place as ast counts it: lines from 1, columns in bytes."""
+        text = self.lines[line - 1]
+        return self.starts[line - 1] + (
+            column if text.isascii() else len(text.encode()[:column].decode(errors="ignore"))
+        )
+
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        return (
+            self.offset(node.lineno, node.col_offset),  # type: ignore[attr-defined]
+            self.offset(node.end_lineno, node.end_col_offset),  # type: ignore[attr-defined]
+        )
+
+    def of(self, node: ast.AST) -> str:
+        start, end = self.span(node)
+        return self.text[start:end]
+
+    def rows(self, first: ast.stmt, last: ast.stmt) -> tuple[int, int]:
+        """The whole lines of the statements from `first` to `last`; comments behind them belong to them."""
+        return self.starts[first.lineno - 1], self.starts[last.end_lineno or last.lineno]
+
+    def line(self, offset: int) -> int:
+        """The file's line (from 1) of an offset."""
+        return bisect_right(self.starts, offset) + self.before
+
+    @cached_property
+    def given(self) -> list[bool]:
+        """Of each line whether it still reads as it was given."""
+        mine, theirs = ([code(line) for line in lines] for lines in (self.lines, self.handout.splitlines()))
+        given = [False] * len(mine)
+        for a, _, size in difflib.SequenceMatcher(None, mine, theirs, False).get_matching_blocks():
+            given[a : a + size] = [True] * size
+        return given
+
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        return list(ast.walk(self.tree))
+
+    @cached_property
+    def blocks(self) -> list[tuple[ast.AST, Block]]:
+        """(owner, statements) of every block, the module's own left out."""
+        found = []
+        for node in self.nodes[1:]:
+            for name in ("body", "orelse"):
+                block = getattr(node, name, None)
+                if isinstance(block, list) and block:
+                    found.append((node, block))
+        return found
+
+
+def alone(text: str, step: int) -> str:
+    """A file's text without the builders that hgemm_v`step` does not name: as many lines, quicker to read."""
+    lines, parts = text.splitlines(keepends=True), sections(text)
+    for node in ast.parse(text).body:
+        if not isinstance(node, ast.FunctionDef) or not node.name.startswith("hgemm_v"):
+            continue
+        if node.name != f"hgemm_v{step}" and f"{node.name}(" not in parts[step]:
+            first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+            for n in range(first - 1, node.end_lineno or node.lineno):
+                lines[n] = "\n"
+    return "".join(lines)
+
+
+def code(line: str) -> str:
+    """A line without its comment and indentation."""
+    return line.split("#")[0].strip()

@@ -1,0 +1,96 @@
+"""Edits that may repair a step: what is made, in which order, how it is said. Nothing is built here."""
+
+import ast
+import contextlib
+import os.path
+import re
+
+import pytest
+
+from tirxlab.checkout import ROOT
+from tirxlab.explain.repairs import Edit, Repair, alone, ranked, told
+from tirxlab.explain.repairs.edits import Edits
+from tirxlab.explain.repairs.fit import words
+from tirxlab.explain.repairs.text import Builder
+from tirxlab.steps import sections
+
+REFERENCE = (ROOT / "instructor" / "solutions" / "gemm_kernels.py").read_text()
+# step, what it should say, what a student wrote
+SLIPS = [
+    (7, "ld2mma.init(128)", "ld2mma.init(4)"),
+    (8, "tma_load(k, tma_phase.stage)", "tma_load(k, 0)"),
+    (8, "tma2mma.wait(mma_phase.stage, mma_phase.phase)", "tma2mma.wait(mma_phase.phase, mma_phase.stage)"),
+    (5, "k + PIPE_DEPTH < K_TILES", "k + PIPE_DEPTH <= K_TILES"),
+    (9, "TILE_BYTES = CTA_GROUP * (", "TILE_BYTES = ("),
+    (10, "mma2tma.init(NUM_CONSUMER)", "mma2tma.init(1)"),
+    (4, "                Tx.ptx.tcgen05.commit(mma_bar.ptr_to([0]), cta_group=1)\n", ""),
+]
+
+
+def made(step: int) -> str:
+    """A file with the step and the one before it."""
+    parts = sections(REFERENCE)
+    return "".join(parts[number] for number in (0, step - 1, step))
+
+
+def slipped(step: int, right: str, wrong: str) -> tuple[str, str]:
+    """(the right text, the wrong one)."""
+    text = made(step)
+    at = text.index(right, text.index(f"def hgemm_v{step}("))
+    return text, text[:at] + wrong + text[at + len(right) :]
+
+
+def undone(edits, right: str, wrong: str) -> list[Edit]:
+    """Those edits that give the right text, but for layout and brackets."""
+    bare, at = re.sub(r"[\s()]", "", right), len(os.path.commonprefix([right, wrong]))
+    near = [edit for edit in edits if all(start - 50 < at < end + 50 for start, end, _ in edit.splices)]
+    return [edit for edit in near if re.sub(r"[\s()]", "", edit.applied(wrong)) == bare]
+
+
+@pytest.mark.parametrize("slip", SLIPS, ids=lambda slip: slip[2].strip() or "left out")
+def test_the_edit_that_undoes_a_slip_is_among_them(slip):
+    right, wrong = slipped(*slip)
+    assert undone(Edits(Builder(wrong, slip[0])), right, wrong)
+
+
+def test_what_a_finding_names_and_what_fits_the_file_comes_first():
+    right, wrong = slipped(*SLIPS[0])
+    line = wrong[: wrong.index("ld2mma.init(4)")].count("\n") + 1
+    finding = {"message": f"ld2mma[0] runs ahead: it has init(4) (line {line})", "where": {"line": line}}
+    assert undone(ranked(wrong, 7, [finding], "")[:10], right, wrong)
+
+
+def test_most_edits_are_python_and_none_changes_nothing():
+    text = made(2)
+    edits = list(Edits(Builder(text, 2)))
+    read = 0
+    for edit in edits[::40]:
+        changed = edit.applied(text)
+        assert changed != text
+        with contextlib.suppress(SyntaxError):
+            ast.parse(changed)
+            read += 1
+    assert read > 0.9 * len(edits[::40])
+
+
+def test_a_repair_is_said_with_its_line():
+    right, wrong = slipped(*SLIPS[0])
+    repair = Repair.of(undone(Edits(Builder(wrong, 7)), right, wrong)[0], wrong)
+    assert repair.said == f"with `ld2mma.init(128)` instead of `ld2mma.init(4)` in line {repair.line}"
+    assert told([repair, repair]).startswith("tried: either with `ld2mma.init(128)`")
+
+
+def test_a_line_that_only_goes_deeper_is_shown_with_its_depth():
+    text = "if a:\n    b()\nc()\n"
+    repair = Repair.of(Edit("moved", ((14, 18, "    c()\n"),)), text)
+    assert repair.said == "with line 3 as below\n  - c()\n  +     c()"
+
+
+def test_words_know_depth_and_no_comments():
+    assert words("if a:  # why\n    b(1)\n") == ["if", "a", ":", "\n<", "b", "(", "1", ")", "\n>"]
+
+
+def test_other_builders_are_left_out_of_what_is_built():
+    text = made(4)
+    assert alone(text, 4).count("\n") == text.count("\n")
+    assert "def hgemm_v4" in alone(text, 4) and "def hgemm_v3" not in alone(text, 4)
