@@ -1,0 +1,79 @@
+"""What trials of repairs (tirxlab.cli.trials) add to the first finding, on slips whose cause is known.
+
+    python -m research.advice.trials --slips 8 --seed 80008 --count 44 --out trials8.jsonl [--wall 75]
+
+Each slip is checked as `./lab check S` does, with the sizes and orders of the step. A row holds the first
+failure, the edits that passed, and the seconds. A person reads what is right; a run can be continued.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import re
+import tempfile
+import time
+from pathlib import Path
+
+from research.advice.mistakes import Mistake, draw
+from research.advice.slips import draw_slips
+from tirxlab.cli.check import planned
+from tirxlab.cli.runs import Runner
+from tirxlab.cli.trials import WALL, Trials, may_help
+
+
+def row_of(mistake: Mistake, wall: float) -> dict:
+    """What a check says, and what its trials do. SM_COUNT is the file's own again: the rubric lowers it."""
+    text = re.sub(r"^SM_COUNT = \d+", "SM_COUNT = 148", mistake.text, flags=re.M)
+    row = {key: getattr(mistake, key) for key in ("family", "what", "line", "old", "new", "text")}
+    row |= {"source": mistake.source.name, "depth": mistake.source.depth}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "gemm_kernels.py"
+        path.write_text(text)
+        begin = time.monotonic()
+        jobs = planned(path, "sim", False, [], None, (), int(mistake.source.name.split()[1]))
+        with Runner(path) as runner:
+            for job in jobs:
+                ((_, last),) = runner.run([job])
+                if not last.passed:
+                    break
+            seconds = time.monotonic() - begin
+            row |= {"verdict": last.verdict, "passed": last.passed, "message": last.message}
+            row |= {"findings": last.findings, "check_seconds": seconds}
+            if may_help(last):
+                trials = Trials(job, jobs, last, wall=wall)
+                row["repairs"] = [repair.said for repair in trials.run(runner)]
+                row |= {"tried": trials.tried, "trial_seconds": time.monotonic() - begin - seconds}
+    return row
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--count", type=int, default=44)
+    parser.add_argument("--slips", type=int, nargs="+", help="lists of slips.toml, else mistakes.py")
+    parser.add_argument("--wall", type=float, default=WALL, help="seconds of trials at most")
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    known = set()
+    if options.out.exists():
+        known = {json.loads(line)["text"] for line in options.out.read_text().splitlines()}
+    drawn = draw_slips(options.seed, tuple(options.slips)) if options.slips else draw(options.seed)
+    steps = (mistake for mistake in drawn if mistake.source.name.startswith("step"))
+    for mistake in itertools.islice(steps, options.count):
+        if mistake.text in known:
+            continue
+        row = row_of(mistake, options.wall)
+        with options.out.open("a") as file:
+            file.write(json.dumps(row, default=str) + "\n")
+        said = row.get("repairs") or [finding["hint"] for finding in row["findings"][:1]]
+        print(
+            f"{row['source']}: {row['what']}: {row['old']} -> {row['new']}\n  {row['verdict']}: {said}",
+            flush=True,
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
