@@ -155,7 +155,7 @@ class Launch:
         self.hints, self.max_instructions = config.hints, config.max_instructions
         self.arrays: dict[str, np.ndarray] = {}  # the arguments in global memory
         self.not_started = LaunchQueue()
-        self.uses_tmem = any(i is not None and i.op == "tcgen05" for i in program.instrs)
+        self.uses_tmem = program.uses_tmem
 
     exit_hooks = (after_exit,)
 
@@ -163,6 +163,7 @@ class Launch:
     def loop(self) -> Callable:
         """The compiled main loop."""
         with checks_compiled_beside(self):
+            self.program.link()
             return main_loop(fast_calls())
 
     @property

@@ -94,7 +94,7 @@ def _run(runner: Runner, chosen: range, jobs: int, reporter: Reporter) -> Part:
     return Part(reporter, _stats(runner.cluster, done, busiest))
 
 
-COLLECT_EVERY = 8  # runs
+COLLECT_EVERY = 512  # runs
 _RUNS = itertools.count(1)
 
 
@@ -102,13 +102,15 @@ _RUNS = itertools.count(1)
 def only_new_garbage():
     """The collector looks for cycles in what the run makes, not again and again in all imported modules.
 
-    That starts its count of young collections anew, so that it would never come to a full one in a process
-    of many short runs: one run in COLLECT_EVERY ends with one.
+    What the run leaves is looked through before the rest counts again: later it would be as old as all else,
+    and a full collection takes a hundred times as long as a short run. What others hold until then is little;
+    one run in COLLECT_EVERY ends with a full one.
     """
     gc.freeze()
     try:
         yield
     finally:
+        gc.collect()
         gc.unfreeze()
         if next(_RUNS) % COLLECT_EVERY == 0:
             gc.collect()

@@ -62,6 +62,13 @@ class UnitColumn(IntEnum):
     UNIT_PREDICATES = Column.SRC2  # how many then are predicates
 
 
+class CalledColumn(IntEnum):
+    """Rows UNIT of FAST_CALLED; IMM is the address of the code (jit/called.py)."""
+
+    CALLED_BLOCK = Column.SRC0  # address of what the code must know
+    CALLED_HEARD = Column.SRC1  # 1 if the loop calls it with observers, too
+
+
 class Operation(IntEnum):
     """What a row does; scalar operations follow from FIRST_SCALAR on."""
 
@@ -171,8 +178,11 @@ class Control(IntEnum):
     FAST_DONE = 42  # unit instructions done without Python
     ISSUES = 43  # how many may do so before they are handed over
     ELECTED = 44  # elect.sync takes the highest member up to this lane
-    NEW_COUNT = 45  # splits that branches created; their numbers follow from NEW_FIRST on
-    NEW_FIRST = 46
+    EAGER = 45  # does asynchronous work complete at once?
+    TENSOR_OPERATIONS = 46  # that called code has done since Python looked
+    CHANGED = 47  # words of memory that its atomics have changed since then
+    NEW_COUNT = 48  # splits that branches created; their numbers follow from NEW_FIRST on
+    NEW_FIRST = 49
 
 
 class Reason(IntEnum):
@@ -193,7 +203,7 @@ def _publish(*tables: type[IntEnum]) -> None:
     globals().update({member.name: int(member) for table in tables for member in table})
 
 
-ROW_COLUMNS = (Column, AccessColumn, BrxColumn, UnitColumn)
+ROW_COLUMNS = (Column, AccessColumn, BrxColumn, UnitColumn, CalledColumn)
 _publish(*ROW_COLUMNS, Operation, SplitColumn, SplitState, GroupColumn, SegmentColumn, CtaColumn, LogColumn)
 _publish(Control, Reason)
 
@@ -214,8 +224,9 @@ ROW_BYTES, SEG_BYTES, CT_BYTES = 8 * COLUMNS, 8 * SEG_COLUMNS, 8 * CT_COLUMNS  #
 LOG_BYTES, SPLIT_BYTES = 8 * LOG_COLUMNS, 8 * SPLIT_COLUMNS
 
 # UNIT_FORM: it does nothing without observers (fences, hints); or what the main loop does by itself:
-# leave the operands to another unit, or one of the fast forms (units/registry.py)
-ONLY_OBSERVED, FAST_ISSUE, FIRST_FAST = range(1, 4)
+# leave the operands to another unit, call compiled code by its address, or a fast form that is part of the
+# loop (units/registry.py)
+ONLY_OBSERVED, FAST_ISSUE, FAST_CALLED, FIRST_FAST = range(1, 5)
 
 # a batch: splits that one call of the main loop runs, and where each is: not in it, moving, standing at
 # something that Python must do, out of instructions, or gone

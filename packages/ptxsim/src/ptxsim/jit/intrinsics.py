@@ -72,6 +72,18 @@ def call_operation(typingctx, address, row, m, registers, predicates):
 
 
 @intrinsic
+def call_unit(typingctx, address, row, m, warp, registers, predicates, control):
+    """Calls the compiled code of a unit instruction (jit/called.py)."""
+
+    def codegen(context, builder, signature, args):
+        kind = ir.FunctionType(ir.IntType(64), [ir.IntType(64)] * 6)
+        return builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
+
+    word = types.int64
+    return types.int64(word, types.uint64, word, word, types.uint64, types.uint64, word), codegen
+
+
+@intrinsic
 def column(typingctx, row, number):
     """int64 number `number` of the bytecode row at address `row`."""
 
@@ -102,15 +114,21 @@ def set_lane_value(typingctx, registers, slot, lane, value):
     return types.void(types.uint64, types.int64, types.int64, types.uint64), codegen
 
 
-@intrinsic
-def room_for_lanes(typingctx):
-    """Address of room for the values of one slot, until the function returns."""
+def _room(words: int):
+    @intrinsic
+    def room(typingctx):
+        """Address of room for some words, until the function returns."""
 
-    def codegen(context, builder, signature, args):
-        room = cgutils.alloca_once(builder, ir.ArrayType(ir.IntType(64), 32))
-        return builder.ptrtoint(room, ir.IntType(64))
+        def codegen(context, builder, signature, args):
+            room = cgutils.alloca_once(builder, ir.ArrayType(ir.IntType(64), words))
+            return builder.ptrtoint(room, ir.IntType(64))
 
-    return types.uint64(), codegen
+        return types.uint64(), codegen
+
+    return room
+
+
+room_for_lanes, room_for_rows = _room(32), _room(128)  # values of a slot; 64 rows of 16 bytes
 
 
 @intrinsic

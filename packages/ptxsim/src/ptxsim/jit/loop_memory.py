@@ -16,7 +16,7 @@ from ptxsim.isa.mathlib.inner import inner
 from ptxsim.jit.bytecode import *  # noqa: F403
 from ptxsim.jit.intrinsics import *  # noqa: F403
 from ptxsim.jit.simd_memory import check_lanes, loader, storer
-from ptxsim.jit.translate import shared_address, translate
+from ptxsim.jit.translate import in_window, is_shared, shared_address, shared_place, translate
 
 WHOLE_WARP = (1, 2), (1, 4), (2, 4), (4, 4), (1, 8), (2, 8)  # (elements, bytes of one) with vector code
 
@@ -119,6 +119,22 @@ def segment_of(control, address, size):
             set_word(control, LAST_SEGMENT, i)
             return table + SEG_BYTES * i
     return 0
+
+
+@inner
+def own_offset(address, size, space, warp, control):
+    """Offset in the window of the warp's CTA; -1 if it is not `size` bytes there, or not aligned to them."""
+    if space == SPACE_GENERIC and not is_shared(address):
+        return -1
+    rank, offset = shared_place(address)
+    legal = in_window(offset, size, word(control, SHARED_LIMIT)) and offset % size == 0
+    return offset if legal and rank == warp // word(control, WARPS_PER_CTA) else -1
+
+
+@inner
+def window(warp, control):
+    """Host address of the shared memory of the warp's CTA."""
+    return word(word(control, CT_PTR) + CT_BYTES * (warp // word(control, WARPS_PER_CTA)), CT_SHARED)
 
 
 @inner

@@ -38,14 +38,16 @@ from ptxsim.jit.simd_scalar import vector_operation  # noqa: F401
 
 
 @inner
-def fast_unit(c, m, g, pc, lists, registers, predicates, rank, control):
-    """Does the unit instruction of row `c` for the lanes in m; False: its handler must."""
+def fast_unit(c, row, m, w, g, pc, lists, registers, predicates, rank, control):
+    """Does the unit instruction of row `c`, at address `row`, for the lanes in m; False: its handler must."""
     done = False
     kind = c[UNIT_FORM]
     observed = word(control, LOG_ON) != 0
     in_place = observed and (m != FULL or word(control, ISSUES) == 0)
     if kind == FAST_ISSUE:
         done = issue(c, m, g, pc, lists, registers, predicates, control)
+    if kind == FAST_CALLED and not (in_place or observed and c[CALLED_HEARD] == 0):
+        done = call_unit(c[IMM], row, m, w, registers, predicates, control) != 0
     # {{fast: each}}
     set_word(control, FAST_DONE, word(control, FAST_DONE) + done)
     return done
@@ -132,7 +134,8 @@ def run_split(control):
                 pc += 1
                 continue
             fast = op == UNIT and form > ONLY_OBSERVED
-            if fast and fast_unit(c, m, g, pc, lists, registers, predicates, ctas[cta, CT_RANK], control):
+            rank = ctas[cta, CT_RANK]
+            if fast and fast_unit(c, row, m, w, g, pc, lists, registers, predicates, rank, control):
                 pc += 1
                 continue
             words[UNIT_MASK] = m

@@ -19,7 +19,7 @@ from pathlib import Path
 PROCESSOR = "x86-64-v3"  # of 2013 and later
 NEEDS = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sse4.2")  # for it
 TRIPLE = "x86_64-unknown-linux-gnu"
-# Calls most of what is compiled: one warp, then many CTAs of several warps, in two orders.
+# Calls most of what is compiled: one warp; what the loop calls by address; many CTAs of several warps.
 EXERCISE = '''
 import numpy as np, ptxsim
 tiles = """.version 8.7
@@ -40,6 +40,11 @@ AGAIN:
 }
 """
 ptxsim.warm_up()
+from ptxsim.jit.called import address_of
+from ptxsim.units.registry import UNITS
+for spec in UNITS.values():
+    if spec.fast and spec.fast.called:
+        address_of(spec.fast.called)
 for order in ("program", "adverse"):
     a, b = np.zeros((2, 64 * 256), np.float32)
     ptxsim.load(tiles).launch("tiles", grid=64, block=256, args=[a, b], order=order)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -25,11 +25,15 @@ from ptxsim.isa.syntax import explain_newer
 from ptxsim.jit.bytecode import (
     BRA,
     BRX,
+    CALLED_BLOCK,
+    CALLED_HEARD,
     COLD,
     COLUMNS,
     EXIT,
+    FAST_CALLED,
     FAST_ISSUE,
     GUARD,
+    IMM,
     JOIN,
     LD,
     ONLY_OBSERVED,
@@ -42,6 +46,7 @@ from ptxsim.jit.bytecode import (
     UNIT_PREDICATES,
     UNIT_SLOTS,
 )
+from ptxsim.jit.called import Block, address_of
 from ptxsim.jit.loop_memory import WHOLE_WARP
 from ptxsim.lowering import cfg
 from ptxsim.lowering.fast_unit_forms import fast_columns
@@ -58,6 +63,7 @@ from ptxsim.lowering.instruction_selection import (
 )
 from ptxsim.lowering.register_allocation import RegisterAllocator
 from ptxsim.lowering.split_b128 import split_wide
+from ptxsim.units.registry import FastForm
 
 
 @dataclass(eq=False)
@@ -74,11 +80,27 @@ class Program:
     local_offsets: dict[str, int]
     local_bytes: int
     copies: dict[int, list[tuple[int, int]]]  # row of a deferred load -> (its slot, slot of a copy)
+    called: list[tuple[int, FastForm]]  # rows whose compiled code the main loop will call
+    blocks: list[Block] = field(default_factory=list)  # what that code must know
+
+    def link(self) -> None:
+        """Puts the addresses of compiled code into rows that the main loop can do by it."""
+        while self.called:
+            row, form = self.called.pop()
+            block = form.encode(self.instrs[row], self.args[row], self.slots.unset)
+            if block is not None:
+                self.blocks.append(block)
+                columns = [UNIT_FORM, IMM, CALLED_BLOCK, CALLED_HEARD]
+                self.code[row, columns] = FAST_CALLED, address_of(form.called), block.address, form.unheard
 
     @functools.cached_property
     def guards(self) -> list[int]:
         """Per row: the code of its guard predicate, 0 for none."""
         return self.code[:, GUARD].tolist()
+
+    @functools.cached_property
+    def uses_tmem(self) -> bool:
+        return any(i is not None and i.op == "tcgen05" for i in self.instrs)
 
     @functools.cached_property
     def is_mma(self) -> list[bool]:
@@ -142,6 +164,7 @@ class _Emitter:
         self.join_rows: dict[int, int] = {}  # block -> row of its JOIN
         self.row_of: dict[int, int] = {}  # position -> row
         self.copies: dict[int, list[tuple[int, int]]] = {}
+        self.called: list[tuple[int, FastForm]] = []
         self._emit_of = {
             UNPACK: self._unpack,
             EXIT: self._exit,
@@ -177,6 +200,7 @@ class _Emitter:
             self.slots.local_offsets,
             self.slots.local_bytes,
             self.copies,
+            self.called,
         )
 
     def _number(self) -> None:
@@ -250,6 +274,8 @@ class _Emitter:
             self.copies[len(self.code)] = pairs
         silent = unit.observer_only
         columns = {"unit_form": ONLY_OBSERVED} if silent else fast_columns(row, args, self.lists)
+        if unit.fast is not None and unit.fast.called:
+            self.called.append((len(self.code), unit.fast))
         self._put(instr, UNIT, handler, unit.prepare(args), **columns)
 
     def _resolve(self, operand, kind: str):

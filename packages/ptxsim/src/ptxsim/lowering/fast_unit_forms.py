@@ -20,7 +20,7 @@ def fast_columns(row, args: tuple, lists: list[int]) -> dict[str, int]:
     unit = row.unit
     if unit.fire_and_forget and all(isinstance(target, Sink) for target in row.writes):
         return _issue(args, lists)
-    columns = unit.fast.encode(row.instr, args) if unit.fast else None
+    columns = unit.fast.encode(row.instr, args) if unit.fast and not unit.fast.called else None
     return {"unit_form": fast_number(unit.fast), **columns} if columns else {}
 
 

@@ -105,14 +105,18 @@ class Cluster:
         for memory in self.tmem:
             memory.clear()
         self.engine = Engine(self.order)
+        self.control[bytecode.EAGER] = self.engine.eager
         self.batched = not self.bus.heard and self.engine.random is None
         self.batch.start()
         self.late.start()
         self.unit_state: dict[Any, Any] = {}  # bar, bulk groups, ...: state that units keep per cluster
         self.waiting: dict[tuple, list[int]] = {}
         self.waits: dict[int, Wait] = {}
-        self.alive = [self._start_warp(w) for w in range(self.warps)]
+        self.alive = [self.lanes_at_start(w) for w in range(self.warps)]
         self.living[:] = self.alive
+        first = self.split_table[::32]  # of each warp
+        first[:, bytecode.SP_STATE], first[:, bytecode.SP_MASK] = bytecode.RUNNABLE, self.alive
+        first[:, bytecode.SP_WARP] = range(self.warps)
         self.control[bytecode.PHASES] = 0
         self.phase_rows: dict[tuple[int, int], int] = {}
         self.queue = deque(w * 32 for w in range(self.warps) if self.alive[w])
@@ -139,12 +143,6 @@ class Cluster:
     def lanes_at_start(self, w: int) -> int:
         """Mask of the lanes that a warp begins with: all 32, except in a last warp that is not full."""
         return (1 << min(32, self.threads_per_cta - w % self.warps_per_cta * 32)) - 1
-
-    def _start_warp(self, w: int) -> int:
-        mask = self.lanes_at_start(w)
-        columns = [bytecode.SP_STATE, bytecode.SP_MASK, bytecode.SP_WARP, bytecode.SP_GROUP]
-        self.split_table[w * 32, columns] = bytecode.RUNNABLE, mask, w, -1
-        return mask
 
     # ---- registers, as handlers see them ----
 
@@ -304,6 +302,10 @@ class Cluster:
             self.batch.hand_over()
         if word(bytecode.NEW_COUNT):
             self._adopt()
+        if word(bytecode.TENSOR_OPERATIONS) or word(bytecode.CHANGED):
+            self.tensor_operations += word(bytecode.TENSOR_OPERATIONS)
+            self.effects += word(bytecode.CHANGED)
+            self.control[bytecode.TENSOR_OPERATIONS] = self.control[bytecode.CHANGED] = 0
         if logged := word(bytecode.LOG_USED):
             self.tell_log(logged)
             self.control[bytecode.LOG_USED] = self.told = 0
@@ -330,6 +332,7 @@ class Cluster:
         split.row = int(self.split_table[split.index, bytecode.SP_PC])
         self.reporter.add("illegal", "error", "brx.idx: index outside its table", split=split)
         self.split_table[split.index, bytecode.SP_STATE] = bytecode.FREE
+        self.control[bytecode.EXITED] = split.full_mask
         self._exited(split)
 
     def _adopt(self) -> None:
@@ -371,12 +374,8 @@ class Cluster:
     def _exited(self, split: Split) -> None:
         """Lanes have left the kernel; barriers of a CTA count only threads that are still there."""
         w = split.warp
+        live = self.alive[w] & ~self.control.item(bytecode.EXITED)
         self.control[bytecode.EXITED] = 0
-        rows = slice(w * 32, w * 32 + 32)
-        splits, groups = self.split_table[rows], self.group_table[rows]
-        there = splits[:, bytecode.SP_MASK] * (splits[:, bytecode.SP_STATE] != bytecode.FREE)
-        gathered = groups[:, bytecode.G_ARRIVED] * (groups[:, bytecode.G_LIVE] != 0)
-        live = int(np.bitwise_or.reduce(there | gathered))
         self.alive[w] = self.living[w] = live
         self.effects += 1
         for key in [k for k in self.waiting if k[0] in ("meet", "gather") and k[1] == w]:

@@ -7,10 +7,28 @@ sum is a NaN and those behind it, packed halves, vectors, accesses that fault.
 from __future__ import annotations
 
 import numpy as np
+from numba import carray
 
-from ptxsim.isa.address_map import GLOBAL_BASE, WINDOW_MASK
+from ptxsim.isa.address_map import GLOBAL_BASE, SPACE_GLOBAL, SPACE_LOCAL, WINDOW_MASK
+from ptxsim.isa.mathlib.floating import as_f32, as_f64, f32_result, f64_bits
+from ptxsim.isa.mathlib.inner import inner
+from ptxsim.jit.bytecode import (
+    CALLED_BLOCK,
+    CHANGED,
+    CLUSTER_SIZE,
+    CONTROL_WORDS,
+    CT_COLUMNS,
+    CT_PTR,
+    SEG_COLUMNS,
+    SEG_PTR,
+    SEGMENTS,
+    WARPS_PER_CTA,
+)
+from ptxsim.jit.called import called
 from ptxsim.jit.compiled import compiled
-from ptxsim.jit.translate import in_window, is_shared, place_name, shared_place
+from ptxsim.jit.intrinsics import column, lane_value, pointer, room_for_lanes, set_lane_value
+from ptxsim.jit.loop_memory import read_element, set_word, word, write_element
+from ptxsim.jit.translate import in_window, is_shared, place_name, resolve, shared_place, translate
 from ptxsim.machine.checked_access import log_rows
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split
@@ -69,6 +87,113 @@ def sums(words, bits, at, b, flush, old):
         old[i], words[at[i]] = before, new
         changed += bits[at[i]] != before
     return at.size, changed
+
+
+# ---- as the main loop does them, where nobody listens ----
+
+ADDRESS, OFFSET, SPACE, SIZE, OPERATION, KIND, B, C, TARGET = range(9)
+UNSIGNED, SIGNED, FLOAT = range(3)
+
+
+@inner
+def _integer(operation, signed, bits, was, b, c):
+    """The new value of an element; all are `bits` low bits of words."""
+    up = np.uint64(64 - bits)
+    low = ~np.uint64(0) >> up
+    if operation == _AND:
+        return was & b
+    if operation == _OR:
+        return was | b
+    if operation == _XOR:
+        return was ^ b
+    if operation == _EXCH:
+        return b
+    if operation == _CAS:
+        return c if was == b else was
+    if operation == _ADD:
+        return (was + b) & low
+    if operation == _INC:
+        return np.uint64(0) if was >= b else was + np.uint64(1)
+    if operation == _DEC:
+        return b if was == np.uint64(0) or was > b else was - np.uint64(1)
+    less = np.int64(was << up) < np.int64(b << up) if signed else was < b
+    return was if less == (operation == _MIN) else b
+
+
+@inner
+def _flushed(bits):
+    """A float32, where subnormal numbers count as zeros of their sign."""
+    return bits & np.uint64(0x8000_0000) if bits & np.uint64(0x7F80_0000) == np.uint64(0) else bits
+
+
+@inner
+def _sum(size, in_shared, was, b):
+    """The sum of floats as the memory that holds the first makes it (atomics.py)."""
+    if size == 4:
+        if in_shared:
+            return f32_result(as_f32(was) + as_f32(b))
+        return _flushed(f32_result(as_f32(_flushed(was)) + as_f32(_flushed(b))))
+    total = as_f64(was) + as_f64(b)
+    if total == total:
+        return f64_bits(total)
+    first, second = (was, b) if in_shared else (b, was)
+    nan = np.uint64(0xFFF8_0000_0000_0000)
+    if as_f64(first) != as_f64(first):
+        nan = first
+    elif as_f64(second) != as_f64(second):
+        nan = second
+    return nan | np.uint64(1 << 51) if in_shared else nan
+
+
+@inner
+def _find_hosts(block, m, warp, registers, hosts, control):
+    """Host addresses of the elements of lanes m, and a mask of those in shared memory; -1 if one has none."""
+    words = carray(pointer(control), (CONTROL_WORDS,), dtype=np.int64)
+    segments = carray(pointer(words[SEG_PTR]), (words[SEGMENTS], SEG_COLUMNS), dtype=np.int64)
+    ctas = carray(pointer(words[CT_PTR]), (words[CLUSTER_SIZE], CT_COLUMNS), dtype=np.int64)
+    size, space, cta, shared = (
+        word(block, SIZE),
+        word(block, SPACE),
+        warp // words[WARPS_PER_CTA],
+        np.int64(0),
+    )
+    for l in range(32):
+        if (m >> l) & 1:
+            address = np.int64(lane_value(registers, word(block, ADDRESS), l)) + word(block, OFFSET)
+            found, _ = resolve(space, address)
+            host = translate(address, size, space, 32 * warp + l, cta, segments, ctas, words)
+            if host == 0 or found == SPACE_LOCAL:
+                return -1
+            set_word(hosts, l, host)
+            shared |= np.int64(found != SPACE_GLOBAL) << l
+    return shared
+
+
+@called
+def update_lanes(row, m, warp, registers, predicates, control):
+    """atom or red of the lanes m, in ascending order; none where one of them has no such memory."""
+    block, hosts = column(row, CALLED_BLOCK), np.int64(room_for_lanes())
+    shared = _find_hosts(block, m, warp, registers, hosts, control)
+    if shared < 0:
+        return 0
+    size, kind, changed = word(block, SIZE), word(block, KIND), 0
+    low = ~np.uint64(0) >> np.uint64(64 - 8 * size)
+    for l in range(32):
+        if (m >> l) & 1:
+            host, b = word(hosts, l), lane_value(registers, word(block, B), l) & low
+            c = lane_value(registers, word(block, C), l) & low
+            was = read_element(host, size, 0)
+            if kind == FLOAT:
+                new = _sum(size, (shared >> l) & 1 != 0, was, b)
+            else:
+                new = _integer(word(block, OPERATION), kind == SIGNED, 8 * size, was, b, c)
+            if new != was:  # a failed compare-and-swap is no progress
+                changed += 1
+                write_element(host, size, new)
+            if word(block, TARGET) >= 0:
+                set_lane_value(registers, word(block, TARGET), l, was)
+    set_word(control, CHANGED, word(control, CHANGED) + changed)
+    return 1
 
 
 def whole_warp(cluster: Cluster, split: Split, addresses: np.ndarray, size: int, space: str):

@@ -10,12 +10,24 @@ import numpy as np
 
 from ptxsim.frontend.ast import Vec
 from ptxsim.isa import address_map
+from ptxsim.isa.address_map import SPACE_GENERIC, SPACES
 from ptxsim.isa.number_formats import canonical_nans
+from ptxsim.jit.called import Block
 from ptxsim.machine.checked_access import checked_view
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split
-from ptxsim.units.atomic_lanes import OPERATIONS, integers, log_whole, sums, whole_warp
-from ptxsim.units.registry import refuse, slots_of, unit
+from ptxsim.units.atomic_lanes import (
+    FLOAT,
+    OPERATIONS,
+    SIGNED,
+    UNSIGNED,
+    integers,
+    log_whole,
+    sums,
+    update_lanes,
+    whole_warp,
+)
+from ptxsim.units.registry import FastForm, refuse, slots_of, unit
 
 _OPERATIONS = {
     "and": lambda old, b, c: old & b,
@@ -67,6 +79,31 @@ _SETS: dict[str, Any] = {
 }
 
 
+def _fast_update(instr, args: tuple, unset) -> Block | None:
+    mods, returns = set(instr.mods), instr.op == "atom"
+    operation, kind, lanes_per = _decoded(instr)
+    target, address, b, *more = args if returns else (-1, *args)
+    if lanes_per > 1 or kind == "bf16" or np.dtype(kind).itemsize < 4 or _VECTORS.keys() & mods:
+        return None
+    what = FLOAT if np.dtype(kind).kind == "f" else SIGNED if np.dtype(kind).kind == "i" else UNSIGNED
+    c = more[0] if operation == "cas" else b
+    operation, size = OPERATIONS.index(operation), np.dtype(kind).itemsize
+    space = SPACES.get(_space(mods), SPACE_GENERIC)
+    return Block(address.slot, address.offset, space, size, operation, what, b, c, target)
+
+
+def _decoded(instr) -> tuple:
+    """(operation, numpy type or "bf16", elements in a register)."""
+    return next(m for m in instr.mods if m in _OPERATIONS), *TYPES[instr.mods[-1]]
+
+
+def _space(mods: set[str]) -> str:
+    return next((m for m in ("shared::cluster", "shared::cta", "shared", "global") if m in mods), "generic")
+
+
+_AT_ONCE = FastForm(_fast_update, called=update_lanes)
+
+
 @unit(
     *(f"atom {{.sem}}{{.scope}}{{.mem}}{form} d, [a], b{{, policy}}" for form in _FORMS),
     *(f"atom {{.sem}}{{.scope}}{{.global}}{form} d, [a], b{{, policy}}" for form in _VECTOR_FORMS),
@@ -76,6 +113,7 @@ _SETS: dict[str, Any] = {
     compared="b16 b32 b64",
     writes=(0,),
     section="9.7.13.6",
+    fast=_AT_ONCE,
     **_SETS,
 )
 def atom(instr):
@@ -87,6 +125,7 @@ def atom(instr):
     *(f"red {{.sem}}{{.scope}}{{.global}}{form} [a], b{{, policy}}" for form in _VECTOR_FORMS),
     sem="relaxed release",
     section="9.7.13.7",
+    fast=_AT_ONCE,
     **_SETS,
 )
 def red(instr):
@@ -105,9 +144,8 @@ def _vector(instr, value) -> int:
 
 def _update(instr, returns: bool):
     mods = set(instr.mods)
-    operation = next(m for m in instr.mods if m in _OPERATIONS)
-    kind, lanes_per = TYPES[instr.mods[-1]]
-    space = next((m for m in ("shared::cluster", "shared::cta", "shared", "global") if m in mods), "generic")
+    operation, kind, lanes_per = _decoded(instr)
+    space = _space(mods)
     vector = _vector(instr, instr.operands[2 if returns else 1])
     single = vector == 1 and lanes_per == 1 and not isinstance(kind, str) and np.dtype(kind).itemsize >= 4
     quick = single and (np.dtype(kind).kind != "f" or operation == "add")

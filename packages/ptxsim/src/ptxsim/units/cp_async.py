@@ -11,16 +11,21 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ptxsim.events.records import CopyArrival
-from ptxsim.isa.address_map import FAULT_BOUNDS, FAULT_MISALIGNED
+from ptxsim.isa.address_map import FAULT_BOUNDS, FAULT_MISALIGNED, SPACE_SHARED
+from ptxsim.isa.mathlib.inner import inner
 from ptxsim.jit import bytecode
+from ptxsim.jit.bytecode import CALLED_BLOCK, EAGER, SEG_BASE, SEG_HOST
+from ptxsim.jit.called import Block, called
 from ptxsim.jit.compiled import compiled
+from ptxsim.jit.intrinsics import column, lane_value, load8, mask_of, room_for_lanes, store8
+from ptxsim.jit.loop_memory import own_offset, segment_of, set_word, window, within, word
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.checked_access import log_own, own_offsets
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.mbarrier import MAX_COUNT
 from ptxsim.machine.split import Split, Wait
 from ptxsim.units.mbarrier import apply_count_change, find_barrier, place_of
-from ptxsim.units.registry import always, refuse, unit
+from ptxsim.units.registry import FastForm, always, refuse, unit
 
 
 @dataclass(eq=False)
@@ -63,10 +68,73 @@ def _move(shared, memory, targets, sources, sizes, size, base):
             shared[t + b] = 0
 
 
+# ---- as the main loop does them, where nobody listens and copies complete at once ----
+
+TARGET, TARGET_OFFSET, SOURCE, SOURCE_OFFSET, SIZE, READ, IGNORED = range(7)
+
+
+@inner
+def _bytes_read(block, predicates, registers, l):
+    """How many bytes lane l reads: src-size, or none where the predicate ignore-src is true."""
+    if word(block, IGNORED) >= 0 and (mask_of(predicates, word(block, IGNORED)) >> l) & 1:
+        return 0
+    if word(block, READ) >= 0:
+        return np.int64(lane_value(registers, word(block, READ), l) & np.uint64(0xFFFF_FFFF))
+    return word(block, SIZE)
+
+
+@called
+def copy_at_once(row, m, warp, registers, predicates, control):
+    """cp.async of the lanes m, whose sources lie in one array."""
+    block = column(row, CALLED_BLOCK)
+    targets, sources = np.int64(room_for_lanes()), np.int64(room_for_lanes())
+    if not word(control, EAGER):
+        return 0
+    size, segment = word(block, SIZE), 0
+    for l in range(32):
+        if (m >> l) & 1:
+            address = np.int64(lane_value(registers, word(block, TARGET), l)) + word(block, TARGET_OFFSET)
+            source = np.int64(lane_value(registers, word(block, SOURCE), l)) + word(block, SOURCE_OFFSET)
+            read = _bytes_read(block, predicates, registers, l)
+            if read and segment == 0:
+                segment = segment_of(control, source, read)
+            legal = read == 0 or (segment != 0 and within(segment, source, read) and source % size == 0)
+            offset = own_offset(address, size, SPACE_SHARED, warp, control)
+            if offset < 0 or read > size or not legal:
+                return 0
+            set_word(targets, l, window(warp, control) + offset)
+            set_word(sources, l, source)
+    away = word(segment, SEG_HOST) - word(segment, SEG_BASE) if segment != 0 else 0
+    for l in range(32):
+        if (m >> l) & 1:
+            read = _bytes_read(block, predicates, registers, l)
+            for b in range(size):
+                byte = load8(np.uint64(word(sources, l) + away + b)) if b < read else np.uint64(0)
+                store8(np.uint64(word(targets, l) + b), byte)
+    return 1
+
+
+@called
+def nothing_pending(row, m, warp, registers, predicates, control):
+    """Groups, where every copy is complete when the next instruction comes."""
+    return word(control, EAGER)
+
+
+def _fast_copy(instr, args: tuple, unset) -> Block:
+    rest = args[3:] if len(instr.operands) - 3 - ("L2::cache_hint" in instr.mods) else ()
+    ignored, read = (rest[0].code, -1) if rest and hasattr(rest[0], "code") else (-1, rest[0] if rest else -1)
+    (target, source), size = args[:2], instr.operands[2].bits
+    return Block(target.slot, target.offset, source.slot, source.offset, size, read, ignored)
+
+
+_QUIET_GROUP = FastForm(lambda instr, args, unset: Block(0), called=nothing_pending)
+
+
 @unit(
     "cp.async.ca .own.global{.hint}{.prefetch} [d], [s], size{, n}{, policy}",
     "cp.async.cg .own.global{.hint}{.prefetch} [d], [s], size{, n}{, policy}",
     section="9.7.9.25.3.1",
+    fast=FastForm(_fast_copy, called=copy_at_once),
 )
 def copy(instr):
     mods = set(instr.mods)
@@ -171,13 +239,13 @@ def _logs(cluster: Cluster, split: Split, op: AsyncCopy) -> tuple[np.ndarray, np
 # ---- groups ----
 
 
-@unit("cp.async.commit_group", section="9.7.9.25.3.2")
+@unit("cp.async.commit_group", section="9.7.9.25.3.2", fast=_QUIET_GROUP)
 @always
 def commit_group(cluster: Cluster, split: Split, args):
     state_of(cluster, split).committed[split.lanes] += 1
 
 
-@unit("cp.async.wait_group n", section="9.7.9.25.3.3")
+@unit("cp.async.wait_group n", section="9.7.9.25.3.3", fast=_QUIET_GROUP)
 def wait_group(instr):
     allowed = getattr(instr.operands[0], "bits", None)
     if allowed is None or allowed < 0:
@@ -189,7 +257,7 @@ def wait_group(instr):
     return run
 
 
-@unit("cp.async.wait_all", section="9.7.9.25.3.3")
+@unit("cp.async.wait_all", section="9.7.9.25.3.3", fast=_QUIET_GROUP)
 @always
 def wait_all(cluster: Cluster, split: Split, args):
     return _wait(cluster, split, None)

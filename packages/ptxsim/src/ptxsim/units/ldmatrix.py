@@ -12,15 +12,18 @@ from functools import lru_cache
 
 import numpy as np
 
+from ptxsim.isa.address_map import SPACE_GENERIC, SPACE_SHARED
 from ptxsim.isa.layouts.fragments import ldmatrix as half_layout
 from ptxsim.isa.layouts.fragments import movmatrix as transpose_layout
 from ptxsim.isa.number_formats import unpack_bits
 from ptxsim.isa.operands import SINK
+from ptxsim.jit.called import Block
 from ptxsim.machine.checked_access import own_offsets, tell_own
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split
-from ptxsim.units.registry import always, refuse, slots_of, unit
+from ptxsim.units.registry import FastForm, always, refuse, slots_of, unit
 from ptxsim.units.warp import require_aligned
+from ptxsim.units.warp_matrices import load_rows, matrix_words, store_rows
 
 ROW = 16  # bytes
 _COUNTS = {"x1": 1, "x2": 2, "x4": 4}
@@ -93,6 +96,16 @@ def row_offsets(
     return offsets
 
 
+def _fast_matrix(instr, args: tuple, unset) -> Block | None:
+    form = decode_form(instr)
+    if form.packed:
+        return None
+    address, registers = args[::-1] if instr.op == "ldmatrix" else args
+    space = SPACE_SHARED if _SPACES & set(instr.mods) else SPACE_GENERIC
+    at = places(form) * form.width
+    return Block(*matrix_words(space, form.rows, ROW, at, form.width, slots_of(registers), address), 0)
+
+
 @unit(
     "ldmatrix .sync.aligned.m8n8.num{.trans}{.own}.b16 r, [p]",
     "ldmatrix .sync.aligned.m16n16.few.trans{.own}.b8 r, [p]",
@@ -103,6 +116,7 @@ def row_offsets(
     packed="b4x16_p64 b6x16_p32",
     writes=(0,),
     section="9.7.14.5.15",
+    fast=FastForm(_fast_matrix, called=load_rows),
 )
 def load_matrix(instr):
     form = decode_form(instr)
@@ -130,6 +144,7 @@ def load_matrix(instr):
     "stmatrix .sync.aligned.m16n8.num.trans{.own}.b8 [p], r",
     num="x1 x2 x4",
     section="9.7.14.5.16",
+    fast=FastForm(_fast_matrix, called=store_rows),
 )
 def store_matrix(instr):
     form = decode_form(instr)

@@ -12,11 +12,20 @@ from functools import lru_cache
 import numpy as np
 
 from ptxsim.isa.layouts.fragments import mma_a, mma_b, mma_d
+from ptxsim.isa.mathlib.floating import as_f32, as_f64, f32_result, f64_bits
+from ptxsim.isa.mathlib.inner import inner
+from ptxsim.isa.mathlib.integer import M16, M32
+from ptxsim.isa.mathlib.small_floats import f16_f32, f16_of
+from ptxsim.isa.mathlib.soft_float import RN
 from ptxsim.isa.number_formats import DECODERS
+from ptxsim.jit import bytecode
+from ptxsim.jit.called import Block, called
 from ptxsim.jit.compiled import compiled
+from ptxsim.jit.intrinsics import column, lane_value, load32, set_lane_value
+from ptxsim.jit.loop_memory import set_word, word
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split
-from ptxsim.units.registry import refuse, slots_of, unit
+from ptxsim.units.registry import FastForm, refuse, slots_of, unit
 from ptxsim.units.warp import require_aligned, require_set
 
 _BYTES = {kind: DECODERS[kind].bytes for kind in ("f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8")}
@@ -89,7 +98,7 @@ def value_table(kind: str) -> np.ndarray:
 class Operand:
     """How A or B lies in registers, for the compiled product."""
 
-    index: np.ndarray  # int64 (elements, 32): place in the matrix, A by rows of k, B by columns of k
+    index: np.ndarray  # int64 (elements, 32): place in the matrix, by rows
     register: np.ndarray  # int64 (elements,): which register of the operand
     shift: np.ndarray  # uint64 (elements,): bits below the element in it
     table: np.ndarray
@@ -99,87 +108,136 @@ class Operand:
 @lru_cache(maxsize=128)
 def _operand(which: str, size: int, k: int, kind: str) -> Operand:
     if which == "a":
-        return operand_of(*mma_a(size, k, BITS[kind]), k, kind)
+        row, depth = mma_a(size, k, BITS[kind])
+        return operand_of(row * k + depth, kind)
     depth, column = mma_b(k, size, BITS[kind])
-    return operand_of(column, depth, k, kind)
+    return operand_of(depth * size + column, kind)
 
 
-def operand_of(row: np.ndarray, depth: np.ndarray, k: int, kind: str) -> Operand:
-    """A, or B by its columns, whose elements [thread, element] lie at these rows and places along k."""
+def operand_of(place: np.ndarray, kind: str) -> Operand:
+    """A or B, whose elements [thread, element] lie at these places of the matrix, by rows."""
     bits = BITS[kind]
-    element, per = np.arange(row.shape[1]), max(1, 32 // bits)
+    element, per = np.arange(place.shape[1]), max(1, 32 // bits)
     shift = (element % per * bits).astype(np.uint64)
-    return Operand(np.ascontiguousarray((row * k + depth).T), element // per, shift, value_table(kind), bits)
+    return Operand(np.ascontiguousarray(place.T), element // per, shift, value_table(kind), bits)
 
 
-@compiled()
-def _decode(R, w, slots, index, shift, table, bits, out):
-    """Fills `out`, float64 (matrix elements,), from the registers of warp w."""
-    mask = np.uint64((1 << bits) - 1) if bits < 64 else np.uint64(0xFFFFFFFFFFFFFFFF)
-    if bits <= 16:
-        for e in range(index.shape[0]):
-            for l in range(32):
-                out[index[e, l]] = table[(R[w, slots[e], l] >> shift[e]) & mask]
-    elif bits == 32:
-        cut = np.empty(1, np.uint32)  # the tensor core reads the upper 19 bits (PTX ISA 5.2.3)
-        for e in range(index.shape[0]):
-            for l in range(32):
-                cut[0] = R[w, slots[e], l] & np.uint64(0xFFFFE000)
-                out[index[e, l]] = cut.view(np.float32)[0]
-    else:
-        raw = R[w].view(np.float64)
-        for e in range(index.shape[0]):
-            for l in range(32):
-                out[index[e, l]] = raw[slots[e], l]
+# ---- the product, in compiled code: a Block of these words, then those of A and B ----
+
+QUIET, M, N, K, XOR, C_KIND, D_KIND, SATURATE, RESULTS, D_PLACES, C_SLOTS, D_SLOTS, A_WORDS = range(13)
+BITS_EACH, TABLE, ELEMENTS, SLOTS, SHIFTS, PLACES, OPERAND_WORDS = range(7)
+F16, F32, S32, F64 = range(4)
+_RESULTS = {"f16": F16, "f32": F32, "s32": S32, "f64": F64}
 
 
-@compiled()
-def product(R, w, m, n, k, slots, index, shift, a_table, a_bits, b_table, b_bits):
-    """float64 (m, n) of A * B; slots, index and shift are those of A's elements, then of B's."""
-    a, b = np.empty(m * k), np.empty(n * k)
-    ends = m * k // 32
-    _decode(R, w, slots[:ends], index[:ends], shift[:ends], a_table, a_bits, a)
-    _decode(R, w, slots[ends:], index[ends:], shift[ends:], b_table, b_bits, b)
-    bt = np.empty((k, n))
-    for j in range(n):
-        for i in range(k):
-            bt[i, j] = b[j * k + i]
-    d = np.zeros((m, n))
+@inner
+def _decode(operand, registers, out):
+    """Fills `out`, float64 (matrix elements,), from the registers of a warp."""
+    bits, table, places = word(operand, BITS_EACH), word(operand, TABLE), word(operand, PLACES)
+    mask = (np.uint64(1) << np.uint64(bits & 63)) - np.uint64(1)
+    for e in range(word(operand, ELEMENTS)):
+        slot, shift = word(word(operand, SLOTS), e), np.uint64(word(word(operand, SHIFTS), e))
+        for l in range(32):
+            raw = lane_value(registers, slot, l)
+            if bits <= 16:
+                x = np.float64(as_f32(load32(np.uint64(table) + np.uint64(4) * (raw >> shift & mask))))
+            elif bits == 32:  # the tensor core reads the upper 19 bits (PTX ISA 5.2.3)
+                x = np.float64(as_f32(raw & np.uint64(0xFFFFE000)))
+            else:
+                x = as_f64(raw)
+            out[np.uint64(word(places, 32 * e + l))] = x
+
+
+@inner
+def _product(m, n, k, xor, a, b, d):
+    """d = a * b by rows, for n a multiple of 8; set bits of rows XOR columns where they are bits."""
     for i in range(m):
-        for s in range(k):
-            x = a[i * k + s]
+        for j in range(np.uint64(0), np.uint64(n), np.uint64(8)):
+            d0 = d1 = d2 = d3 = d4 = d5 = d6 = d7 = 0.0
+            for s in range(k):
+                x, at = a[np.uint64(i * k + s)], np.uint64(s * n) + j
+                d0 += x * b[at]
+                d1 += x * b[at + np.uint64(1)]
+                d2 += x * b[at + np.uint64(2)]
+                d3 += x * b[at + np.uint64(3)]
+                d4 += x * b[at + np.uint64(4)]
+                d5 += x * b[at + np.uint64(5)]
+                d6 += x * b[at + np.uint64(6)]
+                d7 += x * b[at + np.uint64(7)]
+            for c, total in enumerate((d0, d1, d2, d3, d4, d5, d6, d7)):
+                d[np.uint64(i * n) + j + np.uint64(c)] = total
+    if xor:
+        for i in range(m):
             for j in range(n):
-                d[i, j] += x * bt[s, j]
-    return d
+                ones = 0.0
+                for s in range(k):
+                    ones += a[i * k + s] + b[s * n + j]
+                d[i * n + j] = ones - 2 * d[i * n + j]
+
+
+@inner
+def _held(kind, raw, e):
+    """float64 of element e of C, which is exact."""
+    if kind == F32:
+        return np.float64(as_f32(raw))
+    if kind == S32:
+        return np.float64(np.int32(raw))
+    if kind == F64:
+        return as_f64(raw)
+    return np.float64(f16_f32(raw >> np.uint64(16 * (e & 1)) & M16))
+
+
+@inner
+def _rounded(kind, x, saturate):
+    """Bits of an element of D: rounded once, every NaN the canonical one but of f64."""
+    if kind == F32:
+        return f32_result(np.float32(x))
+    if kind == F64:
+        return f64_bits(x)
+    if kind == F16:
+        return f16_of(x, RN, False) if x == x else np.uint64(0x7FFF)
+    if saturate:
+        x = min(max(x, -2147483648.0), 2147483647.0)
+    return np.uint64(np.int64(x)) & M32
+
+
+@inner
+def multiply(block, registers):
+    """D = A * B + C of a warp whose registers are at an address."""
+    m, n, k, count = word(block, M), word(block, N), word(block, K), word(block, RESULTS)
+    a, b, d, out = np.empty(m * k), np.empty(n * k), np.empty(m * n), np.empty(32 * count)
+    _decode(block + 8 * A_WORDS, registers, a)
+    _decode(block + 8 * (A_WORDS + OPERAND_WORDS), registers, b)
+    _product(m, n, k, word(block, XOR), a, b, d)
+    c_kind, d_kind = word(block, C_KIND), word(block, D_KIND)
+    for e in range(count):
+        slot = word(word(block, C_SLOTS), e)
+        for l in range(32):
+            x = d[word(word(block, D_PLACES), 32 * e + l)] + _held(c_kind, lane_value(registers, slot, l), e)
+            out[32 * e + l] = np.float64(np.float32(x)) if c_kind == F32 and d_kind == F16 else x  # wmma
+    for e in range(count):
+        slot = word(word(block, D_SLOTS), e)
+        for l in range(32):
+            bits = _rounded(d_kind, out[32 * e + l], word(block, SATURATE))
+            if d_kind == F16 and e & 1:
+                bits = bits << np.uint64(16) | lane_value(registers, slot, l)
+            set_lane_value(registers, slot, l, bits)
+
+
+@called
+def multiply_warp(row, m, warp, registers, predicates, control):
+    """mma.sync or wmma.mma by a whole warp."""
+    block = column(row, bytecode.CALLED_BLOCK)
+    if m != bytecode.FULL or word(control, bytecode.LOG_ON) > word(block, QUIET):
+        return 0
+    set_word(control, bytecode.TENSOR_OPERATIONS, word(control, bytecode.TENSOR_OPERATIONS) + 1)
+    multiply(block, registers)
+    return 1
 
 
 @compiled()
-def add_f32(R, w, d, row, column, c_slots, d_slots):
-    """D = product + C for f32 C and D; every NaN is the canonical one."""
-    view = R[w].view(np.float32)
-    wide = R[w].view(np.uint32)
-    out = np.empty((len(c_slots), 32), np.float32)
-    for e in range(len(c_slots)):
-        for l in range(32):
-            out[e, l] = np.float32(d[row[l, e], column[l, e]] + view[c_slots[e], 2 * l])
-    for e in range(len(d_slots)):
-        for l in range(32):
-            view[d_slots[e], 2 * l] = out[e, l]
-            if out[e, l] != out[e, l]:
-                wide[d_slots[e], 2 * l] = 0x7FFFFFFF
-            wide[d_slots[e], 2 * l + 1] = 0
-
-
-def read_fragment(R: np.ndarray, w: int, slots, kind: str) -> np.ndarray:
-    """float64 or int64 (32, elements) of C: what the registers of a warp hold."""
-    raw = R[w, slots]
-    if kind == "f16":
-        halves = np.stack([raw & np.uint64(0xFFFF), raw >> np.uint64(16)], 1).reshape(-1, 32).T
-        return halves.astype(np.uint16).view(np.float16).astype(float)
-    if kind == "f64":
-        return raw.view(np.float64).T
-    words = raw.astype(np.uint32).T
-    return words.view(np.int32).astype(np.int64) if kind == "s32" else words.view(np.float32).astype(float)
+def multiply_now(block, registers):
+    multiply(block, registers)
 
 
 def registers_of(values: np.ndarray, kind: str, saturate: bool = False) -> np.ndarray:
@@ -208,28 +266,35 @@ class Layout:
     column: np.ndarray
 
 
-class _Plan:
-    """Slots and tables of one instruction of a program, found once."""
-
-    def __init__(self, form: MmaForm, layout: Layout, args, unset):
-        d, a, b, c = (np.array(slots_of(x), np.int64) for x in args[:4])
-        oa, ob = layout.a, layout.b
-        self.d, self.c = d, c
-        self.suspect = [int(s) for s in (*a, *b, *c) if s in unset]
-        self.row, self.column = layout.row, layout.column
-        self.inputs = (
-            *(form.m, form.n, form.k),
-            np.concatenate([a[oa.register], b[ob.register]]),
-            np.concatenate([oa.index, ob.index]),
-            np.concatenate([oa.shift, ob.shift]),
-            *(oa.table, oa.bits, ob.table, ob.bits),
-        )
+def block_of(form: MmaForm, layout: Layout, args, quiet: bool) -> Block:
+    """What `multiply` must know of an instruction; quiet: no operand may be unset."""
+    d, a, b, c = (np.array(slots_of(x), np.int64) for x in args[:4])
+    oa, ob = layout.a, layout.b
+    halves = np.arange(layout.row.shape[1])
+    of_c, of_d = (x[halves // 2] if kind == "f16" else x for x, kind in ((c, form.c), (d, form.d)))
+    return Block(
+        *(quiet, form.m, form.n, form.k, form.bitwise == "xor"),
+        *(_RESULTS[form.c], _RESULTS[form.d], form.saturate, len(halves)),
+        *(np.ascontiguousarray((layout.row * form.n + layout.column).T), of_c, of_d),
+        *(oa.bits, oa.table, len(oa.shift), a[oa.register], oa.shift, oa.index),
+        *(ob.bits, ob.table, len(ob.shift), b[ob.register], ob.shift, ob.index),
+    )
 
 
 _RESULT_BITS = {"f16": 16, "f32": 32, "s32": 32, "f64": 64}
 
 
 _SHAPES = " ".join(sorted({shape for shapes, _ in _LEGAL.values() for shape in shapes}))
+
+
+def _layout(form: MmaForm) -> Layout:
+    operands = _operand("a", form.m, form.k, form.a), _operand("b", form.n, form.k, form.b)
+    return Layout(*operands, *mma_d(form.m, form.n))
+
+
+def _fast_mma(instr, args: tuple, unset) -> Block:
+    form = decode_form(instr)
+    return block_of(form, _layout(form), args, quiet=not suspects(args, unset))
 
 
 @unit(
@@ -248,42 +313,36 @@ _SHAPES = " ".join(sorted({shape for shapes, _ in _LEGAL.values() for shape in s
     bits="xor and",
     writes=(0,),
     section="9.7.14.5",
+    fast=FastForm(_fast_mma, called=multiply_warp, unheard=True),
 )
 def mma(instr):
     form = decode_form(instr)
     _check_counts(instr, form)
-    operands = _operand("a", form.m, form.k, form.a), _operand("b", form.n, form.k, form.b)
-    return multiplier(form, Layout(*operands, *mma_d(form.m, form.n)))
+    return multiplier(form, _layout(form))
 
 
 def multiplier(form: MmaForm, layout: Layout):
     """The handler of a product of one warp whose operands are D, A, B, C."""
-    plans: list[_Plan] = []  # made at the first execution, when the operands have slots
+    blocks: list[Block] = []  # made at the first execution, when the operands have slots
 
     def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
-        if not plans:
-            plans.append(_Plan(form, layout, args, cluster.launch.program.slots.unset))
-        plan, R, w = plans[0], cluster.registers, split.warp
-        if plan.suspect and cluster.bus.heard:
-            require_set(cluster, split, plan.suspect)
+        unset = cluster.launch.program.slots.unset
+        if unset and cluster.bus.heard:
+            require_set(cluster, split, suspects(args, unset))
         cluster.tensor_operations += 1
         if cluster.dry:
             return
-        if form.bitwise:
-            d = _bit_product(R, w, form, layout, args)
-        else:
-            d = product(R, w, *plan.inputs)
-        if form.c == form.d == "f32":
-            add_f32(R, w, d, plan.row, plan.column, plan.c, plan.d)
-            return
-        values = d[plan.row, plan.column] + read_fragment(R, w, plan.c, form.c)
-        if form.c == "f32":  # and D is f16: wmma has this
-            with np.errstate(over="ignore"):
-                values = values.astype(np.float32)
-        R[w, plan.d] = registers_of(values, form.d, form.saturate)
+        if not blocks:
+            blocks.append(block_of(form, layout, args, quiet=True))
+        multiply_now(blocks[0].address, cluster.registers[split.warp].ctypes.data)
 
     return run
+
+
+def suspects(args, unset) -> list[int]:
+    """Slots of A, B and C that the kernel may read before it writes them."""
+    return [slot for operand in args[1:4] for slot in slots_of(operand) if slot in unset]
 
 
 def _check_counts(instr, form: MmaForm) -> None:
@@ -305,17 +364,3 @@ def require_counts(instr, needs: list[int]) -> None:
     sizes = [len(o.items) if hasattr(o, "items") else 1 for o in instr.operands]
     if sizes != needs:
         raise refuse(instr, f"operands D, A, B, C take {needs} registers, not {sizes}")
-
-
-def _bit_product(R, w: int, form: MmaForm, layout: Layout, args) -> np.ndarray:
-    """int64 (m, n): set bits of row AND / XOR column."""
-    matrices = []
-    for slots, operand, size in ((args[1], layout.a, form.m), (args[2], layout.b, form.n)):
-        registers = np.array(slots_of(slots))
-        out = np.empty(size * form.k)
-        _decode(R, w, registers[operand.register], operand.index, operand.shift, operand.table, 1, out)
-        matrices.append(out.reshape(size, form.k))
-    a, b = matrices
-    both = a @ b.T
-    ones = both if form.bitwise == "and" else a.sum(1)[:, None] + b.sum(1)[None, :] - 2 * both
-    return ones.astype(np.int64)

@@ -25,11 +25,15 @@ class FastForm:
     """The usual case of a unit instruction as compiled code, for runs without observers, or if they hear
     nothing of it.
 
-    What it leaves out goes to the handler, as if there were no fast form. The compiled functions are `inner`,
-    in the file that registers the instruction; `main_loop` calls them.
+    What it leaves out goes to the handler, as if there were no fast form. The compiled functions are in the
+    file that registers the instruction. `inner` ones become part of the main loop: what is short, and common.
+    A `called` one is compiled when a kernel needs it.
     """
 
-    encode: Callable  # (instr, args) -> columns of the bytecode row, or None: handler only
+    # (instr, args) -> columns of the bytecode row, or None: handler only
+    # with `called`: (instr, args, slots that the kernel may read before it writes them) -> Block, or None
+    encode: Callable
+    called: Callable | None = None  # a function of jit/called.py
     each: str = ""  # name of f(c, m, registers, predicates, rank, control) -> done? for lanes m at row c
     together: str = ""  # name of f(control, number) -> moved? for all splits, when every one of them stands
     unheard: bool = False  # it makes no event: with observers, too, the loop does it for a whole warp
@@ -102,7 +106,7 @@ def unit(
     def register(factory):
         for key, forms in by_name.items():
             UNITS[key] = UnitSpec(key, tuple(forms), factory, *traits)
-        if fast is not None:
+        if fast is not None and fast.called is None:
             FAST_FORMS.append((fast, factory.__module__))
         return factory
 

@@ -10,8 +10,20 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ptxsim.isa.layouts.wmma import wmma_fragment
-from ptxsim.units.mma import BITS, Layout, MmaForm, multiplier, operand_of, require_counts, sizes_of
-from ptxsim.units.registry import unit
+from ptxsim.jit.called import Block
+from ptxsim.units.mma import (
+    BITS,
+    Layout,
+    MmaForm,
+    block_of,
+    multiplier,
+    multiply_warp,
+    operand_of,
+    require_counts,
+    sizes_of,
+    suspects,
+)
+from ptxsim.units.registry import FastForm, unit
 
 WIDE = "m16n16k16 m8n32k16 m32n8k16"
 ELEMENT_BITS = BITS | {"f32": 32, "s32": 32}
@@ -37,10 +49,14 @@ def decode_form(instr) -> MmaForm:
 
 @lru_cache(maxsize=64)
 def _layout(shape: tuple[int, int, int], a: str, b: str) -> Layout:
-    k, (column, depth) = shape[2], wmma_fragment("b", shape, BITS[b])[::-1]
-    row, along = wmma_fragment("a", shape, BITS[a])
-    operands = operand_of(row, along, k, a), operand_of(column, depth, k, b)
+    (row, along), (depth, column) = wmma_fragment("a", shape, BITS[a]), wmma_fragment("b", shape, BITS[b])
+    operands = operand_of(row * shape[2] + along, a), operand_of(depth * shape[1] + column, b)
     return Layout(*operands, *wmma_fragment("c", shape, BITS[a]))
+
+
+def _fast_wmma(instr, args: tuple, unset) -> Block:
+    form, shape = decode_form(instr), sizes_of(instr)
+    return block_of(form, _layout(shape, form.a, form.b), args, quiet=not suspects(args, unset))
 
 
 @unit(
@@ -59,6 +75,7 @@ def _layout(shape: tuple[int, int, int], a: str, b: str) -> Layout:
     bits="xor and",
     writes=(0,),
     section="9.7.14.4.5",
+    fast=FastForm(_fast_wmma, called=multiply_warp, unheard=True),
 )
 def wmma(instr):
     form, shape = decode_form(instr), sizes_of(instr)

@@ -20,13 +20,15 @@ import numpy as np
 from ptxsim.isa.address_map import FAULT_BOUNDS, SPACE_GENERIC, SPACE_GLOBAL, SPACE_LOCAL, SPACES
 from ptxsim.isa.layouts.wmma import wmma_fragment
 from ptxsim.isa.operands import SINK
+from ptxsim.jit.called import Block
 from ptxsim.jit.translate import resolve
 from ptxsim.machine.checked_access import log_rows, own_offsets, tell_own
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split
 from ptxsim.units.mma import sizes_of
-from ptxsim.units.registry import refuse, slots_of, unit
+from ptxsim.units.registry import FastForm, refuse, slots_of, unit
 from ptxsim.units.warp import require_aligned, require_set
+from ptxsim.units.warp_matrices import load_rows, matrix_words, store_rows
 from ptxsim.units.wmma import ELEMENT_BITS, WIDE, registers_for
 
 CHUNK = 16  # bytes at most
@@ -206,6 +208,17 @@ _SETS: dict[str, Any] = {
 }
 
 
+def _fast_fragment(instr, args: tuple, unset) -> Block:
+    store = instr.mods[0] == "store"
+    access = FragmentAccess.of(instr, "c" if store else instr.mods[1], store)
+    form, registers, address = access.form, slots_of(args[store]), args[not store]
+    space = SPACES.get(access.space, SPACE_GENERIC)
+    places = (space, len(form.line_of), form.chunk, form.index * form.word, form.word)
+    stride = args[2] if len(args) > 2 else -1
+    lines = (form.line_of, form.byte_of, form.line, stride, form.fragment, form.bits)
+    return Block(*matrix_words(*places, registers, address), *lines)
+
+
 @unit(
     *_boxes("wmma.load.a", "factors", "r, [p]{, stride}", "row"),
     *_boxes("wmma.load.b", "factors", "r, [p]{, stride}", "col"),
@@ -213,6 +226,7 @@ _SETS: dict[str, Any] = {
     **_SETS,
     writes=(0,),
     section="9.7.14.4.3",
+    fast=FastForm(_fast_fragment, called=load_rows),
 )
 def load(instr):
     access = FragmentAccess.of(instr, instr.mods[1], store=False)
@@ -232,7 +246,12 @@ def load(instr):
     return run
 
 
-@unit(*_result_boxes("wmma.store.d", "[p], r{, stride}"), **_SETS, section="9.7.14.4.4")
+@unit(
+    *_result_boxes("wmma.store.d", "[p], r{, stride}"),
+    **_SETS,
+    section="9.7.14.4.4",
+    fast=FastForm(_fast_fragment, called=store_rows),
+)
 def store(instr):
     access = FragmentAccess.of(instr, "c", store=True)
     form = access.form

@@ -1,0 +1,141 @@
+"""ldmatrix, stmatrix, wmma.load and wmma.store as the main loop does them: rows of up to 16 bytes in memory,
+and the words of a warp's registers. What is not legal, or not so simple, their handlers do.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptxsim.isa.address_map import SPACE_GLOBAL, SPACE_LOCAL
+from ptxsim.isa.mathlib.inner import inner
+from ptxsim.isa.operands import SINK
+from ptxsim.jit.bytecode import CALLED_BLOCK, FULL, SEG_BASE, SEG_HOST
+from ptxsim.jit.called import called
+from ptxsim.jit.intrinsics import column, lane_value, load32, room_for_rows, set_lane_value, store32
+from ptxsim.jit.loop_batch import same_in_all
+from ptxsim.jit.loop_memory import (
+    own_offset,
+    read_element,
+    segment_of,
+    set_word,
+    window,
+    within,
+    word,
+    write_element,
+)
+from ptxsim.jit.translate import resolve
+
+SPACE, ROWS, SIZE, WIDTH, ELEMENTS, ADDRESS, OFFSET, SLOTS, SHIFTS, PLACES, LINE_WORDS = range(11)
+LINE_OF, BYTE_OF, LINE, STRIDE, FRAGMENT, BITS = range(LINE_WORDS, LINE_WORDS + 6)
+ROW = 16  # bytes
+
+
+def matrix_words(space: int, rows: int, size: int, places: np.ndarray, width: int, slots, address) -> tuple:
+    """The first words of a Block; places: int64 (32, elements), bytes from the first row; elements have
+    `width` bytes, rows `size`.
+    """
+    per, count = max(1, 4 // width), places.shape[1]
+    held = np.array([max(slot, SINK) for slot in slots], np.int64)[np.arange(count) // per]
+    shifts = np.arange(count) % per * 8 * width
+    across = np.ascontiguousarray(places.T)
+    return space, rows, size, width, count, address.slot, address.offset, held, shifts, across
+
+
+@inner
+def _rows_of_lanes(block, warp, registers, hosts, control):
+    """Host addresses of rows whose addresses the first lanes give; False if one is not legal."""
+    shared = window(warp, control)
+    for i in range(word(block, ROWS)):
+        address = np.int64(lane_value(registers, word(block, ADDRESS), i)) + word(block, OFFSET)
+        offset = own_offset(address, ROW, word(block, SPACE), warp, control)
+        if offset < 0:
+            return False
+        set_word(hosts, i, shared + offset)
+    return True
+
+
+@inner
+def _start_and_step(block, store, registers):
+    """(address of the first line, bytes to the next) of a fragment; step 0 if not legal, or not the same."""
+    address, stride = word(block, ADDRESS), word(block, STRIDE)
+    if not same_in_all(registers, address, FULL) or (
+        stride >= 0 and not same_in_all(registers, stride, FULL)
+    ):
+        return 0, 0
+    start, step = np.int64(lane_value(registers, address, 0)) + word(block, OFFSET), word(block, LINE)
+    if stride >= 0:
+        step = np.int64(lane_value(registers, stride, 0) & np.uint64(0xFFFF_FFFF)) * word(block, BITS) // 8
+    needed = min(ROW, word(block, FRAGMENT))
+    if start % word(block, FRAGMENT) or step % needed or (store and step < word(block, LINE)):
+        return 0, 0
+    return start, step
+
+
+@inner
+def _rows_of_lines(block, store, warp, registers, hosts, control):
+    """The same for a fragment, whose lines lie at a distance."""
+    start, step = _start_and_step(block, store, registers)
+    space, _ = resolve(word(block, SPACE), start)
+    if step == 0 or space == SPACE_LOCAL:
+        return False
+    size, shared = word(block, SIZE), window(warp, control)
+    segment = segment_of(control, start, size) if space == SPACE_GLOBAL else 0
+    if space == SPACE_GLOBAL and segment == 0:
+        return False
+    for i in range(word(block, ROWS)):
+        address = start + word(word(block, LINE_OF), i) * step + word(word(block, BYTE_OF), i)
+        if space == SPACE_GLOBAL:
+            if not within(segment, address, size):
+                return False
+            set_word(hosts, i, address - word(segment, SEG_BASE) + word(segment, SEG_HOST))
+        else:
+            offset = own_offset(address, size, word(block, SPACE), warp, control)
+            if offset < 0:
+                return False
+            set_word(hosts, i, shared + offset)
+    return True
+
+
+@inner
+def _find_rows(row, m, store, warp, registers, hosts, control):
+    """Whether the rows of an instruction are where the loop may touch them; then where."""
+    block = column(row, CALLED_BLOCK)
+    if m != FULL:
+        return False
+    if word(block, LINE_OF) == 0:
+        return _rows_of_lanes(block, warp, registers, hosts, control)
+    return _rows_of_lines(block, store, warp, registers, hosts, control)
+
+
+@called
+def load_rows(row, m, warp, registers, predicates, control):
+    """ldmatrix and wmma.load by a whole warp."""
+    block, hosts = column(row, CALLED_BLOCK), np.int64(room_for_rows())
+    if not _find_rows(row, m, False, warp, registers, hosts, control):
+        return 0
+    size, width = word(block, SIZE), word(block, WIDTH)
+    for e in range(word(block, ELEMENTS)):
+        slot, shift = word(word(block, SLOTS), e), np.uint64(word(word(block, SHIFTS), e))
+        for l in range(32):
+            at = word(word(block, PLACES), 32 * e + l)
+            value = read_element(word(hosts, at // size) + at % size, width, 0) << shift
+            set_lane_value(registers, slot, l, value | lane_value(registers, slot, l) if shift else value)
+    return 1
+
+
+@called
+def store_rows(row, m, warp, registers, predicates, control):
+    """stmatrix and wmma.store by a whole warp."""
+    block, hosts = column(row, CALLED_BLOCK), np.int64(room_for_rows())
+    if not _find_rows(row, m, True, warp, registers, hosts, control):
+        return 0
+    stored, size, width = np.int64(room_for_rows()), word(block, SIZE), word(block, WIDTH)
+    for e in range(word(block, ELEMENTS)):
+        slot, shift = word(word(block, SLOTS), e), np.uint64(word(word(block, SHIFTS), e))
+        for l in range(32):
+            value = lane_value(registers, slot, l) >> shift
+            write_element(stored + word(word(block, PLACES), 32 * e + l), width, value)
+    for i in range(word(block, ROWS)):
+        for b in range(0, size, 4):
+            store32(np.uint64(word(hosts, i) + b), load32(np.uint64(stored + i * size + b)))
+    return 1

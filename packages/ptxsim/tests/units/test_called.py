@@ -1,0 +1,132 @@
+"""Unit instructions that the main loop does by compiled code, where nobody listens: of random operands the
+same bits as their handlers make, and no handler is asked.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_cp_async import SETUP
+from test_ldmatrix import FILL, REVERSED
+from test_mma import FORMS as MMA_FORMS
+from test_mma import mma_kernel
+from warp_kernels import register_kernel, vector
+from wmma_kernels import FORMS as WMMA_FORMS
+from wmma_kernels import kernel, mma, random_matrices
+
+import ptxsim
+from ptxsim.lowering.emit import Program
+from ptxsim.machine.cluster import Cluster
+
+
+@pytest.fixture
+def both(monkeypatch):
+    """`both(ptx, arrays, name)`: a launch leaves the same in the arrays with compiled code and without, and
+    with it asks no handler of an instruction of that name.
+    """
+    asked = []
+
+    def unit(self, split, row, mask, plain=Cluster.unit):
+        asked.append(self.program.instrs[row].name)
+        return plain(self, split, row, mask)
+
+    def outcome(ptx: str, arrays: list[np.ndarray], **more) -> list[bytes]:
+        asked.clear()
+        copies = [array.copy() for array in arrays]
+        ptxsim.load(ptx).launch("k", block=32, args=copies, checks=False, **more)
+        return [array.tobytes() for array in copies]
+
+    def compare(ptx: str, arrays: list[np.ndarray], name: str, **more) -> None:
+        monkeypatch.setattr(Cluster, "unit", unit)
+        quick = outcome(ptx, arrays, **more)
+        assert not [one for one in asked if one.startswith(name)]
+        with monkeypatch.context() as patch:
+            patch.setattr(Program, "link", lambda self: None)
+            assert outcome(ptx, arrays, **more) == quick
+        assert [one for one in asked if one.startswith(name)]
+
+    return compare
+
+
+def bits(rng, count: int, width: int = 32) -> np.ndarray:
+    """(count, 32) random patterns, NaNs and infinities of all types among them."""
+    some = rng.integers(0, 2**width, (count, 32), np.uint64)
+    special = rng.choice(np.array([0, 0x7C007C00, 0xFC01FC00, 0x7F800000, 0x7FC00001], np.uint64), some.shape)
+    return np.where(rng.random(some.shape) < 0.05, special, some).astype(f"u{width // 8}")
+
+
+@pytest.mark.parametrize("form", MMA_FORMS[::5])
+def test_mma(both, form):
+    ptx, counts = mma_kernel(form)
+    width = 64 if "f64" in form else 32
+    given = bits(np.random.default_rng(7), sum(counts[1:]), width)
+    both(ptx, [given, np.zeros((counts[0], 32), given.dtype)], "mma")
+
+
+@pytest.mark.parametrize("form, count", [
+    *((f"m8n8.x{n}{what}.b16", n) for n in (1, 2, 4) for what in (".shared", ".trans")),
+    *((f"m16n16.x{n}.trans.shared.b8", 2 * n) for n in (1, 2)),
+])  # fmt: skip
+def test_ldmatrix(both, form, count):
+    address = "%x2" if "shared" in form else "%y0"
+    generic = "cvt.u64.u32 %y0, %x2; cvta.shared.u64 %y0, %y0;"
+    load = f"ldmatrix.sync.aligned.{form} {vector('o', 0, count)}, [{address}];"
+    ptx = register_kernel(f"{FILL} {REVERSED} {generic} {load}", 4, count, shared=512, target="sm_100a")
+    both(ptx, [bits(np.random.default_rng(1), 4), np.zeros((count, 32), np.uint32)], "ldmatrix")
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+@pytest.mark.parametrize("form", ["m8n8.x{}.shared.b16", "m8n8.x{}.trans.shared.b16", "m16n8.x{}.trans.b8"])
+def test_stmatrix(both, form, count):
+    store = f"stmatrix.sync.aligned.{form.format(count)} [%y0], {vector('r', 0, count)}; bar.sync 0;"
+    store = store if "shared" not in form else store.replace("%y0", "%x2")
+    generic = "cvt.u64.u32 %y0, %x2; cvta.shared.u64 %y0, %y0;"
+    read = "shl.b32 %x0, %t, 4; add.u32 %x1, %sm, %x0; ld.shared.v4.b32 {%o0, %o1, %o2, %o3}, [%x1];"
+    ptx = register_kernel(f"{REVERSED} {generic} {store} {read}", 4, 4, shared=512, target="sm_100a")
+    both(ptx, [bits(np.random.default_rng(2), 4), np.zeros((4, 32), np.uint32)], "stmatrix")
+
+
+@pytest.mark.parametrize("shape, kind, d, c", WMMA_FORMS)
+def test_wmma(both, shape, kind, d, c):
+    rng = np.random.default_rng([3, *map(ord, shape + kind + d + c)])
+    matrices = random_matrices(rng, shape, kind, d, c)
+    both(kernel(shape, matrices, mma(shape, matrices)), [one.array for one in matrices.values()], "wmma")
+
+
+@pytest.mark.parametrize("copy", [
+    *(f"cp.async.ca.shared.global [%x1], [%y0], {size};" for size in (4, 8, 16)),
+    "cp.async.cg.shared.global.L2::128B [%x1], [%y0], 16;",
+    "rem.u32 %x3, %t, 17; cp.async.cg.shared.global [%x1], [%y0], 16, %x3;",
+    "setp.lt.u32 %p, %t, 9; cp.async.ca.shared.global [%x1], [%y0], 8, %p;",
+    "setp.lt.u32 %p, %t, 9; @%p cp.async.ca.shared.global [%x1], [%y0], 8;",
+])  # fmt: skip
+def test_cp_async(both, copy):
+    read = "ld.shared.v4.b32 {%o0, %o1, %o2, %o3}, [%x1];"
+    text = f"{SETUP} {copy} cp.async.commit_group; cp.async.wait_group 0; cp.async.wait_all; {read}"
+    ptx = register_kernel(text, 0, 4, shared=512)
+    both(ptx, [bits(np.random.default_rng(4), 4), np.zeros((4, 32), np.uint32)], "cp.async")
+
+
+def test_a_copy_under_way_is_for_its_handler():
+    """In the order `adverse` a copy comes as late as it may: not before its thread waits."""
+    text = f"{SETUP} cp.async.ca.shared.global [%x1], [%y0], 4; ld.shared.b32 %o0, [%x1]; cp.async.wait_all;"
+    ptx, out = register_kernel(text, 0, 1, shared=512), np.zeros((1, 32), np.uint32)
+    args = [np.ones((32, 4), np.uint32), out]
+    ptxsim.load(ptx).launch("k", block=32, args=args, checks=False, order="adverse")
+    assert (out == 0xFFFF_FFFF).all()
+
+
+def test_a_part_of_a_warp_is_for_the_handler_which_says_so():
+    text = "setp.lt.u32 %p, %t, 9; @%p ldmatrix.sync.aligned.m8n8.x1.shared.b16 %o0, [%sm];"
+    ptx = register_kernel(text, 0, 1, shared=512)
+    args = [np.zeros(1, np.uint32), np.zeros((1, 32), np.uint32)]
+    result = ptxsim.load(ptx).launch("k", block=32, args=args, checks=False)
+    assert [f.kind for f in result.findings] == ["collective"]
+
+
+def test_what_is_counted_of_compiled_products():
+    ptx, counts = mma_kernel("m16n8k16.row.col.f32.f16.f16.f32")
+    args = [np.zeros((sum(counts[1:]), 32), np.uint32), np.zeros((counts[0], 32), np.uint32)]
+    for checks in (False, True):
+        result = ptxsim.load(ptx).launch("k", block=32, args=args, checks=checks)
+        assert result.stats["tensor_operations"] == 1
