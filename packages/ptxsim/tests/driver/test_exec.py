@@ -182,3 +182,38 @@ def test_a_program_without_kernels_says_so():
     command = [sys.executable, "-m", "ptxsim", "exec", "true"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 0 and "launched no kernel" in done.stderr
+
+
+OWN_RUNTIME = """
+__attribute__((noinline, visibility("hidden"))) int cudaRuntimeGetVersion(int *to) {
+  for (int k = 0; k < 9; k++) *to += 11;
+  return 0;
+}
+__attribute__((noinline, visibility("hidden"))) int cudaLaunchKernel(void *stub) { return stub ? 0 : 1; }
+int version(void) { int found = 0; cudaRuntimeGetVersion(&found); return found; }
+int launch(void) { return cudaLaunchKernel(version); }
+"""
+LOADS = """
+#include <dlfcn.h>
+#include <stdio.h>
+int main(void) {
+  void *own = dlopen("libown.so", RTLD_NOW);
+  int (*version)(void) = dlsym(own, "version"), (*launch)(void) = dlsym(own, "launch");
+  printf("version %d, error %d\\n", version(), launch());
+  return 0;
+}
+"""
+
+
+def test_a_runtime_linked_into_a_library_that_is_loaded_later_is_replaced(tmp_path):
+    """As CuPy's are. The library is found by the program's RUNPATH; its kernels were not registered here."""
+    (tmp_path / "own.c").write_text(OWN_RUNTIME)
+    (tmp_path / "loads.c").write_text(LOADS)
+    own, program = tmp_path / "libown.so", tmp_path / "loads"
+    command = ["cc", "-O0", "-fPIC", "-shared", str(tmp_path / "own.c"), "-o", str(own)]
+    subprocess.run(command, check=True)
+    command = ["cc", str(tmp_path / "loads.c"), "-o", str(program), "-ldl", f"-Wl,-rpath,{tmp_path}"]
+    subprocess.run([*command, "-Wl,--enable-new-dtags"], check=True)
+    done, _ = execute(program, "")
+    assert done.stdout == "version 13000, error 98\n", done.stderr
+    assert f"a kernel of {own} does not run, error 98" in done.stderr

@@ -74,11 +74,16 @@ def command(
     return EXIT.get(worst(r.verdict for r in device.records), 0)
 
 
+# CuPy compiles to PTX, and does sums and the like by kernels that it compiles, not by machine code of its wheel
+_CUPY = {"CUPY_COMPILE_WITH_PTX": "1", "CUPY_ACCELERATORS": ""}
+
+
 def environment(folder: Path, program: Path) -> dict[str, str]:
     """The environment in which a program finds the stand-in."""
     paths = [str(folder), os.environ.get("LD_LIBRARY_PATH", "")]
     preload = [str(folder / "libcuda.so.1"), os.environ.get("LD_PRELOAD", "")]
     return {
+        **_CUPY,
         **os.environ,
         "LD_LIBRARY_PATH": ":".join(filter(None, paths)),
         "LD_PRELOAD": ":".join(filter(None, preload)),

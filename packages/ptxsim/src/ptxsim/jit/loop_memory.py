@@ -122,19 +122,19 @@ def segment_of(control, address, size):
 
 
 @inner
-def own_offset(address, size, space, warp, control):
-    """Offset in the window of the warp's CTA; -1 if it is not `size` bytes there, or not aligned to them."""
+def own_offset(address, size, space, cta, control):
+    """Offset in the CTA's window; -1 if there are not `size` bytes (a power of two), aligned to it."""
     if space == SPACE_GENERIC and not is_shared(address):
         return -1
     rank, offset = shared_place(address)
-    legal = in_window(offset, size, word(control, SHARED_LIMIT)) and offset % size == 0
-    return offset if legal and rank == warp // word(control, WARPS_PER_CTA) else -1
+    legal = in_window(offset, size, word(control, SHARED_LIMIT)) and offset & (size - 1) == 0
+    return offset if legal and rank == cta else -1
 
 
 @inner
-def window(warp, control):
-    """Host address of the shared memory of the warp's CTA."""
-    return word(word(control, CT_PTR) + CT_BYTES * (warp // word(control, WARPS_PER_CTA)), CT_SHARED)
+def window(cta, control):
+    """Host address of a CTA's shared memory."""
+    return word(word(control, CT_PTR) + CT_BYTES * cta, CT_SHARED)
 
 
 @inner

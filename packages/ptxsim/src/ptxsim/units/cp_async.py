@@ -14,10 +14,10 @@ from ptxsim.events.records import CopyArrival
 from ptxsim.isa.address_map import FAULT_BOUNDS, FAULT_MISALIGNED, SPACE_SHARED
 from ptxsim.isa.mathlib.inner import inner
 from ptxsim.jit import bytecode
-from ptxsim.jit.bytecode import CALLED_BLOCK, EAGER, SEG_BASE, SEG_HOST
+from ptxsim.jit.bytecode import CALLED_BLOCK, EAGER, SEG_BASE, SEG_HOST, WARPS_PER_CTA
 from ptxsim.jit.called import Block, called
 from ptxsim.jit.compiled import compiled
-from ptxsim.jit.intrinsics import column, lane_value, load8, mask_of, room_for_lanes, store8
+from ptxsim.jit.intrinsics import column, lane_value, load8, load32, mask_of, room_for_lanes, store8, store32
 from ptxsim.jit.loop_memory import own_offset, segment_of, set_word, window, within, word
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.checked_access import log_own, own_offsets
@@ -90,7 +90,7 @@ def copy_at_once(row, m, warp, registers, predicates, control):
     targets, sources = np.int64(room_for_lanes()), np.int64(room_for_lanes())
     if not word(control, EAGER):
         return 0
-    size, segment = word(block, SIZE), 0
+    size, segment, cta = word(block, SIZE), 0, warp // word(control, WARPS_PER_CTA)
     for l in range(32):
         if (m >> l) & 1:
             address = np.int64(lane_value(registers, word(block, TARGET), l)) + word(block, TARGET_OFFSET)
@@ -98,17 +98,19 @@ def copy_at_once(row, m, warp, registers, predicates, control):
             read = _bytes_read(block, predicates, registers, l)
             if read and segment == 0:
                 segment = segment_of(control, source, read)
-            legal = read == 0 or (segment != 0 and within(segment, source, read) and source % size == 0)
-            offset = own_offset(address, size, SPACE_SHARED, warp, control)
+            legal = read == 0 or (segment != 0 and within(segment, source, read) and source & (size - 1) == 0)
+            offset = own_offset(address, size, SPACE_SHARED, cta, control)
             if offset < 0 or read > size or not legal:
                 return 0
-            set_word(targets, l, window(warp, control) + offset)
+            set_word(targets, l, window(cta, control) + offset)
             set_word(sources, l, source)
     away = word(segment, SEG_HOST) - word(segment, SEG_BASE) if segment != 0 else 0
     for l in range(32):
         if (m >> l) & 1:
             read = _bytes_read(block, predicates, registers, l)
-            for b in range(size):
+            for b in range(0, read & -4, 4):
+                store32(np.uint64(word(targets, l) + b), load32(np.uint64(word(sources, l) + away + b)))
+            for b in range(read & -4, size):
                 byte = load8(np.uint64(word(sources, l) + away + b)) if b < read else np.uint64(0)
                 store8(np.uint64(word(targets, l) + b), byte)
     return 1

@@ -9,7 +9,7 @@ import numpy as np
 from ptxsim.isa.address_map import SPACE_GLOBAL, SPACE_LOCAL
 from ptxsim.isa.mathlib.inner import inner
 from ptxsim.isa.operands import SINK
-from ptxsim.jit.bytecode import CALLED_BLOCK, FULL, SEG_BASE, SEG_HOST
+from ptxsim.jit.bytecode import CALLED_BLOCK, FULL, SEG_BASE, SEG_HOST, WARPS_PER_CTA
 from ptxsim.jit.called import called
 from ptxsim.jit.intrinsics import column, lane_value, load32, room_for_rows, set_lane_value, store32
 from ptxsim.jit.loop_batch import same_in_all
@@ -25,7 +25,7 @@ from ptxsim.jit.loop_memory import (
 )
 from ptxsim.jit.translate import resolve
 
-SPACE, ROWS, SIZE, WIDTH, ELEMENTS, ADDRESS, OFFSET, SLOTS, SHIFTS, PLACES, LINE_WORDS = range(11)
+SPACE, ROWS, SIZE, ROW_BITS, WIDTH, ELEMENTS, ADDRESS, OFFSET, SLOTS, SHIFTS, PLACES, LINE_WORDS = range(12)
 LINE_OF, BYTE_OF, LINE, STRIDE, FRAGMENT, BITS = range(LINE_WORDS, LINE_WORDS + 6)
 ROW = 16  # bytes
 
@@ -38,16 +38,17 @@ def matrix_words(space: int, rows: int, size: int, places: np.ndarray, width: in
     held = np.array([max(slot, SINK) for slot in slots], np.int64)[np.arange(count) // per]
     shifts = np.arange(count) % per * 8 * width
     across = np.ascontiguousarray(places.T)
-    return space, rows, size, width, count, address.slot, address.offset, held, shifts, across
+    form = space, rows, size, size.bit_length() - 1, width, count
+    return *form, address.slot, address.offset, held, shifts, across
 
 
 @inner
-def _rows_of_lanes(block, warp, registers, hosts, control):
+def _rows_of_lanes(block, cta, registers, hosts, control):
     """Host addresses of rows whose addresses the first lanes give; False if one is not legal."""
-    shared = window(warp, control)
+    shared = window(cta, control)
     for i in range(word(block, ROWS)):
         address = np.int64(lane_value(registers, word(block, ADDRESS), i)) + word(block, OFFSET)
-        offset = own_offset(address, ROW, word(block, SPACE), warp, control)
+        offset = own_offset(address, ROW, word(block, SPACE), cta, control)
         if offset < 0:
             return False
         set_word(hosts, i, shared + offset)
@@ -72,13 +73,13 @@ def _start_and_step(block, store, registers):
 
 
 @inner
-def _rows_of_lines(block, store, warp, registers, hosts, control):
+def _rows_of_lines(block, store, cta, registers, hosts, control):
     """The same for a fragment, whose lines lie at a distance."""
     start, step = _start_and_step(block, store, registers)
     space, _ = resolve(word(block, SPACE), start)
     if step == 0 or space == SPACE_LOCAL:
         return False
-    size, shared = word(block, SIZE), window(warp, control)
+    size, shared = word(block, SIZE), window(cta, control)
     segment = segment_of(control, start, size) if space == SPACE_GLOBAL else 0
     if space == SPACE_GLOBAL and segment == 0:
         return False
@@ -89,7 +90,7 @@ def _rows_of_lines(block, store, warp, registers, hosts, control):
                 return False
             set_word(hosts, i, address - word(segment, SEG_BASE) + word(segment, SEG_HOST))
         else:
-            offset = own_offset(address, size, word(block, SPACE), warp, control)
+            offset = own_offset(address, size, word(block, SPACE), cta, control)
             if offset < 0:
                 return False
             set_word(hosts, i, shared + offset)
@@ -102,9 +103,16 @@ def _find_rows(row, m, store, warp, registers, hosts, control):
     block = column(row, CALLED_BLOCK)
     if m != FULL:
         return False
+    cta = warp // word(control, WARPS_PER_CTA)
     if word(block, LINE_OF) == 0:
-        return _rows_of_lanes(block, warp, registers, hosts, control)
-    return _rows_of_lines(block, store, warp, registers, hosts, control)
+        return _rows_of_lanes(block, cta, registers, hosts, control)
+    return _rows_of_lines(block, store, cta, registers, hosts, control)
+
+
+@inner
+def _host_of(hosts, at, shift):
+    """Host address of byte `at` of the rows, each of 1 << shift bytes."""
+    return word(hosts, at >> shift) + (at & (1 << shift) - 1)
 
 
 @called
@@ -113,12 +121,12 @@ def load_rows(row, m, warp, registers, predicates, control):
     block, hosts = column(row, CALLED_BLOCK), np.int64(room_for_rows())
     if not _find_rows(row, m, False, warp, registers, hosts, control):
         return 0
-    size, width = word(block, SIZE), word(block, WIDTH)
+    row_bits, width, places = word(block, ROW_BITS), word(block, WIDTH), word(block, PLACES)
     for e in range(word(block, ELEMENTS)):
         slot, shift = word(word(block, SLOTS), e), np.uint64(word(word(block, SHIFTS), e))
         for l in range(32):
-            at = word(word(block, PLACES), 32 * e + l)
-            value = read_element(word(hosts, at // size) + at % size, width, 0) << shift
+            host = _host_of(hosts, word(places, 32 * e + l), row_bits)
+            value = read_element(host, width, 0) << shift
             set_lane_value(registers, slot, l, value | lane_value(registers, slot, l) if shift else value)
     return 1
 

@@ -2,6 +2,7 @@
     and what the simulator knows of it. */
 #define _GNU_SOURCE
 #include "standin.h"
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +75,12 @@ Kernel *register_kernel(Module *module, const void *host, const char *name) {
 Kernel *kernel_of(const void *handle) {
   Kernel *at = kernels;
   while (at && at->host != handle && at != handle) at = at->next;
+  Dl_info its;
+  if (!at && dladdr(handle, &its) && its.dli_fname)
+    complain(
+        "a kernel of %s does not run, error %d: it was registered with a CUDA runtime that is linked into "
+        "that library, or there is machine code only",
+        its.dli_fname, INVALID_DEVICE_FUNCTION);
   return at;
 }
 

@@ -1,11 +1,14 @@
-/* A runtime that is linked into the program: its functions are found in the program's symbol table,
-    and each
-   begins from now on with a jump to the one here. A stripped program has no such table. */
+/* A runtime that is linked into the program, or into a library that it loads later: its functions are found
+   in the symbol table of the file, and each begins from now on with a jump to the one here. A stripped file
+   has no such table. */
 #define _GNU_SOURCE
 #include "standin.h"
+#include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -62,8 +65,19 @@ static void read_symbols(const unsigned char *file, size_t size, uintptr_t base)
   }
 }
 
+static int known(uintptr_t base) { /* has the object at this address been visited? */
+  static uintptr_t *seen;
+  static size_t count;
+  for (size_t k = 0; k < count; k++)
+    if (seen[k] == base) return 1;
+  uintptr_t *more = realloc(seen, (count + 1) * sizeof *seen);
+  if (more) seen = more, seen[count++] = base;
+  return 0;
+}
+
 static int visit(struct dl_phdr_info *object, size_t size, void *unused) {
   (void)size, (void)unused;
+  if (known(object->dlpi_addr)) return 0;
   const char *path = object->dlpi_name[0] ? object->dlpi_name : "/proc/self/exe";
   struct stat facts;
   if (strstr(path, "libcuda") || strstr(path, "libc.so") || strstr(path, "ld-linux")) return 0;
@@ -80,6 +94,47 @@ static int visit(struct dl_phdr_info *object, size_t size, void *unused) {
   return 0;
 }
 
-__attribute__((constructor)) static void replace_static_runtimes(void) {
-  if (getenv("PTXSIM_SOCKET")) dl_iterate_phdr(visit, NULL);
+static void visit_new(void) {
+  static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
+  if (!getenv("PTXSIM_SOCKET")) return;
+  pthread_mutex_lock(&one);
+  dl_iterate_phdr(visit, NULL);
+  pthread_mutex_unlock(&one);
+}
+
+__attribute__((constructor)) static void replace_static_runtimes(void) { visit_new(); }
+
+/* ---- libraries that are loaded later ---- */
+
+typedef void *Open(const char *, int);
+
+/* A name without a folder is looked for where whoever asks would look, by its RUNPATH. */
+static void *opened(Open *real, const char *file, int flags, const void *caller) {
+  Dl_info its;
+  Dl_serinfo size, *paths;
+  void *found = NULL, *self = NULL;
+  if (file && !strchr(file, '/') && dladdr(caller, &its)) {
+    self = real(its.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    if (!self) self = real(NULL, RTLD_LAZY); /* the program itself */
+  }
+  if (self && !real(file, RTLD_LAZY | RTLD_NOLOAD) && !dlinfo(self, RTLD_DI_SERINFOSIZE, &size) &&
+      (paths = malloc(size.dls_size))) {
+    *paths = size;
+    if (!dlinfo(self, RTLD_DI_SERINFO, paths))
+      for (unsigned k = 0; k < paths->dls_cnt && !found; k++) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s/%s", paths->dls_serpath[k].dls_name, file);
+        if (!access(path, R_OK)) found = real(path, flags);
+      }
+    free(paths);
+  }
+  return found ? found : real(file, flags);
+}
+
+API void *dlopen(const char *file, int flags) {
+  static Open *real;
+  if (!real) real = (Open *)dlsym(RTLD_NEXT, "dlopen");
+  void *found = opened(real, file, flags, __builtin_return_address(0));
+  if (found && !(flags & RTLD_NOLOAD)) visit_new();
+  return found;
 }
