@@ -55,12 +55,24 @@ def test_the_finding_names_both_ctas(monkeypatch):
     assert result.findings[0].message.startswith("D")
 
 
-def test_many_short_runs_leave_no_clusters_behind():
-    """Clusters lie in cycles: without a full collection now and then they would stay, memory and all."""
-    module = ptxsim.load(SHORT)
-    for _ in range(3 * processes.COLLECT_EVERY):
-        module.launch("k", block=32)
-    assert sum(type(one) is Cluster for one in gc.get_objects()) <= processes.COLLECT_EVERY
+@pytest.mark.parametrize("checks", [False, True])
+def test_many_short_runs_leave_no_clusters_behind(checks):
+    """Clusters lie in cycles. Each run looks for its own: no full collection, which takes longer, is due."""
+    module, full = ptxsim.load(SHORT), []
+    module.launch("k", block=32, checks=checks)
+    gc.collect()
+
+    def note(phase: str, about: dict) -> None:
+        if phase == "start" and about["generation"] == 2 and gc.get_freeze_count() == 0:
+            full.append(about)
+
+    gc.callbacks.append(note)
+    try:
+        for _ in range(24):
+            module.launch("k", block=32, checks=checks)
+    finally:
+        gc.callbacks.remove(note)
+    assert sum(type(one) is Cluster for one in gc.get_objects()) <= 1 and len(full) <= 1
 
 
 SHORT = ".version 9.0\n.target sm_90a\n.address_size 64\n.visible .entry k() { bar.sync 0; ret; }\n"

@@ -74,7 +74,7 @@ def command(
     return EXIT.get(worst(r.verdict for r in device.records), 0)
 
 
-# CuPy compiles to PTX, and does sums and the like by kernels that it compiles, not by machine code of its wheel
+# CuPy compiles to PTX, and does sums by kernels that it compiles, not by machine code of its wheel
 _CUPY = {"CUPY_COMPILE_WITH_PTX": "1", "CUPY_ACCELERATORS": ""}
 
 
