@@ -130,3 +130,20 @@ def test_what_is_counted_of_compiled_products():
     for checks in (False, True):
         result = ptxsim.load(ptx).launch("k", block=32, args=args, checks=checks)
         assert result.stats["tensor_operations"] == 1
+
+
+SPIN = """.version 9.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 p) {
+  .reg .b64 %p; .reg .b32 %x; .reg .pred %q; ld.param.u64 %p, [p];
+AGAIN: atom.global.cas.b32 %x, [%p], 1, 2; setp.ne.u32 %q, %x, 1; @%q bra AGAIN; ret;
+}
+"""
+
+
+def test_an_atomic_that_changes_nothing_is_a_poll():
+    """The deadlock is seen after a few turns, not after many million instructions."""
+    result = ptxsim.load(SPIN).launch("k", block=64, args=[np.zeros(1, np.uint32)], checks=False)
+    assert [f.kind for f in result.findings] == ["deadlock"]
+    assert result.stats["warp_instructions"] < 10_000

@@ -169,30 +169,41 @@ def _find_hosts(block, m, warp, registers, hosts, control):
     return shared
 
 
+@inner
+def _new(block, shared, l, host, registers):
+    """(what is in memory, what lane l makes of it)."""
+    size, kind = word(block, SIZE), word(block, KIND)
+    low = ~np.uint64(0) >> np.uint64(64 - 8 * size)
+    was, b = read_element(host, size, 0), lane_value(registers, word(block, B), l) & low
+    c = lane_value(registers, word(block, C), l) & low
+    if kind == FLOAT:
+        return was, _sum(size, (shared >> l) & 1 != 0, was, b)
+    return was, _integer(word(block, OPERATION), kind == SIGNED, 8 * size, was, b, c)
+
+
 @called
 def update_lanes(row, m, warp, registers, predicates, control):
-    """atom or red of the lanes m, in ascending order; none where one of them has no such memory."""
+    """atom or red of the lanes m, in ascending order; none where one of them has no such memory.
+
+    Where nothing would change this may be a poll, which ends a turn: that is for the handler.
+    """
     block, hosts = column(row, CALLED_BLOCK), np.int64(room_for_lanes())
     shared = _find_hosts(block, m, warp, registers, hosts, control)
-    if shared < 0:
+    idle = True
+    for l in range(32):
+        if shared >= 0 and (m >> l) & 1 and idle:
+            was, new = _new(block, shared, l, word(hosts, l), registers)
+            idle = was == new
+    if idle:
         return 0
-    size, kind, changed = word(block, SIZE), word(block, KIND), 0
-    low = ~np.uint64(0) >> np.uint64(64 - 8 * size)
     for l in range(32):
         if (m >> l) & 1:
-            host, b = word(hosts, l), lane_value(registers, word(block, B), l) & low
-            c = lane_value(registers, word(block, C), l) & low
-            was = read_element(host, size, 0)
-            if kind == FLOAT:
-                new = _sum(size, (shared >> l) & 1 != 0, was, b)
-            else:
-                new = _integer(word(block, OPERATION), kind == SIGNED, 8 * size, was, b, c)
-            if new != was:  # a failed compare-and-swap is no progress
-                changed += 1
-                write_element(host, size, new)
+            was, new = _new(block, shared, l, word(hosts, l), registers)
+            if new != was:
+                set_word(control, CHANGED, word(control, CHANGED) + 1)
+                write_element(word(hosts, l), word(block, SIZE), new)
             if word(block, TARGET) >= 0:
                 set_lane_value(registers, word(block, TARGET), l, was)
-    set_word(control, CHANGED, word(control, CHANGED) + changed)
     return 1
 
 
