@@ -58,12 +58,20 @@ class CtaBarrierState(NamedTuple):
         )
 
 
+class Outlook(NamedTuple):
+    """What all interleavings of a record say; None: this cannot be told."""
+
+    ends: bool | None = None  # False: one of them hangs
+    left_behind: Step | None = None  # a wait at which one hangs, if one is known
+    by_luck: Step | None = None  # a wait that passes in one phase or in another, if all of them end
+
+
 class BarrierRecord(Observer):
     """Part of the RaceDetector. `clocks.steps` is the record; work that is issued notes its length."""
 
     def __init__(self, races):
         self.races = races
-        self.searched: dict[tuple, tuple] = {}  # what short_records.py found, of all clusters
+        self.searched: dict[tuple, Outlook] = {}  # what short_records.py found, of all clusters
 
     def start(self, cluster: Cluster) -> None:
         self.steps = self.races.clocks.steps
@@ -71,7 +79,7 @@ class BarrierRecord(Observer):
         self.taken = 0  # steps that were taken in the run; those behind them still wait
         self.whole = True  # False: a barrier was used in a way that has no step here
         self.mending: dict | None = None  # what diagnosis/repairs.py found on this record
-        self.outlook = None  # what short_records.py says, once asked
+        self.outlook: Outlook | None = None  # what short_records.py says, once asked
         self.last: dict[int, str] = {}  # warp -> the kind of its last step
 
     def close(self, cluster: Cluster) -> None:

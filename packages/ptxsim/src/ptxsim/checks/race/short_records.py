@@ -10,20 +10,18 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import NamedTuple
 
-from ptxsim.checks.race.barrier_record import BarrierRecord, CtaBarrierState, MbarrierState, Step
+from ptxsim.checks.race.barrier_record import (
+    BarrierRecord,
+    CtaBarrierState,
+    MbarrierState,
+    Outlook,
+    Step,
+)
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.late_operations import hangs_on_order
 
 MOST_STEPS, MOST_STATES = 64, 20_000
 FEW_STATES = 2_000  # where nothing else speaks of luck: 50 ms
-
-
-class Outlook(NamedTuple):
-    """What all interleavings of a record say; None: this cannot be told."""
-
-    ends: bool | None = None  # False: one of them hangs
-    left_behind: Step | None = None  # a wait at which one hangs, if one is known
-    by_luck: Step | None = None  # a wait that passes in one phase or in another, if all of them end
 
 
 class _State(NamedTuple):
@@ -103,7 +101,9 @@ class _Search:
         warps = sorted({step.warp for step in steps})
         self.steps = [[step for step in steps if step.warp == warp] for warp in warps]
         self.places = list(counts)
-        self.passed = defaultdict(set)  # a wait as (warp, its number there) -> phases that it let pass
+        self.passed: dict[tuple[int, int], set[int]] = defaultdict(
+            set
+        )  # a wait as (warp, its number there) -> phases that it let pass
         self.bars = sorted({step.places[0] for step in steps if step.kind == "bar"})
         self.whole = {bar for bar in self.bars if _of_all([s for s in steps if (bar,) == s.places])}
         mbarriers = tuple(MbarrierState(count, count) for count in counts.values())
