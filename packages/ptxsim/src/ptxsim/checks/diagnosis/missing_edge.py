@@ -40,11 +40,11 @@ def missing(races, pair: Pair) -> Edge:
     first = pair.first
     text = _fence(pair)
     if text:
-        return Edge(_cause(pair), text)
+        return Edge(_cause(races, pair), text)
     if pair.code == SAME_VALUE:
         if first.kind == pair.second.kind == "thread" and first.row == pair.second.row:
             return edge("all-write")
-        return Edge(_cause(pair), "no barrier between them, but both write the same value")
+        return Edge(_cause(races, pair), "no barrier between them, but both write the same value")
     if pair.code > UNACQUIRED:
         return edge("unacquired")
     if guessed(races, pair):
@@ -58,7 +58,7 @@ def missing(races, pair: Pair) -> Edge:
     if text:
         return Edge(CAUSES["same-tile" if pair.space == "memory" else "same-row"], text)
     if first.kind == "other":
-        return Edge(_cause(pair), "they are in different clusters of the grid, which nothing orders")
+        return Edge(_cause(races, pair), "they are in different clusters of the grid, which nothing orders")
     if first.kind == "cp.async" and not pair.waited:
         text = "its thread has not waited for it (cp.async.wait_group leaves its group pending)"
         return _one_too_many(races, pair) or Edge(CAUSES["groups"], text)
@@ -67,7 +67,7 @@ def missing(races, pair: Pair) -> Edge:
     if not pair.waited:
         own = f"its warp has not executed tcgen05.wait::{first.kind}"
         group = "its thread has not waited for it (cp.async.bulk.commit_group, then wait_group)"
-        return Edge(_cause(pair), own if first.kind in ("ld", "st") else group)
+        return Edge(_cause(races, pair), own if first.kind in ("ld", "st") else group)
     return _wait(races, pair)
 
 
@@ -157,7 +157,7 @@ def _not_waited_for(races, pair: Pair, place: tuple[int, int]) -> Edge:
     text = f"{name} was not waited for"
     warp = first.warp(races)
     if warp is None or place not in _own_signals(races, pair.second) - _own_signals(races, first):
-        return Edge(_cause(pair), text)
+        return Edge(_cause(races, pair), text)
     reads = (first.verb, pair.second.verb) == ("read", "write")
     return Edge(CAUSES["not-ready" if reads else "not-free"], text, (warp, first.row))
 
@@ -193,14 +193,14 @@ def _left_out(races, pair: Pair, forward: list, backward: list) -> Edge:
     if chosen is not None:
         found = others_waited(races, pair, chosen) if first.verb == "write" else None
         found = found or waits_less(races, pair, chosen)
-        return found or Edge(_cause(pair), f"{barrier_of(races, chosen)} was not waited for")
+        return found or Edge(_cause(races, pair), f"{barrier_of(races, chosen)} was not waited for")
     if first.kind == "source" and second.kind == "thread" and _one_group(races, first, second):
         return edge("group-late")
     if second.kind == "mma" and backward:
         found = others_waited(races, pair, backward[0])
         text = f"no barrier between them, nor was {barrier_of(races, backward[0])} waited for"
-        return found or Edge(_cause(pair), text)
-    return Edge(_cause(pair), "no barrier between them")
+        return found or Edge(_cause(races, pair), text)
+    return Edge(_cause(races, pair), "no barrier between them")
 
 
 def _one_group(races, first: Access, second: Access) -> bool:
@@ -337,6 +337,17 @@ def _never_waited_for(races) -> list[tuple[int, int]]:
     return [p for p in places if names[p][1] and names[p][0] not in awaited]
 
 
+def unwritten_reads(races, pair: Pair) -> list:
+    """Findings that the one that reads got what nobody had written: then it came too early, not too late."""
+    line = next((line_of(races, a.row) for a in (pair.first, pair.second) if a.verb == "read"), None)
+    return [
+        identity
+        for identity, finding in races.reporter.found.items()
+        if (finding.kind, finding.evidence.get("buffer")) == ("uninitialized", pair.buffer)
+        and (finding.where.get("line") or ("ptx", finding.where.get("ptx_line"))) == line
+    ]
+
+
 def _carriers(races, access: Access) -> list[tuple[int, int]]:
     """mbarriers that hand on an access, the first to do so first; commits before what came of them."""
     if access.kind == "other":
@@ -353,11 +364,11 @@ def _carriers(races, access: Access) -> list[tuple[int, int]]:
     return [place for _, place in planned + sorted(found) if place in races.clocks.signals]
 
 
-def _cause(pair: Pair) -> Cause:
+def _cause(races, pair: Pair) -> Cause:
     """What is missing where no record says more: the fence, or the wait before a read or a write."""
     if pair.code in (NO_FENCE_READ, NO_FENCE_WRITE):
         return CAUSES["copy-fence" if pair.first.kind == "cp.async" else "proxy-fence"]
     if pair.code == NO_TCGEN05_FENCE:
         return CAUSES["tcgen05-fence"]
     reads = pair.first.verb == "write" and pair.second.verb == "read"
-    return CAUSES["not-ready" if reads else "not-free"]
+    return CAUSES["not-ready" if reads or unwritten_reads(races, pair) else "not-free"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from ptxsim.checks.diagnosis.missing_edge import missing
+from ptxsim.checks.diagnosis.missing_edge import missing, unwritten_reads
 from ptxsim.checks.lifecycle.early_register_reads import never_read
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import Pair
@@ -38,6 +38,7 @@ def report(races, pairs: dict[tuple, Pair]) -> None:
         access = Access(kind, op.queue, op.epoch, op.row, "access")
         hint = f"tcgen05.{kind} is asynchronous: wait::{kind} before TMEM is handed on"
         races.reporter.add("race", "error", message, hint, _split(races, access), ("never", kind))
+    said = set()  # what a race says already
     for pair in sorted(pairs.values(), key=_weight):
         if _without_barrier(races, pair):
             continue
@@ -66,7 +67,9 @@ def report(races, pairs: dict[tuple, Pair]) -> None:
         finding = races.reporter.add(kind, severity, what, edge.cause, place, key, **evidence)
         finding.count += pair.count - 1
         if unread or (kind, severity) == ("race", "error"):
-            _drop_consequence(races, pair)
+            said.update(unwritten_reads(races, pair))
+    for identity in said:
+        del races.reporter.found[identity]
 
 
 def _loads_for_nobody(races, pair: Pair) -> bool:
@@ -79,19 +82,6 @@ def _without_barrier(races, pair: Pair) -> bool:
     """Does a load report to a barrier that nobody initialised? Then that is the finding, not its races."""
     loads = [races.clocks.queue(a.agent).owner for a in (pair.first, pair.second) if a.kind == "bytes"]
     return any(p not in races.clocks.signals or races.clocks.signals[p].initialised is None for p in loads)
-
-
-def _drop_consequence(races, pair: Pair) -> None:
-    """Who reads what another one has not written yet reads unwritten memory; the race says it all."""
-    read = next((a for a in (pair.first, pair.second) if a.verb == "read"), None)
-    if read is None:
-        return
-    found = races.reporter.found
-    for identity, finding in list(found.items()):
-        line = finding.where.get("line") or ("ptx", finding.where.get("ptx_line"))
-        buffer = finding.evidence.get("buffer")
-        if finding.kind == "uninitialized" and (line, buffer) == (line_of(races, read.row), pair.buffer):
-            del found[identity]
 
 
 def _weight(pair: Pair) -> tuple:
