@@ -21,23 +21,8 @@ from ptxsim.checks.race.wording import line_of, side_of, text_of
 
 
 def report(races, pairs: dict[tuple, Pair]) -> None:
-    """Adds a finding per pair, and one for tcgen05.st that nothing waits for.
-
-    A tcgen05.ld may go without a wait: a true dependence through its registers is kept whatever else
-    synchronises (PTX ISA 9.7.16.6.4.5). Who reuses or frees its columns then is in a pair: an error, but a
-    review where a register was read first and only the wait is missing (`TensorMemoryAccesses.tells`), or
-    where nothing ever reads one.
-    """
-    for kind, warp, op in races.tensor_memory.never_waited():
-        if kind == "ld":
-            continue
-        who = f"warp {warp % races.cluster.warps_per_cta}"
-        message = (
-            f"tensor memory: nothing waits for tcgen05.{kind} by {who}: no tcgen05.wait::{kind} after it"
-        )
-        access = Access(kind, op.queue, op.epoch, op.row, "access")
-        hint = f"tcgen05.{kind} is asynchronous: wait::{kind} before TMEM is handed on"
-        races.reporter.add("race", "error", message, hint, _split(races, access), ("never", kind))
+    """Adds a finding per pair, and one for tcgen05.st that nothing waits for."""
+    _never_waited(races)
     said = set()  # what a race says already
     for pair in sorted(pairs.values(), key=_weight):
         if _without_barrier(races, pair):
@@ -70,6 +55,24 @@ def report(races, pairs: dict[tuple, Pair]) -> None:
             said.update(unwritten_reads(races, pair))
     for identity in said:
         del races.reporter.found[identity]
+
+
+def _never_waited(races) -> None:
+    """tcgen05.st without a wait. A tcgen05.ld may go without one: a true dependence through its registers is
+    kept whatever else synchronises (PTX ISA 9.7.16.6.4.5). Who reuses or frees its columns then is in a pair:
+    an error, but a review where a register was read first and only the wait is missing
+    (`TensorMemoryAccesses.tells`), or where nothing ever reads one.
+    """
+    for kind, warp, op in races.tensor_memory.never_waited():
+        if kind == "ld":
+            continue
+        who = f"warp {warp % races.cluster.warps_per_cta}"
+        message = (
+            f"tensor memory: nothing waits for tcgen05.{kind} by {who}: no tcgen05.wait::{kind} after it"
+        )
+        access = Access(kind, op.queue, op.epoch, op.row, "access")
+        hint = f"tcgen05.{kind} is asynchronous: wait::{kind} before TMEM is handed on"
+        races.reporter.add("race", "error", message, hint, _split(races, access), ("never", kind))
 
 
 def _loads_for_nobody(races, pair: Pair) -> bool:
