@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -105,7 +105,7 @@ def _mistake(source: Source, slip: Slip, text: str, body: str, made: str, start:
     return Mistake(source, slip.family, line + 1, old[n].strip(), now[n].strip(), whole, slip.what)
 
 
-def draw_slips(seed: int, lists: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7, 8)) -> Iterator[Mistake]:
+def draw_slips(seed: int, lists: Collection[int] = frozenset(LISTS.values())) -> Iterator[Mistake]:
     """Slips without end to speak of, each once: those of the lists in turn, at some step, depth, place."""
     pools: dict[str, list[Mistake]] = {}
     for source in SOURCES:
