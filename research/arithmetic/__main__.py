@@ -4,8 +4,8 @@
     python -m research.arithmetic check    no GPU: the rounds of results.json again, from their seeds
     python -m research.arithmetic table    the table of README.md
 
-Inputs come from seeds on both sides, so only hashes of what the chip left are kept: of each round, and of
-SLICE tiles of seed 0, which the tests look at.
+Inputs come from seeds on both sides, so only hashes are kept: one of each round's inputs and what the chip
+left, and one of SLICE tiles of seed 0, which the tests look at.
 """
 
 from __future__ import annotations
@@ -39,6 +39,11 @@ def digest(*arrays: np.ndarray) -> str:
             array = np.where(np.isnan(array.view(np.float64)), np.uint64(0x7FFF << 48), array)
         parts.append(np.ascontiguousarray(array).tobytes())
     return hashlib.sha256(b"".join(parts)).hexdigest()[:8]
+
+
+def round_digest(codes: tuple, left: np.ndarray) -> str:
+    """Of the inputs of a round and what was left of them."""
+    return hashlib.sha256((digest(*codes) + digest(left)).encode()).hexdigest()[:8]
 
 
 def tiles_of(form: Form, tiles: int) -> int:
@@ -98,7 +103,7 @@ def on_chip(form: Form, tiles: int, rounds: int, fit: bool) -> dict:
         codes = matrices(form, tiles, seed)
         given = registers(form, *codes)
         chip, found = unit.run(given), ours.product(form, given, codes)
-        seen.append([digest(*codes), digest(chip)])
+        seen.append(round_digest(codes, chip))
         elements += chip.size
         mine += differing(form, chip, found)
         if form.is_float:
@@ -120,13 +125,13 @@ def again(row: dict, rounds: int) -> list[int]:
     """Seeds of a row's rounds whose inputs, or whose results by the model, have another hash."""
     form = next(form for form in forms() if form.name == row["form"])
     wrong = []
-    for seed, (inputs, chip) in enumerate(row["rounds"][:rounds], 1):
+    for seed, kept in enumerate(row["rounds"][:rounds], 1):
         codes = matrices(form, row["tiles"], seed)
         if form.is_float:
             found = model.product(form, *codes, model.adder_of(form))
         else:
             found = ours.product(form, registers(form, *codes), codes)
-        wrong += [seed] * ([digest(*codes), digest(found)] != [inputs, chip])
+        wrong += [seed] * (round_digest(codes, found) != kept)
     return wrong
 
 

@@ -117,7 +117,10 @@ def manifest(path: Path) -> dict:
         return digest(*(given[name].tobytes() for name in sorted(given)))
 
     about, cases = load_set(path)
-    hashes = {c.name: [digest(c.artifact.ptx.encode()), arrays(c.arrays), arrays(c.expected)] for c in cases}
+    hashes = {
+        c.name: " ".join((digest(c.artifact.ptx.encode()), arrays(c.arrays), arrays(c.expected)))
+        for c in cases
+    }
     return {"about": about, "cases": hashes}
 
 

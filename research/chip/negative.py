@@ -13,6 +13,7 @@ import json
 import os
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import ml_dtypes  # noqa: F401
@@ -145,7 +146,7 @@ def judge(d: np.ndarray, expected: np.ndarray) -> str:
 def make(file: Path) -> None:
     index, files = {}, {}
     for i, bug in enumerate(BUGS):
-        artifact = build(bug)
+        artifact = replace(build(bug), cubin=b"")
         index[bug] = {"track": BUGS[bug][0], **simulate(artifact, BUGS[bug][0])}
         files[f"{i}.lab"] = artifact.to_bytes()
         said = ", ".join(index[bug]["findings"]) or "nothing found"

@@ -2,15 +2,17 @@
 
     python -m research.chip.record_scalar make DIR sm_90a    needs ptxas; writes kernels.cubin, sources.npz
     python record_scalar.py run DIR                   needs numpy and a GPU driver; writes DIR/results.npz
-    python -m research.chip.record_scalar keep DIR FILE.npz  both in one file
+    python -m research.chip.record_scalar keep DIR FILE.npz  results, and the hash of the sources
 
-Each form is a kernel that applies it to one row of 64-bit patterns per thread. cvt.rna.tf32 is left out: the
-chip makes an infinity of a NaN whose payload is in the low bits.
+Each form is a kernel that applies it to one row of 64-bit patterns per thread. The patterns come from a
+seed, so the file holds results alone, and a hash of the patterns. cvt.rna.tf32 is left out: the chip makes an
+infinity of a NaN whose payload is in the low bits.
 """
 
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import random
 import subprocess
 import sys
@@ -45,15 +47,6 @@ cvt.rpi.sat.f64.f64 cvt.rn.satfinite.e4m3x2.f32 cvt.rn.relu.satfinite.e5m2x2.f32
 cvt.rn.satfinite.e5m2x2.f16x2 cvt.rn.f16x2.e4m3x2 cvt.rn.relu.f16x2.e5m2x2 cvt.pack.sat.s16.s32
 cvt.pack.sat.u8.s32.b32 cvt.pack.sat.s4.s32.b32
 """
-COUNTS = {
-    "bfe": 1,
-    "bfi": 2,
-    "shl": 1,
-    "shr": 1,
-    "shf": 2,
-    "szext": 1,
-    "bmsk": 0,
-}  # first source that counts bits
 CLASSES = {"pred": "p", "f32": "f", "f64": "e"}  # type -> letter of its registers; others by width
 LOAD = {
     "p": "setp.ne.u64 {r}, %q, 0;",
@@ -150,29 +143,35 @@ def pattern(name: str, k: int, kind: str, rng: random.Random) -> int:
     return rng.choice([rng.choice(edges), rng.getrandbits(bits), rng.getrandbits(rng.randint(1, bits))])
 
 
-def make(folder: Path, arch: str) -> None:
-    """Kernels and sources of every form."""
+def operation(name: str):
+    """The row of the instruction table for a form."""
     from ptxsim.isa.scalar import table as scalar
 
-    text, sources = (
-        [f".version 9.0\n.target {arch}\n.address_size 64\n"],
-        np.zeros((len(FORMS.split()), 6, ROWS), np.uint64),
-    )
-    for i, name in enumerate(FORMS.split()):
-        op, *mods = name.split(".")
-        found = scalar.spellings(op)[scalar.ordered(tuple(mods))][0]
-        form = found[0].build(found[1], scalar.HOT)
-        text.append(kernel(i, name, form))
-        rng = random.Random(zlib.crc32(name.encode()))
-        for k, kind in enumerate(form.src):
-            sources[i, k] = [pattern(name, k, kind, rng) for _ in range(ROWS)]
-        sources[i, 5] = [rng.getrandbits(1) for _ in range(ROWS)]
+    op, *mods = name.split(".")
+    form, modifiers = scalar.spellings(op)[scalar.ordered(tuple(mods))][0]
+    return form.build(modifiers, scalar.HOT)
+
+
+def sources(name: str) -> np.ndarray:
+    """(6, ROWS) patterns of a form: those of its operands, and in the last row the carry."""
+    rng, made = random.Random(zlib.crc32(name.encode())), np.zeros((6, ROWS), np.uint64)
+    for k, kind in enumerate(operation(name).src):
+        made[k] = [pattern(name, k, kind, rng) for _ in range(ROWS)]
+    made[5] = [rng.getrandbits(1) for _ in range(ROWS)]
+    return made
+
+
+def make(folder: Path, arch: str) -> None:
+    """Kernels and sources of every form."""
+    names = FORMS.split()
+    text = [f".version 9.0\n.target {arch}\n.address_size 64\n"]
+    text += [kernel(i, name, operation(name)) for i, name in enumerate(names)]
     folder.mkdir(exist_ok=True, parents=True)
     (folder / "kernels.ptx").write_text("".join(text))
     subprocess.run(
         ["ptxas", "-arch", arch, folder / "kernels.ptx", "-o", folder / "kernels.cubin"], check=True
     )
-    np.savez_compressed(folder / "sources.npz", sources=sources)
+    np.savez_compressed(folder / "sources.npz", sources=np.stack([sources(name) for name in names]))
 
 
 def run(folder: Path) -> None:
@@ -216,9 +215,13 @@ def run(folder: Path) -> None:
 
 
 def keep(folder: Path, file: Path) -> None:
-    """The fixture: names, sources and results in one file."""
-    sources, results = np.load(folder / "sources.npz")["sources"], np.load(folder / "results.npz")["results"]
-    np.savez_compressed(file, names=np.array(FORMS.split()), sources=sources, results=results)
+    """The fixture: names, results and the hash of the sources in one file."""
+    given, results = np.load(folder / "sources.npz")["sources"], np.load(folder / "results.npz")["results"]
+    np.savez_compressed(file, names=np.array(FORMS.split()), results=results, sources=digest(given))
+
+
+def digest(array: np.ndarray) -> str:
+    return hashlib.sha256(array.tobytes()).hexdigest()
 
 
 if __name__ == "__main__":

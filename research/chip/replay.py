@@ -159,9 +159,20 @@ def keep(archives: list[Path], out: Path) -> int:
             known |= instructions
             index["versions"] = note["versions"]
             index["kernels"][name] = note["kernels"][name]
-            new |= files
+            new |= _blank(files, note["kernels"][name])
     store.save(out, new | {"index.json": json.dumps(index).encode()})
     return len(index["kernels"])
+
+
+def _blank(files: dict[str, bytes], spec: dict) -> dict[str, bytes]:
+    """The files of a kernel, with zeros for what happened to lie in its workspace before."""
+    blank = {f"in{one['array']}" for one in spec["args"] if one["name"].startswith(WORKSPACE)}
+    if not blank:
+        return files
+    data = np.load(io.BytesIO(files[f"{spec['name']}.npz"]))
+    made = io.BytesIO()
+    np.savez(made, **{key: np.zeros_like(data[key]) if key in blank else data[key] for key in data})
+    return files | {f"{spec['name']}.npz": made.getvalue()}
 
 
 def _caught(archives: list[Path]) -> Iterator[tuple[int, str, dict[str, bytes], dict]]:

@@ -171,9 +171,10 @@ def run(folder: Path, only: list[str]) -> None:
     for (tool, key), what in zip(jobs, said, strict=True):
         table.setdefault(key, {})[tool or "alone"] = what
     version = subprocess.run(["compute-sanitizer", "--version"], capture_output=True, text=True).stdout
-    data = {"version": version.strip().splitlines()[-1] if version else "", "kernels": table}
+    said_version = json.dumps(version.strip().splitlines()[-1] if version else "")
+    rows = ",\n".join(f"{json.dumps(key)}: {json.dumps(row)}" for key, row in table.items())
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / LOG.name).write_text(json.dumps(data, indent=1) + "\n")
+    (folder / LOG.name).write_text(f'{{"version": {said_version},\n"kernels": {{\n{rows}\n}}}}\n')
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ SLICE = load(HERE / "slice.tar.xz")
 
 def test_the_slice_is_what_the_manifest_names():
     for name, text in SLICE.items():
-        assert hashlib.sha256(text).hexdigest() in MANIFEST[name.removesuffix(".ptx")]["ptx"]
+        assert hashlib.sha256(text).hexdigest()[:16] in MANIFEST[name.removesuffix(".ptx")]["ptx"]
 
 
 def test_no_wrong_number_is_called_clean():

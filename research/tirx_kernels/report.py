@@ -1,7 +1,7 @@
 """`python report.py ROWS [--manifest FILE] [--page FILE]`: counts of a study; its manifest, a row a kernel.
 
 ROWS is the folder that run.py filled; what it lacks stays as the manifest has it. The manifest holds no PTX,
-but the SHA-256 of each. The page gets the counts and tables between its two marks.
+but the first DIGITS of the SHA-256 of each. The page gets the counts and tables between its two marks.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 
 from catalogue import entries
 
+DIGITS = 16  # of a hash, hexadecimal
 SHOWN = 4  # findings of a kernel in the manifest
 BEGIN, END = "<!-- rows: begin -->", "<!-- rows: end -->"
 RIGHT = {True: "yes", False: "no", None: "not judged"}
@@ -28,7 +29,7 @@ def main() -> None:
     before = {row["kernel"]: row for row in (read(args.manifest) if args.manifest else [])}
     found = [before.get(e.name, {}) | row(e, args.rows) for e in entries() if e.arch]
     if args.manifest:
-        args.manifest.write_text(json.dumps(found, indent=1) + "\n")
+        args.manifest.write_text("[\n" + ",\n".join(map(json.dumps, found)) + "\n]\n")
     if args.page:
         head, rest = args.page.read_text().split(BEGIN)
         args.page.write_text(f"{head}{BEGIN}\n{page(found)}\n{END}{rest.split(END)[1]}")
@@ -59,7 +60,7 @@ def _built(built: dict) -> dict:
     return {
         "attempted": True,
         "configs": [c["label"] for c in configs],
-        "ptx": sorted({k["sha256"] for k in kernels}),
+        "ptx": sorted({k["sha256"][:DIGITS] for k in kernels}),
         "builds": bool(kernels) and not problem,
         "why not": _without_folders(problem)[:200],
         "lowers": bool(kernels) and not any(k["lowers"] for k in kernels),

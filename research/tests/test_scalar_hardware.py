@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from scalar_eval import find, run, thin
 
+from research.chip import record_scalar
+
 RECORD = np.load(Path(__file__).parent / "data" / "scalar_h200.npz")
 NAMES = RECORD["names"].tolist()
 INFINITY = {"f32": 0x7F800000, "f64": 0x7FF0000000000000, "f16": 0x7C00, "bf16": 0x7F80, "tf32": 0x7F800000}
@@ -30,11 +32,16 @@ def canonical(bits: np.ndarray, name: str, kind: str) -> list[int]:
     return ["nan" if x % sign > inf else x for x in bits.tolist()]
 
 
+def test_the_seed_gives_what_the_gpu_was_given():
+    every = np.stack([record_scalar.sources(name) for name in NAMES])
+    assert record_scalar.digest(every) == RECORD["sources"]
+
+
 @pytest.mark.parametrize("name", thin(NAMES, 4))
 def test_matches_the_gpu(name):
     row = NAMES.index(name)
     op = find(name)
-    sources, recorded = RECORD["sources"][row], RECORD["results"][row]
+    sources, recorded = record_scalar.sources(name), RECORD["results"][row]
     borrows = np.uint64(name.startswith("sub"))  # recorded is the borrow; CC.CF holds its complement
     results = run(op, *sources[: len(op.src)], carry=sources[5] ^ borrows)
     results = results if isinstance(results, tuple) else (results,)
