@@ -132,11 +132,11 @@ def _values(cells: np.ndarray) -> list[int]:
 
 
 class Doubled(Flow):
-    """Threads read some sums as twice their value. `chosen(events, event, lane)` says whether those that hold
-    this MMA are among them, when the warp `lane` reads.
+    """Threads read some sums as twice their value. `chosen(events, mmas, lane)` says whether the sum of these
+    MMAs is among them, when the warp `lane` reads.
     """
 
-    def __init__(self, launch, index: int, chosen: Callable[[list, int, str], bool]):
+    def __init__(self, launch, index: int, chosen: Callable[[list, list, str], bool]):
         super().__init__(launch, index)
         self.chosen = chosen
         self.changed: tuple | None = None
@@ -163,7 +163,7 @@ class Doubled(Flow):
         numbers = [
             number
             for number in _values(owners)
-            if number != NOBODY and any(self.chosen(self.events, event, lane) for event in self.sums[number])
+            if number != NOBODY and self.chosen(self.events, self.sums[number], lane)
         ]
         if numbers:
             old = memory[place[1:]]

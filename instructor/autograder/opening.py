@@ -25,22 +25,32 @@ def open_tar(data: bytes) -> bytes:
 
 
 def _member(tar: tarfile.TarFile) -> dict[str, str]:
-    found, note = None, {}
+    found: dict[bool, list[tuple[bytes, dict]]] = {True: [], False: []}  # under its own name; another .py
     for number, member in enumerate(tar):
         if number >= MOST:
             raise ValueError(f"has more than {MOST} members, expected {MEMBER} alone")
-        named = member.name.removeprefix("./") == MEMBER
-        file = tar.extractfile(member) if named and member.isreg() else None
+        file = tar.extractfile(member) if member.isreg() and _may_be(member.name) else None
         if file and member.size <= LARGEST:
-            found = file.read(LARGEST + 1)
-            note = _note(member.pax_headers.get("comment", "{}"))
-    if found is None:
+            named = member.name.removeprefix("./") == MEMBER
+            found[named].append((file.read(LARGEST + 1), _note(member.pax_headers.get("comment", "{}"))))
+    if not found[True] and len(found[False]) != 1:
         raise ValueError(f"holds no {MEMBER} of at most {LARGEST >> 20} MiB")
-    try:
-        text = found.decode("utf-8-sig")
+    data, note = (found[True] or found[False])[-1]
+    return {"text": decoded(data), "student": note.get("student", ""), "lab": note.get("lab", "")}
+
+
+def _may_be(path: str) -> bool:
+    """A Python file, under any name that a browser or an editor gave it; none of those that systems hide."""
+    *folders, name = path.split("/")
+    return name.lower().endswith(".py") and not name.startswith(".") and ".." not in folders
+
+
+def decoded(data: bytes) -> str:
+    """The text, with line ends as Python reads them; ValueError unless it is UTF-8."""
+    try:  # some editors put a mark at the head
+        return io.StringIO(data.decode("utf-8-sig"), newline=None).read()
     except UnicodeDecodeError:
         raise ValueError("is not UTF-8 text") from None
-    return {"text": text, "student": note.get("student", ""), "lab": note.get("lab", "")}
 
 
 def _note(text: str) -> dict[str, str]:

@@ -22,11 +22,12 @@ from collections.abc import Iterable
 from tirxlab.artifact import Artifact, ArtifactError
 from tirxlab.porting import PACKAGES, split
 from tirxlab.steps import SKELETON, StepError, sections
+from tirxlab.toolchain.nvrtc import SOURCE_MARK
 
 RUN = 24  # tokens
 MANY = 20_000  # runs of one submission that are compared: twice what the reference has
 DEEPEST, ROUNDS = 50_000, 4  # calls of Python that walk a tree, walks
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMENT = re.compile(rf"//[^\n]*|/\*.*?\*/|\b{SOURCE_MARK}\(\d+\);", re.DOTALL)  # lines say nothing
 _WORD = re.compile(r"[A-Za-z_]\w*|\S")
 _LEFT_OUT = {
     tokenize.COMMENT,

@@ -24,16 +24,16 @@ from instructor.autograder.behaviour import (
 )
 from ptxsim.tracing import Event
 
-Chosen = Callable[[list[Event], int, str], bool]  # as flow.Doubled takes it
+Chosen = Callable[[list[Event], list[int], str], bool]  # as flow.Doubled takes it
 WHOLE, PART = 0.98, 0.2  # of D, at least
 
 
 def experiments(demands: Demands, seen: Evidence) -> Iterator[tuple[Chosen, float, str]]:
     """(which sums are doubled, the part of D that must be, the hint if it is not)."""
     if pairs in demands:
-        yield (lambda events, mma, lane: _of_a_pair(events, mma)), WHOLE, ALONE
+        yield (lambda events, mmas, lane: any(_of_a_pair(events, mma) for mma in mmas)), WHOLE, ALONE
     else:
-        yield (lambda events, mma, lane: True), WHOLE, ELSEWHERE
+        yield (lambda events, mmas, lane: True), WHOLE, ELSEWHERE
     if two_consumers in demands:
         for who in consumers(seen):
             yield _issued_by(who), PART, ONE_CONSUMER
@@ -67,12 +67,14 @@ def _of_a_pair(events: list[Event], mma: int) -> bool:
 
 
 def _issued_by(who: tuple[int, str]) -> Chosen:
-    def chosen(events: list[Event], mma: int, lane: str) -> bool:
-        issue = events[events[mma].after[0]]
-        return (issue.cta, issue.lane) == who
+    """Sums that are this warp's alone: its own rows."""
+
+    def chosen(events: list[Event], mmas: list[int], lane: str) -> bool:
+        issues = (events[events[mma].after[0]] for mma in mmas)
+        return all((issue.cta, issue.lane) == who for issue in issues)
 
     return chosen
 
 
 def _read_by(group: int) -> Chosen:
-    return lambda events, mma, lane: int(lane.split()[1]) // 4 == group
+    return lambda events, mmas, lane: int(lane.split()[1]) // 4 == group

@@ -13,8 +13,7 @@ from collections import defaultdict
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
-from statistics import median
+from itertools import accumulate, combinations
 
 from instructor.autograder.flow import Traced
 from ptxsim.tracing import TENSOR, Event, schedule, spans
@@ -83,32 +82,39 @@ class Replay:
         return False
 
     @cached_property
-    def stages(self) -> list[tuple[int, int]]:
-        """(bytes, multiply-adds) of each stage of a CTA: loads that an MMA reads together, all their MMAs."""
+    def stages(self) -> list[int]:
+        """Bytes of each stage of a CTA: loads that an MMA reads together."""
         events = self.timeline.events
         root: dict = {}
-        products: dict[tuple, int] = defaultdict(int)
         for mma in self.timeline.read_out:
             keys = [(events[mma].cta, load) for load in self.timeline.fed.get(mma, ())]
             for key in keys:
                 root[_root(root, key)] = _root(root, keys[0])
-        for mma in self.timeline.read_out:
-            for load in list(self.timeline.fed.get(mma, ()))[:1]:
-                products[_root(root, (events[mma].cta, load))] += events[mma].amount
         held: dict[tuple, int] = defaultdict(int)
         for key in root:
             held[_root(root, key)] += events[key[1]].amount
-        return [(held[key], amount) for key, amount in products.items()]
+        return sorted(held.values())
 
     @cached_property
-    def stage_bytes(self) -> float:
-        return median(size for size, _ in self.stages) if self.stages else 0
+    def stage_bytes(self) -> int:
+        """Of the stage that the middle one of all bytes is in: a few small ones say nothing."""
+        half = sum(self.stages) / 2
+        return next(
+            (size for size, sofar in zip(self.stages, accumulate(self.stages), strict=True) if sofar >= half),
+            0,
+        )
+
+    @cached_property
+    def stage_macs(self) -> float:
+        """A stage's part of all multiply-adds, those on bytes that no load brought among them."""
+        whole = sum(self.timeline.events[n].amount for n in self.timeline.read_out)
+        return whole * self.stage_bytes / sum(self.stages)
 
     def pace(self, ahead: float) -> Pace:
         """With loads that arrive `ahead` stages of MMAs after their issue."""
         if not self.stages:
             return Pace(0.0, 0.0)
-        latency = max(1, round(ahead * median(amount for _, amount in self.stages) / MACS))
+        latency = max(1, round(ahead * self.stage_macs / MACS))
         events = [_alike(event) for event in self.timeline.events]
         schedule(events, Waiting(latency))  # type: ignore[arg-type]  # of() is all that it asks for
         ctas = {key[0] for key in self.tiles}

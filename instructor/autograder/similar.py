@@ -1,19 +1,22 @@
 """Which submissions are alike: those that share runs of tokens (prints.py), or that build the same CUDA.
 
-Only what the handout gave is common: copies of each other are listed however many there are. Text that runs
-text of its own is compared by what it builds, too. A hint for a person to look, never a verdict.
+Only what the handout gave is common: copies of each other are listed however many there are. What a file
+builds does not hang on how its text is dressed. A hint for a person to look, never a verdict.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from array import array
+from collections.abc import Collection, Iterable
 from itertools import combinations
 
 from instructor.autograder import prints
 from instructor.autograder.reader import Reader, ReadError
 
 LEAST = 0.5  # part of the smaller one's runs that is shared, to be listed
+EASY = 3  # the last step in which work of one's own may well build the same
 Pair = tuple[str, str, float]  # one, other, shared part
 
 
@@ -43,11 +46,13 @@ def hiding(texts: dict[str, str], level: str | None = None) -> set[str]:
     return found
 
 
-def builds(bundles: dict[str, bytes], level: str | None = None) -> tuple[dict[str, set[str]], dict[str, str]]:
+def builds(
+    bundles: Iterable[tuple[str, bytes]], level: str | None = None
+) -> tuple[dict[str, set[str]], dict[str, str]]:
     """(what the artifacts of those bundles that can be read are made of, why each of the others cannot)."""
     found, left = {}, {}
     with Reader(prints, level) as reader:
-        for key, bundle in bundles.items():
+        for key, bundle in bundles:
             try:
                 found[key] = set(json.loads(reader.call("built", bundle)))
             except ReadError as error:
@@ -77,6 +82,19 @@ def _shared(ours: set, theirs: set) -> float:
     return len(ours & theirs) / max(1, min(len(ours), len(theirs)))
 
 
-def built_alike(made: dict[str, set[str]], hidden: set[str]) -> list[Pair]:
-    """Pairs that build the same, where the text of one of them hides what it does."""
-    return [pair for pair in alike(made) if hidden & set(pair[:2])]
+def built_alike(made: dict[str, set[str]], hidden: set[str], listed: Collection[Pair] = ()) -> list[Pair]:
+    """Pairs that build the same: if the text of one of them hides what it does, or the steps after EASY do.
+
+    Those that are `listed` by their text are left out.
+    """
+    known = {pair[:2] for pair in listed}
+    later = {key: {one for one in mine if _step(one) > EASY} for key, mine in made.items()}
+    pairs = [pair for pair in alike(made) if hidden & set(pair[:2])]
+    pairs += [pair for pair in alike(later) if not hidden & set(pair[:2])]
+    return sorted((pair for pair in pairs if pair[:2] not in known), key=lambda pair: -pair[2])
+
+
+def _step(artifact: str) -> int:
+    """Of the artifact's name, at the head of what `prints.built` says of it."""
+    found = re.match(r"artifacts/step(\d+)-", artifact)
+    return int(found[1]) if found else 0

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from instructor.autograder import opening
-from instructor.autograder.opening import LARGEST, MEMBER
+from instructor.autograder.opening import LARGEST, MEMBER, decoded
 from instructor.autograder.reader import Reader, ReadError
 
 LARGEST_TAR = 4 << 20
@@ -98,6 +98,6 @@ def _text(path: Path, data: bytes) -> str:
     if len(data) > LARGEST:
         raise SubmissionError(path, f"is larger than {LARGEST >> 20} MiB")
     try:
-        return data.decode("utf-8-sig")  # some editors put a mark at the head
-    except UnicodeDecodeError:
-        raise SubmissionError(path, "is not UTF-8 text") from None
+        return decoded(data)
+    except ValueError as error:
+        raise SubmissionError(path, str(error)) from None

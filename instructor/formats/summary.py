@@ -72,7 +72,7 @@ TEXT = """<!doctype html>
 <table>{% for one, other, part in alike %}<tr><td>{{ one }}</td><td>{{ other }}</td>
 <td class="n">{{ "%.0f" % (100 * part) }} %</td></tr>{% endfor %}</table>
 {% if more_alike %}<p>and {{ more_alike }} more pairs</p>{% endif %}
-{% if same %}<p>Text that runs text of its own builds the same CUDA:</p>
+{% if same %}<p>The same CUDA, built from other text:</p>
 <table>{% for one, other, part in same %}<tr><td>{{ one }}</td><td>{{ other }}</td>
 <td class="n">{{ "%.0f" % (100 * part) }} % of the steps</td></tr>{% endfor %}</table>{% endif %}
 {% if hidden %}<p>Built by text that is not in sight, or no Python as a whole; read it:

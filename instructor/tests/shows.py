@@ -225,6 +225,74 @@ def second_consumer(text: str) -> str:
     )
 
 
+def busy_with_nothing(text: str) -> str:
+    """One stage; while its load is on the way the tensor core adds products of zeros."""
+    nothing = r"""\g<0>
+\1Tx.gemm_async(
+\1    tmem[:, :BLK_N], Zsmem[0, :, :], Zsmem[0, :, :], accum=True, dispatch="tcgen05", cta_group=1
+\1)"""
+    zeros = r"""\1if wg_id == 0:
+\1    with Tx.thread():
+\1        for j in range(BLK_K):
+\1            Zsmem[0, warp_id * 32 + lane_id, j] = Tx.float16(0)
+\g<0>"""
+    return put(
+        one_stage(text),
+        (
+            r"^( +)Dsmem = pool\.alloc\(.*$",
+            r"\g<0>\n\1Zsmem = pool.alloc((1, BLK_M, BLK_K), F16, layout=A_LAYOUT)",
+        ),
+        (r"^( +)mma2tma\.arrive\(stage, .*$", nothing),
+        (r'^( +)Tx\.ptx\.fence\.proxy_async\("shared::cta"\)\n( +)Tx\.ptx\.fence\.mbarrier_init.*$', zeros),
+    )
+
+
+_ALL_ROWS = r"""\1for c in Tx.unroll(NUM_CONSUMER):
+\1    Tx.gemm_async(
+\1        tmem[:, c * MMA_N : c * MMA_N + MMA_N],
+\1        Asmem[stage, c, :, :],\2"""
+
+
+def halves_of_k(text: str) -> str:
+    """Two warps multiply, one after the other, each all rows of A for half of K."""
+    turns = r"""\1if warp_id == 0:
+\1    ld2mma.wait(0, ld_phase.phase)
+\1    ld2mma.wait(1, ld_phase.phase)
+\1if warp_id == 1:
+\1    half.wait(0, half_phase.phase)
+\1    half_phase.move_to_next_stage()"""
+    mine = r"""\1if k // ((K_TILES + 1) // 2) == warp_id:
+\1    \2
+\1    \3
+\1    \4"""
+    ends = r"""\1if warp_id == 0:
+\1    half.arrive(0, cta_group=CTA_GROUP, cta_mask=3)
+\1if warp_id == 1:
+\1    mma2ld.arrive(0, \2
+\1    mma2ld.arrive(1, \2"""
+    return put(
+        text,
+        (r"^( +)mma2ld = TCGen05Bar.*$", r'\g<0>\n\1half = TCGen05Bar(pool, 1, "half")'),
+        (r"^( +)mma2tma\.init\(NUM_CONSUMER\).*$", r"\1mma2tma.init(1)\n\1half.init(1)"),
+        (
+            r"^( +)wb_phase\.init\(is_producer=False\)$",
+            r'\g<0>\n\1half_phase = PipelineState("half", 1)\n\1half_phase.init(is_producer=False)',
+        ),
+        (
+            r"^( +)Tx\.gemm_async\(\n.*warp_id \* MMA_N.*\n.*warp_id, :, :\],"
+            r"((?:\n.*)+?cta_group=CTA_GROUP,\n +\))$",
+            _ALL_ROWS,
+        ),
+        (r"^( +)ld2mma\.wait\(warp_id, ld_phase\.phase\)$", turns),
+        (
+            r"^( +)(tma2mma\.wait\(mma_phase.*)\n +(Tx\.ptx\.tcgen05\.fence\.after.*)\n"
+            r" +(mma\(mma_phase\.stage, k != 0\))$",
+            mine,
+        ),
+        (r"^( +)mma2ld\.arrive\(warp_id, (.*)$", ends),
+    )
+
+
 SHOWS = (
     Show("threads-multiply", 1, 1, by_threads, "not all of the product"),
     Show("threads-multiply", 2, 2, by_threads, "not all of the product"),
@@ -245,5 +313,7 @@ SHOWS = (
     Show("loader-waits", 7, 8, loader_waits, "next tile's loads wait for the write-back"),
     Show("idle-stages", 7, 8, idle_stages, "four stages are asked for"),
     Show("filled-once", 8, 8, fill_once, "always load one ahead"),
+    Show("busy-with-nothing", 7, 7, busy_with_nothing, "always load one ahead"),
+    Show("halves-of-k", 10, 10, halves_of_k, "each its own rows of A"),
     Show("second-consumer", 9, 10, second_consumer, "one warp issues all MMAs"),
 )

@@ -317,9 +317,11 @@ def test_the_preview_wheels_spelling_is_ported_on_arrival():
     assert full(made.steps[0]) and "./lab port" in made.notes[0]
 
 
-def test_a_mark_at_the_head_of_a_file_costs_nothing(tmp_path):
-    (tmp_path / "a.PY").write_bytes(b"\xef\xbb\xbfx = 1\n")
-    assert read_submission(tmp_path / "a.PY").text == "x = 1\n"
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_a_mark_at_the_head_of_a_file_and_ends_of_lines_cost_nothing(tmp_path, end):
+    """Python takes them all, and a step begins at the head of a line."""
+    (tmp_path / "a.PY").write_bytes(b"\xef\xbb\xbfx = 1" + end + b"y = 2" + end)
+    assert read_submission(tmp_path / "a.PY").text == "x = 1\ny = 2\n"
 
 
 def test_a_hand_in_says_who_and_with_which_lab(tmp_path):

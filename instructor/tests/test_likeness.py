@@ -4,11 +4,15 @@ import ast
 import re
 
 import pytest
-from kernel_variants import REFERENCE
+from kernel_variants import REFERENCE, solved
 
-from instructor.autograder.similar import hiding, similar
+from instructor.autograder.batch import bundle
+from instructor.autograder.grading import refused
+from instructor.autograder.similar import builds, built_alike, hiding, similar
+from instructor.autograder.submission import Submission
 from tirxlab.porting import port
 from tirxlab.salvage import runnable
+from tirxlab.sandbox import Builder
 from tirxlab.steps import SKELETON, sections
 
 PARTS = sections(REFERENCE)
@@ -90,6 +94,25 @@ def test_a_copy_is_found_between_statements_that_build_nothing(statement):
     dressed = ast.unparse(ast.fix_missing_locations(_Dressed(statement).visit(ast.parse(REFERENCE))))
     ((_, _, part),) = similar({"copy": dressed, "first": REFERENCE})
     assert part > 0.9
+
+
+def _bundle(text: str) -> bytes:
+    with Builder(text) as builder:
+        built = builder.build(4, (256, 256, 128))
+    made = refused("", "", (4,))
+    made.artifacts = {"step4-256x256x128.lab": built.artifact.to_bytes()}
+    return bundle(Submission("", text), made)
+
+
+def test_a_copy_whose_text_tells_nothing_is_found_by_what_it_builds():
+    """Calls of a function that does nothing stand between its statements."""
+    tree = _Dressed("idle(0, 0)").visit(ast.parse(solved(4)))
+    dressed = "def idle(*_):\n    pass\n\n\n" + ast.unparse(ast.fix_missing_locations(tree))
+    texts = {"one": solved(4), "other": dressed}
+    assert similar(texts) == [] and hiding(texts) == set()
+    made, _ = builds((key, _bundle(text)) for key, text in texts.items())
+    assert built_alike(made, set()) == [("one", "other", 1.0)]
+    assert built_alike(made, set(), listed=[("one", "other", 0.7)]) == []
 
 
 @pytest.mark.parametrize("line", OUT_OF_SIGHT)

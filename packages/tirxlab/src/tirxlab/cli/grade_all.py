@@ -146,13 +146,14 @@ def write_summary(made, rows: list[dict]) -> None:
     write_file(made.out / "grades.csv", to_csv(rows, made.roster).encode())
     prints, unread = fingerprints(texts, made.options.level)
     hidden = hiding(texts, made.options.level)
-    bundles = {key: made.out / key / "bundle.zip" for key in texts} if hidden else {}
+    bundles = ((key, made.out / key / "bundle.zip") for key in texts)
     made_of, unread_too = builds(
-        {key: path.read_bytes() for key, path in bundles.items() if path.exists()}, made.options.level
+        ((key, path.read_bytes()) for key, path in bundles if path.exists()), made.options.level
     )
-    same, unread = built_alike(made_of, hidden), unread | unread_too
+    by_text, unread = alike(prints), unread | unread_too
+    same = built_alike(made_of, hidden, by_text)
     unseen = [key for key in hidden if made_of.get(key)]
-    write_file(made.out / "index.html", class_page(rows, alike(prints), unread, same, unseen).encode())
+    write_file(made.out / "index.html", class_page(rows, by_text, unread, same, unseen).encode())
     console = output()
     for key, why in unread.items():
         console.print(printable(f"{key}: not compared: {why}", 1), markup=False)

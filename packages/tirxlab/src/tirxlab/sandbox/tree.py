@@ -7,7 +7,6 @@ import contextlib
 import os
 import stat
 
-_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 _TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 HIDDEN = 1 << 60  # bytes: more than any limit
 _LISTED = os.path.exists(f"/proc/self/task/{os.getpid()}/children")  # CONFIG_PROC_CHILDREN
@@ -49,9 +48,10 @@ def _stat(pid: int) -> list[bytes]:
 
 
 def resident(pid: int) -> int:
-    """Bytes of memory of a process."""
-    with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/statm") as file:
-        return int(file.read().split()[1]) * _PAGE
+    """Bytes of memory of a process: also those that it sent to swap, and the tables of its pages."""
+    with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/status") as file:
+        rows = [line.split() for line in file if line.startswith(("VmRSS:", "VmSwap:", "VmPTE:"))]
+        return sum(int(row[1]) << 10 for row in rows)
     return 0
 
 

@@ -1,9 +1,10 @@
 """Walls that a process puts up around itself and what it starts, for good; that needs no rights. Linux alone.
 
-no_calls()   a seccomp filter: no sockets, no memory that is no process's (memfd, System V), no namespaces,
-             mounts or tracing, no other place in the queue for a processor (who gives way to all others never
-             takes the time that is its limit); with `same_user`, nothing that acts on other processes, or on
-             the mode, owner and dates of files
+no_calls()   a seccomp filter: no sockets; no memory that is no process's (memfd, System V, shared mappings,
+             pages in pipes: they stay when a process has given its own away); no namespaces, mounts or
+             tracing; no other place in the queue for a processor (who gives way to all others never takes
+             the time that is its limit); with `same_user`, nothing that acts on other processes, or on the
+             mode, owner and dates of files
 only_files() a Landlock ruleset: no file but those that are named, no TCP, no signals out
 
 linux/seccomp.h, linux/filter.h, linux/landlock.h; Documentation/userspace-api/landlock.rst. It imports the
@@ -25,14 +26,17 @@ _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = (
     0x45,
     0x06,
 )  # BPF_LD|W|ABS, BPF_JMP|.., BPF_RET
-_NUMBER, _ARCH, _FIRST, _SECOND = 0, 4, 16, 24  # offsets in struct seccomp_data; low halves of arguments
+_NUMBER, _ARCH = 0, 4  # offsets in struct seccomp_data
+_FIRST, _SECOND, _FOURTH = 16, 24, 40  # low halves of arguments
 _NAMESPACES = 0x7E020080  # CLONE_NEW* flags of clone(2)
 _SET_PIPE_SIZE = 1031
+_MAP_SHARED = 1  # also a bit of MAP_SHARED_VALIDATE
 
 ARCHS = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}  # AUDIT_ARCH_*
 REFUSED = {  # name: number on x86_64, on aarch64; None where there is none
     "socket": (41, 198), "socketpair": (53, 199),
     "memfd_create": (319, 279), "memfd_secret": (447, 447), "userfaultfd": (323, 282),
+    "vmsplice": (278, 75), "landlock_create_ruleset": (444, 444),
     "shmget": (29, 194), "msgget": (68, 186), "semget": (64, 190), "mq_open": (240, 180),
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
     "pidfd_getfd": (438, 438), "kcmp": (312, 272), "perf_event_open": (298, 241), "bpf": (321, 280),
@@ -55,7 +59,7 @@ OF_OTHERS = {  # what the same user may do to other processes and to the owner, 
     "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7),
     "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16),
 }  # fmt: skip
-_CLONE, _CLONE3, _FCNTL, _PRLIMIT = (56, 220), (435, 435), (72, 25), (302, 261)
+_CLONE, _CLONE3, _FCNTL, _PRLIMIT, _MMAP = (56, 220), (435, 435), (72, 25), (302, 261), (9, 222)
 
 # Landlock: which rights each version of its interface knows
 _RIGHTS = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF, 5: 0xFFFF}
@@ -100,6 +104,7 @@ def filter_of(machine: str, same_user: bool = False) -> bytes:
     code += _where(_CLONE[column], _FIRST, (_ANY_BIT, 0, 1, _NAMESPACES))
     code += _where(_FCNTL[column], _SECOND, (_EQUAL, 0, 1, _SET_PIPE_SIZE))
     code += _where(_PRLIMIT[column], _FIRST, (_EQUAL, 1, 0, 0))  # of another process
+    code += _where(_MMAP[column], _FOURTH, (_ANY_BIT, 0, 1, _MAP_SHARED))
     return b"".join(struct.pack("HBBI", *one) for one in [*code, (_RETURN, 0, 0, _ALLOW)])
 
 
